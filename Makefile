@@ -1,0 +1,47 @@
+# Tidemark: `make demo` shows it, `make test` proves it. Each target does its own set-up.
+.DEFAULT_GOAL := help
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+help:  ## Show this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
+
+install: $(BIN)/.runtime  ## Make .venv with the pinned dependencies and the tidemark command
+
+demo: install  ## Run the whole story: transactions in, reports and a signed webhook out
+	@$(BIN)/tidemark demo
+
+test: $(BIN)/.dev lint  ## Lint, types, import contracts and all tests (under 12 minutes)
+	$(BIN)/pytest -m "not slow"
+
+test-slow: $(BIN)/.dev  ## The larger checks
+	$(BIN)/pytest -m slow
+
+lint: $(BIN)/.dev  ## Ruff, mypy and the import contracts
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+bench: $(BIN)/.dev  ## Measure (about an hour; PARTS="doors reads" for some); writes benchmarks/RESULTS.md
+	$(BIN)/python -m benchmarks $(PARTS)
+
+lock: $(BIN)/.dev  ## Resolve the newest versions into the two hash-pinned locks
+	$(BIN)/uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate pyproject.toml -o requirements.lock
+	$(BIN)/uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate -c requirements.lock pyproject.toml --group dev -o requirements-dev.lock
+
+$(BIN)/python:
+	$(PYTHON) -m venv .venv
+
+$(BIN)/.runtime: requirements.lock pyproject.toml | $(BIN)/python
+	@echo "Installing the pinned dependencies (a minute or so the first time) …"
+	@$(PIP) install --no-deps --require-hashes -r requirements.lock
+	@$(PIP) install --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(BIN)/.dev: requirements-dev.lock $(BIN)/.runtime
+	@$(PIP) install --no-deps --require-hashes -r requirements-dev.lock
+	@touch $@
+
+.PHONY: help install demo test test-slow lint bench lock

@@ -1,0 +1,220 @@
+"""Which rows are new, which repeat a transaction already held, and which revise one.
+
+With a client's `transactionId`, a row whose content equals the version before it is a duplicate; any other content
+is a revision, and the version before it is superseded. Without one, overlapping submissions are matched as
+multisets: a submission adds only what exceeds the count already held of the same account, date, amount, description
+and status; where both sides state a balance, it must agree, too. So two equal coffees in one submission are two
+transactions, and the same statement sent twice adds nothing.
+
+Submissions count in order of receipt, as if each had been alone, so that it makes no difference how they were cut
+into batches. Submissions that share no key don't affect each other: round n of `_by_count` therefore takes every
+key's n-th submission at once, and most batches need one round.
+"""
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from uuid import UUID
+
+import polars as pl
+
+from pipelines.enrich.text import matching_text
+from pipelines.schemas import ACCEPTED, DUPLICATES, SORT_KEY, TRANSACTIONS
+
+IDENTITY = ("transaction_id", "ordinal", "revision", "since_seq", "superseded_seq")
+KNOWN = pl.Schema({**ACCEPTED, **{name: TRANSACTIONS[name] for name in IDENTITY}})
+PENDING_LASTS = pl.duration(days=7)  # card schemes let an authorisation lapse after seven days
+
+ORDER = ("received_seq", "position")
+_KEY = ("account_id", "date", "amount", "text", "status")
+_BALANCE_KEY = (*_KEY, "balance")
+_ID_KEY = ("account_id", "client_transaction_id")
+_SAME_PAYMENT = ("account_id", "amount", "text")
+_POSTING = ("posting_seq", "posting_position")
+_CONTENT = ("date", "value_date", "description", "amount", "balance", "status")
+
+
+@dataclass(frozen=True)
+class Identified:
+    """`rows` (schema KNOWN): everything held and everything new, each with its identity; `duplicates`: the others."""
+
+    rows: pl.DataFrame
+    duplicates: pl.DataFrame
+
+
+def identify(held: pl.DataFrame, accepted: pl.DataFrame) -> Identified:
+    """Take newly accepted rows into what is held. Eager: how many rounds it takes depends on the data."""
+    known = held.select(KNOWN.names()).with_columns(text=matching_text(pl.col("description")))
+    new = accepted.with_columns(text=matching_text(pl.col("description"))).sort(*ORDER)
+    has_id = pl.col("client_transaction_id").is_not_null()
+    versions, repeated = _by_id(known.filter(has_id), new.filter(has_id))
+    counted, overlapping = _by_count(known.filter(~has_id), new.filter(~has_id), versions)
+    rows = pl.concat([versions, counted]).pipe(_replace_pending, accepted).select(KNOWN.names())
+    return Identified(rows.sort(SORT_KEY), pl.concat([repeated, overlapping]).sort("job_id", "position"))
+
+
+def _by_id(held: pl.DataFrame, new: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Rows with a client's id: all versions, and the duplicates among the new rows."""
+    if new.is_empty():
+        return held, pl.DataFrame(schema=DUPLICATES)
+    identified = new.with_columns(
+        transaction_id=_derived_ids(new, pl.concat_str(pl.lit("id:"), "client_transaction_id")),
+        ordinal=pl.lit(None, pl.UInt32()),
+        revision=pl.lit(None, pl.UInt32()),
+        since_seq="received_seq",
+        superseded_seq=pl.lit(None, pl.Int64()),
+    )
+    together = pl.concat([held, identified], how="diagonal").sort(*_ID_KEY, *ORDER)
+    content = pl.struct(_CONTENT)
+    repeats = pl.col("revision").is_null() & (content == content.shift(1).over(_ID_KEY)).fill_null(value=False)
+    marked = together.with_columns(repeats=repeats)
+    versions = marked.filter(~pl.col("repeats")).with_columns(
+        revision=pl.int_range(1, pl.len() + 1, dtype=pl.UInt32).over(_ID_KEY),
+        superseded_seq=pl.coalesce("superseded_seq", pl.col("received_seq").shift(-1).over(_ID_KEY)),
+    )
+    return versions.drop("repeats"), marked.filter("repeats").select(DUPLICATES.names())
+
+
+def _by_count(held: pl.DataFrame, new: pl.DataFrame, versions: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Rows without an id: all that are held now, and the duplicates among the new rows.
+
+    The versions of transactions that do have an id count as held, too, until they are revised: a statement may repeat
+    what a feed brought.
+    """
+    if new.is_empty():
+        return held, pl.DataFrame(schema=DUPLICATES)
+    revised = pl.col("received_seq").shift(-1).over(_ID_KEY, order_by=ORDER)
+    also_held = versions.with_columns(revised_seq=revised).join(new, on=_KEY, how="semi")
+    duplicates = [pl.DataFrame(schema=DUPLICATES)]
+    for submissions in _rounds(new):
+        earlier = pl.concat([held, also_held], how="diagonal").pipe(_held_at, submissions)
+        repeats = matches(earlier, submissions.filter(~pl.col("appended")))
+        duplicates.append(repeats.select(DUPLICATES.names()))
+        added = submissions.join(repeats, on=ORDER, how="anti").pipe(numbered_anew, held)
+        held = pl.concat([held, added.select(held.columns)])
+    return held, pl.concat(duplicates)
+
+
+def _rounds(new: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    """The new rows, each key's first submission first."""
+    numbered = new.with_columns(turn=pl.col("received_seq").rank("dense").over(_KEY))
+    for _, submissions in sorted(numbered.partition_by("turn", as_dict=True, include_key=False).items()):
+        yield submissions
+
+
+def _held_at(rows: pl.DataFrame, submissions: pl.DataFrame) -> pl.DataFrame:
+    """Rows of the submissions' keys that were held when they arrived: received before, and not revised by then."""
+    keys = submissions.group_by(_KEY).agg(arrival=pl.col("received_seq").first())
+    not_revised = pl.col("revised_seq").is_null() | (pl.col("revised_seq") > pl.col("arrival"))
+    return (
+        rows.join(keys, on=_KEY, validate="m:1")
+        .filter(pl.col("received_seq") < pl.col("arrival"), not_revised)
+        .drop("arrival", "revised_seq")
+    )
+
+
+def matches(held: pl.DataFrame, sent: pl.DataFrame) -> pl.DataFrame:
+    """The largest matching of sent rows to held ones: a sent row that repeats one, and `transaction_id` of that.
+
+    Equal balances first; then sent rows whose balance nobody states, against held rows without one; then sent rows
+    without a balance, against whatever is left.
+    """
+    equal = _paired(held.filter(_states_balance()), sent.filter(_states_balance()), _BALANCE_KEY)
+    held, sent = _left(held, equal, "held_"), _left(sent, equal, "")
+    unstated = _paired(held.filter(~_states_balance()), sent.filter(_states_balance()), _KEY)
+    held, sent = _left(held, unstated, "held_"), _left(sent, unstated, "")
+    stated_first = held.sort(pl.col("balance").is_null(), *ORDER, maintain_order=True)
+    silent = _paired(stated_first, sent.filter(~_states_balance()), _KEY)
+    return pl.concat([equal, unstated, silent])
+
+
+def _states_balance() -> pl.Expr:
+    return pl.col("balance").is_not_null()
+
+
+def _paired(held: pl.DataFrame, sent: pl.DataFrame, key: tuple[str, ...]) -> pl.DataFrame:
+    """The n-th sent row of a key with the n-th held one."""
+    nth = pl.int_range(pl.len()).over(key).alias("nth")
+    partners = held.with_columns(nth).select(
+        *key, "nth", "transaction_id", held_received_seq="received_seq", held_position="position"
+    )
+    pairs = sent.with_columns(nth).join(partners, on=(*key, "nth"), validate="1:1")
+    return pairs.select("job_id", *ORDER, "transaction_id", "held_received_seq", "held_position")
+
+
+def _left(rows: pl.DataFrame, pairs: pl.DataFrame, prefix: str) -> pl.DataFrame:
+    return rows.join(pairs, left_on=ORDER, right_on=[f"{prefix}{name}" for name in ORDER], how="anti")
+
+
+def numbered_anew(added: pl.DataFrame, held: pl.DataFrame) -> pl.DataFrame:
+    """New transactions with their ordinal in their key, and the id derived from both."""
+    taken = held.group_by(_KEY).agg(next_ordinal=pl.col("ordinal").max() + 1)
+    numbered = (
+        added.join(taken, on=_KEY, how="left", validate="m:1")
+        .sort(*ORDER)
+        .with_columns(
+            ordinal=(pl.col("next_ordinal").fill_null(0) + pl.int_range(pl.len()).over(_KEY)).cast(pl.UInt32),
+            revision=pl.lit(1, pl.UInt32()),
+            since_seq="received_seq",
+            superseded_seq=pl.lit(None, pl.Int64()),
+        )
+    )
+    key = pl.concat_str("date", "amount", "status", "ordinal", "text", separator="|")
+    return numbered.with_columns(transaction_id=_derived_ids(numbered, key))
+
+
+def _derived_ids(rows: pl.DataFrame, name: pl.Expr) -> pl.Series:
+    """UUID version 5 of `name` within the account, as 16 bytes. New rows only: SHA-1 is not to be had in columns."""
+    names = rows.select("account_id", name=name)
+    ids = [_uuid5(account, text) for account, text in names.rows()]
+    return pl.Series("transaction_id", ids, dtype=pl.Binary)
+
+
+def _uuid5(namespace: bytes, name: str) -> bytes:
+    digest = hashlib.sha1(namespace + name.encode(), usedforsecurity=False).digest()[:16]
+    return UUID(bytes=digest, version=5).bytes
+
+
+def _replace_pending(rows: pl.DataFrame, accepted: pl.DataFrame) -> pl.DataFrame:
+    """A pending row is superseded by its posting: received later, same account, amount and description, within days.
+
+    One to one, in order of the postings' receipt, and each looked at as it stood then: a later revision of either
+    changes nothing. So the result is the same however batches were cut.
+    """
+    pending = rows.filter(pl.col("status") == "pending")
+    postings = rows.filter(pl.col("status") == "posted").join(accepted.select(ORDER), on=ORDER, how="semi")
+    pairs = _one_to_one(_candidate_postings(pending, postings))
+    return rows.join(pairs, on=ORDER, how="left", validate="1:1").with_columns(
+        superseded_seq=pl.min_horizontal("superseded_seq", "posting_seq")
+    )
+
+
+def _candidate_postings(pending: pl.DataFrame, postings: pl.DataFrame) -> pl.DataFrame:
+    """Every pending row beside every posting that could be its own, the earliest received first."""
+    days = pl.col("posting_date") - pl.col("date")
+    still_pending = pl.col("superseded_seq").is_null() | (pl.col("superseded_seq") > pl.col("posting_seq"))
+    posting = postings.select(
+        *_SAME_PAYMENT, posting_date="date", posting_seq="received_seq", posting_position="position"
+    )
+    return (
+        pending.select(*_SAME_PAYMENT, "date", "superseded_seq", *ORDER)
+        .join(posting, on=_SAME_PAYMENT)
+        .filter(
+            pl.col("posting_seq") > pl.col("received_seq"),
+            still_pending,
+            days.is_between(pl.duration(days=-1), PENDING_LASTS),
+        )
+        .sort(*_POSTING, "date", *ORDER)
+    )
+
+
+def _one_to_one(candidates: pl.DataFrame) -> pl.DataFrame:
+    """Pairs in order, each pending row and each posting at most once: the pending row's place and `posting_seq`."""
+    chosen = [candidates.clear()]
+    while not candidates.is_empty():
+        first = candidates.unique(_POSTING, keep="first", maintain_order=True).unique(
+            ORDER, keep="first", maintain_order=True
+        )
+        chosen.append(first)
+        candidates = candidates.join(first, on=ORDER, how="anti").join(first, on=_POSTING, how="anti")
+    return pl.concat(chosen).select(*ORDER, "posting_seq")

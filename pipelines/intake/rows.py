@@ -1,0 +1,270 @@
+"""Submitted rows, accepted or refused one by one: a good row is never lost to a bad neighbour.
+
+`landed` turns JSON items into a frame of texts, exactly as sent; `validate` decides, vectorised over all
+submissions of a batch, which rows are sound, and says of each other row which field is wrong and why. Amounts are
+read digit by digit from their text: no float comes near them.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+import polars as pl
+
+from pipelines.intake.masking import mask_frame
+from pipelines.intake.strict_json import Number
+from pipelines.schemas import ACCEPTED, LANDED, MONEY, REJECTED, TransactionStatus
+
+FIELDS = ("date", "description", "amount", "type", "balance", "transactionId", "currency", "valueDate", "status")
+NUMERIC_FIELDS = frozenset({"amount", "balance"})  # a JSON number or its text
+
+MAX_DESCRIPTION = 1_000  # characters
+MAX_TRANSACTION_ID = 128  # characters
+MAX_INTEGER_DIGITS = 13  # |amount| < 10^13
+FIRST_DATE = pl.date(1970, 1, 1)
+
+_NUMBER = r"^-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?$"
+_DATE = r"^\d{4}-\d{2}-\d{2}$"
+_CLOCK = r"(?:[01]\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:\.\d{1,9})?)?"
+_DATE_TIME = rf"^\d{{4}}-\d{{2}}-\d{{2}}[Tt ]{_CLOCK}(?:[Zz]|[+-](?:[01]\d|2[0-3]):?[0-5]\d)?$"
+_CONTROL = r"\p{Cc}"
+_LARGEST_EXPONENT = 40  # far beyond the largest amount; beyond it a number is too large, or nothing
+
+
+@dataclass(frozen=True)
+class Validated:
+    """What a batch's rows came to: `accepted` in schema ACCEPTED, `rejected` in schema REJECTED."""
+
+    accepted: pl.LazyFrame
+    rejected: pl.LazyFrame
+
+
+def landed(items: Sequence[Mapping[str, object]]) -> pl.DataFrame:
+    """JSON items (as `strict_json.parse` gives them) as a frame in schema LANDED, card and tax file numbers masked."""
+    rows = [_landed(position, item) for position, item in enumerate(items)]
+    frame = pl.DataFrame(rows, schema=LANDED, orient="row")
+    return mask_frame(frame, [*FIELDS, "extra"])
+
+
+def _landed(position: int, item: Mapping[str, object]) -> tuple[object, ...]:
+    malformed = [name for name in FIELDS if not _has_right_type(name, item.get(name))]
+    rest = {name: value for name, value in item.items() if name not in FIELDS or name in malformed}
+    values = [None if name in malformed else item.get(name) for name in FIELDS]
+    return position, *values, malformed, json.dumps(rest, ensure_ascii=False) if rest else None
+
+
+def _has_right_type(name: str, value: object) -> bool:
+    return value is None or type(value) is str or (type(value) is Number and name in NUMERIC_FIELDS)
+
+
+def validate(rows: pl.LazyFrame, timezone: str) -> Validated:
+    """Decide every row of a batch.
+
+    Args:
+        rows: SUBMISSION and LANDED columns; any number of submissions.
+        timezone: in which `Z` date-times and the day of receipt are read.
+    """
+    read = rows.pipe(_read_values, timezone).pipe(_mark_conflicts).with_columns(fault=_first_fault())
+    return Validated(
+        accepted=read.filter(pl.col("fault").is_null()).match_to_schema(ACCEPTED, extra_columns="ignore"),
+        rejected=read.filter(pl.col("fault").is_not_null()).pipe(_rejections),
+    )
+
+
+def _read_values(rows: pl.LazyFrame, timezone: str) -> pl.LazyFrame:
+    """Every field in its exact type, or null where the text can't be read; the texts stay, as `sent_…`."""
+    sent = rows.with_columns(_absent_if_empty(name) for name in FIELDS).rename(
+        {name: f"sent_{name}" for name in FIELDS}
+    )
+    return sent.with_columns(
+        date=_as_date("sent_date", timezone),
+        value_date=_as_date("sent_valueDate", timezone),
+        description=pl.col("sent_description"),
+        client_transaction_id=pl.col("sent_transactionId"),
+        status=pl.col("sent_status").fill_null("posted").cast(TransactionStatus, strict=False),
+        latest_date=pl.col("received_at").dt.convert_time_zone(timezone).dt.date() + pl.duration(days=1),
+        **_number_columns("amount"),
+        **_number_columns("balance"),
+    ).with_columns(amount=_signed_by_type())
+
+
+def _absent_if_empty(name: str) -> pl.Expr:
+    return pl.when(pl.col(name) != "").then(pl.col(name))
+
+
+def _as_date(name: str, timezone: str) -> pl.Expr:
+    """A date, a date-time's own date, or for one ending in Z its date in the business's time zone."""
+    text = pl.col(name)
+    own = pl.when(text.str.contains(_DATE) | text.str.contains(_DATE_TIME)).then(text.str.head(10))
+    clock = (
+        text.str.head(19)
+        .str.to_uppercase()
+        .str.replace(" ", "T", literal=True)
+        .str.replace(r"T(\d\d:\d\d)[Z.].*$", "T$1:00")
+    )
+    minute = pl.when(clock.str.len_chars() == 16).then(clock + ":00").otherwise(clock)
+    universal = minute.str.to_datetime("%Y-%m-%dT%H:%M:%S", strict=False, time_zone="UTC")
+    local = universal.dt.convert_time_zone(timezone).dt.date()
+    ends_in_z = text.str.contains(_DATE_TIME) & text.str.contains(r"[Zz]$")
+    return pl.when(ends_in_z).then(local).otherwise(own.str.to_date("%Y-%m-%d", strict=False))
+
+
+def _number_columns(name: str) -> dict[str, pl.Expr]:
+    """`name` as exact money, and what may be wrong with it: `name_unreadable`, `name_large`, `name_fine`."""
+    text = pl.col(f"sent_{name}")
+    plain = pl.when(text.str.contains(_NUMBER)).then(text).map_batches(_without_exponents, return_dtype=pl.String())
+    whole = plain.str.strip_prefix("-").str.extract(r"^0*(\d+)", 1).str.strip_chars_start("0")
+    fraction = plain.str.extract(r"\.(\d+)$", 1).fill_null("").str.pad_end(8, "0")
+    large = whole.str.len_chars() > MAX_INTEGER_DIGITS
+    cents = pl.when(~large).then(whole + fraction.str.head(2)).cast(pl.Int64, strict=False)
+    rest = fraction.str.slice(2, 6).cast(pl.Int64, strict=False)  # in 10⁻⁸, further digits dropped; noise is below 10⁻⁶
+    rounded = cents + (rest > 999_900).cast(pl.Int64)
+    sign = pl.when(plain.str.starts_with("-")).then(-1).otherwise(1)
+    return {
+        name: ((rounded * sign).cast(pl.Decimal(20, 2)) / 100).cast(MONEY, strict=False),
+        f"{name}_unreadable": text.is_not_null() & plain.is_null(),
+        f"{name}_large": large | (rounded >= 10 ** (MAX_INTEGER_DIGITS + 2)),
+        f"{name}_fine": rest.is_between(100, 999_900),
+    }
+
+
+def _without_exponents(texts: pl.Series) -> pl.Series:
+    """The same numbers in plain notation. Few are written otherwise, so only the distinct ones are rewritten."""
+    written = texts.filter(texts.str.contains("[eE]")).unique()
+    plain = pl.Series([_plain(text) for text in written], dtype=pl.String)
+    return texts.replace(written, plain) if len(written) else texts
+
+
+def _plain(text: str) -> str:
+    mantissa, _, exponent = text.lower().partition("e")
+    if Decimal(mantissa) == 0:
+        return "0"
+    if len(exponent.lstrip("+-").lstrip("0")) > 2 or abs(int(exponent)) > _LARGEST_EXPONENT:
+        return "0" if exponent.startswith("-") and len(mantissa) < _LARGEST_EXPONENT else "9" * _LARGEST_EXPONENT
+    return f"{Decimal(mantissa).scaleb(int(exponent)):f}"
+
+
+def _signed_by_type() -> pl.Expr:
+    """A positive amount with `type` debit is money out."""
+    out = (pl.col("sent_type") == "debit") & (pl.col("amount") > 0)
+    return pl.when(out).then(-pl.col("amount")).otherwise(pl.col("amount")).cast(MONEY)
+
+
+def _mark_conflicts(rows: pl.LazyFrame) -> pl.LazyFrame:
+    """`conflicting`: rows of one submission with the same transactionId and different content."""
+    content = pl.struct("date", "value_date", "description", "amount", "balance")
+    several = content.n_unique().over("job_id", "client_transaction_id") > 1
+    return rows.with_columns(conflicting=pl.col("client_transaction_id").is_not_null() & several)
+
+
+@dataclass(frozen=True)
+class _Fault:
+    """One thing that can be wrong with a row."""
+
+    field: str
+    code: str
+    message: str
+    holds: pl.Expr
+
+
+def _malformed(fields: Iterable[str]) -> list[_Fault]:
+    return [
+        _Fault(
+            name,
+            "Transaction.WrongType",
+            f"{name} must be text{' or a number' if name in NUMERIC_FIELDS else ''}.",
+            pl.col("malformed").list.contains(name),
+        )
+        for name in fields
+    ]
+
+
+def _dates(field: str, column: str) -> list[_Fault]:
+    date, sent = pl.col(column), pl.col(f"sent_{field}")
+    return [
+        _Fault(
+            field,
+            "Transaction.InvalidDate",
+            f"{field} is not a date (YYYY-MM-DD).",
+            sent.is_not_null() & date.is_null(),
+        ),
+        _Fault(field, "Transaction.DateTooEarly", f"{field} is before 1970.", date < FIRST_DATE),
+        _Fault(
+            field,
+            "Transaction.DateInFuture",
+            f"{field} is more than a day after receipt.",
+            date > pl.col("latest_date"),
+        ),
+    ]
+
+
+def _numbers(field: str) -> list[_Fault]:
+    return [
+        _Fault(field, "Transaction.InvalidNumber", f"{field} is not a number.", pl.col(f"{field}_unreadable")),
+        _Fault(field, "Transaction.NumberTooLarge", f"{field} is 10^13 or more.", pl.col(f"{field}_large")),
+        _Fault(field, "Transaction.TooManyDecimals", f"{field} has more than two decimals.", pl.col(f"{field}_fine")),
+    ]
+
+
+def _texts(field: str, column: str, longest: int) -> list[_Fault]:
+    text = pl.col(column)
+    return [
+        _Fault(field, "Transaction.TextTooLong", f"{field} is longer than {longest}.", text.str.len_chars() > longest),
+        _Fault(field, "Transaction.ControlCharacter", f"{field} has a control character.", text.str.contains(_CONTROL)),
+    ]
+
+
+def _missing(field: str) -> _Fault:
+    return _Fault(field, "Transaction.Missing", f"{field} is missing.", pl.col(f"sent_{field}").is_null())
+
+
+# The order of the checks: a row is refused for the first that holds.
+FAULTS: Sequence[_Fault] = (
+    *_malformed(FIELDS),
+    _missing("date"),
+    *_dates("date", "date"),
+    _missing("description"),
+    *_texts("description", "description", MAX_DESCRIPTION),
+    _missing("amount"),
+    *_numbers("amount"),
+    _Fault(
+        "type",
+        "Transaction.InvalidType",
+        "type must be debit or credit.",
+        ~pl.col("sent_type").is_in(["debit", "credit"]),
+    ),
+    _Fault(
+        "type",
+        "Transaction.ContradictorySign",
+        "A negative amount can't be a credit.",
+        (pl.col("sent_type") == "credit") & (pl.col("amount") < 0),
+    ),
+    *_numbers("balance"),
+    *_texts("transactionId", "client_transaction_id", MAX_TRANSACTION_ID),
+    _Fault("currency", "Transaction.UnsupportedCurrency", "currency must be AUD.", pl.col("sent_currency") != "AUD"),
+    *_dates("valueDate", "value_date"),
+    _Fault("status", "Transaction.InvalidStatus", "status must be posted or pending.", pl.col("status").is_null()),
+    _Fault(
+        "transactionId",
+        "Transaction.IdConflict",
+        "The submission has this transactionId twice, with different content.",
+        pl.col("conflicting"),
+    ),
+)
+
+
+def _first_fault() -> pl.Expr:
+    return pl.coalesce(pl.when(fault.holds).then(pl.lit(index, pl.Int32())) for index, fault in enumerate(FAULTS))
+
+
+def _rejections(rows: pl.LazyFrame) -> pl.LazyFrame:
+    reasons = pl.LazyFrame(
+        {
+            "fault": pl.Series(range(len(FAULTS)), dtype=pl.Int32),
+            "field": [fault.field for fault in FAULTS],
+            "code": [fault.code for fault in FAULTS],
+            "message": [fault.message for fault in FAULTS],
+        }
+    )
+    return rows.join(reasons, on="fault", validate="m:1").select(REJECTED.names()).sort("job_id", "position")

@@ -1,0 +1,55 @@
+"""How reports print figures: exact ratios, reasons, readable ids.
+
+Scores and ratios are decimals of a fixed scale, rounded half to even, not floats: the same rows give the same bytes
+on every machine and in every order.
+"""
+
+from collections.abc import Sequence
+
+import polars as pl
+
+RATIO_SCALE = 4
+RATIO = pl.Decimal(38, RATIO_SCALE)
+SCORE = pl.Decimal(5, 2)
+
+
+def ratio(numerator: pl.Expr, denominator: pl.Expr) -> pl.Expr:
+    """`numerator / denominator` to four decimals; null when either is null or the denominator is zero.
+
+    Polars keeps the numerator's scale and raises for the whole frame on a zero denominator: hence the one place.
+    """
+    nonzero = pl.when(denominator != 0).then(denominator)
+    return numerator.cast(RATIO) / nonzero
+
+
+def score(points: pl.Expr) -> pl.Expr:
+    """A figure on the 0–100 scale, two decimals."""
+    return points.cast(RATIO).round(2).cast(SCORE)
+
+
+def banded(figure: pl.Expr, bands: Sequence[tuple[str, int]], lowest: str) -> pl.Expr:
+    """The name of the first band (best first) whose limit the figure reaches, else `lowest`."""
+    reached = (pl.when(figure >= limit).then(pl.lit(name)) for name, limit in bands)
+    return pl.coalesce(*reached, pl.lit(lowest))
+
+
+def reason(code: str, condition: pl.Expr, message: pl.Expr) -> pl.Expr:
+    """`{code, message}` where `condition` holds, else null."""
+    return pl.when(condition).then(pl.struct(pl.lit(code).alias("code"), message.alias("message")))
+
+
+def reasons(*each: pl.Expr) -> pl.Expr:
+    """The list of those reasons that hold, in the order given."""
+    return pl.concat_list(*each).list.drop_nulls()
+
+
+def uuid_text(column: str) -> pl.Expr:
+    """The usual 36 characters of a 16-byte id."""
+    dashed = r"^(.{8})(.{4})(.{4})(.{4})(.{12})$"
+    return pl.col(column).bin.encode("hex").str.replace(dashed, "$1-$2-$3-$4-$5")
+
+
+def listed(rows: pl.LazyFrame, name: str, order: Sequence[str]) -> pl.LazyFrame:
+    """One row per customer: `name`, the list of its rows as structs, sorted by `order` (a total key of the rows)."""
+    each = pl.struct(pl.exclude("customer_number")).sort_by(*order)
+    return rows.group_by("customer_number").agg(each.alias(name))

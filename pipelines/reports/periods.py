@@ -1,0 +1,55 @@
+"""Days, windows and months of a customer's history.
+
+Windows end at the customer's last booked row (`data_through`), not at today: an old statement is described as it was,
+and its age is a matter of freshness alone.
+"""
+
+from datetime import date
+
+import polars as pl
+
+from pipelines import schemas
+
+BY_CUSTOMER = "customer_number"
+
+
+def data_through(transactions: pl.LazyFrame) -> pl.LazyFrame:
+    """One row per customer with posted rows: `customer_number`, `data_through` (date of the last of them)."""
+    last = pl.col("date").max().alias("data_through")
+    return transactions.filter(schemas.posted()).group_by(BY_CUSTOMER).agg(last).sort(BY_CUSTOMER)
+
+
+def customers(transactions: pl.LazyFrame) -> pl.LazyFrame:
+    """Every customer of the frame once, posted rows or not: each gets a report."""
+    return transactions.select(BY_CUSTOMER).unique()
+
+
+def days_before(end: pl.Expr) -> pl.Expr:
+    """Age of a row in days, counted back from `end` (0 on that very day)."""
+    return (end - pl.col("date")).dt.total_days()
+
+
+def days_behind(as_of: date) -> pl.Expr:
+    """Days from `data_through` to `as_of`; a row dated tomorrow (time zones) is not negative age."""
+    return (pl.lit(as_of) - pl.col("data_through")).dt.total_days().clip(lower_bound=0)
+
+
+def booked_month() -> pl.Expr:
+    """The first day of the month a row is booked in."""
+    return pl.col("date").dt.truncate("1mo")
+
+
+def months_of(history: pl.LazyFrame) -> pl.LazyFrame:
+    """`customer_number, first_date, data_through` → the same plus one row for every calendar month touched.
+
+    Months without a row are there too: a month of nothing is a fact a reader should see.
+    """
+    months = pl.date_ranges(pl.col("first_date").dt.truncate("1mo"), pl.col("data_through"), "1mo")
+    return history.with_columns(month=months).explode("month")
+
+
+def is_partial_month() -> pl.Expr:
+    """The history starts after the first or ends before the last day of `month`."""
+    starts_late = pl.col("first_date") > pl.col("month")
+    ends_early = pl.col("data_through") < pl.col("month").dt.month_end()
+    return starts_late | ends_early

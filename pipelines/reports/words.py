@@ -1,0 +1,72 @@
+"""The words of banking and credit that reports speak, each one an expression over schema TRANSACTIONS.
+
+A report filters and sums by these, never by a raw slug, so that "revenue" means the same everywhere. What a
+category means is the taxonomy's business (`pipelines/enrich/taxonomy.py`); here stand only the groups and the few
+slugs that a figure is named after.
+"""
+
+import polars as pl
+
+from pipelines.schemas import MONEY
+
+CASH_ACCOUNT_TYPES = ("transaction", "savings", "term_deposit", "other")
+
+
+def money_in() -> pl.Expr:
+    """AUD that entered the account, as a positive amount; 0 for a row that left it."""
+    return pl.col("amount").clip(lower_bound=pl.lit(0, MONEY))
+
+
+def money_out() -> pl.Expr:
+    """AUD that left the account, as a positive amount; 0 for a row that entered it."""
+    return pl.max_horizontal(-pl.col("amount"), pl.lit(0, MONEY))
+
+
+def is_credit() -> pl.Expr:
+    return pl.col("amount") > 0
+
+
+def is_debit() -> pl.Expr:
+    return pl.col("amount") < 0
+
+
+def is_own_transfer() -> pl.Expr:
+    """Between the customer's own accounts: both sides found, or one side that says so. Neither income nor cost."""
+    return pl.col("is_transfer").eq_missing(True) | pl.col("category_group").eq_missing("transfer")
+
+
+def is_external() -> pl.Expr:
+    """Money that came from, or went to, somebody else."""
+    return ~is_own_transfer()
+
+
+def is_revenue() -> pl.Expr:
+    """Trading receipts and what was given back of them (refunds, chargebacks): sum `amount` for revenue, net."""
+    return pl.col("category_group").eq_missing("revenue") & is_external()
+
+
+def is_debt_service() -> pl.Expr:
+    """Repayments, interest and fees to whoever lent, outside the customer's own accounts."""
+    return pl.col("category_group").eq_missing("debt_service") & is_external()
+
+
+def is_gambling() -> pl.Expr:
+    return pl.col("category").eq_missing("gambling")
+
+
+def is_returned_payment() -> pl.Expr:
+    """The customer's own payment coming back because it could not be met."""
+    return pl.col("category").eq_missing("returned_payment")
+
+
+def is_dishonour_fee() -> pl.Expr:
+    return pl.col("category").eq_missing("dishonour_fee")
+
+
+def is_categorised() -> pl.Expr:
+    return pl.col("category_group").ne_missing("unknown")
+
+
+def is_cash_account() -> pl.Expr:
+    """Accounts whose balance is money at hand; cards and loans state what is owed, some with the sign turned."""
+    return pl.col("account_type").is_in(CASH_ACCOUNT_TYPES).fill_null(value=True)

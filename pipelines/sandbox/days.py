@@ -1,0 +1,137 @@
+"""When banks book: business days, pay days, month days and the tax office's quarter dates.
+
+Days are proleptic ordinals (`date.toordinal`), because the generator adds and compares millions of them. Only
+holidays common to every state close direct entry here; state holidays don't stop interbank settlement.
+"""
+
+import calendar
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date
+from functools import cache
+
+MONDAY, TUESDAY, WEDNESDAY, THURSDAY, FRIDAY = range(5)
+
+
+@dataclass(frozen=True)
+class Window:
+    """The days a business is seen: first and last, both included."""
+
+    first: int
+    last: int
+
+    def __contains__(self, day: int) -> bool:
+        return self.first <= day <= self.last
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(self.first, self.last + 1))
+
+    def months(self) -> Iterator[tuple[int, int]]:
+        """Every (year, month) the window touches."""
+        first, last = date.fromordinal(self.first), date.fromordinal(self.last)
+        for index in range(first.year * 12 + first.month - 1, last.year * 12 + last.month):
+            yield index // 12, index % 12 + 1
+
+    def monthly(self, day_of_month: int, every: int = 1, phase: int = 0) -> Iterator[int]:
+        """A day of each month (or every 3rd, 12th …), moved on to the next business day."""
+        for year, month in self.months():
+            if (month + phase) % every == 0:
+                day = next_business_day(month_day(year, month, day_of_month))
+                if day in self:
+                    yield day
+
+    def weekly(self, weekday: int, weeks: int = 1) -> Iterator[int]:
+        """A weekday of each week, or every second or fourth, moved on to the next business day."""
+        start = self.first + (weekday - (self.first - 1)) % 7
+        for nominal in range(start, self.last + 1, 7 * weeks):
+            day = next_business_day(nominal)
+            if day in self:
+                yield day
+
+    def month_ends(self) -> Iterator[int]:
+        """Last calendar days of the months, where banks book interest and fees."""
+        for year, month in self.months():
+            day = month_day(year, month, 31)
+            if day in self:
+                yield day
+
+    def bas_due(self) -> Iterator[int]:
+        """Due dates of quarterly activity statements: 28 October, 28 February, 28 April, 28 July."""
+        for year, month in self.months():
+            if month in (2, 4, 7, 10):
+                day = next_business_day(month_day(year, month, 28))
+                if day in self:
+                    yield day
+
+
+def window(months: int, until: date) -> Window:
+    """The `months` months (at least one) that end on `until`, that day included.
+
+    From a month's last day, whole calendar months: three months until 30 April begin on 1 February.
+    """
+    if months < 1:
+        raise ValueError(f"a window covers at least one month, not {months}")
+    index = until.year * 12 + until.month - 1 - months
+    ends_a_month = until.toordinal() == month_day(until.year, until.month, 31)
+    before = month_day(index // 12, index % 12 + 1, 31 if ends_a_month else until.day)
+    return Window(before + 1, until.toordinal())
+
+
+def month_day(year: int, month: int, day: int) -> int:
+    """A day of a month, or the month's last day when it is shorter."""
+    return date(year, month, min(day, calendar.monthrange(year, month)[1])).toordinal()
+
+
+@cache
+def weekday(day: int) -> int:
+    return (day - 1) % 7
+
+
+@cache
+def month_of(day: int) -> int:
+    return date.fromordinal(day).month
+
+
+@cache
+def is_business_day(day: int) -> bool:
+    return weekday(day) < 5 and day not in bank_holidays(date.fromordinal(day).year)
+
+
+@cache
+def next_business_day(day: int) -> int:
+    """The day itself when banks settle on it, else the first later one on which they do."""
+    return day if is_business_day(day) else next_business_day(day + 1)
+
+
+@cache
+def bank_holidays(year: int) -> frozenset[int]:
+    """National holidays; those on a weekend are observed on the following working day, save Anzac Day."""
+    easter = easter_sunday(year)
+    anzac = date(year, 4, 25).toordinal()
+    return frozenset(
+        {
+            _observed(date(year, 1, 1), sunday=1),
+            _observed(date(year, 1, 26), sunday=1),
+            easter - 2,
+            easter + 1,
+            anzac,
+            _observed(date(year, 12, 25), sunday=2),
+            _observed(date(year, 12, 26), sunday=2),
+        }
+    )
+
+
+def _observed(holiday: date, sunday: int) -> int:
+    """The weekday on which a holiday is kept; from a Sunday, Christmas moves past Boxing Day."""
+    return holiday.toordinal() + {5: 2, 6: sunday}.get(holiday.weekday(), 0)
+
+
+def easter_sunday(year: int) -> int:
+    """Easter by the anonymous Gregorian computus (Nature, 1876; Meeus, Astronomical Algorithms, ch. 8)."""
+    golden, century, rest = year % 19, year // 100, year % 100
+    correction = (century - (century + 8) // 25 + 1) // 3
+    moon = (19 * golden + century - century // 4 - correction + 15) % 30
+    sunday = (32 + 2 * (century % 4) + 2 * (rest // 4) - moon - rest % 4) % 7
+    shift = (golden + 11 * moon + 22 * sunday) // 451
+    month, day = divmod(moon + sunday - 7 * shift + 114, 31)
+    return date(year, month, day + 1).toordinal()

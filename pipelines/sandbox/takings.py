@@ -1,0 +1,155 @@
+"""Money coming in from trade: card settlements, platform payouts, cash banked, invoices paid, and refunds out.
+
+Amounts are drawn at random and rounded to whole cents at once: floats choose an amount here, they never add any.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from math import log
+from random import Random
+
+from pipelines.sandbox.blanks import digits, filled
+from pipelines.sandbox.days import Window, is_business_day, month_of, next_business_day, weekday
+from pipelines.sandbox.merchants import BANK_TERMINAL, Processor
+from pipelines.sandbox.model import Movement, Party, Role
+from pipelines.sandbox.names import person
+from pipelines.sandbox.profile import Profile
+from pipelines.sandbox.trades import Platform
+
+DAYS_A_MONTH = 30.4
+
+
+def takings(profile: Profile, window: Window, rng: Random) -> Iterator[Movement]:
+    for processor, share in profile.processors:
+        yield from card_settlements(profile, window, rng, processor, share)
+    yield from merchant_fees(profile, window, rng)
+    for platform in profile.trade.platforms:
+        yield from payouts(profile, window, rng, platform)
+    yield from cash_banked(profile, window, rng)
+    yield from invoices_paid(profile, window, rng)
+    yield from refunds(profile, window, rng)
+
+
+def pace(profile: Profile, window: Window, day: int) -> float:
+    """Turnover on this day against a usual month's: season, and growth since the window began."""
+    grown: float = (1 + profile.trend) ** ((day - window.first) / DAYS_A_MONTH)
+    return profile.trade.season[month_of(day) - 1] * grown
+
+
+def sold_by_card(profile: Profile, window: Window, rng: Random, day: int) -> float:
+    """A day's card sales: steady behind a counter, now and then where most customers pay by invoice."""
+    chance = min(1.0, profile.trade.card * 1.5)
+    if rng.random() >= chance:
+        return 0.0
+    return takings_on(profile, window, rng, day) * profile.trade.card / chance
+
+
+def takings_on(profile: Profile, window: Window, rng: Random, day: int) -> float:
+    """What a day earns (cents, all ways of paying): by weekday, quieter on public holidays."""
+    weekdays = profile.trade.weekdays
+    usual = profile.turnover / DAYS_A_MONTH * 7 * weekdays[weekday(day)] / sum(weekdays)
+    holiday = weekday(day) < 5 and not is_business_day(day)
+    return usual * (0.35 if holiday else 1) * pace(profile, window, day) * rng.lognormvariate(-0.02, 0.2)
+
+
+def card_settlements(
+    profile: Profile, window: Window, rng: Random, processor: Processor, share: float
+) -> Iterator[Movement]:
+    """A credit for each day's takings on the next business day, net of the fee; a weekend's apart or as one."""
+    kept = share * (1 - processor.fee)
+    party = Party(processor.name, code=processor.code)
+    reference = filled(rng, processor.reference) if processor.fee == 0 else processor.reference
+    settled: Counter[int] = Counter()
+    for day in range(window.first - 5, window.last):
+        cents = round(sold_by_card(profile, window, rng, day) * kept)
+        arrives = next_business_day(day + 1)
+        if processor.merges_weekend:
+            settled[arrives] += cents
+        elif cents and arrives in window:
+            yield Movement(arrives, cents, "direct_credit", party, filled(rng, reference), "card_settlement")
+    for arrives, cents in settled.items():
+        if cents and arrives in window:
+            yield Movement(arrives, cents, "direct_credit", party, filled(rng, reference), "card_settlement")
+
+
+def merchant_fees(profile: Profile, window: Window, rng: Random) -> Iterator[Movement]:
+    """A bank settles its own terminals gross and bills the month's fee early in the next."""
+    if profile.processors[0][0].fee != BANK_TERMINAL.fee or not profile.trade.card:
+        return
+    party, reference = Party("", code=digits(rng, 6)), digits(rng, 8)
+    for day in window.monthly(3):
+        fee = 2_750 + round(profile.turnover * profile.trade.card * pace(profile, window, day) * 0.011)
+        yield Movement(day, -fee, "merchant_fee", party, reference, "merchant_fees")
+
+
+def payouts(profile: Profile, window: Window, rng: Random, platform: Platform) -> Iterator[Movement]:
+    """A week's sales through a marketplace, health fund or pay-later provider; some are not on it."""
+    share = profile.trade.platform / len(profile.trade.platforms) * rng.choice((0.0, 0.7, 1.0, 1.6))
+    party = Party(platform.name, code=platform.code)
+    role: Role = "second" if "second" in profile.roles else "main"
+    for day in window.weekly(platform.weekday):
+        cents = round(profile.turnover * share * 7 / DAYS_A_MONTH * _weekly(profile, window, rng, day))
+        if cents:
+            reference = filled(rng, platform.reference)
+            yield Movement(day, cents, "direct_credit", party, reference, platform.category, role)
+
+
+def _weekly(profile: Profile, window: Window, rng: Random, day: int) -> float:
+    return pace(profile, window, day) * rng.lognormvariate(-0.03, 0.25)
+
+
+def cash_banked(profile: Profile, window: Window, rng: Random) -> Iterator[Movement]:
+    """Notes carried to the bank once a week, in multiples of five dollars."""
+    party = Party("", profile.suburbs[0])
+    for day in window.weekly(rng.randrange(5)):
+        dollars = profile.turnover / 100 * profile.trade.cash * 7 / DAYS_A_MONTH
+        cents = round(dollars * _weekly(profile, window, rng, day) / 5) * 500
+        if cents:
+            yield Movement(day, cents, "cash_deposit", party, "", "cash_deposit")
+
+
+def invoices_paid(profile: Profile, window: Window, rng: Random) -> Iterator[Movement]:
+    """Customers pay numbered invoices, most on a weekday; some by direct entry, more by Osko."""
+    low, high = profile.trade.invoice_size
+    usual_cents = (high - low) / log(high / low) * 100
+    a_day = profile.turnover * profile.trade.invoice / usual_cents / 21
+    following = rng.randrange(200, 6_000)
+    unpaid = list(range(following - 9, following))
+    for day in window:
+        expected = a_day * pace(profile, window, day) * (1 if is_business_day(day) else 0.08)
+        for _ in range(int(expected + rng.random())):
+            paid = unpaid.pop(rng.randrange(len(unpaid)))
+            unpaid.append(following)
+            following += 1
+            yield _invoice_paid(profile, rng, day, paid)
+
+
+def _invoice_paid(profile: Profile, rng: Random, day: int, number: int) -> Movement:
+    low, high = profile.trade.invoice_size
+    dollars = low * (high / low) ** rng.random()
+    cents = round(dollars) * 100 if rng.random() < 0.45 else round(dollars * 100)
+    party = rng.choice(profile.customers)
+    role = _receiving_role(profile, rng)
+    if is_business_day(day) and rng.random() < 0.4:
+        reference = rng.choice((f"INV {number}", f"INV-{number:05}", profile.name.upper()))
+        payer = party._replace(name=party.name.upper())
+        return Movement(day, cents, "direct_credit", payer, reference, "customer_transfer", role)
+    spoken = (f"Inv {number}", f"INV-{number:05}", f"Invoice {number}", f"{number}", profile.name, "Thanks")
+    return Movement(day, cents, "osko_in", party, rng.choice(spoken), "customer_transfer", role)
+
+
+def _receiving_role(profile: Profile, rng: Random) -> Role:
+    """Without platforms to pay into it, an account at another bank takes some customers' payments."""
+    second = "second" in profile.roles and not profile.trade.platforms and rng.random() < 0.3
+    return "second" if second else "main"
+
+
+def refunds(profile: Profile, window: Window, rng: Random) -> Iterator[Movement]:
+    """Where takings are small tickets, a customer's money is sent back now and then."""
+    if profile.trade.invoice > 0.5:
+        return
+    for day in window:
+        if rng.random() < 0.012:
+            cents = -round(rng.uniform(18, 240) * 100)
+            reference = f"Refund order {rng.randrange(1_000, 9_999)}"
+            yield Movement(day, cents, "osko_out", Party(person(rng)), reference, "refund_paid")

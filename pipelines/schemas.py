@@ -1,0 +1,147 @@
+"""Every frame's columns, once: the vocabulary that intake, enrichment, reports and storage share.
+
+Units: money is AUD as `Decimal(18, 2)`; negative amounts leave the account. Dates are booking dates in the
+service's business time zone; timestamps are UTC. Ids are the 16 bytes of a UUID (`Binary`): a quarter of the
+size of its text and a tenth of the reading time.
+"""
+
+import polars as pl
+
+MONEY = pl.Decimal(18, 2)
+UUID = pl.Binary()
+TIMESTAMP = pl.Datetime("us", "UTC")
+
+ACCOUNT_TYPES = ("transaction", "savings", "credit_card", "loan", "term_deposit", "other")
+AccountType = pl.Enum(ACCOUNT_TYPES)
+TransactionStatus = pl.Enum(("posted", "pending"))
+Direction = pl.Enum(("credit", "debit"))
+Channel = pl.Enum(
+    (
+        "card",
+        "eftpos",
+        "atm",
+        "direct_credit",
+        "direct_debit",
+        "npp",
+        "bpay",
+        "transfer",
+        "cheque",
+        "cash",
+        "international",
+        "fee",
+        "interest",
+        "other",
+    )
+)
+CategorySource = pl.Enum(("client_rule", "correction", "counterparty", "pattern", "learned", "fallback"))
+CounterpartyKind = pl.Enum(("business", "person", "bank", "processor", "government", "lender", "own"))
+
+# A submitted item as it arrived, field by field, as text: a JSON number keeps the very digits that were sent.
+# A value of a JSON type that the field can't have (true, a list, a number as description) is null here and
+# named in `malformed`; it stands, with every unknown field, in `extra`.
+LANDED = pl.Schema(
+    {
+        "position": pl.UInt32(),  # index in the submission's `transactions`, from 0
+        "date": pl.String(),
+        "description": pl.String(),
+        "amount": pl.String(),
+        "type": pl.String(),
+        "balance": pl.String(),
+        "transactionId": pl.String(),
+        "currency": pl.String(),
+        "valueDate": pl.String(),
+        "status": pl.String(),
+        "malformed": pl.List(pl.String()),  # names of fields whose JSON type is wrong
+        "extra": pl.String(),  # JSON object of all other fields and malformed values; null when there are none
+    }
+)
+
+# What the job row knows about every row it brought: joined to LANDED by the batch.
+SUBMISSION = pl.Schema(
+    {
+        "customer_number": pl.Int64(),  # internal sort and group key of a customer
+        "job_id": UUID,
+        "received_seq": pl.Int64(),  # order of receipt over the whole service
+        "received_at": TIMESTAMP,
+        "appended": pl.Boolean(),  # mode `append`: not matched against what is held
+        "account_id": UUID,
+        "account_identified": pl.Boolean(),  # false for the customer's one unidentified account
+        "account_name": pl.String(),
+        "bsb": pl.String(),
+        "account_number": pl.String(),
+        "bank_name": pl.String(),
+        "account_type": AccountType,
+        "account_type_text": pl.String(),  # as sent, when it was none of ours
+        "credit_limit": MONEY,
+    }
+)
+
+# A validated row: SUBMISSION plus the item in its exact types. Facts only, nothing derived from other rows.
+ACCEPTED = pl.Schema(
+    {
+        **SUBMISSION,
+        "position": pl.UInt32(),
+        "client_transaction_id": pl.String(),
+        "date": pl.Date(),
+        "value_date": pl.Date(),
+        "description": pl.String(),  # as sent, card and tax file numbers masked
+        "amount": MONEY,
+        "balance": MONEY,  # after the transaction, as stated
+        "status": TransactionStatus,
+    }
+)
+
+# A row that was refused, and why. One row per refused item: its first fault in the order of the checks.
+REJECTED = pl.Schema(
+    {
+        "job_id": UUID,
+        "position": pl.UInt32(),
+        "field": pl.String(),
+        "code": pl.String(),  # `Transaction.…`
+        "message": pl.String(),
+    }
+)
+
+# A row that repeats a transaction already held (or, by id, one earlier in the same submission).
+DUPLICATES = pl.Schema({"job_id": UUID, "position": pl.UInt32(), "transaction_id": UUID})
+
+# A customer's enriched transactions: one value, replaced whole. Sorted by SORT_KEY. Superseded revisions, postings'
+# pending forerunners and withdrawn rows stay, marked: what was held right after job n are the rows with
+# since_seq <= n < superseded_seq.
+TRANSACTIONS = pl.Schema(
+    {
+        **ACCEPTED,
+        "transaction_id": UUID,
+        "ordinal": pl.UInt32(),  # nth row of its matching key in its account, from 0; for rows without client id
+        "revision": pl.UInt32(),  # 1 for the first version of a transaction
+        "since_seq": pl.Int64(),  # received_seq of the job since which the row stands so: its own, or a withdrawal
+        "superseded_seq": pl.Int64(),  # received_seq of what replaced this row, or took it back; null while current
+        "withdrawn_seq": pl.Int64(),  # received_seq of the withdrawal since which the row is history and no more
+        "clean_description": pl.String(),
+        "direction": Direction,
+        "channel": Channel,
+        "category": pl.String(),  # a slug of the taxonomy
+        "category_group": pl.String(),
+        "confidence": pl.Float64(),  # 0–1
+        "category_source": CategorySource,
+        "counterparty_name": pl.String(),
+        "counterparty_kind": CounterpartyKind,
+        "counterparty_lender_id": pl.String(),
+        "is_transfer": pl.Boolean(),
+        "transfer_pair_id": UUID,  # shared by both sides
+        "balance_verified": pl.Boolean(),  # null: no balance to check, or nothing to check it against
+        "flags": pl.List(pl.String()),  # sorted
+        "enrichment_version": pl.UInt32(),  # of the rules that made the row what it is; later ones may agree with it
+    }
+)
+SORT_KEY = ("customer_number", "date", "received_seq", "position", "transaction_id", "since_seq")
+
+
+def current() -> pl.Expr:
+    """Rows that stand: neither revised, nor replaced by their posting, nor withdrawn."""
+    return pl.col("superseded_seq").is_null()
+
+
+def posted() -> pl.Expr:
+    """Rows that reports may count: current and booked, not pending."""
+    return current() & (pl.col("status") == "posted")

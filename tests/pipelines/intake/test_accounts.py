@@ -1,0 +1,68 @@
+from typing import Any
+from uuid import UUID
+
+import polars as pl
+import pytest
+
+from pipelines.intake.accounts import Account, identify, masked
+
+CUSTOMER = UUID(int=1)
+FIELDS = ("account_name", "bsb", "account_number", "bank_name", "account_type", "credit_limit")
+
+
+def account(customer: UUID = CUSTOMER, **fields: Any) -> Account:
+    return identify(customer, **{**dict.fromkeys(FIELDS), **fields})[0]
+
+
+def test_a_number_is_the_same_however_it_is_spaced() -> None:
+    spaced = account(bsb="062-000", account_number="1234 5678")
+    assert spaced.account_id == account(bsb="062000", account_number="12345678", account_name="Other").account_id
+
+
+def test_another_bsb_or_another_customer_is_another_account() -> None:
+    mine = account(bsb="062000", account_number="12345678").account_id
+    assert account(bsb="062001", account_number="12345678").account_id != mine
+    assert account(UUID(int=2), bsb="062000", account_number="12345678").account_id != mine
+
+
+def test_without_a_number_bank_name_and_type_tell_accounts_apart() -> None:
+    everyday = account(bank_name="ANZ", account_name="Trading", account_type="transaction")
+    assert everyday.identified
+    assert everyday.account_id != account(bank_name="ANZ", account_name="Tax", account_type="savings").account_id
+    assert (
+        everyday.account_id == account(bank_name="anz ", account_name="trading", account_type="transaction").account_id
+    )
+
+
+def test_without_anything_it_is_the_one_unidentified_account() -> None:
+    nothing = account(account_name="", bsb=None, account_number="")
+    assert not nothing.identified
+    assert nothing.account_id == account().account_id
+
+
+def test_another_word_for_the_type_is_kept_and_read_as_other() -> None:
+    offset = account(account_number="1234", account_type="offset")
+    assert (offset.account_type, offset.account_type_text) == ("other", "offset")
+
+
+def test_a_card_number_as_account_number_is_masked_and_still_identifies() -> None:
+    card = account(account_number="4111 1111 1111 1111")
+    assert card.account_number == "411111xxxxxx1111"
+    assert card.account_id != account(account_number="4242 4242 4242 4242").account_id
+
+
+@pytest.mark.parametrize(
+    ("fields", "code"),
+    [({"bsb": "62000"}, "Account.OddBsb"), ({"account_number": "A?"}, "Account.OddNumber")],
+)
+def test_an_odd_number_is_a_warning(fields: dict[str, str], code: str) -> None:
+    _, oddities = identify(CUSTOMER, **{**dict.fromkeys(FIELDS), **fields})  # type: ignore[arg-type]  # all optional
+    assert [oddity.code for oddity in oddities] == [code]
+
+
+@pytest.mark.parametrize(
+    ("number", "shown"),
+    [(None, None), ("12345678", "xxxx5678"), ("1234 56", "xx3456"), ("123", "xxx"), ("1234", "xxxx")],
+)
+def test_a_number_is_shown_by_its_last_four(number: str | None, shown: str | None) -> None:
+    assert pl.select(masked(pl.lit(number, pl.String))).item() == shown

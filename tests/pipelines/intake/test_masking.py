@@ -1,0 +1,53 @@
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from polars.testing import assert_frame_equal
+from stdnum import luhn
+
+from pipelines.intake.masking import mask_frame, mask_text
+
+
+@pytest.mark.parametrize(
+    ("text", "masked"),
+    [
+        ("CARD 4111 1111 1111 1111 SYDNEY", "CARD 411111xxxxxx1111 SYDNEY"),
+        ("4111-1111-1111-1111", "411111xxxxxx1111"),
+        ("5555555555554444 and 378282246310005", "555555xxxxxx4444 and 378282xxxxx0005"),
+        ("12 4111111111111111 99", "12 411111xxxxxx1111 99"),
+        ("TFN 123 456 782", "TFN xxx xxx xxx"),
+        ("Tax file number: 123456782", "Tax file number: xxxxxxxxx"),
+    ],
+)
+def test_card_and_tax_file_numbers_are_masked(text: str, masked: str) -> None:
+    assert mask_text(text) == masked
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "4111 1111 1111 1112",  # wrong check digit
+        "41111111111111111111",  # inside a longer run
+        "062000 12345678",  # BSB and account
+        "1234 5678 1234 5670",  # no issuer's range
+        "TFN 123 456 789",  # wrong checksum
+        "123 456 782",  # no label
+        "invoice 2026-10-31 4411",
+    ],
+)
+def test_other_numbers_stay(text: str) -> None:
+    assert mask_text(text) == text
+
+
+@given(st.integers(0, 10**9 - 1), st.sampled_from(["", " ", "-"]))
+def test_no_visa_number_survives_however_it_is_grouped(account: int, separator: str) -> None:
+    payload = f"4{account:014d}"
+    number = payload + luhn.calc_check_digit(payload)
+    grouped = separator.join(number[start : start + 4] for start in range(0, 16, 4))
+    assert mask_text(f"PAID {grouped} OK") == f"PAID {number[:6]}xxxxxx{number[-4:]} OK"
+
+
+def test_a_frame_is_masked_in_the_named_columns() -> None:
+    frame = pl.DataFrame({"description": ["4111111111111111", None, "RENT"], "other": ["4111111111111111"] * 3})
+    expected = pl.DataFrame({"description": ["411111xxxxxx1111", None, "RENT"], "other": ["4111111111111111"] * 3})
+    assert_frame_equal(mask_frame(frame, ["description"]), expected)

@@ -1,0 +1,172 @@
+import json
+from collections.abc import Mapping
+from datetime import UTC, date, datetime
+from decimal import ROUND_DOWN, Decimal, localcontext
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipelines.intake.rows import FAULTS, landed, validate
+from pipelines.intake.strict_json import parse
+from pipelines.schemas import ACCEPTED, REJECTED, SUBMISSION
+
+RECEIVED = datetime(2026, 11, 20, 12, 30, tzinfo=UTC)  # 23:30 in Sydney
+RENT: Mapping[str, Any] = {"date": "2026-03-02", "description": "RENT", "amount": "-100.00"}
+
+
+def submitted(*items: Mapping[str, Any] | str) -> pl.LazyFrame:
+    """Items (JSON texts, or mappings to print as JSON) as the rows of one submission."""
+    texts = [item if isinstance(item, str) else json.dumps(item) for item in items]
+    parsed: Any = parse(f"[{','.join(texts)}]".encode())
+    context = {**dict.fromkeys(SUBMISSION.names()), "job_id": b"j", "received_at": RECEIVED}
+    return landed(parsed).join(pl.DataFrame([context], schema=SUBMISSION), how="cross").lazy()
+
+
+def accepted(*items: Mapping[str, Any] | str) -> list[dict[str, Any]]:
+    return validate(submitted(*items), "Australia/Sydney").accepted.collect().to_dicts()
+
+
+def fault(*items: Mapping[str, Any] | str) -> tuple[str, str] | None:
+    """Field and code of the last item's refusal."""
+    rejected = validate(submitted(*items), "Australia/Sydney").rejected.collect().to_dicts()
+    mine = [row for row in rejected if row["position"] == len(items) - 1]
+    return (mine[0]["field"], mine[0]["code"].removeprefix("Transaction.")) if mine else None
+
+
+def test_frames_have_the_declared_schemas() -> None:
+    validated = validate(submitted(RENT, {}), "Australia/Sydney")
+    assert validated.accepted.collect_schema() == ACCEPTED
+    assert validated.rejected.collect_schema() == REJECTED
+
+
+def test_a_good_row_is_kept_beside_a_bad_one() -> None:
+    validated = validate(submitted(RENT, {**RENT, "date": "2026-02-30"}, RENT), "Australia/Sydney")
+    assert validated.accepted.collect()["position"].to_list() == [0, 2]
+    assert validated.rejected.collect()["position"].to_list() == [1]
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"date": None}, ("date", "Missing")),
+        ({"date": ""}, ("date", "Missing")),
+        ({"date": 20260302}, ("date", "WrongType")),
+        ({"date": "2026-02-30"}, ("date", "InvalidDate")),
+        ({"date": "86400"}, ("date", "InvalidDate")),
+        ({"date": "10000-01-01"}, ("date", "InvalidDate")),
+        ({"date": "2026-03-02T25:00:00"}, ("date", "InvalidDate")),
+        ({"date": "1969-12-31"}, ("date", "DateTooEarly")),
+        ({"date": "0000-01-01"}, ("date", "DateTooEarly")),
+        ({"date": "2026-11-21"}, None),
+        ({"date": "2026-11-22"}, ("date", "DateInFuture")),
+        ({"description": None}, ("description", "Missing")),
+        ({"description": "x" * 1_000}, None),
+        ({"description": "x" * 1_001}, ("description", "TextTooLong")),
+        ({"description": "a\tb"}, ("description", "ControlCharacter")),
+        ({"description": 7}, ("description", "WrongType")),
+        ({"amount": None}, ("amount", "Missing")),
+        ({"amount": True}, ("amount", "WrongType")),
+        ({"amount": [1]}, ("amount", "WrongType")),
+        ({"amount": "1,000"}, ("amount", "InvalidNumber")),
+        ({"amount": "inf"}, ("amount", "InvalidNumber")),
+        ({"amount": " 1"}, ("amount", "InvalidNumber")),
+        ({"amount": "9999999999999.99"}, None),
+        ({"amount": "10000000000000"}, ("amount", "NumberTooLarge")),
+        ({"amount": "10e15"}, ("amount", "NumberTooLarge")),  # its cents fill an Int64, but no Decimal(20, 2)
+        ({"amount": "1e400"}, ("amount", "NumberTooLarge")),
+        ({"amount": "9" * 400}, ("amount", "NumberTooLarge")),
+        ({"amount": "1.005"}, ("amount", "TooManyDecimals")),
+        ({"type": "withdrawal"}, ("type", "InvalidType")),
+        ({"type": "credit"}, ("type", "ContradictorySign")),
+        ({"balance": "x"}, ("balance", "InvalidNumber")),
+        ({"transactionId": "x" * 129}, ("transactionId", "TextTooLong")),
+        ({"currency": "USD"}, ("currency", "UnsupportedCurrency")),
+        ({"currency": "AUD"}, None),
+        ({"valueDate": "tomorrow"}, ("valueDate", "InvalidDate")),
+        ({"status": "booked"}, ("status", "InvalidStatus")),
+    ],
+)
+def test_each_fault_has_its_code(change: dict[str, Any], expected: tuple[str, str] | None) -> None:
+    assert fault({**RENT, **change}) == expected
+
+
+def test_every_code_is_reachable_by_the_tests_above() -> None:
+    assert {each.code.removeprefix("Transaction.") for each in FAULTS} == {
+        *("Missing", "WrongType", "InvalidDate", "DateTooEarly", "DateInFuture", "TextTooLong", "ControlCharacter"),
+        *("InvalidNumber", "NumberTooLarge", "TooManyDecimals", "InvalidType", "ContradictorySign"),
+        *("UnsupportedCurrency", "InvalidStatus", "IdConflict"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("2026-03-02", date(2026, 3, 2)),
+        ("2026-03-02T23:30:00+11:00", date(2026, 3, 2)),  # its own date counts
+        ("2026-03-02T23:30:00", date(2026, 3, 2)),
+        ("2026-03-02T12:59:59Z", date(2026, 3, 2)),
+        ("2026-03-02T13:00:00Z", date(2026, 3, 3)),  # midnight in Sydney, UTC+11
+        ("2026-03-02T13:00Z", date(2026, 3, 3)),
+        ("2026-03-02T13:00:00.123456Z", date(2026, 3, 3)),
+        ("2026-07-02T13:30:00z", date(2026, 7, 2)),  # UTC+10 in winter
+    ],
+)
+def test_a_date_time_is_a_date_in_the_right_zone(text: str, expected: date) -> None:
+    assert accepted({**RENT, "date": text})[0]["date"] == expected
+
+
+@pytest.mark.parametrize(
+    ("amount", "expected"),
+    [
+        ("0.1", "0.10"),
+        ("-0.0", "0.00"),
+        ("0.30000000000000004", "0.30"),
+        ("0.29999999999999998", "0.30"),
+        ("-19.989999999999998", "-19.99"),
+        ("1e3", "1000.00"),
+        ("1.5E-1", "0.15"),
+        ("1e-400", "0.00"),
+        ("9007199254740.99", "9007199254740.99"),
+    ],
+)
+def test_amounts_are_exact_to_the_cent(amount: str, expected: str) -> None:
+    assert str(accepted(f'{{"date": "2026-03-02", "description": "x", "amount": {amount}}}')[0]["amount"]) == expected
+
+
+def test_a_positive_amount_takes_its_sign_from_the_type() -> None:
+    typed = [{**RENT, "amount": "5.00", "type": kind} for kind in ("debit", "credit")]
+    assert [str(row["amount"]) for row in accepted(*typed)] == ["-5.00", "5.00"]
+
+
+def test_the_same_id_twice_with_other_content_refuses_both() -> None:
+    first, second = {**RENT, "transactionId": "T1"}, {**RENT, "transactionId": "T1", "amount": "-1"}
+    assert fault(second, first) == fault(first, second) == ("transactionId", "IdConflict")
+    assert fault(first, first) is None
+
+
+def test_a_card_number_is_masked_in_every_field_and_unknown_ones_are_kept() -> None:
+    frame = landed([{**RENT, "description": "4111111111111111", "note": "4111 1111 1111 1111"}])
+    assert frame["description"].item() == "411111xxxxxx1111"
+    assert json.loads(frame["extra"].item()) == {"note": "411111xxxxxx1111"}
+
+
+numbers = st.from_regex(r"\A-?(0|[1-9][0-9]{0,14})(\.[0-9]{1,20})?([eE][+-]?[0-9]{1,2})?\Z")
+
+
+@given(st.lists(numbers, min_size=1, max_size=20))
+def test_the_oracle_reads_the_same_amounts(texts: list[str]) -> None:
+    items = [f'{{"date": "2026-03-02", "description": "x", "amount": {text}}}' for text in texts]
+    found = {row["position"]: row["amount"] for row in accepted(*items)}
+    expected = {position: oracle(text) for position, text in enumerate(texts)}
+    assert found == {position: amount for position, amount in expected.items() if amount is not None}
+
+
+def oracle(text: str) -> Decimal | None:
+    """The amount in plain Decimal: to eight decimals, within 10⁻⁶ of whole cents, and below 10^13; else null."""
+    with localcontext(prec=200):
+        number = Decimal(text).quantize(Decimal("1e-8"), ROUND_DOWN)
+        cents = number.quantize(Decimal("0.01"))
+        return cents if abs(number - cents) < Decimal("1e-6") and abs(cents) < 10**13 else None

@@ -1,0 +1,99 @@
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipelines.errors import InvalidRequest
+from pipelines.intake.strict_json import Number, parse
+
+plain_text = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
+documents = st.recursive(
+    st.none() | st.booleans() | plain_text,
+    lambda inner: st.lists(inner) | st.dictionaries(plain_text, inner),
+    max_leaves=20,
+)
+
+
+@given(documents, st.booleans())
+def test_what_the_standard_library_writes_is_read_back(document: object, ascii_only: bool) -> None:
+    assert parse(json.dumps(document, ensure_ascii=ascii_only).encode()) == document
+
+
+@pytest.mark.parametrize("text", ["0", "-0.0", "0.10", "1e400", "9007199254740993", "1" * 5_000])
+def test_a_number_keeps_its_digits(text: str) -> None:
+    parsed = parse(text.encode())
+    assert parsed == text
+    assert type(parsed) is Number
+
+
+def test_a_number_is_told_from_its_text() -> None:
+    assert [type(each) for each in _list(parse(b'[1, "1"]'))] == [Number, str]
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        (b"", "Request.EmptyBody"),
+        (b"  \n", "Request.EmptyBody"),
+        (b"{", "Request.MalformedJson"),
+        (b"{} {}", "Request.MalformedJson"),
+        (b"[1,]", "Request.MalformedJson"),
+        (b"NaN", "Request.MalformedJson"),
+        (b'{"amount": -Infinity}', "Request.MalformedJson"),
+        (b'{"a": 1, "a": 1}', "Request.DuplicateKey"),
+        (b'{"a": "\\u0000"}', "Request.NullCharacter"),
+        (b'{"\\u0000": 1}', "Request.NullCharacter"),
+        (b'{"a": "\0"}', "Request.MalformedJson"),
+        (b'["\\ud800"]', "Request.LoneSurrogate"),
+        (b'["\\uDC00\\uD800"]', "Request.LoneSurrogate"),
+        (b'"\xff"', "Request.NotUtf8"),
+        ("\ufeff{}".encode(), "Request.MalformedJson"),
+        ('{"a": 1}'.encode("utf-16"), "Request.NotUtf8"),
+        (b"[" * 100_000, "Request.TooDeep"),
+    ],
+)
+def test_what_two_readers_could_understand_differently_is_refused(body: bytes, code: str) -> None:
+    with pytest.raises(InvalidRequest) as refused:
+        parse(body)
+    assert refused.value.code == code
+
+
+def read_or_refuse(body: bytes) -> None:
+    """What is not refused is read as the standard library reads it, every number as it was written."""
+    try:
+        read = parse(body)
+    except InvalidRequest:
+        return
+    assert read == json.loads(body.decode(), parse_int=str, parse_float=str)
+
+
+somewhat_json = st.lists(
+    st.sampled_from([*b'{}[]",:\\0123456789-+.eE \n', *b"truefalsnN"]).map(lambda byte: bytes([byte]))
+    | st.sampled_from(
+        [b"\\u0000", b"\\ud800", b"\\uDFFF", b"\\\\u0000", b'"":', b"NaN", b"\xed\xa0\x80", b"\xef\xbb\xbf", b"\0"]
+    )
+    | st.binary(max_size=3)
+).map(b"".join)
+
+
+@given(st.binary() | somewhat_json)
+def test_any_bytes_are_read_or_refused(body: bytes) -> None:
+    read_or_refuse(body)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@settings(max_examples=100_000)
+@given(st.binary() | somewhat_json)
+def test_very_many_bytes_are_read_or_refused(body: bytes) -> None:
+    read_or_refuse(body)
+
+
+def test_a_surrogate_pair_is_one_character() -> None:
+    assert parse(b'"\\ud83d\\ude00"') == "\N{GRINNING FACE}"
+
+
+def _list(document: object) -> list[object]:
+    assert isinstance(document, list)
+    return document

@@ -1,0 +1,69 @@
+"""Closing balances hold whatever order the bank lists a day's rows in."""
+
+from datetime import date
+from decimal import Decimal
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipelines.reports.accounts import cash_balances, closing_balances, described
+from tests.pipelines.reports.examples import LOAN, MAIN, Row, cents, chained, row, transactions
+
+
+def closing(rows: list[Row]) -> dict[date, Decimal | None]:
+    frame = closing_balances(transactions(rows)).select("date", "closing_balance").collect()
+    return dict(frame.iter_rows())
+
+
+TRADING_DAY = chained([row(0, "50"), row(0, "-20"), row(0, "5")])
+
+
+def test_a_day_closes_with_its_last_balance_oldest_first() -> None:
+    assert closing(TRADING_DAY) == {date(2025, 1, 1): Decimal("1035.00")}
+
+
+def test_and_newest_first() -> None:
+    assert closing(TRADING_DAY[::-1]) == {date(2025, 1, 1): Decimal("1035.00")}
+
+
+@given(st.lists(cents(), min_size=1, max_size=6).filter(sum), st.randoms())
+def test_and_in_any_order(amounts: list[Decimal], random: object) -> None:
+    rows = chained([row(0, amount) for amount in amounts])
+    shuffled = rows.copy()
+    random.shuffle(shuffled)  # type: ignore[attr-defined]  # hypothesis types its Random as object
+    assert closing(shuffled) == {date(2025, 1, 1): rows[-1]["balance"]}
+
+
+def test_a_day_that_ends_where_it_began_leaves_the_balance_as_it_was() -> None:
+    assert closing(chained([row(0, "50"), row(1, "70"), row(1, "-70")])) == {date(2025, 1, 1): Decimal(1050)}
+
+
+def test_a_broken_chain_is_closed_by_the_piece_received_last() -> None:
+    broken = [row(0, "10", balance=Decimal(110)), row(0, "5", balance=Decimal(505))]
+    assert closing(broken) == {date(2025, 1, 1): Decimal(505)}
+
+
+def test_a_balance_that_other_rows_start_from_does_not_close_the_day() -> None:
+    stated = [("10", 110), ("-10", 90), ("50", 100)]  # two rows start from the 100 that came last
+    rows = [row(0, amount, balance=Decimal(balance)) for amount, balance in stated]
+    assert closing(rows) == {date(2025, 1, 1): Decimal(90)}
+
+
+def test_a_day_without_balances_is_unknown() -> None:
+    assert closing([*TRADING_DAY, row(1, "5")]) == {date(2025, 1, 1): Decimal(1035), date(2025, 1, 2): None}
+
+
+def test_one_balance_at_the_end_of_a_day_is_enough() -> None:
+    assert closing([row(0, "10"), row(0, "5", balance=Decimal(15))]) == {date(2025, 1, 1): Decimal(15)}
+
+
+def test_what_a_loan_states_is_not_money_at_hand() -> None:
+    loan = row(0, "10", account_id=LOAN, account_type="loan", balance=Decimal(-5000))
+    untyped = row(0, "10", account_type=None, balance=Decimal(70))
+    assert cash_balances(transactions([loan, untyped])).collect()["closing_balance"].to_list() == [Decimal(70)]
+
+
+def test_an_account_is_described_in_the_words_of_the_last_submission() -> None:
+    rows = [row(9, "1", account_name="Zebra"), row(0, "1", account_name="Able", received_seq=2)]
+    told = described(transactions(rows)).select("account_id", "account_name").collect()
+    assert told.rows() == [(MAIN, "Able")]

@@ -1,0 +1,43 @@
+"""Windows end where the data end; months without a row are months all the same."""
+
+from datetime import date
+
+import polars as pl
+
+from pipelines.reports import data_through
+from pipelines.reports.periods import customers, days_behind, is_partial_month, months_of
+from tests.pipelines.reports.examples import row, transactions
+
+
+def test_data_reach_to_the_last_posted_row_of_each_customer() -> None:
+    rows = [
+        row(date(2025, 1, 5), "1"),
+        row(date(2025, 2, 7), "1"),
+        row(date(2025, 3, 1), "1", status="pending"),
+        row(date(2025, 3, 2), "1", superseded_seq=9),
+        row(date(2025, 4, 1), "1", customer_number=2),
+    ]
+    assert data_through(transactions(rows)).collect().rows() == [(1, date(2025, 2, 7)), (2, date(2025, 4, 1))]
+
+
+def test_a_customer_with_only_pending_rows_is_a_customer() -> None:
+    pending = transactions([row(0, "1", status="pending")])
+    assert customers(pending).collect().to_series().to_list() == [1]
+
+
+def test_a_row_dated_tomorrow_is_not_of_negative_age() -> None:
+    through = pl.DataFrame({"data_through": [date(2025, 5, 2), date(2025, 4, 21)]})
+    assert through.select(days_behind(date(2025, 5, 1))).to_series().to_list() == [0, 10]
+
+
+def test_every_month_between_first_and_last_is_there_and_unfilled_ones_are_partial() -> None:
+    history = pl.LazyFrame(
+        {"customer_number": [1], "first_date": [date(2024, 1, 2)], "data_through": [date(2024, 4, 30)]}
+    )
+    months = months_of(history).select("month", partial=is_partial_month()).collect()
+    assert months.rows() == [
+        (date(2024, 1, 1), True),
+        (date(2024, 2, 1), False),
+        (date(2024, 3, 1), False),
+        (date(2024, 4, 1), False),
+    ]

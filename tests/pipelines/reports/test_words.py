@@ -1,0 +1,46 @@
+"""The words of the reports mean what the taxonomy says."""
+
+import polars as pl
+import pytest
+
+from pipelines.enrich.taxonomy import TAXONOMY
+from pipelines.reports import words
+from tests.pipelines.reports.examples import row, transactions
+
+
+def slugs(word: pl.Expr) -> set[str]:
+    """The categories that a word covers."""
+    each = [row(0, "1", kind=f"{category.group}/{category.slug}") for category in TAXONOMY.categories.values()]
+    return set(transactions(each).filter(word).collect()["category"])
+
+
+def test_revenue_is_what_the_taxonomy_counts_as_revenue() -> None:
+    counted = {slug for slug, category in TAXONOMY.categories.items() if category.counts_as_revenue}
+    assert slugs(words.is_revenue()) == counted
+
+
+def test_every_category_without_doubt_is_categorised() -> None:
+    assert set(TAXONOMY.categories) - slugs(words.is_categorised()) == {"unknown_credit", "unknown_debit"}
+
+
+@pytest.mark.parametrize(
+    ("word", "covered"),
+    [
+        (words.is_gambling(), {"gambling"}),
+        (words.is_returned_payment(), {"returned_payment"}),
+        (words.is_dishonour_fee(), {"dishonour_fee"}),
+        (words.is_own_transfer(), {"own_transfer", "card_repayment"}),
+    ],
+)
+def test_a_word_covers_categories_that_exist(word: pl.Expr, covered: set[str]) -> None:
+    assert slugs(word) == covered
+
+
+def test_debt_service_is_its_group() -> None:
+    group = {slug for slug, category in TAXONOMY.categories.items() if category.group == "debt_service"}
+    assert slugs(words.is_debt_service()) == group != set()
+
+
+def test_a_paired_transfer_is_never_revenue() -> None:
+    paired = row(0, "1", kind="revenue/customer_transfer", is_transfer=True)
+    assert transactions([paired]).filter(words.is_revenue()).collect().is_empty()

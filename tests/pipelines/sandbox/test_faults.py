@@ -1,0 +1,85 @@
+from datetime import date
+from decimal import Decimal
+
+import polars as pl
+import pytest
+
+from pipelines.sandbox import LABELLED, Business, book
+from pipelines.sandbox.faults import with_gap, with_overlap
+
+UNTIL = date(2025, 6, 30)
+
+
+def statement(*amounts: str) -> pl.DataFrame:
+    """One row a day from 1 June, from an opening balance of nothing."""
+    rows = pl.DataFrame(
+        {
+            "date": [date(2025, 6, day) for day in range(1, len(amounts) + 1)],
+            "amount": [Decimal(amount) for amount in amounts],
+            "injected": [None] * len(amounts),
+        },
+        schema={name: LABELLED[name] for name in ("date", "amount", "injected")},
+    )
+    return rows.with_columns(pl.col("amount").cum_sum().alias("balance"), pl.lit(0, pl.UInt8).alias("submission"))
+
+
+def test_a_gap_is_labelled_where_the_balance_jumps() -> None:
+    rows = with_gap(statement("10.00", "20.00", "30.00", "40.00"), date(2025, 6, 2), date(2025, 6, 3))
+    assert rows["balance"].to_list() == [Decimal("10.00"), Decimal("100.00")]
+    assert rows["injected"].to_list() == [None, "gap"]
+
+
+def test_rows_that_cancel_out_are_left_alone_because_nothing_would_jump() -> None:
+    rows = statement("10.00", "20.00", "-20.00", "40.00")
+    assert with_gap(rows, date(2025, 6, 2), date(2025, 6, 3)).equals(rows)
+
+
+def test_an_overlap_sends_whole_days_twice() -> None:
+    rows = with_overlap(statement("10.00", "20.00", "30.00"), date(2025, 6, 2), date(2025, 6, 2))
+    assert rows.select("amount", "submission", "injected").rows() == [
+        (Decimal("10.00"), 0, None),
+        (Decimal("20.00"), 0, None),
+        (Decimal("20.00"), 1, "duplicate"),
+        (Decimal("30.00"), 1, None),
+    ]
+
+
+@pytest.fixture(scope="module")
+def pairs_of_books() -> list[tuple[Business, Business]]:
+    clean = book(30, 4, seed=3, until=UNTIL)
+    return list(zip(clean, book(30, 4, seed=3, until=UNTIL, faults=True), strict=True))
+
+
+def test_all_kinds_of_fault_and_none_occur(pairs_of_books: list[tuple[Business, Business]]) -> None:
+    kinds = [tuple(hurt.accounts[0].transactions["injected"].drop_nulls().unique()) for _, hurt in pairs_of_books]
+    assert set(kinds) == {(), ("gap",), ("duplicate",)}
+
+
+def test_without_its_repetitions_an_overlapping_account_is_the_clean_one(
+    pairs_of_books: list[tuple[Business, Business]],
+) -> None:
+    for clean, hurt in pairs_of_books:
+        sent = hurt.accounts[0].transactions
+        if (sent["injected"] == "duplicate").any():
+            once = sent.filter(pl.col("injected").ne_missing("duplicate")).drop("submission", "transfer_pair")
+            assert once.equals(clean.accounts[0].transactions.drop("submission", "transfer_pair"))
+
+
+def test_every_gap_breaks_the_chain_at_its_label_only(pairs_of_books: list[tuple[Business, Business]]) -> None:
+    gaps = 0
+    for _, hurt in pairs_of_books:
+        rows = hurt.accounts[0].transactions
+        if (rows["injected"] == "gap").any():
+            jumps = pl.col("balance") - pl.col("balance").shift() != pl.col("amount")
+            assert rows.filter(jumps)["injected"].to_list() == ["gap"]
+            gaps += 1
+    assert gaps > 0
+
+
+def test_a_leg_whose_other_side_is_missing_is_no_pair(pairs_of_books: list[tuple[Business, Business]]) -> None:
+    for _, hurt in pairs_of_books:
+        legs = pl.concat(
+            account.transactions.filter(pl.col("injected").ne_missing("duplicate"))["transfer_pair"].drop_nulls()
+            for account in hurt.accounts
+        )
+        assert set(legs.value_counts()["count"]) <= {2}

@@ -1,0 +1,237 @@
+"""Batches: all queued jobs of a lane, claimed at once under a lease, for one run of the orchestrator.
+
+The batch's token is its fencing token. A run commits only while its batch is open, so a run that was given up on
+(its lease ran out, its worker died) can come back late and change nothing. Jobs of a batch that was given up go
+back to the queue and return in smaller batches, so that one poisonous submission can't hold up the others for long.
+"""
+
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from itertools import accumulate, takewhile
+from typing import Any
+from uuid import UUID, uuid4
+
+from sqlalchemy import ColumnElement, Row, and_, func, insert, select, text, update
+
+from pipelines.errors import Conflict
+from storage import leases
+from storage.database import Reading, Writing
+from storage.jobs import Ending, as_job, finish, select_jobs
+from storage.models import LANE_OF, BatchState, JobStatus, Lane, batches, customers, jobs
+from storage.settings import Settings
+
+SHRINK_PER_ATTEMPT = 16  # 2,000 jobs, then 125, then 7
+
+
+@dataclass(frozen=True)
+class Batch:
+    token: int
+    batch_id: UUID
+    lane: Lane
+    partition_day: date  # UTC day of receipt
+    jobs: int
+    rows: int
+    customers: int
+
+
+class Superseded(Conflict):
+    """The batch is no longer open: another run has its jobs, or had them. Nothing was changed."""
+
+    def __init__(self, token: int) -> None:
+        super().__init__("Batch.Superseded", f"Batch {token} is no longer open.")
+
+
+def claim(w: Writing, lane: Lane, settings: Settings, now: datetime) -> Batch | None:
+    """Claim the lane's queued jobs, oldest first, or None when there is nothing to do.
+
+    Jobs of customers that another open batch holds wait; so do jobs received on a later UTC day than the first,
+    since a run belongs to one day's partition.
+    """
+    one_claimer_at_a_time(w)
+    chosen = _fitting(_queued(w, lane, settings.batch_max_jobs), settings)
+    if not chosen:
+        return None
+    token, batch_id = _open(w, lane, _day(chosen[0]), settings, now)
+    _start(w, token, [row.received_seq for row in chosen], now)
+    return Batch(
+        token,
+        batch_id,
+        lane,
+        _day(chosen[0]),
+        jobs=len(chosen),
+        rows=sum(row.received_rows for row in chosen),
+        customers=len({row.customer_number for row in chosen}),
+    )
+
+
+def open_without_jobs(w: Writing, lane: Lane, day: date, settings: Settings, now: datetime) -> int:
+    """A batch that recomputes what is held (a partition materialised by hand): its token."""
+    return _open(w, lane, day, settings, now)[0]
+
+
+def launched(w: Writing, token: int, run_id: str, worker: UUID) -> None:
+    w.execute(update(batches).where(batches.c.token == token).values(run_id=run_id, worker=worker))
+
+
+def renew(w: Writing, token: int, settings: Settings, now: datetime) -> bool:
+    """Prolong the lease; False when the batch is no longer open."""
+    expires = now + timedelta(seconds=settings.batch_lease_s)
+    statement = update(batches).where(batches.c.token == token, batches.c.state == BatchState.OPEN)
+    return w.execute(statement.values(lease_expires_at=expires)).rowcount == 1
+
+
+def count_open(r: Reading, lane: Lane) -> int:
+    query = select(func.count()).where(batches.c.lane == lane, batches.c.state == BatchState.OPEN)
+    return r.execute(query).scalar_one()
+
+
+def release(w: Writing, token: int, settings: Settings, now: datetime) -> bool:
+    """Give a batch up: its jobs go back to the queue, or fail when they were tried too often."""
+    if not _close(w, token, BatchState.RELEASED):
+        return False
+    mine = (jobs.c.batch_token == token, jobs.c.status == JobStatus.RUNNING)
+    exhausted = w.execute(select_jobs().where(*mine, jobs.c.attempts >= settings.job_max_attempts)).all()
+    finish(w, [_abandoned(row) for row in exhausted], now)
+    w.execute(update(jobs).where(*mine).values(status=JobStatus.QUEUED, batch_token=None))
+    return True
+
+
+def give_back(w: Writing, token: int) -> bool:
+    """Undo a claim whose run never began, or was ended on purpose: the attempt doesn't count."""
+    if not _close(w, token, BatchState.RELEASED):
+        return False
+    back = {"status": JobStatus.QUEUED, "batch_token": None, "attempts": jobs.c.attempts - 1}
+    w.execute(update(jobs).where(jobs.c.batch_token == token, jobs.c.status == JobStatus.RUNNING).values(back))
+    return True
+
+
+def reap(w: Writing, settings: Settings, now: datetime) -> int:
+    """Release every open batch whose lease ran out; how many there were."""
+    query = select(batches.c.token).where(_lost(settings, now))
+    return sum(release(w, token, settings, now) for token in w.execute(query).scalars().all())
+
+
+def release_of(w: Writing, worker: UUID, settings: Settings, now: datetime) -> int:
+    """Release every open batch of a worker that has died; how many there were."""
+    query = select(batches.c.token).where(batches.c.worker == worker, batches.c.state == BatchState.OPEN)
+    return sum(release(w, token, settings, now) for token in w.execute(query).scalars().all())
+
+
+def waiting_since(r: Reading, lane: Lane) -> datetime | None:
+    """When the job that would be claimed first was received; None when nothing can be claimed."""
+    queued = _queued(r, lane, limit=1)
+    return queued[0].created_at if queued else None
+
+
+def expired(r: Reading, settings: Settings, now: datetime) -> bool:
+    """Whether `reap` would find something."""
+    return r.execute(select(batches.c.token).where(_lost(settings, now)).limit(1)).first() is not None
+
+
+def _lost(settings: Settings, now: datetime) -> ColumnElement[bool]:
+    longest_s = settings.batch_lease_s + leases.LONGEST_LEASE_S
+    return and_(batches.c.state == BatchState.OPEN, leases.over(batches.c.lease_expires_at, now, longest_s))
+
+
+def commit(w: Writing, token: int) -> None:
+    """Close an open batch as done; must be the first write of the transaction that ends its jobs.
+
+    Raises:
+        Superseded: it is no longer open.
+    """
+    if not _close(w, token, BatchState.COMMITTED):
+        raise Superseded(token)
+
+
+def guard(w: Writing, token: int) -> None:
+    """Raise Superseded unless the batch is open (and keep it so until this transaction ends)."""
+    query = select(batches.c.token).where(batches.c.token == token, batches.c.state == BatchState.OPEN)
+    if w.execute(query.with_for_update()).first() is None:
+        raise Superseded(token)
+
+
+def one_claimer_at_a_time(w: Writing) -> None:
+    """SQLite's writers already take turns; on PostgreSQL claimers queue for an advisory lock."""
+    if w.dialect.name == "postgresql":
+        w.execute(text("SELECT pg_advisory_xact_lock(7460001)"))
+
+
+def _queued(r: Reading, lane: Lane, limit: int) -> list[Row[Any]]:
+    flows = [flow for flow, its_lane in LANE_OF.items() if its_lane is lane]
+    held = (
+        select(jobs.c.customer_number)
+        .join(batches, batches.c.token == jobs.c.batch_token)
+        .where(batches.c.lane == lane, batches.c.state == BatchState.OPEN, jobs.c.status == JobStatus.RUNNING)
+    )
+    query = (
+        select(
+            jobs.c.received_seq,
+            jobs.c.customer_number,
+            jobs.c.received_rows,
+            jobs.c.attempts,
+            jobs.c.created_at,
+        )
+        .where(jobs.c.status == JobStatus.QUEUED, jobs.c.flow.in_(flows))
+        .where(jobs.c.customer_number.not_in(held))
+        .order_by(jobs.c.received_seq)
+        .limit(limit)
+    )
+    return list(r.execute(query))
+
+
+def _fitting(queued: list[Row[Any]], settings: Settings) -> list[Row[Any]]:
+    """The queue's head that makes one batch: one day, bounded rows, fewer jobs after failed attempts."""
+    if not queued:
+        return []
+    most = max(1, settings.batch_max_jobs // SHRINK_PER_ATTEMPT ** queued[0].attempts)
+    rows_before = accumulate((row.received_rows for row in queued), initial=0)
+    fits = takewhile(
+        lambda pair: pair[1] < settings.batch_max_rows and _day(pair[0]) == _day(queued[0]),
+        zip(queued, rows_before, strict=False),
+    )
+    return [row for row, _ in fits][:most]
+
+
+def _open(w: Writing, lane: Lane, day: date, settings: Settings, now: datetime) -> tuple[int, UUID]:
+    batch_id = uuid4()
+    statement = insert(batches).values(
+        batch_id=batch_id,
+        lane=lane,
+        state=BatchState.OPEN,
+        partition_day=day,
+        created_at=now,
+        lease_expires_at=now + timedelta(seconds=settings.batch_lease_s),
+    )
+    return w.execute(statement.returning(batches.c.token)).scalar_one(), batch_id
+
+
+def _start(w: Writing, token: int, seqs: list[int], now: datetime) -> None:
+    """Mark the jobs running; a refresh is pinned to the version of the data that it will cover."""
+    version = select(customers.c.data_version).where(customers.c.number == jobs.c.customer_number)
+    w.execute(
+        update(jobs)
+        .where(jobs.c.received_seq.in_(seqs))
+        .values(
+            status=JobStatus.RUNNING,
+            batch_token=token,
+            attempts=jobs.c.attempts + 1,
+            started_at=func.coalesce(jobs.c.started_at, now),
+            data_version=version.scalar_subquery(),
+        )
+    )
+
+
+def _close(w: Writing, token: int, state: BatchState) -> bool:
+    statement = update(batches).where(batches.c.token == token, batches.c.state == BatchState.OPEN)
+    return w.execute(statement.values(state=state)).rowcount == 1
+
+
+def _abandoned(row: Row[Any]) -> Ending:
+    job = as_job(row)
+    error = {"code": "Job.Abandoned", "message": f"The work was interrupted {job.attempts} times."}
+    return Ending(job, JobStatus.FAILED, data_version=None, error=error)
+
+
+def _day(row: Row[Any]) -> date:
+    created: datetime = row.created_at
+    return created.astimezone(UTC).date()

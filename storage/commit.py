@@ -1,0 +1,165 @@
+"""The one transaction that ends a batch: pointers move, jobs end, events become due, or nothing happens at all.
+
+The files it names are durable before it begins. It is conditional twice: the batch must still be open (fencing),
+and a customer's version must still be the one that the batch read (compare and swap). Customers that moved
+meanwhile lose: their jobs go back to the queue while the others' are committed.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID, uuid4
+
+from sqlalchemy import bindparam, insert, select, update
+
+from storage import batches
+from storage.database import Reading, Writing
+from storage.jobs import Ending, finish, with_unfinished_submission
+from storage.lake import Stored
+from storage.models import JobStatus, customers, jobs, locations, segments
+
+
+@dataclass(frozen=True)
+class NewValue:
+    """A customer's new enriched transactions: which rows of the batch's segment."""
+
+    customer_number: int
+    base_version: int  # the data version that it was computed from
+    first_row: int
+    row_count: int
+    current_rows: int
+
+
+@dataclass(frozen=True)
+class Recomputed:
+    """Customers whose value, changed or not, is what this version of the enrichment makes of their rows."""
+
+    enrichment_version: int
+    customers: frozenset[int]
+
+
+@dataclass(frozen=True)
+class Committed:
+    """Which customers' values were replaced, and which had moved and were left to a later batch."""
+
+    moved: frozenset[int]
+    lost: frozenset[int]
+
+
+def commit_values(
+    w: Writing,
+    token: int,
+    read_versions: Mapping[int, int],
+    values: Sequence[NewValue],
+    segment: tuple[Stored, int] | None,
+    outcomes: tuple[Stored, int] | None,
+    endings: Sequence[Ending],
+    now: datetime,
+    recomputed: Recomputed | None = None,
+    *,
+    yielding: bool = False,
+) -> Committed:
+    """Commit a batch.
+
+    Args:
+        token: the batch's fencing token.
+        read_versions: data version of every customer as the batch read it (customer number → version).
+        values: the values that changed; unchanged customers need no new one.
+        segment, outcomes: the files (and their row counts) that values and endings refer to.
+        endings: how each job of the batch ends, if its customer has not moved.
+        recomputed: whose value is now known to be up to date with the enrichment, if they have not moved.
+        yielding: leave customers with an unfinished submission to it, as if they had moved already: it waits for
+            nobody, and recomputes them anyway.
+
+    Raises:
+        Superseded: the batch is no longer open; nothing was changed.
+    """
+    batches.commit(w, token)
+    lost = _moved_meanwhile(w, read_versions)
+    if yielding:
+        lost |= with_unfinished_submission(w, read_versions)
+    winners = [value for value in values if value.customer_number not in lost]
+    kept = [ending for ending in endings if ending.job.customer_number not in lost]
+    if outcomes and any(ending.outcomes_path for ending in kept):
+        register(w, outcomes, now)
+    if segment and winners:
+        segment_id = register(w, segment, now)
+        _point(w, segment_id, winners, now)
+    if recomputed:
+        _bring_up(w, recomputed.customers - lost, recomputed.enrichment_version)
+    finish(w, kept, now)
+    _requeue(w, token)
+    return Committed(frozenset(value.customer_number for value in winners), lost)
+
+
+def _moved_meanwhile(w: Writing, read_versions: Mapping[int, int]) -> frozenset[int]:
+    """Customers whose version is no longer the one read; all rows stay locked until the commit."""
+    query = select(customers.c.number, customers.c.data_version).where(customers.c.number.in_(list(read_versions)))
+    now_at = w.execute(query.order_by(customers.c.number).with_for_update())
+    return frozenset(number for number, version in now_at if version != read_versions[number])
+
+
+def register(w: Writing, file: tuple[Stored, int], now: datetime) -> UUID:
+    """Name a durable file, with its number of rows: the segment's id."""
+    stored, rows = file
+    segment_id = uuid4()
+    row = {"segment_id": segment_id, "path": stored.path, "sha256": stored.sha256, "bytes": stored.size}
+    w.execute(insert(segments).values(**row, rows=rows, created_at=now))
+    return segment_id
+
+
+def _point(w: Writing, segment_id: UUID, values: Iterable[NewValue], now: datetime) -> None:
+    """Move the customers' pointers; the places they leave are kept for the retention time."""
+    versions = _versions(w, [value.customer_number for value in values])
+    w.execute(
+        update(locations)
+        .where(locations.c.customer_number == bindparam("number"), locations.c.replaced_at.is_(None))
+        .values(replaced_at=bindparam("now", type_=locations.c.replaced_at.type)),
+        [{"number": value.customer_number, "now": now} for value in values],
+    )
+    w.execute(
+        insert(locations),
+        [_location(value, segment_id, versions[value.customer_number], now) for value in values],
+    )
+    w.execute(
+        update(customers)
+        .where(customers.c.number == bindparam("customer"))
+        .values(
+            data_version=customers.c.data_version + 1,
+            location_version=customers.c.location_version + 1,
+            enriched_rows=bindparam("current"),
+        ),
+        [{"customer": value.customer_number, "current": value.current_rows} for value in values],
+    )
+
+
+def _bring_up(w: Writing, customer_numbers: frozenset[int], enrichment_version: int) -> None:
+    """Only those that are behind: most batches need no write here."""
+    behind = customers.c.enrichment_version != enrichment_version
+    statement = update(customers).where(customers.c.number.in_(customer_numbers), behind)
+    w.execute(statement.values(enrichment_version=enrichment_version))
+
+
+def _versions(r: Reading, customer_numbers: Sequence[int]) -> dict[int, tuple[int, int]]:
+    query = select(customers.c.number, customers.c.data_version, customers.c.location_version)
+    rows = r.execute(query.where(customers.c.number.in_(customer_numbers)))
+    return {row.number: (row.data_version, row.location_version) for row in rows}
+
+
+def _location(value: NewValue, segment_id: UUID, versions: tuple[int, int], now: datetime) -> dict[str, Any]:
+    return {
+        "customer_number": value.customer_number,
+        "data_version": versions[0] + 1,
+        "location_version": versions[1] + 1,
+        "segment_id": segment_id,
+        "first_row": value.first_row,
+        "row_count": value.row_count,
+        "created_at": now,
+    }
+
+
+def _requeue(w: Writing, token: int) -> None:
+    """What the batch could not end goes back to the queue, as if it had not been tried."""
+    statement = update(jobs).where(jobs.c.batch_token == token, jobs.c.status == JobStatus.RUNNING)
+    w.execute(statement.values(status=JobStatus.QUEUED, batch_token=None, attempts=jobs.c.attempts - 1))

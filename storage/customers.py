@@ -1,0 +1,130 @@
+"""Customers: a client's borrowers, each with the versions of its enriched transactions."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID, uuid4
+
+from sqlalchemy import insert, select
+from sqlalchemy.exc import IntegrityError
+
+from pipelines.errors import NotFound
+from storage.database import Reading, Writing
+from storage.models import customers
+from storage.paging import Page, Paged, limited, total_of
+
+
+@dataclass(frozen=True)
+class Customer:
+    number: int
+    customer_id: UUID
+    client_id: UUID
+    abn: str
+    abn_checksum_valid: bool
+    name: str | None
+    reference: str | None
+    state: str | None
+    created_at: datetime
+    data_version: int  # of the enriched transactions' content; 0 before the first
+    location_version: int
+    enriched_rows: int  # current rows: what the API lists
+    enrichment_version: int  # the value is what this version of the enrichment makes of it; 0 before the first
+
+
+@dataclass(frozen=True)
+class NewCustomer:
+    abn: str
+    abn_checksum_valid: bool
+    name: str | None = None
+    reference: str | None = None
+    state: str | None = None
+
+
+@dataclass(frozen=True)
+class Creation:
+    """What came of a create: the customer, whether it is new, and the client's others with the same ABN."""
+
+    customer: Customer
+    created: bool
+    others: tuple[UUID, ...]
+
+
+def create(w: Writing, client_id: UUID, new: NewCustomer, now: datetime) -> Creation:
+    """A new customer, or the one that already bears this ABN and reference."""
+    others = _with_abn(w, client_id, new.abn)
+    if (known := _same_reference(others, new.reference)) is not None:
+        return Creation(known, created=False, others=())
+    row = {"customer_id": uuid4(), "client_id": client_id, "created_at": now, **vars(new)}
+    try:
+        with w.begin_nested():
+            w.execute(insert(customers).values(row))
+    except IntegrityError:  # another process was first with the same reference
+        return create(w, client_id, new, now)
+    customer = get(w, client_id, row["customer_id"])
+    return Creation(customer, created=True, others=tuple(other.customer_id for other in others))
+
+
+def get(r: Reading, client_id: UUID, customer_id: UUID) -> Customer:
+    """The client's customer.
+
+    Raises:
+        NotFound: unknown, or another client's.
+    """
+    query = select(customers).where(customers.c.customer_id == customer_id, customers.c.client_id == client_id)
+    row = r.execute(query).first()
+    if row is None:
+        raise NotFound("Customer.NotFound", "There is no customer with this id.")
+    return Customer(*row)
+
+
+def lock(w: Writing, customer: Customer) -> None:
+    """Let others who would change what belongs to the customer wait until this transaction ends."""
+    w.execute(select(customers.c.number).where(customers.c.number == customer.number).with_for_update(key_share=True))
+
+
+def find(
+    r: Reading,
+    client_id: UUID,
+    abn: str | None = None,
+    reference: str | None = None,
+    page: Page | None = None,
+) -> Paged[Customer]:
+    """The client's customers in order of creation, by exact ABN and reference."""
+    query = select(customers).where(customers.c.client_id == client_id).order_by(customers.c.number)
+    if abn is not None:
+        query = query.where(customers.c.abn == abn)
+    if reference is not None:
+        query = query.where(customers.c.reference == reference)
+    rows = r.execute(limited(query, page))
+    return Paged([Customer(*row) for row in rows], total_of(r, query), page)
+
+
+def numbers(r: Reading, client_id: UUID, customer_ids: Iterable[UUID]) -> dict[UUID, int]:
+    """Internal numbers of those of `customer_ids` that are the client's own."""
+    query = select(customers.c.customer_id, customers.c.number).where(
+        customers.c.client_id == client_id, customers.c.customer_id.in_(list(customer_ids))
+    )
+    return {row.customer_id: row.number for row in r.execute(query)}
+
+
+def ids_of(r: Reading, customer_numbers: Iterable[int]) -> dict[int, UUID]:
+    query = select(customers.c.number, customers.c.customer_id)
+    return {
+        row.number: row.customer_id for row in r.execute(query.where(customers.c.number.in_(list(customer_numbers))))
+    }
+
+
+def _with_abn(r: Reading, client_id: UUID, abn: str) -> list[Customer]:
+    query = select(customers).where(customers.c.client_id == client_id, customers.c.abn == abn)
+    return [Customer(*row) for row in r.execute(query.order_by(customers.c.number))]
+
+
+def _same_reference(others: Iterable[Customer], reference: str | None) -> Customer | None:
+    return next((other for other in others if reference is not None and other.reference == reference), None)
+
+
+def versions(r: Reading, customer_numbers: Iterable[int]) -> dict[int, int]:
+    """The customers' data versions, in order of customer number."""
+    query = select(customers.c.number, customers.c.data_version).order_by(customers.c.number)
+    rows = r.execute(query.where(customers.c.number.in_(list(customer_numbers))))
+    return {row.number: row.data_version for row in rows}

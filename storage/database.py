@@ -1,0 +1,154 @@
+"""Engines and sessions: SQLite with WAL and full fsync in one file, or PostgreSQL, by the same code.
+
+`Reading` and `Writing` are different types so that a function's signature says whether it may change anything.
+Writers begin IMMEDIATE on SQLite: with deferred transactions, concurrent writers fail instead of waiting their turn.
+"""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NewType
+
+from alembic import command
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import DateTime, Dialect, Engine, TypeDecorator, create_engine, event, make_url
+from sqlalchemy.engine import Connection
+from sqlalchemy.engine.interfaces import DBAPIConnection
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+
+from storage import postgres
+
+Reading = NewType("Reading", Connection)
+Writing = NewType("Writing", Reading)
+
+BUSY_TIMEOUT_S = 5
+CHANGES_CHANNEL = "tidemark_changes"
+ONE_MIGRATION_AT_A_TIME = 7460002  # an advisory lock of PostgreSQL
+
+_alembic = threading.Lock()  # its context is the process's
+
+
+class UtcDateTime(TypeDecorator[datetime]):
+    """An aware UTC timestamp on both databases (SQLite stores it naive)."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        return None if value is None else value.astimezone(UTC)
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        if value is None:
+            return None
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+class Database:
+    """One engine, two ways in: `reading()` for a consistent snapshot, `writing()` for one transaction.
+
+    Whoever comes first brings the tables up to date: a process can start while its database is down.
+    """
+
+    def __init__(self, url: str) -> None:
+        self.url = make_url(url)
+        is_sqlite = self.url.get_backend_name() == "sqlite"
+        self.engine = _sqlite(url) if is_sqlite else postgres.engine(self.url, "READ COMMITTED")
+        self._up_to_date = False
+
+    @property
+    def is_sqlite(self) -> bool:
+        return self.engine.dialect.name == "sqlite"
+
+    @contextmanager
+    def reading(self) -> Iterator[Reading]:
+        """One snapshot for all that is read inside."""
+        self.migrate()
+        with self.engine.connect() as connection:
+            if not self.is_sqlite:
+                connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+            with connection.begin():
+                yield Reading(connection)
+
+    @contextmanager
+    def writing(self) -> Iterator[Writing]:
+        """One transaction, committed at the end or not at all."""
+        self.migrate()
+        with self._transaction() as connection:
+            yield Writing(Reading(connection))
+            if not self.is_sqlite:
+                connection.exec_driver_sql(f"NOTIFY {CHANGES_CHANNEL}")
+
+    def migrate(self) -> None:
+        """Bring the tables to the newest revision, once in a process; several processes may do so at once.
+
+        Raises:
+            PoolTimeout: another thread is still at it.
+        """
+        if self._up_to_date:
+            return
+        if not _alembic.acquire(timeout=postgres.POOL_WITHIN_S):
+            raise PoolTimeout("the tables are not up to date yet")
+        try:
+            self._upgrade()
+        finally:
+            _alembic.release()
+
+    def revisions(self) -> tuple[str | None, str | None]:
+        """The revision of the tables as they are, and the newest that this program knows."""
+        with self.engine.connect() as connection:
+            current = MigrationContext.configure(connection).get_current_revision()
+        return current, ScriptDirectory.from_config(_migrations()).get_current_head()
+
+    def _upgrade(self) -> None:
+        config = _migrations()
+        with self._transaction() as connection, self._in_turn(connection):
+            config.attributes["connection"] = connection
+            command.upgrade(config, "head")
+        self._up_to_date = True
+
+    @contextmanager
+    def _transaction(self) -> Iterator[Connection]:
+        with self.engine.connect().execution_options(tidemark_writes=True) as connection, connection.begin():
+            yield connection
+
+    @contextmanager
+    def _in_turn(self, connection: Connection) -> Iterator[None]:
+        """One process after another (SQLite's writers take turns anyway)."""
+        if self.is_sqlite:
+            yield
+            return
+        with postgres.in_turn(connection, ONE_MIGRATION_AT_A_TIME):
+            yield
+
+    def close(self) -> None:
+        self.engine.dispose()
+
+
+def _migrations() -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
+    return config
+
+
+def _sqlite(url: str) -> Engine:
+    # isolation_level None: the driver never begins by itself, the listener below says which kind
+    driver = {"timeout": BUSY_TIMEOUT_S, "isolation_level": None}
+    engine = create_engine(url, connect_args=driver, pool_size=16, max_overflow=48, hide_parameters=True)
+
+    @event.listens_for(engine, "connect")
+    def configure(connection: DBAPIConnection, _record: Any) -> None:
+        cursor = connection.cursor()
+        for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "secure_delete=ON"):
+            cursor.execute(f"PRAGMA {pragma}")
+        cursor.close()
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        writes = connection.get_execution_options().get("tidemark_writes", False)
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+    return engine

@@ -1,0 +1,312 @@
+"""Jobs: what was accepted, how far it is, and how it ended. A job's counts are frozen when it ends."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from typing import Any
+from uuid import UUID, uuid4
+
+from sqlalchemy import Row, Select, bindparam, exists, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from pipelines.errors import Conflict, NotFound, Unprocessable
+from pipelines.intake.accounts import Account
+from pipelines.webhooks import JobOutcome
+from storage import outbox
+from storage.customers import Customer
+from storage.database import Reading, Writing
+from storage.lake import Stored
+from storage.models import LANE_OF, LIVE, Flow, JobStatus, Lane, customers, jobs
+from storage.paging import Page, Paged, limited, total_of
+
+CHANGING = (Flow.ENRICHMENT, Flow.WITHDRAWAL)  # flows whose end may change a customer's transactions
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job as it stands. Counts are null until it has ended."""
+
+    received_seq: int
+    job_id: UUID
+    client_id: UUID
+    customer_number: int
+    customer_id: UUID
+    abn: str
+    flow: Flow
+    status: JobStatus
+    submission: Mapping[str, Any] | None
+    withdraws: UUID | None
+    landing_path: str | None
+    landing_sha256: bytes | None
+    received_rows: int
+    batch_token: int | None
+    attempts: int
+    data_version: int | None
+    processed_rows: int | None
+    enriched_rows: int | None
+    duplicate_rows: int | None
+    rejected_rows: int | None
+    outcomes_path: str | None
+    warnings: Sequence[Mapping[str, str]]
+    error: Mapping[str, str] | None
+    created_at: datetime
+    started_at: datetime | None
+    completed_at: datetime | None
+
+    @property
+    def lane(self) -> Lane:
+        return LANE_OF[self.flow]
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a job ended: decided by the batch, written by `finish`."""
+
+    job: Job
+    status: JobStatus
+    data_version: int | None
+    processed: int = 0
+    enriched: int = 0
+    duplicates: int = 0
+    rejected: int = 0
+    outcomes_path: str | None = None
+    error: Mapping[str, str] | None = field(default=None)
+
+
+def select_jobs() -> Select[Any]:
+    """Jobs with their customer's public id and ABN, in the order of Job's fields."""
+    own = [jobs.c[name] for name in Job.__dataclass_fields__ if name not in ("customer_id", "abn")]
+    return select(*own, customers.c.customer_id, customers.c.abn).join(customers)
+
+
+def as_job(row: Row[Any]) -> Job:
+    values = dict(row._mapping)
+    return Job(**{**values, "flow": Flow(row.flow), "status": JobStatus(row.status)})
+
+
+def submit_enrichment(
+    w: Writing,
+    customer: Customer,
+    account: Account,
+    *,
+    appended: bool,
+    landing: Stored,
+    job_id: UUID,
+    rows: int,
+    warnings: Sequence[Mapping[str, str]],
+    now: datetime,
+) -> Job:
+    """Accept a submission whose rows already lie, durable, in the landing file."""
+    row = _new(customer, Flow.ENRICHMENT, job_id, now) | {
+        "submission": _submission(account, appended),
+        "landing_path": landing.path,
+        "landing_sha256": landing.sha256,
+        "received_rows": rows,
+        "warnings": list(warnings),
+    }
+    w.execute(insert(jobs).values(row))
+    return get(w, customer.client_id, job_id)
+
+
+def request_refresh(w: Writing, customer: Customer, now: datetime) -> Job:
+    """Accept a refresh of all three reports.
+
+    Raises:
+        Unprocessable: the customer has no enriched transactions.
+        Conflict: a refresh of the customer is live; the database's own constraint says so.
+    """
+    if customer.enriched_rows == 0:
+        raise Unprocessable("Report.NoEnrichedTransactions", "The customer has no enriched transactions.")
+    row = _new(customer, Flow.REPORT_REFRESH, uuid4(), now)
+    try:
+        w.execute(insert(jobs).values(row))
+    except IntegrityError as error:
+        raise Conflict("Report.RefreshRunning", "A report refresh is already running for it.") from error
+    return get(w, customer.client_id, row["job_id"])
+
+
+def request_withdrawal(w: Writing, customer: Customer, submission: Job, now: datetime) -> Job:
+    """Accept the withdrawal of a submission, or find the one accepted before: asking twice is asking once.
+
+    Raises:
+        NotFound: the job is no submission.
+        Conflict: it has not ended yet, or it failed and brought nothing.
+    """
+    if submission.flow is not Flow.ENRICHMENT:
+        raise NotFound("Job.NotFound", "There is no job with this id.")
+    if submission.status in LIVE:
+        raise Conflict("Submission.Unfinished", "The submission has not ended yet.")
+    if submission.status is JobStatus.FAILED:
+        raise Conflict("Submission.Failed", "The submission failed: nothing of it was kept.")
+    row = _new(customer, Flow.WITHDRAWAL, uuid4(), now) | {"withdraws": submission.job_id}
+    try:
+        with w.begin_nested():
+            w.execute(insert(jobs).values(row))
+    except IntegrityError:  # the database lets one exist that did not fail
+        own = jobs.c.customer_number == customer.number
+        that_one = (jobs.c.withdraws == submission.job_id, jobs.c.status != JobStatus.FAILED)
+        return as_job(w.execute(select_jobs().where(own, *that_one)).one())
+    return get(w, customer.client_id, row["job_id"])
+
+
+def get(r: Reading, client_id: UUID, job_id: UUID) -> Job:
+    """The client's job.
+
+    Raises:
+        NotFound: unknown, or another client's.
+    """
+    row = r.execute(select_jobs().where(jobs.c.job_id == job_id, jobs.c.client_id == client_id)).first()
+    if row is None:
+        raise NotFound("Job.NotFound", "There is no job with this id.")
+    return as_job(row)
+
+
+def find(
+    r: Reading,
+    client_id: UUID,
+    *,
+    status: JobStatus | None = None,
+    flow: Flow | None = None,
+    customer_id: UUID | None = None,
+    created_after: datetime | None = None,
+    created_before: datetime | None = None,
+    page: Page | None = None,
+) -> Paged[Job]:
+    """The client's jobs, newest first."""
+    wanted = {jobs.c.status: status, jobs.c.flow: flow, customers.c.customer_id: customer_id}
+    query = select_jobs().where(jobs.c.client_id == client_id).order_by(jobs.c.received_seq.desc())
+    query = query.where(*(column == value for column, value in wanted.items() if value is not None))
+    if created_after is not None:
+        query = query.where(jobs.c.created_at > created_after)
+    if created_before is not None:
+        query = query.where(jobs.c.created_at < created_before)
+    rows = r.execute(limited(query, page))
+    return Paged([as_job(row) for row in rows], total_of(r, query), page)
+
+
+def terminal(r: Reading, job_ids: Sequence[UUID]) -> set[UUID]:
+    """Those of `job_ids` that have ended."""
+    query = select(jobs.c.job_id).where(jobs.c.job_id.in_(job_ids), jobs.c.status.not_in(LIVE))
+    return set(r.execute(query).scalars())
+
+
+def of_batch(r: Reading, token: int) -> list[Job]:
+    """The batch's jobs, in order of receipt."""
+    query = select_jobs().where(jobs.c.batch_token == token).order_by(jobs.c.received_seq)
+    return [as_job(row) for row in r.execute(query)]
+
+
+def standing_submissions(r: Reading, customer_numbers: Iterable[int]) -> list[Job]:
+    """The customers' submissions that brought something and were not withdrawn, in order of receipt."""
+    query = select_jobs().where(
+        jobs.c.customer_number.in_(list(customer_numbers)),
+        jobs.c.flow.in_(CHANGING),
+        jobs.c.status.in_((JobStatus.COMPLETED, JobStatus.COMPLETED_WITH_ERRORS)),
+    )
+    ended = [as_job(row) for row in r.execute(query.order_by(jobs.c.received_seq))]
+    withdrawn = {job.withdraws for job in ended}
+    return [job for job in ended if job.flow is Flow.ENRICHMENT and job.job_id not in withdrawn]
+
+
+def customers_heard_on(r: Reading, day: date, flow: Flow = Flow.ENRICHMENT) -> set[int]:
+    """Numbers of the customers with a job of this flow accepted on a UTC day."""
+    start = datetime.combine(day, time.min, UTC)
+    query = select(jobs.c.customer_number).where(
+        jobs.c.flow == flow, jobs.c.created_at >= start, jobs.c.created_at < start + timedelta(days=1)
+    )
+    return set(r.execute(query).scalars())
+
+
+def has_unfinished_submission(r: Reading, customer_number: int) -> bool:
+    """Whether an accepted submission of the customer, or the withdrawal of one, has yet to end."""
+    live = exists().where(jobs.c.customer_number == customer_number, jobs.c.status.in_(LIVE), jobs.c.flow.in_(CHANGING))
+    return bool(r.execute(select(live)).scalar_one())
+
+
+def with_unfinished_submission(r: Reading, customer_numbers: Iterable[int]) -> frozenset[int]:
+    """Those of the customers of whom an accepted submission, or the withdrawal of one, has yet to end."""
+    query = select(jobs.c.customer_number).where(
+        jobs.c.customer_number.in_(list(customer_numbers)), jobs.c.status.in_(LIVE), jobs.c.flow.in_(CHANGING)
+    )
+    return frozenset(r.execute(query).scalars())
+
+
+def finish(w: Writing, endings: Sequence[Ending], now: datetime) -> None:
+    """End jobs and put their events into the outbox: terminal status and due events are one commit."""
+    if not endings:
+        return
+    statement = (
+        update(jobs)
+        .where(jobs.c.received_seq == bindparam("seq"))
+        .values(
+            status=bindparam("status_"),
+            data_version=bindparam("data_version_"),
+            processed_rows=bindparam("processed"),
+            enriched_rows=bindparam("enriched"),
+            duplicate_rows=bindparam("duplicates"),
+            rejected_rows=bindparam("rejected"),
+            outcomes_path=bindparam("outcomes"),
+            error=bindparam("error_", type_=jobs.c.error.type),
+            completed_at=bindparam("now", type_=jobs.c.completed_at.type),
+        )
+    )
+    w.execute(statement, [_end_values(ending, now) for ending in endings])
+    outbox.enqueue(w, [event for ending in endings for event in _events(ending, now)])
+
+
+def _end_values(ending: Ending, now: datetime) -> dict[str, Any]:
+    return {
+        "seq": ending.job.received_seq,
+        "status_": ending.status,
+        "data_version_": ending.data_version,
+        "processed": ending.processed,
+        "enriched": ending.enriched,
+        "duplicates": ending.duplicates,
+        "rejected": ending.rejected,
+        "outcomes": ending.outcomes_path,
+        "error_": ending.error,
+        "now": now,
+    }
+
+
+def _events(ending: Ending, now: datetime) -> list[outbox.NewEvent]:
+    """Only a submission's end is an event; whoever asked for anything else polls it."""
+    if ending.job.flow is not Flow.ENRICHMENT:
+        return []
+    return outbox.job_events(ending.job.customer_number, job_outcome(ending), now)
+
+
+def job_outcome(ending: Ending) -> JobOutcome:
+    job = ending.job
+    return JobOutcome(
+        client_id=job.client_id,
+        customer_id=job.customer_id,
+        job_id=job.job_id,
+        abn=job.abn,
+        job_type=job.flow,
+        failed=ending.status is JobStatus.FAILED,
+        received=job.received_rows,
+        processed=ending.processed,
+        enriched=ending.enriched,
+        duplicates=ending.duplicates,
+        error=ending.error,
+    )
+
+
+def _new(customer: Customer, flow: Flow, job_id: UUID, now: datetime) -> dict[str, Any]:
+    return {
+        "job_id": job_id,
+        "client_id": customer.client_id,
+        "customer_number": customer.number,
+        "flow": flow,
+        "status": JobStatus.QUEUED,
+        "warnings": [],
+        "created_at": now,
+    }
+
+
+def _submission(account: Account, appended: bool) -> dict[str, Any]:
+    values: dict[str, Any] = {**vars(account), "account_id": account.account_id.hex, "appended": appended}
+    limit: Decimal | None = account.credit_limit
+    return values | {"credit_limit": None if limit is None else str(limit)}

@@ -1,0 +1,415 @@
+"""Every table, once. Core tables rather than mapped objects: reads are by key and by set, and cost a fifth.
+
+Ids are UUIDs. `customers.number` is the internal 64-bit key that frames sort and group by; `jobs.received_seq` is
+the order of receipt. A customer's enriched transactions are a value in the lake that `locations` points to: the row
+whose `data_version` and `location_version` equal the customer's is the current one.
+"""
+
+from enum import StrEnum
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Boolean,
+    Column,
+    Date,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+    Uuid,
+    text,
+)
+
+from storage.database import UtcDateTime
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "ck": "ck_%(table_name)s_%(constraint_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+Serial = BigInteger().with_variant(Integer, "sqlite")  # SQLite counts only INTEGER PRIMARY KEY up by itself
+
+
+class Flow(StrEnum):
+    """What a job is for; equals its `jobType`."""
+
+    ENRICHMENT = "Enrichment"
+    WITHDRAWAL = "Withdrawal"
+    REPORT_REFRESH = "ReportRefresh"
+
+
+class JobStatus(StrEnum):
+    QUEUED = "Queued"
+    RUNNING = "Running"
+    COMPLETED = "Completed"
+    COMPLETED_WITH_ERRORS = "CompletedWithErrors"
+    FAILED = "Failed"
+
+
+TERMINAL = (JobStatus.COMPLETED, JobStatus.COMPLETED_WITH_ERRORS, JobStatus.FAILED)
+LIVE = (JobStatus.QUEUED, JobStatus.RUNNING)
+
+
+class Lane(StrEnum):
+    """Queues that never wait for each other."""
+
+    ENRICHMENT = "enrichment"
+    REFRESH = "refresh"
+    BOOK = "book"  # upkeep of the whole book: nobody waits for it, and no job is queued in it
+
+
+LANE_OF = {
+    Flow.ENRICHMENT: Lane.ENRICHMENT,
+    Flow.WITHDRAWAL: Lane.ENRICHMENT,  # in order of receipt with what it takes back
+    Flow.REPORT_REFRESH: Lane.REFRESH,
+}
+
+
+class BatchState(StrEnum):
+    OPEN = "open"
+    COMMITTED = "committed"
+    RELEASED = "released"  # given up: its jobs went back to the queue
+
+
+class DeliveryStatus(StrEnum):
+    DUE = "due"
+    SENDING = "sending"
+    DELIVERED = "delivered"
+    FAILED = "failed"
+    CANCELLED = "cancelled"  # the subscription was deleted before the send
+
+
+clients = Table(
+    "clients",
+    metadata,
+    Column("client_id", Uuid, primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("decision_policies", Boolean, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
+)
+
+api_keys = Table(
+    "api_keys",
+    metadata,
+    Column("key_id", Uuid, primary_key=True),
+    Column("client_id", ForeignKey("clients.client_id"), nullable=False, index=True),
+    Column("key_hash", LargeBinary(32), nullable=False, unique=True),  # SHA-256 of the key's whole text
+    Column("hint", String(24), nullable=False),  # prefix and last four: enough to recognise, not to use
+    Column("scopes", JSON, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("expires_at", UtcDateTime),
+    Column("revoked_at", UtcDateTime),
+    Column("rotated_to", ForeignKey("api_keys.key_id")),  # its successor; until `expires_at` both are good
+)
+
+customers = Table(
+    "customers",
+    metadata,
+    Column("number", Serial, primary_key=True),
+    Column("customer_id", Uuid, nullable=False, unique=True),
+    Column("client_id", ForeignKey("clients.client_id"), nullable=False),
+    Column("abn", String(11), nullable=False),
+    Column("abn_checksum_valid", Boolean, nullable=False),
+    Column("name", Text),
+    Column("reference", Text),
+    Column("state", Text),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("data_version", BigInteger, nullable=False, server_default="0"),  # 0: no enriched transactions yet
+    Column("location_version", BigInteger, nullable=False, server_default="0"),
+    Column("enriched_rows", BigInteger, nullable=False, server_default="0"),  # current rows in the value
+    Column("enrichment_version", Integer, nullable=False, server_default="0"),  # whose outcome the value equals
+    Index("ix_customers_client_id_number", "client_id", "number"),
+    Index("ix_customers_client_id_abn", "client_id", "abn"),
+    UniqueConstraint("client_id", "abn", "reference"),
+)
+
+# What a client knows of a customer. Nothing is overwritten: the last entry of a name is what holds.
+attributes = Table(
+    "attributes",
+    metadata,
+    Column("number", Serial, primary_key=True),
+    Column("customer_number", ForeignKey("customers.number"), nullable=False),
+    Column("name", String(64), nullable=False),
+    Column("value", Text),  # as JSON, so that a number keeps its digits; null: the attribute was removed
+    Column("source", Text),
+    Column("evidence_date", Date),
+    Column("expires_at", UtcDateTime),  # from here on the value is not available
+    Column("set_at", UtcDateTime, nullable=False),
+    Column("set_by", String(40), nullable=False),  # as in the audit trail
+    Index("ix_attributes_customer_number_name", "customer_number", "name", "number"),
+)
+
+# Who stands beside a customer. Every change is a whole new list; the last one holds.
+related_parties = Table(
+    "related_parties",
+    metadata,
+    Column("number", Serial, primary_key=True),
+    Column("customer_number", ForeignKey("customers.number"), nullable=False),
+    Column("parties", JSON, nullable=False),
+    Column("set_at", UtcDateTime, nullable=False),
+    Column("set_by", String(40), nullable=False),  # as in the audit trail
+    Index("ix_related_parties_customer_number", "customer_number", "number"),
+)
+
+segments = Table(
+    "segments",
+    metadata,
+    Column("segment_id", Uuid, primary_key=True),
+    Column("path", Text, nullable=False, unique=True),  # relative to the lake's root
+    Column("sha256", LargeBinary(32), nullable=False),
+    Column("bytes", BigInteger, nullable=False),
+    Column("rows", BigInteger, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
+)
+
+locations = Table(
+    "locations",
+    metadata,
+    Column("customer_number", ForeignKey("customers.number"), primary_key=True),
+    Column("data_version", BigInteger, primary_key=True),
+    Column("location_version", BigInteger, primary_key=True),
+    Column("segment_id", ForeignKey("segments.segment_id"), nullable=False, index=True),
+    Column("first_row", BigInteger, nullable=False),
+    Column("row_count", BigInteger, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("replaced_at", UtcDateTime),  # kept from here on for the retention time
+    Index("ix_locations_replaced_at", "replaced_at", sqlite_where=text("replaced_at IS NOT NULL"),
+          postgresql_where=text("replaced_at IS NOT NULL")),
+)  # fmt: skip
+
+batches = Table(
+    "batches",
+    metadata,
+    Column("token", Serial, primary_key=True),  # the fencing token: grows with every claim
+    Column("batch_id", Uuid, nullable=False, unique=True),
+    Column("lane", String(16), nullable=False),
+    Column("state", String(16), nullable=False),
+    Column("partition_day", Date, nullable=False),  # UTC day of receipt
+    Column("run_id", String(64)),  # the orchestrator's run
+    Column("worker", Uuid),  # which has the run
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("lease_expires_at", UtcDateTime, nullable=False),
+    Index("ix_batches_open", "lane", "lease_expires_at", sqlite_where=text("state = 'open'"),
+          postgresql_where=text("state = 'open'")),
+)  # fmt: skip
+
+jobs = Table(
+    "jobs",
+    metadata,
+    Column("received_seq", Serial, primary_key=True),
+    Column("job_id", Uuid, nullable=False, unique=True),
+    Column("client_id", ForeignKey("clients.client_id"), nullable=False),
+    Column("customer_number", ForeignKey("customers.number"), nullable=False),
+    Column("flow", String(24), nullable=False),
+    Column("status", String(24), nullable=False),
+    Column("submission", JSON),  # the account as identified at the door, and the mode
+    Column("withdraws", Uuid),  # withdrawal: the job of the submission that it takes back
+    Column("landing_path", Text),
+    Column("landing_sha256", LargeBinary(32)),
+    Column("received_rows", BigInteger, nullable=False, server_default="0"),
+    Column("batch_token", ForeignKey("batches.token"), index=True),
+    Column("attempts", Integer, nullable=False, server_default="0"),
+    Column("data_version", BigInteger),  # refresh: the version covered; enrichment: the version in force at the end
+    Column("processed_rows", BigInteger),
+    Column("enriched_rows", BigInteger),
+    Column("duplicate_rows", BigInteger),
+    Column("rejected_rows", BigInteger),
+    Column("outcomes_path", Text),  # the batch's refused and duplicate rows, sorted by job
+    Column("warnings", JSON, nullable=False),
+    Column("error", JSON),  # {code, message}
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("started_at", UtcDateTime),
+    Column("completed_at", UtcDateTime),
+    Index("ix_jobs_queue", "flow", "received_seq", sqlite_where=text("status = 'Queued'"),
+          postgresql_where=text("status = 'Queued'")),
+    Index("ix_jobs_client_id_received_seq", "client_id", "received_seq"),
+    Index("ix_jobs_customer_number_received_seq", "customer_number", "received_seq"),
+    Index("ix_jobs_landing_path", "landing_path", sqlite_where=text("landing_path IS NOT NULL"),
+          postgresql_where=text("landing_path IS NOT NULL")),
+    Index("ix_jobs_customer_live", "customer_number", sqlite_where=text("status IN ('Queued', 'Running')"),
+          postgresql_where=text("status IN ('Queued', 'Running')")),
+    Index("uq_jobs_one_live_refresh", "customer_number", unique=True,
+          sqlite_where=text("flow = 'ReportRefresh' AND status IN ('Queued', 'Running')"),
+          postgresql_where=text("flow = 'ReportRefresh' AND status IN ('Queued', 'Running')")),
+    Index("uq_jobs_withdrawn_once", "withdraws", unique=True,
+          sqlite_where=text("withdraws IS NOT NULL AND status <> 'Failed'"),
+          postgresql_where=text("withdraws IS NOT NULL AND status <> 'Failed'")),
+)  # fmt: skip
+
+reports = Table(
+    "reports",
+    metadata,
+    Column("customer_number", ForeignKey("customers.number"), primary_key=True),
+    Column("kind", String(16), primary_key=True),
+    Column("data", Text),  # exact JSON bytes of the last good data; null while there is none
+    Column("data_version", BigInteger),
+    Column("report_version", Integer),
+    Column("as_of", Date),
+    Column("data_through", Date),
+    Column("generated_at", UtcDateTime),
+    Column("failed", Boolean, nullable=False),  # the most recent attempt errored
+    Column("attempted_at", UtcDateTime, nullable=False),
+)
+
+subscriptions = Table(
+    "subscriptions",
+    metadata,
+    Column("subscription_id", Uuid, primary_key=True),
+    Column("client_id", ForeignKey("clients.client_id"), nullable=False),
+    Column("event_type", String(40), nullable=False),
+    Column("webhook_url", Text, nullable=False),
+    Column("secret", LargeBinary, nullable=False),  # AES-GCM, bound to the subscription
+    Column("created_at", UtcDateTime, nullable=False),
+    Index("ix_subscriptions_client_id_event_type", "client_id", "event_type"),
+)
+
+subscription_customers = Table(
+    "subscription_customers",
+    metadata,
+    Column("subscription_id", ForeignKey("subscriptions.subscription_id", ondelete="CASCADE"), primary_key=True),
+    Column("customer_number", ForeignKey("customers.number"), primary_key=True, index=True),
+)
+
+events = Table(
+    "events",
+    metadata,
+    Column("event_id", Uuid, primary_key=True),
+    Column("client_id", ForeignKey("clients.client_id"), nullable=False),
+    Column("customer_number", ForeignKey("customers.number"), nullable=False),
+    Column("job_id", Uuid, nullable=False),
+    Column("event_type", String(40), nullable=False),
+    Column("body", LargeBinary, nullable=False),  # the very bytes that are signed and sent
+    Column("created_at", UtcDateTime, nullable=False),
+    UniqueConstraint("job_id", "event_type"),
+)
+
+# The outbox: one row per event and subscription. The subscription may be gone by the time of the send.
+deliveries = Table(
+    "deliveries",
+    metadata,
+    Column("number", Serial, primary_key=True),
+    Column("delivery_id", Uuid, nullable=False, unique=True),
+    Column("client_id", ForeignKey("clients.client_id"), nullable=False),
+    Column("event_id", ForeignKey("events.event_id"), nullable=False),
+    Column("subscription_id", Uuid, nullable=False),
+    Column("status", String(16), nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("lease_expires_at", UtcDateTime),
+    Column("lease_holder", Uuid),
+    UniqueConstraint("event_id", "subscription_id"),
+    Index("ix_deliveries_open", "status", "subscription_id", "number",
+          sqlite_where=text("status IN ('due', 'sending')"),
+          postgresql_where=text("status IN ('due', 'sending')")),
+    Index("ix_deliveries_subscription_id_number", "subscription_id", "number"),
+)  # fmt: skip
+
+attempts = Table(
+    "attempts",
+    metadata,
+    Column("attempt_id", Uuid, primary_key=True),
+    Column("delivery_id", ForeignKey("deliveries.delivery_id"), nullable=False, index=True),
+    Column("started_at", UtcDateTime, nullable=False),
+    Column("duration_ms", Integer, nullable=False),
+    Column("status_code", Integer),
+    Column("error", String(16)),  # class: dns, connect, tls, timeout, refused, reset, protocol, secret
+    Column("response_head", LargeBinary),  # first 16 KiB of the answer's body, as received
+)
+
+leases = Table(
+    "leases",
+    metadata,
+    Column("name", String(32), primary_key=True),
+    Column("holder", Uuid, nullable=False),
+    Column("expires_at", UtcDateTime, nullable=False),
+)
+
+# How far the integrity pass has come through one kind of file: an interrupted pass goes on from here.
+passes = Table(
+    "passes",
+    metadata,
+    Column("name", String(32), primary_key=True),
+    Column("position", Text),  # the last file checked; null between passes
+    Column("finished_at", UtcDateTime),  # when it last came to the end
+)
+
+# Named files that an integrity pass found missing or changed, until it finds them right again.
+damaged_files = Table(
+    "damaged_files",
+    metadata,
+    Column("path", Text, primary_key=True),
+    Column("problem", String(16), nullable=False),
+    Column("found_at", UtcDateTime, nullable=False),
+)
+
+# What was answered to a POST with an Idempotency-Key. A row without an answer is a request still in flight.
+idempotency_keys = Table(
+    "idempotency_keys",
+    metadata,
+    Column("client_id", ForeignKey("clients.client_id"), primary_key=True),
+    Column("key_hash", LargeBinary(32), primary_key=True),  # SHA-256: a client's key may be somebody's number
+    Column("fingerprint", LargeBinary(32), nullable=False),  # SHA-256 of method, path and the body's raw bytes
+    Column("holder", Uuid, nullable=False),  # the one request that may write the answer
+    Column("claimed_until", UtcDateTime, nullable=False),  # a request that died holds its key no longer than this
+    Column("status", Integer),  # null: still in flight
+    Column("headers", JSON),
+    Column("body", LargeBinary),
+    Column("created_at", UtcDateTime, nullable=False),
+    Index("ix_idempotency_keys_created_at", "created_at"),
+)
+
+# Append-only: migration 0002 lets the database refuse every change. No foreign keys: an entry outlives what it names.
+audit = Table(
+    "audit",
+    metadata,
+    Column("number", Serial, primary_key=True),
+    Column("at", UtcDateTime, nullable=False),
+    Column("who", String(40), nullable=False),
+    Column("client_id", Uuid),
+    Column("action", String(64), nullable=False),
+    Column("resource", JSON, nullable=False),  # ids by name
+    Column("outcome", String(16), nullable=False),
+    Column("times", Integer, nullable=False),
+    Column("request_id", String(128)),
+    Index("ix_audit_client_id_number", "client_id", "number"),
+)
+
+# The book's report tables: one Parquet file per table and bucket. The row with no `replaced_at` is the current one.
+book_tables = Table(
+    "book_tables",
+    metadata,
+    Column("segment_id", ForeignKey("segments.segment_id"), primary_key=True),
+    Column("name", String(32), nullable=False),
+    Column("bucket", Integer, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("replaced_at", UtcDateTime),  # kept from here on for the retention time
+    Index("uq_book_tables_current", "name", "bucket", unique=True, sqlite_where=text("replaced_at IS NULL"),
+          postgresql_where=text("replaced_at IS NULL")),
+)  # fmt: skip
+
+# The book's long work, a row for each kind and bucket: what was asked for, and how far it has come.
+upkeep = Table(
+    "upkeep",
+    metadata,
+    Column("task", String(16), primary_key=True),
+    Column("bucket", Integer, primary_key=True),
+    Column("requested_at", UtcDateTime),  # by `tidemark backfill`; null where only Dagster ever asked
+    Column("started_at", UtcDateTime),
+    Column("beat_at", UtcDateTime),  # when the run last came forward
+    Column("completed_at", UtcDateTime),
+    Column("total", BigInteger, nullable=False, server_default="0"),  # customers, as counted at the start
+    Column("done", BigInteger, nullable=False, server_default="0"),
+    Column("changed", BigInteger, nullable=False, server_default="0"),
+    Column("failed", BigInteger, nullable=False, server_default="0"),
+    Column("error", String(64)),  # class of what ended the last run before its end
+)

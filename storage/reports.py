@@ -1,0 +1,127 @@
+"""Reports as they were last computed, and what they are worth now.
+
+The status is derived when it is read, from versions and unfinished work, never stored: so no refresh that ends late
+can call an old report ready.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from enum import StrEnum
+from typing import Any
+
+from sqlalchemy import Row, func, or_, select
+from sqlalchemy.dialects import postgresql, sqlite
+
+from storage import batches
+from storage.customers import Customer
+from storage.database import Reading, Writing
+from storage.jobs import has_unfinished_submission
+from storage.models import reports
+
+KINDS = ("completeness", "risk", "aggregate")
+
+
+class ReportStatus(StrEnum):
+    PENDING = "pending"
+    READY = "ready"
+    STALE = "stale"
+
+
+@dataclass(frozen=True)
+class ReportView:
+    """One member of the bundle. `data_json` holds the exact JSON text of the last good data."""
+
+    status: ReportStatus
+    failed: bool = False
+    generated_at: datetime | None = None
+    as_of: date | None = None
+    data_through: date | None = None
+    data_version: int | None = None
+    report_version: int | None = None
+    data_json: str | None = None
+
+
+@dataclass(frozen=True)
+class NewReport:
+    """A report just computed for one customer from one version of its data."""
+
+    customer_number: int
+    data_version: int
+    data_json: str
+    data_through: date | None
+
+
+def bundle(r: Reading, customer: Customer) -> dict[str, ReportView]:
+    """All three reports of a customer, by kind. `customer` must be read in the same snapshot."""
+    rows = {row.kind: row for row in r.execute(select(reports).where(reports.c.customer_number == customer.number))}
+    unfinished = has_unfinished_submission(r, customer.number)
+    return {kind: _view(rows.get(kind), customer, unfinished) for kind in KINDS}
+
+
+def _view(row: Row[Any] | None, customer: Customer, unfinished: bool) -> ReportView:
+    if row is None or row.data is None:
+        return ReportView(ReportStatus.PENDING, failed=row is not None and row.failed)
+    behind = row.failed or unfinished or row.data_version != customer.data_version
+    return ReportView(
+        status=ReportStatus.STALE if behind else ReportStatus.READY,
+        failed=row.failed,
+        generated_at=row.generated_at,
+        as_of=row.as_of,
+        data_through=row.data_through,
+        data_version=row.data_version,
+        report_version=row.report_version,
+        data_json=row.data,
+    )
+
+
+def save(
+    w: Writing, token: int, kind: str, version: int, computed: Sequence[NewReport], as_of: date, now: datetime
+) -> None:
+    """Store good reports of one kind for a batch's customers; one that covers newer data than these stays.
+
+    Raises:
+        Superseded: the batch is no longer open.
+    """
+    batches.guard(w, token)
+    shared = {"kind": kind, "report_version": version, "as_of": as_of, "generated_at": now}
+    _upsert(w, [{**_values(report), **shared, "failed": False, "attempted_at": now} for report in computed])
+
+
+def save_failures(w: Writing, token: int, kind: str, customer_numbers: Iterable[int], now: datetime) -> None:
+    """Mark a kind's latest attempt as failed; the last good data stays."""
+    batches.guard(w, token)
+    _upsert(
+        w,
+        [{"customer_number": number, "kind": kind, "failed": True, "attempted_at": now} for number in customer_numbers],
+    )
+
+
+def failures(r: Reading, customer_numbers: Iterable[int]) -> dict[int, int]:
+    """How many kinds of report failed at their latest attempt, for the customers where any did."""
+    query = select(reports.c.customer_number, func.count().label("kinds")).where(
+        reports.c.customer_number.in_(list(customer_numbers)), reports.c.failed.is_(True)
+    )
+    return {row.customer_number: row.kinds for row in r.execute(query.group_by(reports.c.customer_number))}
+
+
+def _values(report: NewReport) -> dict[str, Any]:
+    return {
+        "customer_number": report.customer_number,
+        "data": report.data_json,
+        "data_version": report.data_version,
+        "data_through": report.data_through,
+    }
+
+
+def _upsert(w: Writing, rows: Sequence[Mapping[str, Any]]) -> None:
+    if not rows:
+        return
+    insert = postgresql.insert if w.dialect.name == "postgresql" else sqlite.insert
+    statement = insert(reports)
+    new = {name: statement.excluded[name] for name in rows[0] if name not in ("customer_number", "kind")}
+    key = [reports.c.customer_number, reports.c.kind]
+    newer = None
+    if "data_version" in new:
+        newer = or_(reports.c.data_version.is_(None), reports.c.data_version <= new["data_version"])
+    w.execute(statement.on_conflict_do_update(index_elements=key, set_=new, where=newer), rows)

@@ -1,0 +1,189 @@
+"""Retention: replaced versions are kept for a set time, then swept; so is what nothing ever named.
+
+What is kept, and for how long:
+
+- **Replaced places** (a customer's earlier versions, places left by compaction) and replaced tables of the book: for
+  `TIDEMARK_RETENTION`, counted from the moment they were replaced. A segment goes with the last of its places.
+- **Landing files**: for ever. They are the raw record: refused rows and unknown fields stand nowhere else, and from
+  them a withdrawal, a replay or the repair of a damaged segment is computed. Erasing a customer removes its own.
+- **Outcomes** (refused and duplicate rows): as long as their jobs, whose `errors` and `duplicates` they answer.
+- **Idempotency keys**: 24 hours.
+
+Rows go first, a slice in one transaction; then their files. Killed in between, a file is left that no row names: an
+orphan, which a later sweep collects. So every way of being interrupted ends the same.
+
+**Why no version is swept that somebody reads.** Who reads looks places up and then reads files: for minutes, at most
+for the hour that a run may take. A place that was current at the look-up is swept at the earliest when it has been
+replaced for `TIDEMARK_RETENTION`, which is at least two hours.
+
+**Why no file is collected that a row will name.** A file is written, then named. Between the two it looks like an
+orphan, and however old it is, its writer may merely have been suspended. So files are removed inside a transaction
+that no other transaction which names files can overlap (SQLite: the one writer; PostgreSQL: the naming tables locked
+in SHARE mode, which waits for their writers and holds new ones up). In it, the file is found unnamed again, and:
+
+- a *batch's* file is kept while any batch is open that began before the file was written: once there is none, the
+  file's batch is closed, and a closed batch can't commit;
+- everyone else (submissions, compaction, the book) checks with `Lake.require`, after naming the file and in the same
+  transaction, that it is still there. Removed before: they find it gone and roll back. Not yet removed: the name is
+  committed before the collector may look.
+
+So age (`ORPHAN_AGE`) decides nothing about truth: it only spares those who are slow a failure. Drafts, files that
+never got their own name, can't be named at all: their writer's last step fails if they are gone.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import islice
+from typing import TypeVar
+from uuid import UUID
+
+from sqlalchemy import delete, func, select, text, tuple_
+
+from storage import idempotency, leases
+from storage.database import Reading, Writing
+from storage.integrity import named
+from storage.lake import Found, Lake
+from storage.models import BatchState, batches, book_tables, damaged_files, locations, segments
+from storage.store import Store
+
+FOLDERS = ("landing", "transactions", "outcomes", "book")  # no other is touched: its files may have names elsewhere
+ORPHAN_AGE = timedelta(hours=24)
+CLOCKS_DIFFER_BY = timedelta(hours=1)  # the file system's from the database's, at most
+SLICE = 1_000  # what one transaction forgets, or removes
+
+T = TypeVar("T")
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Swept:
+    """What a sweep removed."""
+
+    versions: int  # replaced places of customers' values, and replaced tables of the book
+    files: int  # those whose last place went
+    orphans: int  # files that nothing named, drafts included
+    idempotency_keys: int
+    bytes_freed: int
+
+
+def sweep(store: Store, clock: Callable[[], datetime]) -> Swept:
+    """Remove what has been kept long enough, and orphans.
+
+    Raises:
+        Conflict: another sweep, or a backup, is under way.
+    """
+    with leases.exclusively(store.db, leases.FILE_KEEPER, clock) as prolong:
+        with store.db.writing() as w:
+            keys = idempotency.sweep(w, clock())
+        versions = files = freed = 0
+        while (slice_ := _forget(store, clock() - store.settings.retention)).versions:
+            versions += slice_.versions
+            files += len(slice_.paths)
+            freed += sum(map(store.lake.discard, slice_.paths))
+            prolong()
+        orphans, freed_by_orphans = collect_orphans(store, clock, prolong)
+    return Swept(versions, files, orphans, keys, freed + freed_by_orphans)
+
+
+def collect_orphans(store: Store, clock: Callable[[], datetime], prolong: Callable[[], None]) -> tuple[int, int]:
+    """Remove old files that nothing names and nothing can name any more: how many, and their bytes."""
+    removed = freed = 0
+    for found in _slices(_old_files(store.lake, clock() - ORPHAN_AGE)):
+        sizes = _remove_unnamed(store, found)
+        removed += len(sizes)
+        freed += sum(sizes)
+        prolong()
+    return removed, freed
+
+
+def orphans(store: Store, now: datetime) -> tuple[int, int]:
+    """How many files a sweep would take for orphans, and their bytes."""
+    count = size = 0
+    for found in _slices(_old_files(store.lake, now - ORPHAN_AGE)):
+        with store.db.reading() as r:
+            unnamed = _unnamed(r, found)
+        count += len(unnamed)
+        size += sum(file.size for file in unnamed)
+    return count, size
+
+
+@dataclass(frozen=True)
+class _Forgotten:
+    versions: int
+    paths: list[str]  # of files that nothing names any more
+
+
+def _forget(store: Store, replaced_before: datetime) -> _Forgotten:
+    """Forget a slice of what was replaced long enough ago, with the segments that this leaves without a place."""
+    with store.db.writing() as w:
+        places, left = _forget_places(w, replaced_before)
+        tables, left_by_tables = _forget_tables(w, replaced_before)
+        return _Forgotten(places + tables, _forget_segments(w, left | left_by_tables))
+
+
+def _forget_places(w: Writing, replaced_before: datetime) -> tuple[int, set[UUID]]:
+    key = (locations.c.customer_number, locations.c.data_version, locations.c.location_version)
+    query = select(*key, locations.c.segment_id).where(locations.c.replaced_at < replaced_before)
+    rows = w.execute(query.order_by(locations.c.replaced_at).limit(SLICE)).all()
+    w.execute(delete(locations).where(tuple_(*key).in_([tuple(row[:3]) for row in rows])))
+    return len(rows), {row.segment_id for row in rows}
+
+
+def _forget_tables(w: Writing, replaced_before: datetime) -> tuple[int, set[UUID]]:
+    query = select(book_tables.c.segment_id).where(book_tables.c.replaced_at < replaced_before).limit(SLICE)
+    left = set(w.execute(query).scalars())
+    w.execute(delete(book_tables).where(book_tables.c.segment_id.in_(left)))
+    return len(left), left
+
+
+def _forget_segments(w: Writing, candidates: set[UUID]) -> list[str]:
+    """A segment gets all of its places in the transaction that names it: without any, it never has one again."""
+    still_used = select(locations.c.segment_id).where(locations.c.segment_id.in_(candidates))
+    gone = candidates - set(w.execute(still_used.distinct()).scalars())
+    paths = list(w.execute(select(segments.c.path).where(segments.c.segment_id.in_(gone))).scalars())
+    w.execute(delete(segments).where(segments.c.segment_id.in_(gone)))
+    w.execute(delete(damaged_files).where(damaged_files.c.path.in_(paths)))
+    return paths
+
+
+def _old_files(lake: Lake, written_before: datetime) -> Iterator[Found]:
+    for folder in FOLDERS:
+        yield from (found for found in lake.files(folder) if found.modified < written_before)
+
+
+def _remove_unnamed(store: Store, found: list[Found]) -> list[int]:
+    """Remove those that are orphans; their sizes. Looks before it locks: mostly there is nothing to do."""
+    with store.db.reading() as r:
+        suspects = _unnamed(r, found)
+    if not suspects:
+        return []
+    with store.db.writing() as w:
+        _let_nobody_name_files(w)
+        oldest = w.execute(select(func.min(batches.c.created_at)).where(batches.c.state == BatchState.OPEN)).scalar()
+        orphans = [file for file in _unnamed(w, suspects) if not _may_be_of_a_batch(file, oldest)]
+        for file in orphans:
+            log.warning("removing %s: nothing names it", file.path)
+        return [store.lake.discard(file.path) for file in orphans]
+
+
+def _unnamed(r: Reading, found: Sequence[Found]) -> list[Found]:
+    names = named(r, [file.path for file in found])
+    return [file for file in found if file.path not in names]
+
+
+def _let_nobody_name_files(w: Writing) -> None:
+    """Until this transaction ends. SQLite's writers take turns anyway."""
+    if w.dialect.name == "postgresql":
+        w.execute(text("LOCK TABLE segments, jobs IN SHARE MODE"))
+
+
+def _may_be_of_a_batch(file: Found, oldest_open: datetime | None) -> bool:
+    return oldest_open is not None and file.modified > oldest_open - CLOCKS_DIFFER_BY
+
+
+def _slices(items: Iterable[T]) -> Iterator[list[T]]:
+    rest = iter(items)
+    while slice_ := list(islice(rest, SLICE)):
+        yield slice_

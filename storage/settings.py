@@ -1,0 +1,251 @@
+"""One frozen Settings, read once at a process's start from the environment, a `.env` or the home's `tidemark.toml`.
+
+Precedence: environment, then `.env` in the working directory, then `tidemark.toml` in the home, then the defaults
+below. Nothing else in Tidemark reads the environment.
+"""
+
+import base64
+import binascii
+import os
+import re
+import secrets
+import stat
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+from functools import cached_property
+from ipaddress import IPv4Network, IPv6Network
+from pathlib import Path
+from typing import Annotated, Self
+from zoneinfo import ZoneInfo
+
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
+from pydantic_settings import (
+    BaseSettings,
+    NoDecode,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
+
+SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+SHORTEST_RETENTION = timedelta(hours=2)  # twice what a run may take
+
+
+class Environment(StrEnum):
+    SANDBOX = "sandbox"
+    PRODUCTION = "production"
+
+
+class LogFormat(StrEnum):
+    AUTO = "auto"  # text on a terminal, else JSON
+    TEXT = "text"
+    JSON = "json"
+
+
+class SettingsError(Exception):
+    """A setting that can't be used: one clear line for the operator."""
+
+
+def duration(text: str) -> timedelta:
+    """`30s`, `15m`, `12h`, `90d`.
+
+    Raises:
+        ValueError: anything else.
+    """
+    written = re.fullmatch("([0-9]{1,6})([smhd])", text)
+    if written is None:
+        raise ValueError(f"{text!r} is no duration: write it like 30s, 15m, 12h or 90d")
+    return timedelta(seconds=int(written[1]) * SECONDS[written[2]])
+
+
+@dataclass(frozen=True)
+class Quota:
+    """So many requests in a window of so many seconds."""
+
+    requests: int
+    window_s: int
+
+
+def _quota(value: object) -> object:
+    """`600/1m` as a Quota."""
+    if not isinstance(value, str):
+        return value
+    written = re.fullmatch("([1-9][0-9]{0,8})/([1-9][0-9]{0,5}[smhd])", value)
+    if written is None:
+        raise ValueError("write it like 600/1m: so many requests in a window of 30s, 15m, 12h or 1d")
+    return Quota(int(written[1]), int(duration(written[2]).total_seconds()))
+
+
+def _duration(value: object) -> object:
+    """`90d` as a timedelta."""
+    return duration(value) if isinstance(value, str) else value
+
+
+def _long_enough(retention: timedelta) -> timedelta:
+    if retention < SHORTEST_RETENTION:
+        raise ValueError("at least 2h: whoever looked a file up must have the time to read it")
+    return retention
+
+
+def _redis_address(url: str) -> str:
+    if url and not url.startswith(("redis://", "rediss://", "unix://")):
+        raise ValueError("write it like redis://127.0.0.1:6379/0, rediss://… or unix://…")
+    return url
+
+
+def _comma_separated(value: object) -> object:
+    return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
+
+
+def _on_or_off(value: object) -> object:
+    return {"on": True, "off": False}.get(value.lower(), value) if isinstance(value, str) else value
+
+
+def _known_zone(name: str) -> str:
+    ZoneInfo(name)
+    return name
+
+
+class Settings(BaseSettings):
+    """Every setting, with its unit and its limit. Environment variables are `TIDEMARK_` plus the name."""
+
+    model_config = SettingsConfigDict(env_prefix="TIDEMARK_", env_file=".env", frozen=True, extra="ignore")
+
+    home: Path = Path("./.tidemark")
+    database_url: str = ""
+    lake_url: str = ""
+    environment: Environment = Environment.SANDBOX
+    timezone: Annotated[str, AfterValidator(_known_zone)] = "Australia/Sydney"
+    master_key: SecretStr = SecretStr("")
+    log_format: LogFormat = LogFormat.AUTO
+    min_free_bytes: int = Field(default=64 * 2**20, ge=0)  # below it the service says that it is not ready
+
+    webhook_allow_cidrs: Annotated[
+        tuple[IPv4Network | IPv6Network, ...], NoDecode, BeforeValidator(_comma_separated)
+    ] = ()
+    webhook_ca_bundle: Path | None = None
+    webhook_timeout_s: float = Field(default=30.0, gt=0, le=30)
+
+    rate_limit: Annotated[Quota, NoDecode, BeforeValidator(_quota)] = Quota(60_000, 60)  # of one key
+    wrong_key_limit: Annotated[Quota, NoDecode, BeforeValidator(_quota)] = Quota(600, 60)  # of one address
+    redis_url: Annotated[str, AfterValidator(_redis_address)] = ""
+    trusted_proxies: Annotated[tuple[IPv4Network | IPv6Network, ...], NoDecode, BeforeValidator(_comma_separated)] = ()
+    max_requests: int = Field(default=256, ge=1)
+    client_timeout_s: float = Field(default=10.0, gt=0)
+
+    max_transactions: int = Field(default=50_000, ge=1, le=50_000)
+    max_json_bytes: int = Field(default=35 * 2**20, ge=1)
+
+    batch_lease_s: float = Field(default=15.0, gt=0)
+    batch_max_jobs: int = Field(default=2_000, ge=1)
+    batch_max_rows: int = Field(default=500_000, ge=1)
+    job_max_attempts: int = Field(default=3, ge=1)
+
+    retention: Annotated[timedelta, BeforeValidator(_duration), AfterValidator(_long_enough)] = timedelta(days=30)
+    integrity_bytes_per_s: int = Field(default=50 * 2**20, ge=1)  # what the integrity schedule reads at most
+
+    schedules: Annotated[bool, BeforeValidator(_on_or_off)] = True
+    report_max_age_days: int = Field(default=7, ge=1)  # older reports are refreshed by night
+    book_share: float = Field(default=0.5, gt=0, le=1)  # of the time that the book's process may work
+    book_threads: int = Field(default=1, ge=1)
+    book_slice_rows: int = Field(default=50_000, ge=1)
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        home = Path(os.environ.get("TIDEMARK_HOME", "./.tidemark"))
+        toml = TomlConfigSettingsSource(settings_cls, home / "tidemark.toml")
+        return init_settings, env_settings, dotenv_settings, toml
+
+    @cached_property
+    def database(self) -> str:
+        """SQLAlchemy URL of Tidemark's own tables."""
+        return self.database_url or f"sqlite:///{(self.home / 'tidemark.db').resolve()}"
+
+    @cached_property
+    def lake(self) -> Path:
+        """Root folder of the lake."""
+        if "://" in self.lake_url and not self.lake_url.startswith("file://"):
+            raise SettingsError("TIDEMARK_LAKE_URL: this version keeps the lake in a local folder (file://…)")
+        return Path(self.lake_url.removeprefix("file://") or self.home / "lake").resolve()
+
+    @cached_property
+    def zone(self) -> ZoneInfo:
+        return ZoneInfo(self.timezone)
+
+    @property
+    def dagster_home(self) -> Path:
+        return (self.home / "dagster").resolve()
+
+    @property
+    def key_prefix(self) -> str:
+        """How the text of this environment's API keys starts."""
+        return "tm_live_" if self.environment is Environment.PRODUCTION else "tm_sandbox_"
+
+    @cached_property
+    def master_key_bytes(self) -> bytes:
+        """The 32-byte key that encrypts secrets at rest: the setting (Base64), or the home's `master.key`.
+
+        Raises:
+            SettingsError: absent in production, malformed, or a key file that others may read.
+        """
+        text = self.master_key.get_secret_value() or self._master_key_file()
+        try:
+            key = base64.b64decode(text, validate=True)
+        except binascii.Error as error:
+            raise SettingsError("TIDEMARK_MASTER_KEY is not Base64") from error
+        if len(key) != 32:
+            raise SettingsError("TIDEMARK_MASTER_KEY must be 32 bytes in Base64")
+        return key
+
+    def _master_key_file(self) -> str:
+        path = self.home / "master.key"
+        if not path.exists():
+            if self.environment is Environment.PRODUCTION:
+                raise SettingsError("TIDEMARK_MASTER_KEY is required in production")
+            _write_private(path, base64.b64encode(secrets.token_bytes(32)))
+        if stat.S_IMODE(path.stat().st_mode) & 0o077:
+            raise SettingsError(f"{path} may be read by others: chmod 600 it")
+        return path.read_text().strip()
+
+    def prepared(self) -> Self:
+        """These settings, with the home made and the master key in place (once, at a process's start).
+
+        Raises:
+            SettingsError: home or lake can't be written to; or the master key can't be used.
+        """
+        _writable(self.home, mode=0o700)
+        _writable(self.lake, mode=0o777)
+        assert self.master_key_bytes
+        return self
+
+
+def _writable(folder: Path, mode: int) -> None:
+    """Make a folder, where there is none, and make sure that files can be made in it."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=mode)
+    except OSError as error:
+        raise SettingsError(f"{folder} can't be made: {error.strerror}") from error
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise SettingsError(f"{folder} can't be written to: it is read-only, or it belongs to somebody else")
+
+
+def _write_private(path: Path, content: bytes) -> None:
+    """Create `path`, whole, with mode 0600; when another process was first, leave its file alone."""
+    beside = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
+    descriptor = os.open(beside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+        with suppress(FileExistsError):
+            os.link(beside, path)
+    finally:
+        beside.unlink()

@@ -1,0 +1,170 @@
+"""Reading customers' enriched transactions: one look-up in SQL, one range of rows in one file.
+
+A customer's value lies in rows `first_row … first_row + row_count` of a segment sorted by customer. Segments stay
+when they are replaced, so whoever looked the pointer up reads one consistent version however long it takes.
+"""
+
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+import polars as pl
+from sqlalchemy import select, tuple_
+
+from pipelines.errors import Corrupt
+from pipelines.schemas import TRANSACTIONS, current
+from storage.buckets import in_bucket
+from storage.customers import Customer
+from storage.database import Reading
+from storage.lake import Lake
+from storage.models import customers, locations, segments
+from storage.paging import Page
+
+LISTING_ORDER = ("date", "customer_number", "received_seq", "position", "transaction_id")
+SLICE_ROWS = 5_000  # sent at once
+PART_ROWS = 100_000  # held at once: a history, and all the more a book, may be much longer
+
+
+@dataclass(frozen=True)
+class Location:
+    """Where one version of a customer's value lies."""
+
+    customer_number: int
+    data_version: int
+    location_version: int
+    path: str
+    sha256: bytes
+    first_row: int
+    row_count: int
+
+    def scan(self, lake: Lake) -> pl.LazyFrame:
+        return pl.scan_parquet(lake.verified(self.path, self.sha256)).slice(self.first_row, self.row_count)
+
+
+@dataclass(frozen=True)
+class Listing:
+    """Transactions for a reader: lazily, in parts that follow each other, with the total over all pages."""
+
+    parts: Iterable[pl.LazyFrame]
+    total: int
+    page: Page | None
+
+    def slices(self) -> Iterator[pl.DataFrame]:
+        """The rows, read part by part as they are asked for."""
+        return (slice_ for part in self.parts for slice_ in part.collect().iter_slices(SLICE_ROWS))
+
+
+_LOCATION = (
+    select(
+        locations.c.customer_number,
+        locations.c.data_version,
+        locations.c.location_version,
+        segments.c.path,
+        segments.c.sha256,
+        locations.c.first_row,
+        locations.c.row_count,
+    )
+    .join_from(locations, segments)
+    .order_by(locations.c.customer_number)
+)
+_CURRENT = _LOCATION.join(
+    customers,
+    (customers.c.number == locations.c.customer_number)
+    & (customers.c.data_version == locations.c.data_version)
+    & (customers.c.location_version == locations.c.location_version),
+)
+
+
+def current_locations(r: Reading, customer_numbers: Iterable[int] | None = None) -> list[Location]:
+    """Where the customers' current values lie; of all customers when no numbers are given."""
+    query = _CURRENT
+    if customer_numbers is not None:
+        query = query.where(locations.c.customer_number.in_(list(customer_numbers)))
+    return [Location(*row) for row in r.execute(query)]
+
+
+def locations_in(r: Reading, bucket: int) -> list[Location]:
+    """Where the current values of a bucket's customers lie, in order of customer number."""
+    return [Location(*row) for row in r.execute(_CURRENT.where(in_bucket(bucket)))]
+
+
+def pinned_locations(r: Reading, versions: dict[int, int]) -> list[Location]:
+    """Where given data versions (customer number → version) lie; the newest place of each."""
+    query = _LOCATION.where(
+        tuple_(locations.c.customer_number, locations.c.data_version).in_(list(versions.items()))
+    ).order_by(locations.c.location_version)
+    newest = {row.customer_number: Location(*row) for row in r.execute(query)}
+    return list(newest.values())
+
+
+def readable(lake: Lake, places: Iterable[Location]) -> tuple[list[Location], dict[int, Corrupt]]:
+    """The places whose file is what was written, and, by customer, what is wrong with the others': one damaged file
+    must not take the work on everybody else away.
+    """
+    good: list[Location] = []
+    damaged: dict[int, Corrupt] = {}
+    for place in places:
+        try:
+            lake.verified(place.path, place.sha256)
+        except Corrupt as error:
+            damaged[place.customer_number] = error
+        else:
+            good.append(place)
+    return good, damaged
+
+
+def scan(lake: Lake, places: Sequence[Location]) -> pl.LazyFrame:
+    """All rows of the given values, marked history included: one scan a file, however many customers it holds."""
+    by_file: dict[tuple[str, bytes], list[int]] = defaultdict(list)
+    for place in places:
+        by_file[place.path, place.sha256].append(place.customer_number)
+    scans = [
+        pl.scan_parquet(lake.verified(path, sha256)).filter(pl.col("customer_number").is_in(numbers))
+        for (path, sha256), numbers in by_file.items()
+    ]
+    return pl.concat([pl.LazyFrame(schema=TRANSACTIONS), *scans])
+
+
+def of_customer(
+    r: Reading, lake: Lake, customer: Customer, job_id: UUID | None = None, page: Page | None = None
+) -> Listing:
+    """The customer's current transactions by date and position; of one job: the rows it added or revised."""
+    places = current_locations(r, [customer.number])
+    if not places:
+        return Listing([], 0, page)
+    rows = places[0].scan(lake)
+    if job_id is not None:
+        rows = rows.filter(current(), pl.col("job_id") == job_id.bytes).collect().lazy()
+        return Listing([_page(rows, page)], rows.select(pl.len()).collect().item(), page)
+    if page is not None:
+        return Listing([_page(rows.filter(current()), page)], customer.enriched_rows, page)
+    starts = range(0, places[0].row_count, PART_ROWS)
+    parts = [rows.slice(start, PART_ROWS).filter(current()) for start in starts]
+    return Listing(parts, customer.enriched_rows, page)
+
+
+def of_client(r: Reading, lake: Lake, client_id: UUID, page: Page | None = None) -> Listing:
+    """The current transactions of all of a client's customers, by date, customer and position."""
+    query = _CURRENT.where(customers.c.client_id == client_id).add_columns(customers.c.enriched_rows)
+    found = r.execute(query).all()
+    rows = scan(lake, [Location(*row[:-1]) for row in found]).filter(current())
+    return Listing(_by_date(rows, page), sum(row.enriched_rows for row in found), page)
+
+
+def _by_date(rows: pl.LazyFrame, page: Page | None) -> Iterator[pl.LazyFrame]:
+    """The rows in LISTING_ORDER, some days at a time: of the other days only the dates are read, to count them."""
+    first, last = (0, sys.maxsize) if page is None else (page.offset, page.offset + page.count)
+    counted = rows.group_by("date").agg(rows=pl.len().cast(pl.Int64())).sort("date")
+    days = counted.with_columns(start=pl.col("rows").cum_sum() - pl.col("rows"))
+    touched = days.filter(pl.col("start") + pl.col("rows") > first, pl.col("start") < last).collect()
+    part = (pl.col("start") - touched["start"].min()) // PART_ROWS
+    for _, some in touched.group_by(part, maintain_order=True):
+        mine = rows.filter(pl.col("date").is_between(some["date"][0], some["date"][-1])).sort(LISTING_ORDER)
+        skipped = max(first - some["start"][0], 0)
+        yield mine.slice(skipped, min(last, some["start"][-1] + some["rows"][-1]) - some["start"][0] - skipped)
+
+
+def _page(rows: pl.LazyFrame, page: Page | None) -> pl.LazyFrame:
+    return rows if page is None else rows.slice(page.offset, page.count)

@@ -1,0 +1,41 @@
+"""A client with a customer, and submissions of nothing in particular: what most storage tests start from."""
+
+from datetime import datetime
+from uuid import UUID, uuid4
+
+from pipelines.intake import accounts
+from storage import customers, jobs, keys
+from storage.customers import Customer, NewCustomer
+from storage.jobs import Job
+from storage.store import Store
+
+ABN = "51824753556"
+
+
+def a_client(store: Store, now: datetime) -> UUID:
+    with store.db.writing() as w:
+        return keys.create_client(w, "Harbour Lending", decision_policies=True, now=now).client_id
+
+
+def a_customer(store: Store, client_id: UUID, now: datetime) -> Customer:
+    with store.db.writing() as w:
+        return customers.create(w, client_id, NewCustomer(ABN, abn_checksum_valid=True), now).customer
+
+
+def a_submission(store: Store, customer: Customer, now: datetime, rows: int = 1) -> Job:
+    """A queued job. Its landing file is no Parquet: these tests never read it."""
+    job_id = uuid4()
+    account, _ = accounts.identify(
+        customer.customer_id,
+        account_name=None,
+        bsb="062-000",
+        account_number="1234 5678",
+        bank_name=None,
+        account_type=None,
+        credit_limit=None,
+    )
+    landing = store.lake.put(f"landing/{job_id}.parquet", b"rows")
+    with store.db.writing() as w:
+        return jobs.submit_enrichment(
+            w, customer, account, appended=False, landing=landing, job_id=job_id, rows=rows, warnings=[], now=now
+        )

@@ -1,0 +1,74 @@
+"""A table of the book is a durable file that one commit makes the current one."""
+
+from datetime import datetime, timedelta
+
+import polars as pl
+from sqlalchemy import select
+
+from storage import batches, book, models, reports
+from storage.customers import Customer
+from storage.models import Lane
+from storage.reports import NewReport
+from storage.store import Store
+from tests.storage.examples import a_client, a_customer
+
+
+def with_report(store: Store, now: datetime, data: str = '{"value": 7.10}', data_version: int = 0) -> Customer:
+    customer = a_customer(store, a_client(store, now), now)
+    saved(store, customer, now, data, data_version)
+    return customer
+
+
+def saved(store: Store, customer: Customer, now: datetime, data: str, data_version: int) -> None:
+    report = NewReport(customer.number, data_version, data, now.date())
+    with store.db.writing() as w:
+        token = batches.open_without_jobs(w, Lane.BOOK, now.date(), store.settings, now)
+        reports.save(w, token, "risk", 1, [report], now.date(), now)
+
+
+def test_a_table_holds_the_current_reports_of_its_bucket_with_their_exact_data(store: Store, now: datetime) -> None:
+    customer = with_report(store, now)
+    with_report(store, now)  # of the next bucket
+    with store.db.reading() as r:
+        table = book.reports_of(r, "risk", bucket=1)
+        assert book.reports_of(r, "completeness", bucket=1).is_empty()
+        assert book.buckets_with_reports(r) == [1, 2]
+    assert table.schema == book.BOOK
+    [row] = table.to_dicts()
+    assert (row["customer_id"], row["data"]) == (customer.customer_id.bytes, '{"value": 7.10}')
+    assert row["is_current"]
+    assert row["generated_at"] == now
+
+
+def test_a_report_that_covers_older_data_is_not_current(store: Store, now: datetime) -> None:
+    customer = with_report(store, now)
+    with store.db.writing() as w:
+        w.execute(models.customers.update().values(data_version=1))
+    with store.db.reading() as r:
+        assert book.reports_of(r, "risk", customer.number)["is_current"].to_list() == [False]
+
+
+def test_a_table_replaces_the_one_before_which_stays_for_its_readers(store: Store, now: datetime) -> None:
+    customer = with_report(store, now)
+    with store.db.reading() as r:
+        first_rows = book.reports_of(r, "risk", customer.number)
+    first = book.put(store, "risk", customer.number, first_rows, now)
+    saved(store, customer, now, '{"value": 9}', data_version=1)
+    with store.db.reading() as r:
+        second_rows = book.reports_of(r, "risk", customer.number)
+    book.put(store, "risk", customer.number, second_rows, now + timedelta(days=1))
+
+    with store.db.reading() as r:
+        [current] = book.current_tables(r)
+        replaced = r.execute(select(models.book_tables.c.replaced_at).order_by(models.book_tables.c.created_at)).all()
+    assert (current.name, current.bucket, current.rows) == ("risk_book", customer.number, 1)
+    assert pl.read_parquet(store.lake.verified(current.path, current.sha256))["data"].to_list() == ['{"value": 9}']
+    assert [row.replaced_at for row in replaced] == [now + timedelta(days=1), None]
+    assert pl.read_parquet(store.lake.verified(first.path, first.sha256))["data"].to_list() == ['{"value": 7.10}']
+
+
+def test_a_report_of_older_data_never_takes_the_place_of_a_newer_one(store: Store, now: datetime) -> None:
+    customer = with_report(store, now, '{"value": 9}', data_version=2)
+    saved(store, customer, now, '{"value": 7.10}', data_version=1)
+    with store.db.reading() as r:
+        assert book.reports_of(r, "risk", customer.number)["data"].to_list() == ['{"value": 9}']

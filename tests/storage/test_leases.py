@@ -1,0 +1,68 @@
+"""One holder at a time; a silent one is replaced."""
+
+from datetime import datetime, timedelta
+from uuid import UUID, uuid4
+
+from storage import leases
+from storage.store import Store
+
+ONE, OTHER = uuid4(), uuid4()
+
+
+def hold(store: Store, holder: UUID, now: datetime, name: str = leases.DISPATCHER) -> bool:
+    with store.db.writing() as w:
+        return leases.hold(w, name, holder, ttl_s=10, now=now)
+
+
+def test_a_free_role_is_taken_and_prolonged_by_its_holder(store: Store, now: datetime) -> None:
+    assert hold(store, ONE, now)
+    assert hold(store, ONE, now + timedelta(seconds=9))
+    assert not hold(store, OTHER, now + timedelta(seconds=18))
+
+
+def test_a_role_goes_to_another_when_its_holder_fell_silent(store: Store, now: datetime) -> None:
+    assert hold(store, ONE, now)
+    assert not hold(store, OTHER, now + timedelta(seconds=9))
+    assert hold(store, OTHER, now + timedelta(seconds=10))
+    assert not hold(store, ONE, now + timedelta(seconds=11))
+
+
+def test_a_role_given_up_is_free_at_once_and_only_its_holder_can_give_it_up(store: Store, now: datetime) -> None:
+    assert hold(store, ONE, now)
+    with store.db.writing() as w:
+        leases.let_go(w, leases.DISPATCHER, OTHER)
+    assert not hold(store, OTHER, now)
+    with store.db.writing() as w:
+        leases.let_go(w, leases.DISPATCHER, ONE)
+    assert hold(store, OTHER, now)
+
+
+def test_a_role_taken_before_the_clock_was_set_back_is_free(store: Store, now: datetime) -> None:
+    hold(store, ONE, now + timedelta(hours=2))
+    with store.db.reading() as r:
+        assert not leases.held(r, leases.DISPATCHER, now)
+    assert hold(store, OTHER, now)
+
+
+def test_a_family_of_roles_has_many_holders_and_the_silent_are_not_counted(store: Store, now: datetime) -> None:
+    def count(name: str, after_s: int = 0) -> int:
+        with store.db.reading() as r:
+            return leases.holders(r, name, now + timedelta(seconds=after_s))
+
+    hold(store, ONE, now, "worker/here/1")
+    hold(store, OTHER, now + timedelta(seconds=5), "worker/here/2")
+    hold(store, OTHER, now, "worker/there/1")
+    assert (count("worker"), count("worker/here"), count("worker/here", after_s=12), count("work")) == (3, 2, 1, 0)
+
+
+def test_jobs_are_being_processed_while_dispatcher_and_worker_are_both_fresh(store: Store, now: datetime) -> None:
+    def ready(after_s: int) -> bool:
+        with store.db.reading() as r:
+            return leases.ready(r, now + timedelta(seconds=after_s))
+
+    assert not ready(after_s=0)
+    hold(store, ONE, now, leases.DISPATCHER)
+    assert not ready(after_s=0)
+    hold(store, OTHER, now + timedelta(seconds=5), leases.WORKER)
+    assert ready(after_s=9)
+    assert not ready(after_s=10)

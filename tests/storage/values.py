@@ -1,0 +1,110 @@
+"""Customers of one bucket with values whose every row says whose it is and of which version."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import date, datetime, timedelta
+from uuid import uuid4
+
+import polars as pl
+import pytest
+from sqlalchemy import func, insert, select
+
+from pipelines.schemas import SORT_KEY, TRANSACTIONS
+from storage import batches, transactions
+from storage.buckets import BUCKETS, bucket_of
+from storage.commit import Committed, NewValue, commit_values
+from storage.customers import versions
+from storage.lake import Lake, Stored
+from storage.models import Lane, customers
+from storage.store import Store
+from storage.transactions import Location
+from tests.storage.examples import ABN, a_client
+
+BUCKET = 7
+on_sqlite = pytest.mark.parametrize("store", ["sqlite"], indirect=True)  # where the database makes no difference
+
+
+def customers_of_a_bucket(store: Store, count: int, now: datetime) -> list[int]:
+    """Numbers of new customers, all in BUCKET."""
+    client_id = a_client(store, now)
+    with store.db.writing() as w:
+        newest = w.execute(select(func.max(customers.c.number))).scalar() or 0
+        first = (newest // BUCKETS + 1) * BUCKETS + BUCKET
+        numbers = [first + BUCKETS * i for i in range(count)]
+        shared = {"client_id": client_id, "abn": ABN, "abn_checksum_valid": True, "created_at": now}
+        w.execute(insert(customers), [{"number": n, "customer_id": uuid4(), **shared} for n in numbers])
+    assert {bucket_of(number) for number in numbers} == {BUCKET}
+    return numbers
+
+
+def content(number: int, version: int, rows: int) -> list[str]:
+    return [f"{number} v{version} row {row}" for row in range(rows)]
+
+
+def date_of(row: int) -> date:
+    """Two rows a day."""
+    return date(2026, 6, 1) + timedelta(days=row // 2)
+
+
+def value(number: int, version: int, rows: int) -> pl.DataFrame:
+    """A value in schema TRANSACTIONS; columns that don't matter here are null."""
+    told = {
+        "description": content(number, version, rows),
+        "position": range(rows),
+        "date": [date_of(row) for row in range(rows)],
+        "transaction_id": [row.to_bytes(16, "big") for row in range(rows)],
+    }
+    same = {"customer_number": number, "received_seq": version}
+    frame = pl.DataFrame(told).with_columns(**{name: pl.lit(each) for name, each in same.items()})
+    empty = [pl.lit(None, dtype).alias(name) for name, dtype in TRANSACTIONS.items() if name not in frame.columns]
+    return frame.with_columns(empty).select(pl.col(name).cast(dtype) for name, dtype in TRANSACTIONS.items())
+
+
+def read_versions(store: Store, numbers: Sequence[int]) -> dict[int, int]:
+    with store.db.reading() as r:
+        return versions(r, numbers)
+
+
+def commit(store: Store, rows: Mapping[int, int], now: datetime, read: Mapping[int, int] | None = None) -> Committed:
+    """One batch: a new value of so many rows for each customer, computed from the versions `read` (default: now)."""
+    read = read_versions(store, list(rows)) if read is None else read
+    with store.db.writing() as w:
+        token = batches.open_without_jobs(w, Lane.ENRICHMENT, now.date(), store.settings, now)
+    frame = pl.concat([value(number, read[number] + 1, count) for number, count in sorted(rows.items())])
+    stored = store.lake.put_frame(f"transactions/{now.date()}/{uuid4()}.parquet", frame.sort(SORT_KEY))
+    first, values = 0, []
+    for number, count in sorted(rows.items()):
+        values.append(NewValue(number, read[number], first, count, count))
+        first += count
+    with store.db.writing() as w:
+        return commit_values(w, token, dict(read), values, (stored, frame.height), None, [], now)
+
+
+def place_of(store: Store, number: int) -> Location:
+    with store.db.reading() as r:
+        return transactions.current_locations(r, [number])[0]
+
+
+def read(store: Store, place: Location) -> list[str]:
+    """The rows of a place, by its range and by its customer's number: the two ways of reading must agree."""
+    by_range = place.scan(store.lake).select("description").collect()["description"].to_list()
+    by_number = transactions.scan(store.lake, [place]).sort(SORT_KEY).collect()["description"].to_list()
+    assert by_range == by_number
+    return by_range
+
+
+class InterruptedLake(Lake):
+    """A lake in which something happens right after a frame was written, before anybody names it."""
+
+    def __init__(self, lake: Lake, then: Callable[[], object]) -> None:
+        super().__init__(lake.root)
+        self._then = then
+
+    def put_frame(self, path: str, frame: pl.DataFrame) -> Stored:
+        stored = super().put_frame(path, frame)
+        self._then()
+        return stored
+
+
+def interrupted(store: Store, then: Callable[[], object]) -> Store:
+    return replace(store, lake=InterruptedLake(store.lake, then))

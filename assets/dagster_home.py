@@ -1,0 +1,128 @@
+"""The folder that Dagster keeps its records in, and the settings that make it fast here.
+
+Batches' runs go straight to the launcher; runs of the book wait in a queue, one executes at a time, and one that
+its process lost is tried again. A run that its worker lost is noticed within seconds; ticks run in
+threads so that a slow one doesn't hold up the others; standard output is not captured, for runs say what they did in
+metadata.
+"""
+
+import os
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import yaml
+from sqlalchemy import make_url
+
+from assets.runs import LANE_TAG
+from storage import leases
+from storage.models import Lane
+from storage.settings import Settings
+
+NOTICE_LOST_RUNS_EVERY_S = 2
+START_TIMEOUT_S = 180
+CANCEL_TIMEOUT_S = 30
+LONGEST_RUN_S = 3_600
+DEQUEUE_EVERY_S = 1
+WORKER_AWAY_S = 30  # until the book's queue tries again
+FOR_EVER = 10**9
+EVENTS_AT_ONCE = 1_000  # of a step with many partitions
+IDENTITY_CHARACTERS = 16
+DATABASE_VARIABLE = "TIDEMARK_DATABASE_URL"
+KEEP_TICKS_DAYS = {"skipped": 1, "success": 7, "failure": 30}
+
+
+def prepare(settings: Settings) -> Mapping[str, str]:
+    """Write `dagster.yaml` into the home; what Dagster's processes need in their environment."""
+    home = settings.prepared().dagster_home
+    home.mkdir(exist_ok=True, mode=0o700)
+    _replace(home / "dagster.yaml", yaml.safe_dump(instance_settings(settings), sort_keys=False))
+    return {
+        "DAGSTER_HOME": str(home),
+        "DAGSTER_DISABLE_TELEMETRY": "1",
+        "DAGSTER_EVENT_BATCH_SIZE": str(EVENTS_AT_ONCE),
+        DATABASE_VARIABLE: settings.database,
+    }
+
+
+def workers(settings: Settings) -> str:
+    """The role (a family of leases) of this home's workers, the only ones that its launcher reaches."""
+    identity = settings.dagster_home / "identity"
+    if not identity.exists():
+        settings.dagster_home.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with suppress(FileExistsError):
+            _create(identity, uuid4().hex[:IDENTITY_CHARACTERS])
+    return f"{leases.WORKER}/{identity.read_text()}"
+
+
+def instance_settings(settings: Settings) -> dict[str, Any]:
+    """The content of `dagster.yaml`. It holds no password: Dagster's processes find that in their environment."""
+    home = settings.dagster_home
+    return {
+        "storage": {"custom": {"module": "assets.dagster_storage", **_storage(settings)}},
+        "run_coordinator": {
+            "module": "assets.coordinator",
+            "class": "BookQueue",
+            "config": {
+                "max_concurrent_runs": -1,
+                "tag_concurrency_limits": [{"key": LANE_TAG, "value": Lane.BOOK.value, "limit": 1}],
+                "dequeue_interval_seconds": DEQUEUE_EVERY_S,
+                "max_user_code_failure_retries": FOR_EVER,
+                "user_code_failure_retry_delay": WORKER_AWAY_S,
+            },
+        },
+        "run_retries": {"enabled": True, "max_retries": 0, "retry_on_asset_or_op_failure": False},
+        "freshness": {"enabled": True},
+        "run_launcher": {
+            "module": "assets.launcher",
+            "class": "WarmWorkerLauncher",
+            "config": {"home": str(home)},
+        },
+        "compute_logs": {
+            "module": "dagster._core.storage.noop_compute_log_manager",
+            "class": "NoOpComputeLogManager",
+        },
+        "run_monitoring": {
+            "enabled": True,
+            "poll_interval_seconds": NOTICE_LOST_RUNS_EVERY_S,
+            "start_timeout_seconds": START_TIMEOUT_S,
+            "cancel_timeout_seconds": CANCEL_TIMEOUT_S,
+            "max_runtime_seconds": LONGEST_RUN_S,
+            "max_resume_run_attempts": 0,
+        },
+        "python_logs": {"python_log_level": "CRITICAL"},  # what is printed; events are recorded whatever their level
+        "sensors": {"use_threads": True, "num_workers": 4},
+        "schedules": {"use_threads": True, "num_workers": 2},
+        "retention": {"sensor": {"purge_after_days": KEEP_TICKS_DAYS}},
+        "telemetry": {"enabled": False},
+        "nux": {"enabled": False},
+    }
+
+
+def _storage(settings: Settings) -> dict[str, Any]:
+    if make_url(settings.database).get_backend_name() == "sqlite":
+        return {"class": "PooledSqliteStorage", "config": {"base_dir": str(settings.dagster_home)}}
+    return {"class": "PooledPostgresStorage", "config": {"url": {"env": DATABASE_VARIABLE}}}
+
+
+def _replace(path: Path, content: str) -> None:
+    """Write whole or not at all: another part of Tidemark may read it right now."""
+    _beside(path, content).replace(path)
+
+
+def _create(path: Path, content: str) -> None:
+    """As `_replace`, but what another part has created stays."""
+    beside = _beside(path, content)
+    try:
+        os.link(beside, path)
+    finally:
+        beside.unlink()
+
+
+def _beside(path: Path, content: str) -> Path:
+    beside = path.with_name(f"{path.name}.{os.getpid()}.{threading.get_ident()}")
+    beside.write_text(content)
+    return beside

@@ -1,0 +1,19 @@
+"""The two jobs of the hot path: what a batch's run materialises."""
+
+from dagster import define_asset_job
+
+from assets.reports import report_assets, report_bundles
+from assets.runs import JOB_OF
+from assets.transactions import enriched_transactions, landed_transactions
+from storage.models import Lane
+
+enrichment_batch = define_asset_job(
+    JOB_OF[Lane.ENRICHMENT],
+    [landed_transactions, enriched_transactions],
+    description="Enrich all submissions that were waiting: one run, however many customers.",
+)
+refresh_batch = define_asset_job(
+    JOB_OF[Lane.REFRESH],
+    [*report_assets, report_bundles],
+    description="Compute the three reports for every customer whose refresh was waiting.",
+)

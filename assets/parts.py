@@ -1,0 +1,90 @@
+"""Keeping child processes alive: what `up` and the Dagster platform are made of."""
+
+import logging
+import socket
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from assets.processes import Child, end, spawn
+
+log = logging.getLogger(__name__)
+
+LOOPBACK = "127.0.0.1"
+DAGSTER_PORT = 3000
+LOOK_EVERY_S = 0.25
+LONG_LIFE_S = 30.0
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 10.0
+FINISH_WITHIN_S = 20.0  # more than a worker gives its runs
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where a server listens."""
+
+    host: str
+    port: int
+
+    @property
+    def from_here(self) -> str:
+        """The base address for a client on this machine."""
+        host = LOOPBACK if self.host in ("", "0.0.0.0", "::") else self.host
+        return f"http://[{host}]:{self.port}" if ":" in host else f"http://{host}:{self.port}"
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((LOOPBACK, 0))
+        return int(probe.getsockname()[1])
+
+
+def keep_running(parts: Sequence["Part"], stop: threading.Event) -> None:
+    """Start again whichever part dies, until told to stop; then end them all."""
+    while not stop.wait(LOOK_EVERY_S):
+        for part in parts:
+            part.look_after()
+    for part in parts:
+        part.end()
+
+
+class Part:
+    """A child process that is started again when it dies, after a pause that grows while it dies young."""
+
+    def __init__(
+        self, name: str, module: str, *arguments: str, environment: Mapping[str, str], keep: Sequence[int] = ()
+    ) -> None:
+        self._name = name
+        self._start = partial(spawn, module, *arguments, environment=environment, keep=keep)
+        self._pause_s = FIRST_PAUSE_S
+        self._restart_at = 0.0
+        self.begin()
+
+    @property
+    def pid(self) -> int | None:
+        """Its process; none during the pause before it is started again."""
+        return self._child.process.pid if self._child else None
+
+    def begin(self) -> None:
+        self._born = time.monotonic()
+        self._child: Child | None = self._start()
+
+    def look_after(self) -> None:
+        if self._child and self._child.process.poll() is not None:
+            self._mourn(self._child)
+        if self._child is None and time.monotonic() >= self._restart_at:
+            self.begin()
+
+    def end(self, grace_s: float = FINISH_WITHIN_S) -> None:
+        if self._child:
+            end(self._child.process, grace_s)
+
+    def _mourn(self, child: Child) -> None:
+        lived_long = time.monotonic() - self._born > LONG_LIFE_S
+        self._pause_s = FIRST_PAUSE_S if lived_long else min(2 * self._pause_s, LONGEST_PAUSE_S)
+        log.warning(
+            "the %s ended (%s); starting it again in %.1f s", self._name, child.process.returncode, self._pause_s
+        )
+        child.line.close()
+        self._child, self._restart_at = None, time.monotonic() + self._pause_s

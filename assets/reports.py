@@ -1,0 +1,117 @@
+"""The refresh: three reports, each computed in one pass for all customers of a batch and stored on its own."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+
+import msgspec
+import polars as pl
+from dagster import AssetExecutionContext, AssetsDefinition, MaterializeResult, ResourceParam, asset
+
+from assets.batches import Work, batch_of, days, isolating
+from assets.transactions import enriched_transactions
+from pipelines.reports import REPORTS, Report, data_through, rows_as_data
+from storage import batches, reports, transactions
+from storage.customers import versions
+from storage.database import Reading
+from storage.jobs import Ending, Job, finish
+from storage.models import JobStatus, Lane
+from storage.reports import NewReport
+from storage.store import Store
+
+GROUP = "reports"
+_json = msgspec.json.Encoder(decimal_format="number")
+
+
+@dataclass(frozen=True)
+class Refreshed:
+    """What came of one kind of report for a batch's customers."""
+
+    computed: Sequence[NewReport]
+    failed: Sequence[int]
+
+
+def _report_asset(report: Report) -> AssetsDefinition:
+    """The asset of one kind of report."""
+
+    @asset(
+        name=f"{report.kind}_reports",
+        description=report.compute.__doc__,
+        partitions_def=days,
+        group_name=GROUP,
+        kinds={"polars"},
+        deps=[enriched_transactions],
+        code_version=str(report.version),
+    )
+    def refreshed(context: AssetExecutionContext, store: ResourceParam[Store]) -> MaterializeResult:
+        with batch_of(context, store, Lane.REFRESH) as work:
+            result = refresh(store, work, report)
+        return MaterializeResult(metadata={"customers": len(result.computed), "customers failed": len(result.failed)})
+
+    return refreshed
+
+
+def refresh(store: Store, work: Work, report: Report) -> Refreshed:
+    """Compute one kind of report for the batch's customers and store it; failures keep their last good data."""
+    now = datetime.now(UTC)
+    as_of = now.astimezone(store.settings.zone).date()
+    with store.db.reading() as r:
+        pinned = _pinned_versions(r, work)
+        places = transactions.pinned_locations(r, pinned)
+    good, damaged = transactions.readable(store.lake, places)
+    rows = transactions.scan(store.lake, good)
+    failed = list(damaged)
+    computable = [number for number in pinned if number not in damaged]
+    computed = isolating(lambda some: _compute(report, rows, some, pinned, as_of), computable, failed)
+    with store.db.writing() as w:
+        reports.save(w, work.token, report.kind, report.version, computed, as_of, now)
+        reports.save_failures(w, work.token, report.kind, failed, now)
+    return Refreshed(computed, failed)
+
+
+def _pinned_versions(r: Reading, work: Work) -> dict[int, int]:
+    """The data version that each customer's reports shall cover: as of the claim, the same for all three."""
+    if work.jobs:
+        return {job.customer_number: job.data_version or 0 for job in work.jobs}
+    return versions(r, work.customers)
+
+
+def _compute(
+    report: Report, rows: pl.LazyFrame, customers: Sequence[int], pinned: Mapping[int, int], as_of: date
+) -> list[NewReport]:
+    mine = rows.filter(pl.col("customer_number").is_in(list(customers)))
+    frame, through = pl.collect_all([report.compute(mine, as_of), data_through(mine)])
+    last = dict(through.rows())
+    return [
+        NewReport(number, pinned[number], _json.encode(data).decode(), last.get(number))
+        for number, data in rows_as_data(frame)
+    ]
+
+
+report_assets = [_report_asset(report) for report in REPORTS.values()]
+
+
+@asset(partitions_def=days, group_name=GROUP, deps=report_assets)
+def report_bundles(context: AssetExecutionContext, store: ResourceParam[Store]) -> MaterializeResult:
+    """The customers' bundles are complete: here the refresh jobs of the day end, each with what came of its three."""
+    with batch_of(context, store, Lane.REFRESH) as work:
+        endings = end_refreshes(store, work)
+    ended = [ending.status for ending in endings]
+    return MaterializeResult(metadata={str(status): ended.count(status) for status in set(ended)})
+
+
+def end_refreshes(store: Store, work: Work) -> list[Ending]:
+    with store.db.writing() as w:
+        failures = reports.failures(w, [job.customer_number for job in work.jobs])
+        endings = [_ending(job, failures.get(job.customer_number, 0)) for job in work.jobs]
+        batches.commit(w, work.token)
+        finish(w, endings, datetime.now(UTC))
+    return endings
+
+
+def _ending(job: Job, failures: int) -> Ending:
+    if failures == len(REPORTS):
+        error = {"code": "Report.AllFailed", "message": "None of the reports could be computed."}
+        return Ending(job, JobStatus.FAILED, job.data_version, error=error)
+    status = JobStatus.COMPLETED_WITH_ERRORS if failures else JobStatus.COMPLETED
+    return Ending(job, status, job.data_version)

@@ -1,0 +1,207 @@
+"""What runs by itself, in the business's time zone: by night the reports and the lake's upkeep, by week the rest.
+
+Each schedule starts small jobs in the book's lane, one run a bucket, for buckets where there is something to do. They
+are on unless `TIDEMARK_SCHEDULES=off`; either way each can be switched in Dagster's pages. The hours keep clear of two
+to three in the morning, which daylight saving skips or repeats.
+"""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+from dagster import (
+    DagsterInstance,
+    DagsterRunStatus,
+    DefaultScheduleStatus,
+    DefaultSensorStatus,
+    Failure,
+    OpExecutionContext,
+    ResourceParam,
+    RunRequest,
+    RunsFilter,
+    ScheduleDefinition,
+    SkipReason,
+    define_asset_job,
+    job,
+    op,
+    schedule,
+    sensor,
+)
+
+from assets.book import (
+    book_tables,
+    compacted_transactions,
+    outdated,
+    reenriched_transactions,
+    refreshed_reports,
+)
+from assets.runs import LANE_TAG
+from assets.sensors import EVERY_S
+from storage import book, integrity, retention, upkeep
+from storage.models import Lane
+from storage.settings import Settings
+from storage.store import Store
+
+IN_THE_BOOKS_LANE = {LANE_TAG: Lane.BOOK.value}
+FINISHED = [DagsterRunStatus.SUCCESS, DagsterRunStatus.FAILURE, DagsterRunStatus.CANCELED]
+RUNS_A_LOOK = 100
+LONGEST_CHECK_S = 3_000  # within the hour that a run may take; the next one goes on from there
+
+_settings = Settings()
+ZONE = _settings.timezone
+ON_OR_OFF = DefaultScheduleStatus.RUNNING if _settings.schedules else DefaultScheduleStatus.STOPPED
+
+refresh_book = define_asset_job(
+    "refresh_book",
+    [refreshed_reports, *book_tables],
+    tags=IN_THE_BOOKS_LANE,
+    description="Refresh a bucket's stale and old reports, and write its report tables.",
+)
+backfill = define_asset_job(
+    "backfill",
+    [reenriched_transactions],
+    tags=IN_THE_BOOKS_LANE,
+    description="Enrich a bucket's customers again under the current version of the enrichment.",
+)
+compact_book = define_asset_job(
+    "compact_book",
+    [compacted_transactions],
+    tags=IN_THE_BOOKS_LANE,
+    description="Rewrite a bucket's transactions into few, well-filled files.",
+)
+
+
+@op
+def sweep_lake(context: OpExecutionContext, store: ResourceParam[Store]) -> None:
+    """Remove what the retention time is over for: replaced versions, files that nothing names, Dagster's old runs."""
+    swept = retention.sweep(store, lambda: datetime.now(UTC))
+    runs = forget_runs(context.instance, datetime.now(UTC) - store.settings.retention)
+    context.add_output_metadata({**vars(swept), "runs of Dagster": runs})
+
+
+@job(tags=IN_THE_BOOKS_LANE)
+def retention_sweep() -> None:
+    """Remove what is older than the retention time."""
+    sweep_lake()
+
+
+def forget_runs(instance: DagsterInstance, before: datetime) -> int:
+    """Delete what Dagster keeps of runs that were created before a time and are over; how many there were."""
+    forgotten = 0
+    old = RunsFilter(statuses=FINISHED, created_before=before)
+    while records := instance.get_run_records(old, limit=RUNS_A_LOOK):
+        for record in records:
+            instance.delete_run(record.dagster_run.run_id)
+        forgotten += len(records)
+    return forgotten
+
+
+@op
+def check_files(context: OpExecutionContext, store: ResourceParam[Store]) -> None:
+    """Read every file that the database names, and compare its SHA-256 with the one recorded."""
+    checked = integrity.check(
+        store,
+        lambda: datetime.now(UTC),
+        bytes_per_s=store.settings.integrity_bytes_per_s,
+        stop_after_s=LONGEST_CHECK_S,
+    )
+    found = {
+        "files": checked.files,
+        "bytes": checked.bytes,
+        "damaged files": len(checked.damages),
+        "all files seen": checked.complete,
+    }
+    if checked.damages:
+        raise Failure("Files are damaged: `tidemark doctor` names them and says what to do.", metadata=found)
+    context.add_output_metadata(found)
+
+
+@job(tags=IN_THE_BOOKS_LANE)
+def integrity_check() -> None:
+    """Find files that are missing or not what was written."""
+    check_files()
+
+
+@schedule(
+    cron_schedule="30 0 * * 0",
+    job=backfill,
+    execution_timezone=ZONE,
+    default_status=ON_OR_OFF,
+    description="Sundays: enrich again the customers whose transactions an older version of the enrichment made.",
+)
+def weekly_backfill(store: ResourceParam[Store]) -> list[RunRequest] | SkipReason:
+    """The buckets that have such customers."""
+    with store.db.reading() as r:
+        due = upkeep.buckets_due(r, outdated())
+    return _runs(due) or SkipReason("Every customer is under the current version of the enrichment.")
+
+
+@schedule(
+    cron_schedule="30 1 * * *",
+    job=refresh_book,
+    execution_timezone=ZONE,
+    default_status=ON_OR_OFF,
+    description="Every night: refresh stale and old reports, and write the report tables.",
+)
+def nightly_refresh(store: ResourceParam[Store]) -> list[RunRequest] | SkipReason:
+    """All buckets that have reports: the tables are written anew where nothing was stale, too."""
+    with store.db.reading() as r:
+        due = book.buckets_with_reports(r)
+    return _runs(due) or SkipReason("There are no reports yet.")
+
+
+@schedule(
+    cron_schedule="0 4 * * *",
+    job=compact_book,
+    execution_timezone=ZONE,
+    default_status=ON_OR_OFF,
+    description="Every night: rewrite scattered transactions into few, well-filled files, where it pays.",
+)
+def nightly_compaction(store: ResourceParam[Store]) -> list[RunRequest] | SkipReason:
+    """All buckets that have customers with transactions."""
+    with store.db.reading() as r:
+        due = upkeep.buckets_due(r, upkeep.with_transactions())
+    return _runs(due) or SkipReason("There are no transactions yet.")
+
+
+nightly_retention = ScheduleDefinition(
+    name="nightly_retention",
+    job=retention_sweep,
+    cron_schedule="0 5 * * *",
+    execution_timezone=ZONE,
+    default_status=ON_OR_OFF,
+    description="Every night: remove what is older than the retention time.",
+)
+weekly_integrity = ScheduleDefinition(
+    name="weekly_integrity",
+    job=integrity_check,
+    cron_schedule="0 6 * * 6",
+    execution_timezone=ZONE,
+    default_status=ON_OR_OFF,
+    description="Saturdays: find files that are missing or not what was written.",
+)
+
+
+@sensor(
+    job=backfill,
+    minimum_interval_seconds=EVERY_S,
+    default_status=DefaultSensorStatus.RUNNING,
+    description="Starts the runs that `tidemark backfill` asked for.",
+)
+def requested_backfills_sensor(store: ResourceParam[Store]) -> list[RunRequest] | SkipReason:
+    """Asks for each until it has begun; Dagster starts it once, by its key."""
+    with store.db.reading() as r:
+        waiting = upkeep.waiting(r, upkeep.Task.BACKFILL)
+    asked = [
+        RunRequest(run_key=f"backfill {each.bucket:02d} {each.requested_at}", partition_key=f"{each.bucket:02d}")
+        for each in waiting
+    ]
+    return asked or SkipReason("Nothing was asked for.")
+
+
+def _runs(of: Iterable[int]) -> list[RunRequest]:
+    return [RunRequest(partition_key=f"{bucket:02d}") for bucket in of]
+
+
+bucket_jobs = [refresh_book, backfill, compact_book]
+lake_jobs = [retention_sweep, integrity_check]
+schedules = [weekly_backfill, nightly_refresh, nightly_compaction, nightly_retention, weekly_integrity]

@@ -1,0 +1,285 @@
+"""The hot path: landed rows become enriched transactions, one Polars pass for all customers of a batch."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+from uuid import uuid4
+
+import polars as pl
+from dagster import AssetExecutionContext, MaterializeResult, ResourceParam, asset
+
+from assets import checks, landing, plots, withdrawals
+from assets.batches import Work, batch_of, days, isolating
+from assets.withdrawals import Withdrawing
+from pipelines.enrich import ENRICHMENT_VERSION, changed_customers, enrich
+from pipelines.errors import Corrupt
+from pipelines.intake.rows import validate
+from pipelines.schemas import DUPLICATES, REJECTED, TRANSACTIONS, current
+from storage import outcomes, transactions
+from storage.commit import Committed, NewValue, Recomputed, commit_values
+from storage.customers import versions
+from storage.jobs import Ending, Job
+from storage.lake import Stored
+from storage.models import Flow, JobStatus, Lane
+from storage.store import Store
+
+GROUP = "transactions"
+
+
+@asset(partitions_def=days, group_name=GROUP, kinds={"parquet"})
+def landed_transactions(context: AssetExecutionContext, store: ResourceParam[Store]) -> MaterializeResult:
+    """Rows exactly as clients sent them that day, one immutable file per submission (card numbers masked)."""
+    with batch_of(context, store, Lane.ENRICHMENT) as work:
+        submissions = _submissions(work.jobs)
+        readable, unreadable = landing.readable(store.lake, submissions)
+        return MaterializeResult(
+            metadata={
+                "submissions": len(submissions),
+                "dagster/row_count": sum(job.received_rows for job in submissions),
+                "unreadable files": len(unreadable),
+                "accounts": len({job.submission["account_id"] for job in readable if job.submission}),
+            }
+        )
+
+
+@asset(
+    partitions_def=days,
+    group_name=GROUP,
+    kinds={"polars", "parquet"},
+    deps=[landed_transactions],
+    check_specs=checks.specs("enriched_transactions", checks.OF_TRANSACTIONS),
+)
+def enriched_transactions(context: AssetExecutionContext, store: ResourceParam[Store]) -> MaterializeResult:
+    """Cleaned, categorised and linked transactions of every customer heard from that day, each recomputed whole.
+
+    Materialised by hand, a day re-enriches the customers received then from what is held; it restores nothing old.
+    """
+    with batch_of(context, store, Lane.ENRICHMENT) as work:
+        computed, committed = recompute(store, work)
+    return MaterializeResult(
+        metadata=_metadata(work, computed, committed),
+        check_results=checks.results(computed.transactions, checks.OF_TRANSACTIONS),
+    )
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """All that one pass needs: what the batch brings and takes back, and the value that each customer held."""
+
+    jobs: Sequence[Job]
+    unreadable: Sequence[Job]
+    withdrawing: Withdrawing
+    versions: Mapping[int, int]  # customer number → data version read
+    damaged: Mapping[int, Corrupt]  # customers whose value can't be read, and why
+    landed: pl.LazyFrame  # SUBMISSION and LANDED
+    held: pl.LazyFrame  # TRANSACTIONS
+    timezone: str
+
+    def of(self, customers: Sequence[int]) -> "_Reading":
+        only = pl.col("customer_number").is_in(list(customers))
+        return replace(
+            self,
+            withdrawing=self.withdrawing.of(customers),
+            landed=self.landed.filter(only),
+            held=self.held.filter(only),
+        )
+
+
+@dataclass(frozen=True)
+class _Pass:
+    """What one pass computed for some of the customers."""
+
+    transactions: pl.DataFrame
+    duplicates: pl.DataFrame
+    rejected: pl.DataFrame
+    changed: frozenset[int]
+
+
+@dataclass(frozen=True)
+class Computed:
+    """What came of enriching a batch's customers."""
+
+    transactions: pl.DataFrame  # TRANSACTIONS, sorted; of all customers that could be computed
+    duplicates: pl.DataFrame
+    rejected: pl.DataFrame
+    changed: frozenset[int]  # customers whose value differs from the one held
+    failed: frozenset[int]  # customers that could not be computed
+
+
+def recompute(store: Store, work: Work) -> tuple[Computed, Committed]:
+    """Enrich the batch's customers whole, with its new rows if it has any, and commit."""
+    reading = _read(store, work)
+    computed = _compute(reading)
+    return computed, _write(store, work, reading, computed)
+
+
+def _read(store: Store, work: Work) -> _Reading:
+    """The new rows, and the customers' values as one snapshot."""
+    readable, unreadable = landing.readable(store.lake, _submissions(work.jobs))
+    with store.db.reading() as r:
+        withdrawing = withdrawals.read(r, store.lake, work.jobs)
+        read_versions = versions(r, work.customers)
+        places = transactions.current_locations(r, work.customers)
+    good, damaged = transactions.readable(store.lake, places)
+    held = transactions.scan(store.lake, good)
+    landed = landing.rows_of(store.lake, readable)
+    return _Reading(readable, unreadable, withdrawing, read_versions, damaged, landed, held, store.settings.timezone)
+
+
+def _submissions(batch: Sequence[Job]) -> list[Job]:
+    return [job for job in batch if job.flow is Flow.ENRICHMENT]
+
+
+def _compute(reading: _Reading) -> Computed:
+    """One pass over everyone, or, if someone's data breaks it, over everyone else."""
+    failed = list(reading.damaged)
+    computable = [number for number in reading.versions if number not in reading.damaged]
+    passes = isolating(lambda customers: [_one_pass(reading.of(customers))], computable, failed)
+    frames = [pl.DataFrame(schema=TRANSACTIONS), *(one.transactions for one in passes)]
+    return Computed(
+        transactions=pl.concat(frames),
+        duplicates=pl.concat([pl.DataFrame(schema=DUPLICATES), *(one.duplicates for one in passes)]),
+        rejected=pl.concat([pl.DataFrame(schema=REJECTED), *(one.rejected for one in passes)]),
+        changed=frozenset().union(*(one.changed for one in passes)),
+        failed=frozenset(failed),
+    )
+
+
+def _one_pass(reading: _Reading) -> _Pass:
+    held = reading.held.collect()
+    validated = validate(reading.landed, reading.timezone)
+    accepted, rejected = pl.collect_all([validated.accepted, validated.rejected])
+    enriched = enrich(held, accepted, reading.withdrawing.validated(reading.timezone))
+    rows, duplicates = pl.collect_all([enriched.transactions, enriched.duplicates])
+    return _Pass(rows, duplicates, rejected, frozenset(changed_customers(held, rows)))
+
+
+def _write(store: Store, work: Work, reading: _Reading, computed: Computed) -> Committed:
+    """Files first, durable; then the one transaction that makes them the truth."""
+    segment, values = _segment(store, work, reading, computed)
+    kept_out = _outcomes(store, work, computed)
+    endings = _endings(reading, computed, kept_out[0].path if kept_out else None)
+    recomputed = Recomputed(ENRICHMENT_VERSION, frozenset(reading.versions) - computed.failed)
+    with store.db.writing() as w:
+        return commit_values(
+            w,
+            work.token,
+            reading.versions,
+            values,
+            segment,
+            kept_out,
+            endings,
+            datetime.now(UTC),
+            recomputed,
+            yielding=not work.jobs,
+        )
+
+
+def _segment(
+    store: Store, work: Work, reading: _Reading, computed: Computed
+) -> tuple[tuple[Stored, int] | None, list[NewValue]]:
+    """The changed customers' values as one file, and which of its rows are whose."""
+    rows = computed.transactions.filter(pl.col("customer_number").is_in(list(computed.changed)))
+    if rows.is_empty():
+        return None, []
+    stored = store.lake.put_frame(f"transactions/{work.day}/{uuid4()}.parquet", rows)
+    ranges = (
+        rows.lazy()
+        .with_row_index("first_row")
+        .group_by("customer_number")
+        .agg(pl.col("first_row").min(), pl.len().alias("row_count"), current().sum().alias("current_rows"))
+        .sort("customer_number")
+        .collect()
+    )
+    values = [
+        NewValue(number, reading.versions[number], first_row, row_count, current_rows)
+        for number, first_row, row_count, current_rows in ranges.rows()
+    ]
+    return (stored, rows.height), values
+
+
+def _outcomes(store: Store, work: Work, computed: Computed) -> tuple[Stored, int] | None:
+    frame = outcomes.frame(computed.rejected, computed.duplicates)
+    if frame.is_empty():
+        return None
+    return store.lake.put_frame(f"outcomes/{work.day}/{uuid4()}.parquet", frame), frame.height
+
+
+def _endings(reading: _Reading, computed: Computed, outcomes_path: str | None) -> list[Ending]:
+    """How each job ends, with its counts: received = processed + rejected, processed = enriched + duplicates."""
+    rejected = _count_by_job(computed.rejected)
+    duplicates = _count_by_job(computed.duplicates)
+    unreadable = [
+        _failed(job, "Lake.FileUnreadable", "The submission's file is damaged.") for job in reading.unreadable
+    ]
+    impossible = [
+        _failed(job, "Lake.FileUnreadable", "The file of a later submission is damaged.")
+        for job in reading.withdrawing.impossible
+    ]
+    return [*unreadable, *impossible] + [
+        _not_computed(job, reading.damaged.get(job.customer_number))
+        if job.customer_number in computed.failed
+        else _ended(
+            job,
+            rejected.get(job.job_id.bytes, 0),
+            duplicates.get(job.job_id.bytes, 0),
+            reading.versions[job.customer_number] + (job.customer_number in computed.changed),
+            outcomes_path,
+        )
+        for job in (*reading.jobs, *reading.withdrawing.jobs)
+    ]
+
+
+def _count_by_job(rows: pl.DataFrame) -> dict[bytes, int]:
+    return dict(rows.group_by("job_id").len().rows())
+
+
+def _ended(job: Job, rejected: int, duplicates: int, data_version: int, outcomes_path: str | None) -> Ending:
+    if job.flow is Flow.WITHDRAWAL:
+        return Ending(job, JobStatus.COMPLETED, data_version)
+    processed = job.received_rows - rejected
+    return Ending(
+        job,
+        _status(processed, rejected),
+        data_version,
+        processed=processed,
+        enriched=processed - duplicates,
+        duplicates=duplicates,
+        rejected=rejected,
+        outcomes_path=outcomes_path if rejected or duplicates else None,
+        error=None if processed else {"code": "Job.AllRowsRejected", "message": "Every row was rejected."},
+    )
+
+
+def _status(processed: int, rejected: int) -> JobStatus:
+    if processed == 0:
+        return JobStatus.FAILED
+    return JobStatus.COMPLETED_WITH_ERRORS if rejected else JobStatus.COMPLETED
+
+
+def _not_computed(job: Job, damage: Corrupt | None) -> Ending:
+    if damage is not None:
+        return _failed(job, damage.code, damage.detail)
+    return _failed(job, "Enrichment.Failed", "The customer's transactions could not be enriched.")
+
+
+def _failed(job: Job, code: str, message: str) -> Ending:
+    return Ending(job, JobStatus.FAILED, data_version=None, error={"code": code, "message": message})
+
+
+def _metadata(work: Work, computed: Computed, committed: Committed) -> dict[str, Any]:
+    """Counts and categories only: nothing personal goes where erasure doesn't reach."""
+    counts = computed.transactions.filter(current()).group_by("category").len("transactions")
+    by_category = counts.sort("transactions", "category", descending=[True, False])
+    return {
+        "dagster/row_count": computed.transactions.height,
+        "customers": computed.transactions["customer_number"].n_unique(),
+        "customers changed": len(committed.moved),
+        "customers left to a later batch": len(committed.lost),
+        "submissions": len(_submissions(work.jobs)),
+        "withdrawals": len(work.jobs) - len(_submissions(work.jobs)),
+        "rejected rows": computed.rejected.height,
+        "duplicate rows": computed.duplicates.height,
+        **plots.bars("categories", by_category, "category", "transactions"),
+    }

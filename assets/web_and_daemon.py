@@ -1,0 +1,108 @@
+"""Dagster's web server and daemon in one process (`python -m assets.web_and_daemon`): half the memory of two.
+
+They share one instance and one view of the code location. When a daemon's thread dies, the process ends, and whoever
+started it starts it again. What leans on private parts of Dagster's daemon and web server stands in this file;
+`tests/assets/test_private_dagster.py` fails when an upgrade moves one of them.
+"""
+
+import argparse
+import logging
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+
+import dagster
+import uvicorn
+from dagster import DagsterInstance
+from dagster._core.workspace.context import WorkspaceProcessContext
+from dagster._core.workspace.load_target import GrpcServerTarget
+from dagster._daemon.controller import DagsterDaemonController, create_daemons_from_instance
+from dagster._grpc.client import DagsterGrpcClient
+from dagster_postgres.utils import DagsterPostgresException
+from dagster_webserver.app import create_app_from_workspace_process_context
+from sqlalchemy.exc import SQLAlchemyError
+
+from assets.processes import end_with_parent
+from assets.runs import CODE_LOCATION
+from storage import logs
+from storage.settings import Settings
+
+log = logging.getLogger("dagster.daemon")
+
+CODE_SERVER_WITHIN_S = 120.0
+FINISH_REQUESTS_WITHIN_S = 2
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m assets.web_and_daemon", description=__doc__)
+    parser.add_argument("--host", required=True)
+    parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--code-server", required=True, help="its socket")
+    options = parser.parse_args()
+    end_with_parent()
+    logs.to_stderr("dagster", Settings())
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends in order, and Dagster doesn't warn of it
+    wait_for_code_server(options.code_server)
+    with (
+        suppress(KeyboardInterrupt),
+        DagsterInstance.get() as instance,
+        _workspace(instance, options.code_server) as workspace,
+        daemons(instance, workspace),
+    ):
+        serve(workspace, options.host, options.port)
+
+
+def wait_for_code_server(socket: str) -> None:
+    """Return when the code server answers, or after two minutes: the web server then shows what is wrong."""
+    client = DagsterGrpcClient(socket=socket)
+    deadline = time.monotonic() + CODE_SERVER_WITHIN_S
+    while time.monotonic() < deadline:
+        try:
+            client.ping("")
+        except dagster.DagsterError:
+            time.sleep(0.1)
+        else:
+            return
+
+
+def _workspace(instance: DagsterInstance, socket: str) -> WorkspaceProcessContext:
+    target = GrpcServerTarget(host="localhost", port=None, socket=socket, location_name=CODE_LOCATION)
+    return WorkspaceProcessContext(instance, target, version=dagster.__version__)
+
+
+@contextmanager
+def daemons(instance: DagsterInstance, workspace: WorkspaceProcessContext) -> Iterator[None]:
+    """Run all daemons that the instance needs, in threads."""
+    with ExitStack() as stack:
+        needed = [stack.enter_context(daemon) for daemon in create_daemons_from_instance(instance)]
+        controller = stack.enter_context(DagsterDaemonController(workspace, needed))
+        threading.Thread(target=_watch, args=(controller,), name="daemon watch", daemon=True).start()
+        yield
+
+
+def _watch(controller: DagsterDaemonController) -> None:
+    """End the process when a daemon has ended. A database that is away ends none: they try again by themselves."""
+    while True:
+        try:
+            controller.check_daemon_loop()
+        except (SQLAlchemyError, DagsterPostgresException) as error:
+            log.warning("the daemons' heartbeats could not be read: %s", type(error).__name__)
+        except Exception:
+            log.exception("a daemon ended; ending the process")
+            os.kill(os.getpid(), signal.SIGTERM)
+            return
+
+
+def serve(workspace: WorkspaceProcessContext, host: str, port: int) -> None:
+    app = create_app_from_workspace_process_context(workspace)
+    finish_within_s = FINISH_REQUESTS_WITHIN_S
+    uvicorn.run(
+        app, host=host, port=port, log_config=None, log_level="warning", timeout_graceful_shutdown=finish_within_s
+    )
+
+
+if __name__ == "__main__":
+    main()

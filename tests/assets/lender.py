@@ -1,0 +1,123 @@
+"""A client with one customer, and the batches that its jobs go through, without any orchestrator."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+from uuid import uuid4
+
+from assets import batches as work_of
+from assets.reports import end_refreshes, refresh
+from assets.transactions import recompute
+from pipelines.intake import accounts
+from pipelines.intake.rows import landed
+from pipelines.reports import REPORTS
+from storage import batches, customers, jobs, reports, transactions
+from storage.customers import Customer
+from storage.jobs import Job
+from storage.models import Lane
+from storage.reports import ReportStatus
+from storage.store import Store
+from tests.storage.examples import a_client, a_customer
+
+Item = Mapping[str, Any]
+RENT: Item = {"date": "2026-03-02", "description": "RENT", "amount": "-900.00"}
+COFFEE: Item = {"date": "2026-03-02", "description": "COFFEE", "amount": "-4.50"}
+SALE: Item = {"date": "2026-03-03", "description": "SALE", "amount": "812.40"}
+BAD: Item = {"date": "2026-02-30", "description": "RENT", "amount": "-900.00"}
+
+
+class Lender:
+    """A client with one customer, whose jobs are ended when it says so."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        now = datetime.now(UTC)
+        self._customer = a_customer(store, a_client(store, now), now)
+
+    @property
+    def customer(self) -> Customer:
+        with self.store.db.reading() as r:
+            return customers.get(r, self._customer.client_id, self._customer.customer_id)
+
+    def submit(self, *items: Item) -> Job:
+        account, _ = accounts.identify(
+            self._customer.customer_id,
+            account_name=None,
+            bsb=None,
+            account_number="12345678",
+            bank_name=None,
+            account_type=None,
+            credit_limit=None,
+        )
+        job_id, rows = uuid4(), landed(items)
+        landing = self.store.lake.put_frame(f"landing/{job_id}.parquet", rows)
+        with self.store.db.writing() as w:
+            return jobs.submit_enrichment(
+                w,
+                self.customer,
+                account,
+                appended=False,
+                landing=landing,
+                job_id=job_id,
+                rows=rows.height,
+                warnings=[],
+                now=datetime.now(UTC),
+            )
+
+    def withdraw(self, submission: Job) -> Job:
+        with self.store.db.writing() as w:
+            return jobs.request_withdrawal(w, self.customer, self.now(submission), datetime.now(UTC))
+
+    def ask_for_reports(self) -> Job:
+        with self.store.db.writing() as w:
+            return jobs.request_refresh(w, self.customer, datetime.now(UTC))
+
+    def end_all(self) -> None:
+        """One batch with all that waits for enrichment."""
+        with self.store.db.writing() as w:
+            batch = batches.claim(w, Lane.ENRICHMENT, self.store.settings, datetime.now(UTC))
+        if batch is not None:
+            recompute(self.store, work_of.claimed(self.store, batch.token, batch.partition_day))
+
+    def sent(self, *items: Item) -> Job:
+        """A submission that has ended."""
+        job = self.submit(*items)
+        self.end_all()
+        return self.now(job)
+
+    def withdrawn(self, submission: Job) -> Job:
+        """A withdrawal that has ended."""
+        job = self.withdraw(submission)
+        self.end_all()
+        return self.now(job)
+
+    def now(self, job: Job) -> Job:
+        with self.store.db.reading() as r:
+            return jobs.get(r, job.client_id, job.job_id)
+
+    def rows(self, job: Job | None = None) -> list[dict[str, Any]]:
+        with self.store.db.reading() as r:
+            found = transactions.of_customer(r, self.store.lake, self.customer, job.job_id if job else None)
+            rows = [row for each in found.slices() for row in each.to_dicts()]
+        assert len(rows) == found.total
+        return rows
+
+    def descriptions(self, job: Job | None = None) -> list[str]:
+        return sorted(row["description"] for row in self.rows(job))
+
+
+def risk_status(lender: Lender) -> ReportStatus:
+    customer = lender.customer
+    with lender.store.db.reading() as r:
+        return reports.bundle(r, customer)["risk"].status
+
+
+def refreshed(lender: Lender) -> None:
+    """Every refresh that waits is done."""
+    with lender.store.db.writing() as w:
+        batch = batches.claim(w, Lane.REFRESH, lender.store.settings, datetime.now(UTC))
+    assert batch is not None
+    work = work_of.claimed(lender.store, batch.token, batch.partition_day)
+    for report in REPORTS.values():
+        refresh(lender.store, work, report)
+    end_refreshes(lender.store, work)

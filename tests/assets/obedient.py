@@ -1,0 +1,38 @@
+"""A process that speaks as a warm one does, without Dagster: a run's id says how to behave."""
+
+import os
+import threading
+from queue import SimpleQueue
+
+from assets.lanes import FREE, INTERRUPT, RUN
+from assets.processes import line_to_parent
+
+
+def main() -> None:
+    line = line_to_parent()
+    interrupted = threading.Event()
+    waiting: SimpleQueue[str | None] = SimpleQueue()
+
+    def listen() -> None:
+        while True:
+            try:
+                what, run_id = line.recv()
+            except EOFError:
+                os._exit(1)
+            if what == INTERRUPT:
+                interrupted.set()
+            else:
+                waiting.put(run_id if what == RUN else None)
+
+    threading.Thread(target=listen, daemon=True).start()
+    line.send(FREE)
+    while (run_id := waiting.get()) is not None:
+        if run_id.startswith("dies"):
+            os._exit(9)
+        if run_id.startswith("long"):
+            interrupted.wait(1.0 if run_id == "long" else 60.0)
+        line.send(FREE)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,67 @@
+"""A data file that is not what was written takes its own customers' jobs away, and nobody else's."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from assets.batches import claimed
+from assets.reports import end_refreshes, refresh
+from pipelines.reports import REPORTS
+from storage import batches, transactions
+from storage.lake import Lake
+from storage.models import JobStatus, Lane
+from storage.store import Store
+from tests.assets.lender import COFFEE, RENT, SALE, Lender
+
+
+@pytest.fixture
+def freshly_opened(store: Store) -> Store:
+    """The same store, as a process sees it that has opened no file yet."""
+    return Store(store.settings, store.db, Lake(store.settings.lake), store.vault)
+
+
+def damage(store: Store, lender: Lender) -> str:
+    """Flip a bit in the customer's data file; the file's path."""
+    with store.db.reading() as r:
+        [place] = transactions.current_locations(r, [lender.customer.number])
+    file = store.lake.root / place.path
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content)
+    return place.path
+
+
+def refresh_all(store: Store) -> None:
+    """One batch with all reports that were asked for."""
+    with store.db.writing() as w:
+        batch = batches.claim(w, Lane.REFRESH, store.settings, datetime.now(UTC))
+    assert batch is not None
+    for report in REPORTS.values():
+        refresh(store, claimed(store, batch.token, batch.partition_day), report)
+    end_refreshes(store, claimed(store, batch.token, batch.partition_day))
+
+
+def test_a_submission_to_a_damaged_value_fails_and_names_the_file(store: Store, freshly_opened: Store) -> None:
+    hit, spared = Lender(store), Lender(store)
+    hit.sent(RENT)
+    spared.sent(RENT)
+    path = damage(store, hit)
+    failing, other = hit.submit(SALE), spared.submit(SALE)
+    hit.store = freshly_opened
+    hit.end_all()
+    assert hit.now(failing).status is JobStatus.FAILED
+    assert path in (hit.now(failing).error or {})["message"]
+    assert spared.now(other).status is JobStatus.COMPLETED
+    assert spared.customer.enriched_rows == 2
+    assert hit.sent(COFFEE).status is JobStatus.FAILED, "alone in a batch, too"
+
+
+def test_reports_of_a_damaged_value_fail_alone(store: Store, freshly_opened: Store) -> None:
+    hit, spared = Lender(store), Lender(store)
+    hit.sent(RENT, COFFEE)
+    spared.sent(RENT, COFFEE)
+    damage(store, hit)
+    failing, other = hit.ask_for_reports(), spared.ask_for_reports()
+    refresh_all(freshly_opened)
+    assert hit.now(failing).status is JobStatus.FAILED
+    assert spared.now(other).status is JobStatus.COMPLETED

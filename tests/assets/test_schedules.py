@@ -1,0 +1,112 @@
+"""What runs by itself: when, for which buckets, and not at all where it was switched off."""
+
+import os
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from dagster import (
+    DagsterInstance,
+    DefaultScheduleStatus,
+    RunRequest,
+    ScheduleDefinition,
+    SkipReason,
+    build_schedule_context,
+    build_sensor_context,
+)
+from sqlalchemy import insert, update
+
+from assets import dagster_home, schedules
+from assets.definitions import definitions
+from pipelines.enrich import ENRICHMENT_VERSION
+from storage import models, upkeep
+from storage.settings import Settings
+from storage.store import Store
+from storage.upkeep import Task
+from tests.assets.trivial_location import definitions as trivial
+from tests.storage.examples import a_client, a_customer
+
+
+def with_data(store: Store, now: datetime, enrichment_version: int = ENRICHMENT_VERSION) -> int:
+    customer = a_customer(store, a_client(store, now), now)
+    held = {"data_version": 1, "location_version": 1, "enriched_rows": 5, "enrichment_version": enrichment_version}
+    with store.db.writing() as w:
+        w.execute(update(models.customers).where(models.customers.c.number == customer.number).values(held))
+    return customer.number
+
+
+def with_report(store: Store, customer_number: int, now: datetime) -> None:
+    report = {"kind": "risk", "data": "{}", "data_version": 1, "failed": False, "attempted_at": now}
+    with store.db.writing() as w:
+        w.execute(insert(models.reports).values(report | {"customer_number": customer_number}))
+
+
+def asked_for(schedule: ScheduleDefinition, store: Store) -> list[str | None]:
+    """Partitions that a tick asks runs of."""
+    answer = schedule(build_schedule_context(resources={"store": store}))
+    assert isinstance(answer, list | SkipReason)
+    return [request.partition_key for request in answer] if isinstance(answer, list) else []
+
+
+def test_runs_are_asked_for_only_where_there_is_something_to_do(store: Store, now: datetime) -> None:
+    everyone: list[Any] = [schedules.weekly_backfill, schedules.nightly_refresh, schedules.nightly_compaction]
+    assert [asked_for(schedule, store) for schedule in everyone] == [[], [], []]
+    current, behind = with_data(store, now), with_data(store, now, ENRICHMENT_VERSION - 1)
+    with_report(store, current, now)
+    assert (current, behind) == (1, 2)
+    assert [asked_for(schedule, store) for schedule in everyone] == [["02"], ["01"], ["01", "02"]]
+
+
+def test_what_the_command_asked_for_is_started_once_and_in_order(store: Store, now: datetime) -> None:
+    with store.db.writing() as w:
+        upkeep.request(w, Task.BACKFILL, [9, 3], now)
+    first, again = tick(store), tick(store)
+    assert [request.partition_key for request in first] == ["03", "09"]
+    assert [request.run_key for request in first] == [request.run_key for request in again]
+    with store.db.writing() as w:
+        upkeep.begin(w, Task.BACKFILL, 3, remaining=0, now=now)
+    assert [request.partition_key for request in tick(store)] == ["09"]
+
+
+def tick(store: Store) -> list[RunRequest]:
+    answer = schedules.requested_backfills_sensor(build_sensor_context(resources={"store": store}))
+    assert isinstance(answer, list | SkipReason)
+    return answer if isinstance(answer, list) else []
+
+
+def test_schedules_keep_the_business_s_hours_and_its_daylight_saving() -> None:
+    repository = definitions.get_repository_def()
+    assert {each.name for each in repository.schedule_defs} == {
+        "weekly_backfill",
+        "nightly_refresh",
+        "nightly_compaction",
+        "nightly_retention",
+        "weekly_integrity",
+    }
+    for each in repository.schedule_defs:
+        assert each.execution_timezone == "Australia/Sydney"
+        assert each.default_status is DefaultScheduleStatus.RUNNING
+        assert str(each.cron_schedule).split()[1] != "2", "an hour that daylight saving skips or repeats"
+
+
+def test_a_setting_switches_them_off(tmp_path: Path) -> None:
+    ask = "from assets.schedules import schedules; print({each.default_status.value for each in schedules})"
+    off = os.environ | {"TIDEMARK_SCHEDULES": "off", "TIDEMARK_HOME": str(tmp_path)}
+    said = subprocess.run([sys.executable, "-c", ask], env=off, capture_output=True, text=True, check=True).stdout
+    assert said.strip() == "{'STOPPED'}"
+
+
+def test_dagster_forgets_runs_that_are_over_and_old_enough(tmp_path: Path) -> None:
+    settings = Settings(home=tmp_path / "home")
+    dagster_home.prepare(settings)
+    job = trivial.resolve_job_def("enrichment_batch")
+    with DagsterInstance.from_config(str(settings.dagster_home)) as instance:
+        over = job.execute_in_process(instance=instance).run_id
+        unfinished = instance.create_run_for_job(job).run_id
+        soon = datetime.now(UTC) + timedelta(minutes=1)
+        assert schedules.forget_runs(instance, soon - timedelta(days=30)) == 0
+        assert schedules.forget_runs(instance, soon) == 1
+        assert [run.run_id for run in instance.get_runs()] == [unfinished]
+        assert instance.all_logs(over) == []

@@ -1,0 +1,203 @@
+"""The worker and Dagster's launcher, together: warm processes, a real home, a trivial code location."""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from dagster import DagsterInstance, DagsterRun, DagsterRunStatus
+from dagster._core.errors import DagsterLaunchFailedError
+from dagster._core.launcher import WorkerStatus
+from sqlalchemy import select
+
+from assets import dagster_home, worker
+from assets.runs import BATCH_TAG, LANE_TAG
+from storage import batches, leases
+from storage.models import Lane, jobs
+from storage.settings import Settings
+from storage.store import Store
+from tests.assets.trivial_location import definitions
+from tests.storage.examples import a_client, a_customer, a_submission
+
+LOCATION = "tests.assets.trivial_location"
+
+
+class Bench:
+    """A store, its Dagster home, and the way to launch runs in it."""
+
+    def __init__(self, store: Store, instance: DagsterInstance) -> None:
+        self.store = store
+        self.instance = instance
+
+    def launch(self, lane: Lane | None = None, batch: int | None = None, **behaviour: str) -> DagsterRun:
+        tags = dict(behaviour)
+        if lane:
+            tags[LANE_TAG] = lane.value
+        if batch is not None:
+            tags[BATCH_TAG] = str(batch)
+        run = self.instance.create_run_for_job(definitions.resolve_job_def("enrichment_batch"), tags=tags)
+        return self.instance.launch_run(run.run_id, workspace=None)  # type: ignore[arg-type]  # ours needs none
+
+    def status(self, run: DagsterRun) -> DagsterRunStatus:
+        found = self.instance.get_run_by_id(run.run_id)
+        assert found is not None
+        return found.status
+
+    def health(self, run: DagsterRun) -> WorkerStatus:
+        return self.instance.run_launcher.check_run_worker_health(run).status
+
+    def pid_of(self, run: DagsterRun) -> int:
+        """The process that executes the run's steps; 0 before they begin."""
+        messages = [event.message for event in self.instance.all_logs(run.run_id)]
+        return next((int(m.split("(pid: ")[1].split(")")[0]) for m in messages if "(pid: " in m), 0)
+
+    def a_batch(self) -> int:
+        now = datetime.now(UTC)
+        a_submission(self.store, a_customer(self.store, a_client(self.store, now), now), now)
+        with self.store.db.writing() as w:
+            batch = batches.claim(w, Lane.ENRICHMENT, self.store.settings, now)
+        assert batch is not None
+        return batch.token
+
+    def job(self) -> tuple[str, int]:
+        with self.store.db.reading() as r:
+            row = r.execute(select(jobs.c.status, jobs.c.attempts)).one()
+        return row.status, row.attempts
+
+    def worker_is_warm(self) -> bool:
+        return self.warm_workers() > 0
+
+    def warm_workers(self) -> int:
+        with self.store.db.reading() as r:
+            return leases.holders(r, dagster_home.workers(self.store.settings), datetime.now(UTC))
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(home=tmp_path / "home", batch_lease_s=1.0)
+
+
+@pytest.fixture
+def bench(settings: Settings) -> Iterator[Bench]:
+    """With a worker that is warm."""
+    with working(settings), opened(settings) as bench:
+        until(bench.worker_is_warm)
+        yield bench
+
+
+@contextmanager
+def opened(settings: Settings) -> Iterator[Bench]:
+    store = Store.open(settings)
+    until((settings.dagster_home / "dagster.yaml").exists)
+    with DagsterInstance.from_config(str(settings.dagster_home)) as instance:
+        try:
+            yield Bench(store, instance)
+        finally:
+            store.close()
+
+
+@contextmanager
+def working(settings: Settings) -> Iterator[Callable[[], None]]:
+    """A worker for as long as the context lasts; gives the way to end it before."""
+    stop = threading.Event()
+    thread = threading.Thread(target=worker.run, args=(settings, stop, LOCATION))
+
+    def end() -> None:
+        stop.set()
+        thread.join()
+
+    thread.start()
+    try:
+        yield end
+    finally:
+        end()
+
+
+def until(true: Callable[[], bool], within_s: float = 30) -> None:
+    deadline = time.monotonic() + within_s
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def test_runs_of_a_lane_share_a_warm_process_and_lanes_have_their_own(bench: Bench) -> None:
+    first, second = bench.launch(Lane.ENRICHMENT), bench.launch(Lane.ENRICHMENT)
+    other, by_hand = bench.launch(Lane.REFRESH), bench.launch()
+    for run in (first, second, other, by_hand):
+        until(lambda run=run: bench.status(run) is DagsterRunStatus.SUCCESS)  # type: ignore[misc]
+    assert bench.pid_of(first) == bench.pid_of(second) != bench.pid_of(other) == bench.pid_of(by_hand)
+
+
+def test_a_run_s_batch_is_kept_alive_while_it_runs_and_released_when_it_did_not_commit(bench: Bench) -> None:
+    token = bench.a_batch()
+    run = bench.launch(Lane.ENRICHMENT, token, sleep_s="2.5", fail="yes")  # two and a half leases
+    until(lambda: bench.status(run) is DagsterRunStatus.STARTED)
+    while bench.status(run) is DagsterRunStatus.STARTED:
+        with bench.store.db.reading() as r:
+            assert not batches.expired(r, bench.store.settings, datetime.now(UTC))
+        time.sleep(0.05)
+    assert bench.status(run) is DagsterRunStatus.FAILURE
+    until(lambda: bench.job() == ("Queued", 1))
+
+
+def test_a_run_whose_process_dies_is_reported_lost_and_its_jobs_wait_again_at_once(bench: Bench) -> None:
+    run = bench.launch(Lane.ENRICHMENT, bench.a_batch(), sleep_s="30")
+    until(lambda: bench.pid_of(run) > 0)
+    assert bench.health(run) is WorkerStatus.RUNNING
+
+    os.kill(bench.pid_of(run), signal.SIGKILL)
+    until(lambda: bench.health(run) is WorkerStatus.NOT_FOUND, within_s=1)
+    until(lambda: bench.job() == ("Queued", 1), within_s=1)
+
+    after = bench.launch(Lane.ENRICHMENT)
+    until(lambda: bench.status(after) is DagsterRunStatus.SUCCESS)
+
+
+def test_a_terminated_run_is_canceled_and_its_process_stays(bench: Bench) -> None:
+    run = bench.launch(Lane.ENRICHMENT, sleep_s="30")
+    until(lambda: bench.pid_of(run) > 0)
+    process = bench.pid_of(run)
+    waiting = bench.launch(Lane.ENRICHMENT)
+
+    assert bench.instance.run_launcher.terminate(waiting.run_id)
+    assert bench.status(waiting) is DagsterRunStatus.CANCELED
+    assert bench.instance.run_launcher.terminate(run.run_id)
+    until(lambda: bench.status(run) is DagsterRunStatus.CANCELED)
+    assert not bench.instance.run_launcher.terminate(run.run_id)
+
+    after = bench.launch(Lane.ENRICHMENT)
+    until(lambda: bench.status(after) is DagsterRunStatus.SUCCESS)
+    assert bench.pid_of(after) == process
+
+
+def test_a_worker_that_ends_finishes_its_run_and_gives_waiting_ones_back_uncounted(settings: Settings) -> None:
+    with working(settings) as end, opened(settings) as bench:
+        until(bench.worker_is_warm)
+        running = bench.launch(Lane.ENRICHMENT, sleep_s="0.5")
+        bench.launch(Lane.ENRICHMENT, bench.a_batch())
+        until(lambda: bench.status(running) is DagsterRunStatus.STARTED)
+        end()
+        assert bench.status(running) is DagsterRunStatus.SUCCESS
+        assert bench.job() == ("Queued", 0)
+        assert not bench.worker_is_warm()
+        with pytest.raises(DagsterLaunchFailedError, match="No Tidemark worker runs"):
+            bench.launch(Lane.ENRICHMENT)
+        with bench.store.db.reading() as r:
+            assert batches.count_open(r, Lane.ENRICHMENT) == 0
+
+
+def test_two_workers_of_a_home_share_its_runs(settings: Settings) -> None:
+    with working(settings), working(settings), opened(settings) as bench:
+        until(lambda: bench.warm_workers() == 2)
+        both = [bench.launch(Lane.ENRICHMENT, sleep_s="1") for _ in range(2)]
+        for run in both:
+            until(lambda run=run: bench.pid_of(run) > 0)  # type: ignore[misc]
+            assert bench.health(run) is WorkerStatus.RUNNING
+        assert bench.pid_of(both[0]) != bench.pid_of(both[1])
+        for run in both:
+            until(lambda run=run: bench.status(run) is DagsterRunStatus.SUCCESS)  # type: ignore[misc]

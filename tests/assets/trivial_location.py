@@ -1,0 +1,23 @@
+"""A code location of next to nothing, for tests of the processes around it: it sleeps or fails as its tags say."""
+
+import os
+import time
+
+from dagster import AssetExecutionContext, Definitions, MaterializeResult, asset, define_asset_job, in_process_executor
+
+from assets.runs import JOB_OF
+
+
+@asset
+def behaving_as_tagged(context: AssetExecutionContext) -> MaterializeResult[None]:
+    time.sleep(float(context.run.tags.get("sleep_s", "0")))
+    if "fail" in context.run.tags:
+        raise ValueError("as told")
+    return MaterializeResult(metadata={"pid": os.getpid()})
+
+
+definitions = Definitions(
+    assets=[behaving_as_tagged],
+    jobs=[define_asset_job(JOB_OF[lane], [behaving_as_tagged]) for lane in JOB_OF],
+    executor=in_process_executor,
+)

@@ -1,0 +1,73 @@
+"""`tidemark`: the operator's door. Every command has an example in its help, and most speak JSON."""
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from pydantic import ValidationError
+from sqlalchemy.exc import OperationalError
+
+from api.commands import access, backfill, deliveries, demo, lake, processes, trail, upkeep
+from api.commands.console import err
+from pipelines.errors import TidemarkError
+from storage.settings import SettingsError
+
+app = typer.Typer(
+    name="tidemark",
+    help="Bank transactions in, decision-ready reports out.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.command("up")(processes.up)
+app.command("api")(processes.api)
+app.command("worker")(processes.worker)
+app.command("dagster")(processes.dagster)
+app.command("listen")(processes.listen)
+app.command("demo")(demo.demo)
+app.command("backfill")(backfill.backfill)
+app.command("compact")(upkeep.compact)
+app.command("sweep")(upkeep.sweep)
+app.command("doctor")(upkeep.doctor_)
+app.command("backup")(upkeep.back_up)
+app.add_typer(access.clients, name="clients")
+app.add_typer(access.api_keys, name="keys")
+app.add_typer(deliveries.deliveries, name="deliveries")
+app.add_typer(lake.lake, name="lake")
+app.add_typer(trail.trail, name="audit")
+
+
+@app.callback()
+def options(
+    home: Annotated[
+        Path | None, typer.Option(help="Where this Tidemark keeps its state. Default: TIDEMARK_HOME or ./.tidemark")
+    ] = None,
+) -> None:
+    """Bank transactions in, decision-ready reports out."""
+    if home is not None:
+        os.environ["TIDEMARK_HOME"] = str(home)
+
+
+def main() -> None:
+    """Run a command; whatever is expected to go wrong is one line on standard error and exit status 1."""
+    try:
+        app()
+    except TidemarkError as error:
+        _fail(error.detail)
+    except SettingsError as error:
+        _fail(str(error))
+    except ValidationError as error:
+        _fail("; ".join(f"TIDEMARK_{'_'.join(map(str, e['loc'])).upper()}: {e['msg']}" for e in error.errors()))
+    except OperationalError as error:
+        _fail(f"the database can't be used: {error.orig}")
+
+
+def _fail(line: str) -> None:
+    err.print(f"tidemark: {line}", markup=False, highlight=False, soft_wrap=True)
+    sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

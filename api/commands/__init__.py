@@ -1,0 +1,1 @@
+"""The operator's commands, one module per thing they act on."""

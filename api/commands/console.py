@@ -1,0 +1,95 @@
+"""How commands speak: a table for people, JSON for scripts, one clear line on failure."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any
+
+import msgspec
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from storage import settings
+from storage.logs import printable
+from storage.settings import Settings
+from storage.store import Store
+
+out = Console()
+err = Console(stderr=True)
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
+
+_json = msgspec.json.Encoder(decimal_format="number")
+
+
+@contextmanager
+def opened_store() -> Iterator[Store]:
+    """The store that the environment's settings name, for one command."""
+    store = Store.open(Settings())
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+def duration(text: str) -> timedelta:
+    """`30s`, `15m`, `12h`, `90d`.
+
+    Raises:
+        typer.BadParameter: anything else.
+    """
+    try:
+        return settings.duration(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+
+
+def print_json(value: object) -> None:
+    """One JSON document on standard output, never wrapped."""
+    typer.echo(_json.encode(value))
+
+
+def print_records(records: Sequence[Mapping[str, Any]], *, as_json: bool, empty: str) -> None:
+    """Records with the same keys as a table, or as a JSON array."""
+    if as_json:
+        print_json(list(records))
+    elif records:
+        out.print(_table(records))
+    else:
+        out.print(empty)
+
+
+def print_record(record: Mapping[str, Any], *, as_json: bool) -> None:
+    """One record as `name  value` lines, or as a JSON object."""
+    if as_json:
+        print_json(record)
+        return
+    for name, value in record.items():
+        out.print(f"[dim]{name:>18}[/]  {_text(value)}", highlight=False, soft_wrap=True)
+
+
+def _table(records: Sequence[Mapping[str, Any]]) -> Table:
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for name in records[0]:
+        table.add_column(name, overflow="fold")
+    for record in records:
+        table.add_row(*(_text(value) for value in record.values()))
+    return table
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, datetime):
+        return f"{value:%Y-%m-%d %H:%M:%SZ}"
+    if isinstance(value, list | tuple):
+        return " ".join(map(_text, value)) or "–"
+    if isinstance(value, Mapping):
+        return " ".join(f"{name}={_text(each)}" for name, each in value.items()) or "–"
+    return escape(printable(str(value)))

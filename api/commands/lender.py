@@ -1,0 +1,98 @@
+"""A lender's backend, as the demo and the seed play it: an API key and the few calls that it makes, over HTTP."""
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import date
+from typing import Any, Final
+
+import requests
+import typer
+
+from api.commands.console import err, now
+from pipelines.sandbox import Business
+from storage import audit, keys
+from storage.audit import OPERATOR
+from storage.store import Store
+
+NAME: Final = "Harbour Lending"
+UNTIL: Final = date(2026, 10, 31)  # the last day of its customers' statements
+JOB_WITHIN_S = 60
+WAIT_S = 20  # that one look at a job may be held
+
+Told = Callable[[], object]
+
+
+class Lender:
+    """Speaks to one Tidemark.
+
+    Raises:
+        typer.Exit: a request was refused, or a job took too long; standard error then says what happened.
+    """
+
+    def __init__(self, base_url: str, key: str) -> None:
+        self.base_url = base_url
+        self._http = requests.Session()
+        self._http.trust_env = False
+        self._http.headers["x-api-key"] = key
+
+    def post(self, path: str, body: object = None) -> dict[str, Any]:
+        return self._data(self._http.post(f"{self.base_url}/v1{path}", json=body, timeout=60))
+
+    def get(self, path: str, **query: Any) -> dict[str, Any]:
+        return self._data(self._http.get(f"{self.base_url}/v1{path}", params=query, timeout=60))
+
+    def create(self, business: Business) -> dict[str, Any]:
+        """Create the customer; its id, beside the name and trade that only this side knows."""
+        created = self.post("/customer", {"abn": business.abn, "name": business.name, "state": business.state})
+        return created | {"name": business.name, "trade": business.trade}
+
+    def submit(self, customer_id: str, bodies: Iterable[dict[str, Any]], each: Told = lambda: None) -> list[str]:
+        """Send submissions; the ids of their jobs."""
+        jobs = []
+        for body in bodies:
+            jobs.append(self.post(f"/customer/{customer_id}/transactions", body)["jobId"])
+            each()
+        return jobs
+
+    def refresh(self, customer_ids: Iterable[str]) -> None:
+        """Refresh the customers' reports, and wait for them."""
+        jobs = [self.post(f"/customer/{customer_id}/reports/refresh")["jobId"] for customer_id in customer_ids]
+        self.finished(jobs)
+
+    def finished(self, job_ids: Sequence[str], each: Told = lambda: None) -> list[dict[str, Any]]:
+        """The jobs' statuses once all are terminal."""
+        ended = []
+        for job_id in job_ids:
+            ended.append(self._finished(job_id))
+            each()
+        return ended
+
+    def _finished(self, job_id: str) -> dict[str, Any]:
+        """`wait` holds the answer, so this is one call or two."""
+        for _ in range(JOB_WITHIN_S // WAIT_S):
+            job = self.get(f"/jobs/{job_id}/status", wait=WAIT_S)
+            if job["status"] not in ("Queued", "Running"):
+                return job
+        raise complaint(f"job {job_id} has not ended within {JOB_WITHIN_S} s")
+
+    @staticmethod
+    def _data(answer: requests.Response) -> dict[str, Any]:
+        if not answer.ok:
+            raise complaint(f"{answer.request.method} {answer.url}: {answer.status_code} {answer.text}")
+        data: dict[str, Any] = answer.json()["data"]
+        return data
+
+
+def issue_key(store: Store) -> str:
+    """What an operator does once: make the client, and a key for it."""
+    with store.db.writing() as w:
+        client = keys.create_client(w, NAME, decision_policies=True, now=now())
+        audit.append(w, OPERATOR, "Client.Created", {}, now(), client_id=client.client_id)
+        key, text = keys.create_key(w, client.client_id, keys.SCOPES, None, store.settings.key_prefix, now())
+        audit.append(w, OPERATOR, "Key.Created", {"keyId": key.key_id}, now(), client_id=client.client_id)
+    return text
+
+
+def complaint(line: str) -> typer.Exit:
+    """Say what went wrong on standard error, and end with status 1."""
+    err.print(f"tidemark: {line}", markup=False, highlight=False, soft_wrap=True)
+    return typer.Exit(1)

@@ -1,0 +1,155 @@
+"""What a route asks for in its signature: a caller with a scope, ids, a body, a query.
+
+The order of the checks is the order of the parameters: who is calling (401), with which scope (403), then what the
+headers say about the body. Nothing about a caller is remembered between requests, so a revoked key ends at once.
+"""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import Path, Request, Security
+from fastapi.security import APIKeyHeader
+from pydantic.alias_generators import to_camel
+from starlette.responses import Response
+
+from api import problems
+from api.limits import Limits, address
+from api.refusals import Refusal
+from api.schemas import rules
+from pipelines.errors import Forbidden, NotFound, TidemarkError, Unauthenticated
+from storage import audit, customers, jobs, keys, subscriptions
+from storage.audit import Actor
+from storage.customers import Customer
+from storage.database import Reading, Writing
+from storage.jobs import Job
+from storage.keys import EndedKey, Principal
+from storage.store import Store
+from storage.subscriptions import Subscription
+
+MAX_KEY_CHARACTERS = 256
+READING = tuple(scope for scope in keys.SCOPES if scope.startswith(("customer:", "transactions:", "decision-")))
+KEY_HEADER = APIKeyHeader(
+    name="x-api-key",
+    scheme_name="ApiKey",
+    description="A client's API key, `tm_sandbox_…` or `tm_live_…`, issued by the operator.",
+    auto_error=False,
+)
+
+
+@dataclass(frozen=True)
+class Caller:
+    """One client, asking now, and what is theirs: other clients' things are simply not found."""
+
+    store: Store
+    request: Request
+    client_id: UUID
+    now: datetime
+    actor: Actor
+    keeping: Callable[[Writing, Response], None] | None = None  # how this request's Idempotency-Key is honoured
+
+    def reading(self) -> AbstractContextManager[Reading]:
+        return self.store.db.reading()
+
+    def writing(self) -> AbstractContextManager[Writing]:
+        return self.store.db.writing()
+
+    def keep(self, w: Writing, answer: Response, again: TidemarkError | None = None) -> Response:
+        """The answer to a POST that creates, kept in the transaction that creates, for when the POST is sent again.
+
+        Args:
+            again: what a repetition is told instead, for an answer that mustn't be stored.
+        """
+        if self.keeping is not None:
+            self.keeping(w, answer if again is None else problems.of(self.request, again))
+        return answer
+
+    def audit(self, w: Writing, action: str, **resource: audit.Ids) -> None:
+        """Write down what this caller did (`Area.Action`) to which thing (ids by their public names)."""
+        audit.append(w, self.actor, action, resource, self.now)
+
+    def customer(self, r: Reading, customer_id: str) -> Customer:
+        return customers.get(r, self.client_id, as_uuid(customer_id))
+
+    def job(self, r: Reading, job_id: str) -> Job:
+        return jobs.get(r, self.client_id, as_uuid(job_id))
+
+    def job_of(self, r: Reading, customer: Customer, job_id: UUID) -> Job:
+        """A job of this very customer."""
+        job = jobs.get(r, self.client_id, job_id)
+        if job.customer_number != customer.number:
+            raise NotFound("Job.NotFound", "There is no job with this id.")
+        return job
+
+    def subscription(self, r: Reading, subscription_id: str) -> Subscription:
+        return subscriptions.get(r, self.client_id, as_uuid(subscription_id))
+
+
+class Allow:
+    """Lets in callers whose key holds any one of `scopes`."""
+
+    def __init__(self, *scopes: str) -> None:
+        self.scopes = scopes
+
+    def __call__(self, request: Request, _: Annotated[None, Security(KEY_HEADER)]) -> Caller:
+        store: Store = request.app.state.store
+        now = datetime.now(UTC)
+        principal = self._principal(request, store, now)
+        actor = Actor(str(principal.key_id), principal.client_id, request.state.request_id)
+        self._require_scope(request, principal, actor)
+        return Caller(store, request, principal.client_id, now, actor)
+
+    def _principal(self, request: Request, store: Store, now: datetime) -> Principal:
+        """Whose key it is: counted, whether good or wrong."""
+        limits: Limits = request.app.state.limits
+        try:
+            with store.db.reading() as r:
+                principal = keys.authenticate(r, _key(request), store.settings.key_prefix, now)
+        except Unauthenticated as error:
+            request.app.state.refusals.note(_refused_key(request, store, error))
+            limits.count_wrong_key(request.scope)
+            raise
+        limits.count_request(request.scope, principal.key_id)
+        return principal
+
+    def _require_scope(self, request: Request, principal: Principal, actor: Actor) -> None:
+        try:
+            principal.require_any(*self.scopes)
+        except Forbidden:
+            operation = to_camel(request.scope["route"].name)
+            request.app.state.refusals.note(Refusal(actor, "Authorization.Denied", "operation", operation))
+            raise
+
+
+def _refused_key(request: Request, store: Store, error: Unauthenticated) -> Refusal:
+    """Who it was is known of a key that was good once; of others, where they came from."""
+    who, client_id = (str(error.key_id), error.client_id) if isinstance(error, EndedKey) else (audit.ANONYMOUS, None)
+    actor = Actor(who, client_id, request.state.request_id)
+    return Refusal(actor, "Authentication.Failed", "addressHash", store.vault.pseudonym(address(request.scope)))
+
+
+def _key(request: Request) -> str:
+    """The text of the one key sent; two keys, or an endless one, are none."""
+    sent = request.headers.getlist("x-api-key")
+    return sent[0] if len(sent) == 1 and len(sent[0]) <= MAX_KEY_CHARACTERS else ""
+
+
+def as_uuid(text: str) -> UUID:
+    """The id, or for text that is none the nil UUID, which nothing bears: both answers must be the same 404."""
+    try:
+        return rules.identifier(text)
+    except ValueError:
+        return UUID(int=0)
+
+
+def _id(name: str, of: str) -> Any:
+    return Path(alias=name, description=f"Id of the {of}.", json_schema_extra={"format": "uuid"})
+
+
+CustomerId = Annotated[str, _id("customerId", "customer")]
+JobId = Annotated[str, _id("jobId", "job")]
+SubscriptionId = Annotated[str, _id("subscriptionId", "webhook subscription")]
+DeliveryId = Annotated[str, _id("deliveryId", "webhook delivery")]

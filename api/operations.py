@@ -1,0 +1,40 @@
+"""What a route says of its answers, in one argument: the model of a success, and refusals that only it has.
+
+The rest of an operation's documentation follows from its signature; see `api.openapi`.
+"""
+
+from collections.abc import Iterable, Mapping
+from functools import cache
+from typing import Any
+
+from pydantic import BaseModel, create_model
+
+from api.schemas.common import Envelope, View
+
+REFUSALS, EXAMPLE = "x-refusals", "x-example"  # on their way from the route to the document, which replaces them
+
+
+def gives(
+    model: type[View],
+    status: int = 200,
+    *,
+    also: int | None = None,
+    refuses: Iterable[str] = (),
+    example: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Keyword arguments of a route whose success is `model` in the envelope.
+
+    `also` is a second status of success, `refuses` are codes of problems, `example` stands in for the model's own.
+    """
+    described = {"model": enveloped(model)}
+    return {
+        "status_code": status,
+        "responses": dict.fromkeys(filter(None, (status, also)), described),
+        "openapi_extra": {REFUSALS: list(refuses), EXAMPLE: {"data": example or model.EXAMPLE, "message": None}},
+    }
+
+
+@cache
+def enveloped(model: type[View]) -> type[BaseModel]:
+    """The model of an answer whose `data` is `model`."""
+    return create_model(f"{model.__name__.removesuffix('View')}Answer", __base__=Envelope, data=(model, ...))

@@ -1,0 +1,52 @@
+"""Looks at the parts of the service for `GET /health/ready`: one look at a time however many ask, and nobody waits
+long for it.
+"""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+
+from storage import health
+from storage.health import Parts
+from storage.store import Store
+
+LOOK_WITHIN_S = 3.0
+TOO_SLOW = f"It has not answered within {LOOK_WITHIN_S:.0f} seconds."
+
+
+class Readiness:
+    """Made inside a running event loop."""
+
+    def __init__(self, store: Store) -> None:
+        self._work = _Look(lambda: health.work(store, datetime.now(UTC)), health.silent_database(TOO_SLOW))
+        self._disk = _Look(lambda: health.disk(store), health.silent_disk(TOO_SLOW))
+
+    async def parts(self) -> Parts:
+        work, disk = await asyncio.gather(self._work.ask(), self._disk.ask())
+        return {**work, **disk}
+
+    def close(self) -> None:
+        for look in (self._work, self._disk):
+            look.close()
+
+
+class _Look:
+    """One thing that may take too long: whoever asks meanwhile waits for the same answer."""
+
+    def __init__(self, look: Callable[[], Parts], silent: Parts) -> None:
+        self._look = look
+        self._silent = silent
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="tidemark-health")
+        self._under_way: asyncio.Future[Parts] | None = None
+
+    async def ask(self) -> Parts:
+        if self._under_way is None or self._under_way.done():
+            self._under_way = asyncio.wrap_future(self._thread.submit(self._look))
+        try:
+            return await asyncio.wait_for(asyncio.shield(self._under_way), LOOK_WITHIN_S)
+        except TimeoutError:
+            return self._silent
+
+    def close(self) -> None:
+        self._thread.shutdown(wait=False)

@@ -1,0 +1,21 @@
+"""The categories that enrichment sorts transactions into."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends
+from starlette.responses import Response
+
+from api.answers import answer
+from api.dependencies import READING, Allow, Caller
+from api.operations import gives
+from api.schemas.taxonomy import TaxonomyView
+from pipelines.enrich.taxonomy import TAXONOMY
+
+router = APIRouter(prefix="/v1/taxonomy", tags=["Transactions"])
+Reader = Annotated[Caller, Depends(Allow(*READING))]
+
+
+@router.get("", **gives(TaxonomyView))
+def get_taxonomy(_: Reader) -> Response:
+    """Every category with its group and meaning."""
+    return answer(TaxonomyView(version=TAXONOMY.version, categories=[*TAXONOMY.categories.values()]))

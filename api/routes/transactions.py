@@ -1,0 +1,85 @@
+"""Transactions in, and enriched transactions out."""
+
+from collections.abc import Iterable
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import APIRouter, Depends
+from starlette.responses import Response
+
+from api import submissions, transactions_json
+from api.answers import accepted_job, streamed, totals
+from api.dependencies import Allow, Caller, CustomerId, JobId, as_uuid
+from api.once import once
+from api.operations import gives
+from api.schemas.common import Paging
+from api.schemas.jobs import EXAMPLE_WITHDRAWAL, JobView
+from api.schemas.transactions import Submission, TransactionListView, TransactionsQuery
+from api.unread import Body, JsonBody, Query, QueryOf
+from storage import customers, jobs, transactions
+from storage.paging import Paged
+from storage.transactions import Listing
+
+router = APIRouter(prefix="/v1", tags=["Transactions"])
+Submitter = Annotated[Caller, Depends(Allow("transactions:enrich"))]
+Reader = Annotated[Caller, Depends(Allow("transactions:enrich", "transactions:extract", "transactions:aggregate"))]
+SubmissionBody = Annotated[Body[Submission], Depends(JsonBody(Submission))]
+WhichTransactions = Annotated[Query[TransactionsQuery], Depends(QueryOf(TransactionsQuery))]
+WhichPage = Annotated[Query[Paging], Depends(QueryOf(Paging))]
+
+
+@router.post("/customer/{customerId}/transactions", **gives(JobView, 202, refuses=["Submission.WrongCount"]))
+@once
+def submit_transactions(caller: Submitter, customer_id: CustomerId, body: SubmissionBody) -> Response:
+    """Submit transactions of one account; a job, which the answer names, enriches them."""
+    return submissions.submit(caller, customer_id, body)
+
+
+@router.delete(
+    "/customer/{customerId}/submissions/{jobId}",
+    **gives(JobView, 202, refuses=["Submission.Unfinished", "Submission.Failed"], example=EXAMPLE_WITHDRAWAL),
+)
+def withdraw_submission(caller: Submitter, customer_id: CustomerId, job_id: JobId) -> Response:
+    """Take a submission's rows back, as if they had never been sent; poll the job that the answer names.
+
+    What later submissions repeated becomes theirs, and what the rows replaced stands again. Asked again, the answer
+    names the same job.
+    """
+    with caller.writing() as w:
+        customer = caller.customer(w, customer_id)
+        submission = caller.job_of(w, customer, as_uuid(job_id))
+        withdrawal = jobs.request_withdrawal(w, customer, submission, caller.now)
+        caller.audit(w, "Submission.Withdrawn", customerId=customer.customer_id, jobId=submission.job_id)
+    return accepted_job(withdrawal)
+
+
+@router.get("/customer/{customerId}/transactions", **gives(TransactionListView, refuses=["Job.NotFound"]))
+def list_customer_transactions(caller: Reader, customer_id: CustomerId, query: WhichTransactions) -> Response:
+    """A customer's enriched transactions, by date and position."""
+    with caller.reading() as r:
+        customer = caller.customer(r, customer_id)
+        which = query.read()
+        if which.job_id is not None:
+            caller.job_of(r, customer, which.job_id)
+        found = transactions.of_customer(r, caller.store.lake, customer, which.job_id, which.asked())
+    return _listing(caller, found)
+
+
+@router.get("/transactions", **gives(TransactionListView))
+def list_transactions(caller: Reader, query: WhichPage) -> Response:
+    """The enriched transactions of all customers, by date."""
+    page = query.read().asked()
+    with caller.reading() as r:
+        found = transactions.of_client(r, caller.store.lake, caller.client_id, page)
+    return _listing(caller, found)
+
+
+def _listing(caller: Caller, found: Listing) -> Response:
+    """Sent in slices: a customer's history may be long."""
+
+    def ids_of(numbers: Iterable[int]) -> dict[int, UUID]:
+        with caller.reading() as r:
+            return customers.ids_of(r, numbers)
+
+    counts = totals(Paged(range(found.total), found.total, found.page))
+    return streamed("transactions", counts, transactions_json.in_slices(found, ids_of))

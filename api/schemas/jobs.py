@@ -1,0 +1,219 @@
+"""A job as it is shown, and how jobs are asked for."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Annotated, Any, ClassVar
+from uuid import UUID
+
+from pydantic import Field, computed_field
+
+from api.schemas.common import Counts, NoteView, Paging, Received, View
+from api.schemas.rules import Parameter, identifier, moment, whole
+from storage.models import Flow, JobStatus
+
+MAX_WAIT_S = 30
+MOST_ERRORS = 100
+EXAMPLE_JOB: dict[str, Any] = {
+    "jobId": "5f0c8e55-3c0e-4f4e-8f43-0f7f6c1b2d10",
+    "customerId": "0b51c1a4-4a52-4f6e-9b8e-6a3f1e6f8a01",
+    "flow": "Enrichment",
+    "jobType": "Enrichment",
+    "withdraws": None,
+    "status": "CompletedWithErrors",
+    "stages": [
+        {
+            "stage": "enrichment",
+            "status": "CompletedWithErrors",
+            "dateStarted": "2026-07-01T02:15:00.210000Z",
+            "dateCompleted": "2026-07-01T02:15:00.640000Z",
+        }
+    ],
+    "totalReceivedTransactions": 500,
+    "totalProcessedTransactions": 499,
+    "enrichedCount": 480,
+    "duplicateCount": 19,
+    "rejectedCount": 1,
+    "warnings": [],
+    "error": None,
+    "dateCreated": "2026-07-01T02:15:00Z",
+    "dateStarted": "2026-07-01T02:15:00.210000Z",
+    "dateCompleted": "2026-07-01T02:15:00.640000Z",
+}
+_NOT_YET = ("totalProcessedTransactions", "enrichedCount", "duplicateCount", "rejectedCount")
+_QUEUED: dict[str, Any] = {"status": "Queued", "dateStarted": None, "dateCompleted": None}
+EXAMPLE_QUEUED = EXAMPLE_JOB | dict.fromkeys(_NOT_YET) | _QUEUED | {"stages": [{"stage": "enrichment"} | _QUEUED]}
+EXAMPLE_REFRESH = EXAMPLE_QUEUED | {
+    "flow": "ReportRefresh",
+    "jobType": "ReportRefresh",
+    "totalReceivedTransactions": 0,
+    "stages": [{"stage": "reports"} | _QUEUED],
+}
+EXAMPLE_WITHDRAWAL = EXAMPLE_REFRESH | {
+    "jobId": "d8e0a4b6-1f0b-4f0e-9a55-3c8f4f1f6c02",
+    "flow": "Withdrawal",
+    "jobType": "Withdrawal",
+    "withdraws": EXAMPLE_JOB["jobId"],
+    "stages": [{"stage": "withdrawal"} | _QUEUED],
+}
+EXAMPLE_REFUSAL: dict[str, Any] = {
+    "index": 17,
+    "field": "date",
+    "code": "Transaction.InvalidDate",
+    "message": "The date does not exist.",
+}
+EXAMPLE_DUPLICATE: dict[str, Any] = {"index": 3, "transactionId": "8d1f5a52-7d0e-5a5e-9e0e-1c5a5f0e7b11"}
+
+
+class RefusedRowView(View):
+    EXAMPLE: ClassVar = EXAMPLE_REFUSAL
+
+    index: int = Field(description="Of the item in the submission, from 0.")
+    field: str | None
+    code: str
+    message: str
+
+
+class DuplicateRowView(View):
+    EXAMPLE: ClassVar = EXAMPLE_DUPLICATE
+
+    index: int = Field(description="Of the item in the submission, from 0.")
+    transaction_id: UUID = Field(description="The transaction that the item repeats.")
+
+
+class StageView(View):
+    stage: str
+    status: JobStatus
+    date_started: datetime | None
+    date_completed: datetime | None
+
+
+STAGE_OF = {Flow.ENRICHMENT: "enrichment", Flow.WITHDRAWAL: "withdrawal", Flow.REPORT_REFRESH: "reports"}
+
+
+class JobView(View):
+    """A job without its refused rows: how lists show it."""
+
+    EXAMPLE: ClassVar = EXAMPLE_QUEUED
+
+    job_id: UUID
+    customer_id: UUID
+    flow: Flow
+    withdraws: UUID | None = Field(description="The submission that a withdrawal takes back; null for other flows.")
+    status: JobStatus
+    total_received_transactions: int = Field(validation_alias="received_rows")
+    total_processed_transactions: int | None = Field(validation_alias="processed_rows")
+    enriched_count: int | None = Field(validation_alias="enriched_rows")
+    duplicate_count: int | None = Field(validation_alias="duplicate_rows")
+    rejected_count: int | None = Field(validation_alias="rejected_rows")
+    warnings: Sequence[NoteView]
+    error: NoteView | None
+    date_created: datetime = Field(validation_alias="created_at")
+    date_started: datetime | None = Field(validation_alias="started_at")
+    date_completed: datetime | None = Field(validation_alias="completed_at")
+
+    @computed_field  # type: ignore[prop-decorator]  # pydantic's own way to show a property
+    @property
+    def job_type(self) -> Flow:
+        """Equals `flow`."""
+        return self.flow
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def stages(self) -> list[StageView]:
+        """What the job goes through, in order."""
+        return [
+            StageView(
+                stage=STAGE_OF[self.flow],
+                status=self.status,
+                date_started=self.date_started,
+                date_completed=self.date_completed,
+            )
+        ]
+
+
+class JobStatusView(JobView):
+    """A job with the first of its refused rows."""
+
+    EXAMPLE: ClassVar = EXAMPLE_JOB | {"errors": [EXAMPLE_REFUSAL]}
+
+    errors: Sequence[RefusedRowView] = Field(description=f"The first {MOST_ERRORS} refused rows.")
+
+
+class JobListView(Counts):
+    EXAMPLE: ClassVar = {"jobs": [JobView.EXAMPLE], **Counts.EXAMPLE}
+
+    jobs: list[JobView]
+
+
+class RefusedRowListView(Counts):
+    EXAMPLE: ClassVar = {"errors": [RefusedRowView.EXAMPLE], **Counts.EXAMPLE}
+
+    errors: list[RefusedRowView]
+
+
+class DuplicateRowListView(Counts):
+    EXAMPLE: ClassVar = {"duplicates": [DuplicateRowView.EXAMPLE], **Counts.EXAMPLE}
+
+    duplicates: list[DuplicateRowView]
+
+
+class WaitQuery(Received):
+    wait: Annotated[
+        int,
+        Parameter(
+            whole(0, MAX_WAIT_S),
+            "Job.InvalidWait",
+            f"wait must be a whole number of seconds from 0 to {MAX_WAIT_S}, given once.",
+            {
+                "type": "integer",
+                "minimum": 0,
+                "maximum": MAX_WAIT_S,
+                "description": "Seconds to hold the answer, at most, until the job has ended.",
+            },
+        ),
+    ] = 0
+
+
+def _moment(what: str) -> Parameter:
+    return Parameter(
+        moment,
+        "Job.InvalidDate",
+        "A moment is an ISO 8601 date-time with its offset, given once.",
+        {"type": "string", "format": "date-time", "description": f"Only jobs created {what} this moment."},
+    )
+
+
+class JobsQuery(Paging):
+    status: Annotated[
+        JobStatus | None,
+        Parameter(
+            JobStatus,
+            "Job.InvalidStatus",
+            "status must be one job status, given once.",
+            {"type": "string", "enum": list(JobStatus), "description": "Only jobs in this status."},
+        ),
+    ] = None
+    flow: Annotated[
+        Flow | None,
+        Parameter(
+            Flow,
+            "Job.InvalidFlow",
+            "flow must be one flow, given once.",
+            {"type": "string", "enum": list(Flow), "description": "Only jobs of this flow."},
+        ),
+    ] = None
+    customer_id: Annotated[
+        UUID | None,
+        Parameter(
+            identifier,
+            "Job.InvalidCustomerId",
+            "customerId must be one UUID.",
+            {"type": "string", "format": "uuid", "description": "Only this customer's jobs."},
+        ),
+    ] = None
+    created_after: Annotated[datetime | None, _moment("after")] = None
+    created_before: Annotated[datetime | None, _moment("before")] = None
+
+    def filters(self) -> dict[str, Any]:
+        """What `storage.jobs.find` filters by."""
+        return self.model_dump(exclude={"page", "count"})

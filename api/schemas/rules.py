@@ -1,0 +1,141 @@
+"""How a field of a request is read: one rule for its parsing, its error code, its sentence and its schema.
+
+Pydantic walks the model and gathers the faults; what a field means is decided here, strictly: `1` is no text, `"+1"` is
+no whole number, and a parameter given twice is no parameter.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+from pydantic import BaseModel, GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+
+MAX_INTEGER_DIGITS = 10
+CENT, NOISE = Decimal("0.01"), Decimal("0.000001")
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A field's whole story: `parse` returns the value, or raises ValueError for anything that is not one."""
+
+    parse: Callable[[Any], object]
+    code: str
+    says: str
+    schema: dict[str, Any]
+
+    def __get_pydantic_core_schema__(self, _source: object, _handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_plain_validator_function(self._read)
+
+    def __get_pydantic_json_schema__(self, _schema: CoreSchema, _handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return dict(self.schema)
+
+    def _read(self, value: Any) -> object:
+        try:
+            return self.parse(value)
+        except (ValueError, OverflowError):
+            raise PydanticCustomError(self.code, self.says) from None
+
+
+@dataclass(frozen=True)
+class Parameter(Rule):
+    """A rule for a query parameter: its values arrive as a list, of which there must be one."""
+
+    def _read(self, value: list[str]) -> object:
+        return super()._read(value[0] if len(value) == 1 else None)
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A JSON object that is taken as it came. The model tells readers of the documentation what a good one is."""
+
+    model: type[BaseModel]
+    otherwise: str
+
+    def __get_pydantic_core_schema__(self, _source: object, _handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.is_instance_schema(dict)
+
+    def __get_pydantic_json_schema__(self, _schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        good = handler(self.model.__pydantic_core_schema__)
+        return {"anyOf": [good, {"type": "object", "description": self.otherwise}]}
+
+
+def text(max_characters: int) -> Callable[[Any], str]:
+    """Text of 1 to `max_characters`; a JSON number is a subclass of str here, and no text."""
+
+    def parse(value: Any) -> str:
+        if type(value) is not str or not 0 < len(value) <= max_characters or "\0" in value:
+            raise ValueError
+        return value
+
+    return parse
+
+
+def optional(parse: Callable[[Any], object]) -> Callable[[Any], object]:
+    """The same, where null and `""` mean absent."""
+    return lambda value: None if value is None or value == "" else parse(value)
+
+
+def one_of(*allowed: str) -> Callable[[Any], str]:
+    def parse(value: Any) -> str:
+        if type(value) is not str or value not in allowed:
+            raise ValueError
+        return value
+
+    return parse
+
+
+def whole(low: int, high: int) -> Callable[[Any], int]:
+    """A plain decimal integer in text: no sign, no point, no leading zero."""
+
+    def parse(value: Any) -> int:
+        if not isinstance(value, str) or not re.fullmatch("0|[1-9][0-9]*", value):
+            raise ValueError
+        if len(value) > MAX_INTEGER_DIGITS or not low <= int(value) <= high:
+            raise ValueError
+        return int(value)
+
+    return parse
+
+
+def identifier(value: Any) -> UUID:
+    """A UUID in its usual form of 36 characters, in either case."""
+    if type(value) is not str or len(value) != 36 or str(UUID(value)) != value.lower():
+        raise ValueError
+    return UUID(value)
+
+
+def day(value: Any) -> date:
+    """An ISO date, YYYY-MM-DD."""
+    if type(value) is not str or not re.fullmatch("[0-9]{4}-[0-9]{2}-[0-9]{2}", value):
+        raise ValueError
+    return date.fromisoformat(value)
+
+
+def moment(value: Any) -> datetime:
+    """An ISO 8601 date-time with its offset, as UTC."""
+    if type(value) is not str or "T" not in value:
+        raise ValueError
+    found = datetime.fromisoformat(value)
+    if found.tzinfo is None:
+        raise ValueError
+    return found.astimezone(UTC)
+
+
+def money(value: Any) -> Decimal:
+    """An amount of at least zero as a JSON number or text, exact to the cent.
+
+    Binary noise below 10⁻⁶ is rounded away: 0.1 + 0.2 is thirty cents.
+    """
+    if not isinstance(value, str) or not re.fullmatch(r"[0-9]{1,13}(\.[0-9]{1,40})?", value):
+        raise ValueError
+    exact = Decimal(value)
+    cents = exact.quantize(CENT)
+    if abs(exact - cents) >= NOISE:
+        raise ValueError
+    return cents

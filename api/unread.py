@@ -1,0 +1,149 @@
+"""Bodies and queries that have arrived and were not looked at yet.
+
+A route reads them after it has found the resource, because 404 goes before 400; what headers alone decide (415, 413) is
+answered before a body is even received. Reading finds every fault at once.
+"""
+
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+from starlette.datastructures import Headers, QueryParams
+from starlette.requests import Request
+
+from api.limits import Limits
+from api.schemas.rules import Rule
+from pipelines.errors import Fault, InvalidRequest, TooLarge, UnsupportedMedia
+from pipelines.intake import strict_json
+
+MAX_FAULTS = 100
+Model = TypeVar("Model", bound=BaseModel)
+
+
+@dataclass(frozen=True)
+class Body(Generic[Model]):
+    """A request's body as received."""
+
+    model: type[Model]
+    content: bytes
+
+    def read(self, **context: object) -> Model:
+        """The model that the body holds.
+
+        Raises:
+            InvalidRequest: not strict JSON, or not what the model asks for.
+        """
+        return _validated(self.model, strict_json.parse(self.content), context)
+
+
+@dataclass(frozen=True)
+class Query(Generic[Model]):
+    """A request's query as received: repeated parameters are still there, unknown ones are ignored."""
+
+    model: type[Model]
+    parameters: QueryParams
+
+    def read(self) -> Model:
+        """The model that the query holds, or InvalidRequest."""
+        given = {name: self.parameters.getlist(name) for name in self.parameters}
+        return _validated(self.model, given, {})
+
+
+class JsonBody(Generic[Model]):
+    """Receives a JSON body, within the limit, without reading it."""
+
+    def __init__(self, model: type[Model]) -> None:
+        self.model = model
+
+    async def __call__(self, request: Request) -> AsyncIterator[Body[Model]]:
+        limit: int = request.app.state.store.settings.max_json_bytes
+        _require_json(request.headers)
+        _require_length(request.headers, limit)
+        limits: Limits = request.app.state.limits
+        with limits.bodies.share() as take:
+            yield Body(self.model, await _received(request, limit, take))
+
+
+class QueryOf(Generic[Model]):
+    """Takes the query along without reading it."""
+
+    def __init__(self, model: type[Model]) -> None:
+        self.model = model
+
+    async def __call__(self, request: Request) -> Query[Model]:
+        return Query(self.model, request.query_params)
+
+
+def _require_json(headers: Headers) -> None:
+    media, _, parameters = headers.get("content-type", "").partition(";")
+    charset = parameters.strip().lower().removeprefix("charset=").strip('"')
+    if media.strip().lower() != "application/json" or charset not in ("", "utf-8"):
+        raise UnsupportedMedia("Request.NotJson", "The body must be application/json in UTF-8.")
+    if headers.get("content-encoding", "identity").strip().lower() != "identity":
+        raise UnsupportedMedia("Request.EncodedBody", "The body must not be compressed.")
+
+
+def _require_length(headers: Headers, limit: int) -> None:
+    length = headers.get("content-length", "")
+    if length.isdecimal() and int(length) > limit:
+        raise _too_large(limit)
+
+
+async def _received(request: Request, limit: int, take: Callable[[int], None]) -> bytes:
+    """The whole body; one sent in chunks, which states no length, is cut off at the limit."""
+    content = bytearray()
+    async for chunk in request.stream():
+        take(len(chunk))
+        content += chunk
+        if len(content) > limit:
+            raise _too_large(limit)
+    return bytes(content)
+
+
+def _too_large(limit: int) -> TooLarge:
+    return TooLarge("Request.TooLarge", f"A JSON body may have {limit:,} bytes at most.")
+
+
+def _validated(model: type[Model], document: Any, context: dict[str, object]) -> Model:
+    try:
+        return model.model_validate(document, context=context)
+    except ValidationError as error:
+        found = error.errors(include_url=False, include_context=False, include_input=False)
+        raise _refused([_fault(model, details) for details in found[:MAX_FAULTS]]) from None
+
+
+def _refused(faults: list[Fault]) -> InvalidRequest:
+    """The request's own code is its faults' code when they agree."""
+    codes = {fault.code for fault in faults}
+    if len(codes) == 1:
+        return InvalidRequest(faults[0].code, faults[0].message, tuple(faults))
+    return InvalidRequest("Request.Invalid", "Several things are wrong with the request.", tuple(faults))
+
+
+def _fault(model: type[BaseModel], details: ErrorDetails) -> Fault:
+    pointer = "".join(f"/{_escaped(str(step))}" for step in details["loc"])
+    return Fault(pointer, *_code_and_message(model, details))
+
+
+def _code_and_message(model: type[BaseModel], details: ErrorDetails) -> tuple[str, str]:
+    kind = details["type"]
+    if "." in kind:  # a code of ours, from a Rule
+        return kind, details["msg"]
+    if kind == "missing":
+        return _of_missing(model, str(details["loc"][-1]))
+    if kind == "model_type" and not details["loc"]:
+        return "Request.NotAnObject", "The body must be a JSON object."
+    return "Request.WrongType", "The value has the wrong JSON type."
+
+
+def _of_missing(model: type[BaseModel], name: str) -> tuple[str, str]:
+    """A field that has a rule is missed in the words of the rule."""
+    metadata = [item for field in model.model_fields.values() if field.alias == name for item in field.metadata]
+    rule = next((item for item in metadata if isinstance(item, Rule)), None)
+    return (rule.code, rule.says) if rule else ("Request.Missing", "The field is needed.")
+
+
+def _escaped(step: str) -> str:
+    return step.replace("~", "~0").replace("/", "~1")

@@ -1,0 +1,67 @@
+"""Every operation of the OpenAPI document, so that a test can go through all of them and forget none."""
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, cast
+from uuid import uuid4
+
+from api.app import create_app
+from storage.store import Store
+
+NOT_FOUND = {
+    "customerId": "Customer.NotFound",
+    "jobId": "Job.NotFound",
+    "subscriptionId": "Webhook.SubscriptionNotFound",
+    "deliveryId": "Webhook.DeliveryNotFound",
+}
+
+
+@dataclass(frozen=True)
+class Operation:
+    method: str
+    path: str
+    documented: dict[str, Any]
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.path}"
+
+    @property
+    def keyed(self) -> bool:
+        return "security" in self.documented
+
+    @property
+    def scopes(self) -> list[str]:
+        """As the description names them."""
+        return re.findall("`([a-z-]+:[a-z]+)`", self.documented["description"].rpartition("Scope: ")[2])
+
+    @property
+    def ids(self) -> list[str]:
+        return re.findall("{(.+?)}", self.path)
+
+    @property
+    def not_found(self) -> str:
+        return NOT_FOUND[self.ids[0]]
+
+    @property
+    def has_body(self) -> bool:
+        return "requestBody" in self.documented
+
+    @property
+    def example(self) -> Any:
+        """The documented body, or None."""
+        return self.documented["requestBody"]["content"]["application/json"]["example"] if self.has_body else None
+
+    def path_for(self, **ids: str) -> str:
+        """The path with these ids; what is not given is unknown to the service."""
+        return re.sub("{(.+?)}", lambda match: ids.get(match[1], str(uuid4())), self.path)
+
+
+@cache
+def document() -> dict[str, Any]:
+    return create_app(cast("Store", None)).openapi()  # the document is the same over any store
+
+
+def documented() -> list[Operation]:
+    paths = document()["paths"].items()
+    return [Operation(method.upper(), path, told) for path, methods in paths for method, told in methods.items()]

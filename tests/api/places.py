@@ -1,0 +1,64 @@
+"""Every place where an operation takes an id, read from the OpenAPI document."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tests.api.operations import Operation, document, documented
+
+LISTS_OF = {"customerIds": "customerId"}
+Step = str | int
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where an operation takes an id: in its path, in its query, or somewhere in its body."""
+
+    operation: Operation
+    within: str
+    steps: tuple[Step, ...]
+
+    def __str__(self) -> str:
+        return f"{self.operation} {self.within} {'/'.join(map(str, self.steps))}"
+
+    @property
+    def kind(self) -> str:
+        """Which of a client's belongings it names."""
+        name = next(step for step in reversed(self.steps) if isinstance(step, str))
+        return LISTS_OF.get(name, name)
+
+
+def places() -> Iterator[Place]:
+    for operation in documented():
+        for name in operation.ids:
+            yield Place(operation, "path", (name,))
+        for parameter in operation.documented.get("parameters", ()):
+            if parameter["in"] == "query" and is_id(parameter["schema"]):
+                yield Place(operation, "query", (parameter["name"],))
+        if operation.has_body:
+            content = operation.documented["requestBody"]["content"]["application/json"]
+            for steps in ids_within(content["schema"]):
+                yield Place(operation, "body", steps)
+
+
+def ids_within(schema: Mapping[str, Any], seen: frozenset[str] = frozenset()) -> Iterator[tuple[Step, ...]]:
+    """The way to every id in a document of this schema."""
+    if (reference := schema.get("$ref")) is not None:
+        if reference not in seen:
+            yield from ids_within(document()["components"]["schemas"][reference.rpartition("/")[2]], seen | {reference})
+        return
+    if is_id(schema):
+        yield ()
+    for option in (*schema.get("anyOf", ()), *schema.get("oneOf", ()), *schema.get("allOf", ())):
+        yield from ids_within(option, seen)
+    for name, member in schema.get("properties", {}).items():
+        yield from ((name, *steps) for steps in ids_within(member, seen))
+    if "items" in schema:
+        yield from ((0, *steps) for steps in ids_within(schema["items"], seen))
+
+
+def is_id(schema: Mapping[str, Any]) -> bool:
+    return schema.get("format") == "uuid"
+
+
+PLACES = list({str(place): place for place in places()}.values())

@@ -1,0 +1,146 @@
+"""What callers and the operator do, and are refused, stands in the audit trail."""
+
+import json
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from uuid import UUID, uuid4
+
+import pytest
+import requests
+from typer.testing import CliRunner
+
+from api.cli import app
+from api.refusals import MOST_KINDS, Refusal, Refusals
+from storage import audit, keys
+from storage.audit import ANONYMOUS, Actor, Entry, Outcome
+from storage.store import Store
+from tests.api.conftest import Client, belongings, new_client, serving
+from tests.api.worker import fail_deliveries
+
+HOOKS = "/v1/webhooks/subscriptions"
+NAMED = {"X-Request-Id": "lender-7"}
+WITHIN_S = 10
+
+
+def entries(store: Store, client_id: UUID | None = None) -> Sequence[Entry]:
+    with store.db.reading() as r:
+        return audit.find(r, client_id)
+
+
+def awaited(store: Store, request_id: str) -> Entry:
+    """The entry of a refused request, which a thread writes."""
+    deadline = time.monotonic() + WITHIN_S
+    while time.monotonic() < deadline:
+        for entry in entries(store):
+            if entry.request_id == request_id:
+                return entry
+        time.sleep(0.01)
+    raise AssertionError("nothing was written down")
+
+
+def test_what_a_caller_does_is_written_down(store: Store, client: Client) -> None:
+    ids = belongings(store, client)
+    fail_deliveries(store)
+    hook, customer = f"{HOOKS}/{ids['subscriptionId']}", ids["customerId"]
+    client.post(f"/v1/webhooks/deliveries/{ids['deliveryId']}/resend", headers=NAMED)
+    client.post(f"{hook}/secret/rotate", headers=NAMED)
+    client.post(f"{hook}/customers", {"customerIds": [customer]}, headers=NAMED)
+    client.delete(f"{hook}/customers", {"customerIds": [customer]}, headers=NAMED)
+    client.delete(hook, headers=NAMED)
+    newest_first = entries(store, client.client_id)
+    subscription = {"subscriptionId": ids["subscriptionId"]}
+    assert [(entry.action, entry.resource) for entry in reversed(newest_first)] == [
+        ("Subscription.Created", subscription),
+        ("Delivery.Resent", {"deliveryId": ids["deliveryId"]}),
+        ("Subscription.SecretRotated", subscription),
+        ("Subscription.CustomersAdded", subscription | {"customerIds": [customer]}),
+        ("Subscription.CustomersRemoved", subscription | {"customerIds": [customer]}),
+        ("Subscription.Deleted", subscription),
+    ]
+    with store.db.reading() as r:
+        [key] = keys.find_keys(r, client.client_id)
+    assert {entry.who for entry in newest_first} == {str(key.key_id)}
+    assert {entry.outcome for entry in newest_first} == {Outcome.DONE}
+    assert {entry.request_id for entry in newest_first[:-1]} == {"lender-7"}
+
+
+def test_what_fails_is_not_written_down(store: Store, client: Client) -> None:
+    client.delete(f"{HOOKS}/{uuid4()}")
+    assert entries(store, client.client_id) == []
+
+
+def test_a_missing_scope_is_written_down(store: Store, base_url: str) -> None:
+    reader = new_client(store, base_url, ["transactions:enrich"])
+    request_id = str(uuid4())
+    assert reader.get(HOOKS, headers={"X-Request-Id": request_id}).status_code == 403
+    entry = awaited(store, request_id)
+    assert (entry.client_id, entry.action, entry.outcome) == (reader.client_id, "Authorization.Denied", Outcome.REFUSED)
+    assert entry.resource == {"operation": "listSubscriptions"}
+
+
+def test_a_wrong_key_is_written_down_without_key_and_address(own_store: Store) -> None:
+    request_id = str(uuid4())
+    headers = {"x-api-key": "tm_sandbox_wrong", "X-Request-Id": request_id}
+    with serving(own_store) as url:
+        assert requests.get(f"{url}/v1/jobs", headers=headers, timeout=10).status_code == 401
+        entry = awaited(own_store, request_id)
+    assert (entry.who, entry.client_id, entry.action) == (ANONYMOUS, None, "Authentication.Failed")
+    assert entry.resource == {"addressHash": own_store.vault.pseudonym("127.0.0.1")}
+    assert "127.0.0.1" not in str(entry)
+    assert "wrong" not in str(entry)
+
+
+def test_of_an_ended_key_it_is_known_which(store: Store, client: Client) -> None:
+    with store.db.writing() as w:
+        [key] = keys.find_keys(w, client.client_id)
+        keys.revoke(w, key.key_id, key.created_at)
+    request_id = str(uuid4())
+    assert client.get("/v1/jobs", headers={"X-Request-Id": request_id}).status_code == 401
+    entry = awaited(store, request_id)
+    assert (entry.who, entry.client_id, entry.action) == (str(key.key_id), client.client_id, "Authentication.Failed")
+
+
+def refusal(number: int) -> Refusal:
+    return Refusal(Actor(ANONYMOUS, None, f"request-{number}"), "Authentication.Failed", "addressHash", "here")
+
+
+def test_a_flood_of_refusals_is_two_entries(own_store: Store) -> None:
+    refusals = Refusals(own_store.db)
+    for number in range(1_000):
+        refusals.note(refusal(number))
+    refusals.stop()
+    assert [(entry.times, entry.request_id) for entry in entries(own_store)] == [(999, None), (1, "request-0")]
+
+
+def test_a_flood_from_everywhere_is_bounded_too(own_store: Store) -> None:
+    refusals = Refusals(own_store.db)
+    for number in range(10 * MOST_KINDS):
+        refusals.note(Refusal(Actor(ANONYMOUS), "Authentication.Failed", "addressHash", f"{number}"))
+    refusals.stop()
+    found = entries(own_store)
+    assert len(found) == MOST_KINDS + 2
+    assert sum(entry.times for entry in found) == 10 * MOST_KINDS
+    assert found[0].resource == {"addressHash": "others"}
+
+
+def test_the_operators_acts_are_written_down_and_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TIDEMARK_HOME", str(tmp_path / "home"))
+
+    def run(*arguments: str) -> str:
+        result = CliRunner().invoke(app, [*arguments, "--json"], catch_exceptions=False)
+        assert result.exit_code == 0, result.output
+        return result.stdout
+
+    client_id = json.loads(run("clients", "create", "Harbour Lending"))["clientId"]
+    run("clients", "create", "Another")
+    key_id = json.loads(run("keys", "create", "--client", client_id, "--all-scopes"))["keyId"]
+    run("keys", "revoke", key_id)
+    listed = json.loads(run("audit", "list", "--client", client_id, "--since", "24h"))
+    assert [(entry["action"], entry["resource"]) for entry in listed] == [
+        ("Key.Revoked", {"keyId": key_id}),
+        ("Key.Created", {"keyId": key_id}),
+        ("Client.Created", {}),
+    ]
+    assert {(entry["who"], entry["outcome"], entry["requestId"]) for entry in listed} == {("operator", "done", None)}
+    assert "operator" in CliRunner().invoke(app, ["audit", "list"]).output

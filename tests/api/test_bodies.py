@@ -1,0 +1,251 @@
+"""Every kind of malformed body is a 400 that names each fault once, echoes nothing and stores nothing."""
+
+import json
+import socket
+from typing import Any
+
+import pytest
+
+from tests.api.conftest import ABN, ITEM, Client
+
+named = pytest.mark.parametrize
+JSON = {"Content-Type": "application/json"}
+
+
+@named(
+    ("body", "code"),
+    [
+        (b"", "Request.EmptyBody"),
+        (b" \n", "Request.EmptyBody"),
+        (b"{", "Request.MalformedJson"),
+        (b"{} {}", "Request.MalformedJson"),
+        (b'{"abn": NaN}', "Request.MalformedJson"),
+        (b'{"abn": -Infinity}', "Request.MalformedJson"),
+        (b'{"abn": "\xff"}', "Request.NotUtf8"),
+        ('{"abn": "51824753556"}'.encode("utf-16"), "Request.NotUtf8"),
+        ('{"abn": "51824753556"}'.encode("utf-16-le"), "Request.MalformedJson"),
+        ('{"abn": "51824753556"}'.encode("utf-32"), "Request.NotUtf8"),
+        ('{"abn": "51824753556"}'.encode("utf-8-sig"), "Request.MalformedJson"),
+        (b'{"abn": "51824753556", "name": "\xed\xa0\x80"}', "Request.NotUtf8"),
+        (b'{"abn": "51824753556", "name": "a\x00b"}', "Request.MalformedJson"),
+        (b'{"abn": "51824753556"}garbage', "Request.MalformedJson"),
+        (b'{"abn": "51824753556", "ignored": {"a": [{"b": 1, "b": 2}]}}', "Request.DuplicateKey"),
+        (b'{"abn": "51824753556", "ignored": 01}', "Request.MalformedJson"),
+        (b'{"abn": "51824753556", "ignored": Infinity}', "Request.MalformedJson"),
+        (b'{"abn": "51824753556", "ignored": "\\ud83d"}', "Request.LoneSurrogate"),
+        (b'{"abn": "1", "abn": "51824753556"}', "Request.DuplicateKey"),
+        (b'{"abn": "51824753556", "name": "a\\u0000b"}', "Request.NullCharacter"),
+        (b'{"abn": "51824753556", "name": "\\ud800"}', "Request.LoneSurrogate"),
+        (b"[" * 100_000, "Request.TooDeep"),
+        (b"null", "Request.NotAnObject"),
+        (b"[]", "Request.NotAnObject"),
+        (b'"x"', "Request.NotAnObject"),
+        (b"7", "Request.NotAnObject"),
+        (b"true", "Request.NotAnObject"),
+        (b"{}", "Customer.InvalidAbn"),
+        (b'{"abn": null}', "Customer.InvalidAbn"),
+        (b'{"abn": 51824753556}', "Customer.InvalidAbn"),
+        (b'{"abn": 1e400}', "Customer.InvalidAbn"),
+        (b'{"abn": ["51824753556"]}', "Customer.InvalidAbn"),
+        (b'{"abn": "5182475355"}', "Customer.InvalidAbn"),
+        (b'{"abn": "518247535567"}', "Customer.InvalidAbn"),
+        (b'{"abn": "5182475355x"}', "Customer.InvalidAbn"),
+        ('{"abn": "٥١٨٢٤٧٥٣٥٥٦"}'.encode(), "Customer.InvalidAbn"),
+        (b'{"abn": "51824753556", "name": 7}', "Customer.InvalidName"),
+        (b'{"abn": "51824753556", "name": {}}', "Customer.InvalidName"),
+        (b'{"abn": "51824753556", "reference": false}', "Customer.InvalidReference"),
+        (b'{"abn": "51824753556", "state": []}', "Customer.InvalidState"),
+        (b'{"abn": "51824753556", "name": "' + b"x" * 201 + b'"}', "Customer.InvalidName"),
+    ],
+)
+def test_a_malformed_customer_is_refused_with_its_code(client: Client, body: bytes, code: str) -> None:
+    answer = client.call("POST", "/v1/customer", data=body, headers=JSON)
+    assert (answer.status_code, answer.json()["code"]) == (400, code)
+    assert client.get("/v1/customers").json()["data"]["totalCount"] == 0
+
+
+def test_all_faults_are_told_at_once_with_their_pointers(client: Client) -> None:
+    problem = client.post("/v1/customer", {"abn": "secret", "name": 7, "reference": []}).json()
+    assert problem["code"] == "Request.Invalid"
+    assert {fault["pointer"]: fault["code"] for fault in problem["errors"]} == {
+        "/abn": "Customer.InvalidAbn",
+        "/name": "Customer.InvalidName",
+        "/reference": "Customer.InvalidReference",
+    }
+
+
+def test_a_problem_never_echoes_what_was_sent(client: Client) -> None:
+    assert "s3cret" not in client.post("/v1/customer", {"abn": "s3cret", "name": ["s3cret"], "s3cret": 1}).text
+
+
+def test_unknown_fields_are_ignored_and_never_stored(client: Client) -> None:
+    extra = {"customerId": "mine", "clientId": "theirs", "dateCreated": "1999-01-01T00:00:00Z", "created": False}
+    made = client.post("/v1/customer", {"abn": ABN} | extra)
+    assert made.status_code == 201
+    assert not set(extra.values()) & set(map(str, made.json()["data"].values()))
+
+
+@named(
+    ("fields", "pointer", "code"),
+    [
+        ({"transactions": None}, "/transactions", "Request.WrongType"),
+        ({"transactions": {}}, "/transactions", "Request.WrongType"),
+        ({"transactions": "[]"}, "/transactions", "Request.WrongType"),
+        ({"transactions": []}, "/transactions", "Submission.WrongCount"),
+        ({"transactions": [ITEM] * 31}, "/transactions", "Submission.WrongCount"),
+        ({"transactions": [ITEM, 7]}, "/transactions/1", "Request.WrongType"),
+        ({"transactions": [ITEM, None]}, "/transactions/1", "Request.WrongType"),
+        ({"transactions": [[]]}, "/transactions/0", "Request.WrongType"),
+        ({"accountName": 7}, "/accountName", "Submission.InvalidAccountName"),
+        ({"bsb": 62000}, "/bsb", "Submission.InvalidBsb"),
+        ({"accountNumber": 12345678}, "/accountNumber", "Submission.InvalidAccountNumber"),
+        ({"accountNumber": True}, "/accountNumber", "Submission.InvalidAccountNumber"),
+        ({"bankName": {}}, "/bankName", "Submission.InvalidBankName"),
+        ({"accountType": []}, "/accountType", "Submission.InvalidAccountType"),
+        ({"accountType": "x" * 65}, "/accountType", "Submission.InvalidAccountType"),
+        ({"creditLimit": "much"}, "/creditLimit", "Submission.InvalidCreditLimit"),
+        ({"creditLimit": True}, "/creditLimit", "Submission.InvalidCreditLimit"),
+        ({"creditLimit": -1}, "/creditLimit", "Submission.InvalidCreditLimit"),
+        ({"creditLimit": 1.005}, "/creditLimit", "Submission.InvalidCreditLimit"),
+        ({"creditLimit": 10**13}, "/creditLimit", "Submission.InvalidCreditLimit"),
+        ({"creditLimit": 2**63}, "/creditLimit", "Submission.InvalidCreditLimit"),
+        ({"creditLimit": -(2**63) - 1}, "/creditLimit", "Submission.InvalidCreditLimit"),
+        ({"creditLimit": "inf"}, "/creditLimit", "Submission.InvalidCreditLimit"),
+        ({"creditLimit": "1e3"}, "/creditLimit", "Submission.InvalidCreditLimit"),
+        ({"creditLimit": "0." + "1" * 400}, "/creditLimit", "Submission.InvalidCreditLimit"),
+        ({"creditLimit": int("9" * 400)}, "/creditLimit", "Submission.InvalidCreditLimit"),
+        ({"mode": "replace"}, "/mode", "Submission.InvalidMode"),
+        ({"mode": None}, "/mode", "Submission.InvalidMode"),
+    ],
+)
+def test_a_malformed_submission_is_refused_whole(
+    client: Client, fields: dict[str, Any], pointer: str, code: str
+) -> None:
+    customer_id = client.new_customer()
+    answer = client.post(f"/v1/customer/{customer_id}/transactions", {"transactions": [ITEM]} | fields)
+    assert (answer.status_code, answer.json()["code"]) == (400, code)
+    assert [fault["pointer"] for fault in answer.json()["errors"]] == [pointer]
+    assert client.get("/v1/jobs").json()["data"]["totalCount"] == 0
+
+
+def test_a_submission_needs_transactions(client: Client) -> None:
+    answer = client.post(f"/v1/customer/{client.new_customer()}/transactions", {"bsb": "062-000"})
+    assert (answer.status_code, answer.json()["code"]) == (400, "Request.Missing")
+
+
+@named(
+    "item",
+    [
+        {},
+        {"date": "2024-02-30", "description": "", "amount": "lots"},
+        {"date": 0, "description": None, "amount": True},
+        {"date": ["x"], "amount": {"a": 1}, "unheard": "of"},
+    ],
+)
+def test_whatever_is_wrong_inside_a_row_is_the_rows_fault(client: Client, item: dict[str, Any]) -> None:
+    assert client.submitted(client.new_customer(), [item])
+
+
+HUGE = [2**53 + 1, 2**63, -(2**63) - 1, int("9" * 400), "inf", "1", True, None, "NaN", "-0", [], {}]
+
+
+@named(
+    "field", ["date", "amount", "balance", "type", "transactionId", "currency", "status", "valueDate", "description"]
+)
+def test_whatever_stands_in_a_row_is_never_a_failure(client: Client, field: str) -> None:
+    dates: list[Any] = [
+        0,
+        "86400",
+        "2024-02-30",
+        "0000-01-01",
+        "10000-01-01",
+        "2026-06-01T23:59:00+11:00",
+        "٢٠٢٦-٠٦-٠١",
+    ]
+    texts: list[Any] = ["\u202egnp.exe", "a\u0301" * 20, "\u200d" * 2_000, "=cmd|' /C calc'!A0", "'; --", "%_\\"]
+    values = HUGE + dates + texts
+    assert client.submitted(client.new_customer(), [ITEM | {field: value} for value in values])
+    for number in ("1e400", "-0.0", "0.1000000000000000055511151231257827", "1E-400", "0." + "0" * 400 + "1"):
+        item = json.dumps(ITEM | {field: "HERE"}).replace('"HERE"', number)
+        body = f'{{"transactions": [{item}]}}'
+        path = f"/v1/customer/{client.new_customer()}/transactions"
+        assert client.call("POST", path, data=body, headers=JSON).status_code == 202
+
+
+@named(
+    "text",
+    [
+        "\u202e\u2066bidi",
+        "👩\u200d👩\u200d👧",
+        "e" + "\u0301" * 99,
+        "\u00e9",
+        "e\u0301",
+        "\ufeffx",
+        "a\u2028b",
+        "\x7f\x01",
+        " x ",
+    ],
+)
+def test_text_is_kept_to_the_letter_and_compared_by_it(client: Client, text: str) -> None:
+    client.new_customer(reference="another")
+    made = client.new_customer(reference=text, name=text)
+    kept = client.get(f"/v1/customer/{made}").json()["data"]
+    assert (kept["name"], kept["reference"]) == (text, text)
+    found = client.get("/v1/customers", params={"reference": text}).json()["data"]["customers"]
+    assert [customer["customerId"] for customer in found] == [made]
+
+
+def test_two_forms_of_one_letter_are_two_references(client: Client) -> None:
+    composed, decomposed = (client.new_customer(reference=text) for text in ("\u00e9", "e\u0301"))
+    assert composed != decomposed
+
+
+@named("absent", [None, ""])
+def test_null_and_empty_account_fields_mean_absent(client: Client, absent: str | None) -> None:
+    fields = ("accountName", "bsb", "accountNumber", "bankName", "accountType", "creditLimit")
+    assert client.submitted(client.new_customer(), **dict.fromkeys(fields, absent))
+
+
+@named("limit", [5000, 5000.5, "5000.50", 0, 0.1 + 0.2])
+def test_a_credit_limit_may_be_a_number_or_text(client: Client, limit: object) -> None:
+    assert client.submitted(client.new_customer(), creditLimit=limit)
+
+
+@named(
+    ("fields", "pointer", "code"),
+    [
+        ({"eventType": "job.started"}, "/eventType", "Webhook.InvalidEventType"),
+        ({"eventType": None}, "/eventType", "Webhook.InvalidEventType"),
+        ({"webhookUrl": "http://lender.example/hook"}, "/webhookUrl", "Webhook.UrlNotHttps"),
+        ({"webhookUrl": "ftp://lender.example/hook"}, "/webhookUrl", "Webhook.UrlNotHttps"),
+        ({"webhookUrl": "lender.example/hook"}, "/webhookUrl", "Webhook.UrlNotHttps"),
+        ({"webhookUrl": "https://"}, "/webhookUrl", "Webhook.UrlInvalid"),
+        ({"webhookUrl": "https:///hook"}, "/webhookUrl", "Webhook.UrlInvalid"),
+        ({"webhookUrl": "https://user:pw@lender.example/"}, "/webhookUrl", "Webhook.UrlInvalid"),
+        ({"webhookUrl": "https://lender.example\\@evil.example/"}, "/webhookUrl", "Webhook.UrlInvalid"),
+        ({"webhookUrl": "https://lender.example:99999/"}, "/webhookUrl", "Webhook.UrlInvalid"),
+        ({"webhookUrl": "https://lender.example:0/"}, "/webhookUrl", "Webhook.UrlForbidden"),
+        ({"webhookUrl": "https://len\tder.example/"}, "/webhookUrl", "Webhook.UrlInvalid"),
+        ({"webhookUrl": "https://lender.example/ hook"}, "/webhookUrl", "Webhook.UrlInvalid"),
+        ({"webhookUrl": "https://[::1/"}, "/webhookUrl", "Webhook.UrlInvalid"),
+        ({"webhookUrl": "https://lender.example/" + "x" * 2048}, "/webhookUrl", "Webhook.UrlInvalid"),
+        ({"webhookUrl": 7}, "/webhookUrl", "Webhook.UrlInvalid"),
+        ({"webhookUrl": "https://127.0.0.1/hook"}, "/webhookUrl", "Webhook.UrlForbidden"),
+        ({"webhookUrl": "https://localhost/hook"}, "/webhookUrl", "Webhook.UrlForbidden"),
+        ({"webhookUrl": f"https://{socket.gethostname()}/hook"}, "/webhookUrl", "Webhook.UrlForbidden"),
+        ({"customerIds": "all"}, "/customerIds", "Request.WrongType"),
+        ({"customerIds": ["mine"]}, "/customerIds/0", "Webhook.UnknownCustomer"),
+        ({"customerIds": [7]}, "/customerIds/0", "Webhook.UnknownCustomer"),
+    ],
+)
+def test_a_malformed_subscription_is_refused(client: Client, fields: dict[str, Any], pointer: str, code: str) -> None:
+    good = {"eventType": "job.completed", "webhookUrl": "https://lender.example/hook", "customerIds": []}
+    answer = client.post("/v1/webhooks/subscriptions", good | fields)
+    assert (answer.status_code, answer.json()["code"]) == (400, code)
+    assert [fault["pointer"] for fault in answer.json()["errors"]] == [pointer]
+    assert client.get("/v1/webhooks/subscriptions").json()["data"]["totalCount"] == 0
+
+
+def test_a_body_over_the_limit_is_answered_while_it_is_still_being_sent(client: Client) -> None:
+    answer = client.call("POST", "/v1/customer", data=b" " * 8_000_000, headers=JSON)
+    assert (answer.status_code, answer.json()["code"]) == (413, "Request.TooLarge")

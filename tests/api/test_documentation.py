@@ -1,0 +1,81 @@
+import re
+from typing import Any
+
+import pytest
+import requests
+
+from tests.api.operations import Operation, document, documented
+
+named = pytest.mark.parametrize
+OPERATIONS = documented()
+CONTRACT = """
+POST /v1/customer
+POST /v1/customer/{customerId}/transactions
+GET /v1/customer/{customerId}/transactions
+GET /v1/transactions
+GET /v1/jobs/{jobId}/status
+GET /v1/jobs
+POST /v1/customer/{customerId}/reports/refresh
+GET /v1/customer/{customerId}/reports
+POST /v1/webhooks/subscriptions
+GET /v1/webhooks/subscriptions
+DELETE /v1/webhooks/subscriptions/{subscriptionId}
+POST /v1/webhooks/subscriptions/{subscriptionId}/secret/rotate
+POST /v1/webhooks/subscriptions/{subscriptionId}/customers
+DELETE /v1/webhooks/subscriptions/{subscriptionId}/customers
+""".strip().splitlines()
+
+
+def test_the_contracts_operations_are_all_there() -> None:
+    assert set(CONTRACT) <= set(map(str, OPERATIONS))
+
+
+def test_the_document_is_served_to_anybody(base_url: str) -> None:
+    answer = requests.get(f"{base_url}/openapi.json", timeout=10)
+    assert answer.status_code == 200
+    assert answer.json() == document()
+    assert answer.json()["openapi"].startswith("3.1")
+
+
+@named("operation", OPERATIONS, ids=str)
+def test_every_answer_has_a_schema_and_an_example(operation: Operation) -> None:
+    for response in operation.documented["responses"].values():
+        [content] = response["content"].values()
+        assert "$ref" in content["schema"]
+        assert content.get("example") or content["examples"]
+
+
+@named("operation", OPERATIONS, ids=str)
+def test_every_refusal_is_documented_where_it_can_happen(operation: Operation) -> None:
+    expected = {"500", "503"}
+    expected |= {"401", "403"} if operation.keyed else set()
+    expected |= {"404"} if operation.ids else set()
+    expected |= {"400", "413", "415"} if operation.has_body else set()
+    expected |= {"400"} if '"in": "query"' in str(operation.documented).replace("'", '"') else set()
+    takes_a_key = "Idempotency-Key" in str(operation.documented.get("parameters"))
+    expected |= {"400", "409", "422"} if takes_a_key else set()
+    assert expected <= operation.documented["responses"].keys()
+    assert takes_a_key or "422" not in operation.documented["responses"]
+
+
+def test_the_events_that_are_sent_are_described() -> None:
+    events = document()["webhooks"]
+    assert set(events) == {"job.completed", "job.failed", "job.enrichment.completed", "job.enrichment.failed"}
+    payload = document()["components"]["schemas"]["JobCompletedEvent"]["required"]
+    common = {"eventType", "eventId", "clientId", "customerId", "timestamp", "jobId", "abn", "jobType"}
+    assert set(payload) == common | {"totalProcessedTransactions", "totalReceivedTransactions"}
+
+
+def test_the_page_and_all_it_loads_come_from_here(base_url: str) -> None:
+    page = requests.get(f"{base_url}/docs", timeout=10)
+    assert page.headers["Content-Type"].startswith("text/html")
+    loaded = re.findall('(?:src|href)="([^"]+)"', page.text)
+    assert len(loaded) == 3
+    for address in loaded:
+        assert address.startswith("/docs/")
+        assert requests.get(base_url + address, timeout=10).status_code == 200
+
+
+def test_every_reference_in_the_document_leads_somewhere() -> None:
+    schemas: dict[str, Any] = document()["components"]["schemas"]
+    assert set(re.findall("#/components/schemas/([A-Za-z_]+)", str(document()))) <= schemas.keys()

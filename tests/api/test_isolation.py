@@ -1,0 +1,101 @@
+"""Nothing of one client is reachable by another: every id that any operation takes, wherever it takes it.
+
+The places are read from the OpenAPI document, so that a new operation is tried as soon as it is there.
+"""
+
+from collections.abc import Mapping
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+import pytest
+import requests
+from fastapi.routing import APIRoute, iter_route_contexts
+
+from api.app import create_app
+from storage.store import Store
+from tests.api.conftest import Client, belongings, new_client
+from tests.api.operations import document, documented
+from tests.api.places import PLACES, Place
+
+named = pytest.mark.parametrize
+PUBLIC = {"/docs", "/openapi.json", "/health/live", "/health/ready"}
+
+
+@dataclass
+class Asker:
+    """A client with everything it may own."""
+
+    client: Client
+    own: Mapping[str, str]
+
+    def ask(self, place: Place, an_id: str) -> requests.Response:
+        """Ask with this id in this place, and otherwise with one's own."""
+        operation = place.operation
+        ids = {
+            "path": {name: self.own[name] for name in operation.ids},
+            "query": {},
+            "body": deepcopy(operation.example),
+        }
+        for other in PLACES:
+            if other.operation is operation and other.within == "body":
+                put(ids, other, self.own[other.kind])
+        put(ids, place, an_id)
+        headers = {"X-Request-Id": "same"}
+        path = operation.path_for(**ids["path"])
+        return self.client.call(operation.method, path, params=ids["query"], json=ids["body"], headers=headers)
+
+
+def put(ids: dict[str, Any], place: Place, an_id: str) -> None:
+    """Set an id in a request; lists on the way are made as long as needed."""
+    found, *steps = ids[place.within], *place.steps
+    for step, following in zip(steps, [*steps[1:], None], strict=True):
+        if isinstance(step, int) and len(found) <= step:
+            found.append({})
+        if following is None:
+            found[step] = an_id
+        elif isinstance(found, dict) and found.get(step) is None:
+            found[step] = [] if isinstance(following, int) else {}
+        found = found[step]
+
+
+@pytest.fixture(scope="module")
+def owner(store: Store, base_url: str) -> Asker:
+    client = new_client(store, base_url)
+    return Asker(client, belongings(store, client))
+
+
+@pytest.fixture(scope="module")
+def stranger(store: Store, base_url: str) -> Asker:
+    """Another client, whose every request here is refused, so that it keeps what it owns."""
+    client = new_client(store, base_url)
+    return Asker(client, belongings(store, client))
+
+
+@named("place", PLACES, ids=str)
+def test_another_clients_id_is_as_unknown_as_a_random_one(owner: Asker, stranger: Asker, place: Place) -> None:
+    assert place.kind in owner.own, f"teach belongings() in tests/api/conftest.py to make a thing with a {place.kind}"
+    foreign, unknown = stranger.ask(place, owner.own[place.kind]), stranger.ask(place, str(uuid4()))
+    assert foreign.status_code in (400, 404)
+    assert (foreign.status_code, foreign.text) == (unknown.status_code, unknown.text)
+
+
+@named("place", PLACES, ids=str)
+def test_ones_own_id_is_known(store: Store, client: Client, place: Place) -> None:
+    asker = Asker(client, belongings(store, client))
+    known, unknown = asker.ask(place, asker.own[place.kind]), asker.ask(place, str(uuid4()))
+    assert known.status_code not in (400, 404)
+    assert unknown.status_code in (400, 404)
+
+
+def test_nothing_is_served_that_is_not_documented(store: Store) -> None:
+    routes = [context.original_route for context in iter_route_contexts(create_app(store).routes)]
+    served = {route.path for route in routes if isinstance(route, APIRoute) and route.include_in_schema}
+    assert served <= document()["paths"].keys()
+    others = {getattr(route, "path", "") for route in routes} - served
+    assert {path for path in others if not path.startswith("/docs/assets")} <= PUBLIC
+
+
+def test_whatever_is_not_public_needs_a_key() -> None:
+    assert {operation.path for operation in documented() if not operation.keyed} <= PUBLIC

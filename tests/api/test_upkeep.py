@@ -1,0 +1,49 @@
+"""The operator's upkeep commands: JSON for scripts, and an exit status that says whether somebody is needed."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from api.cli import app
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("TIDEMARK_HOME", str(tmp_path / "home"))
+    run("clients", "list")
+    return tmp_path / "home"
+
+
+def run(*arguments: str, status: int = 0) -> Any:
+    result = CliRunner().invoke(app, [*arguments, "--json"])
+    assert result.exit_code == status, result.output
+    return json.loads(result.stdout)
+
+
+@pytest.mark.usefixtures("home")
+def test_compact_says_what_came_of_each_bucket() -> None:
+    nothing = {"moved": 0, "skipped": 0, "unreadable": 0, "files": 0, "bytesRead": 0, "bytesWritten": 0}
+    assert run("compact", "--bucket", "7", "--bucket", "9") == [{"bucket": 7, **nothing}, {"bucket": 9, **nothing}]
+    assert len(run("compact")) == 64
+
+
+@pytest.mark.usefixtures("home")
+def test_sweep_says_what_it_removed() -> None:
+    assert run("sweep") == {"versions": 0, "files": 0, "orphans": 0, "idempotencyKeys": 0, "bytesFreed": 0}
+
+
+def test_the_doctors_exit_status_says_whether_somebody_is_needed(home: Path) -> None:
+    assert {finding["severity"] for finding in run("doctor")} == {"note"}
+    (home / "master.key").unlink()
+    (finding,) = run("doctor", status=1)
+    assert (finding["severity"], finding["about"]) == ("error", "master key")
+
+
+@pytest.mark.usefixtures("home")
+def test_a_backup_names_its_snapshot(tmp_path: Path) -> None:
+    made = run("backup", str(tmp_path / "backup"))
+    assert made["snapshot"] == str(tmp_path / "backup" / "tidemark.db")
+    assert made["damaged"] == []

@@ -1,0 +1,170 @@
+"""Plays the worker: ends jobs with given rows, through the same commit as the real one."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from threading import Event
+from typing import Any
+from uuid import UUID, uuid4
+
+import polars as pl
+
+from api.schemas.reports import ReportBundleView
+from pipelines.schemas import DUPLICATES, REJECTED, SORT_KEY, TRANSACTIONS
+from storage import batches, customers, jobs, leases, outbox, outcomes, reports
+from storage.commit import NewValue, commit_values
+from storage.jobs import Ending, Job
+from storage.models import DeliveryStatus, Flow, JobStatus, Lane
+from storage.outbox import Attempt, Ended
+from storage.reports import KINDS, NewReport
+from storage.store import Store
+
+Row = Mapping[str, Any]
+LOOK_EVERY_S = 0.02
+EXAMPLES: Mapping[str, Any] = ReportBundleView.EXAMPLE
+
+
+def end_submissions(
+    store: Store, rows: Sequence[Row] = ({},), rejected: Sequence[Row] = (), duplicates: Sequence[Row] = ()
+) -> None:
+    """End every queued submission: each brings `rows`, and had `rejected` and `duplicates` besides.
+
+    Withdrawals that were queued end, too, and take nothing back.
+    """
+    now = datetime.now(UTC)
+    with store.db.writing() as w:
+        batch = batches.claim(w, Lane.ENRICHMENT, store.settings, now)
+    assert batch is not None
+    with store.db.reading() as r:
+        batch_jobs = jobs.of_batch(r, batch.token)
+        bases = customers.versions(r, {job.customer_number for job in batch_jobs})
+    claimed = [job for job in batch_jobs if job.flow is Flow.ENRICHMENT]
+    withdrawn = [Ending(job, JobStatus.COMPLETED, 1) for job in batch_jobs if job.flow is Flow.WITHDRAWAL]
+    kept = pl.concat([pl.DataFrame(schema=TRANSACTIONS), *(transactions(job, rows) for job in claimed)]).sort(SORT_KEY)
+    others = _outcomes(claimed, rejected, duplicates)
+    segment = store.lake.put_frame(f"segments/{uuid4()}.parquet", kept)
+    left = store.lake.put_frame(f"outcomes/{uuid4()}.parquet", others)
+    values = [_value(kept, number, bases[number]) for number in {job.customer_number: None for job in claimed}]
+    endings = [_ending(job, len(rows), len(rejected), len(duplicates), left.path) for job in claimed] + withdrawn
+    versions = {value.customer_number: value.base_version for value in values}
+    with store.db.writing() as w:
+        commit_values(w, batch.token, versions, values, (segment, kept.height), (left, others.height), endings, now)
+
+
+def end_refreshes(store: Store, data: Mapping[str, str]) -> None:
+    """End every queued refresh with these data, as JSON text by kind."""
+    now = datetime.now(UTC)
+    with store.db.writing() as w:
+        batch = batches.claim(w, Lane.REFRESH, store.settings, now)
+        assert batch is not None
+        for job in jobs.of_batch(w, batch.token):
+            for kind in KINDS:
+                new = NewReport(job.customer_number, job.data_version or 0, data[kind], date(2026, 6, 30))
+                reports.save(w, batch.token, kind, 1, [new], now.date(), now)
+            jobs.finish(w, [Ending(job, JobStatus.COMPLETED, job.data_version)], now)
+        batches.commit(w, batch.token)
+
+
+def fail_deliveries(store: Store) -> None:
+    """Send everything that is due to receivers that answer 500 with bytes that are no text."""
+    now, holder = datetime.now(UTC), uuid4()
+    with store.db.writing() as w:
+        for claimed in outbox.claim_due(w, holder, 1_000, 60, now):
+            attempt = Attempt(uuid4(), now, 84, 500, None, b"sorry \0\xff")
+            outbox.record(w, holder, [Ended(claimed.delivery_id, DeliveryStatus.FAILED, attempt)])
+
+
+@contextmanager
+def working(store: Store) -> Iterator[None]:
+    """Plays dispatcher and worker for as long as needed: what is queued ends within a moment."""
+    stopped, us = Event(), uuid4()
+
+    def work() -> None:
+        while not stopped.wait(LOOK_EVERY_S):
+            with store.db.writing() as w:
+                for role in (leases.DISPATCHER, leases.WORKER):
+                    assert leases.hold(w, role, us, 60, datetime.now(UTC))
+                queued = {lane for lane in Lane if batches.waiting_since(w, lane) is not None}
+            if Lane.ENRICHMENT in queued:
+                end_submissions(store)
+            if Lane.REFRESH in queued:
+                end_refreshes(store, {kind: json.dumps(EXAMPLES[kind]["data"]) for kind in KINDS})
+            fail_deliveries(store)
+
+    with ThreadPoolExecutor(1) as pool:
+        done = pool.submit(work)
+        try:
+            yield
+        finally:
+            stopped.set()
+            done.result()
+
+
+def transactions(job: Job, rows: Sequence[Row]) -> pl.DataFrame:
+    """TRANSACTIONS that a job brought, with the fields that matter given."""
+    return pl.DataFrame([_row(job, position) | dict(row) for position, row in enumerate(rows)], schema=TRANSACTIONS)
+
+
+def _row(job: Job, position: int) -> dict[str, Any]:
+    submission = dict(job.submission or {})
+    return dict.fromkeys(TRANSACTIONS) | {
+        "customer_number": job.customer_number,
+        "job_id": job.job_id.bytes,
+        "received_seq": job.received_seq,
+        "received_at": job.created_at,
+        "appended": False,
+        "account_id": UUID(submission["account_id"]).bytes,
+        "account_identified": True,
+        "account_number": submission["account_number"],
+        "bsb": submission["bsb"],
+        "account_type": "transaction",
+        "position": position,
+        "date": date(2026, 6, 1),
+        "description": "COFFEE",
+        "amount": Decimal("-4.50"),
+        "status": "posted",
+        "transaction_id": uuid4().bytes,
+        "revision": 1,
+        "clean_description": "COFFEE",
+        "direction": "debit",
+        "channel": "card",
+        "category": "meals",
+        "category_group": "operations",
+        "confidence": 0.9,
+        "category_source": "pattern",
+        "is_transfer": False,
+        "flags": [],
+        "enrichment_version": 1,
+    }
+
+
+def _outcomes(claimed: Sequence[Job], rejected: Sequence[Row], duplicates: Sequence[Row]) -> pl.DataFrame:
+    def of_each(rows: Sequence[Row]) -> list[dict[str, Any]]:
+        return [dict(row) | {"job_id": job.job_id.bytes} for job in claimed for row in rows]
+
+    return outcomes.frame(
+        pl.DataFrame(of_each(rejected), schema=REJECTED), pl.DataFrame(of_each(duplicates), schema=DUPLICATES)
+    )
+
+
+def _value(kept: pl.DataFrame, customer_number: int, base_version: int) -> NewValue:
+    mine = kept.with_row_index().filter(pl.col("customer_number") == customer_number)
+    first = mine["index"].min() or 0
+    assert isinstance(first, int)
+    return NewValue(customer_number, base_version, first, mine.height, mine.height)
+
+
+def _ending(job: Job, enriched: int, rejected: int, duplicates: int, outcomes_path: str) -> Ending:
+    return Ending(
+        job,
+        JobStatus.COMPLETED_WITH_ERRORS if rejected else JobStatus.COMPLETED,
+        data_version=1,
+        processed=enriched + duplicates,
+        enriched=enriched,
+        duplicates=duplicates,
+        rejected=rejected,
+        outcomes_path=outcomes_path,
+    )

@@ -1,0 +1,310 @@
+"""Ways to break a running service. Each is a context: inside it things are broken, after it they may heal.
+
+`injected` says whether it really happened: the n-th write of a scenario that has fewer is no fault. With `lasting_s`
+it heals by itself after so many seconds, so that a client which asks again gets its answer while the context is still
+open; without, at the context's end.
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ClassVar, Final, Self
+from uuid import uuid4
+
+import psutil
+import pytest
+
+from tests.faults.world import PARTS, World
+
+ATTACHED_WITHIN_S = 20.0
+FAKETIME: Final = Path("/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1")
+
+
+@dataclass
+class Fault(ABC):
+    """Its text, the dataclass's, names it in a failure's message."""
+
+    kind: ClassVar[str]
+    jobs_may_fail: ClassVar[bool] = False  # in good order, telling why; a client submits again
+    lasting_s: float | None = field(default=None, kw_only=True)
+    injected: bool = field(default=False, init=False, repr=False)
+
+    @abstractmethod
+    def breaks(self) -> None: ...
+
+    @abstractmethod
+    def heals(self) -> None: ...
+
+    def __enter__(self) -> Self:
+        self._healed = threading.Lock()
+        self.injected = True
+        self.breaks()
+        self._timer = threading.Timer(self.lasting_s or 0, self._heals_once)
+        if self.lasting_s is not None:
+            self._timer.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._timer.cancel()
+        self._heals_once()
+        if self.lasting_s is not None:
+            self._timer.join()
+
+    def _heals_once(self) -> None:
+        if self._healed.acquire(blocking=False):
+            self.heals()
+
+
+@dataclass
+class KillAtWrite(Fault):
+    """SIGKILL to a part's process at its n-th write, counted by the saboteur inside (see saboteur/)."""
+
+    kind = "kill"
+    world: World = field(repr=False)
+    part: str
+    nth: int
+
+    def breaks(self) -> None:
+        self._order, self._carried_out = (self.world.orders / name for name in ("order.json", "carried-out.json"))
+        self._carried_out.unlink(missing_ok=True)
+        draft = self._order.with_suffix(".draft")
+        draft.write_text(json.dumps({"id": uuid4().hex, "process": PARTS[self.part], "nth": self.nth}))
+        draft.rename(self._order)
+
+    def heals(self) -> None:
+        self._order.unlink(missing_ok=True)
+        self.injected = self._carried_out.exists()
+
+
+@dataclass
+class SystemCalls(Fault):
+    """What strace does to a part's system calls, counted by thread from now on.
+
+    Args:
+        calls: their names, separated by commas.
+        how: strace's own words, such as `signal=KILL:when=3` or `error=EIO:when=1+`.
+    """
+
+    kind = "system call"
+    world: World = field(repr=False)
+    part: str
+    calls: str
+    how: str
+
+    @property
+    def jobs_may_fail(self) -> bool:  # type: ignore[override]  # of one kind of how
+        """When a call fails again and again."""
+        return self.how.endswith("+")
+
+    def breaks(self) -> None:
+        self._log = self.world.folder / f"strace-{uuid4().hex[:8]}.log"
+        options = ["-e", f"trace={self.calls}", "-e", f"inject={self.calls}:{self.how}"]
+        self._strace = traced(self.world.process(self.part), self._log, *options)
+
+    def heals(self) -> None:
+        untrace(self._strace)
+        text = self._log.read_text(errors="replace")
+        self.injected = "(INJECTED)" in text or "killed by SIGKILL" in text
+        self._log.unlink()
+
+
+def traced(process: psutil.Process, log: Path, *options: str) -> subprocess.Popen[bytes]:
+    """strace attached to all threads of a running process; skips the test where that can't be."""
+    if shutil.which("strace") is None or os.geteuid() != 0:
+        pytest.skip("needs strace, and root to attach it to another process tree")
+    command = ["strace", "-f", "-qq", "-o", str(log), *options, "-p", str(process.pid)]
+    tracer = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    until = time.monotonic() + ATTACHED_WITHIN_S
+    while time.monotonic() < until and tracer.poll() is None:
+        with suppress(FileNotFoundError):
+            threads = list(Path(f"/proc/{process.pid}/task").iterdir())
+            if all(re.search(r"TracerPid:\t[1-9]", (thread / "status").read_text()) for thread in threads):
+                return tracer
+        time.sleep(0.02)
+    untrace(tracer)
+    return pytest.skip("strace may not attach to a process here")
+
+
+def untrace(tracer: subprocess.Popen[bytes]) -> None:
+    """Detach; a tracer whose process was killed has ended already."""
+    tracer.terminate()
+    tracer.wait(timeout=30)
+
+
+@dataclass
+class FullDisk(Fault):
+    """Not a byte is free on a disk (see `small_disk`)."""
+
+    kind = "disk full"
+    jobs_may_fail = True
+    disk: Path = field(repr=False)
+
+    def breaks(self) -> None:
+        self._filler = self.disk / "filler"
+        with self._filler.open("wb", buffering=0) as file:
+            for size in (2**20, 2**12, 1):
+                with suppress(OSError):
+                    while file.write(b"\0" * size):
+                        pass
+
+    def heals(self) -> None:
+        self._filler.unlink()
+
+
+@dataclass
+class FileSizeLimit(Fault):
+    """No file of a part's process may grow beyond so many bytes."""
+
+    kind = "file size limit"
+    jobs_may_fail = True
+    world: World = field(repr=False)
+    part: str
+    most_bytes: int
+
+    def breaks(self) -> None:
+        self._process = self.world.process(self.part)
+        self._before = self._process.rlimit(psutil.RLIMIT_FSIZE)
+        self._process.rlimit(psutil.RLIMIT_FSIZE, (self.most_bytes, self._before[1]))
+
+    def heals(self) -> None:
+        with suppress(psutil.NoSuchProcess):
+            self._process.rlimit(psutil.RLIMIT_FSIZE, self._before)
+
+
+@dataclass
+class MemoryLimit(Fault):
+    """A part's process gets no more memory than it has."""
+
+    kind = "out of memory"
+    jobs_may_fail = True
+    world: World = field(repr=False)
+    part: str
+
+    def breaks(self) -> None:
+        self._process = self.world.process(self.part)
+        self._before = self._process.rlimit(psutil.RLIMIT_AS)
+        self._process.rlimit(psutil.RLIMIT_AS, (self._process.memory_info().vms, self._before[1]))
+
+    def heals(self) -> None:
+        with suppress(psutil.NoSuchProcess):
+            self._process.rlimit(psutil.RLIMIT_AS, self._before)
+
+
+@dataclass
+class Frozen(Fault):
+    """A part's process stands still; afterwards it goes on as if no time had passed."""
+
+    kind = "frozen process"
+    world: World = field(repr=False)
+    part: str
+
+    def breaks(self) -> None:
+        self._process = self.world.process(self.part)
+        self._process.suspend()
+
+    def heals(self) -> None:
+        self._process.resume()
+
+
+@dataclass
+class ClockJump(Fault):
+    """The service's clock is set, and stays so (the world must have been started `with_faked_clock`).
+
+    Args:
+        to: from the real time, as libfaketime writes it: `-2h`, `+400d`, `+0`.
+    """
+
+    kind = "clock jump"
+    world: World = field(repr=False)
+    to: str
+
+    def breaks(self) -> None:
+        set_clock(self.world.folder.parent, self.to)
+
+    def heals(self) -> None: ...
+
+
+def faked_clock(folder: Path) -> dict[str, str]:
+    """The environment of a service whose clock `set_clock` sets."""
+    if not FAKETIME.exists():
+        pytest.skip(f"libfaketime is not installed ({FAKETIME})")
+    set_clock(folder, "+0")
+    return {
+        "LD_PRELOAD": str(FAKETIME),
+        "FAKETIME_TIMESTAMP_FILE": str(folder / "clock"),
+        "FAKETIME_NO_CACHE": "1",
+        "DONT_FAKE_MONOTONIC": "1",
+        "FAKETIME_DISABLE_SHM": "1",
+    }
+
+
+def set_clock(folder: Path, to: str) -> None:
+    draft = folder / "clock.draft"
+    draft.write_text(f"{to}\n")
+    draft.rename(folder / "clock")
+
+
+@dataclass
+class Repeated(Fault):
+    """Something done again and again."""
+
+    every_s: ClassVar[float] = 0.2
+
+    @abstractmethod
+    def once(self) -> None: ...
+
+    def breaks(self) -> None:
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._repeat)
+        self._thread.start()
+
+    def heals(self) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _repeat(self) -> None:
+        while not self._ended.wait(self.every_s):
+            self.once()
+
+
+@dataclass
+class Outage(Fault):
+    """A store that goes away and comes back."""
+
+    kind = "database away"
+    name: str
+    away: Callable[[], None] = field(repr=False)
+    back: Callable[[], None] = field(repr=False)
+
+    def breaks(self) -> None:
+        self.away()
+
+    def heals(self) -> None:
+        self.back()
+
+
+@contextmanager
+def small_disk(folder: Path, megabytes: int) -> Iterator[Path]:
+    """A disk of its own, in memory; skips the test where none can be mounted."""
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "tmpfs", str(folder)]
+    if os.geteuid() != 0 or subprocess.run(command, capture_output=True, check=False).returncode != 0:
+        pytest.skip("needs root to mount a small disk")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def remount(disk: Path, how: str) -> None:
+    """`ro` or `rw`."""
+    subprocess.run(["mount", "-o", f"remount,{how}", str(disk)], check=True)

@@ -1,0 +1,85 @@
+"""What the service has promised, kept outside of it: one line of JSON for every answer, written before it is believed.
+
+The file outlives whatever a test breaks, and a failure's message names it. The rows that were submitted are kept in
+memory only: they are what the check of the visible ones needs.
+"""
+
+import json
+import os
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+ACKNOWLEDGED = (201, 202)
+
+
+class Row(NamedTuple):
+    """A transaction as both sides can tell it: the client's item, and the enriched row."""
+
+    date: str
+    description: str
+    amount: str
+
+    @classmethod
+    def of(cls, item: dict[str, Any]) -> "Row":
+        return cls(item["date"], item["description"], f"{float(item['amount']):.2f}")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One answer. `status` is None when none came: the request may have been carried out, or not."""
+
+    method: str
+    path: str
+    status: int | None
+    location: str | None = None
+    code: str | None = None  # of a problem
+
+    @property
+    def acknowledged(self) -> bool:
+        return self.status in ACKNOWLEDGED
+
+
+class Ledger:
+    """One client's promises."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.entries: list[Entry] = []
+        self.rows: defaultdict[str, defaultdict[str, Counter[Row]]] = defaultdict(lambda: defaultdict(Counter))
+        self.subscriptions: list[Subscription] = []
+        self._file = path.open("a")
+
+    def write(self, entry: Entry) -> None:
+        self._file.write(json.dumps(asdict(entry)) + "\n")
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self.entries.append(entry)
+
+    def submitted(self, customer_id: str, account_number: str, items: list[dict[str, Any]]) -> None:
+        """A submission overlaps with those before it: it adds what exceeds the count already held."""
+        self.rows[customer_id][account_number] |= Counter(map(Row.of, items))
+
+    def acknowledged(self, resource: str = "") -> Iterator[str]:
+        """Locations of what was created or accepted, each once."""
+        found = (entry.location for entry in self.entries if entry.acknowledged and entry.location)
+        yield from dict.fromkeys(location for location in found if resource in location)
+
+    def job_ids(self) -> list[str]:
+        return [location.split("/")[3] for location in self.acknowledged("/v1/jobs/")]
+
+    def close(self) -> None:
+        self._file.close()
+
+
+@dataclass(frozen=True)
+class Subscription:
+    """A webhook subscription that was answered, at the receiver's path that is its own."""
+
+    subscription_id: str
+    event_type: str
+    path: str
+    secret: str
+    before_jobs: int  # how many jobs had been acknowledged by then

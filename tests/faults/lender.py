@@ -1,0 +1,148 @@
+"""A lender's backend that doesn't give up: what was not answered, or answered with 503, it asks again.
+
+Each answer goes into the ledger. Asking again may create a second customer or repeat a submission; that is what real
+clients do after a failure, and submissions overlap by default. A submission whose job failed is made again, too.
+"""
+
+import random
+import time
+from collections.abc import Callable
+from datetime import date
+from functools import partial
+from itertools import count
+from typing import Any
+from urllib.parse import urlsplit
+
+import requests
+
+from api.listen import Receiver
+from pipelines.sandbox import plain_rows
+from tests.faults.ledger import Entry, Ledger, Subscription
+from tests.flows.service import Client
+
+ASK_AGAIN_FOR_S = 90.0
+PAUSE_S = 0.2
+UNTIL = date(2026, 10, 31)
+
+Items = list[dict[str, Any]]
+
+_paths = count(1)
+
+
+class Lender(Client):
+    """One client of the service, drawn from a seed: its customers' ABNs and account numbers are nobody else's."""
+
+    def __init__(self, base_url: str, key: str, ledger: Ledger, receiver: Receiver, seed: int) -> None:
+        super().__init__(base_url, key)
+        self.key = key
+        self.ledger = ledger
+        self.receiver = receiver
+        self.random = random.Random(seed)
+        self.secrets_told: list[str] = [key]  # what may stand in no log
+        self.account_number = self._digits(9)
+        self.failed_jobs: list[str] = []  # that should have been completed
+        self._submissions: dict[str, Callable[[], str]] = {}  # how to make each again, by job
+
+    def call(self, method: str, path: str, body: object = None, **query: Any) -> requests.Response:
+        """The first answer that is one."""
+        return self._until_answered(lambda: self.asked_once(method, path, body, **query))
+
+    def asked_once(self, method: str, path: str, body: object = None, **query: Any) -> requests.Response | None:
+        """The answer, or None when there is none or only a 503; the ledger knows either way."""
+        try:
+            answer = super().call(method, path, body, **query)
+        except requests.RequestException:  # nobody listens, or the answer broke off
+            self.ledger.write(Entry(method, path, None))
+            return None
+        code = None if answer.ok else answer.json()["code"]
+        self.ledger.write(Entry(method, path, answer.status_code, answer.headers.get("location"), code))
+        return None if answer.status_code == 503 else answer
+
+    def customer(self) -> str:
+        abn = self._digits(11)
+        self.secrets_told.append(abn)
+        customer_id: str = self.data("POST", "/v1/customer", {"abn": abn})["customerId"]
+        return customer_id
+
+    def submit(self, customer_id: str, rows: Items, *, bad: Items | None = None, **account: Any) -> str:
+        """Submit good rows, and bad ones behind them."""
+        account = {"bsb": "062000", "accountNumber": self.account_number, **account}
+        self.secrets_told.append(account["accountNumber"])
+        self.ledger.submitted(customer_id, account["accountNumber"], rows)
+        job_id = super().submit(customer_id, [*rows, *(bad or [])], **account)
+        if rows:
+            self._submissions[job_id] = partial(self.submit, customer_id, rows, bad=bad, **account)
+        return job_id
+
+    def finished(self, job_id: str) -> dict[str, Any]:
+        """The job once it has ended; of a submission that failed, the job that succeeds in the end."""
+        until = time.monotonic() + ASK_AGAIN_FOR_S
+        while (job := super().finished(job_id))["status"] == "Failed" and job_id in self._submissions:
+            assert time.monotonic() < until, f"still fails after {ASK_AGAIN_FOR_S:.0f} s: {job}"
+            self.failed_jobs.append(f"{job_id} {job['error']}")
+            time.sleep(PAUSE_S)
+            job_id = self._submissions[job_id]()
+        return job
+
+    def refresh(self, customer_id: str) -> str:
+        """A refresh whose answer was lost runs on: then the next one is asked for when it is over."""
+        path = f"/v1/customer/{customer_id}/reports/refresh"
+
+        def accepted() -> requests.Response | None:
+            answer = self.call("POST", path)
+            return None if answer.status_code == 409 else answer
+
+        job_id: str = data_of(self._until_answered(accepted))["jobId"]
+        return job_id
+
+    def withdraw_everything(self, customer_id: str) -> None:
+        """Take back all that the customer's submissions brought, those included whose answer was lost."""
+        for job in self.data("GET", "/v1/jobs", customerId=customer_id, flow="Enrichment")["jobs"]:
+            if super().finished(job["jobId"])["status"] != "Failed":
+                self._withdraw(f"/v1/customer/{customer_id}/submissions/{job['jobId']}")
+        self.ledger.rows[customer_id].clear()
+
+    def _withdraw(self, path: str) -> None:
+        """Ask until it is done; one that failed may be asked for again."""
+
+        def done() -> requests.Response | None:
+            answer = self.call("DELETE", path)
+            return answer if super(Lender, self).finished(data_of(answer)["jobId"])["status"] == "Completed" else None
+
+        self._until_answered(done)
+
+    def subscribe(self, event_type: str) -> str:
+        """Hear of these events. Each attempt has a path of its own, so that the receiver's log tells them apart."""
+        before, url = len(self.ledger.job_ids()), ""
+
+        def subscribed() -> requests.Response | None:
+            nonlocal url
+            url = f"{self.receiver.url}{next(_paths)}"
+            return self.asked_once("POST", "/v1/webhooks/subscriptions", {"eventType": event_type, "webhookUrl": url})
+
+        created = data_of(self._until_answered(subscribed))
+        subscription = Subscription(
+            created["webhookSubscriptionId"], event_type, urlsplit(url).path, created["secret"], before
+        )
+        self.secrets_told.append(subscription.secret)
+        self.ledger.subscriptions.append(subscription)
+        return subscription.subscription_id
+
+    def rows(self, number: int) -> Items:
+        """Items of a busy account, others for every lender."""
+        return plain_rows(number, seed=self.random.randrange(1_000), until=UNTIL)
+
+    def _until_answered(self, ask: Callable[[], requests.Response | None]) -> requests.Response:
+        until = time.monotonic() + ASK_AGAIN_FOR_S
+        while (answer := ask()) is None:
+            assert time.monotonic() < until, f"not answered for {ASK_AGAIN_FOR_S:.0f} s: {self.ledger.entries[-1]}"
+            time.sleep(PAUSE_S)
+        return answer
+
+    def _digits(self, number: int) -> str:
+        return "".join(self.random.choices("123456789", k=number))
+
+
+def data_of(answer: requests.Response) -> Any:
+    assert answer.ok, f"{answer.status_code} {answer.text}"
+    return answer.json()["data"]

@@ -1,0 +1,118 @@
+"""A PostgreSQL server of a test's own, which it may stop, restart and kill, behind a network that it may cut."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+import psycopg
+import pytest
+
+from api.commands.addresses import chosen
+from tests.faults.faults import Fault, Repeated
+
+PROGRAMS: Final = max(Path("/usr/lib/postgresql").glob("*/bin"), default=Path("/usr/local/bin"))
+USER: Final = "postgres"  # the server refuses to run as root
+DATABASE: Final = "tidemark"
+
+
+class Server:
+    """One cluster in one folder, on a port of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.port = chosen(0)
+
+    @property
+    def url(self) -> str:
+        return self.url_through(self.port)
+
+    def url_through(self, port: int) -> str:
+        return f"postgresql+psycopg://{USER}@127.0.0.1:{port}/{DATABASE}"
+
+    def initialise(self) -> None:
+        self._run("initdb", "--auth=trust", "--no-sync", f"--username={USER}", "--pgdata", str(self.folder))
+
+    def start(self) -> None:
+        options = f"-p {self.port} -k '' -h 127.0.0.1"
+        self._run("pg_ctl", "start", "--wait", "-D", str(self.folder), "-o", options, "-l", f"{self.folder}/server.log")
+
+    def stop(self, how: str = "fast") -> None:
+        """`fast`: sessions are ended in order. `immediate`: as in a crash."""
+        self._run("pg_ctl", "stop", "--wait", "-D", str(self.folder), "-m", how)
+
+    def execute(self, statement: str, database: str = DATABASE) -> None:
+        with psycopg.connect(f"postgresql://{USER}@127.0.0.1:{self.port}/{database}", autocommit=True) as connection:
+            connection.execute(statement.encode())
+
+    def _run(self, program: str, *arguments: str) -> None:
+        as_user = ["runuser", "-u", USER, "--"] if os.geteuid() == 0 else []
+        subprocess.run([*as_user, str(PROGRAMS / program), *arguments], check=True, stdout=subprocess.DEVNULL, cwd="/")
+
+
+@contextmanager
+def server() -> Iterator[Server]:
+    """A running server with an empty database; skips the test where PostgreSQL's programs are missing."""
+    if not (PROGRAMS / "initdb").exists():
+        pytest.skip(f"needs PostgreSQL's programs (initdb is not in {PROGRAMS})")
+    with TemporaryDirectory(prefix="tidemark-postgres-") as folder:  # pytest's own is closed to the server's user
+        if os.geteuid() == 0:
+            shutil.chown(folder, USER)
+        made = Server(Path(folder))
+        made.initialise()
+        made.start()
+        try:
+            made.execute(f"CREATE DATABASE {DATABASE}", database="postgres")
+            yield made
+        finally:
+            made.stop("immediate")
+
+
+@dataclass
+class Restart(Fault):
+    """The server is stopped and started again."""
+
+    kind = "database restarted"
+    database: Server = field(repr=False)
+    how: str
+
+    def breaks(self) -> None:
+        self.database.stop(self.how)
+
+    def heals(self) -> None:
+        self.database.start()
+
+
+@dataclass
+class TerminatedBackends(Repeated):
+    """Every session of the service is ended, in whatever it does, again and again."""
+
+    kind = "terminated backends"
+    jobs_may_fail = True
+    database: Server = field(repr=False)
+
+    def once(self) -> None:
+        self.database.execute(
+            f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{DATABASE}'", "postgres"
+        )
+
+
+@dataclass
+class LockedTable(Fault):
+    """Another session holds a table for itself."""
+
+    kind = "table locked"
+    database: Server = field(repr=False)
+    table: str
+
+    def breaks(self) -> None:
+        self._session = psycopg.connect(f"postgresql://{USER}@127.0.0.1:{self.database.port}/{DATABASE}")
+        self._session.execute(f"LOCK TABLE {self.table} IN ACCESS EXCLUSIVE MODE".encode())
+
+    def heals(self) -> None:
+        self._session.close()

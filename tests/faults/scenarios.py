@@ -1,0 +1,59 @@
+"""Stories that a lender lives through while things break. A new one is a function here.
+
+A scenario asks and waits as a client does; it asserts nothing about what a fault may change. What must hold is
+checked afterwards, by `invariants.py`, for every scenario alike.
+"""
+
+from collections.abc import Callable
+
+from tests.faults.lender import Lender
+
+Scenario = Callable[[Lender], None]
+
+
+def submits_and_refreshes(lender: Lender) -> None:
+    """The main job: three overlapping submissions, heard of by two subscriptions, then the reports."""
+    lender.subscribe("job.completed")
+    lender.subscribe("job.enrichment.completed")
+    customer, rows = lender.customer(), lender.rows(30)
+    lender.finished(lender.submit(customer, rows[:20]))
+    more = lender.submit(customer, rows[10:])
+    other = lender.submit(customer, lender.rows(5), accountNumber="998877665")
+    for job in (more, other):
+        lender.finished(job)
+    lender.finished(lender.refresh(customer))
+
+
+def submits(lender: Lender) -> None:
+    """The shortest story that ends in a webhook."""
+    lender.subscribe("job.completed")
+    lender.finished(lender.submit(lender.customer(), lender.rows(20)))
+
+
+def submits_good_and_bad(lender: Lender) -> None:
+    """One job with a bad row, one of nothing else, for two customers at once."""
+    lender.subscribe("job.completed")
+    lender.subscribe("job.failed")
+    bad = [{"date": "2026-02-30", "description": "RENT", "amount": -1}]
+    mixed = lender.submit(lender.customer(), lender.rows(10), bad=bad)
+    nothing = lender.submit(lender.customer(), [], bad=bad)
+    for job in (mixed, nothing):
+        lender.finished(job)
+
+
+def submits_for_many(lender: Lender) -> None:
+    """Ten customers at once: one batch, or a few."""
+    lender.subscribe("job.completed")
+    jobs = [lender.submit(lender.customer(), lender.rows(20)) for _ in range(10)]
+    for job in jobs:
+        lender.finished(job)
+
+
+def withdraws(lender: Lender) -> None:
+    """Two overlapping submissions are taken back; then some of their rows are sent again."""
+    lender.subscribe("job.completed")
+    customer, rows = lender.customer(), lender.rows(20)
+    for some in (rows[:15], rows[5:]):
+        lender.finished(lender.submit(customer, some))
+    lender.withdraw_everything(customer)
+    lender.finished(lender.submit(customer, rows[10:]))

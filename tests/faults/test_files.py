@@ -1,0 +1,100 @@
+"""Data files that are not what was written: noticed by their SHA-256 and named, never read as if they were data."""
+
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
+from uuid import UUID
+
+import pytest
+from sqlalchemy import select
+
+from storage.models import customers
+from storage.transactions import current_locations
+from tests.faults.invariants import Aftermath, violations
+from tests.faults.lender import Lender
+from tests.faults.survival import INJECTED, SURVIVED
+from tests.faults.world import World
+from tests.flows.service import Client
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+ROWS = 40
+Damage = Callable[[Path, Path], None]  # of a file, given another one
+
+
+def flipped_at(share: float) -> Damage:
+    """One bit, so far into the file."""
+
+    def flip(file: Path, _other: Path) -> None:
+        content = bytearray(file.read_bytes())
+        content[int(share * (len(content) - 1))] ^= 0x10
+        file.write_bytes(content)
+
+    return flip
+
+
+def truncated(file: Path, _other: Path) -> None:
+    file.write_bytes(file.read_bytes()[:-100])
+
+
+def empty(file: Path, _other: Path) -> None:
+    file.write_bytes(b"")
+
+
+def missing(file: Path, _other: Path) -> None:
+    file.unlink()
+
+
+def swapped(file: Path, other: Path) -> None:
+    shutil.copy(other, file)
+
+
+DAMAGES: Final[Mapping[str, Damage]] = {
+    **{f"flipped-{tenth}": flipped_at(tenth / 10) for tenth in range(0, 11, 2)},
+    "truncated": truncated,
+    "empty": empty,
+    "missing": missing,
+    "swapped": swapped,
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_segment_is_noticed_named_and_harms_nobody_else(world: World, damage: str) -> None:
+    lender = world.lender(seed=1)
+    hit, spared = (customer_with_rows(lender) for _ in range(2))
+    file, other = file_of(world, hit), file_of(world, spared)
+    shutil.copy(file, kept := world.folder / "kept.parquet")
+    DAMAGES[damage](file, other)
+    INJECTED["damaged file"] += 1
+
+    refused = Client.call(lender, "GET", f"/v1/customer/{hit}/transactions")
+    assert refused.status_code == 500
+    assert refused.json()["code"] in ("Lake.ChecksumMismatch", "Lake.FileUnreadable")
+    assert file.name in refused.json()["detail"]
+    assert len(lender.transactions(spared)) == ROWS
+
+    jobs = {customer: lender.submit(customer, lender.rows(5), accountNumber="77001") for customer in (hit, spared)}
+    failed = Client.finished(lender, jobs[hit])
+    assert (failed["status"], file.name in failed["error"]["message"]) == ("Failed", True)
+    assert lender.finished(jobs[spared])["status"] == "Completed"
+
+    shutil.copy(kept, file)
+    lender.finished(jobs[hit])  # submitted again
+    world.drain()
+    found = violations(Aftermath(world, lender))
+    assert not found, "\n  ".join([damage, *found])
+    SURVIVED["damaged file"] += 1
+
+
+def customer_with_rows(lender: Lender) -> str:
+    customer = lender.customer()
+    lender.finished(lender.submit(customer, lender.rows(ROWS)))
+    return customer
+
+
+def file_of(world: World, customer_id: str) -> Path:
+    with world.store.db.reading() as r:
+        number = r.execute(select(customers.c.number).where(customers.c.customer_id == UUID(customer_id))).scalar_one()
+        [place] = current_locations(r, [number])
+    return world.settings.lake / place.path

@@ -1,0 +1,119 @@
+"""The harness finds what is wrong: each invariant, broken by hand in a service that has done nothing wrong."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Final
+from uuid import UUID, uuid4
+
+import pytest
+from sqlalchemy import delete, select, update
+
+from storage import keys
+from storage.models import JobStatus, attempts, customers, deliveries, events, jobs, segments
+from tests.faults import invariants
+from tests.faults.invariants import Aftermath, violations
+from tests.faults.ledger import Entry
+from tests.faults.scenarios import submits
+from tests.faults.world import World
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+Tampering = Callable[[Aftermath], None]
+
+
+def the_job(after: Aftermath) -> UUID:
+    return UUID(after.lender.ledger.job_ids()[0])
+
+
+def a_promise_is_forgotten(after: Aftermath) -> None:
+    after.lender.ledger.write(Entry("POST", "/v1/customer", 201, f"/v1/customer/{uuid4()}"))
+
+
+def a_row_is_lost(after: Aftermath) -> None:
+    [customer_id] = after.lender.ledger.rows
+    row = {"date": "2026-10-01", "description": "NEVER SEEN", "amount": 1}
+    after.lender.ledger.submitted(customer_id, after.lender.account_number, [row])
+
+
+def a_row_is_too_many(after: Aftermath) -> None:
+    [accounts] = after.lender.ledger.rows.values()
+    accounts[after.lender.account_number].popitem()
+
+
+def a_count_is_wrong(after: Aftermath) -> None:
+    with after.world.store.db.writing() as w:
+        w.execute(update(jobs).where(jobs.c.job_id == the_job(after)).values(enriched_rows=jobs.c.enriched_rows - 1))
+
+
+def a_delivery_is_lost(after: Aftermath) -> None:
+    mine = select(events.c.event_id).where(events.c.job_id == the_job(after))
+    sent = select(deliveries.c.delivery_id).where(deliveries.c.event_id.in_(mine))
+    with after.world.store.db.writing() as w:
+        w.execute(delete(attempts).where(attempts.c.delivery_id.in_(sent)))
+        w.execute(delete(deliveries).where(deliveries.c.event_id.in_(mine)))
+
+
+def an_event_is_lost(after: Aftermath) -> None:
+    a_delivery_is_lost(after)
+    with after.world.store.db.writing() as w:
+        w.execute(delete(events).where(events.c.job_id == the_job(after)))
+
+
+def other_bytes_were_sent(after: Aftermath) -> None:
+    with after.world.store.db.writing() as w:
+        w.execute(update(events).where(events.c.job_id == the_job(after)).values(body=b"{}"))
+
+
+def a_customer_goes_to_another_client(after: Aftermath) -> None:
+    with after.world.store.db.writing() as w:
+        prefix = after.world.settings.key_prefix
+        stranger = keys.authenticate(w, after.world.stranger.key, prefix, datetime.now(UTC)).client_id
+        [customer_id] = after.lender.ledger.rows
+        w.execute(update(customers).where(customers.c.customer_id == UUID(customer_id)).values(client_id=stranger))
+
+
+def a_file_is_changed(after: Aftermath) -> None:
+    with after.world.store.db.reading() as r:
+        path = r.execute(select(segments.c.path).limit(1)).scalar_one()
+    with (after.world.settings.lake / path).open("ab") as file:
+        file.write(b"\0")
+
+
+def something_unforeseen_was_answered(after: Aftermath) -> None:
+    after.lender.ledger.write(Entry("GET", "/v1/jobs", 500, code="Service.Failure"))
+
+
+def a_key_is_logged(after: Aftermath) -> None:
+    with after.world.service.log.open("a") as log:
+        log.write(f"called with {after.lender.key}\n")
+
+
+def a_job_never_ends(after: Aftermath) -> None:
+    with after.world.store.db.writing() as w:
+        w.execute(update(jobs).where(jobs.c.job_id == the_job(after)).values(status=JobStatus.RUNNING))
+
+
+TAMPERINGS: Final[list[tuple[Tampering, invariants.Check]]] = [
+    (a_promise_is_forgotten, invariants.what_was_acknowledged_is_findable_and_ended),
+    (a_row_is_lost, invariants.the_visible_rows_are_those_submitted),
+    (a_row_is_too_many, invariants.the_visible_rows_are_those_submitted),
+    (a_count_is_wrong, invariants.a_job_is_completed_if_and_only_if_its_rows_are_visible),
+    (a_delivery_is_lost, invariants.each_event_has_one_delivery_per_subscription),
+    (an_event_is_lost, invariants.each_job_has_its_events_once),
+    (other_bytes_were_sent, invariants.what_receivers_got_is_what_was_kept),
+    (something_unforeseen_was_answered, invariants.no_answer_was_unforeseen),
+    (a_key_is_logged, invariants.no_log_holds_a_secret),
+    (a_customer_goes_to_another_client, invariants.nobody_else_reaches_it),
+    (a_file_is_changed, invariants.every_file_named_is_what_was_written),
+    (a_job_never_ends, invariants.nothing_stays_under_way),  # last, for it stays so
+]
+
+
+@pytest.mark.parametrize(("tampering", "check"), TAMPERINGS, ids=lambda each: each.__name__)
+def test_what_is_wrong_is_found(world: World, tampering: Tampering, check: invariants.Check) -> None:
+    after = Aftermath(world, world.lender(seed=TAMPERINGS.index((tampering, check))))
+    submits(after.lender)
+    world.drain()
+    assert list(check(after)) == []
+    tampering(after)
+    assert any(found.startswith(check.__name__) for found in violations(after))

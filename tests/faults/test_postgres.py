@@ -1,0 +1,112 @@
+"""A PostgreSQL that goes away in every way it can: the service says so in time, and needs no restart itself."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import pytest
+import requests
+
+from api.listen import Receiver
+from tests.faults.faults import Fault, KillAtWrite
+from tests.faults.postgres import LockedTable, Restart, Server, TerminatedBackends, server
+from tests.faults.scenarios import submits, submits_and_refreshes
+from tests.faults.survival import SEEDS, survives
+from tests.faults.world import World, running
+from tests.network import Network, network
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+ANSWER_WITHIN_S = 10.0
+A_WHILE_S, LONGER_S = 4.0, 25.0
+KILLS = [("api", nth) for nth in range(1, 31)] + [("enrichment", nth) for nth in range(1, 61, 3)]
+
+
+@pytest.fixture(scope="module")
+def database() -> Iterator[Server]:
+    with server() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def line(database: Server) -> Iterator[Network]:
+    """The service's way to the database."""
+    with network(("127.0.0.1", database.port)) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def world(
+    tmp_path_factory: pytest.TempPathFactory, receiver: Receiver, database: Server, line: Network
+) -> Iterator[World]:
+    folder, through = tmp_path_factory.mktemp("world") / "tidemark", database.url_through(line.port)
+    with running(folder, receiver, None, database.url, TIDEMARK_DATABASE_URL=through) as ready:
+        yield ready
+
+
+@dataclass
+class Stalled(Fault):
+    """The network takes everything and delivers nothing."""
+
+    kind = "database silent"
+    line: Network = field(repr=False)
+
+    def breaks(self) -> None:
+        self.line.stall()
+
+    def heals(self) -> None:
+        self.line.mend()
+
+
+@dataclass
+class Cut(Fault):
+    """Every connection is reset, and no new one made."""
+
+    kind = "database unreachable"
+    line: Network = field(repr=False)
+
+    def breaks(self) -> None:
+        self.line.cut()
+
+    def heals(self) -> None:
+        self.line.mend()
+
+
+@pytest.mark.parametrize("lasting_s", [A_WHILE_S, LONGER_S])
+@pytest.mark.parametrize("way", [Stalled, Cut])
+def test_the_network_fails_for_a_while(world: World, line: Network, way: type[Stalled | Cut], lasting_s: float) -> None:
+    assert survives(world, submits_and_refreshes, way(line, lasting_s=lasting_s), seed=1)
+
+
+@pytest.mark.parametrize("way", [Stalled, Cut])
+def test_without_its_database_the_service_says_so_in_time(
+    world: World, line: Network, way: type[Stalled | Cut]
+) -> None:
+    lender = world.lender(seed=2)
+    for path in ("/health/ready", "/v1/customers"):
+        with way(line):
+            answer = lender.http.get(f"{lender.base_url}{path}", timeout=ANSWER_WITHIN_S)
+        assert answer.status_code == 503
+        assert "Retry-After" in answer.headers
+    assert requests.get(f"{lender.base_url}/health/live", timeout=ANSWER_WITHIN_S).ok
+    world.wait_until_back()
+
+
+@pytest.mark.parametrize("how", ["fast", "immediate"])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_server_is_restarted(world: World, database: Server, how: str, seed: int) -> None:
+    assert survives(world, submits_and_refreshes, Restart(database, how, lasting_s=A_WHILE_S), seed)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_sessions_are_terminated_again_and_again(world: World, database: Server, seed: int) -> None:
+    assert survives(world, submits_and_refreshes, TerminatedBackends(database, lasting_s=A_WHILE_S), seed)
+
+
+@pytest.mark.parametrize("table", ["jobs", "customers", "batches"])
+def test_another_session_holds_a_lock(world: World, database: Server, table: str) -> None:
+    assert survives(world, submits, LockedTable(database, table, lasting_s=LONGER_S), seed=1)
+
+
+@pytest.mark.parametrize(("part", "nth"), KILLS)
+def test_killed_at_a_write(world: World, part: str, nth: int) -> None:
+    survives(world, submits, KillAtWrite(world, part, nth), seed=nth)

@@ -1,0 +1,16 @@
+"""Who enriches is ended by SIGKILL at writes of a story with withdrawals: they come true whole, once, or not at all."""
+
+import pytest
+
+from tests.faults.faults import KillAtWrite
+from tests.faults.scenarios import withdraws
+from tests.faults.survival import survives
+from tests.faults.world import World
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+WRITES = 120  # that the process does in the story; every seventh is tried, so that all kinds are met
+
+
+@pytest.mark.parametrize("nth", range(1, WRITES, 7))
+def test_killed_while_withdrawing(world: World, nth: int) -> None:
+    survives(world, withdraws, KillAtWrite(world, "enrichment", nth), seed=nth)

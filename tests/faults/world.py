@@ -1,0 +1,171 @@
+"""What the invariants look at: a running service, its store seen from outside, its clients and the webhook receiver."""
+
+import hashlib
+import os
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import psutil
+from sqlalchemy import select
+from sqlalchemy.exc import OperationalError
+
+from api.commands.addresses import is_ready
+from api.listen import Receiver
+from storage import keys
+from storage.database import Reading
+from storage.models import LIVE, DeliveryStatus, deliveries, jobs
+from storage.settings import Settings
+from storage.store import Store
+from tests.faults.ledger import Ledger
+from tests.faults.lender import Lender
+from tests.flows.service import Service
+
+SABOTEUR = Path(__file__).parent / "saboteur"
+DRAINED_WITHIN_S = 90.0
+BACK_WITHIN_S = 60.0
+
+# How each process of the service is told by its command line, and a lane's run by its process.
+PARTS: Mapping[str, str] = {
+    "api": "api.cli api",
+    "worker": "assets.worker",
+    "enrichment": "assets.warm enrichment",
+    "refresh": "assets.warm refresh",
+    "platform": "assets.platform",
+    "web": "assets.web_and_daemon",
+    "code": "assets.code_server",
+}
+
+_ledgers = count(1)
+
+
+class World:
+    """A service of its own in a new home, with leases short enough that the dead are noticed within seconds.
+
+    Args:
+        folder: an empty one, for the ledgers and, by default, the home.
+        receiver: hears the webhooks.
+        home: of the service, where it shall lie elsewhere.
+        database: its URL as seen from outside, where the service itself goes a longer way.
+        settings: further environment of the service.
+    """
+
+    def __init__(
+        self, folder: Path, receiver: Receiver, home: Path | None = None, database: str = "", **settings: str
+    ) -> None:
+        self.folder = folder
+        self.home = home or folder / "home"
+        self.orders = folder / "orders"
+        self.orders.mkdir(parents=True)
+        self.receiver = receiver
+        self.lenders: list[Lender] = []
+        self._stranger: Lender | None = None
+        self.service = Service(self.home, **self._environment(settings))
+        self.settings = Settings(
+            home=self.home,
+            database_url=database or settings.get("TIDEMARK_DATABASE_URL", ""),
+            lake_url=settings.get("TIDEMARK_LAKE_URL", ""),
+        )
+        self.store = Store.open(self.settings)
+
+    def _environment(self, settings: Mapping[str, str]) -> dict[str, str]:
+        return {
+            "PYTHONPATH": os.pathsep.join([str(SABOTEUR), os.environ.get("PYTHONPATH", "")]),
+            "TIDEMARK_TEST_ORDERS": str(self.orders),
+            "TIDEMARK_BATCH_LEASE_S": "4",
+            "TIDEMARK_WEBHOOK_ALLOW_CIDRS": "127.0.0.0/8",
+            "TIDEMARK_WEBHOOK_CA_BUNDLE": str(self.receiver.ca_path),
+            **settings,
+        }
+
+    def lender(self, seed: int, base_url: str | None = None) -> Lender:
+        """A new client of this service, with a ledger of its own."""
+        with self.store.db.writing() as w:
+            client = keys.create_client(w, "lender", decision_policies=True, now=datetime.now(UTC))
+            _, key = keys.create_key(
+                w, client.client_id, keys.SCOPES, None, self.settings.key_prefix, datetime.now(UTC)
+            )
+        ledger = Ledger(self.folder / f"ledger-{next(_ledgers)}.jsonl")
+        lender = Lender(base_url or self.service.base_url, key, ledger, self.receiver, seed)
+        self.lenders.append(lender)
+        return lender
+
+    @property
+    def stranger(self) -> Lender:
+        """A client with nothing of its own, for whom everything of the others must be unknown."""
+        if self._stranger is None:
+            self._stranger = self.lender(seed=0)
+        return self._stranger
+
+    def processes(self, part: str) -> list[psutil.Process]:
+        """The running processes of a part (see PARTS)."""
+        started = self.service.processes(PARTS[part].split()[0])
+        return [process for process in started if PARTS[part] in " ".join(process.cmdline())]
+
+    def process(self, part: str) -> psutil.Process:
+        """A part's process, waited for while it is being started again."""
+        until = time.monotonic() + BACK_WITHIN_S
+        while not (found := self.processes(part)):
+            assert time.monotonic() < until, f"{part} did not come back"
+            time.sleep(0.1)
+        return found[0]
+
+    def wait_until_back(self) -> None:
+        """Return when every part runs again and jobs are being processed."""
+        until = time.monotonic() + BACK_WITHIN_S
+        for part in PARTS:
+            self.process(part)
+        while not is_ready(self.service.base_url):
+            assert time.monotonic() < until, "the service did not become ready again"
+            time.sleep(0.1)
+
+    def drain(self) -> None:
+        """Wait until nothing is under way any more. Whoever stays under way is what an invariant will name."""
+        until = time.monotonic() + DRAINED_WITHIN_S
+        while self._under_way() and time.monotonic() < until:
+            time.sleep(0.05)
+
+    def _under_way(self) -> bool:
+        try:
+            with self.store.db.reading() as r:
+                return bool(live_jobs(r) or open_deliveries(r))
+        except OperationalError:
+            return True  # the database itself is what is broken just now
+
+    def close(self) -> None:
+        self.service.stop()
+        for lender in self.lenders:
+            lender.http.close()
+            lender.ledger.close()
+        self.store.close()
+
+
+@contextmanager
+def running(
+    folder: Path, receiver: Receiver, home: Path | None = None, database: str = "", **settings: str
+) -> Iterator[World]:
+    """A world whose service is ready."""
+    world = World(folder, receiver, home, database, **settings)
+    try:
+        world.service.start()
+        yield world
+    finally:
+        world.close()
+
+
+def live_jobs(r: Reading) -> list[Any]:
+    return list(r.execute(select(jobs.c.job_id).where(jobs.c.status.in_(LIVE))).scalars())
+
+
+def open_deliveries(r: Reading) -> list[Any]:
+    underway = deliveries.c.status.in_((DeliveryStatus.DUE, DeliveryStatus.SENDING))
+    return list(r.execute(select(deliveries.c.delivery_id).where(underway)).scalars())
+
+
+def sha256(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").digest()

@@ -1,0 +1,151 @@
+"""A whole Tidemark for a test: real processes in an empty home, spoken to over HTTP like any client does."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+import requests
+
+from api.commands.addresses import chosen, wait_until_ready
+from api.commands.console import now
+from storage import keys
+from storage.settings import Settings
+from storage.store import Store
+
+READY_WITHIN_S = 90
+
+
+class Service:
+    """`tidemark up`, which can be killed in part or whole and started again on the same home."""
+
+    def __init__(self, home: Path, **environment: str) -> None:
+        self.home = home
+        self.port, self.dagster_port = chosen(0), chosen(0)
+        self.base_url = f"http://127.0.0.1:{self.port}"
+        self.environment = os.environ | {"TIDEMARK_HOME": str(home)} | environment
+        self._process: subprocess.Popen[bytes] | None = None
+        home.mkdir(parents=True, exist_ok=True)
+
+    @property
+    def log(self) -> Path:
+        """All that its processes wrote."""
+        return self.home / "up.log"
+
+    def start(self) -> None:
+        self.begin()
+        self.wait_until_ready()
+
+    def begin(self) -> None:
+        """Start, whether it can be ready or not."""
+        ports = ["--port", str(self.port), "--dagster-port", str(self.dagster_port)]
+        command = [sys.executable, "-m", "api.cli", "up", *ports]
+        with self.log.open("ab") as sink:
+            self._process = subprocess.Popen(command, env=self.environment, stdout=sink, stderr=subprocess.STDOUT)
+
+    def wait_until_ready(self) -> None:
+        assert self._process is not None
+        wait_until_ready(self.base_url, self._process, READY_WITHIN_S)
+
+    def stop(self) -> None:
+        if self._process is not None and self._process.poll() is None:
+            self._process.terminate()
+            self._process.wait(timeout=60)
+
+    def kill_everything(self) -> None:
+        """As a power cut would: SIGKILL to every process at once."""
+        assert self._process is not None
+        family = [psutil.Process(self._process.pid), *psutil.Process(self._process.pid).children(recursive=True)]
+        for process in family:
+            process.suspend()
+        for process in family:
+            process.kill()
+        self._process.wait(timeout=30)
+        psutil.wait_procs(family, timeout=30)
+
+    def processes(self, module: str) -> list[psutil.Process]:
+        """The running processes started as `python -m module …`."""
+        assert self._process is not None
+        family = psutil.Process(self._process.pid).children(recursive=True)
+        return [process for process in family if module in process.cmdline()]
+
+    @contextmanager
+    def another(self, part: str, *options: str) -> Iterator[psutil.Process]:
+        """One more process of a part (`tidemark worker`, `tidemark api`) of this service."""
+        command = [sys.executable, "-m", "api.cli", part, *options]
+        with self.log.open("ab") as sink:
+            started = subprocess.Popen(command, env=self.environment, stdout=sink, stderr=subprocess.STDOUT)
+        try:
+            yield psutil.Process(started.pid)
+        finally:
+            started.terminate()
+            started.wait(timeout=60)
+
+    def store(self) -> Store:
+        """What its processes share."""
+        url = self.environment.get("TIDEMARK_DATABASE_URL", "")
+        return Store.open(Settings(home=self.home, database_url=url))
+
+    def run(self, module: str, *arguments: str) -> str:
+        """What `python -m module …` prints, with this service's settings."""
+        environment = self.environment | {"TIDEMARK_BASE_URL": self.base_url}
+        command = [sys.executable, "-m", module, *arguments]
+        return subprocess.run(command, env=environment, check=True, capture_output=True, text=True, timeout=120).stdout
+
+    def client(self, *scopes: str) -> "Client":
+        """A new client with a key for `scopes` (all, when none is named)."""
+        store = self.store()
+        with store.db.writing() as w:
+            client = keys.create_client(w, "flow test", decision_policies=True, now=now())
+            _, text = keys.create_key(
+                w, client.client_id, scopes or keys.SCOPES, None, store.settings.key_prefix, now()
+            )
+        store.close()
+        return Client(self.base_url, text)
+
+
+class Client:
+    """A lender's backend."""
+
+    def __init__(self, base_url: str, key: str) -> None:
+        self.base_url = base_url
+        self.http = requests.Session()
+        self.http.trust_env = False
+        self.http.headers["x-api-key"] = key
+
+    def call(self, method: str, path: str, body: object = None, **query: Any) -> requests.Response:
+        return self.http.request(method, f"{self.base_url}{path}", json=body, params=query, timeout=60)
+
+    def data(self, method: str, path: str, body: object = None, **query: Any) -> Any:
+        answer = self.call(method, path, body, **query)
+        assert answer.ok, answer.text
+        return answer.json()["data"]
+
+    def customer(self) -> str:
+        customer_id: str = self.data("POST", "/v1/customer", {"abn": "51824753556"})["customerId"]
+        return customer_id
+
+    def submit(self, customer_id: str, rows: list[dict[str, Any]], **account: Any) -> str:
+        body = {"bsb": "062000", "accountNumber": "12345678", **account, "transactions": rows}
+        job_id: str = self.data("POST", f"/v1/customer/{customer_id}/transactions", body)["jobId"]
+        return job_id
+
+    def refresh(self, customer_id: str) -> str:
+        job_id: str = self.data("POST", f"/v1/customer/{customer_id}/reports/refresh")["jobId"]
+        return job_id
+
+    def finished(self, job_id: str) -> dict[str, Any]:
+        """The job once terminal; a call that meets a restart is made again."""
+        for _ in range(60):
+            job: dict[str, Any] = self.data("GET", f"/v1/jobs/{job_id}/status", wait=2)
+            if job["status"] not in ("Queued", "Running"):
+                return job
+        raise AssertionError(f"job {job_id} has not ended: {job}")
+
+    def transactions(self, customer_id: str) -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = self.data("GET", f"/v1/customer/{customer_id}/transactions")["transactions"]
+        return rows

@@ -1,0 +1,74 @@
+"""Killed at awkward moments, started again: every accepted job ends right, once."""
+
+from datetime import date
+from typing import Any
+
+import psutil
+import pytest
+
+from api.listen import Receiver
+from pipelines.sandbox import plain_rows
+from tests.flows.service import Client, Service
+
+pytestmark = pytest.mark.timeout(300)
+ROWS = 50
+
+
+def submit_many(client: Client, customers: int) -> dict[str, str]:
+    """One submission for each of several new customers: customer → job."""
+    rows = plain_rows(ROWS, seed=1, until=date(2026, 10, 31))
+    made = [client.customer() for _ in range(customers)]
+    return {customer: client.submit(customer, rows) for customer in made}
+
+
+def assert_all_ended_right(client: Client, jobs: dict[str, str]) -> None:
+    """Each job is completed, each of its rows is visible exactly once."""
+    for customer, job in jobs.items():
+        ended = client.finished(job)
+        assert (ended["status"], ended["enrichedCount"], ended["duplicateCount"]) == ("Completed", ROWS, 0)
+        ids = [row["transactionId"] for row in client.transactions(customer)]
+        assert len(ids) == len(set(ids)) == ROWS
+
+
+def kill(victims: list[psutil.Process]) -> None:
+    assert victims, "there was nothing to kill"
+    for process in victims:
+        process.kill()
+
+
+def test_a_worker_killed_mid_batch_loses_nothing(service: Service, client: Client) -> None:
+    jobs = submit_many(client, 10)
+    kill(service.processes("assets.worker"))
+    assert_all_ended_right(client, jobs)
+
+
+def test_the_daemon_killed_holds_nothing_up(service: Service, client: Client) -> None:
+    kill(service.processes("assets.web_and_daemon"))
+    assert_all_ended_right(client, submit_many(client, 3))
+
+
+def test_everything_killed_after_a_202_and_started_again(service: Service, client: Client) -> None:
+    jobs = submit_many(client, 20)
+    service.kill_everything()
+    service.start()
+    assert_all_ended_right(client, jobs)
+
+
+def test_each_finished_job_is_told_exactly_once_per_event_however_often_it_was_killed(
+    service: Service, client: Client, receiver: Receiver
+) -> None:
+    body = {"eventType": "job.completed", "webhookUrl": receiver.url}
+    receiver.learn(client.data("POST", "/v1/webhooks/subscriptions", body)["secret"])
+    jobs = submit_many(client, 5)
+    service.kill_everything()
+    service.start()
+    assert_all_ended_right(client, jobs)
+    events: dict[str, set[str]] = {}
+    for job in jobs.values():
+        told = receiver.wait_for(lambda each, job=job: each.json["jobId"] == job, timeout_s=40)  # type: ignore[misc]
+        assert told is not None
+    for each in receiver.received:
+        document: dict[str, Any] = each.json
+        events.setdefault(document["jobId"], set()).add(document["eventId"])
+        assert each.verified
+    assert all(len(events[job]) == 1 for job in jobs.values())

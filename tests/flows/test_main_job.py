@@ -1,0 +1,237 @@
+"""The main job, through the front door: submit, read back, refresh, read reports, be told."""
+
+import json
+import re
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+from sqlalchemy import inspect
+
+from api.listen import Receiver
+from pipelines.sandbox import plain_rows
+from tests.flows.service import Client, Service
+
+pytestmark = pytest.mark.timeout(300)
+
+
+def rows(count: int = 40, seed: int = 1) -> list[dict[str, Any]]:
+    return plain_rows(count, seed=seed, until=date(2026, 10, 31))
+
+
+def test_what_was_submitted_is_read_back_enriched(client: Client) -> None:
+    customer, sent = client.customer(), rows()
+    ended = client.finished(client.submit(customer, sent))
+    assert (ended["status"], ended["enrichedCount"], ended["rejectedCount"]) == ("Completed", 40, 0)
+    listed = client.transactions(customer)
+    assert sum(Decimal(str(row["amount"])) for row in listed) == sum(Decimal(str(row["amount"])) for row in sent)
+    assert [row["date"] for row in listed] == sorted(row["date"] for row in sent)
+    assert {row["jobId"] for row in listed} == {ended["jobId"]}
+
+
+def test_submitting_the_same_again_changes_nothing_and_lists_the_duplicates(client: Client) -> None:
+    customer = client.customer()
+    client.finished(client.submit(customer, rows()))
+    before = client.transactions(customer)
+    again = client.finished(client.submit(customer, rows()))
+    assert (again["status"], again["enrichedCount"], again["duplicateCount"]) == ("Completed", 0, 40)
+    assert client.transactions(customer) == before
+    repeated = client.data("GET", f"/v1/jobs/{again['jobId']}/duplicates")["duplicates"]
+    assert {row["transactionId"] for row in repeated} == {row["transactionId"] for row in before}
+
+
+def test_a_withdrawn_submission_is_as_if_it_had_never_been_sent(client: Client) -> None:
+    customer, other, sent = client.customer(), client.customer(), rows()
+    first = client.submit(customer, sent[:30])
+    second = client.submit(customer, sent[20:])
+    for job in (first, second, client.submit(other, sent[20:])):
+        client.finished(job)
+    before = {row["transactionId"] for row in client.transactions(customer)}
+    withdrawal = client.data("DELETE", f"/v1/customer/{customer}/submissions/{first}")
+    assert client.finished(withdrawal["jobId"])["status"] == "Completed"
+
+    listed = client.transactions(customer)
+    own = ("transactionId", "customerId", "jobId", "account", "transferPairId")
+    facts = [
+        [{k: v for k, v in row.items() if k not in own} for row in found]
+        for found in (listed, client.transactions(other))
+    ]
+    assert facts[0] == facts[1]
+    assert {row["jobId"] for row in listed} == {second}
+    assert {row["transactionId"] for row in listed} < before
+    again = client.finished(client.submit(customer, sent[:30]))
+    assert (again["enrichedCount"], again["duplicateCount"]) == (20, 10)
+
+
+def test_good_rows_are_kept_beside_bad_ones(client: Client) -> None:
+    customer = client.customer()
+    bad = {"date": "2026-02-30", "description": "RENT", "amount": -1}
+    ended = client.finished(client.submit(customer, [*rows(10), bad]))
+    assert (ended["status"], ended["enrichedCount"], ended["rejectedCount"]) == ("CompletedWithErrors", 10, 1)
+    assert [(error["index"], error["field"]) for error in ended["errors"]] == [(10, "date")]
+    assert len(client.transactions(customer)) == 10
+
+
+def test_a_job_of_only_bad_rows_fails_and_shows_nothing(client: Client) -> None:
+    customer = client.customer()
+    ended = client.finished(client.submit(customer, [{"date": "no", "description": "x", "amount": 1}]))
+    assert (ended["status"], ended["totalProcessedTransactions"]) == ("Failed", 0)
+    assert client.transactions(customer) == []
+
+
+def test_reports_are_pending_then_ready_then_stale_then_ready(client: Client) -> None:
+    customer = client.customer()
+    client.finished(client.submit(customer, rows()))
+    assert statuses(client, customer) == ["pending"] * 3
+    assert client.finished(client.refresh(customer))["status"] == "Completed"
+    assert statuses(client, customer) == ["ready"] * 3
+    client.finished(client.submit(customer, rows(5, seed=2), accountNumber="999"))
+    assert statuses(client, customer) == ["stale"] * 3
+    client.finished(client.refresh(customer))
+    assert statuses(client, customer) == ["ready"] * 3
+    client.finished(client.submit(customer, rows()))
+    assert statuses(client, customer) == ["ready"] * 3, "duplicates alone change no version"
+
+
+def statuses(client: Client, customer: str) -> list[str]:
+    bundle = client.data("GET", f"/v1/customer/{customer}/reports")
+    return [bundle[kind]["status"] for kind in ("completeness", "risk", "aggregate")]
+
+
+def test_reports_have_the_contracts_members(client: Client) -> None:
+    customer = client.customer()
+    client.finished(client.submit(customer, rows()))
+    client.finished(client.refresh(customer))
+    bundle = client.data("GET", f"/v1/customer/{customer}/reports")
+    summary = bundle["completeness"]["data"]["summary"]
+    assert {"completenessScore", "completenessTier", "totalMissingness"} <= summary.keys()
+    risk = bundle["risk"]["data"]
+    assert {"value", "rating", "pdConfidenceScore", "pdConfidenceRating"} <= risk.keys()
+    assert "Risk.Uncalibrated" in {error["code"] for error in risk["errorCodes"]}
+    for table in bundle["aggregate"]["data"]["tables"]:
+        assert {"id", "name", "hierarchy", "type", "values"} <= table.keys()
+
+
+def test_the_same_refresh_twice_is_refused_while_it_runs(client: Client) -> None:
+    customer = client.customer()
+    assert client.call("POST", f"/v1/customer/{customer}/reports/refresh").status_code == 422
+    client.finished(client.submit(customer, rows()))
+    answers = [client.call("POST", f"/v1/customer/{customer}/reports/refresh") for _ in range(2)]
+    assert [answer.status_code for answer in answers] == [202, 409]
+    assert answers[0].json()["data"]["flow"] == "ReportRefresh"
+    client.finished(answers[0].json()["data"]["jobId"])
+
+
+def test_each_subscription_gets_its_own_signed_event(client: Client, receiver: Receiver) -> None:
+    kinds = ("job.completed", "job.enrichment.completed")
+    for kind in kinds:
+        body = {"eventType": kind, "webhookUrl": receiver.url}
+        receiver.learn(client.data("POST", "/v1/webhooks/subscriptions", body)["secret"])
+    customer = client.customer()
+    job = client.submit(customer, rows())
+    for kind in kinds:
+        told = receiver.wait_for(
+            lambda each, kind=kind: each.json["jobId"] == job and each.json["eventType"] == kind,  # type: ignore[misc]
+            timeout_s=20,
+        )
+        assert told is not None
+        assert told.verified
+        assert told.json["customerId"] == customer
+
+
+def test_a_refresh_tells_nobody(client: Client, receiver: Receiver) -> None:
+    body = {"eventType": "job.completed", "webhookUrl": receiver.url}
+    receiver.learn(client.data("POST", "/v1/webhooks/subscriptions", body)["secret"])
+    customer = client.customer()
+    first = client.submit(customer, rows())
+    client.finished(first)
+    refresh = client.refresh(customer)
+    client.finished(refresh)
+    marker = client.submit(customer, rows(3, seed=9))
+    assert receiver.wait_for(lambda each: each.json["jobId"] == marker, timeout_s=20) is not None
+    assert refresh not in {each.json["jobId"] for each in receiver.received}
+
+
+def test_the_readmes_query_reads_the_lake_through_the_manifest(
+    service: Service, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    client.finished(client.submit(client.customer(), rows()))  # of an empty lake there is nothing to read
+    before = counted_by_the_readme(service)
+    customer, sent = client.customer(), rows()
+    for part in (sent[:30], sent[10:]):  # two segments, of which one is replaced
+        client.finished(client.submit(customer, part))
+    assert counted_by_the_readme(service) == before + len(sent)
+
+
+def counted_by_the_readme(service: Service) -> int:
+    """All current transactions of the lake."""
+    Path("manifest.json").write_text(service.run("api.cli", "lake", "manifest", "--json"))
+    readme = (Path(__file__).parents[2] / "README.md").read_text()
+    query = re.search(r'duckdb -c "(.+?)"\n', readme, re.DOTALL)
+    assert query is not None
+    return sum(count for _, count, _ in duckdb.execute(query.group(1)).fetchall())
+
+
+def test_a_running_service_is_seeded_once(service: Service) -> None:
+    assert "12 businesses" in service.run("api.commands.seed")
+    assert "Already seeded" in service.run("api.commands.seed")
+
+
+def test_neither_logs_nor_dagster_hold_what_passed_through(
+    service: Service, client: Client, receiver: Receiver
+) -> None:
+    """Canaries through the front door, good and bad, to the end of the work on them."""
+    personal = {"abn": "83914571673", "name": "Nora Kanarie", "reference": "KANARIE-REF-7"}
+    account = {"accountName": "Kanarie Pty", "accountNumber": "918273645", "bsb": "736-492", "bankName": "Kanarie Bank"}
+    described = [{"date": "2026-06-01", "description": f"KANARIENVOGEL {n}", "amount": -7741.25} for n in range(5)]
+    bad = {"date": "2026-02-30", "description": "KANARIENVOGEL bad", "amount": "KANARIENVOGEL"}
+    client.http.headers["Idempotency-Key"] = "KANARIE-KEY-7"
+    customer = client.data("POST", "/v1/customer", personal)["customerId"]
+    del client.http.headers["Idempotency-Key"]
+    hook = {"eventType": "job.completed", "webhookUrl": f"{receiver.url}?token=KANARIE-TOKEN"}
+    secret = client.data("POST", "/v1/webhooks/subscriptions", hook)["secret"]
+    receiver.learn(secret)
+    job = client.submit(customer, [*described, bad], **account)
+    assert client.finished(job)["status"] == "CompletedWithErrors"
+    client.finished(client.refresh(customer))
+    assert receiver.wait_for(lambda each: each.json["jobId"] == job, timeout_s=20) is not None
+
+    for method, path, body in [
+        ("GET", f"/v1/customers?abn={personal['abn']}&reference={personal['reference']}", None),
+        ("GET", f"/v1/customer/{personal['abn']}", None),
+        ("GET", f"/v1/{personal['reference']}/%0D%0AKANARIE%1B[31m", None),
+        ("POST", "/v1/customer", personal | {"name": "Kanarie\r\nINFO forged\x1b[31m"}),
+        ("POST", "/v1/customer", personal | {"abn": ["KANARIE"]}),
+        ("POST", f"/v1/customer/{customer}/transactions", {"transactions": "KANARIENVOGEL", **account}),
+        ("POST", "/v1/webhooks/subscriptions", hook | {"webhookUrl": "https://KANARIE:KANARIE@127.0.0.1/"}),
+    ]:
+        client.call(method, path, body)
+    wrong_key = "tm_sandbox_KANARIE" + "x" * 40
+    assert client.http.get(f"{service.base_url}/v1/jobs", headers={"x-api-key": wrong_key}).status_code == 401
+
+    canaries = ["KANARIE", "Kanarie", "7741.25", secret, str(client.http.headers["x-api-key"]), *personal.values()]
+    canaries += account.values()
+    for place, content in {"log": service.log.read_bytes(), **kept_by_dagster(service)}.items():
+        assert not [canary for canary in canaries if canary.encode() in content], place
+    announced = ("API  ", "API documentation  ", "Dagster  ", "Ready. ")
+    lines = [line for line in service.log.read_text().splitlines() if not line.startswith(announced)]
+    parts = {json.loads(line)["part"] for line in lines}
+    assert "api" in parts
+
+
+def kept_by_dagster(service: Service) -> dict[str, bytes]:
+    """Everything in its folder and in its tables, by where it is."""
+    found = {str(path): path.read_bytes() for path in (service.home / "dagster").rglob("*") if path.is_file()}
+    store = service.store()
+    if not store.db.is_sqlite:
+        with store.db.reading() as r:
+            for table in inspect(r).get_table_names("dagster"):
+                rows = r.exec_driver_sql(f'SELECT each::text FROM dagster."{table}" AS each').scalars()
+                found[table] = "\n".join(rows).encode()
+        assert found["event_logs"]
+    store.close()
+    return found

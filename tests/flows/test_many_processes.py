@@ -1,0 +1,105 @@
+"""Several API processes and several workers on one Tidemark: they share the work, and it is done once."""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, date, datetime
+
+import psutil
+import pytest
+
+from api.commands.addresses import chosen, is_ready
+from assets import dagster_home
+from pipelines.sandbox import plain_rows
+from storage import leases
+from storage.store import Store
+from tests.flows.service import Client, Service
+
+pytestmark = pytest.mark.timeout(300)
+
+ROWS = plain_rows(30, seed=3, until=date(2026, 10, 31))
+
+
+@pytest.fixture(scope="module")
+def store(service: Service) -> Iterator[Store]:
+    opened = service.store()
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(scope="module")
+def second_worker(service: Service, store: Store) -> Iterator[psutil.Process]:
+    with service.another("worker") as worker:
+        until(lambda: warm_workers(store) == 2)
+        yield worker
+
+
+@pytest.fixture(scope="module")
+def second_door(service: Service) -> Iterator[str]:
+    port = chosen(0)
+    with service.another("api", "--port", str(port)):
+        address = f"http://127.0.0.1:{port}"
+        until(lambda: is_ready(address))
+        yield address
+
+
+@pytest.fixture
+def other(client: Client, second_door: str) -> Client:
+    """The same lender at the other door."""
+    return Client(second_door, str(client.http.headers["x-api-key"]))
+
+
+def warm_workers(store: Store) -> int:
+    with store.db.reading() as r:
+        return leases.holders(r, dagster_home.workers(store.settings), datetime.now(UTC))
+
+
+def until(true: Callable[[], bool], within_s: float = 90) -> None:
+    deadline = time.monotonic() + within_s
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+@pytest.mark.usefixtures("second_worker")
+def test_a_worker_takes_what_the_other_is_too_busy_for(service: Service, client: Client) -> None:
+    slow, quick = client.customer(), client.customer()
+    [busy] = [process for process in service.processes("assets.warm") if "enrichment" in process.cmdline()]
+    busy.suspend()
+    try:
+        stuck = client.submit(slow, ROWS)
+        until(lambda: client.data("GET", f"/v1/jobs/{stuck}/status")["status"] == "Running")
+        assert client.finished(client.submit(quick, ROWS))["status"] == "Completed"
+        assert client.data("GET", f"/v1/jobs/{stuck}/status")["status"] == "Running"
+    finally:
+        busy.resume()
+    assert client.finished(stuck)["status"] == "Completed"
+
+
+def test_of_twenty_refreshes_at_once_over_two_doors_one_is_accepted(client: Client, other: Client) -> None:
+    customer = client.customer()
+    client.finished(other.submit(customer, ROWS))
+    with ThreadPoolExecutor(20) as threads:
+        path = f"/v1/customer/{customer}/reports/refresh"
+        asked = [threads.submit(door.call, "POST", path) for door in (client, other) * 10]
+    assert Counter(answer.result().status_code for answer in asked) == {202: 1, 409: 19}
+
+
+def test_what_two_doors_accept_ends_right_once_though_a_worker_is_killed(
+    client: Client, other: Client, second_worker: psutil.Process
+) -> None:
+    customers = [client.customer() for _ in range(12)]
+
+    def submit(door: Client) -> list[tuple[str, str]]:
+        return [(customer, door.submit(customer, ROWS)) for customer in customers]
+
+    with ThreadPoolExecutor(2) as threads:
+        accepted = [threads.submit(submit, door) for door in (client, other)]
+        second_worker.kill()
+    for customer, job in [pair for pairs in accepted for pair in pairs.result()]:
+        ended = other.finished(job)
+        assert ended["status"] == "Completed"
+        assert ended["enrichedCount"] + ended["duplicateCount"] == len(ROWS)
+        ids = [row["transactionId"] for row in other.transactions(customer)]
+        assert len(ids) == len(set(ids)) == len(ROWS)

@@ -1,0 +1,1 @@
+"""`make bench`: what the service does in a second, beside a named peer in the same run."""

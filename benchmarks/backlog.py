@@ -1,0 +1,131 @@
+"""A long queue, and more than can be done: how fast it drains, and that nothing is lost."""
+
+import asyncio
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from uuid import uuid4
+
+import aiohttp
+from sqlalchemy import func, select
+
+from benchmarks.filling import UNTIL, new_customer
+from benchmarks.service import Home, Service, new_home, running
+from benchmarks.table import Row, Section, seconds
+from pipelines.intake.accounts import identify
+from pipelines.intake.rows import landed
+from pipelines.sandbox import plain_rows
+from storage import customers, jobs
+from storage.models import LIVE, JobStatus
+from storage.models import customers as customer_table
+from storage.models import jobs as job_table
+from storage.store import Store
+
+TITLE = "More than can be done"
+JOBS, CUSTOMERS, ROWS = 60_000, 6_000, 20
+OVERLOAD_S, CONNECTIONS = 60.0, 32
+DRAINED_WITHIN_S = 1_800
+
+
+def measure(folder: Path) -> Section:
+    with new_home(folder / "queue") as home:
+        with home.store() as store:
+            _seed(store, home)
+        with running(home) as service:
+            drained = _drain(home)
+        _check(home, JOBS, JOBS * ROWS)
+    rate = JOBS / drained
+    with new_home(folder / "overload") as home, running(home) as service:
+        answers = asyncio.run(_overload(service, 2 * rate))
+        backlog = _live(home)
+        emptied = _drain(home)
+        _check(home, answers[202], answers[202] * ROWS)
+    refused = sum(count for status, count in answers.items() if status != 202)
+    about = (
+        f"SQLite. First {JOBS:,} jobs of {ROWS} rows lie in the queue and the landing, ten for each of {CUSTOMERS:,} "
+        f"customers; then submissions come over HTTP at twice the rate just measured, for {OVERLOAD_S:.0f} s. "
+        "Afterwards every accepted job is `Completed` and every row is there once, or the benchmark fails."
+    )
+    return Section(TITLE, about, [
+        Row(f"{JOBS:,} queued jobs drained in", seconds(drained)),
+        Row("rate", f"{rate:,.0f} jobs/s", "≥ 100 jobs/s"),
+        Row(f"offered over HTTP at {2 * rate:,.0f}/s: accepted", f"{answers[202]:,}"),
+        Row("refused with 429 or 503, all with Retry-After", f"{refused:,}"),
+        Row("backlog when the offering ended", f"{backlog:,} jobs", "bounded"),
+        Row("and emptied after", seconds(emptied)),
+    ])  # fmt: skip
+
+
+def _seed(store: Store, home: Home) -> None:
+    now = datetime.now(UTC)
+    for _ in range(CUSTOMERS):
+        with store.db.writing() as w:
+            customer = customers.create(w, home.client_id, new_customer(), now).customer
+        fields = dict.fromkeys(("account_name", "bank_name", "account_type", "credit_limit"))
+        account, _ = identify(customer.customer_id, bsb="062000", account_number="10000000", **fields)
+        rows = plain_rows(ROWS * (JOBS // CUSTOMERS), customer.number % 50, UNTIL)
+        parts = [landed(rows[at : at + ROWS]) for at in range(0, len(rows), ROWS)]
+        named = [(uuid4(), part) for part in parts]
+        files = [store.lake.put_frame(f"landing/{now:%Y-%m-%d}/{job_id}.parquet", part) for job_id, part in named]
+        with store.db.writing() as w:
+            for (job_id, part), file in zip(named, files, strict=True):
+                jobs.submit_enrichment(
+                    w, customer, account, appended=True, landing=file, job_id=job_id, rows=part.height, warnings=[],
+                    now=now,
+                )  # fmt: skip
+
+
+def _drain(home: Home) -> float:
+    """Seconds until no job is live."""
+    began = time.perf_counter()
+    while time.perf_counter() - began < DRAINED_WITHIN_S:
+        if not _live(home):
+            return time.perf_counter() - began
+        time.sleep(0.25)
+    raise TimeoutError(f"the queue was not empty within {DRAINED_WITHIN_S} s")
+
+
+def _live(home: Home) -> int:
+    with home.store() as store, store.db.reading() as r:
+        return r.execute(select(func.count()).where(job_table.c.status.in_(LIVE))).scalar_one()
+
+
+def _check(home: Home, accepted: int, rows: int) -> None:
+    with home.store() as store, store.db.reading() as r:
+        done = select(func.count()).where(job_table.c.status == JobStatus.COMPLETED)
+        held = select(func.coalesce(func.sum(customer_table.c.enriched_rows), 0))
+        found = (r.execute(done).scalar_one(), r.execute(held).scalar_one())
+    if found != (accepted, rows):
+        raise RuntimeError(f"{accepted} jobs with {rows} rows were accepted, found: {found}")
+
+
+async def _overload(service: Service, per_second: float) -> dict[int, int]:
+    """Submissions at a fixed rate whatever the answers, for new customers; how many answers of each status."""
+    counts = {202: 0}
+    headers = {"x-api-key": service.home.key}
+    async with aiohttp.ClientSession(headers=headers, connector=aiohttp.TCPConnector(limit=CONNECTIONS)) as http:
+        urls = [await _new_customer(http, service.base_url) for _ in range(500)]
+        body = {"accountNumber": "12345678", "mode": "append", "transactions": plain_rows(ROWS, 1, UNTIL)}
+
+        async def one(number: int) -> None:
+            async with http.post(urls[number % len(urls)], json=body) as answer:
+                await answer.read()
+                if answer.status != 202 and not (answer.status in (429, 503) and "Retry-After" in answer.headers):
+                    raise RuntimeError(f"{answer.status}: {await answer.text()}")
+                counts[answer.status] = counts.get(answer.status, 0) + 1
+
+        began, sent, waiting = time.perf_counter(), 0, set[asyncio.Task[None]]()
+        while (elapsed := time.perf_counter() - began) < OVERLOAD_S:
+            while sent < elapsed * per_second:
+                task = asyncio.create_task(one(sent))
+                waiting.add(task)
+                task.add_done_callback(waiting.discard)
+                sent += 1
+            await asyncio.sleep(0.01)
+        await asyncio.gather(*waiting)
+    return counts
+
+
+async def _new_customer(http: aiohttp.ClientSession, base_url: str) -> str:
+    async with http.post(f"{base_url}/v1/customer", json={"abn": new_customer().abn}) as answer:
+        return f"{base_url}/v1/customer/{(await answer.json())['data']['customerId']}/transactions"

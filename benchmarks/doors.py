@@ -1,0 +1,110 @@
+"""The door alone: how soon it answers, what it weighs, and what it does in a second."""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from api.commands.addresses import chosen
+from benchmarks.filling import UNTIL
+from benchmarks.service import Home, Service, new_home, seconds_until, started
+from benchmarks.table import Row, Section, mebibytes, seconds
+from pipelines.sandbox import plain_rows
+
+TITLE = "The door"
+CONNECTIONS = 16
+FOR_S = 10.0
+ROWS = 20  # of a submission
+DATABASES = ("SQLite", "PostgreSQL")
+
+Ask = Callable[[aiohttp.ClientSession, str], Any]
+
+
+def measure(folder: Path) -> Section:
+    rows = _footprint(folder / "footprint")
+    for database in DATABASES:
+        with new_home(folder / database, database) as home:
+            rows += [row for processes in (1, 2) for row in _throughput(home, database, processes)]
+    about = (
+        f"{CONNECTIONS} connections of one client on the same two cores, {FOR_S:.0f} s each; the API alone, no worker; "
+        f"customers without history, submissions of {ROWS} rows."
+    )
+    return Section(TITLE, about, rows)
+
+
+def _footprint(folder: Path) -> list[Row]:
+    with new_home(folder) as home:
+        began = time.monotonic()
+        with started(home, "up", "--dagster-port", str(chosen(0))) as everything:
+            answering = seconds_until(everything.base_url, "/health/live", began)
+            ready = seconds_until(everything.base_url, "/health/ready", began)
+            time.sleep(5)
+            whole = everything.pss()
+        with _api(home, 1) as alone:
+            door = alone.pss()
+    return [
+        Row("`tidemark up`: API answering after", seconds(answering), "≤ 5 s"),
+        Row("`tidemark up`: processing ready after", seconds(ready), "≤ 25 s"),
+        Row("`tidemark up` idle, PSS of all its processes", mebibytes(whole), "≤ 1.0 GB"),
+        Row("`tidemark api` alone, PSS", mebibytes(door), "≤ 200 MB"),
+    ]
+
+
+@contextmanager
+def _api(home: Home, processes: int) -> Iterator[Service]:
+    began = time.monotonic()
+    with started(home, "api", "--processes", str(processes)) as service:
+        seconds_until(service.base_url, "/health/live", began)
+        yield service
+
+
+def _throughput(home: Home, database: str, processes: int) -> list[Row]:
+    with _api(home, processes) as service:
+        reads = asyncio.run(_rate(service, _read, 200))
+        accepted = asyncio.run(_rate(service, _submit, 202))
+    where = f"{database}, {processes} API process{'es' if processes > 1 else ''}"
+    return [
+        Row(f"authenticated reads of a customer, {where}", f"{reads:,.0f}/s", "≥ 800/s on two cores"),
+        Row(f"durable 202s from {CONNECTIONS} writers, no error, {where}", f"{accepted:,.0f}/s", "≥ 200/s"),
+    ]
+
+
+async def _rate(service: Service, ask: Ask, expected: int) -> float:
+    """Answers a second. Any other status ends the benchmark."""
+    answered = 0
+    connector = aiohttp.TCPConnector(limit=0)
+    async with aiohttp.ClientSession(headers={"x-api-key": service.home.key}, connector=connector) as http:
+        customer = await _customer(http, service.base_url)
+        began = time.monotonic()
+
+        async def one() -> None:
+            nonlocal answered
+            while time.monotonic() - began < FOR_S:
+                async with ask(http, customer) as answer:
+                    await answer.read()
+                    if answer.status != expected:
+                        raise RuntimeError(f"{answer.status}: {await answer.text()}")
+                answered += 1
+
+        await asyncio.gather(*(one() for _ in range(CONNECTIONS)))
+        return answered / (time.monotonic() - began)
+
+
+async def _customer(http: aiohttp.ClientSession, base_url: str) -> str:
+    async with http.post(f"{base_url}/v1/customer", json={"abn": "51824753556"}) as answer:
+        return f"{base_url}/v1/customer/{(await answer.json())['data']['customerId']}"
+
+
+def _read(http: aiohttp.ClientSession, customer: str) -> Any:
+    return http.get(customer)
+
+
+def _submit(http: aiohttp.ClientSession, customer: str) -> Any:
+    return http.post(f"{customer}/transactions", json=SUBMISSION)
+
+
+SUBMISSION = {"accountNumber": "12345678", "transactions": plain_rows(ROWS, 1, UNTIL)}

@@ -1,0 +1,86 @@
+"""The same figures at 1, 10 and 100 times the customers: what grows, and whether faster than linear."""
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from statistics import median
+from uuid import UUID
+
+import requests
+
+from benchmarks.filling import UNTIL, fill
+from benchmarks.service import Service, new_home, running
+from benchmarks.table import Row, Section, milliseconds
+from pipelines.sandbox import plain_rows
+
+TITLE = "Growth"
+CUSTOMERS = (100, 1_000, 10_000)
+ROWS_EACH = 200
+TIMES = 20
+
+Act = Callable[[Service, requests.Session, UUID], object]
+
+
+def _read(path: str) -> Act:
+    def read(service: Service, http: requests.Session, customer: UUID) -> object:
+        answer = http.get(service.base_url + path.format(customer=customer), timeout=120)
+        answer.raise_for_status()
+        return answer.content
+
+    return read
+
+
+def _submit(service: Service, http: requests.Session, customer: UUID) -> object:
+    body = {"accountNumber": "99999999", "mode": "append", "transactions": plain_rows(20, 1, UNTIL)}
+    return service.completed(http, service.submit(http, str(customer), body))
+
+
+def _refresh(service: Service, http: requests.Session, customer: UUID) -> object:
+    return service.completed(http, service.refresh(http, str(customer)))
+
+
+ACTS: dict[str, Act] = {
+    "page of 20 of a customer": _read("/v1/customer/{customer}/transactions?page=1&count=20"),
+    "page of 20 of the jobs": _read("/v1/jobs?page=1&count=20"),
+    "page of 20 of the customers": _read("/v1/customers?page=1&count=20"),
+    "page of 20 of all the client's transactions": _read("/v1/transactions?page=1&count=20"),
+    "submit 20 rows → `Completed` seen": _submit,
+    "refresh → `Completed` seen": _refresh,
+}
+
+
+def measure(folder: Path) -> Section:
+    figures = [_at(folder / str(count), count) for count in CUSTOMERS]
+    rows = [
+        Row(name, " → ".join(milliseconds(each[name]) for each in figures), _growth([each[name] for each in figures]))
+        for name in ACTS
+    ]
+    sizes = " → ".join(f"{count:,}" for count in CUSTOMERS)
+    about = (
+        f"SQLite, {sizes} customers with {ROWS_EACH} rows each; medians of {TIMES} on an idle service. Last column: "
+        "the exponent between the smallest and the largest (1 is linear; flat is near 0)."
+    )
+    return Section(TITLE, about, rows)
+
+
+def _at(folder: Path, count: int) -> dict[str, float]:
+    with new_home(folder) as home:
+        with home.store() as store:
+            customers = fill(store, home.client_id, count, ROWS_EACH)
+        with running(home) as service:
+            return {name: _median(service, act, customers) for name, act in ACTS.items()}
+
+
+def _median(service: Service, act: Act, customers: Sequence[UUID]) -> float:
+    http, took = service.session(), []
+    for index in range(TIMES):
+        began = time.perf_counter()
+        act(service, http, customers[index * 7 % len(customers)])
+        took.append(time.perf_counter() - began)
+    return median(took)
+
+
+def _growth(figures: Sequence[float]) -> str:
+    exponent = math.log(figures[-1] / figures[0]) / math.log(CUSTOMERS[-1] / CUSTOMERS[0])
+    return f"exponent {exponent:.2f}"

@@ -1,0 +1,107 @@
+"""A page of one customer's transactions out of a large lake, before and after many small batches and compaction."""
+
+import random
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median
+from uuid import UUID
+
+import polars as pl
+import requests
+
+from benchmarks.filling import UNTIL, fill
+from benchmarks.service import Home, Service, new_home, running
+from benchmarks.table import Row, Section, milliseconds, percentile
+from pipelines.sandbox import plain_rows
+from pipelines.schemas import SORT_KEY, current
+
+TITLE = "A page in a lake of ten million rows"
+CUSTOMERS, ROWS_EACH = 5_000, 2_000
+PAGES, PEER_PAGES = 400, 20
+BATCHES, ROWS_PER_BATCH = 1_000, 5
+
+
+def measure(folder: Path) -> Section:
+    with new_home(folder) as home:
+        with home.store() as store:
+            customers = fill(store, home.client_id, CUSTOMERS, ROWS_EACH)
+        with running(home) as service:
+            before = _pages(service, customers)
+            with _compacting(home) as rounds:
+                _batches(service, customers)
+                during = _pages(service, customers)
+            after = _pages(service, customers)
+        peer = _scans(home, len(customers))
+    about = (
+        f"SQLite, {CUSTOMERS:,} customers with {ROWS_EACH:,} rows each; random customers, page 1 of 20, as a client on "
+        f"the same machine sees it. Each of the {BATCHES:,} batches brought {ROWS_PER_BATCH} rows for one customer."
+    )
+    return Section(TITLE, about, [
+        Row(f"page of 20, freshly filled, p50 of {PAGES}", milliseconds(median(before)), "≤ 15 ms"),
+        Row("the same, p95", milliseconds(percentile(before, 0.95))),
+        Row(f"after {BATCHES:,} further batches, while `tidemark compact` runs, p50", milliseconds(median(during))),
+        Row(f"after {BATCHES:,} further batches and {len(rounds)} rounds of compaction, p50",
+            milliseconds(median(after)), "≤ 15 ms"),
+        Row("the same, p95", milliseconds(percentile(after, 0.95))),
+        Row(f"peer: Polars over the folder without the catalogue, p50 of {PEER_PAGES}", milliseconds(median(peer))),
+        Row("ratio of the medians", f"{median(peer) / median(after):,.0f} ×"),
+    ])  # fmt: skip
+
+
+def _pages(service: Service, customers: Sequence[UUID]) -> list[float]:
+    http, drawn = service.session(), random.Random(7)
+    return [_page(http, service.base_url, drawn.choice(customers)) for _ in range(PAGES)]
+
+
+def _page(http: requests.Session, base_url: str, customer_id: UUID) -> float:
+    began = time.perf_counter()
+    answer = http.get(f"{base_url}/v1/customer/{customer_id}/transactions?page=1&count=20", timeout=60)
+    took = time.perf_counter() - began
+    if len(answer.json()["data"]["transactions"]) != 20:
+        raise RuntimeError(answer.text)
+    return took
+
+
+def _batches(service: Service, customers: Sequence[UUID]) -> None:
+    http, drawn = service.session(), random.Random(8)
+    for seed in range(BATCHES):
+        rows = plain_rows(ROWS_PER_BATCH, 1_000 + seed, UNTIL)
+        body = {"bsb": "062000", "accountNumber": "10000000", "transactions": rows}
+        service.completed(http, service.submit(http, str(drawn.choice(customers)), body))
+
+
+@contextmanager
+def _compacting(home: Home) -> Iterator[list[int]]:
+    """`tidemark compact` over and over; gives a list that holds an entry for each finished round."""
+    rounds: list[int] = []
+    stop = threading.Event()
+
+    def compact() -> None:
+        while not stop.is_set():
+            command = [sys.executable, "-m", "api.cli", "compact", "--json"]
+            subprocess.run(command, env=home.environment, check=True, stdout=subprocess.DEVNULL)
+            rounds.append(len(rounds))
+            stop.wait(1)
+
+    thread = threading.Thread(target=compact)
+    thread.start()
+    yield rounds
+    stop.set()
+    thread.join()
+
+
+def _scans(home: Home, customers: int) -> list[float]:
+    """The same page by whoever has only the folder: every file's statistics are read, replaced rows too."""
+    lake, drawn = home.settings.home / "lake" / "transactions", random.Random(9)
+    took = []
+    for _ in range(PEER_PAGES):
+        wanted = pl.col("customer_number") == drawn.randint(1, customers)
+        began = time.perf_counter()
+        pl.scan_parquet(lake / "**/*.parquet").filter(wanted & current()).sort(SORT_KEY).head(20).collect()
+        took.append(time.perf_counter() - began)
+    return took

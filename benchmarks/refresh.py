@@ -1,0 +1,55 @@
+"""The reports of a whole book: ten thousand refreshes, batched like submissions."""
+
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import psutil
+
+from benchmarks.filling import fill
+from benchmarks.service import Service, new_home, running
+from benchmarks.table import Row, Section, mebibytes, seconds
+
+TITLE = "Refreshing a book"
+CUSTOMERS, ROWS_EACH = 10_000, 1_000
+CLIENTS = 8
+
+
+def measure(folder: Path) -> Section:
+    with new_home(folder) as home:
+        with home.store() as store:
+            customers = fill(store, home.client_id, CUSTOMERS, ROWS_EACH)
+        with running(home) as service, peak_rss(service) as peak:
+            cpu, began = service.cpu_s(), time.perf_counter()
+            with ThreadPoolExecutor(CLIENTS) as clients:
+                jobs = list(clients.map(lambda customer: service.refresh(service.session(), str(customer)), customers))
+                list(clients.map(lambda job: service.completed(service.session(), job), jobs))
+            elapsed, cpu = time.perf_counter() - began, service.cpu_s() - cpu
+    about = f"SQLite, {CUSTOMERS:,} customers with {ROWS_EACH:,} rows each, refreshed over HTTP by {CLIENTS} clients."
+    return Section(TITLE, about, [
+        Row("from the first request until every report was seen", seconds(elapsed)),
+        Row("CPU of all processes of the service", seconds(cpu)),
+        Row("rows reported on, all three reports", f"{CUSTOMERS * ROWS_EACH / elapsed:,.0f}/s"),
+        Row("peak RSS of the largest process", mebibytes(max(peak)), "≤ 2 GiB"),
+    ])  # fmt: skip
+
+
+@contextmanager
+def peak_rss(service: Service) -> Iterator[list[int]]:
+    """RSS of the service's largest process, sampled ten times a second."""
+    samples: list[int] = []
+    stop = threading.Event()
+
+    def sample() -> None:
+        while not stop.wait(0.1):
+            with suppress(psutil.NoSuchProcess):  # one ended between being listed and being asked
+                samples.append(max(int(process.memory_info().rss) for process in service.processes))
+
+    thread = threading.Thread(target=sample)
+    thread.start()
+    yield samples
+    stop.set()
+    thread.join()

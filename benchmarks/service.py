@@ -1,0 +1,178 @@
+"""A Tidemark to measure: real processes in an empty home, on SQLite or on a PostgreSQL database of its own."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from uuid import UUID, uuid4
+
+import psutil
+import psycopg
+import requests
+
+from api.commands.addresses import chosen, wait_until_ready
+from api.commands.console import now
+from storage import keys
+from storage.settings import Settings
+from storage.store import Store
+
+POSTGRES = "127.0.0.1:5432"
+UNLIMITED = {"TIDEMARK_RATE_LIMIT": "100000000/1m"}  # what is measured is the service, not its limits
+
+
+@dataclass(frozen=True)
+class Home:
+    """Where a Tidemark keeps its state, with one client's key."""
+
+    settings: Settings
+    client_id: UUID
+    key: str
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return (
+            os.environ
+            | UNLIMITED
+            | {
+                "TIDEMARK_HOME": str(self.settings.home),
+                "TIDEMARK_DATABASE_URL": self.settings.database_url,
+            }
+        )
+
+    @contextmanager
+    def store(self) -> Iterator[Store]:
+        opened = Store.open(self.settings)
+        try:
+            yield opened
+        finally:
+            opened.close()
+
+    def session(self) -> requests.Session:
+        http = requests.Session()
+        http.trust_env = False
+        http.headers["x-api-key"] = self.key
+        return http
+
+
+@dataclass(frozen=True)
+class Service:
+    """A running one."""
+
+    home: Home
+    base_url: str
+    process: subprocess.Popen[bytes]
+
+    @property
+    def processes(self) -> list[psutil.Process]:
+        root = psutil.Process(self.process.pid)
+        return [root, *root.children(recursive=True)]
+
+    def cpu_s(self) -> float:
+        """CPU seconds of all its processes so far."""
+        return sum(sum(process.cpu_times()[:2]) for process in self.processes)
+
+    def pss(self) -> int:
+        """Bytes of memory of all its processes, shared pages counted once."""
+        return sum(process.memory_full_info().pss for process in self.processes)
+
+    def session(self) -> requests.Session:
+        return self.home.session()
+
+    def customer(self, http: requests.Session) -> str:
+        return str(self._data(http.post(f"{self.base_url}/v1/customer", json={"abn": "51824753556"}))["customerId"])
+
+    def submit(self, http: requests.Session, customer_id: str, body: dict[str, Any]) -> str:
+        url = f"{self.base_url}/v1/customer/{customer_id}/transactions"
+        return str(self._data(http.post(url, json=body, timeout=60))["jobId"])
+
+    def refresh(self, http: requests.Session, customer_id: str) -> str:
+        return str(self._data(http.post(f"{self.base_url}/v1/customer/{customer_id}/reports/refresh"))["jobId"])
+
+    def completed(self, http: requests.Session, job_id: str) -> dict[str, Any]:
+        """The job's status once terminal, by a waiting call.
+
+        Raises:
+            RuntimeError: it did not end `Completed`.
+        """
+        for _ in range(40):
+            job = self._data(http.get(f"{self.base_url}/v1/jobs/{job_id}/status?wait=30", timeout=60))
+            if job["status"] not in ("Queued", "Running"):
+                break
+        if job["status"] != "Completed":
+            raise RuntimeError(f"a benchmark job ended {job['status']}: {job}")
+        return job
+
+    @staticmethod
+    def _data(answer: requests.Response) -> dict[str, Any]:
+        answer.raise_for_status()
+        data: dict[str, Any] = answer.json()["data"]
+        return data
+
+
+@contextmanager
+def new_home(folder: Path, database: str = "SQLite") -> Iterator[Home]:
+    """An empty home on `database`, `SQLite` or `PostgreSQL`; a PostgreSQL database is dropped afterwards."""
+    if database == "SQLite":
+        yield _with_client(Settings(home=folder, database_url=""))
+        return
+    name = f"tidemark_bench_{uuid4().hex[:12]}"
+    with psycopg.connect(f"postgresql://{POSTGRES}/test", autocommit=True) as admin:
+        admin.execute(f'CREATE DATABASE "{name}"')
+        try:
+            yield _with_client(Settings(home=folder, database_url=f"postgresql+psycopg://{POSTGRES}/{name}"))
+        finally:
+            admin.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
+
+
+def _with_client(settings: Settings) -> Home:
+    store = Store.open(settings)
+    with store.db.writing() as w:
+        client = keys.create_client(w, "benchmark", decision_policies=True, now=now())
+        text = keys.create_key(w, client.client_id, keys.SCOPES, None, settings.key_prefix, now())[1]
+    store.close()
+    return Home(settings, client.client_id, text)
+
+
+@contextmanager
+def running(home: Home) -> Iterator[Service]:
+    """`tidemark up`, from ready to ended."""
+    with started(home, "up", "--dagster-port", str(chosen(0))) as service:
+        wait_until_ready(service.base_url, service.process, within_s=120)
+        yield service
+
+
+@contextmanager
+def started(home: Home, *command: str) -> Iterator[Service]:
+    """One `tidemark` command that serves the API, from its start to its end."""
+    port = chosen(0)
+    with (home.settings.home / "service.log").open("ab") as sink:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "api.cli", *command, "--port", str(port)],
+            env=home.environment,
+            stdout=sink,
+            stderr=subprocess.STDOUT,
+        )
+    try:
+        yield Service(home, f"http://127.0.0.1:{port}", process)
+    finally:
+        process.terminate()
+        process.wait(timeout=60)
+
+
+def seconds_until(base_url: str, path: str, since: float, within_s: float = 120) -> float:
+    """Seconds since `since` (monotonic) until `path` answers 200."""
+    with requests.Session() as http:
+        http.trust_env = False
+        while time.monotonic() - since < within_s:
+            try:
+                if http.get(base_url + path, timeout=5).ok:
+                    return time.monotonic() - since
+            except requests.ConnectionError:
+                pass
+            time.sleep(0.02)
+    raise TimeoutError(f"{path} did not answer within {within_s} s")

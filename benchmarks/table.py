@@ -1,0 +1,73 @@
+"""How results are written down: sections of `RESULTS.md`, each replaced by the run that measured it anew."""
+
+import os
+import platform
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+
+RESULTS = Path(__file__).parent / "RESULTS.md"
+PREFACE = """# Results
+
+Written by `make bench` (one part: `make bench PARTS="doors reads"`). Machines and their noise differ: trust the ratios,
+each of which comes from one run.
+"""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the results: a figure with its unit, and what was asked of it."""
+
+    what: str
+    figure: str
+    asked: str = ""
+
+
+@dataclass(frozen=True)
+class Section:
+    """What was measured under which circumstances, and what came out."""
+
+    title: str
+    about: str
+    rows: Sequence[Row]
+
+    def printed(self) -> str:
+        lines = "\n".join(f"| {row.what} | {row.figure} | {row.asked} |" for row in self.rows)
+        circumstances = (
+            f"{datetime.now(UTC):%Y-%m-%d}, {os.cpu_count()} cores, Python {platform.python_version()}, "
+            f"polars {version('polars')}, dagster {version('dagster')}."
+        )
+        return (
+            f"## {self.title}\n\n{self.about} {circumstances}\n\n| what | measured | asked |\n|---|---|---|\n{lines}\n"
+        )
+
+
+def write(section: Section, order: Sequence[str]) -> None:
+    """Put the section into the results, in place of what an earlier run wrote under its title."""
+    known = {title: text for title, text in _sections() if title in order} | {section.title: section.printed()}
+    RESULTS.write_text("\n".join([PREFACE, *(known[title] for title in order if title in known)]))
+
+
+def _sections() -> list[tuple[str, str]]:
+    text = RESULTS.read_text() if RESULTS.exists() else ""
+    parts = re.split(r"^(?=## )", text, flags=re.MULTILINE)[1:]
+    return [(part.splitlines()[0].removeprefix("## "), part.strip() + "\n") for part in parts]
+
+
+def seconds(value: float) -> str:
+    return f"{value:.2f} s"
+
+
+def milliseconds(value: float) -> str:
+    return f"{value * 1000:.1f} ms"
+
+
+def mebibytes(value: float) -> str:
+    return f"{value / 2**20:,.0f} MiB"
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    return sorted(values)[min(len(values) - 1, int(len(values) * share))]

@@ -10,6 +10,8 @@ import time
 from types import TracebackType
 from typing import Protocol, Self, cast
 
+import psycopg
+
 from storage import postgres
 from storage.database import CHANGES_CHANNEL, Database
 
@@ -68,7 +70,11 @@ class _SqliteFeed:
 class _PostgresFeed:
     def __init__(self, db: Database) -> None:
         self._connection = postgres.connect(db.url)
-        self._connection.execute(f"LISTEN {CHANGES_CHANNEL}")
+        try:
+            self._connection.execute(f"LISTEN {CHANGES_CHANNEL}")
+        except psycopg.Error:
+            self._connection.close()
+            raise
         self._heard_at = time.monotonic()
 
     def wait(self, timeout_s: float) -> bool:

@@ -70,9 +70,11 @@ def test_odd_account_details_are_warnings(client: Client) -> None:
 
 def test_waiting_ends_as_soon_as_the_job_does(store: Store, client: Client, queued: str) -> None:
     started = time.monotonic()
-    Timer(0.4, end_submissions, [store]).start()
+    worker = Timer(0.4, end_submissions, [store])
+    worker.start()
     assert status(client, queued, "?wait=20")["status"] == "Completed"
     assert 0.3 < time.monotonic() - started < 5
+    worker.join()
 
 
 def test_waiting_ends_when_the_time_is_up(client: Client, queued: str) -> None:

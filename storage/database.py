@@ -58,6 +58,7 @@ class Database:
         is_sqlite = self.url.get_backend_name() == "sqlite"
         self.engine = _sqlite(url) if is_sqlite else postgres.engine(self.url, "READ COMMITTED")
         self._up_to_date = False
+        self._one_writer = threading.Lock()
 
     @property
     def is_sqlite(self) -> bool:
@@ -112,8 +113,25 @@ class Database:
 
     @contextmanager
     def _transaction(self) -> Iterator[Connection]:
-        with self.engine.connect().execution_options(tidemark_writes=True) as connection, connection.begin():
+        with (
+            self._writers_turn(),
+            self.engine.connect().execution_options(tidemark_writes=True) as connection,
+            connection.begin(),
+        ):
             yield connection
+
+    @contextmanager
+    def _writers_turn(self) -> Iterator[None]:
+        """SQLite has one writer and lets the others sleep, longer and longer; a process's own are woken in its turn."""
+        if not self.is_sqlite:
+            yield
+            return
+        if not self._one_writer.acquire(timeout=BUSY_TIMEOUT_S):
+            raise PoolTimeout("other threads write for too long")
+        try:
+            yield
+        finally:
+            self._one_writer.release()
 
     @contextmanager
     def _in_turn(self, connection: Connection) -> Iterator[None]:

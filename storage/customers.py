@@ -13,6 +13,8 @@ from storage.database import Reading, Writing
 from storage.models import customers
 from storage.paging import Page, Paged, limited, total_of
 
+MOST_OTHERS = 11  # customers with one ABN that a create tells of
+
 
 @dataclass(frozen=True)
 class Customer:
@@ -42,7 +44,7 @@ class NewCustomer:
 
 @dataclass(frozen=True)
 class Creation:
-    """What came of a create: the customer, whether it is new, and the client's others with the same ABN."""
+    """What came of a create: the customer, whether it is new, and the client's first others with the same ABN."""
 
     customer: Customer
     created: bool
@@ -51,9 +53,9 @@ class Creation:
 
 def create(w: Writing, client_id: UUID, new: NewCustomer, now: datetime) -> Creation:
     """A new customer, or the one that already bears this ABN and reference."""
-    others = _with_abn(w, client_id, new.abn)
-    if (known := _same_reference(others, new.reference)) is not None:
+    if (known := _with_reference(w, client_id, new)) is not None:
         return Creation(known, created=False, others=())
+    others = _with_abn(w, client_id, new.abn)
     row = {"customer_id": uuid4(), "client_id": client_id, "created_at": now, **vars(new)}
     try:
         with w.begin_nested():
@@ -61,7 +63,7 @@ def create(w: Writing, client_id: UUID, new: NewCustomer, now: datetime) -> Crea
     except IntegrityError:  # another process was first with the same reference
         return create(w, client_id, new, now)
     customer = get(w, client_id, row["customer_id"])
-    return Creation(customer, created=True, others=tuple(other.customer_id for other in others))
+    return Creation(customer, created=True, others=others)
 
 
 def get(r: Reading, client_id: UUID, customer_id: UUID) -> Customer:
@@ -114,13 +116,17 @@ def ids_of(r: Reading, customer_numbers: Iterable[int]) -> dict[int, UUID]:
     }
 
 
-def _with_abn(r: Reading, client_id: UUID, abn: str) -> list[Customer]:
-    query = select(customers).where(customers.c.client_id == client_id, customers.c.abn == abn)
-    return [Customer(*row) for row in r.execute(query.order_by(customers.c.number))]
+def _with_reference(r: Reading, client_id: UUID, new: NewCustomer) -> Customer | None:
+    if new.reference is None:
+        return None
+    same = (customers.c.client_id == client_id, customers.c.abn == new.abn, customers.c.reference == new.reference)
+    row = r.execute(select(customers).where(*same)).first()
+    return None if row is None else Customer(*row)
 
 
-def _same_reference(others: Iterable[Customer], reference: str | None) -> Customer | None:
-    return next((other for other in others if reference is not None and other.reference == reference), None)
+def _with_abn(r: Reading, client_id: UUID, abn: str) -> tuple[UUID, ...]:
+    query = select(customers.c.customer_id).where(customers.c.client_id == client_id, customers.c.abn == abn)
+    return tuple(r.execute(query.order_by(customers.c.number).limit(MOST_OTHERS)).scalars())
 
 
 def versions(r: Reading, customer_numbers: Iterable[int]) -> dict[int, int]:

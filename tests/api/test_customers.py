@@ -46,6 +46,13 @@ def test_without_a_reference_each_post_creates_and_the_message_names_the_others(
     assert first in second.json()["message"]
 
 
+def test_of_very_many_others_the_message_names_the_first_ten(client: Client) -> None:
+    made = [client.new_customer() for _ in range(12)]
+    message = client.post("/v1/customer", {"abn": ABN}).json()["message"]
+    assert [customer_id for customer_id in made if customer_id in message] == made[:10]
+    assert message.endswith(", …")
+
+
 def test_the_message_names_no_other_clients_customers(client: Client, other_client: Client) -> None:
     other_client.new_customer(reference="A-1")
     made = client.post("/v1/customer", {"abn": ABN, "reference": "A-1"})

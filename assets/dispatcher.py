@@ -76,7 +76,9 @@ def claim(store: Store, lane: Lane, now: datetime) -> Batch | None:
     It looks before it asks for the database's one writer.
     """
     with store.db.reading() as r:
-        claimable = _a_worker_is_free(r, store, lane, now) and batches.waiting_since(r, lane) is not None
+        claimable = (
+            _a_worker_is_free(r, store, lane, now) and batches.waiting_since(r, lane, store.settings, now) is not None
+        )
         if not claimable and not batches.expired(r, store.settings, now):
             return None
     with store.db.writing() as w:

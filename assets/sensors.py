@@ -57,7 +57,7 @@ def webhook_outbox_sensor(store: ResourceParam[Store]) -> SkipReason:
 
 def _claim_overdue(store: Store, lane: Lane, now: datetime) -> Batch | None:
     with store.db.reading() as r:
-        since = batches.waiting_since(r, lane)
+        since = batches.waiting_since(r, lane, store.settings, now)
         dispatched = leases.held(r, leases.DISPATCHER, now)
     if dispatched and (since is None or now - since < PATIENCE):
         return None

@@ -3,6 +3,7 @@
 The batch's token is its fencing token. A run commits only while its batch is open, so a run that was given up on
 (its lease ran out, its worker died) can come back late and change nothing. Jobs of a batch that was given up go
 back to the queue and return in smaller batches, so that one poisonous submission can't hold up the others for long.
+From the second interruption on they pause first: what interrupts twice in a row, like a full disk, may be over by then.
 """
 
 from dataclasses import dataclass
@@ -11,11 +12,11 @@ from itertools import accumulate, takewhile
 from typing import Any
 from uuid import UUID, uuid4
 
-from sqlalchemy import ColumnElement, Row, and_, func, insert, select, text, update
+from sqlalchemy import ColumnElement, Row, and_, case, func, insert, literal, select, text, update
 
 from pipelines.errors import Conflict
 from storage import leases
-from storage.database import Reading, Writing
+from storage.database import Reading, UtcDateTime, Writing
 from storage.jobs import Ending, as_job, finish, select_jobs
 from storage.models import LANE_OF, BatchState, JobStatus, Lane, batches, customers, jobs
 from storage.settings import Settings
@@ -44,11 +45,11 @@ class Superseded(Conflict):
 def claim(w: Writing, lane: Lane, settings: Settings, now: datetime) -> Batch | None:
     """Claim the lane's queued jobs, oldest first, or None when there is nothing to do.
 
-    Jobs of customers that another open batch holds wait; so do jobs received on a later UTC day than the first,
-    since a run belongs to one day's partition.
+    Jobs of customers that another open batch holds, or one of whose jobs pauses, wait; so do jobs received on a later
+    UTC day than the first, since a run belongs to one day's partition.
     """
     one_claimer_at_a_time(w)
-    chosen = _fitting(_queued(w, lane, settings.batch_max_jobs), settings)
+    chosen = _fitting(_queued(w, lane, settings, now, settings.batch_max_jobs), settings)
     if not chosen:
         return None
     token, batch_id = _open(w, lane, _day(chosen[0]), settings, now)
@@ -92,7 +93,13 @@ def release(w: Writing, token: int, settings: Settings, now: datetime) -> bool:
     mine = (jobs.c.batch_token == token, jobs.c.status == JobStatus.RUNNING)
     exhausted = w.execute(select_jobs().where(*mine, jobs.c.attempts >= settings.job_max_attempts)).all()
     finish(w, [_abandoned(row) for row in exhausted], now)
-    w.execute(update(jobs).where(*mine).values(status=JobStatus.QUEUED, batch_token=None))
+    rested = now + timedelta(seconds=settings.job_retry_pause_s)
+    back = {
+        "status": JobStatus.QUEUED,
+        "batch_token": None,
+        "not_before": case((jobs.c.attempts > 1, literal(rested, UtcDateTime))),
+    }
+    w.execute(update(jobs).where(*mine).values(back))
     return True
 
 
@@ -117,9 +124,9 @@ def release_of(w: Writing, worker: UUID, settings: Settings, now: datetime) -> i
     return sum(release(w, token, settings, now) for token in w.execute(query).scalars().all())
 
 
-def waiting_since(r: Reading, lane: Lane) -> datetime | None:
+def waiting_since(r: Reading, lane: Lane, settings: Settings, now: datetime) -> datetime | None:
     """When the job that would be claimed first was received; None when nothing can be claimed."""
-    queued = _queued(r, lane, limit=1)
+    queued = _queued(r, lane, settings, now, limit=1)
     return queued[0].created_at if queued else None
 
 
@@ -156,12 +163,16 @@ def one_claimer_at_a_time(w: Writing) -> None:
         w.execute(text("SELECT pg_advisory_xact_lock(7460001)"))
 
 
-def _queued(r: Reading, lane: Lane, limit: int) -> list[Row[Any]]:
+def _queued(r: Reading, lane: Lane, settings: Settings, now: datetime, limit: int) -> list[Row[Any]]:
     flows = [flow for flow, its_lane in LANE_OF.items() if its_lane is lane]
     held = (
         select(jobs.c.customer_number)
         .join(batches, batches.c.token == jobs.c.batch_token)
         .where(batches.c.lane == lane, batches.c.state == BatchState.OPEN, jobs.c.status == JobStatus.RUNNING)
+    )
+    longest = now + timedelta(seconds=settings.job_retry_pause_s)  # one that ends later: the clock was set back
+    pausing = select(jobs.c.customer_number).where(
+        jobs.c.not_before > now, jobs.c.not_before <= longest, jobs.c.flow.in_(flows)
     )
     query = (
         select(
@@ -172,7 +183,7 @@ def _queued(r: Reading, lane: Lane, limit: int) -> list[Row[Any]]:
             jobs.c.created_at,
         )
         .where(jobs.c.status == JobStatus.QUEUED, jobs.c.flow.in_(flows))
-        .where(jobs.c.customer_number.not_in(held))
+        .where(jobs.c.customer_number.not_in(held), jobs.c.customer_number.not_in(pausing))
         .order_by(jobs.c.received_seq)
         .limit(limit)
     )
@@ -215,6 +226,7 @@ def _start(w: Writing, token: int, seqs: list[int], now: datetime) -> None:
             status=JobStatus.RUNNING,
             batch_token=token,
             attempts=jobs.c.attempts + 1,
+            not_before=None,
             started_at=func.coalesce(jobs.c.started_at, now),
             data_version=version.scalar_subquery(),
         )

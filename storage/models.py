@@ -220,6 +220,7 @@ jobs = Table(
     Column("received_rows", BigInteger, nullable=False, server_default="0"),
     Column("batch_token", ForeignKey("batches.token"), index=True),
     Column("attempts", Integer, nullable=False, server_default="0"),
+    Column("not_before", UtcDateTime),  # queued again after interruptions: when the next attempt may begin
     Column("data_version", BigInteger),  # refresh: the version covered; enrichment: the version in force at the end
     Column("processed_rows", BigInteger),
     Column("enriched_rows", BigInteger),
@@ -239,6 +240,8 @@ jobs = Table(
           postgresql_where=text("landing_path IS NOT NULL")),
     Index("ix_jobs_customer_live", "customer_number", sqlite_where=text("status IN ('Queued', 'Running')"),
           postgresql_where=text("status IN ('Queued', 'Running')")),
+    Index("ix_jobs_pausing", "not_before", sqlite_where=text("not_before IS NOT NULL"),
+          postgresql_where=text("not_before IS NOT NULL")),
     Index("uq_jobs_one_live_refresh", "customer_number", unique=True,
           sqlite_where=text("flow = 'ReportRefresh' AND status IN ('Queued', 'Running')"),
           postgresql_where=text("flow = 'ReportRefresh' AND status IN ('Queued', 'Running')")),

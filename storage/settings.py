@@ -142,6 +142,7 @@ class Settings(BaseSettings):
     batch_max_jobs: int = Field(default=2_000, ge=1)
     batch_max_rows: int = Field(default=500_000, ge=1)
     job_max_attempts: int = Field(default=3, ge=1)
+    job_retry_pause_s: float = Field(default=20, ge=0)  # from the second interruption on
 
     retention: Annotated[timedelta, BeforeValidator(_duration), AfterValidator(_long_enough)] = timedelta(days=30)
     integrity_bytes_per_s: int = Field(default=50 * 2**20, ge=1)  # what the integrity schedule reads at most

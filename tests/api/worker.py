@@ -87,7 +87,8 @@ def working(store: Store) -> Iterator[None]:
             with store.db.writing() as w:
                 for role in (leases.DISPATCHER, leases.WORKER):
                     assert leases.hold(w, role, us, 60, datetime.now(UTC))
-                queued = {lane for lane in Lane if batches.waiting_since(w, lane) is not None}
+                now = datetime.now(UTC)
+                queued = {lane for lane in Lane if batches.waiting_since(w, lane, store.settings, now) is not None}
             if Lane.ENRICHMENT in queued:
                 end_submissions(store)
             if Lane.REFRESH in queued:

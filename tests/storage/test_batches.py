@@ -7,8 +7,11 @@ from storage import batches, jobs
 from storage.batches import Batch, Superseded
 from storage.jobs import Job
 from storage.models import JobStatus, Lane
+from storage.settings import Settings
 from storage.store import Store
 from tests.storage.examples import a_client, a_customer, a_submission
+
+REST = timedelta(seconds=Settings().job_retry_pause_s)
 
 
 def claim(store: Store, now: datetime, lane: Lane = Lane.ENRICHMENT) -> Batch | None:
@@ -87,15 +90,49 @@ def test_a_batch_claimed_before_the_clock_was_set_back_is_reaped(store: Store, n
 
 def test_a_job_that_keeps_failing_fails_for_good_and_tells_so(store: Store, now: datetime) -> None:
     job = a_submission(store, a_customer(store, a_client(store, now), now), now)
-    for _ in range(store.settings.job_max_attempts):
-        batch = claim(store, now)
+    for attempt in range(store.settings.job_max_attempts):
+        batch = claim(store, now + attempt * REST)
         assert batch is not None
         with store.db.writing() as w:
-            batches.release(w, batch.token, store.settings, now)
+            batches.release(w, batch.token, store.settings, now + attempt * REST)
     with store.db.reading() as r:
         ended = jobs.get(r, job.client_id, job.job_id)
     assert ended.status is JobStatus.FAILED
     assert ended.error == {"code": "Job.Abandoned", "message": "The work was interrupted 3 times."}
+
+
+def test_what_was_interrupted_twice_pauses_and_keeps_only_its_customers_later_jobs_waiting(
+    store: Store, now: datetime
+) -> None:
+    client = a_client(store, now)
+    customer = a_customer(store, client, now)
+    unlucky = a_submission(store, customer, now)
+    for _ in range(2):
+        batch = claim(store, now)
+        assert batch is not None
+        with store.db.writing() as w:
+            batches.release(w, batch.token, store.settings, now)
+    later, others = a_submission(store, customer, now), a_submission(store, a_customer(store, client, now), now)
+    claimed = claim(store, now + REST / 2)
+    assert claimed is not None
+    assert claimed.jobs == 1
+    assert [status_of(store, job) for job in (unlucky, later)] == [JobStatus.QUEUED] * 2
+    assert status_of(store, others) is JobStatus.RUNNING
+    assert claim(store, now + REST / 2) is None
+    rested = claim(store, now + REST)
+    assert rested is not None
+    assert [status_of(store, job) for job in (unlucky, later)] == [JobStatus.RUNNING] * 2
+
+
+def test_a_pause_that_began_before_the_clock_was_set_back_is_over(store: Store, now: datetime) -> None:
+    a_submission(store, a_customer(store, a_client(store, now), now), now)
+    ahead = now + timedelta(hours=2)
+    for _ in range(2):
+        batch = claim(store, ahead)
+        assert batch is not None
+        with store.db.writing() as w:
+            batches.release(w, batch.token, store.settings, ahead)
+    assert claim(store, now) is not None
 
 
 def test_what_a_dead_worker_had_goes_back_at_once_and_what_others_have_stays(store: Store, now: datetime) -> None:

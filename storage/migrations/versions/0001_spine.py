@@ -233,6 +233,7 @@ def upgrade() -> None:
         sa.Column("received_rows", sa.BigInteger(), server_default="0", nullable=False),
         sa.Column("batch_token", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True),
         sa.Column("attempts", sa.Integer(), server_default="0", nullable=False),
+        sa.Column("not_before", database.UtcDateTime(timezone=True), nullable=True),
         sa.Column("data_version", sa.BigInteger(), nullable=True),
         sa.Column("processed_rows", sa.BigInteger(), nullable=True),
         sa.Column("enriched_rows", sa.BigInteger(), nullable=True),
@@ -268,6 +269,14 @@ def upgrade() -> None:
         unique=False,
         sqlite_where=sa.text("landing_path IS NOT NULL"),
         postgresql_where=sa.text("landing_path IS NOT NULL"),
+    )
+    op.create_index(
+        "ix_jobs_pausing",
+        "jobs",
+        ["not_before"],
+        unique=False,
+        sqlite_where=sa.text("not_before IS NOT NULL"),
+        postgresql_where=sa.text("not_before IS NOT NULL"),
     )
     op.create_index(
         "ix_jobs_queue",

@@ -24,8 +24,8 @@ lint: $(BIN)/.dev  ## Ruff, mypy and the import contracts
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
-bench: $(BIN)/.dev  ## Measure (about an hour; PARTS="doors reads" for some); writes benchmarks/RESULTS.md
-	$(BIN)/python -m benchmarks $(PARTS)
+bench: $(BIN)/.dev  ## Measure (over an hour; some: PARTS="doors reads" ON=SQLite); writes benchmarks/RESULTS.md
+	$(BIN)/python -m benchmarks $(PARTS) $(ON:%=--on %)
 
 lock: $(BIN)/.dev  ## Resolve the newest versions into the two hash-pinned locks
 	$(BIN)/uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate pyproject.toml -o requirements.lock

@@ -11,13 +11,17 @@ import requests
 
 from benchmarks.filling import UNTIL, fill
 from benchmarks.service import Service, new_home, running
-from benchmarks.table import Row, Section, milliseconds
+from benchmarks.table import Row, milliseconds
 from pipelines.sandbox import plain_rows
 
 TITLE = "Growth"
 CUSTOMERS = (100, 1_000, 10_000)
 ROWS_EACH = 200
 TIMES = 20
+ABOUT = (
+    f"{' → '.join(f'{count:,}' for count in CUSTOMERS)} customers with {ROWS_EACH} rows each; medians of {TIMES} on an "
+    "idle service. In brackets the exponent between the smallest and the largest (1 is linear; flat is near 0)."
+)
 
 Act = Callable[[Service, requests.Session, UUID], object]
 
@@ -50,22 +54,13 @@ ACTS: dict[str, Act] = {
 }
 
 
-def measure(folder: Path) -> Section:
-    figures = [_at(folder / str(count), count) for count in CUSTOMERS]
-    rows = [
-        Row(name, " → ".join(milliseconds(each[name]) for each in figures), _growth([each[name] for each in figures]))
-        for name in ACTS
-    ]
-    sizes = " → ".join(f"{count:,}" for count in CUSTOMERS)
-    about = (
-        f"SQLite, {sizes} customers with {ROWS_EACH} rows each; medians of {TIMES} on an idle service. Last column: "
-        "the exponent between the smallest and the largest (1 is linear; flat is near 0)."
-    )
-    return Section(TITLE, about, rows)
+def measure(folder: Path, database: str) -> Sequence[Row]:
+    figures = [_at(folder / str(count), database, count) for count in CUSTOMERS]
+    return [Row(name, _growth([each[name] for each in figures])) for name in ACTS]
 
 
-def _at(folder: Path, count: int) -> dict[str, float]:
-    with new_home(folder) as home:
+def _at(folder: Path, database: str, count: int) -> dict[str, float]:
+    with new_home(folder, database) as home:
         with home.store() as store:
             customers = fill(store, home.client_id, count, ROWS_EACH)
         with running(home) as service:
@@ -83,4 +78,4 @@ def _median(service: Service, act: Act, customers: Sequence[UUID]) -> float:
 
 def _growth(figures: Sequence[float]) -> str:
     exponent = math.log(figures[-1] / figures[0]) / math.log(CUSTOMERS[-1] / CUSTOMERS[0])
-    return f"exponent {exponent:.2f}"
+    return f"{' → '.join(map(milliseconds, figures))} ({exponent:.2f})"

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -11,15 +11,16 @@ import psutil
 
 from benchmarks.filling import fill
 from benchmarks.service import Service, new_home, running
-from benchmarks.table import Row, Section, mebibytes, seconds
+from benchmarks.table import Row, mebibytes, seconds
 
 TITLE = "Refreshing a book"
 CUSTOMERS, ROWS_EACH = 10_000, 1_000
 CLIENTS = 8
+ABOUT = f"{CUSTOMERS:,} customers with {ROWS_EACH:,} rows each, refreshed over HTTP by {CLIENTS} clients."
 
 
-def measure(folder: Path) -> Section:
-    with new_home(folder) as home:
+def measure(folder: Path, database: str) -> Sequence[Row]:
+    with new_home(folder, database) as home:
         with home.store() as store:
             customers = fill(store, home.client_id, CUSTOMERS, ROWS_EACH)
         with running(home) as service, peak_rss(service) as peak:
@@ -28,13 +29,12 @@ def measure(folder: Path) -> Section:
                 jobs = list(clients.map(lambda customer: service.refresh(service.session(), str(customer)), customers))
                 list(clients.map(lambda job: service.completed(service.session(), job), jobs))
             elapsed, cpu = time.perf_counter() - began, service.cpu_s() - cpu
-    about = f"SQLite, {CUSTOMERS:,} customers with {ROWS_EACH:,} rows each, refreshed over HTTP by {CLIENTS} clients."
-    return Section(TITLE, about, [
+    return [
         Row("from the first request until every report was seen", seconds(elapsed)),
         Row("CPU of all processes of the service", seconds(cpu)),
         Row("rows reported on, all three reports", f"{CUSTOMERS * ROWS_EACH / elapsed:,.0f}/s"),
         Row("peak RSS of the largest process", mebibytes(max(peak)), "≤ 2 GiB"),
-    ])  # fmt: skip
+    ]
 
 
 @contextmanager

@@ -21,6 +21,7 @@ from storage import keys
 from storage.settings import Settings
 from storage.store import Store
 
+DATABASES = ("SQLite", "PostgreSQL")
 POSTGRES = "127.0.0.1:5432"
 UNLIMITED = {"TIDEMARK_RATE_LIMIT": "100000000/1m"}  # what is measured is the service, not its limits
 
@@ -115,8 +116,8 @@ class Service:
 
 
 @contextmanager
-def new_home(folder: Path, database: str = "SQLite") -> Iterator[Home]:
-    """An empty home on `database`, `SQLite` or `PostgreSQL`; a PostgreSQL database is dropped afterwards."""
+def new_home(folder: Path, database: str) -> Iterator[Home]:
+    """An empty home on one of DATABASES; a PostgreSQL database is dropped afterwards."""
     if database == "SQLite":
         yield _with_client(Settings(home=folder, database_url=""))
         return

@@ -16,13 +16,14 @@ import requests
 from api.commands.addresses import chosen
 from benchmarks.filling import UNTIL, submission_rows
 from benchmarks.service import Service, new_home, running
-from benchmarks.table import Row, Section, percentile, seconds
+from benchmarks.table import Row, percentile, seconds
 from pipelines.sandbox import plain_rows
 
 IDLE_JOBS, IDLE_ROWS = 60, 500
 LOAD_JOBS, LOAD_ROWS, LOAD_CLIENTS = 1_000, 100, 8
 PEER_RUNS = 20
 TITLE = "The spine"
+ABOUT = "Local files; customers without history. The peer keeps what Dagster knows in SQLite on either side."
 
 _LAUNCH = """mutation($config: RunConfigData!) { launchRun(executionParams: {
   selector: {repositoryLocationName: "peer", repositoryName: "__repository__", jobName: "naive_job"},
@@ -30,14 +31,13 @@ _LAUNCH = """mutation($config: RunConfigData!) { launchRun(executionParams: {
 _STATUS = "query($id: ID!) { runOrError(runId: $id) { ... on Run { status } } }"
 
 
-def measure(folder: Path) -> Section:
-    with new_home(folder / "service") as home, running(home) as service:
+def measure(folder: Path, database: str) -> Sequence[Row]:
+    with new_home(folder / "service", database) as home, running(home) as service:
         idle = _idle_latencies(service)
         elapsed = _load(service)
     peer_idle = _peer(folder / "peer", IDLE_ROWS)
     peer_load = _peer(folder / "peer-load", LOAD_ROWS)
-    rows = [*_idle_rows(idle, peer_idle), *_load_rows(elapsed, peer_load)]
-    return Section(TITLE, "Embedded default (SQLite, local files); customers without history.", rows)
+    return [*_idle_rows(idle, peer_idle), *_load_rows(elapsed, peer_load)]
 
 
 def _idle_rows(ours: Sequence[float], peers: Sequence[float]) -> list[Row]:

@@ -3,7 +3,7 @@
 import os
 import platform
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -12,8 +12,8 @@ from pathlib import Path
 RESULTS = Path(__file__).parent / "RESULTS.md"
 PREFACE = """# Results
 
-Written by `make bench` (one part: `make bench PARTS="doors reads"`). Machines and their noise differ: trust the ratios,
-each of which comes from one run.
+Written by `make bench` (some parts: `make bench PARTS="doors reads"`; without PostgreSQL: `make bench ON=SQLite`).
+Machines and their noise differ: trust the ratios, each of which comes from one run.
 """
 
 
@@ -28,21 +28,23 @@ class Row:
 
 @dataclass(frozen=True)
 class Section:
-    """What was measured under which circumstances, and what came out."""
+    """What was measured under which circumstances, and what came out: the same rows for each database."""
 
     title: str
     about: str
-    rows: Sequence[Row]
+    rows_of: Mapping[str, Sequence[Row]]  # by database
 
     def printed(self) -> str:
-        lines = "\n".join(f"| {row.what} | {row.figure} | {row.asked} |" for row in self.rows)
         circumstances = (
             f"{datetime.now(UTC):%Y-%m-%d}, {os.cpu_count()} cores, Python {platform.python_version()}, "
             f"polars {version('polars')}, dagster {version('dagster')}."
         )
-        return (
-            f"## {self.title}\n\n{self.about} {circumstances}\n\n| what | measured | asked |\n|---|---|---|\n{lines}\n"
+        lines = "\n".join(
+            f"| {same[0].what} | {' | '.join(row.figure for row in same)} | {same[0].asked} |"
+            for same in zip(*self.rows_of.values(), strict=True)
         )
+        head = f"| what | {' | '.join(self.rows_of)} | asked |\n|{'---|' * (len(self.rows_of) + 2)}"
+        return f"## {self.title}\n\n{self.about} {circumstances}\n\n{head}\n{lines}\n"
 
 
 def write(section: Section, order: Sequence[str]) -> None:

@@ -173,7 +173,7 @@ def seconds_until(base_url: str, path: str, since: float, within_s: float = 120)
             try:
                 if http.get(base_url + path, timeout=5).ok:
                     return time.monotonic() - since
-            except requests.ConnectionError:
+            except (requests.ConnectionError, requests.Timeout):
                 pass
             time.sleep(0.02)
     raise TimeoutError(f"{path} did not answer within {within_s} s")

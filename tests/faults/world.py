@@ -23,7 +23,7 @@ from storage.settings import Settings
 from storage.store import Store
 from tests.faults.ledger import Ledger
 from tests.faults.lender import Lender
-from tests.flows.service import Service
+from tests.flows.service import Service, command_of
 
 SABOTEUR = Path(__file__).parent / "saboteur"
 DRAINED_WITHIN_S = 90.0
@@ -104,7 +104,7 @@ class World:
     def processes(self, part: str) -> list[psutil.Process]:
         """The running processes of a part (see PARTS)."""
         started = self.service.processes(PARTS[part].split()[0])
-        return [process for process in started if PARTS[part] in " ".join(process.cmdline())]
+        return [process for process in started if PARTS[part] in " ".join(command_of(process))]
 
     def process(self, part: str) -> psutil.Process:
         """A part's process, waited for while it is being started again."""

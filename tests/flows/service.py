@@ -71,7 +71,7 @@ class Service:
         """The running processes started as `python -m module …`."""
         assert self._process is not None
         family = psutil.Process(self._process.pid).children(recursive=True)
-        return [process for process in family if module in process.cmdline()]
+        return [process for process in family if module in command_of(process)]
 
     @contextmanager
     def another(self, part: str, *options: str) -> Iterator[psutil.Process]:
@@ -106,6 +106,14 @@ class Service:
             )
         store.close()
         return Client(self.base_url, text)
+
+
+def command_of(process: psutil.Process) -> list[str]:
+    """Nothing of one that has just ended."""
+    try:
+        return process.cmdline()
+    except psutil.NoSuchProcess:
+        return []
 
 
 class Client:

@@ -23,7 +23,7 @@ from storage.models import customers
 from storage.store import Store
 from storage.upkeep import Standing, Task
 from tests.conftest import DATABASES, new_database
-from tests.flows.service import Client, Service
+from tests.flows.service import Client, Service, command_of
 from tests.flows.test_main_job import counted_by_the_readme
 
 pytestmark = pytest.mark.timeout(300)
@@ -115,7 +115,7 @@ def materialised(service: Service, *assets: str) -> dict[str, str]:
 
 
 def book_processes(service: Service) -> list[psutil.Process]:
-    return [process for process in service.processes("assets.warm") if "book" in process.cmdline()]
+    return [process for process in service.processes("assets.warm") if "book" in command_of(process)]
 
 
 def test_a_bucket_materialised_by_hand_is_refreshed_in_the_book_s_lane_and_stands_in_the_manifest(

@@ -14,7 +14,7 @@ from assets import dagster_home
 from pipelines.sandbox import plain_rows
 from storage import leases
 from storage.store import Store
-from tests.flows.service import Client, Service
+from tests.flows.service import Client, Service, command_of
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -65,7 +65,7 @@ def until(true: Callable[[], bool], within_s: float = 90) -> None:
 @pytest.mark.usefixtures("second_worker")
 def test_a_worker_takes_what_the_other_is_too_busy_for(service: Service, client: Client) -> None:
     slow, quick = client.customer(), client.customer()
-    [busy] = [process for process in service.processes("assets.warm") if "enrichment" in process.cmdline()]
+    [busy] = [process for process in service.processes("assets.warm") if "enrichment" in command_of(process)]
     busy.suspend()
     try:
         stuck = client.submit(slow, ROWS)

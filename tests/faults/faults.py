@@ -66,7 +66,11 @@ class Fault(ABC):
 
 @dataclass
 class KillAtWrite(Fault):
-    """SIGKILL to a part's process at its n-th write, counted by the saboteur inside (see saboteur/)."""
+    """SIGKILL to a part's process at its n-th write, counted by the saboteur inside (see saboteur/).
+
+    Args:
+        part: one of PARTS, or a piece of any other command line.
+    """
 
     kind = "kill"
     world: World = field(repr=False)
@@ -77,7 +81,7 @@ class KillAtWrite(Fault):
         self._order, self._carried_out = (self.world.orders / name for name in ("order.json", "carried-out.json"))
         self._carried_out.unlink(missing_ok=True)
         draft = self._order.with_suffix(".draft")
-        draft.write_text(json.dumps({"id": uuid4().hex, "process": PARTS[self.part], "nth": self.nth}))
+        draft.write_text(json.dumps({"id": uuid4().hex, "process": PARTS.get(self.part, self.part), "nth": self.nth}))
         draft.rename(self._order)
 
     def heals(self) -> None:
@@ -117,10 +121,40 @@ class SystemCalls(Fault):
         self._log.unlink()
 
 
-def traced(process: psutil.Process, log: Path, *options: str) -> subprocess.Popen[bytes]:
-    """strace attached to all threads of a running process; skips the test where that can't be."""
+@dataclass
+class KillAtCall(Fault):
+    """SIGKILL to a command at its n-th system call of a kind; it has to be started behind `strace`.
+
+    Args:
+        folder: for strace's log.
+        calls: their names, separated by commas; each is counted for itself.
+    """
+
+    kind = "kill"
+    folder: Path = field(repr=False)
+    calls: str
+    nth: int
+
+    def breaks(self) -> None:
+        need_strace()
+        self._log = self.folder / f"strace-{uuid4().hex[:8]}.log"
+        self._log.touch()
+        options = ["-e", f"trace={self.calls}", "-e", f"inject={self.calls}:signal=KILL:when={self.nth}"]
+        self.strace = ["strace", "-f", "-qq", "-o", str(self._log), *options]
+
+    def heals(self) -> None:
+        self.injected = "killed by SIGKILL" in self._log.read_text(errors="replace")
+        self._log.unlink()
+
+
+def need_strace() -> None:
     if shutil.which("strace") is None or os.geteuid() != 0:
         pytest.skip("needs strace, and root to attach it to another process tree")
+
+
+def traced(process: psutil.Process, log: Path, *options: str) -> subprocess.Popen[bytes]:
+    """strace attached to all threads of a running process; skips the test where that can't be."""
+    need_strace()
     command = ["strace", "-f", "-qq", "-o", str(log), *options, "-p", str(process.pid)]
     tracer = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     until = time.monotonic() + ATTACHED_WITHIN_S

@@ -10,9 +10,10 @@ import hmac
 import json
 from base64 import b64decode
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Final
 from uuid import UUID
 
 from sqlalchemy import ColumnElement, func, select
@@ -27,6 +28,7 @@ from storage.models import (
     api_keys,
     attempts,
     batches,
+    customers,
     deliveries,
     events,
     jobs,
@@ -43,6 +45,10 @@ EVENTS_OF = {
     "Failed": {"job.failed", "job.enrichment.failed"},
 }
 SIGNATURE = "x-service-webhook-signature"
+ASKED_AT: Final[Mapping[str, str]] = {
+    Flow.ENRICHMENT: "/v1/customer/{}/transactions",
+    Flow.REPORT_REFRESH: "/v1/customer/{}/reports/refresh",
+}
 
 
 @dataclass(frozen=True)
@@ -239,6 +245,29 @@ def at_most_one_refresh_is_live(after: Aftermath) -> Iterator[str]:
         live = select(jobs.c.customer_number).where(jobs.c.flow == Flow.REPORT_REFRESH, jobs.c.status.in_(LIVE))
         several = live.group_by(jobs.c.customer_number).having(func.count() > 1)
         yield from (f"customer {number} has several live refreshes" for number in r.execute(several).scalars())
+
+
+@invariant
+def what_was_asked_under_a_key_was_done_once(after: Aftermath) -> Iterator[str]:
+    """Each customer, submission and refresh of a lender that sends keys, however often it asked for it."""
+    if not after.lender.sends_keys:
+        return
+    asked, done = after.lender.ledger.done_under_keys(), _done(after)
+    for path in sorted(asked | done):
+        if asked[path] != done[path]:
+            yield f"{path} was asked for under {asked[path]} keys and done {done[path]} times"
+
+
+def _done(after: Aftermath) -> Counter[str]:
+    """What there is of the client's, by the path at which one asks for it."""
+    mine = select(func.count()).where(_mine(after, customers.c.client_id))
+    by_flow = select(customers.c.customer_id, jobs.c.flow, func.count()).join_from(jobs, customers)
+    asked = by_flow.where(_mine(after, jobs.c.client_id), jobs.c.flow.in_(ASKED_AT))
+    with after.world.store.db.reading() as r:
+        done = Counter({"/v1/customer": r.execute(mine).scalar_one()})
+        for customer_id, flow, n in r.execute(asked.group_by(customers.c.customer_id, jobs.c.flow)):
+            done[ASKED_AT[flow].format(customer_id)] = n
+    return done
 
 
 @invariant

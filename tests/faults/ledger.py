@@ -36,6 +36,7 @@ class Entry:
     status: int | None
     location: str | None = None
     code: str | None = None  # of a problem
+    key: str | None = None  # the Idempotency-Key that was sent
 
     @property
     def acknowledged(self) -> bool:
@@ -69,6 +70,11 @@ class Ledger:
 
     def job_ids(self) -> list[str]:
         return [location.split("/")[3] for location in self.acknowledged("/v1/jobs/")]
+
+    def done_under_keys(self) -> Counter[str]:
+        """How many keys there are under which something was created or accepted, by the path that was asked."""
+        asked = {entry.key: entry.path for entry in self.entries if entry.key and entry.acknowledged}
+        return Counter(asked.values())
 
     def close(self) -> None:
         self._file.close()

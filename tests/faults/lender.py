@@ -2,6 +2,8 @@
 
 Each answer goes into the ledger. Asking again may create a second customer or repeat a submission; that is what real
 clients do after a failure, and submissions overlap by default. A submission whose job failed is made again, too.
+
+One that sends keys asks again under the same Idempotency-Key, also when told that the first request is being worked on.
 """
 
 import random
@@ -12,10 +14,12 @@ from functools import partial
 from itertools import count
 from typing import Any
 from urllib.parse import urlsplit
+from uuid import uuid4
 
 import requests
 
 from api.listen import Receiver
+from api.once import KEY_HEADER
 from pipelines.sandbox import plain_rows
 from tests.faults.ledger import Entry, Ledger, Subscription
 from tests.flows.service import Client
@@ -23,6 +27,7 @@ from tests.flows.service import Client
 ASK_AGAIN_FOR_S = 90.0
 PAUSE_S = 0.2
 UNTIL = date(2026, 10, 31)
+IN_FLIGHT = "Idempotency.InFlight"
 
 Items = list[dict[str, Any]]
 
@@ -40,23 +45,30 @@ class Lender(Client):
         self.random = random.Random(seed)
         self.secrets_told: list[str] = [key]  # what may stand in no log
         self.account_number = self._digits(9)
+        self.sends_keys = False
         self.failed_jobs: list[str] = []  # that should have been completed
         self._submissions: dict[str, Callable[[], str]] = {}  # how to make each again, by job
 
     def call(self, method: str, path: str, body: object = None, **query: Any) -> requests.Response:
         """The first answer that is one."""
-        return self._until_answered(lambda: self.asked_once(method, path, body, **query))
+        key = uuid4().hex if self.sends_keys and method == "POST" else None
+        return self._until_answered(lambda: self.asked_once(method, path, body, key, **query))
 
-    def asked_once(self, method: str, path: str, body: object = None, **query: Any) -> requests.Response | None:
-        """The answer, or None when there is none or only a 503; the ledger knows either way."""
+    def asked_once(
+        self, method: str, path: str, body: object = None, key: str | None = None, **query: Any
+    ) -> requests.Response | None:
+        """The answer, or None when there is none or one that says "try again"; the ledger knows either way."""
+        self.http.headers.update({KEY_HEADER: key} if key else {})
         try:
             answer = super().call(method, path, body, **query)
         except requests.RequestException:  # nobody listens, or the answer broke off
-            self.ledger.write(Entry(method, path, None))
+            self.ledger.write(Entry(method, path, None, key=key))
             return None
+        finally:
+            self.http.headers.pop(KEY_HEADER, None)
         code = None if answer.ok else answer.json()["code"]
-        self.ledger.write(Entry(method, path, answer.status_code, answer.headers.get("location"), code))
-        return None if answer.status_code == 503 else answer
+        self.ledger.write(Entry(method, path, answer.status_code, answer.headers.get("location"), code, key))
+        return None if answer.status_code == 503 or code == IN_FLIGHT else answer
 
     def customer(self) -> str:
         abn = self._digits(11)

@@ -24,6 +24,14 @@ def submits_and_refreshes(lender: Lender) -> None:
     lender.finished(lender.refresh(customer))
 
 
+def submits_with_keys(lender: Lender) -> None:
+    """Everything that is created is asked for under an Idempotency-Key."""
+    lender.sends_keys = True
+    customer = lender.customer()
+    lender.finished(lender.submit(customer, lender.rows(20)))
+    lender.finished(lender.refresh(customer))
+
+
 def submits(lender: Lender) -> None:
     """The shortest story that ends in a webhook."""
     lender.subscribe("job.completed")
@@ -47,6 +55,15 @@ def submits_for_many(lender: Lender) -> None:
     jobs = [lender.submit(lender.customer(), lender.rows(20)) for _ in range(10)]
     for job in jobs:
         lender.finished(job)
+
+
+def submits_again_for_many(lender: Lender) -> None:
+    """Ten customers at once, then two of three again: the files that the first values lie in are mostly dead."""
+    rows = {lender.customer(): lender.rows(30) for _ in range(10)}
+    again = {customer: rows[customer] for i, customer in enumerate(rows) if i % 3}
+    for these, some in ((rows, slice(20)), (again, slice(10, None))):
+        for job in [lender.submit(customer, these[customer][some]) for customer in these]:
+            lender.finished(job)
 
 
 def withdraws(lender: Lender) -> None:

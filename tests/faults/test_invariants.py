@@ -1,6 +1,7 @@
 """The harness finds what is wrong: each invariant, broken by hand in a service that has done nothing wrong."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final
 from uuid import UUID, uuid4
@@ -13,8 +14,9 @@ from storage.models import JobStatus, attempts, customers, deliveries, events, j
 from tests.faults import invariants
 from tests.faults.invariants import Aftermath, violations
 from tests.faults.ledger import Entry
-from tests.faults.scenarios import submits
+from tests.faults.scenarios import submits_with_keys
 from tests.faults.world import World
+from tests.flows.service import Client
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -79,6 +81,21 @@ def a_file_is_changed(after: Aftermath) -> None:
         file.write(b"\0")
 
 
+def a_customer_is_created_twice(after: Aftermath) -> None:
+    Client.call(after.lender, "POST", "/v1/customer", {"abn": "51824753556"})
+
+
+def a_refresh_is_done_twice(after: Aftermath) -> None:
+    [customer_id] = after.lender.ledger.rows
+    Client.call(after.lender, "POST", f"/v1/customer/{customer_id}/reports/refresh")
+    after.world.drain()
+
+
+def a_submission_counts_as_asked_twice(after: Aftermath) -> None:
+    [accepted] = (entry for entry in after.lender.ledger.entries if entry.path.endswith("/transactions") and entry.key)
+    after.lender.ledger.write(replace(accepted, key="another"))
+
+
 def something_unforeseen_was_answered(after: Aftermath) -> None:
     after.lender.ledger.write(Entry("GET", "/v1/jobs", 500, code="Service.Failure"))
 
@@ -101,6 +118,9 @@ TAMPERINGS: Final[list[tuple[Tampering, invariants.Check]]] = [
     (a_delivery_is_lost, invariants.each_event_has_one_delivery_per_subscription),
     (an_event_is_lost, invariants.each_job_has_its_events_once),
     (other_bytes_were_sent, invariants.what_receivers_got_is_what_was_kept),
+    (a_customer_is_created_twice, invariants.what_was_asked_under_a_key_was_done_once),
+    (a_refresh_is_done_twice, invariants.what_was_asked_under_a_key_was_done_once),
+    (a_submission_counts_as_asked_twice, invariants.what_was_asked_under_a_key_was_done_once),
     (something_unforeseen_was_answered, invariants.no_answer_was_unforeseen),
     (a_key_is_logged, invariants.no_log_holds_a_secret),
     (a_customer_goes_to_another_client, invariants.nobody_else_reaches_it),
@@ -112,7 +132,8 @@ TAMPERINGS: Final[list[tuple[Tampering, invariants.Check]]] = [
 @pytest.mark.parametrize(("tampering", "check"), TAMPERINGS, ids=lambda each: each.__name__)
 def test_what_is_wrong_is_found(world: World, tampering: Tampering, check: invariants.Check) -> None:
     after = Aftermath(world, world.lender(seed=TAMPERINGS.index((tampering, check))))
-    submits(after.lender)
+    after.lender.subscribe("job.completed")
+    submits_with_keys(after.lender)
     world.drain()
     assert list(check(after)) == []
     tampering(after)

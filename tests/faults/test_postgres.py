@@ -1,5 +1,6 @@
 """A PostgreSQL that goes away in every way it can: the service says so in time, and needs no restart itself."""
 
+import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -9,7 +10,7 @@ import requests
 from api.listen import Receiver
 from tests.faults.faults import Fault, KillAtWrite
 from tests.faults.postgres import LockedTable, Restart, Server, TerminatedBackends, server
-from tests.faults.scenarios import submits, submits_and_refreshes
+from tests.faults.scenarios import submits, submits_and_refreshes, submits_with_keys
 from tests.faults.survival import SEEDS, survives
 from tests.faults.world import World, running
 from tests.network import Network, network
@@ -18,6 +19,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 ANSWER_WITHIN_S = 10.0
 A_WHILE_S, LONGER_S = 4.0, 25.0
+WRITES_UNDER_KEYS = 40  # that the API does in the story, about
 KILLS = [("api", nth) for nth in range(1, 31)] + [("enrichment", nth) for nth in range(1, 61, 3)]
 
 
@@ -100,6 +102,17 @@ def test_the_server_is_restarted(world: World, database: Server, how: str, seed:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_sessions_are_terminated_again_and_again(world: World, database: Server, seed: int) -> None:
     assert survives(world, submits_and_refreshes, TerminatedBackends(database, lasting_s=A_WHILE_S), seed)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_sessions_are_terminated_under_idempotency_keys(world: World, database: Server, seed: int) -> None:
+    assert survives(world, submits_with_keys, TerminatedBackends(database, lasting_s=A_WHILE_S), seed)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_killed_under_idempotency_keys(world: World, seed: int) -> None:
+    nth = random.Random(seed).randint(1, WRITES_UNDER_KEYS)
+    assert survives(world, submits_with_keys, KillAtWrite(world, "api", nth), seed)
 
 
 @pytest.mark.parametrize("table", ["jobs", "customers", "batches"])

@@ -1,0 +1,54 @@
+"""The operator's commands while things break: they may be killed, and fail in no other way."""
+
+import json
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+from tests.faults.world import World
+
+WITHIN_S = 120
+
+
+def run(world: World, *arguments: str, behind: Sequence[str] = (), **environment: str) -> Any:
+    """What `tidemark …` says of itself as JSON; None when it was killed.
+
+    Args:
+        behind: what starts it, such as strace.
+        environment: beside that of the service.
+    """
+    done = subprocess.run(
+        [*behind, sys.executable, "-m", "api.cli", *arguments, "--json"],
+        env=world.service.environment | environment,
+        capture_output=True,
+        text=True,
+        timeout=WITHIN_S,
+        check=False,
+    )
+    if done.returncode == -signal.SIGKILL:
+        return None
+    assert done.returncode == 0, f"{arguments} ended with {done.returncode}: {done.stderr}"
+    return json.loads(done.stdout)
+
+
+@contextmanager
+def again_and_again(work: Callable[[], object]) -> Iterator[None]:
+    """Beside what happens inside."""
+    over = threading.Event()
+
+    def repeat() -> None:
+        while not over.is_set():
+            work()
+
+    with ThreadPoolExecutor(1) as beside:
+        repeating = beside.submit(repeat)
+        try:
+            yield
+        finally:
+            over.set()
+    repeating.result()

@@ -1,0 +1,101 @@
+"""Backups beside a story, one of them ended by SIGKILL at its n-th write: the folder holds a whole backup, or none."""
+
+import shutil
+from collections import Counter
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import polars as pl
+import pytest
+from sqlalchemy import delete, select
+
+from api.commands.console import now
+from pipelines.schemas import current
+from storage import leases, models, transactions
+from storage.database import Database
+from storage.doctor import Severity, examine
+from storage.integrity import all_named
+from storage.settings import Settings
+from storage.store import Store
+from tests.faults.commands import again_and_again, run
+from tests.faults.faults import KillAtWrite
+from tests.faults.ledger import Row
+from tests.faults.lender import Lender
+from tests.faults.scenarios import submits_with_keys
+from tests.faults.survival import survives
+from tests.faults.world import World, sha256
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+FIRST = range(1, 60, 10)  # writes of a backup into an empty folder, some of them
+LATER = range(1, 30, 2)  # and of one that copies what is new
+AT_LEAST = 10  # writes of one that finds nothing new
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("kept") / "backup"
+
+
+@pytest.mark.parametrize("nth", FIRST)
+def test_the_first_backup_is_killed(world: World, tmp_path: Path, nth: int) -> None:
+    survives_while_backed_up(world, tmp_path / "backup", tmp_path, nth)
+
+
+@pytest.mark.parametrize("nth", LATER)
+def test_a_later_backup_is_killed(world: World, kept: Path, tmp_path: Path, nth: int) -> None:
+    survives_while_backed_up(world, kept, tmp_path, nth)
+
+
+def survives_while_backed_up(world: World, folder: Path, tmp_path: Path, nth: int) -> None:
+    def is_backed_up_meanwhile(lender: Lender) -> None:
+        with again_and_again(lambda: back_up(world, folder, tmp_path)):
+            submits_with_keys(lender)
+        while back_up(world, folder, tmp_path) is None:  # killed
+            pass
+        assert_restorable(world, folder, tmp_path / "restored", lender)
+
+    injected = survives(world, is_backed_up_meanwhile, KillAtWrite(world, "api.cli backup", nth), seed=nth)
+    assert injected or nth > AT_LEAST
+
+
+def back_up(world: World, folder: Path, tmp_path: Path) -> Any:
+    done = run(world, "backup", str(folder))
+    if done is None:
+        with world.store.db.writing() as w:  # it died with its role, which lasts for five minutes more
+            w.execute(delete(models.leases).where(models.leases.c.name == leases.FILE_KEEPER))
+    if (folder / "tidemark.db").exists():
+        assert_whole(folder, tmp_path / "looked-at.db")
+    return done
+
+
+def assert_whole(folder: Path, copy: Path) -> None:
+    """Every file that the snapshot names is there as it was written. Only a copy is opened: that writes beside it."""
+    shutil.copy(folder / "tidemark.db", copy)
+    db = Database(f"sqlite:///{copy}")
+    with db.reading() as r:
+        named = list(all_named(r))
+    db.close()
+    assert [path for path, digest in named if sha256(folder / "lake" / path) != digest] == []
+
+
+def assert_restorable(world: World, folder: Path, home: Path, lender: Lender) -> None:
+    """As docs/operations.md says."""
+    home.mkdir(mode=0o700)
+    shutil.copy(folder / "tidemark.db", home)
+    shutil.copytree(folder / "lake", home / "lake")
+    shutil.copy(world.home / "master.key", home)
+    findings = examine(Settings(home=home), now, deep=True)
+    assert [found for found in findings if found.severity is Severity.ERROR] == []
+    store = Store.open(Settings(home=home))
+    for customer_id, accounts in lender.ledger.rows.items():
+        assert rows_of(store, customer_id) == sum(accounts.values(), Counter())
+    store.close()
+
+
+def rows_of(store: Store, customer_id: str) -> Counter[Row]:
+    number = select(models.customers.c.number).where(models.customers.c.customer_id == UUID(customer_id))
+    with store.db.reading() as r:
+        places = transactions.current_locations(r, r.execute(number).scalars())
+    rows = transactions.scan(store.lake, places).filter(current()).collect()
+    return Counter(map(Row.of, rows.select(pl.col("date").dt.to_string(), "description", "amount").to_dicts()))

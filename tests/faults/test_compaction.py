@@ -1,0 +1,31 @@
+"""Compactions beside a story, one of them ended by SIGKILL at its n-th write: nobody's rows move anywhere but whole."""
+
+from typing import Final
+
+import pytest
+
+from storage import buckets
+from tests.faults.commands import again_and_again, run
+from tests.faults.faults import KillAtWrite
+from tests.faults.lender import Lender
+from tests.faults.scenarios import submits_again_for_many
+from tests.faults.survival import survives
+from tests.faults.world import World
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+OF_A_FILE = 6  # writes that a compaction does for one file; for several it does so many more
+WRITES = 18
+EACH_BUCKET_TWICE: Final = [option for bucket in buckets.ALL for option in ("--bucket", str(bucket)) * 2]
+
+
+@pytest.mark.parametrize("nth", range(1, WRITES + 1))
+def test_killed_at_every_write(world: World, nth: int) -> None:
+    def is_compacted_meanwhile(lender: Lender) -> None:
+        with again_and_again(lambda: run(world, "compact")):
+            submits_again_for_many(lender)
+        while (done := run(world, "compact", *EACH_BUCKET_TWICE)) is None:  # killed
+            pass
+        assert not any(second["moved"] for second in done[1::2])
+
+    injected = survives(world, is_compacted_meanwhile, KillAtWrite(world, "api.cli compact", nth), seed=nth)
+    assert injected or nth > OF_A_FILE, "nothing was compacted"

@@ -1,0 +1,66 @@
+"""A sweep ended by SIGKILL, at every write and before every file that it removes: rows go first, then their files."""
+
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from storage.retention import orphans
+from tests.faults.commands import run
+from tests.faults.faults import KillAtCall, KillAtWrite, faked_clock, set_clock
+from tests.faults.invariants import Aftermath, violations
+from tests.faults.lender import Lender
+from tests.faults.scenarios import withdraws
+from tests.faults.survival import survives
+from tests.faults.world import World
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+WRITES = 12  # that a sweep does after the story
+FILES = 5  # that it removes
+
+_hours = count(31 * 24)  # from now, when the next sweep is
+
+
+@pytest.mark.parametrize("nth", range(1, WRITES + 2))
+def test_killed_at_every_write(world: World, nth: int) -> None:
+    def is_swept(lender: Lender) -> None:
+        withdraw_and_sweep(world, lender)
+
+    injected = survives(world, is_swept, KillAtWrite(world, "api.cli sweep", nth), seed=nth)
+    assert injected == (nth <= WRITES), "a sweep has more or fewer writes than are counted through here"
+
+
+@pytest.mark.parametrize("nth", range(1, FILES + 2))
+def test_killed_before_every_file_that_it_removes(world: World, nth: int) -> None:
+    kill = KillAtCall(world.folder, "unlink,unlinkat", nth)
+
+    def is_swept(lender: Lender) -> None:
+        withdraw_and_sweep(world, lender, *kill.strace)
+
+    injected = survives(world, is_swept, kill, seed=nth)
+    assert injected == (nth <= FILES), "a sweep removes more or fewer files than are counted through here"
+
+
+def withdraw_and_sweep(world: World, lender: Lender, *behind: str) -> None:
+    """The story leaves replaced versions, idempotency keys, and a file whose writer died before it was named.
+
+    What a killed sweep leaves is looked at before the next one, which would put everything right.
+    """
+    lender.sends_keys = True
+    withdraws(lender)
+    world.drain()
+    world.store.lake.put(f"transactions/{uuid4()}.parquet", b"nobody's")
+    sweep(world, *behind)
+    assert violations(Aftermath(world, lender)) == []
+    sweep(world)
+    assert orphans(world.store, datetime.now(UTC) + timedelta(days=2)) == (0, 0)
+    assert not any(sweep(world).values())
+
+
+def sweep(world: World, *behind: str) -> Any:
+    """`tidemark sweep` in a month, an hour after the one before: one that was killed keeps its role for a while."""
+    environment = faked_clock(world.folder)
+    set_clock(world.folder, f"+{next(_hours)}h")
+    return run(world, "sweep", behind=behind, **environment, NO_FAKE_STAT="1")  # files are as old as they are

@@ -24,7 +24,7 @@ from typing import cast
 from sqlalchemy import text
 
 from pipelines.errors import Unavailable
-from storage import leases
+from storage import durable, leases
 from storage.database import Database
 from storage.integrity import Problem, all_named
 from storage.lake import Lake
@@ -63,9 +63,9 @@ def back_up(store: Store, folder: Path, clock: Callable[[], datetime], patience_
         copied, damages = _copy(store.lake, Lake(folder / "lake"), named, prolong)
         prolong()
     final = snapshot.with_name(snapshot.name.removesuffix(".new"))
-    _sync(snapshot)
+    durable.sync(snapshot)
     snapshot.replace(final)
-    _sync(folder)
+    durable.sync(folder)
     return BackedUp(str(final), len(named) - len(damages), len(copied), sum(copied), damages)
 
 
@@ -145,11 +145,3 @@ def _copy(
             else:
                 damages.append((path, Problem.CHANGED))
     return sizes, damages
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -15,11 +15,11 @@ from datetime import UTC, datetime
 from io import BytesIO
 from pathlib import Path
 from threading import Lock
-from uuid import uuid4
 
 import polars as pl
 
 from pipelines.errors import Corrupt, Unavailable
+from storage import durable
 
 ROW_GROUP_ROWS = 30_000  # measured: point reads in 3.5 ms; 600,000 rows take 9.9
 
@@ -53,14 +53,8 @@ class Lake:
     def put(self, path: str, content: bytes) -> Stored:
         """Write `content` durably under `path`, which must be new."""
         target = self.root / path
-        _make_folder(target.parent)
-        draft = target.with_name(f".{target.name}.{uuid4().hex}")
-        try:
-            _write_and_fsync(draft, content)
-            os.link(draft, target)  # create-only: unlike a rename, it never replaces
-        finally:
-            draft.unlink(missing_ok=True)
-        _fsync_folder(target.parent)
+        durable.make_folder(target.parent)
+        durable.create(target, content)
         return Stored(path, hashlib.sha256(content).digest(), len(content))
 
     def put_frame(self, path: str, frame: pl.DataFrame) -> Stored:
@@ -120,27 +114,3 @@ class Lake:
             raise Corrupt("Lake.FileUnreadable", f"The data file {path} can't be read.") from error
         if found != sha256:
             raise Corrupt("Lake.ChecksumMismatch", f"The data file {path} is not what was written.")
-
-
-def _write_and_fsync(path: Path, content: bytes) -> None:
-    with path.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _make_folder(folder: Path) -> None:
-    """Create a folder so that it, too, survives a power cut."""
-    if folder.is_dir():
-        return
-    _make_folder(folder.parent)
-    folder.mkdir(exist_ok=True)
-    _fsync_folder(folder.parent)
-
-
-def _fsync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

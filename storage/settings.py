@@ -29,6 +29,8 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
+from storage import durable
+
 SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 SHORTEST_RETENTION = timedelta(hours=2)  # twice what a run may take
 
@@ -212,7 +214,8 @@ class Settings(BaseSettings):
         if not path.exists():
             if self.environment is Environment.PRODUCTION:
                 raise SettingsError("TIDEMARK_MASTER_KEY is required in production")
-            _write_private(path, base64.b64encode(secrets.token_bytes(32)))
+            with suppress(FileExistsError):  # another process was first
+                durable.create(path, base64.b64encode(secrets.token_bytes(32)), mode=0o600)
         if stat.S_IMODE(path.stat().st_mode) & 0o077:
             raise SettingsError(f"{path} may be read by others: chmod 600 it")
         return path.read_text().strip()
@@ -237,16 +240,3 @@ def _writable(folder: Path, mode: int) -> None:
         raise SettingsError(f"{folder} can't be made: {error.strerror}") from error
     if not os.access(folder, os.W_OK | os.X_OK):
         raise SettingsError(f"{folder} can't be written to: it is read-only, or it belongs to somebody else")
-
-
-def _write_private(path: Path, content: bytes) -> None:
-    """Create `path`, whole, with mode 0600; when another process was first, leave its file alone."""
-    beside = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
-    descriptor = os.open(beside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-        with suppress(FileExistsError):
-            os.link(beside, path)
-    finally:
-        beside.unlink()

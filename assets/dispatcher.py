@@ -105,6 +105,8 @@ def dispatch(store: Store, lane: Lane, launch: Launch, leading: Callable[[], boo
                     changes.wait(LOOK_AGAIN_S)
         except (SQLAlchemyError, psycopg.Error, sqlite3.Error) as error:
             log.warning("the %s dispatcher lost its database: %s", lane, type(error).__name__)
+        except Exception:
+            log.exception("the %s dispatcher failed and begins anew", lane)
         stop.wait(pause_s)
         pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
@@ -128,6 +130,8 @@ class Leadership:
                 self.renew(datetime.now(UTC))
             except SQLAlchemyError as error:
                 log.warning("the dispatcher's lease could not be renewed: %s", type(error).__name__)
+            except Exception:
+                log.exception("the dispatcher's leadership failed and begins anew")
             stop.wait(leases.RENEW_EVERY_S if self.leading() else 0.1)
         self._sure_until = 0.0
         with suppress(SQLAlchemyError), self._store.db.writing() as w:  # a lease that can't be given up runs out

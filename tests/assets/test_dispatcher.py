@@ -147,6 +147,37 @@ def test_a_submission_is_launched_within_a_moment_once_someone_leads(store: Stor
     assert len(launcher.launched) == 1
 
 
+def test_an_error_that_nobody_foresaw_ends_no_dispatcher(store: Store) -> None:
+    now = datetime.now(UTC)
+    a_warm_worker(store, now)
+    launcher, failures = Launcher(), iter([TypeError("nobody foresaw this")])
+
+    def leading() -> bool:
+        for failure in failures:
+            raise failure
+        return True
+
+    with dispatching(store, launcher, leading):
+        submitted(store, now, count=1)
+        until(lambda: len(launcher.launched) == 1)
+
+
+def test_nor_a_leadership(store: Store) -> None:
+    failures, stop = iter([TypeError("nobody foresaw this")]), threading.Event()
+
+    def able() -> bool:
+        for failure in failures:
+            raise failure
+        return True
+
+    leadership = Leadership(store, uuid4(), able)
+    keeping = threading.Thread(target=leadership.keep, args=(stop,))
+    keeping.start()
+    until(leadership.leading)
+    stop.set()
+    keeping.join()
+
+
 @contextmanager
 def dispatching(store: Store, launch: Launcher, leading: Callable[[], bool]) -> Iterator[None]:
     stop = threading.Event()

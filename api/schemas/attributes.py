@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Annotated, Any, ClassVar
 
 from pydantic import (
@@ -59,7 +59,10 @@ def _exact(number: Number) -> Decimal:
     """Every digit counts: there is no rounding, so a number with too many is refused."""
     if len(number) > 2 * (INTEGER_DIGITS + DECIMALS):
         raise ValueError
-    exact = Decimal(number)
+    try:
+        exact = Decimal(number)
+    except InvalidOperation:  # its exponent is beyond any
+        raise ValueError from None
     if exact == 0:
         return Decimal(0)
     exponent = exact.as_tuple().exponent

@@ -12,8 +12,13 @@ key's n-th submission at once, and most batches need one round.
 """
 
 import hashlib
+from bisect import bisect_left, insort
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import date, timedelta
+from operator import attrgetter
+from typing import NamedTuple
 from uuid import UUID
 
 import polars as pl
@@ -23,15 +28,25 @@ from pipelines.schemas import ACCEPTED, DUPLICATES, SORT_KEY, TRANSACTIONS
 
 IDENTITY = ("transaction_id", "ordinal", "revision", "since_seq", "superseded_seq")
 KNOWN = pl.Schema({**ACCEPTED, **{name: TRANSACTIONS[name] for name in IDENTITY}})
-PENDING_LASTS = pl.duration(days=7)  # card schemes let an authorisation lapse after seven days
+PENDING_LASTS = timedelta(days=7)  # card schemes let an authorisation lapse after seven days
+POSTED_EARLIER = timedelta(days=1)  # banks date a posting back by a day at most
 
 ORDER = ("received_seq", "position")
 _KEY = ("account_id", "date", "amount", "text", "status")
 _BALANCE_KEY = (*_KEY, "balance")
 _ID_KEY = ("account_id", "client_transaction_id")
 _SAME_PAYMENT = ("account_id", "amount", "text")
-_POSTING = ("posting_seq", "posting_position")
+_PAIRS = pl.Schema({**{name: ACCEPTED[name] for name in ORDER}, "posting_seq": ACCEPTED["received_seq"]})
 _CONTENT = ("date", "value_date", "description", "amount", "balance", "status")
+
+
+class _Waiting(NamedTuple):
+    """A pending row until its posting comes, in the order in which they are met."""
+
+    date: date
+    received_seq: int
+    position: int
+    superseded_seq: int | None
 
 
 @dataclass(frozen=True)
@@ -183,38 +198,39 @@ def _replace_pending(rows: pl.DataFrame, accepted: pl.DataFrame) -> pl.DataFrame
     """
     pending = rows.filter(pl.col("status") == "pending")
     postings = rows.filter(pl.col("status") == "posted").join(accepted.select(ORDER), on=ORDER, how="semi")
-    pairs = _one_to_one(_candidate_postings(pending, postings))
+    met = [pending.join(postings, on=_SAME_PAYMENT, how="semi"), postings.join(pending, on=_SAME_PAYMENT, how="semi")]
+    pairs = pl.DataFrame(_one_to_one(pl.concat(met)), schema=_PAIRS, orient="row")
     return rows.join(pairs, on=ORDER, how="left", validate="1:1").with_columns(
         superseded_seq=pl.min_horizontal("superseded_seq", "posting_seq")
     )
 
 
-def _candidate_postings(pending: pl.DataFrame, postings: pl.DataFrame) -> pl.DataFrame:
-    """Every pending row beside every posting that could be its own, the earliest received first."""
-    days = pl.col("posting_date") - pl.col("date")
-    still_pending = pl.col("superseded_seq").is_null() | (pl.col("superseded_seq") > pl.col("posting_seq"))
-    posting = postings.select(
-        *_SAME_PAYMENT, posting_date="date", posting_seq="received_seq", posting_position="position"
-    )
-    return (
-        pending.select(*_SAME_PAYMENT, "date", "superseded_seq", *ORDER)
-        .join(posting, on=_SAME_PAYMENT)
-        .filter(
-            pl.col("posting_seq") > pl.col("received_seq"),
-            still_pending,
-            days.is_between(pl.duration(days=-1), PENDING_LASTS),
-        )
-        .sort(*_POSTING, "date", *ORDER)
-    )
+def _one_to_one(rows: pl.DataFrame) -> Iterator[tuple[int, int, int]]:
+    """Each posting takes the earliest row that waits for it then: that row's place, and the posting's `received_seq`.
+
+    One after the other, because what still waits depends on what earlier postings took. Few rows come here, those of
+    payments that were seen pending and posted; what is sent together does not meet.
+    """
+    waiting: defaultdict[int, list[_Waiting]] = defaultdict(list)  # by payment, in order
+    payment = pl.struct(_SAME_PAYMENT).rank("dense")
+    in_order = rows.sort("received_seq", pl.col("status") == "pending", "position")
+    for number, status, row in zip(
+        in_order.select(payment).to_series(),
+        in_order["status"],
+        map(_Waiting._make, in_order.select(_Waiting._fields).rows()),
+        strict=True,
+    ):
+        if status == "pending":
+            insort(waiting[number], row)
+        elif (taken := _taken(waiting[number], row)) is not None:
+            yield taken.received_seq, taken.position, row.received_seq
 
 
-def _one_to_one(candidates: pl.DataFrame) -> pl.DataFrame:
-    """Pairs in order, each pending row and each posting at most once: the pending row's place and `posting_seq`."""
-    chosen = [candidates.clear()]
-    while not candidates.is_empty():
-        first = candidates.unique(_POSTING, keep="first", maintain_order=True).unique(
-            ORDER, keep="first", maintain_order=True
-        )
-        chosen.append(first)
-        candidates = candidates.join(first, on=ORDER, how="anti").join(first, on=_POSTING, how="anti")
-    return pl.concat(chosen).select(*ORDER, "posting_seq")
+def _taken(waiting: list[_Waiting], posting: _Waiting) -> _Waiting | None:
+    """The first in order that may be the posting's, no longer waiting; nor are those that had been superseded."""
+    at = bisect_left(waiting, posting.date - PENDING_LASTS, key=attrgetter("date"))
+    while at < len(waiting) and waiting[at].date <= posting.date + POSTED_EARLIER:
+        found = waiting.pop(at)
+        if found.superseded_seq is None or found.superseded_seq > posting.received_seq:
+            return found
+    return None

@@ -6,12 +6,14 @@ digits. A tax file number has no range, so only a labelled one with a valid chec
 """
 
 import re
-from collections.abc import Iterator, Sequence
+import unicodedata
+from collections.abc import Sequence
 
 import polars as pl
 from stdnum import luhn
 from stdnum.au import tfn
 
+LONGEST = 19  # digits of a card number
 _DIGITS = re.compile(r"\d+(?:[ -]\d+)*")
 _TAX_FILE_NUMBER = re.compile(
     r"\b(TFN|tax file (?:number|no\.?|num\.?))([\s:#.-]*)(\d(?:[ -]?\d){7,8})(?!\d)", re.IGNORECASE
@@ -50,25 +52,40 @@ def mask_frame(frame: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
 
 def _mask_cards(match: re.Match[str]) -> str:
     """Mask every card number in a run of digit groups; whole groups only, so longer numbers stay."""
-    text = match.group()
-    for start, end in _cards(text):
-        digits = re.sub(r"\D", "", text[start:end])
-        masked = digits[:6] + "x" * (len(digits) - 10) + digits[-4:]
-        return text[:start] + masked + _DIGITS.sub(_mask_cards, text[end:])
-    return text
+    groups = re.split(r"(?<=[ -])", match.group())  # each with the separator after it
+    masked, first = [], 0
+    while first < len(groups):
+        count = _card_at(groups[first : first + LONGEST])
+        taken = "".join(groups[first : first + max(count, 1)])
+        masked.append(_masked_card(taken) if count else taken)
+        first += max(count, 1)
+    return "".join(masked)
 
 
-def _cards(text: str) -> Iterator[tuple[int, int]]:
-    """Where card numbers stand: from the start of one group to the end of the same or a later one."""
-    groups = [match.span() for match in re.finditer(r"\d+", text)]
-    for index, (start, _) in enumerate(groups):
-        for _, end in groups[index:]:
-            if _is_card(re.sub(r"\D", "", text[start:end])):
-                yield start, end
+def _card_at(groups: Sequence[str]) -> int:
+    """How many of the groups, from the first, make a card number; 0 for none."""
+    number = ""
+    for count, group in enumerate(groups, start=1):
+        number += _digits(group)
+        if len(number) > LONGEST:
+            return 0
+        if _is_card(number):
+            return count
+    return 0
 
 
-def _is_card(digits: str) -> bool:
-    return 13 <= len(digits) <= 19 and _issued(digits) and bool(luhn.is_valid(digits))
+def _masked_card(groups: str) -> str:
+    number, separator = _digits(groups), groups[len(groups.rstrip(" -")) :]
+    return number[:6] + "x" * (len(number) - 10) + number[-4:] + separator
+
+
+def _digits(text: str) -> str:
+    """The digits of any script, as 0 to 9: what is compared later is the compatibility form, which makes them so."""
+    return "".join(str(unicodedata.decimal(character)) for character in text if character.isdecimal())
+
+
+def _is_card(number: str) -> bool:
+    return 13 <= len(number) <= LONGEST and _issued(number) and bool(luhn.is_valid(number))
 
 
 def _issued(digits: str) -> bool:
@@ -79,4 +96,4 @@ def _issued(digits: str) -> bool:
 
 def _mask_tax_file_number(match: re.Match[str]) -> str:
     label, gap, number = match.groups()
-    return f"{label}{gap}{re.sub(r'[0-9]', 'x', number)}" if tfn.is_valid(number) else match.group()
+    return label + gap + re.sub(r"\d", "x", number) if tfn.is_valid(_digits(number)) else match.group()

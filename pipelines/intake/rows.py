@@ -24,10 +24,11 @@ MAX_TRANSACTION_ID = 128  # characters
 MAX_INTEGER_DIGITS = 13  # |amount| < 10^13
 FIRST_DATE = pl.date(1970, 1, 1)
 
-_NUMBER = r"^-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?$"
-_DATE = r"^\d{4}-\d{2}-\d{2}$"
+# (?-u): digits are 0 to 9; other scripts' are digits, too, to a regular expression, but no number to anybody else.
+_NUMBER = r"(?-u)^-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?$"
+_DATE = r"(?-u)^\d{4}-\d{2}-\d{2}$"
 _CLOCK = r"(?:[01]\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:\.\d{1,9})?)?"
-_DATE_TIME = rf"^\d{{4}}-\d{{2}}-\d{{2}}[Tt ]{_CLOCK}(?:[Zz]|[+-](?:[01]\d|2[0-3]):?[0-5]\d)?$"
+_DATE_TIME = rf"(?-u)^\d{{4}}-\d{{2}}-\d{{2}}[Tt ]{_CLOCK}(?:[Zz]|[+-](?:[01]\d|2[0-3]):?[0-5]\d)?$"
 _CONTROL = r"\p{Cc}"
 _LARGEST_EXPONENT = 40  # far beyond the largest amount; beyond it a number is too large, or nothing
 
@@ -140,9 +141,10 @@ def _plain(text: str) -> str:
     mantissa, _, exponent = text.lower().partition("e")
     if Decimal(mantissa) == 0:
         return "0"
-    if len(exponent.lstrip("+-").lstrip("0")) > 2 or abs(int(exponent)) > _LARGEST_EXPONENT:
-        return "0" if exponent.startswith("-") and len(mantissa) < _LARGEST_EXPONENT else "9" * _LARGEST_EXPONENT
-    return f"{Decimal(mantissa).scaleb(int(exponent)):f}"
+    sign, size = exponent[:1].strip("+0123456789"), exponent.lstrip("+-0") or "0"
+    if len(size) > 2 or int(size) > _LARGEST_EXPONENT:
+        return "0" if sign and len(mantissa) < _LARGEST_EXPONENT else "9" * _LARGEST_EXPONENT
+    return f"{Decimal(mantissa).scaleb(int(sign + size)):f}"
 
 
 def _signed_by_type() -> pl.Expr:

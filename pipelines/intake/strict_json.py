@@ -12,6 +12,9 @@ from typing import NoReturn
 
 from pipelines.errors import InvalidRequest
 
+MOST_VALUES = 2_000_000  # of a document, which takes a hundred times the memory that it was sent in: `[{},{},…`
+
+_TEXT = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _SUSPICIOUS_ESCAPE = re.compile(rb"\\u(?:[dD][89a-fA-F]|0000)")
 
 
@@ -29,6 +32,8 @@ def parse(body: bytes) -> object:
     """
     if not body.strip():
         _refuse("EmptyBody", "The request has no body.")
+    if _separators(body) > MOST_VALUES and _separators(_TEXT.sub(b"", body)) > MOST_VALUES:
+        _refuse("TooManyValues", f"The body holds more than {MOST_VALUES:,} values.")
     try:
         text = body.decode("utf-8")
         document: object = json.loads(
@@ -43,6 +48,11 @@ def parse(body: bytes) -> object:
     if _SUSPICIOUS_ESCAPE.search(body):
         _check_text(document)
     return document
+
+
+def _separators(text: bytes) -> int:
+    """How many values there may be, at least: each stands after a comma, or opens with a bracket."""
+    return text.count(b",") + text.count(b"{") + text.count(b"[")
 
 
 def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:

@@ -100,6 +100,12 @@ def test_a_posting_of_another_week_leaves_a_pending_row_alone() -> None:
     assert after([{"status": "pending"}], [{"date": date(2026, 3, 10)}]).rows["superseded_seq"].null_count() == 2
 
 
+def test_thousands_of_equal_pending_rows_meet_their_postings() -> None:
+    """As many comparisons as there are pairs of them would be millions, and as many rounds, days."""
+    rows = after([COFFEE | {"status": "pending"}] * 5_000, [COFFEE] * 5_000).rows
+    assert rows.filter(pl.col("status") == "pending")["superseded_seq"].unique().to_list() == [2]
+
+
 def test_ids_do_not_depend_on_the_order_of_rows_in_the_frame() -> None:
     rows = submission(1, [COFFEE, {"description": "TEA"}, COFFEE])
     assert_frame_equal(identify(NOTHING, rows).rows, identify(NOTHING, rows.reverse()).rows)
@@ -115,6 +121,7 @@ def test_another_customers_rows_change_nothing() -> None:
 row_strategy = st.fixed_dictionaries(
     {
         "description": st.sampled_from(["COFFEE", "TEA"]),
+        "date": st.sampled_from([date(2026, 3, day) for day in (2, 3, 5, 10)]),
         "balance": st.sampled_from([None, Decimal(10), Decimal(20)]),
         "client_transaction_id": st.sampled_from([None, None, None, "T1", "T2"]),
         "status": st.sampled_from(["posted", "posted", "pending"]),
@@ -220,11 +227,12 @@ class Oracle:
         for posting in added:
             if posting["status"] != "posted":
                 continue
-            for pending in before:
+            for pending in sorted(before, key=lambda row: (row["date"], row["received_seq"], row["position"])):
                 if (
                     pending["status"] == "pending"
                     and pending["superseded_seq"] is None
-                    and all(pending[name] == posting[name] for name in ("description", "amount", "date"))
+                    and all(pending[name] == posting[name] for name in ("description", "amount"))
+                    and -1 <= (posting["date"] - pending["date"]).days <= 7
                 ):
                     pending["superseded_seq"] = posting["received_seq"]
                     break

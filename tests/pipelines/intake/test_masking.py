@@ -15,7 +15,10 @@ from pipelines.intake.masking import mask_frame, mask_text
         ("4111-1111-1111-1111", "411111xxxxxx1111"),
         ("5555555555554444 and 378282246310005", "555555xxxxxx4444 and 378282xxxxx0005"),
         ("12 4111111111111111 99", "12 411111xxxxxx1111 99"),
+        ("4111111111111111-5555555555554444", "411111xxxxxx1111-555555xxxxxx4444"),
+        ("\uff14111 1111 1111 1111", "411111xxxxxx1111"),  # NFKC, later, makes a 4 of a full-width one
         ("TFN 123 456 782", "TFN xxx xxx xxx"),
+        ("TFN 123 456 78\uff12", "TFN xxx xxx xxx"),
         ("Tax file number: 123456782", "Tax file number: xxxxxxxxx"),
     ],
 )
@@ -45,6 +48,12 @@ def test_no_visa_number_survives_however_it_is_grouped(account: int, separator: 
     number = payload + luhn.calc_check_digit(payload)
     grouped = separator.join(number[start : start + 4] for start in range(0, 16, 4))
     assert mask_text(f"PAID {grouped} OK") == f"PAID {number[:6]}xxxxxx{number[-4:]} OK"
+
+
+@pytest.mark.parametrize("group", ["1", "4111 1111 1111 1111", "TFN 123456782"])
+def test_a_text_as_long_as_a_body_may_be_is_masked_in_one_pass(group: str) -> None:
+    many = " ".join([group] * 100_000)
+    assert mask_text(many) == " ".join([mask_text(group)] * 100_000)
 
 
 def test_a_frame_is_masked_in_the_named_columns() -> None:

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipelines.errors import InvalidRequest
-from pipelines.intake.strict_json import Number, parse
+from pipelines.intake.strict_json import MOST_VALUES, Number, parse
 
 plain_text = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
 documents = st.recursive(
@@ -18,6 +18,18 @@ documents = st.recursive(
 @given(documents, st.booleans())
 def test_what_the_standard_library_writes_is_read_back(document: object, ascii_only: bool) -> None:
     assert parse(json.dumps(document, ensure_ascii=ascii_only).encode()) == document
+
+
+@pytest.mark.parametrize("value", [b"{}", b"[]", b'","', b"1"])
+def test_more_values_than_any_submission_has_are_refused_before_they_are_made(value: bytes) -> None:
+    with pytest.raises(InvalidRequest) as refused:
+        parse(b"[" + b",".join([value] * (MOST_VALUES + 1)) + b"]")
+    assert refused.value.code == "Request.TooManyValues"
+
+
+def test_commas_and_braces_in_texts_are_no_values() -> None:
+    text = "\\" + '"' + "[{,]" * MOST_VALUES
+    assert parse(json.dumps([text, text]).encode()) == [text, text]
 
 
 @pytest.mark.parametrize("text", ["0", "-0.0", "0.10", "1e400", "9007199254740993", "1" * 5_000])

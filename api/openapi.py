@@ -2,8 +2,8 @@
 
 FastAPI writes paths, ids, answers and webhooks. It can't see what we read on our own, so the rest is read off each
 route's dependencies: `Allow` gives the scopes and the 401 and 403, `QueryOf` the parameters and their 400, `JsonBody`
-the request body and its 400, 413 and 415, the ids in the path their 404, and `once` the idempotency key. Nothing is
-written twice, so nothing can be forgotten.
+the request body and its 400, 413 and 415, the ids in the path their 404, and `once` the idempotency key. So nothing can
+be forgotten; of refusals, whose examples stand here, a test sees to it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -48,6 +48,7 @@ KNOWN: Mapping[str, tuple[int, str]] = {
     "Webhook.UrlNotHttps": (400, "webhookUrl must be an absolute https:// URL."),
     "Webhook.UrlForbidden": (400, "webhookUrl must not lead to a private or reserved address."),
     "Webhook.UnknownCustomer": (400, "Some customerIds are not known."),
+    "Webhook.WrongCount": (400, "1 to 1,000 customerIds."),
     "Submission.Unfinished": (409, "The submission has not ended yet."),
     "Submission.Failed": (409, "The submission failed: nothing of it was kept."),
     "Attribute.InvalidName": (400, "A name is an ASCII letter and up to 63 more letters, digits, _, . or -."),
@@ -69,6 +70,7 @@ KNOWN: Mapping[str, tuple[int, str]] = {
     "Request.NullCharacter": (400, "A text holds the character NUL."),
     "Request.LoneSurrogate": (400, "A text holds half of a surrogate pair."),
     "Request.TooDeep": (400, "The body is nested too deeply."),
+    "Request.TooManyValues": (400, "The body holds more than 2,000,000 values."),
     "Request.NotAnObject": (400, "The body must be a JSON object."),
     "Request.Missing": (400, "The field is needed."),
     "Request.WrongType": (400, "The value has the wrong JSON type."),
@@ -80,6 +82,8 @@ KNOWN: Mapping[str, tuple[int, str]] = {
     "Request.EncodedBody": (415, "The body must not be compressed."),
     "Request.RateLimited": (429, "This key has asked too often."),
     "Request.HeadTooLarge": (431, "Address and headers may have 65,536 bytes at most."),
+    "Lake.ChecksumMismatch": (500, "The data file transactions/… is not what was written."),
+    "Lake.FileUnreadable": (500, "The data file transactions/… can't be read."),
     "Service.Failure": (500, "Something failed inside the service."),
     "Service.Unavailable": (503, "A store is not available. Try again."),
     "Service.Busy": (503, "The service is busy. Try again."),

@@ -11,6 +11,7 @@ from pydantic import BaseModel, create_model
 
 from api.schemas.common import Envelope, View
 
+DAMAGED_FILE = ("Lake.ChecksumMismatch", "Lake.FileUnreadable")  # what reading from the lake may end in
 REFUSALS, EXAMPLE = "x-refusals", "x-example"  # on their way from the route to the document, which replaces them
 
 

@@ -7,9 +7,10 @@ have ended and wakes their requests on the event loop.
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from threading import Event, Thread
+from typing import Any
 from uuid import UUID
 
 from starlette.concurrency import run_in_threadpool
@@ -17,8 +18,12 @@ from starlette.concurrency import run_in_threadpool
 from api.dependencies import Caller
 from api.schemas.jobs import MOST_ERRORS, JobStatusView, WaitQuery
 from api.unread import Query
+from pipelines.errors import Corrupt
 from storage import jobs, outcomes
 from storage.changes import Changes
+from storage.database import Reading
+from storage.jobs import Job
+from storage.lake import Lake
 from storage.models import TERMINAL
 from storage.paging import Page
 from storage.store import Store
@@ -80,7 +85,9 @@ class Watcher:
     def _follow(self, changes: Changes) -> None:
         self._wake_ended()  # whatever ended while nobody watched
         while not self._stopped.is_set():
-            if self._somebody_waits.wait(LOOK_UP_S) and changes.wait(LOOK_UP_S):
+            # also read while nobody waits, or changes would pile up in it
+            patience_s = LOOK_UP_S if self._somebody_waits.wait(LOOK_UP_S) else 0.0
+            if changes.wait(patience_s) and self._somebody_waits.is_set():
                 self._wake_ended()
 
     def _wake_ended(self) -> None:
@@ -113,5 +120,15 @@ def look(caller: Caller, job_id: str) -> JobStatusView:
     """The job as it stands, with the first of its refused rows."""
     with caller.reading() as r:
         job = caller.job(r, job_id)
-        refused = outcomes.rejected(r, caller.store.lake, job, Page(1, MOST_ERRORS))
-    return JobStatusView.of(vars(job) | {"errors": refused.items})
+        errors, warnings = _first_refused(r, caller.store.lake, job)
+    return JobStatusView.of(vars(job) | {"errors": errors, "warnings": [*job.warnings, *warnings]})
+
+
+def _first_refused(r: Reading, lake: Lake, job: Job) -> tuple[Sequence[Mapping[str, Any]], Sequence[Mapping[str, str]]]:
+    """The first refused rows, or a warning: how the job ended is known, though the file that lists them is damaged."""
+    if not job.rejected_rows:
+        return [], []
+    try:
+        return outcomes.rejected(r, lake, job, Page(1, MOST_ERRORS)).items, []
+    except Corrupt as error:
+        return [], [{"code": error.code, "message": error.detail}]

@@ -13,15 +13,15 @@ from storage.jobs import Job
 from storage.lake import Lake
 
 
-def readable(lake: Lake, submissions: Sequence[Job]) -> tuple[list[Job], list[Job]]:
-    """Submissions whose landing file is what was written, and those whose file is not."""
+def readable(lake: Lake, submissions: Sequence[Job]) -> tuple[list[Job], list[tuple[Job, Corrupt]]]:
+    """Submissions whose landing file is what was written, and those whose file is not, with what is wrong with it."""
     good: list[Job] = []
-    damaged: list[Job] = []
+    damaged: list[tuple[Job, Corrupt]] = []
     for job in submissions:
         try:
             lake.verified(job.landing_path or "", job.landing_sha256 or b"")
-        except Corrupt:
-            damaged.append(job)
+        except Corrupt as error:
+            damaged.append((job, error))
         else:
             good.append(job)
     return good, damaged

@@ -27,7 +27,7 @@ class Withdrawing:
     """What a batch takes back."""
 
     jobs: Sequence[Job]
-    impossible: Sequence[Job]  # withdrawals that need a file that is damaged
+    impossible: Sequence[tuple[Job, Corrupt]]  # withdrawals that need a file that is damaged
     withdrawn: pl.DataFrame  # WITHDRAWN
     landed: pl.LazyFrame  # SUBMISSION and LANDED: the later submissions
     refused: pl.DataFrame  # job_id, position: rows of theirs that were refused
@@ -54,7 +54,7 @@ def read(r: Reading, lake: Lake, batch: Sequence[Job]) -> Withdrawing:
     possible = [job for job in requested if job.customer_number not in damaged]
     return Withdrawing(
         jobs=possible,
-        impossible=[job for job in requested if job.customer_number in damaged],
+        impossible=[(job, damaged[job.customer_number]) for job in requested if job.customer_number in damaged],
         withdrawn=pl.DataFrame([_withdrawn(job, seqs) for job in possible], schema=WITHDRAWN),
         landed=landing.rows_of(lake, [job for job in later if job.customer_number not in damaged]),
         refused=refused,
@@ -68,16 +68,16 @@ def _later_ones(standing: Sequence[Job], withdrawn: Iterable[UUID | None]) -> li
     return [job for job in standing if job not in gone and job.received_seq > first[job.customer_number]]
 
 
-def _refused(r: Reading, lake: Lake, submissions: Iterable[Job]) -> tuple[pl.DataFrame, set[int]]:
-    """Rows that the submissions had refused, and customers of whom a file can't be read."""
+def _refused(r: Reading, lake: Lake, submissions: Iterable[Job]) -> tuple[pl.DataFrame, dict[int, Corrupt]]:
+    """Rows that the submissions had refused, and customers of whom a file can't be read, with what is wrong."""
     refused = [pl.DataFrame(schema={"job_id": WITHDRAWN["job_id"], "position": pl.UInt32})]
-    damaged = set[int]()
+    damaged: dict[int, Corrupt] = {}
     for job in submissions:
         try:
             lake.verified(job.landing_path or "", job.landing_sha256 or b"")
             refused.append(outcomes.refused_places(r, lake, job))
-        except Corrupt:
-            damaged.add(job.customer_number)
+        except Corrupt as error:
+            damaged[job.customer_number] = error
     return pl.concat(refused), damaged
 
 

@@ -8,7 +8,7 @@ from starlette.responses import Response
 from api import waiting
 from api.answers import answer, listing
 from api.dependencies import READING, Allow, Caller, JobId
-from api.operations import gives
+from api.operations import DAMAGED_FILE, gives
 from api.schemas.common import Paging
 from api.schemas.jobs import (
     DuplicateRowListView,
@@ -47,7 +47,7 @@ async def get_job_status(request: Request, caller: Reader, job_id: JobId, query:
     return answer(await waiting.for_end(request.app.state.watcher, caller, job_id, query))
 
 
-@router.get("/{jobId}/errors", **gives(RefusedRowListView))
+@router.get("/{jobId}/errors", **gives(RefusedRowListView, refuses=DAMAGED_FILE))
 def list_refused_rows(caller: Reader, job_id: JobId, query: WhichPage) -> Response:
     """Every refused row of a submission, in its order, each with its reason."""
     with caller.reading() as r:
@@ -56,7 +56,7 @@ def list_refused_rows(caller: Reader, job_id: JobId, query: WhichPage) -> Respon
     return listing("errors", found, RefusedRowView)
 
 
-@router.get("/{jobId}/duplicates", **gives(DuplicateRowListView))
+@router.get("/{jobId}/duplicates", **gives(DuplicateRowListView, refuses=DAMAGED_FILE))
 def list_duplicate_rows(caller: Reader, job_id: JobId, query: WhichPage) -> Response:
     """Every duplicate row of a submission, each with the transaction that it repeated when the submission ended."""
     with caller.reading() as r:

@@ -11,7 +11,7 @@ from api import submissions, transactions_json
 from api.answers import accepted_job, streamed, totals
 from api.dependencies import Allow, Caller, CustomerId, JobId, as_uuid
 from api.once import once
-from api.operations import gives
+from api.operations import DAMAGED_FILE, gives
 from api.schemas.common import Paging
 from api.schemas.jobs import EXAMPLE_WITHDRAWAL, JobView
 from api.schemas.transactions import Submission, TransactionListView, TransactionsQuery
@@ -53,7 +53,9 @@ def withdraw_submission(caller: Submitter, customer_id: CustomerId, job_id: JobI
     return accepted_job(withdrawal)
 
 
-@router.get("/customer/{customerId}/transactions", **gives(TransactionListView, refuses=["Job.NotFound"]))
+@router.get(
+    "/customer/{customerId}/transactions", **gives(TransactionListView, refuses=["Job.NotFound", *DAMAGED_FILE])
+)
 def list_customer_transactions(caller: Reader, customer_id: CustomerId, query: WhichTransactions) -> Response:
     """A customer's enriched transactions, by date and position."""
     with caller.reading() as r:
@@ -65,7 +67,7 @@ def list_customer_transactions(caller: Reader, customer_id: CustomerId, query: W
     return _listing(caller, found)
 
 
-@router.get("/transactions", **gives(TransactionListView))
+@router.get("/transactions", **gives(TransactionListView, refuses=DAMAGED_FILE))
 def list_transactions(caller: Reader, query: WhichPage) -> Response:
     """The enriched transactions of all customers, by date."""
     page = query.read().asked()

@@ -54,6 +54,18 @@ def test_an_ended_job_tells_what_became_of_every_row(store: Store, client: Clien
     assert duplicates == [{"index": 3, "transactionId": str(repeated)}]
 
 
+def test_a_jobs_end_is_told_though_the_list_of_its_refused_rows_is_damaged(
+    client: Client, store: Store, queued: str
+) -> None:
+    end_submissions(store, [], [REJECTED])
+    file = max((store.lake.root / "outcomes").rglob("*.parquet"), key=lambda each: each.stat().st_mtime_ns)
+    file.write_bytes(b"?" + file.read_bytes()[1:])
+    job = client.get(f"/v1/jobs/{queued}/status").json()["data"]
+    assert (job["status"], job["rejectedCount"], job["errors"]) == ("CompletedWithErrors", 1, [])
+    assert [warning["code"] for warning in job["warnings"]] == ["Lake.ChecksumMismatch"]
+    assert client.get(f"/v1/jobs/{queued}/errors").json()["code"] == "Lake.ChecksumMismatch"
+
+
 def test_the_status_shows_a_hundred_errors_and_the_list_all_of_them(store: Store, client: Client) -> None:
     job_id = client.submitted(client.new_customer())
     end_submissions(store, [{}], [REJECTED | {"position": position} for position in range(150)])

@@ -24,11 +24,15 @@ def damage(store: Store, lender: Lender) -> str:
     """Flip a bit in the customer's data file; the file's path."""
     with store.db.reading() as r:
         [place] = transactions.current_locations(r, [lender.customer.number])
-    file = store.lake.root / place.path
+    return flip_a_bit(store, place.path)
+
+
+def flip_a_bit(store: Store, path: str) -> str:
+    file = store.lake.root / path
     content = bytearray(file.read_bytes())
     content[len(content) // 2] ^= 1
     file.write_bytes(content)
-    return place.path
+    return path
 
 
 def refresh_all(store: Store) -> None:
@@ -54,6 +58,19 @@ def test_a_submission_to_a_damaged_value_fails_and_names_the_file(store: Store, 
     assert spared.now(other).status is JobStatus.COMPLETED
     assert spared.customer.enriched_rows == 2
     assert hit.sent(COFFEE).status is JobStatus.FAILED, "alone in a batch, too"
+
+
+def test_a_damaged_submission_fails_and_names_the_file_to_the_client_and_in_the_log(
+    store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    hit, spared = Lender(store), Lender(store)
+    failing, other = hit.submit(SALE), spared.submit(SALE)
+    path = flip_a_bit(store, hit.now(failing).landing_path or "")
+    hit.end_all()
+    assert hit.now(failing).status is JobStatus.FAILED
+    assert path in (hit.now(failing).error or {})["message"]
+    assert path in caplog.text
+    assert spared.now(other).status is JobStatus.COMPLETED
 
 
 def test_reports_of_a_damaged_value_fail_alone(store: Store, freshly_opened: Store) -> None:

@@ -111,7 +111,8 @@ def test_a_withdrawal_that_needs_a_damaged_file_fails_and_changes_nothing_and_ma
     lender.store = Store(lender.store.settings, lender.store.db, fresh, lender.store.vault)
     later = lender.submit(SALE)
     failed = lender.withdrawn(first)
-    assert (failed.status, failed.error and failed.error["code"]) == (JobStatus.FAILED, "Lake.FileUnreadable")
+    assert (failed.status, failed.error and failed.error["code"]) == (JobStatus.FAILED, "Lake.ChecksumMismatch")
+    assert (second.landing_path or "?") in (failed.error or {})["message"]
     assert lender.now(later).status is JobStatus.COMPLETED
     assert lender.descriptions() == ["COFFEE", "RENT", "SALE"]
     file.write_bytes(good)

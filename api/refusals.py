@@ -2,24 +2,28 @@
 
 Of each kind (who, from where, refused what) the first in a minute is written at once and the others as one entry with
 their number when the minute is over. A thread writes: what an answer says, and how long it takes, must not depend on
-whether its refusal was the first, which would tell keys that were revoked from keys that never were.
+whether its refusal was the first, which would tell keys that were revoked from keys that never were. While the database
+is away, entries wait, in bounded number too.
 """
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from threading import Event, Lock, Thread
 
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import InterfaceError, InternalError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from storage import audit
 from storage.audit import Actor, Outcome
-from storage.database import Database
+from storage.database import Database, Writing
 
 WINDOW_S = 60.0
 MOST_KINDS = 100  # in a window; what comes from still other places is counted together
+MOST_KEPT = 10 * MOST_KINDS  # entries, while the database is away
+AWAY = (OperationalError, InterfaceError, InternalError, PoolTimeout, OSError)
 
 log = logging.getLogger("tidemark.api")
 
@@ -34,13 +38,22 @@ class Refusal:
     name: str  # … and which one
 
 
+@dataclass(frozen=True)
+class Due:
+    """An entry to be written."""
+
+    refusal: Refusal
+    at: datetime
+    times: int = 1
+
+
 class Refusals:
     """Counts refusals and writes them down."""
 
     def __init__(self, db: Database) -> None:
         self._db = db
         self._lock = Lock()
-        self._firsts: list[tuple[Refusal, datetime]] = []
+        self._firsts: list[Due] = []
         self._others: dict[Refusal, int] = {}  # of every kind in this window: how many came after the first
         self._wake, self._stopped = Event(), Event()
         self._thread = Thread(target=self._run, name="tidemark-refusals", daemon=True)
@@ -55,7 +68,7 @@ class Refusals:
                 self._others[kind] += 1
                 return
             self._others[kind] = 0
-            self._firsts.append((first, datetime.now(UTC)))
+            self._firsts.append(Due(first, datetime.now(UTC)))
         self._wake.set()
 
     def stop(self) -> None:
@@ -67,32 +80,41 @@ class Refusals:
     def _run(self) -> None:
         window_ends = time.monotonic() + WINDOW_S
         stopping = False
+        left: Sequence[Due] = ()
         while not stopping:
             self._wake.wait(max(0.0, window_ends - time.monotonic()))
             self._wake.clear()
             stopping = self._stopped.is_set()
             over = stopping or time.monotonic() >= window_ends
-            self._write(*self._taken(over=over))
+            left = self._write([*left, *self._due(over=over)])
             if over:
                 window_ends = time.monotonic() + WINDOW_S
 
-    def _taken(self, *, over: bool) -> tuple[list[tuple[Refusal, datetime]], Mapping[Refusal, int]]:
+    def _due(self, *, over: bool) -> list[Due]:
         """What is to be written now: the firsts, and, when the window is over, the others."""
         with self._lock:
             firsts, self._firsts = self._firsts, []
             others, self._others = (self._others, {}) if over else ({}, self._others)
-        return firsts, others
-
-    def _write(self, firsts: list[tuple[Refusal, datetime]], others: Mapping[Refusal, int]) -> None:
         now = datetime.now(UTC)
-        due = [(refusal, at, 1) for refusal, at in firsts]
-        due += [(refusal, now, times) for refusal, times in others.items() if times]
+        return firsts + [Due(refusal, now, times) for refusal, times in others.items() if times]
+
+    def _write(self, due: Sequence[Due]) -> Sequence[Due]:
+        """Write these down. What is left for the next try: all of it, within bounds, if only the database is away."""
         if not due:
-            return
+            return ()
         try:
             with self._db.writing() as w:
-                for refusal, at, times in due:
-                    place = {refusal.place: refusal.name}
-                    audit.append(w, refusal.actor, refusal.action, place, at, outcome=Outcome.REFUSED, times=times)
-        except SQLAlchemyError as error:
-            log.warning("%s refusals could not be written down: %s", len(due), type(error).__name__)
+                for each in due:
+                    _append(w, each)
+        except AWAY as error:
+            log.warning("%s refusals could not be written down yet: %s", len(due), type(error).__name__)
+            return due[:MOST_KEPT]
+        except Exception:
+            log.exception("%s refusals could not be written down", len(due))
+        return ()
+
+
+def _append(w: Writing, due: Due) -> None:
+    refusal = due.refusal
+    place = {refusal.place: refusal.name}
+    audit.append(w, refusal.actor, refusal.action, place, due.at, outcome=Outcome.REFUSED, times=due.times)

@@ -122,11 +122,23 @@ class WarmLane:
         while not self._stopping.is_set():
             self._wanted.wait()
             born = time.monotonic()
-            if line := self._warm_up():
-                retired = self._listen(line)
-                self._bury(retired)
+            try:
+                self._live()
+            except Exception:
+                log.exception("the %s process could not be started or followed; starting another", self.name)
             pause_s = FIRST_PAUSE_S if time.monotonic() - born > LONG_LIFE_S else min(2 * pause_s, LONGEST_PAUSE_S)
             self._stopping.wait(pause_s)
+
+    def _live(self) -> None:
+        """One process, from its start to its burial."""
+        line = self._warm_up()
+        if line is None:
+            return
+        retired = False
+        try:
+            retired = self._listen(line)
+        finally:
+            self._bury(retired)
 
     def _warm_up(self) -> Connection | None:
         with self._lock:

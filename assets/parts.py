@@ -5,6 +5,7 @@ import socket
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 
@@ -45,8 +46,8 @@ def keep_running(parts: Sequence["Part"], stop: threading.Event) -> None:
     while not stop.wait(LOOK_EVERY_S):
         for part in parts:
             part.look_after()
-    for part in parts:
-        part.end()
+    with ThreadPoolExecutor(len(parts)) as ending:  # side by side: each may need the whole grace
+        list(ending.map(Part.end, parts))
 
 
 class Part:
@@ -74,17 +75,27 @@ class Part:
         if self._child and self._child.process.poll() is not None:
             self._mourn(self._child)
         if self._child is None and time.monotonic() >= self._restart_at:
-            self.begin()
+            self._begin_again()
 
     def end(self, grace_s: float = FINISH_WITHIN_S) -> None:
         if self._child:
             end(self._child.process, grace_s)
 
+    def _begin_again(self) -> None:
+        try:
+            self.begin()
+        except Exception:
+            self._rest(lived_long=False)
+            log.exception("the %s could not be started; trying again in %.1f s", self._name, self._pause_s)
+
     def _mourn(self, child: Child) -> None:
-        lived_long = time.monotonic() - self._born > LONG_LIFE_S
-        self._pause_s = FIRST_PAUSE_S if lived_long else min(2 * self._pause_s, LONGEST_PAUSE_S)
+        self._rest(lived_long=time.monotonic() - self._born > LONG_LIFE_S)
         log.warning(
             "the %s ended (%s); starting it again in %.1f s", self._name, child.process.returncode, self._pause_s
         )
         child.line.close()
-        self._child, self._restart_at = None, time.monotonic() + self._pause_s
+        self._child = None
+
+    def _rest(self, *, lived_long: bool) -> None:
+        self._pause_s = FIRST_PAUSE_S if lived_long else min(2 * self._pause_s, LONGEST_PAUSE_S)
+        self._restart_at = time.monotonic() + self._pause_s

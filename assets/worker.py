@@ -104,6 +104,8 @@ class Worker:
                 self._renew()
             except SQLAlchemyError as error:
                 log.warning("leases could not be renewed: %s", type(error).__name__)
+            except Exception:
+                log.exception("leases could not be renewed")
             stop.wait(every_s if self._is_warm() else min(every_s, LOOK_AGAIN_S))
 
     def leave(self) -> None:

@@ -81,10 +81,15 @@ class _PostgresFeed:
         if time.monotonic() - self._heard_at > ASK_AFTER_S:
             self._connection.execute("SELECT")
             self._heard_at = time.monotonic()
-        told = any(True for _ in self._connection.notifies(timeout=timeout_s, stop_after=1))
+        told = self._told(timeout_s)
+        while self._told(0):  # all at once, or each of the others would be a change of its own
+            pass
         if told:
             self._heard_at = time.monotonic()
         return told
+
+    def _told(self, timeout_s: float) -> bool:
+        return bool(list(self._connection.notifies(timeout=timeout_s, stop_after=1)))
 
     def close(self) -> None:
         self._connection.close()

@@ -15,11 +15,14 @@ from alembic import command
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import DateTime, Dialect, Engine, TypeDecorator, create_engine, event, make_url
+from alembic.util.exc import CommandError
+from sqlalchemy import DateTime, Dialect, Engine, Table, TypeDecorator, create_engine, event, make_url
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
+from pipelines.errors import Unavailable
 from storage import postgres
 
 Reading = NewType("Reading", Connection)
@@ -28,6 +31,7 @@ Writing = NewType("Writing", Reading)
 BUSY_TIMEOUT_S = 5
 CHANGES_CHANNEL = "tidemark_changes"
 ONE_MIGRATION_AT_A_TIME = 7460002  # an advisory lock of PostgreSQL
+NEWER_TABLES = "The database's tables are of a newer version of Tidemark: run that one, or restore a backup."
 
 _alembic = threading.Lock()  # its context is the process's
 
@@ -88,6 +92,7 @@ class Database:
 
         Raises:
             PoolTimeout: another thread is still at it.
+            Unavailable: they are of a revision that this program doesn't know.
         """
         if self._up_to_date:
             return
@@ -108,7 +113,10 @@ class Database:
         config = _migrations()
         with self._transaction() as connection, self._in_turn(connection):
             config.attributes["connection"] = connection
-            command.upgrade(config, "head")
+            try:
+                command.upgrade(config, "head")
+            except CommandError as error:
+                raise Unavailable("Service.Unavailable", NEWER_TABLES) from error
         self._up_to_date = True
 
     @contextmanager
@@ -144,6 +152,11 @@ class Database:
 
     def close(self) -> None:
         self.engine.dispose()
+
+
+def insert_into(w: Writing, table: Table) -> postgresql.Insert | sqlite.Insert:
+    """An insert that may say what to do where the row is there already: both databases can, each in its own class."""
+    return postgresql.insert(table) if w.dialect.name == "postgresql" else sqlite.insert(table)
 
 
 def _migrations() -> Config:

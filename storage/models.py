@@ -262,7 +262,6 @@ reports = Table(
     Column("data_through", Date),
     Column("generated_at", UtcDateTime),
     Column("failed", Boolean, nullable=False),  # the most recent attempt errored
-    Column("attempted_at", UtcDateTime, nullable=False),
 )
 
 subscriptions = Table(
@@ -308,12 +307,15 @@ deliveries = Table(
     Column("subscription_id", Uuid, nullable=False),
     Column("status", String(16), nullable=False),
     Column("created_at", UtcDateTime, nullable=False),
+    Column("due_at", UtcDateTime, nullable=False),  # when it was made, or asked for once more
     Column("lease_expires_at", UtcDateTime),
     Column("lease_holder", Uuid),
     UniqueConstraint("event_id", "subscription_id"),
-    Index("ix_deliveries_open", "status", "subscription_id", "number",
+    Index("ix_deliveries_open", "status", "subscription_id", "number", "client_id", "due_at",
           sqlite_where=text("status IN ('due', 'sending')"),
           postgresql_where=text("status IN ('due', 'sending')")),
+    Index("ix_deliveries_failed", "number",
+          sqlite_where=text("status = 'failed'"), postgresql_where=text("status = 'failed'")),
     Index("ix_deliveries_subscription_id_number", "subscription_id", "number"),
 )  # fmt: skip
 
@@ -352,7 +354,7 @@ damaged_files = Table(
     metadata,
     Column("path", Text, primary_key=True),
     Column("problem", String(16), nullable=False),
-    Column("found_at", UtcDateTime, nullable=False),
+    Column("found_at", UtcDateTime, nullable=False),  # first
 )
 
 # What was answered to a POST with an Idempotency-Key. A row without an answer is a request still in flight.

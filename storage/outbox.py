@@ -4,20 +4,22 @@ Events enter in the transaction that makes them true. Deliveries leave by a leas
 sender, `record` ends them; a sender that died loses its lease and the same bytes are sent again. No retry is
 automatic otherwise: a delivery that failed stays failed until somebody resends it.
 
-Subscriptions take turns. Each has at most `PER_SUBSCRIPTION` deliveries under way, over all senders, so that a
-receiver that hangs holds nobody else up; and a claim looks at subscriptions, never through their queues, so that a
-queue's length costs nothing.
+Subscriptions take turns. Each has at most `PER_SUBSCRIPTION` deliveries under way, over all senders, and all of a
+client's together `PER_CLIENT`, so that receivers that hang hold nobody else up; and a claim looks at subscriptions,
+never through their queues, so that a queue's length costs nothing.
 """
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cache
-from typing import Any
+from itertools import islice
+from typing import Any, TypeVar
 from uuid import UUID, uuid4
 
 from sqlalchemy import (
+    Column,
     ColumnElement,
     Row,
     ScalarSelect,
@@ -40,11 +42,14 @@ from pipelines.errors import Conflict, NotFound
 from pipelines.webhooks import EventType, JobOutcome
 from pipelines.webhooks import job_events as events_of_job
 from storage import leases
-from storage.database import Reading, Writing
+from storage.database import Reading, Writing, insert_into
 from storage.models import DeliveryStatus, attempts, deliveries, events, subscription_customers, subscriptions
 from storage.paging import Page, Paged, limited, total_of
 
 PER_SUBSCRIPTION = 4  # deliveries under way at once
+PER_CLIENT = 64  # a quarter of one sender's slots
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -175,6 +180,7 @@ def _due(event: NewEvent, subscription_id: UUID) -> dict[str, Any]:
         "subscription_id": subscription_id,
         "status": DeliveryStatus.DUE,
         "created_at": event.created_at,
+        "due_at": event.created_at,
     }
 
 
@@ -184,9 +190,8 @@ def any_due(r: Reading) -> bool:
 
 
 def due_since(r: Reading) -> datetime | None:
-    """When the first delivery that is due was made; None when nothing is due."""
-    query = select(deliveries.c.created_at).where(_status(DeliveryStatus.DUE))
-    return r.execute(query.order_by(deliveries.c.number).limit(1)).scalar()
+    """Since when something is due, as of its making or its resending; None when nothing is."""
+    return r.execute(select(func.min(deliveries.c.due_at)).where(_status(DeliveryStatus.DUE))).scalar()
 
 
 def claim_due(w: Writing, holder: UUID, limit: int, lease_s: float, now: datetime) -> list[Claimed]:
@@ -225,19 +230,34 @@ def _lock_due(w: Writing, numbers: Sequence[int]) -> list[int]:
 
 def _next_numbers(r: Reading, limit: int) -> list[int]:
     """Up to `limit` due deliveries: the first of every subscription, oldest first, then the second ones, and so on."""
-    turns: list[tuple[int, int]] = []
+    turns: list[tuple[int, int, UUID]] = []
     if r.dialect.name == "postgresql":
         # it believes old statistics of a queue, expects few rows, and would sort all of them at every hop
         r.execute(text("SET LOCAL enable_bitmapscan = off"))
-    for row in r.execute(_waiting()):
-        waiting = [number for number in row[1:] if number is not None]
-        turns += enumerate(waiting[: PER_SUBSCRIPTION - row.under_way], start=row.under_way)
-    return [number for _, number in sorted(turns)[:limit]]
+    for client_id, under_way, *numbers in r.execute(_waiting()):
+        waiting = [number for number in numbers if number is not None]
+        free = range(under_way, PER_SUBSCRIPTION)
+        turns += [(turn, number, client_id) for turn, number in zip(free, waiting, strict=False)]
+    return list(islice(_within_the_clients_bounds(sorted(turns), _clients_under_way(r)), limit))
+
+
+def _within_the_clients_bounds(turns: Iterable[tuple[int, int, UUID]], under_way: Counter[UUID]) -> Iterator[int]:
+    """The deliveries' numbers, without those that would be too many of one client's under way."""
+    for _, number, client_id in turns:
+        if under_way[client_id] < PER_CLIENT:
+            under_way[client_id] += 1
+            yield number
+
+
+def _clients_under_way(r: Reading) -> Counter[UUID]:
+    """How many deliveries each client has under way; all senders' slots bound what is looked at."""
+    query = select(deliveries.c.client_id, func.count()).where(_status(DeliveryStatus.SENDING))
+    return Counter(dict(tuple(row) for row in r.execute(query.group_by(deliveries.c.client_id))))
 
 
 @cache
 def _waiting() -> Select[Any]:
-    """Each subscription with due deliveries: how many it has under way, and the first few due ones' numbers.
+    """Each subscription with due deliveries: whose it is, how many it has under way, the first few due ones' numbers.
 
     The recursion hops through the index from one subscription to the next.
     """
@@ -245,8 +265,11 @@ def _waiting() -> Select[Any]:
     this = waiting.c.subscription_id
     waiting = waiting.union_all(select(_first_waiting(after=this)).where(this.is_not(None)))
     this = waiting.c.subscription_id
-    columns: list[ColumnElement[Any]] = [_under_way(this).label("under_way")]
-    columns += [_due_number(this, place).label(f"number_{place}") for place in range(PER_SUBSCRIPTION)]
+    columns: list[ColumnElement[Any]] = [
+        _of_due(deliveries.c.client_id, this, 0).label("client_id"),
+        _under_way(this).label("under_way"),
+    ]
+    columns += [_of_due(deliveries.c.number, this, place).label(f"number_{place}") for place in range(PER_SUBSCRIPTION)]
     return select(*columns).where(this.is_not(None))
 
 
@@ -258,6 +281,10 @@ def _status(status: DeliveryStatus) -> ColumnElement[bool]:
     return and_(deliveries.c.status.in_((due, sending)), deliveries.c.status == this)
 
 
+# spelled so that both databases see that the index of failed deliveries serves
+_HAS_FAILED = deliveries.c.status == literal_column(f"'{DeliveryStatus.FAILED}'", String)
+
+
 def _first_waiting(after: ColumnElement[UUID] | None = None) -> ScalarSelect[UUID]:
     query = select(deliveries.c.subscription_id).where(_status(DeliveryStatus.DUE))
     if after is not None:
@@ -265,10 +292,8 @@ def _first_waiting(after: ColumnElement[UUID] | None = None) -> ScalarSelect[UUI
     return query.order_by(deliveries.c.subscription_id).limit(1).scalar_subquery()
 
 
-def _due_number(subscription_id: ColumnElement[UUID], place: int) -> ScalarSelect[int]:
-    query = select(deliveries.c.number).where(
-        _status(DeliveryStatus.DUE), deliveries.c.subscription_id == subscription_id
-    )
+def _of_due(column: Column[T], subscription_id: ColumnElement[UUID], place: int) -> ScalarSelect[T]:
+    query = select(column).where(_status(DeliveryStatus.DUE), deliveries.c.subscription_id == subscription_id)
     return query.order_by(deliveries.c.number).limit(1).offset(place).scalar_subquery()
 
 
@@ -280,14 +305,15 @@ def _under_way(subscription_id: ColumnElement[UUID]) -> ScalarSelect[int]:
 def record(w: Writing, holder: UUID, ended: Sequence[Ended]) -> None:
     """End deliveries that `holder` claimed.
 
-    An attempt is kept whoever made it. The status changes only while the lease is the holder's: a sender that comes
-    back late doesn't decide about what another has taken over.
+    An attempt is kept whoever made it, and once: who doesn't hear of its commit records the same again. The status
+    changes only while the lease is the holder's: a sender that comes back late doesn't decide about what another has
+    taken over.
     """
     if not ended:
         return
     tries = [{**vars(end.attempt), "delivery_id": end.delivery_id} for end in ended if end.attempt is not None]
     if tries:
-        w.execute(insert(attempts), tries)
+        w.execute(insert_into(w, attempts).on_conflict_do_nothing(), tries)
     w.execute(
         update(deliveries)
         .where(
@@ -329,25 +355,27 @@ def _expired(now: datetime) -> ColumnElement[bool]:
     return and_(_status(DeliveryStatus.SENDING), leases.over(deliveries.c.lease_expires_at, now))
 
 
-def find(
-    r: Reading,
-    client_id: UUID | None = None,
-    subscription_id: UUID | None = None,
-    failed: bool = False,
-    page: Page | None = None,
-) -> Paged[Delivery]:
-    """Deliveries, newest first: a client's or everybody's, of one subscription or all, all or the failed ones."""
-    query = _select_deliveries().order_by(deliveries.c.number.desc())
-    if client_id is not None:
-        query = query.where(deliveries.c.client_id == client_id)
+def find(r: Reading, subscription_id: UUID, page: Page | None = None) -> Paged[int]:
+    """The numbers of a subscription's deliveries, newest first. Their attempts are large: `read` a few at a time."""
+    query = select(deliveries.c.number).where(deliveries.c.subscription_id == subscription_id)
+    newest_first = query.order_by(deliveries.c.number.desc())
+    return Paged(r.execute(limited(newest_first, page)).scalars().all(), total_of(r, query), page)
+
+
+def read(r: Reading, numbers: Sequence[int]) -> list[Delivery]:
+    """The deliveries with these numbers, newest first."""
+    return _with_attempts(r, _newest_deliveries().where(deliveries.c.number.in_(numbers)))
+
+
+def latest(r: Reading, most: int, subscription_id: UUID | None = None, failed: bool = False) -> list[Delivery]:
+    """The newest deliveries, for the operator: everybody's or a subscription's, all or those that failed."""
+    query = _newest_deliveries().limit(most)
     if subscription_id is not None:
         query = query.where(deliveries.c.subscription_id == subscription_id)
-    if failed:
-        query = query.where(deliveries.c.status == DeliveryStatus.FAILED)
-    return Paged(_with_attempts(r, limited(query, page)), total_of(r, query), page)
+    return _with_attempts(r, query.where(_HAS_FAILED) if failed else query)
 
 
-def resend(w: Writing, client_id: UUID | None, delivery_id: UUID) -> Delivery:
+def resend(w: Writing, client_id: UUID | None, delivery_id: UUID, now: datetime) -> Delivery:
     """Make a delivery due once more: the same bytes, signed with the secret as it is then.
 
     Args:
@@ -362,7 +390,8 @@ def resend(w: Writing, client_id: UUID | None, delivery_id: UUID) -> Delivery:
         raise Conflict("Webhook.DeliveryInFlight", "The delivery is being sent already.")
     if not _subscribed(w, delivery.subscription_id):
         raise Conflict("Webhook.SubscriptionDeleted", "The delivery's subscription was deleted.")
-    w.execute(update(deliveries).where(deliveries.c.delivery_id == delivery_id).values(status=DeliveryStatus.DUE))
+    due = update(deliveries).where(deliveries.c.delivery_id == delivery_id)
+    w.execute(due.values(status=DeliveryStatus.DUE, due_at=now))
     return replace(delivery, status=DeliveryStatus.DUE)
 
 
@@ -380,6 +409,10 @@ def _locked(w: Writing, client_id: UUID | None, delivery_id: UUID) -> Delivery:
 def _subscribed(r: Reading, subscription_id: UUID) -> bool:
     query = select(subscriptions.c.subscription_id).where(subscriptions.c.subscription_id == subscription_id)
     return r.execute(query).first() is not None
+
+
+def _newest_deliveries() -> Select[Any]:
+    return _select_deliveries().order_by(deliveries.c.number.desc())
 
 
 def _select_deliveries() -> Select[Any]:

@@ -15,13 +15,12 @@ from uuid import UUID, uuid4
 
 from sqlalchemy import Row, Select, insert, select, update
 from sqlalchemy import delete as delete_from
-from sqlalchemy.dialects import postgresql, sqlite
 
 from pipelines.errors import Fault, InvalidRequest, NotFound
 from pipelines.webhooks import SECRET_BYTES, EventType, key_of, new_secret
 from storage import outbox
 from storage.customers import numbers
-from storage.database import Reading, Writing
+from storage.database import Reading, Writing, insert_into
 from storage.models import customers, subscription_customers, subscriptions
 from storage.paging import Page, Paged, limited, total_of
 from storage.vault import Vault
@@ -62,7 +61,7 @@ def create(
     Raises:
         InvalidRequest: `Webhook.UnknownCustomer` for ids that are not the client's own, each with its pointer.
     """
-    scope = _own_customers(w, client_id, customer_ids)
+    scope = own_customers(w, client_id, customer_ids)
     subscription_id, secret = uuid4(), new_secret(secrets.token_bytes(SECRET_BYTES))
     row = {"subscription_id": subscription_id, "client_id": client_id, "event_type": event_type, "webhook_url": url}
     w.execute(insert(subscriptions).values(**row, secret=_sealed(vault, subscription_id, secret), created_at=now))
@@ -121,7 +120,7 @@ def add_customers(w: Writing, client_id: UUID, subscription_id: UUID, customer_i
         InvalidRequest: `Webhook.UnknownCustomer`, as for `create`.
     """
     _locked(w, client_id, subscription_id)
-    _add(w, subscription_id, _own_customers(w, client_id, customer_ids))
+    _add(w, subscription_id, own_customers(w, client_id, customer_ids))
     return get(w, client_id, subscription_id)
 
 
@@ -133,7 +132,7 @@ def remove_customers(w: Writing, client_id: UUID, subscription_id: UUID, custome
         InvalidRequest: `Webhook.UnknownCustomer`, as for `create`.
     """
     _locked(w, client_id, subscription_id)
-    leaving = _own_customers(w, client_id, customer_ids)
+    leaving = own_customers(w, client_id, customer_ids)
     w.execute(
         delete_from(subscription_customers).where(
             subscription_customers.c.subscription_id == subscription_id,
@@ -199,7 +198,12 @@ def _subscription(row: Row[Any], customer_ids: tuple[UUID, ...]) -> Subscription
     )
 
 
-def _own_customers(r: Reading, client_id: UUID, customer_ids: Sequence[UUID]) -> list[int]:
+def own_customers(r: Reading, client_id: UUID, customer_ids: Sequence[UUID]) -> list[int]:
+    """The numbers of the customers.
+
+    Raises:
+        InvalidRequest: `Webhook.UnknownCustomer`, as for `create`.
+    """
     known = numbers(r, client_id, customer_ids)
     unknown = [index for index, customer_id in enumerate(customer_ids) if customer_id not in known]
     if unknown:
@@ -216,8 +220,7 @@ def _unknown_customers(indexes: Sequence[int]) -> InvalidRequest:
 def _add(w: Writing, subscription_id: UUID, customer_numbers: Sequence[int]) -> None:
     if not customer_numbers:
         return
-    insert_or_skip = postgresql.insert if w.dialect.name == "postgresql" else sqlite.insert
     w.execute(
-        insert_or_skip(subscription_customers).on_conflict_do_nothing(),
+        insert_into(w, subscription_customers).on_conflict_do_nothing(),
         [{"subscription_id": subscription_id, "customer_number": number} for number in customer_numbers],
     )

@@ -11,10 +11,9 @@ from enum import StrEnum
 from typing import Any
 
 from sqlalchemy import ColumnElement, and_, exists, or_, select, update
-from sqlalchemy.dialects import postgresql, sqlite
 
 from storage.buckets import BUCKETS, in_bucket
-from storage.database import Reading, Writing
+from storage.database import Reading, Writing, insert_into
 from storage.jobs import with_unfinished_submission
 from storage.models import LIVE, customers, jobs, reports, upkeep
 
@@ -58,8 +57,12 @@ class Standing:
         assert self.beat_at is not None
         return State.RUNNING if now - self.beat_at < SILENT_AFTER else State.INTERRUPTED
 
-    def is_live(self, now: datetime) -> bool:
-        return self.state(now) in (State.WAITING, State.RUNNING)
+    def will_do(self, now: datetime) -> bool:
+        """Whether asking for it again would be in vain. What waits for long may have lost its run before it began."""
+        if self.state(now) is not State.WAITING:
+            return self.state(now) is State.RUNNING
+        assert self.requested_at is not None
+        return now - self.requested_at < SILENT_AFTER
 
 
 def with_transactions() -> ColumnElement[bool]:
@@ -111,10 +114,10 @@ def jobs_wait(r: Reading) -> bool:
 
 
 def request(w: Writing, task: Task, buckets: Iterable[int], now: datetime) -> None:
-    """Ask for a task; where it waits or runs already, that will do."""
+    """Ask for a task; where it runs, or was asked for just now, that will do."""
     wanted = set(buckets)
-    live = {each.bucket for each in standing(w, task, wanted) if each.is_live(now)}
-    _upsert(w, [{"task": task, "bucket": bucket, "requested_at": now} for bucket in sorted(wanted - live)])
+    enough = {each.bucket for each in standing(w, task, wanted) if each.will_do(now)}
+    _upsert(w, [{"task": task, "bucket": bucket, "requested_at": now} for bucket in sorted(wanted - enough)])
 
 
 def waiting(r: Reading, task: Task) -> list[Standing]:
@@ -157,8 +160,7 @@ def _of(task: Task, bucket: int) -> Any:
 def _upsert(w: Writing, rows: Sequence[Mapping[str, Any]]) -> None:
     if not rows:
         return
-    insert = postgresql.insert if w.dialect.name == "postgresql" else sqlite.insert
-    statement = insert(upkeep)
+    statement = insert_into(w, upkeep)
     new = {name: statement.excluded[name] for name in rows[0] if name not in ("task", "bucket")}
     key = [upkeep.c.task, upkeep.c.bucket]
     w.execute(statement.on_conflict_do_update(index_elements=key, set_=new), rows)

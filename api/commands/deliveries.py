@@ -9,7 +9,6 @@ from api.commands.console import AsJson, now, opened_store, print_record, print_
 from storage import audit, outbox
 from storage.audit import OPERATOR
 from storage.outbox import Delivery
-from storage.paging import Page
 
 deliveries = typer.Typer(help="Webhook deliveries: list, resend.", no_args_is_help=True)
 
@@ -26,8 +25,8 @@ def list_deliveries(
     Example: tidemark deliveries list --failed
     """
     with opened_store() as store, store.db.reading() as r:
-        found = outbox.find(r, subscription_id=subscription, failed=failed, page=Page(1, most))
-    print_records([_record(each) for each in found.items], as_json=as_json, empty="No such deliveries.")
+        found = outbox.latest(r, most, subscription, failed)
+    print_records([_record(each) for each in found], as_json=as_json, empty="No such deliveries.")
 
 
 @deliveries.command("resend")
@@ -37,7 +36,7 @@ def resend(delivery: Annotated[UUID, typer.Argument(help="The delivery's id.")],
     Example: tidemark deliveries resend 5b0e…
     """
     with opened_store() as store, store.db.writing() as w:
-        due = outbox.resend(w, None, delivery)
+        due = outbox.resend(w, None, delivery, now())
         audit.append(w, OPERATOR, "Delivery.Resent", {"deliveryId": delivery}, now(), client_id=due.client_id)
     print_record(_record(due), as_json=as_json)
 

@@ -1,19 +1,21 @@
 """Webhook subscriptions, and what became of their deliveries."""
 
 import socket
+from collections.abc import Iterator, Sequence
 from typing import Annotated
 from uuid import UUID
 
 from fastapi import APIRouter, Depends
 from starlette.responses import Response
 
-from api.answers import accepted, answer, listing
+from api.answers import accepted, answer, encode, listing, streamed, totals
 from api.dependencies import Allow, Caller, DeliveryId, SubscriptionId, as_uuid
 from api.once import once
 from api.operations import gives
 from api.schemas.common import Paging
 from api.schemas.webhooks import (
     UNKNOWN_CUSTOMER,
+    WRONG_COUNT,
     CreatedSubscriptionView,
     DeliveryListView,
     DeliveryView,
@@ -25,7 +27,7 @@ from api.schemas.webhooks import (
 )
 from api.unread import Body, JsonBody, Query, QueryOf
 from pipelines.addresses import check_webhook_url
-from pipelines.errors import Conflict
+from pipelines.errors import Conflict, InvalidRequest
 from storage import outbox, subscriptions
 from storage.subscriptions import Subscription
 
@@ -34,6 +36,8 @@ Subscriber = Annotated[Caller, Depends(Allow("webhooks:subscribe"))]
 SubscriptionBody = Annotated[Body[NewSubscription], Depends(JsonBody(NewSubscription))]
 CustomersBody = Annotated[Body[ScopedCustomers], Depends(JsonBody(ScopedCustomers))]
 WhichPage = Annotated[Query[Paging], Depends(QueryOf(Paging))]
+REFUSED_SCOPES = [UNKNOWN_CUSTOMER, WRONG_COUNT]
+DELIVERIES_A_SLICE = 100  # each attempt keeps up to 16 KiB of an answer
 SECRET_NOT_REPLAYABLE = "Idempotency.SecretNotReplayable"
 
 
@@ -42,14 +46,14 @@ SECRET_NOT_REPLAYABLE = "Idempotency.SecretNotReplayable"
     **gives(
         CreatedSubscriptionView,
         201,
-        refuses=[UNKNOWN_CUSTOMER, "Webhook.UrlNotHttps", "Webhook.UrlForbidden", SECRET_NOT_REPLAYABLE],
+        refuses=[*REFUSED_SCOPES, "Webhook.UrlNotHttps", "Webhook.UrlForbidden", SECRET_NOT_REPLAYABLE],
     ),
 )
 @once
 def create_subscription(caller: Subscriber, body: SubscriptionBody) -> Response:
     """Subscribe a URL to one type of event. The signing secret is in this answer and in no other."""
     new = body.read()
-    url = check_webhook_url(new.webhook_url, caller.store.settings.webhook_allow_cidrs, [socket.gethostname()])
+    url = _checked_url(caller, new)
     with caller.writing() as w:
         made, secret = subscriptions.create(
             w, caller.client_id, new.event_type, url, new.customer_ids or (), caller.store.vault, caller.now
@@ -77,7 +81,7 @@ def get_subscription(caller: Subscriber, subscription_id: SubscriptionId) -> Res
 
 @router.delete("/subscriptions/{subscriptionId}", **gives(SubscriptionView))
 def delete_subscription(caller: Subscriber, subscription_id: SubscriptionId) -> Response:
-    """Delete a subscription. What has not been sent to it yet never will be."""
+    """Delete a subscription. Nothing more is sent to it; a delivery under way may still arrive, within 30 s."""
     with caller.writing() as w:
         deleted = subscriptions.delete(w, caller.client_id, as_uuid(subscription_id))
         caller.audit(w, "Subscription.Deleted", subscriptionId=deleted.subscription_id)
@@ -86,7 +90,10 @@ def delete_subscription(caller: Subscriber, subscription_id: SubscriptionId) -> 
 
 @router.post("/subscriptions/{subscriptionId}/secret/rotate", **gives(RotatedSecretView))
 def rotate_secret(caller: Subscriber, subscription_id: SubscriptionId) -> Response:
-    """Replace the signing secret; the old one is invalid at once."""
+    """Replace the signing secret. What is sent from now on is signed with the new one, whenever its event happened.
+
+    A delivery that is under way may still arrive with the old signature, within 30 s.
+    """
     rotated = as_uuid(subscription_id)
     with caller.writing() as w:
         secret = subscriptions.rotate(w, caller.client_id, rotated, caller.store.vault)
@@ -94,7 +101,7 @@ def rotate_secret(caller: Subscriber, subscription_id: SubscriptionId) -> Respon
     return answer(RotatedSecretView(webhook_subscription_id=rotated, secret=secret))
 
 
-@router.post("/subscriptions/{subscriptionId}/customers", **gives(SubscriptionView, refuses=[UNKNOWN_CUSTOMER]))
+@router.post("/subscriptions/{subscriptionId}/customers", **gives(SubscriptionView, refuses=REFUSED_SCOPES))
 def add_customers(caller: Subscriber, subscription_id: SubscriptionId, body: CustomersBody) -> Response:
     """Scope the subscription to these customers, too."""
     scope = _named(caller, subscription_id, body)
@@ -104,7 +111,7 @@ def add_customers(caller: Subscriber, subscription_id: SubscriptionId, body: Cus
     return answer(SubscriptionView.of(scoped))
 
 
-@router.delete("/subscriptions/{subscriptionId}/customers", **gives(SubscriptionView, refuses=[UNKNOWN_CUSTOMER]))
+@router.delete("/subscriptions/{subscriptionId}/customers", **gives(SubscriptionView, refuses=REFUSED_SCOPES))
 def remove_customers(caller: Subscriber, subscription_id: SubscriptionId, body: CustomersBody) -> Response:
     """Take customers out of the scope. Without any left, the subscription receives every customer's events."""
     scope = _named(caller, subscription_id, body)
@@ -120,8 +127,8 @@ def list_deliveries(caller: Subscriber, subscription_id: SubscriptionId, query: 
     with caller.reading() as r:
         known = caller.subscription(r, subscription_id)
         page = query.read().asked()
-        found = outbox.find(r, caller.client_id, known.subscription_id, page=page)
-    return listing("deliveries", found, DeliveryView)
+        found = outbox.find(r, known.subscription_id, page)
+    return streamed("deliveries", totals(found), _in_slices(caller, found.items))
 
 
 @router.post(
@@ -132,10 +139,36 @@ def list_deliveries(caller: Subscriber, subscription_id: SubscriptionId, query: 
 def resend_delivery(caller: Subscriber, delivery_id: DeliveryId) -> Response:
     """Send a delivery once more: the same bytes, with the same `eventId`."""
     with caller.writing() as w:
-        due = outbox.resend(w, caller.client_id, as_uuid(delivery_id))
+        due = outbox.resend(w, caller.client_id, as_uuid(delivery_id), caller.now)
         caller.audit(w, "Delivery.Resent", deliveryId=due.delivery_id)
         queued = accepted(DeliveryView.of(due), f"/v1/webhooks/subscriptions/{due.subscription_id}/deliveries")
         return caller.keep(w, queued)
+
+
+def _in_slices(caller: Caller, numbers: Sequence[int]) -> Iterator[bytes]:
+    """Deliveries as JSON objects joined by commas, slice by slice."""
+    for start in range(0, len(numbers), DELIVERIES_A_SLICE):
+        with caller.reading() as r:
+            found = outbox.read(r, numbers[start : start + DELIVERIES_A_SLICE])
+        yield b",".join(encode(DeliveryView.of(each)) for each in found)
+
+
+def _checked_url(caller: Caller, new: NewSubscription) -> str:
+    """Where webhooks may go; if they may not, unknown customers are told in the same breath."""
+    try:
+        return check_webhook_url(new.webhook_url, caller.store.settings.webhook_allow_cidrs, [socket.gethostname()])
+    except InvalidRequest as refusal:
+        raise _with_unknown_customers(refusal, caller, new) from None
+
+
+def _with_unknown_customers(refusal: InvalidRequest, caller: Caller, new: NewSubscription) -> InvalidRequest:
+    try:
+        with caller.reading() as r:
+            subscriptions.own_customers(r, caller.client_id, new.customer_ids or ())
+    except InvalidRequest as unknown:
+        faults = refusal.faults + unknown.faults
+        return InvalidRequest("Request.Invalid", "Several things are wrong with the request.", faults)
+    return refusal
 
 
 def _not_replayable(made: Subscription) -> Conflict:

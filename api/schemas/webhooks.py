@@ -1,12 +1,13 @@
 """Webhook subscriptions and deliveries as they are sent and shown, and the payloads that receivers get."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Annotated, Any, ClassVar, Literal
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field, computed_field, field_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, computed_field, field_validator
 from pydantic.alias_generators import to_camel
+from pydantic_core import PydanticCustomError
 
 from api.schemas.common import Counts, NoteView, Received, View
 from api.schemas.rules import Rule, identifier, text
@@ -16,6 +17,7 @@ from storage.models import DeliveryStatus
 
 MAX_CUSTOMERS = 1_000
 UNKNOWN_CUSTOMER = "Webhook.UnknownCustomer"
+WRONG_COUNT = "Webhook.WrongCount"
 EXAMPLE_CUSTOMER = "0b51c1a4-4a52-4f6e-9b8e-6a3f1e6f8a01"
 EXAMPLE_SUBSCRIPTION: dict[str, Any] = {
     "webhookSubscriptionId": "c1a9d0e2-94f2-4b0b-8f8b-0a2f3a9f5d77",
@@ -64,6 +66,17 @@ CustomerIdsGiven = list[
 ]
 
 
+def _counted(least: int) -> Callable[[Any], Any]:
+    """Refuses lists that are too long or too short before their items are looked at."""
+
+    def check(given: Any) -> Any:
+        if isinstance(given, list) and not least <= len(given) <= MAX_CUSTOMERS:
+            raise PydanticCustomError(WRONG_COUNT, f"{least} to {MAX_CUSTOMERS:,} customerIds.")
+        return given
+
+    return check
+
+
 class NewSubscription(Received):
     EXAMPLE: ClassVar = EXAMPLE_NEW
 
@@ -85,9 +98,9 @@ class NewSubscription(Received):
             {"type": "string", "format": "uri", "pattern": "^https://", "maxLength": MAX_URL_CHARACTERS},
         ),
     ]
-    customer_ids: CustomerIdsGiven | None = Field(
+    customer_ids: Annotated[CustomerIdsGiven | None, BeforeValidator(_counted(0))] = Field(
         default=None,
-        max_length=MAX_CUSTOMERS,
+        json_schema_extra={"maxItems": MAX_CUSTOMERS},
         description="The client's own customers whose events are wanted; empty or left out for everybody's.",
     )
 
@@ -95,7 +108,9 @@ class NewSubscription(Received):
 class ScopedCustomers(Received):
     EXAMPLE: ClassVar = {"customerIds": [EXAMPLE_CUSTOMER]}
 
-    customer_ids: CustomerIdsGiven = Field(min_length=1, max_length=MAX_CUSTOMERS)
+    customer_ids: Annotated[CustomerIdsGiven, BeforeValidator(_counted(1))] = Field(
+        json_schema_extra={"minItems": 1, "maxItems": MAX_CUSTOMERS}
+    )
 
 
 class SubscriptionView(View):
@@ -124,7 +139,7 @@ class RotatedSecretView(View):
     EXAMPLE: ClassVar = EXAMPLE_ROTATED
 
     webhook_subscription_id: UUID
-    secret: str = Field(description="The new signing secret in Base64. The old one is invalid already.")
+    secret: str = Field(description="The new signing secret in Base64. Nothing is signed with the old one any more.")
 
 
 class SubscriptionListView(Counts):

@@ -4,14 +4,17 @@ import json
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from threading import Event
 from uuid import UUID, uuid4
 
 import pytest
 import requests
+from sqlalchemy.exc import OperationalError
 from typer.testing import CliRunner
 
+from api import refusals as api_refusals
 from api.cli import app
-from api.refusals import MOST_KINDS, Refusal, Refusals
+from api.refusals import MOST_KEPT, MOST_KINDS, Refusal, Refusals
 from storage import audit, keys
 from storage.audit import ANONYMOUS, Actor, Entry, Outcome
 from storage.store import Store
@@ -122,6 +125,58 @@ def test_a_flood_from_everywhere_is_bounded_too(own_store: Store) -> None:
     assert len(found) == MOST_KINDS + 2
     assert sum(entry.times for entry in found) == 10 * MOST_KINDS
     assert found[0].resource == {"addressHash": "others"}
+
+
+def away(_w: object, *_: object, **__: object) -> None:
+    raise OperationalError("INSERT", None, Exception("the database is away"))
+
+
+def test_refusals_outlast_a_database_that_is_away(own_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    tried = Event()
+
+    def append(*arguments: object, **named: object) -> None:
+        tried.set()
+        away(*arguments, **named)
+
+    refusals = Refusals(own_store.db)
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(audit, "append", append)
+        refusals.note(refusal(1))
+        assert tried.wait(5)
+        time.sleep(0.1)  # until it is seen to have failed
+    refusals.stop()
+    assert [(entry.times, entry.request_id) for entry in entries(own_store)] == [(1, "request-1")]
+
+
+def test_refusals_that_wait_for_the_database_are_bounded(own_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(api_refusals, "WINDOW_S", 0.02)
+    refusals = Refusals(own_store.db)
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(audit, "append", away)
+        for number in range(5 * MOST_KEPT):
+            refusals.note(Refusal(Actor(ANONYMOUS), "Authentication.Failed", "addressHash", f"{number}"))
+            if number % MOST_KINDS == 0:
+                time.sleep(0.05)
+    refusals.stop()
+    assert MOST_KINDS < len(entries(own_store)) <= MOST_KEPT + MOST_KINDS + 2
+
+
+def test_whatever_goes_wrong_with_one_refusal_is_survived(own_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    tried = Event()
+
+    def append(*_: object, **__: object) -> None:
+        tried.set()
+        raise ValueError("nobody thought of this")
+
+    refusals = Refusals(own_store.db)
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(audit, "append", append)
+        refusals.note(refusal(1))
+        assert tried.wait(5)
+        time.sleep(0.1)
+    refusals.note(Refusal(Actor(ANONYMOUS), "Authentication.Failed", "addressHash", "elsewhere"))
+    refusals.stop()
+    assert [entry.resource for entry in entries(own_store)] == [{"addressHash": "elsewhere"}]
 
 
 def test_the_operators_acts_are_written_down_and_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

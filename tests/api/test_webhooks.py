@@ -4,9 +4,11 @@ from uuid import uuid4
 
 import pytest
 
+from api.routes import webhooks
+from api.schemas.webhooks import MAX_CUSTOMERS
 from storage.store import Store
 from tests.api.conftest import Client, belongings
-from tests.api.worker import fail_deliveries
+from tests.api.worker import end_submissions, fail_deliveries
 
 PATH = "/v1/webhooks/subscriptions"
 HOOK = {"eventType": "job.completed", "webhookUrl": "https://lender.example/hook"}
@@ -86,6 +88,35 @@ def test_changing_a_scope_needs_customers(client: Client, body: dict[str, Any]) 
     assert client.delete(path, body).status_code == 400
 
 
+@pytest.mark.parametrize("count", [0, MAX_CUSTOMERS + 1])
+def test_a_scope_changes_by_a_bounded_number_of_customers(client: Client, count: int) -> None:
+    path = f"{PATH}/{subscribed(client)['webhookSubscriptionId']}/customers"
+    for answer in (client.post(path, {"customerIds": ids(count)}), client.delete(path, {"customerIds": ids(count)})):
+        assert (answer.status_code, answer.json()["code"]) == (400, "Webhook.WrongCount")
+        assert [fault["pointer"] for fault in answer.json()["errors"]] == ["/customerIds"]
+
+
+def test_a_subscription_is_made_for_a_bounded_number_of_customers(client: Client) -> None:
+    refused = client.post(PATH, HOOK | {"customerIds": ids(MAX_CUSTOMERS + 1)})
+    assert (refused.status_code, refused.json()["code"]) == (400, "Webhook.WrongCount")
+    assert subscribed(client, customerIds=[])["isCatchAll"]
+    assert subscribed(client, customerIds=None)["isCatchAll"]
+
+
+def ids(count: int) -> list[str]:
+    return [str(uuid4()) for _ in range(count)]
+
+
+def test_a_forbidden_url_and_unknown_customers_are_told_at_once(client: Client) -> None:
+    hook = HOOK | {"webhookUrl": "https://10.0.0.1/hook", "customerIds": [client.new_customer(), str(uuid4())]}
+    problem = client.post(PATH, hook).json()
+    assert (problem["status"], problem["code"]) == (400, "Request.Invalid")
+    assert [(fault["pointer"], fault["code"]) for fault in problem["errors"]] == [
+        ("/webhookUrl", "Webhook.UrlForbidden"),
+        ("/customerIds/1", "Webhook.UnknownCustomer"),
+    ]
+
+
 def test_rotation_answers_with_a_new_secret(client: Client) -> None:
     made = subscribed(client)
     rotated = client.post(f"{PATH}/{made['webhookSubscriptionId']}/secret/rotate")
@@ -119,6 +150,25 @@ def test_deliveries_are_listed_and_sent_again_on_request(store: Store, client: C
     assert (again.status_code, again.headers["Location"]) == (202, path)
     assert again.json()["data"]["status"] == "due"
     assert again.json()["data"]["eventId"] == delivery["eventId"]
+
+
+def test_any_number_of_deliveries_is_listed_a_few_at_a_time(
+    store: Store, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(webhooks, "DELIVERIES_A_SLICE", 2)
+    owned = belongings(store, client)
+    for _ in range(4):
+        client.submitted(owned["customerId"])
+        end_submissions(store)
+    path = f"{PATH}/{owned['subscriptionId']}/deliveries"
+    everything = client.get(path).json()["data"]
+    listed = everything.pop("deliveries")
+    assert everything == {"totalCount": 5, "currentPage": None, "pageSize": 5, "totalPages": 1}
+    assert listed[-1]["deliveryId"] == owned["deliveryId"]
+    assert [each["dateCreated"] for each in listed] == sorted((each["dateCreated"] for each in listed), reverse=True)
+    page = client.get(path, params={"page": 2, "count": 3}).json()["data"]
+    assert (page["deliveries"], page["totalCount"], page["totalPages"]) == (listed[3:], 5, 2)
+    assert client.get(path, params={"page": 3, "count": 3}).json()["data"]["deliveries"] == []
 
 
 def test_a_delivery_of_a_deleted_subscription_is_not_sent_again(store: Store, client: Client) -> None:

@@ -85,7 +85,7 @@ class Sender:
 
     def log(self) -> Sequence[Delivery]:
         with self.store.db.reading() as r:
-            return outbox.find(r).items
+            return outbox.latest(r, 1_000)
 
     def told(self, url: str) -> Delivery:
         """The one delivery of one event to one subscription."""
@@ -504,6 +504,33 @@ def test_a_database_that_is_away_for_a_moment_ends_nothing(
         with running(sender.store):
             assert eventually(lambda: sender.log()[0].status is DeliveryStatus.DELIVERED)
     assert (next(refusals, None), there.connections) == (None, 1)
+
+
+def test_a_commit_whose_answer_was_lost_stops_nothing(
+    ca: trustme.CA, sender: Sender, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    losses = iter([OperationalError("COMMIT", None, Exception("the connection was lost"))])
+    db = sender.store.db
+
+    @contextmanager
+    def writing() -> Iterator[Writing]:
+        with committing() as w:
+            yield w
+        if any(told.attempts for told in sender.log()) and (loss := next(losses, None)):
+            raise loss
+
+    committing = db.writing
+    monkeypatch.setattr(db, "writing", writing)
+    monkeypatch.setattr(delivery, "RETRY_DATABASE_S", 0.05)
+    with receiver(tls(ca), answering("200 OK")) as there:
+        sender.subscribe(there.url)
+        sender.happen()
+        with running(sender.store):
+            assert eventually(lambda: next(iter(sender.log())).status is DeliveryStatus.DELIVERED)
+            sender.happen()
+            assert eventually(lambda: len(there.requests) == 2)
+    assert next(losses, None) is None
+    assert [len(told.attempts) for told in sender.log()] == [1, 1]
 
 
 def test_what_a_stop_interrupts_is_due_again_and_then_sent(

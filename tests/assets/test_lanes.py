@@ -123,3 +123,35 @@ def test_a_lane_that_nobody_waits_for_has_a_process_only_while_there_is_work(not
     assert notes.ended_runs == ["first 1", "long", "first 2", "long"]
     lane.end(grace_s=0)
     assert not lane.take(run("too late"))
+
+
+def test_a_process_that_can_not_be_started_is_tried_again(notes: Notes) -> None:
+    failures = iter([BlockingIOError(11, "no process to be had"), OSError(12, "no memory")])
+
+    def start() -> Child:
+        if failure := next(failures, None):
+            raise failure
+        return spawn("tests.assets.obedient", environment={})
+
+    lane = WarmLane("enrichment", start, notes)
+    lane.begin()
+    lane.take(run("patient"))
+    until(lambda: notes.ended_runs == ["patient"])
+    lane.end(grace_s=0)
+
+
+def test_a_ledger_that_fails_ends_no_lane() -> None:
+    class Torn(Notes):
+        def ended(self, run: Run) -> None:
+            super().ended(run)
+            if run.run_id == "first":
+                raise RuntimeError("a page is torn")
+
+    notes = Torn()
+    lane = WarmLane("enrichment", partial(spawn, "tests.assets.obedient", environment={}), notes)
+    lane.begin()
+    lane.take(run("first"))
+    lane.take(run("second"))
+    until(lambda: "second" in notes.ended_runs)
+    assert lane.held() == []
+    lane.end(grace_s=0)

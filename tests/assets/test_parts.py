@@ -1,12 +1,17 @@
 """A part that dies is started again; asked to end, it ends."""
 
 import os
+import resource
 import signal
+import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
-from assets.parts import Address, Part
+from assets.parts import Address, Part, keep_running
 
 
 def test_a_part_that_was_killed_is_started_again_and_ends_when_told() -> None:
@@ -24,6 +29,58 @@ def test_a_part_that_was_killed_is_started_again_and_ends_when_told() -> None:
     part.end()
     with pytest.raises(ProcessLookupError):
         os.kill(second, 0)
+
+
+@contextmanager
+def no_more_files() -> Iterator[None]:
+    """Meanwhile this process can open no file and no socket, and so start no process."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_a_part_that_can_not_be_started_again_is_tried_later() -> None:
+    part = Part("obedient one", "tests.assets.obedient", environment={})
+    first = part.pid
+    assert first is not None
+    os.kill(first, signal.SIGKILL)
+    deadline = time.monotonic() + 3  # the first pause is one second
+    with no_more_files():
+        while time.monotonic() < deadline:
+            part.look_after()
+            time.sleep(0.05)
+    assert part.pid is None
+    deadline += 20
+    while part.pid is None:
+        assert time.monotonic() < deadline
+        part.look_after()
+        time.sleep(0.05)
+    part.end()
+
+
+def until(true: Callable[[], object], within_s: float = 20) -> None:
+    deadline = time.monotonic() + within_s
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_parts_end_side_by_side(tmp_path: Path) -> None:
+    marks = [tmp_path / str(number) for number in range(4)]
+    parts = [Part("reluctant one", "tests.assets.reluctant", str(mark), environment={}) for mark in marks]
+    until(lambda: all(mark.exists() for mark in marks))
+    stop = threading.Event()
+    stop.set()
+    began = time.monotonic()
+    keep_running(parts, stop)
+    assert time.monotonic() - began < 3  # each takes a second
+    for part in parts:
+        assert part.pid is not None
+        with pytest.raises(ProcessLookupError):
+            os.kill(part.pid, 0)
 
 
 @pytest.mark.parametrize(

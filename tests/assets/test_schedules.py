@@ -37,8 +37,8 @@ def with_data(store: Store, now: datetime, enrichment_version: int = ENRICHMENT_
     return customer.number
 
 
-def with_report(store: Store, customer_number: int, now: datetime) -> None:
-    report = {"kind": "risk", "data": "{}", "data_version": 1, "failed": False, "attempted_at": now}
+def with_report(store: Store, customer_number: int) -> None:
+    report = {"kind": "risk", "data": "{}", "data_version": 1, "failed": False}
     with store.db.writing() as w:
         w.execute(insert(models.reports).values(report | {"customer_number": customer_number}))
 
@@ -54,7 +54,7 @@ def test_runs_are_asked_for_only_where_there_is_something_to_do(store: Store, no
     everyone: list[Any] = [schedules.weekly_backfill, schedules.nightly_refresh, schedules.nightly_compaction]
     assert [asked_for(schedule, store) for schedule in everyone] == [[], [], []]
     current, behind = with_data(store, now), with_data(store, now, ENRICHMENT_VERSION - 1)
-    with_report(store, current, now)
+    with_report(store, current)
     assert (current, behind) == (1, 2)
     assert [asked_for(schedule, store) for schedule in everyone] == [["02"], ["01"], ["01", "02"]]
 
@@ -68,6 +68,15 @@ def test_what_the_command_asked_for_is_started_once_and_in_order(store: Store, n
     with store.db.writing() as w:
         upkeep.begin(w, Task.BACKFILL, 3, remaining=0, now=now)
     assert [request.partition_key for request in tick(store)] == ["09"]
+
+
+def test_a_run_that_ended_before_it_began_is_started_again_when_asked_for_again(store: Store, now: datetime) -> None:
+    keys = []
+    for asked_at in (now, now + upkeep.SILENT_AFTER):
+        with store.db.writing() as w:
+            upkeep.request(w, Task.BACKFILL, [3], asked_at)
+        keys += [request.run_key for request in tick(store)]
+    assert len(set(keys)) == 2
 
 
 def tick(store: Store) -> list[RunRequest]:

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
+from uuid import uuid4
 
 import pytest
 from dagster import DagsterInstance, DagsterRun, DagsterRunStatus
@@ -189,6 +191,33 @@ def test_a_worker_that_ends_finishes_its_run_and_gives_waiting_ones_back_uncount
             bench.launch(Lane.ENRICHMENT)
         with bench.store.db.reading() as r:
             assert batches.count_open(r, Lane.ENRICHMENT) == 0
+
+
+def test_leases_are_kept_after_whatever_went_wrong_once(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    failures = iter([OSError(24, "too many open files")])
+
+    def hold(*arguments: Any) -> bool:
+        if failure := next(failures, None):
+            raise failure
+        return held(*arguments)
+
+    held = leases.hold
+    monkeypatch.setattr(leases, "hold", hold)
+    store, ended, role = Store.open(settings), threading.Event(), f"{leases.WORKER}/1"
+    head = worker.Worker(store, {}, worker.BatchLedger(store, uuid4()), role, uuid4())
+    keeping = threading.Thread(target=head.keep_leases, args=(ended,))
+    keeping.start()
+
+    def is_held() -> bool:
+        with store.db.reading() as r:
+            return leases.held(r, role, datetime.now(UTC))
+
+    try:
+        until(is_held, within_s=5)
+    finally:
+        ended.set()
+        keeping.join()
+        store.close()
 
 
 def test_two_workers_of_a_home_share_its_runs(settings: Settings) -> None:

@@ -1,6 +1,9 @@
 from datetime import datetime
 from threading import Timer
 
+import pytest
+
+from storage import changes as storage_changes
 from storage.changes import Changes
 from storage.store import Store
 from tests.storage.examples import a_client
@@ -18,5 +21,14 @@ def test_a_commit_of_another_connection_is_noticed(store: Store, now: datetime) 
 def test_a_change_is_told_once(store: Store, now: datetime) -> None:
     with Changes(store.db) as changes:
         a_client(store, now)
+        assert changes.wait(timeout_s=5)
+        assert not changes.wait(timeout_s=0.05)
+
+
+def test_changes_that_piled_up_are_told_at_once(store: Store, now: datetime, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(storage_changes, "ASK_AFTER_S", 0.0)  # asking, too, takes in what was told meanwhile
+    with Changes(store.db) as changes:
+        for _ in range(3):
+            a_client(store, now)
         assert changes.wait(timeout_s=5)
         assert not changes.wait(timeout_s=0.05)

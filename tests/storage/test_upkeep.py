@@ -25,9 +25,9 @@ def with_data(store: Store, now: datetime, **values: Any) -> Customer:
     return customer
 
 
-def with_report(store: Store, customer: Customer, now: datetime, **values: Any) -> None:
+def with_report(store: Store, customer: Customer, **values: Any) -> None:
     report = {"kind": "risk", "data": "{}", "data_version": 3, "report_version": 2, "as_of": TODAY, "failed": False}
-    row = report | values | {"customer_number": customer.number, "attempted_at": now}
+    row = report | values | {"customer_number": customer.number}
     with store.db.writing() as w:
         w.execute(insert(models.reports).values(row))
 
@@ -68,7 +68,7 @@ def test_a_backfill_is_due_where_another_version_made_the_transactions(store: St
 def test_a_refresh_is_due_for_reports_that_fell_behind(
     store: Store, now: datetime, report: dict[str, Any], is_stale: bool
 ) -> None:
-    with_report(store, with_data(store, now), now, **report)
+    with_report(store, with_data(store, now), **report)
     assert bool(stale(store)) is is_stale
 
 
@@ -77,7 +77,7 @@ def test_no_first_report_is_due_nor_one_of_nothing(store: Store, now: datetime) 
     assert stale(store) == []
     with store.db.writing() as w:
         w.execute(update(models.customers).values(enriched_rows=0))
-    with_report(store, a_customer(store, a_client(store, now), now), now, failed=True)
+    with_report(store, a_customer(store, a_client(store, now), now), failed=True)
     assert stale(store) == []
 
 
@@ -145,3 +145,11 @@ def test_asking_twice_asks_once_while_the_first_waits_or_runs(store: Store, now:
         upkeep.end(w, Task.BACKFILL, BUCKET, later)
         upkeep.request(w, Task.BACKFILL, [BUCKET], later + timedelta(seconds=1))
     assert standing(store).state(later) is State.WAITING
+
+
+def test_what_was_asked_for_and_never_began_is_asked_for_anew(store: Store, now: datetime) -> None:
+    later = now + SILENT_AFTER
+    with store.db.writing() as w:
+        upkeep.request(w, Task.BACKFILL, [BUCKET], now)
+        upkeep.request(w, Task.BACKFILL, [BUCKET], later)
+    assert standing(store).requested_at == later

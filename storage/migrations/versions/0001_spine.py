@@ -351,7 +351,6 @@ def upgrade() -> None:
         sa.Column("data_through", sa.Date(), nullable=True),
         sa.Column("generated_at", database.UtcDateTime(timezone=True), nullable=True),
         sa.Column("failed", sa.Boolean(), nullable=False),
-        sa.Column("attempted_at", database.UtcDateTime(timezone=True), nullable=False),
         sa.ForeignKeyConstraint(["customer_number"], ["customers.number"], name=op.f("fk_reports_customer_number")),
         sa.PrimaryKeyConstraint("customer_number", "kind", name=op.f("pk_reports")),
     )
@@ -382,6 +381,7 @@ def upgrade() -> None:
         sa.Column("subscription_id", sa.Uuid(), nullable=False),
         sa.Column("status", sa.String(length=16), nullable=False),
         sa.Column("created_at", database.UtcDateTime(timezone=True), nullable=False),
+        sa.Column("due_at", database.UtcDateTime(timezone=True), nullable=False),
         sa.Column("lease_expires_at", database.UtcDateTime(timezone=True), nullable=True),
         sa.Column("lease_holder", sa.Uuid(), nullable=True),
         sa.ForeignKeyConstraint(["client_id"], ["clients.client_id"], name=op.f("fk_deliveries_client_id")),
@@ -393,10 +393,18 @@ def upgrade() -> None:
     op.create_index(
         "ix_deliveries_open",
         "deliveries",
-        ["status", "subscription_id", "number"],
+        ["status", "subscription_id", "number", "client_id", "due_at"],
         unique=False,
         sqlite_where=sa.text("status IN ('due', 'sending')"),
         postgresql_where=sa.text("status IN ('due', 'sending')"),
+    )
+    op.create_index(
+        "ix_deliveries_failed",
+        "deliveries",
+        ["number"],
+        unique=False,
+        sqlite_where=sa.text("status = 'failed'"),
+        postgresql_where=sa.text("status = 'failed'"),
     )
     op.create_index("ix_deliveries_subscription_id_number", "deliveries", ["subscription_id", "number"], unique=False)
     op.create_table(

@@ -4,7 +4,6 @@ Webhooks go to HTTPS only, so a receiver needs an authority that the service can
 away once it has signed one certificate, for loopback: whoever trusts it trusts nothing else.
 """
 
-import os
 from datetime import UTC, datetime, timedelta
 from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
@@ -16,6 +15,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from storage import durable
+
 VALID_FOR: Final = timedelta(days=397)  # the longest that clients accept
 RENEW_BEFORE: Final = timedelta(days=30)
 
@@ -24,10 +25,10 @@ def for_this_machine(folder: Path) -> tuple[Path, Path]:
     """Paths of the authority's certificate and of the receiver's (with its key), made anew unless still valid."""
     authority, receiver = folder / "ca.pem", folder / "receiver.pem"
     if not _usable(authority, receiver):
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        durable.make_folder(folder, mode=0o700)
         authority_pem, receiver_pem = _make_certificates(datetime.now(UTC))
-        _replace(receiver, receiver_pem)
-        _replace(authority, authority_pem)
+        durable.replace(receiver, receiver_pem, mode=0o600)
+        durable.replace(authority, authority_pem, mode=0o600)
     return authority, receiver
 
 
@@ -40,13 +41,6 @@ def _usable(authority: Path, receiver: Path) -> bool:
     except (OSError, ValueError, TypeError, InvalidSignature):
         return False
     return min(issuer.not_valid_after_utc, own.not_valid_after_utc) > datetime.now(UTC) + RENEW_BEFORE
-
-
-def _replace(path: Path, content: bytes) -> None:
-    draft = path.with_suffix(f".{os.getpid()}")
-    with os.fdopen(os.open(draft, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600), "wb") as file:
-        file.write(content)
-    draft.replace(path)
 
 
 def _make_certificates(now: datetime) -> tuple[bytes, bytes]:

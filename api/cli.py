@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 from pydantic import ValidationError
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import SQLAlchemyError
 
 from api.commands import access, backfill, deliveries, demo, lake, processes, trail, upkeep
 from api.commands.console import err
@@ -60,8 +60,14 @@ def main() -> None:
         _fail(str(error))
     except ValidationError as error:
         _fail("; ".join(f"TIDEMARK_{'_'.join(map(str, e['loc'])).upper()}: {e['msg']}" for e in error.errors()))
-    except OperationalError as error:
-        _fail(f"the database can't be used: {error.orig}")
+    except SQLAlchemyError as error:
+        cause = getattr(error, "orig", None) or error
+        _fail(f"the database can't be used: {_first_line(cause)}")
+
+
+def _first_line(error: BaseException) -> str:
+    """What follows is the statement, or advice on where to read more."""
+    return str(error).partition("\n")[0]
 
 
 def _fail(line: str) -> None:

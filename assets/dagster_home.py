@@ -6,11 +6,8 @@ threads so that a slow one doesn't hold up the others; standard output is not ca
 metadata.
 """
 
-import os
-import threading
 from collections.abc import Mapping
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -18,7 +15,7 @@ import yaml
 from sqlalchemy import make_url
 
 from assets.runs import LANE_TAG
-from storage import leases
+from storage import durable, leases
 from storage.models import Lane
 from storage.settings import Settings
 
@@ -38,8 +35,9 @@ KEEP_TICKS_DAYS = {"skipped": 1, "success": 7, "failure": 30}
 def prepare(settings: Settings) -> Mapping[str, str]:
     """Write `dagster.yaml` into the home; what Dagster's processes need in their environment."""
     home = settings.prepared().dagster_home
-    home.mkdir(exist_ok=True, mode=0o700)
-    _replace(home / "dagster.yaml", yaml.safe_dump(instance_settings(settings), sort_keys=False))
+    durable.make_folder(home, mode=0o700)
+    content = yaml.safe_dump(instance_settings(settings), sort_keys=False)
+    durable.replace(home / "dagster.yaml", content.encode())  # another part of Tidemark may read it right now
     return {
         "DAGSTER_HOME": str(home),
         "DAGSTER_DISABLE_TELEMETRY": "1",
@@ -52,9 +50,9 @@ def workers(settings: Settings) -> str:
     """The role (a family of leases) of this home's workers, the only ones that its launcher reaches."""
     identity = settings.dagster_home / "identity"
     if not identity.exists():
-        settings.dagster_home.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with suppress(FileExistsError):
-            _create(identity, uuid4().hex[:IDENTITY_CHARACTERS])
+        durable.make_folder(settings.dagster_home, mode=0o700)
+        with suppress(FileExistsError):  # another process was first
+            durable.create(identity, uuid4().hex[:IDENTITY_CHARACTERS].encode())
     return f"{leases.WORKER}/{identity.read_text()}"
 
 
@@ -106,23 +104,3 @@ def _storage(settings: Settings) -> dict[str, Any]:
     if make_url(settings.database).get_backend_name() == "sqlite":
         return {"class": "PooledSqliteStorage", "config": {"base_dir": str(settings.dagster_home)}}
     return {"class": "PooledPostgresStorage", "config": {"url": {"env": DATABASE_VARIABLE}}}
-
-
-def _replace(path: Path, content: str) -> None:
-    """Write whole or not at all: another part of Tidemark may read it right now."""
-    _beside(path, content).replace(path)
-
-
-def _create(path: Path, content: str) -> None:
-    """As `_replace`, but what another part has created stays."""
-    beside = _beside(path, content)
-    try:
-        os.link(beside, path)
-    finally:
-        beside.unlink()
-
-
-def _beside(path: Path, content: str) -> Path:
-    beside = path.with_name(f"{path.name}.{os.getpid()}.{threading.get_ident()}")
-    beside.write_text(content)
-    return beside

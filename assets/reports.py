@@ -65,7 +65,7 @@ def refresh(store: Store, work: Work, report: Report) -> Refreshed:
     computed = isolating(lambda some: _compute(report, rows, some, pinned, as_of), computable, failed)
     with store.db.writing() as w:
         reports.save(w, work.token, report.kind, report.version, computed, as_of, now)
-        reports.save_failures(w, work.token, report.kind, failed, now)
+        reports.save_failures(w, work.token, report.kind, failed)
     return Refreshed(computed, failed)
 
 

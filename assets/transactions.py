@@ -1,5 +1,6 @@
 """The hot path: landed rows become enriched transactions, one Polars pass for all customers of a batch."""
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -25,6 +26,8 @@ from storage.models import Flow, JobStatus, Lane
 from storage.store import Store
 
 GROUP = "transactions"
+
+log = logging.getLogger(__name__)
 
 
 @asset(partitions_def=days, group_name=GROUP, kinds={"parquet"})
@@ -68,7 +71,7 @@ class _Reading:
     """All that one pass needs: what the batch brings and takes back, and the value that each customer held."""
 
     jobs: Sequence[Job]
-    unreadable: Sequence[Job]
+    unreadable: Sequence[tuple[Job, Corrupt]]  # submissions whose file is damaged
     withdrawing: Withdrawing
     versions: Mapping[int, int]  # customer number → data version read
     damaged: Mapping[int, Corrupt]  # customers whose value can't be read, and why
@@ -124,6 +127,8 @@ def _read(store: Store, work: Work) -> _Reading:
     good, damaged = transactions.readable(store.lake, places)
     held = transactions.scan(store.lake, good)
     landed = landing.rows_of(store.lake, readable)
+    for error in (*damaged.values(), *(error for _, error in (*unreadable, *withdrawing.impossible))):
+        log.error("%s", error.detail)
     return _Reading(readable, unreadable, withdrawing, read_versions, damaged, landed, held, store.settings.timezone)
 
 
@@ -157,7 +162,7 @@ def _one_pass(reading: _Reading) -> _Pass:
 
 def _write(store: Store, work: Work, reading: _Reading, computed: Computed) -> Committed:
     """Files first, durable; then the one transaction that makes them the truth."""
-    segment, values = _segment(store, work, reading, computed)
+    segment, values = _segment(store, work, computed)
     kept_out = _outcomes(store, work, computed)
     endings = _endings(reading, computed, kept_out[0].path if kept_out else None)
     recomputed = Recomputed(ENRICHMENT_VERSION, frozenset(reading.versions) - computed.failed)
@@ -176,9 +181,7 @@ def _write(store: Store, work: Work, reading: _Reading, computed: Computed) -> C
         )
 
 
-def _segment(
-    store: Store, work: Work, reading: _Reading, computed: Computed
-) -> tuple[tuple[Stored, int] | None, list[NewValue]]:
+def _segment(store: Store, work: Work, computed: Computed) -> tuple[tuple[Stored, int] | None, list[NewValue]]:
     """The changed customers' values as one file, and which of its rows are whose."""
     rows = computed.transactions.filter(pl.col("customer_number").is_in(list(computed.changed)))
     if rows.is_empty():
@@ -193,7 +196,7 @@ def _segment(
         .collect()
     )
     values = [
-        NewValue(number, reading.versions[number], first_row, row_count, current_rows)
+        NewValue(number, first_row, row_count, current_rows)
         for number, first_row, row_count, current_rows in ranges.rows()
     ]
     return (stored, rows.height), values
@@ -210,14 +213,8 @@ def _endings(reading: _Reading, computed: Computed, outcomes_path: str | None) -
     """How each job ends, with its counts: received = processed + rejected, processed = enriched + duplicates."""
     rejected = _count_by_job(computed.rejected)
     duplicates = _count_by_job(computed.duplicates)
-    unreadable = [
-        _failed(job, "Lake.FileUnreadable", "The submission's file is damaged.") for job in reading.unreadable
-    ]
-    impossible = [
-        _failed(job, "Lake.FileUnreadable", "The file of a later submission is damaged.")
-        for job in reading.withdrawing.impossible
-    ]
-    return [*unreadable, *impossible] + [
+    damaged = [*reading.unreadable, *reading.withdrawing.impossible]
+    return [_failed(job, damage.code, damage.detail) for job, damage in damaged] + [
         _not_computed(job, reading.damaged.get(job.customer_number))
         if job.customer_number in computed.failed
         else _ended(

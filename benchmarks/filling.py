@@ -103,7 +103,7 @@ def _commit(store: Store, frame: pl.DataFrame) -> None:
     stored = store.lake.put_frame(f"transactions/{now:%Y-%m-%d}/{uuid4()}.parquet", frame)
     values, first_row = [], 0
     for number, rows in counts:
-        values.append(NewValue(number, 0, first_row, rows, rows))
+        values.append(NewValue(number, first_row, rows, rows))
         first_row += rows
     with store.db.writing() as w:
         token = batches.open_without_jobs(w, Lane.ENRICHMENT, now.date(), store.settings, now)

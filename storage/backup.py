@@ -14,6 +14,7 @@ import os
 import sqlite3
 import subprocess
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -56,7 +57,7 @@ def back_up(store: Store, folder: Path, clock: Callable[[], datetime], patience_
         Conflict: a sweep or another backup has been under way for all of `patience_s`.
         Unavailable: the snapshot can't be taken.
     """
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    durable.make_folder(folder, mode=0o700)
     with leases.exclusively(store.db, leases.FILE_KEEPER, clock, patience_s) as prolong:
         take = _sqlite_snapshot if store.db.is_sqlite else _postgres_snapshot
         snapshot, named = take(store.db, folder, prolong)
@@ -69,12 +70,16 @@ def back_up(store: Store, folder: Path, clock: Callable[[], datetime], patience_
     return BackedUp(str(final), len(named) - len(damages), len(copied), sum(copied), damages)
 
 
-def _sqlite_snapshot(db: Database, folder: Path, _prolong: Callable[[], None]) -> tuple[Path, list[tuple[str, bytes]]]:
+def _sqlite_snapshot(db: Database, folder: Path, prolong: Callable[[], None]) -> tuple[Path, list[tuple[str, bytes]]]:
     """SQLite copies what one read transaction sees; writers go on."""
     target = folder / f"{SQLITE_SNAPSHOT}.new"
     target.unlink(missing_ok=True)
-    with closing(sqlite3.connect(cast(str, db.url.database))) as connection:
-        connection.execute("VACUUM INTO ?", [str(target)])
+    with (
+        closing(sqlite3.connect(cast(str, db.url.database), check_same_thread=False)) as connection,
+        ThreadPoolExecutor(1) as thread,
+    ):
+        copying = thread.submit(connection.execute, "VACUUM INTO ?", [str(target)])
+        _wait(copying.result, connection.interrupt, prolong)
     target.chmod(0o600)
     copy = Database(f"sqlite:///{target}")
     with copy.reading() as r:
@@ -103,22 +108,23 @@ def _pg_dump(db: Database, target: Path, snapshot: str, prolong: Callable[[], No
     environment = os.environ | ({"PGPASSWORD": str(db.url.password)} if db.url.password else {})
     try:
         with subprocess.Popen(["pg_dump", *options], env=environment, umask=0o077) as dumping:
-            _wait(dumping, prolong)
+            _wait(dumping.wait, dumping.kill, prolong)
     except FileNotFoundError as error:
         raise Unavailable("Backup.NoPgDump", "pg_dump is not installed: it comes with PostgreSQL's client.") from error
     if dumping.returncode != 0:
         raise Unavailable("Backup.PgDumpFailed", "pg_dump failed; what it said stands above.")
 
 
-def _wait(dumping: subprocess.Popen[bytes], prolong: Callable[[], None]) -> None:
+def _wait(end: Callable[[float], object], stop: Callable[[], None], prolong: Callable[[], None]) -> None:
+    """Wait until something ends; what goes wrong meanwhile stops it."""
     try:
         while True:
-            with suppress(subprocess.TimeoutExpired):
-                dumping.wait(PROLONG_EVERY_S)
+            with suppress(subprocess.TimeoutExpired, TimeoutError):
+                end(PROLONG_EVERY_S)
                 return
             prolong()
     except BaseException:
-        dumping.kill()
+        stop()
         raise
 
 

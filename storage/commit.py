@@ -25,7 +25,6 @@ class NewValue:
     """A customer's new enriched transactions: which rows of the batch's segment."""
 
     customer_number: int
-    base_version: int  # the data version that it was computed from
     first_row: int
     row_count: int
     current_rows: int
@@ -94,9 +93,11 @@ def commit_values(
 
 
 def _moved_meanwhile(w: Writing, read_versions: Mapping[int, int]) -> frozenset[int]:
-    """Customers whose version is no longer the one read; all rows stay locked until the commit."""
+    """Customers whose version is no longer the one read; all rows stay locked until the commit, but not their keys:
+    new jobs may refer to them meanwhile.
+    """
     query = select(customers.c.number, customers.c.data_version).where(customers.c.number.in_(list(read_versions)))
-    now_at = w.execute(query.order_by(customers.c.number).with_for_update())
+    now_at = w.execute(query.order_by(customers.c.number).with_for_update(key_share=True))
     return frozenset(number for number, version in now_at if version != read_versions[number])
 
 

@@ -73,10 +73,8 @@ def compact(store: Store, bucket: int, clock: Callable[[], datetime]) -> Compact
     """Rewrite what lies loose in a bucket, if it pays: one file and one transaction at a time."""
     with store.db.reading() as r:
         live = live_values(r, bucket)
-    loose = worth_moving(live)
-    _, damaged = transactions.readable(store.lake, [value.place for value in loose])
-    done = Compacted(bucket, unreadable=len(damaged))
-    for together in files_of([value for value in loose if value.place.customer_number not in damaged]):
+    done = Compacted(bucket)
+    for together in files_of(worth_moving(live)):
         done = _rewrite(store, together, clock, done)
     return done
 
@@ -141,7 +139,11 @@ def _files(r: Reading, bucket: int) -> dict[str, tuple[int, int, int]]:
 
 def _rewrite(store: Store, values: Sequence[Live], clock: Callable[[], datetime], done: Compacted) -> Compacted:
     """Write one file and move the customers to it that are still where they were."""
-    places = [value.place for value in values]
+    current = _looked_up_again(store, values)
+    places, damaged = transactions.readable(store.lake, [value.place for value in current])
+    done = replace(done, unreadable=done.unreadable + len(damaged))
+    if not places:
+        return replace(done, skipped=done.skipped + len(values) - len(damaged))
     rows = transactions.scan(store.lake, places).sort(SORT_KEY).collect()
     targets = _targets(rows, places)
     stored = store.lake.put_frame(f"transactions/bucket-{done.bucket:02}/{uuid4()}.parquet", rows)
@@ -153,14 +155,22 @@ def _rewrite(store: Store, values: Sequence[Live], clock: Callable[[], datetime]
             _move(w, staying, targets, segment_id, clock())
     if not staying:
         store.lake.discard(stored.path)
+    read = sum(value.bytes for value in current if value.place.customer_number not in damaged)
     return replace(
         done,
         moved=done.moved + len(staying),
-        skipped=done.skipped + len(places) - len(staying),
+        skipped=done.skipped + len(values) - len(damaged) - len(staying),
         files=done.files + bool(staying),
-        bytes_read=done.bytes_read + round(sum(value.bytes for value in values)),
+        bytes_read=done.bytes_read + round(read),
         bytes_written=done.bytes_written + stored.size,
     )
+
+
+def _looked_up_again(store: Store, values: Sequence[Live]) -> list[Live]:
+    """Those whose place is still current: a bucket may take longer than replaced places are kept; one file doesn't."""
+    with store.db.reading() as r:
+        places = set(transactions.current_locations(r, [value.place.customer_number for value in values]))
+    return [value for value in values if value.place in places]
 
 
 def _targets(rows: pl.DataFrame, places: Sequence[Location]) -> Mapping[int, int]:
@@ -177,10 +187,10 @@ def _targets(rows: pl.DataFrame, places: Sequence[Location]) -> Mapping[int, int
 
 
 def _still_there(w: Writing, places: Sequence[Location]) -> list[Location]:
-    """The places that are still current; their customers stay locked until the commit."""
+    """The places that are still current; their customers stay locked until the commit, but for new jobs' reference."""
     query = select(customers.c.number, customers.c.data_version, customers.c.location_version)
     mine = query.where(customers.c.number.in_([place.customer_number for place in places]))
-    now_at = {tuple(row) for row in w.execute(mine.order_by(customers.c.number).with_for_update())}
+    now_at = {tuple(row) for row in w.execute(mine.order_by(customers.c.number).with_for_update(key_share=True))}
     return [place for place in places if (place.customer_number, place.data_version, place.location_version) in now_at]
 
 

@@ -225,7 +225,7 @@ def _damaged(damage: Damage) -> Finding:
     concerned = ", ".join(map(str, damage.customers)) or "no customer's present data"
     return error(
         "lake",
-        f"{damage.path} is {damage.problem}; it holds: {concerned}",
+        f"{damage.path} is {damage.problem}, as found at {damage.found_at:%Y-%m-%d %H:%M}Z; it holds: {concerned}",
         "copy this one file from any backup (docs/operations.md, Damaged files), then run tidemark doctor --deep",
     )
 

@@ -13,12 +13,11 @@ from datetime import datetime, timedelta
 from typing import Self
 from uuid import UUID, uuid4
 
-from sqlalchemy import ColumnElement, and_, delete, or_, select, update
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy import ColumnElement, and_, delete, or_, select, tuple_, update
 
 from pipelines.errors import Conflict, Unprocessable
 from storage import leases
-from storage.database import Writing
+from storage.database import Writing, insert_into
 from storage.models import idempotency_keys
 
 KEPT_FOR = timedelta(hours=24)
@@ -85,14 +84,17 @@ def release(w: Writing, mine: Claim) -> None:
     w.execute(delete(idempotency_keys).where(_is_of(mine), idempotency_keys.c.holder == mine.holder, unanswered))
 
 
-def sweep(w: Writing, now: datetime) -> int:
-    """Forget keys and answers older than 24 hours; gives how many."""
-    return w.execute(delete(idempotency_keys).where(idempotency_keys.c.created_at <= now - KEPT_FOR)).rowcount
+def sweep(w: Writing, now: datetime, at_most: int) -> int:
+    """Forget keys and answers older than 24 hours, the oldest first; gives how many."""
+    key = (idempotency_keys.c.client_id, idempotency_keys.c.key_hash)
+    old = idempotency_keys.c.created_at <= now - KEPT_FOR
+    oldest = select(*key).where(old).order_by(idempotency_keys.c.created_at).limit(at_most)
+    # said twice, since a key may be claimed anew between the look and the deletion
+    return w.execute(delete(idempotency_keys).where(tuple_(*key).in_(oldest), old)).rowcount
 
 
 def _taken(w: Writing, mine: Claim, fingerprint: bytes, now: datetime) -> bool:
     """Whether the key was free: never seen, forgotten by now, or claimed by a request that died."""
-    insert = postgresql.insert if w.dialect.name == "postgresql" else sqlite.insert
     fresh = {
         "fingerprint": fingerprint,
         "holder": mine.holder,
@@ -102,7 +104,7 @@ def _taken(w: Writing, mine: Claim, fingerprint: bytes, now: datetime) -> bool:
     }
     claim_is_over = leases.over(idempotency_keys.c.claimed_until, now, CLAIMED_FOR.total_seconds())
     dead = and_(idempotency_keys.c.status.is_(None), claim_is_over)
-    statement = insert(idempotency_keys).values(client_id=mine.client_id, key_hash=mine.key_hash, **fresh)
+    statement = insert_into(w, idempotency_keys).values(client_id=mine.client_id, key_hash=mine.key_hash, **fresh)
     taken = statement.on_conflict_do_update(
         index_elements=[idempotency_keys.c.client_id, idempotency_keys.c.key_hash],
         set_=fresh,

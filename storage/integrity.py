@@ -18,9 +18,8 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import ColumnElement, Select, delete, select, union_all
-from sqlalchemy.dialects import postgresql, sqlite
 
-from storage.database import Reading, Writing
+from storage.database import Reading, Writing, insert_into
 from storage.lake import Lake
 from storage.models import customers, damaged_files, jobs, locations, passes, segments
 from storage.store import Store
@@ -41,6 +40,7 @@ class Damage:
 
     path: str
     problem: Problem
+    found_at: datetime  # first
     customers: Sequence[UUID]
 
 
@@ -136,9 +136,9 @@ def named(r: Reading, paths: Iterable[str]) -> set[str]:
 
 def damages(r: Reading) -> list[Damage]:
     """The damaged files that are known, by path."""
-    rows = r.execute(select(damaged_files.c.path, damaged_files.c.problem).order_by(damaged_files.c.path)).all()
+    rows = r.execute(select(damaged_files).order_by(damaged_files.c.path)).all()
     concerned = _customers(r, [row.path for row in rows])
-    return [Damage(row.path, Problem(row.problem), concerned[row.path]) for row in rows]
+    return [Damage(row.path, Problem(row.problem), row.found_at, concerned[row.path]) for row in rows]
 
 
 def last_finished(r: Reading) -> datetime | None:
@@ -173,16 +173,20 @@ def _slices(read: Callable[[Select[Any]], Sequence[Any]], kind: _Kind, after: An
 
 def _record(w: Writing, found: Mapping[str, Problem | None], now: datetime) -> None:
     """What was found wrong stands, what was found right does not. A file that was swept meanwhile isn't missing."""
-    w.execute(delete(damaged_files).where(damaged_files.c.path.in_(list(found))))
     wrong = {path: problem for path, problem in found.items() if problem}
     rows = [{"path": path, "problem": wrong[path], "found_at": now} for path in sorted(named(w, wrong))]
+    still_damaged = [row["path"] for row in rows]
+    w.execute(
+        delete(damaged_files).where(damaged_files.c.path.in_(list(found)), damaged_files.c.path.not_in(still_damaged))
+    )
     if rows:
-        w.execute(damaged_files.insert(), rows)
+        statement = insert_into(w, damaged_files)
+        new = {"problem": statement.excluded.problem}
+        w.execute(statement.on_conflict_do_update(index_elements=[damaged_files.c.path], set_=new), rows)
 
 
 def _note(w: Writing, values: Mapping[str, Any]) -> None:
-    insert = postgresql.insert if w.dialect.name == "postgresql" else sqlite.insert
-    statement = insert(passes).values(name=PASS, **values)
+    statement = insert_into(w, passes).values(name=PASS, **values)
     w.execute(statement.on_conflict_do_update(index_elements=[passes.c.name], set_=dict(values)))
 
 

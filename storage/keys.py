@@ -76,7 +76,6 @@ class Principal:
     client_id: UUID
     key_id: UUID
     scopes: frozenset[str]
-    decision_policies: bool
 
     def require_any(self, *scopes: str) -> None:
         """Raise Forbidden unless the key holds one of `scopes`."""
@@ -171,12 +170,11 @@ def authenticate(r: Reading, text: str, prefix: str, now: datetime) -> Principal
         raise Unauthenticated(*INVALID_KEY)
     if _ended(row, now):
         raise EndedKey(row.key_id, row.client_id)
-    return Principal(row.client_id, row.key_id, frozenset(row.scopes), row.decision_policies)
+    return Principal(row.client_id, row.key_id, frozenset(row.scopes))
 
 
 def _look_up(r: Reading, text: str) -> Row[Any] | None:
-    query = select(api_keys, clients.c.decision_policies).join(clients).where(api_keys.c.key_hash == _hash(text))
-    return r.execute(query).first()
+    return r.execute(select(api_keys).where(api_keys.c.key_hash == _hash(text))).first()
 
 
 def _ended(row: Row[Any], now: datetime) -> bool:

@@ -11,11 +11,10 @@ from contextlib import contextmanager
 from datetime import datetime, timedelta
 from uuid import UUID, uuid4
 
-from sqlalchemy import ColumnElement, delete, func, or_, select
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy import ColumnElement, delete, func, or_, select, update
 
 from pipelines.errors import Conflict
-from storage.database import Database, Reading, Writing
+from storage.database import Database, Reading, Writing, insert_into
 from storage.models import leases
 
 DISPATCHER = "dispatcher"  # pushes batches to the orchestrator
@@ -31,14 +30,19 @@ LONGEST_LEASE_S = 600.0  # one that ends later was given before the clock was se
 
 def hold(w: Writing, name: str, holder: UUID, ttl_s: float, now: datetime) -> bool:
     """Take or prolong the role for `ttl_s` seconds; False while another holds it."""
-    insert = postgresql.insert if w.dialect.name == "postgresql" else sqlite.insert
     expires = now + timedelta(seconds=ttl_s)
-    statement = insert(leases).values(name=name, holder=holder, expires_at=expires)
+    statement = insert_into(w, leases).values(name=name, holder=holder, expires_at=expires)
     mine_or_free = or_(leases.c.holder == holder, over(leases.c.expires_at, now))
     taken = statement.on_conflict_do_update(
         index_elements=[leases.c.name], set_={"holder": holder, "expires_at": expires}, where=mine_or_free
     )
     return w.execute(taken.returning(leases.c.name)).first() is not None
+
+
+def prolonged(w: Writing, name: str, holder: UUID, ttl_s: float, now: datetime) -> bool:
+    """Prolong the role, even when it ran out, if nobody else has had it since."""
+    statement = update(leases).where(leases.c.name == name, leases.c.holder == holder)
+    return w.execute(statement.values(expires_at=now + timedelta(seconds=ttl_s))).rowcount == 1
 
 
 def let_go(w: Writing, name: str, holder: UUID) -> None:
@@ -79,18 +83,21 @@ def exclusively(
         Conflict: another has the role, or took it while this one was held up.
     """
     holder, deadline = uuid4(), time.monotonic() + patience_s
+    held_by_another = Conflict("Lease.Held", f"Another process holds the role of {name}: try again when it is done.")
 
     def take() -> bool:
         with db.writing() as w:
             return hold(w, name, holder, LONG_LEASE_S, clock())
 
     def prolong() -> None:
-        if not take():
-            raise Conflict("Lease.Held", f"Another process holds the role of {name}: try again when it is done.")
+        with db.writing() as w:
+            if not prolonged(w, name, holder, LONG_LEASE_S, clock()):
+                raise held_by_another
 
-    while time.monotonic() < deadline and not take():
+    while not take():
+        if time.monotonic() >= deadline:
+            raise held_by_another
         time.sleep(LOOK_EVERY_S)
-    prolong()
     try:
         yield prolong
     finally:

@@ -11,11 +11,10 @@ from enum import StrEnum
 from typing import Any
 
 from sqlalchemy import Row, func, or_, select
-from sqlalchemy.dialects import postgresql, sqlite
 
 from storage import batches
 from storage.customers import Customer
-from storage.database import Reading, Writing
+from storage.database import Reading, Writing, insert_into
 from storage.jobs import has_unfinished_submission
 from storage.models import reports
 
@@ -84,17 +83,14 @@ def save(
         Superseded: the batch is no longer open.
     """
     batches.guard(w, token)
-    shared = {"kind": kind, "report_version": version, "as_of": as_of, "generated_at": now}
-    _upsert(w, [{**_values(report), **shared, "failed": False, "attempted_at": now} for report in computed])
+    shared = {"kind": kind, "report_version": version, "as_of": as_of, "generated_at": now, "failed": False}
+    _upsert(w, [{**_values(report), **shared} for report in computed])
 
 
-def save_failures(w: Writing, token: int, kind: str, customer_numbers: Iterable[int], now: datetime) -> None:
+def save_failures(w: Writing, token: int, kind: str, customer_numbers: Iterable[int]) -> None:
     """Mark a kind's latest attempt as failed; the last good data stays."""
     batches.guard(w, token)
-    _upsert(
-        w,
-        [{"customer_number": number, "kind": kind, "failed": True, "attempted_at": now} for number in customer_numbers],
-    )
+    _upsert(w, [{"customer_number": number, "kind": kind, "failed": True} for number in customer_numbers])
 
 
 def failures(r: Reading, customer_numbers: Iterable[int]) -> dict[int, int]:
@@ -117,8 +113,7 @@ def _values(report: NewReport) -> dict[str, Any]:
 def _upsert(w: Writing, rows: Sequence[Mapping[str, Any]]) -> None:
     if not rows:
         return
-    insert = postgresql.insert if w.dialect.name == "postgresql" else sqlite.insert
-    statement = insert(reports)
+    statement = insert_into(w, reports)
     new = {name: statement.excluded[name] for name in rows[0] if name not in ("customer_number", "kind")}
     key = [reports.c.customer_number, reports.c.kind]
     newer = None

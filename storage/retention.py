@@ -12,9 +12,10 @@ What is kept, and for how long:
 Rows go first, a slice in one transaction; then their files. Killed in between, a file is left that no row names: an
 orphan, which a later sweep collects. So every way of being interrupted ends the same.
 
-**Why no version is swept that somebody reads.** Who reads looks places up and then reads files: for minutes, at most
-for the hour that a run may take. A place that was current at the look-up is swept at the earliest when it has been
-replaced for `TIDEMARK_RETENTION`, which is at least two hours.
+**Why no version is swept that somebody reads.** Who reads looks places up and then reads their files, for minutes: a
+batch's run is ended after an hour, and a run of the book, which may take a day, looks places up again for every slice
+of customers and for every file that it writes. A place that was current at the look-up is swept at the earliest when it
+has been replaced for `TIDEMARK_RETENTION`, which is at least two hours.
 
 **Why no file is collected that a row will name.** A file is written, then named. Between the two it looks like an
 orphan, and however old it is, its writer may merely have been suspended. So files are removed inside a transaction
@@ -75,8 +76,7 @@ def sweep(store: Store, clock: Callable[[], datetime]) -> Swept:
         Conflict: another sweep, or a backup, is under way.
     """
     with leases.exclusively(store.db, leases.FILE_KEEPER, clock) as prolong:
-        with store.db.writing() as w:
-            keys = idempotency.sweep(w, clock())
+        keys = _forget_keys(store, clock, prolong)
         versions = files = freed = 0
         while (slice_ := _forget(store, clock() - store.settings.retention)).versions:
             versions += slice_.versions
@@ -113,6 +113,19 @@ def orphans(store: Store, now: datetime) -> tuple[int, int]:
 class _Forgotten:
     versions: int
     paths: list[str]  # of files that nothing names any more
+
+
+def _forget_keys(store: Store, clock: Callable[[], datetime], prolong: Callable[[], None]) -> int:
+    forgotten = 0
+    while slice_ := _forget_slice_of_keys(store, clock()):
+        forgotten += slice_
+        prolong()
+    return forgotten
+
+
+def _forget_slice_of_keys(store: Store, now: datetime) -> int:
+    with store.db.writing() as w:
+        return idempotency.sweep(w, now, SLICE)
 
 
 def _forget(store: Store, replaced_before: datetime) -> _Forgotten:

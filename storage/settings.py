@@ -32,7 +32,7 @@ from pydantic_settings import (
 from storage import durable
 
 SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-SHORTEST_RETENTION = timedelta(hours=2)  # twice what a run may take
+SHORTEST_RETENTION = timedelta(hours=2)  # twice what may lie between a look-up and the last read (storage.retention)
 
 
 class Environment(StrEnum):
@@ -216,6 +216,7 @@ class Settings(BaseSettings):
                 raise SettingsError("TIDEMARK_MASTER_KEY is required in production")
             with suppress(FileExistsError):  # another process was first
                 durable.create(path, base64.b64encode(secrets.token_bytes(32)), mode=0o600)
+        durable.sync(self.home)  # whoever made it may not have come so far
         if stat.S_IMODE(path.stat().st_mode) & 0o077:
             raise SettingsError(f"{path} may be read by others: chmod 600 it")
         return path.read_text().strip()
@@ -233,9 +234,9 @@ class Settings(BaseSettings):
 
 
 def _writable(folder: Path, mode: int) -> None:
-    """Make a folder, where there is none, and make sure that files can be made in it."""
+    """Make a folder durably, where there is none, and make sure that files can be made in it."""
     try:
-        folder.mkdir(parents=True, exist_ok=True, mode=mode)
+        durable.make_folder(folder, mode)
     except OSError as error:
         raise SettingsError(f"{folder} can't be made: {error.strerror}") from error
     if not os.access(folder, os.W_OK | os.X_OK):

@@ -47,9 +47,9 @@ def end_submissions(
     others = _outcomes(claimed, rejected, duplicates)
     segment = store.lake.put_frame(f"segments/{uuid4()}.parquet", kept)
     left = store.lake.put_frame(f"outcomes/{uuid4()}.parquet", others)
-    values = [_value(kept, number, bases[number]) for number in {job.customer_number: None for job in claimed}]
+    values = [_value(kept, number) for number in {job.customer_number: None for job in claimed}]
     endings = [_ending(job, len(rows), len(rejected), len(duplicates), left.path) for job in claimed] + withdrawn
-    versions = {value.customer_number: value.base_version for value in values}
+    versions = {value.customer_number: bases[value.customer_number] for value in values}
     with store.db.writing() as w:
         commit_values(w, batch.token, versions, values, (segment, kept.height), (left, others.height), endings, now)
 
@@ -151,11 +151,11 @@ def _outcomes(claimed: Sequence[Job], rejected: Sequence[Row], duplicates: Seque
     )
 
 
-def _value(kept: pl.DataFrame, customer_number: int, base_version: int) -> NewValue:
+def _value(kept: pl.DataFrame, customer_number: int) -> NewValue:
     mine = kept.with_row_index().filter(pl.col("customer_number") == customer_number)
     first = mine["index"].min() or 0
     assert isinstance(first, int)
-    return NewValue(customer_number, base_version, first, mine.height, mine.height)
+    return NewValue(customer_number, first, mine.height, mine.height)
 
 
 def _ending(job: Job, enriched: int, rejected: int, duplicates: int, outcomes_path: str) -> Ending:

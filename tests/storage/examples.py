@@ -6,6 +6,7 @@ from uuid import UUID, uuid4
 from pipelines.intake import accounts
 from storage import customers, jobs, keys
 from storage.customers import Customer, NewCustomer
+from storage.database import Writing
 from storage.jobs import Job
 from storage.store import Store
 
@@ -24,6 +25,12 @@ def a_customer(store: Store, client_id: UUID, now: datetime) -> Customer:
 
 def a_submission(store: Store, customer: Customer, now: datetime, rows: int = 1) -> Job:
     """A queued job. Its landing file is no Parquet: these tests never read it."""
+    with store.db.writing() as w:
+        return submit(w, store, customer, now, rows)
+
+
+def submit(w: Writing, store: Store, customer: Customer, now: datetime, rows: int = 1) -> Job:
+    """The same in a transaction that may go on."""
     job_id = uuid4()
     account, _ = accounts.identify(
         customer.customer_id,
@@ -35,7 +42,6 @@ def a_submission(store: Store, customer: Customer, now: datetime, rows: int = 1)
         credit_limit=None,
     )
     landing = store.lake.put(f"landing/{job_id}.parquet", b"rows")
-    with store.db.writing() as w:
-        return jobs.submit_enrichment(
-            w, customer, account, appended=False, landing=landing, job_id=job_id, rows=rows, warnings=[], now=now
-        )
+    return jobs.submit_enrichment(
+        w, customer, account, appended=False, landing=landing, job_id=job_id, rows=rows, warnings=[], now=now
+    )

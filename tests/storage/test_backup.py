@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import sqlite3
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -9,9 +10,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from itertools import count
 from pathlib import Path
 from threading import Event
+from typing import Any
 from uuid import UUID, uuid4
 
 import polars as pl
@@ -54,7 +57,7 @@ def enrich_all(store: Store) -> None:
     stored = store.lake.put_frame(f"transactions/load/{uuid4()}.parquet", rows)
     new, first = [], 0
     for number, mine in rows.group_by("customer_number", maintain_order=True):
-        new.append(NewValue(int(number[0]), read[int(number[0])], first, mine.height, mine.height))
+        new.append(NewValue(int(number[0]), first, mine.height, mine.height))
         first += mine.height
     endings = [Ending(job, JobStatus.COMPLETED, read[job.customer_number] + 1, 1, 1) for job in claimed]
     with store.db.writing() as w:
@@ -181,6 +184,44 @@ def test_a_backup_waits_for_a_sweep(store: Store, now: datetime, tmp_path: Path)
         leases.hold(w, leases.FILE_KEEPER, uuid4(), 60, now)
     with pytest.raises(Conflict):
         backup.back_up(store, tmp_path, lambda: now, patience_s=0.1)
+    assert not (tmp_path / "tidemark.db").exists()
+
+
+def copying(monkeypatch: pytest.MonkeyPatch, work: Callable[[sqlite3.Connection], object]) -> None:
+    """From now on `work` is done before SQLite copies a database."""
+
+    class Slow(sqlite3.Connection):
+        def execute(self, sql: str, *parameters: Any) -> sqlite3.Cursor:
+            if sql.startswith("VACUUM"):
+                work(super())  # type: ignore[arg-type]
+            return super().execute(sql, *parameters)
+
+    monkeypatch.setattr(backup, "PROLONG_EVERY_S", 0.01)
+    monkeypatch.setattr(sqlite3, "connect", partial(sqlite3.connect, factory=Slow))
+
+
+@on_sqlite
+def test_a_long_snapshot_keeps_its_role(
+    store: Store, now: datetime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = count()
+    copying(monkeypatch, lambda _: time.sleep(0.3))
+    backup.back_up(store, tmp_path, lambda: now + next(looks) * timedelta(seconds=leases.LONG_LEASE_S - 1))
+    assert next(looks) > 10
+
+
+@on_sqlite
+def test_a_snapshot_whose_role_another_took_is_given_up_at_once(
+    store: Store, now: datetime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def others_turn(connection: sqlite3.Connection) -> None:
+        with store.db.writing() as w:
+            assert leases.hold(w, leases.FILE_KEEPER, uuid4(), 60, now + timedelta(hours=1))
+        connection.execute("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i FROM n) SELECT max(i) FROM n")
+
+    copying(monkeypatch, others_turn)
+    with pytest.raises(Conflict):
+        backup.back_up(store, tmp_path, lambda: now)
     assert not (tmp_path / "tidemark.db").exists()
 
 

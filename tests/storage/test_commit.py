@@ -1,3 +1,5 @@
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
 from datetime import datetime
 
 import pytest
@@ -11,7 +13,8 @@ from storage.jobs import Ending, Job
 from storage.models import JobStatus, Lane
 from storage.reports import NewReport, ReportStatus
 from storage.store import Store
-from tests.storage.examples import a_client, a_customer, a_submission
+from tests.storage.examples import a_client, a_customer, a_submission, submit
+from tests.storage.values import on_postgresql
 
 
 def claim(store: Store, now: datetime, lane: Lane = Lane.ENRICHMENT) -> int:
@@ -24,7 +27,7 @@ def claim(store: Store, now: datetime, lane: Lane = Lane.ENRICHMENT) -> int:
 def commit(store: Store, token: int, customer: Customer, job: Job, now: datetime, base: int = 0) -> Committed:
     """One new row for one customer, computed from data version `base`."""
     segment = store.lake.put(f"transactions/{token}.parquet", b"segment")
-    value = NewValue(customer.number, base, first_row=0, row_count=1, current_rows=1)
+    value = NewValue(customer.number, first_row=0, row_count=1, current_rows=1)
     ending = Ending(job, JobStatus.COMPLETED, base + 1, processed=1, enriched=1)
     with store.db.writing() as w:
         return commit_values(w, token, {customer.number: base}, [value], (segment, 1), None, [ending], now)
@@ -40,6 +43,13 @@ def enriched(store: Store, now: datetime) -> Customer:
     job = a_submission(store, customer, now)
     commit(store, claim(store, now), customer, job, now)
     return fresh(store, customer)
+
+
+def a_withdrawal(store: Store, customer: Customer, now: datetime) -> Job:
+    """Of what `enriched` brought."""
+    with store.db.writing() as w:
+        (ended,) = jobs.find(w, customer.client_id, status=JobStatus.COMPLETED).items
+        return jobs.request_withdrawal(w, customer, ended, now)
 
 
 def test_the_pointer_moves_and_the_job_ends_in_one_commit(store: Store, now: datetime) -> None:
@@ -61,6 +71,42 @@ def test_committing_twice_changes_nothing_the_second_time(store: Store, now: dat
     with store.db.writing() as w, pytest.raises(Superseded):
         commit_values(w, token, {customer.number: 0}, [], None, None, [], now)
     assert fresh(store, customer).data_version == 1
+
+
+@on_postgresql
+@pytest.mark.parametrize("second", [a_submission, a_withdrawal])
+def test_what_is_committed_first_was_received_first(
+    store: Store, now: datetime, second: Callable[[Store, Customer, datetime], Job]
+) -> None:
+    """An overlap is counted with what was received before: that must not come into sight after it was enriched."""
+    customer = enriched(store, now)
+    with ThreadPoolExecutor(1) as pool:
+        with store.db.writing() as w:
+            first = submit(w, store, customer, now)
+            later = pool.submit(second, store, customer, now)
+            wait([later], timeout=0.5)
+            with store.db.reading() as r:
+                assert not jobs.has_unfinished_submission(r, customer.number)
+        assert first.received_seq < later.result().received_seq
+
+
+@on_postgresql
+def test_submissions_of_other_customers_do_not_wait_for_each_other(store: Store, now: datetime) -> None:
+    client_id = a_client(store, now)
+    one, other = a_customer(store, client_id, now), a_customer(store, client_id, now)
+    with ThreadPoolExecutor(1) as pool, store.db.writing() as w:
+        submit(w, store, one, now)
+        assert pool.submit(a_submission, store, other, now).result(timeout=3).status is JobStatus.QUEUED
+
+
+@on_postgresql
+def test_a_submission_waits_for_no_commit(store: Store, now: datetime) -> None:
+    customer = a_customer(store, a_client(store, now), now)
+    a_submission(store, customer, now)
+    token = claim(store, now)
+    with ThreadPoolExecutor(1) as pool, store.db.writing() as w:
+        commit_values(w, token, {customer.number: 0}, [], None, None, [], now)
+        assert pool.submit(a_submission, store, customer, now).result(timeout=3).status is JobStatus.QUEUED
 
 
 def test_a_customer_that_moved_meanwhile_loses_and_its_job_waits_again(store: Store, now: datetime) -> None:
@@ -145,7 +191,7 @@ def test_a_failed_attempt_keeps_the_last_good_data(store: Store, now: datetime) 
     refresh(store, customer, now)
     with store.db.writing() as w:
         token = batches.open_without_jobs(w, Lane.REFRESH, now.date(), store.settings, now)
-        reports.save_failures(w, token, "risk", [customer.number], now)
+        reports.save_failures(w, token, "risk", [customer.number])
     assert risk_status(store, customer) == (ReportStatus.STALE, True)
     with store.db.reading() as r:
         assert reports.bundle(r, customer)["risk"].data_json == '{"score":1}'
@@ -155,7 +201,7 @@ def test_a_first_attempt_that_fails_leaves_the_report_pending(store: Store, now:
     customer = enriched(store, now)
     with store.db.writing() as w:
         token = batches.open_without_jobs(w, Lane.REFRESH, now.date(), store.settings, now)
-        reports.save_failures(w, token, "risk", [customer.number], now)
+        reports.save_failures(w, token, "risk", [customer.number])
     assert risk_status(store, customer) == (ReportStatus.PENDING, True)
 
 

@@ -1,15 +1,32 @@
-from datetime import datetime
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import datetime, timedelta
 
 import polars as pl
 import pytest
+from sqlalchemy import select
 
 from pipelines.errors import Unavailable
 from storage import compaction, retention, transactions
 from storage.compaction import FILE_CUSTOMERS, FILE_ROWS, LOOSE_FILES, Live, compact, files_of, worth_moving
+from storage.customers import get
+from storage.lake import Lake
+from storage.models import JobStatus, customers
 from storage.store import Store
 from storage.transactions import Location
 from tests.storage import values
-from tests.storage.values import BUCKET, commit, content, customers_of_a_bucket, interrupted, on_sqlite, place_of
+from tests.storage.examples import a_submission
+from tests.storage.values import (
+    BUCKET,
+    commit,
+    content,
+    customers_of_a_bucket,
+    interrupted,
+    on_postgresql,
+    on_sqlite,
+    place_of,
+)
 
 
 def files_of_bucket(store: Store) -> set[str]:
@@ -95,6 +112,32 @@ def test_a_batch_that_read_the_old_place_commits_all_the_same(store: Store, now:
     assert values.read(store, place_of(store, numbers[0])) == content(numbers[0], 2, 4)
 
 
+class Naming(Lake):
+    """A lake in which something happens while a file is being named, before the commit."""
+
+    def __init__(self, lake: Lake, then: Callable[[], object]) -> None:
+        super().__init__(lake.root)
+        self._then = then
+
+    def require(self, path: str) -> None:
+        super().require(path)
+        self._then()
+
+
+@on_postgresql
+def test_a_submission_waits_for_no_move(store: Store, now: datetime) -> None:
+    numbers = scattered(store, now)
+    with store.db.reading() as r:
+        client_id, customer_id = r.execute(select(customers.c.client_id, customers.c.customer_id).limit(1)).one()
+        customer = get(r, client_id, customer_id)
+    with ThreadPoolExecutor(1) as pool:
+
+        def submit() -> None:
+            assert pool.submit(a_submission, store, customer, now).result(timeout=3).status is JobStatus.QUEUED
+
+        assert compact(replace(store, lake=Naming(store.lake, submit)), BUCKET, lambda: now).moved == len(numbers)
+
+
 @on_sqlite
 def test_a_reader_keeps_the_place_that_it_looked_up(store: Store, now: datetime) -> None:
     numbers = scattered(store, now)
@@ -103,6 +146,27 @@ def test_a_reader_keeps_the_place_that_it_looked_up(store: Store, now: datetime)
     commit(store, {numbers[0]: 9}, now)
     retention.sweep(store, lambda: now)
     assert values.read(store, looked_up) == content(numbers[0], 1, 3)
+
+
+@on_sqlite
+def test_what_was_replaced_and_swept_since_the_run_began_is_not_read(
+    store: Store, now: datetime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A bucket may take longer than replaced versions are kept."""
+    numbers = scattered(store, now)
+    monkeypatch.setattr(compaction, "FILE_CUSTOMERS", len(numbers) - 1)
+    monkeypatch.setattr(retention, "ORPHAN_AGE", timedelta(days=365))  # the new file is of today, by the disk's clock
+    last = numbers[-1]
+    later = now + store.settings.retention + timedelta(hours=1)
+
+    def replaced_and_swept() -> None:
+        if place_of(store, last).data_version == 1:
+            commit(store, {last: 5}, now)
+            assert retention.sweep(store, lambda: later).versions == 1
+
+    done = compact(interrupted(store, replaced_and_swept), BUCKET, lambda: now)
+    assert (done.moved, done.skipped, done.unreadable, done.files) == (len(numbers) - 1, 1, 0, 1)
+    assert values.read(store, place_of(store, last)) == content(last, 2, 5)
 
 
 @on_sqlite

@@ -156,6 +156,7 @@ def test_a_damaged_file_is_named_with_its_customers_once_it_was_looked_at(runnin
     (finding,) = found(running, now, deep=True)
     assert finding.severity is Severity.ERROR
     assert path in finding.problem
+    assert f"{now:%Y-%m-%d %H:%M}Z" in finding.problem
     assert found(running, now) == [finding]
 
 

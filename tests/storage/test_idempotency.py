@@ -1,5 +1,6 @@
 """A key is claimed once, answered once, and forgotten after a day."""
 
+from concurrent.futures import ThreadPoolExecutor, wait
 from datetime import datetime, timedelta
 from uuid import UUID
 
@@ -9,6 +10,7 @@ from pipelines.errors import Conflict, Unprocessable
 from storage import idempotency, keys
 from storage.idempotency import CLAIMED_FOR, KEPT_FOR, Answer, Claim
 from storage.store import Store
+from tests.storage.values import on_postgresql
 
 BODY, OTHER_BODY = b"\1" * 32, b"\2" * 32
 ANSWER = Answer(201, {"location": "/v1/customer/1"}, b'{"data":1}')
@@ -99,6 +101,35 @@ def test_who_outlives_its_claim_cannot_commit(store: Store, client_id: UUID, now
 def test_a_sweep_forgets_what_is_a_day_old(store: Store, client_id: UUID, now: datetime) -> None:
     _keep(store, _claimed(store, client_id, now))
     with store.db.writing() as w:
-        assert idempotency.sweep(w, now + KEPT_FOR - MOMENT) == 0
-        assert idempotency.sweep(w, now + KEPT_FOR) == 1
-        assert idempotency.sweep(w, now + KEPT_FOR) == 0
+        assert idempotency.sweep(w, now + KEPT_FOR - MOMENT, 9) == 0
+        assert idempotency.sweep(w, now + KEPT_FOR, 9) == 1
+        assert idempotency.sweep(w, now + KEPT_FOR, 9) == 0
+
+
+def test_a_sweep_forgets_no_more_than_a_slice_the_oldest_first(store: Store, client_id: UUID, now: datetime) -> None:
+    claims = [Claim.to(client_id, str(number)) for number in range(3)]
+    for number, claim in enumerate(claims):
+        assert _answer(store, claim, now + number * MOMENT) is None
+        _keep(store, claim)
+    with store.db.writing() as w:
+        assert idempotency.sweep(w, now + KEPT_FOR + 3 * MOMENT, 2) == 2
+    assert _answer(store, Claim.to(client_id, "2"), now + KEPT_FOR) == ANSWER
+    assert _answer(store, Claim.to(client_id, "1"), now + KEPT_FOR) is None
+
+
+@on_postgresql
+def test_a_key_taken_anew_while_a_sweep_looks_at_it_stays(store: Store, client_id: UUID, now: datetime) -> None:
+    _keep(store, _claimed(store, client_id, now))
+
+    def sweep() -> int:
+        with store.db.writing() as w:
+            return idempotency.sweep(w, now + KEPT_FOR, 9)
+
+    again = Claim.to(client_id, "key")
+    with ThreadPoolExecutor(1) as pool:
+        with store.db.writing() as w:
+            assert idempotency.claim(w, again, BODY, now + KEPT_FOR) is None
+            sweeping = pool.submit(sweep)
+            wait([sweeping], timeout=0.3)
+        assert sweeping.result() == 0
+    _keep(store, again)

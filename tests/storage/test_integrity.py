@@ -53,6 +53,18 @@ def test_a_damaged_landing_file_names_its_customer(store: Store, now: datetime) 
 
 
 @on_sqlite
+def test_damage_is_known_since_it_was_first_found(store: Store, now: datetime) -> None:
+    (number,) = customers_of_a_bucket(store, 1, now)
+    commit(store, {number: 2}, now)
+    path = store.lake.root / place_of(store, number).path
+    flip_a_bit(path)
+    check(store, lambda: now)
+    path.unlink()
+    (damage,) = check(store, lambda: now + timedelta(days=7)).damages
+    assert (damage.found_at, damage.problem) == (now, Problem.MISSING)
+
+
+@on_sqlite
 def test_a_repaired_file_is_no_longer_named(store: Store, now: datetime) -> None:
     (number,) = customers_of_a_bucket(store, 1, now)
     commit(store, {number: 2}, now)

@@ -33,9 +33,7 @@ def authenticate(store: Store, text: str, now: datetime, prefix: str = SANDBOX) 
 
 def test_a_key_names_its_client_and_scopes(store: Store, client_id: UUID, now: datetime) -> None:
     key, text = issue(store, client_id, now)
-    assert authenticate(store, text, now) == keys.Principal(
-        client_id, key.key_id, frozenset({"customer:reports"}), decision_policies=True
-    )
+    assert authenticate(store, text, now) == keys.Principal(client_id, key.key_id, frozenset({"customer:reports"}))
 
 
 def test_the_text_of_a_key_is_nowhere_in_the_database(store: Store, client_id: UUID, now: datetime) -> None:

@@ -44,3 +44,16 @@ def test_one_flipped_bit_is_found(tmp_path: Path, position: int) -> None:
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(Corrupt, match=r"gone\.parquet"):
         Lake(tmp_path).verified("gone.parquet", b"")
+
+
+def test_the_files_found_right_are_remembered_up_to_a_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("storage.lake.MOST_REMEMBERED", 2)
+    lake = Lake(tmp_path)
+    files = [lake.put(name, b"right") for name in "abc"]
+    for stored in files:
+        lake.verified(stored.path, stored.sha256)
+        (tmp_path / stored.path).write_bytes(b"wrong")
+    for stored in files[1:]:
+        lake.verified(stored.path, stored.sha256)
+    with pytest.raises(Corrupt):
+        lake.verified("a", files[0].sha256)

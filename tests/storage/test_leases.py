@@ -3,6 +3,9 @@
 from datetime import datetime, timedelta
 from uuid import UUID, uuid4
 
+import pytest
+
+from pipelines.errors import Conflict
 from storage import leases
 from storage.store import Store
 
@@ -12,6 +15,11 @@ ONE, OTHER = uuid4(), uuid4()
 def hold(store: Store, holder: UUID, now: datetime, name: str = leases.DISPATCHER) -> bool:
     with store.db.writing() as w:
         return leases.hold(w, name, holder, ttl_s=10, now=now)
+
+
+def let_go(store: Store, holder: UUID) -> None:
+    with store.db.writing() as w:
+        leases.let_go(w, leases.DISPATCHER, holder)
 
 
 def test_a_free_role_is_taken_and_prolonged_by_its_holder(store: Store, now: datetime) -> None:
@@ -29,11 +37,9 @@ def test_a_role_goes_to_another_when_its_holder_fell_silent(store: Store, now: d
 
 def test_a_role_given_up_is_free_at_once_and_only_its_holder_can_give_it_up(store: Store, now: datetime) -> None:
     assert hold(store, ONE, now)
-    with store.db.writing() as w:
-        leases.let_go(w, leases.DISPATCHER, OTHER)
+    let_go(store, OTHER)
     assert not hold(store, OTHER, now)
-    with store.db.writing() as w:
-        leases.let_go(w, leases.DISPATCHER, ONE)
+    let_go(store, ONE)
     assert hold(store, OTHER, now)
 
 
@@ -66,3 +72,23 @@ def test_jobs_are_being_processed_while_dispatcher_and_worker_are_both_fresh(sto
     hold(store, OTHER, now + timedelta(seconds=5), leases.WORKER)
     assert ready(after_s=9)
     assert not ready(after_s=10)
+
+
+def test_long_work_finds_out_that_another_had_its_role_meanwhile(store: Store, now: datetime) -> None:
+    later = now + timedelta(seconds=leases.LONG_LEASE_S)
+    times = iter((now, later))
+    with leases.exclusively(store.db, leases.DISPATCHER, lambda: next(times)) as prolong:
+        assert hold(store, OTHER, later)
+        let_go(store, OTHER)
+        with pytest.raises(Conflict):
+            prolong()
+    assert hold(store, ONE, later), "nor is it kept from others"
+
+
+def test_long_work_goes_on_when_it_was_held_up_and_nobody_took_its_role(store: Store, now: datetime) -> None:
+    later = now + timedelta(seconds=2 * leases.LONG_LEASE_S)
+    times = iter((now, later))
+    with leases.exclusively(store.db, leases.DISPATCHER, lambda: next(times)) as prolong:
+        prolong()
+        assert not hold(store, OTHER, later)
+    assert hold(store, OTHER, later)

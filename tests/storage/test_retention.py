@@ -2,15 +2,17 @@ import os
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import Any
 from uuid import uuid4
 
 import pytest
-from sqlalchemy import func, select
+from sqlalchemy import event, func, select
 
 from pipelines.errors import Conflict
-from storage import batches, leases, retention
+from storage import batches, idempotency, leases, retention
 from storage.commit import register
 from storage.compaction import LOOSE_FILES, compact
+from storage.idempotency import Claim
 from storage.lake import Lake
 from storage.models import Lane, locations, segments
 from storage.retention import ORPHAN_AGE, sweep
@@ -174,6 +176,26 @@ def test_a_sweep_waits_for_a_backup(store: Store, now: datetime) -> None:
     with pytest.raises(Conflict):
         sweep(store, lambda: now)
     assert sweep(store, lambda: now + HOUR).versions == 0
+
+
+@on_sqlite
+def test_idempotency_keys_go_in_slices_that_let_others_write_in_between(
+    store: Store, now: datetime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retention, "SLICE", 2)
+    client_id = a_client(store, now)
+    for number in range(5):
+        with store.db.writing() as w:
+            idempotency.claim(w, Claim.to(client_id, str(number)), b"", now)
+    deleted: list[int] = []
+
+    @event.listens_for(store.db.engine, "after_cursor_execute")
+    def executed(_c: object, cursor: Any, statement: str, *_rest: object) -> None:
+        if statement.startswith("DELETE FROM idempotency_keys"):
+            deleted.append(cursor.rowcount)
+
+    assert sweep(store, lambda: now + HOUR + idempotency.KEPT_FOR).idempotency_keys == 5
+    assert deleted == [2, 2, 1, 0]
 
 
 @on_sqlite

@@ -22,6 +22,7 @@ from tests.storage.examples import ABN, a_client
 
 BUCKET = 7
 on_sqlite = pytest.mark.parametrize("store", ["sqlite"], indirect=True)  # where the database makes no difference
+on_postgresql = pytest.mark.parametrize("store", ["postgresql"], indirect=True)  # where writers don't take turns
 
 
 def customers_of_a_bucket(store: Store, count: int, now: datetime) -> list[int]:
@@ -74,7 +75,7 @@ def commit(store: Store, rows: Mapping[int, int], now: datetime, read: Mapping[i
     stored = store.lake.put_frame(f"transactions/{now.date()}/{uuid4()}.parquet", frame.sort(SORT_KEY))
     first, values = 0, []
     for number, count in sorted(rows.items()):
-        values.append(NewValue(number, read[number], first, count, count))
+        values.append(NewValue(number, first, count, count))
         first += count
     with store.db.writing() as w:
         return commit_values(w, token, dict(read), values, (stored, frame.height), None, [], now)

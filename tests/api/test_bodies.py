@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.api.conftest import ABN, ITEM, Client
+from storage.store import Store
+from tests.api.conftest import ABN, ITEM, Client, new_client, serving
 
 named = pytest.mark.parametrize
 JSON = {"Content-Type": "application/json"}
@@ -126,6 +127,21 @@ def test_a_malformed_submission_is_refused_whole(
     assert (answer.status_code, answer.json()["code"]) == (400, code)
     assert [fault["pointer"] for fault in answer.json()["errors"]] == [pointer]
     assert client.get("/v1/jobs").json()["data"]["totalCount"] == 0
+
+
+def test_fifty_thousand_transactions_are_accepted_and_one_more_is_refused_whole(own_store: Store) -> None:
+    with serving(own_store) as url:
+        client = new_client(own_store, url)
+        path = f"/v1/customer/{client.new_customer()}/transactions"
+        refused = client.post(path, {"transactions": [ITEM] * 50_001})
+        assert (refused.status_code, refused.json()["code"]) == (400, "Submission.WrongCount")
+        assert client.get("/v1/jobs").json()["data"]["totalCount"] == 0
+        assert [path for path in own_store.lake.root.rglob("*") if path.is_file()] == []
+
+        accepted = client.post(path, {"transactions": [ITEM] * 50_000})
+        assert accepted.status_code == 202
+        [job] = client.get("/v1/jobs").json()["data"]["jobs"]
+        assert (job["jobId"], job["totalReceivedTransactions"]) == (accepted.json()["data"]["jobId"], 50_000)
 
 
 def test_a_submission_needs_transactions(client: Client) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from api.listen import Receiver
-from tests.faults.survival import INJECTED, SURVIVED
+from tests.faults.survival import INJECTED, SURVIVED, TRIED, never_injected
 from tests.faults.world import World, running
 
 
@@ -22,9 +22,16 @@ def world(tmp_path_factory: pytest.TempPathFactory, receiver: Receiver) -> Itera
         yield ready
 
 
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if never_injected():
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    if not INJECTED:
+    if not TRIED and not INJECTED:
         return
     kinds = ", ".join(f"{kind} {SURVIVED[kind]}/{count}" for kind, count in sorted(INJECTED.items()))
     terminalreporter.write_sep("=", "faults")
     terminalreporter.write_line(f"{INJECTED.total()} faults injected, {SURVIVED.total()} survived ({kinds})")
+    for kind in never_injected():
+        terminalreporter.write_line(f"FAILED: {kind} was tried {TRIED[kind]} times and never happened", red=True)

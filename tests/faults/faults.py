@@ -1,10 +1,14 @@
 """Ways to break a running service. Each is a context: inside it things are broken, after it they may heal.
 
-`injected` says whether it really happened: the n-th write of a scenario that has fewer is no fault. With `lasting_s`
-it heals by itself after so many seconds, so that a client which asks again gets its answer while the context is still
-open; without, at the context's end.
+`injected` says whether it was seen to happen (`bites`): the n-th write of a scenario that has fewer is no fault. A kill
+was carried out, a system call failed, a process stood still; the disk, the database or its network refused the harness
+itself, and so whoever asked meanwhile.
+
+With `lasting_s` it heals by itself, so many seconds after it first bit, so that a client which asks again gets its
+answer while the context is still open; without, at the context's end.
 """
 
+import errno
 import json
 import os
 import re
@@ -13,19 +17,26 @@ import subprocess
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import ClassVar, Final, Self
 from uuid import uuid4
 
 import psutil
 import pytest
+import requests
 
 from tests.faults.world import PARTS, World
 
 ATTACHED_WITHIN_S = 20.0
+ENDS_WITHIN_S = 1.0
+LOOK_EVERY_S = 0.1
+CLOCKS_AGREE_WITHIN = timedelta(minutes=1)
 FAKETIME: Final = Path("/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1")
 
 
@@ -42,25 +53,36 @@ class Fault(ABC):
     def breaks(self) -> None: ...
 
     @abstractmethod
+    def bites(self) -> bool:
+        """Whether it has been seen to happen: asked while things are broken."""
+
+    @abstractmethod
     def heals(self) -> None: ...
 
     def __enter__(self) -> Self:
-        self._healed = threading.Lock()
-        self.injected = True
+        self._over = threading.Event()
+        self._healing: Future[None] | None = None
         self.breaks()
-        self._timer = threading.Timer(self.lasting_s or 0, self._heals_once)
         if self.lasting_s is not None:
-            self._timer.start()
+            thread = ThreadPoolExecutor(1)
+            self._healing = thread.submit(self._lasts, self.lasting_s)
+            thread.shutdown(wait=False)
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._timer.cancel()
-        self._heals_once()
-        if self.lasting_s is not None:
-            self._timer.join()
+        self._over.set()
+        if self._healing is None:
+            self._lasts(0)
+        else:
+            self._healing.result()
 
-    def _heals_once(self) -> None:
-        if self._healed.acquire(blocking=False):
+    def _lasts(self, seconds: float) -> None:
+        try:
+            while not (self.injected or self._over.is_set()):
+                self.injected = self.bites()
+                self._over.wait(seconds if self.injected else LOOK_EVERY_S)
+            self.injected = self.injected or self.bites()
+        finally:
             self.heals()
 
 
@@ -84,9 +106,12 @@ class KillAtWrite(Fault):
         draft.write_text(json.dumps({"id": uuid4().hex, "process": PARTS.get(self.part, self.part), "nth": self.nth}))
         draft.rename(self._order)
 
+    def bites(self) -> bool:
+        return self._carried_out.exists()
+
     def heals(self) -> None:
         self._order.unlink(missing_ok=True)
-        self.injected = self._carried_out.exists()
+        self.injected = self.bites()
 
 
 @dataclass
@@ -114,10 +139,13 @@ class SystemCalls(Fault):
         options = ["-e", f"trace={self.calls}", "-e", f"inject={self.calls}:{self.how}"]
         self._strace = traced(self.world.process(self.part), self._log, *options)
 
+    def bites(self) -> bool:
+        text = self._log.read_text(errors="replace")
+        return "(INJECTED)" in text or "killed by SIGKILL" in text
+
     def heals(self) -> None:
         untrace(self._strace)
-        text = self._log.read_text(errors="replace")
-        self.injected = "(INJECTED)" in text or "killed by SIGKILL" in text
+        self.injected = self.bites()
         self._log.unlink()
 
 
@@ -130,7 +158,7 @@ class KillAtCall(Fault):
         calls: their names, separated by commas; each is counted for itself.
     """
 
-    kind = "kill"
+    kind = "killed command"
     folder: Path = field(repr=False)
     calls: str
     nth: int
@@ -142,8 +170,10 @@ class KillAtCall(Fault):
         options = ["-e", f"trace={self.calls}", "-e", f"inject={self.calls}:signal=KILL:when={self.nth}"]
         self.strace = ["strace", "-f", "-qq", "-o", str(self._log), *options]
 
+    def bites(self) -> bool:
+        return "killed by SIGKILL" in self._log.read_text(errors="replace")
+
     def heals(self) -> None:
-        self.injected = "killed by SIGKILL" in self._log.read_text(errors="replace")
         self._log.unlink()
 
 
@@ -162,10 +192,21 @@ def traced(process: psutil.Process, log: Path, *options: str) -> subprocess.Pope
         with suppress(FileNotFoundError):
             threads = list(Path(f"/proc/{process.pid}/task").iterdir())
             if all(re.search(r"TracerPid:\t[1-9]", (thread / "status").read_text()) for thread in threads):
+                threading.Thread(target=_leave_the_dead, args=(tracer, process), daemon=True).start()
                 return tracer
         time.sleep(0.02)
     untrace(tracer)
     return pytest.skip("strace may not attach to a process here")
+
+
+def _leave_the_dead(tracer: subprocess.Popen[bytes], process: psutil.Process) -> None:
+    """strace sometimes misses the end of a process of many threads, and waits for it; nobody else can bury it then."""
+    with suppress(psutil.NoSuchProcess):
+        while tracer.poll() is None:
+            if process.status() == psutil.STATUS_ZOMBIE:
+                time.sleep(ENDS_WITHIN_S)
+                tracer.kill()
+            time.sleep(LOOK_EVERY_S)
 
 
 def untrace(tracer: subprocess.Popen[bytes]) -> None:
@@ -190,47 +231,83 @@ class FullDisk(Fault):
                     while file.write(b"\0" * size):
                         pass
 
+    def bites(self) -> bool:
+        """Not one byte more can be written."""
+        probe = self.disk / "probe"
+        try:
+            probe.write_bytes(b"\0")
+        except OSError as error:
+            return error.errno == errno.ENOSPC
+        finally:
+            probe.unlink(missing_ok=True)
+        return False
+
     def heals(self) -> None:
         self._filler.unlink()
 
 
 @dataclass
-class FileSizeLimit(Fault):
-    """No file of a part's process may grow beyond so many bytes."""
+class Limited(Fault):
+    """A part's process may have no more of something; strace looks on, and tells when it was refused some.
 
-    kind = "file size limit"
+    Args:
+        world: whose part it is.
+        part: one of PARTS.
+    """
+
     jobs_may_fail = True
+    limit: ClassVar[int]
+    calls: ClassVar[str]  # that ask for more of it
+    refusal: ClassVar[str]  # what they then fail with
     world: World = field(repr=False)
     part: str
-    most_bytes: int
+
+    @abstractmethod
+    def most(self, process: psutil.Process) -> int: ...
 
     def breaks(self) -> None:
         self._process = self.world.process(self.part)
-        self._before = self._process.rlimit(psutil.RLIMIT_FSIZE)
-        self._process.rlimit(psutil.RLIMIT_FSIZE, (self.most_bytes, self._before[1]))
+        self._log = self.world.folder / f"strace-{uuid4().hex[:8]}.log"
+        self._strace = traced(self._process, self._log, "-e", f"trace={self.calls}", "-Z")
+        self._before = self._process.rlimit(self.limit)
+        self._process.rlimit(self.limit, (self.most(self._process), self._before[1]))
+
+    def bites(self) -> bool:
+        return self.refusal in self._log.read_text(errors="replace")
 
     def heals(self) -> None:
         with suppress(psutil.NoSuchProcess):
-            self._process.rlimit(psutil.RLIMIT_FSIZE, self._before)
+            self._process.rlimit(self.limit, self._before)
+        untrace(self._strace)
+        self.injected = self.bites()
+        self._log.unlink()
 
 
 @dataclass
-class MemoryLimit(Fault):
+class FileSizeLimit(Limited):
+    """No file of a part's process may grow beyond so many bytes."""
+
+    kind = "file size limit"
+    limit = psutil.RLIMIT_FSIZE
+    calls = "write,writev,pwrite64,pwritev,ftruncate,fallocate"
+    refusal = "EFBIG"
+    most_bytes: int
+
+    def most(self, process: psutil.Process) -> int:
+        return self.most_bytes
+
+
+@dataclass
+class MemoryLimit(Limited):
     """A part's process gets no more memory than it has."""
 
     kind = "out of memory"
-    jobs_may_fail = True
-    world: World = field(repr=False)
-    part: str
+    limit = psutil.RLIMIT_AS
+    calls = "mmap,mremap,brk"
+    refusal = "ENOMEM"
 
-    def breaks(self) -> None:
-        self._process = self.world.process(self.part)
-        self._before = self._process.rlimit(psutil.RLIMIT_AS)
-        self._process.rlimit(psutil.RLIMIT_AS, (self._process.memory_info().vms, self._before[1]))
-
-    def heals(self) -> None:
-        with suppress(psutil.NoSuchProcess):
-            self._process.rlimit(psutil.RLIMIT_AS, self._before)
+    def most(self, process: psutil.Process) -> int:
+        return int(process.memory_info().vms)
 
 
 @dataclass
@@ -244,6 +321,9 @@ class Frozen(Fault):
     def breaks(self) -> None:
         self._process = self.world.process(self.part)
         self._process.suspend()
+
+    def bites(self) -> bool:
+        return self._process.status() == psutil.STATUS_STOPPED
 
     def heals(self) -> None:
         self._process.resume()
@@ -264,7 +344,19 @@ class ClockJump(Fault):
     def breaks(self) -> None:
         set_clock(self.world.folder.parent, self.to)
 
+    def bites(self) -> bool:
+        """The service tells that time in its answers."""
+        answer = requests.get(f"{self.world.service.base_url}/health/live", timeout=10)
+        told = parsedate_to_datetime(answer.headers["date"])
+        return abs(told - datetime.now(UTC) - offset(self.to)) < CLOCKS_AGREE_WITHIN
+
     def heals(self) -> None: ...
+
+
+def offset(to: str) -> timedelta:
+    """What libfaketime makes of it."""
+    units = {"h": timedelta(hours=1), "d": timedelta(days=1)}
+    return int(to[:-1]) * units[to[-1]] if to[-1] in units else timedelta(seconds=int(to))
 
 
 def faked_clock(folder: Path) -> dict[str, str]:
@@ -294,9 +386,14 @@ class Repeated(Fault):
     every_s: ClassVar[float] = 0.2
 
     @abstractmethod
-    def once(self) -> None: ...
+    def once(self) -> bool:
+        """Whether it could be done."""
+
+    def bites(self) -> bool:
+        return self._done > 0
 
     def breaks(self) -> None:
+        self._done = 0
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._repeat)
         self._thread.start()
@@ -307,23 +404,7 @@ class Repeated(Fault):
 
     def _repeat(self) -> None:
         while not self._ended.wait(self.every_s):
-            self.once()
-
-
-@dataclass
-class Outage(Fault):
-    """A store that goes away and comes back."""
-
-    kind = "database away"
-    name: str
-    away: Callable[[], None] = field(repr=False)
-    back: Callable[[], None] = field(repr=False)
-
-    def breaks(self) -> None:
-        self.away()
-
-    def heals(self) -> None:
-        self.back()
+            self._done += self.once()
 
 
 @contextmanager

@@ -1,8 +1,8 @@
 """What must hold after every fault, each as a named check that yields what it found wrong.
 
 They look from outside: HTTP answers, SQL, the lake's files, the receiver's log, the processes' logs. All hold for a
-service that has drained. A later part of the product adds its check here, under `@invariant`, and every scenario and
-every fault then proves it.
+service that has drained; those under `@always` hold while it works, too, and are looked at then. A later part of the
+product adds its check here, under `@invariant`, and every scenario and every fault then proves it.
 """
 
 import hashlib
@@ -33,10 +33,11 @@ from storage.models import (
     events,
     jobs,
     segments,
+    subscriptions,
 )
 from tests.faults.ledger import Row
 from tests.faults.lender import Lender
-from tests.faults.world import World, live_jobs, open_deliveries, sha256
+from tests.faults.world import RUNS_END_WITHIN_S, World, live_jobs, open_deliveries, sha256
 
 TERMINAL = ("Completed", "CompletedWithErrors", "Failed")
 EVENTS_OF = {
@@ -61,6 +62,7 @@ class Aftermath:
 
 Check = Callable[[Aftermath], Iterator[str]]
 CHECKS: dict[str, Check] = {}
+AT_ANY_MOMENT: dict[str, Check] = {}
 
 
 def invariant(check: Check) -> Check:
@@ -68,9 +70,20 @@ def invariant(check: Check) -> Check:
     return check
 
 
+def always(check: Check) -> Check:
+    """An invariant that is looked at while the story runs, too."""
+    AT_ANY_MOMENT[check.__name__] = check
+    return invariant(check)
+
+
 def violations(after: Aftermath) -> list[str]:
     """Everything that is wrong, under the name of the check that found it."""
     return [f"{name}: {found}" for name, check in CHECKS.items() for found in _found_by(check, after)]
+
+
+def violations_now(story: Aftermath) -> list[str]:
+    """What is wrong of that which holds at every moment."""
+    return [f"{name}: {found}" for name, check in AT_ANY_MOMENT.items() for found in _found_by(check, story)]
 
 
 def _found_by(check: Check, after: Aftermath) -> list[str]:
@@ -92,6 +105,14 @@ def nothing_stays_under_way(after: Aftermath) -> Iterator[str]:
         )
         if count := r.execute(left).scalar_one():
             yield f"{count} batches are open beyond their lease"
+
+
+@invariant
+def no_run_of_dagster_stays_under_way(after: Aftermath) -> Iterator[str]:
+    """Each ends, whoever of its worker and the daemon died: at the latest when Dagster gives up what never began."""
+    for run_id, for_s in after.world.runs_under_way().items():
+        if for_s > RUNS_END_WITHIN_S:
+            yield f"run {run_id} is under way, {for_s:.0f} s after everything was done"
 
 
 @invariant
@@ -166,7 +187,7 @@ def each_job_has_its_events_once(after: Aftermath) -> Iterator[str]:
 
 @invariant
 def each_event_has_one_delivery_per_subscription(after: Aftermath) -> Iterator[str]:
-    """One outbox row, with an attempt or cancelled, for whoever had subscribed before the job was submitted."""
+    """One outbox row, with an attempt or cancelled, for who had subscribed before the job was submitted; no other."""
     with after.world.store.db.reading() as r:
         counted = select(deliveries.c.event_id, deliveries.c.subscription_id, func.count()).group_by(
             deliveries.c.event_id, deliveries.c.subscription_id
@@ -183,6 +204,18 @@ def each_event_has_one_delivery_per_subscription(after: Aftermath) -> Iterator[s
                 if (event_id, UUID(subscription.subscription_id)) not in rows:
                     yield f"event {event_id} has no delivery for {subscription.subscription_id}"
         yield from _unattempted(r)
+        yield from _misdirected(r)
+
+
+def _misdirected(r: Reading) -> Iterator[str]:
+    """To a subscription of another type, or of another client."""
+    sent = select(events.c.event_id, events.c.event_type, subscriptions.c.subscription_id).where(
+        deliveries.c.event_id == events.c.event_id,
+        deliveries.c.subscription_id == subscriptions.c.subscription_id,
+        (events.c.event_type != subscriptions.c.event_type) | (events.c.client_id != subscriptions.c.client_id),
+    )
+    for event_id, event_type, subscription_id in r.execute(sent):
+        yield f"event {event_id} ({event_type}) has a delivery for {subscription_id}, which did not ask for it"
 
 
 def _unattempted(r: Reading) -> Iterator[str]:
@@ -239,8 +272,9 @@ def _names_something(path: str) -> bool:
     return any(len(part) == 36 and part.count("-") == 4 for part in path.split("/"))
 
 
-@invariant
+@always
 def at_most_one_refresh_is_live(after: Aftermath) -> Iterator[str]:
+    """Of a customer."""
     with after.world.store.db.reading() as r:
         live = select(jobs.c.customer_number).where(jobs.c.flow == Flow.REPORT_REFRESH, jobs.c.status.in_(LIVE))
         several = live.group_by(jobs.c.customer_number).having(func.count() > 1)

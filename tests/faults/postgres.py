@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,6 +20,8 @@ from tests.faults.faults import Fault, Repeated
 PROGRAMS: Final = max(Path("/usr/lib/postgresql").glob("*/bin"), default=Path("/usr/local/bin"))
 USER: Final = "postgres"  # the server refuses to run as root
 DATABASE: Final = "tidemark"
+SSL_REQUEST: Final = bytes.fromhex("0000000804d2162f")
+ANSWERS_WITHIN_S = 1.0
 
 
 class Server:
@@ -46,9 +49,10 @@ class Server:
         """`fast`: sessions are ended in order. `immediate`: as in a crash."""
         self._run("pg_ctl", "stop", "--wait", "-D", str(self.folder), "-m", how)
 
-    def execute(self, statement: str, database: str = DATABASE) -> None:
+    def execute(self, statement: str, database: str = DATABASE) -> int:
+        """How many rows it was about."""
         with psycopg.connect(f"postgresql://{USER}@127.0.0.1:{self.port}/{database}", autocommit=True) as connection:
-            connection.execute(statement.encode())
+            return connection.execute(statement.encode()).rowcount
 
     def _run(self, program: str, *arguments: str) -> None:
         as_user = ["runuser", "-u", USER, "--"] if os.geteuid() == 0 else []
@@ -73,6 +77,16 @@ def server() -> Iterator[Server]:
             made.stop("immediate")
 
 
+def database_answers(port: int) -> bool:
+    """Whether whoever listens there is asked for encryption and says anything."""
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=ANSWERS_WITHIN_S) as line:
+            line.sendall(SSL_REQUEST)
+            return bool(line.recv(1))
+    except OSError:
+        return False
+
+
 @dataclass
 class Restart(Fault):
     """The server is stopped and started again."""
@@ -83,6 +97,9 @@ class Restart(Fault):
 
     def breaks(self) -> None:
         self.database.stop(self.how)
+
+    def bites(self) -> bool:
+        return not database_answers(self.database.port)
 
     def heals(self) -> None:
         self.database.start()
@@ -96,10 +113,9 @@ class TerminatedBackends(Repeated):
     jobs_may_fail = True
     database: Server = field(repr=False)
 
-    def once(self) -> None:
-        self.database.execute(
-            f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{DATABASE}'", "postgres"
-        )
+    def once(self) -> bool:
+        ended = f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{DATABASE}'"
+        return self.database.execute(ended, "postgres") > 0
 
 
 @dataclass
@@ -113,6 +129,14 @@ class LockedTable(Fault):
     def breaks(self) -> None:
         self._session = psycopg.connect(f"postgresql://{USER}@127.0.0.1:{self.database.port}/{DATABASE}")
         self._session.execute(f"LOCK TABLE {self.table} IN ACCESS EXCLUSIVE MODE".encode())
+
+    def bites(self) -> bool:
+        """Nobody else can read it."""
+        try:
+            self.database.execute(f"SET lock_timeout = 100; SELECT FROM {self.table} LIMIT 1")
+        except psycopg.errors.LockNotAvailable:
+            return True
+        return False
 
     def heals(self) -> None:
         self._session.close()

@@ -1,29 +1,42 @@
-"""One experiment: a client lives through a scenario while something breaks; afterwards every invariant is checked."""
+"""One experiment: a client lives through a scenario while something breaks; afterwards every invariant is checked.
 
+What holds at every moment is looked at all the while, too.
+"""
+
+import threading
 from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Final
 
+from sqlalchemy.exc import OperationalError
+
 from tests.faults.faults import Fault
-from tests.faults.invariants import Aftermath, violations
+from tests.faults.invariants import Aftermath, violations, violations_now
 from tests.faults.scenarios import Scenario
 from tests.faults.world import World
 
+OFTEN: Final = 5  # a single one may be replayed that comes too late to happen
 SEEDS: Final = range(3)  # of every experiment that is drawn rather than counted through
-INJECTED: Final[Counter[str]] = Counter()  # faults by kind, over the whole test run
+LOOK_EVERY_S = 0.2
+TRIED: Final[Counter[str]] = Counter()  # faults by kind, over the whole test run
+INJECTED: Final[Counter[str]] = Counter()
 SURVIVED: Final[Counter[str]] = Counter()
 
 
 def survives(world: World, scenario: Scenario, fault: Fault, seed: int) -> bool:
     """Whether the fault was injected. Fails, naming scenario, fault and seed, when an invariant is broken."""
     lender = world.lender(seed)
-    with fault:
+    TRIED[fault.kind] += 1
+    with watched(Aftermath(world, lender)) as seen, fault:
         scenario(lender)
         world.drain()
     if fault.injected:
         INJECTED[fault.kind] += 1
     world.wait_until_back()
     world.drain()
-    found = violations(Aftermath(world, lender))
+    found = [*seen, *violations(Aftermath(world, lender))]
     experiment = f"{scenario.__name__}, {fault}, seed {seed}, ledger {lender.ledger.path}"
     if not fault.jobs_may_fail:
         found += [f"a job failed that should not have: {job}" for job in lender.failed_jobs]
@@ -31,3 +44,29 @@ def survives(world: World, scenario: Scenario, fault: Fault, seed: int) -> bool:
     if fault.injected:
         SURVIVED[fault.kind] += 1
     return fault.injected
+
+
+@contextmanager
+def watched(story: Aftermath) -> Iterator[set[str]]:
+    """What is wrong at any moment meanwhile; nothing is seen while the database itself is away."""
+    over, seen = threading.Event(), set[str]()
+
+    def watch() -> None:
+        while not over.wait(LOOK_EVERY_S):
+            try:
+                seen.update(violations_now(story))
+            except OperationalError:
+                continue
+
+    with ThreadPoolExecutor(1) as beside:
+        watching = beside.submit(watch)
+        try:
+            yield seen
+        finally:
+            over.set()
+    watching.result()
+
+
+def never_injected() -> list[str]:
+    """Kinds that were tried often and never happened: what should have injected them is broken itself."""
+    return sorted(kind for kind, count in TRIED.items() if count >= OFTEN and not INJECTED[kind])

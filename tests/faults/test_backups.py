@@ -1,9 +1,14 @@
-"""Backups beside a story, one of them ended by SIGKILL at its n-th write: the folder holds a whole backup, or none."""
+"""Backups beside a story, one of them ended by SIGKILL at its n-th write: the folder holds a whole backup, or none.
 
+What is restored is restored as docs/operations.md says; on PostgreSQL by the very commands that stand there.
+"""
+
+import os
 import shutil
+import subprocess
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 import polars as pl
@@ -11,6 +16,7 @@ import pytest
 from sqlalchemy import delete, select
 
 from api.commands.console import now
+from api.listen import Receiver
 from pipelines.schemas import current
 from storage import leases, models, transactions
 from storage.database import Database
@@ -22,14 +28,16 @@ from tests.faults.commands import again_and_again, run
 from tests.faults.faults import KillAtWrite
 from tests.faults.ledger import Row
 from tests.faults.lender import Lender
+from tests.faults.postgres import DATABASE, PROGRAMS, USER, server
 from tests.faults.scenarios import submits_with_keys
 from tests.faults.survival import survives
-from tests.faults.world import World, sha256
+from tests.faults.world import World, running, sha256
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 FIRST = range(1, 60, 10)  # writes of a backup into an empty folder, some of them
 LATER = range(1, 30, 2)  # and of one that copies what is new
 AT_LEAST = 10  # writes of one that finds nothing new
+OPERATIONS: Final = Path(__file__).parents[2] / "docs" / "operations.md"
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +53,31 @@ def test_the_first_backup_is_killed(world: World, tmp_path: Path, nth: int) -> N
 @pytest.mark.parametrize("nth", LATER)
 def test_a_later_backup_is_killed(world: World, kept: Path, tmp_path: Path, nth: int) -> None:
     survives_while_backed_up(world, kept, tmp_path, nth)
+
+
+def test_on_postgresql_the_documented_commands_restore_what_was_lost(receiver: Receiver, tmp_path: Path) -> None:
+    folder, home = tmp_path / "backup", tmp_path / "restored"
+    with server() as database:
+        url = database.url
+        with running(tmp_path / "world", receiver, None, url, TIDEMARK_DATABASE_URL=url) as world:
+            lender = world.lender(seed=1)
+            submits_with_keys(lender)
+            world.drain()
+            assert run(world, "backup", str(folder)) is not None
+        database.execute(f"DROP DATABASE {DATABASE}", "postgres")
+        make_home, _copy_sqlite, copy_lake, install_key, *_ = documented("Into an empty home")
+        install_key = install_key.replace("/path/to/kept", str(world.home))
+        commands = [make_home, *documented("PostgreSQL, the same with this"), copy_lake, install_key]
+        environment = {"HOME_DIR": str(home), "BACKUP": str(folder), "PATH": f"{PROGRAMS}:{os.environ['PATH']}"}
+        to_the_server = {"PGHOST": "127.0.0.1", "PGPORT": str(database.port), "PGUSER": USER}
+        subprocess.run(["bash", "-euc", "\n".join(commands)], env=os.environ | environment | to_the_server, check=True)
+        assert_holds(Settings(home=home, database_url=url), lender)
+
+
+def documented(under: str) -> list[str]:
+    """The lines of the first block of commands that follows these words in docs/operations.md."""
+    block = OPERATIONS.read_text().split(under)[1].split("```sh\n")[1].split("```")[0]
+    return block.splitlines()
 
 
 def survives_while_backed_up(world: World, folder: Path, tmp_path: Path, nth: int) -> None:
@@ -85,9 +118,14 @@ def assert_restorable(world: World, folder: Path, home: Path, lender: Lender) ->
     shutil.copy(folder / "tidemark.db", home)
     shutil.copytree(folder / "lake", home / "lake")
     shutil.copy(world.home / "master.key", home)
-    findings = examine(Settings(home=home), now, deep=True)
+    assert_holds(Settings(home=home), lender)
+
+
+def assert_holds(settings: Settings, lender: Lender) -> None:
+    """No damage, and all rows of the client's."""
+    findings = examine(settings, now, deep=True)
     assert [found for found in findings if found.severity is Severity.ERROR] == []
-    store = Store.open(Settings(home=home))
+    store = Store.open(settings)
     for customer_id, accounts in lender.ledger.rows.items():
         assert rows_of(store, customer_id) == sum(accounts.values(), Counter())
     store.close()

@@ -74,7 +74,7 @@ def test_a_damaged_segment_is_noticed_named_and_harms_nobody_else(world: World, 
     assert file.name in refused.json()["detail"]
     assert len(lender.transactions(spared)) == ROWS
 
-    jobs = {customer: lender.submit(customer, lender.rows(5), accountNumber="77001") for customer in (hit, spared)}
+    jobs = {customer: lender.submit(customer, lender.rows(5), accountNumber="770010023") for customer in (hit, spared)}
     failed = Client.finished(lender, jobs[hit])
     assert (failed["status"], file.name in failed["error"]["message"]) == ("Failed", True)
     assert lender.finished(jobs[spared])["status"] == "Completed"

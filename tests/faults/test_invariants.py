@@ -1,24 +1,42 @@
 """The harness finds what is wrong: each invariant, broken by hand in a service that has done nothing wrong."""
 
+import sqlite3
+import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final
 from uuid import UUID, uuid4
 
 import pytest
-from sqlalchemy import delete, select, update
+from sqlalchemy import delete, insert, select, update
+from sqlalchemy.schema import DropIndex
 
 from storage import keys
-from storage.models import JobStatus, attempts, customers, deliveries, events, jobs, segments
+from storage.models import (
+    LIVE,
+    DeliveryStatus,
+    Flow,
+    JobStatus,
+    attempts,
+    customers,
+    deliveries,
+    events,
+    jobs,
+    segments,
+)
 from tests.faults import invariants
 from tests.faults.invariants import Aftermath, violations
 from tests.faults.ledger import Entry
 from tests.faults.scenarios import submits_with_keys
-from tests.faults.world import World
+from tests.faults.survival import LOOK_EVERY_S, OFTEN, TRIED, never_injected, watched
+from tests.faults.world import RUNS_END_WITHIN_S, World
 from tests.flows.service import Client
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+ONE_LIVE_REFRESH = next(index for index in jobs.indexes if index.name == "uq_jobs_one_live_refresh")
 
 Tampering = Callable[[Aftermath], None]
 
@@ -105,6 +123,36 @@ def a_key_is_logged(after: Aftermath) -> None:
         log.write(f"called with {after.lender.key}\n")
 
 
+def a_delivery_goes_to_who_did_not_ask_for_it(after: Aftermath) -> None:
+    """To another subscription, cancelled in good order."""
+    other = UUID(after.lender.subscribe("job.failed"))
+    with after.world.store.db.writing() as w:
+        mine = deliveries.c.event_id.in_(select(events.c.event_id).where(events.c.job_id == the_job(after)))
+        copied = w.execute(select(deliveries).where(mine)).mappings().first()
+        assert copied is not None
+        changed = {"delivery_id": uuid4(), "subscription_id": other, "status": DeliveryStatus.CANCELLED}
+        w.execute(insert(deliveries).values({name: copied[name] for name in copied if name != "number"} | changed))
+
+
+def a_run_of_dagster_never_ends(after: Aftermath) -> None:
+    """Seen under way for longer than any should be."""
+    with closing(sqlite3.connect(after.world.settings.dagster_home / "dagster.db")) as dagster, dagster:
+        dagster.execute("UPDATE runs SET status = 'STARTING' WHERE id = (SELECT max(id) FROM runs)")
+    after.world.runs_under_way()
+    for run_id in after.world.runs_seen:
+        after.world.runs_seen[run_id] -= RUNS_END_WITHIN_S
+
+
+def a_second_refresh_is_live(after: Aftermath) -> None:
+    with after.world.store.db.writing() as w:
+        w.execute(DropIndex(ONE_LIVE_REFRESH, if_exists=True))
+        refreshed = w.execute(select(jobs).where(jobs.c.flow == Flow.REPORT_REFRESH)).mappings().first()
+        assert refreshed is not None
+        copied = {name: refreshed[name] for name in refreshed if name != "received_seq"}
+        for _ in range(2):
+            w.execute(insert(jobs).values(copied | {"job_id": uuid4(), "status": JobStatus.RUNNING}))
+
+
 def a_job_never_ends(after: Aftermath) -> None:
     with after.world.store.db.writing() as w:
         w.execute(update(jobs).where(jobs.c.job_id == the_job(after)).values(status=JobStatus.RUNNING))
@@ -125,7 +173,10 @@ TAMPERINGS: Final[list[tuple[Tampering, invariants.Check]]] = [
     (a_key_is_logged, invariants.no_log_holds_a_secret),
     (a_customer_goes_to_another_client, invariants.nobody_else_reaches_it),
     (a_file_is_changed, invariants.every_file_named_is_what_was_written),
-    (a_job_never_ends, invariants.nothing_stays_under_way),  # last, for it stays so
+    (a_delivery_goes_to_who_did_not_ask_for_it, invariants.each_event_has_one_delivery_per_subscription),
+    (a_run_of_dagster_never_ends, invariants.no_run_of_dagster_stays_under_way),
+    (a_second_refresh_is_live, invariants.at_most_one_refresh_is_live),
+    (a_job_never_ends, invariants.nothing_stays_under_way),
 ]
 
 
@@ -137,4 +188,33 @@ def test_what_is_wrong_is_found(world: World, tampering: Tampering, check: invar
     world.drain()
     assert list(check(after)) == []
     tampering(after)
-    assert any(found.startswith(check.__name__) for found in violations(after))
+    found = violations(after)
+    end_what_is_live(world)
+    assert any(each.startswith(check.__name__) for each in found)
+
+
+def test_what_is_wrong_only_for_a_moment_is_found_too(world: World) -> None:
+    after = Aftermath(world, world.lender(seed=len(TAMPERINGS)))
+    submits_with_keys(after.lender)
+    world.drain()
+    with watched(after) as seen:
+        a_second_refresh_is_live(after)
+        time.sleep(5 * LOOK_EVERY_S)
+        end_what_is_live(world)
+    assert any(found.startswith("at_most_one_refresh_is_live") for found in seen)
+    assert not any(found.startswith("at_most_one_refresh_is_live") for found in violations(after))
+
+
+def test_each_invariant_has_a_tampering() -> None:
+    assert {check for _, check in TAMPERINGS} == set(invariants.CHECKS.values())
+
+
+def test_a_fault_that_never_happens_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(TRIED, "imaginary", OFTEN)
+    assert "imaginary" in never_injected()
+
+
+def end_what_is_live(world: World) -> None:
+    """For those that come after."""
+    with world.store.db.writing() as w:
+        w.execute(update(jobs).where(jobs.c.status.in_(LIVE)).values(status=JobStatus.FAILED))

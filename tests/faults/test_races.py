@@ -27,7 +27,7 @@ from tests.flows.service import Client
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
-WRITERS, READERS, FOR_S = 16, 4, 20.0
+WRITERS, READERS, FOR_S = 16, 4, 60.0
 REFRESHES = 20
 LONGER_THAN_LEASES_S = 14.0
 
@@ -99,15 +99,17 @@ class Relaunched(Repeated):
     kind = "duplicate run"
     world: World = field(repr=False)
 
-    def once(self) -> None:
+    def once(self) -> bool:
         with self.world.store.db.reading() as r:
             row = r.execute(select(batches).order_by(batches.c.token.desc()).limit(1)).first()
-        if row is not None and row.lane in (Lane.ENRICHMENT, Lane.REFRESH):
-            batch = Batch(row.token, row.batch_id, Lane(row.lane), row.partition_day, jobs=0, rows=0, customers=0)
-            try:
-                DagsterGraphQL(f"http://127.0.0.1:{self.world.service.dagster_port}").launch(batch)
-            except (RefusedError, requests.RequestException):
-                return
+        if row is None or row.lane not in (Lane.ENRICHMENT, Lane.REFRESH):
+            return False
+        batch = Batch(row.token, row.batch_id, Lane(row.lane), row.partition_day, jobs=0, rows=0, customers=0)
+        try:
+            DagsterGraphQL(f"http://127.0.0.1:{self.world.service.dagster_port}").launch(batch)
+        except (RefusedError, requests.RequestException):
+            return False
+        return True
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -142,4 +144,5 @@ def test_a_part_of_one_of_two_services_stands_still_and_comes_back_late(
 @pytest.mark.parametrize("which", [0, 1], ids=["first", "second"])
 @pytest.mark.parametrize("part", ["platform", "worker"])
 def test_a_part_of_one_of_two_services_dies(two: tuple[World, World], part: str, which: int) -> None:
-    survives(two[0], submits_good_and_bad, KillAtWrite(two[which], part, nth=2), seed=which)
+    injected = survives(two[0], submits_good_and_bad, KillAtWrite(two[which], part, nth=2), seed=which)
+    assert injected or part == "platform", "of which only the leading one writes"

@@ -2,16 +2,17 @@
 
 import hashlib
 import os
+import sqlite3
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 import psutil
-from sqlalchemy import select
+from sqlalchemy import select, text
 from sqlalchemy.exc import OperationalError
 
 from api.commands.addresses import is_ready
@@ -27,6 +28,8 @@ from tests.flows.service import Service, command_of
 
 SABOTEUR = Path(__file__).parent / "saboteur"
 DRAINED_WITHIN_S = 90.0
+RUNS_END_WITHIN_S = 300.0  # of Dagster, once everything is done: longer than one may wait for its worker
+RUNS_UNDER_WAY = "SELECT run_id FROM {}runs WHERE status IN ('QUEUED', 'STARTING', 'STARTED', 'CANCELING')"
 BACK_WITHIN_S = 60.0
 
 # How each process of the service is told by its command line, and a lane's run by its process.
@@ -64,6 +67,7 @@ class World:
         self.receiver = receiver
         self.lenders: list[Lender] = []
         self._stranger: Lender | None = None
+        self.runs_seen: dict[str, float] = {}  # under way, since when, by a clock that no test sets
         self.service = Service(self.home, **self._environment(settings))
         self.settings = Settings(
             home=self.home,
@@ -128,6 +132,24 @@ class World:
         until = time.monotonic() + DRAINED_WITHIN_S
         while self._under_way() and time.monotonic() < until:
             time.sleep(0.05)
+
+    def runs_under_way(self) -> Mapping[str, float]:
+        """Dagster's runs that were begun and have not ended, and for how many seconds they have been seen so."""
+        if self.store.db.is_sqlite:
+            with closing(sqlite3.connect(self.settings.dagster_home / "dagster.db")) as connection:
+                found = {run_id for (run_id,) in connection.execute(RUNS_UNDER_WAY.format(""))}
+        else:
+            with self.store.db.reading() as r:
+                found = set(r.execute(text(RUNS_UNDER_WAY.format("dagster."))).scalars())
+        now = time.monotonic()
+        self.runs_seen = {run_id: self.runs_seen.get(run_id, now) for run_id in found}
+        return {run_id: now - since for run_id, since in self.runs_seen.items()}
+
+    def wait_for_runs(self) -> None:
+        """Return when every run of Dagster has ended."""
+        while under_way := self.runs_under_way():
+            assert max(under_way.values()) < RUNS_END_WITHIN_S, f"runs stay under way: {under_way}"
+            time.sleep(0.5)
 
     def _under_way(self) -> bool:
         try:

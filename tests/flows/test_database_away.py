@@ -16,7 +16,7 @@ from tests.network import Network, network
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 ROWS = plain_rows(30, seed=3, until=date(2026, 10, 31))
-AWAY_S = 20  # longer than every lease
+AWAY_S, SILENT_S = 60, 20  # longer than every lease
 PARTS = ("api.cli", "assets.worker", "assets.warm", "assets.platform", "assets.web_and_daemon", "assets.code_server")
 
 
@@ -46,11 +46,11 @@ def test_a_service_outlives_its_database_s_absence(service: Service, line: Netwo
     assert works(client)
     before = processes(service)
 
-    for trouble in (line.cut, line.stall):
+    for trouble, lasting_s in ((line.cut, AWAY_S), (line.stall, SILENT_S)):
         trouble()
         until(lambda: status(service, "/health/ready") == 503)
         assert_unavailable(service)
-        time.sleep(AWAY_S)
+        time.sleep(lasting_s)
         line.mend()
         service.wait_until_ready()
         assert works(client)

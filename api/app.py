@@ -34,7 +34,8 @@ Bank transactions in, decision-ready reports out.
 - Every success is `{"data": …, "message": …}`, everything else `application/problem+json` with a stable `code`.
 - Lists take `page` and `count`; without a page they return everything.
 - Money is exact to the cent, times are UTC.
-- Every answer says in `RateLimit` what its key may still ask; 429 and 503 say in `Retry-After` when to come again.
+- Every answer to a readable request says in `RateLimit` what its key may still ask; 429 and 503 say in `Retry-After`
+  when to come again.
 """
 
 

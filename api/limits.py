@@ -1,9 +1,9 @@
 """How much may be asked: of one key in a window of time, by one address with wrong keys, and of the service at once.
 
-Every answer says where its asker stands, in the fields of draft-ietf-httpapi-ratelimit-headers-10. Whoever shows a good
-key is counted under that key; everybody else under their address, where only refused keys count. A good key is served
-from an address that is refused: behind one address there may be many clients, and one that fails must not lock out the
-others.
+Every answer to a request that can be read says where its asker stands, in the fields of
+draft-ietf-httpapi-ratelimit-headers-10. Whoever shows a good key is counted under that key; everybody else under their
+address, where only refused keys count. A good key is served from an address that is refused: behind one address there
+may be many clients, and one that fails must not lock out the others.
 """
 
 from collections.abc import Callable, Iterator, MutableMapping

@@ -189,7 +189,7 @@ def traced(process: psutil.Process, log: Path, *options: str) -> subprocess.Pope
     tracer = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     until = time.monotonic() + ATTACHED_WITHIN_S
     while time.monotonic() < until and tracer.poll() is None:
-        with suppress(FileNotFoundError):
+        with suppress(FileNotFoundError, ProcessLookupError):  # of a thread that ends just now
             threads = list(Path(f"/proc/{process.pid}/task").iterdir())
             if all(re.search(r"TracerPid:\t[1-9]", (thread / "status").read_text()) for thread in threads):
                 threading.Thread(target=_leave_the_dead, args=(tracer, process), daemon=True).start()

@@ -11,7 +11,7 @@ from tests.faults.survival import survives
 from tests.faults.world import World
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
-WRITES = 16  # that the API does in the story
+WRITES = 17  # that the API does in the story
 
 
 @pytest.mark.parametrize("nth", range(1, WRITES + 2))

@@ -17,7 +17,7 @@ from tests.faults.survival import survives
 from tests.faults.world import World
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
-WRITES = 12  # that a sweep does after the story
+WRITES = 13  # that a sweep does after the story
 FILES = 5  # that it removes
 
 _hours = count(31 * 24)  # from now, when the next sweep is

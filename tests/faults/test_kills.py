@@ -34,7 +34,7 @@ WRITES: Final[Mapping[str, Mapping[str, int]]] = {
     },
     "worker": {MOMENT: 30, "fdatasync": 8},
     "platform": {MOMENT: 12},
-    "enrichment": {MOMENT: 64, "fdatasync": 10, "fsync": 5, "link": 3, "unlink": 3},
+    "enrichment": {MOMENT: 72, "fdatasync": 10, "fsync": 5, "link": 3, "unlink": 3},
     "refresh": {MOMENT: 72},
     "web": {MOMENT: 32},
 }

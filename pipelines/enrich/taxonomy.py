@@ -35,7 +35,8 @@ class RuleError(Exception):
 def load_rules(name: str) -> Any:
     """A file of `rules/` as plain data."""
     try:
-        return yaml.safe_load(files("pipelines.enrich").joinpath("rules", name).read_text("utf-8"))
+        text = files("pipelines.enrich").joinpath("rules", name).read_text("utf-8")
+        return yaml.load(text, yaml.CSafeLoader)  # a tenth of the time of the one in Python
     except yaml.YAMLError as error:
         raise RuleError(f"{name}: {error}") from error
 

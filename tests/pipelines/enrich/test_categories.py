@@ -1,11 +1,13 @@
 import re
 from decimal import Decimal
 
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.enrich.categories import RULES, categorise
+from pipelines.enrich.categories import DIRECTORY, RULES, categorise
+from pipelines.enrich.counterparties import CONFIDENCE
 from pipelines.enrich.taxonomy import TAXONOMY
 from tests.pipelines.enrich.examples import known
 
@@ -36,7 +38,7 @@ def category(description: str, amount: str) -> str:
         ("UBER *TRIP SYDNEY", "-23", "travel"),
         ("Interest", "2.10", "interest_received"),
         ("Interest charged on purchases", "-2.10", "interest_charged"),
-        ("PINTEREST ADS DUBLIN", "-2.10", "unknown_debit"),
+        ("PINTEREST ADS DUBLIN", "-2.10", "advertising"),
     ],
 )
 def test_common_narratives(description: str, amount: str, expected: str) -> None:
@@ -74,10 +76,31 @@ def test_the_first_rule_of_the_side_that_holds_decides(lines: list[tuple[list[st
 def by_hand(description: str, sign: int) -> str:
     text = re.sub(r"\d{4,}", "0000", description.upper())
     side = "credit" if sign > 0 else "debit"
-    for rule in RULES:
-        if rule.sign in (side, "either") and re.search(rule.pattern, text):
-            return rule.category.slug
-    return f"unknown_{side}"
+    rule = next((each for each in RULES if each.sign in (side, "either") and re.search(each.pattern, text)), None)
+    if rule is not None and rule.confidence >= CONFIDENCE:
+        return rule.category.slug
+    named = DIRECTORY.look_up(pl.Series([text]))[side].drop_nulls()
+    unknown = f"unknown_{side}" if rule is None else rule.category.slug
+    return named.item() if len(named) else unknown
+
+
+@pytest.mark.parametrize(
+    ("description", "amount", "expected"),
+    [
+        ("Direct Credit 355418 QBE INSURANCE AU CLM 771092188", "900", "insurance_payout"),  # not just any transfer
+        ("PAYMENT TO MIDDYS ELECTRICAL INV 4471", "-90", "materials"),  # nor just any invoice
+        ("PAYMENT TO MIDDLETON INV 4471", "-90", "suppliers"),
+        ("TELSTRA DISHONOUR FEE", "-9", "dishonour_fee"),  # what the bank says is surer than a name
+    ],
+)
+def test_a_name_says_more_than_the_way_of_payment(description: str, amount: str, expected: str) -> None:
+    assert category(description, amount) == expected
+
+
+def test_a_named_counterparty_stays_named_where_its_category_is_not_told() -> None:
+    rows = known({"description": "V3317 04/04 PAYPAL 4029357733", "amount": Decimal(-9)})
+    row = categorise(rows).collect().to_dicts()[0]
+    assert (row["category"], row["counterparty_name"]) == ("unknown_debit", "PayPal")
 
 
 def test_every_row_keeps_its_place() -> None:

@@ -37,6 +37,11 @@ _BALANCE_KEY = (*_KEY, "balance")
 _ID_KEY = ("account_id", "client_transaction_id")
 _SAME_PAYMENT = ("account_id", "amount", "text")
 _PAIRS = pl.Schema({**{name: ACCEPTED[name] for name in ORDER}, "posting_seq": ACCEPTED["received_seq"]})
+_FIRST_VERSION = (
+    pl.lit(1, pl.UInt32()).alias("revision"),
+    pl.col("received_seq").alias("since_seq"),
+    pl.lit(None, pl.Int64()).alias("superseded_seq"),
+)
 _CONTENT = ("date", "value_date", "description", "amount", "balance", "status")
 
 
@@ -105,7 +110,7 @@ def _by_count(held: pl.DataFrame, new: pl.DataFrame, versions: pl.DataFrame) -> 
         earlier = pl.concat([held, also_held], how="diagonal").pipe(_held_at, submissions)
         repeats = matches(earlier, submissions.filter(~pl.col("appended")))
         duplicates.append(repeats.select(DUPLICATES.names()))
-        added = submissions.join(repeats, on=ORDER, how="anti").pipe(numbered_anew, held)
+        added = submissions.join(repeats, on=ORDER, how="anti").pipe(numbered_anew, held).with_columns(_FIRST_VERSION)
         held = pl.concat([held, added.select(held.columns)])
     return held, pl.concat(duplicates)
 
@@ -167,12 +172,7 @@ def numbered_anew(added: pl.DataFrame, held: pl.DataFrame) -> pl.DataFrame:
     numbered = (
         added.join(taken, on=_KEY, how="left", validate="m:1")
         .sort(*ORDER)
-        .with_columns(
-            ordinal=(pl.col("next_ordinal").fill_null(0) + pl.int_range(pl.len()).over(_KEY)).cast(pl.UInt32),
-            revision=pl.lit(1, pl.UInt32()),
-            since_seq="received_seq",
-            superseded_seq=pl.lit(None, pl.Int64()),
-        )
+        .with_columns(ordinal=(pl.col("next_ordinal").fill_null(0) + pl.int_range(pl.len()).over(_KEY)).cast(pl.UInt32))
     )
     key = pl.concat_str("date", "amount", "status", "ordinal", "text", separator="|")
     return numbered.with_columns(transaction_id=_derived_ids(numbered, key))

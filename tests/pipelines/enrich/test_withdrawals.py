@@ -134,6 +134,12 @@ def test_a_pending_row_without_its_posting_waits_again() -> None:
     assert shown(after([pending], [COFFEE], Withdrawal(2), [COFFEE]).held) == [(4, 0)]
 
 
+def test_a_pending_row_received_with_the_withdrawal_is_superseded_by_its_posting() -> None:
+    history = after([{"description": "TEA"}])
+    history.batch({2: Withdrawal(1), 3: [COFFEE | {"status": "pending"}], 4: [COFFEE]})
+    assert shown(history.held) == [(4, 0)]
+
+
 def test_the_same_rows_sent_after_the_withdrawal_are_new_again() -> None:
     history = after([COFFEE, COFFEE], Withdrawal(1), [COFFEE, COFFEE])
     assert shown(history.held) == [(3, 0), (3, 1)]

@@ -17,7 +17,7 @@ from tests.faults.survival import survives
 from tests.faults.world import World
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
-WRITES = 16  # that a sweep does after the story, and one more at least, at which there is nothing left to kill
+WRITES = 20  # that a sweep does after the story, and one more at least, at which there is nothing left to kill
 FILES = 5  # that it removes
 
 _hours = count(31 * 24)  # from now, when the next sweep is

@@ -1,4 +1,4 @@
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.enrich.counterparties import Directory, Party, Purpose, checked, load, words
-from pipelines.enrich.taxonomy import RuleError
+from pipelines.enrich.taxonomy import RuleError, load_rules
 
 FUEL, LENDER = Purpose("business", "refund_received", "fuel"), Purpose("lender", debit="term_loan_repayment")
 PURPOSES = {"fuel": {"kind": "business", "debit": "fuel"}}
@@ -111,3 +111,14 @@ def test_the_lists_load_and_know_whom_everybody_knows() -> None:
 
 def found_in_lists(text: str) -> str:
     return str(load().look_up(pl.Series([text]))["counterparty_name"].item())
+
+
+LENDERS = [entry for entry in load_rules("patterns.yaml") if entry.get("of", {}).get("kind") == "lender"]
+
+
+@pytest.mark.parametrize("entry", LENDERS, ids=lambda entry: entry["pattern"])
+def test_a_lender_has_one_name_and_one_id_in_the_rules_and_in_the_lists(entry: Mapping[str, Any]) -> None:
+    of = entry["of"]
+    assert of["lender_id"] == Party(of["name"], LENDER, ()).lender_id
+    listed = load().look_up(pl.Series(entry["matches"]).unique())
+    assert set(listed["counterparty_lender_id"].drop_nulls()) <= {of["lender_id"]}

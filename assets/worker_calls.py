@@ -6,7 +6,6 @@ seat a socket; one that nobody listens at is an empty seat.
 """
 
 import json
-import os
 import socket
 import socketserver
 import threading
@@ -106,11 +105,10 @@ def answering(home: Path, seat: int, answer: Callable[[Call], bool]) -> Iterator
             question = Call(**{**fields, "verb": Verb(fields["verb"])})
             self.wfile.write(json.dumps(answer(question)).encode() + b"\n")
 
-    before = os.umask(0o177)
-    try:
-        server = socketserver.ThreadingUnixStreamServer(str(path), Answering)
-    finally:
-        os.umask(before)
+    server = socketserver.ThreadingUnixStreamServer(str(path), Answering, bind_and_activate=False)
+    server.server_bind()
+    path.chmod(0o600)  # before it listens; a umask would hold for what other threads make meanwhile
+    server.server_activate()
     server.daemon_threads = True
     threading.Thread(target=server.serve_forever, name="calls", daemon=True).start()
     try:

@@ -1,5 +1,7 @@
 """Calls to the workers are answered at once, or say clearly that there is no worker."""
 
+import socketserver
+import stat
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -98,6 +100,19 @@ def test_only_its_user_may_open_the_socket(tmp_path: Path) -> None:
     with Worker(tmp_path).seated():
         [socket] = tmp_path.glob("*.sock")
         assert socket.stat().st_mode & 0o077 == 0
+
+
+def test_what_is_made_while_the_socket_opens_keeps_its_rights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another thread makes a folder just then: a umask is the whole process's."""
+    bind = socketserver.ThreadingUnixStreamServer.server_bind
+
+    def beside_another_thread(server: socketserver.ThreadingUnixStreamServer) -> None:
+        (tmp_path / "lake").mkdir(mode=0o700)
+        bind(server)
+
+    monkeypatch.setattr(socketserver.ThreadingUnixStreamServer, "server_bind", beside_another_thread)
+    with Worker(tmp_path).seated():
+        assert stat.S_IMODE((tmp_path / "lake").stat().st_mode) == 0o700
 
 
 def test_a_home_whose_path_is_too_long_for_a_socket_still_has_one(tmp_path: Path) -> None:

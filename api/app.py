@@ -16,16 +16,30 @@ from pydantic.alias_generators import to_camel
 
 from api import openapi, problems
 from api.connections import Connection, look_after
+from api.derived import MOST_ROWS, Room
 from api.limits import Limits
 from api.middleware import EveryRequest
 from api.readiness import Readiness
 from api.refusals import Refusals
-from api.routes import customers, docs, events, health, jobs, knowledge, reports, taxonomy, transactions, webhooks
+from api.routes import (
+    corrections,
+    customers,
+    derived,
+    docs,
+    events,
+    health,
+    jobs,
+    knowledge,
+    reports,
+    taxonomy,
+    transactions,
+    webhooks,
+)
 from api.waiting import Watcher
 from storage import logs
 from storage.store import Store
 
-ROUTERS = (customers, knowledge, transactions, taxonomy, jobs, reports, webhooks, health)
+ROUTERS = (customers, knowledge, transactions, derived, corrections, taxonomy, jobs, reports, webhooks, health)
 TICKS_PER_LOOK = 10  # uvicorn's ticks are a tenth of a second
 GRACE_S = 10  # how long requests in flight may take when the service is told to stop
 DESCRIPTION = """\
@@ -64,6 +78,7 @@ def create_app(store: Store) -> FastAPI:
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     app.state.limits = Limits(app.state.store.settings)
+    app.state.room = Room(MOST_ROWS)
     app.state.watcher = Watcher(app.state.store)
     app.state.refusals = Refusals(app.state.store.db)
     app.state.readiness = Readiness(app.state.store)

@@ -9,7 +9,19 @@ import typer
 from pydantic import ValidationError
 from sqlalchemy.exc import SQLAlchemyError
 
-from api.commands import access, backfill, deliveries, demo, lake, processes, trail, upkeep
+from api.commands import (
+    access,
+    backfill,
+    categories,
+    deliveries,
+    demo,
+    enrichment,
+    lake,
+    processes,
+    sandbox,
+    trail,
+    upkeep,
+)
 from api.commands.console import err
 from pipelines.errors import TidemarkError
 from storage.settings import SettingsError
@@ -27,6 +39,7 @@ app.command("worker")(processes.worker)
 app.command("dagster")(processes.dagster)
 app.command("listen")(processes.listen)
 app.command("demo")(demo.demo)
+app.command("categorise")(categories.categorise)
 app.command("backfill")(backfill.backfill)
 app.command("compact")(upkeep.compact)
 app.command("sweep")(upkeep.sweep)
@@ -35,7 +48,10 @@ app.command("backup")(upkeep.back_up)
 app.add_typer(access.clients, name="clients")
 app.add_typer(access.api_keys, name="keys")
 app.add_typer(deliveries.deliveries, name="deliveries")
+app.add_typer(enrichment.enrichment, name="enrichment")
+app.add_typer(categories.categories, name="categories")
 app.add_typer(lake.lake, name="lake")
+app.add_typer(sandbox.sandbox, name="sandbox")
 app.add_typer(trail.trail, name="audit")
 
 

@@ -151,5 +151,6 @@ def _id(name: str, of: str) -> Any:
 
 CustomerId = Annotated[str, _id("customerId", "customer")]
 JobId = Annotated[str, _id("jobId", "job")]
+CorrectionId = Annotated[str, _id("correctionId", "correction")]
 SubscriptionId = Annotated[str, _id("subscriptionId", "webhook subscription")]
 DeliveryId = Annotated[str, _id("deliveryId", "webhook delivery")]

@@ -21,6 +21,7 @@ from api.dependencies import Allow
 from api.once import KEY_HEADER, KEY_PATTERN, REPLAYED_HEADER, is_once
 from api.operations import EXAMPLE, REFUSALS
 from api.schemas.common import Problem, Received
+from api.schemas.corrections import FAULTS as CORRECTION_FAULTS
 from api.schemas.rules import Rule
 from api.unread import JsonBody, QueryOf
 
@@ -31,6 +32,7 @@ REF = "#/components/schemas/{model}"
 NOT_FOUND = {
     "customerId": "Customer.NotFound",
     "jobId": "Job.NotFound",
+    "correctionId": "Correction.NotFound",
     "subscriptionId": "Webhook.SubscriptionNotFound",
     "deliveryId": "Webhook.DeliveryNotFound",
 }
@@ -42,6 +44,7 @@ KNOWN: Mapping[str, tuple[int, str]] = {
     "Authorization.MissingScope": (403, "This key lacks the scope: customer:reports."),
     "Customer.NotFound": (404, "There is no customer with this id."),
     "Job.NotFound": (404, "There is no job with this id."),
+    "Correction.NotFound": (404, "There is no correction with this id."),
     "Webhook.SubscriptionNotFound": (404, "There is no webhook subscription with this id."),
     "Webhook.DeliveryNotFound": (404, "There is no delivery with this id."),
     "Submission.WrongCount": (400, "1 to 50,000 transactions."),
@@ -51,6 +54,9 @@ KNOWN: Mapping[str, tuple[int, str]] = {
     "Webhook.WrongCount": (400, "1 to 1,000 customerIds."),
     "Submission.Unfinished": (409, "The submission has not ended yet."),
     "Submission.Failed": (409, "The submission failed: nothing of it was kept."),
+    **{fault.code: (400, fault.message) for fault in CORRECTION_FAULTS},
+    "Transaction.NotFound": (404, "The customer has no transaction with this id."),
+    "Correction.TooMany": (409, "1,000 corrections may hold at once. Revoke some first."),
     "Attribute.InvalidName": (400, "A name is an ASCII letter and up to 63 more letters, digits, _, . or -."),
     "Attribute.InvalidCount": (400, "200 attributes at most."),
     "Attribute.TooMany": (409, "A customer may have 200 attributes at most."),
@@ -113,6 +119,7 @@ IDEMPOTENCY_KEY = {
 GIVEN_BY = {
     "customerId": ("createCustomer", "201", "/data/customerId"),
     "jobId": ("submitTransactions", "202", "/data/jobId"),
+    "correctionId": ("correctTransactions", "202", "/data/correctionId"),
     "subscriptionId": ("createSubscription", "201", "/data/webhookSubscriptionId"),
     "deliveryId": ("listDeliveries", "200", "/data/deliveries/0/deliveryId"),
 }

@@ -12,8 +12,6 @@ from typing import Any
 import msgspec
 from fastapi import FastAPI
 from fastapi.routing import iter_route_contexts
-from sqlalchemy.exc import InterfaceError, InternalError, OperationalError
-from sqlalchemy.exc import TimeoutError as PoolTimeout
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
@@ -21,6 +19,7 @@ from starlette.routing import Match
 
 from api.schemas.common import PartView, Problem
 from pipelines.errors import Corrupt, Fault, RateLimited, TidemarkError, Unauthenticated, Unavailable
+from storage.database import AWAY
 from storage.health import Parts
 
 MEDIA_TYPE = "application/problem+json"
@@ -75,8 +74,8 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(TidemarkError, _refusal)
     app.add_exception_handler(HTTPException, _unrouted)
     app.add_exception_handler(ClientDisconnect, _cut_off)
-    for down in (OperationalError, InterfaceError, InternalError, PoolTimeout, OSError):
-        app.add_exception_handler(down, _unavailable)
+    for away in AWAY:
+        app.add_exception_handler(away, _unavailable)
 
 
 async def _refusal(request: Request, error: Exception) -> Response:

@@ -13,17 +13,13 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from threading import Event, Lock, Thread
 
-from sqlalchemy.exc import InterfaceError, InternalError, OperationalError
-from sqlalchemy.exc import TimeoutError as PoolTimeout
-
 from storage import audit
 from storage.audit import Actor, Outcome
-from storage.database import Database, Writing
+from storage.database import AWAY, Database, Writing
 
 WINDOW_S = 60.0
 MOST_KINDS = 100  # in a window; what comes from still other places is counted together
 MOST_KEPT = 10 * MOST_KINDS  # entries, while the database is away
-AWAY = (OperationalError, InterfaceError, InternalError, PoolTimeout, OSError)
 
 log = logging.getLogger("tidemark.api")
 

@@ -14,7 +14,7 @@ from pipelines.reports.figures import uuid_text
 from storage.transactions import Listing
 
 # Polars prints decimals as text. A quote inside a value is escaped, so only our own members can look like this.
-QUOTED_MONEY = r'"(amount|balance)":"(-?[0-9]+\.[0-9]{2})"'
+QUOTED_MONEY = r'"(amount|balance|foreignAmount)":"(-?[0-9]+\.[0-9]{2})"'
 
 
 def in_slices(listing: Listing, ids_of: Callable[[Iterable[int]], dict[int, UUID]]) -> Iterator[bytes]:
@@ -51,7 +51,19 @@ def counterparty() -> pl.Expr:
         pl.col("counterparty_name").alias("name"),
         pl.col("counterparty_kind").alias("kind"),
         pl.col("counterparty_lender_id").alias("lenderId"),
+        pl.col("counterparty_abn").alias("abn"),
+        pl.col("counterparty_group").alias("group"),
     )
+
+
+def recurrence() -> pl.Expr:
+    """Null for a row of no series."""
+    shown = pl.struct(
+        uuid_text("series_id").alias("seriesId"),
+        pl.col("series_period").alias("period"),
+        pl.col("series_next_date").alias("nextExpectedDate"),
+    )
+    return pl.when(pl.col("series_id").is_not_null()).then(shown)
 
 
 SHOWN = (
@@ -70,14 +82,26 @@ SHOWN = (
     pl.col("balance_verified").alias("balanceVerified"),
     pl.col("status"),
     pl.col("channel"),
+    pl.col("reference"),
+    pl.col("location"),
+    pl.col("card_last_four").alias("cardLastFour"),
+    pl.col("effective_date").alias("effectiveDate"),
+    pl.col("foreign_amount").alias("foreignAmount"),
+    pl.col("foreign_currency").alias("foreignCurrency"),
+    ("xxxx" + pl.col("other_account")).alias("otherAccountMasked"),
     pl.col("category"),
     pl.col("category_group").alias("categoryGroup"),
     pl.col("confidence"),
     pl.col("category_source").alias("categorySource"),
+    pl.col("category_basis").alias("categoryBasis"),
+    pl.col("alternatives"),
     counterparty().alias("counterparty"),
+    pl.col("intermediaries"),
+    pl.col("related_party").alias("relatedParty"),
     pl.col("is_transfer").alias("isTransfer"),
     uuid_text("transfer_pair_id").alias("transferPairId"),
-    pl.lit(None, pl.String).alias("recurrence"),
+    recurrence().alias("recurrence"),
+    uuid_text("facility_id").alias("facilityId"),
     pl.col("flags"),
     pl.col("revision"),
     pl.col("enrichment_version").alias("enrichmentVersion"),

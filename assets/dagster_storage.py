@@ -59,7 +59,6 @@ BUSY_TIMEOUT_S = 30
 POOL_SIZE = 8
 POOL_OVERFLOW = 24
 LOOK_AGAIN_S = 1.0  # for a server that is down
-ONE_PREPARATION_AT_A_TIME = 7460003  # an advisory lock of PostgreSQL
 
 log = logging.getLogger(__name__)
 
@@ -187,7 +186,7 @@ class PooledPostgresStorage(PooledStorage):
     @contextmanager
     def _one_process_at_a_time(self) -> Iterator[None]:
         transactional = self._engine.execution_options(isolation_level="READ COMMITTED")
-        with transactional.begin() as connection, postgres.in_turn(connection, ONE_PREPARATION_AT_A_TIME):
+        with transactional.begin() as connection, postgres.in_turn(connection, postgres.Lock.PREPARATION):
             if not inspect(self._engine).has_schema(DAGSTER_SCHEMA):
                 with self._engine.begin() as at_once:
                     at_once.exec_driver_sql(f"CREATE SCHEMA {DAGSTER_SCHEMA}")

@@ -14,13 +14,14 @@ from assets import checks, landing, plots, withdrawals
 from assets.batches import Work, batch_of, days, isolating
 from assets.withdrawals import Withdrawing
 from pipelines.enrich import ENRICHMENT_VERSION, changed_customers, enrich
+from pipelines.enrich.knowledge import Knowledge
 from pipelines.errors import Corrupt
 from pipelines.intake.rows import validate
 from pipelines.schemas import DUPLICATES, REJECTED, TRANSACTIONS, current
-from storage import outcomes, transactions
+from storage import knowledge, outcomes, transactions
 from storage.commit import Committed, NewValue, Recomputed, commit_values
-from storage.customers import versions
-from storage.jobs import Ending, Job
+from storage.customers import knowledge_versions, versions
+from storage.jobs import RECOMPUTING, Ending, Job
 from storage.lake import Stored
 from storage.models import Flow, JobStatus, Lane
 from storage.store import Store
@@ -73,7 +74,10 @@ class _Reading:
     jobs: Sequence[Job]
     unreadable: Sequence[tuple[Job, Corrupt]]  # submissions whose file is damaged
     withdrawing: Withdrawing
+    recomputing: Sequence[Job]  # that bring nothing: what is known of their customers has changed
+    knowledge: Knowledge
     versions: Mapping[int, int]  # customer number → data version read
+    knowledge_versions: Mapping[int, int]
     damaged: Mapping[int, Corrupt]  # customers whose value can't be read, and why
     landed: pl.LazyFrame  # SUBMISSION and LANDED
     held: pl.LazyFrame  # TRANSACTIONS
@@ -84,6 +88,7 @@ class _Reading:
         return replace(
             self,
             withdrawing=self.withdrawing.of(customers),
+            knowledge=self.knowledge.of(customers),
             landed=self.landed.filter(only),
             held=self.held.filter(only),
         )
@@ -122,6 +127,7 @@ def _read(store: Store, work: Work) -> _Reading:
     readable, unreadable = landing.readable(store.lake, _submissions(work.jobs))
     with store.db.reading() as r:
         withdrawing = withdrawals.read(r, store.lake, work.jobs)
+        known, known_at = knowledge.read(r, work.customers), knowledge_versions(r, work.customers)
         read_versions = versions(r, work.customers)
         places = transactions.current_locations(r, work.customers)
     good, damaged = transactions.readable(store.lake, places)
@@ -129,7 +135,19 @@ def _read(store: Store, work: Work) -> _Reading:
     landed = landing.rows_of(store.lake, readable)
     for error in (*damaged.values(), *(error for _, error in (*unreadable, *withdrawing.impossible))):
         log.error("%s", error.detail)
-    return _Reading(readable, unreadable, withdrawing, read_versions, damaged, landed, held, store.settings.timezone)
+    return _Reading(
+        jobs=readable,
+        unreadable=unreadable,
+        withdrawing=withdrawing,
+        recomputing=[job for job in work.jobs if job.flow in RECOMPUTING],
+        knowledge=known,
+        versions=read_versions,
+        knowledge_versions=known_at,
+        damaged=damaged,
+        landed=landed,
+        held=held,
+        timezone=store.settings.timezone,
+    )
 
 
 def _submissions(batch: Sequence[Job]) -> list[Job]:
@@ -155,7 +173,7 @@ def _one_pass(reading: _Reading) -> _Pass:
     held = reading.held.collect()
     validated = validate(reading.landed, reading.timezone)
     accepted, rejected = pl.collect_all([validated.accepted, validated.rejected])
-    enriched = enrich(held, accepted, reading.withdrawing.validated(reading.timezone))
+    enriched = enrich(held, accepted, reading.withdrawing.validated(reading.timezone), reading.knowledge)
     rows, duplicates = pl.collect_all([enriched.transactions, enriched.duplicates])
     return _Pass(rows, duplicates, rejected, frozenset(changed_customers(held, rows)))
 
@@ -177,6 +195,7 @@ def _write(store: Store, work: Work, reading: _Reading, computed: Computed) -> C
             endings,
             datetime.now(UTC),
             recomputed,
+            read_knowledge=reading.knowledge_versions,
             yielding=not work.jobs,
         )
 
@@ -224,7 +243,7 @@ def _endings(reading: _Reading, computed: Computed, outcomes_path: str | None) -
             reading.versions[job.customer_number] + (job.customer_number in computed.changed),
             outcomes_path,
         )
-        for job in (*reading.jobs, *reading.withdrawing.jobs)
+        for job in (*reading.jobs, *reading.withdrawing.jobs, *reading.recomputing)
     ]
 
 
@@ -233,7 +252,7 @@ def _count_by_job(rows: pl.DataFrame) -> dict[bytes, int]:
 
 
 def _ended(job: Job, rejected: int, duplicates: int, data_version: int, outcomes_path: str | None) -> Ending:
-    if job.flow is Flow.WITHDRAWAL:
+    if job.flow is not Flow.ENRICHMENT:
         return Ending(job, JobStatus.COMPLETED, data_version)
     processed = job.received_rows - rejected
     return Ending(
@@ -275,7 +294,8 @@ def _metadata(work: Work, computed: Computed, committed: Committed) -> dict[str,
         "customers changed": len(committed.moved),
         "customers left to a later batch": len(committed.lost),
         "submissions": len(_submissions(work.jobs)),
-        "withdrawals": len(work.jobs) - len(_submissions(work.jobs)),
+        "withdrawals": sum(job.flow is Flow.WITHDRAWAL for job in work.jobs),
+        "corrections": sum(job.flow is Flow.CORRECTION for job in work.jobs),
         "rejected rows": computed.rejected.height,
         "duplicate rows": computed.duplicates.height,
         **plots.bars("categories", by_category, "category", "transactions"),

@@ -25,7 +25,9 @@ from dagster_shared.error import SerializableErrorInfo
 from assets.lanes import FREE, INTERRUPT, RUN
 from assets.processes import line_to_parent
 from assets.runs import DEFINITIONS_MODULE
+from pipelines.enrich import prepare
 from storage import logs
+from storage.models import Lane
 from storage.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -33,7 +35,7 @@ log = logging.getLogger(__name__)
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m assets.warm", description=__doc__)
-    parser.add_argument("lane", help="shown by ps; what it is sent decides the parent")
+    parser.add_argument("lane", help="shown by ps; that of enrichment reads lists and rules first")
     parser.add_argument("--module", default=DEFINITIONS_MODULE, help="the code location")
     parser.add_argument("--nice", type=int, default=0, help="how far behind the other processes it stands")
     options = parser.parse_args()
@@ -44,6 +46,8 @@ def main() -> None:
         sent = listen(line)
         repository = warm_repository(options.module)
         line.send(FREE)
+        if options.lane == Lane.ENRICHMENT:
+            prepare()  # a run that comes meanwhile waits no longer than if it had to do so itself
         while (run_id := sent.get()) is not None:
             pop_captured_interrupt()  # one that came too late for the run before
             execute(instance, repository, run_id)

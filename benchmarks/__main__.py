@@ -5,17 +5,27 @@
 
 import argparse
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from benchmarks import backlog, doors, growth, history, reads, refresh, spine
+from benchmarks import backlog, doors, enrichment, growth, history, quality, reads, refresh, spine
 from benchmarks.service import DATABASES
 from benchmarks.table import Row, Section, write
 
 
-class Part(Protocol):
-    """What each module of a part has."""
+@dataclass(frozen=True)
+class Part:
+    """One section of the results. `measured` takes the databases asked for and gives the rows of each column."""
+
+    title: str
+    about: str
+    measured: Callable[[Sequence[str]], Mapping[str, Sequence[Row]]]
+
+
+class OfTheService(Protocol):
+    """What the module of a part has that measures a running service, or its store."""
 
     TITLE: str
     ABOUT: str
@@ -23,34 +33,55 @@ class Part(Protocol):
     def measure(self, folder: Path, database: str) -> Sequence[Row]: ...
 
 
+class OfPureCode(Protocol):
+    """What the module of a part has that no database has to do with."""
+
+    TITLE: str
+    ABOUT: str
+
+    def measure(self) -> Sequence[Row]: ...
+
+
+def on_databases(module: OfTheService) -> Part:
+    """Measured on each database, in a folder of its own."""
+    return Part(module.TITLE, module.ABOUT, lambda asked: {name: _in_a_folder(module, name) for name in asked})
+
+
+def by_itself(module: OfPureCode) -> Part:
+    """Measured once, whatever the databases."""
+    return Part(module.TITLE, module.ABOUT, lambda _: {"measured": module.measure()})
+
+
+def _in_a_folder(module: OfTheService, database: str) -> Sequence[Row]:
+    with tempfile.TemporaryDirectory(prefix="tidemark-bench-", ignore_cleanup_errors=True) as folder:
+        return module.measure(Path(folder), database)
+
+
 PARTS: Mapping[str, Part] = {
-    "spine": spine,
-    "doors": doors,
-    "reads": reads,
-    "refresh": refresh,
-    "backlog": backlog,
-    "history": history,
-    "growth": growth,
+    "spine": on_databases(spine),
+    "doors": on_databases(doors),
+    "reads": on_databases(reads),
+    "refresh": on_databases(refresh),
+    "backlog": on_databases(backlog),
+    "history": on_databases(history),
+    "growth": on_databases(growth),
+    "enrichment": by_itself(enrichment),
+    "quality": by_itself(quality),
 }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("parts", nargs="*", metavar="part", help=", ".join(PARTS))
-    parser.add_argument("--on", action="append", choices=DATABASES, help="default: both")
+    parser.add_argument("--on", action="append", choices=DATABASES, help="default: both; some parts need none")
     asked = parser.parse_args()
     if unknown := set(asked.parts) - set(PARTS):
         parser.error(f"there is no {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
     for name in asked.parts or PARTS:
         part = PARTS[name]
-        section = Section(part.TITLE, part.ABOUT, {on: _measured(name, on) for on in asked.on or DATABASES})
-        write(section, [part.TITLE for part in PARTS.values()])
+        section = Section(part.title, part.about, part.measured(asked.on or DATABASES))
+        write(section, [each.title for each in PARTS.values()])
         print(section.printed(), flush=True)  # noqa: T201  # the command's whole purpose
-
-
-def _measured(name: str, database: str) -> Sequence[Row]:
-    with tempfile.TemporaryDirectory(prefix=f"tidemark-bench-{name}-", ignore_cleanup_errors=True) as folder:
-        return PARTS[name].measure(Path(folder), database)
 
 
 if __name__ == "__main__":

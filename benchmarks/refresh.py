@@ -6,11 +6,12 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Protocol
 
 import psutil
 
 from benchmarks.filling import fill
-from benchmarks.service import Service, new_home, running
+from benchmarks.service import new_home, running
 from benchmarks.table import Row, mebibytes, seconds
 
 TITLE = "Refreshing a book"
@@ -37,19 +38,28 @@ def measure(folder: Path, database: str) -> Sequence[Row]:
     ]
 
 
+class Running(Protocol):
+    """A service, or whatever else has processes."""
+
+    @property
+    def processes(self) -> Sequence[psutil.Process]: ...
+
+
 @contextmanager
-def peak_rss(service: Service) -> Iterator[list[int]]:
-    """RSS of the service's largest process, sampled ten times a second."""
+def peak_rss(measured: Running) -> Iterator[list[int]]:
+    """RSS of the largest process, sampled ten times a second."""
     samples: list[int] = []
     stop = threading.Event()
 
     def sample() -> None:
         while not stop.wait(0.1):
             with suppress(psutil.NoSuchProcess):  # one ended between being listed and being asked
-                samples.append(max(int(process.memory_info().rss) for process in service.processes))
+                samples.append(max(int(process.memory_info().rss) for process in measured.processes))
 
     thread = threading.Thread(target=sample)
     thread.start()
-    yield samples
-    stop.set()
-    thread.join()
+    try:
+        yield samples
+    finally:
+        stop.set()
+        thread.join()

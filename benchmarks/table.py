@@ -28,11 +28,11 @@ class Row:
 
 @dataclass(frozen=True)
 class Section:
-    """What was measured under which circumstances, and what came out: the same rows for each database."""
+    """What was measured under which circumstances, and what came out: the same rows in each column."""
 
     title: str
     about: str
-    rows_of: Mapping[str, Sequence[Row]]  # by database
+    rows_of: Mapping[str, Sequence[Row]]  # by column: a database, or `measured` where none has to do with it
 
     def printed(self) -> str:
         circumstances = (

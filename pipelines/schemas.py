@@ -35,6 +35,18 @@ Channel = pl.Enum(
 )
 CategorySource = pl.Enum(("client_rule", "correction", "counterparty", "pattern", "learned", "fallback"))
 CounterpartyKind = pl.Enum(("business", "person", "bank", "processor", "government", "lender", "own"))
+SERIES_PERIODS = (
+    "business_daily",
+    "weekly",
+    "fortnightly",
+    "four_weekly",
+    "twice_monthly",
+    "monthly",
+    "quarterly",
+    "yearly",
+)
+SeriesPeriod = pl.Enum(SERIES_PERIODS)
+ALTERNATIVE = pl.Struct({"category": pl.String(), "confidence": pl.Float64()})
 
 # A submitted item as it arrived, field by field, as text: a JSON number keeps the very digits that were sent.
 # A value of a JSON type that the field can't have (true, a list, a number as description) is null here and
@@ -117,18 +129,35 @@ TRANSACTIONS = pl.Schema(
         "since_seq": pl.Int64(),  # received_seq of the job since which the row stands so: its own, or a withdrawal
         "superseded_seq": pl.Int64(),  # received_seq of what replaced this row, or took it back; null while current
         "withdrawn_seq": pl.Int64(),  # received_seq of the withdrawal since which the row is history and no more
-        "clean_description": pl.String(),
         "direction": Direction,
+        "clean_description": pl.String(),  # whom or what the text speaks of, without rails, dates and references
         "channel": Channel,
+        "reference": pl.String(),  # what the payer or the bank printed to tell this payment from others
+        "location": pl.String(),  # of a terminal: suburb, town or country
+        "card_last_four": pl.String(),
+        "effective_date": pl.Date(),  # the value date as sent, else as the text prints it
+        "foreign_amount": MONEY,  # as printed, never negative, in foreign_currency
+        "foreign_currency": pl.String(),  # ISO 4217
+        "other_account": pl.String(),  # last digits of an account that the text names as the other side
         "category": pl.String(),  # a slug of the taxonomy
         "category_group": pl.String(),
         "confidence": pl.Float64(),  # 0–1
         "category_source": CategorySource,
+        "category_basis": pl.String(),  # what decided: the words found, the rule's or the model's name
+        "alternatives": pl.List(ALTERNATIVE),  # up to three other categories, the likeliest first
         "counterparty_name": pl.String(),
         "counterparty_kind": CounterpartyKind,
         "counterparty_lender_id": pl.String(),
+        "counterparty_abn": pl.String(),  # printed in the text, with a valid check digit
+        "counterparty_group": pl.String(),  # the same for one counterparty in all its spellings
+        "intermediaries": pl.List(pl.String()),  # who passed the payment on (PayPal, Square …), outermost first
+        "related_party": pl.String(),  # name of the customer's declared related party that the text names
         "is_transfer": pl.Boolean(),
         "transfer_pair_id": UUID,  # shared by both sides
+        "series_id": UUID,  # of the recurring series that the row belongs to
+        "series_period": SeriesPeriod,
+        "series_next_date": pl.Date(),  # when the series' next payment is expected
+        "facility_id": UUID,  # of the credit facility that the row funds or repays
         "balance_verified": pl.Boolean(),  # null: no balance to check, or nothing to check it against
         "flags": pl.List(pl.String()),  # sorted
         "enrichment_version": pl.UInt32(),  # of the rules that made the row what it is; later ones may agree with it

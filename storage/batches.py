@@ -12,10 +12,10 @@ from itertools import accumulate, takewhile
 from typing import Any
 from uuid import UUID, uuid4
 
-from sqlalchemy import ColumnElement, Row, and_, case, func, insert, literal, select, text, update
+from sqlalchemy import ColumnElement, Row, and_, case, func, insert, literal, select, update
 
 from pipelines.errors import Conflict
-from storage import leases
+from storage import leases, postgres
 from storage.database import Reading, UtcDateTime, Writing
 from storage.jobs import Ending, as_job, finish, select_jobs
 from storage.models import LANE_OF, BatchState, JobStatus, Lane, batches, customers, jobs
@@ -160,7 +160,7 @@ def guard(w: Writing, token: int) -> None:
 def one_claimer_at_a_time(w: Writing) -> None:
     """SQLite's writers already take turns; on PostgreSQL claimers queue for an advisory lock."""
     if w.dialect.name == "postgresql":
-        w.execute(text("SELECT pg_advisory_xact_lock(7460001)"))
+        w.execute(select(func.pg_advisory_xact_lock(postgres.Lock.CLAIMING)))
 
 
 def _queued(r: Reading, lane: Lane, settings: Settings, now: datetime, limit: int) -> list[Row[Any]]:

@@ -1,8 +1,8 @@
 """The one transaction that ends a batch: pointers move, jobs end, events become due, or nothing happens at all.
 
-The files it names are durable before it begins. It is conditional twice: the batch must still be open (fencing),
-and a customer's version must still be the one that the batch read (compare and swap). Customers that moved
-meanwhile lose: their jobs go back to the queue while the others' are committed.
+The files it names are durable before it begins. It is conditional: the batch must still be open (fencing), and of each
+customer, the version must still be the one that the batch read (compare and swap), and so must be what else is known of
+it. Customers that moved meanwhile lose: their jobs go back to the queue while the others' are committed.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,10 +14,11 @@ from uuid import UUID, uuid4
 from sqlalchemy import bindparam, insert, select, update
 
 from storage import batches
+from storage.customers import knowledge_versions
 from storage.database import Reading, Writing
 from storage.jobs import Ending, finish, with_unfinished_submission
 from storage.lake import Stored
-from storage.models import JobStatus, customers, jobs, locations, segments
+from storage.models import JobStatus, clients, customers, jobs, locations, segments
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,7 @@ def commit_values(
     now: datetime,
     recomputed: Recomputed | None = None,
     *,
+    read_knowledge: Mapping[int, int] | None = None,
     yielding: bool = False,
 ) -> Committed:
     """Commit a batch.
@@ -68,6 +70,8 @@ def commit_values(
         segment, outcomes: the files (and their row counts) that values and endings refer to.
         endings: how each job of the batch ends, if its customer has not moved.
         recomputed: whose value is now known to be up to date with the enrichment, if they have not moved.
+        read_knowledge: how often what else is known of the customers had changed when the batch read it; customers of
+            whom more is known since are left to a later batch, too.
         yielding: leave customers with an unfinished submission to it, as if they had moved already: it waits for
             nobody, and recomputes them anyway.
 
@@ -75,7 +79,8 @@ def commit_values(
         Superseded: the batch is no longer open; nothing was changed.
     """
     batches.commit(w, token)
-    lost = _moved_meanwhile(w, read_versions)
+    _hold_clients(w, read_versions)
+    lost = _moved_meanwhile(w, read_versions) | _known_better(w, read_knowledge or {})
     if yielding:
         lost |= with_unfinished_submission(w, read_versions)
     winners = [value for value in values if value.customer_number not in lost]
@@ -99,6 +104,19 @@ def _moved_meanwhile(w: Writing, read_versions: Mapping[int, int]) -> frozenset[
     query = select(customers.c.number, customers.c.data_version).where(customers.c.number.in_(list(read_versions)))
     now_at = w.execute(query.order_by(customers.c.number).with_for_update(key_share=True))
     return frozenset(number for number, version in now_at if version != read_versions[number])
+
+
+def _hold_clients(w: Writing, read_versions: Mapping[int, int]) -> None:
+    """What is known of all of a client's customers can't change until the commit; batches don't wait for each other."""
+    whose = select(customers.c.client_id).where(customers.c.number.in_(list(read_versions)))
+    held = select(clients.c.client_id).where(clients.c.client_id.in_(whose)).order_by(clients.c.client_id)
+    w.execute(held.with_for_update(read=True))
+
+
+def _known_better(w: Writing, read_knowledge: Mapping[int, int]) -> frozenset[int]:
+    """Customers of whom something else is known than what the batch read. Their rows are locked already."""
+    now_at = knowledge_versions(w, read_knowledge)
+    return frozenset(number for number, version in now_at.items() if version != read_knowledge[number])
 
 
 def register(w: Writing, file: tuple[Stored, int], now: datetime) -> UUID:

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID, uuid4
 
-from sqlalchemy import insert, select
+from sqlalchemy import insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from pipelines.errors import NotFound
 from storage.database import Reading, Writing
-from storage.models import customers
+from storage.models import clients, customers
 from storage.paging import Page, Paged, limited, total_of
 
 MOST_OTHERS = 11  # customers with one ABN that a create tells of
@@ -31,6 +31,7 @@ class Customer:
     location_version: int
     enriched_rows: int  # current rows: what the API lists
     enrichment_version: int  # the value is what this version of the enrichment makes of it; 0 before the first
+    knowledge_version: int  # how often what else is known of the customer alone has changed
 
 
 @dataclass(frozen=True)
@@ -134,3 +135,46 @@ def versions(r: Reading, customer_numbers: Iterable[int]) -> dict[int, int]:
     query = select(customers.c.number, customers.c.data_version).order_by(customers.c.number)
     rows = r.execute(query.where(customers.c.number.in_(list(customer_numbers))))
     return {row.number: row.data_version for row in rows}
+
+
+def names(r: Reading, customer_numbers: Iterable[int]) -> list[tuple[int, str | None, str]]:
+    """Number, name and ABN of each."""
+    query = select(customers.c.number, customers.c.name, customers.c.abn).order_by(customers.c.number)
+    rows = r.execute(query.where(customers.c.number.in_(list(customer_numbers))))
+    return [(row.number, row.name, row.abn) for row in rows]
+
+
+def clients_of(r: Reading, customer_numbers: Iterable[int]) -> dict[int, UUID]:
+    """The client of each, by the customer's number."""
+    query = select(customers.c.number, customers.c.client_id).where(customers.c.number.in_(list(customer_numbers)))
+    return {row.number: row.client_id for row in r.execute(query)}
+
+
+def with_transactions(r: Reading, client_id: UUID) -> list[int]:
+    """Numbers of the client's customers that have enriched transactions."""
+    query = select(customers.c.number).where(customers.c.client_id == client_id, customers.c.enriched_rows > 0)
+    return list(r.execute(query.order_by(customers.c.number)).scalars())
+
+
+def knowledge_versions(r: Reading, customer_numbers: Iterable[int]) -> dict[int, int]:
+    """How often what is known about each customer beside its transactions has changed: of it alone, or of all
+    customers of its client.
+    """
+    known = (customers.c.knowledge_version + clients.c.knowledge_version).label("known")
+    query = select(customers.c.number, known).join_from(customers, clients)
+    rows = r.execute(query.where(customers.c.number.in_(list(customer_numbers))))
+    return {row.number: row.known for row in rows}
+
+
+def knowledge_changes(w: Writing, customer: Customer) -> None:
+    """Something else is known of the customer when this transaction ends: what was computed without it, and is not
+    committed yet, will be computed again.
+    """
+    changed = {"knowledge_version": customers.c.knowledge_version + 1}
+    w.execute(update(customers).where(customers.c.number == customer.number).values(changed))
+
+
+def knowledge_of_all_changes(w: Writing, client_id: UUID) -> None:
+    """The same of every customer of the client."""
+    changed = {"knowledge_version": clients.c.knowledge_version + 1}
+    w.execute(update(clients).where(clients.c.client_id == client_id).values(changed))

@@ -20,6 +20,7 @@ from sqlalchemy import DateTime, Dialect, Engine, Table, TypeDecorator, create_e
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 from sqlalchemy.engine.interfaces import DBAPIConnection
+from sqlalchemy.exc import InterfaceError, InternalError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from pipelines.errors import Unavailable
@@ -30,7 +31,7 @@ Writing = NewType("Writing", Reading)
 
 BUSY_TIMEOUT_S = 5
 CHANGES_CHANNEL = "tidemark_changes"
-ONE_MIGRATION_AT_A_TIME = 7460002  # an advisory lock of PostgreSQL
+AWAY = (OperationalError, InterfaceError, InternalError, PoolTimeout, OSError)  # what an unreachable database raises
 NEWER_TABLES = "The database's tables are of a newer version of Tidemark: run that one, or restore a backup."
 
 _alembic = threading.Lock()  # its context is the process's
@@ -147,7 +148,7 @@ class Database:
         if self.is_sqlite:
             yield
             return
-        with postgres.in_turn(connection, ONE_MIGRATION_AT_A_TIME):
+        with postgres.in_turn(connection, postgres.Lock.MIGRATION):
             yield
 
     def close(self) -> None:

@@ -13,15 +13,16 @@ from sqlalchemy.exc import IntegrityError
 from pipelines.errors import Conflict, NotFound, Unprocessable
 from pipelines.intake.accounts import Account
 from pipelines.webhooks import JobOutcome
-from storage import outbox
+from storage import outbox, postgres
 from storage.customers import Customer
 from storage.database import Reading, Writing
 from storage.lake import Stored
 from storage.models import LANE_OF, LIVE, Flow, JobStatus, Lane, customers, jobs
 from storage.paging import Page, Paged, limited, total_of
 
-CHANGING = (Flow.ENRICHMENT, Flow.WITHDRAWAL)  # flows whose end may change a customer's transactions
-IN_ORDER_OF_RECEIPT = 7460003  # a family of PostgreSQL's advisory locks, one for each customer
+RECOMPUTING = (Flow.CORRECTION, Flow.REENRICHMENT)  # flows that bring no rows: what is known of them has changed
+# Flows whose end may change a customer's transactions.
+CHANGING = (Flow.ENRICHMENT, Flow.WITHDRAWAL, *RECOMPUTING)
 
 
 @dataclass(frozen=True)
@@ -153,6 +154,25 @@ def request_withdrawal(w: Writing, customer: Customer, submission: Job, now: dat
     return get(w, customer.client_id, row["job_id"])
 
 
+def request_recomputation(w: Writing, customer: Customer, flow: Flow, now: datetime) -> Job:
+    """Let the customer be enriched once more, with what is known by then.
+
+    Must be asked for in the transaction that changes what is known: neither happens without the other.
+    """
+    row = _new(customer, flow, uuid4(), now)
+    w.execute(insert(jobs).values(row))
+    return get(w, customer.client_id, row["job_id"])
+
+
+def request_recomputations(
+    w: Writing, client_id: UUID, customer_numbers: Iterable[int], flow: Flow, now: datetime
+) -> None:
+    """The same for any number of a client's customers."""
+    rows = [_queued(client_id, number, flow, uuid4(), now) for number in sorted(customer_numbers)]
+    if rows:
+        w.execute(insert(jobs), rows)
+
+
 def get(r: Reading, client_id: UUID, job_id: UUID) -> Job:
     """The client's job.
 
@@ -204,7 +224,7 @@ def standing_submissions(r: Reading, customer_numbers: Iterable[int]) -> list[Jo
     """The customers' submissions that brought something and were not withdrawn, in order of receipt."""
     query = select_jobs().where(
         jobs.c.customer_number.in_(list(customer_numbers)),
-        jobs.c.flow.in_(CHANGING),
+        jobs.c.flow.in_((Flow.ENRICHMENT, Flow.WITHDRAWAL)),
         jobs.c.status.in_((JobStatus.COMPLETED, JobStatus.COMPLETED_WITH_ERRORS)),
     )
     ended = [as_job(row) for row in r.execute(query.order_by(jobs.c.received_seq))]
@@ -222,13 +242,15 @@ def customers_heard_on(r: Reading, day: date, flow: Flow = Flow.ENRICHMENT) -> s
 
 
 def has_unfinished_submission(r: Reading, customer_number: int) -> bool:
-    """Whether an accepted submission of the customer, or the withdrawal of one, has yet to end."""
+    """Whether something accepted has yet to end that may change the customer's transactions: a submission, a
+    withdrawal, a correction.
+    """
     live = exists().where(jobs.c.customer_number == customer_number, jobs.c.status.in_(LIVE), jobs.c.flow.in_(CHANGING))
     return bool(r.execute(select(live)).scalar_one())
 
 
 def with_unfinished_submission(r: Reading, customer_numbers: Iterable[int]) -> frozenset[int]:
-    """Those of the customers of whom an accepted submission, or the withdrawal of one, has yet to end."""
+    """Those of the customers of whom something accepted has yet to end that may change their transactions."""
     query = select(jobs.c.customer_number).where(
         jobs.c.customer_number.in_(list(customer_numbers)), jobs.c.status.in_(LIVE), jobs.c.flow.in_(CHANGING)
     )
@@ -298,10 +320,14 @@ def job_outcome(ending: Ending) -> JobOutcome:
 
 
 def _new(customer: Customer, flow: Flow, job_id: UUID, now: datetime) -> dict[str, Any]:
+    return _queued(customer.client_id, customer.number, flow, job_id, now)
+
+
+def _queued(client_id: UUID, customer_number: int, flow: Flow, job_id: UUID, now: datetime) -> dict[str, Any]:
     return {
         "job_id": job_id,
-        "client_id": customer.client_id,
-        "customer_number": customer.number,
+        "client_id": client_id,
+        "customer_number": customer_number,
         "flow": flow,
         "status": JobStatus.QUEUED,
         "warnings": [],
@@ -317,7 +343,7 @@ def _in_order_of_receipt(w: Writing, customer: Customer) -> None:
     all its customers, and nobody who submits should wait for that. SQLite's writers take turns anyway.
     """
     if w.dialect.name == "postgresql":  # customers that share a lock, 2³¹ numbers apart, do nothing worse than wait
-        w.execute(select(func.pg_advisory_xact_lock(IN_ORDER_OF_RECEIPT, customer.number % 2**31)))
+        w.execute(select(func.pg_advisory_xact_lock(postgres.Lock.RECEIPT, customer.number % 2**31)))
 
 
 def _submission(account: Account, appended: bool) -> dict[str, Any]:

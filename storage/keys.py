@@ -90,7 +90,8 @@ def create_client(w: Writing, name: str, decision_policies: bool, now: datetime)
 
 
 def find_clients(r: Reading) -> list[Client]:
-    return [Client(*row) for row in r.execute(select(clients).order_by(clients.c.created_at))]
+    own = [clients.c[name] for name in Client.__dataclass_fields__]
+    return [Client(*row) for row in r.execute(select(*own).order_by(clients.c.created_at))]
 
 
 def create_key(

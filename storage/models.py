@@ -46,6 +46,8 @@ class Flow(StrEnum):
 
     ENRICHMENT = "Enrichment"
     WITHDRAWAL = "Withdrawal"
+    CORRECTION = "Correction"  # made or revoked
+    REENRICHMENT = "Reenrichment"  # what is known about the customer changed otherwise
     REPORT_REFRESH = "ReportRefresh"
 
 
@@ -72,6 +74,8 @@ class Lane(StrEnum):
 LANE_OF = {
     Flow.ENRICHMENT: Lane.ENRICHMENT,
     Flow.WITHDRAWAL: Lane.ENRICHMENT,  # in order of receipt with what it takes back
+    Flow.CORRECTION: Lane.ENRICHMENT,
+    Flow.REENRICHMENT: Lane.ENRICHMENT,
     Flow.REPORT_REFRESH: Lane.REFRESH,
 }
 
@@ -97,6 +101,7 @@ clients = Table(
     Column("name", Text, nullable=False),
     Column("decision_policies", Boolean, nullable=False),
     Column("created_at", UtcDateTime, nullable=False),
+    Column("knowledge_version", BigInteger, nullable=False, server_default="0"),  # changes to client-wide corrections
 )
 
 api_keys = Table(
@@ -129,6 +134,7 @@ customers = Table(
     Column("location_version", BigInteger, nullable=False, server_default="0"),
     Column("enriched_rows", BigInteger, nullable=False, server_default="0"),  # current rows in the value
     Column("enrichment_version", Integer, nullable=False, server_default="0"),  # whose outcome the value equals
+    Column("knowledge_version", BigInteger, nullable=False, server_default="0"),  # changes to what else is known of it
     Index("ix_customers_client_id_number", "client_id", "number"),
     Index("ix_customers_client_id_abn", "client_id", "abn"),
     UniqueConstraint("client_id", "abn", "reference"),
@@ -160,6 +166,30 @@ related_parties = Table(
     Column("set_at", UtcDateTime, nullable=False),
     Column("set_by", String(40), nullable=False),  # as in the audit trail
     Index("ix_related_parties_customer_number", "customer_number", "number"),
+)
+
+# What clients correct in the enrichment: of one customer's transactions, or, without a customer, of all the client's.
+# Nothing is overwritten: a revoked one stays, marked. `number` is the order of making: the later of two wins.
+corrections = Table(
+    "corrections",
+    metadata,
+    Column("number", Serial, primary_key=True),
+    Column("correction_id", Uuid, nullable=False, unique=True),
+    Column("client_id", ForeignKey("clients.client_id"), nullable=False),
+    Column("customer_number", ForeignKey("customers.number")),  # null: all customers of the client
+    Column("transaction_id", Uuid),  # exactly one of these three says which transactions are meant
+    Column("counterparty", Text),  # as sent
+    Column("words", Text),  # as sent
+    Column("counterparty_group", Text),  # by which the counterparty is found
+    Column("direction", String(6)),  # null: both
+    Column("category", String(64)),  # null: unchanged
+    Column("counterparty_name", Text),  # null: unchanged
+    Column("made_at", UtcDateTime, nullable=False),
+    Column("made_by", String(40), nullable=False),  # as in the audit trail
+    Column("revoked_at", UtcDateTime),
+    Column("revoked_by", String(40)),
+    Column("revoking_job", Uuid),
+    Index("ix_corrections_client_id_customer_number", "client_id", "customer_number", "number"),
 )
 
 segments = Table(
@@ -417,4 +447,27 @@ upkeep = Table(
     Column("changed", BigInteger, nullable=False, server_default="0"),
     Column("failed", BigInteger, nullable=False, server_default="0"),
     Column("error", String(64)),  # class of what ended the last run before its end
+)
+
+# Learned models of categories. The content is the model's file; the fingerprint names and proves it.
+category_models = Table(
+    "category_models",
+    metadata,
+    Column("model_id", Uuid, primary_key=True),
+    Column("client_id", ForeignKey("clients.client_id")),  # for whose labels it was trained; null: for all
+    Column("fingerprint", String(64), nullable=False),
+    Column("facts", JSON, nullable=False),
+    Column("content", LargeBinary, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
+)
+
+# Which model is used for whom. Nothing is overwritten: the last entry of a client, or of all (null), holds.
+category_model_uses = Table(
+    "category_model_uses",
+    metadata,
+    Column("number", Serial, primary_key=True),
+    Column("client_id", ForeignKey("clients.client_id")),
+    Column("model_id", ForeignKey("category_models.model_id")),  # null: none of its own any more
+    Column("used_from", UtcDateTime, nullable=False),
+    Column("who", String(40), nullable=False),  # as in the audit trail
 )

@@ -9,6 +9,7 @@ connection, a look whether it still lives, and a new one; or one statement that 
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from enum import IntEnum
 from typing import Any, TypeVar, cast
 
 import psycopg
@@ -31,6 +32,15 @@ POOL_SIZE, POOL_OVERFLOW = 16, 16
 DAGSTER_SCHEMA = "dagster"  # beside our tables; in no backup
 
 T = TypeVar("T")
+
+
+class Lock(IntEnum):
+    """Our advisory locks: numbers that mean something only to us, and so must all stand here."""
+
+    CLAIMING = 7460001  # of batches
+    MIGRATION = 7460002  # of our tables
+    PREPARATION = 7460003  # of Dagster's
+    RECEIPT = 7460004  # of submissions; with a customer's number
 
 
 class Connection(psycopg.Connection[Any]):

@@ -3,16 +3,17 @@
 A client sends the whole list. Every list that differs from the one before is kept, so the last one is what holds.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Row, Select, insert, select
+from sqlalchemy import Row, Select, func, insert, select
 
-from storage.customers import Customer, lock
+from storage.customers import Customer, knowledge_changes, lock, versions
 from storage.database import Reading, Writing
-from storage.models import related_parties
+from storage.jobs import request_recomputation
+from storage.models import Flow, related_parties
 from storage.paging import Page, Paged, limited, total_of
 
 
@@ -34,12 +35,15 @@ class PartyList:
 
 
 def put(w: Writing, customer: Customer, parties: Sequence[Party], who: str, now: datetime) -> None:
-    """Replace the list; the same list again is no change."""
+    """Replace the list, and let the customer's transactions be enriched with it; the same list again is no change."""
     lock(w, customer)
     if list(current(w, customer)) == list(parties):
         return
     row = {"customer_number": customer.number, "parties": [asdict(party) for party in parties]}
     w.execute(insert(related_parties).values(**row, set_at=now, set_by=who))
+    knowledge_changes(w, customer)
+    if versions(w, [customer.number])[customer.number] > 0:  # else nothing is enriched yet
+        request_recomputation(w, customer, Flow.REENRICHMENT, now)
 
 
 def current(r: Reading, customer: Customer) -> Sequence[Party]:
@@ -52,6 +56,14 @@ def history(r: Reading, customer: Customer, page: Page | None = None) -> Paged[P
     """Every list, newest first."""
     query = _newest_first(customer)
     return Paged([_list(row) for row in r.execute(limited(query, page))], total_of(r, query), page)
+
+
+def of_all(r: Reading, customer_numbers: Iterable[int]) -> dict[int, Sequence[Party]]:
+    """The lists that hold, by customer number; customers without one are left out."""
+    mine = related_parties.c.customer_number.in_(list(customer_numbers))
+    newest = select(func.max(related_parties.c.number)).where(mine).group_by(related_parties.c.customer_number)
+    rows = r.execute(select(related_parties).where(related_parties.c.number.in_(newest)))
+    return {row.customer_number: _list(row).parties for row in rows}
 
 
 def _newest_first(customer: Customer) -> Select[Any]:

@@ -14,7 +14,7 @@ import polars as pl
 from sqlalchemy import select, tuple_
 
 from pipelines.errors import Corrupt
-from pipelines.schemas import TRANSACTIONS, current
+from pipelines.schemas import TRANSACTIONS, current, posted
 from storage.buckets import in_bucket
 from storage.customers import Customer
 from storage.database import Reading
@@ -85,6 +85,11 @@ def current_locations(r: Reading, customer_numbers: Iterable[int] | None = None)
     return [Location(*row) for row in r.execute(query)]
 
 
+def current_locations_of_client(r: Reading, client_id: UUID) -> list[Location]:
+    """Where the current values of all of a client's customers lie."""
+    return [Location(*row) for row in r.execute(_CURRENT.where(customers.c.client_id == client_id))]
+
+
 def locations_in(r: Reading, bucket: int) -> list[Location]:
     """Where the current values of a bucket's customers lie, in order of customer number."""
     return [Location(*row) for row in r.execute(_CURRENT.where(in_bucket(bucket)))]
@@ -151,6 +156,13 @@ def of_client(r: Reading, lake: Lake, client_id: UUID, page: Page | None = None)
     found = r.execute(query).all()
     rows = scan(lake, [Location(*row[:-1]) for row in found]).filter(current())
     return Listing(_by_date(rows, page), sum(row.enriched_rows for row in found), page)
+
+
+def booked(r: Reading, lake: Lake, customer: Customer, columns: Sequence[str]) -> pl.LazyFrame:
+    """The customer's booked transactions in the order they are kept, and of them only these columns are read."""
+    places = current_locations(r, [customer.number])
+    rows = places[0].scan(lake) if places else pl.LazyFrame(schema=TRANSACTIONS)
+    return rows.filter(posted()).select(columns)
 
 
 def _by_date(rows: pl.LazyFrame, page: Page | None) -> Iterator[pl.LazyFrame]:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from datetime import date
 from typing import Any, Final
+from uuid import UUID
 
 import requests
 import typer
@@ -11,6 +12,7 @@ from api.commands.console import err, now
 from pipelines.sandbox import Business
 from storage import audit, keys
 from storage.audit import OPERATOR
+from storage.database import Writing
 from storage.store import Store
 
 NAME: Final = "Harbour Lending"
@@ -87,8 +89,22 @@ def issue_key(store: Store) -> str:
     with store.db.writing() as w:
         client = keys.create_client(w, NAME, decision_policies=True, now=now())
         audit.append(w, OPERATOR, "Client.Created", {}, now(), client_id=client.client_id)
-        key, text = keys.create_key(w, client.client_id, keys.SCOPES, None, store.settings.key_prefix, now())
-        audit.append(w, OPERATOR, "Key.Created", {"keyId": key.key_id}, now(), client_id=client.client_id)
+        return _issued(store, w, client.client_id)
+
+
+def issue_key_for(store: Store, client_id: UUID) -> str:
+    """A key for a client that exists.
+
+    Raises:
+        NotFound: no such client.
+    """
+    with store.db.writing() as w:
+        return _issued(store, w, client_id)
+
+
+def _issued(store: Store, w: Writing, client_id: UUID) -> str:
+    key, text = keys.create_key(w, client_id, keys.SCOPES, None, store.settings.key_prefix, now())
+    audit.append(w, OPERATOR, "Key.Created", {"keyId": key.key_id}, now(), client_id=client_id)
     return text
 
 

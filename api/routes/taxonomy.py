@@ -17,5 +17,6 @@ Reader = Annotated[Caller, Depends(Allow(*READING))]
 
 @router.get("", **gives(TaxonomyView))
 def get_taxonomy(_: Reader) -> Response:
-    """Every category with its group and meaning."""
-    return answer(TaxonomyView(version=TAXONOMY.version, categories=[*TAXONOMY.categories.values()]))
+    """Every category with its group and what it means for a lender."""
+    groups, categories = [*TAXONOMY.groups.values()], [*TAXONOMY.categories.values()]
+    return answer(TaxonomyView(version=TAXONOMY.version, groups=groups, categories=categories))

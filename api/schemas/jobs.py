@@ -55,6 +55,12 @@ EXAMPLE_WITHDRAWAL = EXAMPLE_REFRESH | {
     "withdraws": EXAMPLE_JOB["jobId"],
     "stages": [{"stage": "withdrawal"} | _QUEUED],
 }
+EXAMPLE_CORRECTION = EXAMPLE_REFRESH | {
+    "jobId": "a1f7c7b0-52de-4f0b-8a0e-7d5b9f3e2c44",
+    "flow": "Correction",
+    "jobType": "Correction",
+    "stages": [{"stage": "correction"} | _QUEUED],
+}
 EXAMPLE_REFUSAL: dict[str, Any] = {
     "index": 17,
     "field": "date",
@@ -87,7 +93,13 @@ class StageView(View):
     date_completed: datetime | None
 
 
-STAGE_OF = {Flow.ENRICHMENT: "enrichment", Flow.WITHDRAWAL: "withdrawal", Flow.REPORT_REFRESH: "reports"}
+STAGE_OF = {
+    Flow.ENRICHMENT: "enrichment",
+    Flow.WITHDRAWAL: "withdrawal",
+    Flow.CORRECTION: "correction",
+    Flow.REENRICHMENT: "reenrichment",
+    Flow.REPORT_REFRESH: "reports",
+}
 
 
 class JobView(View):

@@ -2,8 +2,10 @@
 
 from typing import ClassVar
 
+from pydantic import Field
+
 from api.schemas.common import View
-from pipelines.enrich.taxonomy import Sign
+from pipelines.enrich.taxonomy import Line, Sign
 
 
 class CategoryView(View):
@@ -13,19 +15,31 @@ class CategoryView(View):
         "group": "cost_of_sales",
         "meaning": "Building and workshop materials, tools",
         "sign": "debit",
+        "line": "cost_of_sales",
         "countsAsRevenue": False,
+        "essential": True,
     }
 
     slug: str
     name: str
     group: str
     meaning: str
-    sign: Sign
-    counts_as_revenue: bool
+    sign: Sign = Field(description="Side of the account that it belongs on.")
+    line: Line = Field(description="Line of the cash profit-and-loss statement.")
+    counts_as_revenue: bool = Field(description="On the debit side it counts against revenue.")
+    essential: bool = Field(description="A cost that trade depends on.")
+
+
+class GroupView(View):
+    EXAMPLE: ClassVar = {"slug": "cost_of_sales", "name": "Cost of sales"}
+
+    slug: str
+    name: str
 
 
 class TaxonomyView(View):
-    EXAMPLE: ClassVar = {"version": 1, "categories": [CategoryView.EXAMPLE]}
+    EXAMPLE: ClassVar = {"version": 2, "groups": [GroupView.EXAMPLE], "categories": [CategoryView.EXAMPLE]}
 
     version: int
+    groups: list[GroupView]
     categories: list[CategoryView]

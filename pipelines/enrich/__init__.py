@@ -5,20 +5,30 @@ A customer is always enriched whole: duplicates, transfers and balances look at 
 is carried through by running this again.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import polars as pl
 
+from pipelines.enrich import name_words, patterns
 from pipelines.enrich.balances import verify_balances
-from pipelines.enrich.categories import categorise
-from pipelines.enrich.channels import channels
-from pipelines.enrich.clean import clean_descriptions
+from pipelines.enrich.categories import learned
+from pipelines.enrich.corrections import corrected
+from pipelines.enrich.facilities import facilities
 from pipelines.enrich.flags import flags
+from pipelines.enrich.knowledge import NOTHING_KNOWN, Knowledge, ModelOfCustomers
+from pipelines.enrich.learned.model_file import base
+from pipelines.enrich.name_groups import grouped
+from pipelines.enrich.narratives import understood
+from pipelines.enrich.own_names import own_names
+from pipelines.enrich.recurrence import recurrence
+from pipelines.enrich.related import related
 from pipelines.enrich.transfers import transfers
+from pipelines.enrich.value_dates import effective_date
 from pipelines.enrich.withdrawals import NO_WITHDRAWALS, Withdrawals, identify_without
 from pipelines.schemas import SORT_KEY, TRANSACTIONS, Direction
 
-ENRICHMENT_VERSION = 1
+ENRICHMENT_VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -29,31 +39,68 @@ class Enriched:
     duplicates: pl.LazyFrame
 
 
-def enrich(held: pl.DataFrame, accepted: pl.DataFrame, withdrawals: Withdrawals = NO_WITHDRAWALS) -> Enriched:
+def prepare() -> None:
+    """Read lists, rules and the model that comes with Tidemark: else the first batch of a process waits for them.
+
+    Raises:
+        RuleError: a file of `rules/` is broken; which, where and why.
+    """
+    patterns.load()
+    name_words.load()
+    base()
+
+
+def enrich(
+    held: pl.DataFrame,
+    accepted: pl.DataFrame,
+    withdrawals: Withdrawals = NO_WITHDRAWALS,
+    knowledge: Knowledge = NOTHING_KNOWN,
+) -> Enriched:
     """Take accepted rows into what is held, take withdrawn ones out of it, and enrich every customer whole.
 
     Args:
         held: the customers' values so far, marked history included (schema TRANSACTIONS).
         accepted: new, validated rows of any of them (schema ACCEPTED).
+        withdrawals: submissions to take back.
+        knowledge: what is known about the customers beside their transactions.
     """
     put_away = pl.col("withdrawn_seq").is_not_null()
     replayed = identify_without(held.filter(~put_away), accepted, withdrawals)
-    transactions = (
-        replayed.identified.rows.lazy()
-        .with_columns(direction=_direction())
-        .pipe(clean_descriptions)
-        .pipe(channels)
-        .pipe(categorise)
-        .pipe(transfers)
-        .pipe(flags)
-        .pipe(verify_balances)
-        .with_columns(
-            enrichment_version=pl.lit(ENRICHMENT_VERSION, pl.UInt32()), withdrawn_seq=pl.lit(None, pl.Int64())
-        )
-        .match_to_schema(TRANSACTIONS)
+    transactions = derived(replayed.identified.rows, knowledge).with_columns(
+        enrichment_version=pl.lit(ENRICHMENT_VERSION, pl.UInt32()), withdrawn_seq=pl.lit(None, pl.Int64())
     )
     history = [held.filter(put_away).lazy(), replayed.put_away.lazy()]
-    return Enriched(pl.concat([transactions, *history]).sort(SORT_KEY), replayed.identified.duplicates.lazy())
+    return Enriched(
+        pl.concat([transactions.match_to_schema(TRANSACTIONS), *history]).sort(SORT_KEY),
+        replayed.identified.duplicates.lazy(),
+    )
+
+
+def derived(rows: pl.DataFrame, knowledge: Knowledge = NOTHING_KNOWN) -> pl.LazyFrame:
+    """Everything that follows from the facts of whole customers' rows (schema `duplicates.KNOWN`), step by step."""
+    return (
+        rows.with_columns(direction=_direction())
+        .pipe(understood)
+        .pipe(_asked, knowledge.models)
+        .with_columns(effective_date=effective_date(pl.col("date"), pl.col("value_date")))
+        .drop("text", "stated_day", "stated_month", "stated_year")
+        .pipe(grouped)
+        .pipe(own_names, knowledge.customers)
+        .pipe(related, knowledge.related_parties)
+        .pipe(transfers)
+        .pipe(corrected, knowledge.corrections)
+        .pipe(recurrence)
+        .pipe(facilities)
+        .pipe(flags)
+        .pipe(verify_balances)
+    )
+
+
+def _asked(rows: pl.DataFrame, own_models: Sequence[ModelOfCustomers]) -> pl.LazyFrame:
+    """Each customer's unsure rows are put to the model that its client activated, or else to the one that we bring."""
+    groups = [(pl.col("customer_number").is_in(list(own.customers)), own.model) for own in own_models]
+    others = ~pl.any_horizontal(pl.lit(value=False), *(of_client for of_client, _ in groups))
+    return pl.concat(learned(rows.filter(whose).lazy(), model) for whose, model in [*groups, (others, base())])
 
 
 def changed_customers(held: pl.DataFrame, transactions: pl.DataFrame) -> pl.Series:

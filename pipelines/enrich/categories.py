@@ -1,114 +1,133 @@
-"""A first category for each transaction, by rules kept as data: the first rule that is found decides.
+"""What a transaction is: the layers of which the first that is sure decides, each row saying which it was.
 
-Rules look at the upper-case description and the side of the account. They are tried on distinct texts only: a
-business's narratives repeat, but for their references. `confidence` says how much the rule's kind is trusted; it is
-not yet calibrated.
+Decisive rules come first, then the names of the lists, then indicative rules, and last that nothing is known; what the
+later ones would have said are the alternatives. Above all of these stand a client's corrections (`corrections`); where
+none of them is sure, the learned model is asked (`learned`).
 """
-
-from collections.abc import Sequence
 
 import polars as pl
 
 from pipelines.enrich import counterparties
-from pipelines.enrich.patterns import Rule, load, without_long_numbers
-from pipelines.enrich.taxonomy import TAXONOMY, UNKNOWN_CREDIT, UNKNOWN_DEBIT, Sign
-from pipelines.enrich.text import matching_text
-from pipelines.schemas import CategorySource, CounterpartyKind, Direction
+from pipelines.enrich.learned.model import Model
+from pipelines.enrich.taxonomy import GROUPS, SIGNS, UNKNOWN_CREDIT, UNKNOWN_DEBIT
+from pipelines.schemas import ALTERNATIVE, CategorySource, Direction
 
-RULES = load()
-DIRECTORY = counterparties.load()
-FALLBACK_CONFIDENCE = 0.0
-_SIDES: tuple[Sign, Sign] = ("credit", "debit")
-_KEY = ("rule_text", "direction")
-_GROUPS = {slug: category.group for slug, category in TAXONOMY.categories.items()}
-_CONCLUSION = pl.Schema(
+SURE = 0.9  # from here on a rule or a name is not questioned by the model
+LEAST_LEARNED = 0.4  # below it the model hardly more than guesses, and what rules said stays
+ALTERNATIVES = 3
+
+CANDIDATE = pl.Schema(
+    {
+        "key": pl.UInt32(),
+        "order": pl.UInt32(),  # the first decides
+        "category": pl.String(),
+        "confidence": pl.Float64(),
+        "category_source": CategorySource,
+        "category_basis": pl.String(),
+    }
+)
+DECIDED = pl.Schema(
     {
         "category": pl.String(),
         "category_group": pl.String(),
         "confidence": pl.Float64(),
         "category_source": CategorySource,
-        "counterparty_name": pl.String(),
-        "counterparty_kind": CounterpartyKind,
-        "counterparty_lender_id": pl.String(),
+        "category_basis": pl.String(),
+        "alternatives": pl.List(ALTERNATIVE),
     }
 )
+_DECISIVE, _NAMES, _INDICATIVE, _NOTHING = 0, 10_000, 20_000, 30_000  # where each layer's order begins
 
 
-def categorise(rows: pl.LazyFrame) -> pl.LazyFrame:
-    """Fill the category, its group, source and confidence, and the counterparty where a rule or a list names one."""
-    text = without_long_numbers(matching_text(pl.col("description")))
-    return (
-        rows.drop(_CONCLUSION.names(), strict=False)
-        .with_columns(text.alias("rule_text"), *(pl.lit(None, kind).alias(name) for name, kind in _CONCLUSION.items()))
-        .map_batches(_with_conclusions, predicate_pushdown=False, projection_pushdown=False)
-        .drop("rule_text")
-        .with_columns(_fallback())
-    )
+def by_rules(held: pl.DataFrame) -> pl.DataFrame:
+    """Candidates (schema CANDIDATE) of the rules that hold (schema `patterns.HOLDING`)."""
+    layer = pl.when("decisive").then(pl.lit(_DECISIVE)).otherwise(pl.lit(_INDICATIVE))
+    return _candidates(held, layer + pl.col("rule"), pl.col("category"), pl.col("confidence"), "pattern", "words")
 
 
-def _with_conclusions(rows: pl.DataFrame) -> pl.DataFrame:
-    """What follows from each distinct text and side.
+def by_names(named: pl.DataFrame) -> pl.DataFrame:
+    """Candidates of the counterparties that the lists name.
 
-    Eager, because a plan that branches is planned again for each branch, and the rules are hundreds of expressions.
+    Args:
+        named: `key`, `direction`, `phrase` and the lists' categories for `credit` and `debit`; nulls where nobody is.
     """
-    distinct = rows.select(_KEY).unique()
-    tried = pl.concat(distinct.filter(direction=side).with_columns(rule=_first_rule(side)) for side in _SIDES)
-    ruled = tried.join(_CONCLUSIONS, on="rule", how="left", validate="m:1").drop("rule")
-    bare = rows.drop(_CONCLUSION.names())
-    concluded = bare.join(ruled.pipe(_or_named), on=_KEY, how="left", validate="m:1", maintain_order="left")
-    return concluded.select(rows.columns)
+    told = pl.when(pl.col("direction") == pl.lit("credit", Direction)).then("credit").otherwise("debit")
+    saying = named.with_columns(category=told).filter(pl.col("category").is_not_null())
+    sure = pl.lit(counterparties.CONFIDENCE)
+    return _candidates(saying, pl.lit(_NAMES), pl.col("category"), sure, "counterparty", "phrase")
 
 
-def _or_named(ruled: pl.DataFrame) -> pl.DataFrame:
-    """Where no rule holds, or one less sure than a name: who is named, and the category that follows from it."""
-    unsure = pl.col("confidence").fill_null(0) < counterparties.CONFIDENCE
-    found = DIRECTORY.look_up(ruled.filter(unsure)["rule_text"].unique())
-    listed = pl.when(unsure & (pl.col("direction") == "credit")).then("credit").when(unsure).then("debit")
-    says = listed.is_not_null()
-    return ruled.join(found, left_on="rule_text", right_on="text", how="left", suffix="_listed", validate="m:1").select(
-        *_KEY,
-        category=pl.coalesce(listed, "category"),
-        category_group=pl.when(says).then(listed.replace_strict(_GROUPS, default=None)).otherwise("category_group"),
-        confidence=pl.when(says).then(pl.lit(counterparties.CONFIDENCE)).otherwise("confidence"),
-        category_source=pl.when(says).then(pl.lit("counterparty", CategorySource)).otherwise("category_source"),
-        **{name: pl.coalesce(pl.when(unsure).then(f"{name}_listed"), name) for name in counterparties.COLUMNS},
-    )
-
-
-def _first_rule(side: Sign) -> pl.Expr:
-    """Index of the first rule that holds on this side, or null."""
-    text = pl.col("rule_text")
-    return pl.coalesce(
-        pl.when(text.str.contains(rule.pattern)).then(pl.lit(index, pl.Int32()))
-        for index, rule in enumerate(RULES)
-        if rule.sign in (side, "either")
-    )
-
-
-def _conclusion(rule: Rule) -> tuple[str | float | None, ...]:
-    category, party = rule.category, rule.counterparty
-    if party is None:
-        return (category.slug, category.group, rule.confidence, "pattern", None, None, None)
-    named = (party.name, party.kind, party.lender_id)
-    return (category.slug, category.group, rule.confidence, "counterparty", *named)
-
-
-def _conclusions(rules: Sequence[Rule]) -> pl.DataFrame:
-    """What each rule concludes, one row a rule."""
-    rows = [_conclusion(rule) for rule in rules]
-    return pl.DataFrame(rows, schema=_CONCLUSION, orient="row").with_row_index("rule").cast({"rule": pl.Int32})
-
-
-_CONCLUSIONS = _conclusions(RULES)
-
-
-def _fallback() -> list[pl.Expr]:
-    """What is said where no rule was found: which side, and that nothing is known."""
+def by_nothing(keys: pl.DataFrame) -> pl.DataFrame:
+    """For each `key` and `direction`: money in, or money out, of which nothing is known."""
     money_in = pl.col("direction") == pl.lit("credit", Direction)
     unknown = pl.when(money_in).then(pl.lit(UNKNOWN_CREDIT.slug)).otherwise(pl.lit(UNKNOWN_DEBIT.slug))
-    return [
-        pl.coalesce("category", unknown),
-        pl.col("category_group").fill_null(UNKNOWN_CREDIT.group),
-        pl.col("confidence").fill_null(FALLBACK_CONFIDENCE),
-        pl.col("category_source").fill_null(pl.lit("fallback", CategorySource)),
-    ]
+    silent = keys.with_columns(silence=pl.lit(None, pl.String))
+    return _candidates(silent, pl.lit(_NOTHING), unknown, pl.lit(0.0), "fallback", "silence")
+
+
+def _candidates(
+    frame: pl.DataFrame, order: pl.Expr, category: pl.Expr, confidence: pl.Expr, source: str, basis: str
+) -> pl.DataFrame:
+    return frame.select(
+        "key",
+        order=order.cast(pl.UInt32),
+        category=category,
+        confidence=confidence,
+        category_source=pl.lit(source, CategorySource),
+        category_basis=pl.col(basis),
+    )
+
+
+def decided(candidates: pl.DataFrame) -> pl.DataFrame:
+    """Per `key` the first candidate's columns of DECIDED, and the others as alternatives, each category once."""
+    ranked = candidates.sort("key", "order").unique(["key", "category"], keep="first", maintain_order=True)
+    first = ranked.filter(pl.col("key").is_first_distinct())
+    others = (
+        ranked.filter(~pl.col("key").is_first_distinct(), pl.col("category_source") != "fallback")
+        .group_by("key", maintain_order=True)
+        .agg(alternatives=pl.struct("category", "confidence").head(ALTERNATIVES))
+    )
+    return (
+        first.join(others, on="key", how="left", validate="1:1")
+        .with_columns(
+            pl.col("alternatives").fill_null([]),
+            category_group=pl.col("category").replace_strict(GROUPS, return_dtype=pl.String),
+        )
+        .select("key", *DECIDED)
+    )
+
+
+def learned(rows: pl.LazyFrame, model: Model) -> pl.LazyFrame:
+    """Ask the model about rows of which neither a rule nor a name is sure; the surer of the two decides.
+
+    Args:
+        rows: with the columns of DECIDED, and what the model looks at (see `Model.predict`).
+    """
+
+    def asked(frame: pl.DataFrame) -> pl.DataFrame:
+        numbered = frame.with_row_index("row")
+        unsure = numbered.filter(pl.col("confidence") < SURE)
+        answers = unsure.select("row", "direction", before="confidence").hstack(model.predict(unsure.drop("row")))
+        surer = pl.col("confidence") > pl.max_horizontal("before", pl.lit(LEAST_LEARNED))
+        better = answers.filter(surer, _belongs()).select(
+            "row",
+            "category",
+            "confidence",
+            "alternatives",
+            category_group=pl.col("category").replace_strict(GROUPS, return_dtype=pl.String),
+            category_source=pl.lit("learned", CategorySource),
+            category_basis=pl.lit(f"model {model.name}"),
+        )
+        merged = numbered.join(better, on="row", how="left", validate="1:1", suffix="_learned", maintain_order="left")
+        return merged.select(
+            pl.coalesce(f"{name}_learned", name).alias(name) if name in DECIDED else pl.col(name)
+            for name in frame.columns
+        )
+
+    return rows.map_batches(asked, predicate_pushdown=False, projection_pushdown=False)
+
+
+def _belongs() -> pl.Expr:
+    """The category's side of the account is the row's."""
+    sign = pl.col("category").replace_strict(SIGNS, default=None, return_dtype=pl.String)
+    return sign.is_in(["either"]) | (sign == pl.col("direction").cast(pl.String))

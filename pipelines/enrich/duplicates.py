@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from operator import attrgetter
 from typing import NamedTuple
-from uuid import UUID
 
 import polars as pl
 
@@ -186,8 +185,11 @@ def _derived_ids(rows: pl.DataFrame, name: pl.Expr) -> pl.Series:
 
 
 def _uuid5(namespace: bytes, name: str) -> bytes:
-    digest = hashlib.sha1(namespace + name.encode(), usedforsecurity=False).digest()[:16]
-    return UUID(bytes=digest, version=5).bytes
+    """Of RFC 9562, section 5.5; the standard library's takes four times as long, most of it for the object."""
+    digest = bytearray(hashlib.sha1(namespace + name.encode(), usedforsecurity=False).digest()[:16])
+    digest[6] = digest[6] & 0x0F | 0x50  # version 5
+    digest[8] = digest[8] & 0x3F | 0x80  # the RFC's variant
+    return bytes(digest)
 
 
 def _replace_pending(rows: pl.DataFrame, accepted: pl.DataFrame) -> pl.DataFrame:

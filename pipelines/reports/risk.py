@@ -177,12 +177,10 @@ def flows(window: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def dishonours() -> pl.Expr:
-    """Payments of the customer that the bank refused: each may show as a returned payment, as a fee, or as both.
-
-    The larger count of the two, so that one refusal is not counted twice. What bounced of a customer's customers is
-    no fault of this one.
+    """Payments of the customer that the bank refused, counted by the payment that came back: some banks charge no fee,
+    and others one for several. What bounced of a customer's customers is no fault of this one.
     """
-    return pl.max_horizontal(words.is_returned_payment().sum(), words.is_dishonour_fee().sum())
+    return words.is_returned_payment().sum()
 
 
 def balances(posted: pl.LazyFrame) -> pl.LazyFrame:

@@ -31,8 +31,11 @@ def is_debit() -> pl.Expr:
 
 
 def is_own_transfer() -> pl.Expr:
-    """Between the customer's own accounts: both sides found, or one side that says so. Neither income nor cost."""
-    return pl.col("is_transfer").eq_missing(True) | pl.col("category_group").eq_missing("transfer")
+    """Between accounts of the customer or of parties declared as related: both sides found, or one side that says so.
+    Neither income nor cost. What the client said of a row outweighs that an equal amount was found.
+    """
+    told = pl.col("category_source").is_in(["correction", "client_rule"]).fill_null(value=False)
+    return (pl.col("is_transfer").eq_missing(True) & ~told) | pl.col("category_group").eq_missing("transfer")
 
 
 def is_external() -> pl.Expr:
@@ -46,8 +49,10 @@ def is_revenue() -> pl.Expr:
 
 
 def is_debt_service() -> pl.Expr:
-    """Repayments, interest and fees to whoever lent, outside the customer's own accounts."""
-    return pl.col("category_group").eq_missing("debt_service") & is_external()
+    """Repayments, interest and fees to whoever lent, outside the customer's own accounts. What a card's own statement
+    shows as received is the customer's money coming in, not debt service.
+    """
+    return pl.col("category_group").eq_missing("debt_service") & is_debit() & is_external()
 
 
 def is_gambling() -> pl.Expr:
@@ -57,10 +62,6 @@ def is_gambling() -> pl.Expr:
 def is_returned_payment() -> pl.Expr:
     """The customer's own payment coming back because it could not be met."""
     return pl.col("category").eq_missing("returned_payment")
-
-
-def is_dishonour_fee() -> pl.Expr:
-    return pl.col("category").eq_missing("dishonour_fee")
 
 
 def is_categorised() -> pl.Expr:

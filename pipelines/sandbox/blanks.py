@@ -1,4 +1,4 @@
-"""Reference numbers: `{n7}` in a text becomes seven random digits, `{a6}` six capitals and digits."""
+"""Reference numbers: `{n7}` in a text becomes seven random digits, `{a6}` six capitals and digits, `{t4}` a time."""
 
 from collections.abc import Mapping
 from random import Random
@@ -17,12 +17,17 @@ class Blanks(dict[str, object]):
         kind, length = key[0], int(key[1:])
         if kind == "n":
             return digits(self._rng, length)
+        if kind == "t":
+            return f"{self._rng.randrange(7, 22):02}:{self._rng.randrange(60):02}"
         return "".join(self._rng.choices(_ALPHANUMERIC, k=length))
 
 
 def digits(rng: Random, length: int) -> str:
     """`length` random digits, the first of them not zero."""
-    return str(rng.randrange(10 ** (length - 1), 10**length))
+    least = 10 ** (length - 1)
+    if length > 15:  # more than the 53 bits of one draw
+        return str(rng.randrange(least, 10 * least))
+    return str(least + int(rng.random() * 9 * least))
 
 
 def filled(rng: Random, text: str) -> str:

@@ -77,6 +77,14 @@ def window(months: int, until: date) -> Window:
     return Window(before + 1, until.toordinal())
 
 
+@cache
+def same_day_of_month(day: int, months: int) -> int:
+    """A day's counterpart some months later, or the last day of a month that is too short."""
+    when = date.fromordinal(day)
+    index = when.year * 12 + when.month - 1 + months
+    return month_day(index // 12, index % 12 + 1, when.day)
+
+
 def month_day(year: int, month: int, day: int) -> int:
     """A day of a month, or the month's last day when it is shorter."""
     return date(year, month, min(day, calendar.monthrange(year, month)[1])).toordinal()
@@ -90,6 +98,13 @@ def weekday(day: int) -> int:
 @cache
 def month_of(day: int) -> int:
     return date.fromordinal(day).month
+
+
+@cache
+def month_key(day: int) -> tuple[int, int]:
+    """Year and month."""
+    when = date.fromordinal(day)
+    return when.year, when.month
 
 
 @cache

@@ -10,6 +10,7 @@ from random import Random
 import polars as pl
 
 from pipelines.sandbox.model import LABELLED, Business
+from pipelines.sandbox.statements import without_lone_legs
 
 
 def injected(business: Business, rng: Random) -> Business:
@@ -20,7 +21,7 @@ def injected(business: Business, rng: Random) -> Business:
     if fault is None or stretch is None:
         return business
     hurt = replace(main, transactions=fault(main.transactions, *stretch))
-    return _without_lone_legs(replace(business, accounts=(hurt, *others)))
+    return replace(business, accounts=without_lone_legs((hurt, *others)))
 
 
 def with_gap(rows: pl.DataFrame, first: date, last: date) -> pl.DataFrame:
@@ -55,16 +56,3 @@ def _stretch(rows: pl.DataFrame, rng: Random) -> tuple[date, date] | None:
         return None
     first: date = dates[0] + timedelta(days=rng.randrange(1, covered - days))
     return first, first + timedelta(days=days - 1)
-
-
-def _without_lone_legs(business: Business) -> Business:
-    """A leg whose other side went missing is no pair any more; it stays an own transfer."""
-    accounts = business.accounts
-    sides = pl.concat([account.transactions["transfer_pair"].drop_nulls().unique() for account in accounts])
-    whole = sides.filter(sides.is_duplicated()).unique().implode()
-    pair = pl.col("transfer_pair")
-    kept = pl.when(pair.is_in(whole)).then(pair).alias("transfer_pair")
-    return replace(
-        business,
-        accounts=tuple(replace(one, transactions=one.transactions.with_columns(kept)) for one in accounts),
-    )

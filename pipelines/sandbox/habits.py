@@ -7,12 +7,13 @@ from random import Random
 
 from pipelines.sandbox.days import Window
 from pipelines.sandbox.ledger import Ledger
-from pipelines.sandbox.model import Movement, Party, Role
+from pipelines.sandbox.model import NOBODY, Movement, Role, Series
 from pipelines.sandbox.profile import Profile
+from pipelines.sandbox.wear import spoken
 
 # Yearly interest in basis points on positive and on negative balances.
-CREDIT_RATE: dict[Role, int] = {"main": 0, "second": 0, "savings": 310, "card": 0}
-DEBIT_RATE: dict[Role, int] = {"main": 1_090, "second": 0, "savings": 0, "card": 1_899}
+CREDIT_RATE: dict[Role, int] = {"main": 0, "second": 0, "savings": 310, "tax": 280, "card": 0}
+DEBIT_RATE: dict[Role, int] = {"main": 1_090, "second": 0, "savings": 0, "tax": 0, "card": 1_899}
 
 
 class Habits:
@@ -20,7 +21,16 @@ class Habits:
 
     def __init__(self, profile: Profile, window: Window, rng: Random) -> None:
         self._profile = profile
-        self._drawing = max(20_000, round(profile.turnover * rng.uniform(0.01, 0.022) / 5_000) * 5_000)
+        living = rng.uniform(0.011, 0.024) * (1.3 - 0.5 * profile.latents.prudence)
+        self._drawing = max(20_000, round(profile.turnover * living / 5_000) * 5_000)
+        self._words = rng.choice(
+            (
+                ("Drawings",),
+                ("drawings",),
+                ("weekly drawings", "drawings"),
+                ("personal", "Living exp", "groceries money"),
+            )
+        )
         self._drawing_days = frozenset(window.weekly(profile.pay_weekday + 1))
         self._sweep_days = frozenset(_calendar_weekly(window, rng.choice((4, 4, 5, 0))))
         self._aside_days = frozenset(window.monthly(rng.randrange(4, 12)))
@@ -51,7 +61,8 @@ class Habits:
         left = ledger.headroom() - self._profile.turnover // 40
         cents = self._drawing if left > self._drawing else left // 10_000 * 10_000
         if cents > 0:
-            self._pay_owner(day, ledger, cents, "Drawings")
+            words = spoken(ledger.rng, self._words)
+            self._pay_owner(day, ledger, cents, words, Series("drawings", "weekly"))
 
     def _share_profit(self, day: int, ledger: Ledger) -> None:
         """Above six tenths of a month's turnover, the owner takes part of the excess."""
@@ -59,27 +70,29 @@ class Habits:
         if spare > 200_000 and not self._profile.distressed:
             self._pay_owner(day, ledger, spare * 6 // 10 // 50_000 * 50_000 or 50_000, "Distribution")
 
-    def _pay_owner(self, day: int, ledger: Ledger, cents: int, reference: str) -> None:
-        owner = Party(self._profile.owner)
-        ledger.book(Movement(day, -cents, "osko_out", owner, reference, "owner_drawings"))
+    def _pay_owner(self, day: int, ledger: Ledger, cents: int, reference: str, series: Series | None = None) -> None:
+        ledger.book(Movement(day, -cents, "osko_out", ledger.owner, reference, "owner_drawings", series=series))
 
     def _put_aside(self, day: int, ledger: Ledger) -> None:
         """A round tenth of turnover to savings, when the trading account can spare it."""
         cents = self._profile.turnover // 10 // 50_000 * 50_000
-        if "savings" in ledger.balances and ledger.balances["main"] > 4 * cents:
+        aside: Role = "tax" if "tax" in ledger.balances else "savings"
+        if aside in ledger.balances and ledger.balances["main"] > 4 * cents:
+            ledger.transfer(day, "main", aside, cents, Series("aside", "monthly"))
+        if aside == "tax" and "savings" in ledger.balances and ledger.balances["main"] > 8 * cents:
             ledger.transfer(day, "main", "savings", cents)
 
     def _sweep(self, day: int, ledger: Ledger) -> None:
         """Payouts gathered at the other bank go to the trading account, in whole hundreds."""
         cents = (ledger.balances.get("second", 0) - 30_000) // 10_000 * 10_000
         if cents > 0:
-            ledger.transfer(day, "second", "main", cents)
+            ledger.transfer(day, "second", "main", cents, Series("sweep", "weekly"))
 
     def _repay_card(self, day: int, ledger: Ledger) -> None:
         owed = min(self._statement, -ledger.balances.get("card", 0))
         cents = owed if self._pays_card_in_full else max(owed // 20, min(owed, 10_000))
         if 0 < cents <= ledger.headroom():
-            ledger.transfer(day, "main", "card", cents)
+            ledger.transfer(day, "main", "card", cents, Series("card", "monthly"))
 
     def _accrue(self, ledger: Ledger) -> None:
         for role, balance in ledger.balances.items():
@@ -95,7 +108,8 @@ class Habits:
                 ledger.book(_interest(day, role, interest))
             if role in self._fees:
                 fee = -self._fees[role]
-                ledger.book(Movement(day, fee, "account_fee", Party(""), "", "bank_fees", role))
+                series = Series("account fee", "monthly")
+                ledger.book(Movement(day, fee, "account_fee", NOBODY, "", "bank_fees", role, series))
         self._statement = max(0, -ledger.balances.get("card", 0))
 
 
@@ -107,9 +121,11 @@ def _interest_cents(accrued: int) -> int:
 
 def _interest(day: int, role: Role, cents: int) -> Movement:
     if cents > 0:
-        return Movement(day, cents, "interest_paid", Party(""), "", "interest_received", role)
+        series = Series("interest paid", "monthly")
+        return Movement(day, cents, "interest_paid", NOBODY, "", "interest_received", role, series)
     rail = "card_interest" if role == "card" else "interest_charged"
-    return Movement(day, cents, rail, Party(""), "", "interest_charged", role)
+    series = Series("interest charged", "monthly")
+    return Movement(day, cents, rail, NOBODY, "", "interest_charged", role, series)
 
 
 def _calendar_weekly(window: Window, weekday: int) -> range:

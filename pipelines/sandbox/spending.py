@@ -1,17 +1,23 @@
-"""Money that trade costs: suppliers, wages, super, tax, bills, small purchases, borrowing and bad habits."""
+"""Money that trade costs: suppliers, wages, super, tax, bills, small purchases, and bad habits."""
 
 from collections.abc import Iterator
 from datetime import date
 from random import Random
 
 from pipelines.sandbox.blanks import filled
-from pipelines.sandbox.days import Window, is_business_day, month_of, next_business_day
-from pipelines.sandbox.merchants import FOREIGN, TAX_OFFICE, TAX_REFUNDS, Spend
-from pipelines.sandbox.model import Movement, Party, Role
-from pipelines.sandbox.profile import Facility, Profile, Standing, Supplier, Worker
+from pipelines.sandbox.borrowing import repayments
+from pipelines.sandbox.days import Window, is_business_day, month_of
+from pipelines.sandbox.merchants import FOREIGN, TAX_REFUNDS, Spend
+from pipelines.sandbox.model import Movement, Party, Role, Series
+from pipelines.sandbox.occasions import occasions
+from pipelines.sandbox.profile import Profile, Standing, Supplier, Worker
 from pipelines.sandbox.takings import DAYS_A_MONTH, pace
+from pipelines.sandbox.wear import mistyped, spoken
 
 ON_CREDIT_CARD = {"card": "purchase", "card_foreign": "purchase_foreign"}
+SMALL_TEAM = 5  # people whom an owner pays one by one
+_WAGE_WORDS = ("Wages", "wages", "Wages wk {w}", "pay", "Pay {d}", "salary", "wages w/e {d}", "weekly pay", "WAGES")
+_TAX = Party("TAX OFFICE PAYMENTS", code="75556", brand="Australian Taxation Office")
 
 
 def spending(profile: Profile, window: Window, rng: Random) -> Iterator[Movement]:
@@ -26,17 +32,19 @@ def spending(profile: Profile, window: Window, rng: Random) -> Iterator[Movement
         yield from purchases(profile, window, rng, spend, shops)
     yield from cash_withdrawn(profile, window, rng)
     yield from wagers(profile, window, rng)
-    for facility in profile.facilities:
-        yield from borrowing(window, facility)
+    for borrowing in profile.borrowings:
+        yield from repayments(borrowing, window, rng)
+    yield from occasions(profile, window, rng)
 
 
 def supplies(profile: Profile, window: Window, rng: Random, supplier: Supplier) -> Iterator[Movement]:
-    """A supplier's invoices: they follow the season, and growth, but not a decline (see `Profile.distressed`)."""
+    """A supplier's invoices: they follow takings, but a decline only half way: that is what makes it one."""
     supply = supplier.supply
     for day in window:
         if not is_business_day(day) or rng.random() >= supply.times / 21:
             continue
-        volume = profile.trade.season[month_of(day) - 1] if profile.distressed else pace(profile, window, day)
+        season = profile.trade.season[month_of(day) - 1]
+        volume = 0.5 * (season + pace(profile, window, day)) if profile.distressed else pace(profile, window, day)
         cents = -max(500, round(supplier.cents * volume * rng.lognormvariate(-0.05, 0.3)))
         name = filled(rng, supplier.party.name)
         reference = filled(rng, supply.reference)
@@ -44,16 +52,22 @@ def supplies(profile: Profile, window: Window, rng: Random, supplier: Supplier) 
 
 
 def wages(profile: Profile, window: Window, rng: Random) -> Iterator[Movement]:
-    """One transfer a worker in a small team; one batch when there are more than five."""
-    batch = len(profile.staff) > 5
+    """One transfer a worker in a small team; one batch when there are more."""
+    batch = len(profile.staff) > SMALL_TEAM
+    period = "weekly" if profile.pay_weeks == 1 else "fortnightly"
+    words = rng.choice(_WAGE_WORDS)
     for day in window.weekly(profile.pay_weekday, profile.pay_weeks):
         pays = [_pay(rng, worker, profile.pay_weeks) for worker in profile.staff]
+        when = date.fromordinal(day)
         if batch:
-            reference = f"Payroll {date.fromordinal(day):%d %b}"
-            yield Movement(day, -sum(pays), "payroll", Party("WAGES"), reference, "wages")
+            series = Series("wages", period)
+            yield Movement(day, -sum(pays), "payroll", Party("WAGES"), f"Payroll {when:%d %b}", "wages", series=series)
             continue
+        reference = words.format(w=when.isocalendar().week, d=f"{when.day}/{when.month}")
         for worker, cents in zip(profile.staff, pays, strict=True):
-            yield Movement(day, -cents, "pay_anyone", Party(worker.name), "Wages", "wages")
+            series = Series(f"wages {worker.party.name}", period)
+            text = mistyped(rng, reference)
+            yield Movement(day, -cents, "pay_anyone", worker.party, text, "wages", series=series)
 
 
 def _pay(rng: Random, worker: Worker, weeks: int) -> int:
@@ -70,7 +84,8 @@ def superannuation(profile: Profile, window: Window) -> Iterator[Movement]:
         cents = round(weekly_gross * guarantee_rate(day) * 52 / 12 * every)
         if cents:
             reference = f"PC{date.fromordinal(day):%d%m%y}-{profile.abn[-7:]}"
-            yield Movement(day, -cents, "direct_debit", profile.super_fund, reference, "superannuation")
+            series = Series("super", "monthly" if profile.monthly_super else "quarterly")
+            yield Movement(day, -cents, "direct_debit", profile.super_fund, reference, "superannuation", series=series)
 
 
 def guarantee_rate(day: int) -> float:
@@ -81,25 +96,86 @@ def guarantee_rate(day: int) -> float:
 
 
 def tax(profile: Profile, window: Window, rng: Random) -> Iterator[Movement]:
-    """Quarterly activity statements (GST and withheld tax); in distress mostly a monthly payment plan instead."""
+    """Activity statements each quarter: GST, and withheld tax unless that is large enough to be paid every month.
+
+    With a payment plan there are its instalments instead (`borrowing`), and now and then interest on the debt.
+    """
     reference = f"00{profile.abn}060"
     withheld = sum(worker.weekly for worker in profile.staff) / 0.81 * 0.19
-    quarter = profile.turnover * 3 * profile.trade.taxed + withheld * 13
-    if profile.distressed and rng.random() < 0.6:
-        for day in window.monthly(rng.randrange(5, 25)):
-            yield Movement(day, -round(quarter / 6), "bpay", TAX_OFFICE, reference, "tax_payment_plan")
+    monthly = withheld * 52 > 2_500_000  # withheld above $25,000 a year
+    gst = profile.turnover * 3 * profile.trade.taxed
+    if monthly:
+        yield from _withheld(window, rng, withheld, f"{reference} PAYGW")
+    if profile.has_plan():
+        yield from _tax_interest(window, rng, gst + withheld * 13, reference)
         return
+    yield from _instalments(profile, window, rng, reference)
+    series = Series("bas", "quarterly")
     for due in window.bas_due():
+        quarter = gst * pace(profile, window, max(window.first, due - 60)) + (0 if monthly else withheld * 13)
         cents = round(quarter * rng.uniform(0.75, 1.2) / 100) * 100
         if profile.trade.taxed < 0.04 and rng.random() < 0.15:
-            yield Movement(due, cents // 3, "direct_credit", TAX_REFUNDS, f"ATO00{profile.abn}", "tax_refund")
+            refund = TAX_REFUNDS._replace(brand=_TAX.brand)
+            yield Movement(due, cents // 3, "direct_credit", refund, f"ATO00{profile.abn}", "tax_refund")
         elif cents:
-            yield Movement(due, -cents, "bpay", TAX_OFFICE, reference, "bas")
+            yield Movement(due, -cents, "bpay", _TAX, reference, "bas", series=series)
+
+
+def _withheld(window: Window, rng: Random, weekly: float, reference: str) -> Iterator[Movement]:
+    series = Series("withheld", "monthly")
+    for day in window.monthly(21):
+        cents = round(weekly * 52 / 12 * rng.uniform(0.9, 1.1) / 100) * 100
+        yield Movement(day, -cents, "bpay", _TAX, reference, "payg_withholding", series=series)
+
+
+def _noted(rng: Random, reference: str, words: tuple[str, ...]) -> str:
+    """What the payer adds to the number that the tax office gave; one in five leaves the number out."""
+    note = spoken(rng, words)
+    return note if rng.random() < 0.2 else f"{reference} {note}"
+
+
+def _tax_interest(window: Window, rng: Random, debt: float, reference: str) -> Iterator[Movement]:
+    for day in window.monthly(16):
+        if rng.random() < 0.2:
+            cents = -round(debt * rng.uniform(0.004, 0.02))
+            words = ("GIC", "general interest charge", "FTL PENALTY BAS", "GIC AND PENALTY")
+            yield Movement(day, cents, "bpay", _TAX, _noted(rng, reference, words), "tax_interest")
+
+
+def _instalments(profile: Profile, window: Window, rng: Random, reference: str) -> Iterator[Movement]:
+    """Income tax, ahead in quarters or once a year, and tax on benefits to staff; not every business pays them."""
+    how, usual = rng.random(), profile.turnover * 0.03
+    series = Series("payg instalment", "quarterly")
+    if how < 0.4:
+        for due in window.bas_due():
+            cents = -round(usual * rng.uniform(0.8, 1.2) / 100) * 100
+            words = ("PAYG INSTALMENT", "PAYGI", "payg instal qtr")
+            yield Movement(due, cents, "bpay", _TAX, _noted(rng, reference, words), "payg_instalment", series=series)
+    for day in window.monthly(15, 12, phase=7):
+        if 0.3 < how < 0.75:
+            cents = -round(usual * 4 * rng.uniform(0.3, 1.4) / 100) * 100
+            words = ("INCOME TAX", "COMPANY TAX FY", "income tax assessmt")
+            yield Movement(day, cents, "bpay", _TAX, _noted(rng, reference, words), "income_tax")
+    for day in window.monthly(21, 12, phase=7):
+        if how > 0.9:
+            cents = -round(usual * rng.uniform(0.5, 2) / 100) * 100
+            yield Movement(
+                day,
+                cents,
+                "bpay",
+                _TAX,
+                _noted(rng, reference, ("FBT", "FBT RETURN", "fringe benefits tax")),
+                "fringe_benefits_tax",
+            )
 
 
 def bills(profile: Profile, window: Window, rng: Random, standing: Standing) -> Iterator[Movement]:
     template = standing.template
-    for day in window.monthly(standing.day_of_month, standing.every, standing.phase):
+    if standing.weeks:
+        days = window.weekly(standing.day_of_month % 5, standing.weeks)
+    else:
+        days = window.monthly(standing.day_of_month, standing.every, standing.phase)
+    for day in days:
         cents = round(template.cents * rng.uniform(1 - standing.wobble, 1 + standing.wobble))
         party = template.party._replace(name=filled(rng, template.party.name))
         yield _by_card(profile, template._replace(day=day, cents=cents, party=party), "card")
@@ -109,15 +185,20 @@ def purchases(
     profile: Profile, window: Window, rng: Random, spend: Spend, shops: tuple[Party, ...]
 ) -> Iterator[Movement]:
     """Card spending of one kind, at the branches this business goes to; mostly on working days."""
-    a_day = rng.uniform(*spend.a_month) / DAYS_A_MONTH
+    a_day = rng.uniform(*spend.a_month) / DAYS_A_MONTH * 1.2
     role: Role = "card" if rng.random() < 0.6 else "main"
-    for day in window:
-        if rng.random() < a_day * (1.2 if is_business_day(day) else 0.55):
-            shop = rng.choice(shops)
-            party = shop._replace(name=filled(rng, shop.name))
-            cents = -round(spend.low * (spend.high / spend.low) ** rng.random() * 100)
-            rail = "card_foreign" if shop.region in FOREIGN else "card"
-            yield _by_card(profile, Movement(day, cents, rail, party, "", spend.category), role)
+    day = window.first - 1
+    while a_day > 0:
+        day += 1 + int(rng.expovariate(a_day))
+        if day > window.last:
+            return
+        if not is_business_day(day) and rng.random() > 0.45:
+            continue
+        shop = rng.choice(shops)
+        party = shop._replace(name=filled(rng, shop.name)) if "{" in shop.name else shop
+        cents = -round(spend.low * (spend.high / spend.low) ** rng.random() * 100)
+        rail = "card_foreign" if shop.region in FOREIGN else "card"
+        yield _by_card(profile, Movement(day, cents, rail, party, "", spend.category), role)
 
 
 def _by_card(profile: Profile, movement: Movement, role: Role) -> Movement:
@@ -133,7 +214,8 @@ def cash_withdrawn(profile: Profile, window: Window, rng: Random) -> Iterator[Mo
         if rng.random() < profile.atm_a_month / DAYS_A_MONTH:
             cents = -rng.choice((100, 200, 200, 300, 400, 500, 800)) * 100
             party = Party("", rng.choice(profile.suburbs))
-            yield Movement(day, cents, "atm", party, "", "cash_withdrawal")
+            rail = "atm" if rng.random() < 0.85 else "branch_withdrawal"
+            yield Movement(day, cents, rail, party, "", "cash_withdrawal")
 
 
 def wagers(profile: Profile, window: Window, rng: Random) -> Iterator[Movement]:
@@ -148,23 +230,3 @@ def wagers(profile: Profile, window: Window, rng: Random) -> Iterator[Movement]:
         elif rng.random() < 0.015:
             cents = round(rng.uniform(80, 1_400) * 100)
             yield Movement(day, cents, "osko_in", profile.wagering, "withdrawal", "gambling")
-
-
-def borrowing(window: Window, facility: Facility) -> Iterator[Movement]:
-    """The money drawn, then equal instalments of lent × factor until they have all been asked for."""
-    lender, party = facility.lender, Party(facility.lender.name, code=facility.lender.code)
-    drawn = next_business_day(window.first + round(facility.drawn_at * (window.last - window.first)))
-    if drawn in window:
-        yield Movement(drawn, facility.cents, "direct_credit", party, facility.reference, lender.funding)
-    instalment = -round(facility.cents * lender.factor / lender.payments)
-    for day in instalment_days(drawn, lender.cadence, lender.payments):
-        if day in window:
-            yield Movement(day, instalment, lender.rail, party, facility.reference, lender.repayment)
-
-
-def instalment_days(drawn: int, cadence: str, payments: int) -> Iterator[int]:
-    """Every business day after the drawdown, or the same weekday of every week."""
-    day = drawn
-    for _ in range(payments):
-        day = next_business_day(day + 1) if cadence == "daily" else day + 7
-        yield next_business_day(day)

@@ -18,12 +18,20 @@ MAX_ROWS = 50_000  # of one submission
 _OPENING = Decimal("25000.00")  # of the account in `plain_rows`
 
 
-def submissions(customer: Business) -> Iterator[dict[str, Any]]:
-    """Bodies in the order of sending: account by account, each submission in parts of at most `MAX_ROWS` rows."""
+def submissions(customer: Business, after: date | None = None, through: date | None = None) -> Iterator[dict[str, Any]]:
+    """Bodies in the order of sending: account by account, each submission in parts of at most `MAX_ROWS` rows.
+
+    With `after` and `through`, only the days later than the one and up to the other: a history, or what a day brings.
+    """
     for account in customer.accounts:
-        for rows in account.transactions.partition_by("submission", maintain_order=True):
+        for rows in account.transactions.filter(_days(after, through)).partition_by("submission", maintain_order=True):
             for part in rows.iter_slices(MAX_ROWS):
                 yield {**_account_fields(account), "transactions": items(part)}
+
+
+def _days(after: date | None, through: date | None) -> pl.Expr:
+    later = pl.lit(value=True) if after is None else pl.col("date") > after
+    return later if through is None else later & (pl.col("date") <= through)
 
 
 def items(rows: pl.DataFrame) -> list[dict[str, Any]]:

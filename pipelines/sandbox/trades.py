@@ -14,12 +14,13 @@ class Platform(NamedTuple):
     weekday: int
     category: str = "platform_payout"
     code: str = ""
+    fee: float = 0.0  # share of the sales kept back
 
 
 class Supply(NamedTuple):
     """A regular supplier: its weight among the trade's suppliers and how often it is paid a month."""
 
-    name: str  # `{suburb}` becomes a local name
+    name: str  # `{suburb}` becomes a local name (`parties` has the others)
     rail: str
     reference: str
     weight: float
@@ -75,6 +76,9 @@ CAFE = Trade(
         Supply("Bakers Delight {suburb}", "osko_out", "bread {n3}", 1, 4.3),
         Supply("LION DAIRY DRINKS", "direct_debit", "{n8}", 1, 4.3, code="301923"),
         Supply("BIOPAK PTY LTD", "pay_anyone", "SI-{n6}", 0.6, 1),
+        Supply("BREWED ONLINE", "direct_debit", "BO{n6}", 0.8, 2.1, code="407730"),
+        Supply("~suppliers", "pay_anyone", "inv {n5}", 1, 4.3),
+        Supply("ME&U AUSTRALIA", "direct_debit", "MEU FEES {n5}", 0.15, 1, "platform_fees", "519870"),
     ),
     platforms=(
         Platform("UBER BV", "UBER EATS {a6}", 1, code="513275"),
@@ -103,7 +107,7 @@ PLUMBER = Trade(
         Supply("TRADELINK P/L", "bpay", "{n10}", 2, 1, code="23796"),
         Supply("MIDDY'S ELECTRICAL", "pay_anyone", "ACC {n6}", 2, 1.2),
         Supply("REXEL ELECTRICAL", "direct_debit", "{n7}", 1.5, 1, code="298114"),
-        Supply("{subcontractor}", "osko_out", "inv {n3}", 2.5, 2.2, "subcontractors"),
+        Supply("{person}", "osko_out", "inv {n3}", 2.5, 2.2, "subcontractors"),
     ),
     platforms=(),
     wages=0.24,
@@ -157,6 +161,9 @@ ECOMMERCE = Trade(
         Supply("AUST POST MYPOST", "direct_debit", "{n10}", 1.4, 4.3, "freight", "372015"),
         Supply("SENDLE PTY LTD", "card", "", 0.5, 4.3, "freight"),
         Supply("SHOPIFY* {n9}", "card_foreign", "", 0.12, 1, "software"),
+        Supply("EBAY COMMERCE AU", "card", "", 0.3, 1, "platform_fees"),
+        Supply("ETSY PAYMENTS", "direct_debit", "ETSY FEES {n6}", 0.15, 1, "platform_fees", "447102"),
+        Supply("DHL EXPRESS", "direct_debit", "{n9}", 0.8, 2, "freight", "281190"),
     ),
     platforms=(
         Platform("SHOPIFY", "SHOPIFY {a10}", 0, code="507394"),
@@ -193,7 +200,8 @@ TRANSPORT = Trade(
         Supply("LINKT TOLLING", "direct_debit", "{n10}", 1, 3, "tolls", "302915"),
         Supply("BOB JANE T-MARTS", "card", "", 0.7, 0.6, "vehicle_maintenance"),
         Supply("{firm} Truck Repairs", "pay_anyone", "INV {n5}", 1, 0.8, "vehicle_maintenance"),
-        Supply("{subcontractor}", "osko_out", "RCTI {n4}", 2.5, 3, "subcontractors"),
+        Supply("CORE WORKFORCE", "direct_debit", "CW{n6}", 0.8, 4.3, "labour_hire", "420713"),
+        Supply("{person}", "osko_out", "RCTI {n4}", 2.5, 3, "subcontractors"),
     ),
     platforms=(),
     wages=0.25,
@@ -214,7 +222,7 @@ PROFESSIONAL = Trade(
     invoice_size=(330, 9_900),
     supplies=0.1,
     suppliers=(
-        Supply("{subcontractor}", "osko_out", "Invoice {n4}", 3, 1.6, "subcontractors"),
+        Supply("{person}", "osko_out", "Invoice {n4}", 3, 1.6, "subcontractors"),
         Supply("UPWORK -{n9}REF", "card_foreign", "", 1, 1.1, "subcontractors"),
         Supply("LEXISNEXIS PTY LTD", "pay_anyone", "{n8}", 0.8, 1, "software"),
     ),
@@ -265,11 +273,12 @@ BUILDER = Trade(
     invoice_size=(3_500, 48_000),
     supplies=0.56,
     suppliers=(
-        Supply("{subcontractor}", "osko_out", "Inv {n4}", 4, 3, "subcontractors"),
-        Supply("{subcontractor}", "pay_anyone", "{n5}", 3, 2, "subcontractors"),
+        Supply("{person}", "osko_out", "Inv {n4}", 4, 3, "subcontractors"),
+        Supply("{person}", "pay_anyone", "{n5}", 3, 2, "subcontractors"),
         Supply("BORAL CONSTRUCTION", "direct_debit", "{n8}", 2, 1.2, code="031144"),
         Supply("MITRE 10 TRADE", "pay_anyone", "ACC {n5}", 2.5, 1.5),
         Supply("KENNARDS HIRE", "direct_debit", "{n7}", 0.8, 2, "equipment_hire", "065112"),
+        Supply("~labour_hire", "pay_anyone", "TS {n5}", 1.2, 4.3, "labour_hire"),
         Supply("{firm} Skip Bins", "card", "", 0.4, 1.3, "waste"),
     ),
     platforms=(),
@@ -278,4 +287,191 @@ BUILDER = Trade(
     taxed=0.035,
     spends=(HARDWARE, FUEL),
 )
-TRADES = (CAFE, PLUMBER, RETAILER, ECOMMERCE, TRANSPORT, PROFESSIONAL, CLINIC, BUILDER)
+GYM = Trade(
+    "gym",
+    ("Fitness", "Strength", "Pilates", "Yoga", "Martial Arts"),
+    (16_000, 75_000),
+    (0.18, 0.17, 0.17, 0.16, 0.14, 0.1, 0.08),
+    (1.12, 1.08, 1.0, 0.98, 0.98, 0.94, 0.96, 0.99, 1.02, 1.02, 0.98, 0.9),
+    card=0.14,
+    cash=0.01,
+    platform=0.8,
+    invoice=0.05,
+    invoice_size=(60, 900),
+    supplies=0.08,
+    suppliers=(
+        Supply("LES MILLS ASIA PAC", "direct_debit", "LM{n7}", 1, 1, "software", "391108"),
+        Supply("{person}", "osko_out", "classes {n3}", 3, 4.3, "subcontractors"),
+        Supply("LIFE FITNESS AUST", "pay_anyone", "INV {n6}", 0.7, 0.4, "equipment"),
+        Supply("~suppliers", "pay_anyone", "INV {n5}", 1, 1),
+    ),
+    platforms=(
+        Platform("EZIDEBIT P/L", "EZI{n8}", 1, "subscription_receipt", "342203"),
+        Platform("DEBITSUCCESS", "DS{n9}", 3, "subscription_receipt", "178230"),
+        Platform("GOCARDLESS LTD", "GYM-{a6}", 2, "subscription_receipt", "507919"),
+        Platform("MINDBODY PAYMENTS", "MB{n8}", 4, "subscription_receipt", "520017"),
+    ),
+    wages=0.3,
+    rent=(3_400, 11_000),
+    taxed=0.06,
+)
+MECHANIC = Trade(
+    "mechanic",
+    ("Auto Repairs", "Mechanical", "Tyres", "Auto Centre", "Smash Repairs"),
+    (28_000, 120_000),
+    _WEEKDAYS,
+    (0.9, 1.0, 1.02, 0.98, 1.02, 1.03, 1.0, 1.0, 1.0, 1.02, 1.04, 1.02),
+    card=0.66,
+    cash=0.05,
+    platform=0.0,
+    invoice=0.29,
+    invoice_size=(140, 3_800),
+    supplies=0.38,
+    suppliers=(
+        Supply("BURSON AUTO PARTS", "direct_debit", "{n8}", 3, 4.3, code="040988"),
+        Supply("CAPRICORN SOCIETY", "direct_debit", "CAP{n6}", 4, 1, code="087741"),
+        Supply("REPCO TRADE", "direct_debit", "{n7}", 2, 2.1, code="041120"),
+        Supply("TYREPLUS WHOLESALE", "pay_anyone", "INV {n6}", 1.5, 2),
+        Supply("BOC LIMITED", "direct_debit", "{n9}", 0.2, 1, code="012205"),
+        Supply("~suppliers", "pay_anyone", "{n5}", 1, 2),
+    ),
+    platforms=(),
+    wages=0.24,
+    rent=(2_400, 7_200),
+    taxed=0.055,
+    spends=(FUEL,),
+)
+SALON = Trade(
+    "salon",
+    ("Hair", "Hair Studio", "Barbers", "Beauty", "Nails & Beauty", "Day Spa"),
+    (12_000, 52_000),
+    (0.02, 0.14, 0.16, 0.2, 0.22, 0.24, 0.02),
+    (0.95, 0.94, 1.0, 0.98, 1.0, 0.97, 0.95, 0.97, 1.0, 1.04, 1.08, 1.22),
+    card=0.84,
+    cash=0.12,
+    platform=0.04,
+    invoice=0.0,
+    invoice_size=(40, 300),
+    supplies=0.14,
+    suppliers=(
+        Supply("OZ HAIR & BEAUTY", "card", "", 1.5, 2),
+        Supply("SALON SUPPORT", "pay_anyone", "INV {n5}", 2, 1.4),
+        Supply("L'OREAL AUSTRALIA", "direct_debit", "{n8}", 2, 1, code="288120"),
+        Supply("~suppliers", "osko_out", "stock {n3}", 1, 1.5),
+    ),
+    platforms=(
+        Platform("AFTERPAY", "AFTERPAY {n8}", 1, code="421077"),
+        Platform("FRESHA PAYMENTS", "FRESHA {a7}", 3, code="533106"),
+    ),
+    wages=0.34,
+    rent=(1_900, 5_600),
+    taxed=0.065,
+)
+LANDSCAPER = Trade(
+    "landscaper",
+    ("Landscapes", "Gardens", "Tree Services", "Lawn & Garden", "Pools"),
+    (14_000, 85_000),
+    _WEEKDAYS,
+    (1.1, 1.12, 1.1, 1.0, 0.82, 0.6, 0.58, 0.72, 1.05, 1.25, 1.35, 1.31),
+    card=0.08,
+    cash=0.03,
+    platform=0.0,
+    invoice=0.89,
+    invoice_size=(120, 9_800),
+    supplies=0.3,
+    suppliers=(
+        Supply("~materials", "pay_anyone", "acc {n4}", 3, 3),
+        Supply("FLOWER POWER {n3}", "card", "", 1, 2.5, "materials"),
+        Supply("{person}", "osko_out", "Inv {n3}", 2, 3, "subcontractors"),
+        Supply("COATES HIRE", "direct_debit", "{n8}", 0.8, 1.2, "equipment_hire", "063377"),
+        Supply("WORKPAC PTY LTD", "direct_debit", "WP{n6}", 0.8, 2.1, "labour_hire", "318472"),
+    ),
+    platforms=(),
+    wages=0.24,
+    rent=(0, 1_800),
+    taxed=0.05,
+    spends=(HARDWARE, FUEL, Spend(("AIRTASKER", "HIPAGES GROUP", "ONEFLARE"), "advertising", (0.2, 1.2), 30, 290)),
+)
+HOLIDAY = Trade(
+    "holiday_trade",
+    ("Ice Creamery", "Surf School", "Dive Charters", "Ski Hire", "Caravan Park", "Kayak Tours"),
+    (12_000, 90_000),
+    (0.1, 0.09, 0.09, 0.11, 0.16, 0.24, 0.21),
+    (2.2, 1.5, 1.1, 1.4, 0.45, 0.4, 0.6, 0.35, 0.7, 0.95, 0.95, 1.4),
+    card=0.72,
+    cash=0.1,
+    platform=0.16,
+    invoice=0.02,
+    invoice_size=(90, 1_800),
+    supplies=0.22,
+    suppliers=(
+        Supply("~suppliers", "pay_anyone", "INV {n4}", 3, 3),
+        Supply("PETERS ICE CREAM", "direct_debit", "{n7}", 2, 2.1, code="270118"),
+        Supply("~equipment_hire", "osko_out", "hire {n3}", 1, 1, "equipment_hire"),
+    ),
+    platforms=(
+        Platform("AIRBNB PAYMENTS", "G-{a10}", 2, code="458820"),
+        Platform("BOOKING.COM BV", "NO.{a10}", 4, code="513990"),
+        Platform("REZDY PTY LTD", "RZ{n7}", 1, code="509316"),
+    ),
+    wages=0.26,
+    rent=(1_500, 5_200),
+    taxed=0.055,
+)
+FARM = Trade(
+    "farm",
+    ("Pastoral", "Orchards", "Farms", "Produce", "Vineyards", "Honey"),
+    (24_000, 160_000),
+    _WEEKDAYS,
+    (1.5, 1.4, 1.3, 1.2, 0.9, 0.7, 0.6, 0.6, 0.7, 0.8, 1.0, 1.3),
+    card=0.04,
+    cash=0.02,
+    platform=0.0,
+    invoice=0.94,
+    invoice_size=(1_400, 26_000),
+    supplies=0.42,
+    suppliers=(
+        Supply("NUTRIEN AG SOLUTIO", "direct_debit", "{n8}", 3, 1.2, code="037714"),
+        Supply("ELDERS RURAL", "pay_anyone", "ACC {n6}", 2, 1),
+        Supply("{firm} Stockfeeds", "pay_anyone", "INV {n4}", 2, 1.5),
+        Supply("{person}", "osko_out", "shearing {n2}", 1, 0.7, "subcontractors"),
+        Supply("MADEC LABOUR HIRE", "direct_debit", "MDC{n5}", 1, 2.1, "labour_hire", "387402"),
+        Supply("~freight", "pay_anyone", "cartage {n4}", 1, 1.3, "freight"),
+    ),
+    platforms=(),
+    wages=0.14,
+    rent=(0, 3_000),
+    taxed=0.02,
+    spends=(FUEL, HARDWARE),
+)
+CHILDCARE = Trade(
+    "childcare",
+    ("Early Learning", "Kids", "Childcare", "Kindergarten"),
+    (48_000, 180_000),
+    _WEEKDAYS,
+    (0.88, 1.02, 1.03, 0.98, 1.02, 1.02, 1.0, 1.02, 1.02, 1.02, 1.03, 0.96),
+    card=0.02,
+    cash=0.0,
+    platform=0.93,
+    invoice=0.05,
+    invoice_size=(120, 900),
+    supplies=0.09,
+    suppliers=(
+        Supply("MODERN TEACHING AI", "pay_anyone", "INV{n6}", 1.5, 1.2),
+        Supply("PFD FOOD SERVICES", "direct_debit", "PFD{n6}", 2, 4.3, code="063519"),
+        Supply("RANDSTAD P/L", "direct_debit", "RS{n7}", 1.5, 4.3, "labour_hire", "266940"),
+        Supply("XPLOR SOFTWARE", "direct_debit", "XP{n6}", 0.4, 1, "software", "430187"),
+    ),
+    platforms=(
+        Platform("SERVICES AUSTRALIA", "CCS {n9}", 1, "government_receipt", "180068"),
+        Platform("DEBITSUCCESS", "DS{n9}", 3, "subscription_receipt", "178230"),
+        Platform("EZIDEBIT P/L", "EZI{n8}", 4, "subscription_receipt", "342203"),
+    ),
+    wages=0.42,
+    rent=(5_200, 16_000),
+    taxed=0.0,
+)
+TRADES = (
+    *(CAFE, PLUMBER, RETAILER, ECOMMERCE, TRANSPORT, PROFESSIONAL, CLINIC, BUILDER),
+    *(GYM, MECHANIC, SALON, LANDSCAPER, HOLIDAY, FARM, CHILDCARE),
+)

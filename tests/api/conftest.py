@@ -141,11 +141,16 @@ def belongings(store: Store, client: Client) -> dict[str, str]:
     hook = {"eventType": "job.completed", "webhookUrl": "https://lender.example/hook"}
     subscription = client.post("/v1/webhooks/subscriptions", hook).json()["data"]["webhookSubscriptionId"]
     job_id = client.submitted(customer_id)
+    said = {"pattern": "coffee", "category": "meals"}
+    correction = client.post(f"/v1/customer/{customer_id}/transactions/corrections", said).json()["data"]
     end_submissions(store)
+    [transaction] = client.get(f"/v1/customer/{customer_id}/transactions").json()["data"]["transactions"]
     deliveries = client.get(f"/v1/webhooks/subscriptions/{subscription}/deliveries").json()["data"]["deliveries"]
     return {
         "customerId": customer_id,
         "jobId": job_id,
+        "transactionId": transaction["transactionId"],
+        "correctionId": correction["correctionId"],
         "subscriptionId": subscription,
         "deliveryId": deliveries[0]["deliveryId"],
     }

@@ -19,7 +19,8 @@ from schemathesis.generation.meta import TestPhase
 OWN_IDS = "TIDEMARK_TEST_OWN_IDS"  # lists by the name of a parameter, or of a list in a body, as JSON
 KEY = "Idempotency-Key"
 
-own = {name: cycle(ids) for name, ids in json.loads(os.environ[OWN_IDS]).items()}
+sets = json.loads(os.environ[OWN_IDS])  # the n-th ids of all lists belong together
+own = {name: cycle(ids) for name, ids in sets.items()}
 
 
 @schemathesis.hook
@@ -31,7 +32,7 @@ def before_call(_context: HookContext, case: Case[Any], _kwargs: dict[str, Any])
     if is_good(case, ParameterLocation.PATH):
         case.path_parameters |= {name: next(own[name]) for name in case.path_parameters}
     if is_good(case, ParameterLocation.BODY) and isinstance(case.body, dict):
-        case.body |= with_own_ids(case.body)
+        case.body |= with_own_ids(case.body, case.path_parameters.get("customerId"))
 
 
 def is_good(case: Case[Any], place: ParameterLocation) -> bool:
@@ -40,6 +41,11 @@ def is_good(case: Case[Any], place: ParameterLocation) -> bool:
     return made is None or made.mode is GenerationMode.POSITIVE
 
 
-def with_own_ids(body: dict[str, Any]) -> dict[str, Any]:
-    """The lists of ids in a body, each as long as it was."""
-    return {name: [next(own[name]) for _ in ids] for name, ids in body.items() if name in own and isinstance(ids, list)}
+def with_own_ids(body: dict[str, Any], customer_id: object) -> dict[str, Any]:
+    """The lists of ids in a body, each as long as it was, and single ids of what is the customer's in the path."""
+    nth = sets["customerId"].index(customer_id) if customer_id in sets["customerId"] else 0
+    known = {name: sent for name, sent in body.items() if name in own and sent}
+    return {
+        name: [next(own[name]) for _ in sent] if isinstance(sent, list) else sets[name][nth]
+        for name, sent in known.items()
+    }

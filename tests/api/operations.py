@@ -12,6 +12,7 @@ from storage.store import Store
 NOT_FOUND = {
     "customerId": "Customer.NotFound",
     "jobId": "Job.NotFound",
+    "correctionId": "Correction.NotFound",
     "subscriptionId": "Webhook.SubscriptionNotFound",
     "deliveryId": "Webhook.DeliveryNotFound",
 }

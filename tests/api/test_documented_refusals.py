@@ -10,7 +10,8 @@ from api.openapi import KNOWN
 from pipelines import errors
 from pipelines.errors import TidemarkError
 
-OPERATORS = {"Backup", "Client", "Key", "Lease", "Listen"}  # areas that only the command line meets
+# Areas that only the command line meets.
+OPERATORS = {"Backup", "Client", "File", "Key", "Labels", "Lease", "Listen", "Model"}
 NOT_ANSWERED = {"Lake.RowsMismatch", "Vault.CannotOpen"}  # met by compaction and by the delivery loop
 ROOMS = [Path(name) for name in ("pipelines", "storage", "api")]
 STATUS = {

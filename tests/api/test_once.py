@@ -28,7 +28,15 @@ named = pytest.mark.parametrize
 
 def send(client: Client, operation: Operation, key: str, ids: dict[str, str], body: Any = None) -> requests.Response:
     path = operation.path_for(**ids)
-    return client.call(operation.method, path, json=body or operation.example, headers={HEADER: key})
+    return client.call(operation.method, path, json=body or example(operation, ids), headers={HEADER: key})
+
+
+def example(operation: Operation, ids: dict[str, str]) -> Any:
+    """The documented body, with the client's own ids in it."""
+    documented_body = operation.example
+    if not isinstance(documented_body, dict):
+        return documented_body
+    return documented_body | {name: ids[name] for name in documented_body if name in ids}
 
 
 def test_every_post_that_creates_takes_a_key() -> None:
@@ -60,7 +68,7 @@ def test_a_key_belongs_to_one_request_and_one_client(
     assert send(client, operation, "same", ids).ok
     assert send(other_client, operation, "same", their_ids).ok
     if operation.has_body:
-        reused = send(client, operation, "same", ids, {**operation.example, "more": 1})
+        reused = send(client, operation, "same", ids, {**example(operation, ids), "more": 1})
     else:
         reused = send(client, operation, "same", {name: str(uuid4()) for name in ids})
     assert (reused.status_code, reused.json()["code"]) == (422, "Idempotency.KeyReused")
@@ -74,7 +82,7 @@ def test_a_key_that_is_none_is_refused_and_nothing_is_done(
     ids = things(store, client)
     before = held(client)
     refused = client.call(
-        operation.method, operation.path_for(**ids), json=operation.example, headers={HEADER: key.encode()}
+        operation.method, operation.path_for(**ids), json=example(operation, ids), headers={HEADER: key.encode()}
     )
     assert (refused.status_code, refused.json()["code"]) == (400, "Idempotency.InvalidKey")
     assert held(client) == before

@@ -2,11 +2,9 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from threading import Event
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -21,6 +19,7 @@ from storage.models import DeliveryStatus, Flow, JobStatus, Lane
 from storage.outbox import Attempt, Ended
 from storage.reports import KINDS, NewReport
 from storage.store import Store
+from tests.patience import again_and_again
 
 Row = Mapping[str, Any]
 LOOK_EVERY_S = 0.02
@@ -32,7 +31,7 @@ def end_submissions(
 ) -> None:
     """End every queued submission: each brings `rows`, and had `rejected` and `duplicates` besides.
 
-    Withdrawals that were queued end, too, and take nothing back.
+    Whatever else was queued ends, too, and changes nothing.
     """
     now = datetime.now(UTC)
     with store.db.writing() as w:
@@ -42,13 +41,13 @@ def end_submissions(
         batch_jobs = jobs.of_batch(r, batch.token)
         bases = customers.versions(r, {job.customer_number for job in batch_jobs})
     claimed = [job for job in batch_jobs if job.flow is Flow.ENRICHMENT]
-    withdrawn = [Ending(job, JobStatus.COMPLETED, 1) for job in batch_jobs if job.flow is Flow.WITHDRAWAL]
+    others_ended = [Ending(job, JobStatus.COMPLETED, 1) for job in batch_jobs if job.flow is not Flow.ENRICHMENT]
     kept = pl.concat([pl.DataFrame(schema=TRANSACTIONS), *(transactions(job, rows) for job in claimed)]).sort(SORT_KEY)
     others = _outcomes(claimed, rejected, duplicates)
     segment = store.lake.put_frame(f"segments/{uuid4()}.parquet", kept)
     left = store.lake.put_frame(f"outcomes/{uuid4()}.parquet", others)
     values = [_value(kept, number) for number in {job.customer_number: None for job in claimed}]
-    endings = [_ending(job, len(rows), len(rejected), len(duplicates), left.path) for job in claimed] + withdrawn
+    endings = [_ending(job, len(rows), len(rejected), len(duplicates), left.path) for job in claimed] + others_ended
     versions = {value.customer_number: bases[value.customer_number] for value in values}
     with store.db.writing() as w:
         commit_values(w, batch.token, versions, values, (segment, kept.height), (left, others.height), endings, now)
@@ -80,28 +79,22 @@ def fail_deliveries(store: Store) -> None:
 @contextmanager
 def working(store: Store) -> Iterator[None]:
     """Plays dispatcher and worker for as long as needed: what is queued ends within a moment."""
-    stopped, us = Event(), uuid4()
+    us = uuid4()
 
     def work() -> None:
-        while not stopped.wait(LOOK_EVERY_S):
-            with store.db.writing() as w:
-                for role in (leases.DISPATCHER, leases.WORKER):
-                    assert leases.hold(w, role, us, 60, datetime.now(UTC))
-                now = datetime.now(UTC)
-                queued = {lane for lane in Lane if batches.waiting_since(w, lane, store.settings, now) is not None}
-            if Lane.ENRICHMENT in queued:
-                end_submissions(store)
-            if Lane.REFRESH in queued:
-                end_refreshes(store, {kind: json.dumps(EXAMPLES[kind]["data"]) for kind in KINDS})
-            fail_deliveries(store)
+        with store.db.writing() as w:
+            for role in (leases.DISPATCHER, leases.WORKER):
+                assert leases.hold(w, role, us, 60, datetime.now(UTC))
+            now = datetime.now(UTC)
+            queued = {lane for lane in Lane if batches.waiting_since(w, lane, store.settings, now) is not None}
+        if Lane.ENRICHMENT in queued:
+            end_submissions(store)
+        if Lane.REFRESH in queued:
+            end_refreshes(store, {kind: json.dumps(EXAMPLES[kind]["data"]) for kind in KINDS})
+        fail_deliveries(store)
 
-    with ThreadPoolExecutor(1) as pool:
-        done = pool.submit(work)
-        try:
-            yield
-        finally:
-            stopped.set()
-            done.result()
+    with again_and_again(work, LOOK_EVERY_S):
+        yield
 
 
 def transactions(job: Job, rows: Sequence[Row]) -> pl.DataFrame:
@@ -137,6 +130,8 @@ def _row(job: Job, position: int) -> dict[str, Any]:
         "confidence": 0.9,
         "category_source": "pattern",
         "is_transfer": False,
+        "alternatives": [],
+        "intermediaries": [],
         "flags": [],
         "enrichment_version": 1,
     }

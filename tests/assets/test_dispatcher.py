@@ -19,6 +19,7 @@ from storage import batches, leases
 from storage.batches import Batch
 from storage.models import Lane, jobs
 from storage.store import Store
+from tests.patience import until
 from tests.storage.examples import ABN, a_client, a_customer, a_submission
 
 
@@ -138,7 +139,7 @@ def test_a_submission_is_launched_within_a_moment_once_someone_leads(store: Stor
     with dispatching(store, launcher, leading=lambda: True):
         time.sleep(0.1)
         submitted(store, now, count=1)
-        until(lambda: len(launcher.launched) == 1)
+        until(lambda: len(launcher.launched) == 1, within_s=5)
     with dispatching(store, launcher, leading=lambda: False):
         with store.db.writing() as w:
             batches.commit(w, launcher.launched[0].token)
@@ -159,10 +160,10 @@ def test_an_error_that_nobody_foresaw_ends_no_dispatcher(store: Store) -> None:
 
     with dispatching(store, launcher, leading):
         submitted(store, now, count=1)
-        until(lambda: len(launcher.launched) == 1)
+        until(lambda: len(launcher.launched) == 1, within_s=5)
 
 
-def test_nor_a_leadership(store: Store) -> None:
+def test_an_error_that_nobody_foresaw_ends_no_leadership(store: Store) -> None:
     failures, stop = iter([TypeError("nobody foresaw this")]), threading.Event()
 
     def able() -> bool:
@@ -173,7 +174,7 @@ def test_nor_a_leadership(store: Store) -> None:
     leadership = Leadership(store, uuid4(), able)
     keeping = threading.Thread(target=leadership.keep, args=(stop,))
     keeping.start()
-    until(leadership.leading)
+    until(leadership.leading, within_s=5)
     stop.set()
     keeping.join()
 
@@ -188,13 +189,6 @@ def dispatching(store: Store, launch: Launcher, leading: Callable[[], bool]) -> 
     finally:
         stop.set()
         thread.join()
-
-
-def until(true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 5
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
 
 
 def test_one_leads_until_it_lets_go_and_only_while_it_can_launch(store: Store, now: datetime) -> None:

@@ -1,13 +1,13 @@
 """A lane executes one run after another, and outlives its process."""
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 
 import pytest
 
 from assets.lanes import Run, WarmLane
 from assets.processes import Child, spawn
+from tests.patience import until
 
 
 class Notes:
@@ -36,13 +36,6 @@ def lane(notes: Notes) -> Iterator[WarmLane]:
     until(lambda: lane.ready)
     yield lane
     lane.end(grace_s=0)
-
-
-def until(true: Callable[[], bool], within_s: float = 20) -> None:
-    deadline = time.monotonic() + within_s
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
 
 
 def run(run_id: str) -> Run:

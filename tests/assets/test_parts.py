@@ -5,13 +5,14 @@ import resource
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from assets.parts import Address, Part, keep_running
+from tests.patience import until
 
 
 def test_a_part_that_was_killed_is_started_again_and_ends_when_told() -> None:
@@ -59,13 +60,6 @@ def test_a_part_that_can_not_be_started_again_is_tried_later() -> None:
         part.look_after()
         time.sleep(0.05)
     part.end()
-
-
-def until(true: Callable[[], object], within_s: float = 20) -> None:
-    deadline = time.monotonic() + within_s
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def test_parts_end_side_by_side(tmp_path: Path) -> None:

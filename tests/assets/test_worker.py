@@ -24,6 +24,7 @@ from storage.models import Lane, jobs
 from storage.settings import Settings
 from storage.store import Store
 from tests.assets.trivial_location import definitions
+from tests.patience import until
 from tests.storage.examples import a_client, a_customer, a_submission
 
 LOCATION = "tests.assets.trivial_location"
@@ -118,13 +119,6 @@ def working(settings: Settings) -> Iterator[Callable[[], None]]:
         yield end
     finally:
         end()
-
-
-def until(true: Callable[[], bool], within_s: float = 30) -> None:
-    deadline = time.monotonic() + within_s
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
 
 
 def test_runs_of_a_lane_share_a_warm_process_and_lanes_have_their_own(bench: Bench) -> None:

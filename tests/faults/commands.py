@@ -4,10 +4,7 @@ import json
 import signal
 import subprocess
 import sys
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 from tests.faults.world import World
@@ -34,21 +31,3 @@ def run(world: World, *arguments: str, behind: Sequence[str] = (), **environment
         return None
     assert done.returncode == 0, f"{arguments} ended with {done.returncode}: {done.stderr}"
     return json.loads(done.stdout)
-
-
-@contextmanager
-def again_and_again(work: Callable[[], object]) -> Iterator[None]:
-    """Beside what happens inside."""
-    over = threading.Event()
-
-    def repeat() -> None:
-        while not over.is_set():
-            work()
-
-    with ThreadPoolExecutor(1) as beside:
-        repeating = beside.submit(repeat)
-        try:
-            yield
-        finally:
-            over.set()
-    repeating.result()

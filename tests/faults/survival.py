@@ -3,11 +3,9 @@
 What holds at every moment is looked at all the while, too.
 """
 
-import threading
 from collections import Counter
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Final
 
 from sqlalchemy.exc import OperationalError
@@ -16,6 +14,7 @@ from tests.faults.faults import Fault
 from tests.faults.invariants import Aftermath, violations, violations_now
 from tests.faults.scenarios import Scenario
 from tests.faults.world import World
+from tests.patience import again_and_again
 
 OFTEN: Final = 5  # a single one may be replayed that comes too late to happen
 SEEDS: Final = range(3)  # of every experiment that is drawn rather than counted through
@@ -49,22 +48,14 @@ def survives(world: World, scenario: Scenario, fault: Fault, seed: int) -> bool:
 @contextmanager
 def watched(story: Aftermath) -> Iterator[set[str]]:
     """What is wrong at any moment meanwhile; nothing is seen while the database itself is away."""
-    over, seen = threading.Event(), set[str]()
+    seen = set[str]()
 
-    def watch() -> None:
-        while not over.wait(LOOK_EVERY_S):
-            try:
-                seen.update(violations_now(story))
-            except OperationalError:
-                continue
+    def look() -> None:
+        with suppress(OperationalError):
+            seen.update(violations_now(story))
 
-    with ThreadPoolExecutor(1) as beside:
-        watching = beside.submit(watch)
-        try:
-            yield seen
-        finally:
-            over.set()
-    watching.result()
+    with again_and_again(look, LOOK_EVERY_S):
+        yield seen
 
 
 def never_injected() -> list[str]:

@@ -24,7 +24,7 @@ from storage.doctor import Severity, examine
 from storage.integrity import all_named
 from storage.settings import Settings
 from storage.store import Store
-from tests.faults.commands import again_and_again, run
+from tests.faults.commands import run
 from tests.faults.faults import KillAtWrite
 from tests.faults.ledger import Row
 from tests.faults.lender import Lender
@@ -32,6 +32,7 @@ from tests.faults.postgres import DATABASE, PROGRAMS, USER, server
 from tests.faults.scenarios import submits_with_keys
 from tests.faults.survival import survives
 from tests.faults.world import World, running, sha256
+from tests.patience import again_and_again
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 FIRST = range(1, 60, 10)  # writes of a backup into an empty folder, some of them

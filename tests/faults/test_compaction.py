@@ -5,12 +5,13 @@ from typing import Final
 import pytest
 
 from storage import buckets
-from tests.faults.commands import again_and_again, run
+from tests.faults.commands import run
 from tests.faults.faults import KillAtWrite
 from tests.faults.lender import Lender
 from tests.faults.scenarios import submits_again_for_many
 from tests.faults.survival import survives
 from tests.faults.world import World
+from tests.patience import again_and_again
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 OF_A_FILE = 6  # writes that a compaction does for one file; for several it does so many more

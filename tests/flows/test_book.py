@@ -5,8 +5,7 @@ clients go on.
 import json
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ from storage.upkeep import Standing, Task
 from tests.conftest import DATABASES, new_database
 from tests.flows.service import Client, Service, command_of
 from tests.flows.test_main_job import counted_by_the_readme
+from tests.patience import until
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -82,13 +82,6 @@ def bucket(client: Client, store: Store) -> list[str]:
 
 def rows(seed: int) -> list[dict[str, Any]]:
     return plain_rows(20, seed=seed, until=date(2026, 10, 31))
-
-
-def until(true: Callable[[], bool], within_s: float = 60) -> None:
-    deadline = time.monotonic() + within_s
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def ask(service: Service, query: str, **variables: Any) -> Any:

@@ -12,6 +12,7 @@ import requests
 from pipelines.sandbox import plain_rows
 from tests.flows.service import Client, Service
 from tests.network import Network, network
+from tests.patience import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -80,10 +81,3 @@ def status(service: Service, path: str) -> int:
 
 def processes(service: Service) -> set[psutil.Process]:
     return {process for part in PARTS for process in service.processes(part)}
-
-
-def until(true: Callable[[], bool], within_s: float = 90) -> None:
-    deadline = time.monotonic() + within_s
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)

@@ -54,7 +54,7 @@ def test_a_withdrawn_submission_is_as_if_it_had_never_been_sent(client: Client) 
     assert client.finished(withdrawal["jobId"])["status"] == "Completed"
 
     listed = client.transactions(customer)
-    own = ("transactionId", "customerId", "jobId", "account", "transferPairId")
+    own = ("transactionId", "customerId", "jobId", "account", "transferPairId", "recurrence", "facilityId")
     facts = [
         [{k: v for k, v in row.items() if k not in own} for row in found]
         for found in (listed, client.transactions(other))

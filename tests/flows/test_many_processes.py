@@ -1,8 +1,7 @@
 """Several API processes and several workers on one Tidemark: they share the work, and it is done once."""
 
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime
 
@@ -15,6 +14,7 @@ from pipelines.sandbox import plain_rows
 from storage import leases
 from storage.store import Store
 from tests.flows.service import Client, Service, command_of
+from tests.patience import until
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -53,13 +53,6 @@ def other(client: Client, second_door: str) -> Client:
 def warm_workers(store: Store) -> int:
     with store.db.reading() as r:
         return leases.holders(r, dagster_home.workers(store.settings), datetime.now(UTC))
-
-
-def until(true: Callable[[], bool], within_s: float = 90) -> None:
-    deadline = time.monotonic() + within_s
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 @pytest.mark.usefixtures("second_worker")

@@ -54,6 +54,7 @@ def upgrade() -> None:
         sa.Column("name", sa.Text(), nullable=False),
         sa.Column("decision_policies", sa.Boolean(), nullable=False),
         sa.Column("created_at", database.UtcDateTime(timezone=True), nullable=False),
+        sa.Column("knowledge_version", sa.BigInteger(), server_default="0", nullable=False),
         sa.PrimaryKeyConstraint("client_id", name=op.f("pk_clients")),
     )
     op.create_table(
@@ -153,6 +154,7 @@ def upgrade() -> None:
         sa.Column("location_version", sa.BigInteger(), server_default="0", nullable=False),
         sa.Column("enriched_rows", sa.BigInteger(), server_default="0", nullable=False),
         sa.Column("enrichment_version", sa.Integer(), server_default="0", nullable=False),
+        sa.Column("knowledge_version", sa.BigInteger(), server_default="0", nullable=False),
         sa.ForeignKeyConstraint(["client_id"], ["clients.client_id"], name=op.f("fk_customers_client_id")),
         sa.PrimaryKeyConstraint("number", name=op.f("pk_customers")),
         sa.UniqueConstraint("client_id", "abn", "reference", name=op.f("uq_customers_client_id_abn_reference")),
@@ -339,6 +341,59 @@ def upgrade() -> None:
     )
     op.create_index(
         "ix_related_parties_customer_number", "related_parties", ["customer_number", "number"], unique=False
+    )
+    op.create_table(
+        "corrections",
+        sa.Column("number", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("correction_id", sa.Uuid(), nullable=False),
+        sa.Column("client_id", sa.Uuid(), nullable=False),
+        sa.Column("customer_number", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True),
+        sa.Column("transaction_id", sa.Uuid(), nullable=True),
+        sa.Column("counterparty", sa.Text(), nullable=True),
+        sa.Column("words", sa.Text(), nullable=True),
+        sa.Column("counterparty_group", sa.Text(), nullable=True),
+        sa.Column("direction", sa.String(length=6), nullable=True),
+        sa.Column("category", sa.String(length=64), nullable=True),
+        sa.Column("counterparty_name", sa.Text(), nullable=True),
+        sa.Column("made_at", database.UtcDateTime(timezone=True), nullable=False),
+        sa.Column("made_by", sa.String(length=40), nullable=False),
+        sa.Column("revoked_at", database.UtcDateTime(timezone=True), nullable=True),
+        sa.Column("revoked_by", sa.String(length=40), nullable=True),
+        sa.Column("revoking_job", sa.Uuid(), nullable=True),
+        sa.ForeignKeyConstraint(["client_id"], ["clients.client_id"], name=op.f("fk_corrections_client_id")),
+        sa.ForeignKeyConstraint(["customer_number"], ["customers.number"], name=op.f("fk_corrections_customer_number")),
+        sa.PrimaryKeyConstraint("number", name=op.f("pk_corrections")),
+        sa.UniqueConstraint("correction_id", name=op.f("uq_corrections_correction_id")),
+    )
+    op.create_index(
+        "ix_corrections_client_id_customer_number",
+        "corrections",
+        ["client_id", "customer_number", "number"],
+        unique=False,
+    )
+    op.create_table(
+        "category_models",
+        sa.Column("model_id", sa.Uuid(), nullable=False),
+        sa.Column("client_id", sa.Uuid(), nullable=True),
+        sa.Column("fingerprint", sa.String(length=64), nullable=False),
+        sa.Column("facts", sa.JSON(), nullable=False),
+        sa.Column("content", sa.LargeBinary(), nullable=False),
+        sa.Column("created_at", database.UtcDateTime(timezone=True), nullable=False),
+        sa.ForeignKeyConstraint(["client_id"], ["clients.client_id"], name=op.f("fk_category_models_client_id")),
+        sa.PrimaryKeyConstraint("model_id", name=op.f("pk_category_models")),
+    )
+    op.create_table(
+        "category_model_uses",
+        sa.Column("number", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("client_id", sa.Uuid(), nullable=True),
+        sa.Column("model_id", sa.Uuid(), nullable=True),
+        sa.Column("used_from", database.UtcDateTime(timezone=True), nullable=False),
+        sa.Column("who", sa.String(length=40), nullable=False),
+        sa.ForeignKeyConstraint(["client_id"], ["clients.client_id"], name=op.f("fk_category_model_uses_client_id")),
+        sa.ForeignKeyConstraint(
+            ["model_id"], ["category_models.model_id"], name=op.f("fk_category_model_uses_model_id")
+        ),
+        sa.PrimaryKeyConstraint("number", name=op.f("pk_category_model_uses")),
     )
     op.create_table(
         "reports",

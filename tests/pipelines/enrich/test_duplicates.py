@@ -2,6 +2,7 @@ from collections.abc import Sequence
 from datetime import date
 from decimal import Decimal
 from typing import Any
+from uuid import UUID, uuid5
 
 import polars as pl
 from hypothesis import given
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 from pipelines.enrich.duplicates import KNOWN, Identified, identify
-from tests.pipelines.enrich.examples import accepted, submission
+from tests.pipelines.enrich.examples import ACCOUNT, accepted, submission
 
 NOTHING = pl.DataFrame(schema=KNOWN)
 COFFEE = {"description": "COFFEE"}
@@ -243,3 +244,9 @@ class Oracle:
 
     def _duplicate(self, row: Row) -> None:
         self.duplicates.append((row["received_seq"], row["position"]))
+
+
+def test_an_id_is_the_standard_librarys_uuid_of_the_account_and_what_tells_the_row_apart() -> None:
+    row = identify(NOTHING, accepted({"description": "Tea", "amount": Decimal("-4.50")})).rows.to_dicts()[0]
+    name = "2026-03-02|-4.50|posted|0|TEA"
+    assert row["transaction_id"] == uuid5(UUID(bytes=ACCOUNT), name).bytes

@@ -142,14 +142,14 @@ def test_revenue_eaten_up_by_refunds_divides_nothing() -> None:
 def test_the_rating_follows_the_points_lost() -> None:
     sound = sound_business()
     no_balances = [{**each, "balance": None} for each in sound]
-    fee = {"category": "dishonour_fee", "category_group": "distress"}
-    dishonoured = [each if each["amount"] > 0 else {**each, **fee} for each in no_balances]
+    returned = {"category": "returned_payment", "category_group": "other_income"}
+    dishonoured = [each if each["amount"] > 0 else {**each, **returned} for each in no_balances]
     versions = (sound, no_balances, dishonoured, dishonoured[:120], dishonoured[:1])
     rated = [(data["rating"], data["value"]) for data in map(risk, versions)]
     assert rated == [
         ("A", Decimal(0)),
         ("B", Decimal("0.35")),  # neither overdrawn days nor buffer known
-        ("C", Decimal("0.50")),  # and a dishonour fee every day
+        ("C", Decimal("0.50")),  # and a returned payment every day
         ("E", Decimal("0.80")),  # and two months of history, too short for a trend
         ("E", Decimal(1)),
     ]
@@ -203,7 +203,7 @@ def expected_readings(rows: Sequence[Row]) -> dict[str, Decimal | None]:
     late = _sum(each for each in revenue if age[id(each)] < 90)
     service = -_sum(each for each in outside if each["category_group"] == "debt_service" and each["amount"] < 0)
     gambled = -_sum(each for each in window if each["category"] == "gambling" and each["amount"] < 0)
-    dishonours = max(sum(each["category"] == slug for each in window) for slug in ("returned_payment", "dishonour_fee"))
+    dishonours = sum(each["category"] == "returned_payment" for each in window)
     overdrawn, balance_days = expected_balances(rows, through)
     rates = {
         "overdrawnDayShare": overdrawn,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from datetime import date
 from decimal import Decimal
 from itertools import pairwise
-from typing import Any
+from typing import Any, get_args
 
 import polars as pl
 import pytest
@@ -18,6 +18,8 @@ from stdnum import luhn
 from stdnum.au import abn
 
 from pipelines.sandbox import LABELLED, Business, book, business
+from pipelines.sandbox.model import Condition
+from pipelines.sandbox.styles import STYLES
 from pipelines.sandbox.trades import TRADES
 
 UNTIL = date(2025, 6, 30)
@@ -34,7 +36,9 @@ def businesses() -> list[Business]:
 @pytest.fixture(scope="module")
 def rows(businesses: list[Business]) -> pl.DataFrame:
     return pl.concat(
-        account.transactions.with_columns(business=pl.lit(one.abn), account=pl.lit(account.account_number))
+        account.transactions.with_columns(
+            business=pl.lit(one.abn), account=pl.lit(account.account_number), bank=pl.lit(account.bank_name)
+        )
         for one in businesses
         for account in one.accounts
     )
@@ -50,7 +54,8 @@ def same(left: Business, right: Business) -> bool:
     for one, other in zip(left.accounts, right.accounts, strict=True):
         assert_frame_equal(one.transactions, other.transactions)
         assert (one.bsb, one.account_number) == (other.bsb, other.account_number)
-    return (left.abn, left.name, left.trade, left.state) == (right.abn, right.name, right.trade, right.state)
+    told = ("abn", "name", "trade", "state", "condition", "related", "facilities", "outcome")
+    return [getattr(left, name) for name in told] == [getattr(right, name) for name in told]
 
 
 def broken_links(statement: list[dict[str, Any]]) -> list[int]:
@@ -96,6 +101,7 @@ def test_some_transfers_arrive_after_a_weekend(rows: pl.DataFrame) -> None:
 
 def test_every_row_is_labelled(rows: pl.DataFrame) -> None:
     assert rows["category"].null_count() == 0
+    assert rows["held_out"].null_count() == 0
     assert rows["injected"].null_count() == rows.height
     assert (rows["description"] != "").all()
 
@@ -120,14 +126,18 @@ def test_no_card_number_is_printed_in_clear(rows: pl.DataFrame) -> None:
 
 def test_narratives_leave_no_blank_unfilled_and_fit_the_door(rows: pl.DataFrame) -> None:
     texts = rows["description"]
-    assert not texts.str.contains(r"\{[a-z]+[0-9]*\}|  ").any()
+    assert not texts.str.contains(r"[{¤}]|\{[a-z]+[0-9]*\}").filter(rows["bank"] != "ANZ").any()
+    assert not texts.str.contains("  ").filter(~rows["bank"].is_in(["Bankwest", "Suncorp Bank"])).any()
+    assert not texts.str.contains(r"^\s|\s$").any()
     assert (texts.str.len_chars() <= 1_000).all()
 
 
-def test_every_trade_and_at_least_four_banks_appear(businesses: list[Business]) -> None:
-    assert {one.trade for one in businesses} == {trade.slug for trade in TRADES}
-    assert len({account.bank_name for one in businesses for account in one.accounts}) >= 4
-    assert all(len(one.accounts) >= 2 for one in businesses)
+def test_every_trade_bank_condition_and_number_of_accounts_appears() -> None:
+    many = list(book(220, 2, seed=11, until=UNTIL))
+    assert {one.trade for one in many} == {trade.slug for trade in TRADES}
+    assert {account.bank_name for one in many for account in one.accounts} == {style.name for style in STYLES}
+    assert {one.condition for one in many} == set(get_args(Condition))
+    assert {len(one.accounts) for one in many} == {1, 2, 3, 4, 5}
 
 
 def test_only_some_banks_give_ids_and_those_differ(businesses: list[Business]) -> None:
@@ -135,21 +145,30 @@ def test_only_some_banks_give_ids_and_those_differ(businesses: list[Business]) -
         account.transactions["transaction_id"]
         for one in businesses
         for account in one.accounts
-        if account.bank_name in ("NAB", "Macquarie Bank")
+        if account.bank_name in ("NAB", "Macquarie Bank", "Zeller", "Up")
     ]
     assert all(ids.null_count() == 0 and ids.n_unique() == len(ids) for ids in with_ids)
     without = [a for one in businesses for a in one.accounts if a.bank_name == "Westpac"]
     assert all(account.transactions["transaction_id"].null_count() for account in without)
 
 
-def test_a_returned_debit_follows_the_debit_that_lacked_funds(businesses: list[Business]) -> None:
-    returned = 0
+def test_a_returned_debit_has_its_debit_on_the_same_day_or_the_business_day_before(businesses: list[Business]) -> None:
+    delays: set[bool] = set()
     for statement in statements(businesses):
-        for row, after in pairwise(statement):
-            if after["category"] == "returned_payment":
-                assert (row["date"], row["amount"]) == (after["date"], -after["amount"])
-                returned += 1
-    assert returned > 0
+        for at, row in enumerate(statement):
+            if row["category"] == "returned_payment":
+                debits = [one for one in statement[:at] if one["amount"] == -row["amount"]]
+                assert debits, row
+                days = (row["date"] - debits[-1]["date"]).days
+                assert days <= 6
+                delays.add(days > 0)
+    assert delays == {False, True}
+
+
+def test_some_banks_charge_for_a_dishonour_and_others_do_not(rows: pl.DataFrame) -> None:
+    returned = set(rows.filter(pl.col("category") == "returned_payment")["bank"])
+    charged = set(rows.filter(pl.col("category") == "dishonour_fee")["bank"])
+    assert charged < returned
 
 
 def test_a_business_alone_is_the_same_as_in_its_book() -> None:
@@ -170,7 +189,8 @@ def test_the_book_is_made_as_it_is_read() -> None:
 def test_the_same_seed_gives_the_same_rows_in_every_process() -> None:
     program = (
         "from datetime import date; from pipelines.sandbox import business;"
-        "print(*(a.transactions.write_csv() for a in business(3, 2, 9, date(2025, 6, 30), True).accounts))"
+        "one = business(3, 2, 9, date(2025, 6, 30), True); print(one.outcome, one.facilities);"
+        "print(*(a.transactions.write_csv() for a in one.accounts))"
     )
     printed = {
         subprocess.run(

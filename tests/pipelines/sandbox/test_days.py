@@ -7,6 +7,7 @@ from pipelines.sandbox.days import (
     easter_sunday,
     is_business_day,
     next_business_day,
+    same_day_of_month,
     window,
 )
 
@@ -74,3 +75,10 @@ def test_a_fortnightly_payment_comes_every_second_week() -> None:
 def test_activity_statements_are_due_four_times_a_year() -> None:
     due = list(window(12, date(2025, 6, 30)).bas_due())
     assert due == ordinals((2024, 7, 29), (2024, 10, 28), (2025, 2, 28), (2025, 4, 28))
+
+
+def test_a_month_later_is_the_same_day_or_the_last_of_a_shorter_month() -> None:
+    (begun,) = ordinals((2024, 12, 31))
+    assert [same_day_of_month(begun, months) for months in (0, 1, 2, 14)] == ordinals(
+        (2024, 12, 31), (2025, 1, 31), (2025, 2, 28), (2026, 2, 28)
+    )

@@ -1,6 +1,6 @@
 import json
 from dataclasses import replace
-from datetime import date
+from datetime import date, timedelta
 from decimal import Decimal
 
 import polars as pl
@@ -61,3 +61,19 @@ def test_plain_rows_are_as_many_as_asked_for_and_chain(count: int) -> None:
         balance += Decimal(item["amount"])
         assert Decimal(item["balance"]) == balance
         assert date.fromisoformat(item["date"]) <= UNTIL
+
+
+def test_a_history_and_the_days_after_it_are_the_whole(one: Business) -> None:
+    start = date(2025, 6, 10)
+    sent = [*submissions(one, through=start)]
+    for day in range(20):
+        sent += submissions(one, start + timedelta(days=day), start + timedelta(days=day + 1))
+    whole = sorted(
+        (body["accountNumber"], *item.values()) for body in submissions(one) for item in body["transactions"]
+    )
+    assert sorted((body["accountNumber"], *item.values()) for body in sent for item in body["transactions"]) == whole
+    assert max(item["date"] for item in sent[0]["transactions"]) <= "2025-06-10"
+
+
+def test_a_day_without_rows_sends_nothing(one: Business) -> None:
+    assert [*submissions(one, UNTIL, UNTIL + timedelta(days=1))] == []

@@ -1,0 +1,183 @@
+"""What follows from a customer's transactions together: recurring series, credit facilities, accounts mentioned.
+
+Nothing of it is stored: it is computed from the transactions that stand when it is asked for, so it never lags behind
+them. For a long history that takes seconds and several times its memory, so only so many rows are worked on at a time.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import date
+from threading import Lock
+
+import polars as pl
+
+from pipelines.enrich.facilities import facilities_of
+from pipelines.enrich.own_accounts import mentioned_accounts
+from pipelines.enrich.recurrence import series
+from pipelines.errors import Unavailable
+from pipelines.reports.figures import RATIO_SCALE, uuid_text
+from storage.paging import Page
+
+MOST_ROWS = 3_000_000  # worked on at a time in one process: the largest customer, and many usual ones beside it
+SLICE_ITEMS = 5_000  # sent at once
+MONEY_MEMBERS = (
+    *("usualAmount", "latestAmount", "nextExpectedAmount", "from", "to"),
+    *("fundingAmount", "repaymentMean", "repaidTotal", "withheldEstimate", "estimatedRemaining"),
+    *("totalIn", "totalOut"),
+)
+# Polars prints decimals as text. A quote inside a value is escaped, so only our own members can look like this.
+QUOTED_MONEY = rf'"({"|".join(MONEY_MEMBERS)})":"(-?[0-9]+\.[0-9]{{2}})"'
+_STANDING = ("customer_number", "account_id", "date", "amount", "superseded_seq")
+
+
+@dataclass(frozen=True)
+class Derived:
+    """A list that follows from transactions: the columns it is computed from, how, and what is shown of its items.
+
+    `compute` takes booked rows of one customer with `columns`, and the service's date.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    compute: Callable[[pl.DataFrame, date], pl.DataFrame]
+    shown: tuple[pl.Expr, ...]
+
+    def as_json(self, found: pl.DataFrame, page: Page | None) -> Iterator[bytes]:
+        """The items of the page, or all, as JSON objects joined by commas, slice by slice."""
+        asked = found if page is None else found.slice(page.offset, page.count)
+        for some in asked.iter_slices(SLICE_ITEMS):
+            lines = some.select(pl.struct(self.shown).struct.json_encode()).to_series()
+            yield ",".join(lines.str.replace_all(QUOTED_MONEY, '"$1":$2')).encode()
+
+
+class Room:
+    """How many rows may be worked on at a time. Who doesn't fit is refused, not queued, lest a few large customers hold
+    all threads; one that would never fit is let in alone."""
+
+    def __init__(self, most_rows: int) -> None:
+        self._most = most_rows
+        self._taken = 0
+        self._lock = Lock()
+
+    @contextmanager
+    def taken(self, rows: int) -> Iterator[None]:
+        """Room for so many, held until the end.
+
+        Raises:
+            Unavailable: too much is under way.
+        """
+        with self._lock:
+            if self._taken and self._taken + rows > self._most:
+                raise Unavailable("Service.Busy", "The service is busy. Try again.")
+            self._taken += rows
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._taken -= rows
+
+
+def series_counterparty() -> pl.Expr:
+    return pl.struct(
+        pl.col("counterparty_name").alias("name"),
+        pl.col("counterparty_kind").alias("kind"),
+        pl.col("counterparty_group").alias("group"),
+    )
+
+
+def uuid_texts(column: str) -> pl.Expr:
+    return pl.col(column).list.eval(uuid_text(""))  # an element has no name
+
+
+def share(column: str) -> pl.Expr:
+    return pl.col(column).round(RATIO_SCALE)
+
+
+SERIES = Derived(
+    "series",
+    (
+        *(*_STANDING, "status", "received_seq", "position", "bsb", "direction"),
+        *("counterparty_name", "counterparty_kind", "counterparty_group"),
+        *("description", "clean_description", "channel", "category"),
+    ),
+    lambda rows, _: series(rows),
+    (
+        uuid_text("series_id").alias("seriesId"),
+        uuid_text("account_id").alias("accountId"),
+        pl.col("direction"),
+        series_counterparty().alias("counterparty"),
+        pl.col("description"),
+        pl.col("category"),
+        pl.col("period"),
+        pl.col("anchor"),
+        pl.col("status"),
+        pl.col("first_date").alias("firstDate"),
+        pl.col("last_date").alias("lastDate"),
+        pl.col("occurrences"),
+        pl.col("missed"),
+        pl.col("missed_dates").alias("missedDates"),
+        pl.col("doubled"),
+        share("regularity"),
+        pl.col("usual_amount").alias("usualAmount"),
+        pl.col("latest_amount").alias("latestAmount"),
+        pl.col("amount_changes").alias("amountChanges"),
+        pl.col("next_date").alias("nextExpectedDate"),
+        pl.col("next_amount").alias("nextExpectedAmount"),
+    ),
+)
+FACILITIES = Derived(
+    "facilities",
+    (
+        *(*_STANDING, "status", "transaction_id", "facility_id", "category", "category_group", "is_transfer"),
+        *("counterparty_name", "counterparty_lender_id", "counterparty_group", "related_party", "other_account"),
+    ),
+    facilities_of,
+    (
+        uuid_text("facility_id").alias("facilityId"),
+        pl.col("lender_name").alias("lenderName"),
+        pl.col("lender_id").alias("lenderId"),
+        pl.col("product"),
+        uuid_texts("account_ids").alias("accountIds"),
+        pl.col("status"),
+        pl.col("funding_date").alias("fundingDate"),
+        pl.col("funding_amount").alias("fundingAmount"),
+        pl.col("frequency"),
+        pl.col("repayment_count").alias("repaymentCount"),
+        pl.col("repayment_mean").alias("repaymentMean"),
+        pl.col("repayment_spread").round(2).alias("repaymentSpread"),
+        pl.col("first_repayment").alias("firstRepaymentDate"),
+        pl.col("last_repayment").alias("lastRepaymentDate"),
+        pl.col("missed_payments").alias("missedPayments"),
+        pl.col("missed_dates").alias("missedDates"),
+        pl.col("repaid_total").alias("repaidTotal"),
+        pl.col("inferred"),
+        share("inferred_confidence").alias("inferredConfidence"),
+        share("withheld_share").alias("withheldShare"),
+        pl.col("withheld_estimate").alias("withheldEstimate"),
+        pl.col("estimated_remaining").alias("estimatedRemaining"),
+        share("remaining_confidence").alias("remainingConfidence"),
+        pl.col("remaining_method").alias("remainingMethod"),
+        pl.col("next_expected").alias("nextExpectedDate"),
+        pl.col("stacked_with").alias("stackedWith"),
+        uuid_text("renewed_by").alias("renewedBy"),
+    ),
+)
+MENTIONED_ACCOUNTS = Derived(
+    "mentionedAccounts",
+    (
+        *(*_STANDING, "bsb", "account_number", "other_account", "category", "is_transfer"),
+        *("description", "clean_description", "counterparty_name"),
+    ),
+    lambda rows, _: mentioned_accounts(rows),
+    (
+        ("xxxx" + pl.col("masked_number").str.strip_prefix("xx")).alias("accountNumberMasked"),
+        pl.col("name"),
+        pl.col("direction"),
+        pl.col("count").alias("transactionCount"),
+        pl.col("total_in").alias("totalIn"),
+        pl.col("total_out").alias("totalOut"),
+        pl.col("first_date").alias("firstDate"),
+        pl.col("last_date").alias("lastDate"),
+    ),
+)

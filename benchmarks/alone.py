@@ -1,0 +1,33 @@
+"""One measurement in a process of its own, so that no other's memory or caches count."""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from multiprocessing import get_context
+from typing import TypeVar, TypeVarTuple
+
+import psutil
+
+from benchmarks.refresh import peak_rss
+
+Arguments = TypeVarTuple("Arguments")
+Result = TypeVar("Result")
+
+
+class _ThisProcess:
+    @property
+    def processes(self) -> Sequence[psutil.Process]:
+        return [psutil.Process()]
+
+
+def alone(measurement: Callable[[*Arguments], Result], *arguments: *Arguments) -> tuple[Result, int]:
+    """What the measurement returns in a fresh process, and the most memory (RSS, bytes) that it took there."""
+    with ProcessPoolExecutor(1, get_context("spawn")) as process:
+        return process.submit(_watched, partial(measurement, *arguments)).result()
+
+
+def _watched(measurement: Callable[[], Result]) -> tuple[Result, int]:
+    with peak_rss(_ThisProcess()) as samples:
+        result = measurement()
+        samples.append(int(psutil.Process().memory_info().rss))
+    return result, max(samples)

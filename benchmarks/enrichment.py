@@ -1,0 +1,281 @@
+"""How fast enrichment is: what narratives tell, the learned model, and whole customers from 10,000 rows to 10 million.
+
+Beside it the same rules in pandas and in DuckDB, and the physical floor: reading, hashing and writing the same bytes.
+"""
+
+import math
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from itertools import cycle
+from multiprocessing import get_context
+from pathlib import Path
+
+import polars as pl
+
+from benchmarks.alone import alone
+from benchmarks.filling import UNTIL
+from benchmarks.labelled import accepted
+from benchmarks.peers_of_rules import ASKED, InDuckDB, InPandas, Lists
+from benchmarks.table import Row, mebibytes, seconds
+from pipelines.enrich import enrich
+from pipelines.enrich.categories import SURE
+from pipelines.enrich.learned.features import NARRATIVE
+from pipelines.enrich.learned.model_file import base
+from pipelines.enrich.narratives import KEY, understood
+from pipelines.sandbox import book
+from pipelines.schemas import ACCEPTED, TRANSACTIONS, Direction
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How much is measured."""
+
+    slices: int  # of the book, each of businesses of its own
+    businesses: int  # a slice; each has about 1,150 rows
+    held: int  # slices, of those: what is enriched again
+    sizes: Sequence[int]  # rows enriched again, ascending
+    distinct: int  # narratives
+    in_pandas: int  # narratives
+    in_duckdb: int
+
+
+FULL = Scale(6, 450, 2, (10_000, 100_000, 1_000_000, 10_000_000), 500_000, 30_000, 200_000)
+MONTHS = 12
+TITLE = "How fast enrichment is"
+ABOUT = (
+    f"A synthetic book: {FULL.slices} slices, each of {FULL.businesses} whole businesses over {MONTHS} months. "
+    f"Enrichment takes one slice at a time, as the service does; ten million rows are {FULL.held} slices in turn, for "
+    "nothing is remembered from one to the next. Each figure comes from a process of its own that was warmed up, and "
+    "none but the floor's counts reading or writing files, which lie in the page cache. The peers follow the same "
+    "rules and lists, and are spared the rest: fields, clean descriptions, names that stand in no list, alternatives."
+)
+WARMING = 500  # rows
+LEAST_MEASURED = 100_000  # rows: fewer are enriched several times
+LEAST_AGREEMENT = 0.95
+
+NOTHING_HELD, NOTHING_NEW = pl.DataFrame(schema=TRANSACTIONS), pl.DataFrame(schema=ACCEPTED)
+
+
+@dataclass(frozen=True)
+class Timed:
+    """So many rows, or narratives, in so many seconds."""
+
+    count: int
+    took_s: float
+
+    @property
+    def rate(self) -> float:
+        return self.count / self.took_s
+
+    def told(self, of: str = "rows") -> str:
+        return f"{self.rate:,.0f} {of}/s"
+
+
+def measure(scale: Scale = FULL) -> Sequence[Row]:
+    with tempfile.TemporaryDirectory(prefix="tidemark-bench-enrichment-") as folder:
+        return _measured(Path(folder), scale)
+
+
+def _measured(folder: Path, scale: Scale) -> list[Row]:
+    new = _written(folder, scale)
+    (repeating, narratives), _ = alone(_repeating, new, folder / "unsure.parquet")
+    distinct, _ = alone(_distinct, new, scale.distinct, folder / "distinct.parquet")
+    learned, _ = alone(_learned, folder / "unsure.parquet")
+    peers = [
+        alone(peer, folder / "distinct.parquet", most)[0]
+        for peer, most in ((_in_pandas, scale.in_pandas), (_in_duckdb, scale.in_duckdb))
+    ]
+    (taken_in, held), new_peak = alone(_taken_in, new[: scale.held])
+    again = [alone(_enriched_again, held, rows) for rows in scale.sizes]
+    floor, _ = alone(_floor, held, scale.sizes[-1], folder / "floor.parquet")
+    return [
+        *_rows_of_rules(repeating, narratives, distinct, learned),
+        *_rows_of_peers(distinct, peers),
+        Row(f"`enrich()`, {taken_in.count:,} new rows: rate, peak RSS", f"{taken_in.told()}, {mebibytes(new_peak)}"),
+        *_rows_of_enrichment(scale.sizes, again),
+        *_rows_of_floor(floor, again[-1][0]),
+    ]
+
+
+def _rows_of_rules(repeating: Timed, narratives: int, distinct: Timed, learned: Timed) -> list[Row]:
+    share = f"{repeating.count:,} rows, {narratives:,} distinct narratives"
+    return [
+        Row(f"cleaned and categorised by rules: {share}", repeating.told(), "≥ 3,000,000 rows/s"),
+        Row("the same by distinct narrative", f"{narratives / repeating.took_s:,.0f} narratives/s"),
+        Row(f"the same, {distinct.count:,} rows, no description twice", distinct.told(), "≥ 250,000 rows/s"),
+        Row(
+            f"learned model, {learned.count:,} distinct narratives of which no rule is sure",
+            learned.told("narratives"),
+            "≥ 30,000 narratives/s",
+        ),
+    ]
+
+
+def _rows_of_peers(ours: Timed, peers: "Sequence[Peer]") -> Iterator[Row]:
+    for peer in peers:
+        what = f"peer: the rules in {peer.name}, {peer.timed.count:,} distinct narratives, extrapolated"
+        yield Row(what, peer.timed.told("narratives"))
+        yield Row(f"narratives in which {peer.name} and we agree on the category", f"{peer.agreement:.2%}", "≥ 95 %")
+        yield Row(f"our ratio to {peer.name}", f"{ours.rate / peer.timed.rate:,.1f} ×")
+
+
+def _rows_of_enrichment(sizes: Sequence[int], again: Sequence[tuple[Timed, int]]) -> Iterator[Row]:
+    for rows, (timed, peak) in zip(sizes, again, strict=True):
+        asked = "≥ 300,000 rows/s, ≤ 4,096 MiB" if rows == sizes[-1] else ""
+        yield Row(f"`enrich()`, {rows:,} held rows again: rate, peak RSS", f"{timed.told()}, {mebibytes(peak)}", asked)
+    growth = math.log(again[0][0].rate / again[-1][0].rate) / math.log(sizes[-1] / sizes[0])
+    what = f"exponent of the cost per row, {sizes[0]:,} → {sizes[-1]:,} rows"
+    yield Row(what, f"{growth:.2f}", "flat (near 0)")
+
+
+def _rows_of_floor(floor: Timed, ours: Timed) -> list[Row]:
+    return [
+        Row(f"floor: {floor.count:,} rows read, descriptions hashed, all written", seconds(floor.took_s)),
+        Row("`enrich()` of as many rows takes", f"{floor.rate / ours.rate:,.1f} × the floor"),
+    ]
+
+
+def _written(folder: Path, scale: Scale) -> list[Path]:
+    """The book's slices as files of ACCEPTED."""
+    files = [folder / f"new-{number}.parquet" for number in range(scale.slices)]
+    with ProcessPoolExecutor(mp_context=get_context("spawn")) as processes:
+        list(processes.map(partial(_write_slice, scale.businesses), range(scale.slices), files))
+    return files
+
+
+def _write_slice(businesses: int, seed: int, file: Path) -> None:
+    accepted(book(businesses, MONTHS, seed, UNTIL)).select(ACCEPTED.names()).write_parquet(file)
+
+
+def _repeating(files: Sequence[Path], unsure: Path) -> tuple[Timed, int]:
+    """Rows as they come, and how many distinct narratives they have; those the rules are not sure of are written."""
+    rows = _narratives(files)
+    understood(rows.head(WARMING))
+    began = time.perf_counter()
+    told = understood(rows)
+    took = time.perf_counter() - began
+    told.filter(pl.col("confidence") < SURE).unique(NARRATIVE, maintain_order=True).write_parquet(unsure)
+    return Timed(rows.height, took), rows.select(KEY).n_unique()
+
+
+def _distinct(files: Sequence[Path], most: int, file: Path) -> Timed:
+    """Rows of which no two have the same description, written with what they are in an order without meaning."""
+    every = _narratives(files).unique("description", maintain_order=True)
+    rows = every.sample(min(most, every.height), shuffle=True, seed=0)
+    understood(rows.head(WARMING))
+    began = time.perf_counter()
+    told = understood(rows)
+    took = time.perf_counter() - began
+    told.with_row_index("row").select("row", "category", pl.col(ASKED).cast(pl.String)).write_parquet(file)
+    return Timed(rows.height, took)
+
+
+def _narratives(files: Sequence[Path]) -> pl.DataFrame:
+    side = pl.when(pl.col("amount") < 0).then(pl.lit("debit")).otherwise(pl.lit("credit"))
+    return (
+        pl.scan_parquet(list(files))
+        .select("description", "account_type", "amount", "date", direction=side.cast(Direction))
+        .collect()
+    )
+
+
+def _learned(unsure: Path) -> Timed:
+    rows = pl.read_parquet(unsure)
+    base().predict(rows.head(WARMING))
+    began = time.perf_counter()
+    base().predict(rows)
+    return Timed(rows.height, time.perf_counter() - began)
+
+
+@dataclass(frozen=True)
+class Peer:
+    """How fast it is, and the share of narratives in which its category is ours."""
+
+    name: str
+    timed: Timed
+    agreement: float
+
+
+def _in_pandas(file: Path, most: int) -> Peer:
+    rows = pl.read_parquet(file, n_rows=most)
+    narratives, peer = rows.select(ASKED).to_pandas(), InPandas(Lists())
+    began = time.perf_counter()
+    found = peer.categories(narratives)
+    return _compared("pandas", found, rows, time.perf_counter() - began)
+
+
+def _in_duckdb(file: Path, most: int) -> Peer:
+    rows = pl.read_parquet(file, n_rows=most)
+    sample, peer = file.with_name("duckdb.parquet"), InDuckDB(Lists())
+    rows.write_parquet(sample, row_group_size=max(rows.height // 16, 1))
+    began = time.perf_counter()
+    found = peer.categories(sample)
+    return _compared("DuckDB", found, rows, time.perf_counter() - began)
+
+
+def _compared(name: str, found: Sequence[str], rows: pl.DataFrame, took_s: float) -> Peer:
+    """Raises RuntimeError where the peer does something else than we do: its speed would say nothing."""
+    agreement = float((pl.Series(found, dtype=pl.String) == rows["category"]).mean() or 0)  # type: ignore[arg-type]
+    if agreement < LEAST_AGREEMENT:
+        raise RuntimeError(f"{name} agrees with our rules on {agreement:.2%} of the narratives only")
+    return Peer(name, Timed(rows.height, took_s), agreement)
+
+
+def _taken_in(files: Sequence[Path]) -> tuple[Timed, list[Path]]:
+    """New rows, slice by slice; what they become is written beside them."""
+    written, count, took = [], 0, 0.0
+    _warm(enrich(NOTHING_HELD, pl.read_parquet(files[0], n_rows=WARMING)).transactions)
+    for file in files:
+        new = pl.read_parquet(file)
+        began = time.perf_counter()
+        rows = enrich(NOTHING_HELD, new).transactions.collect()
+        took += time.perf_counter() - began
+        written.append(file.with_name(file.name.replace("new", "held")))
+        rows.write_parquet(written[-1])
+        count += new.height
+    return Timed(count, took), written
+
+
+def _enriched_again(files: Sequence[Path], rows: int) -> Timed:
+    """Held rows, slice by slice, as when a new version of the enrichment is carried through."""
+    count, took = 0, 0.0
+    _warm(enrich(pl.read_parquet(files[0], n_rows=WARMING), NOTHING_NEW).transactions)
+    for _ in range(max(1, LEAST_MEASURED // rows)):
+        for held in _portions(files, rows):
+            began = time.perf_counter()
+            enrich(held, NOTHING_NEW).transactions.collect()
+            took += time.perf_counter() - began
+            count += held.height
+    return Timed(count, took)
+
+
+def _warm(rows: pl.LazyFrame) -> None:
+    rows.collect()
+
+
+def _portions(files: Sequence[Path], rows: int) -> Iterator[pl.DataFrame]:
+    """The slices in turn, the last cut after a whole customer, until they are `rows` or a few more."""
+    left = rows
+    for file in cycle(files):
+        held = pl.read_parquet(file)
+        yield held if held.height <= left else _whole_customers(held, left)
+        left -= held.height
+        if left <= 0:
+            return
+
+
+def _whole_customers(held: pl.DataFrame, rows: int) -> pl.DataFrame:
+    return held.filter(pl.col("customer_number") <= held["customer_number"][rows - 1])
+
+
+def _floor(files: Sequence[Path], rows: int, file: Path) -> Timed:
+    count, began = 0, time.perf_counter()
+    for held in _portions(files, rows):
+        held.select(pl.col("description").hash().sum()).item()
+        held.write_parquet(file)
+        count += held.height
+    return Timed(count, time.perf_counter() - began)

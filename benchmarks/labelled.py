@@ -1,0 +1,79 @@
+"""The synthetic book as enrichment takes it: accepted rows, with the truth beside them."""
+
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from decimal import Decimal
+from uuid import UUID
+
+import polars as pl
+
+from pipelines.intake.accounts import identify
+from pipelines.sandbox import LABELLED, Business, SandboxAccount
+from pipelines.schemas import ACCEPTED, MONEY, AccountType
+
+RECEIVED = datetime(2026, 11, 1, tzinfo=UTC)
+TRUTH = ("category", "counterparty", "transfer_pair", "series", "series_period", "facility", "held_out")
+
+
+def in_groups(businesses: Iterable[Business], rows: int) -> Iterator[pl.DataFrame]:
+    """Rows of ACCEPTED and `true_…` columns, of so many businesses at a time that they are about `rows`.
+
+    The n-th business is customer n, and its rows are one submission.
+    """
+    group: list[pl.DataFrame] = []
+    for number, business in enumerate(businesses, start=1):
+        group.append(_of_business(number, business))
+        if sum(frame.height for frame in group) >= rows:
+            yield pl.concat(group)
+            group = []
+    if group:
+        yield pl.concat(group)
+
+
+def accepted(businesses: Iterable[Business]) -> pl.DataFrame:
+    """The same, of all of them at once."""
+    return pl.concat(in_groups(businesses, 1))
+
+
+def _of_business(number: int, business: Business) -> pl.DataFrame:
+    customer = UUID(int=number)
+    rows = pl.concat([_of_account(customer, account) for account in business.accounts]).with_row_index("position")
+    filled = rows.with_columns(
+        customer_number=pl.lit(number, pl.Int64),
+        job_id=pl.lit(customer.bytes),
+        received_seq=pl.lit(number, pl.Int64),
+        received_at=pl.lit(RECEIVED),
+        appended=pl.lit(value=False),
+        status=pl.lit("posted"),
+    )
+    blank = [pl.lit(None, kind).alias(name) for name, kind in ACCEPTED.items() if name not in filled.columns]
+    truth = pl.col([f"true_{name}" for name in TRUTH])
+    return filled.with_columns(blank).select(*(pl.col(name).cast(kind) for name, kind in ACCEPTED.items()), truth)
+
+
+def _of_account(customer: UUID, account: SandboxAccount) -> pl.DataFrame:
+    identified, _ = identify(
+        customer,
+        account_name=account.account_name,
+        bsb=account.bsb,
+        account_number=account.account_number,
+        bank_name=account.bank_name,
+        account_type=account.account_type,
+        credit_limit=None if account.credit_limit is None else Decimal(account.credit_limit),
+    )
+    return account.transactions.filter(pl.col("injected").is_null()).select(
+        "date",
+        "description",
+        "amount",
+        "balance",
+        client_transaction_id="transaction_id",
+        account_id=pl.lit(identified.account_id.bytes),
+        account_identified=pl.lit(value=True),
+        account_name=pl.lit(account.account_name),
+        bsb=pl.lit(account.bsb),
+        account_number=pl.lit(account.account_number),
+        bank_name=pl.lit(account.bank_name),
+        account_type=pl.lit(account.account_type, AccountType),
+        credit_limit=pl.lit(account.credit_limit).cast(MONEY),
+        **{f"true_{name}": pl.col(name).cast(LABELLED[name]) for name in TRUTH},
+    )

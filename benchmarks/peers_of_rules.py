@@ -1,0 +1,290 @@
+"""The peers of the rules: the same lists and the same rules as regular expressions, in pandas and in DuckDB's SQL.
+
+Both read the files that enrichment reads, so a new rule is theirs, too. Every phrase is a regular expression on word
+boundaries over the same bare words, and the order of decision is ours: decisive rules, names (the longest wins),
+indicative rules, nothing known. Both ask only what is still undecided, and are spared the rest of what enrichment
+tells: fields, clean descriptions, names that stand in no list, confidence, alternatives. Whether a counterparty is a
+person is given to them, since rules ask for it.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
+from pathlib import Path
+from typing import Self
+
+import duckdb
+import pandas as pd
+import polars as pl
+
+from pipelines.enrich import counterparties, patterns
+from pipelines.enrich.counterparties import Party
+from pipelines.enrich.patterns import Rule
+from pipelines.enrich.phrases import literals
+from pipelines.enrich.rule_files import load_rules
+from pipelines.enrich.taxonomy import SIDES, UNKNOWN_CREDIT, UNKNOWN_DEBIT
+
+UNKNOWN = {"credit": UNKNOWN_CREDIT.slug, "debit": UNKNOWN_DEBIT.slug}
+ASKED = ("description", "direction", "account_type", "counterparty_kind")  # what both peers are given
+COUNTERPARTY = ("purpose", *SIDES)  # what the lists say of it
+
+# Bare words of upper-case text, in order of cleaning: a number begins a word of its own, as in `phrases`. RE2 and
+# Python's engine write Unicode classes differently.
+_APOSTROPHES = "['’]"
+_GAPS_IN_PYTHON, _GAPS_IN_RE2 = r"[\W_]+", r"[^\p{L}\p{N}]+"
+_BEFORE_NUMBER_IN_PYTHON, _BEFORE_NUMBER_IN_RE2 = r"([^\W\d_])([0-9])", r"(\p{L})([0-9])"
+_ANY_NUMBER = {"0": r"[0-9]\w*", "0000": r"[0-9]{6,}\w*"}  # what these words of a phrase stand for
+
+
+@dataclass(frozen=True)
+class Look:
+    """One look for names: any of `says`, but not where `unless` stands, too."""
+
+    says: str
+    unless: str | None = None
+
+
+@dataclass(frozen=True)
+class Clause:
+    """A rule on one side of the account, or what stands beside its words: all regular expressions."""
+
+    side: str
+    category: str
+    any: str
+    with_: str | None
+    unless: str | None
+    conditions: Mapping[str, Sequence[str]]  # column → values that it may have
+
+
+class Lists:
+    """The rule files as regular expressions."""
+
+    @cached_property
+    def rules(self) -> list[Rule]:
+        entries = {tier: load_rules(f"patterns/{tier}.yaml") for tier in patterns.TIERS}
+        return patterns.checked(entries, counterparties.load().purposes_in, counterparties.purposes())
+
+    def clauses(self, tier: patterns.Tier) -> list[Clause]:
+        """The tier's rules in the order of trial."""
+        return [
+            Clause(side, category, _of(rule.any), _some(rule.with_), _some(rule.unless), rule.conditions)
+            for rule in self.rules
+            if rule.tier == tier
+            for side, category in rule.category.items()
+        ]
+
+    @cached_property
+    def _said(self) -> list[tuple[str, Party]]:
+        """What is looked for, and whom it names: the longest first."""
+        saying = [(phrase, party) for party in counterparties.parties() for phrase in party.says]
+        looked_for = literals([phrase for phrase, _ in saying])
+        said = [(literal, party) for literal, (_, party) in zip(looked_for, saying, strict=True)]
+        return sorted(said, key=lambda each: (-len(each[0]), each[0]))
+
+    @cached_property
+    def looks(self) -> list[Look]:
+        """All phrases of one length are one expression; those that something spoils are asked for one by one."""
+        return [look for _, same in groupby(self._said, lambda each: len(each[0])) for look in _looks(list(same))]
+
+    @cached_property
+    def counterparties(self) -> pl.DataFrame:
+        """What is read in a text (`said`), and COUNTERPARTY."""
+        rows = [
+            (_words(literal), party.purpose.slug, party.purpose.credit, party.purpose.debit)
+            for literal, party in self._said
+        ]
+        columns = ("said", *COUNTERPARTY)
+        return pl.DataFrame(rows, dict.fromkeys(columns, pl.String), orient="row").unique("said", keep="first")
+
+
+def _looks(said: Sequence[tuple[str, Party]]) -> Iterator[Look]:
+    if plain := [literal for literal, party in said if not party.unless]:
+        yield Look(expression(plain))
+    yield from (Look(expression([literal]), _of(party.unless)) for literal, party in said if party.unless)
+
+
+def _some(phrases: Sequence[str]) -> str | None:
+    return _of(phrases) if phrases else None
+
+
+def _of(phrases: Sequence[str]) -> str:
+    return expression(literals(phrases))
+
+
+def expression(looked_for: Sequence[str]) -> str:
+    """What `phrases.literals` made of phrases as one regular expression.
+
+    Words are letters, digits and spaces, so nothing in them needs to be quoted. Their boundaries stand outside of the
+    alternatives: Python's engine then leaves each at its first letter.
+    """
+    bounded = groupby(sorted(looked_for, key=_bounds), key=_bounds)
+    return "|".join(f"{begin}(?:{'|'.join(map(_alternative, same))}){end}" for (begin, end), same in bounded)
+
+
+def _bounds(literal: str) -> tuple[str, str]:
+    begin = "^" if literal.startswith(" ^ ") else r"\b"
+    return begin, "$" if literal.endswith(" $ ") else r"\b" if literal.endswith(" ") else ""
+
+
+def _alternative(literal: str) -> str:
+    return " ".join(_ANY_NUMBER.get(word, word) for word in _words(literal).split())
+
+
+def _words(literal: str) -> str:
+    bare = literal.strip().removeprefix("^ ").removesuffix(" $")
+    return re.sub(_BEFORE_NUMBER_IN_PYTHON, r"\1 \2", bare)
+
+
+class InPandas:
+    """One compiled expression after the other over what no earlier one decided."""
+
+    def __init__(self, lists: Lists) -> None:
+        cleaning = ((_APOSTROPHES, ""), (_GAPS_IN_PYTHON, " "), (_BEFORE_NUMBER_IN_PYTHON, r"\1 \2"))
+        self._cleaning = [(re.compile(pattern), to) for pattern, to in cleaning]
+        self._looks = [(re.compile(f"({look.says})"), _compiled(look.unless)) for look in lists.looks]
+        self._counterparties = lists.counterparties.to_pandas().set_index("said")
+        self._decisive = list(map(_CompiledClause.of, lists.clauses("decisive")))
+        self._indicative = list(map(_CompiledClause.of, lists.clauses("indicative")))
+
+    def categories(self, narratives: pd.DataFrame) -> list[str]:
+        """The category of each row.
+
+        Args:
+            narratives: the columns ASKED.
+        """
+        words = self._cleaned(narratives["description"])
+        found = self._counterparties.reindex(self._named(words)).set_index(words.index)
+        rows = narratives.assign(words=words, purpose=found["purpose"])
+        undecided = pd.Series(None, index=rows.index, dtype="object")
+        category = _tried(self._decisive, rows, undecided)
+        category = category.fillna(found["credit"].where(rows["direction"] == "credit", found["debit"]))
+        category = _tried(self._indicative, rows, category)
+        return category.fillna(rows["direction"].map(UNKNOWN)).to_list()
+
+    def _cleaned(self, descriptions: "pd.Series[str]") -> "pd.Series[str]":
+        words = descriptions.astype("object").str.normalize("NFKC").str.upper()
+        for pattern, to in self._cleaning:
+            words = words.str.replace(pattern, to, regex=True)
+        return words.str.strip()
+
+    def _named(self, words: "pd.Series[str]") -> "pd.Series[str]":
+        """The words that name a counterparty of the lists."""
+        said = pd.Series(None, index=words.index, dtype="object")
+        for says, unless in self._looks:
+            left = words[said.isna()]
+            if unless is not None:
+                left = left[~left.str.contains(unless)]
+            said = said.fillna(left.str.extract(says, expand=False))
+        return said
+
+
+@dataclass(frozen=True)
+class _CompiledClause:
+    clause: Clause
+    any: re.Pattern[str]
+    with_: re.Pattern[str] | None
+    unless: re.Pattern[str] | None
+
+    @classmethod
+    def of(cls, clause: Clause) -> Self:
+        return cls(clause, re.compile(clause.any), _compiled(clause.with_), _compiled(clause.unless))
+
+    def holds(self, rows: pd.DataFrame) -> pd.Index:
+        """Which of the rows it decides."""
+        asked = rows[rows["direction"] == self.clause.side]
+        for column, values in self.clause.conditions.items():
+            asked = asked[asked[column].isin(values)]
+        asked = asked[asked["words"].str.contains(self.any)]
+        if self.with_ is not None:
+            asked = asked[asked["words"].str.contains(self.with_)]
+        if self.unless is not None:
+            asked = asked[~asked["words"].str.contains(self.unless)]
+        return asked.index
+
+
+def _compiled(pattern: str | None) -> re.Pattern[str] | None:
+    return None if pattern is None else re.compile(pattern)
+
+
+def _tried(clauses: Sequence[_CompiledClause], rows: pd.DataFrame, category: "pd.Series[str]") -> "pd.Series[str]":
+    decided = category.copy()
+    for compiled in clauses:
+        decided[compiled.holds(rows[decided.isna()])] = compiled.clause.category
+    return decided
+
+
+class InDuckDB:
+    """One statement: the first `WHEN` that holds decides."""
+
+    def __init__(self, lists: Lists) -> None:
+        self._counterparties = lists.counterparties
+        self._statement = _statement(lists)
+
+    def categories(self, narratives: Path) -> list[str]:
+        """The category of each row.
+
+        Args:
+            narratives: Parquet with `row` and the columns ASKED. As a file, all cores take part.
+        """
+        with duckdb.connect() as connection:
+            connection.execute("SET enable_progress_bar = false")
+            connection.read_parquet(str(narratives)).create_view("narratives")
+            connection.register("counterparties", self._counterparties.to_arrow())
+            return list(connection.sql(self._statement).pl()["category"])
+
+
+def _statement(lists: Lists) -> str:
+    names = " ".join(
+        f"WHEN {_matches(look.says)}{_unmatched(look.unless)} THEN regexp_extract(words, {_quoted(look.says)})"
+        for look in lists.looks
+    )
+    unknown = f"CASE direction WHEN 'credit' THEN '{UNKNOWN['credit']}' ELSE '{UNKNOWN['debit']}' END"
+    return f"""
+        WITH worded AS (SELECT *, {_cleaned("upper(description)")} AS words FROM narratives),
+        named AS (SELECT *, CASE {names} END AS said FROM worded),
+        known AS (SELECT * FROM named LEFT JOIN counterparties USING (said))
+        SELECT coalesce(
+            CASE {_whens(lists.clauses("decisive"))} END,
+            CASE direction WHEN 'credit' THEN credit ELSE debit END,
+            CASE {_whens(lists.clauses("indicative"))} END,
+            {unknown}
+        ) AS category FROM known ORDER BY row"""
+
+
+def _cleaned(text: str) -> str:
+    cleaning = ((_APOSTROPHES, ""), (_GAPS_IN_RE2, " "), (_BEFORE_NUMBER_IN_RE2, r"\1 \2"))
+    for pattern, to in cleaning:
+        text = f"regexp_replace({text}, {_quoted(pattern)}, '{to}', 'g')"
+    return f"trim({text})"
+
+
+def _whens(clauses: Sequence[Clause]) -> str:
+    return " ".join(
+        f"WHEN direction = '{clause.side}'{_meets(clause)} AND {_matches(clause.any)}{_matched(clause.with_)}"
+        f"{_unmatched(clause.unless)} THEN '{clause.category}'"
+        for clause in clauses
+    )
+
+
+def _meets(clause: Clause) -> str:
+    return "".join(
+        f" AND {column} IN ({', '.join(map(_quoted, values))})" for column, values in clause.conditions.items()
+    )
+
+
+def _matches(pattern: str) -> str:
+    return f"regexp_matches(words, {_quoted(pattern)})"
+
+
+def _matched(pattern: str | None) -> str:
+    return "" if pattern is None else f" AND {_matches(pattern)}"
+
+
+def _unmatched(pattern: str | None) -> str:
+    return "" if pattern is None else f" AND NOT {_matches(pattern)}"
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

@@ -1,0 +1,95 @@
+"""On which days banks book: Australian holidays by state, and the days on which interbank settlement is open.
+
+Direct entry, BPAY and cheques settle through the Reserve Bank's RITS, which closes on weekends and on the holidays that
+New South Wales and Victoria share (https://www.rba.gov.au/payments-and-infrastructure/rits/business-hours.html). The
+New Payments Platform settles every day of the year; what a person or a branch does follows the state's own holidays.
+
+The holidays come from the `holidays` library and are worked out in memory, once, for 1990 to 2060. Before and after,
+only weekends are known to be closed. Everything here is a look-up in one table with a row a calendar and day.
+"""
+
+from collections.abc import Iterator
+from datetime import date
+from functools import cache
+
+import holidays
+import polars as pl
+
+FIRST_DAY, LAST_DAY = date(1960, 1, 1), date(2120, 12, 31)
+HOLIDAYS_KNOWN = range(1990, 2061)
+STATES = ("ACT", "NSW", "NT", "QLD", "SA", "TAS", "VIC", "WA")
+SETTLEMENT = "settlement"
+CALENDARS = (SETTLEMENT, *STATES)
+Calendar = pl.Enum(CALENDARS)
+
+# The third digit of a BSB is the state of the branch. 2 and 5 are shared with the territories.
+_STATE_DIGITS = {"2": "NSW", "3": "VIC", "4": "QLD", "5": "SA", "6": "WA", "7": "TAS"}
+_SETTLING_STATES = ("NSW", "VIC")
+_EPOCH = date(1970, 1, 1).toordinal()
+_DAYS = LAST_DAY.toordinal() - FIRST_DAY.toordinal() + 1
+
+
+def calendar_of_bsb(bsb: pl.Expr) -> pl.Expr:
+    """The calendar (Calendar) of the branch's state; that of settlement where the BSB is missing or odd."""
+    digits = bsb.str.replace_all(r"\D", "")
+    state = digits.str.slice(2, 1).replace_strict(_STATE_DIGITS, default=SETTLEMENT)
+    return pl.when(digits.str.len_chars() == 6).then(state).otherwise(pl.lit(SETTLEMENT)).cast(Calendar)
+
+
+def is_open(day: pl.Expr, calendar: pl.Expr) -> pl.Expr:
+    """Whether `day` (Date) is a business day of its calendar. Days must lie between FIRST_DAY and LAST_DAY."""
+    return _looked_up("is_open", day, calendar)
+
+
+def next_open(day: pl.Expr, calendar: pl.Expr) -> pl.Expr:
+    """The day itself when it is a business day, else the next."""
+    return _looked_up("next_open", day, calendar)
+
+
+def last_open(day: pl.Expr, calendar: pl.Expr) -> pl.Expr:
+    """The day itself when it is a business day, else the one before."""
+    return _looked_up("last_open", day, calendar)
+
+
+def business_day_number(day: pl.Expr, calendar: pl.Expr) -> pl.Expr:
+    """How many business days of its calendar lie between FIRST_DAY and `day`, both included (Int32)."""
+    return _looked_up("number", day, calendar)
+
+
+def _looked_up(column: str, day: pl.Expr, calendar: pl.Expr) -> pl.Expr:
+    since_first = day.cast(pl.Int32) - (FIRST_DAY.toordinal() - _EPOCH)
+    of_calendar = calendar.cast(Calendar).to_physical().cast(pl.Int32) * _DAYS
+    return _gathered(business_days()[column], since_first.clip(0, _DAYS - 1) + of_calendar)
+
+
+def _gathered(values: pl.Series, place: pl.Expr) -> pl.Expr:
+    """The values at those places; the first and the last stand for what lies beyond."""
+    return pl.lit(values).gather(place.clip(0, len(values) - 1))
+
+
+@cache
+def business_days() -> pl.DataFrame:
+    """Every day of every calendar, in this order: `calendar`, `day`, `is_open`, `next_open`, `last_open`, `number`."""
+    closed = pl.DataFrame(list(_closed_weekdays()), {"calendar": Calendar, "day": pl.Date()}, orient="row")
+    every_day = pl.select(day=pl.date_range(FIRST_DAY, LAST_DAY))
+    weekday = pl.col("day").dt.weekday() <= 5
+    open_day = pl.when("is_open").then("day")
+    return (
+        pl.DataFrame({"calendar": pl.Series(CALENDARS, dtype=Calendar)})
+        .join(every_day, how="cross", maintain_order="left_right")
+        .join(closed.with_columns(holiday=True), on=["calendar", "day"], how="left", maintain_order="left")
+        .with_columns(is_open=weekday & pl.col("holiday").is_null())
+        .with_columns(
+            next_open=open_day.backward_fill().over("calendar"),
+            last_open=open_day.forward_fill().over("calendar"),
+            number=pl.col("is_open").cast(pl.Int32).cum_sum().over("calendar"),
+        )
+        .drop("holiday")
+    )
+
+
+def _closed_weekdays() -> Iterator[tuple[str, date]]:
+    by_state = {state: set(holidays.country_holidays("AU", subdiv=state, years=HOLIDAYS_KNOWN)) for state in STATES}
+    shared = set.intersection(*(by_state[state] for state in _SETTLING_STATES))
+    for calendar, days in {SETTLEMENT: shared, **by_state}.items():
+        yield from ((calendar, day) for day in sorted(days))

@@ -1,0 +1,176 @@
+"""Where in a text's shape the name stands, and whether it is a person's or a business's.
+
+A shape (`name_words`) falls into runs of words that can belong to a name, parted by purposes, numbers and signs. Each
+run is read by the first of `READINGS` that fits; the run with the highest score is the name, one right after a marker
+(TO, FROM, SQ *) counting more, and of equals the first. A reading that only leans towards a person says what the words
+allow; the way of payment decides then (`names`).
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import polars as pl
+
+_RUN = r"[FM]?[TLwJ&PoOHCZBGgSsXxIUNda]*Y|[FM]?[TLwJ&PoOHCZBGgSsXxIUNda]+[WD_]?|[FMWD_]"
+_CALLED, _FAMILY, _PARTICLES = "[GgXxI]", "[SsXx]", "P{0,3}"
+AFTER_MARKER, AFTER_INTERMEDIARY = 8, 40  # what a run's place adds to its score
+SURE = 30  # a score from which a marker adds nothing: LOAN FROM SISTER CO is a purpose where a name stands before it
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A regular expression over a run's letters: first group what stands before the name, second the name."""
+
+    means: str
+    pattern: str
+    score: int
+    kind: Literal["business", "person"] | None = None
+    leans: bool = False  # towards a person, where the way of payment allows it
+    generic: bool = False  # a trade, not a name, unless the place says that it is one
+
+
+READINGS = (
+    Reading("a legal form ends it", r"^([w&oCZd]*)([^LY]*[^LYw&oCZd][^LY]*L+)", 60, "business"),
+    Reading("a legal form ends words of purpose", r"^()([wBC&]+L+)", 58, "business"),
+    Reading("an asterisk ends it", r"^([w&o]*)(.*Y)", 45, "business"),
+    Reading("a trade alone", r"^([w&oZCd]*)(B)[w&oZCda]*$", 2, "business", generic=True),
+    Reading("trades alone", r"^([w&oZd]*)(B[BC&oZ]*B)[w&oZCd]*$", 13, "business", generic=True),
+    Reading(
+        "a person, then what for",
+        rf"^([w&o]*)((?:[GX][GgXxI]{{0,2}}|I{{1,2}}){_PARTICLES}{_FAMILY}{{1,2}})w",
+        47,
+        "person",
+    ),
+    Reading("an institution of something", r"^([w&od]*)([^w]*[^wd]O[^w]*[^wd])", 40, "business"),
+    Reading("a trade, then whose", r"^([w&od]*)(H?B[^BNCw]*[^BNCw&oZd])$", 38, "business"),
+    Reading("a trade ends it", r"^([w&od]*)(.*[BN])", 40, "business"),
+    Reading("an address", r"^d?.*(?:a|dP|d[GgSsXxU]{1,2}P)", -100),
+    Reading("the something", r"^([w&o]*)(H[^w]*[^w&oZCd])", 30, "business"),
+    Reading("a titled couple", r"^(.*?T&T)([GgSsXxUIP]{1,5})", 55, "person"),
+    Reading("a title begins it", r"^(.*?T)([GgXxI]&[GgXxI][GgSsXxUIP]{1,3}|[GgSsXxUIP]{1,4})", 55, "person"),
+    Reading("a couple", rf"^([w&o]*)({_CALLED}I?&{_CALLED}I?{_PARTICLES}[SX])", 52, "person"),
+    Reading("perhaps a couple", rf"^([w&o]*)({_CALLED}I?&{_CALLED}I?{_PARTICLES}[sxU])", 50, leans=True),
+    Reading("a family and a couple's initials", r"^([w&o]*)([SXsxU]I&I)", 50, "person"),
+    Reading("partners", r"^([w&o]*)([GgSsXxUP]{1,2}&[GgSsXxUP]{1,2})", 34, "business"),
+    Reading(
+        "nothing but names",
+        r"^([w&o]*)((?:[GgSsXxIP]*[GX][GgSsXxIP]*[GSX]|[GgSsXxIP]*[GSX][GgSsXxIP]*[GX])[GgSsXxIP]*)[w&oZCd]*$",
+        51,
+        "person",
+    ),
+    Reading("family name first", r"^([w&o]*)(SP?[GX][GgXx]{0,2}I?)", 46, "person"),
+    Reading("given and family name", rf"^(.*?)([GX][GgXxI]{{0,2}}{_PARTICLES}{_FAMILY}{{1,2}})", 50, "person"),
+    Reading("given and sure family name", rf"^(.*?)([gx][GgXxI]{{0,2}}{_PARTICLES}[SX]{{1,2}})", 48, "person"),
+    Reading("given names", r"^([w&o]*)([GX]{2,3}P?)", 46, "person"),
+    Reading("a given name and another", rf"^([w&o]*)([GX][GXI]{{0,2}}{_PARTICLES}U)", 44, leans=True),
+    Reading("another and a given name", r"^([w&o]*)(U[GX])$", 35, leans=True),
+    Reading("given name before a particle", r"^([w&o]*)([GXgx]{1,2}P)$", 40, leans=True),
+    Reading("initials and family name", rf"^(.*?)(I{{1,3}}{_PARTICLES}[SX])", 42, "person"),
+    Reading("family name and initials", r"^([w&o]*)([SX]I{1,2})", 40, "person"),
+    Reading("initials and perhaps a name", rf"^([w&o]*)(I{{1,3}}{_PARTICLES}[sxgGU])", 36, leans=True),
+    Reading("given name and initial", r"^([w&o]*)([GX]I)", 36, leans=True),
+    Reading("weak given and family name", r"^([w&o]*)([gx][gxI]?[sx])", 34, leans=True),
+    Reading("another and a family name", r"^([w&o]*)(US)[w&oZCd]*$", 33, leans=True),
+    Reading("a given name alone", r"^([w&o]*)([GX])[w&oZCd]*$", 20, leans=True),
+    Reading("a family name alone", r"^([w&o]*)(S)[w&oZCd]*$", 19),
+    Reading("of a country", r"^([w&oZ]*)([^w]*[^wC&oZd]C)", 32, "business"),
+    Reading("unknown words", r"^([w&od]*)([UGgSsXxIPHT][UGgSsXxIPHTZd&o]{0,4}[UGgSsXxP])", 15),
+    Reading("an unknown word", r"^([w&odIPZ]*)([UGgSsXx])", 14),
+)
+
+
+def name_places(shapes: pl.Series) -> pl.DataFrame:
+    """The name in each distinct shape.
+
+    Returns:
+        One row a shape: `shape`, the same with every letter `settled`, and null where there is no name: `start` and
+        `length` of the name in words, its own letters `name_shape`, `kind` (business, person or null), `leans` (person
+        where the way of payment allows), `generic` (a trade and no name, but for its place) and `after_intermediary`.
+    """
+    distinct = shapes.unique().to_frame("shape").with_columns(settled=_settled(pl.col("shape")))
+    runs = _runs(distinct["settled"].unique())
+    read = runs.join(_read(runs["run"].unique()), on="run", how="inner", validate="m:1")
+    traded = pl.col("generic") & (pl.col("length") > 1)
+    unsure = pl.col("run").str.starts_with("F") & (pl.col("score") < SURE)
+    after = (
+        pl.when(unsure & traded)
+        .then(SURE)
+        .when(unsure)
+        .then(AFTER_MARKER)
+        .when(pl.col("run").str.starts_with("M"))
+        .then(AFTER_INTERMEDIARY)
+        .otherwise(0)
+    )
+    best = (
+        read.filter(pl.col("score") > 0)
+        .with_columns(place=pl.col("score") + after, start=pl.col("at") + pl.col("skip"))
+        .sort("settled", "place", "at", descending=[False, True, False])
+        .unique("settled", keep="first", maintain_order=True)
+        .select(
+            "settled",
+            "start",
+            "length",
+            "name_shape",
+            "kind",
+            "leans",
+            generic=pl.col("generic") & ~pl.col("run").str.contains("^[FM]"),
+            after_intermediary=pl.col("run").str.starts_with("M"),
+        )
+    )
+    return distinct.join(best, on="settled", how="left", validate="m:1")
+
+
+def _runs(settled: pl.Series) -> pl.DataFrame:
+    """Every run of every settled shape: `settled`, `run`, and `at`, the number of words before it."""
+    pieces = settled.to_frame("settled").with_columns(run=pl.col("settled").str.extract_all(_RUN))
+    ends = pl.col("run").list.eval(pl.element().str.len_bytes().cast(pl.Int64).cum_sum())
+    return (
+        pieces.with_columns(end=ends)
+        .explode("run", "end")
+        .drop_nulls()
+        .with_columns(at=pl.col("end") - pl.col("run").str.len_bytes())
+        .drop("end")
+    )
+
+
+def _settled(shape: pl.Expr) -> pl.Expr:
+    """Letters that depend on their neighbours, told. JAN, MAY, JUNE are names after AND and before a family name, else
+    months; an intermediary's bare word is one before a name and at the start, else a name as any other.
+    """
+    for pattern, letters in (
+        ("&J", "&g"),
+        ("J(I?[SX])", "g$1"),
+        ("J", "W"),
+        ("^([WFD_M]*)m([UGgSsXxTHINB])", "${1}M$2"),
+        ("m", "U"),
+    ):
+        shape = shape.str.replace_all(pattern, letters)
+    return shape
+
+
+def _read(runs: pl.Series) -> pl.DataFrame:
+    """What the first reading that fits says of each distinct run."""
+    bare = pl.col("run").str.strip_chars_start("FM").str.strip_chars_end("WD_")
+    found = runs.to_frame("run").select(
+        "run",
+        pl.coalesce(
+            pl.when(bare.str.contains(reading.pattern)).then(
+                pl.struct(
+                    bare.str.extract(reading.pattern, 1).str.len_bytes().cast(pl.Int64).alias("before"),
+                    bare.str.extract(reading.pattern, 2).alias("name_shape"),
+                    pl.lit(reading.score).alias("score"),
+                    pl.lit(reading.kind, pl.String).alias("kind"),
+                    pl.lit(reading.leans).alias("leans"),
+                    pl.lit(reading.generic).alias("generic"),
+                )
+            )
+            for reading in READINGS
+        ).alias("reading"),
+    )
+    marker = pl.col("run").str.contains("^[FM]").cast(pl.Int64)
+    return (
+        found.drop_nulls("reading")
+        .unnest("reading")
+        .with_columns(skip=pl.col("before") + marker, length=pl.col("name_shape").str.len_bytes().cast(pl.Int64))
+        .drop("before")
+    )

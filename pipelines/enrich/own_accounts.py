@@ -1,0 +1,136 @@
+"""The customer's own accounts as texts name them, by their last digits, and those named that nobody supplied.
+
+Banks print the other side of a transfer as `xx4821`, or as the whole number with or without its BSB; a step before this
+one has read such digits into `other_account`. They name an account whose number ends with them. Where they end the
+number of none that was supplied, there is an account more than the statements show: evidence for completeness.
+"""
+
+import polars as pl
+
+from pipelines.enrich.taxonomy import TRANSFER
+from pipelines.schemas import current
+
+_SUM = pl.Decimal(38, 2)  # of a history, AUD
+MENTIONED = pl.Schema(
+    {
+        "customer_number": pl.Int64(),
+        "masked_number": pl.String(),  # `xx` and up to four digits; null where texts give none
+        "name": pl.String(),  # what texts call it most often
+        "direction": pl.String(),  # `in`: money comes from there; `out`; `both`
+        "count": pl.UInt32(),
+        "total_in": _SUM,  # AUD that came from there, never negative
+        "total_out": _SUM,  # AUD that went there, never negative
+        "first_date": pl.Date(),
+        "last_date": pl.Date(),
+    }
+)
+SHOWN_DIGITS = 4
+FEWEST_DIGITS = 3  # two digits name too much
+
+
+def accounts_of(rows: pl.DataFrame) -> pl.DataFrame:
+    """The customers' accounts: `customer_number`, `account_id`, and `account_digits`, BSB and number as one run.
+
+    Of a masked number it is the unmasked end; null where less than FEWEST_DIGITS are known.
+    """
+    number = pl.col("account_number").str.replace_all(r"[\s-]", "")
+    bsb = pl.col("bsb").str.replace_all(r"\D", "").fill_null("")
+    end = pl.coalesce(bsb + number.str.extract(r"^(\d+)$"), number.str.extract(r"(\d+)$"))
+    return (
+        rows.group_by("customer_number", "account_id")
+        .agg(pl.col("bsb", "account_number").drop_nulls().first())
+        .select("customer_number", "account_id", account_digits=pl.when(end.str.len_chars() >= FEWEST_DIGITS).then(end))
+    )
+
+
+def with_named_account(rows: pl.DataFrame, accounts: pl.DataFrame) -> pl.DataFrame:
+    """`named_account` filled: the id of the customer's account, other than the row's own, that the text names.
+
+    Null where the text names none, or the numbers of several end with its digits.
+
+    Args:
+        rows: with `customer_number`, `account_id` and `other_account`.
+        accounts: as `accounts_of` gives them.
+    """
+    key = ("customer_number", "account_id", "named")
+    said = rows.with_columns(named=_named())
+    naming = said.select(key).drop_nulls().unique()
+    found = (
+        naming.join(_ends(accounts, naming["named"]), on=("customer_number", "named"), suffix="_there")
+        .filter(pl.col("account_id") != pl.col("account_id_there"))
+        .group_by(key)
+        .agg(named_account=pl.col("account_id_there").unique())
+        .filter(pl.col("named_account").list.len() == 1)
+        .with_columns(pl.col("named_account").list.first())
+    )
+    return said.join(found, on=key, how="left", validate="m:1", maintain_order="left").drop("named")
+
+
+def mentioned_accounts(rows: pl.DataFrame) -> pl.DataFrame:
+    """Accounts that transfers speak of and that were not supplied: MENTIONED, one row an account, sorted.
+
+    A transfer between own accounts whose other side was not found, or a payment with nobody named but an account's
+    digits. Where the digits are those of a supplied account, it is not counted: the other side is missing there, not
+    the account. Without digits, what the text calls it stands for the account.
+
+    Args:
+        rows: enriched transactions (schema TRANSACTIONS).
+    """
+    one_sided = ~pl.col("is_transfer").fill_null(value=False)
+    by_words = pl.col("category") == TRANSFER.slug
+    by_digits = _named().is_not_null() & pl.col("counterparty_name").is_null()
+    speaking = rows.filter(current(), one_sided, by_words.fill_null(value=False) | by_digits)
+    mentions = speaking.with_columns(named=_named())
+    supplied = _ends(accounts_of(rows), mentions["named"].drop_nulls())
+    masked = pl.format("xx{}", pl.col("named").str.tail(SHOWN_DIGITS))
+    return (
+        mentions.join(supplied, on=("customer_number", "named"), how="anti")
+        .with_columns(masked_number=masked, name=_called())
+        .pipe(_by_account)
+        .match_to_schema(MENTIONED)
+        .sort("customer_number", "masked_number", "name", nulls_last=True)
+    )
+
+
+def _named() -> pl.Expr:
+    digits = pl.col("other_account").str.extract(r"(\d+)$")
+    return pl.when(digits.str.len_chars() >= FEWEST_DIGITS).then(digits)
+
+
+def _called() -> pl.Expr:
+    return pl.coalesce("counterparty_name", "clean_description", "description")
+
+
+def _ends(accounts: pl.DataFrame, digits: pl.Series) -> pl.DataFrame:
+    """The accounts' numbers cut to as many last digits as texts print: `customer_number`, `account_id`, `named`.
+
+    So an account is found by equality, however many accounts there are and however many digits are named.
+    """
+    lengths = digits.str.len_chars().unique().alias("length")
+    return (
+        accounts.drop_nulls()
+        .join(lengths.to_frame(), how="cross")
+        .filter(pl.col("account_digits").str.len_chars() >= pl.col("length"))
+        .select("customer_number", "account_id", named=pl.col("account_digits").str.tail(pl.col("length")))
+        .unique()
+    )
+
+
+def _by_account(mentions: pl.DataFrame) -> pl.DataFrame:
+    amount = pl.col("amount")
+    nameless = pl.when(pl.col("masked_number").is_null()).then("name")
+    went, came = (amount < 0).any(), (amount > 0).any()
+    return (
+        mentions.with_columns(place=nameless)
+        .group_by("customer_number", "masked_number", "place")
+        .agg(
+            name=pl.col("name").drop_nulls().sort().mode(maintain_order=True).first(),
+            direction=pl.when(went & came).then(pl.lit("both")).when(went).then(pl.lit("out")).otherwise(pl.lit("in")),
+            count=pl.len(),
+            total_in=amount.filter(amount > 0).sum(),
+            total_out=-amount.filter(amount < 0).sum(),
+            first_date=pl.col("date").min(),
+            last_date=pl.col("date").max(),
+        )
+        .drop("place")
+    )

@@ -1,0 +1,64 @@
+"""What is known about customers beside their transactions, read in one snapshot with their versions.
+
+If any of it changes before a batch's commit, the commit leaves the customers whom it concerns to a later batch.
+"""
+
+import logging
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from uuid import UUID
+
+import polars as pl
+
+from pipelines.enrich.knowledge import CUSTOMERS, RELATED_PARTIES, Knowledge, ModelOfCustomers
+from pipelines.enrich.learned.model import Model
+from pipelines.enrich.learned.model_file import loads
+from pipelines.errors import Corrupt, Unprocessable
+from storage import category_models, corrections, customers, related_parties
+from storage.database import Reading
+
+log = logging.getLogger(__name__)
+
+_MODELS_KEPT = 8  # in memory, some tens of megabytes each
+_models: dict[UUID, Model] = {}  # a stored model never changes
+
+
+def read(r: Reading, customer_numbers: Iterable[int]) -> Knowledge:
+    """All that holds now."""
+    numbers = list(customer_numbers)
+    parties = [
+        (number, party.name, party.abn, party.role)
+        for number, stand_beside in related_parties.of_all(r, numbers).items()
+        for party in stand_beside
+    ]
+    return Knowledge(
+        corrections=corrections.live(r, numbers),
+        related_parties=pl.DataFrame(parties, schema=RELATED_PARTIES, orient="row"),
+        customers=pl.DataFrame(customers.names(r, numbers), schema=CUSTOMERS, orient="row"),
+        models=_models_of(r, numbers),
+    )
+
+
+def _models_of(r: Reading, numbers: Sequence[int]) -> list[ModelOfCustomers]:
+    clients = customers.clients_of(r, numbers)
+    used = category_models.in_use(r, list(set(clients.values())))
+    users: defaultdict[UUID, set[int]] = defaultdict(set)
+    for number, client_id in clients.items():
+        if client_id in used:
+            users[used[client_id]].add(number)
+    read_models = ((frozenset(of), _model(r, model_id)) for model_id, of in sorted(users.items()))
+    return [ModelOfCustomers(of, model) for of, model in read_models if model is not None]
+
+
+def _model(r: Reading, model_id: UUID) -> Model | None:
+    """Null where it can't be read: its client's customers are then asked of the one that Tidemark brings."""
+    if model_id not in _models:
+        try:
+            model = loads(category_models.content(r, model_id))
+        except (Corrupt, Unprocessable) as error:
+            log.error("the model %s is not used: %s", model_id, error.detail)
+            return None
+        if len(_models) >= _MODELS_KEPT:
+            _models.pop(next(iter(_models)))
+        _models[model_id] = model
+    return _models[model_id]

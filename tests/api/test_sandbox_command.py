@@ -1,0 +1,88 @@
+"""`tidemark sandbox`: what it writes, what it refuses. Seeding a service that runs is among the flows."""
+
+import json
+from datetime import date
+from pathlib import Path
+
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+from api.cli import app
+from pipelines.sandbox import HELD_OUT_STYLES, book, frames
+
+GENERATE = ("sandbox", "generate", "--customers", "22", "--months", "2", "--seed", "3", "--until", "2025-06-30")
+UNTIL = date(2025, 6, 30)
+
+
+def generated(out: Path, *options: str) -> dict[str, object]:
+    ran = CliRunner().invoke(app, [*GENERATE, "--out", str(out), "--json", *options])
+    assert ran.exit_code == 0, ran.output
+    summary: dict[str, object] = json.loads(ran.stdout)
+    return summary
+
+
+def expected() -> pl.DataFrame:
+    return pl.concat(frames.transactions(n, one) for n, one in enumerate(book(22, 2, 3, UNTIL)))
+
+
+def test_a_book_is_a_folder_of_tables(tmp_path: Path) -> None:
+    summary = generated(tmp_path / "book")
+    rows = expected()
+    assert {path.name for path in (tmp_path / "book").iterdir()} == {
+        *("transactions.csv", "labels.csv", "customers.csv", "accounts.csv", "facilities.csv")
+    }
+    written = pl.read_csv(tmp_path / "book" / "transactions.csv", schema=frames.TRANSACTIONS)
+    assert written.with_columns(pl.col("description").fill_null("")).equals(rows)
+    assert summary["transactions"] == rows.height
+    assert summary["customers"] == pl.read_csv(tmp_path / "book" / "customers.csv").height == 22
+    assert summary["accounts"] == pl.read_csv(tmp_path / "book" / "accounts.csv").height
+    assert summary["facilities"] == pl.read_csv(tmp_path / "book" / "facilities.csv").height
+    labels = pl.read_csv(tmp_path / "book" / "labels.csv")
+    assert labels.columns == ["date", "description", "amount", "label", "context_bank", "context_account_type"]
+    assert labels.height == rows.height
+
+
+def test_parquet_and_json_hold_the_same_rows(tmp_path: Path) -> None:
+    generated(tmp_path / "p", "--format", "parquet")
+    generated(tmp_path / "j", "--format", "json")
+    rows = expected()
+    stored = pl.read_parquet(tmp_path / "p" / "transactions.parquet")
+    assert stored.select("date", "amount", "description").equals(rows.select("date", "amount", "description"))
+    lines = [json.loads(line) for line in (tmp_path / "j" / "transactions.jsonl").read_text("utf-8").splitlines()]
+    assert [line["amount"] for line in lines] == rows["amount"].cast(pl.String).to_list()
+
+
+def test_the_same_command_writes_the_same_bytes(tmp_path: Path) -> None:
+    generated(tmp_path / "a", "--faults")
+    generated(tmp_path / "b", "--faults")
+    for path in (tmp_path / "a").iterdir():
+        assert path.read_bytes() == (tmp_path / "b" / path.name).read_bytes()
+
+
+def test_a_book_to_train_on_knows_no_held_out_bank(tmp_path: Path) -> None:
+    generated(tmp_path / "book", "--part", "train")
+    banks = set(pl.read_csv(tmp_path / "book" / "labels.csv")["context_bank"])
+    assert banks
+    assert not banks & HELD_OUT_STYLES
+
+
+def test_a_folder_that_holds_something_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("precious")
+    ran = CliRunner().invoke(app, [*GENERATE, "--out", str(tmp_path)])
+    assert ran.exit_code == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+
+
+def test_production_refuses_made_up_customers_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TIDEMARK_HOME", str(tmp_path))
+    monkeypatch.setenv("TIDEMARK_ENVIRONMENT", "production")
+    client = "2f0c0000-0000-4000-8000-000000000000"
+    with pytest.raises(SystemExit) as ended:
+        app(["sandbox", "seed", "--client", client], standalone_mode=True)
+    assert ended.value.code == 1
+    (line,) = capfd.readouterr().err.splitlines()
+    assert "refused in production" in line
+    assert list(tmp_path.iterdir()) == []

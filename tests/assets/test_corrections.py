@@ -1,0 +1,272 @@
+"""Corrections, through the batches that the runs make of them."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from typing import Any
+
+import polars as pl
+import pytest
+
+from assets import batches as work_of
+from assets.transactions import recompute
+from pipelines.enrich import enrich
+from pipelines.enrich.knowledge import Knowledge
+from storage import batches, corrections, customers, jobs, knowledge, related_parties
+from storage.corrections import Correction, NewCorrection
+from storage.customers import Customer
+from storage.jobs import Job
+from storage.models import Flow, JobStatus, Lane
+from storage.related_parties import Party
+from storage.reports import ReportStatus
+from storage.store import Store
+from tests.assets.lender import COFFEE, RENT, SALE, Lender, refreshed, risk_status
+from tests.storage.examples import a_customer
+
+WHO = "a key"
+RENT_IS_PREMISES = NewCorrection(words="rent", direction="debit", category="strata")
+AGAIN = {**COFFEE, "date": "2026-03-09"}
+
+
+class Corrector(Lender):
+    """A lender who corrects."""
+
+    def correct(self, new: NewCorrection, customer: Customer | None = None) -> tuple[Correction, Job]:
+        mine = customer or self.customer
+        lake, now = self.store.lake, datetime.now(UTC)
+        with self.store.db.reading() as r:
+            on = corrections.grounds(r, lake, mine, client_wide=new.client_wide)
+        looked = on, corrections.reach(lake, on, new)
+        with self.store.db.writing() as w:
+            return corrections.make(w, mine, new, looked, WHO, now)
+
+    def revoke(self, correction: Correction) -> Job:
+        lake = self.store.lake
+        with self.store.db.reading() as r:
+            on = corrections.grounds(r, lake, self.customer, client_wide=True)
+        looked = (on, corrections.decided_by(lake, on, correction)) if correction.client_wide else None
+        with self.store.db.writing() as w:
+            return corrections.revoke(w, self.customer, correction, looked, WHO, datetime.now(UTC))
+
+    def decided(self, correction: Correction) -> int:
+        """Rows that it decides, as a list of corrections tells."""
+        with self.store.db.reading() as r:
+            on = corrections.grounds(r, self.store.lake, self.customer, client_wide=False)
+        return corrections.counts(self.store.lake, on).get(correction.correction_id, 0)
+
+    def categories(self) -> dict[str, tuple[str, str]]:
+        """Category and its source, by description."""
+        return {row["description"]: (row["category"], row["category_source"]) for row in self.rows()}
+
+    def queued(self) -> list[Job]:
+        with self.store.db.reading() as r:
+            return list(jobs.find(r, self.customer.client_id, status=JobStatus.QUEUED).items)
+
+
+@pytest.fixture
+def lender(store: Store) -> Corrector:
+    return Corrector(store)
+
+
+def test_a_correction_changes_what_is_held_and_what_comes_until_it_is_revoked(lender: Corrector) -> None:
+    lender.sent(RENT, COFFEE)
+    before = lender.categories()
+    lender.ask_for_reports()
+    refreshed(lender)
+    assert risk_status(lender) is ReportStatus.READY
+
+    coffee, job = lender.correct(NewCorrection(words="coffee", category="repairs"))
+    assert risk_status(lender) is ReportStatus.STALE
+    version = lender.customer.data_version
+    lender.end_all()
+    assert lender.now(job).status is JobStatus.COMPLETED
+    assert lender.categories() == before | {"COFFEE": ("repairs", "client_rule")}
+    assert lender.customer.data_version == version + 1
+    assert risk_status(lender) is ReportStatus.STALE
+
+    lender.sent(AGAIN, SALE)
+    assert [row["category"] for row in lender.rows() if row["description"] == "COFFEE"] == ["repairs"] * 2
+    assert lender.decided(coffee) == 2
+
+    revoked = lender.revoke(coffee)
+    lender.end_all()
+    assert lender.now(revoked).status is JobStatus.COMPLETED
+    assert lender.categories()["COFFEE"] == before["COFFEE"]
+    assert lender.decided(coffee) == 0
+    assert lender.revoke(coffee).job_id == revoked.job_id
+
+
+def test_a_counterparty_is_found_by_the_name_that_was_given_to_it(lender: Corrector) -> None:
+    lender.sent(RENT, COFFEE)
+    lender.correct(NewCorrection(words="rent", counterparty_name="Harbour Estates"))
+    lender.end_all()
+    lender.correct(NewCorrection(counterparty="harbour estates", category="strata"))
+    lender.end_all()
+    [rent] = [row for row in lender.rows() if row["description"] == "RENT"]
+    assert (rent["category"], rent["counterparty_name"]) == ("strata", "Harbour Estates")
+    assert rent["counterparty_group"] == "HARBOUR ESTATES"
+
+
+def test_what_is_said_before_any_row_came_holds_for_the_first(lender: Corrector) -> None:
+    _, job = lender.correct(RENT_IS_PREMISES)
+    lender.end_all()
+    assert lender.now(job).status is JobStatus.COMPLETED
+    lender.sent(RENT)
+    assert lender.categories()["RENT"] == ("strata", "client_rule")
+
+
+def test_a_client_wide_one_recomputes_whom_it_touches_and_holds_for_all(lender: Corrector) -> None:
+    others = Corrector(lender.store)
+    neighbour, idle = (a_customer(lender.store, lender.customer.client_id, datetime.now(UTC)) for _ in range(2))
+    lender.sent(COFFEE)
+    next_door = Corrector(lender.store)
+    next_door._customer = neighbour  # the same client's
+    next_door.sent(RENT)
+    others.sent(RENT)
+
+    wide, _ = lender.correct(NewCorrection(words="rent", category="strata", client_wide=True))
+    assert {job.customer_number for job in lender.queued()} == {lender.customer.number, neighbour.number}
+    lender.end_all()
+    assert next_door.categories()["RENT"] == ("strata", "client_rule")
+    assert others.categories()["RENT"][0] != "strata"
+    newcomer = Corrector(lender.store)
+    newcomer._customer = idle
+    newcomer.sent(RENT)
+    assert newcomer.categories()["RENT"] == ("strata", "client_rule")
+
+    lender.revoke(wide)
+    assert {job.customer_number for job in lender.queued()} == {
+        job.number for job in (lender.customer, neighbour, idle)
+    }
+    lender.end_all()
+    assert {each.categories()["RENT"][0] for each in (next_door, newcomer)} == {others.categories()["RENT"][0]}
+
+
+def during_a_batch(monkeypatch: pytest.MonkeyPatch, then: Callable[[], object]) -> None:
+    """Let something happen once, after a batch has read what is known and before it commits."""
+    really, waiting = enrich, [then]
+
+    def meanwhile(*given: Any) -> Any:
+        while waiting:
+            waiting.pop()()
+        return really(*given)
+
+    monkeypatch.setattr("assets.transactions.enrich", meanwhile)
+
+
+@pytest.mark.parametrize("client_wide", [False, True])
+def test_one_that_is_made_while_a_batch_computes_is_not_lost(
+    lender: Corrector, monkeypatch: pytest.MonkeyPatch, client_wide: bool
+) -> None:
+    rent = NewCorrection(words="rent", category="strata", client_wide=client_wide)
+    neighbour = a_customer(lender.store, lender.customer.client_id, datetime.now(UTC))
+    during_a_batch(monkeypatch, lambda: lender.correct(rent, neighbour if client_wide else None))
+    submission = lender.submit(RENT)
+    lender.end_all()
+    assert lender.now(submission).status is JobStatus.QUEUED  # left to the next batch, with its correction
+    lender.end_all()
+    assert lender.now(submission).status is JobStatus.COMPLETED
+    assert lender.categories()["RENT"] == ("strata", "client_rule")
+
+
+def test_upkeep_that_read_before_a_correction_gives_way(lender: Corrector, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Even where the correction's own batch has ended by then and has changed nothing."""
+    lender.sent(RENT)
+    lender.correct(RENT_IS_PREMISES)
+    lender.end_all()
+    held = lender.rows()
+
+    def once_more() -> None:
+        lender.correct(RENT_IS_PREMISES)
+        lender.end_all()
+
+    during_a_batch(monkeypatch, once_more)
+    really, early = knowledge.read, [Knowledge()]
+    monkeypatch.setattr("storage.knowledge.read", lambda r, numbers: early.pop() if early else really(r, numbers))
+    today = datetime.now(UTC).date()
+    with work_of.without_jobs(lender.store, Lane.BOOK, today, [lender.customer.number]) as work:
+        _, committed = recompute(lender.store, work)
+    assert committed.lost == {lender.customer.number}
+    shown = ("transaction_id", "category", "category_source")
+    assert [[row[name] for name in shown] for row in lender.rows()] == [[row[name] for name in shown] for row in held]
+
+
+def test_corrections_made_at_once_while_batches_end_all_hold(lender: Corrector) -> None:
+    names = [f"Name {number}" for number in range(8)]
+
+    def say(number: int) -> None:
+        words = NewCorrection(words="rent", counterparty_name=names[number], client_wide=number % 2 == 0)
+        lender.correct(words)
+        lender.end_all()
+
+    lender.sent(RENT)
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(say, range(8)))
+    while lender.queued():
+        lender.end_all()
+    with lender.store.db.reading() as r:
+        made = corrections.find(r, lender.customer).items
+    assert sorted(each.counterparty_name or "" for each in made) == names
+    assert [row["counterparty_name"] for row in lender.rows()] == [made[0].counterparty_name]
+
+
+def test_a_batch_that_was_given_up_is_made_up_for(lender: Corrector) -> None:
+    lender.sent(RENT)
+    _, job = lender.correct(RENT_IS_PREMISES)
+    settings = lender.store.settings
+    with lender.store.db.writing() as w:
+        batch = batches.claim(w, Lane.ENRICHMENT, settings, datetime.now(UTC))
+        assert batch is not None
+        batches.release(w, batch.token, settings, datetime.now(UTC))
+    assert lender.categories()["RENT"][0] != "strata"
+    lender.end_all()
+    assert (lender.now(job).status, lender.categories()["RENT"][0]) == (JobStatus.COMPLETED, "strata")
+
+
+def test_a_new_list_of_related_parties_enriches_the_customer_once_more(lender: Corrector) -> None:
+    def put(*parties: Party) -> None:
+        with lender.store.db.writing() as w:
+            related_parties.put(w, lender.customer, parties, WHO, datetime.now(UTC))
+
+    director = Party("Alex Nguyen", None, None, "director")
+    put(director)
+    assert lender.queued() == []  # there is nothing to enrich yet
+    lender.sent(RENT)
+    put(director)
+    assert lender.queued() == []
+    put()
+    [job] = lender.queued()
+    assert job.flow is Flow.REENRICHMENT
+    assert risk_status(lender) is ReportStatus.PENDING
+    lender.end_all()
+    assert lender.now(job).status is JobStatus.COMPLETED
+
+
+def test_the_first_list_is_not_lost_on_a_batch_that_computes_meanwhile(
+    lender: Corrector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    director, read = Party("Alex Nguyen", None, None, "director"), list[pl.DataFrame]()
+
+    def noting(held: Any, accepted: Any, withdrawals: Any, known: Knowledge) -> Any:
+        read.append(known.related_parties)
+        if len(read) == 1:
+            with lender.store.db.writing() as w:
+                related_parties.put(w, lender.customer, [director], WHO, datetime.now(UTC))
+        return enrich(held, accepted, withdrawals, known)
+
+    monkeypatch.setattr("assets.transactions.enrich", noting)
+    submission = lender.submit(RENT)
+    lender.end_all()
+    lender.end_all()
+    assert lender.now(submission).status is JobStatus.COMPLETED
+    assert [frame["name"].to_list() for frame in read] == [[], ["Alex Nguyen"]]
+
+
+def test_a_correction_is_no_event_and_counts_no_rows(lender: Corrector) -> None:
+    lender.sent(RENT)
+    _, job = lender.correct(RENT_IS_PREMISES)
+    lender.end_all()
+    ended = lender.now(job)
+    assert (ended.received_rows, ended.processed_rows, ended.enriched_rows) == (0, 0, 0)
+    with lender.store.db.reading() as r:
+        assert customers.versions(r, [lender.customer.number]) == {lender.customer.number: ended.data_version}

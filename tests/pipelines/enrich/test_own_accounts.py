@@ -1,0 +1,117 @@
+from datetime import date
+from decimal import Decimal
+from typing import Any
+
+import polars as pl
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipelines.enrich.own_accounts import MENTIONED, mentioned_accounts
+from tests.pipelines.enrich.examples import known
+
+OWN: dict[str, Any] = {"category": "own_transfer", "account_number": "062001111", "is_transfer": False}
+
+
+def mentioned(*rows: dict[str, Any]) -> list[dict[str, Any]]:
+    return mentioned_accounts(known(*rows).collect()).to_dicts()
+
+
+def test_an_account_that_nobody_supplied_is_told_with_what_went_there_and_came_back() -> None:
+    away = {**OWN, "other_account": "5678", "clean_description": "SAVER", "amount": Decimal("-50.10")}
+    back = {
+        **OWN,
+        "other_account": "7705678",
+        "clean_description": "SAVER",
+        "amount": Decimal(20),
+        "date": date(2026, 4, 1),
+    }
+    again = {**away, "clean_description": "RAINY DAY", "date": date(2026, 2, 1)}
+    assert mentioned(away, back, again) == [
+        {
+            "customer_number": 1,
+            "masked_number": "xx5678",
+            "name": "SAVER",
+            "direction": "both",
+            "count": 3,
+            "total_in": Decimal("20.00"),
+            "total_out": Decimal("100.20"),
+            "first_date": date(2026, 2, 1),
+            "last_date": date(2026, 4, 1),
+        }
+    ]
+
+
+def test_a_supplied_account_is_not_missing() -> None:
+    supplied = {"account_id": b"b" * 16, "account_number": "0012 5678", "amount": Decimal(1)}
+    assert mentioned({**OWN, "other_account": "5678"}, supplied) == []
+    assert len(mentioned({**OWN, "other_account": "5679"}, supplied)) == 1
+
+
+def test_another_customers_account_is_not_this_ones() -> None:
+    other = {"customer_number": 2, "account_id": b"b" * 16, "account_number": "00125678", "amount": Decimal(1)}
+    assert len(mentioned({**OWN, "other_account": "5678"}, other)) == 1
+
+
+def test_what_was_paired_or_taken_back_is_no_evidence() -> None:
+    assert mentioned({**OWN, "other_account": "5678", "is_transfer": True}) == []
+    assert mentioned({**OWN, "other_account": "5678", "superseded_seq": 9}) == []
+
+
+def test_digits_without_a_named_counterparty_are_enough() -> None:
+    unnamed = {"category": "unknown_debit", "other_account": "5678"}
+    assert [each["masked_number"] for each in mentioned(unnamed)] == ["xx5678"]
+    assert mentioned({**unnamed, "counterparty_name": "John Smith"}) == []
+    assert mentioned({"category": "unknown_debit"}) == []
+
+
+def test_without_digits_the_name_stands_for_the_account() -> None:
+    saver, offset = ({**OWN, "clean_description": name} for name in ("TO SAVER", "OFFSET"))
+    found = mentioned(saver, offset, saver)
+    assert [(each["masked_number"], each["name"], each["count"], each["direction"]) for each in found] == [
+        (None, "OFFSET", 1, "out"),
+        (None, "TO SAVER", 2, "out"),
+    ]
+
+
+def test_nothing_mentioned_is_an_empty_table() -> None:
+    assert mentioned_accounts(known({"category": "rent"}).collect()).schema == MENTIONED
+
+
+lines = st.tuples(
+    st.sampled_from([None, "5678", "995678", "1111", "12", "x9"]),
+    st.sampled_from(["own_transfer", "rent"]),
+    st.integers(-3, 3),
+    st.sampled_from([None, "Telstra"]),
+)
+
+
+@given(st.lists(lines, max_size=8))
+def test_every_mention_is_counted_once_and_no_dollar_is_lost(
+    some: list[tuple[str | None, str, int, str | None]],
+) -> None:
+    rows = [
+        {**OWN, "other_account": digits, "category": category, "amount": Decimal(amount), "counterparty_name": name}
+        for digits, category, amount, name in some
+    ]
+    counted = [each for each, line in zip(rows, some, strict=True) if speaks(*line)]
+    found = mentioned_accounts(known({"account_number": "062001111"}, *rows).collect())
+    assert found["count"].sum() == len(counted)
+    net = found.select(pl.col("total_in").sum() - pl.col("total_out").sum()).item()
+    assert net == sum(each["amount"] for each in counted)
+
+
+def speaks(digits: str | None, category: str, amount: int, name: str | None) -> bool:  # noqa: ARG001 - a line's fields
+    """The rule in plain Python, for a customer whose one account ends in 1111."""
+    clean = digits if digits is not None and digits.isdigit() and len(digits) >= 3 else None
+    return (category == "own_transfer" or (clean is not None and name is None)) and clean != "1111"
+
+
+def test_the_table_is_sorted_by_customer_and_number() -> None:
+    rows = [{**OWN, "customer_number": n, "other_account": str(digits)} for n in (2, 1) for digits in (777, 333)]
+    found = mentioned_accounts(known(*rows).collect())
+    assert found.select("customer_number", "masked_number").rows() == [
+        (1, "xx333"),
+        (1, "xx777"),
+        (2, "xx333"),
+        (2, "xx777"),
+    ]

@@ -1,0 +1,40 @@
+from decimal import Decimal
+from typing import Any
+
+import polars as pl
+import pytest
+
+from pipelines.enrich import enrich
+from pipelines.enrich.knowledge import CUSTOMERS, Knowledge
+from pipelines.schemas import TRANSACTIONS
+from tests.pipelines.enrich.examples import accepted
+
+NOTHING = pl.DataFrame(schema=TRANSACTIONS)
+CUSTOMER = pl.DataFrame([(1, "Harbour Coffee Pty Ltd", "51824753556")], CUSTOMERS, orient="row")
+
+
+def enriched(description: str, amount: str, customers: pl.DataFrame = CUSTOMER) -> dict[str, Any]:
+    row = accepted({"description": description, "amount": Decimal(amount)})
+    return enrich(NOTHING, row, knowledge=Knowledge(customers=customers)).transactions.collect().to_dicts()[0]
+
+
+@pytest.mark.parametrize("text", ["Transfer From HARBOUR COFFEE PTY LTD", "Osko Payment From Harbour Coffee P/L"])
+def test_money_from_oneself_is_no_revenue(text: str) -> None:
+    row = enriched(text, "5000")
+    assert (row["counterparty_kind"], row["category"], row["category_group"]) == ("own", "own_transfer", "transfer")
+    assert row["category_basis"] == "the customer's own name"
+
+
+def test_somebody_elses_name_stays_theirs() -> None:
+    row = enriched("Transfer From HARBOUR PLUMBING PTY LTD", "5000")
+    assert row["category"] == "customer_transfer"
+    assert row["counterparty_kind"] != "own"
+
+
+def test_what_words_say_for_sure_is_not_overturned() -> None:
+    assert enriched("HARBOUR COFFEE PTY LTD WAGES", "-900")["category"] == "wages"
+
+
+def test_without_the_customers_name_nothing_is_its_own() -> None:
+    nameless = pl.DataFrame([(1, None, "51824753556")], CUSTOMERS, orient="row")
+    assert enriched("Transfer From HARBOUR COFFEE PTY LTD", "5000", nameless)["category"] == "customer_transfer"

@@ -13,7 +13,7 @@ demo: install  ## Run the whole story: transactions in, reports and a signed web
 	@$(BIN)/tidemark demo
 
 test: $(BIN)/.dev lint  ## Lint, types, import contracts and all tests (under 12 minutes)
-	$(BIN)/pytest -m "not slow"
+	$(BIN)/pytest -m "not slow" -n 2 --no-loadscope-reorder
 
 test-slow: $(BIN)/.dev  ## The larger checks
 	$(BIN)/pytest -m slow

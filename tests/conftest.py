@@ -14,6 +14,8 @@ from storage.database import Database
 from storage.settings import Settings
 from storage.store import Store
 
+pytest_plugins = ["tests.sharing", "tests.faults.counts"]
+
 settings.register_profile("tidemark", deadline=None)  # a loaded machine is no bug
 settings.load_profile("tidemark")
 

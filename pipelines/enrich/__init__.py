@@ -6,7 +6,9 @@ is carried through by running this again.
 """
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 
 import polars as pl
 
@@ -29,6 +31,7 @@ from pipelines.enrich.withdrawals import NO_WITHDRAWALS, Withdrawals, identify_w
 from pipelines.schemas import SORT_KEY, TRANSACTIONS, Direction
 
 ENRICHMENT_VERSION = 2
+LEAST_SHARE = 50_000  # rows: fewer are not worth being shared out
 
 
 @dataclass(frozen=True)
@@ -77,11 +80,30 @@ def enrich(
 
 
 def derived(rows: pl.DataFrame, knowledge: Knowledge = NOTHING_KNOWN) -> pl.LazyFrame:
-    """Everything that follows from the facts of whole customers' rows (schema `duplicates.KNOWN`), step by step."""
+    """Everything that follows from the facts of whole customers' rows (schema `duplicates.KNOWN`), step by step.
+
+    Customers don't affect each other: when there are many rows, every core takes a share of them.
+    """
+    told = understood(rows.with_columns(direction=_direction()))
+    with ThreadPoolExecutor(pl.thread_pool_size()) as pool:
+        return pl.concat(pool.map(partial(_concluded, knowledge=knowledge), _shares(told))).lazy()
+
+
+def _shares(rows: pl.DataFrame) -> list[pl.DataFrame]:
+    """The rows of about as many customers for each core; all in one where there are few."""
+    shares = min(pl.thread_pool_size(), rows.height // LEAST_SHARE)
+    if shares < 2:
+        return [rows]
+    customers = rows["customer_number"].value_counts().sort("customer_number")
+    up_to = pl.col("count").cum_sum() - 1
+    share = customers.select("customer_number", share=up_to * shares // rows.height)
+    return rows.join(share, on="customer_number", maintain_order="left").partition_by("share", include_key=False)
+
+
+def _concluded(told: pl.DataFrame, knowledge: Knowledge) -> pl.DataFrame:
+    """What follows from the texts, and from a customer's rows taken together."""
     return (
-        rows.with_columns(direction=_direction())
-        .pipe(understood)
-        .pipe(_asked, knowledge.models)
+        _asked(told, knowledge.models)
         .with_columns(effective_date=effective_date(pl.col("date"), pl.col("value_date")))
         .drop("text", "stated_day", "stated_month", "stated_year")
         .pipe(grouped)
@@ -93,6 +115,7 @@ def derived(rows: pl.DataFrame, knowledge: Knowledge = NOTHING_KNOWN) -> pl.Lazy
         .pipe(facilities)
         .pipe(flags)
         .pipe(verify_balances)
+        .collect()
     )
 
 

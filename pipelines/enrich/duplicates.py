@@ -11,10 +11,9 @@ into batches. Submissions that share no key don't affect each other: round n of 
 key's n-th submission at once, and most batches need one round.
 """
 
-import hashlib
 from bisect import bisect_left, insort
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from operator import attrgetter
@@ -22,6 +21,7 @@ from typing import NamedTuple
 
 import polars as pl
 
+from pipelines.enrich.identities import named_ids
 from pipelines.enrich.text import matching_text
 from pipelines.schemas import ACCEPTED, DUPLICATES, SORT_KEY, TRANSACTIONS
 
@@ -76,14 +76,21 @@ def _by_id(held: pl.DataFrame, new: pl.DataFrame) -> tuple[pl.DataFrame, pl.Data
     """Rows with a client's id: all versions, and the duplicates among the new rows."""
     if new.is_empty():
         return held, pl.DataFrame(schema=DUPLICATES)
-    identified = new.with_columns(
-        transaction_id=_derived_ids(new, pl.concat_str(pl.lit("id:"), "client_transaction_id")),
-        ordinal=pl.lit(None, pl.UInt32()),
-        revision=pl.lit(None, pl.UInt32()),
-        since_seq="received_seq",
-        superseded_seq=pl.lit(None, pl.Int64()),
+    identified = _with_ids(new, pl.concat_str(pl.lit("id:"), "client_transaction_id")).with_columns(
+        _FIRST_VERSION, ordinal=pl.lit(None, pl.UInt32())
     )
-    together = pl.concat([held, identified], how="diagonal").sort(*_ID_KEY, *ORDER)
+    alone = _is_alone(identified, [held], _ID_KEY)
+    meeting = identified.filter(~alone)
+    met = held.join(meeting, on=_ID_KEY, how="semi")
+    versions, repeated = _versions(met, meeting)
+    others = held.join(meeting, on=_ID_KEY, how="anti")
+    return pl.concat([others, identified.filter(alone).select(held.columns), versions]), repeated
+
+
+def _versions(held: pl.DataFrame, new: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The same for rows whose ids occur more than once."""
+    unnumbered = new.with_columns(revision=pl.lit(None, pl.UInt32()))
+    together = pl.concat([held, unnumbered], how="diagonal").sort(*_ID_KEY, *ORDER)
     content = pl.struct(_CONTENT)
     repeats = pl.col("revision").is_null() & (content == content.shift(1).over(_ID_KEY)).fill_null(value=False)
     marked = together.with_columns(repeats=repeats)
@@ -91,7 +98,7 @@ def _by_id(held: pl.DataFrame, new: pl.DataFrame) -> tuple[pl.DataFrame, pl.Data
         revision=pl.int_range(1, pl.len() + 1, dtype=pl.UInt32).over(_ID_KEY),
         superseded_seq=pl.coalesce("superseded_seq", pl.col("received_seq").shift(-1).over(_ID_KEY)),
     )
-    return versions.drop("repeats"), marked.filter("repeats").select(DUPLICATES.names())
+    return versions.select(held.columns), marked.filter("repeats").select(DUPLICATES.names())
 
 
 def _by_count(held: pl.DataFrame, new: pl.DataFrame, versions: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -103,7 +110,18 @@ def _by_count(held: pl.DataFrame, new: pl.DataFrame, versions: pl.DataFrame) -> 
     if new.is_empty():
         return held, pl.DataFrame(schema=DUPLICATES)
     revised = pl.col("received_seq").shift(-1).over(_ID_KEY, order_by=ORDER)
-    also_held = versions.with_columns(revised_seq=revised).join(new, on=_KEY, how="semi")
+    in_reach = versions.join(new, on="account_id", how="semi").with_columns(revised_seq=revised)
+    alone = _is_alone(new, [held, in_reach], _KEY)
+    meeting = new.filter(~alone)
+    met, also_met = (frame.join(meeting, on=_KEY, how="semi") for frame in (held, in_reach))
+    counted, duplicates = _met_by_count(met, also_met, meeting)
+    added = new.filter(alone).pipe(numbered_anew, held.clear()).with_columns(_FIRST_VERSION)
+    others = held.join(meeting, on=_KEY, how="anti")
+    return pl.concat([others, added.select(held.columns), counted]), duplicates
+
+
+def _met_by_count(held: pl.DataFrame, also_held: pl.DataFrame, new: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The same for rows whose keys occur more than once."""
     duplicates = [pl.DataFrame(schema=DUPLICATES)]
     for submissions in _rounds(new):
         earlier = pl.concat([held, also_held], how="diagonal").pipe(_held_at, submissions)
@@ -174,22 +192,20 @@ def numbered_anew(added: pl.DataFrame, held: pl.DataFrame) -> pl.DataFrame:
         .with_columns(ordinal=(pl.col("next_ordinal").fill_null(0) + pl.int_range(pl.len()).over(_KEY)).cast(pl.UInt32))
     )
     key = pl.concat_str("date", "amount", "status", "ordinal", "text", separator="|")
-    return numbered.with_columns(transaction_id=_derived_ids(numbered, key))
+    return _with_ids(numbered, key)
 
 
-def _derived_ids(rows: pl.DataFrame, name: pl.Expr) -> pl.Series:
-    """UUID version 5 of `name` within the account, as 16 bytes. New rows only: SHA-1 is not to be had in columns."""
-    names = rows.select("account_id", name=name)
-    ids = [_uuid5(account, text) for account, text in names.rows()]
-    return pl.Series("transaction_id", ids, dtype=pl.Binary)
+def _with_ids(rows: pl.DataFrame, name: pl.Expr) -> pl.DataFrame:
+    """`transaction_id`: of `name` within the account."""
+    return rows.with_columns(transaction_id=named_ids(rows["account_id"], rows.select(name).to_series()))
 
 
-def _uuid5(namespace: bytes, name: str) -> bytes:
-    """Of RFC 9562, section 5.5; the standard library's takes four times as long, most of it for the object."""
-    digest = bytearray(hashlib.sha1(namespace + name.encode(), usedforsecurity=False).digest()[:16])
-    digest[6] = digest[6] & 0x0F | 0x50  # version 5
-    digest[8] = digest[8] & 0x3F | 0x80  # the RFC's variant
-    return bytes(digest)
+def _is_alone(new: pl.DataFrame, held: Sequence[pl.DataFrame], key: Sequence[str]) -> pl.Series:
+    """Of each new row, whether no other row has its key. Where two keys have one hash, that is denied in error, and
+    they are looked at as if it had been true.
+    """
+    hashes = [frame.select(pl.struct(key).hash()).to_series() for frame in (new, *held)]
+    return pl.concat(hashes).is_unique().head(new.height)
 
 
 def _replace_pending(rows: pl.DataFrame, accepted: pl.DataFrame) -> pl.DataFrame:
@@ -202,6 +218,8 @@ def _replace_pending(rows: pl.DataFrame, accepted: pl.DataFrame) -> pl.DataFrame
     postings = rows.filter(pl.col("status") == "posted").join(accepted.select(ORDER), on=ORDER, how="semi")
     met = [pending.join(postings, on=_SAME_PAYMENT, how="semi"), postings.join(pending, on=_SAME_PAYMENT, how="semi")]
     pairs = pl.DataFrame(_one_to_one(pl.concat(met)), schema=_PAIRS, orient="row")
+    if pairs.is_empty():
+        return rows
     return rows.join(pairs, on=ORDER, how="left", validate="1:1").with_columns(
         superseded_seq=pl.min_horizontal("superseded_seq", "posting_seq")
     )

@@ -17,6 +17,7 @@ _INVISIBLE = r"[\p{Cf}\u{FE00}-\u{FE0F}]"  # zero-width and direction marks, var
 _NUMBER, _LONG_NUMBER = r"\p{N}[\p{L}\p{N}]*", r"\p{N}{6,}[\p{L}\p{N}]*"
 _ANY, _ANY_LONG = "0", "0000"
 _KEPT = {str(digit): chr(0xE000 + digit) for digit in range(10)}  # letters of nobody, while numbers are replaced
+_NUMBERED = {"\ue00a": _ANY, "\ue00b": _ANY_LONG}  # the same for numbers that are
 _FOUND = pl.Schema({"text_number": pl.UInt32(), "phrase": pl.UInt32()})
 
 
@@ -26,16 +27,15 @@ def words_of(text: pl.Expr, numbers: Sequence[str] = ()) -> pl.Expr:
     Args:
         numbers: words with digits that phrases ask for (`Phrasebook.numbers`).
     """
-    spread = bare_words(text).str.replace_all(" ", "  ", literal=True)  # so that neighbours don't share a gap
-    apart = " " + spread + " "
     kept = [f" {number} " for number in numbers]
-    protected = apart.str.replace_many(kept, [_hidden(number) for number in kept]) if kept else apart
-    replaced = (
-        protected.str.replace_all(_LONG_NUMBER, f" {_hidden(_ANY_LONG)} ")
-        .str.replace_all(_NUMBER, f" {_ANY} ")
-        .str.replace_many(list(_KEPT.values()), list(_KEPT))
-    )
-    return pl.format(" ^ {} $ ", replaced.str.replace_all(" {2,}", " ").str.strip_chars(" "))
+    protected = " " + bare_words(text) + " "
+    for _ in range(2 if kept else 0):  # neighbours share a gap: each pass finds every other one
+        protected = protected.str.replace_many(kept, [_hidden(number) for number in kept])
+    any_short, any_long = _NUMBERED
+    marked = protected.str.replace_all(_LONG_NUMBER, any_long).str.replace_all(_NUMBER, any_short)
+    told = {f"{gap}{mark}": f" {number}" for gap in (" ", "") for mark, number in _NUMBERED.items()}
+    restored = told | {hidden: digit for digit, hidden in _KEPT.items()}
+    return pl.format(" ^{}$ ", marked.str.replace_many(list(restored), list(restored.values()), leftmost=True))
 
 
 def _hidden(text: str) -> str:
@@ -57,7 +57,8 @@ def bare_words(text: pl.Expr) -> pl.Expr:
     nobody sees are gone, and all else but letters and digits is a gap.
     """
     visible = text.str.replace_all(_INVISIBLE, "").str.replace_all("['’]", "")
-    return visible.str.replace_all(r"[^\p{L}\p{N}]+", " ").str.strip_chars(" ")
+    parted = visible.str.replace_all(r"[^\p{L}\p{N} ]+", " ")
+    return parted.str.replace_all(" {2,}", " ").str.strip_chars(" ")
 
 
 class Phrasebook:

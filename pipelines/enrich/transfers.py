@@ -12,12 +12,12 @@ feed, or a synthetic one) are paired in a few joins. What is known to be with so
 bank itself, takes no part unless its text names an own account: its amount may be met by chance.
 """
 
-import hashlib
 from collections.abc import Mapping, Sequence
 
 import polars as pl
 
 from pipelines.enrich.calendars import SETTLEMENT, business_day_number
+from pipelines.enrich.identities import named_ids
 from pipelines.enrich.own_accounts import accounts_of, with_named_account
 from pipelines.enrich.phrases import bare_words
 from pipelines.enrich.taxonomy import TAXONOMY, TRANSFER
@@ -254,14 +254,14 @@ def _paired(sides: pl.DataFrame) -> pl.DataFrame:
 
 def _matched(sides: pl.DataFrame, key: Sequence[str]) -> pl.DataFrame:
     """Pairs among rows with the same `key`, each row at most once, those that say most and are nearest first."""
-    free = sides
-    chosen = [_once(free.clear().pipe(_meeting, key, 0, 0))]
+    free = _numbered(sides, key)
+    chosen = [_once(_meeting(free.clear(), key, 0, 0))]
     for tier, days in _steps(free, key):
         met = _meeting(free, key, days, tier)
         while not met.is_empty():
             found = _once(met)
             chosen.append(found)
-            free = _without(free, found)
+            free = _numbered(_without(free, found), key)
             if found.height == met.height:  # nobody met two: whoever is left meets nobody
                 break
             met = _meeting(free, key, days, tier)
@@ -274,7 +274,7 @@ def _without(sides: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
 
 def _steps(free: pl.DataFrame, key: Sequence[str]) -> list[tuple[int, int]]:
     """Tier and days of every kind of pair there is, in the order of taking. The first of its like stands for each."""
-    firsts = _numbered(free, key).filter(pl.col("nth") == 0)
+    firsts = free.filter(pl.col("nth") == 0)
     if firsts.is_empty():
         return []
     at_once = [_DISTANCES] if firsts.height <= _FEW_ROWS else [[days] for days in _DISTANCES]
@@ -289,7 +289,7 @@ def _steps(free: pl.DataFrame, key: Sequence[str]) -> list[tuple[int, int]]:
 
 def _meeting(free: pl.DataFrame, key: Sequence[str], days: int, tier: int) -> pl.DataFrame:
     """Pairs of that tier whose amount arrives `days` after it left; a row may meet one in each other account."""
-    met = _met(_numbered(free, key), key, [days], _NAMING.get(tier, _BY_WORDS)).filter(pl.col("tier") == tier)
+    met = _met(free, key, [days], _NAMING.get(tier, _BY_WORDS)).filter(pl.col("tier") == tier)
     return met.select("place", "place_in", *_PAIR, row_out="row").collect()
 
 
@@ -303,6 +303,7 @@ def _once(met: pl.DataFrame) -> pl.DataFrame:
 
 
 def _numbered(free: pl.DataFrame, key: Sequence[str]) -> pl.DataFrame:
+    """`nth`: the how many-th of those that say the same."""
     return free.with_columns(nth=pl.int_range(pl.len()).over(*key, *_ALIKE, order_by="place"))
 
 
@@ -353,10 +354,9 @@ def _few_business_days() -> pl.Expr:
 
 
 def _with_ids(pairs: pl.DataFrame) -> pl.DataFrame:
-    both = pairs.select("transaction_id", "transaction_id_in").rows()
-    ids = [hashlib.sha256(left + right).digest()[:16] for left, right in both]
+    ids = named_ids(pairs["transaction_id"], pairs["transaction_id_in"])
     named = pairs.rename({"account_type": "from_type", "account_type_in": "into_type"}).with_columns(
-        transfer_pair_id=pl.Series(ids, dtype=UUID)
+        transfer_pair_id=ids
     )
     columns = ("row", "transfer_pair_id", "pair_confidence", "from_type", "into_type")
     return pl.concat([named.with_columns(row=side).select(columns) for side in ("row_out", "row_in")])

@@ -3,25 +3,21 @@
 What holds at every moment is looked at all the while, too.
 """
 
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Final
 
 from sqlalchemy.exc import OperationalError
 
+from tests.faults.counts import INJECTED, SURVIVED, TRIED
 from tests.faults.faults import Fault
 from tests.faults.invariants import Aftermath, violations, violations_now
 from tests.faults.scenarios import Scenario
 from tests.faults.world import World
 from tests.patience import again_and_again
 
-OFTEN: Final = 5  # a single one may be replayed that comes too late to happen
 SEEDS: Final = range(3)  # of every experiment that is drawn rather than counted through
 LOOK_EVERY_S = 0.2
-TRIED: Final[Counter[str]] = Counter()  # faults by kind, over the whole test run
-INJECTED: Final[Counter[str]] = Counter()
-SURVIVED: Final[Counter[str]] = Counter()
 
 
 def survives(world: World, scenario: Scenario, fault: Fault, seed: int) -> bool:
@@ -56,8 +52,3 @@ def watched(story: Aftermath) -> Iterator[set[str]]:
 
     with again_and_again(look, LOOK_EVERY_S):
         yield seen
-
-
-def never_injected() -> list[str]:
-    """Kinds that were tried often and never happened: what should have injected them is broken itself."""
-    return sorted(kind for kind, count in TRIED.items() if count >= OFTEN and not INJECTED[kind])

@@ -11,9 +11,9 @@ from sqlalchemy import select
 
 from storage.models import customers
 from storage.transactions import current_locations
+from tests.faults.counts import INJECTED, SURVIVED
 from tests.faults.invariants import Aftermath, violations
 from tests.faults.lender import Lender
-from tests.faults.survival import INJECTED, SURVIVED
 from tests.faults.world import World
 from tests.flows.service import Client
 

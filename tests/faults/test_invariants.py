@@ -27,10 +27,11 @@ from storage.models import (
     segments,
 )
 from tests.faults import invariants
+from tests.faults.counts import OFTEN, TRIED, never_injected
 from tests.faults.invariants import Aftermath, violations
 from tests.faults.ledger import Entry
 from tests.faults.scenarios import submits_with_keys
-from tests.faults.survival import LOOK_EVERY_S, OFTEN, TRIED, never_injected, watched
+from tests.faults.survival import LOOK_EVERY_S, watched
 from tests.faults.world import RUNS_END_WITHIN_S, World
 from tests.flows.service import Client
 

@@ -26,9 +26,9 @@ from storage.database import Database, UtcDateTime
 from storage.models import metadata
 from storage.settings import Settings
 from storage.store import Store
+from tests.faults.counts import INJECTED, SURVIVED
 from tests.faults.faults import KillAtCall, need_strace
 from tests.faults.postgres import USER, Server, server
-from tests.faults.survival import INJECTED, SURVIVED
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 KILLS = 12  # of each kind, seeded, over all of its calls

@@ -45,7 +45,7 @@ REPOSITORY = {"repositoryLocationName": "tidemark", "repositoryName": "__reposit
 @pytest.fixture(scope="module", params=DATABASES)
 def service(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """One customer a slice, and long rests between: a backfill that can be met while it runs."""
-    gentle = {"TIDEMARK_BOOK_SLICE_ROWS": "1", "TIDEMARK_BOOK_SHARE": "0.1"}
+    gentle = {"TIDEMARK_BOOK_SLICE_ROWS": "1", "TIDEMARK_BOOK_SHARE": "0.25"}
     where = {"TIDEMARK_DATABASE_URL": new_database(request, request.param)}
     running = Service(tmp_path_factory.mktemp("book"), TIDEMARK_SCHEDULES="off", **where, **gentle)
     running.start()

@@ -7,14 +7,13 @@ long silence. What is revolving is one facility however often it is drawn. Other
 a double one, go to the lane of the nearest amount. Accounts play no part: two of them may serve one facility.
 """
 
-import hashlib
-
 import polars as pl
 
 from pipelines.enrich.facilities.products import REVOLVING, product_of
+from pipelines.enrich.identities import named_ids
 from pipelines.enrich.pairing import latest_first, oldest_first
 from pipelines.enrich.reversals import party, returned
-from pipelines.schemas import UUID, posted
+from pipelines.schemas import posted
 
 STREAM_ROWS = 3  # so many repayments of one amount can have a rhythm
 STREAM_SHARE = 0.8  # of the gaps between them must be alike
@@ -180,6 +179,6 @@ def _named(laned: pl.DataFrame) -> pl.DataFrame:
     facility = (*_LANE, "facility")
     first = laned.with_columns(first_row=pl.col("row").first().over(facility))
     anchors = first.filter(pl.col("row") == pl.col("first_row")).select("first_row", "transaction_id")
-    ids = [hashlib.sha256(b"facility" + anchor).digest()[:16] for anchor in anchors["transaction_id"]]
-    named = anchors.select("first_row", facility_id=pl.Series(ids, dtype=UUID))
+    facility_id = named_ids(anchors["transaction_id"], pl.repeat("facility", anchors.height, eager=True))
+    named = anchors.select("first_row", facility_id=facility_id)
     return first.join(named, on="first_row", validate="m:1").select("row", "facility_id")

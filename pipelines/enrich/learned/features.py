@@ -1,8 +1,9 @@
 """What the model looks at, as numbers: pieces of the text, and the circumstances of the payment.
 
 Everything is hashed into buckets, so a label set, a bank or a context column never seen before needs no code. Three
-blocks come from the narrative alone (pieces of words, words, whole phrases), the fourth from amount, date, channel,
-what rules and lists said, and the context columns. The same functions serve training and deciding.
+blocks come from the narrative alone, every number in it read as the same (pieces of words, words, whole phrases): many
+rows share one. The fourth comes from amount, date, channel, long numbers, what rules and lists said, and the context
+columns. The same functions serve training and deciding.
 
 The pieces of all words are hashed at once: the texts lie in one array of bytes, and a piece of n bytes at each place is
 hashed from the piece of n - 1 bytes at the same place (a polynomial hash, after Karp and Rabin, 1987).
@@ -18,12 +19,12 @@ from numpy.typing import NDArray
 Hashes = NDArray[np.uint64]
 Places = NDArray[np.int64]
 
-VERSION = 1  # of what the model looks at: a model of another version is refused
+VERSION = 2  # of what the model looks at: a model of another version is refused
 BUCKET_BITS = 20  # of each block
 MOST_LETTERS = 160  # of a text; what follows says no more of what it is
 PIECES = (2, 3, 4, 5)  # bytes
 BLOCKS = ("pieces", "words", "phrases", "facts")
-NARRATIVE = ("clean_description", "text", "direction")
+NARRATIVE = ("clean", "words", "direction")  # as `narratives` makes it
 SAID = ("category", "category_source", "counterparty_name", "counterparty_kind")  # by rules and lists
 CONTEXT = "context_"
 
@@ -52,24 +53,34 @@ class _Words:
         return np.diff(self.rows, prepend=-1) > 0
 
 
-def narrative_blocks(narratives: pl.DataFrame) -> list[Block]:
+def narratives(rows: pl.DataFrame) -> pl.DataFrame:
+    """The clean and the whole text of each row as `plain` has them, and its side of the account (columns NARRATIVE).
+
+    Args:
+        rows: `clean_description`, `text` (upper case, in compatibility form) and `direction`.
+    """
+    return rows.select(
+        plain(pl.col("clean_description")).alias("clean"), plain(pl.col("text")).alias("words"), "direction"
+    )
+
+
+def narrative_blocks(told: pl.DataFrame) -> list[Block]:
     """What the text says: the blocks `pieces`, `words` and `phrases`.
 
     Args:
-        narratives: `clean_description`, `text` (upper case, in compatibility form) and `direction`.
+        told: of `narratives`.
     """
-    side = hashed(narratives["direction"])
-    clean = _plain(narratives["clean_description"])
-    words = _words(_plain(narratives["text"]))
-    phrases = [*_phrases(clean, side), *_numbers(narratives["text"])]
-    return [_block(_pieces(clean)), _block(_words_and_pairs(words, side)), _block(phrases)]
+    side, clean = hashed(told["direction"]), told["clean"]
+    words = _words(told["words"])
+    return [_block(_pieces(clean)), _block(_words_and_pairs(words, side)), _block(_phrases(clean, side))]
 
 
 def fact_block(rows: pl.DataFrame, contexts: Sequence[str]) -> Block:
     """What else is known of each row: the block `facts`. A column that is missing is unknown for every row.
 
     Args:
-        rows: `clean_description`, `amount` (AUD), `direction`, `date`, `channel`, and what rules and lists said (SAID).
+        rows: `clean_description`, `text`, `amount` (AUD), `direction`, `date`, `channel`, and what rules and lists said
+            (SAID).
         contexts: names of the columns that came with the labels.
     """
     every = np.arange(rows.height, dtype=np.int64)
@@ -77,7 +88,7 @@ def fact_block(rows: pl.DataFrame, contexts: Sequence[str]) -> Block:
     known |= {name: hashed(_text(rows, name)) for name in contexts}
     alone = ((every, hashes) for hashes in known.values())
     together = ((every, _joined(known[one], known[other])) for one, other in _crossed(contexts))
-    return _block([*alone, *together])
+    return _block([_numbers(rows["text"]), *alone, *together])
 
 
 def _block(kinds: Iterator[tuple[Places, Hashes]] | Sequence[tuple[Places, Hashes]]) -> Block:
@@ -120,11 +131,11 @@ def _phrases(clean: pl.Series, side: Hashes) -> Iterator[tuple[Places, Hashes]]:
         yield every, _joined(beginning, side)
 
 
-def _numbers(texts: pl.Series) -> Iterator[tuple[Places, Hashes]]:
+def _numbers(texts: pl.Series) -> tuple[Places, Hashes]:
     """Long numbers as they stand: a biller's code or a loan's number comes again."""
     found = texts.str.slice(0, MOST_LETTERS).str.extract_all(r"\d{3,}").list.join(" ")
     numbers = _words(found.fill_null(""))
-    yield numbers.rows, numbers.hashes
+    return numbers.rows, numbers.hashes
 
 
 def _circumstances(rows: pl.DataFrame) -> Mapping[str, pl.Series]:
@@ -221,8 +232,9 @@ def _polynomial(letters: NDArray[np.uint8], starts: Places) -> Hashes:
         return np.empty(0, np.uint64)
     first = starts[0]
     places = np.arange(first, len(letters)) - np.repeat(starts, np.diff(starts, append=len(letters)))
+    powers = _POWERS[np.minimum(places, len(_POWERS) - 1)]  # beyond lie spaces only
     valued = np.where(letters == _SPACE, 0, letters).astype(np.uint64)[first:]
-    return np.add.reduceat(valued * _POWERS[places], starts - first)
+    return np.add.reduceat(valued * powers, starts - first)
 
 
 def _joined(one: Hashes, other: Hashes) -> Hashes:

@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from pipelines.enrich.learned.calibration import Calibration, Numbers, Ranked, evidence, ranked
-from pipelines.enrich.learned.features import NARRATIVE, fact_block, narrative_blocks
+from pipelines.enrich.learned.features import NARRATIVE, fact_block, narrative_blocks, narratives
 from pipelines.enrich.learned.vectors import Vocabulary, Weights
 from pipelines.schemas import ALTERNATIVE
 
@@ -64,8 +64,9 @@ class Linear:
 
     def scores(self, rows: pl.DataFrame, contexts: Sequence[str]) -> tuple[Weights, Weights]:
         """Scores (rows × labels), and the shares of each row's pieces, words and phrases that training knew."""
-        distinct = rows.select(NARRATIVE).unique(maintain_order=True).with_row_index("narrative")
-        of = rows.select(NARRATIVE).join(distinct, on=NARRATIVE, how="left", nulls_equal=True, maintain_order="left")
+        told = narratives(rows)
+        distinct = told.unique(maintain_order=True).with_row_index("narrative")
+        of = told.join(distinct, on=NARRATIVE, how="left", nulls_equal=True, maintain_order="left")
         narrative = of["narrative"].to_numpy()
         scores, known = self._of_narratives(distinct)
         own = len(self.vocabulary.buckets) - 1
@@ -105,7 +106,7 @@ class Model:
                 what rules and lists said (`features.SAID`) and the context columns where they are known.
         """
         numbered = rows.with_row_index("row")
-        together = numbered.sort(pl.struct(NARRATIVE).hash(), "row")  # equal narratives come to lie in one slice
+        together = numbered.sort(pl.col("clean_description").hash(), "row")  # equal narratives come to lie in one slice
         with ThreadPoolExecutor(THREADS) as pool:
             slices = list(pool.map(self._predicted, together.iter_slices(SLICE)))
         predicted = pl.concat([pl.DataFrame(schema=PREDICTED), *slices])

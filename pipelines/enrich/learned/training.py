@@ -19,7 +19,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
 from pipelines.enrich.learned.calibration import EVIDENCE, Calibration, Numbers, ranked, sharpest
-from pipelines.enrich.learned.features import CONTEXT, Block, fact_block, narrative_blocks
+from pipelines.enrich.learned.features import CONTEXT, Block, fact_block, narrative_blocks, narratives
 from pipelines.enrich.learned.labelled import merchants, tenth_of
 from pipelines.enrich.learned.model import Held, Linear, Model, commonest_share, evidence_of
 from pipelines.enrich.learned.vectors import Vocabulary, Weights, as_filed, vocabulary
@@ -92,7 +92,7 @@ def refuse_unlearnable(labelled: pl.DataFrame) -> None:
 def _fitted(rows: pl.DataFrame, contexts: Sequence[str], most_weights: int) -> tuple[Linear, list[str]]:
     labels = rows["label"].unique().sort()
     truth = labels.search_sorted(rows["label"]).to_numpy()
-    blocks = [*narrative_blocks(rows), fact_block(rows, contexts)]
+    blocks = [*narrative_blocks(narratives(rows)), fact_block(rows, contexts)]
     known = vocabulary(blocks, rows.height, 2 if rows.height >= COMMON_FROM else 1)
     machine = LinearSVC(loss="hinge", C=COST, tol=TOLERANCE, max_iter=MOST_ROUNDS, random_state=0)
     machine.fit(_matrix(known, blocks, rows.height), truth, _weight(rows).to_numpy())

@@ -13,12 +13,12 @@ it takes thousands of steps that are as many for five hundred rows as for a mill
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from hashlib import sha256
 
 import numpy as np
 import polars as pl
 
 from pipelines.enrich.calendars import FIRST_DAY, LAST_DAY, calendar_of_bsb
+from pipelines.enrich.identities import named_ids
 from pipelines.enrich.recurrence.description import SERIES, described, expected
 from pipelines.enrich.recurrence.evidence import YEARLY_LEAST_DAYS
 from pipelines.enrich.recurrence.search import members
@@ -169,6 +169,4 @@ def _with_ids(seen: pl.DataFrame) -> pl.DataFrame:
             separator="|",
         )
     ).to_series()
-    named = zip(seen["account_id"].to_list(), names.to_list(), strict=True)
-    ids = [sha256(account + name.encode()).digest()[:16] for account, name in named]
-    return seen.with_columns(series_id=pl.Series(ids, dtype=UUID))
+    return seen.with_columns(series_id=named_ids(seen["account_id"], names))

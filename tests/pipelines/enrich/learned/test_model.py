@@ -11,7 +11,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from pipelines.enrich.learned import model_file
-from pipelines.enrich.learned.features import BLOCKS, fact_block, narrative_blocks
+from pipelines.enrich.learned.features import BLOCKS, fact_block, narrative_blocks, narratives
 from pipelines.enrich.learned.labelled import labelled_rows
 from pipelines.enrich.learned.model import ALTERNATIVES, PREDICTED, Model, held_of
 from pipelines.enrich.learned.training import train
@@ -71,7 +71,7 @@ def test_serving_sums_what_training_learned(model: Model) -> None:
     scores, _ = linear.scores(some, model.contexts)
     by_hand = np.tile(linear.bias, (some.height, 1))
     begin = 0
-    for number, block in enumerate([*narrative_blocks(some), fact_block(some, model.contexts)]):
+    for number, block in enumerate([*narrative_blocks(narratives(some)), fact_block(some, model.contexts)]):
         vectors, _ = linear.vocabulary.vectors(number, block, some.height)
         dense = vectors.toarray()
         by_hand += dense @ linear.weights[begin : begin + dense.shape[1]]

@@ -51,6 +51,7 @@ _SIGNS: Mapping[str, str] = {  # that part words, or are words of their own
 _SPELLINGS: Mapping[str, str] = {  # the first that fits is taken; a sign takes the spaces beside it along
     **{f"ANZ {channel}": "ONLINE" for channel in ("INTERNET BANKING", "M-BANKING", "MOBILE BANKING")},
     **{f" {word} FEE": " FEE" for word in ("MGMT", "MGT", "MANAGEMENT")},
+    **{f" LIVING {word}": " EXPENSES" for word in ("EXPENSES", "EXPENSE", "EXP")},
     "CASH & CARRY": "CASH-&-CARRY",
     **dict.fromkeys((" * ", " *", "* ", "*"), "* "),
     ". ": " ",

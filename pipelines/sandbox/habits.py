@@ -68,9 +68,10 @@ class Habits:
         """Above six tenths of a month's turnover, the owner takes part of the excess."""
         spare = ledger.balances["main"] - self._profile.turnover * 6 // 10
         if spare > 200_000 and not self._profile.distressed:
-            self._pay_owner(day, ledger, spare * 6 // 10 // 50_000 * 50_000 or 50_000, "Distribution")
+            cents = spare * 6 // 10 // 50_000 * 50_000 or 50_000
+            self._pay_owner(day, ledger, cents, "Distribution", Series("distribution", "monthly"))
 
-    def _pay_owner(self, day: int, ledger: Ledger, cents: int, reference: str, series: Series | None = None) -> None:
+    def _pay_owner(self, day: int, ledger: Ledger, cents: int, reference: str, series: Series) -> None:
         ledger.book(Movement(day, -cents, "osko_out", ledger.owner, reference, "owner_drawings", series=series))
 
     def _put_aside(self, day: int, ledger: Ledger) -> None:
@@ -80,7 +81,7 @@ class Habits:
         if aside in ledger.balances and ledger.balances["main"] > 4 * cents:
             ledger.transfer(day, "main", aside, cents, Series("aside", "monthly"))
         if aside == "tax" and "savings" in ledger.balances and ledger.balances["main"] > 8 * cents:
-            ledger.transfer(day, "main", "savings", cents)
+            ledger.transfer(day, "main", "savings", cents, Series("saved", "monthly"))
 
     def _sweep(self, day: int, ledger: Ledger) -> None:
         """Payouts gathered at the other bank go to the trading account, in whole hundreds."""

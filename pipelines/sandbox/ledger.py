@@ -170,7 +170,7 @@ class Ledger:
         """Tax was put aside to be paid from savings, or from an account of its own."""
         aside: Role = "tax" if "tax" in self.balances else "savings"
         if aside in self.balances and self.balances[aside] >= _rounded_up(cents, 10_000):
-            self.transfer(day, aside, "main", _rounded_up(cents, 10_000))
+            self.transfer(day, aside, "main", _rounded_up(cents, 10_000), Series("kept for tax", "quarterly"))
 
     def _from_owner(self, movement: Movement, short: int) -> bool:
         """Prudent owners lend to a sound business, and all to pay wages and tax even to a failing one."""
@@ -224,7 +224,8 @@ class Ledger:
         foreign = movement.rail in ("card_foreign", "purchase_foreign")
         if foreign and self.profile.bank.wordings["foreign_fee"]:
             fee = max(1, -movement.cents * 3 // 100)
-            self._post(Movement(movement.day, -fee, "foreign_fee", NOBODY, "", "bank_fees", movement.role))
+            series = movement.series and movement.series._replace(name=f"fee on {movement.series.name}")
+            self._post(Movement(movement.day, -fee, "foreign_fee", NOBODY, "", "bank_fees", movement.role, series))
 
 
 def _transfer_terms(source: Role, target: Role, elsewhere: bool) -> tuple[str, str, str]:

@@ -21,6 +21,7 @@ from pipelines.sandbox.wear import spoken, typed_reference
 
 DAYS_A_MONTH = 30.4
 DAILY = "business_daily"
+STEADY = 0.75  # of days with card sales: with fewer, no rhythm is left to see
 
 
 class KeptBack:
@@ -64,10 +65,15 @@ def pace(profile: Profile, window: Window, day: int) -> float:
 
 def sold_by_card(profile: Profile, window: Window, rng: Random, day: int) -> float:
     """A day's card sales: steady behind a counter, now and then where most customers pay by invoice."""
-    chance = min(1.0, profile.trade.card * 1.5)
+    chance = chance_of_sales(profile)
     if rng.random() >= chance:
         return 0.0
     return takings_on(profile, window, rng, day) * profile.trade.card / chance
+
+
+def chance_of_sales(profile: Profile) -> float:
+    """Of selling anything by card on a day."""
+    return min(1.0, profile.trade.card * 1.5)
 
 
 def takings_on(profile: Profile, window: Window, rng: Random, day: int) -> float:
@@ -90,7 +96,7 @@ def card_settlements(
     kept = share * (1 - processor.fee)
     party = Party(processor.name, code=processor.code, brand=canonical(processor.name))
     reference = filled(rng, processor.reference) if processor.fee == 0 else processor.reference
-    steady = profile.trade.card * 1.5 >= 1
+    steady = chance_of_sales(profile) >= STEADY
     series = Series(f"settlement {party.name}", DAILY) if steady else None
     settled: Counter[int] = Counter()
     for day in range(window.first - LEAD_DAYS, window.last):
@@ -128,8 +134,7 @@ def payouts(profile: Profile, window: Window, rng: Random, platform: Platform) -
     share = profile.trade.platform / len(profile.platforms) * rng.choice((0.0, 0.7, 1.0, 1.6))
     party = Party(platform.name, code=platform.code, brand=canonical(platform.name))
     role: Role = "second" if "second" in profile.roles else "main"
-    twice = sum(other.name == platform.name for other in profile.platforms) > 1
-    series = None if twice else Series(f"payout {platform.name}", "weekly")
+    series = Series(f"payout {platform.name} {platform.weekday}", "weekly")
     for day in window.weekly(platform.weekday):
         cents = round(profile.turnover * share * 7 / DAYS_A_MONTH * _weekly(profile, window, rng, day))
         if cents:

@@ -36,6 +36,8 @@ _USED = ("row", "bsb", "direction", "date", "amount", "channel", *_SENT, *_ACCOU
 _TOLD = (*_USED, "category", "counterparty_name", "counterparty_kind")
 _BOOKED = (posted(), pl.col("amount") != 0, pl.col("date").is_between(FIRST_DAY, LAST_DAY))
 _IN_PERSON = ("card", "eftpos", "atm", "cash")
+_BANKED, _CASH = ("atm", "cash"), "CASH"
+_OF_ONE_PAYMENT = r"\S*\d\S*|\b(?:JAN|FEB|MAR|APR|MAY|JUNE?|JULY?|AUG|SEPT?|OCT|NOV|DEC)\b"
 _FILLED = ("series_id", "series_period", "series_next_date")
 _FOUND = pl.Schema(
     {"row": pl.UInt32(), "series_id": UUID, "series_period": SeriesPeriod, "series_next_date": pl.Date()}
@@ -118,17 +120,27 @@ def _found(booked: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 def _payments(booked: pl.DataFrame) -> pl.DataFrame:
     """The payments of all series, with MEMBERS and the facts of the transactions; `cents` are signed."""
-    unknown = pl.col("counterparty_group").is_null()
-    text = pl.when(unknown).then(pl.coalesce("clean_description", "description"))
     facts = booked.select(
         pl.exclude("bsb", "description", "date", "amount"),
-        text=text,
+        text=_text(),
         calendar=_calendars(booked),
         day="date",
         cents=pl.col("amount").to_physical().cast(pl.Int64),
     )
     found = facts.pipe(_grouped).pipe(members)
     return pl.concat([facts[found["row"]], found.drop("row")], how="horizontal")
+
+
+def _text() -> pl.Expr:
+    """Where nobody is named, what stands for the counterparty: the words that come again, without numbers and months.
+    Cash is one habit, whether it is handed to a machine or over the counter.
+    """
+    unknown = pl.col("counterparty_group").is_null()
+    said = pl.coalesce("clean_description", "description").str.to_uppercase()
+    again = said.str.replace_all(_OF_ONE_PAYMENT, "").str.replace_all(r"\s+", " ").str.strip_chars(" -,.:/")
+    words = pl.when(again.str.len_bytes() > 0).then(again).otherwise(said)
+    banked = pl.col("channel").is_in(_BANKED) & (pl.col("amount") > 0)
+    return pl.when(unknown & banked).then(pl.lit(_CASH)).when(unknown).then(words)
 
 
 def _calendars(booked: pl.DataFrame) -> pl.Series:

@@ -98,7 +98,10 @@ def decided(candidates: pl.DataFrame) -> pl.DataFrame:
 
 
 def learned(rows: pl.LazyFrame, model: Model) -> pl.LazyFrame:
-    """Ask the model about rows of which neither a rule nor a name is sure; the surer of the two decides.
+    """Ask the model about rows of which neither a rule nor a name is sure.
+
+    What these said is among what the model looks at, so its answer stands against theirs, whichever says to be surer.
+    Only where it hardly more than guesses theirs stays, and nobody is sure then.
 
     Args:
         rows: with the columns of DECIDED, and what the model looks at (see `Model.predict`).
@@ -107,9 +110,9 @@ def learned(rows: pl.LazyFrame, model: Model) -> pl.LazyFrame:
     def asked(frame: pl.DataFrame) -> pl.DataFrame:
         numbered = frame.with_row_index("row")
         unsure = numbered.filter(pl.col("confidence") < SURE)
-        answers = unsure.select("row", "direction", before="confidence").hstack(model.predict(unsure.drop("row")))
-        surer = pl.col("confidence") > pl.max_horizontal("before", pl.lit(LEAST_LEARNED))
-        better = answers.filter(surer, _belongs()).select(
+        answers = unsure.select("row", "direction").hstack(model.predict(unsure.drop("row")))
+        doubts = answers.select("row", doubt="confidence")
+        better = answers.filter(pl.col("confidence") > LEAST_LEARNED, _belongs()).select(
             "row",
             "category",
             "confidence",
@@ -118,7 +121,11 @@ def learned(rows: pl.LazyFrame, model: Model) -> pl.LazyFrame:
             category_source=pl.lit("learned", CategorySource),
             category_basis=pl.lit(f"model {model.name}"),
         )
-        merged = numbered.join(better, on="row", how="left", validate="1:1", suffix="_learned", maintain_order="left")
+        merged = (
+            numbered.join(doubts, on="row", how="left", validate="1:1", maintain_order="left")
+            .with_columns(confidence=pl.min_horizontal("confidence", "doubt"))
+            .join(better, on="row", how="left", validate="1:1", suffix="_learned", maintain_order="left")
+        )
         return merged.select(
             pl.coalesce(f"{name}_learned", name).alias(name) if name in DECIDED else pl.col(name)
             for name in frame.columns

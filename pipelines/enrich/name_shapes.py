@@ -151,26 +151,25 @@ def _settled(shape: pl.Expr) -> pl.Expr:
 def _read(runs: pl.Series) -> pl.DataFrame:
     """What the first reading that fits says of each distinct run."""
     bare = pl.col("run").str.strip_chars_start("FM").str.strip_chars_end("WD_")
-    found = runs.to_frame("run").select(
+    fits = (pl.col("bare").str.contains(reading.pattern) for reading in READINGS)
+    first = pl.coalesce(pl.when(each).then(pl.lit(number, pl.UInt8())) for number, each in enumerate(fits))
+    found = runs.to_frame("run").with_columns(bare=bare).with_columns(reading=first).drop_nulls("reading")
+    by_reading = found.partition_by("reading", as_dict=True, include_key=False)
+    read = [_as_read(part, READINGS[number]) for (number,), part in by_reading.items()]
+    return pl.concat(read or [_as_read(found.drop("reading"), READINGS[0])])
+
+
+def _as_read(runs: pl.DataFrame, reading: Reading) -> pl.DataFrame:
+    """What that reading says of runs that it fits: where the name stands in each, and what it is."""
+    before, name = (pl.col("bare").str.extract(reading.pattern, group) for group in (1, 2))
+    after_marker = pl.col("run").str.contains("^[FM]").cast(pl.Int64)
+    return runs.select(
         "run",
-        pl.coalesce(
-            pl.when(bare.str.contains(reading.pattern)).then(
-                pl.struct(
-                    bare.str.extract(reading.pattern, 1).str.len_bytes().cast(pl.Int64).alias("before"),
-                    bare.str.extract(reading.pattern, 2).alias("name_shape"),
-                    pl.lit(reading.score).alias("score"),
-                    pl.lit(reading.kind, pl.String).alias("kind"),
-                    pl.lit(reading.leans).alias("leans"),
-                    pl.lit(reading.generic).alias("generic"),
-                )
-            )
-            for reading in READINGS
-        ).alias("reading"),
-    )
-    marker = pl.col("run").str.contains("^[FM]").cast(pl.Int64)
-    return (
-        found.drop_nulls("reading")
-        .unnest("reading")
-        .with_columns(skip=pl.col("before") + marker, length=pl.col("name_shape").str.len_bytes().cast(pl.Int64))
-        .drop("before")
+        name_shape=name,
+        score=pl.lit(reading.score),
+        kind=pl.lit(reading.kind, pl.String),
+        leans=pl.lit(reading.leans),
+        generic=pl.lit(reading.generic),
+        skip=before.str.len_bytes().cast(pl.Int64).fill_null(0) + after_marker,
+        length=name.str.len_bytes().cast(pl.Int64),
     )

@@ -18,6 +18,7 @@ _NUMBER, _LONG_NUMBER = r"\p{N}[\p{L}\p{N}]*", r"\p{N}{6,}[\p{L}\p{N}]*"
 _ANY, _ANY_LONG = "0", "0000"
 _KEPT = {str(digit): chr(0xE000 + digit) for digit in range(10)}  # letters of nobody, while numbers are replaced
 _NUMBERED = {"\ue00a": _ANY, "\ue00b": _ANY_LONG}  # the same for numbers that are
+_FEW = 20_000  # texts: with more, looking their words up first costs more than it spares
 _FOUND = pl.Schema({"text_number": pl.UInt32(), "phrase": pl.UInt32()})
 
 
@@ -68,6 +69,7 @@ class Phrasebook:
         asked = pl.DataFrame({"literal": literals(phrases)}, {"literal": pl.String})
         self._numbers = asked.with_row_index("phrase")
         self._literals = asked["literal"].unique(maintain_order=True)
+        self._words = pl.Series([_whole_word(literal) for literal in self._literals], dtype=pl.String)
 
     @property
     def numbers(self) -> list[str]:
@@ -82,14 +84,26 @@ class Phrasebook:
         Args:
             texts: as `words_of` makes them.
         """
-        if self._literals.is_empty() or texts.is_empty():
+        literals = self._literals if len(texts) > _FEW else self._possible(texts)
+        if literals.is_empty():
             return pl.DataFrame(schema=_FOUND)
         return (
             pl.DataFrame({"text": texts})
             .with_row_index("text_number")
-            .select("text_number", literal=pl.col("text").str.extract_many(self._literals.implode(), overlapping=True))
+            .select("text_number", literal=pl.col("text").str.extract_many(literals.implode(), overlapping=True))
             .explode("literal")
             .drop_nulls()
             .join(self._numbers, on="literal")
             .select("text_number", "phrase")
         )
+
+    def _possible(self, texts: pl.Series) -> pl.Series:
+        """Literals of which the texts hold a word: the search is made ready anew each time, and thousands take long."""
+        said = texts.str.split(" ").explode().unique()
+        return self._literals.filter(self._words.is_in(said.implode()) | self._words.is_null())
+
+
+def _whole_word(literal: str) -> str | None:
+    """The first word that stands in every text where the literal does; none where its only word may go on."""
+    whole = literal.split() if literal.endswith(" ") else literal.split()[:-1]
+    return next((word for word in whole if word not in ("^", "$")), None)

@@ -50,8 +50,8 @@ ABOUT = (
     f"A synthetic book: {FULL.slices} slices, each of {FULL.businesses} whole businesses over {MONTHS} months. "
     f"Enrichment takes one slice at a time, as the service does; ten million rows are {FULL.held} slices in turn, for "
     "nothing is remembered from one to the next. Each figure comes from a process of its own that was warmed up, and "
-    "none but the floor's counts reading or writing files, which lie in the page cache. The book's narratives repeat little, for "
-    "most print a reference or a day; how often a lender's do is not known to us. The peers follow the same "
+    "none but the floor's counts reading or writing files, which lie in the page cache. The book's narratives repeat "
+    "little, for most print a reference or a day; how often a lender's do we don't know. The peers follow the same "
     "rules and lists, and are spared the rest: fields, clean descriptions, names that stand in no list, alternatives."
 )
 WARMING = 500  # rows

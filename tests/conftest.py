@@ -21,6 +21,7 @@ settings.load_profile("tidemark")
 
 POSTGRES = "postgresql://127.0.0.1:5432"
 DATABASES = ("sqlite", "postgresql")
+POSTGRES_FIRST = (pytest.param("sqlite", marks=pytest.mark.slow), "postgresql")  # of what takes half a minute on each
 NOW = datetime(2026, 11, 20, 3, 0, tzinfo=UTC)
 
 

@@ -21,7 +21,7 @@ from storage import upkeep
 from storage.models import customers
 from storage.store import Store
 from storage.upkeep import Standing, Task
-from tests.conftest import DATABASES, new_database
+from tests.conftest import POSTGRES_FIRST, new_database
 from tests.flows.service import Client, Service, command_of
 from tests.flows.test_main_job import counted_by_the_readme
 from tests.patience import until
@@ -42,7 +42,7 @@ query Run($id: ID!) { runOrError(runId: $id) { ... on Run { status tags { key va
 REPOSITORY = {"repositoryLocationName": "tidemark", "repositoryName": "__repository__"}
 
 
-@pytest.fixture(scope="module", params=DATABASES)
+@pytest.fixture(scope="module", params=POSTGRES_FIRST)
 def service(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """One customer a slice, and long rests between: a backfill that can be met while it runs."""
     gentle = {"TIDEMARK_BOOK_SLICE_ROWS": "1", "TIDEMARK_BOOK_SHARE": "0.25"}

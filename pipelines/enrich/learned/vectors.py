@@ -7,13 +7,15 @@ merchant never seen, the model is less sure than its scores say (see `calibratio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from pipelines.enrich.learned.features import BLOCKS, BUCKET_BITS, Block, Places
+
+if TYPE_CHECKING:
+    from scipy import sparse
 
 Weights = NDArray[np.float32]
 
@@ -41,8 +43,10 @@ class Vocabulary:
     def widths(self) -> list[int]:
         return [len(known) for known in self.buckets]
 
-    def vectors(self, number: int, block: Block, height: int) -> tuple[sparse.csr_array, Weights]:
+    def vectors(self, number: int, block: Block, height: int) -> "tuple[sparse.csr_array, Weights]":
         """The block of that number as a matrix (rows × its known features), and the share of each row that is known."""
+        from scipy import sparse  # noqa: PLC0415  15 MB and a tenth of a second: only a process that decides pays for it
+
         columns = self._columns[number][block.buckets]
         known = columns >= 0
         shape = (height, len(self.buckets[number]))
@@ -73,7 +77,7 @@ def as_filed(values: NDArray[np.floating[Any]]) -> Weights:
     return values.astype(np.float16).astype(np.float32)
 
 
-def _of_length(matrix: sparse.csr_array, length: float) -> sparse.csr_array:
+def _of_length(matrix: "sparse.csr_array", length: float) -> "sparse.csr_array":
     """Each row scaled to that length; one without features stays as it is."""
     squares = np.concatenate([[0.0], np.cumsum(matrix.data.astype(np.float64) ** 2)])
     lengths = np.sqrt(np.diff(squares[matrix.indptr]))

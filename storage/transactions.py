@@ -56,7 +56,7 @@ class Listing:
         return (slice_ for part in self.parts for slice_ in part.collect().iter_slices(SLICE_ROWS))
 
 
-_LOCATION = (
+LOCATION = (
     select(
         locations.c.customer_number,
         locations.c.data_version,
@@ -69,7 +69,7 @@ _LOCATION = (
     .join_from(locations, segments)
     .order_by(locations.c.customer_number)
 )
-_CURRENT = _LOCATION.join(
+_CURRENT = LOCATION.join(
     customers,
     (customers.c.number == locations.c.customer_number)
     & (customers.c.data_version == locations.c.data_version)
@@ -97,7 +97,7 @@ def locations_in(r: Reading, bucket: int) -> list[Location]:
 
 def pinned_locations(r: Reading, versions: dict[int, int]) -> list[Location]:
     """Where given data versions (customer number → version) lie; the newest place of each."""
-    query = _LOCATION.where(
+    query = LOCATION.where(
         tuple_(locations.c.customer_number, locations.c.data_version).in_(list(versions.items()))
     ).order_by(locations.c.location_version)
     newest = {row.customer_number: Location(*row) for row in r.execute(query)}

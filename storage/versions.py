@@ -13,8 +13,8 @@ from sqlalchemy import select
 
 from storage.database import Reading
 from storage.lake import Lake
-from storage.models import customers, locations, segments
-from storage.transactions import Location
+from storage.models import customers, locations
+from storage.transactions import LOCATION, Location
 from storage.upkeep import with_transactions
 
 
@@ -28,21 +28,10 @@ def of_customers(r: Reading, client_id: UUID | None = None) -> dict[int, int]:
 
 def places(r: Reading, customer_numbers: Iterable[int]) -> Mapping[int, Sequence[Location]]:
     """Where all retained values of the customers lie, by customer, the current one first."""
-    columns = (
-        locations.c.customer_number,
-        locations.c.data_version,
-        locations.c.location_version,
-        segments.c.path,
-        segments.c.sha256,
-        locations.c.first_row,
-        locations.c.row_count,
-    )
-    query = (
-        select(*columns).join_from(locations, segments).where(locations.c.customer_number.in_(list(customer_numbers)))
-    )
     newest_first = (locations.c.data_version.desc(), locations.c.location_version.desc())
+    query = LOCATION.where(locations.c.customer_number.in_(list(customer_numbers))).order_by(*newest_first)
     found: dict[int, list[Location]] = defaultdict(list)
-    for row in r.execute(query.order_by(locations.c.customer_number, *newest_first)):
+    for row in r.execute(query):
         found[row.customer_number].append(Location(*row))
     return found
 

@@ -55,6 +55,8 @@ _INVOICE = (
 _TRANSFER = "(?:TRANSFER|TFR|TFER|REDRAW|PAYMENT)(?: [0-9]{4,12})? (?:TO|FROM)(?: [A-Z]{1,12}){0,4}"
 _ACCOUNT = EDGE + any_of(
     f"{_TRANSFER} (?:X{{2,9}}[0-9]{{3,4}}|[0-9]{{3}}-?[0-9]{{3}} [0-9]{{5,10}}|ENDING [0-9]{{4}}){EDGE}",
+    # Through the bank's own pages no card pays: the masked number is the account's.
+    f"INTERN(?:ET|AL) (?:TRANSFER|WITHDRAWAL|DEPOSIT) (?:.{{1,40}} )?X{{2,9}}[0-9]{{3,4}}{EDGE}",
     f"(?:TO|FROM) [0-9]{{6,17}}{EDGE}",
     f"(?:TO|FROM|TFR|LINKED ACC TRNS) X{{2,9}}[0-9]{{3,4}}{EDGE}",
 )

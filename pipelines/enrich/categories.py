@@ -9,7 +9,7 @@ import polars as pl
 
 from pipelines.enrich import counterparties
 from pipelines.enrich.learned.model import Model
-from pipelines.enrich.taxonomy import GROUPS, SIGNS, UNKNOWN_CREDIT, UNKNOWN_DEBIT
+from pipelines.enrich.taxonomy import GROUPS, SIGNS, TRANSFER, UNKNOWN_CREDIT, UNKNOWN_DEBIT
 from pipelines.schemas import ALTERNATIVE, CategorySource, Direction
 
 SURE = 0.9  # from here on a rule or a name is not questioned by the model
@@ -110,9 +110,9 @@ def learned(rows: pl.LazyFrame, model: Model) -> pl.LazyFrame:
     def asked(frame: pl.DataFrame) -> pl.DataFrame:
         numbered = frame.with_row_index("row")
         unsure = numbered.filter(pl.col("confidence") < SURE)
-        answers = unsure.select("row", "direction").hstack(model.predict(unsure.drop("row")))
+        answers = unsure.select("row", "direction", "counterparty_name").hstack(model.predict(unsure.drop("row")))
         doubts = answers.select("row", doubt="confidence")
-        better = answers.filter(pl.col("confidence") > LEAST_LEARNED, _belongs()).select(
+        better = answers.filter(pl.col("confidence") > LEAST_LEARNED, _belongs(), ~_own_by_name()).select(
             "row",
             "category",
             "confidence",
@@ -138,3 +138,8 @@ def _belongs() -> pl.Expr:
     """The category's side of the account is the row's."""
     sign = pl.col("category").replace_strict(SIGNS, default=None, return_dtype=pl.String)
     return sign.is_in(["either"]) | (sign == pl.col("direction").cast(pl.String))
+
+
+def _own_by_name() -> pl.Expr:
+    """Whether a payment with somebody named is called one between own accounts: whose name it is, no text tells."""
+    return (pl.col("category") == TRANSFER.slug) & pl.col("counterparty_name").is_not_null()

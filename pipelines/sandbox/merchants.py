@@ -356,7 +356,7 @@ EVERYDAY = (
         18,
         320,
     ),
-    Spend(("AUSTRALIA POST {n6}", "AUSTRALIA POST {n6}", "SENDLE PTY LTD"), "postage", (0.3, 2), 9, 75),
+    Spend(("AUSTRALIA POST {n6}", "AUSTRALIA POST {n6}", "AUST POST MYPOST"), "postage", (0.3, 2), 9, 75),
     Spend(
         ("WOOLWORTHS {n4}", "COLES {n4}", "ALDI STORES", "IGA {n4}", "COSTCO {n4}", "~groceries"),
         "groceries",

@@ -158,7 +158,7 @@ ECOMMERCE = Trade(
         Supply("{firm} Wholesale", "pay_anyone", "INV-{n5}", 2, 1.4),
         Supply("ALIBABA.COM SINGAPORE", "card_foreign", "", 3, 1.6),
         Supply("WISE AUSTRALIA", "osko_out", "P{n8}", 2, 0.9),
-        Supply("AUST POST MYPOST", "direct_debit", "{n10}", 1.4, 4.3, "freight", "372015"),
+        Supply("AUST POST MYPOST", "direct_debit", "{n10}", 1.4, 4.3, "postage", "372015"),
         Supply("SENDLE PTY LTD", "card", "", 0.5, 4.3, "freight"),
         Supply("SHOPIFY* {n9}", "card_foreign", "", 0.12, 1, "software"),
         Supply("EBAY COMMERCE AU", "card", "", 0.3, 1, "platform_fees"),

@@ -173,6 +173,7 @@ MENTIONED_ACCOUNTS = Derived(
     (
         ("xxxx" + pl.col("masked_number").str.strip_prefix("xx")).alias("accountNumberMasked"),
         pl.col("name"),
+        pl.col("bank").alias("bankName"),
         pl.col("direction"),
         pl.col("count").alias("transactionCount"),
         pl.col("total_in").alias("totalIn"),

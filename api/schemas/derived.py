@@ -80,6 +80,7 @@ EXAMPLE_FACILITY: dict[str, Any] = {
 EXAMPLE_MENTIONED: dict[str, Any] = {
     "accountNumberMasked": "xxxx4821",
     "name": "Business Saver",
+    "bankName": "Macquarie Bank",
     "direction": "both",
     "transactionCount": 14,
     "totalIn": 2000.0,
@@ -200,6 +201,9 @@ class MentionedAccountView(View):
 
     account_number_masked: str | None = Field(description="Its last three or four digits. Null where texts give none.")
     name: str | None = Field(description="What texts call it most often.")
+    bank_name: str | None = Field(
+        description="The bank whose BSB texts print. Evidence, no proof: a fintech's accounts bear its sponsor's."
+    )
     direction: Literal["in", "out", "both"] = Field(description="in: money comes from there; out: it goes there.")
     transaction_count: int = Field(ge=1, description="Transactions that speak of it.")
     total_in: Money = Field(description="AUD that came from there, never negative.")

@@ -7,6 +7,7 @@ number of none that was supplied, there is an account more than the statements s
 
 import polars as pl
 
+from pipelines.enrich.banks import bank_of_bsb
 from pipelines.enrich.taxonomy import TRANSFER
 from pipelines.schemas import current
 
@@ -16,6 +17,7 @@ MENTIONED = pl.Schema(
         "customer_number": pl.Int64(),
         "masked_number": pl.String(),  # `xx` and up to four digits; null where texts give none
         "name": pl.String(),  # what texts call it most often
+        "bank": pl.String(),  # whose BSB texts print: evidence, no proof (`banks`); null where they print none
         "direction": pl.String(),  # `in`: money comes from there; `out`; `both`
         "count": pl.UInt32(),
         "total_in": _SUM,  # AUD that came from there, never negative
@@ -26,6 +28,7 @@ MENTIONED = pl.Schema(
 )
 SHOWN_DIGITS = 4
 FEWEST_DIGITS = 3  # two digits name too much
+_BSB = r"\b([0-9]{3}-?[0-9]{3}) ?[0-9]{5,10}\b"  # before an account's number
 
 
 def accounts_of(rows: pl.DataFrame) -> pl.DataFrame:
@@ -85,7 +88,7 @@ def mentioned_accounts(rows: pl.DataFrame) -> pl.DataFrame:
     masked = pl.format("xx{}", pl.col("named").str.tail(SHOWN_DIGITS))
     return (
         mentions.join(supplied, on=("customer_number", "named"), how="anti")
-        .with_columns(masked_number=masked, name=_called())
+        .with_columns(masked_number=masked, name=_called(), bank=bank_of_bsb(pl.col("description").str.extract(_BSB)))
         .pipe(_by_account)
         .match_to_schema(MENTIONED)
         .sort("customer_number", "masked_number", "name", nulls_last=True)
@@ -99,6 +102,11 @@ def _named() -> pl.Expr:
 
 def _called() -> pl.Expr:
     return pl.coalesce("counterparty_name", "clean_description", "description")
+
+
+def _most_often(said: pl.Expr) -> pl.Expr:
+    """Of values that are said equally often, the first in the alphabet."""
+    return said.drop_nulls().sort().mode(maintain_order=True).first()
 
 
 def _ends(accounts: pl.DataFrame, digits: pl.Series) -> pl.DataFrame:
@@ -124,7 +132,8 @@ def _by_account(mentions: pl.DataFrame) -> pl.DataFrame:
         mentions.with_columns(place=nameless)
         .group_by("customer_number", "masked_number", "place")
         .agg(
-            name=pl.col("name").drop_nulls().sort().mode(maintain_order=True).first(),
+            name=_most_often(pl.col("name")),
+            bank=_most_often(pl.col("bank")),
             direction=pl.when(went & came).then(pl.lit("both")).when(went).then(pl.lit("out")).otherwise(pl.lit("in")),
             count=pl.len(),
             total_in=amount.filter(amount > 0).sum(),

@@ -116,6 +116,7 @@ def test_mentioned_accounts_are_told_from_booked_rows_alone(client: Client, brou
         {
             "accountNumberMasked": "xxxx4821",
             "name": "SAVER",
+            "bankName": None,
             "direction": "both",
             "transactionCount": 2,
             "totalIn": 20,
@@ -175,11 +176,12 @@ def test_facilities_are_seen_from_the_services_own_day(tmp_path: Path, zone: str
 
 @pytest.fixture(scope="module")
 def lived() -> pl.DataFrame:
-    """A year of some businesses, enriched."""
+    """A year of some businesses, enriched; one account of each isn't supplied, so the others mention it."""
     parts = []
     for number in (2, 7, 8):
         made = business(number, 12, seed=7, until=UNTIL)
-        bsbs = frames.accounts(number, made).select("account_number", "bsb")
+        accounts = frames.accounts(number, made).select("account_number", "bsb")
+        bsbs = accounts.head(max(1, accounts.height - 1))
         sent = frames.transactions(number, made).join(bsbs, on="account_number", validate="m:1")
         rows = sent.select("date", "description", "amount", "account_number", "bsb").to_dicts()
         whose = [
@@ -291,6 +293,7 @@ RENAMED = {
     "first_repayment": "firstRepaymentDate",
     "last_repayment": "lastRepaymentDate",
     "count": "transactionCount",
+    "bank": "bankName",
 }
 
 

@@ -31,6 +31,7 @@ def test_an_account_that_nobody_supplied_is_told_with_what_went_there_and_came_b
             "customer_number": 1,
             "masked_number": "xx5678",
             "name": "SAVER",
+            "bank": None,
             "direction": "both",
             "count": 3,
             "total_in": Decimal("20.00"),
@@ -39,6 +40,14 @@ def test_an_account_that_nobody_supplied_is_told_with_what_went_there_and_came_b
             "last_date": date(2026, 4, 1),
         }
     ]
+
+
+def test_a_printed_bsb_is_evidence_of_the_bank() -> None:
+    row = {**OWN, "other_account": "2190", "description": "ANZ M-BANKING FUNDS TFER 123456 TO 182512 442887190"}
+    assert [each["bank"] for each in mentioned(row)] == ["Macquarie Bank"]
+    unknown = {**row, "description": "TRANSFER TO 999-999 442882190"}
+    assert [each["bank"] for each in mentioned(unknown)] == [None]
+    assert [each["bank"] for each in mentioned(row, unknown, unknown)] == ["Macquarie Bank"], "the one that is known"
 
 
 def test_a_supplied_account_is_not_missing() -> None:

@@ -33,6 +33,7 @@ from storage.models import JobStatus, Lane
 from storage.models import jobs as jobs_table
 from storage.settings import Settings
 from storage.store import Store
+from tests.patience import until
 from tests.storage import values
 from tests.storage.examples import a_client, a_customer, a_submission
 from tests.storage.values import commit, customers_of_a_bucket, on_sqlite, place_of
@@ -204,10 +205,14 @@ def copying(monkeypatch: pytest.MonkeyPatch, work: Callable[[sqlite3.Connection]
 def test_a_long_snapshot_keeps_its_role(
     store: Store, now: datetime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    looks = count()
-    copying(monkeypatch, lambda _: time.sleep(0.3))
-    backup.back_up(store, tmp_path, lambda: now + next(looks) * timedelta(seconds=leases.LONG_LEASE_S - 1))
-    assert next(looks) > 10
+    looks = list[datetime]()
+
+    def clock() -> datetime:
+        looks.append(now + len(looks) * timedelta(seconds=leases.LONG_LEASE_S - 1))
+        return looks[-1]
+
+    copying(monkeypatch, lambda _: until(lambda: len(looks) > 10))
+    backup.back_up(store, tmp_path, clock)
 
 
 @on_sqlite

@@ -90,7 +90,7 @@ def derived(rows: pl.DataFrame, knowledge: Knowledge = NOTHING_KNOWN) -> pl.Lazy
 
 
 def _shares(rows: pl.DataFrame) -> list[pl.DataFrame]:
-    """The rows of about as many customers for each core; all in one where there are few."""
+    """Whole customers, about as many rows for each core; all in one share where there are few."""
     shares = min(pl.thread_pool_size(), rows.height // LEAST_SHARE)
     if shares < 2:
         return [rows]

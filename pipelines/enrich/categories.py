@@ -100,8 +100,8 @@ def decided(candidates: pl.DataFrame) -> pl.DataFrame:
 def learned(rows: pl.LazyFrame, model: Model) -> pl.LazyFrame:
     """Ask the model about rows of which neither a rule nor a name is sure.
 
-    What these said is among what the model looks at, so its answer stands against theirs, whichever says to be surer.
-    Only where it hardly more than guesses theirs stays, and nobody is sure then.
+    What these said is among what the model looks at, so its answer replaces theirs even where they claim to be surer.
+    Where the model hardly more than guesses, theirs stays, with no more confidence than the model has.
 
     Args:
         rows: with the columns of DECIDED, and what the model looks at (see `Model.predict`).

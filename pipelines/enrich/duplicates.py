@@ -88,7 +88,7 @@ def _by_id(held: pl.DataFrame, new: pl.DataFrame) -> tuple[pl.DataFrame, pl.Data
 
 
 def _versions(held: pl.DataFrame, new: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """The same for rows whose ids occur more than once."""
+    """The outcome of `_by_id` for rows whose ids occur more than once."""
     unnumbered = new.with_columns(revision=pl.lit(None, pl.UInt32()))
     together = pl.concat([held, unnumbered], how="diagonal").sort(*_ID_KEY, *ORDER)
     content = pl.struct(_CONTENT)
@@ -121,7 +121,7 @@ def _by_count(held: pl.DataFrame, new: pl.DataFrame, versions: pl.DataFrame) -> 
 
 
 def _met_by_count(held: pl.DataFrame, also_held: pl.DataFrame, new: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """The same for rows whose keys occur more than once."""
+    """The outcome of `_by_count` for rows whose keys occur more than once."""
     duplicates = [pl.DataFrame(schema=DUPLICATES)]
     for submissions in _rounds(new):
         earlier = pl.concat([held, also_held], how="diagonal").pipe(_held_at, submissions)
@@ -201,8 +201,9 @@ def _with_ids(rows: pl.DataFrame, name: pl.Expr) -> pl.DataFrame:
 
 
 def _is_alone(new: pl.DataFrame, held: Sequence[pl.DataFrame], key: Sequence[str]) -> pl.Series:
-    """Of each new row, whether no other row has its key. Where two keys have one hash, that is denied in error, and
-    they are looked at as if it had been true.
+    """Of each new row, whether no other row, new or held, has its key.
+
+    Told by hashes: two keys may share one and then count as not alone, which costs time but changes nothing.
     """
     hashes = [frame.select(pl.struct(key).hash()).to_series() for frame in (new, *held)]
     return pl.concat(hashes).is_unique().head(new.height)

@@ -17,7 +17,7 @@ _INVISIBLE = r"[\p{Cf}\u{FE00}-\u{FE0F}]"  # zero-width and direction marks, var
 _NUMBER, _LONG_NUMBER = r"\p{N}[\p{L}\p{N}]*", r"\p{N}{6,}[\p{L}\p{N}]*"
 _ANY, _ANY_LONG = "0", "0000"
 _KEPT = {str(digit): chr(0xE000 + digit) for digit in range(10)}  # letters of nobody, while numbers are replaced
-_NUMBERED = {"\ue00a": _ANY, "\ue00b": _ANY_LONG}  # the same for numbers that are
+_MARKS = {"\ue00a": _ANY, "\ue00b": _ANY_LONG}  # each stands for a replaced number until gaps are set
 _FEW = 20_000  # texts: with more, looking their words up first costs more than it spares
 _FOUND = pl.Schema({"text_number": pl.UInt32(), "phrase": pl.UInt32()})
 
@@ -32,9 +32,9 @@ def words_of(text: pl.Expr, numbers: Sequence[str] = ()) -> pl.Expr:
     protected = " " + bare_words(text) + " "
     for _ in range(2 if kept else 0):  # neighbours share a gap: each pass finds every other one
         protected = protected.str.replace_many(kept, [_hidden(number) for number in kept])
-    any_short, any_long = _NUMBERED
+    any_short, any_long = _MARKS
     marked = protected.str.replace_all(_LONG_NUMBER, any_long).str.replace_all(_NUMBER, any_short)
-    told = {f"{gap}{mark}": f" {number}" for gap in (" ", "") for mark, number in _NUMBERED.items()}
+    told = {f"{gap}{mark}": f" {number}" for gap in (" ", "") for mark, number in _MARKS.items()}
     restored = told | {hidden: digit for digit, hidden in _KEPT.items()}
     return pl.format(" ^{}$ ", marked.str.replace_many(list(restored), list(restored.values()), leftmost=True))
 

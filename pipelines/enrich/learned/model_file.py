@@ -128,6 +128,7 @@ def _unpacked(content: bytes) -> dict[str, NDArray[Any]]:
                 raise _refused("it is larger than any model")
         with np.load(BytesIO(content), allow_pickle=False) as loaded:
             return {name: loaded[name] for name in loaded.files}
+    # All that zipfile and numpy raise for content that is none of theirs; NotImplementedError: an unknown compression.
     except (OSError, ValueError, EOFError, KeyError, NotImplementedError, zipfile.BadZipFile, zlib.error) as error:
         raise _refused("it is damaged, or no model at all") from error
 

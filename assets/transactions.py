@@ -127,7 +127,7 @@ def _read(store: Store, work: Work) -> _Reading:
     readable, unreadable = landing.readable(store.lake, _submissions(work.jobs))
     with store.db.reading() as r:
         withdrawing = withdrawals.read(r, store.lake, work.jobs)
-        known, known_at = knowledge.read(r, work.customers), knowledge_versions(r, work.customers)
+        known, known_at = knowledge.read(r, store.lake, work.customers), knowledge_versions(r, work.customers)
         read_versions = versions(r, work.customers)
         places = transactions.current_locations(r, work.customers)
     good, damaged = transactions.readable(store.lake, places)

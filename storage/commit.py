@@ -5,6 +5,7 @@ customer, the version must still be the one that the batch read (compare and swa
 it. Customers that moved meanwhile lose: their jobs go back to the queue while the others' are committed.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,11 +15,12 @@ from uuid import UUID, uuid4
 from sqlalchemy import bindparam, insert, select, update
 
 from storage import batches
-from storage.customers import knowledge_versions
+from storage.customers import clients_of, knowledge_versions
 from storage.database import Reading, Writing
-from storage.jobs import Ending, finish, with_unfinished_submission
+from storage.jobs import Ending, finish, request_recomputations, with_unfinished_submission
 from storage.lake import Stored
-from storage.models import JobStatus, clients, customers, jobs, locations, segments
+from storage.models import Flow, JobStatus, clients, customers, jobs, locations, segments
+from storage.related_parties import whom_they_stand_beside
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,21 @@ def commit_values(
         _bring_up(w, recomputed.customers - lost, recomputed.enrichment_version)
     finish(w, kept, now)
     _requeue(w, token)
-    return Committed(frozenset(value.customer_number for value in winners), lost)
+    moved = frozenset(value.customer_number for value in winners)
+    _tell_groups(w, moved, now)
+    return Committed(moved, lost)
+
+
+def _tell_groups(w: Writing, moved: frozenset[int], now: datetime) -> None:
+    """Customers beside whom one of these stands are enriched once more: money may have moved between the two. Who then
+    comes to the same as before tells nobody, so it ends.
+    """
+    of_client: dict[UUID, set[int]] = defaultdict(set)
+    concerned = {each.customer_number for each in whom_they_stand_beside(w, moved)}
+    for number, client_id in clients_of(w, concerned).items():
+        of_client[client_id].add(number)
+    for client_id, numbers in sorted(of_client.items()):
+        request_recomputations(w, client_id, numbers, Flow.REENRICHMENT, now)
 
 
 def _moved_meanwhile(w: Writing, read_versions: Mapping[int, int]) -> frozenset[int]:

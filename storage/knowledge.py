@@ -10,12 +10,14 @@ from uuid import UUID
 
 import polars as pl
 
+from pipelines.enrich.group_pairs import COLUMNS, GROUP_ROWS, offered
 from pipelines.enrich.knowledge import CUSTOMERS, RELATED_PARTIES, Knowledge, ModelOfCustomers
 from pipelines.enrich.learned.model import Model
 from pipelines.enrich.learned.model_file import loads
 from pipelines.errors import Corrupt, Unprocessable
-from storage import category_models, corrections, customers, related_parties
+from storage import category_models, corrections, customers, related_parties, transactions
 from storage.database import Reading
+from storage.lake import Lake
 
 log = logging.getLogger(__name__)
 
@@ -23,8 +25,8 @@ _MODELS_KEPT = 8  # in memory, some tens of megabytes each
 _models: dict[UUID, Model] = {}  # a stored model never changes
 
 
-def read(r: Reading, customer_numbers: Iterable[int]) -> Knowledge:
-    """All that holds now."""
+def read(r: Reading, lake: Lake, customer_numbers: Iterable[int]) -> Knowledge:
+    """All that holds now. Of customers in the same group, what they held last; of a damaged file, nothing."""
     numbers = list(customer_numbers)
     parties = [
         (number, party.name, party.abn, party.role)
@@ -36,7 +38,29 @@ def read(r: Reading, customer_numbers: Iterable[int]) -> Knowledge:
         related_parties=pl.DataFrame(parties, schema=RELATED_PARTIES, orient="row"),
         customers=pl.DataFrame(customers.names(r, numbers), schema=CUSTOMERS, orient="row"),
         models=_models_of(r, numbers),
+        group_rows=_group_rows(r, lake, numbers),
     )
+
+
+def _group_rows(r: Reading, lake: Lake, numbers: Sequence[int]) -> pl.DataFrame:
+    """GROUP_ROWS of the customers."""
+    beside = related_parties.beside(r, numbers)
+    if not beside:
+        return pl.DataFrame(schema=GROUP_ROWS)
+    declared = related_parties.of_all(r, numbers)
+    links = pl.LazyFrame(
+        [
+            (each.customer_number, each.other_number, party.name)
+            for each in beside
+            for party in declared[each.customer_number]
+            if party.abn == each.abn
+        ],
+        schema={"customer_number": pl.Int64(), "other": pl.Int64(), "party": pl.String()},
+        orient="row",
+    ).unique(("customer_number", "other"), keep="first", maintain_order=True)
+    good, _ = transactions.readable(lake, transactions.current_locations(r, {each.other_number for each in beside}))
+    held = transactions.scan(lake, good).select(COLUMNS).pipe(offered).rename({"customer_number": "other"})
+    return links.join(held, on="other", how="inner", validate="m:m").select(*GROUP_ROWS).collect()
 
 
 def _models_of(r: Reading, numbers: Sequence[int]) -> list[ModelOfCustomers]:

@@ -8,12 +8,12 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Row, Select, func, insert, select
+from sqlalchemy import ColumnElement, Row, Select, delete, func, insert, select
 
 from storage.customers import Customer, knowledge_changes, lock, versions
 from storage.database import Reading, Writing
 from storage.jobs import request_recomputation
-from storage.models import Flow, related_parties
+from storage.models import Flow, customers, related_abns, related_parties
 from storage.paging import Page, Paged, limited, total_of
 
 
@@ -41,6 +41,10 @@ def put(w: Writing, customer: Customer, parties: Sequence[Party], who: str, now:
         return
     row = {"customer_number": customer.number, "parties": [asdict(party) for party in parties]}
     w.execute(insert(related_parties).values(**row, set_at=now, set_by=who))
+    w.execute(delete(related_abns).where(related_abns.c.customer_number == customer.number))
+    abns = sorted({party.abn for party in parties if party.abn and party.abn != customer.abn})
+    if abns:
+        w.execute(insert(related_abns), [{"customer_number": customer.number, "abn": abn} for abn in abns])
     knowledge_changes(w, customer)
     if versions(w, [customer.number])[customer.number] > 0:  # else nothing is enriched yet
         request_recomputation(w, customer, Flow.REENRICHMENT, now)
@@ -64,6 +68,40 @@ def of_all(r: Reading, customer_numbers: Iterable[int]) -> dict[int, Sequence[Pa
     newest = select(func.max(related_parties.c.number)).where(mine).group_by(related_parties.c.customer_number)
     rows = r.execute(select(related_parties).where(related_parties.c.number.in_(newest)))
     return {row.customer_number: _list(row).parties for row in rows}
+
+
+@dataclass(frozen=True)
+class Beside:
+    """A customer that stands beside another of the same client: declared there, by its ABN, as a related party."""
+
+    customer_number: int
+    other_number: int
+    abn: str
+
+
+def beside(r: Reading, customer_numbers: Iterable[int]) -> list[Beside]:
+    """The customers that stand beside these."""
+    return _beside(r, _declaring.c.number.in_(list(customer_numbers)))
+
+
+def whom_they_stand_beside(r: Reading, customer_numbers: Iterable[int]) -> list[Beside]:
+    """The customers beside whom these stand."""
+    return _beside(r, _declared.c.number.in_(list(customer_numbers)))
+
+
+_declaring, _declared = customers.alias("declaring"), customers.alias("declared")
+
+
+def _beside(r: Reading, which: ColumnElement[bool]) -> list[Beside]:
+    same_client = (_declared.c.abn == related_abns.c.abn) & (_declared.c.client_id == _declaring.c.client_id)
+    query = (
+        select(_declaring.c.number, _declared.c.number, related_abns.c.abn)
+        .join_from(related_abns, _declaring, _declaring.c.number == related_abns.c.customer_number)
+        .join(_declared, same_client)
+        .where(which)
+        .order_by(_declaring.c.number, _declared.c.number)
+    )
+    return [Beside(*row) for row in r.execute(query)]
 
 
 def _newest_first(customer: Customer) -> Select[Any]:

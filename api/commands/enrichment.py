@@ -128,7 +128,7 @@ def _pair(store: Store, stored: Mapping[int, int], before: int, after: int) -> t
     """The transactions (TRANSACTIONS) of the customers that are held under both versions; None if there are none."""
     with store.db.reading() as r:
         places = versions.places(r, stored)
-        known = knowledge.read(r, stored)
+        known = knowledge.read(r, store.lake, stored)
     computed = after == ENRICHMENT_VERSION
     olds = _stored_under(store, stored, places, before)
     news = (

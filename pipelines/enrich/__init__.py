@@ -18,6 +18,7 @@ from pipelines.enrich.categories import learned
 from pipelines.enrich.corrections import corrected
 from pipelines.enrich.facilities import facilities
 from pipelines.enrich.flags import flags
+from pipelines.enrich.group_pairs import group_pairs
 from pipelines.enrich.knowledge import NOTHING_KNOWN, Knowledge, ModelOfCustomers
 from pipelines.enrich.learned.model_file import base
 from pipelines.enrich.name_groups import grouped
@@ -110,6 +111,7 @@ def _concluded(told: pl.DataFrame, knowledge: Knowledge) -> pl.DataFrame:
         .pipe(own_names, knowledge.customers)
         .pipe(related, knowledge.related_parties)
         .pipe(transfers)
+        .pipe(group_pairs, knowledge.group_rows)
         .pipe(corrected, knowledge.corrections)
         .pipe(recurrence)
         .pipe(facilities)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
+from pipelines.enrich.group_pairs import GROUP_ROWS
 from pipelines.enrich.learned.model import Model
 from pipelines.schemas import UUID, Direction
 
@@ -48,14 +49,16 @@ class ModelOfCustomers:
 
 @dataclass(frozen=True)
 class Knowledge:
-    """`corrections` (CORRECTIONS), `related_parties` (RELATED_PARTIES) and `customers` (CUSTOMERS) of a batch, and the
-    models of those for whom not the one decides that Tidemark brings.
+    """`corrections` (CORRECTIONS), `related_parties` (RELATED_PARTIES) and `customers` (CUSTOMERS) of a batch, the
+    models of those for whom not the one decides that Tidemark brings, and what may have moved within their groups
+    (GROUP_ROWS).
     """
 
     corrections: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=CORRECTIONS))
     related_parties: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=RELATED_PARTIES))
     customers: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=CUSTOMERS))
     models: Sequence[ModelOfCustomers] = ()
+    group_rows: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=GROUP_ROWS))
 
     def of(self, customer_numbers: Collection[int]) -> "Knowledge":
         """What concerns some of the customers."""
@@ -65,6 +68,7 @@ class Knowledge:
             related_parties=self.related_parties.filter(only),
             customers=self.customers.filter(only),
             models=self.models,
+            group_rows=self.group_rows.filter(only),
         )
 
 

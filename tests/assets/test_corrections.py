@@ -182,7 +182,7 @@ def test_upkeep_that_read_before_a_correction_gives_way(lender: Corrector, monke
 
     during_a_batch(monkeypatch, once_more)
     really, early = knowledge.read, [Knowledge()]
-    monkeypatch.setattr("storage.knowledge.read", lambda r, numbers: early.pop() if early else really(r, numbers))
+    monkeypatch.setattr("storage.knowledge.read", lambda *given: early.pop() if early else really(*given))
     today = datetime.now(UTC).date()
     with work_of.without_jobs(lender.store, Lane.BOOK, today, [lender.customer.number]) as work:
         _, committed = recompute(lender.store, work)

@@ -18,9 +18,9 @@ def a_client(store: Store, now: datetime) -> UUID:
         return keys.create_client(w, "Harbour Lending", decision_policies=True, now=now).client_id
 
 
-def a_customer(store: Store, client_id: UUID, now: datetime) -> Customer:
+def a_customer(store: Store, client_id: UUID, now: datetime, abn: str = ABN) -> Customer:
     with store.db.writing() as w:
-        return customers.create(w, client_id, NewCustomer(ABN, abn_checksum_valid=True), now).customer
+        return customers.create(w, client_id, NewCustomer(abn, abn_checksum_valid=True), now).customer
 
 
 def a_submission(store: Store, customer: Customer, now: datetime, rows: int = 1) -> Job:

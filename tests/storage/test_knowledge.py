@@ -32,7 +32,7 @@ def test_an_activated_model_is_known_of_its_clients_customers(store: Store, now:
     with store.db.writing() as w:
         category_models.activate(w, a_model(w, now), client_id, "operator", now)
     with store.db.reading() as r:
-        known = knowledge.read(r, [own.number, other.number])
+        known = knowledge.read(r, store.lake, [own.number, other.number])
     assert [use.customers for use in known.models] == [frozenset({own.number})]
     assert known.customers["customer_number"].to_list() == sorted([own.number, other.number])
 
@@ -76,5 +76,5 @@ def test_a_damaged_model_is_told_and_left_out(store: Store, now: datetime, caplo
     with store.db.writing() as w:
         category_models.activate(w, a_model(w, now, b"nonsense"), client_id, "operator", now)
     with store.db.reading() as r:
-        assert knowledge.read(r, [customer.number]).models == []
+        assert knowledge.read(r, store.lake, [customer.number]).models == []
     assert "is not used" in caplog.text

@@ -6,6 +6,7 @@
     ├── Forbidden           403   a good key without the scope
     ├── NotFound            404   unknown, or another client's: the same answer
     ├── Conflict            409   the request is fine, the state is not
+    ├── Gone                410   it was there, and is kept no longer
     ├── TooLarge            413   over a documented limit
     ├── UnsupportedMedia    415   not JSON
     ├── Unprocessable       422   well-formed, but can't be honoured
@@ -61,6 +62,10 @@ class NotFound(TidemarkError):
 
 class Conflict(TidemarkError):
     status = 409
+
+
+class Gone(TidemarkError):
+    status = 410
 
 
 class TooLarge(TidemarkError):

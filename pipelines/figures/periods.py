@@ -8,25 +8,7 @@ from datetime import date
 
 import polars as pl
 
-from pipelines import schemas
-
 BY_CUSTOMER = "customer_number"
-
-
-def data_through(transactions: pl.LazyFrame) -> pl.LazyFrame:
-    """One row per customer with posted rows: `customer_number`, `data_through` (date of the last of them)."""
-    last = pl.col("date").max().alias("data_through")
-    return transactions.filter(schemas.posted()).group_by(BY_CUSTOMER).agg(last).sort(BY_CUSTOMER)
-
-
-def customers(transactions: pl.LazyFrame) -> pl.LazyFrame:
-    """Every customer of the frame once, posted rows or not: each gets a report."""
-    return transactions.select(BY_CUSTOMER).unique()
-
-
-def days_before(end: pl.Expr) -> pl.Expr:
-    """Age of a row in days, counted back from `end` (0 on that very day)."""
-    return (end - pl.col("date")).dt.total_days()
 
 
 def days_behind(as_of: date) -> pl.Expr:

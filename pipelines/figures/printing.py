@@ -45,11 +45,17 @@ def reasons(*each: pl.Expr) -> pl.Expr:
 
 def uuid_text(column: str) -> pl.Expr:
     """The usual 36 characters of a 16-byte id."""
-    dashed = r"^(.{8})(.{4})(.{4})(.{4})(.{12})$"
-    return pl.col(column).bin.encode("hex").str.replace(dashed, "$1-$2-$3-$4-$5")
+    groups = ((0, 4), (4, 2), (6, 2), (8, 2), (10, 6))
+    parts = (pl.col(column).bin.slice(offset, length).bin.encode("hex") for offset, length in groups)
+    return pl.concat_str(*parts, separator="-").alias(column)
 
 
-def listed(rows: pl.LazyFrame, name: str, order: Sequence[str]) -> pl.LazyFrame:
-    """One row per customer: `name`, the list of its rows as structs, sorted by `order` (a total key of the rows)."""
-    each = pl.struct(pl.exclude("customer_number")).sort_by(*order)
+def listed(
+    rows: pl.LazyFrame, name: str, order: Sequence[str], descending: bool | Sequence[bool] = False
+) -> pl.LazyFrame:
+    """One row per customer: `name`, the list of its rows as structs, sorted by `order` (a total key of the rows).
+
+    Columns of `order` that start with `order_` are there for the order alone.
+    """
+    each = pl.struct(pl.exclude("customer_number", "^order_.*$")).sort_by(*order, descending=descending)
     return rows.group_by("customer_number").agg(each.alias(name))

@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 
 from pipelines.enrich.taxonomy import TAXONOMY
-from pipelines.reports import words
+from pipelines.figures import words
 from tests.pipelines.reports.examples import row, transactions
 
 

@@ -6,8 +6,8 @@ from decimal import Decimal
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.reports.accounts import cash_balances, closing_balances, described
-from tests.pipelines.reports.examples import LOAN, MAIN, Row, cents, chained, row, transactions
+from pipelines.figures.accounts import closing_balances, described
+from tests.pipelines.reports.examples import MAIN, Row, cents, chained, row, transactions
 
 
 def closing(rows: list[Row]) -> dict[date, Decimal | None]:
@@ -55,12 +55,6 @@ def test_a_day_without_balances_is_unknown() -> None:
 
 def test_one_balance_at_the_end_of_a_day_is_enough() -> None:
     assert closing([row(0, "10"), row(0, "5", balance=Decimal(15))]) == {date(2025, 1, 1): Decimal(15)}
-
-
-def test_what_a_loan_states_is_not_money_at_hand() -> None:
-    loan = row(0, "10", account_id=LOAN, account_type="loan", balance=Decimal(-5000))
-    untyped = row(0, "10", account_type=None, balance=Decimal(70))
-    assert cash_balances(transactions([loan, untyped])).collect()["closing_balance"].to_list() == [Decimal(70)]
 
 
 def test_an_account_is_described_in_the_words_of_the_last_submission() -> None:

@@ -55,6 +55,16 @@ def is_debt_service() -> pl.Expr:
     return pl.col("category_group").eq_missing("debt_service") & is_debit() & is_external()
 
 
+def is_payroll() -> pl.Expr:
+    """What staff cost: wages, superannuation, labour hire, workers compensation."""
+    return pl.col("category_group").eq_missing("payroll") & is_debit() & is_external()
+
+
+def is_tax() -> pl.Expr:
+    """Paid to tax offices and councils. A refund is money coming in, not less tax."""
+    return pl.col("category_group").eq_missing("tax") & is_debit() & is_external()
+
+
 def is_gambling() -> pl.Expr:
     return pl.col("category").eq_missing("gambling")
 

@@ -4,25 +4,7 @@ from datetime import date
 
 import polars as pl
 
-from pipelines.reports import data_through
-from pipelines.reports.periods import customers, days_behind, is_partial_month, months_of
-from tests.pipelines.reports.examples import row, transactions
-
-
-def test_data_reach_to_the_last_posted_row_of_each_customer() -> None:
-    rows = [
-        row(date(2025, 1, 5), "1"),
-        row(date(2025, 2, 7), "1"),
-        row(date(2025, 3, 1), "1", status="pending"),
-        row(date(2025, 3, 2), "1", superseded_seq=9),
-        row(date(2025, 4, 1), "1", customer_number=2),
-    ]
-    assert data_through(transactions(rows)).collect().rows() == [(1, date(2025, 2, 7)), (2, date(2025, 4, 1))]
-
-
-def test_a_customer_with_only_pending_rows_is_a_customer() -> None:
-    pending = transactions([row(0, "1", status="pending")])
-    assert customers(pending).collect().to_series().to_list() == [1]
+from pipelines.figures.periods import days_behind, is_partial_month, months_of
 
 
 def test_a_row_dated_tomorrow_is_not_of_negative_age() -> None:

@@ -1,0 +1,62 @@
+"""Context: what is known of customers beside their transactions, and what they are seen against.
+
+Whoever computes reports brings as much of it as there is; a figure that needs what isn't there is unavailable, and says
+so.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from pipelines.risk_models.scorecard import READING, Scorecard
+
+LEAST_PEERS = 20  # fewer are no book to be compared with
+CUSTOMERS = pl.Schema({"customer_number": pl.Int64(), "name": pl.String(), "abn": pl.String()})
+RELATED_PARTIES = pl.Schema({"customer_number": pl.Int64(), "name": pl.String(), "abn": pl.String()})
+ATTRIBUTES = pl.Schema(
+    {"customer_number": pl.Int64(), "name": pl.String(), "value": pl.String()}
+)  # as text, not expired
+INTAKE = pl.Schema(
+    {
+        "customer_number": pl.Int64(),
+        "duplicates": pl.Int64(),  # rows sent that repeated one already held
+        "rejected": pl.Int64(),  # rows sent that were refused
+    }
+)
+PEERS = pl.Schema({"metric": pl.String(), "quantiles": pl.List(READING)})  # by percentile, from 0 to 100
+
+
+@dataclass(frozen=True, eq=False)
+class ClientBook:
+    """A client's `customers` by number; `peers` (schema PEERS; null: not known), and the fitted scorecard that scores
+    them instead of the one that comes with Tidemark.
+    """
+
+    customers: frozenset[int]
+    peers: pl.DataFrame | None = None
+    scorecard: Scorecard | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Context:
+    """Frames by `customer_number`, each in the schema of its name, and the books of the clients whose customers are
+    looked at; a customer stands in one of them at most.
+    """
+
+    books: Sequence[ClientBook] = ()
+    customers: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=CUSTOMERS))
+    related_parties: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=RELATED_PARTIES))
+    attributes: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=ATTRIBUTES))
+    intake: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=INTAKE))
+
+    def of_customer(self, customer_number: int) -> "Context":
+        """What is known of one customer."""
+        mine = pl.col("customer_number") == customer_number
+        return Context(
+            [book for book in self.books if customer_number in book.customers],
+            *(frame.filter(mine) for frame in (self.customers, self.related_parties, self.attributes, self.intake)),
+        )
+
+
+NO_CONTEXT = Context()

@@ -1,0 +1,104 @@
+"""Rows of a frame as JSON text, exact to the cent.
+
+Polars prints decimals as JSON strings, since they may be longer than a float holds. We print them as numbers, with the
+very digits: a reader that parses them as decimals loses nothing.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+
+import polars as pl
+
+from pipelines.figures.periods import BY_CUSTOMER
+
+
+def json_objects(frame: pl.DataFrame) -> pl.Series:
+    """Each row as a JSON object of its columns; nested lists and structs too. Days are ISO dates."""
+    return frame.select(object_text(frame.schema)).to_series()
+
+
+def object_text(schema: Mapping[str, pl.DataType]) -> pl.Expr:
+    """Columns of these types as the text of one JSON object.
+
+    What prints as itself is put together; only texts and what is nested go through an encoder, neighbours at once.
+
+    Raises:
+        ValueError: inside nested columns a decimal and something else have the same name.
+    """
+    parts: list[pl.Expr] = []
+    for plain, names in groupby(schema, lambda name: _is_plain(schema[name])):
+        run = {name: schema[name] for name in names}
+        members = [_plain(name, kind) for name, kind in run.items()] if plain else [_encoded(run)]
+        for member in members:
+            parts += [pl.lit("," if parts else "{"), member]
+    return pl.concat_str(*(parts or [pl.lit("{")]), pl.lit("}"))
+
+
+def as_data(frame: pl.DataFrame) -> pl.DataFrame:
+    """`customer_number` and members as columns → `customer_number, data`, the members as one JSON object's text."""
+    return frame.select(BY_CUSTOMER, data=json_objects(frame.drop(BY_CUSTOMER)))
+
+
+def laid_together(customers: pl.DataFrame, pieces: Sequence[str | pl.DataFrame]) -> pl.DataFrame:
+    """`customer_number`, and `data`, one text for each of `customers`, laid together from pieces in this order.
+
+    A piece is a text that every customer gets, or `customer_number` and `line`: JSON objects, of which a customer has
+    any number, each in its order. Objects that follow each other are separated by commas. A stable sort brings a
+    customer's pieces together.
+    """
+    number, line = pl.col(BY_CUSTOMER), pl.col("line")
+    everybody = customers[BY_CUSTOMER]
+    frames = [
+        pl.DataFrame({BY_CUSTOMER: everybody, "line": [piece] * len(everybody)}, schema_overrides={"line": pl.String()})
+        if isinstance(piece, str)
+        else piece
+        for piece in pieces
+    ]
+    follows = (number == number.shift(1)) & line.shift(1).str.ends_with("}") & line.str.starts_with("{")
+    return (
+        pl.concat(frames)
+        .lazy()
+        .sort(BY_CUSTOMER, maintain_order=True)
+        .with_columns(line=pl.when(follows).then(pl.lit(",") + line).otherwise(line))
+        .group_by(BY_CUSTOMER, maintain_order=True)
+        .agg(data=line.str.join(""))
+        .collect(engine="in-memory")
+    )
+
+
+def _is_plain(kind: pl.DataType) -> bool:
+    return kind.is_decimal() or kind.is_integer() or isinstance(kind, pl.Boolean | pl.Date)
+
+
+def _plain(name: str, kind: pl.DataType) -> pl.Expr:
+    text = pl.col(name).cast(pl.String)
+    quoted = pl.concat_str(pl.lit('"'), text, pl.lit('"')) if kind == pl.Date() else text
+    return pl.concat_str(pl.lit(f'"{name}":'), quoted.fill_null("null"))
+
+
+def _encoded(columns: Mapping[str, pl.DataType]) -> pl.Expr:
+    """Members without the braces around them. A quote inside a text is escaped, so only a member itself can look like
+    one that is unquoted here: of the members with a decimal's name none may be a text.
+    """
+    decimals, others = set[str](), set[str]()
+    for name, kind in columns.items():
+        for member, leaf in _members(name, kind):
+            (decimals if leaf.is_decimal() else others).add(member)
+    if both := decimals & others:
+        raise ValueError(f"A decimal and something else are called {', '.join(sorted(both))}.")
+    text = pl.struct(*columns).struct.json_encode()
+    if decimals:
+        names = "|".join(sorted(decimals))
+        text = text.str.replace_all(rf'"({names})":"(-?[0-9]+(?:\.[0-9]+)?)"', '"$1":$2')
+    return text.str.strip_prefix("{").str.strip_suffix("}")
+
+
+def _members(name: str, kind: pl.DataType) -> Iterator[tuple[str, pl.DataType]]:
+    if isinstance(kind, pl.Struct):
+        for field in kind.fields:
+            yield from _members(field.name, field.dtype() if isinstance(field.dtype, type) else field.dtype)
+    elif isinstance(kind, pl.List):
+        inner = kind.inner
+        yield from _members(name, inner() if isinstance(inner, type) else inner)
+    else:
+        yield name, kind

@@ -1,0 +1,93 @@
+"""Lineage: from a figure of a report back to the transactions behind it.
+
+A figure is either a **sum** of what certain transactions contribute to it (an amount, a stated balance, 1 for a row
+that is counted, a number of days), or a **formula** over other figures and constants. So every figure can be followed
+down to rows, and every step can be checked: the contributions add up to the sum, the inputs give the formula's value.
+
+A figure's path is a JSON Pointer (RFC 6901) into the report's `data`. A table may be named by its id instead of its
+index: `/tables/monthly_cash_flow/values/3/moneyIn`. The inputs of a formula stand below it:
+`/summary/completenessScore/accounts`.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from typing import Any, TypeAlias
+
+import polars as pl
+
+from pipelines.errors import NotFound
+from pipelines.schemas import UUID
+
+Constant: TypeAlias = int | Decimal | date | str | bool | None
+CONTRIBUTIONS = pl.Schema({"transaction_id": UUID, "contribution": pl.Decimal(38, 4)})
+
+
+@dataclass(frozen=True)
+class Sum:
+    """A figure that transactions add up to. `contributions` (schema CONTRIBUTIONS): a row may contribute twice."""
+
+    contributions: pl.DataFrame
+
+    @property
+    def value(self) -> Decimal:
+        return Decimal(self.contributions["contribution"].sum())
+
+
+@dataclass(frozen=True)
+class Formula:
+    """A figure that follows from others. `words` tell how; `apply` does it again, from the inputs' values."""
+
+    words: str
+    inputs: Mapping[str, "Trace | Constant"]
+    apply: Callable[[Mapping[str, Constant]], Constant]
+
+    @property
+    def value(self) -> Constant:
+        return self.apply({name: value_of(each) for name, each in self.inputs.items()})
+
+
+Trace: TypeAlias = Sum | Formula
+Explain: TypeAlias = Callable[[Any, Mapping[str, Any], tuple[str, ...]], Trace]
+
+
+def value_of(traced: Trace | Constant) -> Constant:
+    return traced.value if isinstance(traced, Sum | Formula) else traced
+
+
+def contributions(rows: pl.LazyFrame, part: pl.Expr) -> pl.DataFrame:
+    """Of rows with a `transaction_id` those that contribute, as CONTRIBUTIONS in the order they come."""
+    parts = rows.select("transaction_id", contribution=part.cast(CONTRIBUTIONS["contribution"]))
+    return parts.filter(pl.col("contribution").is_not_null(), pl.col("contribution") != 0).collect(engine="in-memory")
+
+
+def pointer(path: str) -> tuple[str, ...]:
+    """The segments of a JSON Pointer.
+
+    Raises:
+        NotFound: it is none.
+    """
+    if not path.startswith("/"):
+        raise no_figure(path)
+    return tuple(segment.replace("~1", "/").replace("~0", "~") for segment in path[1:].split("/"))
+
+
+def no_figure(path: str | Sequence[str]) -> NotFound:
+    text = path if isinstance(path, str) else "/" + "/".join(path)
+    return NotFound("Report.FigureNotFound", f"There is no figure {text[:200]} in this report.")
+
+
+def below(traced: Trace | Constant, names: Sequence[str]) -> Trace:
+    """The input of a formula, of an input of it, and so on, by their names.
+
+    Raises:
+        NotFound: there is none, or it is a constant.
+    """
+    for name in names:
+        if not isinstance(traced, Formula) or name not in traced.inputs:
+            raise no_figure(names)
+        traced = traced.inputs[name]
+    if not isinstance(traced, Sum | Formula):
+        raise no_figure(names)
+    return traced

@@ -1,0 +1,125 @@
+"""What stood in all cash accounts together, day by day, as steps from one day with rows to the next."""
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from pipelines.figures.accounts import BY_ACCOUNT
+from pipelines.figures.facts import Facts
+from pipelines.figures.periods import BY_CUSTOMER
+from pipelines.metrics.definition import Balances, Days
+from pipelines.metrics.outcome import INSUFFICIENT_HISTORY, NO_BALANCES, SCALE, caused, fractions
+from pipelines.metrics.running import WIDE
+
+_CHANGING = ("cents", "known", "unknown", "beyond")
+
+
+def outcomes(definitions: Sequence[Balances], facts: Facts, customers: int) -> pl.DataFrame:
+    """FRACTION: of all customers for the first metric, then for the second …"""
+    windows = {window: f"days_{nth}" for nth, window in enumerate({each.window: None for each in definitions})}
+    parts = {}
+    for nth, each in enumerate(definitions):
+        inside = pl.col(windows[each.window])
+        parts[f"top_{nth}"], parts[f"bottom_{nth}"] = _aggregate(each, inside.cast(WIDE))
+    days = steps(facts).with_columns(days_within(window).alias(name) for window, name in windows.items())
+    told = days.group_by("customer").agg(part.alias(name) for name, part in parts.items())
+    everybody = pl.select(customer=pl.int_range(customers))
+    found = everybody.join(told, on="customer", how="left", validate="1:1", maintain_order="left")
+    top, bottom = (pl.concat(found[f"{part}_{nth}"] for nth in range(len(definitions))) for part in ("top", "bottom"))
+    none, one_day = pl.col("top").is_null(), pl.col("bottom") == 0
+    cause = pl.coalesce(caused(NO_BALANCES, none), caused(INSUFFICIENT_HISTORY, one_day))
+    return fractions(pl.DataFrame({"top": top, "bottom": bottom}), pl.col("top"), pl.col("bottom"), cause)
+
+
+def steps(facts: Facts) -> pl.DataFrame:
+    """Customer × day on which one of its cash accounts has rows, sorted:
+
+    `customer` (its place among those with rows), `date`, `age` (days before the customer's last), `days` (until the
+    next such day, or through the last), `total` (cents in all accounts together at the day's end; null: not all are
+    known), `known` and `beyond` (accounts whose balance is known, and those of them below zero or their limit).
+    """
+    until = pl.coalesce(pl.col("date").shift(-1).over("customer"), pl.col("data_through") + pl.duration(days=1))
+    return (
+        changes(facts)
+        .join(facts.history.with_row_index("customer"), on=BY_CUSTOMER, validate="m:1", maintain_order="left")
+        .group_by("customer", "data_through", "date")
+        .agg(pl.col(_CHANGING).sum())
+        .sort("customer", "date")
+        .with_columns(pl.col(_CHANGING).cum_sum().over("customer"))
+        .select(
+            pl.col("customer").cast(pl.Int64),
+            "date",
+            "known",
+            "beyond",
+            age=(pl.col("data_through") - pl.col("date")).dt.total_days(),
+            days=(until - pl.col("date")).dt.total_days(),
+            total=pl.when(pl.col("unknown") == 0).then("cents"),
+        )
+    )
+
+
+def changes(facts: Facts) -> pl.DataFrame:
+    """`Facts.closings` of accounts that state balances at all, each as what changes with it: `cents`, and 1, 0 or −1
+    of `known`, `unknown` and `beyond`. An account's first row changes it from nothing.
+    """
+    balance, limit = pl.col("closing_balance"), pl.col("credit_limit").fill_null(0)
+    first = pl.any_horizontal(pl.col(name).ne_missing(pl.col(name).shift()) for name in BY_ACCOUNT)
+    standing = facts.closings.select(
+        *BY_ACCOUNT,
+        "date",
+        first=first,
+        account=first.cum_sum(),
+        cents=balance.to_physical().cast(WIDE).fill_null(0),
+        known=balance.is_not_null().cast(pl.Int64),
+        unknown=balance.is_null().cast(pl.Int64),
+        beyond=(balance < -limit).fill_null(value=False).cast(pl.Int64),
+    )
+    stating = standing.filter(pl.col("known") > 0)["account"].unique()
+    change = (pl.col(name) - pl.when("first").then(0).otherwise(pl.col(name).shift()) for name in _CHANGING)
+    return standing.with_columns(change).filter(pl.col("account").is_in(stating.implode()))
+
+
+def days_within(window: Days) -> pl.Expr:
+    """How many days of a step lie within the window."""
+    first = pl.min_horizontal("age", pl.lit(window.offset + window.days - 1))
+    last = pl.max_horizontal(pl.col("age") - pl.col("days") + 1, pl.lit(window.offset))
+    return (first - last + 1).clip(lower_bound=0)
+
+
+def _aggregate(definition: Balances, days: pl.Expr) -> tuple[pl.Expr, pl.Expr]:  # noqa: PLR0911  one each
+    """A fraction of whole numbers, its top null where no balance is known. `days`: of each step within the window."""
+    total, hundred = pl.col("total"), pl.lit(100, WIDE)
+    known, some, beyond = total.is_not_null() & (days > 0), (pl.col("known") > 0) & (days > 0), pl.col("beyond") > 0
+    match definition.aggregate:
+        case "mean":
+            return pl.when(known.any()).then((total * days).sum()), 100 * days.filter(known).sum()
+        case "min":
+            return total.filter(known).min(), hundred
+        case "max":
+            return total.filter(known).max(), hundred
+        case "last":
+            return total.filter(known).min_by(pl.col("age").filter(known)), hundred
+        case "days_below":
+            assert definition.threshold is not None
+            below = total * 10 ** (SCALE - 2) < pl.lit(int(definition.threshold * 10**SCALE), WIDE)
+            return pl.when(known.any()).then(days.filter(below).sum()), pl.lit(1, WIDE)
+        case "days_beyond_limit":
+            return pl.when(some.any()).then(days.filter(beyond).sum()), pl.lit(1, WIDE)
+        case "share_beyond_limit":
+            return pl.when(some.any()).then(days.filter(beyond).sum()), days.filter(some).sum()
+        case _:
+            oldest = pl.min_horizontal("age", pl.lit(definition.window.offset + definition.window.days - 1))
+            return _slope(total, known, days, oldest.cast(WIDE))
+
+
+def _slope(total: pl.Expr, known: pl.Expr, days: pl.Expr, age: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
+    """Least squares through the known days, in AUD per 30 days.
+
+    A step of n days from age a covers the ages a, a − 1 … a − n + 1: their sum is n a − n (n − 1) / 2, that of
+    their squares n a² − a n (n − 1) + n (n − 1) (2 n − 1) / 6.
+    """
+    ages = days * age - days * (days - 1) // 2
+    squares = days * age * age - age * days * (days - 1) + days * (days - 1) * (2 * days - 1) // 6
+    n, x = days.filter(known).sum(), ages.filter(known).sum()
+    rise = x * (total * days).sum() - n * (total * ages).sum()
+    return pl.when(known.any()).then(30 * rise), 100 * (n * squares.filter(known).sum() - x * x)

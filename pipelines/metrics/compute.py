@@ -1,0 +1,154 @@
+"""All metrics of all customers in one pass.
+
+Figures stand one metric below the other, customers in their order: what is alike among metrics is worked out at once
+for all of them, so that one customer costs little and ten thousand cost little more. The sources tell fractions of
+whole numbers first (`outcome.FRACTION`); arithmetic follows, level by level.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
+
+import polars as pl
+
+from pipelines.figures.facts import Facts
+from pipelines.figures.periods import BY_CUSTOMER
+from pipelines.metrics.arithmetic import calculated
+from pipelines.metrics.definition import DECIMAL, Arithmetic, Metric, Metrics
+from pipelines.metrics.outcome import (
+    DIVISION_BY_ZERO,
+    INSUFFICIENT_HISTORY,
+    NO_TRANSACTIONS,
+    NOT_APPLICABLE,
+    OVERFLOW,
+    STALE,
+    VALUE,
+    caused,
+    stacked,
+)
+from pipelines.metrics.registry import METRICS, in_order
+from pipelines.metrics.sources import outcomes
+from pipelines.metrics.windows import periods
+
+
+def cause_of(slug: str) -> str:
+    """The column with the cause why a metric is unavailable."""
+    return f"{slug}__cause"
+
+
+def values(facts: Facts, metrics: Metrics = METRICS) -> pl.DataFrame:
+    """Facts → one row per customer, sorted: `customer_number`, and of each metric its value by its slug (VALUE; null:
+    unavailable) and `<slug>__cause` (null: available).
+
+    Args:
+        metrics: with all that they are made of (`registry.with_inputs`).
+    """
+    customers = periods(facts)
+    told = _told(facts, customers, list(in_order(metrics)))
+    columns = [
+        column for slug in metrics for column in (told[slug][0].alias(slug), told[slug][1].alias(cause_of(slug)))
+    ]
+    known = pl.DataFrame([customers[BY_CUSTOMER], *columns])
+    if known.height == facts.customers.height:
+        return known
+    silent = facts.customers.join(known, on=BY_CUSTOMER, how="anti")
+    without = silent.with_columns(pl.lit(NO_TRANSACTIONS).alias(cause_of(slug)) for slug in metrics)
+    return pl.concat([known, without], how="diagonal").sort(BY_CUSTOMER)
+
+
+def readings(facts: Facts, metrics: Metrics = METRICS) -> pl.DataFrame:
+    """The same, one row a metric and customer: `customer_number`, `metric` (its slug), `value`, `cause`."""
+    wide = facts.once(values) if metrics is METRICS else values(facts, metrics)
+    causes = wide.unpivot([cause_of(slug) for slug in metrics], value_name="cause")["cause"]
+    long = wide.unpivot(list(metrics), index=BY_CUSTOMER, variable_name="metric", value_name="value")
+    return long.with_columns(value=pl.col("value").cast(VALUE), cause=causes.cast(pl.String))
+
+
+Told = tuple[pl.Series, pl.Series]  # values and causes, in the order of the customers with rows
+
+
+def _told(facts: Facts, customers: pl.DataFrame, ordered: Sequence[Metric]) -> Mapping[str, Told]:
+    told: dict[str, Told] = {}
+    unmet = _unmet(ordered, customers)
+    from_sources, fraction = outcomes(facts, customers, ordered)
+    told |= _apart(from_sources, unmet, _divided(fraction))
+    for alike in _alike([metric for metric in ordered if isinstance(metric.definition, Arithmetic)]):
+        told |= _apart(alike, unmet, _calculated(alike, told, customers.height))
+    return told
+
+
+def _unmet(metrics: Sequence[Metric], customers: pl.DataFrame) -> Mapping[str, pl.Series]:
+    """For each metric the cause why customers haven't what it needs, whatever its source says; null where they have."""
+    needs = ("history_days", "history_months", "fresh_days")
+    stated = {name: [getattr(metric, name) for metric in metrics] for name in needs}
+    has = {name: pl.concat([customers[name]] * len(metrics)) for name in ("days", "complete_months", "days_behind")}
+    stale = pl.col("days_behind") > pl.col("fresh_days")
+    short = (pl.col("days") < pl.col("history_days")) | (pl.col("complete_months") < pl.col("history_months"))
+    cause = pl.when(stale).then(pl.lit(STALE)).when(short).then(pl.lit(INSUFFICIENT_HISTORY))
+    causes = stacked(stated, customers.height).with_columns(**has).select(cause.alias("cause"))["cause"]
+    return {metric.slug: _nth(causes, nth, customers.height) for nth, metric in enumerate(metrics)}
+
+
+def _apart(metrics: Sequence[Metric], unmet: Mapping[str, pl.Series], outcomes: pl.DataFrame) -> dict[str, Told]:
+    """Each metric's own share of the rows `value, cause`."""
+    height = outcomes.height // max(len(metrics), 1)
+    first = pl.concat(unmet[metric.slug] for metric in metrics) if metrics else pl.Series([], dtype=pl.String)
+    told = outcomes.with_columns(cause=pl.coalesce(first, "cause"))
+    told = told.with_columns(pl.when(pl.col("cause").is_null()).then("value"))
+    value, cause = told["value"], told["cause"]
+    return {metric.slug: (_nth(value, nth, height), _nth(cause, nth, height)) for nth, metric in enumerate(metrics)}
+
+
+def _nth(values: pl.Series, nth: int, customers: int) -> pl.Series:
+    return values.slice(nth * customers, customers)
+
+
+def _divided(fraction: pl.DataFrame) -> pl.DataFrame:
+    """FRACTION → `value`, `cause`. Of what is nothing or less no share can be told."""
+    top, bottom = pl.col("top"), pl.col("bottom")
+    cause = pl.coalesce(
+        "cause",
+        caused(DIVISION_BY_ZERO, bottom == 0),
+        caused(NOT_APPLICABLE, bottom < 0),
+        caused(OVERFLOW, top.is_null()),
+    )
+    value = top.cast(VALUE) / pl.when(bottom > 0).then(bottom).cast(VALUE)
+    return fraction.select(value=value, cause=cause)
+
+
+# What follows from other metrics
+
+
+def _alike(metrics: Sequence[Metric]) -> Iterator[list[Metric]]:
+    """Those of one operation that only need what came before."""
+    own = {metric.slug for metric in metrics}
+    depth: dict[str, int] = {}
+    groups: dict[tuple[int, str, int], list[Metric]] = {}
+    for metric in metrics:
+        definition = metric.definition
+        assert isinstance(definition, Arithmetic)
+        depth[metric.slug] = 1 + max((depth[slug] for slug in metric.inputs if slug in own), default=0)
+        alike = depth[metric.slug], definition.operation, len(definition.operands)
+        groups.setdefault(alike, []).append(metric)
+    yield from (groups[alike] for alike in sorted(groups))
+
+
+def _calculated(metrics: Sequence[Metric], told: Mapping[str, Told], customers: int) -> pl.DataFrame:
+    """`value`, `cause` of metrics of one operation with equally many operands."""
+    definitions = [metric.definition for metric in metrics if isinstance(metric.definition, Arithmetic)]
+    operation, operands = definitions[0].operation, range(len(definitions[0].operands))
+    columns = {}
+    for nth in operands:
+        outcomes = [_operand(definition.operands[nth], told, customers) for definition in definitions]
+        columns[f"value_{nth}"] = pl.concat(value for value, _ in outcomes)
+        columns[f"cause_{nth}"] = pl.concat(cause for _, cause in outcomes)
+    value, cause = calculated(
+        operation, [pl.col(f"value_{nth}") for nth in operands], [pl.col(f"cause_{nth}") for nth in operands]
+    )
+    return pl.DataFrame(columns).select(value=value.cast(VALUE), cause=cause)
+
+
+def _operand(text: str, told: Mapping[str, Told], customers: int) -> Told:
+    if not DECIMAL.fullmatch(text):
+        return told[text]
+    value, cause = pl.Series([Decimal(text)], dtype=VALUE), pl.Series([None], dtype=pl.String)
+    return value.new_from_index(0, customers), cause.new_from_index(0, customers)

@@ -1,0 +1,299 @@
+"""A metric as data: what it is called, and how it is made of a customer's transactions.
+
+The language is small and closed: a source, a filter, a window and an aggregate, or arithmetic over other metrics. Who
+writes a metric of their own (a decision policy) uses the same words as `registry.yaml`. Unknown fields are refused,
+and decimals are written as text, so that no digit is lost on the way.
+"""
+
+import re
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Annotated, Literal, Self, TypeAlias, get_args
+from uuid import UUID, uuid5
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    model_validator,
+)
+
+from pipelines.enrich.flags import FLAGS
+from pipelines.enrich.taxonomy import TAXONOMY
+from pipelines.schemas import ACCOUNT_TYPES, Channel, CounterpartyKind
+
+NAMESPACE = UUID("6f1b2f0e-5c1d-5a55-9b1a-0c1f5f7c9d21")  # of the metrics' ids
+
+Unit = Literal["AUD", "AUD per month", "ratio", "count", "per month", "days", "months"]
+Format = Literal["integer", "decimal", "percent", "currency", "days"]
+Direction = Literal["higher_is_better", "lower_is_better", "neutral"]
+
+SLUG = re.compile(r"[a-z][a-z0-9_]{0,79}")
+DECIMAL = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,4})?")
+
+
+def _exact(text: object) -> Decimal:
+    if not isinstance(text, str) or not DECIMAL.fullmatch(text):
+        raise ValueError("a decimal is written as text, with at most 15 digits before the point and 4 after it")
+    return Decimal(text)
+
+
+def _operand(text: str) -> str:
+    if not SLUG.fullmatch(text) and not DECIMAL.fullmatch(text):
+        raise ValueError("neither the slug of a metric nor a decimal")
+    return text
+
+
+def _known(names: tuple[str, ...], kind: str, among: object) -> tuple[str, ...]:
+    if unknown := [name for name in names if name not in among]:  # type: ignore[operator]
+        raise ValueError(f"there is no {kind} {', '.join(unknown)}")
+    return names
+
+
+def _names(kind: str, among: object) -> AfterValidator:
+    return AfterValidator(lambda names: _known(names, kind, among))
+
+
+Exact: TypeAlias = Annotated[Decimal, BeforeValidator(_exact)]
+Slug: TypeAlias = Annotated[str, Field(pattern=f"^{SLUG.pattern}$")]
+Operand: TypeAlias = Annotated[str, AfterValidator(_operand)]
+Names: TypeAlias = tuple[str, ...]
+
+
+class Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Where(Strict):
+    """Rows that meet every condition given. A list is met by any of its members; of `categories` and `groups` one
+    will do.
+    """
+
+    categories: Annotated[Names, _names("category", TAXONOMY.categories)] = ()
+    groups: Annotated[Names, _names("category group", TAXONOMY.groups)] = ()
+    not_categories: Annotated[Names, _names("category", TAXONOMY.categories)] = ()
+    counterparty_kinds: Annotated[Names, _names("counterparty kind", CounterpartyKind.categories.to_list())] = ()
+    channels: Annotated[Names, _names("channel", Channel.categories.to_list())] = ()
+    flags: Annotated[Names, _names("flag", FLAGS)] = ()
+    account_types: Annotated[Names, _names("account type", ACCOUNT_TYPES)] = ()
+    direction: Literal["credit", "debit"] | None = None
+    external: bool | None = None  # False: own transfers
+    recurring: bool | None = None  # belongs to a recurring series
+    facility: bool | None = None  # funds or repays a credit facility
+    at_least: Exact | None = None  # AUD, of the amount without its sign
+    at_most: Exact | None = None
+
+
+EVERY_ROW = Where()
+
+
+class Days(Strict):
+    """So many days, the last of them `offset` days before the customer's last row."""
+
+    days: Annotated[int, Field(ge=1, le=3_660)]
+    offset: Annotated[int, Field(ge=0, le=3_660)] = 0
+
+
+class Months(Strict):
+    """So many complete calendar months, or those there are, the last of them `offset` before the last complete one.
+
+    A month is complete when the history covers its first and its last day.
+    """
+
+    months: Annotated[int, Field(ge=1, le=120)]
+    offset: Annotated[int, Field(ge=0, le=120)] = 0
+
+
+def _days_or_months(window: object) -> str:
+    says_months = "months" in window if isinstance(window, dict) else isinstance(window, Months)
+    return "months" if says_months else "days"
+
+
+Window: TypeAlias = (
+    Annotated[Annotated[Days, Tag("days")] | Annotated[Months, Tag("months")], Discriminator(_days_or_months)] | None
+)  # None: all the history
+Measure = Literal["amount", "money_in", "money_out", "size", "rows"]
+"""What a row counts: its amount with its sign; money in, or money out, of such rows alone; its size; or 1."""
+
+SIDES: Mapping[Measure, Literal["credit", "debit"]] = {"money_in": "credit", "money_out": "debit"}
+
+Monthly = Literal[
+    "monthly_mean",
+    "monthly_median",
+    "monthly_min",
+    "monthly_slope",
+    "monthly_volatility",
+    "monthly_share_below",
+]
+MONTHLY: frozenset[str] = frozenset(get_args(Monthly))
+Key = Literal["counterparty", "lender", "account", "category", "series", "facility", "day", "month", "thirty_days"]
+
+
+class Transactions(Strict):
+    """An aggregate of rows.
+
+    `distinct` counts the values of the key `by`. `days_since`: from the last row to the end of the window.
+    `share`: of the rows `where`, of those `of`. `largest_share`: of the key's value with the largest sum, of the rows
+    `of` (default: of all rows `where`); 0 without rows, not applicable when none of them has the key.
+
+    The monthly ones read one sum a complete month: its mean, median, lowest, slope a month by least squares, sample
+    standard deviation to the mean, and the share of months with less than `below` times the median month's.
+    """
+
+    source: Literal["transactions"]
+    where: Where = EVERY_ROW
+    window: Window = None
+    measure: Measure = "amount"
+    aggregate: (
+        Literal["sum", "count", "mean", "min", "max", "median", "distinct", "days_since", "share", "largest_share"]
+        | Monthly
+    )
+    by: Key | None = None
+    of: Where | None = None
+    below: Exact | None = None
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        _needed(self.by, "by", self.aggregate in {"distinct", "largest_share"})
+        _needed(self.below, "below", self.aggregate == "monthly_share_below")
+        if self.aggregate != "largest_share":
+            _needed(self.of, "of", self.aggregate == "share")
+        if self.aggregate in MONTHLY and not isinstance(self.window, Months):
+            raise ValueError("a monthly aggregate needs a window in months")
+        if self.aggregate == "days_since" and isinstance(self.window, Months):
+            raise ValueError("days are counted in a window in days")
+        if self.measure == "rows" and self.aggregate not in {"sum", "count", "share", "largest_share", "distinct"}:
+            raise ValueError(f"`rows` are not for {self.aggregate}")
+        if self.measure in SIDES and (self.where.direction or (self.of and self.of.direction)):
+            raise ValueError(f"`direction` has no meaning here: {self.measure} says it")
+        return self
+
+
+class Balances(Strict):
+    """Of what stood in all cash accounts together at the end of each day. An account counts from its first row on, one
+    that never states a balance doesn't; a day on which one of them is unknown is left out.
+
+    `days_below`: below `threshold`. `days_beyond_limit`: at least one account stood below zero, or below its approved
+    limit where there is one; `share_beyond_limit`: of the days on which any account is known.
+    """
+
+    source: Literal["balances"]
+    window: Days
+    aggregate: Literal["mean", "min", "max", "last", "days_below", "days_beyond_limit", "share_beyond_limit", "slope"]
+    threshold: Exact | None = None
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        _needed(self.threshold, "threshold", self.aggregate == "days_below")
+        return self
+
+
+class Groups(Strict):
+    """Credit facilities or recurring series by the rows that carry their id: how many there are, or how many of them
+    ran at once at most, each from its first to its last row of the window.
+    """
+
+    source: Literal["facilities", "series"]
+    where: Where = EVERY_ROW
+    window: Days | None = None
+    aggregate: Literal["count", "most_at_once"]
+
+
+class History(Strict):
+    """`days`: from the first to the last row, both counted. `days_behind`: from the last row to the day of computing.
+    `complete_months`: calendar months that the history covers.
+    """
+
+    source: Literal["history"]
+    figure: Literal["days", "days_behind", "complete_months"]
+
+
+class Arithmetic(Strict):
+    """Over other metrics and constants, from the left. `ratio` divides too, but only by what is positive: of revenue
+    eaten up by refunds no share can be told.
+    """
+
+    source: Literal["metrics"]
+    operation: Literal["add", "subtract", "multiply", "divide", "ratio", "min", "max"]
+    operands: Annotated[tuple[Operand, ...], Field(min_length=2, max_length=20)]
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if self.operation in {"divide", "ratio", "subtract"} and len(self.operands) != 2:
+            raise ValueError(f"{self.operation} takes two operands")
+        return self
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The slugs among the operands."""
+        return tuple(operand for operand in self.operands if not DECIMAL.fullmatch(operand))
+
+
+Definition: TypeAlias = Annotated[
+    Transactions | Balances | Groups | History | Arithmetic, Field(discriminator="source")
+]
+
+
+class Metric(Strict):
+    """`history_days`, `history_months`: least history, in days from first to last row and in complete months.
+    `fresh_days`: how many days the last row may lie back; None: any.
+    """
+
+    slug: Slug
+    name: Annotated[str, Field(min_length=1, max_length=100)]
+    meaning: Annotated[str, Field(min_length=1, max_length=500)]
+    unit: Unit
+    format: Format
+    direction: Direction
+    history_days: Annotated[int, Field(ge=0)] = 0
+    history_months: Annotated[int, Field(ge=0)] = 0
+    fresh_days: Annotated[int, Field(ge=0)] | None = None
+    definition: Definition
+
+    @property
+    def id(self) -> UUID:
+        return uuid5(NAMESPACE, self.slug)
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The metrics that this one is made of."""
+        return self.definition.inputs if isinstance(self.definition, Arithmetic) else ()
+
+    @property
+    def window(self) -> str:
+        """In words."""
+        match self.definition:
+            case Arithmetic():
+                return "of its inputs"
+            case History():
+                return "all history"
+            case each:
+                return window_in_words(each.window)
+
+
+Metrics: TypeAlias = Mapping[str, Metric]
+
+
+def window_in_words(window: Window) -> str:
+    match window:
+        case None:
+            return "all history"
+        case Days(days=days, offset=0):
+            return f"{days} days"
+        case Days(days=days, offset=offset):
+            return f"{days} days, ending {offset} days before the last row"
+        case Months(months=months, offset=0):
+            return f"{months} complete months"
+        case Months(months=months, offset=offset):
+            return f"{months} complete months, {offset} before the last"
+
+
+def _needed(given: object, name: str, needed: bool) -> None:
+    if needed and given is None:
+        raise ValueError(f"`{name}` is missing")
+    if not needed and given is not None:
+        raise ValueError(f"`{name}` has no meaning here")

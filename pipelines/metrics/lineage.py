@@ -1,0 +1,379 @@
+"""From a metric's value back to the transactions behind it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date
+from decimal import ROUND_HALF_EVEN, Decimal, localcontext
+from functools import partial, reduce
+from itertools import pairwise
+from statistics import median
+from typing import Any, TypeAlias
+
+import polars as pl
+
+from pipelines.figures.accounts import BY_ACCOUNT
+from pipelines.figures.facts import Facts
+from pipelines.figures.lineage import Constant, Formula, Sum, Trace, contributions, no_figure
+from pipelines.metrics.compute import cause_of, values
+from pipelines.metrics.definition import (
+    DECIMAL,
+    MONTHLY,
+    Arithmetic,
+    Balances,
+    Groups,
+    History,
+    Metrics,
+    Months,
+    Transactions,
+    Where,
+    Window,
+    window_in_words,
+)
+from pipelines.metrics.outcome import CAUSES, SCALE
+from pipelines.metrics.registry import METRICS, with_inputs
+from pipelines.metrics.rows import KEYS, counted, met, sided
+from pipelines.metrics.windows import Edge, edges, month_edges, periods
+
+Inputs: TypeAlias = Mapping[str, Trace | Constant]
+Values: TypeAlias = Mapping[str, Constant]
+
+_UNIT = Decimal(1).scaleb(-SCALE)
+_DIGITS = 80  # more than any value's product has
+
+
+def explain(facts: Facts, slug: str, metrics: Metrics = METRICS) -> Trace:
+    """Where the metric's value comes from. One that is unavailable is a formula without inputs that says why.
+
+    Args:
+        facts: of the one customer.
+
+    Raises:
+        NotFound: there is no such metric, or no such customer.
+    """
+    if slug not in metrics or facts.customers.is_empty():
+        raise no_figure([slug])
+    needed = with_inputs([slug], metrics)
+    [outcomes] = values(facts, needed).to_dicts()
+    return _Explaining(facts, needed, outcomes).metric(slug)
+
+
+class _Explaining:
+    def __init__(self, facts: Facts, metrics: Metrics, outcomes: Mapping[str, Any]) -> None:
+        self.facts = facts
+        self.metrics = metrics
+        self.outcomes = outcomes
+        self.periods = periods(facts)
+
+    def metric(self, slug: str) -> Trace:  # noqa: PLR0911  one each
+        if cause := self.outcomes[cause_of(slug)]:
+            return Formula(f"unavailable: {CAUSES[cause]}", {}, lambda _: None)
+        match self.metrics[slug].definition:
+            case Transactions(aggregate=aggregate) as definition if aggregate in MONTHLY:
+                return self.months(definition)
+            case Transactions() as definition:
+                return self.transactions(definition)
+            case Balances() as definition:
+                return self.balances(definition)
+            case Groups() as definition:
+                return self.groups(definition)
+            case History(figure=figure):
+                return self.history(figure)
+            case definition:
+                return self.arithmetic(definition)
+
+    def arithmetic(self, definition: Arithmetic) -> Formula:
+        inputs: dict[str, Trace | Constant] = {
+            operand: Decimal(operand) if DECIMAL.fullmatch(operand) else self.metric(operand)
+            for operand in definition.operands
+        }
+        words = f" {_SIGNS[definition.operation]} ".join(definition.operands)
+        return Formula(words, inputs, partial(_calculated, definition))
+
+    # Rows
+
+    def rows(self, where: Where, since: Edge, until: Edge) -> pl.LazyFrame:
+        day = pl.col("date")
+        return self.facts.rows.lazy().filter(met(where), day >= self.date(since), day < self.date(until))
+
+    def date(self, edge: Edge) -> date:
+        day: date = self.periods.select(edge.date()).item()
+        return day
+
+    def window(self, definition: Transactions | Groups) -> pl.LazyFrame:
+        measure = definition.measure if isinstance(definition, Transactions) else "amount"
+        return self.rows(sided(definition.where, measure), *edges(definition.window))
+
+    def transactions(self, definition: Transactions) -> Trace:  # noqa: PLR0911  one each
+        rows, value = self.window(definition), counted(definition.measure)
+        total, every_row = Sum(contributions(rows, value)), Sum(contributions(rows, pl.lit(1)))
+        match definition.aggregate:
+            case "sum":
+                return total
+            case "count":
+                return every_row
+            case "mean":
+                return _quotient("sum / count", {"sum": total, "count": every_row})
+            case "share":
+                assert definition.of is not None
+                return _quotient("part / whole", {"part": total, "whole": self.whole(definition, definition.of)})
+            case "largest_share":
+                assert definition.by is not None
+                whole = self.whole(definition, definition.of or definition.where)
+                keyed = rows.with_columns(key=KEYS[definition.by], value=value).drop_nulls("key").collect()
+                sums = keyed.group_by("key", maintain_order=True).agg(pl.col("value").sum())
+                key = sums.sort("value", descending=True, maintain_order=True)["key"].head(1)
+                largest = Sum(contributions(keyed.lazy().filter(pl.col("key").is_in(key.implode())), pl.col("value")))
+                return _quotient("largest / whole", {"largest": largest, "whole": whole})
+            case "distinct":
+                assert definition.by is not None
+                return _firsts(rows.with_columns(key=KEYS[definition.by]))
+            case "days_since":
+                last = rows.tail(1).collect()
+                until = self.date(edges(definition.window)[1]).toordinal() - 1
+                inputs = {
+                    "until": date.fromordinal(until),
+                    "date": last["date"][0],
+                    "rows": Sum(contributions(last.lazy(), pl.lit(1))),
+                }
+                return Formula("days from `date`, of the last such row, to `until`", inputs, _days_between)
+            case "min":
+                return Sum(contributions(rows.sort(value).head(1), value))
+            case "max":
+                return Sum(contributions(rows.sort(value).tail(1), value))
+            case _:
+                ordered = rows.sort(value).collect()
+                lower, upper = (ordered.height - 1) // 2, ordered.height // 2
+                middles = {"lower": lower, "upper": upper}
+                inputs = {name: Sum(contributions(ordered[at].lazy(), value)) for name, at in middles.items()}
+                return Formula("mean of the two in the middle", inputs, lambda of: _rounded(_total(of) / 2))
+
+    def whole(self, definition: Transactions, of: Where) -> Sum:
+        rows = self.rows(sided(of, definition.measure), *edges(definition.window))
+        return Sum(contributions(rows, counted(definition.measure)))
+
+    def months(self, definition: Transactions) -> Formula:
+        """An input for each complete month, the oldest first, named by it: `2026-03`."""
+        assert isinstance(definition.window, Months)
+        where, at = sided(definition.where, definition.measure), month_edges(definition.window)
+        inputs: dict[str, Trace | Constant] = {}
+        for newer, older in reversed(list(pairwise(at))):
+            if self.date(older) < self.date(newer):
+                rows = self.rows(where, older, newer)
+                inputs[f"{self.date(older):%Y-%m}"] = Sum(contributions(rows, counted(definition.measure)))
+        words = f"{definition.aggregate.replace('_', ' ')} of {window_in_words(definition.window)}"
+        return Formula(words, inputs, partial(_of_months, definition))
+
+    def groups(self, definition: Groups) -> Sum:
+        key = KEYS["facility" if definition.source == "facilities" else "series"]
+        rows = self.window(definition).with_columns(key=key).drop_nulls("key")
+        if definition.aggregate == "count":
+            return _firsts(rows)
+        first = rows.with_columns(
+            start=pl.col("date").min().over("key"), end=pl.col("date").max().over("key")
+        ).collect()
+        days = first.select(pl.col("start").unique().sort())["start"]
+        at_once = [first.filter(pl.col("start") <= day, pl.col("end") >= day) for day in days]
+        most = max(at_once, key=lambda running: running["key"].n_unique(), default=first)
+        return _firsts(most.lazy())
+
+    def history(self, figure: str) -> Formula:
+        [told] = self.periods.to_dicts()
+        first, last = told["first_date"], told["data_through"]
+        match figure:
+            case "days":
+                words = "days from the first to the last row, both counted"
+                return Formula(words, {"first": first, "last": last}, lambda of: _days(of["first"], of["last"]) + 1)
+            case "days_behind":
+                words = "days from the last row to the day of computing"
+                inputs = {"last": last, "asOf": self.facts.as_of}
+                return Formula(words, inputs, lambda of: max(_days(of["last"], of["asOf"]), 0))
+            case _:
+                words = "calendar months from `start` to before `end`: those that the history covers"
+                inputs = {"start": told["months_start"], "end": told["months_end"]}
+                return Formula(words, inputs, lambda of: max(_months(of["start"], of["end"]), 0))
+
+    # Balances
+
+    def balances(self, definition: Balances) -> Trace:  # noqa: PLR0911  one each
+        days = self.days(definition.window)
+        known = days.filter(pl.col("closing_balance").is_not_null().all().over("date"))
+        balance, totals = pl.col("closing_balance"), known.group_by("date").agg(pl.col("closing_balance").sum())
+        beyond = self.firsts_of_days(days.filter(balance < -pl.col("credit_limit").fill_null(0)))
+        match definition.aggregate:
+            case "mean":
+                inputs: Inputs = {"balances": _by_row(known, balance), "days": totals.height}
+                return _quotient("the balances of all days / days", inputs)
+            case "min" | "max":
+                ordered = totals.sort("closing_balance", "date", descending=definition.aggregate == "max")
+                return _by_row(known.filter(pl.col("date") == ordered["date"][0]), balance)
+            case "last":
+                return _by_row(known.filter(pl.col("date") == known["date"].max()), balance)
+            case "days_below":
+                below = totals.filter(pl.col("closing_balance") < pl.lit(definition.threshold, pl.Decimal(38, SCALE)))
+                return self.firsts_of_days(known.filter(pl.col("date").is_in(below["date"].implode())))
+            case "days_beyond_limit":
+                return beyond
+            case "share_beyond_limit":
+                seen = days.filter(balance.is_not_null())["date"].n_unique()
+                return _quotient("days / days known", {"days": beyond, "known": seen})
+            case _:
+                return _slope_of_balances(known, totals)
+
+    def days(self, window: Window) -> pl.DataFrame:
+        """Account × day of the window, from the account's first row on: `account_id, date`, and of the row that states
+        what stood in it `transaction_id, closing_balance, credit_limit`.
+        """
+        since, until = (self.date(edge) for edge in edges(window))
+        balance, end = pl.col("closing_balance"), pl.col("date") + pl.duration(days=pl.col("days_held"))
+        return (
+            self.facts.closings.filter(balance.is_not_null().any().over(BY_ACCOUNT))
+            .with_columns(date=pl.date_ranges("date", end, closed="left"))
+            .explode("date")
+            .filter(pl.col("date") >= since, pl.col("date") < until)
+        )
+
+    def firsts_of_days(self, days: pl.DataFrame) -> Sum:
+        """Each day counts once, by the row of one account."""
+        return _by_row(days.sort("date", "account_id").unique("date", keep="first", maintain_order=True), pl.lit(1))
+
+
+def _by_row(days: pl.DataFrame, part: pl.Expr) -> Sum:
+    """What each row states counts once for each day that it held."""
+    parts = days.sort("date", "account_id").with_columns(part=part.cast(pl.Decimal(38, 2)))
+    by_row = parts.group_by("transaction_id", maintain_order=True).agg(pl.col("part").sum())
+    return Sum(contributions(by_row.lazy(), pl.col("part")))
+
+
+def _firsts(rows: pl.LazyFrame) -> Sum:
+    """Each value of `key` counts once, by its first row."""
+    first = rows.drop_nulls("key").unique("key", keep="first", maintain_order=True)
+    return Sum(contributions(first, pl.lit(1)))
+
+
+def _slope_of_balances(known: pl.DataFrame, totals: pl.DataFrame) -> Formula:
+    """The days being 0, 1, 2 … from the first known one."""
+    start = known["date"].min()
+    nth = (pl.col("date") - start).dt.total_days()
+    places = totals.select(nth)["date"].to_list()
+    inputs: Inputs = {
+        "balances": _by_row(known, pl.col("closing_balance")),
+        "balancesTimesDay": _by_row(known, pl.col("closing_balance") * nth),
+        "days": len(places),
+        "sumOfDays": sum(places),
+        "sumOfSquares": sum(place * place for place in places),
+    }
+    words = "30 × (days × balancesTimesDay − sumOfDays × balances) / (days × sumOfSquares − sumOfDays²)"
+    return Formula(words, inputs, _slope_again)
+
+
+def _slope_again(of: Values) -> Decimal:
+    n, x, xx, y, xy = (
+        _decimal(of[name]) for name in ("days", "sumOfDays", "sumOfSquares", "balances", "balancesTimesDay")
+    )
+    with localcontext(prec=_DIGITS):
+        return _rounded(30 * (n * xy - x * y) / (n * xx - x * x))
+
+
+def _quotient(words: str, inputs: Inputs) -> Formula:
+    """Of the first input by the second."""
+    return Formula(words, inputs, lambda of: _divided(*map(_decimal, of.values())))
+
+
+def _divided(left: Decimal, right: Decimal) -> Decimal:
+    with localcontext(prec=_DIGITS):
+        return _rounded(left / right)
+
+
+def _rounded(value: Decimal) -> Decimal:
+    with localcontext(prec=_DIGITS):
+        return value.quantize(_UNIT, ROUND_HALF_EVEN)
+
+
+def _decimal(value: Constant) -> Decimal:
+    assert isinstance(value, Decimal | int)
+    return Decimal(value)
+
+
+def _total(of: Values) -> Decimal:
+    return sum(map(_decimal, of.values()), Decimal(0))
+
+
+def _days(first: Constant, last: Constant) -> int:
+    assert isinstance(first, date)
+    assert isinstance(last, date)
+    return (last - first).days
+
+
+def _months(start: Constant, end: Constant) -> int:
+    assert isinstance(start, date)
+    assert isinstance(end, date)
+    return (end.year - start.year) * 12 + end.month - start.month
+
+
+def _days_between(of: Values) -> int:
+    return _days(of["date"], of["until"])
+
+
+def _of_months(definition: Transactions, of: Values) -> Decimal:
+    """The inputs are months, the oldest first."""
+    sums = [_decimal(value) for value in of.values()]
+    with localcontext(prec=_DIGITS):
+        return _rounded(_MONTHLY[definition.aggregate](sums, definition))
+
+
+def _mean(sums: Sequence[Decimal]) -> Decimal:
+    return sum(sums, Decimal(0)) / len(sums)
+
+
+def _slope(sums: Sequence[Decimal]) -> Decimal:
+    middle, mean = Decimal(len(sums) - 1) / 2, _mean(sums)
+    rise = sum(((nth - middle) * (each - mean) for nth, each in enumerate(sums)), Decimal(0))
+    return rise / sum((nth - middle) ** 2 for nth in range(len(sums)))
+
+
+def _volatility(sums: Sequence[Decimal]) -> Decimal:
+    mean = _mean(sums)
+    variance = sum(((each - mean) ** 2 for each in sums), Decimal(0)) / (len(sums) - 1)
+    return variance.sqrt() / mean
+
+
+def _share_below(sums: Sequence[Decimal], definition: Transactions) -> Decimal:
+    assert definition.below is not None
+    bound = definition.below * median(sums)
+    return Decimal(sum(each < bound for each in sums)) / len(sums)
+
+
+_MONTHLY: Mapping[str, Callable[[Sequence[Decimal], Transactions], Decimal]] = {
+    "monthly_mean": lambda sums, _: _mean(sums),
+    "monthly_median": lambda sums, _: median(sums),
+    "monthly_min": lambda sums, _: min(sums),
+    "monthly_slope": lambda sums, _: _slope(sums),
+    "monthly_volatility": lambda sums, _: _volatility(sums),
+    "monthly_share_below": _share_below,
+}
+
+
+def _calculated(definition: Arithmetic, of: Values) -> Decimal:
+    """As `arithmetic.calculated`, on plain decimals."""
+    operands = [_decimal(of[operand]) for operand in definition.operands]
+    with localcontext(prec=_DIGITS):
+        return reduce(_OPERATIONS[definition.operation], operands)
+
+
+_OPERATIONS: Mapping[str, Callable[[Decimal, Decimal], Decimal]] = {
+    "add": lambda left, right: left + right,
+    "subtract": lambda left, right: left - right,
+    "multiply": lambda left, right: _rounded(left * right),
+    "divide": _divided,
+    "ratio": _divided,
+    "min": min,
+    "max": max,
+}
+_SIGNS: Mapping[str, str] = {
+    "add": "+",
+    "subtract": "−",
+    "multiply": "×",
+    "divide": "/",
+    "ratio": "/",
+    "min": "or, if lower,",
+    "max": "or, if higher,",
+}

@@ -1,0 +1,113 @@
+"""Aggregates over one sum a month. Whole cents until the last step, so that no order of rows or months can show."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import polars as pl
+
+from pipelines.metrics.definition import SIDES, Months, Transactions
+from pipelines.metrics.outcome import INSUFFICIENT_HISTORY, LARGEST, SCALE, caused, fractions
+from pipelines.metrics.running import WIDE, Between, counted
+from pipelines.metrics.windows import month_edges
+
+_ONE = 10**SCALE
+
+
+def sums(definition: Transactions) -> list[Between]:
+    """The window's months, the latest first."""
+    assert isinstance(definition.window, Months)
+    each, at = counted(definition.where, definition.measure), month_edges(definition.window)
+    return [(each, older, newer) for newer, older in pairwise(at)]
+
+
+def outcomes(definitions: Sequence[Transactions], sums: pl.Series, complete_months: pl.Series) -> pl.DataFrame:
+    """FRACTION: of all customers for the first metric, then for the second …
+
+    Args:
+        sums: what the months of `sums` add up to, in the same order.
+        complete_months: of each customer.
+    """
+    metrics = pl.DataFrame([_parameters(nth, each) for nth, each in enumerate(definitions)], schema=_PARAMETERS)
+    customers = complete_months.rename("complete_months").cast(pl.Int64).to_frame().with_row_index("customer")
+    months = metrics.with_columns(back=pl.int_ranges("months")).explode("back")
+    known = (
+        _crossed(months, customers)
+        .with_columns(cents=sums * pl.col("sign"))
+        .filter(pl.col("back") + pl.col("offset") < pl.col("complete_months"))
+        .group_by("metric", "customer")
+        .agg(*_of_months())
+    )
+    together = _crossed(metrics, customers).join(
+        known, on=("metric", "customer"), how="left", validate="1:1", maintain_order="left"
+    )
+    return _outcome(together.with_columns(pl.col("count").fill_null(0)))
+
+
+_PARAMETERS = pl.Schema(
+    {
+        "metric": pl.Int64(),
+        "aggregate": pl.String(),
+        "months": pl.Int64(),
+        "offset": pl.Int64(),
+        "sign": WIDE,
+        "below": WIDE,
+    }
+)
+
+
+def _parameters(nth: int, definition: Transactions) -> dict[str, object]:
+    assert isinstance(definition.window, Months)
+    return {
+        "metric": nth,
+        "aggregate": definition.aggregate,
+        "months": definition.window.months,
+        "offset": definition.window.offset,
+        "sign": -1 if SIDES.get(definition.measure) == "debit" else 1,
+        "below": int((definition.below or 0) * _ONE),
+    }
+
+
+def _crossed(metrics: pl.DataFrame, customers: pl.DataFrame) -> pl.DataFrame:
+    return metrics.join(customers, how="cross", maintain_order="left_right")
+
+
+def _of_months() -> tuple[pl.Expr, ...]:
+    cents, count, total = pl.col("cents"), pl.len().cast(WIDE), pl.col("cents").sum()
+    ordered = cents.sort()
+    twice_median = ordered.get((pl.len() - 1) // 2) + ordered.get(pl.len() // 2)
+    deviation = (count * cents - total).cast(pl.Float64)
+    return (
+        count.alias("count"),
+        total.alias("total"),
+        (cents * pl.col("back")).sum().alias("weighted"),
+        cents.min().alias("lowest"),
+        twice_median.alias("twice_median"),
+        (deviation * deviation).sort().sum().alias("squares"),  # of `count` times each deviation
+        (cents * 2 * _ONE < twice_median * pl.col("below").first()).sum().alias("weak"),
+    )
+
+
+def _outcome(months: pl.DataFrame) -> pl.DataFrame:
+    """Slope: least squares, the months being 0, 1, 2 … from the latest backwards, is
+    (6 (n − 1) Σy − 12 Σxy) / (n (n² − 1)). Volatility: n √(squares / (n − 1)) / n over Σy.
+    """
+    count, total = pl.col("count"), pl.col("total")
+    rise = 6 * (count - 1) * total - 12 * pl.col("weighted")
+    spread = (pl.col("squares") / (count - 1).cast(pl.Float64)).sqrt()
+    relative = pl.when((count > 1) & (total > 0)).then(spread / total.cast(pl.Float64))
+    volatility = pl.when(relative < LARGEST / _ONE).then((relative * _ONE).round()).cast(WIDE)
+    cents = {
+        "monthly_mean": (total, 100 * count),
+        "monthly_median": (pl.col("twice_median"), pl.lit(200, WIDE)),
+        "monthly_min": (pl.col("lowest"), pl.lit(100, WIDE)),
+        "monthly_slope": (rise, 100 * count * (count * count - 1)),
+        "monthly_volatility": (volatility, pl.when(total > 0).then(_ONE).otherwise(total)),
+        "monthly_share_below": (pl.col("weak"), count),
+    }
+    top, bottom = (pl.coalesce(_only(name, pair[nth]) for name, pair in cents.items()) for nth in (0, 1))
+    least = pl.when(pl.col("aggregate").is_in(["monthly_slope", "monthly_volatility"])).then(2).otherwise(1)
+    return fractions(months, top, bottom, caused(INSUFFICIENT_HISTORY, count < least))
+
+
+def _only(aggregate: str, value: pl.Expr) -> pl.Expr:
+    return pl.when(pl.col("aggregate") == aggregate).then(value.cast(WIDE))

@@ -1,0 +1,52 @@
+"""A metric's outcome: a value, or the cause why there is none. Never an exception, and never a number that is none.
+
+Values are decimals of four places, rounded half to even; so are the inputs of arithmetic. From LARGEST on, none is
+told: no statement holds so much, and products of such values leave the decimals that Polars has.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import polars as pl
+
+SCALE = 4
+VALUE = pl.Decimal(38, SCALE)
+LARGEST = 1e30
+
+NO_TRANSACTIONS = "no_transactions"
+STALE = "stale"
+INSUFFICIENT_HISTORY = "insufficient_history"
+NO_BALANCES = "no_balances"
+NOT_APPLICABLE = "not_applicable"
+DIVISION_BY_ZERO = "division_by_zero"
+OVERFLOW = "overflow"
+CAUSES: Mapping[str, str] = {
+    NO_TRANSACTIONS: "there are no posted transactions",
+    STALE: "the last row is too old",
+    INSUFFICIENT_HISTORY: "the history is too short",
+    NO_BALANCES: "no balance is known in the window",
+    NOT_APPLICABLE: "there is nothing that it could be said of",
+    DIVISION_BY_ZERO: "what it is divided by is zero",
+    OVERFLOW: "the figure is larger than any that can be told",
+}
+
+FRACTION = pl.Schema({"top": pl.Int128(), "bottom": pl.Int128(), "cause": pl.String()})
+"""What a source says of a customer: a fraction of whole numbers (cents, rows, days), so that it is rounded once. What
+is divided by nothing or less is no value; `cause` says why when it isn't for that."""
+
+
+def fractions(rows: pl.DataFrame, top: pl.Expr, bottom: pl.Expr | int, cause: pl.Expr | None = None) -> pl.DataFrame:
+    return rows.select(
+        top.cast(FRACTION["top"]).alias("top"),
+        (pl.lit(bottom) if isinstance(bottom, int) else bottom).cast(FRACTION["bottom"]).alias("bottom"),
+        (pl.lit(None) if cause is None else cause).cast(FRACTION["cause"]).alias("cause"),
+    )
+
+
+def caused(cause: str, where: pl.Expr) -> pl.Expr:
+    return pl.when(where).then(pl.lit(cause))
+
+
+def stacked(parameters: Mapping[str, Sequence[object]], customers: int) -> pl.DataFrame:
+    """A row for each metric's parameters → the same once for each of its customers."""
+    metrics = pl.DataFrame(parameters)
+    return metrics.select(pl.all().gather(pl.int_range(metrics.height * customers) // max(customers, 1)))

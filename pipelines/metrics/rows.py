@@ -1,0 +1,123 @@
+"""Which rows a metric reads, and what each counts: `Where` and `Measure` as expressions over `Facts.rows`."""
+
+from collections.abc import Hashable, Iterator
+from functools import lru_cache
+
+import polars as pl
+
+from pipelines.figures.periods import BY_CUSTOMER
+from pipelines.metrics.definition import SIDES, Key, Measure, Names, Where
+from pipelines.schemas import MONEY
+
+THIRTY_DAYS = 30
+_CACHED = 1_000  # filters of which the expressions are kept: to write them takes longer than to read a customer's rows
+
+KEYS: dict[Key, pl.Expr] = {
+    "counterparty": pl.col("counterparty_group"),
+    "lender": pl.coalesce("counterparty_lender_id", "counterparty_group"),
+    "account": pl.col("account_id"),
+    "category": pl.col("category"),
+    "series": pl.col("series_id"),
+    "facility": pl.col("facility_id"),
+    "day": pl.col("date"),
+    "month": pl.col("month"),
+    "thirty_days": pl.col("age") // THIRTY_DAYS,
+}
+COLUMNS = (
+    BY_CUSTOMER,
+    "transaction_id",
+    "date",
+    "month",
+    "age",
+    "amount",
+    "is_external",
+    "account_id",
+    "account_type",
+    "category",
+    "category_group",
+    "channel",
+    "flags",
+    "counterparty_kind",
+    "counterparty_group",
+    "counterparty_lender_id",
+    "series_id",
+    "facility_id",
+)
+"""All that metrics read of a row."""
+
+
+@lru_cache(_CACHED)
+def sided(where: Where, measure: Measure) -> Where:
+    """Money in is the rows that entered an account, money out those that left it."""
+    return where.model_copy(update={"direction": SIDES[measure]}) if measure in SIDES else where
+
+
+@lru_cache(_CACHED)
+def conditions(where: Where) -> tuple[tuple[Hashable, pl.Expr], ...]:
+    """What a row must meet, each true or false and never null, under a key that the same condition always has."""
+    return tuple(_conditions(where))
+
+
+def _conditions(where: Where) -> Iterator[tuple[Hashable, pl.Expr]]:
+    if where.categories or where.groups:
+        yield ("of", where.categories, where.groups), _of(where.categories, where.groups)
+    if where.not_categories:
+        yield ("not", where.not_categories), ~_of(where.not_categories, ())
+    for column in ("counterparty_kind", "channel", "account_type"):
+        if names := getattr(where, f"{column}s"):
+            yield (column, names), _sure(pl.col(column).is_in(names))
+    if where.flags:
+        yield (
+            ("flags", where.flags),
+            _sure(pl.any_horizontal(pl.col("flags").list.contains(each) for each in where.flags)),
+        )
+    if where.external is not None:
+        yield ("external", where.external), pl.col("is_external") if where.external else ~pl.col("is_external")
+    if where.recurring is not None:
+        yield ("recurring", where.recurring), _given("series_id", where.recurring)
+    if where.facility is not None:
+        yield ("facility", where.facility), _given("facility_id", where.facility)
+    if where.at_least is not None:
+        yield ("at_least", where.at_least), pl.col("amount").abs() >= pl.lit(where.at_least, _BOUND)
+    if where.at_most is not None:
+        yield ("at_most", where.at_most), pl.col("amount").abs() <= pl.lit(where.at_most, _BOUND)
+    if where.direction is not None:
+        yield (
+            ("direction", where.direction),
+            pl.col("amount") > 0 if where.direction == "credit" else pl.col("amount") < 0,
+        )
+
+
+_BOUND = pl.Decimal(38, 4)
+
+
+def _of(categories: Names, groups: Names) -> pl.Expr:
+    of_category, of_group = pl.col("category").is_in(categories), pl.col("category_group").is_in(groups)
+    if categories and groups:
+        return _sure(of_category) | _sure(of_group)
+    return _sure(of_category if categories else of_group)
+
+
+def _sure(condition: pl.Expr) -> pl.Expr:
+    return condition.fill_null(value=False)
+
+
+def _given(column: str, wanted: bool) -> pl.Expr:
+    return pl.col(column).is_not_null() if wanted else pl.col(column).is_null()
+
+
+def met(where: Where) -> pl.Expr:
+    return pl.all_horizontal(*(condition for _, condition in conditions(where)), pl.lit(value=True))
+
+
+def counted(measure: Measure) -> pl.Expr:
+    """What a row counts: AUD, or 1."""
+    match measure:
+        case "rows":
+            return pl.lit(1, MONEY)
+        case "money_out":
+            return -pl.col("amount")
+        case "size":
+            return pl.col("amount").abs()
+        case _:
+            return pl.col("amount")

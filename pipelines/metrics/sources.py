@@ -1,0 +1,151 @@
+"""What the sources say of each metric that isn't made of others: for each customer a fraction of whole numbers."""
+
+from collections.abc import Iterable, Sequence
+from typing import TypeVar
+
+import polars as pl
+
+from pipelines.figures.facts import Facts
+from pipelines.metrics import balances, grouped, monthly
+from pipelines.metrics.definition import (
+    MONTHLY,
+    SIDES,
+    Arithmetic,
+    Balances,
+    Definition,
+    Groups,
+    History,
+    Metric,
+    Transactions,
+)
+from pipelines.metrics.outcome import FRACTION, NOT_APPLICABLE, caused, fractions, stacked
+from pipelines.metrics.rows import COLUMNS
+from pipelines.metrics.running import Between, Running, counted, number_of
+from pipelines.metrics.windows import edges
+
+D = TypeVar("D", Transactions, Balances, History)
+
+
+def outcomes(facts: Facts, customers: pl.DataFrame, metrics: Iterable[Metric]) -> tuple[list[Metric], pl.DataFrame]:
+    """The metrics that a source tells, and FRACTION: of all customers for the first of them, then for the second …
+
+    Args:
+        customers: their `windows.periods`.
+    """
+    of: dict[str, list[Metric]] = {kind: [] for kind in _KINDS}
+    for metric in metrics:
+        if not isinstance(metric.definition, Arithmetic):
+            of[_kind(metric.definition)].append(metric)
+    plain, means, shares, largest, months = (_only(Transactions, of[kind]) for kind in _KINDS[:5])
+    by_row = [each.definition for each in of["grouped"] if isinstance(each.definition, Transactions | Groups)]
+    standing, history = _only(Balances, of["balances"]), _only(History, of["history"])
+    by_month = [month for each in months for month in monthly.sums(each)]
+    running = Running(
+        facts.rows.select(COLUMNS),
+        customers,
+        totalled=[
+            *(_counted(each) for each in (*plain, *means, *shares)),
+            *(_rows_counted(each) for each in (*means, *largest)),
+            *(_whole(each) for each in (*shares, *largest)),
+            *by_month,
+        ],
+        marked=[grouped.rows_of(each) for each in (*by_row, *largest)],
+    )
+    told = (
+        _plain(plain, running) if plain else None,
+        _means(means, running) if means else None,
+        _shares(shares, running) if shares else None,
+        _largest_shares(largest, running) if largest else None,
+        monthly.outcomes(months, running.between(by_month), customers["complete_months"]) if months else None,
+        grouped.outcomes(by_row, running) if by_row else None,
+        balances.outcomes(standing, facts, customers.height) if standing else None,
+        _of_history(history, customers) if history else None,
+    )
+    parts = [part for part in told if part is not None]
+    return [metric for alike in of.values() for metric in alike], pl.concat([FRACTION.to_frame(), *parts])
+
+
+_KINDS = ("plain", "mean", "share", "largest_share", "monthly", "grouped", "balances", "history")
+
+
+def _kind(definition: Definition) -> str:
+    match definition:
+        case Transactions(aggregate=aggregate) if aggregate in MONTHLY:
+            return "monthly"
+        case Groups() | Transactions(aggregate="distinct" | "days_since" | "median" | "min" | "max"):
+            return "grouped"
+        case Transactions(aggregate="sum" | "count"):
+            return "plain"
+        case Transactions(aggregate=aggregate):
+            return aggregate
+        case each:
+            return each.source
+
+
+def _only(kind: type[D], metrics: Sequence[Metric]) -> list[D]:
+    return [metric.definition for metric in metrics if isinstance(metric.definition, kind)]
+
+
+def _counted(definition: Transactions) -> Between:
+    if definition.aggregate == "count":
+        return _rows_counted(definition)
+    return counted(definition.where, definition.measure), *edges(definition.window)
+
+
+def _rows_counted(definition: Transactions) -> Between:
+    return number_of(definition.where, definition.measure), *edges(definition.window)
+
+
+def _whole(definition: Transactions) -> Between:
+    return counted(definition.of or definition.where, definition.measure), *edges(definition.window)
+
+
+def _sign(definition: Transactions) -> int:
+    return -1 if SIDES.get(definition.measure) == "debit" and definition.aggregate != "count" else 1
+
+
+def _unit(definition: Transactions) -> int:
+    return 1 if definition.aggregate == "count" or definition.measure == "rows" else 100
+
+
+def _plain(definitions: Sequence[Transactions], running: Running) -> pl.DataFrame:
+    total = running.between([_counted(each) for each in definitions])
+    rows = _signed(definitions, running).with_columns(total=total)
+    return fractions(rows, pl.col("total") * pl.col("sign"), pl.col("unit"))
+
+
+def _means(definitions: Sequence[Transactions], running: Running) -> pl.DataFrame:
+    total = running.between([_counted(each) for each in definitions])
+    count = running.between([_rows_counted(each) for each in definitions])
+    rows = _signed(definitions, running).with_columns(total=total, count=count)
+    none = caused(NOT_APPLICABLE, pl.col("count") == 0)
+    return fractions(rows, pl.col("total") * pl.col("sign"), pl.col("unit") * pl.col("count"), none)
+
+
+def _shares(definitions: Sequence[Transactions], running: Running) -> pl.DataFrame:
+    part = running.between([_counted(each) for each in definitions])
+    whole = running.between([_whole(each) for each in definitions])
+    rows = _signed(definitions, running).with_columns(part=part, whole=whole)
+    return fractions(rows, pl.col("part") * pl.col("sign"), pl.col("whole") * pl.col("sign"))
+
+
+def _largest_shares(definitions: Sequence[Transactions], running: Running) -> pl.DataFrame:
+    largest = grouped.largest_sums(definitions, running)
+    whole = running.between([_whole(each) for each in definitions])
+    count = running.between([_rows_counted(each) for each in definitions])
+    rows = _signed(definitions, running).with_columns(largest=largest, whole=whole, count=count)
+    signed = pl.col("whole") * pl.col("sign")
+    top = pl.when(pl.col("count") > 0).then("largest").otherwise(0)
+    return fractions(rows, top, signed, caused(NOT_APPLICABLE, top.is_null() & (signed > 0)))
+
+
+def _signed(definitions: Sequence[Transactions], running: Running) -> pl.DataFrame:
+    """Money out is told as a positive amount, cents as AUD."""
+    signs = {"sign": [_sign(each) for each in definitions], "unit": [_unit(each) for each in definitions]}
+    return stacked(signs, running.customers)
+
+
+def _of_history(definitions: Sequence[History], customers: pl.DataFrame) -> pl.DataFrame:
+    return fractions(
+        pl.DataFrame({"days": pl.concat(customers[each.figure] for each in definitions)}), pl.col("days"), 1
+    )

@@ -1,0 +1,70 @@
+"""Windows as pairs of edges. An edge is a day for each customer; a window is the rows from one edge to before another.
+
+A few edges serve all windows. Rows are sorted by customer and day, so that an edge is also a place among them, and
+the sum over any window is the difference of two running totals.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import polars as pl
+
+from pipelines.figures.facts import Facts
+from pipelines.figures.periods import days_behind
+from pipelines.metrics.definition import Days, Months, Window
+
+
+@dataclass(frozen=True)
+class Edge:
+    """`day`: that many days before the day after the customer's last row. `month`: that many calendar months before
+    the end of the last complete one, or the beginning of the first. `start`: of all history.
+    """
+
+    kind: Literal["day", "month", "start"]
+    back: int = 0
+
+    def date(self) -> pl.Expr:
+        """Over `periods`."""
+        match self.kind:
+            case "day":
+                return pl.col("data_through") + pl.duration(days=1 - self.back)
+            case "month":
+                back = pl.col("months_end").dt.offset_by(f"-{self.back}mo")
+                return pl.max_horizontal(back, pl.min_horizontal("months_start", "months_end"))
+            case "start":
+                return pl.col("first_date")
+
+
+def edges(window: Window) -> tuple[Edge, Edge]:
+    """Of the window's first row, and of the first row after it."""
+    match window:
+        case Days(days=days, offset=offset):
+            return Edge("day", offset + days), Edge("day", offset)
+        case Months(months=months, offset=offset):
+            return Edge("month", offset + months), Edge("month", offset)
+        case None:
+            return Edge("start"), Edge("day", 0)
+
+
+def month_edges(window: Months) -> list[Edge]:
+    """Between the window's months, the latest first."""
+    return [Edge("month", back) for back in range(window.offset, window.offset + window.months + 1)]
+
+
+def periods(facts: Facts) -> pl.DataFrame:
+    """Customers with rows, in their order: `Facts.history` and
+
+    `days` from first to last row, `days_behind` the day of computing, and of the complete calendar months
+    `months_start` (first day of the first), `months_end` (first day after the last) and `complete_months`, how many.
+    """
+    first, last, day = pl.col("first_date"), pl.col("data_through"), pl.duration(days=1)
+    start, end = pl.col("months_start"), pl.col("months_end")
+    between = (end.dt.year() - start.dt.year()) * 12 + end.dt.month().cast(pl.Int32) - start.dt.month()
+    return (
+        facts.history.with_columns(
+            days=(last - first).dt.total_days() + 1,
+            days_behind=days_behind(facts.as_of),
+            months_start=(first - day).dt.truncate("1mo").dt.offset_by("1mo"),
+            months_end=(last + day).dt.truncate("1mo"),
+        )
+    ).with_columns(complete_months=between.clip(lower_bound=0).cast(pl.Int64))

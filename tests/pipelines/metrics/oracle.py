@@ -1,0 +1,394 @@
+"""Every metric once more, in plain Python: loops over dicts and Decimal, written from the words of the definitions."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import date, timedelta
+from decimal import ROUND_HALF_EVEN, Context, Decimal, localcontext
+from functools import cached_property, reduce
+from typing import Any, TypeVar
+
+from pipelines.metrics.definition import (
+    Arithmetic,
+    Balances,
+    Days,
+    Groups,
+    History,
+    Metrics,
+    Months,
+    Transactions,
+    Where,
+)
+
+Row = Mapping[str, Any]
+T = TypeVar("T")
+Outcome = tuple[Decimal | None, str | None]
+PLACES = Decimal("0.0001")
+CASH = {"transaction", "savings", "term_deposit", "other", None}
+DAY = timedelta(days=1)
+
+
+class Unavailable(Exception):
+    pass
+
+
+class Customer:
+    """One customer's metrics. `rows`: of TRANSACTIONS, as dicts, in any order."""
+
+    def __init__(self, rows: Iterable[Row], as_of: date, metrics: Metrics) -> None:
+        counted = (each for each in rows if each["status"] == "posted" and each["superseded_seq"] is None)
+        order = ("date", "received_seq", "position")
+        self.rows = sorted((r for r in counted if r["date"] <= as_of), key=lambda row: [row[name] for name in order])
+        self.as_of = as_of
+        self.metrics = metrics
+        self._told: dict[str, Outcome] = {}
+        self._found: dict[object, list[tuple[Row, Decimal]]] = {}
+
+    def outcomes(self) -> dict[str, Outcome]:
+        with localcontext(Context(prec=90)):
+            return {slug: self.outcome(slug) for slug in self.metrics}
+
+    def outcome(self, slug: str) -> Outcome:
+        if slug not in self._told:
+            try:
+                self._told[slug] = _rounded(self._value(slug)), None
+            except Unavailable as reason:
+                self._told[slug] = None, str(reason)
+        return self._told[slug]
+
+    def _value(self, slug: str) -> Decimal:  # noqa: PLR0911  one each
+        metric = self.metrics[slug]
+        if not self.rows:
+            raise Unavailable("no_transactions")
+        if metric.fresh_days is not None and (self.as_of - self.last).days > metric.fresh_days:
+            raise Unavailable("stale")
+        if (self.last - self.first).days + 1 < metric.history_days or len(self.months) < metric.history_months:
+            raise Unavailable("insufficient_history")
+        match metric.definition:
+            case Transactions() as each if each.aggregate.startswith("monthly"):
+                return self.monthly(each)
+            case Transactions() as each:
+                return self.transactions(each)
+            case Balances() as each:
+                return self.balances(each)
+            case Groups() as each:
+                return self.groups(each)
+            case History(figure="days"):
+                return Decimal((self.last - self.first).days + 1)
+            case History(figure="days_behind"):
+                return Decimal((self.as_of - self.last).days)
+            case History():
+                return Decimal(len(self.months))
+            case each:
+                return self.arithmetic(each)
+
+    # Time
+
+    @cached_property
+    def first(self) -> date:
+        day: date = self.rows[0]["date"]
+        return day
+
+    @cached_property
+    def last(self) -> date:
+        day: date = self.rows[-1]["date"]
+        return day
+
+    @cached_property
+    def months(self) -> list[date]:
+        """First days of the months that the history covers, the latest first."""
+        found, month = [], self.last.replace(day=1)
+        while month >= self.first:
+            if _next_month(month) - DAY <= self.last:
+                found.append(month)
+            month = (month - DAY).replace(day=1)
+        return found
+
+    def within(self, day: date, window: Days | Months | None) -> bool:
+        match window:
+            case None:
+                return True
+            case Days(days=days, offset=offset):
+                return offset <= (self.last - day).days < offset + days
+            case Months(months=months, offset=offset):
+                return day.replace(day=1) in self.months[offset : offset + months]
+
+    # Rows
+
+    def found(self, where: Where, measure: str, window: Days | Months | None) -> list[tuple[Row, Decimal]]:
+        asked = (where, measure, window)
+        if asked not in self._found:
+            self._found[asked] = [
+                (row, value)
+                for row in self.rows
+                if self.within(row["date"], window) and _meets(row, where)
+                for value in _counted(row, measure)
+            ]
+        return self._found[asked]
+
+    def transactions(self, each: Transactions) -> Decimal:  # noqa: PLR0911, PLR0912  one each
+        found = self.found(each.where, each.measure, each.window)
+        values = [value for _, value in found]
+        match each.aggregate:
+            case "sum":
+                return _total(values)
+            case "count":
+                return Decimal(len(values))
+            case "distinct":
+                return Decimal(len({self.key(row, each.by) for row, _ in found} - {None}))
+            case "share" | "largest_share":
+                whole = sum((v for _, v in self.found(each.of or each.where, each.measure, each.window)), Decimal(0))
+                if whole == 0:
+                    raise Unavailable("division_by_zero")
+                if whole < 0:
+                    raise Unavailable("not_applicable")
+                if each.aggregate == "share":
+                    return _total(values) / whole
+                sums: dict[Any, Decimal] = defaultdict(Decimal)
+                for row, value in found:
+                    if (key := self.key(row, each.by)) is not None:
+                        sums[key] += value
+                return (max(_some(list(sums.values()))) if found else Decimal(0)) / whole
+            case "days_since":
+                end = self.last - timedelta(days=each.window.offset if isinstance(each.window, Days) else 0)
+                return Decimal((end - max(_some([row["date"] for row, _ in found]))).days)
+            case "mean":
+                return sum(_some(values), Decimal(0)) / len(values)
+            case "median":
+                return _median(_some(values))
+            case "min":
+                return min(_some(values))
+            case _:
+                return max(_some(values))
+
+    def key(self, row: Row, by: str | None) -> Any:  # noqa: PLR0911  one each
+        match by:
+            case "counterparty":
+                return row["counterparty_group"]
+            case "lender":
+                return row["counterparty_lender_id"] or row["counterparty_group"]
+            case "day":
+                return row["date"]
+            case "month":
+                return row["date"].year, row["date"].month
+            case "thirty_days":
+                return (self.last - row["date"]).days // 30
+            case "category":
+                return row["category"]
+            case name:
+                return row[f"{name}_id"]
+
+    def monthly(self, each: Transactions) -> Decimal:
+        assert isinstance(each.window, Months)
+        offset, months = each.window.offset, each.window.months
+        chosen = self.months[offset : offset + months][::-1]
+        if len(chosen) < (2 if each.aggregate in {"monthly_slope", "monthly_volatility"} else 1):
+            raise Unavailable("insufficient_history")
+        by_month = Counter[date]()
+        for row, value in self.found(each.where, each.measure, each.window):
+            by_month[row["date"].replace(day=1)] += value  # type: ignore[assignment]
+        sums = [Decimal(by_month[month]) for month in chosen]
+        count, total = len(sums), _total(sums)
+        match each.aggregate:
+            case "monthly_mean":
+                return total / count
+            case "monthly_median":
+                return _median(sums)
+            case "monthly_min":
+                return min(sums)
+            case "monthly_slope":
+                xs = [Decimal(x) - Decimal(count - 1) / 2 for x in range(count)]
+                return _total(x * y for x, y in zip(xs, sums, strict=True)) / _total(x * x for x in xs)
+            case "monthly_volatility":
+                if total == 0:
+                    raise Unavailable("division_by_zero")
+                if total < 0:
+                    raise Unavailable("not_applicable")
+                mean = total / count
+                return (_total((y - mean) ** 2 for y in sums) / (count - 1)).sqrt() / mean
+            case _:
+                assert each.below is not None
+                return Decimal(sum(y < each.below * _median(sums) for y in sums)) / count
+
+    def groups(self, each: Groups) -> Decimal:
+        name = "facility_id" if each.source == "facilities" else "series_id"
+        days: dict[bytes, list[date]] = defaultdict(list)
+        for row, _ in self.found(each.where, "amount", each.window):
+            if row[name] is not None:
+                days[row[name]].append(row["date"])
+        if each.aggregate == "count":
+            return Decimal(len(days))
+        at_once = (sum(min(o) <= min(run) <= max(o) for o in days.values()) for run in days.values())
+        return Decimal(max(at_once, default=0))
+
+    # Balances
+
+    @cached_property
+    def daily(self) -> list[tuple[int, list[Decimal | None], bool]]:
+        """Each day by its age: what the stating accounts held at its end (None: unknown); was one beyond its limit?"""
+        accounts = defaultdict(list)
+        for row in self.rows:
+            accounts[row["account_id"]].append(row)
+        stated = {}
+        for account, rows in accounts.items():
+            newest = max(row["received_seq"] for row in rows)
+            details = [row for row in rows if row["received_seq"] == newest]
+            types = {row["account_type"] for row in details} - {None}
+            limits = {row["credit_limit"] for row in details} - {None}
+            by_day = dict(_ends_of_days(rows))
+            if (types or {None}) <= CASH and any(balance is not None for balance in by_day.values()):
+                stated[account] = by_day, -max(limits, default=Decimal(0))
+        told, held = [], {}
+        for ahead in range((self.last - self.first).days + 1):
+            day = self.first + ahead * DAY
+            for account, (by_day, _) in stated.items():
+                if day in by_day:
+                    held[account] = by_day[day]
+            beyond = any(b is not None and b < stated[account][1] for account, b in held.items())
+            told.append(((self.last - day).days, list(held.values()), beyond))
+        return told
+
+    def balances(self, each: Balances) -> Decimal:  # noqa: PLR0911  one each
+        latest = len(self.daily) - each.window.offset
+        days = self.daily[max(latest - each.window.days, 0) : max(latest, 0)]
+        seen = [beyond for _, held, beyond in days if any(balance is not None for balance in held)]
+        totals = [
+            (age, sum((b for b in held if b is not None), Decimal(0)))
+            for age, held, _ in days
+            if held and None not in held
+        ]
+        values = [total for _, total in totals]
+        if each.aggregate in {"days_beyond_limit", "share_beyond_limit"}:
+            if not seen:
+                raise Unavailable("no_balances")
+            return Decimal(sum(seen)) / (len(seen) if each.aggregate == "share_beyond_limit" else 1)
+        if not values:
+            raise Unavailable("no_balances")
+        match each.aggregate:
+            case "mean":
+                return sum(values) / Decimal(len(values))
+            case "min":
+                return min(values)
+            case "max":
+                return max(values)
+            case "last":
+                return min(totals)[1]
+            case "days_below":
+                return Decimal(sum(value < (each.threshold or 0) for value in values))
+            case _:
+                if len(values) < 2:
+                    raise Unavailable("insufficient_history")
+                x, y = Decimal(sum(-age for age, _ in totals)) / len(totals), sum(values) / Decimal(len(values))
+                rise = _total((-age - x) * (total - y) for age, total in totals)
+                return 30 * rise / _total((-age - x) ** 2 for age, _ in totals)
+
+    # Other metrics
+
+    def arithmetic(self, each: Arithmetic) -> Decimal:
+        operands = []
+        for operand in each.operands:
+            value, cause = self.outcome(operand) if operand[0].isalpha() else (Decimal(operand), None)
+            if value is None:
+                raise Unavailable(cause)
+            operands.append(value)
+        return reduce(lambda left, right: _step(each.operation, left, right), operands)
+
+
+def _step(operation: str, left: Decimal, right: Decimal) -> Decimal:
+    if operation in {"divide", "ratio"} and right == 0:
+        raise Unavailable("division_by_zero")
+    if operation == "ratio" and right < 0:
+        raise Unavailable("not_applicable")
+    match operation:
+        case "add":
+            result = left + right
+        case "subtract":
+            result = left - right
+        case "multiply":
+            result = left * right
+        case "min":
+            return min(left, right)
+        case "max":
+            return max(left, right)
+        case _:
+            result = left / right
+    if abs(result) >= Decimal("1e30"):
+        raise Unavailable("overflow")
+    return _rounded(result)
+
+
+def _meets(row: Row, where: Where) -> bool:
+    size = abs(row["amount"])
+    own = row["category_group"] == "transfer" or (
+        row["is_transfer"] is True and row["category_source"] not in {"correction", "client_rule"}
+    )
+    listed = where.categories or where.groups
+    return all(
+        (
+            not listed or row["category"] in where.categories or row["category_group"] in where.groups,
+            row["category"] not in where.not_categories,
+            not where.counterparty_kinds or row["counterparty_kind"] in where.counterparty_kinds,
+            not where.channels or row["channel"] in where.channels,
+            not where.flags or bool(set(where.flags) & set(row["flags"] or ())),
+            not where.account_types or row["account_type"] in where.account_types,
+            where.direction != "credit" or row["amount"] > 0,
+            where.direction != "debit" or row["amount"] < 0,
+            where.external is None or where.external is not own,
+            where.recurring is None or where.recurring is (row["series_id"] is not None),
+            where.facility is None or where.facility is (row["facility_id"] is not None),
+            where.at_least is None or size >= where.at_least,
+            where.at_most is None or size <= where.at_most,
+        )
+    )
+
+
+def _counted(row: Row, measure: str) -> Iterator[Decimal]:
+    amount: Decimal = row["amount"]
+    match measure:
+        case "rows":
+            yield Decimal(1)
+        case "size":
+            yield abs(amount)
+        case "money_in":
+            yield from [amount] if amount > 0 else []
+        case "money_out":
+            yield from [-amount] if amount < 0 else []
+        case _:
+            yield amount
+
+
+def _ends_of_days(rows: Sequence[Row]) -> Iterator[tuple[date, Decimal | None]]:
+    """A day's balance is one that no other row of the day starts from; of several, the one received last. A day that
+    ends where it began says nothing new."""
+    for day in sorted({row["date"] for row in rows}):
+        stated = [row for row in rows if row["date"] == day and row["balance"] is not None]
+        if not stated:
+            yield day, None
+            continue
+        uses = Counter(row["balance"] for row in stated)
+        uses.subtract(row["balance"] - row["amount"] for row in stated)
+        ends = [row for row in stated if uses[row["balance"]] > 0]
+        if ends:
+            yield day, max(ends, key=lambda row: (row["received_seq"], row["position"]))["balance"]
+
+
+def _some(values: list[T]) -> list[T]:
+    if not values:
+        raise Unavailable("not_applicable")
+    return values
+
+
+def _total(values: Iterable[Decimal]) -> Decimal:
+    return sum(values, Decimal(0))
+
+
+def _median(values: Sequence[Decimal]) -> Decimal:
+    ordered = sorted(values)
+    return (ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2
+
+
+def _next_month(month: date) -> date:
+    return (month + timedelta(days=32)).replace(day=1)
+
+
+def _rounded(value: Decimal) -> Decimal:
+    return value.quantize(PLACES, ROUND_HALF_EVEN)

@@ -1,0 +1,231 @@
+"""Values against an oracle in plain Python, for every metric of the registry and of the language beyond it."""
+
+import random
+from datetime import date, timedelta
+from decimal import Decimal
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from polars.testing import assert_frame_equal
+
+from pipelines.metrics import METRICS, cause_of, readings, values, with_inputs
+from pipelines.metrics.registry import checked
+from tests.pipelines.metrics.customers import ACCOUNTS, START, Row, customer, customers, facts
+from tests.pipelines.metrics.oracle import Customer, Outcome
+
+WIDER = """
+- slug: card_or_npp
+  definition:
+    source: transactions
+    where: {channels: [card, npp], at_least: "10", at_most: "4000.50"}
+    window: {months: 3, offset: 1}
+    aggregate: count
+- slug: of_kinds
+  definition:
+    source: transactions
+    where: {counterparty_kinds: [person, lender], account_types: [savings, transaction]}
+    window: {days: 60, offset: 30}
+    measure: size
+    aggregate: sum
+- slug: not_recurring
+  definition: {source: transactions, where: {recurring: false, facility: false}, measure: money_out, aggregate: min}
+- slug: smallest
+  definition: {source: transactions, window: {months: 6}, aggregate: min}
+- slug: middle
+  definition: {source: transactions, window: {months: 6, offset: 2}, aggregate: median}
+- slug: months_used
+  definition: {source: transactions, window: {days: 400}, by: month, aggregate: distinct}
+- slug: categories_used
+  definition: {source: transactions, where: {external: true}, by: category, measure: money_out, aggregate: distinct}
+- slug: largest_net_payer
+  definition:
+    source: transactions
+    where: {categories: [bas], groups: [revenue]}
+    by: counterparty
+    aggregate: largest_share
+- slug: days_since_card
+  definition: {source: transactions, where: {channels: [card]}, window: {days: 200, offset: 20}, aggregate: days_since}
+- slug: volatile
+  definition: {source: transactions, window: {months: 24, offset: 1}, aggregate: monthly_volatility}
+- slug: lowest_size
+  definition: {source: transactions, window: {months: 5, offset: 1}, measure: size, aggregate: monthly_min}
+- slug: weak_months
+  definition:
+    source: transactions
+    window: {months: 9}
+    measure: money_out
+    aggregate: monthly_share_below
+    below: "1.25"
+- slug: series_at_once
+  definition: {source: series, where: {direction: credit}, aggregate: most_at_once}
+- slug: squared
+  definition: {source: metrics, operation: multiply, operands: [of_kinds, of_kinds]}
+- slug: cubed
+  definition: {source: metrics, operation: multiply, operands: [squared, of_kinds, "-0.5"]}
+- slug: summed
+  definition: {source: metrics, operation: add, operands: [of_kinds, smallest, "12.3456", squared]}
+- slug: highest
+  definition: {source: metrics, operation: max, operands: [middle, smallest, "0"]}
+- slug: divided
+  definition: {source: metrics, operation: divide, operands: [summed, middle]}
+- slug: fresh
+  fresh_days: 3
+  history_months: 2
+  definition: {source: history, figure: days}
+"""
+COMMON = "  name: Name\n  meaning: Meaning\n  unit: count\n  format: decimal\n  direction: neutral\n  definition"
+ALL = {**METRICS, **checked(WIDER.replace("  definition", COMMON), "wider")}
+
+
+def outcomes(rows: list[Row], as_of: date) -> dict[str, Outcome]:
+    """Of the only customer among the rows."""
+    [told] = values(facts(rows, as_of), ALL).to_dicts()
+    return {slug: (told[slug], told[cause_of(slug)]) for slug in ALL}
+
+
+def assert_same(found: dict[str, Outcome], expected: dict[str, Outcome]) -> None:
+    """The square root of a volatility may be rounded to the next decimal in its last place."""
+    for slug, (value, cause) in expected.items():
+        assert found[slug][1] == cause, slug
+        if value is not None and getattr(ALL[slug].definition, "aggregate", "") == "monthly_volatility":
+            assert abs(_known(found[slug]) - value) <= max(Decimal("0.0001"), abs(value) * Decimal("1e-12")), slug
+        else:
+            assert found[slug][0] == value, slug
+
+
+def _known(outcome: Outcome) -> Decimal:
+    assert outcome[0] is not None
+    return outcome[0]
+
+
+@settings(max_examples=60, deadline=None)
+@given(customers(), st.integers(0, 900))
+def test_every_metric_is_what_plain_python_makes_of_the_rows(rows: list[Row], days: int) -> None:
+    as_of = START + timedelta(days=days)
+    if rows:
+        assert_same(outcomes(rows, as_of), Customer(rows, as_of, ALL).outcomes())
+    else:
+        assert values(facts(rows, as_of), ALL).is_empty()
+
+
+@pytest.mark.slow
+def test_thousands_of_customers_at_once_are_what_plain_python_makes_of_each() -> None:
+    chance, as_of = random.Random(5), START + timedelta(days=730)
+    people = [
+        customer(chance, number, rows=chance.randint(1, 80), days=chance.randint(0, 800)) for number in range(2_000)
+    ]
+    told = values(facts([row for rows in people for row in rows], as_of), ALL)
+    for rows, found in zip(people, told.to_dicts(), strict=True):
+        expected = Customer(rows, as_of, ALL).outcomes()
+        assert_same({slug: (found[slug], found[cause_of(slug)]) for slug in ALL}, expected)
+
+
+@pytest.fixture(scope="module")
+def some() -> list[Row]:
+    chance = random.Random(3)
+    return [row for number in range(12) for row in customer(chance, number, rows=chance.randint(1, 90))]
+
+
+LATER = START + timedelta(days=520)
+
+
+def test_the_order_of_rows_says_nothing(some: list[Row]) -> None:
+    shuffled = random.Random(1).sample(some, len(some))
+    assert_frame_equal(values(facts(shuffled, LATER), ALL), values(facts(some, LATER), ALL))
+
+
+def test_customers_together_are_as_each_alone(some: list[Row]) -> None:
+    together = facts(some, LATER)
+    alone = [values(together.of_customer(number), ALL) for number in together.customers["customer_number"]]
+    assert_frame_equal(pl.concat(alone), values(together, ALL))
+
+
+def test_another_customer_changes_nothing(some: list[Row]) -> None:
+    huge = customer(random.Random(8), number=99, most=10**15 - 1)
+    with_another = values(facts([*some, *huge], LATER), ALL)
+    assert_frame_equal(with_another.filter(pl.col("customer_number") < 99), values(facts(some, LATER), ALL))
+
+
+@pytest.mark.parametrize(
+    "slug", ["history_days", "revenue_90d", "stacking_180d", "closing_balance", "squared", "volatile"]
+)
+def test_a_metric_alone_is_what_it_is_among_all(slug: str, some: list[Row]) -> None:
+    alone, among = values(facts(some, LATER), with_inputs([slug], ALL)), values(facts(some, LATER), ALL)
+    assert_frame_equal(alone, among.select(alone.columns))
+
+
+def test_without_posted_rows_every_metric_says_so() -> None:
+    pending = [{**row, "status": "pending"} for row in customer(random.Random(1))]
+    assert set(outcomes(pending, LATER).values()) == {(None, "no_transactions")}
+
+
+def test_amounts_that_no_machine_word_holds_are_added_exactly() -> None:
+    row = {**customer(random.Random(1), rows=1)[0], "status": "posted", "superseded_seq": None, "flags": []}
+    least = Decimal("9999999999999.99")
+    rows = [
+        {**row, "transaction_id": bytes([nth % 256, nth // 256]), "position": nth, "amount": least, "balance": None}
+        for nth in range(2_000)
+    ]
+    taken = [
+        {**each, "category": "card_settlement", "category_group": "revenue", "is_transfer": False} for each in rows
+    ]
+    assert outcomes(taken, LATER)["seen_revenue_180d"] == (2_000 * least, None)
+
+
+def test_balances_of_an_account_without_any_do_not_hide_the_others() -> None:
+    told = {"status": "posted", "superseded_seq": None, "amount": Decimal(1)}
+    rows = [{**row, **told} for row in customer(random.Random(2), rows=2, days=0)]
+    rows[0] |= {"account_id": ACCOUNTS[0], "account_type": "transaction", "balance": Decimal(250)}
+    rows[1] |= {"account_id": ACCOUNTS[1], "account_type": "savings", "balance": None}
+    as_of = rows[0]["date"]
+    assert isinstance(as_of, date)
+    assert outcomes(rows, as_of)["closing_balance"] == (Decimal(250), None)
+
+
+def test_takings_that_are_nobodys_concentrate_on_nobody() -> None:
+    first, last = customer(random.Random(2), rows=2)
+    rows = [{**first, "date": START}, {**last, "date": START + timedelta(days=40)}]
+    told = {"status": "posted", "superseded_seq": None, "amount": Decimal(100), "is_transfer": False}
+    of = [("card_settlement", "Square"), ("customer_transfer", "Acme"), ("customer_transfer", None)]
+    found = []
+    for category, payer in of:
+        taken = {**told, "category": category, "category_group": "revenue", "counterparty_group": payer}
+        found.append(outcomes([{**row, **taken} for row in rows], LATER)["income_concentration_180d"])
+    assert found == [(Decimal(0), None), (Decimal(1), None), (None, "not_applicable")]
+
+
+def test_readings_are_the_same_values_one_a_row(some: list[Row]) -> None:
+    wide, long = values(facts(some, LATER)), readings(facts(some, LATER))
+    assert long.columns == ["customer_number", "metric", "value", "cause"]
+    assert long.height == wide.height * len(METRICS)
+    for slug in METRICS:
+        of_metric = long.filter(pl.col("metric") == slug)
+        assert of_metric["value"].to_list() == wide[slug].to_list()
+        assert of_metric["cause"].to_list() == wide[cause_of(slug)].to_list()
+
+
+def test_the_figures_of_a_small_business_read_as_one_would_count_them() -> None:
+    usual = {**customer(random.Random(4), rows=1)[0], "status": "posted", "superseded_seq": None, "is_transfer": False}
+    usual |= {"account_id": ACCOUNTS[0], "account_type": "transaction", "credit_limit": None, "flags": []}
+    kinds = {1: ("revenue", "customer_transfer"), -1: ("debt_service", "term_loan_repayment")}
+    flows = [(0, 1000, 1500), (50, -300, 1200), (100, 2000, 3200), (179, -600, 2600)]
+    rows: list[Row] = [
+        {**usual, "transaction_id": bytes([nth]), "position": nth, "date": START + timedelta(days=day)}
+        | {"amount": Decimal(amount), "balance": Decimal(balance), "counterparty_group": f"{amount > 0}"}
+        | dict(zip(("category_group", "category"), kinds[1 if amount > 0 else -1], strict=True))
+        for nth, (day, amount, balance) in enumerate(flows)
+    ]
+    told = outcomes(rows, START + timedelta(days=200))
+    expected = {
+        "revenue_180d": "3000",
+        "revenue_trend_90d": "2",
+        "debt_service_to_revenue_180d": "0.3",
+        "income_concentration_180d": "1",
+        "lowest_balance_180d": "1200",
+        "mean_balance_180d": str(round(Decimal(50 * 1500 + 50 * 1200 + 79 * 3200 + 2600) / 180, 4)),
+        "days_since_revenue": "79",
+        "days_behind": "21",
+    }
+    assert {slug: told[slug] for slug in expected} == {slug: (Decimal(text), None) for slug, text in expected.items()}

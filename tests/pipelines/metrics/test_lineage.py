@@ -1,0 +1,87 @@
+"""Every metric of real customers goes back to transactions, and adds up to its value."""
+
+import random
+from datetime import date
+from decimal import Decimal
+
+import polars as pl
+import pytest
+
+from benchmarks.labelled import accepted
+from pipelines.enrich import enrich
+from pipelines.errors import NotFound
+from pipelines.figures.facts import Facts
+from pipelines.figures.lineage import CONTRIBUTIONS, Constant, Formula, Sum, Trace, value_of
+from pipelines.metrics import METRICS, cause_of, explain, values
+from pipelines.sandbox import book
+from pipelines.schemas import ACCEPTED, TRANSACTIONS
+from tests.pipelines.metrics.customers import customer, facts
+from tests.pipelines.metrics.test_compute import ALL, LATER
+
+UNTIL = date(2026, 10, 31)
+CLOSE = Decimal("0.0001")  # of the square root of a volatility
+
+
+@pytest.fixture(scope="session")
+def businesses() -> Facts:
+    rows = accepted(book(2, 14, 5, until=UNTIL)).select(ACCEPTED.names())
+    return Facts(enrich(pl.DataFrame(schema=TRANSACTIONS), rows).transactions.collect(), UNTIL)
+
+
+def sums(traced: Trace | Constant) -> list[Sum]:
+    if isinstance(traced, Formula):
+        return [each for of in traced.inputs.values() for each in sums(of)]
+    return [traced] if isinstance(traced, Sum) else []
+
+
+def assert_explained(one: Facts, metrics: dict[str, object]) -> None:
+    [told] = values(one, ALL).to_dicts()
+    ids = one.rows.select("transaction_id", day="date")
+    for slug in metrics:
+        traced = explain(one, slug, ALL)
+        found = value_of(traced)
+        if told[slug] is not None and ALL[slug].unit == "ratio" and "volatility" in slug:
+            assert isinstance(found, Decimal)
+            assert abs(found - told[slug]) <= CLOSE, slug
+        else:
+            assert found == told[slug], slug
+        for each in sums(traced):
+            assert each.contributions.schema == CONTRIBUTIONS
+            assert each.contributions.join(ids, on="transaction_id", how="anti").is_empty(), slug
+
+
+def test_every_metric_of_real_businesses_is_explained(businesses: Facts) -> None:
+    for number in businesses.customers["customer_number"]:
+        assert_explained(businesses.of_customer(number), {**METRICS})
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_so_is_every_metric_that_the_language_can_say(seed: int) -> None:
+    rows = customer(random.Random(seed), rows=60, days=400)
+    assert_explained(facts(rows, LATER), {**ALL})
+
+
+def test_what_is_unavailable_says_why_and_has_no_inputs() -> None:
+    one = facts(customer(random.Random(1), rows=3, days=10), LATER)
+    traced = explain(one, "revenue_365d")
+    assert isinstance(traced, Formula)
+    assert (traced.words, traced.inputs, traced.value) == ("unavailable: the history is too short", {}, None)
+
+
+def test_a_formula_of_formulas_goes_down_to_rows(businesses: Facts) -> None:
+    one = businesses.of_customer(businesses.customers["customer_number"][0])
+    traced = explain(one, "debt_service_to_revenue_180d")
+    assert isinstance(traced, Formula)
+    assert list(traced.inputs) == ["seen_debt_service_180d", "seen_revenue_180d"]
+    revenue = traced.inputs["seen_revenue_180d"]
+    assert isinstance(revenue, Sum)
+    [told] = values(one).to_dicts()
+    assert revenue.value == told["seen_revenue_180d"]
+    assert told[cause_of("seen_revenue_180d")] is None
+
+
+def test_no_such_metric_and_no_such_customer_are_not_found(businesses: Facts) -> None:
+    with pytest.raises(NotFound):
+        explain(businesses.of_customer(1), "no_such_metric")
+    with pytest.raises(NotFound):
+        explain(businesses.of_customer(-1), "revenue_90d")

@@ -1,0 +1,181 @@
+"""The registry is checked when it is loaded; what is wrong is told with file, line and reason."""
+
+import json
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+from typer.testing import CliRunner
+
+from api.cli import app
+from pipelines.enrich.rule_files import RuleError
+from pipelines.metrics import METRICS, with_inputs
+from pipelines.metrics.definition import Arithmetic, Transactions
+from pipelines.metrics.listing import as_markdown, record
+from pipelines.metrics.registry import checked, in_order
+
+SCORECARD = {
+    "overdrawn_day_share_180d",
+    "min_balance_days_180d",
+    "balance_trend_180d",
+    "buffer_days_180d",
+    "inflow_to_outflow_180d",
+    "revenue_trend_90d",
+    "revenue_volatility_12m",
+    "income_concentration_180d",
+    "months_under_target_share_12m",
+    "debt_service_to_revenue_180d",
+    "active_lenders_180d",
+    "stacking_180d",
+    "new_debt_to_revenue_180d",
+    "missed_repayments_180d",
+    "dishonours_per_month_180d",
+    "collector_payments_180d",
+    "over_limit_fees_180d",
+    "tax_arrears_signs_180d",
+    "gambling_share_180d",
+    "cash_share_180d",
+    "owner_drawings_share_180d",
+    "months_of_history",
+}
+ONE = """
+- slug: revenue
+  name: Revenue
+  meaning: Trading receipts.
+  unit: AUD
+  format: currency
+  direction: higher_is_better
+  definition:
+    source: transactions
+    where: {groups: [revenue], at_least: "10.50"}
+    window: {days: 90}
+    aggregate: sum
+"""
+
+
+def test_there_are_more_than_eighty_metrics_and_those_of_the_scorecard_are_among_them() -> None:
+    assert len(METRICS) >= 80
+    assert METRICS.keys() >= SCORECARD
+    assert (
+        len({metric.name for metric in METRICS.values()})
+        == len({metric.id for metric in METRICS.values()})
+        == len(METRICS)
+    )
+
+
+def test_a_metric_keeps_its_id_as_long_as_its_slug() -> None:
+    assert METRICS["revenue_90d"].id == UUID("430b1db4-aa3f-5124-9308-0a5e8c1d25c5")
+
+
+def test_a_definition_is_read_exactly() -> None:
+    [metric] = checked(ONE).values()
+    assert isinstance(metric.definition, Transactions)
+    assert str(metric.definition.where.at_least) == "10.50"
+    assert metric.window == "90 days"
+
+
+@pytest.mark.parametrize(
+    ("said", "instead", "line", "reason"),
+    [
+        ("groups: [revenue]", "groups: [revenu]", 10, "there is no category group revenu"),
+        ("groups: [revenue]", "categories: [cash, bas]", 10, "there is no category cash"),
+        ("groups: [revenue]", "flags: [odd]", 10, "there is no flag odd"),
+        ("groups: [revenue]", "channels: [pigeon]", 10, "there is no channel pigeon"),
+        ("groups: [revenue]", "counterparty_kinds: [alien]", 10, "there is no counterparty kind alien"),
+        ('at_least: "10.50"', "at_least: 10.50", 10, "a decimal is written as text"),
+        ('at_least: "10.50"', 'at_least: "1e5"', 10, "a decimal is written as text"),
+        ('at_least: "10.50"', "colour: red", 10, "Extra inputs are not permitted"),
+        ("days: 90", "days: 0", 11, "greater than or equal to 1"),
+        ("days: 90", 'days: "90"', 11, "Input should be"),
+        ("aggregate: sum", "aggregate: total", 12, "Input should be"),
+        ("aggregate: sum", "aggregate: distinct", 9, "`by` is missing"),
+        ("aggregate: sum", "aggregate: share", 9, "`of` is missing"),
+        ("aggregate: sum", "aggregate: sum\n    by: account", 9, "`by` has no meaning here"),
+        ("aggregate: sum", "aggregate: monthly_mean", 9, "needs a window in months"),
+        ("aggregate: sum", "aggregate: mean\n    measure: rows", 9, "`rows` are not for mean"),
+        ("source: transactions", "source: tea_leaves", 9, "does not match any of the expected tags"),
+        ("name: Revenue", "name: Revenue\n  colour: red", 4, "Extra inputs are not permitted"),
+        ("unit: AUD", "unit: AUD\n  unit: AUD", 6, "'unit' stands twice"),
+        ("slug: revenue", "slug: Revenue", 2, "String should match pattern"),
+    ],
+)
+def test_a_fault_is_told_with_file_line_and_reason(said: str, instead: str, line: int, reason: str) -> None:
+    assert said in ONE
+    with pytest.raises(RuleError) as refused:
+        checked(ONE.replace(said, instead), "mine.yaml")
+    message = str(refused.value)
+    assert message.startswith(f"mine.yaml, line {line}: "), message
+    assert reason in message
+
+
+def derived(slug: str, *operands: str) -> str:
+    definition = {"source": "metrics", "operation": "add", "operands": operands}
+    texts = {"name": slug, "meaning": slug, "unit": "AUD", "format": "currency", "direction": "neutral"}
+    return f"- {json.dumps({'slug': slug, **texts, 'definition': definition})}\n"
+
+
+@pytest.mark.parametrize(
+    ("more", "reason"),
+    [
+        (derived("a", "revenue", "unheard_of"), "there is no metric unheard_of"),
+        (derived("a", "b", "1") + derived("b", "a", "1"), "made of itself"),
+        (derived("a", "a", "1"), "made of itself"),
+        (derived("revenue", "1", "2"), "revenue stands 2 times"),
+        (derived("a", "revenue"), "at least 2 items"),
+        (derived("a", "revenue", "1e400"), "neither the slug of a metric nor a decimal"),
+    ],
+)
+def test_faults_between_metrics_are_told_too(more: str, reason: str) -> None:
+    with pytest.raises(RuleError, match=reason):
+        checked(ONE + more)
+
+
+def test_all_faults_are_told_at_once() -> None:
+    broken = ONE.replace("unit: AUD", "unit: EUR").replace("days: 90", "days: -1")
+    with pytest.raises(RuleError) as refused:
+        checked(broken)
+    assert len(str(refused.value).splitlines()) == 2
+
+
+def test_metrics_come_after_what_they_are_made_of() -> None:
+    seen = set[str]()
+    for metric in in_order(METRICS):
+        assert seen >= set(metric.inputs)
+        seen.add(metric.slug)
+    assert seen == METRICS.keys()
+
+
+def test_a_metric_brings_what_it_is_made_of() -> None:
+    needed = with_inputs(["dishonours_per_month_180d"], METRICS)
+    expected = {"dishonours_per_month_180d", "dishonours_180d", "months_seen_180d", "days_seen_180d", "history_days"}
+    assert needed.keys() == expected
+    with pytest.raises(KeyError):
+        with_inputs(["unheard_of"], METRICS)
+
+
+def test_a_definition_goes_out_as_it_came_in() -> None:
+    for metric in METRICS.values():
+        fields = {"slug", "name", "meaning", "unit", "format", "direction", "definition"}
+        entry = {name: value for name, value in record(metric).items() if name in fields}
+        limits = {"history_days": metric.history_days, "history_months": metric.history_months}
+        again = (
+            checked(json.dumps([{**entry, **limits, "fresh_days": metric.fresh_days}])) if not metric.inputs else None
+        )
+        assert again is None or again[metric.slug] == metric
+        assert isinstance(metric.definition, Arithmetic) is bool(metric.inputs)
+
+
+def test_the_documentation_is_what_the_command_prints() -> None:
+    printed = CliRunner().invoke(app, ["metrics", "list", "--markdown"]).stdout
+    file = Path(__file__).parents[3] / "docs" / "metrics.md"
+    assert printed == as_markdown(METRICS) == file.read_text("utf-8")
+    assert all(f"| `{slug}` |" in printed for slug in METRICS)
+
+
+def test_the_command_lists_every_metric() -> None:
+    told = json.loads(CliRunner().invoke(app, ["metrics", "list", "--json"]).stdout)
+    assert [each["slug"] for each in told] == list(METRICS)
+    assert told[0]["metricId"] == str(METRICS["history_days"].id)
+    shown = CliRunner().invoke(app, ["metrics", "list"], env={"COLUMNS": "200"}).stdout
+    assert "debt_service_to_revenue_180d" in shown
+    assert "Example" in CliRunner().invoke(app, ["metrics", "list", "--help"]).stdout

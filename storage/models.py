@@ -168,6 +168,15 @@ related_parties = Table(
     Index("ix_related_parties_customer_number", "customer_number", "number"),
 )
 
+# The ABNs in the lists that hold: so that a customer finds those who stand beside it, and those whom it stands beside.
+related_abns = Table(
+    "related_abns",
+    metadata,
+    Column("customer_number", ForeignKey("customers.number"), primary_key=True),
+    Column("abn", String(11), primary_key=True),
+    Index("ix_related_abns_abn", "abn"),
+)
+
 # What clients correct in the enrichment: of one customer's transactions, or, without a customer, of all the client's.
 # Nothing is overwritten: a revoked one stays, marked. `number` is the order of making: the later of two wins.
 corrections = Table(
@@ -432,6 +441,17 @@ book_tables = Table(
           postgresql_where=text("replaced_at IS NULL")),
 )  # fmt: skip
 
+# How a client's customers spread over a metric, made each night: percentiles 0 to 100, rising.
+peers = Table(
+    "peers",
+    metadata,
+    Column("client_id", ForeignKey("clients.client_id"), primary_key=True),
+    Column("metric", String(64), primary_key=True),
+    Column("day", Date, primary_key=True),  # the service's
+    Column("customers", BigInteger, nullable=False),
+    Column("percentiles", JSON, nullable=False),  # decimals as text
+)
+
 # The book's long work, a row for each kind and bucket: what was asked for, and how far it has come.
 upkeep = Table(
     "upkeep",
@@ -468,6 +488,31 @@ category_model_uses = Table(
     Column("number", Serial, primary_key=True),
     Column("client_id", ForeignKey("clients.client_id")),
     Column("model_id", ForeignKey("category_models.model_id")),  # null: none of its own any more
+    Column("used_from", UtcDateTime, nullable=False),
+    Column("who", String(40), nullable=False),  # as in the audit trail
+)
+
+# Scorecards fitted to outcomes. The content is the scorecard's file; the fingerprint names and proves it.
+risk_models = Table(
+    "risk_models",
+    metadata,
+    Column("model_id", Uuid, primary_key=True),
+    Column("client_id", ForeignKey("clients.client_id")),  # to whose outcomes; null: to those of a file
+    Column("name", Text, nullable=False),
+    Column("fingerprint", String(64), nullable=False),
+    Column("calibration", String(16), nullable=False),
+    Column("facts", JSON, nullable=False),
+    Column("content", LargeBinary, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
+)
+
+# Which scorecard scores whom. Nothing is overwritten: the last entry of a client holds.
+risk_model_uses = Table(
+    "risk_model_uses",
+    metadata,
+    Column("number", Serial, primary_key=True),
+    Column("client_id", ForeignKey("clients.client_id"), nullable=False),
+    Column("model_id", ForeignKey("risk_models.model_id")),  # null: the one that comes with Tidemark
     Column("used_from", UtcDateTime, nullable=False),
     Column("who", String(40), nullable=False),  # as in the audit trail
 )

@@ -58,6 +58,16 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("client_id", name=op.f("pk_clients")),
     )
     op.create_table(
+        "peers",
+        sa.Column("client_id", sa.Uuid(), nullable=False),
+        sa.Column("metric", sa.String(length=64), nullable=False),
+        sa.Column("day", sa.Date(), nullable=False),
+        sa.Column("customers", sa.BigInteger(), nullable=False),
+        sa.Column("percentiles", sa.JSON(), nullable=False),
+        sa.ForeignKeyConstraint(["client_id"], ["clients.client_id"], name=op.f("fk_peers_client_id")),
+        sa.PrimaryKeyConstraint("client_id", "metric", "day", name=op.f("pk_peers")),
+    )
+    op.create_table(
         "damaged_files",
         sa.Column("path", sa.Text(), nullable=False),
         sa.Column("problem", sa.String(length=16), nullable=False),
@@ -327,6 +337,16 @@ def upgrade() -> None:
         postgresql_where=sa.text("replaced_at IS NOT NULL"),
     )
     op.create_index(op.f("ix_locations_segment_id"), "locations", ["segment_id"], unique=False)
+    op.create_table(
+        "related_abns",
+        sa.Column("customer_number", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("abn", sa.String(length=11), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["customer_number"], ["customers.number"], name=op.f("fk_related_abns_customer_number")
+        ),
+        sa.PrimaryKeyConstraint("customer_number", "abn", name=op.f("pk_related_abns")),
+    )
+    op.create_index("ix_related_abns_abn", "related_abns", ["abn"], unique=False)
     op.create_table(
         "related_parties",
         sa.Column("number", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),

@@ -1,0 +1,92 @@
+"""Risk: the estimated probability of default within 12 months, what it rests on, and what would move it.
+
+Readings of the metric registry earn points on a scorecard, and points say the probability (`risk_models.scorecard`).
+The scorecard is the one that comes with Tidemark, or the one that a client had fitted to outcomes and activated; which
+of them, `calibration` tells: points never fitted are not a probability, and `errorCodes` says so.
+
+`confidence`: how much the figure rests on, and the interval that follows. `sensitivity`: the smallest changes that
+cross a rating's line. `lineage`: the way back from each figure.
+"""
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from pipelines.figures.context import ClientBook
+from pipelines.figures.facts import Facts
+from pipelines.figures.json_text import as_data
+from pipelines.figures.periods import BY_CUSTOMER
+from pipelines.reports.risk.confidence import INPUTS, confidence_rating, error_codes, with_confidence
+from pipelines.reports.risk.drivers import drivers, with_percentiles
+from pipelines.reports.risk.lineage import explain_risk
+from pipelines.reports.risk.rating import rating, with_interval
+from pipelines.reports.risk.sensitivity import sensitivity
+from pipelines.risk_models.default import DEFAULT
+from pipelines.risk_models.evidence import evidence
+from pipelines.risk_models.readings import readings
+from pipelines.risk_models.scorecard import Scorecard
+
+__all__ = ["explain_risk", "risk_report"]
+
+
+def risk_report(facts: Facts) -> pl.DataFrame:
+    """Facts → one row per customer: `customer_number`, `data` with `value`, `interval`, `rating`, `calibration`,
+    `pdConfidenceScore`, `pdConfidenceRating`, `errorCodes`, `drivers`, `sensitivity`, `model`.
+
+    A customer without posted rows earned nothing: rating E, confidence 0, `Risk.NoTransactions`.
+    """
+    known = evidence(facts)
+    parts = (
+        _of_book(facts, known.filter(pl.col(BY_CUSTOMER).is_in(list(book.customers))), book) for book in _books(facts)
+    )
+    return pl.concat(parts).sort(BY_CUSTOMER)
+
+
+def _books(facts: Facts) -> Iterator[ClientBook]:
+    """The books that the customers belong to; all others in one of which nothing is known."""
+    numbers = frozenset(facts.customers[BY_CUSTOMER])
+    for book in facts.context.books:
+        if of_book := numbers & book.customers:
+            yield ClientBook(of_book, book.peers, book.scorecard)
+            numbers -= of_book
+    if numbers or not facts.context.books:
+        yield ClientBook(numbers)
+
+
+def _of_book(facts: Facts, known: pl.DataFrame, book: ClientBook) -> pl.DataFrame:
+    """The reports of customers that share a scorecard and their peers."""
+    scorecard = book.scorecard or DEFAULT
+    read = readings(facts, list(dict.fromkeys([*(feature.metric for feature in scorecard.features), *INPUTS])))
+    scored = (
+        known.join(read, on=BY_CUSTOMER, how="left", validate="1:1")
+        .pipe(scorecard.scored)
+        .pipe(with_confidence, scorecard, facts.as_of)
+        .pipe(with_interval, scorecard)
+    )
+    return (
+        scored.pipe(with_percentiles, scorecard, book.peers)
+        .join(sensitivity(scored, scorecard), on=BY_CUSTOMER, how="left", validate="1:1")
+        .pipe(_as_report, scorecard, facts)
+    )
+
+
+def _as_report(scored: pl.DataFrame, scorecard: Scorecard, facts: Facts) -> pl.DataFrame:
+    shown = scored.select(
+        BY_CUSTOMER,
+        "value",
+        pl.struct("low", "high").alias("interval"),
+        rating(pl.col("value")).alias("rating"),
+        pl.lit(scorecard.calibration).alias("calibration"),
+        "pdConfidenceScore",
+        confidence_rating().alias("pdConfidenceRating"),
+        error_codes(scorecard, facts.as_of).alias("errorCodes"),
+        drivers(scorecard).alias("drivers"),
+        "sensitivity",
+        _model(scorecard),
+    )
+    return as_data(shown)
+
+
+def _model(scorecard: Scorecard) -> pl.Expr:
+    named = {"name": scorecard.name, "version": scorecard.version, "calibration": scorecard.calibration}
+    return pl.struct([pl.lit(value).alias(name) for name, value in named.items()]).alias("model")

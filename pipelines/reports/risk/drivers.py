@@ -1,0 +1,61 @@
+"""What each feature of the scorecard read and earned, and where its reading stands among the client's customers."""
+
+import polars as pl
+
+from pipelines.figures.periods import BY_CUSTOMER
+from pipelines.figures.printing import SCORE
+from pipelines.metrics import METRICS
+from pipelines.risk_models.scorecard import POINTS_OF, READING, Feature, Scorecard
+
+PERCENTILE = "percentile_of_"
+
+
+def drivers(scorecard: Scorecard) -> pl.Expr:
+    """A list of structs, in the scorecard's order. A null reading is a missing one."""
+    return pl.concat_list(*(_driver(feature) for feature in scorecard.features))
+
+
+def _driver(feature: Feature) -> pl.Expr:
+    metric = METRICS[feature.metric]
+    return pl.struct(
+        pl.lit(feature.metric).alias("metric"),
+        pl.lit(metric.name).alias("name"),
+        pl.col(feature.metric).alias("reading"),
+        pl.lit(metric.unit).alias("unit"),
+        pl.col(POINTS_OF + feature.metric).cast(SCORE).alias("points"),
+        pl.lit(feature.most, SCORE).alias("maxPoints"),
+        pl.lit("higher_is_better" if feature.more_is_better else "lower_is_better").alias("direction"),
+        pl.col(PERCENTILE + feature.metric).alias("peerPercentile"),
+        pl.lit(feature.reason).alias("reason"),
+    )
+
+
+def with_percentiles(scored: pl.DataFrame, scorecard: Scorecard, peers: pl.DataFrame | None) -> pl.DataFrame:
+    """Adds for each metric the highest percentile of its peers that the reading reaches, as far as both are known."""
+    slugs = [feature.metric for feature in scorecard.features]
+    if peers is None:
+        return scored.with_columns(pl.lit(None, pl.Int64).alias(PERCENTILE + slug) for slug in slugs)
+    reached = (
+        scored.select(BY_CUSTOMER, *slugs)
+        .unpivot(index=BY_CUSTOMER, variable_name="metric", value_name="reading")
+        .drop_nulls("reading")
+        .with_columns(pl.col("reading").cast(pl.Float64))
+        .sort("reading")
+        .join_asof(_steps(peers), left_on="reading", right_on="quantile", by="metric", check_sortedness=False)
+        .with_columns(pl.col("metric").cast(pl.Enum(slugs)))
+        .pivot("metric", index=BY_CUSTOMER, values="percentile")
+    )
+    found = {slug: pl.col(slug) if slug in reached.columns else pl.lit(None) for slug in slugs}
+    named = reached.select(BY_CUSTOMER, **{PERCENTILE + slug: each.cast(pl.Int64) for slug, each in found.items()})
+    return scored.join(named, on=BY_CUSTOMER, how="left", validate="1:1")
+
+
+def _steps(peers: pl.DataFrame) -> pl.DataFrame:
+    """PEERS → `metric, quantile, percentile`, the highest percentile of each quantile. Floats keep the order."""
+    return (
+        peers.with_columns(percentile=pl.int_ranges(0, pl.col("quantiles").list.len()))
+        .explode("quantiles", "percentile")
+        .group_by("metric", quantile=pl.col("quantiles").cast(READING).cast(pl.Float64))
+        .agg(pl.col("percentile").max())
+        .sort("quantile")
+    )

@@ -1,0 +1,77 @@
+"""What a customer's readings rest on: how much of the money is understood and proven, and what is not known.
+
+One row a customer, as a table whose figures know the transactions behind them (`figures.tables`).
+"""
+
+import polars as pl
+
+from pipelines.figures import words
+from pipelines.figures.facts import Facts
+from pipelines.figures.periods import BY_CUSTOMER
+from pipelines.figures.printing import ratio
+from pipelines.figures.tables import Column, Derived, Source, Table, Total
+
+WINDOW = 180  # days before the customer's last row
+
+
+def _window(facts: Facts) -> pl.LazyFrame:
+    return facts.rows.lazy().filter(pl.col("age") < WINDOW)
+
+
+def _overdrawn(facts: Facts) -> pl.LazyFrame:
+    """What cash accounts of unknown limits closed at below zero, and for how many `days` of the window."""
+    before = ((pl.col("data_through") - pl.col("date")).dt.total_days() - (WINDOW - 1)).clip(lower_bound=0)
+    below = (pl.col("closing_balance") < 0) & pl.col("credit_limit").is_null()
+    dated = facts.closings.lazy().join(facts.history.lazy(), on=BY_CUSTOMER, how="left", validate="m:1")
+    return dated.filter(below).with_columns(days=(pl.col("days_held") - before).clip(lower_bound=0))
+
+
+def _stated(facts: Facts) -> pl.LazyFrame:
+    return facts.closings.lazy().filter(pl.col("closing_balance").is_not_null()).with_columns(one=1)
+
+
+_SIZE = pl.col("amount").abs()
+EVIDENCE = Table(
+    id="evidence",
+    name="What the readings rest on",
+    hierarchy="customer",
+    type="summary",
+    keys=(),
+    listed=lambda facts: facts.customers.lazy().join(facts.history.lazy(), on=BY_CUSTOMER, how="left", validate="1:1"),
+    told=(Column("first_date", "date"), Column("data_through", "date")),
+    sources=(
+        Source(
+            _window,
+            (
+                Total("moved", "AUD", _SIZE),
+                Total("categorisedMoved", "AUD", pl.when(words.is_categorised()).then(_SIZE)),
+                Total("provenMoved", "AUD", pl.when(pl.col("balance_verified")).then(_SIZE)),
+                Total("revenue", "AUD", pl.when(pl.col("is_revenue")).then(pl.col("amount"))),
+            ),
+        ),
+        Source(_overdrawn, (Total("unknownLimitDays", "days", pl.col("days")),)),
+        Source(_stated, (Total("statedBalances", "count", pl.col("one")),)),
+    ),
+    derived=(
+        Derived(
+            "categorised",
+            "ratio",
+            ("categorisedMoved", "moved"),
+            ratio(pl.col("categorisedMoved"), pl.col("moved")),
+            f"share of the money moved in the last {WINDOW} days that has a category",
+        ),
+        Derived(
+            "proven",
+            "ratio",
+            ("provenMoved", "moved"),
+            ratio(pl.col("provenMoved"), pl.col("moved")),
+            f"share of the money moved in the last {WINDOW} days on rows whose balance follows from the one before",
+        ),
+    ),
+    order=(),
+)
+
+
+def evidence(facts: Facts) -> pl.DataFrame:
+    """Every customer of the facts: `customer_number` and EVIDENCE's columns; sums are 0 where there are no rows."""
+    return EVIDENCE.rows(facts).sort(BY_CUSTOMER).collect()

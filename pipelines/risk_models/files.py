@@ -1,0 +1,177 @@
+"""A lender's outcomes and transactions as two plain files, read strictly: what can't be read is refused, not guessed.
+
+    transactions   customer,account,date,description,amount,balance
+    outcomes       customer,asOf,defaulted and further columns of numbers, such as loan terms
+
+Any currency will do; description and balance may be empty. Days are YYYY-MM-DD; `defaulted` is 0 or 1 (or false or
+true, no or yes). A row of outcomes is a case: what was known of the customer on the day `asOf`, and what became of it.
+A customer may be several cases.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+import polars as pl
+
+from pipelines.errors import Unprocessable
+from pipelines.intake.accounts import identify
+from pipelines.schemas import ACCEPTED, MONEY
+
+TRANSACTION_COLUMNS = ("customer", "account", "date", "description", "amount", "balance")
+OUTCOME_COLUMNS = ("customer", "asOf")
+_YES, _NO = ("1", "true", "yes", "y", "t"), ("0", "false", "no", "n", "f")
+
+
+@dataclass(frozen=True)
+class Outcomes:
+    """`cases`: `case` (from 1), `customer`, `as_of`, `defaulted` (null where not said) and `given` columns of floats.
+
+    `ignored`: further columns that are no numbers.
+    """
+
+    cases: pl.DataFrame
+    given: tuple[str, ...]
+    ignored: tuple[str, ...]
+
+
+def outcomes(table: pl.DataFrame, judged: bool = True) -> Outcomes:
+    """The cases of a table of text.
+
+    Args:
+        judged: every case has to say whether it defaulted.
+
+    Raises:
+        Unprocessable: a column is missing or a value can't be read; which and where.
+    """
+    needed = (*OUTCOME_COLUMNS, "defaulted") if judged else OUTCOME_COLUMNS
+    named = _with_columns(table, needed, "outcomes")
+    if "defaulted" not in named.columns:
+        named = named.with_columns(defaulted=pl.lit(None, pl.String))
+    said = pl.col("defaulted").str.to_lowercase()
+    read = named.with_columns(
+        as_of=_day("asOf"),
+        defaulted=pl.when(said.is_in(_YES)).then(1).when(said.is_in(_NO)).then(0).cast(pl.Int8),
+    )
+    _refuse_unread(named, read, {"customer": "customer", "asOf": "as_of"}, "outcomes", may_be_empty=False)
+    _refuse_unread(named, read, {"defaulted": "defaulted"}, "outcomes", may_be_empty=not judged)
+    others = [name for name in named.columns if name not in ("customer", "asOf", "defaulted")]
+    numbers = {name: named[name].cast(pl.Float64, strict=False) for name in others}
+    given = [name for name in others if _all_numbers(named[name], numbers[name])]
+    cases = read.select("customer", "as_of", "defaulted", *(numbers[name] for name in given))
+    return Outcomes(
+        cases.with_row_index("case", offset=1).with_columns(pl.col("case").cast(pl.Int64)),
+        tuple(given),
+        tuple(name for name in others if name not in given),
+    )
+
+
+def transactions(table: pl.DataFrame) -> pl.DataFrame:
+    """`customer, account, date, description, amount, balance` of a table of text; money to the cent.
+
+    Raises:
+        Unprocessable: a column is missing or a value can't be read; which and where.
+    """
+    named = _with_columns(table, TRANSACTION_COLUMNS, "transactions")
+    read = named.select(
+        "customer",
+        pl.col("account").fill_null(""),
+        _day("date").alias("date"),
+        pl.col("description").fill_null(""),
+        _money("amount"),
+        _money("balance"),
+    )
+    required = {name: name for name in ("customer", "date", "amount")}
+    _refuse_unread(named, read, required, "transactions", may_be_empty=False)
+    _refuse_unread(named, read, {"balance": "balance"}, "transactions", may_be_empty=True)
+    return read
+
+
+def accepted(rows: pl.DataFrame, cases: pl.DataFrame) -> pl.DataFrame:
+    """The rows that each case could see, as enrichment takes them (schema ACCEPTED): the case is the customer.
+
+    Args:
+        rows: of `transactions`.
+        cases: `case`, `customer`, `as_of`.
+    """
+    seen = (
+        rows.with_row_index("position")
+        .join(cases.select("case", "customer", "as_of"), on="customer", how="inner")
+        .filter(pl.col("date") <= pl.col("as_of"))
+        .sort("case", "position")
+        .join(_accounts(rows, cases), on=["case", "account"], how="left", validate="m:1")
+    )
+    filled = seen.with_columns(
+        customer_number="case",
+        job_id=pl.lit(UUID(int=0).bytes),
+        received_seq=pl.lit(1, pl.Int64),
+        appended=pl.lit(value=True),
+        account_identified=pl.lit(value=True),
+        status=pl.lit("posted"),
+    )
+    blank = [pl.lit(None, kind).alias(name) for name, kind in ACCEPTED.items() if name not in filled.columns]
+    return filled.with_columns(blank).select(pl.col(name).cast(kind) for name, kind in ACCEPTED.items())
+
+
+def _accounts(rows: pl.DataFrame, cases: pl.DataFrame) -> pl.DataFrame:
+    """`case, account, account_id`."""
+    each = rows.select("customer", "account").unique().join(cases.select("case", "customer"), on="customer")
+    ids = [_account_id(case, account) for case, account in each.select("case", "account").iter_rows()]
+    return each.select("case", "account", account_id=pl.Series(ids, dtype=pl.Binary))
+
+
+def _account_id(case: int, account: str) -> bytes:
+    found, _ = identify(
+        UUID(int=case),
+        account_name=None,
+        bsb=None,
+        account_number=account,
+        bank_name=None,
+        account_type=None,
+        credit_limit=None,
+    )
+    return found.account_id.bytes
+
+
+def _with_columns(table: pl.DataFrame, needed: Sequence[str], what: str) -> pl.DataFrame:
+    """Blanks around names and values don't count; an empty value is none."""
+    named = table.rename(lambda name: name.strip().lstrip("\ufeff"))
+    if missing := [name for name in needed if name not in named.columns]:
+        raise _refused(f"the {what} have no column {', '.join(missing)}; there are {', '.join(named.columns)}")
+    if not named.height:
+        raise _refused(f"there are no rows in the {what}")
+    text = pl.col(pl.String).str.strip_chars()
+    return named.with_columns(pl.when(text != "").then(text).name.keep())
+
+
+def _day(column: str) -> pl.Expr:
+    return pl.col(column).str.to_date("%Y-%m-%d", strict=False)
+
+
+def _money(column: str) -> pl.Expr:
+    exact = pl.col(column).cast(pl.Decimal(38, 12), strict=False).round(2)
+    return pl.when(exact.abs() < 10**13).then(exact).cast(MONEY, strict=False).alias(column)
+
+
+def _refuse_unread(
+    named: pl.DataFrame, read: pl.DataFrame, columns: dict[str, str], what: str, *, may_be_empty: bool
+) -> None:
+    """Refuses the first column with values that can't be read: how many, and the first."""
+    for column, typed in columns.items():
+        bad = read[typed].is_null()
+        if may_be_empty:
+            bad &= named[column].is_not_null()
+        if bad.any():
+            place = bad.arg_max() or 0
+            shown = (named[column][place] or "")[:40]
+            raise _refused(
+                f"in {bad.sum()} rows of the {what} the {column} can't be read, first in row {place + 2}: {shown!r}"
+            )
+
+
+def _all_numbers(text: pl.Series, numbers: pl.Series) -> bool:
+    return bool(numbers.is_not_null().any() and (numbers.is_finite().fill_null(text.is_null())).all())
+
+
+def _refused(reason: str) -> Unprocessable:
+    return Unprocessable("Risk.UnusableFile", f"The risk model can't use this: {reason}.")

@@ -1,0 +1,52 @@
+"""The readings that scorecards look at: values of metrics, as far as there is evidence for them."""
+
+from collections.abc import Sequence
+from decimal import Decimal
+
+import polars as pl
+
+from pipelines import metrics
+from pipelines.figures.facts import Facts
+from pipelines.figures.periods import BY_CUSTOMER
+from pipelines.figures.printing import RATIO
+from pipelines.metrics import METRICS, Metric, Metrics
+from pipelines.metrics.definition import EVERY_ROW, Arithmetic, Groups, Transactions, Where
+from pipelines.risk_models.evidence import evidence
+from pipelines.risk_models.scorecard import READING
+
+# A business whose rows say nothing has no dishonours, and must not earn points by that: where less than this share of
+# the money moved has a category, metrics that read categories or names have no reading.
+LEAST_CATEGORISED = Decimal("0.5")
+_BY_MEANING = ("counterparty", "lender", "category", "series", "facility")
+
+
+def readings(facts: Facts, slugs: Sequence[str], among: Metrics = METRICS) -> pl.DataFrame:
+    """Every customer of the facts: `customer_number` and a column (READING) for each metric; null: no reading."""
+    understood = evidence(facts).select(
+        BY_CUSTOMER, understood=pl.col("categorised") >= pl.lit(LEAST_CATEGORISED, RATIO)
+    )
+    known = facts.once(metrics.values) if among is METRICS else metrics.values(facts, metrics.with_inputs(slugs, among))
+    by_meaning = {slug for slug in slugs if reads_meaning(among[slug], among)}
+    return known.join(understood, on=BY_CUSTOMER, how="left", validate="1:1").select(
+        BY_CUSTOMER,
+        *(pl.col(slug).cast(READING) for slug in slugs if slug not in by_meaning),
+        *(pl.when("understood").then(pl.col(slug).cast(READING)).alias(slug) for slug in slugs if slug in by_meaning),
+    )
+
+
+def reads_meaning(metric: Metric, among: Metrics) -> bool:
+    """Whether it takes to know what a row is, beside its day, amount, account and balance."""
+    match metric.definition:
+        case Arithmetic(inputs=inputs):
+            return any(reads_meaning(among[slug], among) for slug in inputs)
+        case Groups():
+            return True
+        case Transactions(where=where, of=of, by=by):
+            return by in _BY_MEANING or _asks_meaning(where) or (of is not None and _asks_meaning(of))
+    return False
+
+
+def _asks_meaning(where: Where) -> bool:
+    plain = {"direction": where.direction, "external": where.external, "account_types": where.account_types}
+    sizes = {"at_least": where.at_least, "at_most": where.at_most}
+    return where != EVERY_ROW.model_copy(update={**plain, **sizes})

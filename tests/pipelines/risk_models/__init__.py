@@ -1,0 +1,1 @@
+"""Tests of the risk scorecards and of fitting them."""

@@ -1,0 +1,154 @@
+"""Readings earn points and points say a probability: exact, monotone, and nothing is earned by leaving data out."""
+
+from decimal import Decimal
+from pathlib import Path
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipelines.metrics import METRICS
+from pipelines.risk_models.default import DEFAULT
+from pipelines.risk_models.scorecard import POINTS, Band, Feature, Link, Scorecard
+from tests.pipelines.risk_models.examples import (
+    Readings,
+    any_reading,
+    any_readings,
+    frame,
+    total_by_hand,
+    value_by_hand,
+)
+
+D = Decimal
+
+
+def a_feature(**others: object) -> Feature:
+    usual = {"metric": "buffer_days_180d", "more_is_better": True, "reason": "Why."}
+    bands = (Band(D(30), D(5)), Band(D(7), D(2)), Band(None, D(0)))
+    return Feature(**{**usual, "bands": bands, **others})  # type: ignore[arg-type]
+
+
+def a_scorecard(*features: Feature, link: Link = DEFAULT.link) -> Scorecard:
+    return Scorecard("tiny", "1", "none", features, link)
+
+
+def test_a_reading_earns_the_points_of_the_first_band_it_reaches() -> None:
+    readings = [D("30"), D("29.9999"), D("7"), D("6.9999"), D("-3"), None]
+    read = pl.DataFrame({"buffer_days_180d": readings}, schema={"buffer_days_180d": pl.Decimal(38, 4)})
+    assert read.select(a_feature().points()).to_series().to_list() == [5, 2, 2, 0, 0, 0]
+    assert [a_feature().points_of(reading) for reading in readings] == [5, 2, 2, 0, 0, 0]
+
+
+def test_where_less_is_better_limits_are_reached_from_below() -> None:
+    bands = (Band(D(0), D(5)), Band(D("0.1"), D(2)), Band(None, D(0)))
+    feature = a_feature(more_is_better=False, bands=bands)
+    assert [feature.points_of(D(each)) for each in ("-1", "0", "0.0001", "0.1", "0.1001")] == [5, 5, 2, 2, 0]
+
+
+def test_a_move_ends_at_the_nearest_reading_of_the_band() -> None:
+    assert list(a_feature().moves()) == [
+        (D(5), D(30), None),
+        (D(2), D(7), D("29.9999")),
+        (D(0), None, D("6.9999")),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("feature", "fault"),
+    [
+        (a_feature(bands=(Band(D(7), D(2)), Band(D(30), D(5)), Band(None, D(0)))), "limits don't run"),
+        (a_feature(bands=(Band(D(30), D(2)), Band(D(7), D(2)), Band(None, D(0)))), "points don't fall"),
+        (a_feature(bands=(Band(D(30), D(2)), Band(D(7), D(1)))), "exactly the last band"),
+        (a_feature(bands=(Band(D(30), D(2)), Band(None, D(-1)))), "never negative"),
+        (a_feature(more_is_better=False), "limits don't run"),
+    ],
+)
+def test_what_is_not_monotone_is_refused(feature: Feature, fault: str) -> None:
+    with pytest.raises(ValueError, match=fault):
+        a_scorecard(feature)
+
+
+def test_a_metric_counts_once_and_more_points_lower_the_odds() -> None:
+    with pytest.raises(ValueError, match=r"counts twice; more points have to lower"):
+        a_scorecard(a_feature(), a_feature(), link=Link(D(20), D(-1)))
+
+
+@pytest.mark.parametrize(
+    ("points", "value"), [(100, "0.0078"), (80, "0.0303"), (60, "0.1111"), (30, "0.5000"), (0, "0.8889")]
+)
+def test_ten_points_more_halve_the_odds(points: int, value: str) -> None:
+    assert str(DEFAULT.link.value(D(points))) == value
+    assert value_by_hand(DEFAULT, D(points)) == D(value)
+
+
+def test_points_without_end_are_a_probability_still() -> None:
+    assert DEFAULT.link.value(D(10) ** 9) == 0
+    assert DEFAULT.link.value(D(-(10**9))) == 1
+
+
+def test_values_of_many_are_those_of_each() -> None:
+    points = pl.Series([D("0.00"), D("55.55"), None, D("100.00"), D("55.55")], dtype=POINTS)
+    assert DEFAULT.link.values(points).to_list() == [
+        None if each is None else DEFAULT.link.value(each) for each in points
+    ]
+
+
+@settings(max_examples=150, deadline=None)
+@given(any_readings(DEFAULT))
+def test_points_and_value_are_those_of_counting_by_hand(readings: Readings) -> None:
+    [scored] = DEFAULT.scored(frame(readings)).to_dicts()
+    assert scored["points"] == total_by_hand(DEFAULT, readings)
+    assert scored["value"] == value_by_hand(DEFAULT, scored["points"])
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_a_better_reading_never_raises_the_value(data: st.DataObject) -> None:
+    readings = dict(data.draw(any_readings(DEFAULT)))
+    feature = data.draw(st.sampled_from(DEFAULT.features))
+    known = any_reading(feature).filter(lambda reading: reading is not None)
+    worse, better = sorted(data.draw(st.tuples(known, known)), reverse=not feature.more_is_better)  # type: ignore[type-var]
+    before, after = DEFAULT.scored(frame({**readings, feature.metric: worse}, {**readings, feature.metric: better}))[
+        "value"
+    ]
+    assert after <= before
+
+
+@settings(max_examples=100, deadline=None)
+@given(any_readings(DEFAULT), st.sets(st.sampled_from([feature.metric for feature in DEFAULT.features])))
+def test_a_missing_reading_never_helps(readings: Readings, lost: set[str]) -> None:
+    less = {name: None if name in lost else reading for name, reading in readings.items()}
+    with_all, without = DEFAULT.scored(frame(readings, less))["value"]
+    assert without >= with_all
+
+
+class TestTheDefault:
+    def test_has_a_hundred_points(self) -> None:
+        assert DEFAULT.most == 100
+
+    def test_reads_about_twenty_metrics_of_the_registry(self) -> None:
+        slugs = {feature.metric for feature in DEFAULT.features}
+        assert slugs <= METRICS.keys()
+        assert 18 <= len(slugs) <= 24
+
+    @pytest.mark.parametrize("feature", DEFAULT.features, ids=lambda feature: feature.metric)
+    def test_agrees_with_the_registry_on_what_is_better(self, feature: Feature) -> None:
+        better = {"higher_is_better": True, "lower_is_better": False, "neutral": feature.more_is_better}
+        assert feature.more_is_better == better[METRICS[feature.metric].direction]
+
+    @pytest.mark.parametrize("feature", DEFAULT.features, ids=lambda feature: feature.metric)
+    def test_earns_by_evidence_alone_and_says_why(self, feature: Feature) -> None:
+        assert feature.missing == feature.bands[-1].points == 0
+        assert len(feature.reason) > 30
+        assert (feature.step == 1) == (METRICS[feature.metric].unit in ("count", "months"))
+
+    @pytest.mark.parametrize("feature", DEFAULT.features, ids=lambda feature: feature.metric)
+    def test_is_documented_as_it_is(self, feature: Feature) -> None:
+        sign = "≥" if feature.more_is_better else "≤"
+        bands = ", ".join(f"{band.points} at {sign} {band.limit}" for band in feature.bands[:-1])
+        document = (Path(__file__).parents[3] / "docs" / "risk.md").read_text()
+        assert f"| `{feature.metric}` | {bands} | {feature.reason} |" in document
+
+    def test_is_calibrated_to_nothing(self) -> None:
+        assert DEFAULT.calibration == "none"

@@ -1,0 +1,41 @@
+"""Files that people have: exports of banks as CSV, the plain CSV of this project, and the API's own JSON.
+
+    bytes → characters → cells → what the columns mean → statements, one an account
+
+Layouts are told from what stands in the file, not from a template for each bank. Each step says what it could not
+understand; a row that can't be right is left for `intake.rows.validate`, which says why.
+"""
+
+from pipelines.errors import InvalidRequest
+from pipelines.intake.exports.columns import columns_of
+from pipelines.intake.exports.documents import contents_of_json
+from pipelines.intake.exports.sheet import sheet, text_of
+from pipelines.intake.exports.statements import REFUSED, Contents, Statement, contents_of, told_apart
+from pipelines.intake.exports.submitting import Submitted, statement_number, submitted
+
+__all__ = [
+    "REFUSED",
+    "Contents",
+    "Statement",
+    "Submitted",
+    "read",
+    "statement_number",
+    "submitted",
+    "told_apart",
+]
+
+
+def read(name: str, content: bytes) -> Contents:
+    """The statements in a file of that name.
+
+    Raises:
+        InvalidRequest: it can't be understood; its detail is one line with the file's name and the reason.
+    """
+    try:
+        text = text_of(content)
+        if text.lstrip()[:1] in ("{", "["):
+            return contents_of_json(content)
+        cells = sheet(text)
+        return contents_of(cells, columns_of(cells))
+    except InvalidRequest as error:
+        raise InvalidRequest(error.code, f"{name} {error.detail}") from None

@@ -1,0 +1,111 @@
+"""The API's own JSON as statements: what was submitted, and what `GET …/transactions` answered."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal, InvalidOperation
+
+import polars as pl
+
+from pipelines.errors import InvalidRequest
+from pipelines.intake.exports.sheet import refused
+from pipelines.intake.exports.statements import REFUSED, Contents, Statement
+from pipelines.intake.rows import landed
+from pipelines.intake.strict_json import parse
+
+_ACCOUNT_FIELDS = {  # as submitted: as a statement calls it
+    "accountName": "account_name",
+    "bsb": "bsb",
+    "accountNumber": "account_number",
+    "bankName": "bank_name",
+    "accountType": "account_type",
+}
+_ANSWERED = ("date", "description", "amount", "balance", "status")
+
+
+def contents_of_json(content: bytes) -> Contents:
+    """A submission's body, an array of such bodies, or an answer with enriched transactions.
+
+    Raises:
+        InvalidRequest: not JSON, or JSON of something else.
+    """
+    try:
+        document = parse(content.removeprefix(b"\xef\xbb\xbf"))
+    except InvalidRequest as error:
+        raise refused("NotJson", f"is not sound JSON: {error.detail}") from None
+    statements = tuple(_statements(document))
+    if not statements:
+        raise refused("Empty", "holds no submission")
+    return Contents(statements, pl.DataFrame(schema=REFUSED), ())
+
+
+def _statements(document: object) -> Iterator[Statement]:
+    if isinstance(document, list):
+        for body in document:
+            yield from _of_body(body)
+    else:
+        answer = document.get("data") if isinstance(document, dict) else None
+        yield from _of_body(answer if isinstance(answer, dict) else document)
+
+
+def _of_body(body: object) -> Iterator[Statement]:
+    items = body.get("transactions") if isinstance(body, dict) else None
+    if not isinstance(body, dict) or not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
+        raise refused("NoTransactions", "holds no `transactions`: neither a submission nor an answer of this API")
+    if any(isinstance(item.get("account"), dict) for item in items):
+        yield from _answered(items)
+    else:
+        yield _submitted(body, items)
+
+
+def _submitted(body: Mapping[str, object], items: Sequence[Mapping[str, object]]) -> Statement:
+    return Statement(
+        rows=landed(items),
+        lines=pl.int_range(1, len(items) + 1, dtype=pl.UInt32, eager=True),
+        **{name: _text(body, field) for field, name in _ACCOUNT_FIELDS.items()},
+        credit_limit=_credit_limit(body),
+    )
+
+
+def _text(body: Mapping[str, object], field: str) -> str | None:
+    value = body.get(field)
+    if value is not None and type(value) is not str:
+        raise refused("WrongType", f"has a {field} that is no text")
+    return value or None
+
+
+def _credit_limit(body: Mapping[str, object]) -> Decimal | None:
+    value = body.get("creditLimit")
+    if value is None or value == "":
+        return None
+    try:
+        limit = Decimal(value) if isinstance(value, str) else Decimal("NaN")
+    except InvalidOperation:
+        limit = Decimal("NaN")
+    if not (limit.is_finite() and 0 <= limit < 10**13):
+        raise refused("WrongType", "has a creditLimit that is no amount of at least 0")
+    return limit.quantize(Decimal("0.01"))
+
+
+def _answered(items: Sequence[Mapping[str, object]]) -> Iterator[Statement]:
+    """An answer's transactions by customer and account, with the client's own ids, as if submitted."""
+    groups: dict[tuple[str, str], list[tuple[int, Mapping[str, object]]]] = {}
+    for number, item in enumerate(items, start=1):
+        account = item.get("account")
+        account_id = account.get("accountId") if isinstance(account, dict) else None
+        groups.setdefault((str(item.get("customerId")), str(account_id)), []).append((number, item))
+    for (customer, _), group in groups.items():
+        account = group[0][1].get("account")
+        fields = account if isinstance(account, dict) else {}
+        yield Statement(
+            rows=landed([_as_submitted(item) for _, item in group]),
+            lines=pl.Series([number for number, _ in group], dtype=pl.UInt32),
+            customer=customer,
+            account_name=_text(fields, "accountName"),
+            bsb=_text(fields, "bsb"),
+            account_number=_text(fields, "accountNumberMasked"),
+            bank_name=_text(fields, "bankName"),
+            account_type=_text(fields, "accountType"),
+        )
+
+
+def _as_submitted(item: Mapping[str, object]) -> Mapping[str, object]:
+    return {**{name: item.get(name) for name in _ANSWERED}, "transactionId": item.get("clientTransactionId")}

@@ -1,0 +1,397 @@
+"""Statements: what a file says of each account, as rows that `intake.rows.validate` takes like any submission's.
+
+What can be read is put into the API's notation; what can't is left as it was printed, for `validate` to refuse with
+its reason. Rows run from the oldest to the newest, as banks book them, however the file is sorted.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from decimal import Decimal
+
+import polars as pl
+
+from pipelines.intake.exports.columns import Columns, synonyms
+from pipelines.intake.exports.sheet import Sheet
+from pipelines.intake.exports.values import day, exact, money, negated, numbered_day
+from pipelines.intake.masking import mask_frame
+from pipelines.intake.rows import FIELDS
+from pipelines.schemas import LANDED
+
+# A row that can't even be put before `validate`, and why.
+REFUSED = pl.Schema({"line": pl.UInt32(), "field": pl.String(), "code": pl.String(), "message": pl.String()})
+
+NO_DESCRIPTION = "-"
+_OUT, _IN = ("debit", "dr", "d", "withdrawal"), ("credit", "cr", "c", "deposit")
+_PENDING = ("pending", "authorised", "authorized", "authorisation", "held", "hold", "not posted", "uncleared")
+_TYPE_WORDS = {
+    r"(?i)(?:\b|_)(?:credit[ _-]?card|visa|mastercard|amex|american express)(?:\b|_)": "credit_card",
+    r"(?i)(?:\b|_)(?:savings?|saver)(?:\b|_)": "savings",
+    r"(?i)(?:\b|_)term[ _-]?deposit(?:\b|_)": "term_deposit",
+    r"(?i)(?:\b|_)(?:loan|mortgage)(?:\b|_)": "loan",
+}
+_BSB_AND_NUMBER = r"^([0-9]{3}-?[0-9]{3})[ /-]+([0-9xX*][0-9xX* -]{3,})$"
+_NUMBER = r"^[0-9xX*][0-9xX* -]{2,}[0-9]$"
+_ACCOUNT = ("customer", "bsb", "account_number", "account_name", "bank_name", "account_type")
+_OF_ONE_ACCOUNT = ("customer", "bsb", "account", "account_name")  # as printed
+_LONGEST_PAUSE = 31  # days between two exports of which one continues the other
+_LEAST_SHARED = (
+    3  # rows without balances that make two exports of one account, if nearly all of what both cover is shared
+)
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One account's rows of a file: `rows` in schema LANDED, oldest first, and `lines`, the line of the file (of JSON,
+    the item, from 1) that each began on. Account fields are as the file names them; null when it doesn't. What an
+    account is called stands as its bank's name: `account_name` is whose it is.
+    """
+
+    rows: pl.DataFrame
+    lines: pl.Series
+    customer: str | None = None
+    account_name: str | None = None
+    bsb: str | None = None
+    account_number: str | None = None
+    bank_name: str | None = None
+    account_type: str | None = None
+    credit_limit: Decimal | None = None
+
+    @property
+    def names_account(self) -> bool:
+        return any((self.account_number, self.account_name, self.bank_name))
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What a file holds. `refused` (schema REFUSED): rows that belong to no statement; `notes`: how it was understood,
+    wherever that is not plain.
+    """
+
+    statements: tuple[Statement, ...]
+    refused: pl.DataFrame
+    notes: tuple[str, ...]
+
+
+def contents_of(sheet: Sheet, columns: Columns) -> Contents:
+    """The statements of a sheet whose columns are known."""
+    rows = sheet.cells.slice(columns.first_row).pipe(_by_role, columns)
+    month_first, dates_note = _month_first(rows)
+    read = rows.pipe(_read, columns, month_first=month_first)
+    sound = read.filter(_fault().is_null(), ~_is_footer())
+    signed, signs_note = sound.pipe(_oldest_first).pipe(_signed)
+    passed_over = read.filter(_is_footer() | _only_states_balance())
+    notes = (*columns.notes, dates_note, signs_note, _passed_over(passed_over["line"]))
+    return Contents(
+        statements=tuple(_statements(signed.filter(~_only_states_balance()).pipe(_landed, columns))),
+        refused=read.filter(_fault().is_not_null()).pipe(_refusals),
+        notes=tuple(note for note in notes if note),
+    )
+
+
+def _by_role(cells: pl.DataFrame, columns: Columns) -> pl.DataFrame:
+    """`line`, a column for each role (null where the file has none), `words`, and `surplus`: cells without a heading.
+
+    A heading that stands again, because exports were put one behind the other, is left out.
+    """
+    absent = pl.lit(None, pl.String)
+    roles = {role: pl.col(columns.roles[role]) if role in columns.roles else absent for role in synonyms()}
+    words = pl.concat_str(columns.texts, separator=" ", ignore_nulls=True) if columns.texts else absent
+    named = columns.heading or {}
+    last = max((cells.columns.index(column) for column in named), default=len(cells.columns))
+    surplus = pl.any_horizontal(
+        pl.lit(value=False), *(pl.col(name).is_not_null() for name in cells.columns[last + 1 :])
+    )
+    again = pl.all_horizontal(pl.lit(value=bool(named)), *(pl.col(name) == text for name, text in named.items()))
+    return cells.filter(~again.fill_null(value=False)).select("line", **roles, words=words, surplus=surplus)
+
+
+def _month_first(rows: pl.DataFrame) -> tuple[bool, str]:
+    """Whether 3/2/2026 is the second of March in this file. Only where a date proves it, and none the contrary."""
+    text = pl.col("date")
+    as_day, as_month = day(text).is_not_null(), day(text, month_first=True).is_not_null()
+    numbered = rows.filter(numbered_day(text))
+    proofs = numbered.filter(as_month & ~as_day)
+    if proofs.is_empty():
+        return False, ""
+    proof = f"{proofs['date'][0]} on line {proofs['line'][0]}"
+    if numbered.filter(as_day & ~as_month).is_empty():
+        return True, f"Dates were read with the month first: {proof} is no date otherwise."
+    return False, f"Dates were read with the day first, though {proof} is one only with the month first."
+
+
+def _read(rows: pl.DataFrame, columns: Columns, *, month_first: bool) -> pl.DataFrame:
+    """Dates and amounts in the API's notation where they can be read. `both`: debit and credit are filled."""
+    plain = {
+        name: money(pl.col(name), decimal_comma=columns.decimal_comma)
+        for name in ("amount", "debit", "credit", "balance")
+    }
+    read = rows.with_columns(**{f"plain_{name}": expression for name, expression in plain.items()})
+    debit, credit = (_filled(f"plain_{name}") for name in ("debit", "credit"))
+    in_two = _split_amount(debit_negative=_mostly_negative(read["plain_debit"]))
+    return read.with_columns(
+        date=pl.coalesce(day(pl.col("date"), month_first=month_first), "date"),
+        value_date=day(pl.col("value_date"), month_first=month_first),
+        is_dated=day(pl.col("date"), month_first=month_first).is_not_null(),
+        amount=pl.coalesce("plain_amount", "amount", in_two),
+        balance=pl.coalesce("plain_balance", "balance"),
+        both=(debit.is_not_null() & credit.is_not_null()),
+    )
+
+
+def _split_amount(*, debit_negative: bool) -> pl.Expr:
+    """The amount of a row with a debit and a credit column; a zero there is as good as nothing. What can't be read is
+    the amount, for `validate` to refuse."""
+    debit, credit = _filled("plain_debit"), _filled("plain_credit")
+    unread = (pl.when(pl.col(f"plain_{name}").is_null()).then(pl.col(name)) for name in ("debit", "credit"))
+    out = debit if debit_negative else negated(debit)
+    return pl.coalesce(*unread, out, credit, "plain_debit", "plain_credit")
+
+
+def _filled(name: str) -> pl.Expr:
+    """Plain digits that are not zero."""
+    return pl.when(pl.col(name).str.contains("[1-9]")).then(pl.col(name))
+
+
+def _mostly_negative(plain: pl.Series) -> bool:
+    return 2 * int(plain.str.starts_with("-").sum()) > len(plain.drop_nulls())
+
+
+def _is_footer() -> pl.Expr:
+    """Neither a date nor an amount."""
+    return pl.col("amount").is_null() & ~pl.col("is_dated")
+
+
+def _only_states_balance() -> pl.Expr:
+    """`Opening balance` and the like: no transaction, but the next balance follows from it."""
+    return pl.col("amount").is_null() & pl.col("balance").is_not_null()
+
+
+def _passed_over(lines: pl.Series) -> str:
+    if lines.is_empty():
+        return ""
+    shown = ", ".join(map(str, lines.head(5))) + (" …" if len(lines) > 5 else "")
+    return f"Passed over, because they state no transaction: line {shown}."
+
+
+def _fault() -> pl.Expr:
+    """Why a row can't be put before `validate`: a code, or null."""
+    return pl.coalesce(
+        pl.when("surplus").then(pl.lit("Export.SurplusCells")),
+        pl.when("both").then(pl.lit("Export.DebitAndCredit")),
+    )
+
+
+def _refusals(rows: pl.DataFrame) -> pl.DataFrame:
+    messages = {
+        "Export.SurplusCells": "The line has more columns than the heading: a text with a comma in it needs quotes.",
+        "Export.DebitAndCredit": "Debit and credit are both filled.",
+    }
+    refusals = rows.select("line", field=pl.lit("amount"), code=_fault())
+    return refusals.with_columns(message=pl.col("code").replace_strict(messages, return_dtype=pl.String))
+
+
+def _steps(direction: int) -> pl.Expr:
+    """What each balance differs by from its account's row before (1) or after (-1) it."""
+    balance = exact(pl.col("balance"))
+    return balance - balance.shift(direction).over(_OF_ONE_ACCOUNT)
+
+
+def _oldest_first(rows: pl.DataFrame) -> pl.DataFrame:
+    """The file's rows, turned round if they begin with the newest. Where dates don't tell, balances do."""
+    day_of = pl.when("is_dated").then(pl.col("date").str.head(10))
+    before = day_of.shift(1).over(_OF_ONE_ACCOUNT)
+    size = exact(pl.col("amount")).abs()
+    forwards, backwards, along, against = rows.select(
+        forwards=(before < day_of).sum(),
+        backwards=(before > day_of).sum(),
+        along=(_steps(1).abs() == size).sum(),
+        against=(_steps(-1).abs() == size).sum(),
+    ).row(0)
+    newest_first = backwards > forwards if backwards != forwards else against > along
+    return rows.reverse() if newest_first else rows
+
+
+def _signed(rows: pl.DataFrame) -> tuple[pl.DataFrame, str]:
+    """Rows, oldest first, with amounts whose sign says in or out, and how that was told where they had none.
+
+    Debit and credit in words count first, then whether the balance rose or fell. A balance that always goes the other
+    way is what is owed, as cards and loans print it: it is turned round.
+    """
+    negative = pl.col("amount").str.starts_with("-")
+    if rows.select(negative.any()).item():
+        return _turned_if_owed(rows)
+    if _in_words(rows.filter(pl.col("amount").is_not_null())["kind"]):
+        outgoing = pl.col("kind").str.to_lowercase().is_in(_OUT)
+        return _turned_if_owed(rows.with_columns(amount=_negated_where(outgoing)))
+    size, step = exact(pl.col("amount")), _steps(1)
+    fell, rose = (step == -size).fill_null(value=False), (step == size).fill_null(value=False)
+    steps, falls, rises = rows.select(steps=(step + size).is_not_null().sum(), falls=fell.sum(), rises=rose.sum()).row(
+        0
+    )
+    if falls and 10 * (falls + rises) >= 9 * steps:
+        note = "Amounts have no sign: where the balance fell by the amount, it was read as money out."
+        return rows.with_columns(amount=_negated_where(fell)), note
+    if rises < steps or not steps:
+        return rows, "No amount has a minus, and nothing else tells money out: all were read as money in."
+    return rows, ""
+
+
+def _in_words(kinds: pl.Series) -> bool:
+    """Whether the column says of every row debit or credit, and nothing else."""
+    return len(kinds) > 0 and kinds.str.to_lowercase().is_in([*_OUT, *_IN]).fill_null(value=False).all()
+
+
+def _negated_where(condition: pl.Expr) -> pl.Expr:
+    is_amount = exact(pl.col("amount")).is_not_null()
+    return pl.when(condition & is_amount).then(negated(pl.col("amount"))).otherwise("amount")
+
+
+def _turned_if_owed(rows: pl.DataFrame) -> tuple[pl.DataFrame, str]:
+    """Account by account: a balance that falls when money comes in is turned round."""
+    amount, step = exact(pl.col("amount")), _steps(1)
+    holds, falls = (((amount != 0) & (step == way)).sum().over(_OF_ONE_ACCOUNT) for way in (amount, -amount))
+    judged = rows.with_columns(is_owed=(falls >= 2) & (falls > 2 * holds))
+    if not judged["is_owed"].any():
+        return rows, ""
+    is_owed = pl.col("is_owed")
+    is_balance = exact(pl.col("balance")).is_not_null()
+    turned = pl.when(is_owed & is_balance).then(negated(pl.col("balance"))).otherwise("balance")
+    account_type = pl.coalesce("account_type", pl.when(is_owed).then(pl.lit("credit_card")))
+    return (
+        judged.with_columns(balance=turned, account_type=account_type),
+        "The balance rises when money goes out: it was read as what is owed, of a card or a loan.",
+    )
+
+
+def _landed(rows: pl.DataFrame, columns: Columns) -> pl.DataFrame:
+    """The account's fields, `line`, and LANDED but for the position; card and tax file numbers masked."""
+    account = pl.col("account")
+    of_branch = account.str.contains(_BSB_AND_NUMBER)
+    is_number = account.str.contains(_NUMBER)
+    label = pl.when(~is_number & ~of_branch).then(account)
+    absent = pl.lit(None, pl.String)
+    landed = rows.select(
+        "line",
+        "customer",
+        bsb=pl.coalesce("bsb", account.str.extract(_BSB_AND_NUMBER, 1)),
+        account_number=pl.when(of_branch).then(account.str.extract(_BSB_AND_NUMBER, 2)).when(is_number).then(account),
+        account_name="account_name",
+        bank_name=label,
+        account_type=pl.coalesce(
+            _type_of(pl.col("account_type")), "account_type", _type_of(pl.col("account_name")), _type_of(label)
+        ),
+        date="date",
+        description=_description(),
+        amount="amount",
+        type=absent,
+        balance="balance",
+        transactionId="transaction_id",
+        currency=absent if columns.own_currency else pl.col("currency").str.to_uppercase(),
+        valueDate="value_date",
+        status=pl.when(pl.col("status").str.to_lowercase().is_in(_PENDING)).then(pl.lit("pending")),
+        malformed=pl.lit([], LANDED["malformed"]),
+        extra=absent,
+    )
+    unique = pl.col("transactionId").is_unique().all().over(_ACCOUNT)
+    return mask_frame(landed, FIELDS).with_columns(transactionId=pl.when(unique).then("transactionId"))
+
+
+def _type_of(words: pl.Expr) -> pl.Expr:
+    """One of our types where the words name one; `transaction` and its like are what an account is without a word."""
+    return pl.coalesce(pl.when(words.str.contains(shape)).then(pl.lit(kind)) for shape, kind in _TYPE_WORDS.items())
+
+
+def _description() -> pl.Expr:
+    """What was printed, in one line: with whom, where that stands in a column of its own, and what it was for."""
+    said, payee = pl.coalesce("description", "words"), pl.col("payee")
+    names_payee = said.str.to_lowercase().str.contains(payee.str.to_lowercase(), literal=True).fill_null(value=False)
+    told = pl.concat_str(pl.when(~names_payee).then(payee), said, separator=" ", ignore_nulls=True)
+    one_line = told.str.replace_all(r"\s+", " ").str.strip_chars()
+    return pl.coalesce(pl.when(one_line != "").then(one_line), "kind", pl.lit(NO_DESCRIPTION))
+
+
+def _statements(landed: pl.DataFrame) -> Iterator[Statement]:
+    """One for each account that the rows name, in the order in which the file names them."""
+    for key, rows in landed.partition_by(_ACCOUNT, as_dict=True, include_key=False).items():
+        numbered = rows.with_row_index("position")
+        yield Statement(
+            rows=numbered.select(LANDED.names()).cast(LANDED),
+            lines=numbered["line"],
+            **dict(zip(_ACCOUNT, key, strict=True)),
+        )
+
+
+def told_apart(statements: Sequence[tuple[str, Statement]]) -> tuple[Statement, ...]:
+    """The statements of several files, each with the name of its file, so that each speaks of an account.
+
+    An export that doesn't say of which account it is gets the name of its file, and those of one account the same name:
+    the first one's. The name may tell the account's type.
+    """
+    groups: list[list[int]] = []
+    for number, (_, statement) in enumerate(statements):
+        if statement.names_account:
+            continue
+        same = [group for group in groups if any(same_account(statements[each][1], statement) for each in group)]
+        groups = [group for group in groups if group not in same] + [
+            sorted([*(each for g in same for each in g), number])
+        ]
+    names = {number: statements[group[0]][0] for group in groups for number in group}
+    return tuple(
+        replace(statement, bank_name=names[number], account_type=statement.account_type or _type_in(names[number]))
+        if number in names
+        else statement
+        for number, (_, statement) in enumerate(statements)
+    )
+
+
+def _type_in(name: str) -> str | None:
+    return next((kind for shape, kind in _TYPE_WORDS.items() if re.search(shape, name)), None)
+
+
+def same_account(one: Statement, other: Statement) -> bool:
+    """Whether two exports that don't name their account must be of the same: they share a row down to its balance, or
+    one's first balance follows from the other's last; or, without balances, they agree wherever both cover a day.
+    """
+    if one.customer != other.customer:
+        return False
+    first, second = sorted((_comparable(each) for each in (one, other)), key=_begins)
+    if first.is_empty() or second.is_empty():
+        return False
+    stated = [rows.drop_nulls("balance") for rows in (first, second)]
+    if any(rows.is_empty() for rows in stated):
+        return _agree(first, second)
+    shared = stated[0].join(stated[1], on=("date", "description", "amount", "balance"), how="semi")
+    return not shared.is_empty() or _continues(first, second)
+
+
+def _begins(rows: pl.DataFrame) -> date:
+    first = rows["date"].min()
+    return first if isinstance(first, date) else date.max
+
+
+def _comparable(statement: Statement) -> pl.DataFrame:
+    """Dated rows of an amount, in exact types."""
+    booked = pl.col("date").str.head(10).str.to_date("%Y-%m-%d", strict=False)
+    rows = statement.rows.select(
+        "description", date=booked, amount=exact(pl.col("amount")), balance=exact(pl.col("balance"))
+    )
+    return rows.filter(pl.col("date").is_not_null(), pl.col("amount") != 0)
+
+
+def _continues(earlier: pl.DataFrame, later: pl.DataFrame) -> bool:
+    last, first = earlier.row(-1, named=True), later.row(0, named=True)
+    pause = (first["date"] - last["date"]).days
+    follows = None not in (last["balance"], first["balance"]) and last["balance"] + first["amount"] == first["balance"]
+    return follows and 0 <= pause <= _LONGEST_PAUSE
+
+
+def _agree(first: pl.DataFrame, second: pl.DataFrame) -> bool:
+    """Nine in ten of both's rows are the other's, too, on the days from the later beginning to the earlier end."""
+    days = [rows.select(opens=pl.col("date").min(), ends=pl.col("date").max()) for rows in (first, second)]
+    both = pl.concat(days).select(pl.col("opens").max(), pl.col("ends").min()).row(0)
+    one, other = (rows.filter(pl.col("date").is_between(*both)) for rows in (first, second))
+    key = ("date", "description", "amount")
+    shared = min(one.join(other, on=key, how="semi").height, other.join(one, on=key, how="semi").height)
+    return shared >= _LEAST_SHARED and 10 * shared >= 9 * max(one.height, other.height)

@@ -1,0 +1,90 @@
+"""Statements as submissions: what the service would hold of them, had a lender sent each one."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID, uuid5
+
+import polars as pl
+
+from pipelines.intake.accounts import identify
+from pipelines.intake.exports.statements import Statement
+from pipelines.schemas import LANDED, SUBMISSION
+
+_CUSTOMERS = UUID("6f1c9f0e-2a57-4c0b-9d5e-8b1f5d1f7a10")  # ids of customers and all below them follow from their names
+
+
+@dataclass(frozen=True)
+class Submitted:
+    """`rows`: SUBMISSION and LANDED; `job_id` is the statement's number (see `statement_number`). `customers`:
+    names by number; None for whom no file names.
+    """
+
+    rows: pl.LazyFrame
+    customers: Mapping[int, str | None]
+
+
+def submitted(statements: Sequence[Statement], received_at: datetime) -> Submitted:
+    """The rows of all statements, those first that begin earliest, as if sent in this order."""
+    names = dict.fromkeys(statement.customer for statement in statements)
+    numbers = {name: number for number, name in enumerate(names, start=1)}
+    begins = [statement.rows["date"].min() or "" for statement in statements]
+    order = {each: seq for seq, each in enumerate(sorted(range(len(begins)), key=lambda each: str(begins[each])))}
+    contexts = pl.DataFrame(
+        [
+            _context(statement, numbers[statement.customer], number, order[number], received_at)
+            for number, statement in enumerate(statements)
+        ],
+        schema=SUBMISSION,
+    )
+    rows = pl.concat(
+        [
+            pl.DataFrame(schema={"job_id": SUBMISSION["job_id"], **LANDED}),
+            *(
+                statement.rows.select(pl.lit(job_id(number)).alias("job_id"), *LANDED.names())
+                for number, statement in enumerate(statements)
+            ),
+        ]
+    )
+    joined = contexts.lazy().join(rows.lazy(), on="job_id", validate="1:m", maintain_order="left_right")
+    return Submitted(
+        joined.select(*SUBMISSION.names(), *LANDED.names()), {number: name for name, number in numbers.items()}
+    )
+
+
+def job_id(statement_number: int) -> bytes:
+    return UUID(int=statement_number).bytes
+
+
+def statement_number(job: bytes) -> int:
+    return UUID(bytes=job).int
+
+
+def _context(
+    statement: Statement, customer_number: int, number: int, received_seq: int, received_at: datetime
+) -> dict[str, object]:
+    account, _ = identify(
+        uuid5(_CUSTOMERS, statement.customer or ""),
+        account_name=statement.account_name,
+        bsb=statement.bsb,
+        account_number=statement.account_number,
+        bank_name=statement.bank_name,
+        account_type=statement.account_type,
+        credit_limit=statement.credit_limit,
+    )
+    return {
+        "customer_number": customer_number,
+        "job_id": job_id(number),
+        "received_seq": received_seq,
+        "received_at": received_at,
+        "appended": False,
+        "account_id": account.account_id.bytes,
+        "account_identified": account.identified,
+        "account_name": account.account_name,
+        "bsb": account.bsb,
+        "account_number": account.account_number,
+        "bank_name": account.bank_name,
+        "account_type": account.account_type,
+        "account_type_text": account.account_type_text,
+        "credit_limit": account.credit_limit,
+    }

@@ -1,0 +1,125 @@
+"""Days and amounts as people's banks print them, in the form that `intake.rows` reads: `2026-03-02`, `-1234.50`.
+
+What can't be read is null here. Nothing is computed: the digits that come out are those that went in.
+"""
+
+from collections.abc import Callable
+from functools import partial
+
+import polars as pl
+
+# After `_parted`: one "/" between the parts of a date, whatever stood there, and months cut to three letters.
+_YEAR_FIRST = r"^[0-9]{4}/[0-9]{1,2}/[0-9]{1,2}$"
+_DIGITS_ALONE = r"^(?:19|20)[0-9]{6}$"
+_NUMBERS = r"^[0-9]{1,2}/[0-9]{1,2}/[0-9]{4}$"
+_SHORT_YEAR = r"^[0-9]{1,2}/[0-9]{1,2}/[0-9]{2}$"
+_NAMED = r"^[0-9]{1,2}/[a-z]{3}/[0-9]{4}$"
+_NAMED_SHORT_YEAR = r"^[0-9]{1,2}/[a-z]{3}/[0-9]{2}$"
+_NAME_FIRST = r"^[a-z]{3}/[0-9]{1,2}/[0-9]{4}$"
+_DAY_FIRST = ((_NUMBERS, "%d/%m/%Y"), (_SHORT_YEAR, "%d/%m/%y"))
+_MONTH_FIRST = ((_NUMBERS, "%m/%d/%Y"), (_SHORT_YEAR, "%m/%d/%y"))
+_PLAIN = (
+    (_YEAR_FIRST, "%Y/%m/%d"),
+    (_DIGITS_ALONE, "%Y%m%d"),
+    (_NAMED, "%d/%b/%Y"),
+    (_NAMED_SHORT_YEAR, "%d/%b/%y"),
+    (_NAME_FIRST, "%b/%d/%Y"),
+)
+_WEEKDAY = r"^(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*[,.]?\s+"
+_CLOCK = r"(?:t|,?\s+)[0-9]{1,2}:[0-9]{2}.*$"
+_UNIVERSAL = r"(?i)^[0-9]{4}-[0-9]{2}-[0-9]{2}[t ].*z$"  # its day depends on the time zone, which `validate` knows
+
+# What may stand around an amount's digits, and the sign that it gives. Others contradict themselves or say nothing.
+_SIGNS = {
+    **dict.fromkeys(("", "+", "CR", "+CR"), ""),
+    **dict.fromkeys(("-", "()", "DR", "-DR", "()DR"), "-"),
+}
+_NO_SIGN = r"A\$|AUD?|[\s$']"
+_AMOUNT = r"^[^0-9.,]*[0-9.,]+[^0-9.,]*$"
+_DOTTED = r"^(?:[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]*)?|[0-9]+\.?[0-9]*|\.[0-9]+)$"
+_COMMAED = r"^(?:[0-9]{1,3}(?:\.[0-9]{3})+(?:,[0-9]*)?|[0-9]+,?[0-9]*|,[0-9]+)$"
+
+
+def day(text: pl.Expr, *, month_first: bool = False) -> pl.Expr:
+    """The date that a text prints, as ISO text; a time behind it is left out. `3/2/2026` is the third of February
+    unless `month_first`. A moment in UTC stays as it is."""
+    return text.map_batches(partial(_each_once, _read_days, month_first), return_dtype=pl.String)
+
+
+def _each_once(read: Callable[[pl.DataFrame, bool], pl.Series], option: bool, texts: pl.Series) -> pl.Series:
+    """Texts as `read` reads them. A file repeats its dates and many amounts, so only the distinct texts are read."""
+    distinct = texts.drop_nulls().unique()
+    if distinct.is_empty():
+        return texts.clear(len(texts))
+    return texts.replace_strict(distinct, read(distinct.to_frame("text"), option), default=None, return_dtype=pl.String)
+
+
+def _read_days(texts: pl.DataFrame, month_first: bool) -> pl.Series:
+    parted, text = pl.col("parted"), pl.col("text")
+    forms = (*_PLAIN, *(_MONTH_FIRST if month_first else _DAY_FIRST))
+    read = (pl.when(parted.str.contains(shape)).then(parted).str.to_date(form, strict=False) for shape, form in forms)
+    iso = pl.coalesce(read).dt.to_string("%Y-%m-%d")
+    days = texts.with_columns(parted=_parted(text))
+    return days.select(pl.when(text.str.contains(_UNIVERSAL)).then(text).otherwise(iso)).to_series()
+
+
+def numbered_day(text: pl.Expr) -> pl.Expr:
+    """Whether the date is printed in numbers that leave open which of them is the month."""
+    return _parted(text).str.contains(rf"{_NUMBERS}|{_SHORT_YEAR}")
+
+
+def _parted(text: pl.Expr) -> pl.Expr:
+    return (
+        text.str.strip_chars()
+        .str.to_lowercase()
+        .str.replace(_WEEKDAY, "")
+        .str.replace(_CLOCK, "")
+        .str.replace_all(r"([a-z]{3})[a-z]*", "$1")
+        .str.replace_all(r"([0-9])([a-z])", "$1/$2")
+        .str.replace_all(r"([a-z])([0-9])", "$1/$2")
+        .str.replace_all(r"[\s,./-]+", "/")
+    )
+
+
+def money(text: pl.Expr, *, decimal_comma: bool = False) -> pl.Expr:
+    """The amount that a text prints, as plain digits: `$1,234.50 DR`, `(1,234.50)` and `1234.50-` are `-1234.50`."""
+    return text.map_batches(partial(_each_once, _read_money, decimal_comma), return_dtype=pl.String)
+
+
+def _read_money(texts: pl.DataFrame, decimal_comma: bool) -> pl.Series:
+    compact = pl.col("text").str.to_uppercase().str.replace_all("[−–]", "-").str.replace_all(_NO_SIGN, "")
+    numbers = texts.select(compact=compact).select(
+        number=pl.when(pl.col("compact").str.contains(_AMOUNT)).then("compact")
+    )
+    number = pl.col("number")
+    sign = number.str.replace_all(r"[0-9.,]", "").replace_strict(_SIGNS, default=None, return_dtype=pl.String)
+    printed = pl.col("printed")
+    digits = (
+        pl.when(printed.str.contains(_COMMAED)).then(
+            printed.str.replace_all(".", "", literal=True).str.replace(",", ".", literal=True)
+        )
+        if decimal_comma
+        else pl.when(printed.str.contains(_DOTTED)).then(printed.str.replace_all(",", "", literal=True))
+    )
+    parts = numbers.select(sign=sign, printed=number.str.extract(r"([0-9.,]+)"))
+    return parts.select(pl.col("sign") + digits.str.strip_suffix(".").str.replace(r"^\.", "0.")).to_series()
+
+
+def has_cents(text: pl.Expr) -> pl.Expr:
+    """Two decimals behind a point or a comma."""
+    return text.str.contains(r"[.,][0-9]{2}[^0-9]*$")
+
+
+def has_decimal_comma(text: pl.Expr) -> pl.Expr:
+    return text.str.contains(r",[0-9]{2}[^0-9]*$")
+
+
+def negated(plain: pl.Expr) -> pl.Expr:
+    """The same amount, in or out the other way."""
+    minus = plain.str.starts_with("-")
+    return pl.when(minus).then(plain.str.strip_prefix("-")).otherwise("-" + plain)
+
+
+def exact(plain: pl.Expr) -> pl.Expr:
+    """Plain digits as a decimal, for looking whether balances follow; null where they don't fit one."""
+    return plain.cast(pl.Decimal(38, 4), strict=False)

@@ -1,0 +1,188 @@
+"""`tidemark analyse`: files in, the three reports out, without a service."""
+
+import json
+from collections.abc import Iterator, Sequence
+from datetime import date, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from api.cli import app
+
+AS_OF = "2026-11-02"
+FIRST = date(2026, 5, 1)
+DAYS = 180
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("TIDEMARK_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "home"
+
+
+def history() -> Iterator[tuple[date, str, Decimal, Decimal]]:
+    """Half a year of a café, oldest first: takings on weekdays, coffee on Mondays, rent on the first."""
+    balance = Decimal("10000.00")
+    for day in (FIRST + timedelta(days=each) for each in range(DAYS)):
+        rows = [("Direct Credit 141000 TYRO PAYMENTS", Decimal("512.40"))] if day.weekday() < 5 else []
+        rows += [("EFTPOS CAMPOS COFFEE ALEXANDRIA", Decimal("-230.15"))] if day.weekday() == 0 else []
+        rows += [("RENT SHOP 4 PARADE PROPERTY", Decimal("-3100.00"))] if day.day == 1 else []
+        for description, amount in rows:
+            balance += amount
+            yield day, description, amount, balance
+
+
+ROWS = list(history())
+
+
+def commonwealth(path: Path, rows: Sequence[tuple[date, str, Decimal, Decimal]]) -> str:
+    """An export without heading, newest first."""
+    lines = [f'{day:%d/%m/%Y},"{amount:+}","{what}","{balance:+}"\n' for day, what, amount, balance in reversed(rows)]
+    path.write_text("".join(lines), "utf-8")
+    return path.name
+
+
+def plain(path: Path, customers: Sequence[str]) -> str:
+    lines = [
+        f"{name},1234567,{day},{what},{amount},{balance}\n" for name in customers for day, what, amount, balance in ROWS
+    ]
+    path.write_text("customer,account,date,description,amount,balance\n" + "".join(lines), "utf-8")
+    return path.name
+
+
+def run(*arguments: str) -> str:
+    ran = CliRunner().invoke(app, ["analyse", *arguments, "--as-of", AS_OF], terminal_width=100)
+    assert ran.exit_code == 0, ran.output
+    return ran.stdout
+
+
+def analysed(*arguments: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(run(*arguments, "--json"), parse_float=Decimal)
+    return found
+
+
+def refusal(*arguments: str) -> str:
+    ran = CliRunner().invoke(app, ["analyse", *arguments, "--as-of", AS_OF])
+    assert ran.exit_code == 1
+    said = ran.stderr.strip() if ran.exception is None or isinstance(ran.exception, SystemExit) else str(ran.exception)
+    assert "\n" not in said
+    return said
+
+
+def months(found: dict[str, Any]) -> dict[str, Decimal]:
+    tables = {table["id"]: table for table in found["aggregate"]["tables"]}
+    return {row["month"][:7]: row["net"] for row in tables["monthly_cash_flow"]["values"]}
+
+
+def net_by_month() -> dict[str, Decimal]:
+    net: dict[str, Decimal] = {}
+    for day, _, amount, _ in ROWS:
+        net[f"{day:%Y-%m}"] = net.get(f"{day:%Y-%m}", Decimal(0)) + amount
+    return net
+
+
+def test_json_holds_the_reports_and_what_became_of_the_rows(tmp_path: Path, home: Path) -> None:
+    found = analysed(commonwealth(tmp_path / "cheque.csv", ROWS))
+    assert set(found) == {"completeness", "risk", "aggregate", "rejected", "files"}
+    assert months(found) == net_by_month()
+    assert found["completeness"]["summary"]["completenessScore"] > 0
+    assert found["completeness"]["gaps"] == []
+    assert "Risk.Uncalibrated" in [each["code"] for each in found["risk"]["errorCodes"]]
+    assert found["rejected"] == []
+    account = {"account": "cheque", "accountNumberMasked": None, "rows": len(ROWS)}
+    assert found["files"] == [
+        {"file": "cheque.csv", "accounts": [account], "rows": len(ROWS), "duplicates": 0, "rejected": 0, "notes": []}
+    ]
+    assert not home.exists()
+
+
+def test_overlapping_exports_of_one_account_count_once(tmp_path: Path) -> None:
+    files = [commonwealth(tmp_path / "new.csv", ROWS[60:]), commonwealth(tmp_path / "old.csv", ROWS[:90])]
+    found = analysed(*files)
+    assert months(found) == net_by_month()
+    assert [file["duplicates"] for file in found["files"]] == [30, 0]
+    assert len(found["completeness"]["accounts"]) == 1
+
+
+def test_files_that_do_not_meet_are_one_account_when_told_so(tmp_path: Path) -> None:
+    files = [commonwealth(tmp_path / "a.csv", ROWS[:40]), commonwealth(tmp_path / "b.csv", ROWS[100:])]
+    assert len(analysed(*files)["completeness"]["accounts"]) == 2
+    assert len(analysed(*files, "--one-account")["completeness"]["accounts"]) == 1
+
+
+def test_a_person_sees_score_rating_months_and_what_was_refused(tmp_path: Path) -> None:
+    file = tmp_path / "cheque.csv"
+    commonwealth(file, ROWS)
+    with file.open("a") as more:
+        more.write('31/02/2026,"-1.00","NO SUCH DAY","+1.00"\n')
+    said = run(file.name)
+    assert f"cheque.csv: {len(ROWS) + 1} rows of 1 account, 1 refused" in said
+    assert f"cheque.csv, line {len(ROWS) + 1}: date is not a date" in said
+    assert "(indicative)" in said
+    for words in (
+        "Completeness",
+        "Monthly cash flow",
+        "Oct 2026",
+        "Campos",
+        "Top counterparties",
+        "No payment bounced.",
+    ):
+        assert words in said
+
+
+def test_the_page_is_written(tmp_path: Path) -> None:
+    run(commonwealth(tmp_path / "cheque.csv", ROWS), "--html", "out.html", "--name", "Harbour <Coffee>")
+    page = (tmp_path / "out.html").read_text("utf-8")
+    assert page.startswith("<!")
+    assert "Harbour &lt;Coffee&gt;" in page
+
+
+def test_several_customers_are_a_line_each_or_one_is_chosen(tmp_path: Path) -> None:
+    file = plain(tmp_path / "plain.csv", ["Harbour", "Pier"])
+    lines = [line.split() for line in run(file).splitlines()]
+    revenue = sum(amount for _, what, amount, _ in ROWS if "TYRO" in what) / 6
+    for name in ("Harbour", "Pier"):
+        (shown,) = (line for line in lines if line[:1] == [name])
+        assert shown[1:3] == [str(len(ROWS)), "6"]
+        assert shown[-1] == f"${revenue:,.0f}"
+    both = analysed(file)
+    assert [each["customer"] for each in both["customers"]] == ["Harbour", "Pier"]
+    chosen = analysed(file, "--customer", "Pier")
+    assert {kind: chosen[kind] for kind in ("completeness", "risk")} == {
+        kind: both["customers"][1][kind] for kind in ("completeness", "risk")
+    }
+    assert "choose one of 2" in refusal(file, "--html", "out.html")
+    assert "no file names a customer Mole" in refusal(file, "--customer", "Mole")
+
+
+def test_the_apis_json_is_read(tmp_path: Path) -> None:
+    items = [
+        {"date": str(day), "description": what, "amount": float(amount), "balance": float(balance)}
+        for day, what, amount, balance in ROWS
+    ]
+    body = {"bsb": "062-000", "accountNumber": "12345678", "transactions": [*items, {"description": "no date"}]}
+    (tmp_path / "feed.json").write_text(json.dumps(body))
+    found = analysed("feed.json")
+    assert months(found) == net_by_month()
+    assert found["files"][0]["accounts"][0]["accountNumberMasked"] == "xxxx5678"
+    assert [(each["file"], each["line"], each["field"], each["code"]) for each in found["rejected"]] == [
+        ("feed.json", len(ROWS) + 1, "date", "Transaction.Missing")
+    ]
+
+
+def test_what_cannot_be_used_is_one_line_and_exit_status_1(tmp_path: Path) -> None:
+    (tmp_path / "empty.csv").write_bytes(b"")
+    (tmp_path / "bad.csv").write_text("Date,Description,Amount\n31/01/1960,A,-1.00\n31/01/2026,B,1.005\n")
+    assert "none.csv can't be read: No such file or directory" in refusal("none.csv")
+    assert "can't be read" in refusal(str(tmp_path))
+    assert "empty.csv is empty" in refusal("empty.csv")
+    refused = CliRunner().invoke(app, ["analyse", "bad.csv"])
+    assert refused.exit_code == 1
+    assert "bad.csv, line 2: date is before 1970." in refused.stdout
+    assert "bad.csv, line 3: amount has more than two decimals." in refused.stdout
+    (tmp_path / "future.csv").write_text("Date,Description,Amount\n2026-11-03,A,-1.00\n")
+    assert "no row of these files could be used for reports as of 2026-11-02" in refusal("future.csv")

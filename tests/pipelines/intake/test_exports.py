@@ -1,0 +1,409 @@
+"""Exports as banks write them. The layouts are from general knowledge: hand-written, a few lines of each."""
+
+import pytest
+
+from pipelines.errors import InvalidRequest
+from pipelines.intake.exports import REFUSED, Statement, read
+from pipelines.schemas import LANDED
+
+# What every bank's sample below says of its account, oldest first: two on one day, one in, one out.
+ROWS = [
+    ("2026-01-30", "RENT UNIT 4", "-1500.00"),
+    ("2026-02-02", "DIRECT CREDIT TYRO PAYMENTS", "2812.40"),
+    ("2026-02-02", "EFTPOS BUNNINGS ALEXANDRIA", "-84.50"),
+]
+BALANCES = ["8500.00", "11312.40", "11227.90"]
+
+COMMONWEALTH = """\
+02/02/2026,"-84.50","EFTPOS BUNNINGS ALEXANDRIA","+11227.90"
+02/02/2026,"+2812.40","DIRECT CREDIT TYRO PAYMENTS","+11312.40"
+30/01/2026,"-1500.00","RENT UNIT 4","+8500.00"
+"""
+WESTPAC = """\
+Bank Account,Date,Narrative,Debit Amount,Credit Amount,Balance,Categories,Serial
+032000123456,02/02/2026,"EFTPOS BUNNINGS ALEXANDRIA",84.50,,11227.90,PAYMENT,
+032000123456,02/02/2026,"DIRECT CREDIT TYRO PAYMENTS",,2812.40,11312.40,DEP,
+032000123456,30/01/2026,"RENT UNIT 4",1500.00,,8500.00,PAYMENT,
+"""
+ANZ = """\
+02/02/2026,-84.50,EFTPOS BUNNINGS ALEXANDRIA
+02/02/2026,2812.40,DIRECT CREDIT TYRO PAYMENTS
+30/01/2026,-1500.00,RENT UNIT 4
+"""
+NAB = """\
+Date,Amount,Account Number,,Transaction Type,Transaction Details,Balance,Category,Merchant Name
+02 Feb 26,-84.50,123456789,,EFTPOS DEBIT,EFTPOS BUNNINGS ALEXANDRIA,11227.90,Hardware,
+02 Feb 26,2812.40,123456789,,INTER-BANK CREDIT,DIRECT CREDIT TYRO PAYMENTS,11312.40,Income,
+30 Jan 26,-1500.00,123456789,,TRANSFER DEBIT,RENT UNIT 4,8500.00,Rent,
+"""
+NAB_WITHOUT_HEADING = """\
+02-Feb-26,-84.50,123456789,,EFTPOS,BUNNINGS ALEXANDRIA,11227.90
+02-Feb-26,2812.40,123456789,,DIRECT CREDIT,TYRO PAYMENTS,11312.40
+30-Jan-26,-1500.00,123456789,,RENT,UNIT 4,8500.00
+"""
+ST_GEORGE = """\
+Date,Description,Debit,Credit,Balance
+30/01/2026,RENT UNIT 4,1500.00,,8500.00
+02/02/2026,DIRECT CREDIT TYRO PAYMENTS,,2812.40,11312.40
+02/02/2026,EFTPOS BUNNINGS ALEXANDRIA,84.50,,11227.90
+"""
+ING = """\
+Date,Description,Credit,Debit,Balance
+02/02/2026,"EFTPOS BUNNINGS ALEXANDRIA",,-84.50,11227.90
+02/02/2026,"DIRECT CREDIT TYRO PAYMENTS",2812.40,,11312.40
+30/01/2026,"RENT UNIT 4",,-1500.00,8500.00
+"""
+MACQUARIE = """\
+Transaction Date,Details,Account,Category,Subcategory,Tags,Notes,Debit,Credit,Balance,Original Description
+02 Feb 2026,Bunnings,Business Cheque,Shopping,Hardware,,,84.50,,11227.90,EFTPOS BUNNINGS ALEXANDRIA
+02 Feb 2026,Tyro,Business Cheque,Income,Sales,,,,2812.40,11312.40,DIRECT CREDIT TYRO PAYMENTS
+30 Jan 2026,Rent,Business Cheque,Bills,Rent,,,1500.00,,8500.00,RENT UNIT 4
+"""
+BENDIGO = """\
+"20260202","-84.50","EFTPOS BUNNINGS ALEXANDRIA"
+"20260202","2812.40","DIRECT CREDIT TYRO PAYMENTS"
+"20260130","-1500.00","RENT UNIT 4"
+"""
+SUNCORP = """\
+Account History for Account:,123456789
+
+Date,Description,Amount,Balance
+02/02/2026,EFTPOS BUNNINGS ALEXANDRIA,-$84.50,"$11,227.90"
+02/02/2026,DIRECT CREDIT TYRO PAYMENTS,"$2,812.40","$11,312.40"
+30/01/2026,RENT UNIT 4,"-$1,500.00","$8,500.00"
+"""
+BANKWEST = """\
+BSB Number,Account Number,Transaction Date,Narration,Cheque,Debit,Credit,Balance,Transaction Type
+306-000,1234567,02/02/2026,"EFTPOS BUNNINGS ALEXANDRIA",,84.50,,11227.90,WDL
+306-000,1234567,02/02/2026,"DIRECT CREDIT TYRO PAYMENTS",,,2812.40,11312.40,DEP
+306-000,1234567,30/01/2026,"RENT UNIT 4",000017,1500.00,,8500.00,CHQ
+"""
+BOQ = """\
+Posted Date,Transaction Description,Debit Amount ($),Credit Amount ($),Balance ($)
+2-Feb-2026,EFTPOS BUNNINGS ALEXANDRIA,84.50,0.00,"11,227.90 CR"
+2-Feb-2026,DIRECT CREDIT TYRO PAYMENTS,0.00,"2,812.40","11,312.40 CR"
+30-Jan-2026,RENT UNIT 4,"1,500.00",0.00,"8,500.00 CR"
+"""
+UP = """\
+Time,BSB / Account Number,Transaction Type,Payee,Description,Category,Tags,Subtotal (AUD),Currency,\
+Subtotal (Transaction Currency),Fee (AUD),Round Up (AUD),Total (AUD),Payment Method,Settled Date
+2026-02-02T17:10:00+11:00,633-123 123456789,Purchase,EFTPOS BUNNINGS ALEXANDRIA,,Home,,-84.50,USD,-55.00,0.00,0.00,\
+-84.50,Card,2026-02-03
+2026-02-02T09:00:00+11:00,633-123 123456789,Deposit,DIRECT CREDIT TYRO PAYMENTS,,,,2812.40,,,0.00,0.00,2812.40,,
+2026-01-30T08:00:00+11:00,633-123 123456789,Transfer,RENT UNIT 4,,,,-1500.00,,,0.00,0.00,-1500.00,,2026-01-30
+"""
+CARD_WITH_SUFFIXES = """\
+Processed Date;Particulars;Amount;Balance
+30 January 2026;RENT UNIT 4;1,500.00 DR;8,500.00 CR
+2 February 2026;DIRECT CREDIT TYRO PAYMENTS;2,812.40 CR;11,312.40 CR
+2 February 2026;EFTPOS BUNNINGS ALEXANDRIA;84.50 DR;11,227.90 CR
+"""
+BOOKKEEPER = """\
+Tran Date\tMemo\tType\tValue\tRunning Balance
+2026-01-30\tRENT UNIT 4\tDebit\t1500.00\t8500.00
+2026-02-02\tDIRECT CREDIT TYRO PAYMENTS\tCredit\t2812.40\t11312.40
+2026-02-02\tEFTPOS BUNNINGS ALEXANDRIA\tDebit\t84.50\t11227.90
+"""
+IN_BRACKETS = """\
+Date,Text,Amount,Balance
+30/01/26,RENT UNIT 4,"(1,500.00)",8500.00
+02/02/26,DIRECT CREDIT TYRO PAYMENTS,"2,812.40",11312.40
+02/02/26,EFTPOS BUNNINGS ALEXANDRIA,(84.50),11227.90
+"""
+WITHOUT_SIGN = """\
+Date,Details,Amount,Balance
+30/01/2026,OPENING BALANCE,,"10,000.00"
+30/01/2026,RENT UNIT 4,1500.00,8500.00
+02/02/2026,DIRECT CREDIT TYRO PAYMENTS,2812.40,11312.40
+02/02/2026,EFTPOS BUNNINGS ALEXANDRIA,84.50,11227.90
+"""
+DECIMAL_COMMAS = """\
+Date;Text;Amount;Balance
+30.01.2026;RENT UNIT 4;-1.500,00;8.500,00
+02.02.2026;DIRECT CREDIT TYRO PAYMENTS;2.812,40;11.312,40
+02.02.2026;EFTPOS BUNNINGS ALEXANDRIA;-84,50;11.227,90
+"""
+FIVE_COLUMNS_WITHOUT_HEADING = """\
+02/02/2026,EFTPOS BUNNINGS ALEXANDRIA,84.50,,11227.90
+02/02/2026,DIRECT CREDIT TYRO PAYMENTS,,2812.40,11312.40
+30/01/2026,RENT UNIT 4,1500.00,,8500.00
+"""
+LAYOUTS = {
+    "Commonwealth Bank": (COMMONWEALTH, True, {}),
+    "Westpac": (WESTPAC, True, {"account_number": "032000123456"}),
+    "ANZ": (ANZ, False, {}),
+    "NAB": (NAB, True, {"account_number": "123456789"}),
+    "NAB without heading": (NAB_WITHOUT_HEADING, True, {"account_number": "123456789"}),
+    "St.George and BankSA": (ST_GEORGE, True, {}),
+    "ING": (ING, True, {}),
+    "Macquarie": (MACQUARIE, True, {"bank_name": "Business Cheque"}),
+    "Bendigo": (BENDIGO, False, {}),
+    "Suncorp": (SUNCORP, True, {}),
+    "Bankwest": (BANKWEST, True, {"bsb": "306-000", "account_number": "1234567"}),
+    "Bank of Queensland": (BOQ, True, {}),
+    "Up": (UP, False, {"bsb": "633-123", "account_number": "123456789"}),
+    "suffixes and semicolons": (CARD_WITH_SUFFIXES, True, {}),
+    "a bookkeeping program": (BOOKKEEPER, True, {}),
+    "amounts in brackets": (IN_BRACKETS, True, {}),
+    "amounts without sign": (WITHOUT_SIGN, True, {}),
+    "decimal commas": (DECIMAL_COMMAS, True, {}),
+    "debit and credit without heading": (FIVE_COLUMNS_WITHOUT_HEADING, True, {}),
+}
+ACCOUNT_FIELDS = ("customer", "account_name", "bsb", "account_number", "bank_name", "account_type", "credit_limit")
+
+
+def only_statement(text: str | bytes) -> Statement:
+    contents = read("export.csv", text if isinstance(text, bytes) else text.encode())
+    assert len(contents.statements) == 1
+    assert contents.refused.is_empty()
+    assert contents.refused.schema == REFUSED
+    return contents.statements[0]
+
+
+def rows_of(statement: Statement) -> list[tuple[str, str, str]]:
+    return statement.rows.select("date", "description", "amount").rows()
+
+
+def notes_of(text: str) -> str:
+    return " ".join(read("export.csv", text.encode()).notes)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_every_layout_says_the_same(layout: str) -> None:
+    text, has_balances, account = LAYOUTS[layout]
+    statement = only_statement(text)
+    assert rows_of(statement) == ROWS
+    assert statement.rows["balance"].to_list() == (BALANCES if has_balances else [None] * 3)
+    assert statement.rows.schema == LANDED
+    assert statement.rows["position"].to_list() == [0, 1, 2]
+    named = {name: getattr(statement, name) for name in ACCOUNT_FIELDS if getattr(statement, name) is not None}
+    assert named == account
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_row_knows_its_line(layout: str) -> None:
+    text, _, _ = LAYOUTS[layout]
+    lines = text.splitlines()
+    statement = only_statement(text)
+    for description, line in zip(statement.rows["description"], statement.lines, strict=True):
+        assert description.split()[-1] in lines[line - 1]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_byte_order_mark_line_ends_and_blank_lines_make_no_difference(layout: str) -> None:
+    text, _, _ = LAYOUTS[layout]
+    for variant in (
+        b"\xef\xbb\xbf" + text.encode(),
+        text.replace("\n", "\r\n").encode(),
+        text.replace("\n", "\r").encode(),
+        text.replace("\n", "\n\n\n").encode(),
+        text.rstrip("\n").encode(),
+        text.encode("utf-16"),
+    ):
+        assert rows_of(only_statement(variant)) == ROWS
+
+
+def test_debit_and_credit_without_heading_or_balance_are_taken_in_their_usual_order_and_say_so() -> None:
+    text = "02/02/2026,BUNNINGS,84.50,\n30/01/2026,TYRO,,12.00\n"
+    assert [row[2] for row in rows_of(only_statement(text))] == ["12.00", "-84.50"]
+    assert "usual order" in notes_of(text)
+
+
+def test_a_preamble_and_a_footer_are_no_transactions() -> None:
+    text = f"Harbour Coffee Pty Ltd\nAccount statement,,,\n\n{ST_GEORGE}\nClosing balance,,,,11227.90\nEnd of report\n"
+    assert rows_of(only_statement(text)) == ROWS
+    assert "Passed over, because they state no transaction: line 9, 10." in notes_of(text)
+
+
+def test_exports_put_one_behind_the_other_repeat_their_heading() -> None:
+    assert rows_of(only_statement(ST_GEORGE + ST_GEORGE)) == ROWS + ROWS
+
+
+def test_several_accounts_and_customers_in_one_file_are_several_statements() -> None:
+    text = (
+        "customer,account,date,description,amount,balance\n"
+        "Harbour,cheque,2026-01-30,RENT,-1500,8500\n"
+        "Harbour,062-000 12345678,2026-01-30,TYRO,5,5\n"
+        "Pier,cheque,2026-01-30,RENT,-1,\n"
+        "Harbour,cheque,2026-02-02,,3.5,8503.50\n"
+    )
+    contents = read("plain.csv", text.encode())
+    said = [(s.customer, s.bank_name, s.bsb, s.account_number, s.lines.to_list()) for s in contents.statements]
+    assert said == [
+        ("Harbour", "cheque", None, None, [2, 5]),
+        ("Harbour", None, "062-000", "12345678", [3]),
+        ("Pier", "cheque", None, None, [4]),
+    ]
+    assert rows_of(contents.statements[0]) == [("2026-01-30", "RENT", "-1500"), ("2026-02-02", "-", "3.5")]
+
+
+def test_an_account_is_of_the_type_that_its_name_says() -> None:
+    rows = "date,description,amount,account\n2026-01-30,A,-1,{}\n2026-01-31,B,-1,{}\n"
+    types = {
+        name: only_statement(rows.format(name, name)).account_type
+        for name in ("Business Visa", "Online Saver", "Equipment Loan", "Everyday")
+    }
+    assert types == {
+        "Business Visa": "credit_card",
+        "Online Saver": "savings",
+        "Equipment Loan": "loan",
+        "Everyday": None,
+    }
+
+
+def test_month_first_needs_a_date_that_proves_it() -> None:
+    ambiguous = "Date,Description,Amount\n02/03/2026,A,1.00\n03/04/2026,B,-2.00\n"
+    assert [row[0] for row in rows_of(only_statement(ambiguous))] == ["2026-03-02", "2026-04-03"]
+    assert notes_of(ambiguous) == ""
+    proven = ambiguous + "04/25/2026,C,-3.00\n"
+    assert [row[0] for row in rows_of(only_statement(proven))] == ["2026-02-03", "2026-03-04", "2026-04-25"]
+    assert "month first: 04/25/2026 on line 4" in notes_of(proven)
+
+
+def test_dates_that_prove_both_are_read_day_first_and_the_others_left_to_be_refused() -> None:
+    text = "Date,Description,Amount\n13/03/2026,A,1.00\n04/25/2026,C,-3.00\n"
+    assert [row[0] for row in rows_of(only_statement(text))] == ["2026-03-13", "04/25/2026"]
+    assert "04/25/2026 on line 3 is one only with the month first" in notes_of(text)
+
+
+@pytest.mark.parametrize(
+    "printed",
+    [
+        *("5/3/2026", "05/03/26", "05-03-2026", "5.3.2026", "2026-03-05", "2026/3/5", "20260305", "5 Mar 2026"),
+        *(
+            "05MAR2026",
+            "5-March-26",
+            "Thu, 5 Mar 2026",
+            "Mar 5, 2026",
+            "5/03/2026 4:05 PM",
+            "2026-03-05T23:30:00+11:00",
+        ),
+    ],
+)
+def test_a_day_is_read_however_it_is_printed(printed: str) -> None:
+    text = f'Date,Description,Amount\n"{printed}",A,-1.00\n'
+    assert rows_of(only_statement(text)) == [("2026-03-05", "A", "-1.00")]
+
+
+@pytest.mark.parametrize(
+    ("printed", "read_as"),
+    [
+        *(
+            (text, "-1234.50")
+            for text in ("-1234.50", "-$1,234.50", "$-1,234.50", "(1,234.50)", "1234.50-", "−1234.50")
+        ),
+        *((text, "-1234.50") for text in ("1,234.50 DR", "DR 1234.50", "A$1,234.50dr", "-1,234.50 DR", "AUD -1234.50")),
+        *((text, "1234.50") for text in ("1234.50", "+1,234.50", "$1,234.50", "1234.50CR", "1 234.50")),
+        *((text, text) for text in ("12,34.50", "1.2.3", "-1.00 CR", "abc", "(5.00", "--5.00", "-", "1234.505")),
+        (".5", "0.5"),
+        ("5.", "5"),
+    ],
+)
+def test_an_amount_is_read_or_left_as_printed(printed: str, read_as: str) -> None:
+    text = f'Date,Description,Amount\n2026-01-01,A,-9.99\n2026-01-02,B,"{printed}"\n'
+    assert rows_of(only_statement(text))[1][2] == read_as
+
+
+def test_only_positive_amounts_without_balances_are_said_to_be_read_as_money_in() -> None:
+    text = "Date,Description,Amount\n2026-01-01,A,9.99\n2026-01-02,B,5.00\n"
+    assert [row[2] for row in rows_of(only_statement(text))] == ["9.99", "5.00"]
+    assert "nothing else tells money out" in notes_of(text)
+
+
+def test_a_balance_of_what_is_owed_is_turned_round() -> None:
+    text = (
+        "Date,Description,Amount,Balance\n2026-01-01,SHOP,-10.00,110.00\n2026-01-02,SHOP,-20.00,130.00\n"
+        "2026-01-03,PAYMENT,50.00,80.00\n"
+    )
+    statement = only_statement(text)
+    assert statement.rows["balance"].to_list() == ["-110.00", "-130.00", "-80.00"]
+    assert statement.account_type == "credit_card"
+    assert "what is owed" in notes_of(text)
+
+
+def test_of_a_row_with_debit_and_credit_neither_counts() -> None:
+    contents = read("x.csv", (ST_GEORGE + "03/02/2026,BOTH,5.00,7.00,11229.90\n").encode())
+    assert contents.refused.select("line", "code").rows() == [(5, "Export.DebitAndCredit")]
+    assert rows_of(contents.statements[0]) == ROWS
+
+
+def test_a_comma_without_quotes_refuses_its_line_only() -> None:
+    contents = read("x.csv", (ST_GEORGE + "03/02/2026,COFFEE, SYDNEY,5.00,,11222.90\n").encode())
+    assert contents.refused.select("line", "code").rows() == [(5, "Export.SurplusCells")]
+    assert rows_of(contents.statements[0]) == ROWS
+
+
+def test_a_reversed_debit_is_money_in() -> None:
+    text = ST_GEORGE + "03/02/2026,REVERSAL OF EFTPOS,-84.50,,11312.40\n"
+    assert rows_of(only_statement(text))[3][2] == "84.50"
+
+
+def test_a_text_over_several_lines_becomes_one_and_the_next_row_keeps_its_line() -> None:
+    text = 'Date,Description,Amount\n2026-01-01,"RENT\nUNIT 4\r\n  SYDNEY",-1.00\n2026-01-02,B,2.00\n'
+    statement = only_statement(text)
+    assert [row[1] for row in rows_of(statement)] == ["RENT UNIT 4 SYDNEY", "B"]
+    assert statement.lines.to_list() == [2, 5]
+
+
+def test_windows_1252_is_read_where_it_is_no_utf_8() -> None:
+    assert rows_of(only_statement("Date,Description,Amount\n2026-01-01,Café – Zoë,-1.00\n".encode("cp1252"))) == [
+        ("2026-01-01", "Café – Zoë", "-1.00")
+    ]
+
+
+def test_card_numbers_are_masked() -> None:
+    text = "Date,Description,Amount\n2026-01-01,PAID 4111 1111 1111 1111,-1.00\n"
+    assert rows_of(only_statement(text))[0][1] == "PAID 411111xxxxxx1111"
+
+
+def test_whom_and_what_for_stand_together_once() -> None:
+    text = (
+        "Date,Payee,Description,Transaction Type,Amount\n2026-01-01,Acme,invoice 7,Transfer,-1.00\n"
+        "2026-01-02,Acme,ACME INVOICE 8,Transfer,-1.00\n2026-01-03,,,Fee,-1.00\n"
+    )
+    assert [row[1] for row in rows_of(only_statement(text))] == ["Acme invoice 7", "ACME INVOICE 8", "Fee"]
+
+
+def test_pending_rows_value_dates_ids_and_currencies_are_kept() -> None:
+    text = (
+        "Date,Value Date,Description,Amount,Currency,Transaction ID,Status\n"
+        "01/02/2026,31/01/2026,A,-1.00,aud,t1,Posted\n02/02/2026,,B,-2.00,NZD,t2,PENDING\n"
+    )
+    rows = only_statement(text).rows.select("valueDate", "currency", "transactionId", "status").rows()
+    assert rows == [("2026-01-31", "AUD", "t1", None), (None, "NZD", "t2", "pending")]
+
+
+def test_ids_that_stand_twice_are_none() -> None:
+    text = "Date,Description,Amount,Transaction ID\n01/02/2026,A,-1.00,t1\n02/02/2026,B,-2.00,t1\n"
+    assert only_statement(text).rows["transactionId"].to_list() == [None, None]
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"", "is empty"),
+        (b"\xef\xbb\xbf \r\n\n", "is empty"),
+        (b"%PDF-1.7 ...", "is a PDF"),
+        (b"PK\x03\x04\x14\x00", "is an Excel workbook"),
+        (b"\x00\x01\x02,\x03\n", "is not a text file"),
+        (b"hello", "holds no line with a date and an amount"),
+        (b"Date,Description,Amount\n", "holds no line with a date and an amount"),
+        (b"2026-01-01\n2026-01-02\n", "holds no line with a date and an amount"),
+        (b"a,b\n1,2\n3,4\n", "holds no line with a date and an amount"),
+        (b"," * 500 + b"\n", "has more than 100 columns"),
+        (ST_GEORGE.encode() + b'03/02/2026,"OPEN,1.00,,2.00\n04/02/2026,NEXT,1.00,,1.00\n', "has a quote on line 5"),
+        (b'2026-01-01,1.00,"' + b"x" * 200_000, "has a text on line 1 that never ends"),
+        (b"{", "is not sound JSON: The body is not one valid JSON document."),
+        (b"[]", "holds no submission"),
+        (b'{"transactions": 1}', "holds no `transactions`"),
+        (b'[{"transactions": [1]}]', "holds no `transactions`"),
+        (b'{"transactions": [], "bsb": 5}', "has a bsb that is no text"),
+        (b'{"transactions": [], "creditLimit": "x"}', "has a creditLimit"),
+    ],
+)
+def test_a_file_that_cannot_be_understood_is_one_line(content: bytes, reason: str) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        read("feed.csv", content)
+    assert caught.value.detail.startswith("feed.csv")
+    assert reason in caught.value.detail
+    assert "\n" not in caught.value.detail

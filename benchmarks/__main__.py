@@ -10,7 +10,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from benchmarks import backlog, doors, enrichment, growth, history, quality, reads, refresh, spine
+from benchmarks import (
+    backlog,
+    completeness,
+    doors,
+    enrichment,
+    growth,
+    history,
+    quality,
+    reads,
+    refresh,
+    reports,
+    risk,
+    spine,
+)
 from benchmarks.service import DATABASES
 from benchmarks.table import Row, Section, write
 
@@ -67,6 +80,9 @@ PARTS: Mapping[str, Part] = {
     "growth": on_databases(growth),
     "enrichment": by_itself(enrichment),
     "quality": by_itself(quality),
+    "risk": by_itself(risk),
+    "completeness": by_itself(completeness),
+    "reports": by_itself(reports),
 }
 
 

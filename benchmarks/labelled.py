@@ -12,7 +12,7 @@ from pipelines.sandbox import LABELLED, Business, SandboxAccount
 from pipelines.schemas import ACCEPTED, MONEY, AccountType
 
 RECEIVED = datetime(2026, 11, 1, tzinfo=UTC)
-TRUTH = ("category", "counterparty", "transfer_pair", "series", "series_period", "facility", "held_out")
+TRUTH = ("category", "counterparty", "transfer_pair", "series", "series_period", "facility", "held_out", "injected")
 
 
 def in_groups(businesses: Iterable[Business], rows: int) -> Iterator[pl.DataFrame]:
@@ -61,7 +61,7 @@ def _of_account(customer: UUID, account: SandboxAccount) -> pl.DataFrame:
         account_type=account.account_type,
         credit_limit=None if account.credit_limit is None else Decimal(account.credit_limit),
     )
-    return account.transactions.filter(pl.col("injected").is_null()).select(
+    return account.transactions.filter(pl.col("injected").ne_missing("duplicate")).select(
         "date",
         "description",
         "amount",

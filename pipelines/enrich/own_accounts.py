@@ -8,7 +8,7 @@ number of none that was supplied, there is an account more than the statements s
 import polars as pl
 
 from pipelines.enrich.banks import bank_of_bsb
-from pipelines.enrich.taxonomy import TRANSFER
+from pipelines.enrich.taxonomy import TAXONOMY, TRANSFER
 from pipelines.schemas import current
 
 _SUM = pl.Decimal(38, 2)  # of a history, AUD
@@ -28,6 +28,9 @@ MENTIONED = pl.Schema(
 )
 SHOWN_DIGITS = 4
 FEWEST_DIGITS = 3  # two digits name too much
+_CARD_REPAYMENT = TAXONOMY.categories["card_repayment"]
+# A transfer to the own card, by its last digits: `TRANSFER 71Q4 CARD 9242`, `Internet Transfer to Card 7691`.
+_OWN_CARD = r"(?i)\b(?:tfr|transfer|payment)\b.*\b[a-z]*(?:card|visa)\b.*?([0-9]{4})$"
 _BSB = r"\b([0-9]{3}-?[0-9]{3}) ?[0-9]{5,10}\b"  # before an account's number
 
 
@@ -72,32 +75,53 @@ def with_named_account(rows: pl.DataFrame, accounts: pl.DataFrame) -> pl.DataFra
 def mentioned_accounts(rows: pl.DataFrame) -> pl.DataFrame:
     """Accounts that transfers speak of and that were not supplied: MENTIONED, one row an account, sorted.
 
-    A transfer between own accounts whose other side was not found, or a payment with nobody named but an account's
-    digits. Where the digits are those of a supplied account, it is not counted: the other side is missing there, not
-    the account. Without digits, what the text calls it stands for the account.
-
     Args:
         rows: enriched transactions (schema TRANSACTIONS).
     """
+    found = mentions(rows).pipe(_by_account)
+    return found.match_to_schema(MENTIONED).sort("customer_number", "masked_number", "name", nulls_last=True)
+
+
+def mentions(rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows that speak of an account that was not supplied, with its `masked_number`, its `bank` and the `name` that
+    the text calls it by; and `place`, that name where no number is known: number and place tell accounts apart.
+
+    A transfer between own accounts or a repayment of the own card whose other side was not found; or a payment with
+    nobody named but an account's digits, or by transfer with nobody known. Where the digits are those of a supplied
+    account, it is not counted: the other side is missing there, not the account. Without digits, what the text calls it
+    stands for the account.
+    """
     one_sided = ~pl.col("is_transfer").fill_null(value=False)
-    by_words = pl.col("category") == TRANSFER.slug
-    by_digits = _named().is_not_null() & pl.col("counterparty_name").is_null()
-    speaking = rows.filter(current(), one_sided, by_words.fill_null(value=False) | by_digits)
-    mentions = speaking.with_columns(named=_named())
-    supplied = _ends(accounts_of(rows), mentions["named"].drop_nulls())
+    by_words = pl.col("category").is_in((TRANSFER.slug, _CARD_REPAYMENT.slug)).fill_null(value=False)
+    to_nobody = pl.col("counterparty_name").is_null() | pl.col("counterparty_kind").is_null()
+    digits = pl.col("other_account").is_not_null() | pl.col("description").str.contains("(?i)card|visa")
+    speaking = rows.filter(current(), one_sided, by_words | (to_nobody & digits))
+    with_digits = pl.col("named").is_not_null() & _speaks_of_an_account()
+    said = speaking.with_columns(named=_named_or_card()).filter(by_words | with_digits)
+    numbers = rows.select("customer_number", "account_id", "bsb", "account_number")
+    naming = numbers.join(said.drop_nulls("named"), on="customer_number", how="semi")
+    supplied = _ends(accounts_of(naming), said["named"].drop_nulls())
     masked = pl.format("xx{}", pl.col("named").str.tail(SHOWN_DIGITS))
     return (
-        mentions.join(supplied, on=("customer_number", "named"), how="anti")
+        said.join(supplied, on=("customer_number", "named"), how="anti")
         .with_columns(masked_number=masked, name=_called(), bank=bank_of_bsb(pl.col("description").str.extract(_BSB)))
-        .pipe(_by_account)
-        .match_to_schema(MENTIONED)
-        .sort("customer_number", "masked_number", "name", nulls_last=True)
+        .with_columns(place=pl.when(pl.col("masked_number").is_null()).then("name"))
     )
 
 
 def _named() -> pl.Expr:
     digits = pl.col("other_account").str.extract(r"(\d+)$")
     return pl.when(digits.str.len_chars() >= FEWEST_DIGITS).then(digits)
+
+
+def _named_or_card() -> pl.Expr:
+    return pl.coalesce(_named(), pl.col("description").str.extract(_OWN_CARD))
+
+
+def _speaks_of_an_account() -> pl.Expr:
+    """Whether what is named, of somebody unknown, is an account's number rather than part of a name."""
+    by_transfer = (pl.col("channel") == "transfer") | pl.col("description").str.contains(_OWN_CARD)
+    return pl.col("counterparty_name").is_null() | by_transfer.fill_null(value=False)
 
 
 def _called() -> pl.Expr:
@@ -126,11 +150,9 @@ def _ends(accounts: pl.DataFrame, digits: pl.Series) -> pl.DataFrame:
 
 def _by_account(mentions: pl.DataFrame) -> pl.DataFrame:
     amount = pl.col("amount")
-    nameless = pl.when(pl.col("masked_number").is_null()).then("name")
     went, came = (amount < 0).any(), (amount > 0).any()
     return (
-        mentions.with_columns(place=nameless)
-        .group_by("customer_number", "masked_number", "place")
+        mentions.group_by("customer_number", "masked_number", "place")
         .agg(
             name=_most_often(pl.col("name")),
             bank=_most_often(pl.col("bank")),

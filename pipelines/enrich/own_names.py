@@ -2,12 +2,14 @@
 
 Money that a business sends itself from another bank reads like a customer's payment. Taken for revenue it would flatter
 every report, so where nothing else is sure, one's own name on the other side makes it a transfer between own accounts.
+Banks cut names to the width of a field.
 """
 
 import polars as pl
 
 from pipelines.enrich.categories import SURE
 from pipelines.enrich.name_groups import business_group, slug
+from pipelines.enrich.related import FIELD_WIDTHS
 from pipelines.enrich.taxonomy import TRANSFER
 from pipelines.schemas import CategorySource, CounterpartyKind
 
@@ -24,7 +26,8 @@ def own_names(rows: pl.LazyFrame, customers: pl.DataFrame) -> pl.LazyFrame:
         customers: schema `knowledge.CUSTOMERS`.
     """
     name = pl.col("name")
-    names = customers.select("customer_number", own=pl.concat_list(slug(name), business_group(name)))
+    cut = (slug(name.str.head(width)) for width in FIELD_WIDTHS)
+    names = customers.select("customer_number", own=pl.concat_list(slug(name), business_group(name), *cut))
     groups = names.explode("own").drop_nulls().unique()
     own = groups.select("customer_number", counterparty_group="own", is_own=pl.lit(value=True))
     found = rows.join(own.lazy(), on=["customer_number", "counterparty_group"], how="left", maintain_order="left")

@@ -9,9 +9,11 @@ version is: that is the caller's, who reads stored rows or computes them.
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from decimal import Decimal
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from itertools import pairwise
@@ -19,9 +21,11 @@ from typing import Any
 
 import polars as pl
 
+from pipelines import metrics
 from pipelines.enrich.rule_files import RuleError, load_rules
+from pipelines.figures.facts import Facts
+from pipelines.figures.printing import ratio
 from pipelines.reports import REPORTS
-from pipelines.reports.figures import ratio
 from pipelines.schemas import TRANSACTIONS, current
 
 FILE = "releases.yaml"
@@ -255,43 +259,45 @@ def _figures(before: pl.DataFrame, after: pl.DataFrame, as_of: date) -> pl.DataF
 
 
 def headline_figures(rows: pl.DataFrame, as_of: date) -> pl.DataFrame:
-    """What a reader looks at first in each report: `customer_number`, `report`, `figure`, `reading` (four decimals)."""
-    reports = {kind: report.compute(rows.lazy(), as_of).collect() for kind, report in REPORTS.items()}
-    return pl.concat(
-        [
-            _long(reports["completeness"].unnest("summary"), "completeness", _COMPLETENESS),
-            _long(reports["risk"], "risk", _RISK),
-            _readings(reports["risk"]),
-            _long(_whole_history(reports["aggregate"]), "aggregate", _AGGREGATE),
-        ]
-    )
+    """What a reader looks at first in each report, and every metric: `customer_number`, `report`, `figure`, `reading`
+    (four decimals)."""
+    facts = Facts(rows, as_of)
+    readings = [
+        (number, kind, name, value)
+        for kind, report in REPORTS.items()
+        for number, text in report.compute(facts).iter_rows()
+        for name, value in _HEADLINES[kind](json.loads(text, parse_float=Decimal))
+    ]
+    schema = {"customer_number": pl.Int64(), "report": pl.String(), "figure": pl.String(), "reading": _FIGURE}
+    return pl.concat([pl.DataFrame(readings, schema=schema, orient="row"), _metrics(facts)])
 
 
-_COMPLETENESS: Sequence[str] = ("completenessScore", "totalMissingness")
-_RISK: Sequence[str] = ("value", "pdConfidenceScore")
-_AGGREGATE: Sequence[str] = ("revenue", "moneyIn", "moneyOut", "net", "transfersIn", "transfersOut")
-_ADDED = _AGGREGATE
+def _of_completeness(data: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    return ((name, data["summary"][name]) for name in ("completenessScore", "totalMissingness"))
 
 
-def _long(report: pl.DataFrame, kind: str, figures: Sequence[str]) -> pl.DataFrame:
-    typed = report.select("customer_number", *(pl.col(name).cast(_FIGURE) for name in figures))
-    unpivoted = typed.unpivot(figures, index="customer_number", variable_name="figure", value_name="reading")
-    return unpivoted.with_columns(report=pl.lit(kind)).select(*_FIGURE_KEY, "reading")
+def _of_risk(data: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    return ((name, data[name]) for name in ("value", "pdConfidenceScore"))
 
 
-def _readings(risk: pl.DataFrame) -> pl.DataFrame:
-    """The metrics that the score is made of."""
-    drivers = risk.select("customer_number", "drivers").explode("drivers").unnest("drivers")
-    return drivers.select(
-        "customer_number", report=pl.lit("risk"), figure="feature", reading=pl.col("reading").cast(_FIGURE)
-    )
-
-
-def _whole_history(aggregate: pl.DataFrame) -> pl.DataFrame:
+def _of_aggregate(data: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Sums over all months."""
-    months = aggregate.select("customer_number", "monthly_cash_flow").explode("monthly_cash_flow")
-    sums = (pl.col("monthly_cash_flow").struct.field(name).sum().alias(name) for name in _AGGREGATE)
-    return months.group_by("customer_number").agg(*sums).sort("customer_number")
+    [months] = [table["values"] for table in data["tables"] if table["id"] == "monthly_cash_flow"]
+    return ((name, sum(month[name] for month in months)) for name in _ADDED)
+
+
+_ADDED: Sequence[str] = ("revenue", "moneyIn", "moneyOut", "net", "transfersIn", "transfersOut")
+_HEADLINES: Mapping[str, Callable[[Mapping[str, Any]], Iterator[tuple[str, Any]]]] = {
+    "completeness": _of_completeness,
+    "risk": _of_risk,
+    "aggregate": _of_aggregate,
+}
+
+
+def _metrics(facts: Facts) -> pl.DataFrame:
+    values = facts.once(metrics.values).select("customer_number", pl.col(list(metrics.METRICS)).cast(_FIGURE))
+    long = values.unpivot(list(metrics.METRICS), index="customer_number", variable_name="figure", value_name="reading")
+    return long.select("customer_number", pl.lit("metrics").alias("report"), "figure", "reading")
 
 
 def _total(figure: pl.Expr, adds: pl.Expr) -> pl.Expr:

@@ -1,55 +1,49 @@
 """The three reports of a customer: what is known (completeness), how it looks (risk), what happened (aggregate).
 
-Each is one pure function from many customers' TRANSACTIONS to one row per customer, the report's `data` members as
-columns: one Polars pass serves one customer or thousands, and a customer's report never depends on who else is in
-the frame. Which rows go in is the caller's choice (for a replay: only those known then); reports count the posted
-ones. `as_of` measures age; it selects nothing.
+Each is one pure function from many customers' facts to one JSON text per customer: one pass serves one customer or
+thousands, and a customer's report never depends on who else is in the frame. Which rows go in is the caller's choice
+(for a replay: only those known then); reports count the posted ones dated up to `as_of`, the day that age is measured
+from.
+
+`explain` is the way back: from a figure of a customer's report to the transactions behind it (`figures.lineage`).
 
 Raise a report's `version` with every change that can move a figure.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import date
 from types import MappingProxyType
 
 import polars as pl
 
-from pipelines.reports.aggregate import aggregate_report, tables_gathered
-from pipelines.reports.completeness import completeness_report
-from pipelines.reports.periods import BY_CUSTOMER, data_through
-from pipelines.reports.risk import risk_report
+from pipelines.figures.facts import Facts
+from pipelines.figures.lineage import Explain
+from pipelines.reports.aggregate import aggregate_report, explain_aggregate
+from pipelines.reports.completeness import completeness_report, explain_completeness
+from pipelines.reports.risk import explain_risk, risk_report
 
-__all__ = ["REPORTS", "Report", "data_through", "rows_as_data"]
+__all__ = ["REPORTS", "Report"]
 
 
 @dataclass(frozen=True)
 class Report:
-    """`compute`: TRANSACTIONS and the day of computation → one row per customer, sorted by `customer_number`.
+    """`compute`: facts → one row per customer, sorted by `customer_number`: that, and `data`, the report as the exact
+    text of a JSON object. Money, ratios and scores are numbers of fixed scale, days are ISO dates.
 
-    Its columns are the members of the report's `data`; see `rows_as_data` for the one exception.
+    `explain`: facts of one customer, its `data` as printed, the segments of a JSON Pointer into them → the figure's
+    lineage. Raises NotFound.
     """
 
     kind: str
     version: int
-    compute: Callable[[pl.LazyFrame, date], pl.LazyFrame]
+    compute: Callable[[Facts], pl.DataFrame]
+    explain: Explain
 
 
 REPORTS: Mapping[str, Report] = MappingProxyType(
     {
-        "completeness": Report("completeness", 1, completeness_report),
-        "risk": Report("risk", 1, risk_report),
-        "aggregate": Report("aggregate", 1, aggregate_report),
+        "completeness": Report("completeness", 2, completeness_report, explain_completeness),
+        "risk": Report("risk", 2, risk_report, explain_risk),
+        "aggregate": Report("aggregate", 2, aggregate_report, explain_aggregate),
     }
 )
-
-
-def rows_as_data(frame: pl.DataFrame) -> Iterator[tuple[int, dict[str, object]]]:
-    """A computed report → `(customer_number, data)` per customer, in plain Python values for the edge to print.
-
-    Money, ratios and scores are `Decimal` of fixed scale, days are `date`. The columns of `aggregate` are tables; here
-    they become its `tables`.
-    """
-    for row in frame.iter_rows(named=True):
-        number = row.pop(BY_CUSTOMER)
-        yield number, tables_gathered(row)

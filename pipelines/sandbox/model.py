@@ -25,7 +25,10 @@ LABELLED = pl.Schema(
         "series_period": SeriesPeriod,
         "facility": pl.UInt32(),  # of what is borrowed: also on takings that a lender keeps a share of
         "held_out": pl.Boolean(),  # the counterparty or the bank's wording is kept away from training
-        "injected": pl.Enum(("gap", "duplicate")),  # first row after removed ones; row sent a second time
+        # First row after removed ones (`gap`, `…_deleted`); row sent a second time, or standing there again; wrong row.
+        "injected": pl.Enum(
+            ("gap", "duplicate", "row_deleted", "week_deleted", "month_deleted", "row_repeated", "sign_flipped")
+        ),
     }
 )
 

@@ -124,3 +124,18 @@ def test_the_table_is_sorted_by_customer_and_number() -> None:
         (2, "xx333"),
         (2, "xx777"),
     ]
+
+
+def test_a_repayment_of_a_card_that_nobody_supplied_names_the_card() -> None:
+    paid = {"category": "card_repayment", "account_number": "062001111", "amount": Decimal(-90)}
+    rows = ({**paid, "description": "Internet Transfer to Card 7691"}, {**paid, "description": "TFR BUSIN MCARD 7691"})
+    assert [(each["masked_number"], each["count"]) for each in mentioned(*rows)] == [("xx7691", 2)]
+    supplied = {"account_id": b"c" * 16, "account_number": "4000xxxx7691", "category": "interest_charged"}
+    assert mentioned(*rows, supplied) == []
+
+
+def test_a_transfer_to_an_unknown_number_names_it_and_a_payment_to_somebody_known_does_not() -> None:
+    sent = {"category": "unknown_debit", "other_account": "9367", "counterparty_name": "Ib", "channel": "transfer"}
+    assert [each["masked_number"] for each in mentioned(sent)] == ["xx9367"]
+    assert mentioned({**sent, "counterparty_kind": "business"}) == []
+    assert mentioned({**sent, "channel": "npp"}) == []

@@ -25,6 +25,11 @@ def test_money_from_oneself_is_no_revenue(text: str) -> None:
     assert row["category_basis"] == "the customer's own name"
 
 
+def test_ones_own_name_is_known_where_a_bank_cut_it() -> None:
+    whole = pl.DataFrame([(1, "Sandstone Building Supplies", None)], CUSTOMERS, orient="row")
+    assert enriched("DEPOSIT SANDSTONE BUILDI TRANSFER", "5000", whole)["category"] == "own_transfer"
+
+
 def test_somebody_elses_name_stays_theirs() -> None:
     row = enriched("Transfer From HARBOUR PLUMBING PTY LTD", "5000")
     assert row["category"] == "customer_transfer"

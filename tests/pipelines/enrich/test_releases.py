@@ -122,7 +122,9 @@ def test_headline_figures_are_told_before_and_after() -> None:
     impact = compare(before, after, AS_OF)
     assert figure(impact, "revenue") == (1, Decimal(700), Decimal(0))
     assert figure(impact, "moneyIn") == (0, Decimal(700), Decimal(700))
-    assert impact.changed_figures()["figure"].to_list() == ["revenue"]
+    changed = impact.changed_figures()
+    assert changed.filter(report="aggregate")["figure"].to_list() == ["revenue"]
+    assert "days_since_revenue" in changed.filter(report="metrics")["figure"]
 
 
 def test_a_transfer_found_leaves_money_in() -> None:

@@ -1,5 +1,6 @@
 """Tiny customers for the tests of reports: rows with the columns that matter, everything else as usual."""
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import date, timedelta
 from decimal import Decimal
@@ -9,7 +10,8 @@ import polars as pl
 from hypothesis import strategies as st
 
 from pipelines.enrich.balances import verify_balances
-from pipelines.reports import REPORTS, rows_as_data
+from pipelines.figures.facts import Facts
+from pipelines.reports import REPORTS
 from pipelines.schemas import TRANSACTIONS
 
 Row = dict[str, Any]
@@ -62,6 +64,10 @@ def checked(rows: Iterable[Row]) -> list[Row]:
     return [{**each, "balance_verified": mark} for each, mark in zip(rows, marks, strict=True)]
 
 
+def facts(rows: Iterable[Mapping[str, object]], as_of: date) -> Facts:
+    return Facts(transactions(rows).collect(), as_of)
+
+
 def report(kind: str, rows: Iterable[Mapping[str, object]], as_of: date) -> dict[str, Any]:
     """The report's data of the only customer among the rows."""
     [(_, data)] = reports(kind, rows, as_of)
@@ -69,7 +75,9 @@ def report(kind: str, rows: Iterable[Mapping[str, object]], as_of: date) -> dict
 
 
 def reports(kind: str, rows: Iterable[Mapping[str, object]], as_of: date) -> Iterator[tuple[int, dict[str, Any]]]:
-    return rows_as_data(REPORTS[kind].compute(transactions(rows), as_of).collect())
+    """Each customer's data as a reader gets them who parses numbers as decimals."""
+    for number, text in REPORTS[kind].compute(facts(rows, as_of)).iter_rows():
+        yield number, json.loads(text, parse_float=Decimal)
 
 
 KINDS = (

@@ -1,8 +1,10 @@
-"""The risk score is transparent: every point can be recomputed by hand, and what is missing earns none."""
+"""The risk report: every point can be recomputed by hand, what is missing earns none, and every figure is explained."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, timedelta
-from decimal import ROUND_HALF_EVEN, Decimal
+from decimal import Decimal
+from itertools import combinations
 from typing import Any
 
 import polars as pl
@@ -10,74 +12,112 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.reports.risk import FEATURES, MOST_POINTS, Feature
-from tests.pipelines.reports.examples import LOAN, SAVINGS, START, Row, any_row, chained, counted, report, row
+from pipelines import metrics
+from pipelines.errors import NotFound
+from pipelines.figures.context import PEERS, ClientBook, Context
+from pipelines.figures.facts import Facts
+from pipelines.figures.json_text import as_data
+from pipelines.figures.lineage import pointer, value_of
+from pipelines.reports.risk import explain_risk, risk_report
+from pipelines.reports.risk.rating import rating
+from pipelines.reports.risk.sensitivity import sensitivity
+from pipelines.risk_models.default import DEFAULT
+from pipelines.risk_models.scorecard import Band, Feature, Link, Scorecard
+from tests.pipelines.reports.examples import (
+    MAIN,
+    START,
+    Row,
+    any_row,
+    chained,
+    checked,
+    counted,
+    facts,
+    report,
+    row,
+    transactions,
+)
+from tests.pipelines.risk_models.examples import (
+    Readings,
+    any_readings,
+    frame,
+    points_by_hand,
+    rating_by_hand,
+    total_by_hand,
+    value_by_hand,
+)
+
+Data = dict[str, Any]
 
 
-def risk(rows: Sequence[Row], days_later: int = 0) -> dict[str, Any]:
+def risk(rows: Sequence[Row], days_later: int = 0) -> Data:
     """The report as of so many days after the last row."""
     return report("risk", rows, max(each["date"] for each in rows) + timedelta(days=days_later))
 
 
-def reading(rows: Sequence[Row], feature: str) -> Decimal | None:
-    return readings(risk(rows))[feature]
+def parsed(text: str) -> Data:
+    data: Data = json.loads(text, parse_float=Decimal)
+    return data
 
 
-def readings(data: dict[str, Any]) -> dict[str, Decimal | None]:
-    return {driver["feature"]: driver["reading"] for driver in data["drivers"]}
+def readings(data: Data) -> dict[str, Decimal | None]:
+    return {driver["metric"]: driver["reading"] for driver in data["drivers"]}
 
 
-def codes(data: dict[str, Any]) -> list[str]:
+def codes(data: Data) -> list[str]:
     return [error["code"].removeprefix("Risk.") for error in data["errorCodes"]]
 
 
 def sound_business() -> list[Row]:
     """A year of daily takings and costs, no debt, a comfortable balance."""
     rows = [each for day in range(365) for each in _trading_day(day)]
-    return chained(rows, opening="5000")
+    return checked(chained(rows, opening="9000"))
 
 
 def _trading_day(day: int) -> list[Row]:
     return [row(day, "200", kind="revenue/card_settlement"), row(day, "-150", kind="cost_of_sales/suppliers")]
 
 
-def test_a_sound_business_earns_every_point() -> None:
+def test_a_sound_business_earns_every_point_there_is_a_reading_for() -> None:
     data = risk(sound_business())
-    assert [driver["points"] for driver in data["drivers"]] == [driver["maxPoints"] for driver in data["drivers"]]
-    assert {name: data[name] for name in ("value", "rating", "pdConfidenceScore", "pdConfidenceRating")} == {
-        "value": Decimal("0.0000"),
-        "rating": "A",
-        "pdConfidenceScore": Decimal("100.00"),
-        "pdConfidenceRating": "high",
-    }
+    lost = {driver["metric"] for driver in data["drivers"] if driver["points"] < driver["maxPoints"]}
+    assert (
+        lost == {name for name, reading in readings(data).items() if reading is None} <= {"income_concentration_180d"}
+    )
+    assert data["rating"] == "A"
+    assert data["pdConfidenceRating"] == "high"
     assert codes(data) == ["Uncalibrated"]
+    assert data["calibration"] == "none"
+    assert data["model"] == {"name": "default", "version": "1", "calibration": "none"}
 
 
 def test_a_driver_says_what_was_read_and_what_it_earned() -> None:
-    first = risk(sound_business())["drivers"][0]
-    assert first == {
-        "feature": "monthsOfHistory",
-        "reading": Decimal("13.0000"),
-        "unit": "months",
-        "points": 15,
-        "maxPoints": 15,
-        "reason": FEATURES[0].why,
+    driver = next(each for each in risk(sound_business())["drivers"] if each["metric"] == "dishonours_per_month_180d")
+    assert driver == {
+        "metric": "dishonours_per_month_180d",
+        "name": metrics.METRICS["dishonours_per_month_180d"].name,
+        "reading": Decimal("0.0000"),
+        "unit": "per month",
+        "points": Decimal("7.00"),
+        "maxPoints": Decimal("7.00"),
+        "direction": "lower_is_better",
+        "peerPercentile": None,
+        "reason": "A payment the bank refused was a promise that could not be kept.",
     }
 
 
 def test_a_customer_without_posted_rows_earned_nothing() -> None:
     data = risk([row(0, "5", status="pending")])
-    assert (data["value"], data["rating"]) == (1, "E")
+    assert (data["value"], data["rating"]) == (value_by_hand(DEFAULT, Decimal(0)), "E")
     assert (data["pdConfidenceScore"], data["pdConfidenceRating"]) == (0, "low")
     assert codes(data) == ["Uncalibrated", "NoTransactions"]
     assert set(readings(data).values()) == {None}
 
 
-def test_one_row_is_too_little_for_any_rate() -> None:
+def test_one_row_is_too_little_for_nearly_anything() -> None:
     data = risk([row(0, "5", kind="revenue/card_settlement")])
-    assert [name for name, value in readings(data).items() if value is not None] == ["monthsOfHistory"]
     assert codes(data) == ["Uncalibrated", "InsufficientHistory", "NoBalances"]
     assert data["rating"] == "E"
+    assert data["interval"]["high"] > Decimal("0.8")
 
 
 def test_old_data_lower_the_confidence_and_are_named() -> None:
@@ -85,183 +125,317 @@ def test_old_data_lower_the_confidence_and_are_named() -> None:
     assert stale["value"] == fresh["value"]
     assert fresh["pdConfidenceScore"] - stale["pdConfidenceScore"] == 10
     assert codes(stale) == ["Uncalibrated", "StaleData"]
+    assert stale["interval"]["high"] > fresh["interval"]["high"]
 
 
-def test_a_silence_of_years_is_no_history() -> None:
-    assert reading([row(0, "5"), row(3000, "5")], "monthsOfHistory") == 2
-
-
-def test_revenue_that_halves_is_a_trend_of_a_half() -> None:
-    rows = [row(day, "200" if day < 90 else "100", kind="revenue/card_settlement") for day in range(180)]
-    assert reading(rows, "revenueTrend") == Decimal("0.5000")
-
-
-def test_there_is_no_trend_before_half_a_year() -> None:
-    rows = [row(day, "200", kind="revenue/card_settlement") for day in range(179)]
-    assert reading(rows, "revenueTrend") is None
-
-
-def test_overdrawn_days_are_those_of_the_worst_account() -> None:
-    overdrawn = [row(0, "-10", balance=Decimal(-10)), row(50, "20", balance=Decimal(10)), row(99, "1")]
-    healthy = [row(day, "1", account_id=SAVINGS, balance=Decimal(900)) for day in (0, 99)]
-    known_days = 99  # nothing is known of the last one
-    assert reading([*overdrawn, *healthy], "overdrawnDayShare") == _rounded(Decimal(50) / known_days)
+def overdrawn(limit: Decimal | None) -> Data:
+    rows = [row(day, "-1", kind="cost_of_sales/suppliers", credit_limit=limit) for day in range(100)]
+    return risk(chained([*rows, row(100, "200", kind="revenue/card_settlement", credit_limit=limit)], opening=-100))
 
 
 def test_an_approved_overdraft_is_no_distress() -> None:
-    rows = [row(day, "-1", balance=Decimal(-500), credit_limit=Decimal(500)) for day in (0, 99)]
-    assert reading(rows, "overdrawnDayShare") == 0
+    assert readings(overdrawn(Decimal(500)))["overdrawn_day_share_180d"] == 0
+    assert "LimitUnknown" not in codes(overdrawn(Decimal(500)))
 
 
-def test_what_is_owed_on_a_loan_is_not_an_overdraft() -> None:
-    rows = [row(day, "-1", account_id=LOAN, account_type="loan", balance=Decimal(-500)) for day in (0, 99)]
-    assert reading(rows, "overdrawnDayShare") is None
+def test_an_overdrawn_account_of_unknown_limit_is_said() -> None:
+    data = overdrawn(None)
+    share = readings(data)["overdrawn_day_share_180d"]
+    assert share is not None
+    assert share > Decimal("0.9")
+    assert "LimitUnknown" in codes(data)
+    [message] = [each["message"] for each in data["errorCodes"] if each["code"] == "Risk.LimitUnknown"]
+    assert "on 100 of the last 180 days" in message
 
 
-def test_own_transfers_are_neither_revenue_nor_cost() -> None:
-    outside = [row(day, "-10", kind="debt_service/term_loan_repayment") for day in range(60)]
-    income = [row(day, "100", kind="revenue/card_settlement") for day in range(60)]
-    moved = [row(day, "-5000", kind="debt_service/term_loan_repayment", is_transfer=True) for day in range(60)]
-    assert reading([*outside, *income, *moved], "debtServiceToRevenue") == Decimal("0.1000")
+def test_rows_that_say_nothing_show_no_distress_and_earn_nothing_by_it() -> None:
+    said, unsaid = (
+        sound_business(),
+        [{**each, "category": "unknown_debit", "category_group": "unknown"} for each in sound_business()],
+    )
+    data = risk(unsaid)
+    assert "Uncategorised" in codes(data)
+    assert readings(data)["dishonours_per_month_180d"] is None
+    assert readings(data)["buffer_days_180d"] == readings(risk(said))["buffer_days_180d"]
+    assert data["value"] > risk(said)["value"]
+    assert data["pdConfidenceScore"] < risk(said)["pdConfidenceScore"]
 
 
-def test_a_refusal_with_its_fee_is_one_dishonour() -> None:
-    returned = [row(0, "90", kind="other_income/returned_payment"), row(0, "-10", kind="distress/dishonour_fee")]
-    bounced_receipt = row(3, "-70", kind="revenue/dishonoured_receipt")
-    assert reading([*returned, bounced_receipt, row(89, "1")], "dishonoursPerMonth") == Decimal("0.3333")
-
-
-def test_revenue_eaten_up_by_refunds_divides_nothing() -> None:
+def test_revenue_eaten_up_by_refunds_is_none() -> None:
     rows = [row(day, "-10", kind="revenue/refund_paid") for day in range(60)]
-    repaid = [row(day, "-10", kind="debt_service/term_loan_repayment") for day in range(60)]
-    data = risk([*rows, *repaid])
-    assert readings(data)["debtServiceToRevenue"] is None
-    assert "NoRevenue" in codes(data)
+    assert "NoRevenue" in codes(risk(rows))
 
 
-def test_the_rating_follows_the_points_lost() -> None:
-    sound = sound_business()
-    no_balances = [{**each, "balance": None} for each in sound]
-    returned = {"category": "returned_payment", "category_group": "other_income"}
-    dishonoured = [each if each["amount"] > 0 else {**each, **returned} for each in no_balances]
-    versions = (sound, no_balances, dishonoured, dishonoured[:120], dishonoured[:1])
-    rated = [(data["rating"], data["value"]) for data in map(risk, versions)]
-    assert rated == [
-        ("A", Decimal(0)),
-        ("B", Decimal("0.35")),  # neither overdrawn days nor buffer known
-        ("C", Decimal("0.50")),  # and a returned payment every day
-        ("E", Decimal("0.80")),  # and two months of history, too short for a trend
-        ("E", Decimal(1)),
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [("0.0200", "A"), ("0.0201", "B"), ("0.0500", "B"), ("0.1200", "C"), ("0.3000", "D"), ("0.3001", "E")],
+)
+def test_a_rating_reaches_up_to_its_line(value: str, expected: str) -> None:
+    assert pl.select(rating(pl.lit(Decimal(value), pl.Decimal(38, 4)))).item() == expected
+
+
+# The oracle: what was read, counted by hand
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.lists(any_row(), min_size=1, max_size=30).filter(counted))
+def test_the_report_follows_from_the_metrics_by_counting_by_hand(rows: list[Row]) -> None:
+    data = report("risk", rows, START + timedelta(days=400))
+    points = {each["metric"]: each["points"] for each in data["drivers"]}
+    read = readings(data)
+    assert points == {each.metric: points_by_hand(each, read[each.metric]) for each in DEFAULT.features}
+    assert data["value"] == value_by_hand(DEFAULT, total_by_hand(DEFAULT, read))
+    assert data["rating"] == rating_by_hand(DEFAULT, total_by_hand(DEFAULT, read))
+    margin = 10 * (Decimal("0.5") + Decimal("2.5") * (100 - data["pdConfidenceScore"]) / 100)
+    for side, shift in (("low", margin), ("high", -margin)):
+        expected = value_by_hand(DEFAULT, total_by_hand(DEFAULT, read) + shift.quantize(Decimal("0.01")))
+        assert data["interval"][side] == expected
+    assert data["interval"]["low"] <= data["value"] <= data["interval"]["high"]
+    known = metrics.values(facts(rows, START + timedelta(days=400))).row(0, named=True)
+    assert all(reading in (None, known[name]) for name, reading in read.items())
+
+
+@settings(max_examples=8, deadline=None)
+@given(st.lists(any_row(), min_size=1, max_size=25), st.randoms())
+def test_shuffled_rows_and_other_customers_change_nothing(rows: list[Row], random: Any) -> None:
+    placed = [{"position": place, **each} for place, each in enumerate(rows)]
+    shuffled = random.sample(placed, len(placed))
+    other = [{**each, "customer_number": 2, "amount": -each["amount"]} for each in placed]
+    as_of = START + timedelta(days=400)
+    together = risk_report(Facts(transactions([*shuffled, *other]).collect(), as_of))
+    alone = risk_report(Facts(transactions(placed).collect(), as_of))
+    assert together.filter(pl.col("customer_number") == 1).equals(alone)
+
+
+# Sensitivity
+
+
+def changes(readings_: Readings, scorecard: Scorecard = DEFAULT) -> list[Data]:
+    listed = sensitivity(scorecard.scored(frame(readings_)), scorecard)
+    [data] = as_data(listed)["data"]
+    found: list[Data] = parsed(data)["sensitivity"]
+    return found
+
+
+def moves_by_hand(feature: Feature, reading: Decimal | None) -> list[tuple[Decimal, Decimal]]:
+    """The nearest reading in each other band, and the points it gains, by trying readings around every limit."""
+    tried = [band.limit for band in feature.bands if band.limit is not None]
+    around = [each + sign * feature.step for each in tried for sign in (-1, 0, 1)]
+    now = points_by_hand(feature, reading)
+    found: dict[Decimal, Decimal] = {}
+    for each in around:
+        gain = points_by_hand(feature, each) - now
+        if gain == 0 or (gain < 0 and (reading is None or feature.metric == "months_of_history")):
+            continue
+        up = feature.more_is_better == (gain > 0)
+        nearer = gain not in found or (each < found[gain] if up else each > found[gain])
+        found = {**found, gain: each} if nearer else found
+    return [(to, gain) for gain, to in found.items()]
+
+
+def sizes_by_hand(readings_: Readings) -> tuple[list[Decimal], list[Decimal]]:
+    """Of single drivers, and of pairs: the smallest size of a change that crosses, of each and either way."""
+    total = total_by_hand(DEFAULT, readings_)
+    now = rating_by_hand(DEFAULT, total)
+    moves = [
+        (feature.metric, gain, abs(gain) / feature.most)
+        for feature in DEFAULT.features
+        for _, gain in moves_by_hand(feature, readings_[feature.metric])
     ]
+    alone: dict[Any, Decimal] = {}
+    pairs: dict[Any, Decimal] = {}
+    for metric, gain, size in moves:
+        if rating_by_hand(DEFAULT, total + gain) != now:
+            alone[metric, gain > 0] = min(size, alone.get((metric, gain > 0), size))
+    if not alone:
+        for one, two in combinations(moves, 2):
+            gain, key = one[1] + two[1], (one[0], two[0], one[1] > 0)
+            same_way = (one[1] > 0) == (two[1] > 0) and one[0] != two[0]
+            if same_way and rating_by_hand(DEFAULT, total + gain) != now:
+                pairs[key] = min(one[2] + two[2], pairs.get(key, one[2] + two[2]))
+    return sorted(alone.values()), sorted(pairs.values())
 
 
-@pytest.mark.parametrize("feature", FEATURES, ids=lambda feature: feature.name)
-class TestEveryFeature:
-    def test_a_better_reading_never_earns_less(self, feature: Feature) -> None:
-        limits = sorted(limit for limit, _ in feature.bands)
-        around = sorted({*limits, *(limit + Decimal("0.0001") for limit in limits), *(limit - 1 for limit in limits)})
-        earned = points(feature, around)
-        assert earned == sorted(earned, reverse=not feature.more_is_better)
-        assert max(earned) == feature.most
-
-    def test_a_reading_at_the_limit_has_reached_it(self, feature: Feature) -> None:
-        limits, expected = zip(*feature.bands, strict=True)
-        assert points(feature, list(limits)) == list(expected)
-
-    def test_a_missing_reading_earns_nothing(self, feature: Feature) -> None:
-        assert points(feature, [None]) == [0]
-
-
-def points(feature: Feature, values: Sequence[Decimal | None]) -> list[int]:
-    frame = pl.DataFrame({feature.name: values}, schema={feature.name: pl.Decimal(38, 4)})
-    return frame.select(feature.points()).to_series().to_list()
-
-
-def test_the_points_of_all_features_make_a_hundred() -> None:
-    assert MOST_POINTS == 100
-
-
-# The oracle: sums and days, one by one.
+@settings(max_examples=30, deadline=None)
+@given(any_readings(DEFAULT))
+def test_each_change_crosses_a_line_and_no_smaller_one_does(readings_: Readings) -> None:
+    listed = changes(readings_)
+    total = total_by_hand(DEFAULT, readings_)
+    alone, _ = sizes_by_hand(readings_)
+    by_name = {feature.metric: feature for feature in DEFAULT.features}
+    for change in listed:
+        parts = [change, *([change["also"]] if change["also"] else [])]
+        moved = {**readings_, **{part["metric"]: part["to"] for part in parts}}
+        assert all(part["from"] == readings_[part["metric"]] for part in parts)
+        assert total_by_hand(DEFAULT, moved) == total + change["pointsGained"]
+        assert change["ratingFrom"] == rating_by_hand(DEFAULT, total)
+        assert change["ratingTo"] == rating_by_hand(DEFAULT, total + change["pointsGained"]) != change["ratingFrom"]
+        for part in parts:  # one step back the band is another
+            feature = by_name[part["metric"]]
+            towards = 1 if feature.more_is_better == (change["pointsGained"] > 0) else -1
+            assert points_by_hand(feature, part["to"] - towards * feature.step) != points_by_hand(feature, part["to"])
+    if alone:
+        sizes = [abs(change["pointsGained"]) / by_name[change["metric"]].most for change in listed]
+        rounded = [size.quantize(Decimal("0.0001")) for size in alone[:3]]
+        assert [size.quantize(Decimal("0.0001")) for size in sizes] == rounded
+        assert not any(change["also"] for change in listed)
 
 
-def _rounded(value: Decimal, places: int = 4) -> Decimal:
-    return value.quantize(Decimal(1).scaleb(-places), ROUND_HALF_EVEN)
+@settings(max_examples=10, deadline=None)
+@given(st.integers(1, 22), any_readings(DEFAULT))
+def test_pairs_are_tried_where_no_driver_alone_is_enough(known: int, readings_: Readings) -> None:
+    """Few readings: far down in E, one driver seldom is enough."""
+    few = {name: reading if place % known == 0 else None for place, (name, reading) in enumerate(readings_.items())}
+    alone, pairs = sizes_by_hand(few)
+    listed = changes(few)
+    if not alone:
+        assert len(listed) == min(3, len(pairs))
+        assert all(change["also"] for change in listed)
 
 
-def _share(part: Decimal, whole: Decimal) -> Decimal | None:
-    return _rounded(part / whole) if whole > 0 else None
-
-
-def expected_readings(rows: Sequence[Row]) -> dict[str, Decimal | None]:
-    through, first = max(each["date"] for each in rows), min(each["date"] for each in rows)
-    span = (through - first).days + 1
-    age = {id(each): (through - each["date"]).days for each in rows}
-    window = [each for each in rows if age[id(each)] < 180]
-    outside = [each for each in window if not each["is_transfer"] and each["category_group"] != "transfer"]
-    revenue = [each for each in outside if each["category_group"] == "revenue"]
-    out = -_sum(each for each in outside if each["amount"] < 0)
-    late = _sum(each for each in revenue if age[id(each)] < 90)
-    service = -_sum(each for each in outside if each["category_group"] == "debt_service" and each["amount"] < 0)
-    gambled = -_sum(each for each in window if each["category"] == "gambling" and each["amount"] < 0)
-    dishonours = sum(each["category"] == "returned_payment" for each in window)
-    overdrawn, balance_days = expected_balances(rows, through)
-    rates = {
-        "overdrawnDayShare": overdrawn,
-        "dishonoursPerMonth": _rounded(dishonours / _rounded(Decimal(min(span, 180)) / 30)),
-        "debtServiceToRevenue": _share(service, _sum(revenue)),
-        "gamblingShare": _share(gambled, out),
-        "bufferDays": None if balance_days is None else _share(balance_days, out),
+def test_of_pairs_the_smallest_come_first() -> None:
+    worst = {
+        feature.metric: (feature.bands[0].limit or Decimal(0)) + (-1000 if feature.more_is_better else 1000)
+        for feature in DEFAULT.features
     }
-    return {
-        "monthsOfHistory": Decimal(len({days // 30 for days in age.values()})),
-        "revenueTrend": _share(late, _sum(revenue) - late) if span >= 180 else None,
-        **(rates if span >= 30 else dict.fromkeys(rates)),
-    }
+    by_name = {feature.metric: feature for feature in DEFAULT.features}
+    best = {name: by_name[name].bands[0].limit for name in list(worst)[:5]}
+    poor = {**worst, **best}
+    alone, pairs = sizes_by_hand(poor)
+    assert alone == []
+    sizes = [
+        sum(
+            abs(
+                points_by_hand(by_name[part["metric"]], part["to"])
+                - points_by_hand(by_name[part["metric"]], part["from"])
+            )
+            / by_name[part["metric"]].most
+            for part in (change, change["also"])
+        )
+        for change in changes(poor)
+    ]
+    assert [round(size, 3) for size in sizes] == [round(size, 3) for size in pairs[:3]]
+    assert len(sizes) == 3
 
 
-def _sum(rows: Any) -> Decimal:
-    return sum((each["amount"] for each in rows), Decimal(0))
+def test_a_change_is_told_in_words() -> None:
+    bands = (Band(Decimal(30), Decimal(60)), Band(Decimal(7), Decimal(20)), Band(None, Decimal(0)))
+    feature = Feature("buffer_days_180d", more_is_better=True, bands=bands, reason="Why.")
+    tiny = Scorecard("tiny", "1", "none", (feature,), Link(Decimal(30), Decimal(10)))
+    name = metrics.METRICS["buffer_days_180d"].name
+    [up] = changes({"buffer_days_180d": Decimal("12.5")}, tiny)
+    assert up["words"] == f"{name} going from 12.5 to 30 would lift the rating from E to C."
+    [known] = changes({"buffer_days_180d": None}, tiny)
+    assert known["words"] == f"{name} becoming known at 30 would lift the rating from E to C."
 
 
-def expected_balances(rows: Sequence[Row], through: date) -> tuple[Decimal | None, Decimal | None]:
-    """Day by day through the window; rows here have at most one balance a day and account."""
-    shares, balance_days = [], Decimal(0)
-    for account in {each["account_id"] for each in rows if each["account_type"] != "loan"}:
-        stated: dict[date, Decimal | None] = {}
-        for each in rows:
-            if each["account_id"] == account:
-                stated[each["date"]] = stated.get(each["date"]) or each["balance"]
-        known = [value for value in _held(stated, through) if value is not None]
-        if known:
-            shares.append(_rounded(Decimal(sum(value < 0 for value in known)) / len(known)))
-            balance_days += sum(known)
-    return (max(shares), balance_days) if shares else (None, None)
+# Peers, and a client's own scorecard
 
 
-def _held(stated: dict[date, Decimal | None], through: date) -> list[Decimal | None]:
-    held: list[Decimal | None] = []
-    for age in range(180):
-        day = through - timedelta(days=age)
-        last = max((each for each in stated if each <= day), default=None)
-        held.append(None if last is None else stated[last])
-    return held
+def seen_among(peers: pl.DataFrame | None = None, scorecard: Scorecard | None = None) -> tuple[Facts, Data]:
+    book = ClientBook(frozenset({1}), peers, scorecard)
+    rows = transactions(with_ids(sound_business())).collect()
+    seen = Facts(rows, max(rows["date"]), Context([book]))
+    return seen, parsed(risk_report(seen)["data"].item())
 
 
-def one_balance_a_day(rows: Sequence[Row]) -> list[Row]:
-    """Keeps the first balance of each account and day, and only on rows that move it."""
-    seen: set[tuple[bytes, date]] = set()
-    result = []
-    for each in rows:
-        key = (each["account_id"], each["date"])
-        keeps = each["balance"] and each["amount"] and key not in seen
-        result.append({**each, "balance": each["balance"] if keeps else None})
-        seen |= {key} if keeps else set()
-    return result
+def with_ids(rows: Sequence[Row]) -> list[Row]:
+    return [{**each, "transaction_id": place.to_bytes(16, "big")} for place, each in enumerate(rows)]
 
 
-@settings(max_examples=80, deadline=None)
-@given(st.lists(any_row(), min_size=1, max_size=30).map(one_balance_a_day).filter(counted))
-def test_readings_are_those_of_counting_by_hand(rows: list[Row]) -> None:
-    data = report("risk", rows, START)
-    assert readings(data) == expected_readings(counted(rows))
-    assert data["value"] == 1 - Decimal(sum(driver["points"] for driver in data["drivers"])) / 100
+def test_a_reading_is_placed_among_the_clients_customers() -> None:
+    quantiles = [Decimal(each) for each in range(0, 202, 2)]
+    peers = pl.DataFrame([("buffer_days_180d", quantiles)], schema=PEERS, orient="row")
+    seen, data = seen_among(peers)
+    place = next(n for n, each in enumerate(data["drivers"]) if each["metric"] == "buffer_days_180d")
+    buffer = data["drivers"][place]
+    assert buffer["reading"] is not None
+    assert buffer["peerPercentile"] == max(n for n, each in enumerate(quantiles) if each <= buffer["reading"])
+    assert {each["peerPercentile"] for each in data["drivers"]} == {None, buffer["peerPercentile"]}
+    path = ("drivers", str(place), "peerPercentile")
+    assert explain_risk(seen, data, path).value == buffer["peerPercentile"]
+    with pytest.raises(NotFound):
+        explain_risk(seen_among()[0], data, path)
+
+
+def a_fitted_scorecard() -> Scorecard:
+    bands = (Band(Decimal("40.5"), Decimal("61.25")), Band(Decimal(7), Decimal("20.5")), Band(None, Decimal(0)))
+    feature = Feature("buffer_days_180d", more_is_better=True, bands=bands, reason="Why.", missing=Decimal("10.5"))
+    return Scorecard("fitted", "abc", "client", (feature,), Link(Decimal("11.5"), Decimal("9.25")))
+
+
+def test_a_clients_own_scorecard_scores_its_customers_and_says_so() -> None:
+    seen, data = seen_among(scorecard=a_fitted_scorecard())
+    assert [each["metric"] for each in data["drivers"]] == ["buffer_days_180d"]
+    assert data["model"] == {"name": "fitted", "version": "abc", "calibration": "client"}
+    assert codes(data) == []
+    assert data["value"] == value_by_hand(a_fitted_scorecard(), data["drivers"][0]["points"])
+    for path, figure in figures(data):
+        assert value_of(explain_risk(seen, data, path)) == figure, path
+
+
+# Lineage
+
+
+def figures(data: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Every number of the report, with its way."""
+    if isinstance(data, Mapping | list):
+        parts = data.items() if isinstance(data, Mapping) else enumerate(data)
+        for name, each in parts:
+            yield from figures(each, (*path, str(name)))
+    elif isinstance(data, int | Decimal) and not isinstance(data, bool):
+        yield path, data
+
+
+def a_business_with_troubles() -> list[Row]:
+    """A year in which nearly every driver has something to read."""
+    kinds = (
+        ("120", "revenue/card_settlement", 1),
+        ("900", "revenue/customer_transfer", 9),
+        ("-95", "cost_of_sales/suppliers", 1),
+        ("-310", "debt_service/term_loan_repayment", 14),
+        ("80", "other_income/returned_payment", 60),
+        ("-15", "distress/dishonour_fee", 60),
+        ("-20", "distress/overdrawn_fee", 90),
+        ("-44", "high_risk/gambling", 33),
+        ("-250", "owner/owner_drawings", 21),
+    )
+    rows = [
+        row(day, amount, kind=kind, counterparty_group=kind, credit_limit=Decimal(100))
+        for day in range(365)
+        for amount, kind, every in kinds
+        if day % every == 0
+    ]
+    return with_ids(checked(chained(rows, opening=500)))
+
+
+@pytest.mark.parametrize(
+    "rows", [a_business_with_troubles(), with_ids(sound_business()[:250]), with_ids([row(0, "5", account_id=MAIN)])]
+)
+def test_every_figure_is_explained(rows: list[Row]) -> None:
+    as_of = max(each["date"] for each in rows) + timedelta(days=3)
+    seen, data = facts(rows, as_of), report("risk", rows, as_of)
+    each_figure = list(figures(data))
+    assert len(each_figure) > 40
+    for path, figure in each_figure:
+        assert value_of(explain_risk(seen, data, path)) == figure, path
+
+
+def test_a_reading_leads_on_to_its_transactions() -> None:
+    rows = a_business_with_troubles()
+    as_of: date = rows[-1]["date"]
+    seen, data = facts(rows, as_of), report("risk", rows, as_of)
+    place = next(n for n, each in enumerate(data["drivers"]) if each["metric"] == "dishonours_per_month_180d")
+    traced = explain_risk(seen, data, ("drivers", str(place), "points", "reading"))
+    assert value_of(traced) == data["drivers"][place]["reading"]
+    assert value_of(explain_risk(seen, data, ("value", "dishonours_per_month_180d", "reading"))) == value_of(traced)
+
+
+@pytest.mark.parametrize(
+    "path", ["/rating", "/value/no_metric", "/drivers/99/points", "/drivers/-1/points", "/drivers/0/name", "/model"]
+)
+def test_there_is_no_such_figure(path: str) -> None:
+    rows = with_ids(sound_business()[:4])
+    seen, data = facts(rows, START), report("risk", rows, START)
+    with pytest.raises(NotFound):
+        explain_risk(seen, data, pointer(path))

@@ -1,11 +1,21 @@
 from datetime import date
 from decimal import Decimal
+from random import Random
 
 import polars as pl
 import pytest
 
 from pipelines.sandbox import LABELLED, Business, book
-from pipelines.sandbox.faults import with_gap, with_overlap
+from pipelines.sandbox.faults import (
+    FAULTS,
+    Fault,
+    with_fault,
+    with_gap,
+    with_overlap,
+    with_row_repeated,
+    with_sign_flipped,
+    without_row,
+)
 
 UNTIL = date(2025, 6, 30)
 
@@ -83,3 +93,52 @@ def test_a_leg_whose_other_side_is_missing_is_no_pair(pairs_of_books: list[tuple
             for account in hurt.accounts
         )
         assert set(legs.value_counts()["count"]) <= {2}
+
+
+def test_a_missing_row_labels_the_next() -> None:
+    rows = without_row(statement("10.00", "20.00", "30.00"), 1)
+    assert rows["balance"].to_list() == [Decimal("10.00"), Decimal("60.00")]
+    assert rows["injected"].to_list() == [None, "row_deleted"]
+
+
+def test_a_flipped_sign_leaves_the_balance_as_the_bank_stated_it() -> None:
+    rows = with_sign_flipped(statement("10.00", "20.00", "30.00"), 1)
+    assert rows["amount"].to_list() == [Decimal("10.00"), Decimal("-20.00"), Decimal("30.00")]
+    assert rows["balance"].to_list() == [Decimal("10.00"), Decimal("30.00"), Decimal("60.00")]
+    assert rows["injected"].to_list() == [None, "sign_flipped", None]
+
+
+def test_a_repeated_row_stands_behind_the_one_it_repeats() -> None:
+    once = statement("10.00", "20.00").with_columns(transaction_id=pl.lit("a"))
+    rows = with_row_repeated(once, 0)
+    assert rows["balance"].to_list() == [Decimal("10.00"), Decimal("10.00"), Decimal("30.00")]
+    assert rows["injected"].to_list() == [None, "row_repeated", None]
+    assert rows["transaction_id"].to_list() == ["a", "a-again", "a"]
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_business_is_hurt_by_one_fault_and_no_other(fault: Fault) -> None:
+    hurt_ones = 0
+    for n, clean in enumerate(book(12, 4, seed=3, until=UNTIL)):
+        harmed = with_fault(clean, fault, Random(n))
+        if harmed is None:
+            continue
+        hurt_ones += 1
+        if fault == "account_dropped":
+            assert len(harmed.accounts) == len(clean.accounts) - 1
+            assert harmed.accounts[0].account_number == clean.accounts[0].account_number
+        else:
+            assert harmed.accounts[0].transactions["injected"].drop_nulls().to_list() == [fault]
+    assert hurt_ones > 5
+
+
+@pytest.mark.parametrize(("fault", "most_days"), [("week_deleted", 7), ("month_deleted", 31)])
+def test_deleted_days_are_as_many_as_told(fault: Fault, most_days: int) -> None:
+    for n, clean in enumerate(book(6, 4, seed=3, until=UNTIL)):
+        harmed = with_fault(clean, fault, Random(n))
+        assert harmed is not None
+        before, after = clean.accounts[0].transactions["date"], harmed.accounts[0].transactions["date"]
+        gone = before.filter(~before.is_in(after.implode())).unique().sort()
+        assert (gone[-1] - gone[0]).days < most_days
+        assert before[0] == after[0]
+        assert before[-1] == after[-1]

@@ -1,0 +1,153 @@
+"""How well completeness finds what is missing: faults done to businesses that nobody looked at while it was made.
+
+A fault in an account is found when a gap of that account reaches over the place; gaps elsewhere in the businesses hurt
+so are false. A dropped account is found when one is named among the mentioned accounts that wasn't before.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date
+from random import Random
+from typing import Any
+
+import polars as pl
+
+from benchmarks.labelled import accepted
+from benchmarks.table import Row
+from pipelines.enrich import enrich
+from pipelines.enrich.knowledge import CUSTOMERS, Knowledge
+from pipelines.figures.facts import Facts
+from pipelines.figures.printing import uuid_text
+from pipelines.reports.completeness import completeness_report
+from pipelines.sandbox import Business, business
+from pipelines.sandbox.faults import FAULTS, Fault, with_fault
+from pipelines.schemas import TRANSACTIONS
+
+TITLE = "How well completeness finds what is missing"
+BUSINESSES, MONTHS, SEED, UNTIL = 120, 12, 77_120_531, date(2026, 10, 31)
+AS_OF = date(2026, 11, 1)
+ABOUT = (
+    f"{BUSINESSES} synthetic businesses over {MONTHS} months, each hurt once by every fault that it can have. Then "
+    "the same without balances, where a row or two can't be missed by anybody."
+)
+WANTED = "≥ 0.95"
+NOTHING_HELD = pl.DataFrame(schema=TRANSACTIONS)
+
+
+@dataclass(frozen=True)
+class Found:
+    """Of the faults how many were found, and of what was reported how much was one."""
+
+    found: int
+    faults: int
+    right: int
+    reported: int
+
+    @property
+    def recall(self) -> str:
+        return f"{self.found / self.faults:.3f}" if self.faults else "none"
+
+    @property
+    def precision(self) -> str:
+        return f"{self.right / self.reported:.3f}" if self.reported else "nothing reported"
+
+
+def measure() -> Sequence[Row]:
+    clean = _enriched(_book())
+    rows = [*_of_clean(clean), *_of_clean(_without_balances(clean), "without balances, ")]
+    mentioned = _mentioned(_reports(clean))
+    for fault in FAULTS:
+        harmed = _enriched(_hurt(fault))
+        if fault == "account_dropped":
+            rows += _rows(fault, _accounts_found(harmed, mentioned), WANTED)
+        else:
+            rows += _rows(fault, _gaps_found(harmed), WANTED)
+            rows += _rows(f"without balances, {fault}", _gaps_found(_without_balances(harmed)), "")
+    return rows
+
+
+def _rows(what: str, found: Found, asked: str) -> list[Row]:
+    return [
+        Row(f"{what}: recall of {found.faults} faults", found.recall, asked),
+        Row(f"{what}: precision of {found.reported} gaps or accounts", found.precision, asked),
+    ]
+
+
+def _book() -> Iterator[Business]:
+    return (business(n, MONTHS, SEED, UNTIL) for n in range(BUSINESSES))
+
+
+def _hurt(fault: Fault) -> list[Business]:
+    """A business that can't have the fault stays as it is, so that the n-th is always customer n."""
+    return [with_fault(each, fault, Random(f"{SEED}/{n}/{fault}")) or each for n, each in enumerate(_book())]
+
+
+def _enriched(businesses: Iterable[Business]) -> pl.DataFrame:
+    """TRANSACTIONS, and `true_injected`. Customers' names are known, as the client gave them."""
+    every = list(businesses)
+    names = pl.DataFrame(
+        [(number, each.name, each.abn) for number, each in enumerate(every, start=1)], schema=CUSTOMERS, orient="row"
+    )
+    rows = accepted(every)
+    facts = rows.select(pl.exclude("^true_.*$"))
+    truth = rows.select("received_seq", "position", "true_injected")
+    found = enrich(NOTHING_HELD, facts, knowledge=Knowledge(customers=names)).transactions.collect()
+    return found.join(truth, on=["received_seq", "position"], validate="1:1")
+
+
+def _without_balances(enriched: pl.DataFrame) -> pl.DataFrame:
+    return enriched.with_columns(
+        pl.lit(None, enriched.schema[name]).alias(name) for name in ("balance", "balance_verified")
+    )
+
+
+def _reports(enriched: pl.DataFrame) -> dict[int, Any]:
+    made = completeness_report(Facts(enriched.select(TRANSACTIONS.names()), AS_OF))
+    return {number: json.loads(text) for number, text in made.iter_rows()}
+
+
+def _of_clean(enriched: pl.DataFrame, how: str = "") -> list[Row]:
+    reports = _reports(enriched)
+    accounts = [(number, each["accountId"]) for number, data in reports.items() for each in data["accounts"]]
+    doubted = {(number, each["accountId"]) for number, data in reports.items() for each in data["gaps"]}
+    share = 1 - len(doubted) / len(accounts)
+    return [Row(f"{how}sound books: accounts without any gap, of {len(accounts)}", f"{share:.4f}", "≥ 0.99")]
+
+
+def _gaps_found(enriched: pl.DataFrame) -> Found:
+    """A gap is right when it begins and ends around a labelled row of its account."""
+    labelled = enriched.drop_nulls("true_injected").select("customer_number", "date", accountId=uuid_text("account_id"))
+    faults = {(number, account): str(day) for number, day, account in labelled.iter_rows()}
+    hurt_ones = {number for number, _ in faults}
+    told = [(number, gap) for number, data in _reports(enriched).items() if number in hurt_ones for gap in data["gaps"]]
+    right = [
+        (number, gap["accountId"])
+        for number, gap in told
+        if gap["lastSeen"] <= faults.get((number, gap["accountId"]), "") <= gap["nextSeen"]
+    ]
+    return Found(len(set(right)), len(faults), len(right), len(told))
+
+
+def _mentioned(reports: dict[int, Any]) -> dict[int, set[tuple[str | None, str]]]:
+    return {
+        number: {(each["maskedNumber"], each["name"]) for each in data["mentionedAccounts"]}
+        for number, data in reports.items()
+    }
+
+
+def _accounts_found(enriched: pl.DataFrame, before: dict[int, set[tuple[str | None, str]]]) -> Found:
+    """What is named now and wasn't before is the dropped account, unless it bears the number of another one."""
+    dropped = {
+        number: gone
+        for number, (whole, left) in enumerate(zip(_book(), _hurt("account_dropped"), strict=True), start=1)
+        if (gone := {each.account_number for each in whole.accounts} - {each.account_number for each in left.accounts})
+    }
+    new = {number: told - before[number] for number, told in _mentioned(_reports(enriched)).items()}
+    told = [(number, masked) for number in dropped for masked, _ in new[number]]
+    right = [
+        number
+        for number, masked in told
+        if masked is None or any(account.endswith(masked.removeprefix("xx")) for account in dropped[number])
+    ]
+    return Found(len(set(right)), len(dropped), len(right), len(told))

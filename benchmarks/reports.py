@@ -1,0 +1,206 @@
+"""How fast reports and metrics are computed: for one customer, and for a book of ten million rows.
+
+Beside it some of the same aggregates in DuckDB and in pandas over the same files, and the physical floor: reading the
+columns that are needed.
+"""
+
+import json
+import os
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+
+import polars as pl
+
+from benchmarks.alone import alone
+from benchmarks.filling import UNTIL
+from benchmarks.labelled import accepted
+from benchmarks.peers_of_figures import Totals, in_duckdb, in_pandas
+from benchmarks.table import Row, mebibytes, milliseconds, percentile, seconds
+from pipelines import metrics
+from pipelines.enrich import enrich
+from pipelines.figures.facts import COLUMNS, Facts
+from pipelines.reports import REPORTS
+from pipelines.sandbox import book
+from pipelines.schemas import ACCEPTED, SORT_KEY, TRANSACTIONS
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How much is measured."""
+
+    businesses: int  # that are enriched for real; the book repeats them under other numbers
+    rows_each: int
+    customers: Sequence[int]  # of the books, ascending
+    in_pandas: int  # customers
+    repeats: int  # of the reports of one customer
+
+
+FULL = Scale(40, 1_000, (100, 1_000, 10_000), 1_000, 30)
+ONE_CUSTOMER_ROWS = 2_000
+CUSTOMERS_A_FILE = 200
+TITLE = "How fast reports are"
+ABOUT = (
+    f"Businesses of the synthetic book, each cut to its last {FULL.rows_each:,} rows; the books repeat "
+    f"{FULL.businesses} of them under other numbers, in files of {CUSTOMERS_A_FILE} customers, taken one at a time as "
+    "the service does. Reading the files, which lie in the page cache, and printing JSON are counted. Each figure "
+    "comes from a process of its own. The peers compute part of it (months, categories, payers, windows), pandas in "
+    "floats."
+)
+AS_OF = date(2026, 11, 1)
+
+
+@dataclass(frozen=True)
+class Timed:
+    rows: int
+    took_s: float
+
+    def told(self) -> str:
+        return f"{seconds(self.took_s)}, {self.rows / self.took_s:,.0f} rows/s"
+
+
+def measure(scale: Scale = FULL) -> Sequence[Row]:
+    with tempfile.TemporaryDirectory(prefix="tidemark-bench-reports-") as folder:
+        return _measured(Path(folder), scale)
+
+
+def _measured(folder: Path, scale: Scale) -> list[Row]:
+    one, _ = alone(_one_customer, scale.repeats)
+    files, _ = alone(_written, folder, scale)
+    books = [alone(_book, files[: count // CUSTOMERS_A_FILE or 1], count) for count in scale.customers]
+    measured = [alone(_metrics_of_book, files)]
+    peers = [
+        alone(_timed, in_duckdb, files)[0],
+        alone(_timed, in_pandas, files[: scale.in_pandas // CUSTOMERS_A_FILE or 1])[0],
+    ]
+    floor, _ = alone(_floor, files)
+    (largest, totals), peak = books[-1]
+    _require_agreement(totals, peers[0][1])
+    rates = [timed.took_s / timed.rows for (timed, _), _ in books]
+    return [
+        Row(f"one customer, {ONE_CUSTOMER_ROWS:,} rows: three reports, p50", milliseconds(one["reports"]), "≤ 60 ms"),
+        *(Row(f"of these, {kind}", milliseconds(one[kind])) for kind in REPORTS),
+        Row("the same customer: all metrics, p50", milliseconds(one["metrics"])),
+        *(
+            Row(f"{timed.rows:,} rows: three reports and all metrics", timed.told(), "≤ 60 s" * (timed is largest))
+            for (timed, _), _ in books
+        ),
+        Row("cost of a row, largest book to smallest", f"{rates[-1] / rates[0]:.2f}", "flat"),
+        Row("peak RSS at the largest book", mebibytes(peak), "≤ 2 GiB"),
+        Row("all metrics alone, largest book", measured[0][0].told(), "≤ 15 s"),
+        Row("months, categories, payers, windows in DuckDB, largest book", peers[0][0].told()),
+        Row(f"the same in pandas, {peers[1][0].rows:,} rows", peers[1][0].told()),
+        Row("floor: reading the columns needed, largest book", floor.told()),
+        Row("ours to the floor", f"{largest.took_s / floor.took_s:.1f} ×"),
+    ]
+
+
+def _enriched(businesses: int, seed: int, months: int) -> pl.DataFrame:
+    rows = accepted(book(businesses, months, seed, until=UNTIL)).select(ACCEPTED.names())
+    return enrich(pl.DataFrame(schema=TRANSACTIONS), rows).transactions.collect()
+
+
+def _one_customer(repeats: int) -> dict[str, float]:
+    """Seconds, the median over `repeats`, for the reports and metrics of one customer."""
+    every = _enriched(8, 11, 24)
+    largest = every["customer_number"].value_counts().sort("count", "customer_number")["customer_number"][-1]
+    rows = every.filter(pl.col("customer_number") == largest).tail(ONE_CUSTOMER_ROWS)
+    took: dict[str, list[float]] = {name: [] for name in (*REPORTS, "reports", "metrics")}
+    for _ in range(repeats):
+        facts, began = Facts(rows, AS_OF), time.perf_counter()
+        for kind, report in REPORTS.items():
+            before = time.perf_counter()
+            report.compute(facts)
+            took[kind].append(time.perf_counter() - before)
+        took["reports"].append(time.perf_counter() - began)
+        before = time.perf_counter()
+        metrics.values(Facts(rows, AS_OF))
+        took["metrics"].append(time.perf_counter() - before)
+    return {name: percentile(each, 0.5) for name, each in took.items()}
+
+
+def _written(folder: Path, scale: Scale) -> list[Path]:
+    """The largest book, as files."""
+    every = _enriched(scale.businesses, 12, 14)
+    originals = [each.tail(scale.rows_each) for each in every.partition_by("customer_number", maintain_order=True)]
+    full = [each for each in originals if each.height == scale.rows_each]
+    files = []
+    for start in range(0, scale.customers[-1], CUSTOMERS_A_FILE):
+        numbers = range(start, min(start + CUSTOMERS_A_FILE, scale.customers[-1]))
+        copies = pl.concat(_renumbered(full[number % len(full)], number) for number in numbers)
+        files.append(folder / f"{start:06d}.parquet")
+        copies.sort(SORT_KEY).write_parquet(files[-1], compression="zstd", compression_level=3, row_group_size=30_000)
+    return files
+
+
+def _renumbered(rows: pl.DataFrame, number: int) -> pl.DataFrame:
+    ids = os.urandom(16 * rows.height)
+    made = pl.Series("transaction_id", [ids[at : at + 16] for at in range(0, len(ids), 16)], pl.Binary)
+    return rows.with_columns(pl.lit(number, pl.Int64).alias("customer_number"), made)
+
+
+def _book(files: Sequence[Path], customers: int) -> tuple[Timed, Totals]:
+    """All reports and metrics of so many customers; and what of it is compared with the peers."""
+    rows, texts, began = 0, list[pl.Series](), time.perf_counter()
+    for file in files:
+        facts = Facts(_read(file, customers), AS_OF)
+        computed = {kind: report.compute(facts) for kind, report in REPORTS.items()}
+        facts.once(metrics.values)
+        rows += facts.rows.height
+        if file == files[0]:
+            texts.append(computed["aggregate"]["data"])
+    took = time.perf_counter() - began
+    return Timed(rows, took), _totals(texts[0])
+
+
+def _read(file: Path, customers: int) -> pl.DataFrame:
+    return pl.scan_parquet(file).filter(pl.col("customer_number") < customers).select(COLUMNS).collect()
+
+
+def _totals(texts: pl.Series) -> Totals:
+    months = [
+        month
+        for text in texts
+        for table in json.loads(text, parse_float=Decimal)["tables"]
+        if table["id"] == "monthly_cash_flow"
+        for month in table["values"]
+    ]
+    return {
+        "money_in": float(sum(month["moneyIn"] for month in months)),
+        "money_out": float(sum(month["moneyOut"] for month in months)),
+    }
+
+
+def _require_agreement(ours: Totals, of_first_file: Totals) -> None:
+    for name, total in ours.items():
+        if abs(of_first_file[name] - total) > 0.01:
+            raise AssertionError(f"The peer says {name} is {of_first_file[name]}, and we say {total}.")
+
+
+def _metrics_of_book(files: Sequence[Path]) -> Timed:
+    rows, began = 0, time.perf_counter()
+    for file in files:
+        facts = Facts(pl.read_parquet(file, columns=list(COLUMNS)), AS_OF)
+        metrics.values(facts)
+        rows += facts.rows.height
+    return Timed(rows, time.perf_counter() - began)
+
+
+def _timed(compute: Callable[[Sequence[Path]], Totals], files: Sequence[Path]) -> tuple[Timed, Totals]:
+    """The time over all files, and the totals of the first."""
+    first = compute(files[:1])
+    began = time.perf_counter()
+    compute(files)
+    took = time.perf_counter() - began
+    return Timed(sum(pl.scan_parquet(file).select(pl.len()).collect().item() for file in files), took), first
+
+
+def _floor(files: Sequence[Path]) -> Timed:
+    rows, began = 0, time.perf_counter()
+    for file in files:
+        rows += pl.read_parquet(file, columns=list(COLUMNS)).height
+    return Timed(rows, time.perf_counter() - began)

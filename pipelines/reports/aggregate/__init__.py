@@ -1,0 +1,88 @@
+"""Aggregate: the customer's money in tables.
+
+Own transfers are no income and no cost: `moneyIn`, `moneyOut`, `net` and their counts leave them out, and they stand
+beside in `transfersIn` and `transfersOut` (in the category table: rows marked `ownTransfer`). Outgoing money is
+printed as a positive amount; `net` is in minus out. `revenue` is net of refunds and chargebacks. A month that the
+history touches but does not fill is marked `partial`; a month without rows is listed with zeros.
+
+The tables are declared in the modules of this package, each where its subject is, and listed once, in TABLES.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any
+
+import polars as pl
+
+from pipelines.figures.facts import Facts
+from pipelines.figures.json_text import laid_together
+from pipelines.figures.lineage import Trace, no_figure
+from pipelines.figures.tables import Table
+from pipelines.reports.aggregate.accounts import ACCOUNTS, OWN_TRANSFERS
+from pipelines.reports.aggregate.cash_flow import ACCOUNT_CASH_FLOW, CASH_FLOW
+from pipelines.reports.aggregate.categories import CATEGORIES, CATEGORY_SUMMARY, PROFIT_AND_LOSS
+from pipelines.reports.aggregate.commitments import DISHONOURS_TABLE, FACILITIES_TABLE, RECURRING
+from pipelines.reports.aggregate.counterparties import REVENUE_CONCENTRATION, TOP_COUNTERPARTIES
+from pipelines.reports.aggregate.days import DAILY_BALANCE, DAY_OF_MONTH_PROFILE, WEEKDAY_PROFILE
+from pipelines.reports.aggregate.gst import GST_REVENUE
+from pipelines.reports.aggregate.revenue import EXCLUDED_RECEIPTS, REVENUE_SOURCES
+from pipelines.reports.aggregate.super_obligations import SUPER_OBLIGATIONS
+from pipelines.reports.aggregate.tax_obligations import TAX_OBLIGATIONS
+from pipelines.reports.aggregate.windows import FINANCIAL_YEAR, QUARTERS, ROLLING_WINDOWS, SEASONALITY
+
+TABLES: Sequence[Table] = (
+    CASH_FLOW,
+    ACCOUNT_CASH_FLOW,
+    ACCOUNTS,
+    OWN_TRANSFERS,
+    DAILY_BALANCE,
+    ROLLING_WINDOWS,
+    PROFIT_AND_LOSS,
+    CATEGORIES,
+    CATEGORY_SUMMARY,
+    REVENUE_SOURCES,
+    EXCLUDED_RECEIPTS,
+    REVENUE_CONCENTRATION,
+    TOP_COUNTERPARTIES,
+    RECURRING,
+    FACILITIES_TABLE,
+    DISHONOURS_TABLE,
+    SEASONALITY,
+    FINANCIAL_YEAR,
+    QUARTERS,
+    SUPER_OBLIGATIONS,
+    TAX_OBLIGATIONS,
+    GST_REVENUE,
+    WEEKDAY_PROFILE,
+    DAY_OF_MONTH_PROFILE,
+)
+
+
+def aggregate_report(facts: Facts) -> pl.DataFrame:
+    """Facts → one row per customer: `data` with `tables`, each with its rows, none without posted rows."""
+    lines = pl.collect_all([table.lines(facts) for table in TABLES], engine="in-memory")
+    opened = ['{"tables":[' + _opened(TABLES[0]), *("]}," + _opened(table) for table in TABLES[1:])]
+    pieces: Iterator[str | pl.DataFrame] = chain.from_iterable(zip(opened, lines, strict=True))
+    return laid_together(facts.customers, [*pieces, "]}]}"])
+
+
+def _opened(table: Table) -> str:
+    """The table as JSON up to its first row."""
+    about = json.dumps(table.as_data(), ensure_ascii=False, separators=(",", ":"))
+    return about.removesuffix("}") + ',"values":['
+
+
+def explain_aggregate(facts: Facts, data: Mapping[str, Any], path: tuple[str, ...]) -> Trace:
+    """`/tables/ID/values/N/COLUMN`: where that figure comes from. The table's index will do for its id.
+
+    Raises:
+        NotFound: there is no such figure.
+    """
+    match path:
+        case ("tables", named, "values", nth, *column) if column:
+            for index, table in enumerate(TABLES):
+                values = data["tables"][index]["values"]
+                if named in (table.id, str(index)) and nth.isdecimal() and int(nth) < len(values):
+                    return table.explain(facts, values[int(nth)], column)
+    raise no_figure(path)

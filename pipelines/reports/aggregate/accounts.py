@@ -1,0 +1,136 @@
+"""Account by account over all its history, and what moved between them."""
+
+import polars as pl
+
+from pipelines.figures import words
+from pipelines.figures.accounts import BY_ACCOUNT, printed_details
+from pipelines.figures.facts import Facts
+from pipelines.figures.periods import BY_CUSTOMER
+from pipelines.figures.printing import uuid_text
+from pipelines.figures.tables import Column, Source, Table, Total
+from pipelines.reports.aggregate.balances import account_history
+from pipelines.reports.aggregate.cash_flow import with_account
+from pipelines.reports.aggregate.flows import (
+    COUNTS,
+    MONEY_IN,
+    MONEY_OUT,
+    NET,
+    TRANSACTIONS,
+    TRANSFERS,
+    by_account_and_month,
+    flows,
+)
+
+
+def last_stated(facts: Facts) -> pl.LazyFrame:
+    """An account with balances: the last one stated, with its sign as stated."""
+    stated = facts.stated_closings.lazy().drop_nulls("closing_balance")
+    last = pl.col("closing_balance", "transaction_id").max_by("date")
+    return stated.group_by(BY_ACCOUNT).agg(last, pl.col("date").max()).with_columns(accountId=uuid_text("account_id"))
+
+
+def accounts(facts: Facts) -> pl.LazyFrame:
+    stated = last_stated(facts).select(*BY_ACCOUNT, closingBalanceDate="date")
+    return (
+        facts.accounts.lazy()
+        .join(facts.once(account_history).lazy(), on=BY_ACCOUNT, how="left", validate="1:1")
+        .join(stated, on=BY_ACCOUNT, how="left", validate="1:1")
+        .select(
+            BY_CUSTOMER,
+            *printed_details(),
+            "closingBalanceDate",
+            firstDate="first_date",
+            lastDate="data_through",
+        )
+    )
+
+
+ACCOUNTS = Table(
+    id="account_summary",
+    name="Accounts",
+    hierarchy="account",
+    type="summary",
+    meaning="Every account over all its history.",
+    keys=(Column("accountId", "text", meaning="the account"),),
+    told=(
+        Column("accountName", "text", meaning="as sent last"),
+        Column("bankName", "text", meaning="as sent last"),
+        Column("accountNumberMasked", "text", meaning="the last four characters of its number"),
+        Column("accountType", "text", meaning="transaction, savings, credit_card, loan, term_deposit, other"),
+        Column("firstDate", "date", meaning="of its first row"),
+        Column("lastDate", "date", meaning="of its last row"),
+        Column("closingBalanceDate", "date", meaning="when `closingBalance` was stated"),
+    ),
+    listed=accounts,
+    sources=(
+        flows(
+            with_account,
+            ("accountId",),
+            by_account_and_month,
+            (TRANSACTIONS, MONEY_IN, MONEY_OUT, *TRANSFERS, *COUNTS),
+        ),
+        Source(
+            last_stated,
+            (
+                Total(
+                    "closingBalance",
+                    "AUD",
+                    pl.col("closing_balance"),
+                    complete=True,
+                    meaning="the last balance stated, with its sign as stated; null when none was",
+                ),
+            ),
+        ),
+    ),
+    derived=(NET,),
+    order=("accountId",),
+)
+
+
+def own_moves(facts: Facts) -> pl.LazyFrame:
+    """An own transfer once: its debit, or the credit that no debit was found for; from which account to which."""
+    moved = facts.rows.lazy().filter(words.is_own_transfer(), pl.col("amount") != 0)
+    pair = (BY_CUSTOMER, "transfer_pair_id")
+    paired = moved.filter(pl.col("transfer_pair_id").is_not_null())
+    account = pl.col("account_id").min()
+    received = paired.filter(words.is_credit()).group_by(pair).agg(to=account)
+    paid = paired.filter(words.is_debit()).group_by(pair).agg(paid=pl.lit(value=True))
+    return (
+        moved.join(received, on=pair, how="left", validate="m:1")
+        .join(paid, on=pair, how="left", validate="m:1")
+        .filter(words.is_debit() | pl.col("paid").is_null())
+        .with_columns(
+            source=pl.when(words.is_debit()).then("account_id"),
+            target=pl.when(words.is_debit()).then("to").otherwise("account_id"),
+        )
+        .with_columns(
+            fromAccountId=uuid_text("source"),
+            toAccountId=uuid_text("target"),
+            relatedParty=pl.col("category").eq_missing("related_entity"),
+        )
+    )
+
+
+OWN_TRANSFERS = Table(
+    id="own_transfers",
+    name="Transfers between own accounts",
+    hierarchy="account",
+    type="summary",
+    meaning="What is neither income nor cost because it stays with the customer or its declared related parties. A "
+    "transfer of which both sides were found counts once; of others, the account on the other side is not known.",
+    keys=(
+        Column("fromAccountId", "text", meaning="that it left; null: not among the accounts supplied"),
+        Column("toAccountId", "text", meaning="that it reached; null: not among the accounts supplied"),
+        Column("relatedParty", "boolean", meaning="to or from a declared related party"),
+    ),
+    sources=(
+        Source(
+            own_moves,
+            (
+                Total("transferCount", "count", pl.lit(1), meaning="transfers"),
+                Total("amount", "AUD", pl.col("amount").abs(), meaning="moved"),
+            ),
+        ),
+    ),
+    order=("fromAccountId", "toAccountId", "relatedParty"),
+)

@@ -1,0 +1,281 @@
+"""What stood in the cash accounts, day for day: by account, and all together.
+
+A balance holds from the day's end on which it was stated until the account's next day with rows. All together are
+known on a day when each account seen so far is. Between two changes nothing moves, so a history is kept as `steps`:
+spans of days of one balance, cut at the first of each month.
+
+An account is followed through its own last row when it is looked at alone, so that nothing said of it depends on the
+others; all together are followed through the customer's last row.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import polars as pl
+
+from pipelines.figures.accounts import BALANCE, BY_ACCOUNT
+from pipelines.figures.facts import Facts
+from pipelines.figures.periods import BY_CUSTOMER, booked_month, months_of
+from pipelines.figures.printing import uuid_text
+from pipelines.figures.tables import Derived, Source, Total
+
+_KNOWN = pl.col("balance").is_not_null()
+_CLOSES = pl.col("closing_balance")
+
+
+def customer_history(facts: Facts) -> pl.DataFrame:
+    return facts.history
+
+
+def account_history(facts: Facts) -> pl.DataFrame:
+    """An account's first and last day with rows, named as in Facts.history."""
+    dates = pl.col("date")
+    return facts.rows.group_by(BY_ACCOUNT).agg(first_date=dates.min(), data_through=dates.max()).sort(BY_ACCOUNT)
+
+
+@dataclass(frozen=True)
+class Whose:
+    """Whose balance: told apart by `by`, followed through `data_through` of `history`."""
+
+    by: tuple[str, ...]
+    history: Callable[[Facts], pl.DataFrame]
+
+    def steps(self, facts: Facts) -> pl.DataFrame:
+        """`by`, `date`, `month`, `days` from then on, `balance` on each of them (null: unknown), in order."""
+        history = facts.once(self.history)
+        marks = history.lazy().pipe(months_of).select(*self.by, date="month", change=pl.lit(0, BALANCE), unknown=0)
+        moves = _moves(facts)
+        begun = moves.group_by(self.by).agg(begun=pl.col("date").min())
+        marks = marks.join(begun, on=self.by, validate="m:1").filter(pl.col("date") > pl.col("begun")).drop("begun")
+        following = pl.col("date").shift(-1).over(self.by)
+        standing = pl.col("change", "unknown").cum_sum().over(self.by)
+        return (
+            pl.concat([moves.select(marks.collect_schema().names()), marks], how="vertical_relaxed")
+            .group_by(*self.by, "date")
+            .agg(pl.col("change", "unknown").sum())
+            .sort(*self.by, "date")
+            .join(history.lazy(), on=self.by, validate="m:1", maintain_order="left")
+            .with_columns(standing, until=pl.coalesce(following, pl.col("data_through") + pl.duration(days=1)))
+            .select(
+                *self.by,
+                "date",
+                month=booked_month(),
+                days=(pl.col("until") - pl.col("date")).dt.total_days(),
+                balance=pl.when(pl.col("unknown") == 0).then("change").cast(BALANCE),
+            )
+            .collect(engine="in-memory")
+        )
+
+    def stated(self, facts: Facts) -> pl.LazyFrame:
+        """The steps taken apart: a row for each account's balance that counts in one.
+
+        `closing_balance` and the `transaction_id` that states it; `speaks`: of a step's rows the one that stands for
+        all, where days are counted.
+        """
+        through = facts.once(self.history).lazy().select(*self.by, "data_through")
+        held = (
+            facts.closings.lazy()
+            .join(through, on=self.by, validate="m:1")
+            .select(
+                *BY_ACCOUNT,
+                "closing_balance",
+                "transaction_id",
+                since="date",
+                until=pl.min_horizontal(
+                    pl.col("date") + pl.duration(days="days_held"), pl.col("data_through") + pl.duration(days=1)
+                ),
+            )
+        )
+        latest = pl.col("since").max().over(*self.by, "date")
+        speaker = pl.col("account_id").filter(pl.col("since") == latest).min().over(*self.by, "date")
+        return (
+            facts.once(self.steps)
+            .lazy()
+            .join(held, on=self.by, validate="m:m")
+            .filter(pl.col("since") <= pl.col("date"), pl.col("date") < pl.col("until"))
+            .with_columns(speaks=pl.col("account_id") == speaker)
+        )
+
+    def by_month(self, facts: Facts) -> pl.DataFrame:
+        """`by`, `month`: the totals of BALANCES."""
+        months = (
+            facts.once(self.steps)
+            .lazy()
+            .group_by(*self.by, "month")
+            .agg(*day_sums(), closingBalance=pl.col("balance").max_by("date"))
+            .sort(*self.by, "month")
+        )
+        opened = (
+            facts.once(account_openings)
+            .lazy()
+            .group_by(*self.by, "month")
+            .agg(opened=_all_known(pl.col("opening")), opens=pl.lit(value=True))
+        )
+        earlier = pl.col("month").shift(1).over(self.by).is_not_null()
+        carried = pl.col("closingBalance").shift(1).over(self.by)
+        unknown = (earlier & carried.is_null()) | (pl.col("opens").is_not_null() & pl.col("opened").is_null())
+        return (
+            months.join(opened, on=(*self.by, "month"), how="left", validate="1:1", maintain_order="left")
+            .with_columns(openingBalance=pl.when(~unknown).then(carried.fill_null(0) + pl.col("opened").fill_null(0)))
+            .collect(engine="in-memory")
+        )
+
+    def parts_by_month(self, facts: Facts) -> pl.LazyFrame:
+        """The rows that the totals of BALANCES are made of."""
+        month = (*self.by, "month")
+        lasts = pl.col("date") == pl.col("date").max().over(month)
+        stated = self.stated(facts).with_columns(
+            least_part(month), *day_parts(), closing_part=pl.when(lasts).then(_CLOSES)
+        )
+        carried = stated.filter(pl.col("closing_part").is_not_null()).select(
+            *BY_ACCOUNT, "transaction_id", month=pl.col("month").dt.offset_by("1mo"), opening_part=_CLOSES
+        )
+        return pl.concat([stated, carried, opening_parts(facts)], how="diagonal_relaxed")
+
+
+ALL_ACCOUNTS = Whose((BY_CUSTOMER,), customer_history)
+EACH_ACCOUNT = Whose(BY_ACCOUNT, account_history)
+
+
+def _moves(facts: Facts) -> pl.LazyFrame:
+    """By how much each day changed an account's balance; `unknown`: 1 where it ceases to be known, -1 where it is known
+    again."""
+    before = pl.col("closing_balance").shift(1).over(BY_ACCOUNT)
+    first = pl.col("date").shift(1).over(BY_ACCOUNT).is_null()
+    was_unknown = before.is_null() & ~first
+    return facts.closings.lazy().select(
+        *BY_ACCOUNT,
+        "date",
+        change=_CLOSES.fill_null(0) - before.fill_null(0),
+        unknown=_CLOSES.is_null().cast(pl.Int32) - was_unknown.cast(pl.Int32),
+    )
+
+
+def _first_days(facts: Facts) -> pl.LazyFrame:
+    """An account's first day that has a balance or lacks one: `first_day`, and what it closed at."""
+    return (
+        facts.closings.lazy()
+        .group_by(BY_ACCOUNT)
+        .agg(pl.col("closing_balance", "transaction_id").min_by("date"), first_day=pl.col("date").min())
+    )
+
+
+def _first_rows(facts: Facts) -> pl.LazyFrame:
+    rows = facts.rows.lazy().select(*BY_ACCOUNT, "date", "amount", "transaction_id")
+    firsts = _first_days(facts).select(*BY_ACCOUNT, "first_day")
+    return rows.join(firsts, on=BY_ACCOUNT, validate="m:1").filter(pl.col("date") <= pl.col("first_day"))
+
+
+def account_openings(facts: Facts) -> pl.DataFrame:
+    """An account: `opening`, what stood there before its first row (null: unknown), and the `month` it counts in."""
+    moved = _first_rows(facts).group_by(BY_ACCOUNT).agg(moved=pl.col("amount").sum())
+    return (
+        _first_days(facts)
+        .join(moved, on=BY_ACCOUNT, validate="1:1")
+        .select(*BY_ACCOUNT, month=pl.col("first_day").dt.truncate("1mo"), opening=_CLOSES - pl.col("moved"))
+        .collect(engine="in-memory")
+    )
+
+
+def opening_parts(facts: Facts) -> pl.LazyFrame:
+    """What `account_openings` are made of: the first balance stated, less what was moved to get there."""
+    month = pl.col("first_day").dt.truncate("1mo").alias("month")
+    stated = _first_days(facts).select(*BY_ACCOUNT, "transaction_id", month, opening_part=_CLOSES)
+    moved = _first_rows(facts).select(
+        *BY_ACCOUNT, "transaction_id", month, opening_part=-pl.col("amount").cast(BALANCE)
+    )
+    return pl.concat([stated, moved])
+
+
+def day_sums() -> tuple[pl.Expr, ...]:
+    """Of steps: the totals of BALANCE_DAYS."""
+    days = pl.col("days")
+    return (
+        (pl.col("balance") * days).sum().alias("balanceDays"),
+        pl.col("balance").min().alias("minBalance"),
+        days.filter(_KNOWN).sum().alias("knownDays"),
+        days.filter(pl.col("balance") < 0).sum().alias("negativeDays"),
+    )
+
+
+def day_parts() -> tuple[pl.Expr, ...]:
+    """Of steps taken apart: what each row adds to `day_sums`."""
+    days, speaks = pl.col("days"), pl.col("speaks")
+    return (
+        pl.when(_KNOWN).then(_CLOSES * days).alias("balance_days_part"),
+        pl.when(_KNOWN & speaks).then(days).alias("known_days_part"),
+        pl.when((pl.col("balance") < 0) & speaks).then(days).alias("negative_days_part"),
+    )
+
+
+def least_part(period: tuple[str, ...]) -> pl.Expr:
+    """Of steps taken apart: the balances of the period's first day at its lowest."""
+    least = pl.col("balance") == pl.col("balance").min().over(period)
+    day = pl.col("date").filter(least).min().over(period)
+    return pl.when(pl.col("date") == day).then(_CLOSES).alias("least_part")
+
+
+def _all_known(balance: pl.Expr) -> pl.Expr:
+    return pl.when(balance.is_not_null().all()).then(balance.sum())
+
+
+BALANCE_DAYS = (
+    Total("balanceDays", "AUD days", pl.col("balance_days_part"), meaning="balance times days, over the known days"),
+    Total(
+        "minBalance",
+        "AUD",
+        pl.col("least_part"),
+        complete=True,
+        meaning="the lowest balance at the end of a known day",
+    ),
+    Total(
+        "knownDays",
+        "days",
+        pl.col("known_days_part"),
+        meaning="days at whose end the balance of each cash account seen so far was known",
+    ),
+    Total("negativeDays", "days", pl.col("negative_days_part"), meaning="known days that ended below zero"),
+)
+BALANCES = (
+    Total(
+        "openingBalance",
+        "AUD",
+        pl.col("opening_part"),
+        complete=True,
+        meaning="what stood in the cash accounts before: the month before's closing balance, and what accounts first "
+        "seen in this month opened with; null when an account's is unknown",
+    ),
+    Total(
+        "closingBalance",
+        "AUD",
+        pl.col("closing_part"),
+        complete=True,
+        meaning="what stood in the cash accounts seen so far at the end; null when an account's is unknown",
+    ),
+    *BALANCE_DAYS,
+)
+MEAN_BALANCE = Derived(
+    "meanBalance",
+    "AUD",
+    ("balanceDays", "knownDays"),
+    pl.col("balanceDays") / pl.when(pl.col("knownDays") != 0).then("knownDays"),
+    "balance at the end of a day, on average over the known days: balanceDays / knownDays",
+)
+_NAMES = tuple(total.name for total in BALANCES)
+
+
+def all_accounts_by_month() -> Source:
+    return Source(
+        rows=ALL_ACCOUNTS.parts_by_month,
+        totals=BALANCES,
+        summed=lambda facts: facts.once(ALL_ACCOUNTS.by_month).lazy().select(BY_CUSTOMER, "month", *_NAMES),
+    )
+
+
+def each_account_by_month() -> Source:
+    account = uuid_text("account_id").alias("accountId")
+    return Source(
+        rows=lambda facts: EACH_ACCOUNT.parts_by_month(facts).with_columns(account),
+        totals=BALANCES,
+        summed=lambda facts: facts.once(EACH_ACCOUNT.by_month).lazy().select(BY_CUSTOMER, account, "month", *_NAMES),
+    )

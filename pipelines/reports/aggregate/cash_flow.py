@@ -1,0 +1,70 @@
+"""Cash flow by month: what came in, what went out, what stood there. For the customer, and account by account."""
+
+import polars as pl
+
+from pipelines.figures.facts import Facts
+from pipelines.figures.periods import BY_CUSTOMER, is_partial_month, months_of
+from pipelines.figures.printing import uuid_text
+from pipelines.figures.tables import Column, Table
+from pipelines.reports.aggregate.balances import (
+    MEAN_BALANCE,
+    account_history,
+    all_accounts_by_month,
+    each_account_by_month,
+)
+from pipelines.reports.aggregate.flows import NET, by_account_and_month, by_month, flows
+
+MONTH = Column("month", "month", meaning="its first day")
+PARTIAL = Column("partial", "boolean", meaning="the history starts or ends within the month")
+ACCOUNT = Column("accountId", "text", meaning="as in `account_summary`")
+
+
+def months(facts: Facts) -> pl.DataFrame:
+    """Customer × calendar month, from the first to the last, months without rows too; `partial` at the ends."""
+    return facts.history.lazy().pipe(months_of).with_columns(partial=is_partial_month()).collect(engine="in-memory")
+
+
+def account_months(facts: Facts) -> pl.LazyFrame:
+    """The same of each account, from its own first to its own last row."""
+    each = facts.once(account_history).lazy().pipe(months_of)
+    return each.select(BY_CUSTOMER, "month", accountId=uuid_text("account_id"), partial=is_partial_month())
+
+
+def unchanged(frame: pl.LazyFrame, _: Facts) -> pl.LazyFrame:
+    return frame
+
+
+def with_account(frame: pl.LazyFrame, _: Facts) -> pl.LazyFrame:
+    return frame.with_columns(accountId=uuid_text("account_id"))
+
+
+CASH_FLOW = Table(
+    id="monthly_cash_flow",
+    name="Monthly cash flow",
+    hierarchy="customer",
+    type="time_series",
+    meaning="A row for each calendar month from the first to the last row, months without rows too. Flows are those of "
+    "all accounts, balances those of cash accounts: cards and loans state what is owed.",
+    keys=(MONTH,),
+    told=(PARTIAL,),
+    listed=lambda facts: facts.once(months).lazy().select(BY_CUSTOMER, "month", "partial"),
+    sources=(all_accounts_by_month(), flows(unchanged, ("month",), by_month)),
+    derived=(MEAN_BALANCE, NET),
+    hidden=("balanceDays",),
+    order=("month",),
+)
+ACCOUNT_CASH_FLOW = Table(
+    id="account_cash_flow",
+    name="Monthly cash flow by account",
+    hierarchy="account",
+    type="time_series",
+    meaning="The same for each account, from its own first to its own last row, so that nothing said of it depends on "
+    "other accounts. Cards and loans have no balances here.",
+    keys=(ACCOUNT, MONTH),
+    told=(PARTIAL,),
+    listed=account_months,
+    sources=(each_account_by_month(), flows(with_account, ("accountId", "month"), by_account_and_month)),
+    derived=(MEAN_BALANCE, NET),
+    hidden=("balanceDays",),
+    order=("accountId", "month"),
+)

@@ -1,0 +1,190 @@
+"""What the money was for: by category and month, over the last year, and as a cash profit and loss statement."""
+
+from collections.abc import Callable
+
+import polars as pl
+
+from pipelines.enrich.taxonomy import TAXONOMY
+from pipelines.figures.facts import Facts
+from pipelines.figures.periods import BY_CUSTOMER
+from pipelines.figures.printing import ratio
+from pipelines.figures.tables import Column, Derived, Source, Table, Total, summed
+from pipelines.reports.aggregate.cash_flow import MONTH, PARTIAL, months
+from pipelines.reports.aggregate.flows import NET
+
+GROUP = Column("categoryGroup", "text", meaning="group of the taxonomy")
+CATEGORY = Column("category", "text", meaning="category of the taxonomy")
+OWN_TRANSFER = Column("ownTransfer", "boolean", meaning="between own accounts: neither income nor cost")
+_KEYS = ("categoryGroup", "category", "ownTransfer")
+_SUMMED = ("money_in", "money_out", "amount")
+
+
+def rows_by_category(facts: Facts) -> pl.LazyFrame:
+    """Own transfers are rows of their own, marked."""
+    named = facts.rows.lazy().with_columns(categoryGroup="category_group", ownTransfer=~pl.col("is_external"), rows=1)
+    return _in_window(named, facts)
+
+
+def by_category_and_month(facts: Facts) -> pl.DataFrame:
+    """Rows summed to what the tables of this module read of them."""
+    named = facts.rows.lazy().with_columns(categoryGroup="category_group", ownTransfer=~pl.col("is_external"))
+    each = named.group_by(BY_CUSTOMER, *_KEYS, "month", "is_external").agg(pl.col(_SUMMED).sum(), rows=pl.len())
+    return _in_window(each, facts).collect(engine="in-memory")
+
+
+def _in_window(frame: pl.LazyFrame, facts: Facts) -> pl.LazyFrame:
+    """`in_window`: the month is one of the last twelve that the history fills."""
+    first, last = pl.col("first_date"), pl.col("data_through")
+    first_full = pl.when(first.dt.day() == 1).then(first).otherwise(first.dt.month_start().dt.offset_by("1mo"))
+    next_day = last + pl.duration(days=1)
+    end = next_day.dt.month_start()
+    begin = pl.max_horizontal(first_full, end.dt.offset_by("-12mo"))
+    window = facts.history.lazy().select(BY_CUSTOMER, begin=begin, end=end)
+    within = (pl.col("month") >= pl.col("begin")) & (pl.col("month") < pl.col("end"))
+    return frame.join(window, on=BY_CUSTOMER, validate="m:1").with_columns(in_window=within)
+
+
+def _finer(by: tuple[str, ...], totals: tuple[Total, ...]) -> Callable[[Facts], pl.LazyFrame]:
+    """Totals over `by_category_and_month`: what they add up is the same for a row and for a sum of rows."""
+    return lambda facts: summed(_with_line(facts.once(by_category_and_month).lazy()), by, totals)
+
+
+def _source(by: tuple[str, ...], totals: tuple[Total, ...]) -> Source:
+    return Source(lambda facts: _with_line(rows_by_category(facts)), totals, by, _finer(by, totals))
+
+
+_FLOWS = (
+    Total("moneyIn", "AUD", pl.col("money_in"), meaning="what came in"),
+    Total("moneyOut", "AUD", pl.col("money_out"), meaning="what went out"),
+    Total("transactionCount", "count", pl.col("rows"), meaning="posted rows"),
+)
+
+
+def _with_line(frame: pl.LazyFrame) -> pl.LazyFrame:
+    """`line` of the cash profit and loss statement."""
+    lines = {slug: category.line for slug, category in TAXONOMY.categories.items()}
+    line = pl.col("category").replace_strict(lines, default="unallocated", return_dtype=pl.String())
+    return frame.with_columns(line=line)
+
+
+CATEGORIES = Table(
+    id="category_by_month",
+    name="Categories by month",
+    hierarchy="category",
+    type="time_series",
+    meaning="A row for each category and month with rows. Own transfers are included, marked.",
+    keys=(GROUP, CATEGORY, OWN_TRANSFER, MONTH),
+    sources=(_source((*_KEYS, "month"), _FLOWS),),
+    derived=(NET,),
+    order=(*_KEYS, "month"),
+)
+
+
+def _last_year(total: Total) -> Total:
+    within = pl.when("in_window").then(total.part)
+    return Total(f"{total.name}12m", total.unit, within, meaning=f"{total.meaning} in the last 12 complete months")
+
+
+def _external(name: str, part: str) -> Total:
+    return Total(name, "AUD", pl.when(pl.col("in_window") & pl.col("is_external")).then(part))
+
+
+def _share(name: str, of: str, whole: str, words: str) -> Derived:
+    share = pl.when(~pl.col("ownTransfer")).then(ratio(pl.col(of), pl.col(whole)))
+    return Derived(name, "ratio", ("ownTransfer", of, whole), share, words)
+
+
+CATEGORY_SUMMARY = Table(
+    id="category_summary",
+    name="Categories",
+    hierarchy="category",
+    type="summary",
+    meaning="Every category over all the history, and over the last twelve calendar months that the history fills (or "
+    "as many as there are).",
+    keys=(GROUP, CATEGORY, OWN_TRANSFER),
+    sources=(
+        _source(_KEYS, (*_FLOWS, *(_last_year(each) for each in _FLOWS))),
+        _source((), (_external("allMoneyIn12m", "money_in"), _external("allMoneyOut12m", "money_out"))),
+    ),
+    derived=(
+        NET,
+        _share(
+            "shareOfMoneyIn12m",
+            "moneyIn12m",
+            "allMoneyIn12m",
+            "moneyIn12m / all that came in from others in these months; null for own transfers",
+        ),
+        _share(
+            "shareOfMoneyOut12m",
+            "moneyOut12m",
+            "allMoneyOut12m",
+            "moneyOut12m / all that went out to others in these months; null for own transfers",
+        ),
+    ),
+    hidden=("allMoneyIn12m", "allMoneyOut12m"),
+    order=_KEYS,
+)
+
+
+def _income(name: str, line: str, meaning: str) -> Total:
+    return Total(name, "AUD", pl.when(pl.col("is_external") & (pl.col("line") == line)).then("amount"), meaning=meaning)
+
+
+def _cost(name: str, line: str, meaning: str) -> Total:
+    part = pl.when(pl.col("is_external") & (pl.col("line") == line)).then(-pl.col("amount"))
+    return Total(name, "AUD", part, meaning=meaning)
+
+
+_LINES = (
+    _income("revenue", "revenue", "trading receipts less refunds and chargebacks"),
+    _cost("costOfSales", "cost_of_sales", "goods, materials, subcontractors, freight, fees of payments"),
+    _income("otherIncome", "other_income", "interest, grants, refunds of suppliers and the like"),
+    _cost("payroll", "payroll", "wages, superannuation, payroll tax and the like"),
+    _cost("premises", "premises", "rent, utilities, repairs, rates and the like"),
+    _cost("operations", "operations", "software, insurance, advertising, professional fees and the like"),
+    _cost("vehicleTravel", "vehicle_travel", "fuel, vehicles, travel"),
+    _cost("financeCosts", "finance_costs", "interest, fees of banks and lenders, penalties"),
+    _cost("tax", "tax", "GST and income tax paid, less refunds"),
+    _income("financing", "financing", "borrowed less repaid (net)"),
+    _income("investing", "investing", "proceeds of assets (net)"),
+    _income("owner", "owner", "paid in by owners less taken out (net)"),
+    _income("returnedPayments", "none", "own payments that came back; the line they went out under is not reduced"),
+    _income("unallocated", "unallocated", "what no line is known for: cash, crypto, unknown (net)"),
+)
+
+
+def _result(name: str, plus: tuple[str, ...], minus: tuple[str, ...], meaning: str) -> Derived:
+    value = pl.sum_horizontal(*(pl.col(each) for each in plus), *(-pl.col(each) for each in minus))
+    words = " − ".join([" + ".join(plus), *minus])
+    return Derived(name, "AUD", (*plus, *minus), value, words, meaning=meaning)
+
+
+PROFIT_AND_LOSS = Table(
+    id="profit_and_loss",
+    name="Cash profit and loss",
+    hierarchy="customer",
+    type="time_series",
+    meaning="A row for each calendar month, a column for each line that the taxonomy puts a category on. Cash basis: "
+    "money counts when it moves, GST included. Costs are positive; own transfers are left out.",
+    keys=(MONTH,),
+    told=(PARTIAL,),
+    listed=lambda facts: facts.once(months).lazy().select(BY_CUSTOMER, "month", "partial"),
+    sources=(_source(("month",), _LINES),),
+    derived=(
+        _result("grossProfit", ("revenue",), ("costOfSales",), "before costs of running"),
+        _result(
+            "operatingResult",
+            ("grossProfit", "otherIncome"),
+            ("payroll", "premises", "operations", "vehicleTravel"),
+            "before finance costs and tax",
+        ),
+        _result("resultAfterTax", ("operatingResult",), ("financeCosts", "tax"), "after finance costs and tax paid"),
+        _result(
+            "net",
+            ("resultAfterTax", "financing", "investing", "owner", "returnedPayments", "unallocated"),
+            (),
+            "all that moved; the same as `net` of `monthly_cash_flow`",
+        ),
+    ),
+    order=("month",),
+)

@@ -1,0 +1,235 @@
+"""What is committed: payments that recur, facilities of lenders, and the payments that could not be met."""
+
+import polars as pl
+
+from pipelines.enrich.facilities import FACILITIES, facilities_of
+from pipelines.enrich.facilities.products import PRODUCTS, product_of
+from pipelines.figures import words
+from pipelines.figures.facts import Facts
+from pipelines.figures.periods import BY_CUSTOMER
+from pipelines.figures.printing import uuid_text
+from pipelines.figures.tables import Column, Derived, Source, Table, Total, summed
+
+_ONE, _SIZE = pl.lit(1), pl.col("amount").abs()
+PAYMENTS_A_YEAR = {
+    "business_daily": 250,  # without weekends and some ten public holidays
+    "weekly": 52,
+    "fortnightly": 26,
+    "four_weekly": 13,
+    "twice_monthly": 24,
+    "monthly": 12,
+    "quarterly": 4,
+    "yearly": 1,
+}
+
+
+def recurring(facts: Facts) -> pl.DataFrame:
+    """Rows of series by size; of each series `is_last` and `is_usual` mark one."""
+    series = (BY_CUSTOMER, "series_id")
+    place, rows = pl.int_range(pl.len()).over(series), pl.len().over(series)
+    return (
+        facts.rows.lazy()
+        .filter(pl.col("series_id").is_not_null())
+        .select(*series, *_TOLD, "transaction_id", "amount", size=_SIZE)
+        .with_columns(is_last=place == rows - 1, place=place)
+        .sort(*series, "size", "place")
+        .with_columns(is_usual=place == (rows - 1) // 2)
+        .collect(engine="in-memory")
+    )
+
+
+_TOLD = ("account_id", "series_period", "date", "series_next_date", "counterparty_name", "category")
+_SEEN = (
+    Total("occurrences", "count", _ONE, meaning="payments seen"),
+    Total("usualAmount", "AUD", pl.when("is_usual").then("size"), meaning="the (lower) median payment"),
+    Total("lastAmount", "AUD", pl.when("is_last").then("size"), meaning="the latest payment"),
+)
+
+
+def _recurring(facts: Facts) -> pl.LazyFrame:
+    return facts.once(recurring).lazy().with_columns(seriesId=uuid_text("series_id"))
+
+
+def _series(facts: Facts) -> pl.LazyFrame:
+    names = pl.col("counterparty_name").filter(pl.col("counterparty_name").is_not_null())
+    dated = pl.col("place").filter(pl.col("counterparty_name").is_not_null())
+    grouped = (
+        facts.once(recurring)
+        .lazy()
+        .group_by(BY_CUSTOMER, "series_id")
+        .agg(
+            pl.col("account_id", "amount", "series_period", "date", "series_next_date").filter("is_last").first(),
+            counterparty=names.max_by(dated),
+            category=pl.col("category").drop_nulls().mode().min(),
+        )
+    )
+    return grouped.select(
+        BY_CUSTOMER,
+        "counterparty",
+        "category",
+        seriesId=uuid_text("series_id"),
+        accountId=uuid_text("account_id"),
+        direction=pl.when(words.is_debit()).then(pl.lit("out")).otherwise(pl.lit("in")),
+        period=pl.col("series_period").cast(pl.String),
+        lastDate="date",
+        nextExpectedDate="series_next_date",
+    )
+
+
+def _series_sums(facts: Facts) -> pl.LazyFrame:
+    sums = summed(facts.once(recurring).lazy(), ("series_id",), _SEEN)
+    return sums.with_columns(seriesId=uuid_text("series_id")).drop("series_id")
+
+
+RECURRING = Table(
+    id="recurring_commitments",
+    name="Recurring payments and receipts",
+    hierarchy="series",
+    type="summary",
+    meaning="Every series that enrichment found, also those that have ended.",
+    keys=(Column("seriesId", "text", meaning="the series"),),
+    told=(
+        Column("accountId", "text", meaning="that pays or receives"),
+        Column("counterparty", "text", meaning="of its latest payment that names one"),
+        Column("category", "text", meaning="the most frequent"),
+        Column("direction", "text", meaning="`in` or `out`"),
+        Column("period", "text", meaning="how often: business_daily to yearly"),
+        Column("lastDate", "date", meaning="of its latest payment"),
+        Column("nextExpectedDate", "date", meaning="null once the series has ended"),
+    ),
+    listed=_series,
+    sources=(Source(_recurring, _SEEN, summed=_series_sums),),
+    derived=(
+        Derived(
+            "monthlyAmount",
+            "AUD",
+            ("usualAmount", "period", "nextExpectedDate"),
+            pl.when(pl.col("nextExpectedDate").is_not_null()).then(
+                pl.col("usualAmount")
+                * pl.col("period").replace_strict(PAYMENTS_A_YEAR, default=None, return_dtype=pl.Int64())
+                / 12
+            ),
+            "usualAmount × payments a year / 12 ("
+            + ", ".join(f"{period} {times}" for period, times in PAYMENTS_A_YEAR.items())
+            + "); null once the series has ended",
+        ),
+    ),
+    order=("seriesId",),
+)
+
+
+_FACILITY_COLUMNS = (
+    *(BY_CUSTOMER, "account_id", "date", "amount", "superseded_seq", "status", "transaction_id", "facility_id"),
+    *("category", "category_group", "is_transfer", "is_revenue", "related_party", "other_account"),
+    *("counterparty_name", "counterparty_lender_id", "counterparty_group"),
+)
+
+
+def facilities(facts: Facts) -> pl.DataFrame:
+    """FACILITIES of the customers who have any.
+
+    Only what they are told from is handed on: the rows of facilities, each account's last day, and of who has a cash
+    advance the takings, which show what it keeps back.
+    """
+    of_facility = pl.col("facility_id").is_not_null()
+    advanced = (of_facility & pl.col("category").is_in(PRODUCTS["cash_advance"].fundings)).any().over(BY_CUSTOMER)
+    having = facts.rows.lazy().filter(of_facility).select(BY_CUSTOMER).unique()
+    last = pl.col("date") == pl.col("date").max().over(BY_CUSTOMER, "account_id")
+    told_from = of_facility | last | (pl.col("is_revenue") & words.is_credit() & advanced)
+    theirs = facts.rows.lazy().select(_FACILITY_COLUMNS).join(having, on=BY_CUSTOMER, how="semi")
+    rows = theirs.filter(told_from).drop("is_revenue").collect(engine="in-memory")
+    return facilities_of(rows, facts.as_of) if rows.height else FACILITIES.to_frame()
+
+
+def _facility_rows(facts: Facts) -> pl.LazyFrame:
+    """Rows of facilities: what was drawn, what was repaid, and (less) the repayments that came back."""
+    product, size = product_of(), pl.col("amount")
+    funds = product.is_not_null() & words.is_credit()
+    came_back = product.is_null() & words.is_credit()
+    return (
+        facts.rows.lazy()
+        .filter(pl.col("facility_id").is_not_null())
+        .with_columns(
+            facilityId=uuid_text("facility_id"),
+            funded=pl.when(funds).then(size),
+            repaid=pl.when(~funds).then(-size),
+            repayments=pl.when(came_back).then(-1).when(words.is_debit()).then(1),
+        )
+    )
+
+
+def _facilities(facts: Facts) -> pl.LazyFrame:
+    known = facts.once(facilities).lazy()
+    return known.select(
+        BY_CUSTOMER,
+        facilityId=uuid_text("facility_id"),
+        lenderName="lender_name",
+        lenderId="lender_id",
+        product=pl.col("product").cast(pl.String),
+        status=pl.col("status").cast(pl.String),
+        fundingDate="funding_date",
+        lastRepaymentDate="last_repayment",
+        missedPayments="missed_payments",
+        estimatedRemaining="estimated_remaining",
+        remainingMethod=pl.col("remaining_method").cast(pl.String),
+    )
+
+
+FACILITIES_TABLE = Table(
+    id="facilities",
+    name="Facilities",
+    hierarchy="facility",
+    type="summary",
+    meaning="What lenders gave and what went back to them, joined into the loans, advances and lines they belong to, "
+    "as the statements show it. What remains is an estimate.",
+    keys=(Column("facilityId", "text", meaning="the facility"),),
+    told=(
+        Column("lenderName", "text", meaning="null where no text names one"),
+        Column("lenderId", "text", meaning="of the list of lenders"),
+        Column("product", "text", meaning="term_loan, line_of_credit, cash_advance, invoice_finance …"),
+        Column("status", "text", meaning="active, likely_repaid, in_arrears or renewed"),
+        Column("fundingDate", "date", meaning="of the first draw; null: drawn before the statements begin"),
+        Column("lastRepaymentDate", "date", meaning="of the last repayment that was not returned"),
+        Column("missedPayments", "count", meaning="returned, or expected and not seen"),
+        Column("estimatedRemaining", "AUD", meaning="what may still be owed; null where nothing can be said"),
+        Column("remainingMethod", "text", meaning="how that was estimated"),
+    ),
+    listed=_facilities,
+    sources=(
+        Source(
+            _facility_rows,
+            (
+                Total("fundingAmount", "AUD", pl.col("funded"), meaning="all that was drawn"),
+                Total("repaymentCount", "count", pl.col("repayments"), meaning="repayments that were not returned"),
+                Total("repaidTotal", "AUD", pl.col("repaid"), meaning="repaid, less what came back"),
+            ),
+        ),
+    ),
+    order=("facilityId",),
+)
+
+
+def _dishonours(facts: Facts) -> pl.LazyFrame:
+    rows = facts.rows.lazy().filter(words.is_returned_payment())
+    return rows.with_columns(transactionId=uuid_text("transaction_id"), accountId=uuid_text("account_id"))
+
+
+DISHONOURS_TABLE = Table(
+    id="dishonours",
+    name="Dishonoured payments",
+    hierarchy="customer",
+    type="time_series",
+    meaning="A row for each own payment that came back because it could not be met.",
+    keys=(Column("transactionId", "text", meaning="the row that brought it back"),),
+    told=(
+        Column("date", "date", meaning="when it came back"),
+        Column("accountId", "text", meaning="that was to pay"),
+        Column("counterparty", "text", meaning="who was to be paid, where known"),
+        Column("description", "text", meaning="as sent"),
+    ),
+    listed=lambda facts: _dishonours(facts).select(
+        BY_CUSTOMER, "transactionId", "date", "accountId", "description", counterparty="counterparty_name"
+    ),
+    sources=(Source(_dishonours, (Total("amount", "AUD", pl.col("money_in"), meaning="that came back"),)),),
+    order=("date", "transactionId"),
+)

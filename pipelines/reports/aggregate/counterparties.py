@@ -1,0 +1,247 @@
+"""Who pays, who is paid, and how much hangs on a few."""
+
+import polars as pl
+
+from pipelines.enrich.reversals import party
+from pipelines.figures import words
+from pipelines.figures.facts import Facts
+from pipelines.figures.periods import BY_CUSTOMER
+from pipelines.figures.printing import ratio
+from pipelines.figures.tables import Column, Derived, Source, Table, Total
+from pipelines.reports.aggregate.revenue import FEE_RATES
+
+WINDOW = 365  # days
+TREND = 90  # days
+MOST = 10  # counterparties each way
+MOST_SQUARED = 10**15  # AUD: the squares of more, summed over any history, would not fit a decimal
+
+_SIZE, _AGE = pl.col("amount").abs(), pl.col("age")
+_ONE = pl.lit(1)
+
+
+def _payments(facts: Facts) -> pl.LazyFrame:
+    """Rows of the window with others, by `direction` and `party` (null: nobody named)."""
+    direction = pl.when(words.is_credit()).then(pl.lit("in")).otherwise(pl.lit("out"))
+    rows = facts.rows.lazy().filter(pl.col("is_external"), _AGE < WINDOW, pl.col("amount") != 0)
+    return rows.with_columns(direction=direction, party=party())
+
+
+_EACH = (BY_CUSTOMER, "direction", "party")
+
+
+def ranked(facts: Facts) -> pl.DataFrame:
+    """The counterparties that are shown, each with its rank and all its figures."""
+    named = _payments(facts).filter(pl.col("party").is_not_null())
+    recent, before = _AGE < TREND, (_AGE >= TREND) & (_AGE < 2 * TREND)
+    each = named.group_by(_EACH).agg(
+        amount=_SIZE.sum(),
+        transactionCount=pl.len(),
+        monthsSeen=pl.col("month").n_unique(),
+        firstDate=pl.col("date").min(),
+        lastDate=pl.col("date").max(),
+        lastQuarter=_SIZE.filter(recent).sum(),
+        quarterBefore=_SIZE.filter(before).sum(),
+    )
+    order = (BY_CUSTOMER, "direction", "amount", "party")
+    place = pl.int_range(1, pl.len() + 1).over(BY_CUSTOMER, "direction")
+    most = (
+        each.sort(order, descending=[False, False, True, False]).with_columns(rank=place).filter(pl.col("rank") <= MOST)
+    )
+    told = (
+        named.join(most.select(*_EACH), on=_EACH, how="semi")
+        .group_by(_EACH)
+        .agg(name=_usual("counterparty_name"), kind=_usual("counterparty_kind"))
+    )
+    return most.join(told, on=_EACH, how="left", validate="1:1").collect(engine="in-memory")
+
+
+def _usual(name: str) -> pl.Expr:
+    """The most frequent of its texts; of several, the first in the alphabet."""
+    return pl.col(name).cast(pl.String).drop_nulls().mode().min()
+
+
+def _ranked_rows(facts: Facts) -> pl.LazyFrame:
+    shown = facts.once(ranked).lazy().select(*_EACH, "rank")
+    month = (*_EACH, "month")
+    first = pl.col("transaction_id") == pl.col("transaction_id").min().over(month)
+    return _payments(facts).join(shown, on=_EACH, validate="m:1").with_columns(first_of_month=first)
+
+
+_TOTALS = (
+    Total("amount", "AUD", _SIZE, meaning="paid by it, or to it; refunds are payments the other way"),
+    Total("transactionCount", "count", _ONE, meaning="payments"),
+    Total("monthsSeen", "count", pl.when("first_of_month").then(_ONE), meaning="calendar months with a payment"),
+    Total("lastQuarter", "AUD", pl.when(_AGE < TREND).then(_SIZE), meaning="of `amount`, in the last 90 days"),
+    Total(
+        "quarterBefore",
+        "AUD",
+        pl.when((_AGE >= TREND) & (_AGE < 2 * TREND)).then(_SIZE),
+        meaning="of `amount`, in the 90 days before",
+    ),
+)
+TOP_COUNTERPARTIES = Table(
+    id="top_counterparties",
+    name="Top counterparties",
+    hierarchy="counterparty",
+    type="summary",
+    meaning="The ten that paid most and the ten that were paid most, in the 365 days to the customer's last row. One "
+    "counterparty in all its spellings is one; payments that name nobody are in no row, but in the whole that shares "
+    "are of. Own transfers are left out.",
+    keys=(
+        Column("direction", "text", meaning="`in`: it paid; `out`: it was paid"),
+        Column("rank", "count", meaning="by amount; of equals, by name"),
+    ),
+    told=(
+        Column("name", "text", meaning="its most frequent spelling"),
+        Column("kind", "text", meaning="business, person, bank, processor, government, lender; null: not known"),
+        Column("firstDate", "date", meaning="of its first payment in the window"),
+        Column("lastDate", "date", meaning="of its last payment in the window"),
+    ),
+    listed=lambda facts: (
+        facts.once(ranked).lazy().select(BY_CUSTOMER, "direction", "rank", "name", "kind", "firstDate", "lastDate")
+    ),
+    sources=(
+        Source(
+            _ranked_rows,
+            _TOTALS,
+            summed=lambda facts: (
+                facts.once(ranked).lazy().select(BY_CUSTOMER, "direction", "rank", *(each.name for each in _TOTALS))
+            ),
+        ),
+        Source(_payments, (Total("allPayments", "AUD", _SIZE),), by=("direction",)),
+    ),
+    derived=(
+        Derived(
+            "share",
+            "ratio",
+            ("amount", "allPayments"),
+            ratio(pl.col("amount"), pl.col("allPayments")),
+            "amount / all money of that direction in the window, own transfers left out",
+        ),
+        Derived(
+            "trend",
+            "ratio",
+            ("lastQuarter", "quarterBefore"),
+            ratio(pl.col("lastQuarter"), pl.col("quarterBefore")),
+            "lastQuarter / quarterBefore; null when nothing was paid in the 90 days before",
+        ),
+    ),
+    hidden=("allPayments",),
+    order=("direction", "rank"),
+)
+
+
+_BASES = ("all_payers", "direct_payers")
+_PAYER = (BY_CUSTOMER, "basis", "party")
+
+
+def _receipts(facts: Facts) -> pl.LazyFrame:
+    """Receipts of revenue in the window, by `basis` and `party`: all, and those that no processor paid out."""
+    bases = pl.LazyFrame({"basis": _BASES})
+    received = (pl.col("is_revenue"), words.is_credit(), _AGE < WINDOW)
+    rows = facts.rows.lazy().filter(*received).with_columns(party=party())
+    through_processor = pl.col("counterparty_kind").eq_missing(pl.lit("processor")) | pl.col("category").is_in(
+        FEE_RATES["category"].unique().to_list()
+    ).fill_null(value=False)
+    return rows.join(bases, how="cross").filter((pl.col("basis") == _BASES[0]) | ~through_processor)
+
+
+def payers(facts: Facts) -> pl.DataFrame:
+    """A payer: what it paid, and its rank, the largest first."""
+    place = pl.int_range(1, pl.len() + 1).over(BY_CUSTOMER, "basis")
+    return (
+        _receipts(facts)
+        .filter(pl.col("party").is_not_null())
+        .group_by(_PAYER)
+        .agg(paid=pl.col("money_in").sum())
+        .sort(BY_CUSTOMER, "basis", "paid", "party", descending=[False, False, True, False])
+        .with_columns(rank=place)
+        .collect(engine="in-memory")
+    )
+
+
+def _receipts_by_payer(facts: Facts) -> pl.LazyFrame:
+    """`whole`: all receipts of the basis; `first_of_payer` marks one row of each."""
+    first = pl.col("transaction_id") == pl.col("transaction_id").min().over(_PAYER)
+    whole = pl.col("money_in").sum().over(BY_CUSTOMER, "basis")
+    paid = facts.once(payers).lazy()
+    rows = _receipts(facts).with_columns(first_of_payer=first, whole=whole)
+    return rows.join(paid, on=_PAYER, how="left", validate="m:1")
+
+
+def _concentrations(facts: Facts) -> pl.LazyFrame:
+    by = (BY_CUSTOMER, "basis")
+    whole = _receipts(facts).group_by(by).agg(receipts=pl.col("money_in").sum())
+    paid = facts.once(payers).lazy().join(whole, on=by, validate="m:1")
+    tops = (pl.col("paid").filter(pl.col("rank") <= most).sum().alias(_top(most)) for most in (1, 3, 5, 10))
+    squares = _square("paid", pl.col("receipts")).sum()
+    each = paid.group_by(by).agg(*tops, payerCount=pl.len(), squares=squares)
+    zeros = pl.col(*(_top(most) for most in (1, 3, 5, 10)), "payerCount", "squares").fill_null(0)
+    return whole.join(each, on=by, how="left", validate="1:1").with_columns(zeros)
+
+
+def _square(by: str, whole: pl.Expr) -> pl.Expr:
+    """What a payment adds to the sum of squares of what payers paid, `by` times what its payer paid in all."""
+    exact = pl.Decimal(38, 4)
+    return pl.when(whole < MOST_SQUARED).then(pl.col(by)).cast(exact) * pl.when(whole < MOST_SQUARED).then("paid").cast(
+        exact
+    )
+
+
+def _top(most: int) -> str:
+    return f"fromLargest{most}"
+
+
+def _from_largest(most: int) -> Total:
+    return Total(_top(most), "AUD", pl.when(pl.col("rank") <= most).then("money_in"))
+
+
+def _share_of_largest(most: int) -> Derived:
+    share = ratio(pl.col(_top(most)), pl.col("receipts"))
+    meaning = "the largest payer" if most == 1 else f"the {most} largest payers"
+    return Derived(f"largest{most}Share", "ratio", (_top(most), "receipts"), share, f"what {meaning} paid / receipts")
+
+
+def _herfindahl() -> Derived:
+    small = pl.when(pl.col("receipts") < MOST_SQUARED).then("receipts").cast(pl.Decimal(38, 4))
+    return Derived(
+        "hhi",
+        "ratio",
+        ("squares", "receipts"),
+        ratio(pl.col("squares"), small * small),
+        "Herfindahl index: the squares of payers' shares of receipts, summed; 1 when one pays all, near 0 when many "
+        "pay little. Null from 10^15 AUD on",
+    )
+
+
+_LARGEST = (1, 3, 5, 10)
+REVENUE_CONCENTRATION = Table(
+    id="revenue_concentration",
+    name="Concentration of revenue",
+    hierarchy="customer",
+    type="summary",
+    meaning="How much of the receipts of revenue in the 365 days to the customer's last row hangs on the largest "
+    "payers, refunds not taken off. Receipts that name nobody count in the whole, as if each came from somebody else. "
+    "A processor pays out what many customers paid: `direct_payers` leaves its payouts out, also of the whole.",
+    keys=(Column("basis", "text", meaning="`all_payers`, or `direct_payers`: without payouts of processors"),),
+    sources=(
+        Source(
+            _receipts_by_payer,
+            (
+                Total("receipts", "AUD", pl.col("money_in"), meaning="all receipts of revenue on this basis"),
+                Total(
+                    "payerCount",
+                    "count",
+                    pl.when(pl.col("first_of_payer") & pl.col("rank").is_not_null()).then(_ONE),
+                    meaning="payers that are known",
+                ),
+                *(_from_largest(most) for most in _LARGEST),
+                Total("squares", "AUD squared", _square("money_in", pl.col("whole"))),
+            ),
+            summed=_concentrations,
+        ),
+    ),
+    derived=(*(_share_of_largest(most) for most in _LARGEST), _herfindahl()),
+    hidden=(*(_top(most) for most in _LARGEST), "squares"),
+    order=("basis",),
+)

@@ -1,0 +1,172 @@
+"""Takings with and without goods and services tax, by month, and what is assumed about it.
+
+Statements show what was paid, tax included. How much of it is tax follows from three things: whether the business is
+registered, which of its takings are taxed by their nature (`rules/gst.yaml`), and what share of those is (a grocer
+sells bread, too). The first and the last are the client's to tell, as attributes `gstRegistered` and `taxableShare`.
+"""
+
+import polars as pl
+
+from pipelines.figures.facts import Facts
+from pipelines.figures.periods import BY_CUSTOMER
+from pipelines.figures.printing import RATIO
+from pipelines.figures.tables import UNITS, Column, Derived, Source, Table, Total, summed
+from pipelines.reports.aggregate.cash_flow import MONTH, PARTIAL, months
+from pipelines.reports.aggregate.categories import by_category_and_month
+from pipelines.reports.aggregate.tax_rules import GST
+
+DAYS_OF_TURNOVER = 365
+SIX_PLACES = pl.Decimal(38, 6)  # a product of cents and a share, exactly
+
+
+def is_taxed_revenue() -> pl.Expr:
+    """Takings, and what was given back of them, of a kind that is sold with GST."""
+    return pl.col("is_revenue") & ~pl.col("category").is_in(sorted(GST.untaxed_revenue)).fill_null(value=False)
+
+
+def is_taxed_cost() -> pl.Expr:
+    """Costs of a kind that is bought with GST."""
+    return pl.col("category").is_in(sorted(GST.taxed_costs)).fill_null(value=False) & pl.col("is_external")
+
+
+def times(money: pl.Expr, share: pl.Expr) -> pl.Expr:
+    """Money × a share, rounded to the cent, half to even."""
+    return (money.cast(SIX_PLACES) * share.cast(RATIO)).round(2)
+
+
+def part_of_price(money: pl.Expr) -> pl.Expr:
+    """The GST in a price that includes it, rounded to the cent, half to even."""
+    return money.cast(UNITS["AUD"]) / GST.divisor
+
+
+def standing(facts: Facts) -> pl.DataFrame:
+    """A customer with rows: `gstRegistered`, `taxableShare`, and where each is from (`…From`).
+
+    Told by the client, else: registered when a year's turnover reaches the limit, and everything taxed that can be.
+    """
+    told = facts.history.lazy().join(attributes(facts), on=BY_CUSTOMER, how="left", validate="1:1")
+    by_turnover = told.join(_turnover(facts), on=BY_CUSTOMER, how="left", validate="1:1")
+    return by_turnover.select(
+        BY_CUSTOMER,
+        gstRegistered=pl.coalesce("told_registered", "reaches_limit"),
+        gstRegisteredFrom=_from("told_registered", "turnover"),
+        taxableShare=pl.coalesce("told_share", pl.lit(1, RATIO)),
+        taxableShareFrom=_from("told_share", "default"),
+    ).collect(engine="in-memory")
+
+
+def attributes(facts: Facts) -> pl.LazyFrame:
+    """What the client told of a customer: `told_registered` and `told_share` (0–1); null what can't be read."""
+    text = pl.col("value").str.strip_chars().str.to_lowercase()
+    registered = text.replace_strict({"true": True, "false": False}, default=None, return_dtype=pl.Boolean)
+    share = text.cast(RATIO, strict=False)
+    within = pl.when(share.is_between(0, 1)).then(share)
+    return (
+        facts.context.attributes.lazy()
+        .group_by(BY_CUSTOMER)
+        .agg(
+            told_registered=registered.filter(pl.col("name") == "gstRegistered").first(),
+            told_share=within.filter(pl.col("name") == "taxableShare").first(),
+        )
+    )
+
+
+def _turnover(facts: Facts) -> pl.LazyFrame:
+    """`reaches_limit`: the revenue of the last year, or of the shorter history stretched to one, is that much."""
+    days = (pl.col("data_through") - pl.col("first_date")).dt.total_days() + 1
+    counted = days.clip(GST.least_days, DAYS_OF_TURNOVER)
+    last_year = facts.rows.lazy().filter("is_revenue", pl.col("age") < DAYS_OF_TURNOVER)
+    revenue = last_year.group_by(BY_CUSTOMER).agg(revenue=pl.col("amount").cast(UNITS["AUD"]).sum())
+    return (
+        facts.history.lazy()
+        .join(revenue, on=BY_CUSTOMER, how="left", validate="1:1")
+        .select(
+            BY_CUSTOMER,
+            reaches_limit=pl.col("revenue").fill_null(0) * DAYS_OF_TURNOVER >= GST.registered_from * counted,
+        )
+    )
+
+
+def _from(told: str, otherwise: str) -> pl.Expr:
+    return pl.when(pl.col(told).is_not_null()).then(pl.lit("attribute")).otherwise(pl.lit(otherwise))
+
+
+def sums_by_month(facts: Facts) -> pl.LazyFrame:
+    """Sums of rows that are alike in all that figures of tax look at, by `month`."""
+    is_revenue = pl.col("categoryGroup").eq_missing("revenue") & pl.col("is_external")
+    return facts.once(by_category_and_month).lazy().with_columns(is_revenue=is_revenue)
+
+
+def months_with_standing(facts: Facts) -> pl.LazyFrame:
+    return facts.once(months).lazy().join(facts.once(standing).lazy(), on=BY_CUSTOMER, how="left", validate="m:1")
+
+
+REGISTERED = Column("gstRegistered", "boolean", meaning="for GST; charges it and may claim it")
+TAXABLE_SHARE = Column("taxableShare", "ratio", meaning="of `revenueOfTaxedKinds` that is sold with GST")
+OF_TAXED_KINDS = Total(
+    "revenueOfTaxedKinds",
+    "AUD",
+    pl.when(is_taxed_revenue()).then("amount"),
+    meaning="revenue but for what is by its nature sold without GST",
+)
+TAKINGS = (
+    Total("revenue", "AUD", pl.when("is_revenue").then("amount"), meaning="trading receipts, less refunds"),
+    OF_TAXED_KINDS,
+)
+TAXABLE_REVENUE = Derived(
+    "taxableRevenue",
+    "AUD",
+    ("revenueOfTaxedKinds", "taxableShare"),
+    times(pl.col("revenueOfTaxedKinds"), pl.col("taxableShare")),
+    "revenueOfTaxedKinds × taxableShare, to the cent",
+)
+
+
+def if_registered(gst: pl.Expr) -> pl.Expr:
+    """Who isn't registered neither charges nor claims it."""
+    return pl.when("gstRegistered").then(gst).otherwise(pl.lit(0, UNITS["AUD"]))
+
+
+GST_ON_SALES = Derived(
+    "gstOnSales",
+    "AUD",
+    ("taxableRevenue", "gstRegistered"),
+    if_registered(part_of_price(pl.col("taxableRevenue"))),
+    f"taxableRevenue ÷ {GST.divisor}, to the cent; 0 when not registered",
+)
+GST_REVENUE = Table(
+    id="gst_revenue",
+    name="Revenue with and without GST",
+    hierarchy="customer",
+    type="time_series",
+    meaning="What was taken includes GST. How much of it is GST follows from what is assumed: told by the client where "
+    "`…From` says attribute, else from the turnover, and everything taxed that can be.",
+    keys=(MONTH,),
+    told=(
+        PARTIAL,
+        REGISTERED,
+        Column("gstRegisteredFrom", "text", meaning="attribute, or turnover: from 75,000 AUD a year"),
+        TAXABLE_SHARE,
+        Column("taxableShareFrom", "text", meaning="attribute, or default: all of it"),
+    ),
+    listed=months_with_standing,
+    sources=(
+        Source(
+            lambda facts: facts.rows.lazy(),
+            TAKINGS,
+            summed=lambda facts: summed(sums_by_month(facts), ("month",), TAKINGS),
+        ),
+    ),
+    derived=(
+        TAXABLE_REVENUE,
+        GST_ON_SALES,
+        Derived(
+            "revenueWithoutGst",
+            "AUD",
+            ("revenue", "gstOnSales"),
+            pl.col("revenue") - pl.col("gstOnSales"),
+            "revenue − gstOnSales",
+        ),
+    ),
+    order=("month",),
+)

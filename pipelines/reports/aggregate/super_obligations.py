@@ -1,0 +1,227 @@
+"""Superannuation: what wages imply against what reached funds and clearing houses by the day it was due.
+
+Wages for a quarter are due 28 days after its end until payday super begins; from then on every payday is a period of
+its own, due seven business days later. Statements show wages net of the tax withheld, so the wage that super is worked
+out on is an estimate: the share assumed to be withheld stands in the table, and `met` leaves room for its error.
+"""
+
+from dataclasses import replace
+
+import polars as pl
+
+from pipelines.figures import words
+from pipelines.figures.facts import Facts
+from pipelines.figures.periods import BY_CUSTOMER
+from pipelines.figures.tables import UNITS, Column, Derived, Source, Table, Total
+from pipelines.reports.aggregate import due_dates
+from pipelines.reports.aggregate.gst import times
+from pipelines.reports.aggregate.payment_order import oldest_first
+from pipelines.reports.aggregate.tax_rules import OBLIGATIONS
+
+RULES = OBLIGATIONS.super_guarantee
+PERIOD_END = "periodEnd"
+
+
+def of_payroll(category: str, facts: Facts) -> pl.DataFrame:
+    rows = facts.rows.filter(pl.col("category").eq_missing(category) & words.is_debit() & pl.col("is_external"))
+    return rows.select(BY_CUSTOMER, "transaction_id", "date", "money_out")
+
+
+def wage_rows(facts: Facts) -> pl.DataFrame:
+    return of_payroll("wages", facts)
+
+
+def super_rows(facts: Facts) -> pl.DataFrame:
+    """Paid to a fund or a clearing house."""
+    return of_payroll("superannuation", facts)
+
+
+def of_payday_super(day: pl.Expr) -> pl.Expr:
+    return day >= RULES.payday_super_from
+
+
+def periods(facts: Facts) -> pl.DataFrame:
+    """Every period that super may be due for: customer × `periodEnd`, with `periodStart`, `kind`, `dueDate`, the rates,
+    `first_date`, `partial` and `due`.
+
+    The quarter before the history is one of them while it may still be paid for in it.
+    """
+    end = pl.col(PERIOD_END)
+    columns = (BY_CUSTOMER, "first_date", "data_through", "kind", "periodStart", PERIOD_END, "dueDate")
+    quarters = (
+        due_dates.quarters(facts)
+        .filter(~of_payday_super(end))
+        .with_columns(kind=pl.lit("quarterly"), dueDate=due_dates.super_due(end))
+        .filter(pl.col("dueDate") >= pl.col("first_date"))
+    )
+    each = pl.concat([frame.select(columns) for frame in (quarters, _paydays(facts))])
+    rates = {"rate": RULES.rates.on(end), "assumedWithholding": OBLIGATIONS.withheld.on(end)}
+    return each.with_columns(**rates).pipe(due_dates.with_marks).collect(engine="in-memory")
+
+
+def _paydays(facts: Facts) -> pl.LazyFrame:
+    """A payday and the days before it, after the last one, in which super for it may be paid ahead."""
+    wages = facts.once(wage_rows).lazy()
+    days = wages.filter(of_payday_super(pl.col("date"))).select(BY_CUSTOMER, "date").unique()
+    day = pl.col("date")
+    after_last = day.shift(1).over(BY_CUSTOMER, order_by="date") + pl.duration(days=1)
+    earliest = day - pl.duration(days=RULES.days_ahead)
+    return days.join(facts.history.lazy(), on=BY_CUSTOMER, how="left", validate="m:1").with_columns(
+        kind=pl.lit("payday"),
+        periodStart=pl.max_horizontal(after_last, earliest, pl.lit(RULES.payday_super_from)),
+        periodEnd=day,
+        dueDate=due_dates.business_days_after(day, RULES.business_days),
+    )
+
+
+def listed(facts: Facts) -> pl.LazyFrame:
+    return facts.once(periods).lazy().pipe(due_dates.listed_periods)
+
+
+def wages(facts: Facts) -> pl.LazyFrame:
+    """Wages by the period that super for them belongs to."""
+    day = pl.col("date")
+    end = pl.when(of_payday_super(day)).then(day).otherwise(due_dates.quarter_end(day))
+    return facts.once(wage_rows).lazy().with_columns(periodEnd=end)
+
+
+def super_by_period(facts: Facts) -> pl.DataFrame:
+    """Payments of super by the period they are attributed to: customer × `periodEnd`, `transaction_id`, `part` (AUD).
+
+    The oldest open period first. What no period needs stays with the one begun last, if that may still be paid. From
+    the start of payday super, the quarters before it go first, as the law has it, and what is left is for paydays.
+    """
+    paid = facts.once(super_rows).with_row_index("payment")
+    payments = paid.select(BY_CUSTOMER, "payment", "date", amount="money_out")
+    owed = _owed(facts)
+    for_paydays = of_payday_super(pl.col("date"))
+    quarterly = oldest_first(owed.filter(pl.col("kind") == "quarterly"), payments)
+    left = quarterly.rest.filter(for_paydays).select(payments.columns)
+    payday = oldest_first(owed.filter(pl.col("kind") == "payday"), left)
+    over = pl.concat([quarterly.rest.filter(~for_paydays), payday.rest]).filter(pl.col("date") <= pl.col("until"))
+    parts = pl.concat([quarterly.parts, payday.parts, over.select(BY_CUSTOMER, PERIOD_END, "payment", part="amount")])
+    return parts.join(paid.select("payment", "transaction_id"), on="payment", how="left", validate="m:1")
+
+
+def _owed(facts: Facts) -> pl.DataFrame:
+    """Periods as debts: `kind`, and what `oldest_first` asks for."""
+    with_habits = EXPECTED.rows(facts).join(_habits(facts), on=BY_CUSTOMER, how="left", validate="m:1")
+    each = with_habits.select(
+        BY_CUSTOMER, PERIOD_END, "kind", begins="periodStart", until="dueDate", need=_need().fill_null(0)
+    )
+    return each.collect(engine="in-memory")
+
+
+def _habits(facts: Facts) -> pl.LazyFrame:
+    """Of customers that pay super: `all_paid`, and whether it is `with_wages`, on half as many days or more."""
+    days = pl.col("date").n_unique()
+    paid = facts.once(super_rows).lazy().group_by(BY_CUSTOMER)
+    payroll = facts.once(wage_rows).lazy().group_by(BY_CUSTOMER).agg(wage_days=days)
+    return (
+        paid.agg(all_paid=pl.col("money_out").cast(UNITS["AUD"]).sum(), super_days=days)
+        .join(payroll, on=BY_CUSTOMER, how="left", validate="1:1")
+        .select(BY_CUSTOMER, "all_paid", with_wages=pl.col("super_days") * 2 >= pl.col("wage_days").fill_null(0))
+    )
+
+
+def _need() -> pl.Expr:
+    """What is expected. Of a quarter that began before the history, nobody knows: it takes all that is paid by its due
+    date, unless super comes with the wages and so belongs to those seen.
+    """
+    unknown = (pl.col("kind") == "quarterly") & (pl.col("periodStart") < pl.col("first_date")) & ~pl.col("with_wages")
+    return pl.when(unknown).then("all_paid").otherwise("expectedSuper")
+
+
+PERIOD_START = Column("periodStart", "date")
+PARTIAL = Column("partial", "boolean", meaning="the history starts or ends within the period")
+DUE = Column("due", "boolean", meaning="the history reaches the due date")
+WITHHELD = Column("assumedWithholding", "ratio", meaning="of gross wages, kept back for tax: an assumption")
+ASSUMED_GROSS = Derived(
+    "assumedGross",
+    "AUD",
+    ("wagesPaid", "assumedWithholding"),
+    pl.col("wagesPaid") / (1 - pl.col("assumedWithholding")),
+    "wagesPaid ÷ (1 − assumedWithholding), to the cent",
+)
+EXPECTED = Table(
+    id="expected_super",
+    name="Super that wages imply",
+    hierarchy="customer",
+    type="time_series",
+    keys=(PERIOD_START, Column(PERIOD_END, "date")),
+    told=(
+        Column("kind", "text", meaning="quarterly, or payday"),
+        Column("dueDate", "date"),
+        PARTIAL,
+        DUE,
+        Column("rate", "ratio", meaning="the superannuation guarantee's, of gross wages"),
+        WITHHELD,
+    ),
+    listed=lambda facts: facts.once(periods).lazy(),
+    sources=(
+        Source(
+            wages, (Total("wagesPaid", "AUD", pl.col("money_out"), meaning="net of tax withheld"),), by=(PERIOD_END,)
+        ),
+    ),
+    derived=(
+        ASSUMED_GROSS,
+        Derived(
+            "expectedSuper",
+            "AUD",
+            ("assumedGross", "rate"),
+            times(pl.col("assumedGross"), pl.col("rate")),
+            "assumedGross × rate, to the cent",
+        ),
+    ),
+    order=(PERIOD_END,),
+)
+
+
+def _status() -> pl.Expr:
+    paid, expected = pl.col("superPaid"), pl.col("expectedSuper")
+    return (
+        pl.when(pl.col("wagesPaid") == 0)
+        .then(pl.lit("no_wages"))
+        .when(paid >= times(expected, pl.lit(RULES.met_from)))
+        .then(pl.lit("met"))
+        .when(~pl.col("due"))
+        .then(pl.lit("not_due"))
+        .when(paid < times(expected, pl.lit(RULES.missing_below)))
+        .then(pl.lit("missing"))
+        .otherwise(pl.lit("short"))
+    )
+
+
+PAID = Source(
+    lambda facts: facts.once(super_by_period).lazy(),
+    (Total("superPaid", "AUD", pl.col("part"), meaning="attributed to the period, paid through its due date"),),
+    by=(PERIOD_END,),
+)
+SUPER_OBLIGATIONS = replace(
+    EXPECTED,
+    id="super_obligations",
+    name="Superannuation: due and paid",
+    meaning="What wages imply against what funds and clearing houses were paid. Until 30 June 2026 a quarter is due 28 "
+    "days after its end, from 1 July 2026 each payday seven business days later; a payday's period starts at most a "
+    "week before it, when super for it may first be paid. Payments go to the oldest open period first.",
+    listed=listed,
+    sources=(*EXPECTED.sources, PAID),
+    derived=(
+        *EXPECTED.derived,
+        Derived(
+            "shortfall",
+            "AUD",
+            ("expectedSuper", "superPaid"),
+            pl.max_horizontal(pl.col("expectedSuper") - pl.col("superPaid"), pl.lit(0, UNITS["AUD"])),
+            "expectedSuper − superPaid, not below 0",
+        ),
+        Derived(
+            "status",
+            "text",
+            ("wagesPaid", "expectedSuper", "superPaid", "due"),
+            _status(),
+            f"no_wages; met from {RULES.met_from} of expectedSuper; not_due while the history ends before dueDate; "
+            f"missing below {RULES.missing_below} of it; else short",
+        ),
+    ),
+)

@@ -1,0 +1,274 @@
+"""Activity statements: what takings, costs and wages of a quarter imply against what the tax office was paid.
+
+Implied is GST on sales, less GST in costs, plus the tax withheld from wages. Against it stand payments of the kinds
+`bas` and `payg_withholding`, less refunds. Instalments of income tax, income tax itself and payment plans settle other
+debts: they are shown beside, in the quarter they were paid in, like interest and penalties.
+"""
+
+from dataclasses import replace
+
+import polars as pl
+
+from pipelines.figures import words
+from pipelines.figures.facts import Facts
+from pipelines.figures.periods import BY_CUSTOMER
+from pipelines.figures.tables import UNITS, Column, Derived, Source, Table, Total, summed
+from pipelines.reports.aggregate import due_dates
+from pipelines.reports.aggregate.gst import (
+    GST_ON_SALES,
+    OF_TAXED_KINDS,
+    REGISTERED,
+    TAXABLE_REVENUE,
+    TAXABLE_SHARE,
+    if_registered,
+    is_taxed_cost,
+    part_of_price,
+    standing,
+    sums_by_month,
+    times,
+)
+from pipelines.reports.aggregate.super_obligations import (
+    ASSUMED_GROSS,
+    DUE,
+    PARTIAL,
+    PERIOD_END,
+    PERIOD_START,
+    WITHHELD,
+)
+from pipelines.reports.aggregate.tax_rules import GST, OBLIGATIONS
+
+RULES = OBLIGATIONS.activity_statements
+STATEMENT_PAYMENTS = ("bas", "payg_withholding")
+
+
+def is_kind(*categories: str) -> pl.Expr:
+    return pl.col("category").is_in(categories).fill_null(value=False) & pl.col("is_external")
+
+
+def is_statement_payment() -> pl.Expr:
+    return is_kind(*STATEMENT_PAYMENTS) & words.is_debit()
+
+
+def paid_in_quarter(name: str, category: str) -> Total:
+    part = pl.when(is_kind(category)).then(-pl.col("amount"))
+    return Total(name, "AUD", part, meaning="in the quarter, less what came back of it")
+
+
+def periods(facts: Facts) -> pl.DataFrame:
+    """Customer × quarter, from the one before the history if that is due in it, with what is assumed."""
+    end = pl.col(PERIOD_END)
+    return (
+        due_dates.quarters(facts)
+        .with_columns(dueDate=due_dates.statement_due(end), assumedWithholding=OBLIGATIONS.withheld.on(end))
+        .filter(pl.col("dueDate") >= pl.col("first_date"))
+        .join(facts.once(standing).lazy(), on=BY_CUSTOMER, how="left", validate="m:1")
+        .pipe(due_dates.with_marks)
+        .collect(engine="in-memory")
+    )
+
+
+def listed(facts: Facts) -> pl.LazyFrame:
+    return facts.once(periods).lazy().pipe(due_dates.listed_periods)
+
+
+def rows_by_quarter(facts: Facts) -> pl.LazyFrame:
+    return facts.rows.lazy().with_columns(periodEnd=due_dates.quarter_end(pl.col("date")))
+
+
+def sums_by_quarter(facts: Facts) -> pl.LazyFrame:
+    by_quarter = sums_by_month(facts).with_columns(periodEnd=due_dates.quarter_end(pl.col("month")))
+    return summed(by_quarter, (PERIOD_END,), OF_QUARTER)
+
+
+def statement_rows(facts: Facts) -> pl.DataFrame:
+    """Payments to the tax office for statements, and its refunds, with `before`, the last day of the quarter before
+    theirs, and `days_past`, from the day that was due to the row.
+    """
+    before = due_dates.quarter_start(pl.col("date")).dt.offset_by("-1d")
+    return (
+        facts.rows.filter(is_statement_payment() | is_kind("tax_refund"))
+        .select(BY_CUSTOMER, "transaction_id", "date", "amount", "money_out", before=before)
+        .with_columns(days_past=(pl.col("date") - due_dates.statement_due(pl.col("before"))).dt.total_days())
+    )
+
+
+def settlements(facts: Facts) -> pl.DataFrame:
+    """Payments and refunds by the quarter they are attributed to: `periodEnd`; `days_late`, null when in time.
+
+    Up to the due date of the quarter before the one it is made in, a payment is for that quarter before; afterwards for
+    its own. Unless the quarter before went unpaid: then what comes until the present quarter ends is for it, late.
+    """
+    unpaid = _unpaid(facts).select(BY_CUSTOMER, "unpaid", before=PERIOD_END)
+    in_time = pl.col("days_past") <= 0
+    late = ~in_time & pl.col("unpaid").fill_null(value=False) & words.is_debit()
+    return (
+        facts.once(statement_rows)
+        .lazy()
+        .join(unpaid, on=(BY_CUSTOMER, "before"), how="left", validate="m:1", maintain_order="left")
+        .with_columns(
+            periodEnd=pl.when(in_time | late).then("before").otherwise(due_dates.quarter_end(pl.col("date"))),
+            days_late=pl.when(late).then("days_past"),
+        )
+        .select(BY_CUSTOMER, PERIOD_END, "transaction_id", "date", "amount", "days_late")
+        .collect(engine="in-memory")
+    )
+
+
+def first_late_payment(facts: Facts) -> pl.LazyFrame:
+    """Of each quarter that was paid late, the first payment after the due date."""
+    late = facts.once(settlements).lazy().drop_nulls("days_late")
+    return late.unique((BY_CUSTOMER, PERIOD_END), keep="first", maintain_order=True)
+
+
+def _unpaid(facts: Facts) -> pl.LazyFrame:
+    """Customer × quarter: `unpaid`, whether hardly anything of what is implied was paid by the due date.
+
+    What is paid early in a quarter, before its end, may be late money for the quarter before, and is so when that went
+    unpaid. So a quarter is paid when what came after its end is enough, unpaid when all of it is too little; and
+    in between it is what the quarter before was.
+    """
+    after_end = pl.col("days_past") <= 0
+    quarter = pl.when(after_end).then("before").otherwise(due_dates.quarter_end(pl.col("date")))
+    amount = pl.col("money_out").cast(UNITS["AUD"])
+    paid = (
+        facts.once(statement_rows)
+        .lazy()
+        .group_by(BY_CUSTOMER, quarter.alias(PERIOD_END))
+        .agg(in_all=amount.sum(), after_end=amount.filter(after_end).sum())
+    )
+    enough = times(pl.max_horizontal("impliedTotal", pl.lit(0, UNITS["AUD"])), pl.lit(RULES.unpaid_below))
+    too_little, sufficient = pl.col("in_all").fill_null(0) < enough, pl.col("after_end").fill_null(0) >= enough
+    sure = pl.when(too_little).then(pl.lit(value=True)).when(sufficient).then(pl.lit(value=False))
+    return (
+        IMPLIED.rows(facts)
+        .join(paid, on=(BY_CUSTOMER, PERIOD_END), how="left", validate="1:1")
+        .sort(BY_CUSTOMER, PERIOD_END)
+        .with_columns(unpaid=sure.forward_fill().over(BY_CUSTOMER).fill_null(value=False))
+    )
+
+
+OF_QUARTER = (
+    OF_TAXED_KINDS,
+    Total(
+        "taxedCosts", "AUD", pl.when(is_taxed_cost()).then(-pl.col("amount")), meaning="bought with GST, less refunds"
+    ),
+    Total("wagesPaid", "AUD", pl.when(is_kind("wages")).then("money_out"), meaning="net of tax withheld"),
+    paid_in_quarter("instalments", "payg_instalment"),
+    paid_in_quarter("incomeTax", "income_tax"),
+    paid_in_quarter("paymentPlan", "tax_payment_plan"),
+    paid_in_quarter("interestAndPenalties", "tax_interest"),
+)
+IMPLIED = Table(
+    id="implied_tax",
+    name="Tax that takings, costs and wages imply",
+    hierarchy="customer",
+    type="time_series",
+    keys=(PERIOD_START, Column(PERIOD_END, "date")),
+    told=(
+        Column("dueDate", "date"),
+        PARTIAL,
+        DUE,
+        REGISTERED,
+        TAXABLE_SHARE,
+        WITHHELD,
+    ),
+    listed=lambda facts: facts.once(periods).lazy(),
+    sources=(Source(rows_by_quarter, OF_QUARTER, by=(PERIOD_END,), summed=sums_by_quarter),),
+    derived=(
+        TAXABLE_REVENUE,
+        GST_ON_SALES,
+        Derived(
+            "gstInCosts",
+            "AUD",
+            ("taxedCosts", "gstRegistered"),
+            if_registered(part_of_price(pl.col("taxedCosts"))),
+            f"taxedCosts ÷ {GST.divisor}, to the cent; 0 when not registered",
+        ),
+        Derived(
+            "impliedGst",
+            "AUD",
+            ("gstOnSales", "gstInCosts"),
+            pl.col("gstOnSales") - pl.col("gstInCosts"),
+            "gstOnSales − gstInCosts",
+        ),
+        ASSUMED_GROSS,
+        Derived(
+            "impliedWithholding",
+            "AUD",
+            ("assumedGross", "wagesPaid"),
+            pl.col("assumedGross") - pl.col("wagesPaid"),
+            "assumedGross − wagesPaid",
+        ),
+        Derived(
+            "impliedTotal",
+            "AUD",
+            ("impliedGst", "impliedWithholding"),
+            pl.col("impliedGst") + pl.col("impliedWithholding"),
+            "impliedGst + impliedWithholding",
+        ),
+    ),
+    order=(PERIOD_END,),
+)
+
+
+def _status() -> pl.Expr:
+    paid, implied = pl.col("paid"), pl.col("impliedTotal")
+    return (
+        pl.when(implied <= 0)
+        .then(pl.lit("nothing_implied"))
+        .when(paid < 0)
+        .then(pl.lit("refunded"))
+        .when(paid >= times(implied, pl.lit(RULES.met_from)))
+        .then(pl.when(pl.col("daysLate").is_null()).then(pl.lit("met")).otherwise(pl.lit("late")))
+        .when(~pl.col("due"))
+        .then(pl.lit("not_due"))
+        .when(paid < times(implied, pl.lit(RULES.missing_below)))
+        .then(pl.lit("missing"))
+        .otherwise(pl.lit("short"))
+    )
+
+
+TAX_OBLIGATIONS = replace(
+    IMPLIED,
+    id="tax_obligations",
+    name="Activity statements: implied and paid",
+    meaning="What takings, costs and wages of a quarter imply against what the tax office was paid for it as activity "
+    "statements and withheld tax, less refunds. A payment is for the quarter whose statement was due next, or for the "
+    "one before that when hardly anything was paid for it in time: then it is late.",
+    listed=listed,
+    sources=(
+        *IMPLIED.sources,
+        Source(
+            lambda facts: facts.once(settlements).lazy(),
+            (Total("paid", "AUD", -pl.col("amount"), meaning="for the quarter, less refunds"),),
+            by=(PERIOD_END,),
+        ),
+        Source(
+            first_late_payment,
+            (
+                Total(
+                    "daysLate",
+                    "days",
+                    pl.col("days_late"),
+                    complete=True,
+                    meaning="of the first late payment; null: none was",
+                ),
+            ),
+            by=(PERIOD_END,),
+        ),
+    ),
+    derived=(
+        *IMPLIED.derived,
+        Derived(
+            "variance", "AUD", ("paid", "impliedTotal"), pl.col("paid") - pl.col("impliedTotal"), "paid − impliedTotal"
+        ),
+        Derived(
+            "status",
+            "text",
+            ("impliedTotal", "paid", "daysLate", "due"),
+            _status(),
+            f"nothing_implied; refunded; met, or late, from {RULES.met_from} of impliedTotal; not_due while the "
+            f"history ends before dueDate; missing below {RULES.missing_below} of it; else short",
+        ),
+    ),
+)

@@ -1,0 +1,210 @@
+"""What the law asks of a business, as dated data: `pipelines/reports/rules/`, read once and checked as a whole."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from importlib.resources import files
+from itertools import pairwise
+from typing import Any
+
+import polars as pl
+
+from pipelines.enrich.rule_files import RuleError, parse
+from pipelines.enrich.taxonomy import TAXONOMY, Taxonomy
+from pipelines.figures.printing import RATIO
+
+OBLIGATIONS_FILE, GST_FILE = "obligations.yaml", "gst.yaml"
+
+
+@dataclass(frozen=True)
+class Dated:
+    """Shares (0–1) by the first day that each holds; the last holds on."""
+
+    steps: tuple[tuple[date, Decimal], ...]
+
+    @property
+    def first_day(self) -> date:
+        return self.steps[0][0]
+
+    def on(self, day: pl.Expr) -> pl.Expr:
+        """The share that holds on a day; null before the first."""
+        latest_first = (pl.when(day >= start).then(pl.lit(share, RATIO)) for start, share in reversed(self.steps))
+        return pl.coalesce(*latest_first)
+
+
+@dataclass(frozen=True)
+class SuperGuarantee:
+    rates: Dated
+    due_day: int
+    payday_super_from: date
+    business_days: int
+    days_ahead: int
+    met_from: Decimal
+    missing_below: Decimal
+
+
+@dataclass(frozen=True)
+class ActivityStatements:
+    due_day: int
+    met_from: Decimal
+    missing_below: Decimal
+    unpaid_below: Decimal
+
+
+@dataclass(frozen=True)
+class Obligations:
+    years_listed: int
+    super_guarantee: SuperGuarantee
+    withheld: Dated
+    activity_statements: ActivityStatements
+
+    @property
+    def first_day(self) -> date:
+        """Nothing is worked out for days before."""
+        return max(self.super_guarantee.rates.first_day, self.withheld.first_day)
+
+
+@dataclass(frozen=True)
+class Gst:
+    """`untaxed_revenue` and `taxed_costs` are categories."""
+
+    divisor: int
+    registered_from: int
+    least_days: int
+    untaxed_revenue: frozenset[str]
+    taxed_costs: frozenset[str]
+
+
+def checked_obligations(document: Mapping[str, Any]) -> Obligations:
+    """The file's content.
+
+    Raises:
+        RuleError: naming every fault.
+    """
+    _refuse(OBLIGATIONS_FILE, _obligation_faults(document))
+    guarantee, statements = document["super_guarantee"], document["activity_statements"]
+    return Obligations(
+        document["years_listed"],
+        SuperGuarantee(**{**_exact(guarantee), "rates": _dated(guarantee["rates"])}),
+        _dated(document["withholding"]["shares"]),
+        ActivityStatements(**_exact(statements)),
+    )
+
+
+def checked_gst(document: Mapping[str, Any], taxonomy: Taxonomy = TAXONOMY) -> Gst:
+    """The file's content.
+
+    Raises:
+        RuleError: naming every fault.
+    """
+    _refuse(GST_FILE, _gst_faults(document, taxonomy))
+    groups = set(document["taxed_cost_groups"])
+    of_groups = {slug for slug, category in taxonomy.categories.items() if category.group in groups}
+    return Gst(
+        document["divisor"],
+        document["registered_from"],
+        document["least_days"],
+        frozenset(document["untaxed_revenue"]),
+        frozenset((of_groups - set(document["untaxed_costs"])) | set(document["other_taxed_costs"])),
+    )
+
+
+_SHARES = ("met_from", "missing_below", "unpaid_below")
+_KEYS: Mapping[str, set[str]] = {
+    "super_guarantee": {
+        "rates",
+        "due_day",
+        "payday_super_from",
+        "business_days",
+        "days_ahead",
+        "met_from",
+        "missing_below",
+    },
+    "withholding": {"shares"},
+    "activity_statements": {"due_day", *_SHARES},
+}
+_GST_NUMBERS = ("divisor", "registered_from", "least_days")
+_GST_LISTS = ("untaxed_revenue", "taxed_cost_groups", "untaxed_costs", "other_taxed_costs")
+
+
+def _refuse(file: str, faults: Iterator[str]) -> None:
+    if found := list(faults):
+        raise RuleError("\n".join(f"{file}: {fault}" for fault in found))
+
+
+def _obligation_faults(document: Mapping[str, Any]) -> Iterator[str]:
+    if set(document) != {"years_listed", *_KEYS}:
+        yield f"the file has other keys than years_listed, {', '.join(_KEYS)}"
+        return
+    if not _is_count(document["years_listed"]):
+        yield "years_listed is no whole number above zero"
+    for section, keys in _KEYS.items():
+        if set(document[section]) != keys:
+            yield f"{section} has other keys than {', '.join(sorted(keys))}"
+            continue
+        for name, value in document[section].items():
+            if fault := _fault_of(name, value):
+                yield f"{section}.{name} {fault}"
+
+
+def _fault_of(name: str, value: object) -> str | None:
+    if name in ("rates", "shares"):
+        return _fault_of_steps(value)
+    if name == "payday_super_from":
+        # The quarters before it are whole ones.
+        return None if isinstance(value, date) and (value.day, value.month % 3) == (1, 1) else "starts no quarter"
+    if name in _SHARES:
+        return None if _is_share(value) else "is no share between 0 and 1, in quotes"
+    return None if _is_count(value) else "is no whole number above zero"
+
+
+def _fault_of_steps(steps: object) -> str | None:
+    if not isinstance(steps, list) or not steps:
+        return "is an empty list, or none"
+    for step in steps:
+        if not isinstance(step, dict) or set(step) != {"from", "share"}:
+            return "has an entry that isn't {from, share}"
+        if not isinstance(step["from"], date) or not _is_share(step["share"]):
+            return f"has an entry that is no day and share, in quotes: {step}"
+    rising = all(earlier["from"] < later["from"] for earlier, later in pairwise(steps))
+    return None if rising else "doesn't go from the earliest to the latest"
+
+
+def _gst_faults(document: Mapping[str, Any], taxonomy: Taxonomy) -> Iterator[str]:
+    if set(document) != {*_GST_NUMBERS, *_GST_LISTS}:
+        yield f"the file has other keys than {', '.join((*_GST_NUMBERS, *_GST_LISTS))}"
+        return
+    yield from (f"{name} is no whole number above zero" for name in _GST_NUMBERS if not _is_count(document[name]))
+    for name in _GST_LISTS:
+        known = taxonomy.groups if name == "taxed_cost_groups" else taxonomy.categories
+        yield from (f"{name} has {each!r}, which the taxonomy hasn't" for each in document[name] if each not in known)
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value > 0
+
+
+def _is_share(value: object) -> bool:
+    """Text, since a number of YAML is a binary fraction."""
+    try:
+        return isinstance(value, str) and 0 < Decimal(value) < 1
+    except ArithmeticError:
+        return False
+
+
+def _exact(section: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: Decimal(value) if name in _SHARES else value for name, value in section.items()}
+
+
+def _dated(steps: Sequence[Mapping[str, Any]]) -> Dated:
+    return Dated(tuple((step["from"], Decimal(step["share"])) for step in steps))
+
+
+def _loaded(file: str) -> Mapping[str, Any]:
+    document: Mapping[str, Any] = parse(files("pipelines.reports").joinpath("rules", file).read_text("utf-8"), file)
+    return document
+
+
+OBLIGATIONS = checked_obligations(_loaded(OBLIGATIONS_FILE))
+GST = checked_gst(_loaded(GST_FILE))

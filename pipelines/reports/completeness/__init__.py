@@ -1,0 +1,108 @@
+"""Completeness: is this all of the customer's money, and how far can it be relied on?
+
+    completenessScore  = 90 × (what the last 365 days are worth) / 365 + 10 × (the 730 days before) / 730
+    totalMissingness   = share of the last 365 days that no account tells anything of
+
+A day is worth what the account that documents it best makes of it: 1 proven, 0.85 proven but open, 0.7 plausible, 0
+unseen (`coverage`); of an account that isn't traded through (savings, card, loan) a quarter of that. A year shows every
+season and every tax quarter; the two years before it add a little. The days count back from the day before `as_of`,
+for that one isn't over. So a missing end (an old statement) costs exactly what a missing middle costs: a score in which
+either were cheaper would reward whoever cuts it out.
+
+Removing data never raises the score. No day gains worth when
+
+- whole accounts are left out, whatever stands in them;
+- an account's balances are left out;
+- any rows are removed from an account without balances, or from one whose balances all hold;
+- whole days are removed from any account whose rows all carry balances,
+
+the balances being checked again, and what was removed not cancelling to zero (which balances can't see). That is why
+the best account decides and no mean does: whoever left the worse account out would raise a mean. An account that
+nobody mentions can be left out unnoticed, so its own gaps can't lower the score either; they are listed. A mentioned
+account that is missing does lower it: a proven day with a transfer whose other side isn't there is open, worth less,
+and still worth no less than with the transfer removed, which breaks the balance. Where a day has lost some of its
+rows before, losing the rest can move the break into the next step.
+
+The members are tables, declared in the modules of this package: each figure is a sum over transactions or follows from
+others of its row, so that each can be explained.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from pipelines.figures.facts import Facts
+from pipelines.figures.json_text import json_objects
+from pipelines.figures.lineage import Trace, no_figure
+from pipelines.figures.periods import BY_CUSTOMER
+from pipelines.figures.tables import Table
+from pipelines.reports.completeness.accounts import ACCOUNTS, COVERAGE
+from pipelines.reports.completeness.across import LENDERS, MENTIONED, SIMILAR, TRANSFERS
+from pipelines.reports.completeness.gaps import GAPS
+from pipelines.reports.completeness.identity import BAS, HOLDERS
+from pipelines.reports.completeness.quality import QUALITY
+from pipelines.reports.completeness.reasons import REASONS, reasons
+from pipelines.reports.completeness.reconciliation import BY_ACCOUNTS, BY_MONTHS, BY_SUBMISSIONS
+from pipelines.reports.completeness.score import FRESHNESS, SUMMARY
+
+TABLES: Sequence[Table] = (
+    *(SUMMARY, FRESHNESS, ACCOUNTS, GAPS, COVERAGE, BY_ACCOUNTS, BY_MONTHS, BY_SUBMISSIONS),
+    *(MENTIONED, LENDERS, SIMILAR, TRANSFERS, HOLDERS, BAS, QUALITY),
+)
+
+
+def completeness_report(facts: Facts) -> pl.DataFrame:
+    """Facts → one row per customer: `data`, with a member for each of TABLES, by its id, and `reasons`.
+
+    A table without keys is an object, any other a list. A customer without posted rows has score 0, missingness 1,
+    empty lists and the reason `Completeness.NoTransactions`.
+    """
+    made = pl.collect_all([table.rows(facts) for table in TABLES], engine="in-memory")
+    rows = {table.id: frame for table, frame in zip(TABLES, made, strict=True)}
+    told = reasons(rows).collect(engine="in-memory")
+    members = [(_opened(table), table.printed(rows[table.id].lazy()), _closed(table)) for table in TABLES]
+    lines = pl.collect_all([printed for _, printed, _ in members], engine="in-memory")
+    pieces = [
+        *((opened, each, closed) for (opened, _, closed), each in zip(members, lines, strict=True)),
+        ('"reasons":[', told.select(BY_CUSTOMER, line=json_objects(told.select(REASONS))), "]"),
+    ]
+    return _joined(facts.customers, pieces)
+
+
+def _opened(table: Table) -> str:
+    return f'"{table.id}":' + ("[" if table.keys else "")
+
+
+def _closed(table: Table) -> str:
+    return "]" if table.keys else ""
+
+
+def _joined(customers: pl.DataFrame, members: Sequence[tuple[str, pl.DataFrame, str]]) -> pl.DataFrame:
+    """Each customer's lines between what opens and closes their member, as the text of one JSON object.
+
+    A stable sort brings a customer's pieces together.
+    """
+    frames = []
+    for place, (opened, lines, closed) in enumerate(members):
+        begun, ended = ("," if place else "{") + opened, closed + ("}" if place == len(members) - 1 else "")
+        follows = (pl.col(BY_CUSTOMER) == pl.col(BY_CUSTOMER).shift(1)).fill_null(value=False)
+        separated = lines.with_columns(line=pl.when(follows).then(pl.lit(",") + pl.col("line")).otherwise("line"))
+        frames += [customers.with_columns(line=pl.lit(begun)), separated, customers.with_columns(line=pl.lit(ended))]
+    together = pl.concat(frames).sort(BY_CUSTOMER, maintain_order=True).group_by(BY_CUSTOMER, maintain_order=True)
+    return together.agg(data=pl.col("line").str.join(""))
+
+
+def explain_completeness(facts: Facts, data: Mapping[str, Any], path: tuple[str, ...]) -> Trace:
+    """`/MEMBER/FIGURE` or `/MEMBER/N/FIGURE`: where that figure comes from.
+
+    Raises:
+        NotFound: there is no such figure.
+    """
+    tables = {table.id: table for table in TABLES}
+    match path:
+        case (member, *inside) if member in tables and not tables[member].keys and inside:
+            return tables[member].explain(facts, data[member], inside)
+        case (member, nth, *inside) if member in tables and nth.isdecimal() and int(nth) < len(data[member]) and inside:
+            return tables[member].explain(facts, data[member][int(nth)], inside)
+    raise no_figure(path)

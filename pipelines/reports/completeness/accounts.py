@@ -1,0 +1,178 @@
+"""Account by account: from when to when, on which days, on what evidence."""
+
+import polars as pl
+
+from pipelines.figures.accounts import BY_ACCOUNT, printed_details
+from pipelines.figures.facts import Facts
+from pipelines.figures.periods import BY_CUSTOMER
+from pipelines.figures.printing import ratio, score, uuid_text
+from pipelines.figures.tables import Column, Derived, Source, Table, Total
+from pipelines.reports.completeness import coverage
+from pipelines.reports.completeness.once import once
+from pipelines.reports.completeness.score import SCORE_WORDS, points
+
+ACCOUNT_ID = Column("accountId", "text")
+DETAILS = (
+    Column("accountName", "text"),
+    Column("bankName", "text"),
+    Column("accountNumberMasked", "text"),
+    Column("accountType", "text"),
+    Column("identified", "boolean"),
+)
+
+
+@once
+def printed_accounts(facts: Facts) -> pl.LazyFrame:
+    """An account: its keys, its DETAILS as printed, and `accountId`."""
+    return facts.accounts.lazy().select(*BY_ACCOUNT, *printed_details())
+
+
+def with_account_id(rows: pl.LazyFrame, facts: Facts) -> pl.LazyFrame:
+    """Adds the account's id as it is printed, worked out once an account."""
+    ids = printed_accounts(facts).select(*BY_ACCOUNT, "accountId")
+    return rows.join(ids, on=BY_ACCOUNT, how="left", validate="m:1")
+
+
+def accounts(facts: Facts) -> pl.LazyFrame:
+    day = pl.col("day")
+    spans = (
+        coverage.steps(facts)
+        .group_by(BY_ACCOUNT)
+        .agg(firstDate=day.min().cast(pl.Date), lastDate=day.max().cast(pl.Date))
+    )
+    return (
+        printed_accounts(facts)
+        .join(spans, on=BY_ACCOUNT, how="left", validate="1:1")
+        .with_columns(asOf=pl.lit(facts.as_of))
+        .drop("account_id")
+    )
+
+
+def steps_of_accounts(facts: Facts) -> pl.LazyFrame:
+    return coverage.steps(facts).pipe(with_account_id, facts)
+
+
+def stretches_of_accounts(facts: Facts) -> pl.LazyFrame:
+    days = {"in_year": coverage.year_days(facts.as_of), "in_before": coverage.before_days(facts.as_of)}
+    return coverage.stretches(facts).pipe(with_account_id, facts).with_columns(**days)
+
+
+def rows_of_accounts(facts: Facts) -> pl.LazyFrame:
+    return facts.rows.lazy().select(*BY_ACCOUNT, "transaction_id", "balance").pipe(with_account_id, facts)
+
+
+def counted(facts: Facts) -> pl.LazyFrame:
+    """`transactionCount` and `withBalance` from the days' counts."""
+    counts = pl.col("transactionCount", "withBalance").sum()
+    days = steps_of_accounts(facts).rename({"rows": "transactionCount", "rows_with_balance": "withBalance"})
+    return days.group_by(BY_CUSTOMER, "accountId").agg(counts.cast(pl.Int64))
+
+
+def _days_spanned() -> pl.Expr:
+    return (pl.col("lastDate") - pl.col("firstDate")).dt.total_days() + 1
+
+
+def _days_covered() -> pl.Expr:
+    """Of the account's own history."""
+    return pl.col("day") - pl.col("seen_from") + 1
+
+
+ACCOUNTS = Table(
+    id="accounts",
+    name="Accounts",
+    hierarchy="account",
+    type="summary",
+    keys=(ACCOUNT_ID,),
+    told=(*DETAILS, Column("firstDate", "date"), Column("lastDate", "date"), Column("asOf", "date")),
+    listed=accounts,
+    sources=(
+        Source(
+            rows_of_accounts,
+            (
+                Total("transactionCount", "count", pl.lit(1)),
+                Total("withBalance", "count", pl.when(pl.col("balance").is_not_null()).then(pl.lit(1))),
+            ),
+            summed=counted,
+        ),
+        Source(
+            steps_of_accounts,
+            (
+                Total("daysWithActivity", "days", pl.lit(1)),
+                Total("daysCovered", "days", _days_covered()),
+                Total("balanceBreaks", "count", pl.when(coverage.is_break()).then(pl.lit(1))),
+            ),
+        ),
+        Source(
+            stretches_of_accounts,
+            (
+                Total("yearWorth", "ratio", pl.col("worth") * pl.col("in_year")),
+                Total("beforeWorth", "ratio", pl.col("worth") * pl.col("in_before")),
+            ),
+        ),
+    ),
+    derived=(
+        Derived("score", "points", ("yearWorth", "beforeWorth"), score(points()), SCORE_WORDS),
+        Derived(
+            "daysBehind",
+            "days",
+            ("lastDate", "asOf"),
+            (pl.col("asOf") - pl.col("lastDate")).dt.total_days().clip(lower_bound=0),
+            "days from lastDate to asOf",
+        ),
+        Derived("daysSpanned", "days", ("firstDate", "lastDate"), _days_spanned(), "days from firstDate to lastDate"),
+        Derived(
+            "daysWithoutActivity",
+            "days",
+            ("daysSpanned", "daysWithActivity"),
+            pl.col("daysSpanned") - pl.col("daysWithActivity"),
+            "daysSpanned − daysWithActivity",
+        ),
+        Derived(
+            "balanceShare",
+            "ratio",
+            ("withBalance", "transactionCount"),
+            ratio(pl.col("withBalance"), pl.col("transactionCount")),
+            "withBalance / transactionCount",
+        ),
+    ),
+    hidden=("asOf", "withBalance", "yearWorth", "beforeWorth"),
+    order=("accountId",),
+)
+
+
+def ranges(facts: Facts) -> pl.LazyFrame:
+    """Days in a row of an account's own history with the same evidence: `proven`, `plausible` or `unseen`."""
+    own = ("customer_number", "account_id")
+    steps = coverage.steps(facts)
+    unseen_until = pl.col("seen_from") - 1
+    unseen = steps.filter(pl.col("previous_day") < unseen_until).select(
+        *own, evidence=pl.lit("unseen"), first=pl.col("previous_day") + 1, last=unseen_until
+    )
+    told = pl.when(coverage.is_proven()).then(pl.lit("proven")).otherwise(pl.lit("plausible"))
+    seen = steps.select(*own, evidence=told, first="seen_from", last="day")
+    every = pl.concat([unseen, seen], how="vertical_relaxed").sort(*BY_ACCOUNT, "first")
+    changes = (pl.col("evidence") != pl.col("evidence").shift(1).over(BY_ACCOUNT)).fill_null(value=True)
+    return (
+        every.with_columns(run=changes.cum_sum())
+        .group_by(*BY_ACCOUNT, "run")
+        .agg(
+            pl.col("evidence").first(),
+            firstDate=pl.col("first").min().cast(pl.Date),
+            lastDate=pl.col("last").max().cast(pl.Date),
+        )
+        .with_columns(accountId=uuid_text("account_id"))
+    )
+
+
+COVERAGE = Table(
+    id="coverage",
+    name="Dated coverage",
+    hierarchy="account",
+    type="time_series",
+    keys=(ACCOUNT_ID, Column("firstDate", "date"), Column("lastDate", "date")),
+    told=(Column("evidence", "text"),),
+    listed=ranges,
+    sources=(),
+    derived=(Derived("days", "days", ("firstDate", "lastDate"), _days_spanned(), "days from firstDate to lastDate"),),
+    order=("accountId", "firstDate"),
+)

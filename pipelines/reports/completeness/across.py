@@ -1,0 +1,206 @@
+"""Across accounts: what transfers and repayments speak of that wasn't supplied, and what was supplied twice."""
+
+import polars as pl
+
+from pipelines.enrich.own_accounts import mentions
+from pipelines.figures import words
+from pipelines.figures.accounts import BY_ACCOUNT
+from pipelines.figures.facts import Facts
+from pipelines.figures.periods import BY_CUSTOMER
+from pipelines.figures.printing import RATIO, ratio
+from pipelines.figures.tables import Column, Derived, Source, Table, Total
+from pipelines.reports.completeness.accounts import with_account_id
+from pipelines.reports.completeness.coverage import is_one_sided, steps
+from pipelines.reports.completeness.once import once
+
+FEWEST_SAME_DAYS = 5  # in two accounts, before they look the same
+SAME_SHARE = "0.5"  # of the days with rows of the one that has fewer
+_READ = (
+    *(*BY_ACCOUNT, "bsb", "account_number", "transaction_id", "superseded_seq", "date", "amount", "description"),
+    *(
+        "clean_description",
+        "counterparty_name",
+        "counterparty_kind",
+        "channel",
+        "category",
+        "is_transfer",
+        "other_account",
+        "money_in",
+        "money_out",
+    ),
+)
+_MENTIONED = ("maskedNumber", "name")
+_PAIR = ("accountId", "otherAccountId")
+
+
+@once
+def mentioning_rows(facts: Facts) -> pl.LazyFrame:
+    """Rows that speak of an account that was not supplied, with the number and the name that stand for it."""
+    said = mentions(facts.rows.select(_READ))
+    called = pl.col("name").drop_nulls().sort().mode(maintain_order=True).first()
+    account = (BY_CUSTOMER, "masked_number", "place")
+    return said.lazy().select(
+        BY_CUSTOMER,
+        "transaction_id",
+        "date",
+        "money_in",
+        "money_out",
+        "bank",
+        maskedNumber="masked_number",
+        name=called.over(account),
+    )
+
+
+def mentioned(facts: Facts) -> pl.LazyFrame:
+    dates, bank = pl.col("date"), pl.col("bank").drop_nulls().sort().mode(maintain_order=True).first()
+    by_account = mentioning_rows(facts).group_by(BY_CUSTOMER, *_MENTIONED)
+    return by_account.agg(bankName=bank, firstDate=dates.min(), lastDate=dates.max())
+
+
+MENTIONED = Table(
+    id="mentionedAccounts",
+    name="Accounts that transfers speak of and nobody supplied",
+    hierarchy="account",
+    type="summary",
+    keys=(Column("maskedNumber", "text"), Column("name", "text")),
+    told=(Column("bankName", "text"), Column("firstDate", "date"), Column("lastDate", "date")),
+    listed=mentioned,
+    sources=(
+        Source(
+            mentioning_rows,
+            (
+                Total("transferCount", "count", pl.lit(1)),
+                Total("totalIn", "AUD", pl.col("money_in")),
+                Total("totalOut", "AUD", pl.col("money_out")),
+            ),
+        ),
+    ),
+    order=("maskedNumber", "name"),
+)
+
+
+@once
+def unshared_repayments(facts: Facts) -> pl.LazyFrame:
+    """Rows of debt that name a lender of whom no loan or card account was supplied."""
+    owed = facts.accounts.lazy().filter(pl.col("account_type").is_in(("loan", "credit_card")))
+    folded = {"folded": pl.col("lender").str.to_lowercase()}
+    shared = owed.select(BY_CUSTOMER, lender="bank_name").drop_nulls().with_columns(**folded)
+    return (
+        facts.rows.lazy()
+        .filter(words.is_debt_service(), pl.col("counterparty_name").is_not_null(), "is_external")
+        .select(BY_CUSTOMER, "transaction_id", "date", "money_out", lender="counterparty_name")
+        .with_columns(**folded)
+        .join(shared, on=[BY_CUSTOMER, "folded"], how="anti")
+    )
+
+
+def unshared_lenders(facts: Facts) -> pl.LazyFrame:
+    dates = pl.col("date")
+    by_lender = unshared_repayments(facts).group_by(BY_CUSTOMER, "lender")
+    return by_lender.agg(firstDate=dates.min(), lastDate=dates.max())
+
+
+LENDERS = Table(
+    id="unsharedLenders",
+    name="Lenders repaid whose facility nobody shared",
+    hierarchy="lender",
+    type="summary",
+    keys=(Column("lender", "text"),),
+    told=(Column("firstDate", "date"), Column("lastDate", "date")),
+    listed=unshared_lenders,
+    sources=(
+        Source(
+            unshared_repayments,
+            (Total("repaymentCount", "count", pl.lit(1)), Total("totalRepaid", "AUD", pl.col("money_out"))),
+        ),
+    ),
+    order=("lender",),
+)
+
+
+@once
+def same_days(facts: Facts) -> pl.LazyFrame:
+    """Days on which two accounts of a customer have as many rows, over the same sums in and out: `accountId` and
+    `otherAccountId`, in the order of the ids, and a row's `transaction_id` of the first.
+    """
+    same = [BY_CUSTOMER, "day", "rows", "moved_in", "moved_out"]
+    days = steps(facts).select(*same, "account_id", "transaction_id")
+    several = facts.accounts.lazy().group_by(BY_CUSTOMER).len().filter(pl.col("len") > 1)
+    compared = days.join(several, on=BY_CUSTOMER, how="semi").pipe(with_account_id, facts)
+    other = compared.select(*same, otherAccountId="accountId")
+    return compared.join(other, on=same, how="inner").filter(pl.col("accountId") < pl.col("otherAccountId"))
+
+
+@once
+def similar_accounts(facts: Facts) -> pl.LazyFrame:
+    """Pairs of a customer's accounts with the same number under another BSB or name, or with much the same days."""
+    number = pl.col("account_number").str.replace_all(r"[\s-]", "")
+    accounts = (
+        facts.accounts.lazy()
+        .select(*BY_ACCOUNT, number=number)
+        .pipe(with_account_id, facts)
+        .join(steps(facts).group_by(BY_ACCOUNT).agg(days=pl.len()), on=BY_ACCOUNT, how="left", validate="1:1")
+        .select(BY_CUSTOMER, "accountId", "number", "days")
+    )
+    other = accounts.rename({"accountId": "otherAccountId"})
+    shared = same_days(facts).group_by(BY_CUSTOMER, *_PAIR).agg(same=pl.len())
+    same_number = (pl.col("number") == pl.col("number_other")).fill_null(value=False)
+    of_shorter = ratio(pl.col("same"), pl.min_horizontal("days", "days_other"))
+    much_the_same = (pl.col("same") >= FEWEST_SAME_DAYS) & (of_shorter >= pl.lit(SAME_SHARE).cast(RATIO))
+    return (
+        accounts.join(other, on=BY_CUSTOMER, how="inner", suffix="_other")
+        .filter(pl.col("accountId") < pl.col("otherAccountId"))
+        .join(shared, on=[BY_CUSTOMER, *_PAIR], how="left", validate="1:1")
+        .filter(same_number | much_the_same.fill_null(value=False))
+        .select(BY_CUSTOMER, *_PAIR, sameNumber=same_number)
+    )
+
+
+SIMILAR = Table(
+    id="similarAccounts",
+    name="Accounts that look the same",
+    hierarchy="account",
+    type="summary",
+    keys=(Column("accountId", "text"), Column("otherAccountId", "text")),
+    told=(Column("sameNumber", "boolean"),),
+    listed=similar_accounts,
+    sources=(Source(same_days, (Total("sameDays", "days", pl.lit(1)),)),),
+    order=("accountId", "otherAccountId"),
+)
+
+
+def turnover(facts: Facts) -> pl.LazyFrame:
+    """All rows; `moved` is their amount without its sign."""
+    return facts.rows.lazy().select(
+        BY_CUSTOMER, "transaction_id", moved=pl.col("money_in") + pl.col("money_out"), one_sided=is_one_sided()
+    )
+
+
+TRANSFERS = Table(
+    id="transfers",
+    name="One-sided transfers",
+    hierarchy="customer",
+    type="summary",
+    keys=(),
+    listed=lambda facts: facts.customers.lazy(),
+    sources=(
+        Source(
+            turnover,
+            (
+                Total("oneSidedCount", "count", pl.when("one_sided").then(pl.lit(1))),
+                Total("oneSidedTotal", "AUD", pl.when("one_sided").then("moved")),
+                Total("turnover", "AUD", pl.col("moved")),
+            ),
+        ),
+    ),
+    derived=(
+        Derived(
+            "oneSidedShare",
+            "ratio",
+            ("oneSidedTotal", "turnover"),
+            ratio(pl.col("oneSidedTotal"), pl.col("turnover")),
+            "oneSidedTotal / turnover",
+        ),
+    ),
+    order=(),
+)

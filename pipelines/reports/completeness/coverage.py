@@ -1,0 +1,198 @@
+"""Coverage: which days of each account are accounted for, what proves it, and what each day is worth.
+
+The unit of evidence is the *step* from one day with rows to the next in the same account:
+
+| evidence        | when                                                 | its silent days          | the day itself |
+|-----------------|------------------------------------------------------|--------------------------|----------------|
+| `chain_holds`   | every balance of the day follows from the one before | PROVEN, however many     | PROVEN or OPEN |
+| `no_balance`    | some row of the day can't be checked                 | PLAUSIBLE, within limits | PLAUSIBLE      |
+| `balance_break` | a balance that doesn't follow: rows are missing      | as without balances      | PLAUSIBLE      |
+| `start`         | the account's first day                              | none                     | PLAUSIBLE      |
+
+The limit: of an unproven step no more than ALLOWED_SILENCE days, the day itself included, are plausible.
+A proven day is only OPEN when nothing shows that it is whole: the account's last day, one before a step that doesn't
+hold, and one with an own transfer whose other side isn't there. So what a missing row casts doubt on is worth no more
+than with that row gone: that is what makes the score monotone (see the package).
+
+A day without any evidence is worth nothing. Days are counted as days since 1970 (epoch) here, to do sums with them.
+"""
+
+from datetime import date
+from decimal import Decimal
+
+import polars as pl
+
+from pipelines.enrich.taxonomy import TRANSFER
+from pipelines.figures.accounts import BALANCE, BY_ACCOUNT
+from pipelines.figures.facts import Facts
+from pipelines.figures.periods import BY_CUSTOMER
+from pipelines.figures.printing import RATIO
+from pipelines.reports.completeness.once import once
+
+PROVEN, OPEN, PLAUSIBLE = Decimal("1"), Decimal("0.85"), Decimal("0.7")
+# Days without a row that mean little in an account without balances. Fixed by the kind of account, not by its own
+# rhythm: an allowance that adapts would grow for whoever removes rows.
+ALLOWED_SILENCE = {"transaction": 14, "credit_card": 21, "savings": 35, "loan": 35, "term_deposit": 95, "other": 35}
+# Of accounts that are not traded through: they tell of themselves, and little of the business's money.
+BESIDE = ("savings", "credit_card", "loan", "term_deposit")
+BESIDE_WEIGHT = Decimal("0.25")
+YEAR, BEFORE = 365, 730  # days, counted back from the day before as_of
+
+
+def epoch(day: date) -> int:
+    return (day - date(1970, 1, 1)).days
+
+
+def is_one_sided() -> pl.Expr:
+    """An own transfer whose other side is in no account that was supplied."""
+    return (pl.col("category") == TRANSFER.slug) & ~pl.col("is_transfer").fill_null(value=False)
+
+
+@once
+def steps(facts: Facts) -> pl.LazyFrame:
+    """One row per account and day with rows, by account and day.
+
+    `customer_number`, `account_id`, `account_type`; `day`, `previous_day` (null on the first), `pause` in days;
+    `rows`, `rows_with_balance`, `moved_in` and `moved_out` (AUD), `transaction_id` of one of the rows, `received_seq`
+    of the latest;
+    `evidence`, `seen_from` (first day that it accounts for, up to `day`), `silent_worth` and `day_worth`.
+    """
+    return (
+        active_days(facts.rows.lazy())
+        .sort(*BY_ACCOUNT, "day")
+        .join(
+            facts.accounts.lazy().select(*BY_ACCOUNT, pl.col("account_type").cast(pl.String)),
+            on=BY_ACCOUNT,
+            how="left",
+            validate="m:1",
+            maintain_order="left",
+        )
+        .with_columns(previous_day=pl.col("day").shift(1).over(BY_ACCOUNT))
+        .with_columns(pause=pl.col("day") - pl.col("previous_day"), evidence=evidence())
+        .with_columns(seen_from=seen_from(), day_worth=day_worth(), silent_worth=silent_worth())
+        .drop("is_broken", "chains", "is_open")
+    )
+
+
+def active_days(posted: pl.LazyFrame) -> pl.LazyFrame:
+    """One row per account and day with rows: how many, how many with balances, and what the balances say."""
+    verified = pl.col("balance_verified")
+    # Of an account's first day that chains, only the row that opens it can't be checked.
+    unchecked = (verified.is_null() & pl.col("balance").is_not_null()).sum()
+    return posted.group_by(*BY_ACCOUNT, day=pl.col("date").dt.epoch("d")).agg(
+        pl.col("transaction_id").min(),
+        pl.col("received_seq").max(),
+        rows=pl.len(),
+        rows_with_balance=pl.col("balance").count(),
+        moved_in=pl.col("money_in").cast(BALANCE).sum(),
+        moved_out=pl.col("money_out").cast(BALANCE).sum(),
+        is_broken=verified.eq_missing(other=False).any() | (unchecked > 1),
+        chains=verified.eq_missing(other=True).all(),
+        is_open=is_one_sided().any(),
+    )
+
+
+def evidence() -> pl.Expr:
+    return (
+        pl.when("is_broken")
+        .then(pl.lit("balance_break"))
+        .when(pl.col("previous_day").is_null())
+        .then(pl.lit("start"))
+        .when("chains")
+        .then(pl.lit("chain_holds"))
+        .otherwise(pl.lit("no_balance"))
+    )
+
+
+def is_proven() -> pl.Expr:
+    return pl.col("evidence") == "chain_holds"
+
+
+def is_unproven() -> pl.Expr:
+    return pl.col("evidence") == "no_balance"
+
+
+def is_break() -> pl.Expr:
+    return pl.col("evidence") == "balance_break"
+
+
+def allowed_silence() -> pl.Expr:
+    kind = pl.col("account_type")
+    return kind.replace_strict(ALLOWED_SILENCE, default=ALLOWED_SILENCE["other"], return_dtype=pl.Int32)
+
+
+def seen_from() -> pl.Expr:
+    """A proven step accounts for its whole pause, any other for the allowed silence before its rows."""
+    after_previous = (pl.col("previous_day") + 1).fill_null(pl.col("day"))
+    return (
+        pl.when(is_proven())
+        .then(after_previous)
+        .otherwise(pl.max_horizontal(after_previous, pl.col("day") - allowed_silence() + 1))
+    )
+
+
+def day_worth() -> pl.Expr:
+    holds_after = is_proven().shift(-1).over(BY_ACCOUNT).fill_null(value=False)
+    whole = holds_after & ~pl.col("is_open")
+    return pl.when(~is_proven()).then(_worth(PLAUSIBLE)).when(whole).then(_worth(PROVEN)).otherwise(_worth(OPEN))
+
+
+def silent_worth() -> pl.Expr:
+    return pl.when(is_proven()).then(_worth(PROVEN)).otherwise(_worth(PLAUSIBLE))
+
+
+def stretches(facts: Facts) -> pl.LazyFrame:
+    """Days in a row that are worth the same: an account's keys and type, `first_day`, `last_day`, `worth` of each, and
+    the `transaction_id` that accounts for them. Only days of the three years before `as_of`, which is not over yet.
+    """
+    own = (*BY_ACCOUNT, "account_type", "transaction_id")
+    silent = steps(facts).select(*own, first_day="seen_from", last_day=pl.col("day") - 1, worth="silent_worth")
+    days = steps(facts).select(*own, first_day="day", last_day="day", worth="day_worth")
+    today = epoch(facts.as_of)
+    return (
+        pl.concat([silent, days])
+        .with_columns(pl.col("first_day").clip(lower_bound=today - YEAR - BEFORE))
+        .with_columns(pl.col("last_day").clip(upper_bound=today - 1))
+        .filter(pl.col("first_day") <= pl.col("last_day"))
+    )
+
+
+def days_within(first: int, last: int) -> pl.Expr:
+    """How many of a stretch's days lie between these two (epoch, inclusive)."""
+    begins, ends = pl.col("first_day").clip(lower_bound=first), pl.col("last_day").clip(upper_bound=last)
+    return (ends - begins + 1).clip(lower_bound=0)
+
+
+def year_days(as_of: date) -> pl.Expr:
+    return days_within(epoch(as_of) - YEAR, epoch(as_of) - 1)
+
+
+def before_days(as_of: date) -> pl.Expr:
+    return days_within(epoch(as_of) - YEAR - BEFORE, epoch(as_of) - YEAR - 1)
+
+
+def best_days(facts: Facts) -> pl.LazyFrame:
+    """The customer's days as the account tells of them that documents them best: `customer_number`, `day`, `worth`
+    weighted by the kind of account, and the `transaction_id` that accounts for it.
+    """
+    weight = pl.when(pl.col("account_type").is_in(BESIDE)).then(_worth(BESIDE_WEIGHT)).otherwise(_worth(PROVEN))
+    weighted = stretches(facts).select(
+        BY_CUSTOMER,
+        "transaction_id",
+        worth=(pl.col("worth") * weight).cast(RATIO),
+        weight=weight.fill_null(1),
+        day=pl.int_ranges("first_day", pl.col("last_day") + 1, dtype=pl.Int32),
+    )
+    best = pl.col("worth") == pl.col("worth").max()
+    return (
+        weighted.explode("day")
+        .group_by(BY_CUSTOMER, "day")
+        .agg(
+            pl.col("worth", "weight").max(),
+            pl.col("transaction_id").filter(best).min(),
+        )
+    )
+
+
+def _worth(value: Decimal) -> pl.Expr:
+    return pl.lit(value, RATIO)

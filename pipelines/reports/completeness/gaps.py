@@ -1,0 +1,238 @@
+"""Gaps: where rows are missing, and what shows it.
+
+| evidence           | when                                                                                           |
+|--------------------|------------------------------------------------------------------------------------------------|
+| `balance_break`    | the balance doesn't follow: rows are missing or wrong between these two, by this much money     |
+| `silence`          | a pause that no balance proves harmless and that the account's own rhythm makes improbable      |
+| `series_missing`   | a calendar month in which none of two or more payments that recur in the account comes          |
+| `statement_period` | a week or more between what two submissions of the account cover, not proven harmless       |
+
+Gaps tell a reader where to look; the score follows another rule (`coverage`), for a sparser account has a slower
+rhythm and would seem to miss less.
+"""
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from pipelines.figures.accounts import BY_ACCOUNT
+from pipelines.figures.facts import Facts
+from pipelines.figures.periods import BY_CUSTOMER, booked_month
+from pipelines.figures.printing import uuid_text
+from pipelines.figures.tables import Column, Derived, Source, Table, Total
+from pipelines.reports.completeness import rhythm
+from pipelines.reports.completeness.accounts import ACCOUNT_ID, with_account_id
+from pipelines.reports.completeness.breaks import breaks
+from pipelines.reports.completeness.coverage import is_break, is_unproven, steps
+from pipelines.reports.completeness.once import once
+from pipelines.schemas import UUID
+
+SHORTEST_SILENCE = 5  # days without rows: a long weekend and a day
+FEWEST_SERIES = 2
+MONTHLY_OR_OFTENER = ("business_daily", "weekly", "fortnightly", "four_weekly", "twice_monthly", "monthly")
+LEAST_STATEMENT = 14  # days that a submission covers: what comes day by day is no statement
+LEAST_HOLE = 7  # days between two statements
+_COUNTS = tuple(
+    f"{which}{day}Days" for day in ("Working", "Weekend") for which in ("active", "other", "silent")
+)  # of an account's days, for the probability of a silence
+_FOUND = pl.Schema(
+    {
+        BY_CUSTOMER: pl.Int64(),
+        "account_id": UUID,
+        "evidence": pl.String(),
+        "lastSeen": pl.Date(),
+        "nextSeen": pl.Date(),
+        "after_id": UUID,
+        "before_id": UUID,
+        "likely": pl.String(),
+        "missingSeries": pl.Int64(),
+        **dict.fromkeys(_COUNTS, pl.Int64()),
+    }
+)
+
+
+@once
+def gaps(facts: Facts) -> pl.LazyFrame:
+    """One row per gap: schema _FOUND, and `accountId`, `afterTransactionId`, `beforeTransactionId` as printed."""
+    found = [gap.collect(engine="in-memory") for gap in (broken(facts), *_of_unproven(facts))]
+    each = [_as_found(gap) for gap in found if not gap.is_empty()]
+    told = pl.concat([pl.DataFrame(schema=_FOUND), *each], how="diagonal").lazy()
+    printed = told.pipe(with_account_id, facts)
+    return printed.with_columns(afterTransactionId=uuid_text("after_id"), beforeTransactionId=uuid_text("before_id"))
+
+
+def _as_found(gaps: pl.DataFrame) -> pl.DataFrame:
+    return gaps.select(pl.col(name).cast(_FOUND[name]) for name in gaps.columns if name in _FOUND)
+
+
+def _of_unproven(facts: Facts) -> Sequence[pl.LazyFrame]:
+    """What steps that nothing proves may hide; where all balances hold, there is nothing to look for."""
+    unproven = steps(facts).filter(is_unproven() | is_break()).collect(engine="in-memory")
+    if unproven.is_empty():
+        return ()
+    return silences(facts), without_series(facts), between_statements(facts)
+
+
+def broken(facts: Facts) -> pl.LazyFrame:
+    named = breaks(facts).rename({"last_seen": "lastSeen", "next_seen": "nextSeen"})
+    return named.with_columns(evidence=pl.lit("balance_break"))
+
+
+def silences(facts: Facts) -> pl.LazyFrame:
+    """Pauses of unproven steps that are improbable, with the counts of days that say so."""
+    first, last = (pl.col("previous_day") + 1).cast(pl.Date), (pl.col("day") - 1).cast(pl.Date)
+    silent, working = pl.col("pause") - 1, rhythm.working_days(first, last)
+    return (
+        steps(facts)
+        .filter(is_unproven(), silent >= SHORTEST_SILENCE)
+        .join(_days_of_accounts(facts), on=BY_ACCOUNT, how="left", validate="m:1")
+        .with_columns(silentWorkingDays=working, silentWeekendDays=silent - working)
+        .with_columns(
+            otherWorkingDays=pl.col("workingDays") - pl.col("silentWorkingDays"),
+            otherWeekendDays=pl.col("weekendDays") - pl.col("silentWeekendDays"),
+        )
+        .filter(rhythm.is_improbable(rhythm.probability()))
+        .with_columns(
+            evidence=pl.lit("silence"),
+            lastSeen=pl.col("previous_day").cast(pl.Date),
+            nextSeen=pl.col("day").cast(pl.Date),
+        )
+    )
+
+
+def _days_of_accounts(facts: Facts) -> pl.LazyFrame:
+    """An account's working days and days of weekends between its first row and its last; how many had rows."""
+    day = pl.col("day").cast(pl.Date)
+    is_working = day.dt.weekday() <= 5
+    spanned, working = (pl.col("last") - pl.col("first")).dt.total_days() + 1, pl.col("workingDays")
+    return (
+        steps(facts)
+        .group_by(BY_ACCOUNT)
+        .agg(
+            activeWorkingDays=is_working.sum().cast(pl.Int64),
+            activeWeekendDays=(~is_working).sum().cast(pl.Int64),
+            first=day.min(),
+            last=day.max(),
+        )
+        .with_columns(workingDays=rhythm.working_days(pl.col("first"), pl.col("last")))
+        .with_columns(weekendDays=spanned - working)
+    )
+
+
+def without_series(facts: Facts) -> pl.LazyFrame:
+    """Months without any of the payments that recur before and after them, unless balances prove the whole month."""
+    paid = facts.rows.lazy().filter(pl.col("series_period").is_in(MONTHLY_OR_OFTENER))
+    series = paid.group_by(*BY_ACCOUNT, "series_id").agg(first=pl.col("date").min(), last=pl.col("date").max())
+    dates = pl.col("date")
+    by_month = paid.group_by(*BY_ACCOUNT, month=booked_month()).agg(begun=dates.min(), ended=dates.max())
+    following = pl.col("month").shift(-1).over(BY_ACCOUNT)
+    silent = (
+        by_month.sort(*BY_ACCOUNT, "month")
+        .with_columns(nextSeen=pl.col("begun").shift(-1).over(BY_ACCOUNT), following=following)
+        .filter(pl.col("following") > pl.col("month").dt.offset_by("1mo"))
+        .select(*BY_ACCOUNT, "nextSeen", "following", lastSeen="ended", month=pl.col("month").dt.offset_by("1mo"))
+    )
+    spans = (pl.col("first") <= pl.col("lastSeen")) & (pl.col("last") >= pl.col("nextSeen"))
+    expected = (
+        silent.join(series, on=BY_ACCOUNT, how="inner", validate="m:m")
+        .filter(spans)
+        .group_by(*BY_ACCOUNT, "lastSeen", "nextSeen", "month", "following")
+        .agg(missingSeries=pl.len())
+        .filter(pl.col("missingSeries") >= FEWEST_SERIES)
+    )
+    month, month_after = pl.col("month").dt.epoch("d"), pl.col("following").dt.epoch("d")
+    within = (pl.col("day") >= month) & (pl.col("previous_day") < month_after)
+    return (
+        expected.join(steps(facts).filter(is_unproven() | is_break()), on=BY_ACCOUNT, how="inner", validate="m:m")
+        .filter(within)
+        .unique([*BY_ACCOUNT, "lastSeen"])
+        .with_columns(evidence=pl.lit("series_missing"))
+    )
+
+
+def between_statements(facts: Facts) -> pl.LazyFrame:
+    """Weeks between the ranges of two submissions of an account, both of which cover a fortnight or more."""
+    first, last = pl.col("day").min(), pl.col("day").max()
+    covered = steps(facts).group_by(*BY_ACCOUNT, "received_seq").agg(first=first, last=last)
+    until = pl.col("last").cum_max().shift(1).over(BY_ACCOUNT)
+    long = pl.col("last") - pl.col("first") + 1 >= LEAST_STATEMENT
+    holes = (
+        covered.sort(*BY_ACCOUNT, "first", "received_seq")
+        .with_columns(until=until, after_statement=long.shift(1).over(BY_ACCOUNT), is_statement=long)
+        .filter("is_statement", "after_statement", pl.col("first") - pl.col("until") > LEAST_HOLE)
+    )
+    ends = steps(facts).filter(is_unproven() | is_break()).select(*BY_ACCOUNT, first="day")
+    return holes.join(ends, on=[*BY_ACCOUNT, "first"], how="semi").with_columns(
+        evidence=pl.lit("statement_period"),
+        lastSeen=pl.col("until").cast(pl.Date),
+        nextSeen=pl.col("first").cast(pl.Date),
+    )
+
+
+def sides_of_breaks(facts: Facts) -> pl.LazyFrame:
+    """The rows on both sides of each break, with what they contribute to what is `missing` between them."""
+    each = (
+        breaks(facts)
+        .pipe(with_account_id, facts)
+        .select(
+            BY_CUSTOMER,
+            "accountId",
+            "after_id",
+            "before_id",
+            "balance",
+            lastSeen="last_seen",
+            nextSeen="next_seen",
+            opens=pl.col("opening") - pl.col("carried"),
+            evidence=pl.lit("balance_break"),
+            afterTransactionId=uuid_text("after_id"),
+            beforeTransactionId=uuid_text("before_id"),
+        )
+    )
+    return pl.concat(
+        [
+            each.with_columns(transaction_id="after_id", missing=-pl.col("balance")),
+            each.with_columns(transaction_id="before_id", missing="opens"),
+        ]
+    )
+
+
+GAPS = Table(
+    id="gaps",
+    name="Gaps",
+    hierarchy="account",
+    type="summary",
+    keys=(
+        ACCOUNT_ID,
+        Column("evidence", "text"),
+        Column("lastSeen", "date"),
+        Column("nextSeen", "date"),
+        Column("afterTransactionId", "text"),
+        Column("beforeTransactionId", "text"),
+    ),
+    told=(
+        Column("likely", "text"),
+        Column("missingSeries", "count"),
+        *(Column(name, "days") for name in _COUNTS),
+    ),
+    listed=gaps,
+    sources=(Source(sides_of_breaks, (Total("missingAmount", "AUD", pl.col("missing"), complete=True),)),),
+    derived=(
+        Derived(
+            "silentDays",
+            "days",
+            ("lastSeen", "nextSeen"),
+            ((pl.col("nextSeen") - pl.col("lastSeen")).dt.total_days() - 1).clip(lower_bound=0),
+            "days between lastSeen and nextSeen",
+        ),
+        Derived(
+            "probability",
+            "probability",
+            _COUNTS,
+            rhythm.probability(),
+            "(1 − p)^silentWorkingDays × (1 − q)^silentWeekendDays, p and q by Laplace's rule from the account's other "
+            "days",
+        ),
+    ),
+    hidden=_COUNTS,
+    order=("accountId", "nextSeen", "evidence", "afterTransactionId", "beforeTransactionId"),
+)

@@ -1,0 +1,151 @@
+"""Identity: whose accounts these are, and whether what was banked agrees with what was declared for tax.
+
+An account is the customer's, or a related party's, when its name holds all words of theirs, legal forms left out. A
+name that says nothing but the kind of account is `unnamed`. Without a known customer it can't be told.
+
+G1 of a business activity statement (total sales of the quarter, GST included) is given as the attribute `basG1-2026Q1`:
+year and quarter of the calendar, so this one is of 1 January to 31 March 2026; the value is AUD. It stands beside the
+revenue banked in that quarter, if the accounts' rows reach over all of it.
+"""
+
+import polars as pl
+
+from pipelines.figures.accounts import BY_ACCOUNT
+from pipelines.figures.facts import Facts
+from pipelines.figures.periods import BY_CUSTOMER
+from pipelines.figures.printing import ratio
+from pipelines.figures.tables import Column, Derived, Source, Table, Total
+from pipelines.reports.completeness.accounts import printed_accounts
+from pipelines.reports.completeness.once import once
+
+BAS_G1 = r"^basG1-(\d{4})Q([1-4])$"
+_AUD = r"^-?\d{1,13}(?:\.\d{1,2})?$"
+# Words that say what a company or an account is, not whose.
+_NO_NAMES = (
+    *("PTY", "LTD", "LIMITED", "PROPRIETARY", "INC", "THE", "AND", "TRUST", "TRUSTEE", "ATF", "FOR", "OF", "TA"),
+    *("BUSINESS", "TRANSACTION", "ACCOUNT", "EVERYDAY", "ONLINE", "SAVER", "SAVINGS", "CREDIT", "CARD", "TAX", "LOAN"),
+    *("PROVISION", "CHEQUE", "DEPOSIT", "TERM", "CASH", "MANAGEMENT", "SOCIETY", "BANK", "OFFSET", "WORKING"),
+)
+
+
+def _words(name: str) -> pl.Expr:
+    """The words of a name that tell whose it is."""
+    spelled = pl.col(name).str.to_uppercase().str.replace_all(r"['’.]", "").str.extract_all(r"[\p{L}\p{N}]+")
+    return spelled.list.set_difference(pl.lit([*_NO_NAMES]))
+
+
+@once
+def account_holders(facts: Facts) -> pl.LazyFrame:
+    """An account with a name: `accountId`, `accountName`, and whom it `belongsTo`."""
+    context = facts.context
+    known = pl.concat(
+        [
+            context.customers.lazy().select(BY_CUSTOMER, "name", order=1, told=pl.lit("customer")),
+            context.related_parties.lazy().select(BY_CUSTOMER, "name", order=2, told=pl.lit("related_party")),
+        ]
+    ).with_columns(known=_words("name"))
+    held = printed_accounts(facts).drop_nulls("accountName").with_columns(held=_words("accountName"))
+    names_it = (pl.col("known").list.set_difference("held").list.len() == 0) & (pl.col("known").list.len() > 0)
+    found = (
+        held.join(known, on=BY_CUSTOMER, how="inner")
+        .filter(names_it)
+        .sort(*BY_ACCOUNT, "order")
+        .group_by(BY_ACCOUNT, maintain_order=True)
+        .agg(pl.col("told").first())
+    )
+    named = known.drop_nulls("name").select(BY_CUSTOMER, is_known=pl.lit(value=True)).unique()
+    told = (
+        pl.when(pl.col("told").is_not_null())
+        .then("told")
+        .when(pl.col("held").list.len() == 0)
+        .then(pl.lit("unnamed"))
+        .when("is_known")
+        .then(pl.lit("somebody_else"))
+    )
+    return (
+        held.join(found, on=BY_ACCOUNT, how="left", validate="1:1")
+        .join(named, on=BY_CUSTOMER, how="left", validate="m:1")
+        .select(BY_CUSTOMER, "accountId", "accountName", belongsTo=told)
+    )
+
+
+HOLDERS = Table(
+    id="accountHolders",
+    name="Whose accounts these are",
+    hierarchy="account",
+    type="summary",
+    keys=(Column("accountId", "text"),),
+    told=(Column("accountName", "text"), Column("belongsTo", "text")),
+    listed=account_holders,
+    sources=(),
+    order=("accountId",),
+)
+
+
+@once
+def declared_quarters(facts: Facts) -> pl.LazyFrame:
+    """A quarter with G1 declared: `quarter`, its first and last day, `declaredG1`, `isCovered` by the rows' dates."""
+    told, given = pl.col("name").str.extract_groups(BAS_G1), pl.col("value").str.strip_chars()
+    first = pl.date(pl.col("year"), pl.col("nth") * 3 - 2, 1)
+    return (
+        facts.context.attributes.lazy()
+        .filter(pl.col("name").str.contains(BAS_G1), given.str.contains(_AUD))
+        .select(
+            BY_CUSTOMER,
+            quarter=pl.col("name").str.strip_prefix("basG1-"),
+            year=told.struct[0].cast(pl.Int32),
+            nth=told.struct[1].cast(pl.Int32),
+            declaredG1=given.cast(pl.Decimal(38, 2)),
+        )
+        .with_columns(firstDate=first, lastDate=first.dt.offset_by("3mo").dt.offset_by("-1d"))
+        .join(facts.history.lazy(), on=BY_CUSTOMER, how="inner", validate="m:1")
+        .filter(pl.col("lastDate") >= pl.col("first_date"), pl.col("firstDate") <= pl.col("data_through"))
+        .select(
+            BY_CUSTOMER,
+            "quarter",
+            "firstDate",
+            "lastDate",
+            "declaredG1",
+            isCovered=(pl.col("firstDate") >= pl.col("first_date")) & (pl.col("lastDate") <= pl.col("data_through")),
+        )
+    )
+
+
+def banked_revenue(facts: Facts) -> pl.LazyFrame:
+    rows = facts.rows.lazy().filter("is_revenue").select(BY_CUSTOMER, "transaction_id", "date", "amount")
+    quarters = declared_quarters(facts).select(BY_CUSTOMER, "quarter", "firstDate", "lastDate")
+    return rows.join(quarters, on=BY_CUSTOMER, how="inner").filter(pl.col("date").is_between("firstDate", "lastDate"))
+
+
+BAS = Table(
+    id="basQuarters",
+    name="Sales declared for tax and revenue banked",
+    hierarchy="customer",
+    type="time_series",
+    keys=(Column("quarter", "text"),),
+    told=(
+        Column("firstDate", "date"),
+        Column("lastDate", "date"),
+        Column("isCovered", "boolean"),
+        Column("declaredG1", "AUD"),
+    ),
+    listed=declared_quarters,
+    sources=(Source(banked_revenue, (Total("bankedRevenue", "AUD", pl.col("amount")),)),),
+    derived=(
+        Derived(
+            "variance",
+            "AUD",
+            ("bankedRevenue", "declaredG1"),
+            pl.col("bankedRevenue") - pl.col("declaredG1"),
+            "bankedRevenue − declaredG1",
+        ),
+        Derived(
+            "varianceShare",
+            "ratio",
+            ("variance", "declaredG1"),
+            ratio(pl.col("variance"), pl.col("declaredG1")),
+            "variance / declaredG1",
+        ),
+    ),
+    order=("quarter",),
+)

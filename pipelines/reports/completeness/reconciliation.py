@@ -1,0 +1,134 @@
+"""Reconciliation: opening + in − out = closing, for each account, for its months and for what each submission brought.
+
+Only what balances bound is reconciled: from the first day whose closing balance is known through the last. A day whose
+closing isn't known is reconciled with the next one that is, in the period of that one; so nothing is left out between,
+and the periods' differences add up to the account's. The order of rows within a day plays no part (`closing_balances`).
+A difference that isn't zero is money that moved and isn't there, or is there and didn't move.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+
+import polars as pl
+
+from pipelines.figures.accounts import BY_ACCOUNT
+from pipelines.figures.facts import Facts
+from pipelines.figures.periods import BY_CUSTOMER, booked_month
+from pipelines.figures.tables import Column, Derived, Source, Table, Total
+from pipelines.reports.completeness.accounts import ACCOUNT_ID, with_account_id
+from pipelines.reports.completeness.coverage import steps
+from pipelines.reports.completeness.once import once
+
+_DAY = (*BY_ACCOUNT, "date")
+
+
+@once
+def bounded_days(facts: Facts) -> pl.LazyFrame:
+    """An account's days from the first known closing through the last, by account and date.
+
+    `moved_in` and `moved_out` (AUD); `month` and `submission` (the nth of the customer's) of the day whose closing it
+    is reconciled with, and `begun`, the first day in a row that such a submission brought; where the day's own closing
+    is known, that, `stated_by`, and the `opening` that it goes on from, `opened_by`.
+    """
+    stated = facts.stated_closings.lazy().select(*_DAY, stated_by="transaction_id", closing="closing_balance")
+    is_known, submission = pl.col("closing").is_not_null(), pl.col("received_seq").rank("dense").over(BY_CUSTOMER)
+    days = (
+        steps(facts)
+        .select(*BY_ACCOUNT, "moved_in", "moved_out", date=pl.col("day").cast(pl.Date), submission=submission)
+        .join(stated, on=_DAY, how="left", validate="1:1")
+        .sort(_DAY)
+        .with_columns(
+            month=pl.when(is_known).then(booked_month()).backward_fill().over(BY_ACCOUNT),
+            submission=pl.when(is_known).then("submission").backward_fill().over(BY_ACCOUNT).cast(pl.Int64),
+            known=is_known.cum_sum().over(BY_ACCOUNT),
+        )
+        .filter(pl.col("known") > 0, pl.col("month").is_not_null())
+        .with_columns(run=pl.col("submission").rle_id().over(BY_ACCOUNT))
+        .with_columns(begun=pl.col("date").first().over(*BY_ACCOUNT, "run"))
+    )
+    # Before the first of them stood what it closes with, less what moved on it.
+    first_opening = pl.col("closing") - pl.col("moved_in") + pl.col("moved_out")
+    opened = days.filter(is_known).select(
+        *_DAY,
+        opening=pl.coalesce(pl.col("closing").shift(1).over(BY_ACCOUNT), first_opening),
+        opened_by=pl.coalesce(pl.col("stated_by").shift(1).over(BY_ACCOUNT), "stated_by"),
+    )
+    return days.join(opened, on=_DAY, how="left", validate="1:1").pipe(with_account_id, facts)
+
+
+def moved_rows(facts: Facts) -> pl.LazyFrame:
+    """The rows of those days."""
+    periods = bounded_days(facts).select(*_DAY, "accountId", "month", "submission", "begun")
+    rows = facts.rows.lazy().select(*_DAY, "transaction_id", "money_in", "money_out")
+    return rows.join(periods, on=_DAY, how="inner", validate="m:1")
+
+
+def _moved(keys: Sequence[str], facts: Facts) -> pl.LazyFrame:
+    sums = {"moneyIn": pl.col("moved_in").sum(), "moneyOut": pl.col("moved_out").sum()}
+    return bounded_days(facts).group_by(BY_CUSTOMER, *keys).agg(**sums)
+
+
+def _bounds(keys: Sequence[str], facts: Facts) -> pl.LazyFrame:
+    """A period's opening and closing, each with the row that states it."""
+    known = bounded_days(facts).drop_nulls("closing").sort(_DAY)
+    periods = known.group_by(BY_CUSTOMER, *keys)
+    opening = periods.agg(pl.col("opening").first(), transaction_id=pl.col("opened_by").first())
+    closing = periods.agg(pl.col("closing").last(), transaction_id=pl.col("stated_by").last())
+    return pl.concat([opening, closing], how="diagonal")
+
+
+def _periods(keys: Sequence[str], facts: Facts) -> pl.LazyFrame:
+    dates = {"fromDate": pl.col("date").min(), "throughDate": pl.col("date").max()}
+    return bounded_days(facts).group_by(BY_CUSTOMER, *keys).agg(**dates)
+
+
+def _opening_and_closing(keys: Sequence[str], facts: Facts) -> pl.LazyFrame:
+    known = bounded_days(facts).drop_nulls("closing").sort(_DAY)
+    bounds = {"openingBalance": pl.col("opening").first(), "closingBalance": pl.col("closing").last()}
+    return known.group_by(BY_CUSTOMER, *keys).agg(**bounds)
+
+
+def _table(table_id: str, name: str, *periods: Column) -> Table:
+    keys = (ACCOUNT_ID, *periods)
+    names = [key.name for key in keys]
+    return Table(
+        id=table_id,
+        name=name,
+        hierarchy="account",
+        type="time_series" if periods else "summary",
+        keys=keys,
+        told=(Column("fromDate", "date"), Column("throughDate", "date")),
+        listed=partial(_periods, names),
+        sources=(
+            Source(
+                partial(_bounds, names),
+                (
+                    Total("openingBalance", "AUD", pl.col("opening")),
+                    Total("closingBalance", "AUD", pl.col("closing")),
+                ),
+                summed=partial(_opening_and_closing, names),
+            ),
+            Source(
+                moved_rows,
+                (Total("moneyIn", "AUD", pl.col("money_in")), Total("moneyOut", "AUD", pl.col("money_out"))),
+                summed=partial(_moved, names),
+            ),
+        ),
+        derived=(
+            Derived(
+                "difference",
+                "AUD",
+                ("openingBalance", "moneyIn", "moneyOut", "closingBalance"),
+                pl.col("closingBalance") - pl.col("openingBalance") - pl.col("moneyIn") + pl.col("moneyOut"),
+                "closingBalance − openingBalance − moneyIn + moneyOut: what is missing (or, turned, too much)",
+            ),
+        ),
+        order=tuple(names),
+    )
+
+
+BY_ACCOUNTS = _table("reconciliation", "Reconciliation")
+BY_MONTHS = _table("reconciliationByMonth", "Reconciliation by month", Column("month", "month"))
+BY_SUBMISSIONS = _table(
+    "reconciliationBySubmission", "Reconciliation by submission", Column("submission", "count"), Column("begun", "date")
+)

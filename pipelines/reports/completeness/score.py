@@ -1,0 +1,96 @@
+"""The summary: how complete the customer's data are, in one figure (the formula is told in the package)."""
+
+import polars as pl
+
+from pipelines.figures.facts import Facts
+from pipelines.figures.periods import BY_CUSTOMER
+from pipelines.figures.printing import banded, ratio, score
+from pipelines.figures.tables import Column, Derived, Source, Table, Total
+from pipelines.reports.completeness.coverage import BEFORE, YEAR, best_days, epoch
+
+YEAR_POINTS, BEFORE_POINTS = 90, 10
+TIERS = (("complete", 80), ("substantial", 60), ("partial", 30))  # from that score on; below: insufficient
+
+
+def points() -> pl.Expr:
+    """0 to 100, of the days' worth in the last year and in the two before."""
+    recent = ratio(pl.col("yearWorth") * YEAR_POINTS, pl.lit(YEAR))
+    return recent + ratio(pl.col("beforeWorth") * BEFORE_POINTS, pl.lit(BEFORE))
+
+
+SCORE_WORDS = (
+    f"{YEAR_POINTS} × what the last {YEAR} days are worth / {YEAR} + {BEFORE_POINTS} × what the {BEFORE} days before "
+    f"are worth / {BEFORE}"
+)
+
+
+def days_documented(facts: Facts) -> pl.LazyFrame:
+    return best_days(facts).with_columns(in_year=pl.col("day") >= epoch(facts.as_of) - YEAR)
+
+
+SUMMARY = Table(
+    id="summary",
+    name="Completeness",
+    hierarchy="customer",
+    type="summary",
+    keys=(),
+    listed=lambda facts: facts.customers.lazy(),
+    sources=(
+        Source(
+            days_documented,
+            (
+                Total("yearWorth", "ratio", pl.when("in_year").then("worth")),
+                Total("beforeWorth", "ratio", pl.when(~pl.col("in_year")).then("worth")),
+                Total("yearSeen", "ratio", pl.when("in_year").then("weight")),
+            ),
+        ),
+    ),
+    derived=(
+        Derived("completenessScore", "points", ("yearWorth", "beforeWorth"), score(points()), SCORE_WORDS),
+        Derived(
+            "completenessTier",
+            "text",
+            ("completenessScore",),
+            banded(pl.col("completenessScore"), TIERS, "insufficient"),
+            "the band of completenessScore",
+        ),
+        Derived(
+            "totalMissingness",
+            "ratio",
+            ("yearSeen",),
+            ratio(YEAR - pl.col("yearSeen"), pl.lit(YEAR)),
+            f"the share of the last {YEAR} days that no account tells anything of",
+        ),
+    ),
+    hidden=("yearWorth", "beforeWorth", "yearSeen"),
+    order=(),
+)
+
+
+def customers_freshness(facts: Facts) -> pl.LazyFrame:
+    history = facts.history.lazy().select(BY_CUSTOMER, dataThrough="data_through", firstDate="first_date")
+    joined = facts.customers.lazy().join(history, on=BY_CUSTOMER, how="left", validate="1:1")
+    return joined.with_columns(asOf=pl.lit(facts.as_of))
+
+
+FRESHNESS = Table(
+    id="freshness",
+    name="Freshness",
+    hierarchy="customer",
+    type="summary",
+    keys=(),
+    told=(Column("firstDate", "date"), Column("dataThrough", "date"), Column("asOf", "date")),
+    listed=customers_freshness,
+    sources=(),
+    derived=(
+        Derived(
+            "daysBehind",
+            "days",
+            ("dataThrough", "asOf"),
+            (pl.col("asOf") - pl.col("dataThrough")).dt.total_days().clip(lower_bound=0),
+            "days from dataThrough to asOf",
+        ),
+    ),
+    hidden=("asOf",),
+    order=(),
+)

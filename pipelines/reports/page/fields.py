@@ -1,0 +1,75 @@
+"""A report's JSON as the page reads it: what is absent, or of another kind than expected, is None or empty.
+
+Reports gain members with every version, and old ones are shown, too; so nothing here raises.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from datetime import date
+from decimal import Decimal
+from typing import Self
+
+# Control characters and halves of surrogate pairs can't stand in a document.
+_UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+
+
+class Fields:
+    """A JSON object; of anything else, one without members."""
+
+    def __init__(self, value: object) -> None:
+        self._members: Mapping[str, object] = value if isinstance(value, Mapping) else {}
+
+    @classmethod
+    def of_json(cls, text: str | None) -> Self:
+        """The object that a text holds; its numbers exactly as they are written."""
+        return cls(None if text is None else json.loads(text, parse_float=Decimal, parse_constant=lambda _: None))
+
+    def __bool__(self) -> bool:
+        return bool(self._members)
+
+    def __iter__(self) -> Iterator[str]:
+        return (printable(name) for name in self._members)
+
+    def raw(self, name: str) -> object:
+        """The member as it was parsed."""
+        return self._members.get(name)
+
+    def text(self, name: str) -> str | None:
+        value = self._members.get(name)
+        return printable(value) if isinstance(value, str) else None
+
+    def number(self, name: str) -> Decimal | None:
+        return as_number(self._members.get(name))
+
+    def day(self, name: str) -> date | None:
+        return as_day(self._members.get(name))
+
+    def one(self, name: str) -> "Fields":
+        return Fields(self._members.get(name))
+
+    def many(self, name: str) -> tuple["Fields", ...]:
+        value = self._members.get(name)
+        return tuple(map(Fields, value)) if isinstance(value, list) else ()
+
+
+def printable(text: str) -> str:
+    """The text without what can't stand in a document."""
+    return _UNPRINTABLE.sub("\ufffd", text)
+
+
+def as_number(value: object) -> Decimal | None:
+    """What JSON calls a number."""
+    if isinstance(value, bool) or not isinstance(value, int | Decimal):
+        return None
+    return Decimal(value)
+
+
+def as_day(value: object) -> date | None:
+    """The date that an ISO date (`2026-03-01`) names."""
+    if not isinstance(value, str):
+        return None
+    try:
+        return date.fromisoformat(value)
+    except ValueError:
+        return None

@@ -1,0 +1,194 @@
+"""Which tables of the aggregate report the page shows, in which order and with which columns.
+
+The annex holds every table whole; here stand those columns that people look for first. A table that a report doesn't
+have is left out; one without rows says so.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pipelines.reports.page.fields import Fields
+from pipelines.reports.page.grids import Grid, Table
+from pipelines.reports.page.wording import words_of
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A table's columns in the order shown (all when none are named) under a caption (its own name when None).
+
+    `split`: a grid for each value of that column.
+    """
+
+    table: str
+    columns: tuple[str, ...] = ()
+    caption: str | None = None
+    split: str | None = None
+
+
+@dataclass(frozen=True)
+class Plan:
+    id: str
+    title: str
+    tables: tuple[Chosen, ...]
+    none: str
+
+
+@dataclass(frozen=True)
+class Section:
+    id: str
+    title: str
+    grids: tuple[Grid, ...]
+    none: str
+
+
+def _chosen(table: str, columns: str = "", caption: str | None = None, split: str | None = None) -> Chosen:
+    return Chosen(table, tuple(columns.split()), caption, split)
+
+
+SECTIONS = (
+    Plan(
+        "monthly",
+        "Month by month",
+        (
+            _chosen(
+                "monthly_cash_flow",
+                "month partial moneyIn moneyOut net revenue closingBalance minBalance negativeDays dishonours",
+            ),
+            _chosen(
+                "monthly_cash_flow",
+                "month payroll debtService tax transfersIn transfersOut meanBalance",
+                "Wages, debt, tax and transfers by month",
+            ),
+            _chosen(
+                "rolling_windows",
+                "days moneyIn moneyOut net revenue payroll debtService tax minBalance",
+            ),
+        ),
+        "No months yet.",
+    ),
+    Plan(
+        "years",
+        "By year and quarter",
+        (
+            _chosen("financial_year", "name complete moneyIn moneyOut net revenue payroll debtService tax"),
+            _chosen("quarters", "name complete moneyIn moneyOut net revenue payroll debtService tax"),
+            _chosen("seasonality", "month partial revenue revenueYearBefore revenueGrowth"),
+        ),
+        "No years yet.",
+    ),
+    Plan(
+        "profit",
+        "Cash profit and loss",
+        (
+            _chosen(
+                "profit_and_loss",
+                "month revenue costOfSales grossProfit otherIncome payroll premises operations vehicleTravel "
+                "operatingResult",
+                "From revenue to the operating result",
+            ),
+            _chosen(
+                "profit_and_loss",
+                "month operatingResult financeCosts tax resultAfterTax financing investing owner unallocated net",
+                "From the operating result to what was kept",
+            ),
+        ),
+        "No months yet.",
+    ),
+    Plan(
+        "revenue",
+        "Revenue",
+        (
+            _chosen(
+                "revenue_sources",
+                "category receipts givenBack revenue shareOfReceipts transactionCount netOfFees grossReceipts",
+            ),
+            _chosen("gst_revenue", "month revenue revenueOfTaxedKinds taxableRevenue gstOnSales revenueWithoutGst"),
+            _chosen("revenue_concentration"),
+            _chosen("excluded_receipts"),
+        ),
+        "No revenue was recognised.",
+    ),
+    Plan(
+        "counterparties",
+        "Whom money came from and went to",
+        (_chosen("top_counterparties", "name kind amount share transactionCount monthsSeen trend", split="direction"),),
+        "No counterparties were recognised.",
+    ),
+    Plan(
+        "recurring",
+        "What recurs",
+        (
+            _chosen(
+                "recurring_commitments",
+                "counterparty category period usualAmount monthlyAmount occurrences lastDate nextExpectedDate",
+                split="direction",
+            ),
+        ),
+        "Nothing was found that recurs.",
+    ),
+    Plan(
+        "facilities",
+        "Debt",
+        (
+            _chosen(
+                "facilities",
+                "lenderName product status fundingDate fundingAmount repaymentCount repaidTotal lastRepaymentDate "
+                "missedPayments estimatedRemaining",
+            ),
+        ),
+        "No lenders were recognised.",
+    ),
+    Plan(
+        "dishonours",
+        "Dishonours",
+        (_chosen("dishonours", "date amount counterparty description"),),
+        "No payment of the customer bounced.",
+    ),
+    Plan(
+        "tax",
+        "Tax and super",
+        (
+            _chosen(
+                "super_obligations",
+                "periodStart periodEnd kind dueDate wagesPaid expectedSuper superPaid shortfall status",
+            ),
+            _chosen("tax_obligations", "periodStart periodEnd dueDate impliedTotal paid variance daysLate status"),
+        ),
+        "Nothing was due, and nothing paid.",
+    ),
+)
+_DIRECTIONS: Mapping[str, str] = {
+    "in": "Money in",
+    "credit": "Money in",
+    "out": "Money out",
+    "debit": "Money out",
+}
+
+
+def sections(plans: Sequence[Plan], tables: Mapping[str, Table]) -> tuple[Section, ...]:
+    """The sections of which the report has a table."""
+    return tuple(
+        Section(
+            plan.id, plan.title, tuple(grid for each in there for grid in _grids(tables[each.table], each)), plan.none
+        )
+        for plan in plans
+        if (there := [each for each in plan.tables if each.table in tables])
+    )
+
+
+def _grids(table: Table, chosen: Chosen) -> list[Grid]:
+    if not table.rows:
+        return []
+    if chosen.split is None or chosen.split not in table.units:
+        return [table.grid(chosen.caption, chosen.columns)]
+    return [_part(table, chosen, chosen.split, value) for value in _values(table.rows, chosen.split)]
+
+
+def _part(table: Table, chosen: Chosen, split: str, value: str) -> Grid:
+    caption = f"{table.name}: {_DIRECTIONS.get(value) or words_of(value)}"
+    return table.where(lambda row: (row.text(split) or "") == value).grid(caption, chosen.columns)
+
+
+def _values(rows: Sequence[Fields], name: str) -> list[str]:
+    """The different texts in a column, in the order that they come."""
+    return list(dict.fromkeys(row.text(name) or "" for row in rows))

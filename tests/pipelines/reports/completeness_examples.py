@@ -1,0 +1,98 @@
+"""Customers for the tests of completeness, and its report read back."""
+
+import json
+from collections.abc import Iterable, Sequence
+from datetime import date, timedelta
+from decimal import Decimal
+from typing import Any
+
+import polars as pl
+from hypothesis import strategies as st
+
+from pipelines.figures.context import ATTRIBUTES, CUSTOMERS, INTAKE, RELATED_PARTIES, Context
+from pipelines.figures.facts import Facts
+from pipelines.reports.completeness import completeness_report
+from tests.pipelines.reports.examples import SAVINGS, START, Row, chained, row, transactions
+
+NOBODY_KNOWN = Context()
+
+
+def identified(rows: Iterable[Row]) -> list[Row]:
+    """Rows with an id each: their place among all."""
+    return [{"transaction_id": place.to_bytes(16, "big"), **each} for place, each in enumerate(rows, 1)]
+
+
+def day_of(as_of: date | int) -> date:
+    return as_of if isinstance(as_of, date) else START + timedelta(days=as_of)
+
+
+def facts_of(rows: Sequence[Row], as_of: date | int, context: Context = NOBODY_KNOWN) -> Facts:
+    return Facts(transactions(identified(rows)).collect(), day_of(as_of), context)
+
+
+def completeness(rows: Sequence[Row], as_of: date | int, context: Context = NOBODY_KNOWN) -> dict[str, Any]:
+    [text] = completeness_report(facts_of(rows, as_of, context))["data"]
+    data: dict[str, Any] = json.loads(text, parse_float=Decimal)
+    return data
+
+
+def score(rows: Sequence[Row], as_of: int) -> Decimal:
+    points = completeness(rows, as_of)["summary"]["completenessScore"]
+    assert isinstance(points, Decimal)
+    return points
+
+
+def codes(data: dict[str, Any]) -> list[str]:
+    return [reason["code"].removeprefix("Completeness.") for reason in data["reasons"]]
+
+
+def daily(days: Iterable[int], **others: object) -> list[Row]:
+    return [row(day, "10", **others) for day in days]
+
+
+def known(
+    name: str | None = None,
+    related: Sequence[str] = (),
+    attributes: dict[str, str] | None = None,
+    duplicates: int | None = None,
+    rejected: int | None = None,
+) -> Context:
+    """What is known of customer 1 beside its rows."""
+    return Context(
+        customers=pl.DataFrame([(1, name, "51824753556")] if name else [], schema=CUSTOMERS, orient="row"),
+        related_parties=pl.DataFrame([(1, each, None) for each in related], schema=RELATED_PARTIES, orient="row"),
+        attributes=pl.DataFrame(
+            [(1, each, value) for each, value in (attributes or {}).items()], schema=ATTRIBUTES, orient="row"
+        ),
+        intake=pl.DataFrame([(1, duplicates, rejected)], schema=INTAKE, orient="row"),
+    )
+
+
+@st.composite
+def statements(draw: st.DrawFn, most_days: int = 500) -> list[Row]:
+    """An account's rows with chaining balances, up to three a day, in ten days at most; some are own transfers, some of
+    these without their other side.
+
+    Amounts are distinct powers of two, so that what is taken out never cancels to zero.
+    """
+    days = sorted(draw(st.lists(st.integers(0, most_days), min_size=1, max_size=10, unique=True)))
+    booked = [day for day in days for _ in range(draw(st.integers(1, 3)))]
+    amounts = [Decimal(2**place) * draw(st.sampled_from((1, -1))) for place in range(len(booked))]
+    kinds = st.sampled_from(("unknown/unknown_debit", "unknown/unknown_debit", "transfer/own_transfer"))
+    made = (
+        row(day, amount, kind=draw(kinds), is_transfer=draw(st.booleans()))
+        for day, amount in zip(booked, amounts, strict=True)
+    )
+    return [{**each, "position": place} for place, each in enumerate(chained(made, opening=0))]
+
+
+def in_savings(rows: Iterable[Row]) -> list[Row]:
+    return [{**each, "account_id": SAVINGS, "account_type": "savings"} for each in rows]
+
+
+@st.composite
+def some_of(draw: st.DrawFn, rows: list[Row], by: str) -> list[Row]:
+    """The rows with some of the values of a column, at least one."""
+    values = sorted({each[by] for each in rows})
+    kept = draw(st.sets(st.sampled_from(values), min_size=1))
+    return [each for each in rows if each[by] in kept]

@@ -1,0 +1,174 @@
+"""Every number of the aggregate tables leads back to transactions that add up to it, or follows from such numbers."""
+
+import json
+from collections.abc import Iterator
+from datetime import date
+from decimal import Decimal
+from random import Random
+from typing import Any
+
+import polars as pl
+import pytest
+
+from benchmarks.labelled import accepted
+from pipelines.enrich import enrich
+from pipelines.enrich.facilities import facilities_of
+from pipelines.errors import NotFound
+from pipelines.figures.facts import Facts
+from pipelines.figures.lineage import Formula, Sum
+from pipelines.reports.aggregate import TABLES, aggregate_report, explain_aggregate
+from pipelines.sandbox import book
+from pipelines.schemas import ACCEPTED, TRANSACTIONS
+from tests.pipelines.reports.examples import LOAN, MAIN, SAVINGS, chained, facts, row
+from tests.pipelines.reports.test_aggregate import generated
+
+UNTIL = date(2026, 10, 31)
+Figure = tuple[tuple[str, ...], Any]
+
+
+@pytest.fixture(scope="session")
+def businesses() -> Facts:
+    """Three businesses of the synthetic book over fourteen months, enriched."""
+    sent = accepted(book(customers=3, months=14, seed=11, until=UNTIL)).select(ACCEPTED.names())
+    enriched = enrich(pl.DataFrame(schema=TRANSACTIONS), sent).transactions.collect()
+    return Facts(enriched, UNTIL)
+
+
+def data_of(customer: Facts) -> dict[str, Any]:
+    [text] = aggregate_report(customer)["data"]
+    data: dict[str, Any] = json.loads(text, parse_float=Decimal)
+    return data
+
+
+def numbers(data: dict[str, Any]) -> Iterator[Figure]:
+    """Every numeric leaf of the tables' values, and where it stands."""
+    for table in data["tables"]:
+        for nth, value in enumerate(table["values"]):
+            for name, figure in value.items():
+                if isinstance(figure, int | Decimal) and not isinstance(figure, bool):
+                    yield ("tables", table["id"], "values", str(nth), name), figure
+
+
+def assert_explained(customer: Facts, data: dict[str, Any], figure: Figure) -> None:
+    path, printed = figure
+    traced = explain_aggregate(customer, data, path)
+    assert (path, traced.value) == (path, printed)
+    if isinstance(traced, Sum):
+        ids = traced.contributions["transaction_id"]
+        assert set(ids) <= set(customer.rows["transaction_id"])
+    else:
+        assert traced.words
+
+
+def some(figures: list[Figure], of_each: int) -> list[Figure]:
+    """Of each column of each table some figures, chosen at random."""
+    random, by_column = Random(1), dict[tuple[str, str], list[Figure]]()
+    for figure in figures:
+        by_column.setdefault((figure[0][1], figure[0][4]), []).append(figure)
+    return [figure for each in by_column.values() for figure in random.sample(each, min(of_each, len(each)))]
+
+
+def test_the_figures_of_a_real_bundle_are_explained(businesses: Facts) -> None:
+    customer = businesses.of_customer(2)
+    data = data_of(customer)
+    chosen = some(list(numbers(data)), of_each=2)
+    assert {path[1] for path, _ in chosen} >= {"monthly_cash_flow", "top_counterparties", "facilities", "daily_balance"}
+    for figure in chosen:
+        assert_explained(customer, data, figure)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [1, 2, 3])
+@pytest.mark.timeout(600)
+def test_every_figure_of_real_bundles_is_explained(businesses: Facts, number: int) -> None:
+    customer = businesses.of_customer(number)
+    data = data_of(customer)
+    for figure in numbers(data):
+        assert_explained(customer, data, figure)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_figures_of_odd_customers_are_explained(seed: int) -> None:
+    random = Random(seed)
+    customer = facts(generated(random, random.choice((1, 12, 60))), date(2027, 1, 1))
+    data = data_of(customer)
+    for figure in some(list(numbers(data)), of_each=1):
+        assert_explained(customer, data, figure)
+
+
+def test_facilities_are_told_as_enrichment_tells_them(businesses: Facts) -> None:
+    known = {
+        each["facility_id"].hex(): (
+            each["funding_amount"] or 0,
+            each["repayment_count"],
+            each["repaid_total"],
+            each["status"],
+        )
+        for each in facilities_of(businesses.rows, UNTIL).to_dicts()
+    }
+    shown = {
+        value["facilityId"].replace("-", ""): (
+            value["fundingAmount"],
+            value["repaymentCount"],
+            value["repaidTotal"],
+            value["status"],
+        )
+        for number in (1, 2, 3)
+        for value in next(t for t in data_of(businesses.of_customer(number))["tables"] if t["id"] == "facilities")[
+            "values"
+        ]
+    }
+    assert shown == known
+    assert shown
+
+
+def test_a_closing_balance_rests_on_the_row_that_states_it_in_each_account() -> None:
+    main = chained([row(0, "5", transaction_id=b"a" * 16), row(1, "5", transaction_id=b"b" * 16)])
+    saved = row(0, "1", account_id=SAVINGS, balance=Decimal(7), transaction_id=b"c" * 16)
+    owed = row(0, "1", account_id=LOAN, account_type="loan", balance=Decimal(-9), transaction_id=b"d" * 16)
+    customer = facts([*main, saved, owed], date(2026, 1, 1))
+    closing = explain_aggregate(customer, data_of(customer), ("tables", "0", "values", "0", "closingBalance"))
+    assert isinstance(closing, Sum)
+    assert {tuple(each) for each in closing.contributions.iter_rows()} == {(b"b" * 16, 1010), (b"c" * 16, 7)}
+
+
+def test_a_mean_balance_follows_from_balances_times_days() -> None:
+    customer = facts(
+        chained([row(0, "5", transaction_id=b"a" * 16), row(9, "5", transaction_id=b"b" * 16)]), date(2026, 1, 1)
+    )
+    data, path = data_of(customer), ("tables", "monthly_cash_flow", "values", "0", "meanBalance")
+    mean = explain_aggregate(customer, data, path)
+    assert isinstance(mean, Formula)
+    assert {name: value.value for name, value in mean.inputs.items() if isinstance(value, Sum)} == {
+        "balanceDays": 9 * 1005 + 1010,
+        "knownDays": 10,
+    }
+    days = explain_aggregate(customer, data, (*path, "knownDays"))
+    assert isinstance(days, Sum)
+    assert [tuple(each) for each in days.contributions.sort("transaction_id").iter_rows()] == [
+        (b"a" * 16, 9),
+        (b"b" * 16, 1),
+    ]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        (),
+        ("tables",),
+        ("tables", "nothing", "values", "0", "net"),
+        ("tables", "monthly_cash_flow", "values", "99", "net"),
+        ("tables", "monthly_cash_flow", "values", "-1", "net"),
+        ("tables", "monthly_cash_flow", "values", "0", "nothing"),
+        ("tables", "monthly_cash_flow", "values", "0", "month"),
+        ("tables", "monthly_cash_flow", "values", "0", "net", "nothing"),
+    ],
+)
+def test_what_is_no_figure_is_not_explained(path: tuple[str, ...]) -> None:
+    customer = facts([row(0, "5", account_id=MAIN, transaction_id=b"a" * 16)], date(2026, 1, 1))
+    with pytest.raises(NotFound):
+        explain_aggregate(customer, data_of(customer), path)
+
+
+def test_every_table_names_itself_once() -> None:
+    assert len({each.id for each in TABLES}) == len(TABLES)

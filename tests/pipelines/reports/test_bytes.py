@@ -1,0 +1,56 @@
+"""The same transactions give the same bytes: whatever the number of threads, the order of hashing, or the process."""
+
+import hashlib
+import os
+import subprocess
+import sys
+from datetime import date
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from benchmarks.labelled import accepted
+from pipelines.enrich import enrich
+from pipelines.sandbox import book
+from pipelines.schemas import ACCEPTED, TRANSACTIONS
+
+AS_OF = date(2026, 10, 31)
+COMPUTED_AND_HASHED = """
+import hashlib, sys
+from datetime import date
+import polars as pl
+from pipelines import metrics
+from pipelines.figures.facts import Facts
+from pipelines.reports import REPORTS
+
+facts = Facts(pl.read_parquet(sys.argv[1]), date.fromisoformat(sys.argv[2]))
+texts = [text for report in REPORTS.values() for text in report.compute(facts)["data"]]
+texts.append(metrics.values(facts).write_csv())
+print(pl.thread_pool_size(), hashlib.sha256("\\n".join(texts).encode()).hexdigest())
+"""
+
+
+@pytest.fixture(scope="module")
+def enriched(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    sent = accepted(book(3, 8, 21, until=AS_OF)).select(ACCEPTED.names())
+    rows = enrich(pl.DataFrame(schema=TRANSACTIONS), sent).transactions.collect()
+    path = tmp_path_factory.mktemp("book") / "transactions.parquet"
+    rows.write_parquet(path)
+    return path
+
+
+def computed(path: Path, threads: int, hash_seed: int) -> tuple[int, str]:
+    """How many threads Polars had, and the hash of all that was computed."""
+    environment = {**os.environ, "POLARS_MAX_THREADS": str(threads), "PYTHONHASHSEED": str(hash_seed)}
+    command = [sys.executable, "-c", COMPUTED_AND_HASHED, str(path), AS_OF.isoformat()]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=120)
+    had, digest = done.stdout.split()
+    return int(had), digest
+
+
+def test_reports_and_metrics_are_the_same_bytes_in_every_process(enriched: Path) -> None:
+    runs = [computed(enriched, threads, seed) for threads, seed in ((1, 0), (2, 1), (5, 2))]
+    assert [had for had, _ in runs] == [1, 2, 5]
+    assert len({digest for _, digest in runs}) == 1
+    assert runs[0][1] != hashlib.sha256(b"").hexdigest()

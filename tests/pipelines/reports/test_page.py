@@ -1,0 +1,544 @@
+"""The page of a customer's reports: the figures of the bundle, safe, readable without eyes, and never an error."""
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Callable, Mapping
+from copy import deepcopy
+from dataclasses import replace
+from datetime import date, timedelta
+from decimal import Decimal
+from functools import cache
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pipelines.reports.page import CONTENT_POLICY, About, charts, page
+from pipelines.reports.page.style import STYLE
+from pipelines.reports.page.wording import abn, day, dollars, figure, money, percent, plain, short_money, words_of
+from tests.pipelines.reports.bundles import MAIN, PENDING, THROUGH, AMember, Data, bundle, everything, starts, tables
+from tests.pipelines.reports.documents import Element, parsed, table
+
+WHOM = About("Harbour Coffee Pty Ltd", "51824753556", "HC-1", "2f0c")
+NOTHING: Mapping[str, Data] = {
+    "completeness": {
+        "summary": {"completenessScore": 0, "completenessTier": "insufficient", "totalMissingness": 1},
+        "freshness": {"dataThrough": None, "daysBehind": None},
+        "accounts": [],
+        "gaps": [],
+        "reasons": [{"code": "Completeness.NoTransactions", "message": "There are no posted transactions."}],
+    },
+    "risk": {"value": 1, "rating": "E", "pdConfidenceScore": 0, "pdConfidenceRating": "low", "errorCodes": []},
+    "aggregate": {"tables": [{**each, "values": []} for each in tables()]},
+}
+
+
+def without_balances() -> dict[str, Data]:
+    data = everything()
+    for each in data["aggregate"]["tables"]:
+        for row in each["values"]:
+            row.update({name: None for name in row if "alance" in name})
+    return data
+
+
+def with_one_row() -> dict[str, Data]:
+    data = everything(months=1, accounts=1)
+    for each in data["aggregate"]["tables"]:
+        each["values"] = each["values"][:1]
+    data["completeness"]["gaps"] = []
+    return data
+
+
+def with_negative_months() -> dict[str, Data]:
+    data = everything()
+    for row in data["aggregate"]["tables"][0]["values"]:
+        row.update(moneyIn=0, revenue=-12.5, net=-row["moneyOut"], closingBalance=-9000.01, openingBalance=-1)
+    return data
+
+
+BUNDLES: Mapping[str, Callable[[], Mapping[str, AMember]]] = {
+    "everything": lambda: bundle(everything()),
+    "36 months, 50 accounts": lambda: bundle(everything(months=36, accounts=50)),
+    "one row": lambda: bundle(with_one_row()),
+    "no balances": lambda: bundle(without_balances()),
+    "negative months": lambda: bundle(with_negative_months()),
+    "empty history": lambda: bundle(NOTHING),
+    "empty data": lambda: bundle({"completeness": {}, "risk": {}, "aggregate": {}}),
+    "pending": lambda: dict.fromkeys(("completeness", "risk", "aggregate"), PENDING),
+    "failed at first": lambda: dict.fromkeys(("completeness", "risk", "aggregate"), replace(PENDING, failed=True)),
+    "no member at all": dict,
+}
+every_bundle = pytest.mark.parametrize("name", BUNDLES)
+
+
+@cache
+def written(name: str) -> str:
+    return page(BUNDLES[name](), WHOM)
+
+
+@cache
+def document_of(name: str) -> Element:
+    return parsed(written(name))
+
+
+def shown(data: Mapping[str, Data]) -> Element:
+    return parsed(page(bundle(data), WHOM))
+
+
+def whole() -> Element:
+    """The page of `everything()`."""
+    return document_of("everything")
+
+
+@every_bundle
+def test_the_page_is_a_whole_document_in_australian_english(name: str) -> None:
+    text, document = written(name), document_of(name)
+    assert text.lstrip().startswith("<!DOCTYPE html>")
+    assert document.one("html").attributes["lang"] == "en-AU"
+    assert document.one("h1").text == "Harbour Coffee Pty Ltd"
+    assert "51 824 753 556" in document.one("header").text
+    assert not {"None", "nan", "NaN"} & set(re.findall(r"\w+", document.one("body").text))
+
+
+@every_bundle
+def test_it_fetches_nothing_and_runs_nothing(name: str) -> None:
+    text = written(name)
+    assert not re.search(r"https?:|//[a-z]|@import|javascript:|data:", text)
+    for each in document_of(name).all():
+        assert each.tag not in {"script", "link", "img", "iframe", "object", "embed", "form", "base"}
+        refused = {"src", "srcset", "style", "action", "xlink:href"} | {
+            n for n in each.attributes if n.startswith("on")
+        }
+        assert not refused & set(each.attributes)
+        assert each.attributes.get("href", "#").startswith("#")
+
+
+def test_its_own_policy_allows_its_style_and_nothing_else() -> None:
+    document = whole()
+    hashed = base64.b64encode(hashlib.sha256(document.one("style").text.encode()).digest()).decode()
+    assert f"style-src 'sha256-{hashed}'" in CONTENT_POLICY
+    assert CONTENT_POLICY.startswith("default-src 'none';")
+    [policy] = [each for each in document.all("meta") if each.attributes.get("http-equiv") == "Content-Security-Policy"]
+    assert policy.attributes["content"] == CONTENT_POLICY
+
+
+HOSTILE = (
+    "<script>alert(1)</script>",
+    "</style></svg><img src=x onerror=alert(1)>",
+    '" onload="alert(1)',
+    "{{ 7 * 7 }}{% raw %}",
+    "\u202eevil\u202d שלום مرحبا",
+    "☕🏦👩‍👩‍👧‍👦",
+    "x" * 1000,
+    "a\x00b\x1b[31mc\ud800d",
+    "",
+)
+
+
+@pytest.mark.parametrize("hostile", HOSTILE)
+def test_what_others_wrote_is_text_wherever_it_stands(hostile: str) -> None:
+    text = page(bundle(renamed(everything(), hostile)), About(hostile, hostile, hostile, hostile))
+    text.encode()
+    tags = [(each.tag, sorted(each.attributes)) for each in parsed(text).all()]
+    if hostile:
+        assert tags == [(each.tag, sorted(each.attributes)) for each in whole().all()]
+        visible = re.sub("[\x00-\x08\x1b\ud800]", "\ufffd", hostile)
+        assert parsed(text).one("h1").text == visible
+        assert [visible, visible] == [row[0] for row in table(parsed(text), "Top counterparties: Money in")[1:]]
+
+
+@settings(max_examples=12, suppress_health_check=[HealthCheck.too_slow])
+@given(st.text(min_size=1, max_size=40))
+def test_no_text_becomes_markup(anything: str) -> None:
+    assert tags_when_called(anything) == tags_when_called("Plain")
+
+
+def tags_when_called(name: str) -> list[str]:
+    few = {**everything(months=1), "aggregate": {"tables": tables(1)[3:6]}}
+    return [each.tag for each in parsed(page(bundle(renamed(few, name)), About(name))).all()]
+
+
+def renamed(data: dict[str, Data], name: str) -> dict[str, Data]:
+    """The same, every text that somebody else wrote replaced."""
+    theirs = {"accountName", "bankName", "message", "settledBy", "counterparty", "lenderName", "description", "reason"}
+
+    def walk(value: Any, under: str = "") -> Any:
+        if isinstance(value, dict):
+            names = theirs | ({"name"} if "rank" in value or "points" in value else set())
+            return {key: name if key in names and each is not None else walk(each, key) for key, each in value.items()}
+        return [walk(each, under) for each in value] if isinstance(value, list) else value
+
+    renamed_data: dict[str, Data] = walk(data)
+    return renamed_data
+
+
+def aud(value: float | None) -> str:
+    """Independent of the page's own wording."""
+    if value is None:
+        return "–"
+    exact = Decimal(str(value))
+    return ("−" if exact < 0 else "") + f"${abs(exact):,.2f}"
+
+
+def named_month(iso: str) -> str:
+    return date.fromisoformat(iso).strftime("%b %Y")
+
+
+def test_the_months_stand_as_the_report_gives_them() -> None:
+    data = everything()
+    heads, *rows = table(shown(data), "Monthly cash flow")
+    assert heads[:5] == ["Month", "Partial", "Money in", "Money out", "Net"]
+    expected = [
+        [named_month(row["month"]), "Yes" if row["partial"] else "No"]
+        + [aud(row[name]) for name in ("moneyIn", "moneyOut", "net", "revenue", "closingBalance", "minBalance")]
+        + [str(row["negativeDays"]), str(row["dishonours"])]
+        for row in data["aggregate"]["tables"][0]["values"]
+    ]
+    assert rows == expected
+
+
+def test_every_table_of_the_report_stands_whole_in_the_annex() -> None:
+    data = everything(months=3)
+    document = shown(data)
+    [annex] = [each for each in document.all("section") if each.attributes["id"] == "annex"]
+    captions = [each.one("caption").text.strip() for each in annex.all("table")]
+    for each in data["aggregate"]["tables"]:
+        assert each["name"] in captions
+        heads, *rows = table(annex, each["name"])
+        assert len(heads) == len(each["columns"])
+        assert len(rows) == len(each["values"])
+        money_columns = [i for i, column in enumerate(each["columns"]) if column["unit"] == "AUD"]
+        for row, values in zip(rows, each["values"], strict=True):
+            printed = [row[place] for place in money_columns]
+            assert printed == [aud(list(values.values())[place]) for place in money_columns]
+
+
+def test_categories_are_summed_over_all_months_without_own_transfers() -> None:
+    data = everything()
+    sums: dict[str, Decimal] = {}
+    for row in data["aggregate"]["tables"][2]["values"]:
+        if not row["ownTransfer"]:
+            sums[row["category"]] = sums.get(row["category"], Decimal(0)) + Decimal(str(row["moneyOut"]))
+    rows = table(shown(data), "Where money went")[1:]
+    assert {name: amount for name, amount, _ in rows} == {
+        {"dishonour_fee": "Dishonour fee"}.get(slug, slug.capitalize()): f"${amount:,.2f}"
+        for slug, amount in sums.items()
+        if amount
+    }
+    assert sum(Decimal(share.removesuffix(" %")) for *_, share in rows) == pytest.approx(
+        Decimal(100), abs=Decimal("0.2")
+    )
+
+
+def cards(document: Element) -> dict[str, str]:
+    each = (each for each in document.all("div") if each.attributes.get("class") == "card")
+    return {card.one("h3").text: " ".join(p.text for p in card.all("p")) for card in each}
+
+
+def test_the_cards_say_the_scores_and_how_to_take_them() -> None:
+    said = cards(whole())
+    assert said["Completeness"] == "71.25 / 100 Substantial 18.75 % missing"
+    assert said["Risk rating"].startswith("B Indicative Risk figure 0.3125 between 0.25 and 0.4")
+    assert said["Confidence in the risk figure"] == "74.5 / 100 High"
+    assert said["Revenue, last 90 days"] == "$91,235 Money in $93,000 Money out $88,000 Net $5,000"
+
+
+@pytest.mark.parametrize(
+    ("calibration", "indicative", "probable"),
+    [(None, True, False), ("none", True, False), ("synthetic", True, True), ("client", False, True)],
+)
+def test_a_figure_is_indicative_until_it_was_fitted_to_the_clients_outcomes(
+    calibration: str | None, indicative: bool, probable: bool
+) -> None:
+    data = everything()
+    data["risk"]["calibration"] = calibration
+    said = cards(shown(data))["Risk rating"]
+    assert ("Indicative" in said) is indicative
+    assert ("31.25 % probability of default" in said) is probable
+
+
+def test_reasons_say_what_would_settle_them() -> None:
+    items = [each.text for each in whole().all("li")]
+    assert any("To settle it: Supply account ending 4821 from 3 Mar 2026." in item for item in items)
+    assert any("Risk.Uncalibrated" in item for item in items)
+
+
+def test_drivers_stand_with_points_reading_and_rank_among_peers() -> None:
+    _, *rows = table(whole(), "Drivers of the risk rating")
+    assert rows[0][:4] == ["Buffer days", "12.25 days", "5 of 20", "31"]
+    assert rows[2][:4] == ["Dishonours per month", "Unknown", "0 of 20", "–"]
+
+
+def test_what_would_move_the_rating_is_said() -> None:
+    items = [each.text for each in whole().all("li")]
+    assert "Buffer days from 12.25 to 20 would lift the rating from B to A." in items
+
+
+def test_accounts_are_called_by_name_wherever_their_ids_stand() -> None:
+    data = everything()
+    data["aggregate"]["tables"] = [
+        {
+            "id": "own_transfers",
+            "name": "Own transfers",
+            "columns": [{"name": "fromAccountId", "unit": "text"}, {"name": "toAccountId", "unit": "text"}],
+            "values": [{"fromAccountId": MAIN, "toAccountId": "elsewhere"}],
+        }
+    ]
+    expected = [["From account", "To account"], ["Harbour Coffee Pty Ltd ••••1001", "elsewhere"]]
+    assert table(shown(data), "Own transfers") == expected
+
+
+def test_debts_run_from_their_first_draw_or_the_first_day_to_their_end_or_the_last_day() -> None:
+    [drawing] = [each for each in whole().all("svg") if each.one("title").text == "Debt over time"]
+    running, ended = (
+        (each.attributes["class"], float(each.attributes["x"]), float(each.attributes["width"]))
+        for each in drawing.all("rect")
+    )
+    days = (THROUGH - date(2025, 9, 1)).days + 1  # from the first row of any account
+    drawn, repaid = (date(2026, 2, 11) - date(2025, 9, 1)).days, (date(2026, 1, 12) - date(2025, 9, 1)).days + 1
+    assert running[0] == "solid"
+    assert running[1:] == pytest.approx((400 * drawn / days, 400 * (days - drawn) / days), abs=0.2)
+    assert ended[0] == "outline"
+    assert ended[1:] == pytest.approx((0, 400 * repaid / days), abs=0.2)
+
+
+def test_gaps_name_their_account_and_evidence() -> None:
+    _, *rows = table(whole(), "Gaps")
+    assert rows[0] == [
+        "Harbour Coffee Pty Ltd ••••1001",
+        "The running balance does not follow (likely: rows missing)",
+        "3 Mar 2026",
+        "19 Mar 2026",
+        "15",
+        "−$1,234.50",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("member", "notice"),
+    [
+        (PENDING, "The risk report has not been computed yet."),
+        (replace(PENDING, failed=True), "The risk report could not be computed, and there is no earlier one."),
+        (AMember("stale", failed=True, data_json="{}"), "failed: this is the last good one."),
+        (AMember("stale", data_json="{}"), "The risk report is older than the data"),
+        (AMember("ready", data_json="{}"), None),
+    ],
+)
+def test_what_is_pending_failed_or_stale_is_said_at_the_top(member: AMember, notice: str | None) -> None:
+    document = parsed(page({**bundle(everything()), "risk": member}, WHOM))
+    notices = [each.text for each in document.all("div") if each.attributes.get("class") == "notices"]
+    assert bool(notices) is (notice is not None)
+    assert notice is None or notice in notices[0]
+
+
+def test_of_a_long_table_the_newest_rows_stand_and_the_others_are_counted() -> None:
+    data = everything(months=30)
+    rows = data["aggregate"]["tables"][1]["values"]
+    first = date(2020, 1, 1)
+    rows[:0] = [{**rows[0], "date": (first + timedelta(days=count)).isoformat()} for count in range(300)]
+    caption = f"Daily balance ({400} rows shown; {len(rows) - 400} more are in the report's JSON)"
+    printed = table(shown(data), caption)
+    assert len(printed) == 401
+    assert printed[-1][0] == day(date.fromisoformat(rows[-1]["date"]))
+
+
+@every_bundle
+def test_every_drawing_has_a_name_and_a_description(name: str) -> None:
+    document = document_of(name)
+    ids = [each.attributes["id"] for each in document.all() if "id" in each.attributes]
+    assert len(ids) == len(set(ids))
+    for drawing in document.all("svg"):
+        assert drawing.attributes["role"] == "img"
+        title, described = drawing.one("title"), drawing.one("desc")
+        assert title.text.strip()
+        assert described.text.strip()
+        named = [title.attributes["id"], described.attributes["id"]]
+        assert drawing.attributes["aria-labelledby"].split() == named
+    used = set(re.findall(r"url\(#([\w-]+)\)|aria-labelledby=\"([\w -]+)\"", page(BUNDLES[name](), WHOM)))
+    assert {each for pair in used for part in pair for each in part.split()} <= set(ids)
+
+
+@every_bundle
+def test_headings_are_in_order_and_tables_have_theirs(name: str) -> None:
+    document = document_of(name)
+    levels = [int(each.tag[1]) for each in document.all("h1", "h2", "h3", "h4", "h5", "h6")]
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(later <= earlier + 1 for earlier, later in pairwise(levels))
+    for each in document.all("table"):
+        assert each.one("caption").text.strip()
+        for cell in each.all("th"):
+            assert cell.attributes["scope"] in {"col", "row"}
+        widths = {len(list(row.all("th", "td"))) for row in each.all("tr")}
+        assert len(widths) == 1
+
+
+def luminance(colour: str) -> float:
+    parts = (int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5))
+    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def contrast(one: str, other: str) -> float:
+    darker, lighter = sorted((luminance(one), luminance(other)))
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+def test_words_and_bars_stand_out_from_the_paper() -> None:
+    colours = dict(re.findall(r"--(\w+): (#[0-9a-f]{6})", STYLE))
+    for ground in ("#ffffff", colours["wash"]):
+        for ink in ("ink", "soft", "strong", "in", "out"):
+            assert contrast(colours[ink], ground) >= 4.5, (ink, ground)  # WCAG 2.2, 1.4.3: text
+    for drawn in re.findall(r"stroke: (#[0-9a-f]{6}); stroke-width: \.8", STYLE):
+        assert contrast(drawn, "#ffffff") >= 3, drawn  # WCAG 2.2, 1.4.11: graphics
+
+
+def paths(value: object, here: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
+    below: list[tuple[str | int, ...]] = []
+    members = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, each in members:
+        below += [(*here, key), *paths(each, (*here, key))]
+    return below
+
+
+WHOLE = everything(months=2)
+PATHS = paths(WHOLE)
+ODD: tuple[object, ...] = (
+    None,
+    "",
+    "odd",
+    "2026-99-99",
+    "0001-01-01",
+    "9999-12-31",
+    0,
+    -1,
+    1e15,
+    10**30,
+    True,
+    [],
+    {},
+    [None],
+    [[1]],
+    {"a": 1},
+)
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(st.tuples(st.sampled_from(PATHS), st.sampled_from(ODD)), min_size=1, max_size=5))
+def test_a_bundle_that_lacks_something_or_has_it_in_another_form_still_gives_a_page(
+    changes: list[tuple[tuple[str | int, ...], object]],
+) -> None:
+    data = deepcopy(WHOLE)
+    for path, odd in changes:
+        put(data, path, odd)
+    parsed(page(bundle(data), WHOM))
+
+
+def put(data: Any, path: tuple[str | int, ...], value: object) -> None:
+    """Nothing, where an earlier change took away what it should be put into."""
+    *way, last = path
+    try:
+        for key in way:
+            data = data[key]
+        data[last] = deepcopy(value)
+    except (KeyError, IndexError, TypeError):
+        return
+
+
+balances = st.lists(
+    st.tuples(st.dates(date(2000, 1, 1), date(2030, 1, 1)), st.none() | st.integers(-(10**14), 10**14)),
+    min_size=1,
+    max_size=30,
+    unique_by=lambda each: each[0],
+)
+
+
+@given(balances)
+def test_the_line_stays_within_its_frame_and_starts_anew_after_what_is_unknown(
+    drawn: list[tuple[date, int | None]],
+) -> None:
+    rows = [(on, None if cents is None else Decimal(cents).scaleb(-2)) for on, cents in sorted(drawn)]
+    chart = charts.line_chart(rows, rows[-1][0], [])
+    known = [balance is not None for _, balance in rows]
+    begun = sum(now and not before for before, now in zip([False, *known], known, strict=False))
+    assert chart.path.count("M") == begun
+    for x in re.findall(r"[MH](-?[\d.]+)", chart.path):
+        assert charts.LEFT <= float(x) <= charts.RIGHT
+    for y in re.findall(r"(?:V|M\S+ )(-?[\d.]+)", chart.path):
+        assert charts.TOP <= float(y) <= charts.BOTTOM
+    heights = [tick.at for tick in chart.ticks]
+    assert heights == sorted(heights, reverse=True)
+    assert len({tick.label for tick in chart.ticks}) == len(heights) <= 8
+    assert "$0" in {tick.label for tick in chart.ticks}
+
+
+def test_a_balance_stands_until_the_next_one_is_stated() -> None:
+    rows = [(date(2026, 1, 1), Decimal(0)), (date(2026, 1, 11), Decimal(100))]
+    chart = charts.line_chart(rows, date(2026, 1, 21), [(date(2026, 1, 6), date(2026, 1, 11))])
+    middle = (charts.LEFT + charts.RIGHT) / 2
+    assert chart.path == f"M50 208 H{middle:g} H{middle:g}V12 H392"
+    assert [(band.x, band.width) for band in chart.shaded] == [(135.5, 85.5)]
+
+
+def test_bars_are_as_high_as_what_came_in_and_went_out() -> None:
+    months = [
+        (date(2026, month, 1), Decimal(300), Decimal(100 * month), Decimal(300 - 100 * month)) for month in (1, 2)
+    ]
+    chart = charts.month_chart(months)
+    assert chart.ins[0].height == pytest.approx(3 * chart.outs[0].height, abs=0.2)
+    assert chart.outs[1].height == pytest.approx(2 * chart.outs[0].height, abs=0.2)
+    assert chart.ins[0].y + chart.ins[0].height == pytest.approx(chart.zero)
+    assert chart.outs[0].y == chart.zero
+
+
+@given(st.dates(date(1970, 1, 1), date(2100, 1, 1)), st.integers(0, 20_000))
+def test_dates_along_the_foot_never_touch(first: date, days: int) -> None:
+    last = first + timedelta(days=days)
+    dates = charts.timeline([charts.Span("a", "b", first, last)]).dates
+    assert 1 <= len(dates) <= charts.MOST_DATES + 1
+    assert all(later.at - earlier.at >= 52 for earlier, later in pairwise(dates))
+
+
+def test_months_are_named_under_their_bars() -> None:
+    months = [(date.fromisoformat(start), Decimal(1), Decimal(1), Decimal(0)) for start in starts(36)]
+    dates = charts.month_chart(months).dates
+    assert 3 <= len(dates) <= 6
+    assert {tick.label for tick in dates} <= {named_month(start) for start in starts(36)}
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        (money(Decimal("1234")), "$1,234.00"),
+        (money(Decimal("-1234.5")), "−$1,234.50"),
+        (money(None), "–"),
+        (dollars(Decimal("1234.4")), "$1,234"),
+        (dollars(Decimal("-0.4")), "$0"),
+        (day(date(2026, 3, 3)), "3 Mar 2026"),
+        (percent(Decimal("0.3215")), "32.15 %"),
+        (plain(Decimal("-1234.50")), "−1,234.5"),
+        (plain(Decimal("100")), "100"),
+        (short_money(-2_500_000.0), "−$2.5m"),
+        (words_of("in_arrears"), "In arrears"),
+        (words_of("moneyIn"), "Money in"),
+        (words_of("card_settlement"), "Card settlement"),
+        (words_of("2026 Q1"), "2026 Q1"),
+        (abn("51824753556"), "51 824 753 556"),
+        (figure("2026-03-01", "month"), "Mar 2026"),
+        (figure("visa_debit", "text", "name"), "visa_debit"),
+        (figure("cash_advance", "text", "product"), "Cash advance"),
+        (figure(Decimal("0.5"), "ratio", "share"), "50 %"),
+        (figure(Decimal("0.5"), "ratio", "trend"), "0.5"),
+        (figure(value=True, unit="boolean"), "Yes"),
+    ],
+)
+def test_figures_are_written_as_people_do(written: str, expected: str) -> None:
+    assert written == expected
+
+
+def test_the_same_bundle_gives_the_same_page() -> None:
+    assert page(bundle(everything()), WHOM) == page(bundle(json.loads(json.dumps(everything()))), WHOM)

@@ -30,6 +30,8 @@ from api.routes import (
     health,
     jobs,
     knowledge,
+    metrics,
+    report_page,
     reports,
     taxonomy,
     transactions,
@@ -39,7 +41,10 @@ from api.waiting import Watcher
 from storage import logs
 from storage.store import Store
 
-ROUTERS = (customers, knowledge, transactions, derived, corrections, taxonomy, jobs, reports, webhooks, health)
+ROUTERS = (
+    *(customers, knowledge, transactions, derived, corrections, taxonomy, jobs),
+    *(reports, report_page, metrics, webhooks, health),
+)
 TICKS_PER_LOOK = 10  # uvicorn's ticks are a tenth of a second
 GRACE_S = 10  # how long requests in flight may take when the service is told to stop
 DESCRIPTION = """\

@@ -11,13 +11,17 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from api.commands import (
     access,
+    analyse,
     backfill,
     categories,
     deliveries,
     demo,
     enrichment,
     lake,
+    metrics,
     processes,
+    report,
+    risk,
     sandbox,
     trail,
     upkeep,
@@ -40,6 +44,8 @@ app.command("dagster")(processes.dagster)
 app.command("listen")(processes.listen)
 app.command("demo")(demo.demo)
 app.command("categorise")(categories.categorise)
+app.command("analyse")(analyse.analyse)
+app.command("report")(report.report)
 app.command("backfill")(backfill.backfill)
 app.command("compact")(upkeep.compact)
 app.command("sweep")(upkeep.sweep)
@@ -51,6 +57,8 @@ app.add_typer(deliveries.deliveries, name="deliveries")
 app.add_typer(enrichment.enrichment, name="enrichment")
 app.add_typer(categories.categories, name="categories")
 app.add_typer(lake.lake, name="lake")
+app.add_typer(metrics.metrics, name="metrics")
+app.add_typer(risk.risk, name="risk")
 app.add_typer(sandbox.sandbox, name="sandbox")
 app.add_typer(trail.trail, name="audit")
 

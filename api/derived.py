@@ -16,18 +16,12 @@ from pipelines.enrich.facilities import facilities_of
 from pipelines.enrich.own_accounts import mentioned_accounts
 from pipelines.enrich.recurrence import series
 from pipelines.errors import Unavailable
-from pipelines.reports.figures import RATIO_SCALE, uuid_text
+from pipelines.figures.json_text import json_objects
+from pipelines.figures.printing import RATIO_SCALE, uuid_text
 from storage.paging import Page
 
 MOST_ROWS = 3_000_000  # worked on at a time in one process: the largest customer, and many usual ones beside it
 SLICE_ITEMS = 5_000  # sent at once
-MONEY_MEMBERS = (
-    *("usualAmount", "latestAmount", "nextExpectedAmount", "from", "to"),
-    *("fundingAmount", "repaymentMean", "repaidTotal", "withheldEstimate", "estimatedRemaining"),
-    *("totalIn", "totalOut"),
-)
-# Polars prints decimals as text. A quote inside a value is escaped, so only our own members can look like this.
-QUOTED_MONEY = rf'"({"|".join(MONEY_MEMBERS)})":"(-?[0-9]+\.[0-9]{{2}})"'
 _STANDING = ("customer_number", "account_id", "date", "amount", "superseded_seq")
 
 
@@ -47,8 +41,7 @@ class Derived:
         """The items of the page, or all, as JSON objects joined by commas, slice by slice."""
         asked = found if page is None else found.slice(page.offset, page.count)
         for some in asked.iter_slices(SLICE_ITEMS):
-            lines = some.select(pl.struct(self.shown).struct.json_encode()).to_series()
-            yield ",".join(lines.str.replace_all(QUOTED_MONEY, '"$1":$2')).encode()
+            yield ",".join(json_objects(some.select(self.shown))).encode()
 
 
 class Room:

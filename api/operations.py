@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any
 
 from pydantic import BaseModel, create_model
+from starlette.responses import HTMLResponse
 
 from api.schemas.common import Envelope, View
 
@@ -32,6 +33,14 @@ def gives(
         "status_code": status,
         "responses": dict.fromkeys(filter(None, (status, also)), described),
         "openapi_extra": {REFUSALS: list(refuses), EXAMPLE: {"data": example or model.EXAMPLE, "message": None}},
+    }
+
+
+def shows_page(refuses: Iterable[str] = ()) -> dict[str, Any]:
+    """Keyword arguments of a route whose success is a page for people."""
+    return {
+        "response_class": HTMLResponse,
+        "openapi_extra": {REFUSALS: list(refuses), EXAMPLE: "<!doctype html>"},
     }
 
 

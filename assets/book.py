@@ -28,23 +28,27 @@ from sqlalchemy import ColumnElement
 
 from assets import checks, plots
 from assets.batches import Work
-from assets.reports import refresh, report_assets
+from assets.reports import refresh, report_assets, slices
 from assets.runs import COMPACTED, REENRICHED, REFRESHED
 from assets.transactions import enriched_transactions, recompute
 from assets.upkeep import Outcome, carry_out
+from pipelines import metrics
 from pipelines.enrich import ENRICHMENT_VERSION
+from pipelines.figures.facts import Facts
 from pipelines.reports import REPORTS, Report
-from storage import batches, book, compaction, transactions, upkeep
+from storage import batches, book, compaction, peers, transactions, upkeep
 from storage.buckets import ALL
 from storage.settings import Settings
 from storage.store import Store
 from storage.upkeep import Task
 
 GROUP = "book"
-COLUMNS = TableSchema(
-    [TableColumn(name, str(kind.base_type()), meaning) for name, (kind, meaning) in book.COLUMNS.items()]
-)
 DAYS_LATE = timedelta(hours=30), timedelta(hours=54)  # what is made every night: one missed, two missed
+
+
+def columns(of: book.Columns) -> TableSchema:
+    return TableSchema([TableColumn(name, str(kind.base_type()), meaning) for name, (kind, meaning) in of.items()])
+
 
 buckets = StaticPartitionsDefinition([f"{bucket:02d}" for bucket in ALL])
 
@@ -171,7 +175,7 @@ def _book_table(report: Report) -> AssetsDefinition:
         kinds={"parquet"},
         deps=[refreshed_reports],
         code_version=str(report.version),
-        metadata={"dagster/column_schema": COLUMNS},
+        metadata={"dagster/column_schema": columns(book.REPORT_COLUMNS[report.kind])},
         check_specs=checks.specs(name, checks.OF_BOOK_TABLES),
         freshness_policy=nightly(),
     )
@@ -179,7 +183,7 @@ def _book_table(report: Report) -> AssetsDefinition:
         bucket = int(context.partition_key)
         with store.db.reading() as r:
             rows = book.reports_of(r, report.kind, bucket)
-        stored = book.put(store, report.kind, bucket, rows, datetime.now(UTC))
+        stored = book.put(store, name, bucket, rows, datetime.now(UTC))
         metadata = {
             "dagster/row_count": rows.height,
             "customers": rows.height,
@@ -192,10 +196,62 @@ def _book_table(report: Report) -> AssetsDefinition:
     return table
 
 
+@asset(
+    name=book.METRICS,
+    partitions_def=buckets,
+    group_name=GROUP,
+    kinds={"polars", "parquet"},
+    deps=[reenriched_transactions, AssetDep(enriched_transactions, partition_mapping=AllPartitionMapping())],
+    code_version=str(metrics.VERSION),
+    metadata={"dagster/column_schema": columns(book.METRIC_COLUMNS)},
+    check_specs=checks.specs(book.METRICS, checks.OF_METRICS),
+    freshness_policy=nightly(),
+)
+def metrics_book(context: AssetExecutionContext, store: ResourceParam[Store]) -> MaterializeResult:
+    """Every metric of the bucket's customers as of today, or why it is unavailable, as Parquet."""
+    bucket, now = int(context.partition_key), datetime.now(UTC)
+    as_of = now.astimezone(store.settings.zone).date()
+    with store.db.reading() as r:
+        places = transactions.locations_in(r, bucket)
+    good, damaged = transactions.readable(store.lake, places)
+    versions = {place.customer_number: place.data_version for place in good}
+    readings = pl.concat([metrics.readings(Facts(rows, as_of)) for rows in slices(store.lake, good)], how="vertical")
+    with store.db.reading() as r:
+        rows = book.metrics_of(r, readings, versions, as_of)
+    stored = book.put(store, book.METRICS, bucket, rows, now)
+    metadata: dict[str, Any] = {
+        "dagster/row_count": rows.height,
+        "customers": len(versions),
+        "customers in damaged files": len(damaged),
+        "bytes": stored.size,
+        "path in the lake": stored.path,
+    }
+    return MaterializeResult(metadata=metadata, check_results=checks.results(rows, checks.OF_METRICS))
+
+
+@asset(group_name=GROUP, kinds={"polars"}, deps=[metrics_book], freshness_policy=nightly())
+def peer_percentiles(store: ResourceParam[Store]) -> MaterializeResult:
+    """How each client's customers spread over each metric: what the risk report compares a customer's readings with."""
+    now = datetime.now(UTC)
+    with store.db.reading() as r:
+        tables = [table for table in book.current_tables(r) if table.name == book.METRICS]
+    spread = peers.percentiles(store.lake, tables)
+    with store.db.writing() as w:
+        peers.put(w, spread, now.astimezone(store.settings.zone).date())
+    return MaterializeResult(metadata={"clients": spread["client_id"].n_unique(), "dagster/row_count": spread.height})
+
+
 def _by_day(rows: pl.DataFrame) -> dict[str, Any]:
     counts = rows.group_by(pl.col("as_of").cast(pl.String)).len("reports").sort("as_of", descending=True)
     return plots.bars("computed on", counts, "as_of", "reports")
 
 
 book_tables = [_book_table(report) for report in REPORTS.values()]
-book_assets = [reenriched_transactions, compacted_transactions, refreshed_reports, *book_tables]
+book_assets = [
+    reenriched_transactions,
+    compacted_transactions,
+    refreshed_reports,
+    *book_tables,
+    metrics_book,
+    peer_percentiles,
+]

@@ -7,7 +7,6 @@ import polars as pl
 from dagster import AssetCheckResult, AssetCheckSeverity, AssetCheckSpec
 
 from pipelines.schemas import TRANSACTIONS, current, posted
-from storage.book import BOOK
 
 MOST_UNCATEGORISED = 0.4
 
@@ -59,7 +58,6 @@ OF_TRANSACTIONS: Sequence[Expectation] = (
 
 
 OF_BOOK_TABLES: Sequence[Expectation] = (
-    Expectation("schema", "Every column is there, in its type.", lambda rows: float(rows.schema != BOOK), _none),
     Expectation(
         "one_row_a_customer",
         "No customer stands twice.",
@@ -72,6 +70,16 @@ OF_BOOK_TABLES: Sequence[Expectation] = (
         lambda rows: float((~rows["is_current"]).sum()),
         _none,
         AssetCheckSeverity.WARN,
+    ),
+)
+
+
+OF_METRICS: Sequence[Expectation] = (
+    Expectation(
+        "value_or_cause",
+        "Every metric has either a value or the cause of having none (how many do not).",
+        lambda rows: float((rows["value"].is_null() == rows["cause"].is_null()).sum()),
+        _none,
     ),
 )
 

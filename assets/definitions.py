@@ -12,7 +12,7 @@ from assets.transactions import enriched_transactions, landed_transactions
 
 definitions = Definitions(
     assets=[landed_transactions, enriched_transactions, *report_assets, report_bundles, *book_assets],
-    jobs=[enrichment_batch, refresh_batch, *schedules.bucket_jobs, *schedules.lake_jobs],
+    jobs=[enrichment_batch, refresh_batch, *schedules.book_jobs, *schedules.lake_jobs],
     schedules=schedules.schedules,
     sensors=[submitted_jobs_sensor, webhook_outbox_sensor, schedules.requested_backfills_sensor],
     resources={"store": store_resource},

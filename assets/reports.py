@@ -1,26 +1,30 @@
 """The refresh: three reports, each computed in one pass for all customers of a batch and stored on its own."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from functools import partial
 
-import msgspec
 import polars as pl
 from dagster import AssetExecutionContext, AssetsDefinition, MaterializeResult, ResourceParam, asset
 
 from assets.batches import Work, batch_of, days, isolating
 from assets.transactions import enriched_transactions
-from pipelines.reports import REPORTS, Report, data_through, rows_as_data
-from storage import batches, reports, transactions
+from pipelines.figures.context import Context
+from pipelines.figures.facts import COLUMNS, Facts
+from pipelines.reports import REPORTS, Report
+from storage import batches, context, reports, transactions
 from storage.customers import versions
 from storage.database import Reading
 from storage.jobs import Ending, Job, finish
+from storage.lake import Lake
 from storage.models import JobStatus, Lane
 from storage.reports import NewReport
 from storage.store import Store
+from storage.transactions import Location
 
 GROUP = "reports"
-_json = msgspec.json.Encoder(decimal_format="number")
+SLICE_ROWS = 200_000  # that are worked on at a time
 
 
 @dataclass(frozen=True)
@@ -59,14 +63,32 @@ def refresh(store: Store, work: Work, report: Report) -> Refreshed:
         pinned = _pinned_versions(r, work)
         places = transactions.pinned_locations(r, pinned)
     good, damaged = transactions.readable(store.lake, places)
-    rows = transactions.scan(store.lake, good)
-    failed = list(damaged)
-    computable = [number for number in pinned if number not in damaged]
-    computed = isolating(lambda some: _compute(report, rows, some, pinned, as_of), computable, failed)
+    failed, computed = list(damaged), list[NewReport]()
+    for rows in slices(store.lake, good):
+        numbers = rows["customer_number"].unique().to_list()
+        with store.db.reading() as r:
+            known = context.read(r, {number: pinned[number] for number in numbers}, now, as_of)
+        compute = partial(_compute, report, rows, pinned, as_of, known)
+        computed += isolating(compute, numbers, failed)
     with store.db.writing() as w:
         reports.save(w, work.token, report.kind, report.version, computed, as_of, now)
         reports.save_failures(w, work.token, report.kind, failed)
     return Refreshed(computed, failed)
+
+
+def slices(lake: Lake, places: Sequence[Location]) -> Iterator[pl.DataFrame]:
+    """The customers' transactions (facts.COLUMNS), whole customers at a time: as many as memory is meant for."""
+    slice_: list[Location] = []
+    for place in sorted(places, key=lambda place: place.customer_number):
+        if slice_ and sum(each.row_count for each in slice_) + place.row_count > SLICE_ROWS:
+            yield _read(lake, slice_)
+            slice_ = []
+        slice_.append(place)
+    yield _read(lake, slice_)
+
+
+def _read(lake: Lake, places: Sequence[Location]) -> pl.DataFrame:
+    return transactions.scan(lake, places).select(COLUMNS).collect()
 
 
 def _pinned_versions(r: Reading, work: Work) -> dict[int, int]:
@@ -77,14 +99,18 @@ def _pinned_versions(r: Reading, work: Work) -> dict[int, int]:
 
 
 def _compute(
-    report: Report, rows: pl.LazyFrame, customers: Sequence[int], pinned: Mapping[int, int], as_of: date
+    report: Report,
+    rows: pl.DataFrame,
+    pinned: Mapping[int, int],
+    as_of: date,
+    known: Context,
+    customers: Sequence[int],
 ) -> list[NewReport]:
-    mine = rows.filter(pl.col("customer_number").is_in(list(customers)))
-    frame, through = pl.collect_all([report.compute(mine, as_of), data_through(mine)])
-    last = dict(through.rows())
+    facts = Facts(rows.filter(pl.col("customer_number").is_in(list(customers))), as_of, known)
+    through = dict(facts.history.select("customer_number", "data_through").iter_rows())
     return [
-        NewReport(number, pinned[number], _json.encode(data).decode(), last.get(number))
-        for number, data in rows_as_data(frame)
+        NewReport(number, pinned[number], data, through.get(number))
+        for number, data in report.compute(facts).iter_rows()
     ]
 
 

@@ -30,13 +30,15 @@ from dagster import (
 from assets.book import (
     book_tables,
     compacted_transactions,
+    metrics_book,
     outdated,
+    peer_percentiles,
     reenriched_transactions,
     refreshed_reports,
 )
 from assets.runs import LANE_TAG
 from assets.sensors import EVERY_S
-from storage import book, integrity, retention, upkeep
+from storage import integrity, retention, upkeep
 from storage.models import Lane
 from storage.settings import Settings
 from storage.store import Store
@@ -52,9 +54,9 @@ ON_OR_OFF = DefaultScheduleStatus.RUNNING if _settings.schedules else DefaultSch
 
 refresh_book = define_asset_job(
     "refresh_book",
-    [refreshed_reports, *book_tables],
+    [refreshed_reports, *book_tables, metrics_book],
     tags=IN_THE_BOOKS_LANE,
-    description="Refresh a bucket's stale and old reports, and write its report tables.",
+    description="Refresh a bucket's stale and old reports, and write its tables of reports and metrics.",
 )
 backfill = define_asset_job(
     "backfill",
@@ -67,6 +69,14 @@ compact_book = define_asset_job(
     [compacted_transactions],
     tags=IN_THE_BOOKS_LANE,
     description="Rewrite a bucket's transactions into few, well-filled files.",
+)
+
+
+measure_peers = define_asset_job(
+    "measure_peers",
+    [peer_percentiles],
+    tags=IN_THE_BOOKS_LANE,
+    description="Measure how each client's customers spread over each metric.",
 )
 
 
@@ -140,13 +150,13 @@ def weekly_backfill(store: ResourceParam[Store]) -> list[RunRequest] | SkipReaso
     job=refresh_book,
     execution_timezone=ZONE,
     default_status=ON_OR_OFF,
-    description="Every night: refresh stale and old reports, and write the report tables.",
+    description="Every night: refresh stale and old reports, and write the tables of reports and metrics.",
 )
 def nightly_refresh(store: ResourceParam[Store]) -> list[RunRequest] | SkipReason:
-    """All buckets that have reports: the tables are written anew where nothing was stale, too."""
+    """All buckets that have customers with transactions: the tables are written anew where nothing was stale, too."""
     with store.db.reading() as r:
-        due = book.buckets_with_reports(r)
-    return _runs(due) or SkipReason("There are no reports yet.")
+        due = upkeep.buckets_due(r, upkeep.with_transactions())
+    return _runs(due) or SkipReason("There are no transactions yet.")
 
 
 @schedule(
@@ -163,6 +173,14 @@ def nightly_compaction(store: ResourceParam[Store]) -> list[RunRequest] | SkipRe
     return _runs(due) or SkipReason("There are no transactions yet.")
 
 
+nightly_peers = ScheduleDefinition(
+    name="nightly_peers",
+    job=measure_peers,
+    cron_schedule="30 3 * * *",
+    execution_timezone=ZONE,
+    default_status=ON_OR_OFF,
+    description="Every night: measure how each client's customers spread over each metric, for the risk report.",
+)
 nightly_retention = ScheduleDefinition(
     name="nightly_retention",
     job=retention_sweep,
@@ -202,6 +220,6 @@ def _runs(of: Iterable[int]) -> list[RunRequest]:
     return [RunRequest(partition_key=f"{bucket:02d}") for bucket in of]
 
 
-bucket_jobs = [refresh_book, backfill, compact_book]
+book_jobs = [refresh_book, measure_peers, backfill, compact_book]
 lake_jobs = [retention_sweep, integrity_check]
-schedules = [weekly_backfill, nightly_refresh, nightly_compaction, nightly_retention, weekly_integrity]
+schedules = [weekly_backfill, nightly_refresh, nightly_compaction, nightly_peers, nightly_retention, weekly_integrity]

@@ -4,7 +4,7 @@ Only changes are kept, in order, and none is ever overwritten: what holds is the
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
@@ -69,6 +69,15 @@ def put(w: Writing, customer: Customer, given: Mapping[str, NewAttribute | None]
 def current(r: Reading, customer: Customer) -> list[Attribute]:
     """What holds, by name; expired values included."""
     return [_attribute(row) for row in r.execute(_current(customer)) if row.value is not None]
+
+
+def of_all(r: Reading, customer_numbers: Iterable[int]) -> list[tuple[int, Attribute]]:
+    """What holds for each of the customers, by customer number and name; expired values included."""
+    mine = attributes.c.customer_number.in_(list(customer_numbers))
+    last = select(func.max(attributes.c.number)).where(mine).group_by(attributes.c.customer_number, attributes.c.name)
+    query = select(attributes).where(attributes.c.number.in_(last), attributes.c.value.is_not(None))
+    rows = r.execute(query.order_by(attributes.c.customer_number, attributes.c.name))
+    return [(row.customer_number, _attribute(row)) for row in rows]
 
 
 def history(r: Reading, customer: Customer, page: Page | None = None) -> Paged[Attribute]:

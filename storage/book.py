@@ -1,4 +1,5 @@
-"""The book's report tables: the customers' current reports of one kind and bucket, as Parquet for who reads the lake.
+"""The book's tables: customers' current reports of one kind, and their metrics, as Parquet for who reads the lake. Each
+table is written a bucket at a time.
 
 A table is written like every other file of the lake: durable first, then named, with its SHA-256, by the one
 transaction that makes it the current one. What it replaces is kept for the retention time.
@@ -6,7 +7,7 @@ transaction that makes it the current one. What it replaces is kept for the rete
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from uuid import uuid4
 
 import polars as pl
@@ -14,7 +15,7 @@ from sqlalchemy import insert, select, update
 
 from pipelines.schemas import TIMESTAMP
 from pipelines.schemas import UUID as UUID_TYPE
-from storage.buckets import BUCKETS, in_bucket
+from storage.buckets import in_bucket
 from storage.commit import register
 from storage.database import Reading
 from storage.lake import Stored
@@ -23,13 +24,19 @@ from storage.reports import KINDS
 from storage.store import Store
 
 NAME_OF = {kind: f"{kind}_book" for kind in KINDS}
+METRICS = "metrics_book"
+FIGURE = pl.Decimal(38, 4)
 
-# One row for each customer that has the report, sorted by customer_number: each column's type and meaning.
-COLUMNS: Mapping[str, tuple[pl.DataType, str]] = {
+Columns = Mapping[str, tuple[pl.DataType, str]]  # each column's type and meaning
+
+_CUSTOMER: Columns = {
     "customer_number": (pl.Int64(), "internal number of the customer"),
     "customer_id": (UUID_TYPE, "16 bytes of the UUID"),
     "client_id": (UUID_TYPE, "16 bytes of the UUID"),
-    "data_version": (pl.Int64(), "version of the customer's transactions that the report covers"),
+    "data_version": (pl.Int64(), "version of the customer's transactions that is covered"),
+}
+_REPORT: Columns = {
+    **_CUSTOMER,
     "is_current": (pl.Boolean(), "nothing newer was held, and the latest attempt succeeded, when this was written"),
     "report_version": (pl.Int32(), "version of the formulas"),
     "as_of": (pl.Date(), "the service's date of computation"),
@@ -37,7 +44,45 @@ COLUMNS: Mapping[str, tuple[pl.DataType, str]] = {
     "generated_at": (TIMESTAMP, "UTC"),
     "data": (pl.String(), "the report's `data`: the exact JSON text that the API answers with"),
 }
-BOOK = pl.Schema({name: kind for name, (kind, _) in COLUMNS.items()})
+# What is asked for first of a report, out of its data: the path there.
+_HEADLINES: Mapping[str, Mapping[str, str]] = {
+    "completeness": {
+        "completeness_score": "$.summary.completenessScore",
+        "completeness_tier": "$.summary.completenessTier",
+        "total_missingness": "$.summary.totalMissingness",
+    },
+    "risk": {
+        "value": "$.value",
+        "rating": "$.rating",
+        "pd_confidence_score": "$.pdConfidenceScore",
+        "pd_confidence_rating": "$.pdConfidenceRating",
+        "calibration": "$.calibration",
+    },
+    "aggregate": {},
+}
+_TEXTS = ("completeness_tier", "rating", "pd_confidence_rating", "calibration")
+
+
+def _headline(name: str, path: str) -> tuple[pl.DataType, str]:
+    return (pl.String() if name in _TEXTS else FIGURE, f"{path.removeprefix('$.')} of the data")
+
+
+# One row for each customer that has the report, sorted by customer_number.
+REPORT_COLUMNS: Mapping[str, Columns] = {
+    kind: {**_REPORT, **{name: _headline(name, path) for name, path in _HEADLINES[kind].items()}} for kind in KINDS
+}
+# One row for each customer with transactions and metric, sorted by both.
+METRIC_COLUMNS: Columns = {
+    **_CUSTOMER,
+    "as_of": (pl.Date(), "the service's date of computation"),
+    "metric": (pl.String(), "slug in the registry"),
+    "value": (FIGURE, "in the metric's unit; null where it is unavailable"),
+    "cause": (pl.String(), "why it is unavailable"),
+}
+
+
+def schema_of(columns: Columns) -> pl.Schema:
+    return pl.Schema({name: kind for name, (kind, _) in columns.items()})
 
 
 @dataclass(frozen=True)
@@ -52,7 +97,7 @@ class BookTable:
 
 
 def reports_of(r: Reading, kind: str, bucket: int) -> pl.DataFrame:
-    """The bucket's reports of one kind, in schema BOOK."""
+    """The bucket's reports of one kind, with REPORT_COLUMNS of the kind."""
     query = (
         select(
             customers.c.number,
@@ -71,12 +116,27 @@ def reports_of(r: Reading, kind: str, bucket: int) -> pl.DataFrame:
         .order_by(customers.c.number)
     )
     rows = [(number, id_.bytes, client.bytes, *rest) for number, id_, client, *rest in r.execute(query)]
-    return pl.DataFrame(rows, schema=BOOK, orient="row")
+    kinds = REPORT_COLUMNS[kind]
+    headlines = (
+        pl.col("data").str.json_path_match(path).cast(kinds[name][0]).alias(name)
+        for name, path in _HEADLINES[kind].items()
+    )
+    return pl.DataFrame(rows, schema=schema_of(_REPORT), orient="row").with_columns(headlines)
 
 
-def put(store: Store, kind: str, bucket: int, table: pl.DataFrame, now: datetime) -> Stored:
-    """Make `table` (schema BOOK) the current one of its kind and bucket."""
-    name = NAME_OF[kind]
+def metrics_of(r: Reading, readings: pl.DataFrame, versions: Mapping[int, int], as_of: date) -> pl.DataFrame:
+    """`customer_number, metric, value, cause` of customers → the same with METRIC_COLUMNS, sorted."""
+    query = select(customers.c.number, customers.c.customer_id, customers.c.client_id)
+    mine = query.where(customers.c.number.in_(list(versions)))
+    told = [(number, id_.bytes, client.bytes, versions[number]) for number, id_, client in r.execute(mine)]
+    about = pl.DataFrame(told, schema=schema_of(_CUSTOMER), orient="row")
+    joined = readings.join(about, on="customer_number", validate="m:1").with_columns(as_of=pl.lit(as_of))
+    shown = joined.select(pl.col(name).cast(kind) for name, (kind, _) in METRIC_COLUMNS.items())
+    return shown.sort("customer_number", "metric")
+
+
+def put(store: Store, name: str, bucket: int, table: pl.DataFrame, now: datetime) -> Stored:
+    """Make `table` the current one of its name and bucket."""
     stored = store.lake.put_frame(f"book/{name}/{bucket:02d}/{uuid4()}.parquet", table)
     with store.db.writing() as w:
         current = (book_tables.c.name == name, book_tables.c.bucket == bucket, book_tables.c.replaced_at.is_(None))
@@ -96,9 +156,3 @@ def current_tables(r: Reading) -> list[BookTable]:
         .order_by(book_tables.c.name, book_tables.c.bucket)
     )
     return [BookTable(*row) for row in r.execute(query)]
-
-
-def buckets_with_reports(r: Reading) -> list[int]:
-    """The buckets whose tables would not be empty."""
-    numbers = select(customers.c.number % BUCKETS).where(customers.c.number.in_(select(reports.c.customer_number)))
-    return sorted(r.execute(numbers.distinct()).scalars())

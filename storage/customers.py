@@ -80,6 +80,18 @@ def get(r: Reading, client_id: UUID, customer_id: UUID) -> Customer:
     return Customer(*row)
 
 
+def with_id(r: Reading, customer_id: UUID) -> Customer:
+    """The customer, whoever's it is: for the operator, who belongs to no client.
+
+    Raises:
+        NotFound: unknown.
+    """
+    row = r.execute(select(customers).where(customers.c.customer_id == customer_id)).first()
+    if row is None:
+        raise NotFound("Customer.NotFound", "There is no customer with this id.")
+    return Customer(*row)
+
+
 def lock(w: Writing, customer: Customer) -> None:
     """Let others who would change what belongs to the customer wait until this transaction ends."""
     w.execute(select(customers.c.number).where(customers.c.number == customer.number).with_for_update(key_share=True))

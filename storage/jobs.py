@@ -232,6 +232,39 @@ def standing_submissions(r: Reading, customer_numbers: Iterable[int]) -> list[Jo
     return [job for job in ended if job.flow is Flow.ENRICHMENT and job.job_id not in withdrawn]
 
 
+def last_received(r: Reading, customer: Customer, by: datetime) -> int:
+    """Number of receipt of the customer's last job accepted by then; 0 before the first."""
+    mine = (jobs.c.customer_number == customer.number, jobs.c.created_at <= by)
+    last: int = r.execute(select(func.coalesce(func.max(jobs.c.received_seq), 0)).where(*mine)).scalar_one()
+    return last
+
+
+def refused_and_repeated(r: Reading, versions: Mapping[int, int]) -> list[tuple[int, int, int]]:
+    """Customer number, and how many rows its submissions sent that were held already, and how many that were refused.
+
+    Args:
+        versions: customer number → data version. Of the submissions those count that made what stood in that version:
+            the count belongs to the version, and a submission of nothing but duplicates makes none.
+    """
+    query = (
+        select(jobs.c.customer_number, jobs.c.job_id, jobs.c.withdraws, jobs.c.data_version)
+        .add_columns(jobs.c.enriched_rows, jobs.c.duplicate_rows, jobs.c.rejected_rows)
+        .where(
+            jobs.c.customer_number.in_(list(versions)),
+            jobs.c.flow.in_((Flow.ENRICHMENT, Flow.WITHDRAWAL)),
+            jobs.c.status.in_((JobStatus.COMPLETED, JobStatus.COMPLETED_WITH_ERRORS)),
+        )
+    )
+    ended = [row for row in r.execute(query) if (row.data_version or 0) <= versions[row.customer_number]]
+    withdrawn = {row.withdraws for row in ended}
+    counts = dict.fromkeys(sorted(versions), (0, 0))
+    for row in ended:
+        if row.enriched_rows and row.job_id not in withdrawn:
+            repeated, refused = counts[row.customer_number]
+            counts[row.customer_number] = (repeated + (row.duplicate_rows or 0), refused + (row.rejected_rows or 0))
+    return [(number, *both) for number, both in counts.items()]
+
+
 def customers_heard_on(r: Reading, day: date, flow: Flow = Flow.ENRICHMENT) -> set[int]:
     """Numbers of the customers with a job of this flow accepted on a UTC day."""
     start = datetime.combine(day, time.min, UTC)

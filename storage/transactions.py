@@ -13,7 +13,7 @@ from uuid import UUID
 import polars as pl
 from sqlalchemy import select, tuple_
 
-from pipelines.errors import Corrupt
+from pipelines.errors import Corrupt, Gone, NotFound
 from pipelines.schemas import TRANSACTIONS, current, posted
 from storage.buckets import in_bucket
 from storage.customers import Customer
@@ -102,6 +102,22 @@ def pinned_locations(r: Reading, versions: dict[int, int]) -> list[Location]:
     ).order_by(locations.c.location_version)
     newest = {row.customer_number: Location(*row) for row in r.execute(query)}
     return list(newest.values())
+
+
+def place_of(r: Reading, customer: Customer, data_version: int | None = None) -> Location | None:
+    """Where a version of the customer's value lies, by default the current one; None before the first.
+
+    Raises:
+        Gone: it was replaced, and is kept no longer.
+        NotFound: there was no such version yet.
+    """
+    version = customer.data_version if data_version is None else data_version
+    if version > customer.data_version:
+        raise NotFound("Report.VersionUnknown", "The customer's transactions have no such version.")
+    found = pinned_locations(r, {customer.number: version})
+    if not found and version > 0:
+        raise Gone("Report.VersionExpired", "This version of the customer's transactions is kept no longer.")
+    return found[0] if found else None
 
 
 def readable(lake: Lake, places: Iterable[Location]) -> tuple[list[Location], dict[int, Corrupt]]:

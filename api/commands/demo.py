@@ -33,6 +33,7 @@ from storage.store import Store
 CUSTOMERS, MONTHS, SEED = 4, 12, 7
 READY_WITHIN_S = 90
 LONGEST_NAME = 30
+PAGE = "report.html"  # in the home: the first customer's reports
 BAD_ROWS = (
     {"date": "2026-02-30", "description": "EFTPOS PURCHASE", "amount": "-12.00"},
     {"date": "2026-03-02", "description": "TRANSFER", "amount": "12.345"},
@@ -54,7 +55,9 @@ def demo(
         environment = _environment(home, receiver)
         ports = addresses.chosen(port), addresses.chosen(dagster_port)
         with _service(environment, host, *ports) as base_url:
-            _tell(Lender(base_url, _key(home)), receiver)
+            lender = Lender(base_url, _key(home))
+            customers = _tell(lender, receiver)
+            (home / PAGE).write_text(lender.text(f"/customer/{customers[0]['customerId']}/reports.html"))
             _farewell(home, base_url, ports[1])
             if sys.stdout.isatty() and not leave:
                 _until_interrupted()
@@ -104,7 +107,8 @@ def _key(home: Path) -> str:
     return text
 
 
-def _tell(lender: Lender, receiver: Receiver) -> None:
+def _tell(lender: Lender, receiver: Receiver) -> list[dict[str, Any]]:
+    """The story, chapter by chapter; its customers."""
     _chapter("1", "A lender subscribes to finished jobs")
     subscription = _subscribe(lender, receiver)
     _chapter("2", f"{CUSTOMERS} small businesses send {MONTHS} months of bank transactions")
@@ -112,9 +116,12 @@ def _tell(lender: Lender, receiver: Receiver) -> None:
     _chapter("3", "Cleaned, categorised and linked")
     _show_transactions(lender, customers[0])
     _chapter("4", "Three reports, refreshed")
-    _show_reports(lender, customers)
-    _chapter("5", "The webhook, verified")
+    first = _show_reports(lender, customers)
+    _chapter("5", "A figure, followed down to its transactions")
+    _show_lineage(lender, customers[0], first)
+    _chapter("6", "The webhook, verified")
     _show_webhook(receiver, subscription)
+    return customers
 
 
 def _subscribe(lender: Lender, receiver: Receiver) -> dict[str, Any]:
@@ -163,7 +170,8 @@ def _show_transactions(lender: Lender, customer: Mapping[str, Any]) -> None:
     out.print(f"… and {listed['totalCount'] - len(listed['transactions']):,} more of this customer")
 
 
-def _show_reports(lender: Lender, customers: list[dict[str, Any]]) -> None:
+def _show_reports(lender: Lender, customers: list[dict[str, Any]]) -> dict[str, Any]:
+    """The first customer's bundle."""
     ids = [customer["customerId"] for customer in customers]
     lender.refresh(ids)
     bundles = [lender.get(f"/customer/{customer_id}/reports") for customer_id in ids]
@@ -177,8 +185,25 @@ def _show_reports(lender: Lender, customers: list[dict[str, Any]]) -> None:
             f"{risk['pdConfidenceScore']} {risk['pdConfidenceRating']}",
         )
     out.print(table)
-    out.print("Risk is a points score that was never fitted to defaults, and says so: Risk.Uncalibrated")
+    out.print(
+        "The chance of default is indicative, for it was never fitted to defaults, and says so: Risk.Uncalibrated"
+    )
     _show_cash_flow(customers[0], bundles[0])
+    return bundles[0]
+
+
+def _show_lineage(lender: Lender, customer: Mapping[str, Any], bundle: Mapping[str, Any]) -> None:
+    """The revenue of the last month but one: what it is the sum of."""
+    nth = len(_table_named(bundle, "monthly")["values"]) - 2
+    figure = f"/tables/monthly_cash_flow/values/{nth}/revenue"
+    path = f"/customer/{customer['customerId']}/reports/aggregate/lineage"
+    found = lender.get(path, figure=figure, page=1, count=5)
+    table = _table(f"Revenue of {customer['name']}", "date", "description", "adds >")
+    for row in found["transactions"]:
+        table.add_row(row["date"], _cut(row["description"]), _money(row["contribution"]))
+    out.print(table)
+    more = found["totalCount"] - len(found["transactions"])
+    out.print(f"… and {more:,} more: together {_money(found['total'])}, to the cent the figure that the report shows")
 
 
 def _show_cash_flow(customer: Mapping[str, Any], bundle: Mapping[str, Any]) -> None:
@@ -231,6 +256,7 @@ def _show_webhook(receiver: Receiver, subscription: Mapping[str, Any]) -> None:
 def _farewell(home: Path, base_url: str, dagster_port: int) -> None:
     out.print(Rule("Have a look"))
     out.print(f"API documentation   {base_url}/docs")
+    out.print(f"The report to read  {home / PAGE}", soft_wrap=True)
     out.print(f"Dagster             http://127.0.0.1:{dagster_port}")
     out.print(f"The lake            TIDEMARK_HOME={home} tidemark lake manifest", soft_wrap=True)
     out.print(f"State and logs      {home}", soft_wrap=True)

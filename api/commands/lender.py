@@ -42,6 +42,11 @@ class Lender:
     def get(self, path: str, **query: Any) -> dict[str, Any]:
         return self._data(self._http.get(f"{self.base_url}/v1{path}", params=query, timeout=60))
 
+    def text(self, path: str) -> str:
+        """What is no JSON: a page."""
+        answer = self._http.get(f"{self.base_url}/v1{path}", timeout=60)
+        return self._checked(answer).text
+
     def create(self, business: Business) -> dict[str, Any]:
         """Create the customer; its id, beside the name and trade that only this side knows."""
         created = self.post("/customer", {"abn": business.abn, "name": business.name, "state": business.state})
@@ -76,12 +81,15 @@ class Lender:
                 return job
         raise complaint(f"job {job_id} has not ended within {JOB_WITHIN_S} s")
 
+    def _data(self, answer: requests.Response) -> dict[str, Any]:
+        data: dict[str, Any] = self._checked(answer).json()["data"]
+        return data
+
     @staticmethod
-    def _data(answer: requests.Response) -> dict[str, Any]:
+    def _checked(answer: requests.Response) -> requests.Response:
         if not answer.ok:
             raise complaint(f"{answer.request.method} {answer.url}: {answer.status_code} {answer.text}")
-        data: dict[str, Any] = answer.json()["data"]
-        return data
+        return answer
 
 
 def issue_key(store: Store) -> str:

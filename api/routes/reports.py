@@ -1,23 +1,43 @@
-"""A customer's three reports."""
+"""A customer's three reports, today's and those of another day, and the transactions behind every figure."""
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter, Depends, Path
 from starlette.responses import Response
 
-from api.answers import accepted_job, answer
+from api import replay
+from api.answers import accepted_job, answer, streamed, totals
 from api.dependencies import Allow, Caller, CustomerId
 from api.once import once
-from api.operations import gives
+from api.operations import DAMAGED_FILE, gives
 from api.schemas.jobs import EXAMPLE_REFRESH, JobView
-from api.schemas.reports import CompletenessReportView, ReportBundleView, member
+from api.schemas.reports import (
+    CompletenessReportView,
+    DiffQuery,
+    DiffView,
+    LineageQuery,
+    LineageView,
+    Moment,
+    ReportBundleView,
+    member,
+)
+from api.unread import Query, QueryOf
+from pipelines.reports.diff import diff
 from storage import jobs, reports
+from storage.customers import Customer
+from storage.paging import Paged
+from storage.reports import ReportView
 
 router = APIRouter(prefix="/v1/customer/{customerId}/reports", tags=["Reports"])
 Refresher = Annotated[Caller, Depends(Allow("customer:riskscore"))]
 Reader = Annotated[Caller, Depends(Allow("customer:reports"))]
 REFUSALS = ("Report.RefreshRunning", "Report.NoEnrichedTransactions")
+VERSIONS = ("Report.VersionExpired", "Report.VersionUnknown")
 CompletenessReader = Annotated[Caller, Depends(Allow("customer:completeness", "customer:reports"))]
+WhichMoment = Annotated[Query[Moment], Depends(QueryOf(Moment))]
+WhichFigure = Annotated[Query[LineageQuery], Depends(QueryOf(LineageQuery))]
+WhichVersions = Annotated[Query[DiffQuery], Depends(QueryOf(DiffQuery))]
+Kind = Annotated[str, Path(description="completeness, risk, aggregate or metrics.")]
 
 
 @router.post("/refresh", **gives(JobView, 202, refuses=REFUSALS, example=EXAMPLE_REFRESH))
@@ -29,17 +49,87 @@ def refresh_reports(caller: Refresher, customer_id: CustomerId) -> Response:
         return caller.keep(w, accepted_job(job))
 
 
-@router.get("", **gives(ReportBundleView))
-def get_reports(caller: Reader, customer_id: CustomerId) -> Response:
-    """Read the three reports together. Check each one's `status` before its `data`."""
-    with caller.reading() as r:
-        bundle = reports.bundle(r, caller.customer(r, customer_id))
-    return answer({kind: member(report) for kind, report in bundle.items()})
+@router.get("", **gives(ReportBundleView, refuses=[*VERSIONS, *DAMAGED_FILE]))
+def get_reports(caller: Reader, customer_id: CustomerId, query: WhichMoment) -> Response:
+    """Read the three reports together. Check each one's `status` before its `data`.
+
+    With any parameter they are computed for that moment, now, and not stored: `generatedAt` is null, and the same
+    version, day and formulas give the same bytes.
+    """
+    _, found = bundle_of(caller, customer_id, query)
+    return answer({kind: member(report) for kind, report in found.items()})
 
 
-@router.get("/completeness", **gives(CompletenessReportView))
-def get_completeness(caller: CompletenessReader, customer_id: CustomerId) -> Response:
+@router.get("/completeness", **gives(CompletenessReportView, refuses=[*VERSIONS, *DAMAGED_FILE]))
+def get_completeness(caller: CompletenessReader, customer_id: CustomerId, query: WhichMoment) -> Response:
     """Read the completeness report alone."""
+    _, found = bundle_of(caller, customer_id, query)
+    return answer(member(found["completeness"]))
+
+
+@router.get("/diff", **gives(DiffView, refuses=[*VERSIONS, *DAMAGED_FILE]))
+def diff_reports(caller: Reader, customer_id: CustomerId, query: WhichVersions) -> Response:
+    """Name the figures that moved between two versions of the customer's transactions, and why."""
     with caller.reading() as r:
-        bundle = reports.bundle(r, caller.customer(r, customer_id))
-    return answer(member(bundle["completeness"]))
+        customer = caller.customer(r, customer_id)
+        asked = query.read()
+        to = customer.data_version if asked.to is None else asked.to
+        before = max(to - 1, 0) if asked.from_ is None else asked.from_
+        sides = [replay.then(r, caller, customer, Moment.at(version, asked.as_of)) for version in (before, to)]
+    with caller.request.app.state.room.taken(customer.enriched_rows):
+        earlier, later = (side.facts(caller) for side in sides)
+        found = diff(earlier.transactions, later.transactions, later.as_of, later.context)
+    counts = {
+        "rowsAdded": found.rows_added,
+        "rowsGone": found.rows_gone,
+        "rowsCorrected": found.rows_corrected,
+        "rowsReenriched": found.rows_reenriched,
+    }
+    figures = [
+        {
+            "report": each.report,
+            "figure": each.figure,
+            "key": each.key,
+            "from": each.before,
+            "to": each.after,
+            "causes": each.causes,
+        }
+        for each in found.figures
+    ]
+    return answer({"from": before, "to": to, "asOf": later.as_of, **counts, "figures": figures})
+
+
+@router.get(
+    "/{kind}/lineage",
+    **gives(LineageView, refuses=["Report.NotFound", "Report.FigureNotFound", *VERSIONS, *DAMAGED_FILE]),
+)
+def explain_figure(caller: Reader, customer_id: CustomerId, kind: Kind, query: WhichFigure) -> Response:
+    """The transactions whose sum or count is a figure; for one that follows from others, the formula and its inputs.
+
+    Without a moment, the figure is that of the stored report.
+    """
+    with caller.reading() as r:
+        customer = caller.customer(r, customer_id)
+        replay.require_kind(kind)
+        asked = query.read()
+        then = replay.then(r, caller, customer, asked, kind)
+    with caller.request.app.state.room.taken(customer.enriched_rows):
+        facts = then.facts(caller)
+        found = replay.traced(kind, facts, asked.figure)
+        rows = replay.behind(found, facts)
+    page = asked.asked()
+    counts = totals(Paged(range(rows.height), rows.height, page))
+    told = replay.told(kind, asked.figure, found, then)
+    return streamed("transactions", {**told, **counts}, replay.as_json(rows, customer, page))
+
+
+def bundle_of(caller: Caller, customer_id: str, query: Query[Moment]) -> tuple[Customer, dict[str, ReportView]]:
+    """The stored reports, or those of the moment asked for."""
+    with caller.reading() as r:
+        customer = caller.customer(r, customer_id)
+        moment = query.read()
+        if not moment.is_given:
+            return customer, reports.bundle(r, customer)
+        then = replay.then(r, caller, customer, moment)
+    with caller.request.app.state.room.taken(customer.enriched_rows):
+        return customer, dict(replay.bundle(then.facts(caller), then.data_version))

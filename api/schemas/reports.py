@@ -4,14 +4,83 @@ These models describe; they don't carry. A report's data leave as the exact text
 """
 
 from datetime import date, datetime
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 from pydantic import ConfigDict, Field
 
-from api.schemas.common import View
+from api.schemas.common import Counts, Paging, Received, View
+from api.schemas.rules import Parameter, day, moment, text, whole
+from api.schemas.transactions import EXAMPLE_TRANSACTION, TransactionView
 from storage.reports import ReportStatus
 from storage.reports import ReportView as StoredReport
+
+_AS_OF = Parameter(
+    day,
+    "Report.InvalidAsOf",
+    "asOf must be a day, YYYY-MM-DD, given once.",
+    {"type": "string", "format": "date", "description": "Count only what is dated up to this day."},
+)
+_KNOWN_AT = Parameter(
+    moment,
+    "Report.InvalidKnownAt",
+    "knownAt must be a time with its offset, such as 2026-07-01T12:00:00Z, given once.",
+    {"type": "string", "format": "date-time", "description": "Count only what had been received by then."},
+)
+
+
+def _version(name: str, description: str) -> Parameter:
+    return Parameter(
+        whole(0, 2**31),
+        "Report.InvalidVersion",
+        f"{name} must be a whole number, given once.",
+        {"type": "integer", "minimum": 0, "maximum": 2**31, "description": description},
+    )
+
+
+class Moment(Received):
+    """A view of the customer's transactions that is not, or not only, today's."""
+
+    as_of: Annotated[date | None, _AS_OF] = None
+    known_at: Annotated[datetime | None, _KNOWN_AT] = None
+    data_version: Annotated[
+        int | None,
+        _version("dataVersion", "Version of the customer's transactions; the current one unless given."),
+    ] = None
+
+    @classmethod
+    def at(cls, data_version: int, as_of: date | None) -> "Moment":
+        return cls.model_construct(data_version=data_version, as_of=as_of)
+
+    @property
+    def is_given(self) -> bool:
+        return not (self.as_of is None and self.known_at is None and self.data_version is None)
+
+
+class LineageQuery(Moment, Paging):
+    figure: Annotated[
+        str,
+        Parameter(
+            text(1_000),
+            "Report.InvalidFigure",
+            "figure must be a JSON Pointer into the report's data, given once.",
+            {
+                "type": "string",
+                "maxLength": 1000,
+                "description": "JSON Pointer into the report's `data`, as /tables/monthly_cash_flow/values/0/moneyIn; "
+                "of a metric: / and its slug. Inputs of a formula stand below it.",
+            },
+        ),
+    ]
+
+
+class DiffQuery(Received):
+    from_: Annotated[
+        int | None, _version("from", "Version of the customer's transactions before; the one before `to` by default.")
+    ] = Field(None, alias="from")
+    to: Annotated[int | None, _version("to", "Version after; the current one by default.")] = None
+    as_of: Annotated[date | None, _AS_OF] = None
+
 
 EXAMPLE_MEMBER: dict[str, Any] = {
     "status": "ready",
@@ -20,18 +89,35 @@ EXAMPLE_MEMBER: dict[str, Any] = {
     "asOf": "2026-07-01",
     "dataThrough": "2026-06-30",
     "dataVersion": 4,
-    "reportVersion": 1,
+    "reportVersion": 2,
 }
 EXAMPLE_COMPLETENESS = EXAMPLE_MEMBER | {
     "data": {"summary": {"completenessScore": 91.5, "completenessTier": "complete", "totalMissingness": 0.085}}
 }
 EXAMPLE_RISK = EXAMPLE_MEMBER | {
     "data": {
-        "value": 0.31,
+        "value": 0.0202,
+        "interval": {"low": 0.0138, "high": 0.0295},
         "rating": "B",
-        "pdConfidenceScore": 74,
+        "calibration": "none",
+        "pdConfidenceScore": 97.59,
         "pdConfidenceRating": "high",
         "errorCodes": [{"code": "Risk.Uncalibrated", "message": "The value is no probability of default."}],
+        "drivers": [
+            {
+                "metric": "overdrawn_day_share_180d",
+                "name": "Share of days beyond the limit, last 180 days",
+                "reading": 0.0,
+                "unit": "ratio",
+                "points": 9.0,
+                "maxPoints": 9.0,
+                "direction": "lower_is_better",
+                "peerPercentile": 41,
+                "reason": "Days beyond the approved limit are the plainest sign that money runs out.",
+            }
+        ],
+        "sensitivity": [],
+        "model": {"name": "default", "version": "1", "calibration": "none"},
     }
 }
 EXAMPLE_AGGREGATE = EXAMPLE_MEMBER | {
@@ -66,8 +152,9 @@ class Completeness(_Data):
 
 
 class Risk(_Data):
-    value: float = Field(description="The risk figure, shown beside the rating.")
-    rating: str
+    value: float = Field(description="Probability of default in 12 months; indicative until calibrated to a client.")
+    rating: str = Field(description="A to E, A being the best.")
+    calibration: str = Field(description="none, synthetic or client: what the value was fitted to.")
     pd_confidence_score: float
     pd_confidence_rating: str
     error_codes: list[Any]
@@ -88,7 +175,7 @@ class Aggregate(_Data):
 class _MemberView(View):
     status: ReportStatus = Field(description="Check it before reading `data`.")
     failed: bool = Field(description="The latest attempt errored; any data are the last good ones.")
-    generated_at: datetime | None
+    generated_at: datetime | None = Field(description="Null while pending, and for a replay.")
     as_of: date | None = Field(description="The service's date when it was computed.")
     data_through: date | None = Field(description="Date of the last transaction counted.")
     data_version: int | None
@@ -111,6 +198,102 @@ class AggregateReportView(_MemberView):
     EXAMPLE: ClassVar = EXAMPLE_AGGREGATE
 
     data: Aggregate | None
+
+
+class LineageInputView(View):
+    """What a formula is made of."""
+
+    name: str
+    value: Any = Field(description="As the formula reads it.")
+    figure: str | None = Field(description="Where its own lineage is found; null for a constant.")
+
+
+class ContributionView(TransactionView):
+    """A transaction, and what it adds to the figure."""
+
+    contribution: float | None = Field(description="Adds up to the figure, over all pages. Null under a formula.")
+
+
+EXAMPLE_LINEAGE: dict[str, Any] = {
+    "kind": "aggregate",
+    "figure": "/tables/monthly_cash_flow/values/0/moneyIn",
+    "value": 812.4,
+    "by": "sum",
+    "words": None,
+    "inputs": [],
+    "total": 812.4,
+    "asOf": "2026-07-01",
+    "dataVersion": 4,
+    "reportVersion": 2,
+    "transactions": [{**EXAMPLE_TRANSACTION, "contribution": 812.4}],
+    **Counts.EXAMPLE,
+}
+
+
+class LineageView(Counts):
+    """Where a figure comes from."""
+
+    EXAMPLE: ClassVar = EXAMPLE_LINEAGE
+
+    kind: str
+    figure: str
+    value: Any
+    by: Literal["sum", "formula"] = Field(description="A sum of transactions' contributions, or made of inputs.")
+    words: str | None = Field(description="The formula; null for a sum.")
+    inputs: list[LineageInputView]
+    total: float | None = Field(description="Sum of all contributions: the figure. Null under a formula.")
+    as_of: date
+    data_version: int
+    report_version: int
+    transactions: list[ContributionView]
+
+
+class MovedFigureView(View):
+    report: str
+    figure: str = Field(description="JSON Pointer into the later report, or into the earlier one if it is gone.")
+    key: str | None = Field(description="Of a table's row: its keys.")
+    from_: Any = Field(serialization_alias="from")
+    to: Any
+    causes: list[Literal["rows", "correction", "enrichment"]] = Field(
+        description="rows: added, revised or withdrawn; correction: the client's own words; enrichment: rules, model "
+        "or what is known of the customer changed what rows are taken for."
+    )
+
+
+EXAMPLE_DIFF: dict[str, Any] = {
+    "from": 3,
+    "to": 4,
+    "asOf": "2026-07-01",
+    "rowsAdded": 12,
+    "rowsGone": 0,
+    "rowsCorrected": 0,
+    "rowsReenriched": 0,
+    "figures": [
+        {
+            "report": "aggregate",
+            "figure": "/tables/0/values/0/moneyIn",
+            "key": "month 2026-06-01",
+            "from": 800.0,
+            "to": 812.4,
+            "causes": ["rows"],
+        }
+    ],
+}
+
+
+class DiffView(View):
+    """What moved between two versions of a customer's transactions, the reports' formulas being today's."""
+
+    EXAMPLE: ClassVar = EXAMPLE_DIFF
+
+    from_: int = Field(serialization_alias="from")
+    to: int
+    as_of: date
+    rows_added: int
+    rows_gone: int
+    rows_corrected: int
+    rows_reenriched: int
+    figures: list[MovedFigureView]
 
 
 class ReportBundleView(View):

@@ -11,7 +11,7 @@ from pipelines import errors
 from pipelines.errors import TidemarkError
 
 # Areas that only the command line meets.
-OPERATORS = {"Backup", "Client", "File", "Key", "Labels", "Lease", "Listen", "Model"}
+OPERATORS = {"Backup", "Browser", "Client", "File", "Key", "Labels", "Lease", "Listen", "Model", "Risk", "RiskModel"}
 NOT_ANSWERED = {"Lake.RowsMismatch", "Vault.CannotOpen"}  # met by compaction and by the delivery loop
 ROOMS = [Path(name) for name in ("pipelines", "storage", "api")]
 STATUS = {

@@ -108,6 +108,7 @@ def _row(job: Job, position: int) -> dict[str, Any]:
         "customer_number": job.customer_number,
         "job_id": job.job_id.bytes,
         "received_seq": job.received_seq,
+        "since_seq": job.received_seq,
         "received_at": job.created_at,
         "appended": False,
         "account_id": UUID(submission["account_id"]).bytes,

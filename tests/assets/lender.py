@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 from assets import batches as work_of
 from assets.reports import end_refreshes, refresh
@@ -17,7 +17,7 @@ from storage.jobs import Job
 from storage.models import Lane
 from storage.reports import ReportStatus
 from storage.store import Store
-from tests.storage.examples import a_client, a_customer
+from tests.storage.examples import ABN, a_client, a_customer
 
 Item = Mapping[str, Any]
 RENT: Item = {"date": "2026-03-02", "description": "RENT", "amount": "-900.00"}
@@ -29,10 +29,10 @@ BAD: Item = {"date": "2026-02-30", "description": "RENT", "amount": "-900.00"}
 class Lender:
     """A client with one customer, whose jobs are ended when it says so."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, abn: str = ABN, client_id: UUID | None = None) -> None:
         self.store = store
         now = datetime.now(UTC)
-        self._customer = a_customer(store, a_client(store, now), now)
+        self._customer = a_customer(store, client_id or a_client(store, now), now, abn)
 
     @property
     def customer(self) -> Customer:

@@ -16,7 +16,7 @@ from dagster import (
     build_schedule_context,
     build_sensor_context,
 )
-from sqlalchemy import insert, update
+from sqlalchemy import update
 
 from assets import dagster_home, schedules
 from assets.definitions import definitions
@@ -37,12 +37,6 @@ def with_data(store: Store, now: datetime, enrichment_version: int = ENRICHMENT_
     return customer.number
 
 
-def with_report(store: Store, customer_number: int) -> None:
-    report = {"kind": "risk", "data": "{}", "data_version": 1, "failed": False}
-    with store.db.writing() as w:
-        w.execute(insert(models.reports).values(report | {"customer_number": customer_number}))
-
-
 def asked_for(schedule: ScheduleDefinition, store: Store) -> list[str | None]:
     """Partitions that a tick asks runs of."""
     answer = schedule(build_schedule_context(resources={"store": store}))
@@ -54,9 +48,8 @@ def test_runs_are_asked_for_only_where_there_is_something_to_do(store: Store, no
     everyone: list[Any] = [schedules.weekly_backfill, schedules.nightly_refresh, schedules.nightly_compaction]
     assert [asked_for(schedule, store) for schedule in everyone] == [[], [], []]
     current, behind = with_data(store, now), with_data(store, now, ENRICHMENT_VERSION - 1)
-    with_report(store, current)
     assert (current, behind) == (1, 2)
-    assert [asked_for(schedule, store) for schedule in everyone] == [["02"], ["01"], ["01", "02"]]
+    assert [asked_for(schedule, store) for schedule in everyone] == [["02"], ["01", "02"], ["01", "02"]]
 
 
 def test_what_the_command_asked_for_is_started_once_and_in_order(store: Store, now: datetime) -> None:
@@ -91,6 +84,7 @@ def test_schedules_keep_the_business_s_hours_and_its_daylight_saving() -> None:
         "weekly_backfill",
         "nightly_refresh",
         "nightly_compaction",
+        "nightly_peers",
         "nightly_retention",
         "weekly_integrity",
     }

@@ -1,6 +1,7 @@
 """A table of the book is a durable file that one commit makes the current one."""
 
 from datetime import datetime, timedelta
+from decimal import Decimal
 
 import polars as pl
 from sqlalchemy import select
@@ -32,12 +33,12 @@ def test_a_table_holds_the_current_reports_of_its_bucket_with_their_exact_data(s
     with store.db.reading() as r:
         table = book.reports_of(r, "risk", bucket=1)
         assert book.reports_of(r, "completeness", bucket=1).is_empty()
-        assert book.buckets_with_reports(r) == [1, 2]
-    assert table.schema == book.BOOK
+    assert table.schema == book.schema_of(book.REPORT_COLUMNS["risk"])
     [row] = table.to_dicts()
     assert (row["customer_id"], row["data"]) == (customer.customer_id.bytes, '{"value": 7.10}')
     assert row["is_current"]
     assert row["generated_at"] == now
+    assert (row["value"], row["rating"]) == (Decimal("7.1"), None)
 
 
 def test_a_report_that_covers_older_data_is_not_current(store: Store, now: datetime) -> None:
@@ -52,11 +53,11 @@ def test_a_table_replaces_the_one_before_which_stays_for_its_readers(store: Stor
     customer = with_report(store, now)
     with store.db.reading() as r:
         first_rows = book.reports_of(r, "risk", customer.number)
-    first = book.put(store, "risk", customer.number, first_rows, now)
+    first = book.put(store, "risk_book", customer.number, first_rows, now)
     saved(store, customer, now, '{"value": 9}', data_version=1)
     with store.db.reading() as r:
         second_rows = book.reports_of(r, "risk", customer.number)
-    book.put(store, "risk", customer.number, second_rows, now + timedelta(days=1))
+    book.put(store, "risk_book", customer.number, second_rows, now + timedelta(days=1))
 
     with store.db.reading() as r:
         [current] = book.current_tables(r)
@@ -72,3 +73,21 @@ def test_a_report_of_older_data_never_takes_the_place_of_a_newer_one(store: Stor
     saved(store, customer, now, '{"value": 7.10}', data_version=1)
     with store.db.reading() as r:
         assert book.reports_of(r, "risk", customer.number)["data"].to_list() == ['{"value": 9}']
+
+
+def test_the_metrics_of_a_bucket_bear_the_public_ids_of_their_customers(store: Store, now: datetime) -> None:
+    customer = a_customer(store, a_client(store, now), now)
+    said = {
+        "customer_number": [customer.number] * 2,
+        "metric": ["b", "a"],
+        "value": [None, 7],
+        "cause": ["stale", None],
+    }
+    with store.db.reading() as r:
+        table = book.metrics_of(
+            r, pl.DataFrame({"customer_number": [customer.number] * 2, **said}), {customer.number: 4}, now.date()
+        )
+    assert table.schema == book.schema_of(book.METRIC_COLUMNS)
+    shown = table.select("customer_id", "data_version", "metric", "value", "cause").rows()
+    customer_id = customer.customer_id.bytes
+    assert shown == [(customer_id, 4, "a", Decimal(7), None), (customer_id, 4, "b", None, "stale")]

@@ -1,0 +1,86 @@
+"""What reports are told of a customer beside its transactions."""
+
+from datetime import datetime, timedelta
+from decimal import Decimal
+from uuid import uuid4
+
+from sqlalchemy import insert
+
+from pipelines.figures.context import Context
+from storage import attributes, context, related_parties
+from storage.attributes import NewAttribute
+from storage.customers import Customer
+from storage.models import Flow, JobStatus, jobs
+from storage.related_parties import Party
+from storage.store import Store
+from tests.storage.examples import a_client, a_customer
+
+
+def read(store: Store, customer: Customer, now: datetime, data_version: int = 1) -> Context:
+    with store.db.reading() as r:
+        return context.read(r, {customer.number: data_version}, now, now.date())
+
+
+def test_attributes_that_hold_are_told_as_text_and_expired_ones_are_not(store: Store, now: datetime) -> None:
+    customer = a_customer(store, a_client(store, now), now)
+    given = {
+        "basG1-2026Q1": NewAttribute(Decimal("1200.50")),
+        "gstRegistered": NewAttribute(True),
+        "purpose": NewAttribute("stock"),
+        "old": NewAttribute("x", expires_at=now),
+        "removed": NewAttribute("y"),
+    }
+    with store.db.writing() as w:
+        attributes.put(w, customer, given, "key", now)
+        attributes.put(w, customer, {"removed": None}, "key", now)
+    told = read(store, customer, now).attributes
+    assert told.select("name", "value").rows() == [
+        ("basG1-2026Q1", "1200.50"),
+        ("gstRegistered", "true"),
+        ("purpose", "stock"),
+    ]
+
+
+def test_the_customer_and_who_stands_beside_it_are_named(store: Store, now: datetime) -> None:
+    customer = a_customer(store, a_client(store, now), now)
+    with store.db.writing() as w:
+        related_parties.put(w, customer, [Party("Sam Lee", None, None, "director")], "key", now)
+    found = read(store, customer, now)
+    assert found.customers["abn"].to_list() == [customer.abn]
+    assert found.related_parties.rows() == [(customer.number, "Sam Lee", None)]
+
+
+def submission(
+    customer: Customer, now: datetime, data_version: int, enriched: int, **others: object
+) -> dict[str, object]:
+    flow = {"flow": Flow.ENRICHMENT, "withdraws": None, "duplicate_rows": 3, "rejected_rows": 2} | others
+    return flow | {
+        "job_id": flow.get("job_id", uuid4()),
+        "client_id": customer.client_id,
+        "customer_number": customer.number,
+        "status": JobStatus.COMPLETED,
+        "created_at": now,
+        "warnings": [],
+        "data_version": data_version,
+        "enriched_rows": enriched,
+    }
+
+
+def test_refused_and_repeated_rows_are_those_of_the_submissions_behind_the_version(store: Store, now: datetime) -> None:
+    customer = a_customer(store, a_client(store, now), now)
+    withdrawn = uuid4()
+    rows = [
+        submission(customer, now, 1, 10, job_id=withdrawn),
+        submission(customer, now, 2, 10),
+        submission(customer, now, 2, 0),  # nothing but duplicates: it made no version
+        submission(customer, now, 3, 0, flow=Flow.WITHDRAWAL, withdraws=withdrawn),
+    ]
+    with store.db.writing() as w:
+        for row in rows:
+            w.execute(insert(jobs).values(row))
+
+    def counted(data_version: int) -> tuple[int, int]:
+        [(_, repeated, refused)] = read(store, customer, now + timedelta(days=1), data_version).intake.rows()
+        return repeated, refused
+
+    assert [counted(version) for version in (0, 1, 2, 3)] == [(0, 0), (3, 2), (6, 4), (3, 2)]

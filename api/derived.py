@@ -160,7 +160,7 @@ MENTIONED_ACCOUNTS = Derived(
     "mentionedAccounts",
     (
         *(*_STANDING, "bsb", "account_number", "other_account", "category", "is_transfer"),
-        *("description", "clean_description", "counterparty_name"),
+        *("description", "clean_description", "counterparty_name", "counterparty_kind", "channel"),
     ),
     lambda rows, _: mentioned_accounts(rows),
     (

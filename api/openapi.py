@@ -35,7 +35,6 @@ NOT_FOUND = {
     "correctionId": "Correction.NotFound",
     "subscriptionId": "Webhook.SubscriptionNotFound",
     "deliveryId": "Webhook.DeliveryNotFound",
-    "kind": "Report.NotFound",
 }
 
 # Code → status and a sentence, for every refusal that is no rule of a field.
@@ -62,7 +61,6 @@ KNOWN: Mapping[str, tuple[int, str]] = {
     "Attribute.InvalidCount": (400, "200 attributes at most."),
     "Attribute.TooMany": (409, "A customer may have 200 attributes at most."),
     "RelatedParty.TooMany": (400, "100 related parties at most."),
-    "Report.NotFound": (404, "There is no report of this kind."),
     "Report.FigureNotFound": (404, "There is no figure /… in this report."),
     "Report.VersionUnknown": (404, "The customer's transactions have no such version."),
     "Report.VersionExpired": (410, "This version of the customer's transactions is kept no longer."),
@@ -217,13 +215,12 @@ def _describe_success(response: dict[str, Any], status: HTTPStatus, example: obj
 
 def _parameters(model: type[BaseModel]) -> Iterator[dict[str, Any]]:
     """Query parameters, from the model that reads them."""
-    whole = model.model_json_schema(ref_template=REF)
-    for name, schema in whole["properties"].items():
+    for name, schema in model.model_json_schema(ref_template=REF)["properties"].items():
         kept = {key: value for key, value in schema.items() if key not in ("title", "description", "default")}
         yield {
             "name": name,
             "in": "query",
-            "required": name in whole.get("required", ()),
+            "required": False,
             "description": schema["description"],
             "schema": kept if schema.get("default") is None else kept | {"default": schema["default"]},
         }
@@ -276,7 +273,7 @@ def _models(annotation: Any) -> Iterator[type[BaseModel]]:
 def _link(operations: Mapping[str, dict[str, Any]]) -> None:
     """Lead from each answer that holds an id to every operation about it."""
     for name, operation in operations.items():
-        for parameter in (given for given in operation.get("parameters", ()) if given["name"] in GIVEN_BY):
+        for parameter in (given for given in operation.get("parameters", ()) if given["in"] == "path"):
             giver, status, pointer = GIVEN_BY[parameter["name"]]
             link = {"operationId": name, "parameters": {parameter["name"]: f"$response.body#{pointer}"}}
             operations[giver]["responses"][status].setdefault("links", {})[name] = link

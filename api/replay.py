@@ -19,7 +19,6 @@ from api import transactions_json
 from api.dependencies import Caller
 from api.schemas.reports import Moment
 from pipelines import metrics
-from pipelines.errors import NotFound
 from pipelines.figures.context import Context
 from pipelines.figures.facts import Facts, as_known
 from pipelines.figures.lineage import CONTRIBUTIONS, Formula, Sum, Trace, below, no_figure, pointer, value_of
@@ -33,7 +32,12 @@ from storage.reports import ReportStatus, ReportView
 from storage.transactions import Location
 
 METRICS = "metrics"
-KINDS = (*REPORTS, METRICS)
+HEADLINES = {  # what can be explained, and the figure that is when none is named
+    "completeness": "/summary/completenessScore",
+    "risk": "/value",
+    "aggregate": "/tables/monthly_cash_flow/values/0/revenue",
+    METRICS: "/months_of_history",
+}
 
 log = logging.getLogger("tidemark.api")
 
@@ -123,11 +127,6 @@ def traced(kind: str, facts: Facts, figure: str) -> Trace:
         return REPORTS[kind].explain(facts, report_data(kind, facts), path)
     except (KeyError, IndexError, ValueError):
         raise no_figure(path) from None
-
-
-def require_kind(kind: str) -> None:
-    if kind not in KINDS:
-        raise NotFound("Report.NotFound", "There is no report of this kind.")
 
 
 def told(kind: str, figure: str, found: Trace, then_: Then) -> dict[str, Any]:

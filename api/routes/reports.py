@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Path
+from fastapi import APIRouter, Depends
 from starlette.responses import Response
 
 from api import replay
@@ -37,7 +37,6 @@ CompletenessReader = Annotated[Caller, Depends(Allow("customer:completeness", "c
 WhichMoment = Annotated[Query[Moment], Depends(QueryOf(Moment))]
 WhichFigure = Annotated[Query[LineageQuery], Depends(QueryOf(LineageQuery))]
 WhichVersions = Annotated[Query[DiffQuery], Depends(QueryOf(DiffQuery))]
-Kind = Annotated[str, Path(description="completeness, risk, aggregate or metrics.")]
 
 
 @router.post("/refresh", **gives(JobView, 202, refuses=REFUSALS, example=EXAMPLE_REFRESH))
@@ -99,28 +98,36 @@ def diff_reports(caller: Reader, customer_id: CustomerId, query: WhichVersions) 
     return answer({"from": before, "to": to, "asOf": later.as_of, **counts, "figures": figures})
 
 
-@router.get(
-    "/{kind}/lineage",
-    **gives(LineageView, refuses=["Report.NotFound", "Report.FigureNotFound", *VERSIONS, *DAMAGED_FILE]),
-)
-def explain_figure(caller: Reader, customer_id: CustomerId, kind: Kind, query: WhichFigure) -> Response:
-    """The transactions whose sum or count is a figure; for one that follows from others, the formula and its inputs.
+def _explains(kind: str) -> None:
+    """The route that explains figures of one kind of report, or metrics."""
 
-    Without a moment, the figure is that of the stored report.
-    """
-    with caller.reading() as r:
-        customer = caller.customer(r, customer_id)
-        replay.require_kind(kind)
-        asked = query.read()
-        then = replay.then(r, caller, customer, asked, kind)
-    with caller.request.app.state.room.taken(customer.enriched_rows):
-        facts = then.facts(caller)
-        found = replay.traced(kind, facts, asked.figure)
-        rows = replay.behind(found, facts)
-    page = asked.asked()
-    counts = totals(Paged(range(rows.height), rows.height, page))
-    told = replay.told(kind, asked.figure, found, then)
-    return streamed("transactions", {**told, **counts}, replay.as_json(rows, customer, page))
+    @router.get(
+        f"/{kind}/lineage",
+        name=f"explain_{kind}",
+        **gives(LineageView, refuses=["Report.FigureNotFound", *VERSIONS, *DAMAGED_FILE]),
+    )
+    def explain(caller: Reader, customer_id: CustomerId, query: WhichFigure) -> Response:
+        """The transactions whose sum or count is a figure; of one that follows from others, the formula and its inputs.
+
+        Without a moment, the figure is that of the stored report.
+        """
+        with caller.reading() as r:
+            customer = caller.customer(r, customer_id)
+            asked = query.read()
+            figure = asked.figure or replay.HEADLINES[kind]
+            then = replay.then(r, caller, customer, asked, kind)
+        with caller.request.app.state.room.taken(customer.enriched_rows):
+            facts = then.facts(caller)
+            found = replay.traced(kind, facts, figure)
+            rows = replay.behind(found, facts)
+        page = asked.asked()
+        counts = totals(Paged(range(rows.height), rows.height, page))
+        told = replay.told(kind, figure, found, then)
+        return streamed("transactions", {**told, **counts}, replay.as_json(rows, customer, page))
+
+
+for _kind in replay.HEADLINES:
+    _explains(_kind)
 
 
 def bundle_of(caller: Caller, customer_id: str, query: Query[Moment]) -> tuple[Customer, dict[str, ReportView]]:

@@ -59,7 +59,7 @@ class Moment(Received):
 
 class LineageQuery(Moment, Paging):
     figure: Annotated[
-        str,
+        str | None,
         Parameter(
             text(1_000),
             "Report.InvalidFigure",
@@ -68,10 +68,10 @@ class LineageQuery(Moment, Paging):
                 "type": "string",
                 "maxLength": 1000,
                 "description": "JSON Pointer into the report's `data`, as /tables/monthly_cash_flow/values/0/moneyIn; "
-                "of a metric: / and its slug. Inputs of a formula stand below it.",
+                "of a metric: / and its slug. Inputs of a formula stand below it. By default the headline figure.",
             },
         ),
-    ]
+    ] = None
 
 
 class DiffQuery(Received):

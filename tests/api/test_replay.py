@@ -167,7 +167,7 @@ def test_every_metric_has_a_value_or_a_cause(client: Client, path: str) -> None:
         ("completeness", "/summary", "Report.FigureNotFound"),
         ("risk", "/rating/x", "Report.FigureNotFound"),
         ("metrics", "/nothing", "Report.FigureNotFound"),
-        ("weather", "/x", "Report.NotFound"),
+        ("weather", "/x", "Request.UnknownPath"),
     ],
 )
 def test_what_is_no_figure_is_not_found(client: Client, path: str, kind: str, figure: str, code: str) -> None:

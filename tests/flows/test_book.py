@@ -16,6 +16,7 @@ import pytest
 import requests
 from sqlalchemy import update
 
+from pipelines.metrics import METRICS
 from pipelines.sandbox import plain_rows
 from storage import upkeep
 from storage.models import customers
@@ -23,7 +24,7 @@ from storage.store import Store
 from storage.upkeep import Standing, Task
 from tests.conftest import POSTGRES_FIRST, new_database
 from tests.flows.service import Client, Service, command_of
-from tests.flows.test_main_job import counted_by_the_readme
+from tests.flows.test_main_job import asked_as_in_the_readme, counted_by_the_readme
 from tests.patience import until
 
 pytestmark = pytest.mark.timeout(300)
@@ -118,7 +119,7 @@ def test_a_bucket_materialised_by_hand_is_refreshed_in_the_book_s_lane_and_stand
     client.finished(client.submit(bucket[0], rows(seed=9), accountNumber="999"))
     assert report_status(client, bucket[0]) == "stale"
 
-    tags = materialised(service, "compacted_transactions", "refreshed_reports", "risk_book")
+    tags = materialised(service, "compacted_transactions", "refreshed_reports", "risk_book", "metrics_book")
     assert tags["tidemark/lane"] == "book"
     [process] = book_processes(service)
     assert process.nice() > psutil.Process().nice()
@@ -134,6 +135,9 @@ def test_a_bucket_materialised_by_hand_is_refreshed_in_the_book_s_lane_and_stand
     assert json.loads(held["data"][0]) == answered
     monkeypatch.chdir(tmp_path)
     assert counted_by_the_readme(service) == 20 * (OF_THE_BUCKET + 1), "tables of reports are no transactions"
+    [metrics_table] = [entry for entry in manifest if entry["dataset"] == "metrics_book"]
+    assert metrics_table["rows"] == OF_THE_BUCKET * len(METRICS), "of customers without reports, too"
+    assert sum(count for _, count, _ in asked_as_in_the_readme(service, 1)) == OF_THE_BUCKET - 1
 
 
 def report_status(client: Client, customer: str) -> str:

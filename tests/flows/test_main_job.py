@@ -115,6 +115,30 @@ def test_reports_have_the_contracts_members(client: Client) -> None:
         assert {"id", "name", "hierarchy", "type", "values"} <= table.keys()
 
 
+def test_a_replay_of_the_day_is_the_stored_report_byte_for_byte(client: Client) -> None:
+    customer = client.customer()
+    client.finished(client.submit(customer, rows()))
+    client.finished(client.refresh(customer))
+    path = f"/v1/customer/{customer}/reports"
+    stored = client.data("GET", path)
+    moment = {"asOf": stored["risk"]["asOf"], "dataVersion": stored["risk"]["dataVersion"]}
+    again = client.call("GET", path, **moment)
+    client.finished(client.submit(customer, rows(5, seed=2), accountNumber="999"))
+    much_later = client.call("GET", path, **moment)
+    assert again.content == much_later.content
+    for kind, member in again.json()["data"].items():
+        assert member["data"] == stored[kind]["data"], kind
+
+
+def test_a_new_row_moves_figures_and_the_diff_names_them(client: Client) -> None:
+    customer = client.customer()
+    client.finished(client.submit(customer, rows()))
+    client.finished(client.submit(customer, rows(5, seed=2), accountNumber="999"))
+    found = client.data("GET", f"/v1/customer/{customer}/reports/diff")
+    assert (found["from"], found["to"], found["rowsAdded"]) == (1, 2, 5)
+    assert any("rows" in figure["causes"] for figure in found["figures"])
+
+
 def test_the_same_refresh_twice_is_refused_while_it_runs(client: Client) -> None:
     customer = client.customer()
     assert client.call("POST", f"/v1/customer/{customer}/reports/refresh").status_code == 422
@@ -169,11 +193,15 @@ def test_the_readmes_query_reads_the_lake_through_the_manifest(
 
 def counted_by_the_readme(service: Service) -> int:
     """All current transactions of the lake."""
+    return sum(count for _, count, _ in asked_as_in_the_readme(service, 0))
+
+
+def asked_as_in_the_readme(service: Service, nth: int) -> list[Any]:
+    """What the README's nth query of the lake gives."""
     Path("manifest.json").write_text(service.run("api.cli", "lake", "manifest", "--json"))
     readme = (Path(__file__).parents[2] / "README.md").read_text()
-    query = re.search(r'duckdb -c "(.+?)"\n', readme, re.DOTALL)
-    assert query is not None
-    return sum(count for _, count, _ in duckdb.execute(query.group(1)).fetchall())
+    queries = re.findall(r'duckdb -c "(.+?)"\n', readme, re.DOTALL)
+    return duckdb.execute(queries[nth]).fetchall()
 
 
 def test_a_running_service_is_seeded_once(service: Service) -> None:

@@ -33,7 +33,7 @@ from typing import Any
 import polars as pl
 
 from pipelines.figures.facts import Facts
-from pipelines.figures.json_text import json_objects
+from pipelines.figures.json_text import json_objects, laid_together
 from pipelines.figures.lineage import Trace, no_figure
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.figures.tables import Table
@@ -61,36 +61,13 @@ def completeness_report(facts: Facts) -> pl.DataFrame:
     made = pl.collect_all([table.rows(facts) for table in TABLES], engine="in-memory")
     rows = {table.id: frame for table, frame in zip(TABLES, made, strict=True)}
     told = reasons(rows).collect(engine="in-memory")
-    members = [(_opened(table), table.printed(rows[table.id].lazy()), _closed(table)) for table in TABLES]
-    lines = pl.collect_all([printed for _, printed, _ in members], engine="in-memory")
-    pieces = [
-        *((opened, each, closed) for (opened, _, closed), each in zip(members, lines, strict=True)),
-        ('"reasons":[', told.select(BY_CUSTOMER, line=json_objects(told.select(REASONS))), "]"),
-    ]
-    return _joined(facts.customers, pieces)
-
-
-def _opened(table: Table) -> str:
-    return f'"{table.id}":' + ("[" if table.keys else "")
-
-
-def _closed(table: Table) -> str:
-    return "]" if table.keys else ""
-
-
-def _joined(customers: pl.DataFrame, members: Sequence[tuple[str, pl.DataFrame, str]]) -> pl.DataFrame:
-    """Each customer's lines between what opens and closes their member, as the text of one JSON object.
-
-    A stable sort brings a customer's pieces together.
-    """
-    frames = []
-    for place, (opened, lines, closed) in enumerate(members):
-        begun, ended = ("," if place else "{") + opened, closed + ("}" if place == len(members) - 1 else "")
-        follows = (pl.col(BY_CUSTOMER) == pl.col(BY_CUSTOMER).shift(1)).fill_null(value=False)
-        separated = lines.with_columns(line=pl.when(follows).then(pl.lit(",") + pl.col("line")).otherwise("line"))
-        frames += [customers.with_columns(line=pl.lit(begun)), separated, customers.with_columns(line=pl.lit(ended))]
-    together = pl.concat(frames).sort(BY_CUSTOMER, maintain_order=True).group_by(BY_CUSTOMER, maintain_order=True)
-    return together.agg(data=pl.col("line").str.join(""))
+    lines = pl.collect_all([table.printed(rows[table.id].lazy()) for table in TABLES], engine="in-memory")
+    pieces: list[str | pl.DataFrame] = []
+    for place, (table, each) in enumerate(zip(TABLES, lines, strict=True)):
+        opened, closed = ("[", "],") if table.keys else ("", ",")
+        pieces += [("" if place else "{") + f'"{table.id}":' + opened, each, closed]
+    listed = told.select(BY_CUSTOMER, line=json_objects(told.select(REASONS)))
+    return laid_together(facts.customers, [*pieces, '"reasons":[', listed, "]}"])
 
 
 def explain_completeness(facts: Facts, data: Mapping[str, Any], path: tuple[str, ...]) -> Trace:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from functools import wraps
-from weakref import WeakKeyDictionary
 
 import polars as pl
 
@@ -10,13 +9,13 @@ from pipelines.figures.facts import Facts
 
 
 def once(compute: Callable[[Facts], pl.LazyFrame]) -> Callable[[Facts], pl.LazyFrame]:
-    """The same frame, collected when it is first asked for and kept for as long as the facts are."""
-    kept: WeakKeyDictionary[Facts, pl.DataFrame] = WeakKeyDictionary()
+    """The same frame, collected when it is first asked for (`Facts.once`)."""
+
+    def collected(facts: Facts) -> pl.DataFrame:
+        return compute(facts).collect(engine="in-memory")
 
     @wraps(compute)
     def of(facts: Facts) -> pl.LazyFrame:
-        if facts not in kept:
-            kept[facts] = compute(facts).collect(engine="in-memory")
-        return kept[facts].lazy()
+        return facts.once(collected).lazy()
 
     return of

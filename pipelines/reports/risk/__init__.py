@@ -49,7 +49,7 @@ def _books(facts: Facts) -> Iterator[ClientBook]:
         if of_book := numbers & book.customers:
             yield ClientBook(of_book, book.peers, book.scorecard)
             numbers -= of_book
-    if numbers or not facts.context.books:
+    if numbers or facts.customers.is_empty():
         yield ClientBook(numbers)
 
 

@@ -439,3 +439,8 @@ def test_there_is_no_such_figure(path: str) -> None:
     seen, data = facts(rows, START), report("risk", rows, START)
     with pytest.raises(NotFound):
         explain_risk(seen, data, pointer(path))
+
+
+def test_a_book_of_nobody_here_gives_no_report() -> None:
+    nobody = Facts(transactions([]).collect(), START, Context(books=[ClientBook(frozenset({1}))]))
+    assert risk_report(nobody).rows() == []

@@ -32,7 +32,7 @@ def computed(kind: str, rows: list[Row]) -> dict[int, dict[str, Any]]:
 
 
 @every_report
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(customers_of_any_kind)
 def test_several_customers_at_once_give_what_each_gives_alone(kind: str, customers: list[list[Row]]) -> None:
     each = [of(number, rows) for number, rows in enumerate(customers, 1)]
@@ -41,7 +41,7 @@ def test_several_customers_at_once_give_what_each_gives_alone(kind: str, custome
 
 
 @every_report
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(customers_of_any_kind, st.randoms(use_true_random=False))
 def test_the_order_of_the_rows_changes_nothing(kind: str, customers: list[list[Row]], random: Random) -> None:
     rows = [row for number, rows in enumerate(customers, 1) for row in of(number, rows)]

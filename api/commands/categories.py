@@ -12,6 +12,7 @@ import typer
 from polars.exceptions import PolarsError
 
 from api.commands.console import AsJson, err, now, opened_store, out, print_json, print_record, print_records
+from api.commands.files import content_of, write
 from pipelines.enrich.learned import base_rows, deciding, labelled, model_file
 from pipelines.enrich.learned.model import held_of
 from pipelines.errors import NotFound, Unprocessable
@@ -45,7 +46,7 @@ def categorise(
 
     Example: tidemark categorise statement.csv > categorised.csv
     """
-    chosen = model_file.base() if model is None else model_file.loads(_bytes(model))
+    chosen = model_file.base() if model is None else model_file.loads(content_of(model))
     said = deciding.said(labelled.plain_rows(_table(file)).rows, chosen)
     if as_json:
         print_json(said.to_dicts())
@@ -77,7 +78,7 @@ def train(
     content = model_file.dumps(model)
     facts, fingerprint = dict(model.facts), model_file.fingerprint(model)
     if file is not None:
-        _write(file, content)
+        write(file, content)
         kept = {"file": str(file)}
     else:
         with opened_store() as store, store.db.writing() as w:
@@ -196,23 +197,9 @@ def _table(path: Path) -> pl.DataFrame:
         Unprocessable: it can't be read, or is no CSV.
     """
     try:
-        return pl.read_csv(_bytes(path), infer_schema=False, encoding="utf8-lossy")
+        return pl.read_csv(content_of(path), infer_schema=False, encoding="utf8-lossy")
     except PolarsError as error:
         raise Unprocessable("Labels.Unreadable", f"{path} is no CSV file: {str(error).splitlines()[0]}") from error
-
-
-def _bytes(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise Unprocessable("File.Unreadable", f"{path} can't be read: {error.strerror}.") from error
-
-
-def _write(path: Path, content: bytes) -> None:
-    try:
-        path.write_bytes(content)
-    except OSError as error:
-        raise Unprocessable("File.Unwritable", f"{path} can't be written: {error.strerror}.") from error
 
 
 def _chosen(w: Writing, model: str, client: UUID | None) -> StoredModel:
@@ -220,7 +207,7 @@ def _chosen(w: Writing, model: str, client: UUID | None) -> StoredModel:
     try:
         return category_models.get(w, UUID(model))
     except ValueError:
-        content = _bytes(Path(model))
+        content = content_of(Path(model))
         loaded = model_file.loads(content)
         return category_models.add(w, content, model_file.fingerprint(loaded), loaded.facts, client, now())
 

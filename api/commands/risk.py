@@ -10,6 +10,7 @@ import typer
 from polars.exceptions import PolarsError
 
 from api.commands.console import AsJson, err, now, opened_store, out, print_json, print_record, print_records
+from api.commands.files import content_of, write
 from pipelines.errors import NotFound, Unprocessable
 from pipelines.risk_models import files, scorecard_file
 from pipelines.risk_models.files import Outcomes
@@ -189,7 +190,7 @@ def _uuid(text: str) -> UUID | None:
 def _kept(scorecard: Scorecard, client: UUID | None, file: Path | None) -> dict[str, Any]:
     kept: dict[str, Any] = {}
     if file is not None:
-        _write(file, scorecard_file.dumps(scorecard))
+        write(file, scorecard_file.dumps(scorecard))
         kept["file"] = str(file)
     if client is not None:
         with opened_store() as store, store.db.writing() as w:
@@ -204,7 +205,7 @@ def _chosen(w: Writing, model: str, client: UUID) -> StoredModel:
     try:
         return risk_models.get(w, UUID(model))
     except ValueError:
-        return risk_models.add(w, scorecard_file.loads(_bytes(Path(model))), client, now())
+        return risk_models.add(w, scorecard_file.loads(content_of(Path(model))), client, now())
 
 
 def _figures(facts: Mapping[str, Any]) -> dict[str, Any]:
@@ -242,24 +243,10 @@ def _record(model: StoredModel, used_for: Sequence[str]) -> dict[str, Any]:
 def _table(path: Path) -> pl.DataFrame:
     """The file's columns as text."""
     try:
-        return pl.read_csv(_bytes(path), infer_schema=False, encoding="utf8-lossy")
+        return pl.read_csv(content_of(path), infer_schema=False, encoding="utf8-lossy")
     except PolarsError as error:
         reason = str(error).splitlines()[0]
         raise Unprocessable("Risk.UnusableFile", f"{path} is no CSV file: {reason}") from error
-
-
-def _bytes(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise Unprocessable("File.Unreadable", f"{path} can't be read: {error.strerror}.") from error
-
-
-def _write(path: Path, content: bytes) -> None:
-    try:
-        path.write_bytes(content)
-    except OSError as error:
-        raise Unprocessable("File.Unwritable", f"{path} can't be written: {error.strerror}.") from error
 
 
 def _warn(line: str) -> None:

@@ -65,10 +65,6 @@ def is_tax() -> pl.Expr:
     return pl.col("category_group").eq_missing("tax") & is_debit() & is_external()
 
 
-def is_gambling() -> pl.Expr:
-    return pl.col("category").eq_missing("gambling")
-
-
 def is_returned_payment() -> pl.Expr:
     """The customer's own payment coming back because it could not be met."""
     return pl.col("category").eq_missing("returned_payment")

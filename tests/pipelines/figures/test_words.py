@@ -26,7 +26,6 @@ def test_every_category_without_doubt_is_categorised() -> None:
 @pytest.mark.parametrize(
     ("word", "covered"),
     [
-        (words.is_gambling(), {"gambling"}),
         (words.is_returned_payment(), {"returned_payment"}),
         (words.is_own_transfer(), {"own_transfer", "related_entity"}),
     ],

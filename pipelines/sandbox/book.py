@@ -47,6 +47,7 @@ def business(n: int, months: int, seed: int, until: date, faults: bool = False, 
         related=profile.related,
         facilities=owed,
         outcome=_outcome(profile, ledger, days, owed, rng),
+        not_supplied=profile.not_supplied and profile.numbers[profile.not_supplied],
     )
     return injected(made, Random(f"{seed}/{n}/faults")) if faults else made
 

@@ -113,6 +113,7 @@ class Business:
     related: tuple[str, ...]  # names of companies and trusts that the same people stand behind
     facilities: tuple[Facility, ...]
     outcome: Outcome
+    not_supplied: str | None = None  # number of an account that the lender never gets to see
 
 
 class Party(NamedTuple):

@@ -87,4 +87,5 @@ def _context(
         "account_type": account.account_type,
         "account_type_text": account.account_type_text,
         "credit_limit": account.credit_limit,
+        "statement_id": None,
     }

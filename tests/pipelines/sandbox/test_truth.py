@@ -235,3 +235,9 @@ def _gaps(rows: pl.DataFrame) -> pl.DataFrame:
         .with_columns(days=pl.col("date").diff().over("customer", "series").dt.total_days())
         .drop_nulls("days")
     )
+
+
+def test_the_account_that_is_not_supplied_is_none_of_those_handed_over(businesses: list[Business]) -> None:
+    held_back = [one for one in businesses if one.not_supplied]
+    assert 0.03 < len(held_back) / len(businesses) < 0.2
+    assert not any(one.not_supplied == each.account_number for one in held_back for each in one.accounts)

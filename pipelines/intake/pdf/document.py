@@ -1,0 +1,206 @@
+"""A file's pages as words and lines, within limits: whoever sends a file may mean harm, or may not have looked at it.
+
+One page is open at a time, so a file of two hundred pages takes the memory of one.
+"""
+
+import io
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+import pypdfium2 as pdfium
+from pypdfium2 import raw
+
+from pipelines.intake.pdf.characters import bounds, characters_of, count
+from pipelines.intake.pdf.page import Page
+from pipelines.intake.pdf.result import Refusal
+from pipelines.intake.pdf.scanned import DOTS_PER_INCH, ScannedWord, lines_of_scanned
+from pipelines.intake.pdf.words import lines_of, upright
+from pipelines.intake.pdf.wrapped_dates import with_whole_dates
+
+Scanned = Callable[[int, bytes], Sequence[ScannedWord]]
+
+_HEADER_WITHIN = 1_024  # bytes: what may stand before %PDF
+_FEW = 20  # characters: a stamp or a page number on a picture
+_MOST = 0.4  # of the page's area: a picture that is the page
+_MOST_OBJECTS = 2_000  # looked at for such a picture
+_LONGEST_PICTURE = 4_000  # pixels a side of a page given to OCR
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a file may hold before it is refused."""
+
+    max_pages: int = 400
+    max_characters: int = 3_000_000
+    max_scanned_pages: int = 60
+
+
+LIMITS = Limits()
+
+
+class Unreadable(Exception):
+    """A file that is refused, and why."""
+
+    def __init__(self, refusal: Refusal, message: str, pages: int = 0) -> None:
+        super().__init__(message)
+        self.refusal, self.message, self.pages = refusal, message, pages
+
+
+@contextmanager
+def opened(content: bytes, password: str | None) -> Iterator[pdfium.PdfDocument]:
+    """The document, closed behind the block.
+
+    Raises:
+        Unreadable: it is none, is broken, or its password is missing or wrong.
+    """
+    if b"%PDF" not in content[: _HEADER_WITHIN + 4]:
+        raise Unreadable(Refusal.CORRUPT, "The file is empty." if not content else "The file is not a PDF.")
+    try:
+        document = _document(content, password)
+    except (pdfium.PdfiumError, ValueError) as error:
+        raise _not_opened(error, password) from None
+    try:
+        yield document
+    finally:
+        document.close()
+
+
+def _document(content: bytes, password: str | None) -> pdfium.PdfDocument:
+    """Opened with the password, or without it where none is needed: an owner's keeps nobody from reading."""
+    try:
+        return pdfium.PdfDocument(content, password=password)
+    except pdfium.PdfiumError:
+        if password:
+            with suppress(pdfium.PdfiumError):
+                return pdfium.PdfDocument(content)
+        raise
+
+
+def _not_opened(error: Exception, password: str | None) -> Unreadable:
+    code = getattr(error, "err_code", None)
+    if code == raw.FPDF_ERR_PASSWORD and password:
+        return Unreadable(Refusal.WRONG_PASSWORD, "The password does not open the file.")
+    if code == raw.FPDF_ERR_PASSWORD:
+        return Unreadable(Refusal.ENCRYPTED, "The file is protected by a password; send it along.")
+    if code == raw.FPDF_ERR_SECURITY:
+        return Unreadable(Refusal.ENCRYPTED, "The file is encrypted in a way that is not supported.")
+    return Unreadable(Refusal.CORRUPT, "The file is damaged and can't be opened as a PDF.")
+
+
+def pages_of(
+    document: pdfium.PdfDocument,
+    limits: Limits = LIMITS,
+    scanned: Scanned | None = None,
+    on_page: Callable[[int, int], None] | None = None,
+) -> list[Page]:
+    """The pages in order.
+
+    Raises:
+        Unreadable: there are too many, or too much on them, or none can be read.
+    """
+    number = len(document)
+    if number > limits.max_pages:
+        message = f"The file has {number} pages; at most {limits.max_pages} are read."
+        raise Unreadable(Refusal.TOO_MANY_PAGES, message, number)
+    reading = _Reading(document, limits, scanned)
+    pages = []
+    for index in range(number):
+        pages.append(reading.page(index))
+        if on_page is not None:
+            on_page(index + 1, number)
+    if not number or reading.broken == number:
+        raise Unreadable(Refusal.CORRUPT, "No page of the file can be read.", number)
+    return pages
+
+
+class _Reading:
+    """One pass over a document, counting what the limits count."""
+
+    def __init__(self, document: pdfium.PdfDocument, limits: Limits, scanned: Scanned | None) -> None:
+        self.document, self.limits, self.scanned = document, limits, scanned
+        self.characters = self.pictures = self.broken = 0
+
+    def page(self, index: int) -> Page:
+        handle = raw.FPDF_LoadPage(self.document.raw, index)
+        if not handle:
+            self.broken += 1
+            return Page(index + 1, 0.0, 0.0, (), is_picture=False, read_by_ocr=False)
+        try:
+            return self._read(handle, index + 1)
+        finally:
+            raw.FPDF_ClosePage(handle)
+
+    def _read(self, handle: Any, number: int) -> Page:
+        width, height = raw.FPDF_GetPageWidthF(handle), raw.FPDF_GetPageHeightF(handle)
+        text_page = raw.FPDFText_LoadPage(handle)
+        if not text_page:
+            self.broken += 1
+            return Page(number, width, height, (), is_picture=False, read_by_ocr=False)
+        try:
+            self._count(count(text_page))
+            characters = characters_of(handle, text_page)
+        finally:
+            raw.FPDFText_ClosePage(text_page)
+        if len(characters) < _FEW and _shows_a_picture(handle, width * height):
+            return self._picture(handle, number, width, height)
+        level = upright(characters, width, height)
+        lines = with_whole_dates(lines_of(level.characters, number))
+        return Page(number, width, height, lines, False, characters.invisible, level.turn)
+
+    def _count(self, characters: int) -> None:
+        self.characters += characters
+        if self.characters > self.limits.max_characters:
+            message = f"The file holds more than {self.limits.max_characters:,} characters."
+            raise Unreadable(Refusal.LIMITS_EXCEEDED, message, len(self.document))
+
+    def _picture(self, handle: Any, number: int, width: float, height: float) -> Page:
+        self.pictures += 1
+        if self.scanned is None:
+            return Page(number, width, height, (), is_picture=True, read_by_ocr=False)
+        if self.pictures > self.limits.max_scanned_pages:
+            message = f"The file has more than {self.limits.max_scanned_pages} scanned pages."
+            raise Unreadable(Refusal.LIMITS_EXCEEDED, message, len(self.document))
+        scale = picture_scale(width, height)
+        words = self.scanned(number, _png(handle, width, height, scale))
+        return Page(number, width, height, lines_of_scanned(words, number, scale), True, bool(words))
+
+
+def picture_scale(width: float, height: float) -> float:
+    """Pixels a point at which a page is given to OCR: 200 dpi, less for a page as large as a poster."""
+    return float(min(DOTS_PER_INCH / 72, _LONGEST_PICTURE / max(width, height, 1.0)))
+
+
+def _png(handle: Any, width: float, height: float, scale: float) -> bytes:
+    """The page in grey."""
+    across, down = max(1, round(width * scale)), max(1, round(height * scale))
+    bitmap = pdfium.PdfBitmap.new_native(across, down, raw.FPDFBitmap_Gray)
+    try:
+        bitmap.fill_rect((255, 255, 255, 255), 0, 0, across, down)
+        raw.FPDF_RenderPageBitmap(bitmap.raw, handle, 0, 0, across, down, 0, raw.FPDF_GRAYSCALE)
+        png = io.BytesIO()
+        bitmap.to_pil().save(png, "PNG")
+        return png.getvalue()
+    finally:
+        bitmap.close()
+
+
+def _shows_a_picture(handle: Any, area: float) -> bool:
+    """An image covers most of the page."""
+    objects = min(raw.FPDFPage_CountObjects(handle), _MOST_OBJECTS)
+    return any(_covered(raw.FPDFPage_GetObject(handle, index)) > _MOST * area for index in range(objects))
+
+
+def _covered(each: Any) -> float:
+    kind = raw.FPDFPageObj_GetType(each)
+    if kind == raw.FPDF_PAGEOBJ_FORM:  # scanners wrap the picture
+        return max((_covered(raw.FPDFFormObj_GetObject(each, index)) for index in range(_in_form(each))), default=0.0)
+    if kind != raw.FPDF_PAGEOBJ_IMAGE:
+        return 0.0
+    left, top, right, bottom = bounds(each)
+    return abs(right - left) * abs(top - bottom)
+
+
+def _in_form(form: Any) -> int:
+    return int(min(raw.FPDFFormObj_CountObjects(form), 50))

@@ -1,0 +1,136 @@
+"""Statements that were read from PDFs, as rows: with their places on the pages to be kept, and as landing rows to be
+enriched like any others.
+
+A row that another statement of the same submission holds already keeps its place and lands no second time.
+"""
+
+import unicodedata
+from collections.abc import Collection, Mapping, Sequence
+from decimal import Decimal
+from uuid import UUID, uuid5
+
+import polars as pl
+
+from pipelines.intake.accounts import Account, identify
+from pipelines.intake.masking import mask_frame, mask_text
+from pipelines.intake.pdf.result import Box, Entry, Statement
+from pipelines.intake.rows import MAX_DESCRIPTION, MAX_INTEGER_DIGITS
+from pipelines.schemas import LANDED, OF_STATEMENT, STATEMENT_ROWS
+
+MAX_FILE_NAME = 255  # characters
+MOST = Decimal(10) ** MAX_INTEGER_DIGITS
+UNDESCRIBED = "(nothing printed)"  # a row must say something
+
+
+def shown_name(name: str) -> str:
+    """A file's name as it may be shown: without control characters, card and tax file numbers masked, cut."""
+    visible = "".join(character for character in name if not unicodedata.category(character).startswith("C"))
+    return mask_text(visible).strip()[:MAX_FILE_NAME]
+
+
+def statement_id(file_id: UUID, position: int) -> UUID:
+    """Of the statement at this position in the file: reading the file again gives the same."""
+    return uuid5(file_id, str(position))
+
+
+def fits(statement: Statement) -> bool:
+    """Whether its money is exact and in the range that rows may have. What isn't was misread, or made to be."""
+    amounts = (amount for entry in statement.entries for amount in (entry.amount, entry.balance))
+    told = (*amounts, statement.opening_balance, statement.closing_balance, statement.credit_limit)
+    return all(each.is_finite() and abs(each) < MOST and each == round(each, 2) for each in told if each is not None)
+
+
+def account_of(customer_id: UUID, statement: Statement) -> Account:
+    """The customer's account that a statement is of."""
+    account, _ = identify(
+        customer_id,
+        account_name=statement.account_name,
+        bsb=statement.bsb,
+        account_number=statement.account_number,
+        bank_name=statement.bank_name,
+        account_type=statement.account_type,
+        credit_limit=statement.credit_limit,
+    )
+    return account
+
+
+def rows_of(statements: Mapping[UUID, Statement], repeated: Sequence[Collection[int]]) -> pl.DataFrame:
+    """The statements' rows in schema STATEMENT_ROWS.
+
+    Args:
+        repeated: of each statement, which of its entries (from 0) another one of them holds already.
+    """
+    frames = [_rows(each, statement) for each, statement in statements.items()]
+    known = [
+        index in known for statement, known in zip(statements.values(), repeated, strict=True)
+        for index in range(len(statement.entries))
+    ]  # fmt: skip
+    lands = ~pl.col("known")
+    return (
+        pl.concat([pl.DataFrame(schema=STATEMENT_ROWS), *frames])
+        .with_columns(pl.Series("known", known, pl.Boolean))
+        .with_columns(position=pl.when(lands).then(lands.cum_sum() - 1).cast(pl.UInt32))
+        .select(STATEMENT_ROWS.names())
+        .pipe(mask_frame, ["description"])
+    )
+
+
+def _rows(statement_id: UUID, statement: Statement) -> pl.DataFrame:
+    entries = statement.entries
+    facts = ("date", "value_date", "description", "amount", "balance", "balance_printed")
+    columns = {name: [getattr(entry, name) for entry in entries] for name in facts}
+    boxes = [[vars(box) for box in entry.boxes] for entry in entries]
+    frame = pl.DataFrame(
+        {
+            "statement_id": [statement_id.bytes] * len(entries),
+            "row": range(1, len(entries) + 1),
+            "position": [None] * len(entries),
+            **columns,
+            "boxes": boxes,
+        },
+        schema=STATEMENT_ROWS,
+    )
+    return frame.with_columns(description=_described())
+
+
+def _described() -> pl.Expr:
+    """What is printed, in one line of a length that rows may have."""
+    line = pl.col("description").str.replace_all(r"\p{Cc}+", " ").str.strip_chars().str.head(MAX_DESCRIPTION)
+    return pl.when(line != "").then(line).otherwise(pl.lit(UNDESCRIBED))
+
+
+def landed(rows: pl.DataFrame, accounts: Mapping[UUID, Account], statements: Mapping[UUID, Statement]) -> pl.DataFrame:
+    """Those of `rows` (STATEMENT_ROWS) that land, each with its account: LANDED and OF_STATEMENT."""
+    of_statements = pl.DataFrame(
+        [_account(each, account, statements[each]) for each, account in accounts.items()], schema=OF_STATEMENT
+    )
+    return (
+        rows.filter(pl.col("position").is_not_null())
+        .select(
+            pl.col("statement_id", "position", "description"),
+            pl.col("date").dt.to_string("%Y-%m-%d"),
+            valueDate=pl.col("value_date").dt.to_string("%Y-%m-%d"),
+            amount=pl.col("amount").cast(pl.String),
+            balance=pl.col("balance").cast(pl.String),
+            malformed=pl.lit([], LANDED["malformed"]),
+        )
+        .match_to_schema({**LANDED, "statement_id": OF_STATEMENT["statement_id"]}, missing_columns="insert")
+        .join(of_statements, on="statement_id", how="left", validate="m:1", maintain_order="left")
+        .select(*LANDED.names(), *OF_STATEMENT.names())
+    )
+
+
+def _account(of: UUID, account: Account, statement: Statement) -> dict[str, object]:
+    described = {**vars(account), "account_id": account.account_id.bytes, "account_identified": account.identified}
+    return {name: described.get(name) for name in OF_STATEMENT.names()} | {
+        "statement_id": of.bytes,
+        "statement_verdict": statement.verdict.value,
+    }
+
+
+def entries_of(rows: pl.DataFrame) -> tuple[Entry, ...]:
+    """The entries of one statement, from its rows in STATEMENT_ROWS."""
+    return tuple(
+        Entry(**{**row, "boxes": tuple(Box(**box) for box in row["boxes"])})
+        for row in rows.sort("row").drop("statement_id", "row", "position").iter_rows(named=True)
+    )

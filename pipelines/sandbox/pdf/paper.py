@@ -1,0 +1,227 @@
+"""Sheets to print on: marks put down from the top left corner, and the PDF they come to.
+
+Marks are collected first and drawn last, because a page's head tells how many pages follow.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import date
+from functools import cache
+from io import BytesIO
+from random import Random
+from typing import Literal, NamedTuple
+
+from reportlab.pdfbase.pdfmetrics import registerFont, stringWidth
+from reportlab.pdfbase.ttfonts import TTFont
+from reportlab.pdfgen.canvas import Canvas
+
+WIDTH, HEIGHT = 595.0, 842.0  # A4
+PAGE, PAGES = "\ue000", "\ue001"  # stand for a page's number and the number of pages until it is drawn
+_BOLD = {"Helvetica": "Helvetica-Bold", "Times-Roman": "Times-Bold", "Courier": "Courier-Bold", "Vera": "VeraBd"}
+_NARROW = 0.2  # of the font's size: the gap between words where no blank is printed
+_INVISIBLE = 3  # text render mode
+Font = Literal["Helvetica", "Times-Roman", "Courier", "Vera"]
+
+
+@dataclass(frozen=True)
+class Wear:
+    """How a file came to be printed: what two files of one layout don't share."""
+
+    font: Font = "Helvetica"
+    turned: Literal[0, 90, 180, 270] = 0  # how the sheet lies in the file; it is shown upright
+    skew: float = 0.0  # degrees that the sheet lay askew on the scanner
+    spaces: Literal["blank", "no_break", "narrow"] = "blank"
+    split_words: float = 0.0  # share of the texts printed in two pieces
+    split_figures: bool = False  # figures printed in pieces, with a gap
+    wrapped_figures: bool = False  # long ones on two lines, broken after the thousands
+    by_column: bool = False  # the file holds the page column by column
+    bold_twice: bool = False  # bold is the same text printed again beside itself
+    watermark: str = ""  # across the page, behind everything
+    halfway: bool = False  # dates and figures stand halfway down a row of several lines
+    flush_left: bool = False  # figures begin under their headings' beginning
+    shift: float = 0.0  # points that the table stands to the right
+    centred: bool = False  # headings stand over the middle of their figures
+    adverts: float = 0.0  # chance of one after a row
+    fee_table: bool = False  # after the rows, in columns of its own
+    small_print: bool = False  # on a last page
+    rows_broken: bool = False  # a row may begin on one page and go on on the next
+    other_line: bool = False  # amounts on the other line of a description than usual
+    headings_once: bool = False
+    strange_headings: bool = False
+    balances_kept: float = 1.0  # share of those that the layout prints
+
+
+class Mark(NamedTuple):
+    """A text on its baseline, `y` points below the top edge."""
+
+    x: float
+    y: float
+    text: str
+    font: str
+    size: float
+    flush_right: bool  # ends at x
+    spacing: float  # between letters
+    hidden: bool
+
+
+class Rule(NamedTuple):
+    y: float
+    left: float
+    right: float
+
+
+@dataclass
+class Sheet:
+    marks: list[Mark] = field(default_factory=list)
+    rules: list[Rule] = field(default_factory=list)
+
+
+class Paper:
+    """What is printed, sheet by sheet."""
+
+    def __init__(self, wear: Wear, size: float, spacing: float = 0.0) -> None:
+        self._wear, self._size, self._spacing = wear, size, spacing
+        self.sheets: list[Sheet] = []
+
+    def turn(self) -> None:
+        """Take a new sheet."""
+        self.sheets.append(Sheet())
+
+    def write(
+        self,
+        x: float,
+        y: float,
+        text: str,
+        *,
+        size: float = 0,
+        bold: bool = False,
+        flush_right: bool = False,
+        hidden: bool = False,
+    ) -> None:
+        spacing = 0.0 if size else self._spacing
+        mark = Mark(x, y, text, self._font(bold), size or self._size, flush_right, spacing, hidden)
+        self.sheets[-1].marks.append(mark)
+
+    def rule(self, y: float, left: float = 40, right: float = WIDTH - 40) -> None:
+        self.sheets[-1].rules.append(Rule(y, left, right))
+
+    def width(self, text: str, *, bold: bool = False) -> float:
+        """Of a text in the table's size."""
+        return _width(text, self._font(bold), self._size) + self._spacing * len(text)
+
+    def lines(self, text: str, width: float) -> list[str]:
+        """The text broken between words."""
+        lines = [""]
+        for word in text.split():
+            longer = f"{lines[-1]} {word}".strip()
+            if lines[-1] and self.width(longer) > width:
+                lines.append(word)
+            else:
+                lines[-1] = longer
+        return lines
+
+    def printed(self, producer: str, on: date, rng: Random) -> bytes:
+        """The file, made on that day: the same bytes for the same marks, wear and `rng`."""
+        sink = BytesIO()
+        canvas = Canvas(sink, pagesize=(WIDTH, HEIGHT), invariant=1)
+        canvas.setProducer(producer)
+        canvas.setCreator(producer)
+        canvas.setTitle("Statement")
+        canvas.setDateFormatter(lambda *_: f"D:{on:%Y%m%d}061500+10'00'")
+        for number, sheet in enumerate(self.sheets, start=1):
+            self._draw(canvas, sheet, number, rng)
+            canvas.showPage()
+        canvas.save()
+        return sink.getvalue()
+
+    def _font(self, bold: bool) -> str:
+        if self._wear.font == "Vera":
+            _load_vera()
+        return _BOLD[self._wear.font] if bold else self._wear.font
+
+    def _draw(self, canvas: Canvas, sheet: Sheet, number: int, rng: Random) -> None:
+        canvas.setPageRotation(self._wear.turned)
+        canvas.transform(*_TURNED[self._wear.turned])
+        canvas.rotate(self._wear.skew)
+        canvas.setLineWidth(0.5)
+        for rule in sheet.rules:
+            canvas.line(rule.left, HEIGHT - rule.y, rule.right, HEIGHT - rule.y)
+        if self._wear.watermark:
+            _put_behind(canvas, self._wear.watermark)
+        text = canvas.beginText()
+        marks = sorted(sheet.marks, key=lambda mark: round(mark.x)) if self._wear.by_column else sheet.marks
+        for mark in marks:
+            known = mark._replace(text=mark.text.replace(PAGE, str(number)).replace(PAGES, str(len(self.sheets))))
+            for piece in self._pieces(known, rng):
+                text.setFont(piece.font, piece.size)
+                text.setCharSpace(piece.spacing)
+                text.setTextRenderMode(_INVISIBLE if piece.hidden else 0)
+                text.setTextOrigin(piece.x, HEIGHT - piece.y)
+                text.textOut(piece.text)
+        canvas.drawText(text)
+
+    def _pieces(self, mark: Mark, rng: Random) -> Iterator[Mark]:
+        """The mark as the file holds it: one text or several."""
+        if mark.flush_right:
+            wide = _width(mark.text, mark.font, mark.size) + mark.spacing * (len(mark.text) - 1)
+            mark = mark._replace(x=mark.x - wide, flush_right=False)
+        if self._wear.split_figures and "." in mark.text and mark.text[-1].isdigit():
+            yield from _with_a_gap(mark)
+        elif self._wear.spaces == "narrow" and " " in mark.text and not mark.spacing:
+            yield from _words(mark)
+        elif len(mark.text) > 5 and rng.random() < self._wear.split_words:
+            yield from _split(mark, rng.randrange(2, len(mark.text) - 2))
+        elif self._wear.bold_twice and "Bold" in mark.font:
+            yield from (mark, mark._replace(x=mark.x + 0.3))
+        else:
+            plain = self._wear.spaces == "blank"
+            yield mark if plain else mark._replace(text=mark.text.replace(" ", "\xa0"))
+
+
+def _put_behind(canvas: Canvas, words: str) -> None:
+    canvas.saveState()
+    canvas.setFont("Helvetica-Bold", 96)
+    canvas.setFillGray(0.9)
+    canvas.translate(WIDTH / 2, HEIGHT / 2)
+    canvas.rotate(52)
+    canvas.drawCentredString(0, 0, words)
+    canvas.restoreState()
+
+
+def _words(mark: Mark) -> Iterator[Mark]:
+    x = mark.x
+    for word in mark.text.split():
+        yield mark._replace(x=x, text=word)
+        x += _width(word, mark.font, mark.size) + _NARROW * mark.size
+
+
+def _split(mark: Mark, at: int, gap: float = 0.0) -> Iterator[Mark]:
+    first = mark.text[:at]
+    yield mark._replace(text=first)
+    yield mark._replace(x=mark.x + _width(first, mark.font, mark.size) + at * mark.spacing + gap, text=mark.text[at:])
+
+
+def _with_a_gap(mark: Mark) -> Iterator[Mark]:
+    """Pounds and pence, as it were: the figure's end stays where the column wants it."""
+    gap = 0.12 * mark.size
+    return _split(mark._replace(x=mark.x - gap), mark.text.rindex("."), gap)
+
+
+@cache
+def _load_vera() -> None:
+    """The one family that knows a real minus sign; it comes with the library that draws."""
+    registerFont(TTFont("Vera", "Vera.ttf"))
+    registerFont(TTFont("VeraBd", "VeraBd.ttf"))
+
+
+def _width(text: str, font: str, size: float) -> float:
+    return float(stringWidth(text, font, size))
+
+
+# From the page as it is shown to the sheet as it lies in the file, whose width and height the library swaps.
+_TURNED = {
+    0: (1, 0, 0, 1, 0, 0),
+    90: (0, 1, -1, 0, HEIGHT, 0),
+    180: (-1, 0, 0, -1, WIDTH, HEIGHT),
+    270: (0, -1, 1, 0, 0, WIDTH),
+}

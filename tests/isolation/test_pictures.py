@@ -1,0 +1,60 @@
+"""Pages as pictures, drawn in a child."""
+
+import io
+
+import pytest
+from PIL import Image, ImageChops
+
+from isolation import ChildLimits, explained_pngs, page_png
+from pipelines.intake.pdf.result import Box
+from pipelines.sandbox.pdf import statement_pdf
+from tests.isolation import hostile
+
+MADE = statement_pdf("westpac", 7, pages=2)
+
+
+def drawn(png: bytes | None) -> Image.Image:
+    assert png is not None
+    return Image.open(io.BytesIO(png)).convert("RGB")
+
+
+def test_a_place_is_marked_and_nothing_else() -> None:
+    plain = drawn(page_png(MADE.content, None, 2))
+    marked = drawn(page_png(MADE.content, None, 2, [Box(2, 100, 200, 300, 220), Box(1, 10, 10, 20, 20)]))
+    changed = ImageChops.difference(plain, marked).getbbox()
+    assert changed is not None
+    scale = plain.width / 595
+    assert [round(edge / scale) for edge in changed] == pytest.approx([100, 200, 300, 220], abs=3)
+
+
+@pytest.mark.parametrize("page", [-1, 0, 3, 2**70])
+def test_a_page_that_is_not_there_is_none(page: int) -> None:
+    assert page_png(MADE.content, None, page) is None
+
+
+def test_what_can_not_be_opened_is_none() -> None:
+    locked = hostile.locked(MADE.content, owner="of the bank", user="19850612")
+    assert page_png(locked, None, 1) is None
+    assert page_png(locked, "wrong", 1) is None
+    assert page_png(locked, "\ud800", 1) is None
+    assert page_png(locked, "19850612", 1) is not None
+    assert page_png(b"", None, 1) is None
+
+
+@pytest.mark.parametrize("kind", ["bomb_of_a_picture", "endless_page", "billion_forms", "compression_bomb"])
+def test_a_page_made_to_harm_is_drawn_within_limits_or_not_at_all(kind: str) -> None:
+    png = page_png(hostile.BOMBS[kind](), None, 1)
+    assert png is None or max(drawn(png).size) <= 6_000
+
+
+def test_every_page_is_explained() -> None:
+    pictures = dict(explained_pngs(MADE.content, None))
+    assert list(pictures) == [1, 2]
+    assert ImageChops.difference(drawn(pictures[1]), drawn(page_png(MADE.content, None, 1))).getbbox() is not None
+
+
+def test_explaining_ends_when_nobody_looks_or_no_time_is_left() -> None:
+    pictures = explained_pngs(MADE.content, None)
+    assert next(pictures)[0] == 1
+    pictures.close()
+    assert list(explained_pngs(MADE.content, None, ChildLimits(wall_s=0.01))) == []

@@ -1,0 +1,92 @@
+"""Cards of unknown issuers and statements with pages missing, from bytes to verdict.
+
+With every sign turned, opening balance and rows still make the closing one: so what tells a debt has to be printed.
+"""
+
+import pytest
+
+from pipelines.intake.pdf import extract
+from pipelines.intake.pdf.result import Extraction, Statement, Verdict
+from tests.pipelines.intake.pdf.drawing import HEADING, Drawing, statement
+
+OWED = ["-94.13", "-20.00", "50.00"]
+BARE = ("94.13", "20.00", "-50.00")
+
+
+def card(head: list[str], printed: tuple[str, str, str] = BARE, payment: str = "PAYMENT - THANK YOU") -> Statement:
+    drawing = Drawing()
+    for text in (*head, "Statement period 5 Jul 2025 - 4 Aug 2025", ""):
+        label, _, amount = text.partition(" | ")
+        drawing.line((45, label), *([(-300, amount)] if amount else []))
+    drawing.line((45, "Date"), (110, "Details"), (-550, "Amount"))
+    for day, text, amount in zip((5, 6, 7), ("JB HI FI CHATSWOOD", "UBER EATS", payment), printed, strict=True):
+        drawing.line((45, f"0{day} Jul"), (110, text), (-550, amount))
+    (found,) = extract(drawing.done()).statements
+    return found
+
+
+BALANCES = ["Opening balance | 100.00", "Closing balance | 164.13"]
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        ["Harbour Rewards Mastercard", *BALANCES],
+        ["Harbour Everyday Rewards", *BALANCES, "Minimum payment due | $40.00"],
+        ["Harbour Rewards", *BALANCES, "Credit limit | $6,000.00", "Available credit | $4,500.00"],
+        ["Harbour Rewards", *BALANCES, "Pay by 29 Aug 2025. Minimum amount due $40.00. Credit limit $6,000"],
+        ["Harbour Rewards", *BALANCES],
+    ],
+)
+def test_a_card_is_told_by_its_name_by_what_is_to_be_paid_or_by_what_bears_the_minus(head: list[str]) -> None:
+    found = card(head)
+    assert (found.verdict, [str(entry.amount) for entry in found.entries]) == (Verdict.RECONCILED, OWED)
+    assert (str(found.opening_balance), str(found.closing_balance)) == ("-100.00", "-164.13")
+
+
+@pytest.mark.parametrize(
+    ("balances", "printed"),
+    [
+        (["Opening balance | 100.00 DR", "Closing balance | 164.13 DR"], BARE),
+        (["Opening balance | 100.00 DR", "Closing balance | 164.13 DR"], ("94.13", "20.00", "50.00 CR")),
+        (["Opening balance | -100.00", "Closing balance | -164.13"], ("-94.13", "-20.00", "50.00")),
+    ],
+)
+def test_a_card_is_owed_whichever_mark_its_balances_bear(balances: list[str], printed: tuple[str, str, str]) -> None:
+    found = card(["Harbour Low Rate Visa", *balances], printed)
+    assert (found.verdict, [str(entry.amount) for entry in found.entries]) == (Verdict.RECONCILED, OWED)
+
+
+def test_where_nothing_tells_an_account_from_a_debt_the_signs_stay_unproved() -> None:
+    found = card(["Harbour Rewards", *BALANCES], payment="HARBOUR LANE")
+    assert (found.verdict, "SignsUnproved") == (Verdict.PARTIAL, found.reasons[-1].code)
+
+
+def carried(*, first: bool, last: bool) -> Extraction:
+    """Four rows on two pages, either of which may be lost."""
+    drawing = statement() if first else Drawing()
+    if first:
+        drawing.line(*HEADING).line((45, "01 Mar 2024"), (110, "OPENING BALANCE"), (-550, "100.00"))
+        for day in (2, 3):
+            drawing.line((45, f"0{day} Mar 2024"), (110, "COFFEE"), (-400, "5.00"), (-550, f"{105 - 5 * day}.00"))
+        drawing.line((110, "SUB TOTAL CARRIED FORWARD TO NEXT PAGE"), (-550, "90.00"))
+    if first and last:
+        drawing.next_page()
+    if last:
+        drawing.line(*HEADING).line((110, "SUB TOTAL BROUGHT FORWARD FROM PREVIOUS PAGE"), (-550, "90.00"))
+        for day in (4, 5):
+            drawing.line((45, f"0{day} Mar 2024"), (110, "COFFEE"), (-400, "5.00"), (-550, f"{105 - 5 * day}.00"))
+        drawing.line((45, "31 Mar 2024"), (110, "CLOSING BALANCE"), (-550, "80.00"))
+    return extract(drawing.done())
+
+
+def test_pages_that_follow_each_other_are_proved() -> None:
+    assert carried(first=True, last=True).statements[0].verdict is Verdict.RECONCILED
+
+
+@pytest.mark.parametrize(("first", "last"), [(True, False), (False, True)])
+def test_a_page_that_is_missing_is_told_and_proves_nothing(first: bool, last: bool) -> None:
+    found = carried(first=first, last=last)
+    assert found.statements[0].verdict is Verdict.PARTIAL
+    assert "PageMissing" in [reason.code for reason in found.statements[0].reasons]
+    assert "PageMissing" in [signal.code for signal in found.signals]

@@ -1,0 +1,52 @@
+"""What pages say of pages that aren't there."""
+
+import pytest
+
+from pipelines.intake.pdf.missing_pages import missing_page
+from tests.pipelines.intake.pdf.pages import page
+
+ROW = "02 Jan 2025 Shop | 1.00 | 9.00"
+HEAD = ("Date | Debit | Balance", ROW)
+
+
+def missing(*pages: tuple[str, ...], opens: bool = True, closes: bool = True) -> bool:
+    read = [page(number, *texts) for number, texts in enumerate(pages, start=1)]
+    lines = [line for each in read for line in each.lines]
+    return missing_page(lines, read, opens=opens, closes=closes) is not None
+
+
+CARRIED = ("SUB TOTAL CARRIED FORWARD TO | 1.00 | 9.00", "NEXT PAGE")
+BROUGHT = ("SUB TOTAL BROUGHT FORWARD | 1.00 | 9.00", "FROM PREVIOUS PAGE")
+
+
+def test_a_balance_carried_to_a_next_page_needs_one() -> None:
+    assert missing((*HEAD, *CARRIED))
+    assert missing((*HEAD, *CARRIED, "Please check all entries."))
+    assert not missing((*HEAD, *CARRIED), (*BROUGHT, ROW))
+    assert not missing((*HEAD, *CARRIED), ("Closing balance | | 9.00",))
+    assert not missing((*HEAD, "31 Jan BALANCE CARRIED FORWARD | | 9.00"))
+
+
+def test_a_balance_brought_from_a_page_before_needs_one() -> None:
+    assert missing((*BROUGHT, *HEAD))
+    assert missing(("Brought forward from last page | | 9.00", *HEAD))
+    assert not missing(("Brought forward | | 9.00", *HEAD))
+    assert not missing((*HEAD,), (*BROUGHT, ROW))
+
+
+@pytest.mark.parametrize(
+    ("number", "opens", "closes", "expected"),
+    [
+        ("Page 2 of 2", False, True, True),
+        ("Page 2", False, True, True),
+        ("Page 2 of 2", True, True, False),
+        ("Page 1 of 2", True, False, True),
+        ("Page 1 of 2", True, True, False),
+        ("Page 1 of 1", False, False, False),
+        ("Fees are explained on page 2", False, True, False),
+    ],
+)
+def test_numbers_of_pages_count_where_a_balance_is_missing(
+    number: str, opens: bool, closes: bool, expected: bool
+) -> None:
+    assert missing((*HEAD, number), opens=opens, closes=closes) is expected

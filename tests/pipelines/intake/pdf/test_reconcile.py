@@ -1,0 +1,143 @@
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import date
+from decimal import Decimal
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from pipelines.intake.pdf.reconcile import Point, Posting, is_newest_first, proved
+from pipelines.intake.pdf.result import Kind, Verdict
+
+AMOUNTS = st.integers(-10_000_00, 10_000_00).filter(bool).map(lambda cents: Decimal(cents) / 100)
+PRINTED = st.sampled_from([True, True, False])
+
+
+def follows(opening: Decimal, postings: Sequence[Posting], closing: Decimal) -> bool:
+    """The plainest way to say that a statement adds up."""
+    balance = opening
+    for posting in postings:
+        balance += posting.amount
+        if posting.balance is not None and posting.balance != balance:
+            return False
+    return balance == closing
+
+
+@st.composite
+def statements(draw: st.DrawFn) -> tuple[Decimal, list[Posting], Decimal]:
+    """One that adds up, some of its balances not printed."""
+    opening = balance = draw(AMOUNTS)
+    postings = []
+    for amount, shown in draw(st.lists(st.tuples(AMOUNTS, PRINTED), min_size=1, max_size=12)):
+        balance += amount
+        postings.append(Posting(amount, balance if shown else None, 1))
+    return opening, postings, balance
+
+
+Statement = tuple[Decimal, list[Posting], Decimal]
+
+
+@given(statements())
+def test_a_statement_that_adds_up_is_reconciled_and_every_balance_known(statement: Statement) -> None:
+    opening, postings, closing = statement
+    proof = proved(postings, opening, closing, (), Kind.STATEMENT)
+    assert follows(opening, postings, closing)
+    assert (proof.verdict, proof.reasons) == (Verdict.RECONCILED, ())
+    sums = [opening + sum((each.amount for each in postings[: n + 1]), Decimal()) for n in range(len(postings))]
+    assert list(proof.balances) == sums
+
+
+@given(statements(), st.data())
+def test_a_deleted_row_is_never_reconciled(statement: Statement, data: st.DataObject) -> None:
+    opening, postings, closing = statement
+    gone = data.draw(st.integers(0, len(postings) - 1))
+    left = postings[:gone] + postings[gone + 1 :]
+    proof = proved(left, opening, closing, (), Kind.STATEMENT)
+    assert proof.verdict is not Verdict.RECONCILED
+    assert proof.reasons
+
+
+@given(statements(), st.data(), st.integers(0, 8), st.integers(1, 9))
+def test_a_changed_digit_is_never_reconciled(
+    statement: Statement, data: st.DataObject, place: int, change: int
+) -> None:
+    opening, postings, closing = statement
+    index = data.draw(st.integers(0, len(postings) - 1))
+    by = Decimal(change) * Decimal(10) ** (place - 2)
+    one = postings[index]
+    in_balance = data.draw(st.booleans()) and one.balance is not None
+    forged = replace(one, balance=(one.balance or 0) + by) if in_balance else replace(one, amount=one.amount + by)
+    proof = proved([*postings[:index], forged, *postings[index + 1 :]], opening, closing, (), Kind.STATEMENT)
+    assert proof.verdict is not Verdict.RECONCILED
+    assert any(reason.page == 1 and f"{by:,.2f}" in reason.message for reason in proof.reasons)
+
+
+@given(statements(), st.data())
+def test_two_swapped_rows_are_reconciled_only_if_the_oracle_says_so(statement: Statement, data: st.DataObject) -> None:
+    opening, postings, closing = statement
+    assume(len(postings) > 1)
+    index = data.draw(st.integers(0, len(postings) - 2))
+    swapped = [*postings[:index], postings[index + 1], postings[index], *postings[index + 2 :]]
+    is_right = proved(swapped, opening, closing, (), Kind.STATEMENT).verdict is Verdict.RECONCILED
+    assert is_right == follows(opening, swapped, closing)
+
+
+@given(statements())
+def test_without_any_balance_nothing_is_proved(statement: Statement) -> None:
+    bare = [replace(posting, balance=None) for posting in statement[1]]
+    assert proved(bare, None, None, (), Kind.STATEMENT).verdict is Verdict.UNRECONCILED
+    assert proved(bare, statement[0], None, (), Kind.STATEMENT).verdict is Verdict.UNRECONCILED
+
+
+@given(statements())
+def test_a_statement_with_one_end_open_is_at_most_partial(statement: Statement) -> None:
+    opening, postings, closing = statement
+    ends: list[tuple[Decimal | None, Decimal | None]] = [(None, closing), (opening, None), (None, None)]
+    for first, last in ends:
+        verdict = proved(postings, first, last, (), Kind.STATEMENT).verdict
+        assert verdict in (Verdict.PARTIAL, Verdict.UNRECONCILED)
+
+
+def listing(*rows: tuple[str, str | None]) -> list[Posting]:
+    return [Posting(Decimal(amount), Decimal(balance) if balance else None, 1) for amount, balance in rows]
+
+
+def test_a_listing_is_proved_by_its_running_balances_and_says_that_the_oldest_row_is_not() -> None:
+    rows = listing(("5", "105"), ("-5", "100"), ("1", "101"))
+    proof = proved(rows, None, None, (), Kind.LISTING)
+    assert proof.verdict is Verdict.RECONCILED
+    assert [reason.code for reason in proof.reasons] == ["OldestRowUnproved"]
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        listing(("5", "105"), ("-5", "100"), ("1", None)),  # the last is not proved
+        listing(("5", None), ("-5", "100"), ("1", "101")),  # nor are the first two
+        listing(("5", "105"), ("-5", "100")),  # too few
+    ],
+)
+def test_a_listing_with_rows_that_no_balance_proves_is_partial(rows: list[Posting]) -> None:
+    assert proved(rows, None, None, (), Kind.LISTING).verdict is Verdict.PARTIAL
+
+
+def test_a_balance_carried_to_the_next_page_counts() -> None:
+    rows = listing(("5", None), ("-5", None))
+    right = Point(1, Decimal("105"), 1, "the carried balance")
+    assert proved(rows, Decimal(100), Decimal(100), [right], Kind.STATEMENT).verdict is Verdict.RECONCILED
+    wrong = proved(rows, Decimal(100), Decimal(100), [replace(right, balance=Decimal(106))], Kind.STATEMENT)
+    assert wrong.verdict is Verdict.UNRECONCILED
+    assert "The carried balance on page 1 is 106.00; the rows before it make 105.00" in wrong.reasons[0].message
+
+
+def test_balances_are_not_filled_where_rows_are_not_in_the_order_of_days() -> None:
+    rows = listing(("5", None), ("-5", None))
+    assert proved(rows, Decimal(1), Decimal(1), (), Kind.STATEMENT, fills=False).balances == (None, None)
+
+
+def test_the_way_that_most_dates_run_is_the_order() -> None:
+    days = [date(2024, 3, day) for day in (9, 9, 7, 8, 2)]
+    assert is_newest_first(days)
+    assert not is_newest_first(days[::-1])
+    assert not is_newest_first([])

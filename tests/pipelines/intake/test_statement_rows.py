@@ -1,0 +1,70 @@
+"""What was read from PDFs, as rows to be kept and rows to be enriched."""
+
+from dataclasses import replace
+from decimal import Decimal
+from uuid import UUID, uuid4
+
+import polars as pl
+import pytest
+
+from pipelines.intake.rows import validate
+from pipelines.intake.statement_rows import UNDESCRIBED, account_of, entries_of, fits, landed, rows_of, shown_name
+from pipelines.schemas import LANDED, OF_STATEMENT, STATEMENT_ROWS
+from tests.papers import COFFEE, RENT, SALE, entry, statement
+
+CUSTOMER, FIRST, SECOND = UUID(int=1), UUID(int=2), UUID(int=3)
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("June.pdf", "June.pdf"),
+        ("../../June.pdf", "../../June.pdf"),
+        ("a\0b\nc\u202e.pdf", "abc.pdf"),
+        (" x " * 200, ("x" + "  x" * 199)[:255]),
+        ("4111111111111111.pdf", "411111xxxxxx1111.pdf"),
+    ],
+)
+def test_a_name_is_shown_without_what_could_do_harm(name: str, shown: str) -> None:
+    assert shown_name(name) == shown
+
+
+def test_rows_keep_their_places_and_those_held_already_land_no_second_time() -> None:
+    told = {FIRST: statement(RENT, SALE), SECOND: statement(SALE, COFFEE)}
+    rows = rows_of(told, [frozenset(), frozenset({0})])
+    assert rows.schema == STATEMENT_ROWS
+    assert rows["position"].to_list() == [0, 1, None, 2]
+    assert rows["row"].to_list() == [1, 2, 1, 2]
+    assert rows["boxes"].list.len().to_list() == [1] * 4
+    landing = landed(rows, {each: account_of(CUSTOMER, one) for each, one in told.items()}, told)
+    assert landing.schema == pl.Schema({**LANDED, **OF_STATEMENT})
+    assert landing["position"].to_list() == [0, 1, 2]
+    assert landing["description"].to_list() == ["RENT", "SALE", "COFFEE"]
+    assert landing["amount"].to_list() == ["-900.00", "812.40", "-4.50"]
+    assert landing["statement_id"].to_list() == [FIRST.bytes, FIRST.bytes, SECOND.bytes]
+
+
+def test_what_landed_is_valid_whatever_is_printed() -> None:
+    odd = statement(entry("", "0.00"), entry("a\x00b\nc", "1.00"), entry("x" * 5_000, "-9999999999999.99"))
+    told = {FIRST: odd}
+    landing = landed(rows_of(told, [frozenset()]), {FIRST: account_of(CUSTOMER, odd)}, told)
+    received = pl.lit("2026-07-01T00:00:00").str.to_datetime(time_unit="us", time_zone="UTC")
+    of_job = landing.lazy().with_columns(
+        received_at=received, job_id=pl.lit(uuid4().bytes), customer_number=pl.lit(1, pl.Int64)
+    )
+    whole = of_job.with_columns(received_seq=pl.lit(1, pl.Int64), appended=pl.lit(value=False))
+    validated = validate(whole, "Australia/Sydney")
+    assert validated.rejected.collect().is_empty()
+    assert validated.accepted.collect()["description"].str.len_chars().to_list() == [len(UNDESCRIBED), 5, 1_000]
+
+
+def test_entries_come_back_as_they_were_kept() -> None:
+    whole = statement(RENT, COFFEE, SALE)
+    assert entries_of(rows_of({FIRST: whole}, [frozenset()])) == whole.entries
+
+
+@pytest.mark.parametrize("amount", ["1e13", "0.001", "NaN", "-Infinity"])
+def test_money_that_rows_cannot_hold_does_not_fit(amount: str) -> None:
+    assert fits(statement(RENT))
+    assert not fits(statement(entry("X", amount)))
+    assert not fits(replace(statement(), closing_balance=Decimal(amount)))

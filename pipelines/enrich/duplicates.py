@@ -6,6 +6,9 @@ multisets: a submission adds only what exceeds the count already held of the sam
 and status; where both sides state a balance, it must agree, too. So two equal coffees in one submission are two
 transactions, and the same statement sent twice adds nothing.
 
+What was read from a PDF statement is worded otherwise than a feed's rows, and is matched by its balances: `alignment`
+says which of them repeat what is held, before the rest is matched so.
+
 Submissions count in order of receipt, as if each had been alone, so that it makes no difference how they were cut
 into batches. Submissions that share no key don't affect each other: round n of `_by_count` therefore takes every
 key's n-th submission at once, and most batches need one round.
@@ -21,7 +24,9 @@ from typing import NamedTuple
 
 import polars as pl
 
+from pipelines.enrich.alignment import Turn, aligned, turns
 from pipelines.enrich.identities import named_ids
+from pipelines.enrich.matching import KEY, ORDER, matches, unpaired, unpaired_held
 from pipelines.enrich.text import matching_text
 from pipelines.schemas import ACCEPTED, DUPLICATES, SORT_KEY, TRANSACTIONS
 
@@ -30,9 +35,6 @@ KNOWN = pl.Schema({**ACCEPTED, **{name: TRANSACTIONS[name] for name in IDENTITY}
 PENDING_LASTS = timedelta(days=7)  # card schemes let an authorisation lapse after seven days
 POSTED_EARLIER = timedelta(days=1)  # banks date a posting back by a day at most
 
-ORDER = ("received_seq", "position")
-_KEY = ("account_id", "date", "amount", "text", "status")
-_BALANCE_KEY = (*_KEY, "balance")
 _ID_KEY = ("account_id", "client_transaction_id")
 _SAME_PAYMENT = ("account_id", "amount", "text")
 _PAIRS = pl.Schema({**{name: ACCEPTED[name] for name in ORDER}, "posting_seq": ACCEPTED["received_seq"]})
@@ -65,11 +67,28 @@ def identify(held: pl.DataFrame, accepted: pl.DataFrame) -> Identified:
     """Take newly accepted rows into what is held. Eager: how many rounds it takes depends on the data."""
     known = held.select(KNOWN.names()).with_columns(text=matching_text(pl.col("description")))
     new = accepted.with_columns(text=matching_text(pl.col("description"))).sort(*ORDER)
+    first, *later = turns(known, new)
+    known, repeated = _taken_in(known, first)
+    duplicates = [repeated]
+    for turn in later:
+        others = known.join(turn.rows, on="account_id", how="anti")
+        known, repeated = _taken_in(known.join(turn.rows, on="account_id", how="semi"), turn)
+        known = pl.concat([others, known])
+        duplicates.append(repeated)
+    return Identified(known.select(KNOWN.names()).sort(SORT_KEY), pl.concat(duplicates).sort("job_id", "position"))
+
+
+def _taken_in(known: pl.DataFrame, turn: Turn) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """All that is held after a turn, and the duplicates among its rows."""
+    repeats = aligned(known, turn.meeting)
+    new = unpaired(turn.rows, repeats)
     has_id = pl.col("client_transaction_id").is_not_null()
     versions, repeated = _by_id(known.filter(has_id), new.filter(has_id))
-    counted, overlapping = _by_count(known.filter(~has_id), new.filter(~has_id), versions)
-    rows = pl.concat([versions, counted]).pipe(_replace_pending, accepted).select(KNOWN.names())
-    return Identified(rows.sort(SORT_KEY), pl.concat([repeated, overlapping]).sort("job_id", "position"))
+    counted, overlapping = _by_count(known.filter(~has_id), new.filter(~has_id), versions, repeats)
+    # What a statement brought before is a posting all the same: the pending row of the same words waits no longer.
+    brought_before = turn.rows.join(repeats, on=ORDER, how="semi")
+    rows = pl.concat([versions, counted]).pipe(_replace_pending, new, brought_before)
+    return rows.select(known.columns), pl.concat([repeats.select(DUPLICATES.names()), repeated, overlapping])
 
 
 def _by_id(held: pl.DataFrame, new: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -101,95 +120,66 @@ def _versions(held: pl.DataFrame, new: pl.DataFrame) -> tuple[pl.DataFrame, pl.D
     return versions.select(held.columns), marked.filter("repeats").select(DUPLICATES.names())
 
 
-def _by_count(held: pl.DataFrame, new: pl.DataFrame, versions: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+def _by_count(
+    held: pl.DataFrame, new: pl.DataFrame, versions: pl.DataFrame, repeats: pl.DataFrame
+) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Rows without an id: all that are held now, and the duplicates among the new rows.
 
     The versions of transactions that do have an id count as held, too, until they are revised: a statement may repeat
-    what a feed brought.
+    what a feed brought. What other rows of the same submission repeat already (`repeats`) is matched to none of these.
     """
     if new.is_empty():
         return held, pl.DataFrame(schema=DUPLICATES)
     revised = pl.col("received_seq").shift(-1).over(_ID_KEY, order_by=ORDER)
     in_reach = versions.join(new, on="account_id", how="semi").with_columns(revised_seq=revised)
-    alone = _is_alone(new, [held, in_reach], _KEY)
+    alone = _is_alone(new, [held, in_reach], KEY)
     meeting = new.filter(~alone)
-    met, also_met = (frame.join(meeting, on=_KEY, how="semi") for frame in (held, in_reach))
-    counted, duplicates = _met_by_count(met, also_met, meeting)
+    met, also_met = (frame.join(meeting, on=KEY, how="semi") for frame in (held, in_reach))
+    counted, duplicates = _met_by_count(met, also_met, meeting, repeats)
     added = new.filter(alone).pipe(numbered_anew, held.clear()).with_columns(_FIRST_VERSION)
-    others = held.join(meeting, on=_KEY, how="anti")
+    others = held.join(meeting, on=KEY, how="anti")
     return pl.concat([others, added.select(held.columns), counted]), duplicates
 
 
-def _met_by_count(held: pl.DataFrame, also_held: pl.DataFrame, new: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+def _met_by_count(
+    held: pl.DataFrame, also_held: pl.DataFrame, new: pl.DataFrame, repeats: pl.DataFrame
+) -> tuple[pl.DataFrame, pl.DataFrame]:
     """The outcome of `_by_count` for rows whose keys occur more than once."""
     duplicates = [pl.DataFrame(schema=DUPLICATES)]
     for submissions in _rounds(new):
         earlier = pl.concat([held, also_held], how="diagonal").pipe(_held_at, submissions)
-        repeats = matches(earlier, submissions.filter(~pl.col("appended")))
-        duplicates.append(repeats.select(DUPLICATES.names()))
-        added = submissions.join(repeats, on=ORDER, how="anti").pipe(numbered_anew, held).with_columns(_FIRST_VERSION)
+        same = matches(unpaired_held(earlier, repeats), submissions.filter(~pl.col("appended")))
+        duplicates.append(same.select(DUPLICATES.names()))
+        added = unpaired(submissions, same).pipe(numbered_anew, held).with_columns(_FIRST_VERSION)
         held = pl.concat([held, added.select(held.columns)])
     return held, pl.concat(duplicates)
 
 
 def _rounds(new: pl.DataFrame) -> Iterator[pl.DataFrame]:
     """The new rows, each key's first submission first."""
-    numbered = new.with_columns(turn=pl.col("received_seq").rank("dense").over(_KEY))
+    numbered = new.with_columns(turn=pl.col("received_seq").rank("dense").over(KEY))
     for _, submissions in sorted(numbered.partition_by("turn", as_dict=True, include_key=False).items()):
         yield submissions
 
 
 def _held_at(rows: pl.DataFrame, submissions: pl.DataFrame) -> pl.DataFrame:
     """Rows of the submissions' keys that were held when they arrived: received before, and not revised by then."""
-    keys = submissions.group_by(_KEY).agg(arrival=pl.col("received_seq").first())
+    keys = submissions.group_by(KEY).agg(arrival=pl.col("received_seq").first())
     not_revised = pl.col("revised_seq").is_null() | (pl.col("revised_seq") > pl.col("arrival"))
     return (
-        rows.join(keys, on=_KEY, validate="m:1")
+        rows.join(keys, on=KEY, validate="m:1")
         .filter(pl.col("received_seq") < pl.col("arrival"), not_revised)
         .drop("arrival", "revised_seq")
     )
 
 
-def matches(held: pl.DataFrame, sent: pl.DataFrame) -> pl.DataFrame:
-    """The largest matching of sent rows to held ones: a sent row that repeats one, and `transaction_id` of that.
-
-    Equal balances first; then sent rows whose balance nobody states, against held rows without one; then sent rows
-    without a balance, against whatever is left.
-    """
-    equal = _paired(held.filter(_states_balance()), sent.filter(_states_balance()), _BALANCE_KEY)
-    held, sent = _left(held, equal, "held_"), _left(sent, equal, "")
-    unstated = _paired(held.filter(~_states_balance()), sent.filter(_states_balance()), _KEY)
-    held, sent = _left(held, unstated, "held_"), _left(sent, unstated, "")
-    stated_first = held.sort(pl.col("balance").is_null(), *ORDER, maintain_order=True)
-    silent = _paired(stated_first, sent.filter(~_states_balance()), _KEY)
-    return pl.concat([equal, unstated, silent])
-
-
-def _states_balance() -> pl.Expr:
-    return pl.col("balance").is_not_null()
-
-
-def _paired(held: pl.DataFrame, sent: pl.DataFrame, key: tuple[str, ...]) -> pl.DataFrame:
-    """The n-th sent row of a key with the n-th held one."""
-    nth = pl.int_range(pl.len()).over(key).alias("nth")
-    partners = held.with_columns(nth).select(
-        *key, "nth", "transaction_id", held_received_seq="received_seq", held_position="position"
-    )
-    pairs = sent.with_columns(nth).join(partners, on=(*key, "nth"), validate="1:1")
-    return pairs.select("job_id", *ORDER, "transaction_id", "held_received_seq", "held_position")
-
-
-def _left(rows: pl.DataFrame, pairs: pl.DataFrame, prefix: str) -> pl.DataFrame:
-    return rows.join(pairs, left_on=ORDER, right_on=[f"{prefix}{name}" for name in ORDER], how="anti")
-
-
 def numbered_anew(added: pl.DataFrame, held: pl.DataFrame) -> pl.DataFrame:
     """New transactions with their ordinal in their key, and the id derived from both."""
-    taken = held.group_by(_KEY).agg(next_ordinal=pl.col("ordinal").max() + 1)
+    taken = held.group_by(KEY).agg(next_ordinal=pl.col("ordinal").max() + 1)
     numbered = (
-        added.join(taken, on=_KEY, how="left", validate="m:1")
+        added.join(taken, on=KEY, how="left", validate="m:1")
         .sort(*ORDER)
-        .with_columns(ordinal=(pl.col("next_ordinal").fill_null(0) + pl.int_range(pl.len()).over(_KEY)).cast(pl.UInt32))
+        .with_columns(ordinal=(pl.col("next_ordinal").fill_null(0) + pl.int_range(pl.len()).over(KEY)).cast(pl.UInt32))
     )
     key = pl.concat_str("date", "amount", "status", "ordinal", "text", separator="|")
     return _with_ids(numbered, key)
@@ -209,14 +199,15 @@ def _is_alone(new: pl.DataFrame, held: Sequence[pl.DataFrame], key: Sequence[str
     return pl.concat(hashes).is_unique().head(new.height)
 
 
-def _replace_pending(rows: pl.DataFrame, accepted: pl.DataFrame) -> pl.DataFrame:
+def _replace_pending(rows: pl.DataFrame, new: pl.DataFrame, also_posted: pl.DataFrame) -> pl.DataFrame:
     """A pending row is superseded by its posting: received later, same account, amount and description, within days.
 
     One to one, in order of the postings' receipt, and each looked at as it stood then: a later revision of either
     changes nothing. So the result is the same however batches were cut.
     """
     pending = rows.filter(pl.col("status") == "pending")
-    postings = rows.filter(pl.col("status") == "posted").join(accepted.select(ORDER), on=ORDER, how="semi")
+    posted = rows.filter(pl.col("status") == "posted").join(new.select(ORDER), on=ORDER, how="semi")
+    postings = pl.concat([posted, also_posted.match_to_schema(rows.schema, missing_columns="insert")])
     met = [pending.join(postings, on=_SAME_PAYMENT, how="semi"), postings.join(pending, on=_SAME_PAYMENT, how="semi")]
     pairs = pl.DataFrame(_one_to_one(pl.concat(met)), schema=_PAIRS, orient="row")
     if pairs.is_empty():

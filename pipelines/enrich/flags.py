@@ -46,6 +46,7 @@ FLAGS: Mapping[str, pl.Expr] = {
     "round_amount": (pl.col("amount").abs() >= pl.lit(ROUND_FROM, MONEY))
     & (pl.col("amount") % pl.lit(ROUND_STEP, MONEY) == 0),
     "tax": _group("tax"),
+    "unreconciled_statement": pl.col("statement_verdict") == "unreconciled",
 }
 _NAMES = sorted(FLAGS)
 

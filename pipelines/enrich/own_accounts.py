@@ -29,8 +29,25 @@ MENTIONED = pl.Schema(
 SHOWN_DIGITS = 4
 FEWEST_DIGITS = 3  # two digits name too much
 _CARD_REPAYMENT = TAXONOMY.categories["card_repayment"]
+# Behind what is named, the payment's own number: `TO VISA 8670 REFERENCE NO 76796904`.
+_REFERENCE = r"(?i)[ ({-]+(?:ref|receipt)[a-z]*(?:[ .:#-]+(?:no|number))?[ .:#-]*[a-z0-9-]*[)}]?$"
 # A transfer to the own card, by its last digits: `TRANSFER 71Q4 CARD 9242`, `Internet Transfer to Card 7691`.
-_OWN_CARD = r"(?i)\b(?:tfr|transfer|payment)\b.*\b[a-z]*(?:card|visa)\b.*?([0-9]{4})$"
+_OWN_CARD = (
+    r"(?i)\b(?:tfr|transfer|payment)\b.*\b[a-z]*(?:card|visa)\b"
+    r"[^0-9]*(?:[0-9]{4,6}[ -]?[x*][x* -]*)?([0-9]{4})$"  # a card's number is masked in its middle
+)
+# A transfer between own accounts, by the last digits of a number behind words: `TFR WESTPAC BUS 3950`.
+_OWN_ACCOUNT = r"(?i)\b(?:tfr|transfer)\b[^0-9]*[a-z][^0-9]*[ x*·]([0-9]{4})$"
+_YEAR = "^20[0-9]{2}$"
+# Of a text that says nothing else, no account is known: the same words stand before a payment to anybody.
+_HOW_IT_WENT = (
+    r"(?i)\b(?:e-?banking|internet|online|mobile|phone|netbank|banking|electronic|funds?|transfer|transf|tfr|tfer|trf|"
+    r"xfer|payment|pymt|debit|credit|deposit|withdrawal|to|from|in|out)\b"
+)
+GUESS = 0.8  # what the model says with less is no evidence
+_BY_CLIENT = ("client_rule", "correction")  # who says so knows whose account it is
+_SOMEBODY_ELSE = ("business", "government", "processor")  # kinds of counterparties that are no account of one's own
+_NAME_HERE = ("customer_number", "account_id", "name")
 _BSB = r"\b([0-9]{3}-?[0-9]{3}) ?[0-9]{5,10}\b"  # before an account's number
 
 
@@ -89,7 +106,9 @@ def mentions(rows: pl.DataFrame) -> pl.DataFrame:
     A transfer between own accounts or a repayment of the own card whose other side was not found; or a payment with
     nobody named but an account's digits, or by transfer with nobody known. Where the digits are those of a supplied
     account, it is not counted: the other side is missing there, not the account. Without digits, what the text calls it
-    stands for the account.
+    stands for the account; not where it says only how the money went, where it names somebody else or the model merely
+    guessed, unless the client itself said that it went to an account of its own; and not where most that is called so
+    was found in supplied accounts.
     """
     one_sided = ~pl.col("is_transfer").fill_null(value=False)
     by_words = pl.col("category").is_in((TRANSFER.slug, _CARD_REPAYMENT.slug)).fill_null(value=False)
@@ -97,7 +116,7 @@ def mentions(rows: pl.DataFrame) -> pl.DataFrame:
     digits = pl.col("other_account").is_not_null() | pl.col("description").str.contains("(?i)card|visa")
     speaking = rows.filter(current(), one_sided, by_words | (to_nobody & digits))
     with_digits = pl.col("named").is_not_null() & _speaks_of_an_account()
-    said = speaking.with_columns(named=_named_or_card()).filter(by_words | with_digits)
+    said = speaking.with_columns(named=_named_or_printed(by_words)).filter((by_words & _is_named()) | with_digits)
     numbers = rows.select("customer_number", "account_id", "bsb", "account_number")
     naming = numbers.join(said.drop_nulls("named"), on="customer_number", how="semi")
     supplied = _ends(accounts_of(naming), said["named"].drop_nulls())
@@ -106,7 +125,17 @@ def mentions(rows: pl.DataFrame) -> pl.DataFrame:
         said.join(supplied, on=("customer_number", "named"), how="anti")
         .with_columns(masked_number=masked, name=_called(), bank=bank_of_bsb(pl.col("description").str.extract(_BSB)))
         .with_columns(place=pl.when(pl.col("masked_number").is_null()).then("name"))
+        .pipe(_without_names_of_supplied, rows)
     )
+
+
+def _without_names_of_supplied(mentions: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
+    """Without those by name alone of which the account's other rows, as many or more, have their other side."""
+    lone = mentions.drop_nulls("place").group_by(_NAME_HERE).len("lone")
+    sides = rows.join(lone, on=_NAME_HERE[:2], how="semi").filter(current(), "is_transfer")
+    found = sides.group_by(*_NAME_HERE[:2], name=_called()).len("found")
+    of_supplied = lone.join(found, on=_NAME_HERE).filter(pl.col("found") >= pl.col("lone"))
+    return mentions.join(of_supplied.with_columns(place="name"), on=(*_NAME_HERE, "place"), how="anti")
 
 
 def _named() -> pl.Expr:
@@ -114,13 +143,31 @@ def _named() -> pl.Expr:
     return pl.when(digits.str.len_chars() >= FEWEST_DIGITS).then(digits)
 
 
-def _named_or_card() -> pl.Expr:
-    return pl.coalesce(_named(), pl.col("description").str.extract(_OWN_CARD))
+def _named_or_printed(by_words: pl.Expr) -> pl.Expr:
+    """Also the last digits that only the words before them tell from a reference."""
+    text = _without_reference()
+    account = text.str.extract(_OWN_ACCOUNT)
+    between_own = by_words & ~account.str.contains(_YEAR)
+    return pl.coalesce(_named(), text.str.extract(_OWN_CARD), pl.when(between_own).then(account))
+
+
+def _without_reference() -> pl.Expr:
+    return pl.col("description").str.replace(_REFERENCE, "")
+
+
+def _is_named() -> pl.Expr:
+    """Whether anything tells the account from others: its digits, what the text calls it, or what the client said."""
+    by_client = pl.col("category_source").is_in(_BY_CLIENT).fill_null(value=False)
+    called = _called().str.replace_all(_HOW_IT_WENT, "").str.contains(r"\p{L}").fill_null(value=False)
+    guessed = (pl.col("category_source") == "learned") & (pl.col("confidence") < GUESS)
+    with_others = (pl.col("category") == TRANSFER.slug) & pl.col("counterparty_kind").is_in(_SOMEBODY_ELSE)
+    by_name = called & ~guessed.fill_null(value=False) & ~with_others.fill_null(value=False)
+    return by_client | pl.col("named").is_not_null() | by_name
 
 
 def _speaks_of_an_account() -> pl.Expr:
     """Whether what is named, of somebody unknown, is an account's number rather than part of a name."""
-    by_transfer = (pl.col("channel") == "transfer") | pl.col("description").str.contains(_OWN_CARD)
+    by_transfer = (pl.col("channel") == "transfer") | _without_reference().str.contains(_OWN_CARD)
     return pl.col("counterparty_name").is_null() | by_transfer.fill_null(value=False)
 
 

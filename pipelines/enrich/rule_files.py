@@ -12,7 +12,14 @@ class RuleError(Exception):
 
 
 class _Strict(yaml.CSafeLoader):  # a tenth of the time of the one in Python
-    """A key that stands twice would silently lose its first value."""
+    """A key that stands twice would silently lose its first value; a value that is none says where it stands."""
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        try:
+            return super().construct_object(node, deep)
+        except ValueError as error:  # a date that is none, a number of a thousand digits
+            problem = "this value can't be read: put texts and decimals in quotes"
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark) from error
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         keys: set[Hashable] = set()

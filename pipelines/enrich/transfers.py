@@ -18,7 +18,7 @@ import polars as pl
 
 from pipelines.enrich.calendars import SETTLEMENT, business_day_number
 from pipelines.enrich.identities import named_ids
-from pipelines.enrich.own_accounts import accounts_of, with_named_account
+from pipelines.enrich.own_accounts import GUESS, accounts_of, with_named_account
 from pipelines.enrich.phrases import bare_words
 from pipelines.enrich.taxonomy import TAXONOMY, TRANSFER
 from pipelines.enrich.text import matching_text
@@ -84,7 +84,6 @@ _ACCOUNT_WORDS = (  # what banks and clients put behind the holder's name
     ),
     *("OFFSET", "BONUS", "VISA", "MASTERCARD", "PTY", "LTD", "LIMITED", "P/L", "ACC?", "ACCT", "ACCOUNT"),
 )
-_GUESS = 0.8  # what the model says with less is no reason to rule a pair out
 _TRANSFER_WORDS = r"\b(?:TRANSFER|TRANSF|TFR|TRF|TFER|XFER|TRNS|LINKED|SWEEP|INTERNAL|OWN|SAVINGS?|OFFSET)\b"
 
 _ASKED = (
@@ -199,7 +198,7 @@ def _met_elsewhere(booked: pl.DataFrame) -> pl.DataFrame:
 def _with_somebody_else() -> pl.Expr:
     """Named, categorised or declared as with others, or on a rail that no transfer takes. A guess doesn't count."""
     named = pl.col("counterparty_kind").is_in(_NEVER_OWN_KINDS) | pl.col("related_party").is_not_null()
-    guessed = (pl.col("category_source") == "learned") & (pl.col("confidence") < _GUESS)
+    guessed = (pl.col("category_source") == "learned") & (pl.col("confidence") < GUESS)
     categorised = pl.col("category").is_in(_NEVER_OWN) & ~guessed.fill_null(value=False)
     said = pl.col("category").is_in(_SAID_BY_CATEGORY).fill_null(value=False) | _has_transfer_words()
     railed = pl.col("channel").is_in(_NEVER_OWN_CHANNELS) & ~said

@@ -6,15 +6,18 @@ repeated becomes its own row, a revision gives way to the version that it replac
 gone waits for it again.
 
 Two things are kept that a mere replay would lose. **Ids:** a transaction that stays keeps its id, and a row that
-takes the place of one which goes inherits that one's. **History:** what the withdrawal changed stays beside the new
-state, put away as it was, so that what was held at any time before can still be told.
+takes the place of one which goes, in the same words, inherits that one's. In other words, as a feed's beside those of a
+PDF statement, it has the id of its own: another's could be derived once more for whoever sends those words later.
+**History:** what the withdrawal changed stays beside the new state, put away as it was, so that what was held at any
+time before can still be told.
 """
 
 from dataclasses import dataclass
 
 import polars as pl
 
-from pipelines.enrich.duplicates import KNOWN, ORDER, Identified, identify, matches, numbered_anew
+from pipelines.enrich.duplicates import KNOWN, Identified, identify, numbered_anew
+from pipelines.enrich.matching import ORDER, matches
 from pipelines.enrich.text import matching_text
 from pipelines.schemas import ACCEPTED, SORT_KEY, TRANSACTIONS, UUID
 

@@ -4,7 +4,6 @@ import polars as pl
 
 from pipelines.figures.printing import uuid_text
 from pipelines.intake.accounts import masked
-from pipelines.schemas import UUID
 
 BY_ACCOUNT = ("customer_number", "account_id")
 BALANCE = pl.Decimal(38, 2)
@@ -30,40 +29,47 @@ def printed_details() -> tuple[pl.Expr, ...]:
 
 
 def closing_balances(posted: pl.LazyFrame) -> pl.LazyFrame:
-    """One row per account and day with rows: `customer_number, account_id, date`, `closing_balance` (null: unknown)
-    and the `transaction_id` of the row that states it.
+    """One row per account and day with rows, sorted: `customer_number, account_id, date`, `closing_balance` (null:
+    unknown) and the `transaction_id` of the row that states it.
 
     Banks list a day's rows oldest or newest first, so their order proves nothing. Within a day each balance is the
     next row's opening (`balance - amount`), except the last: that one closes the day. A chain in several pieces
     (a missing row) is closed by the piece received last; a day that ends where it began (a ring) leaves the balance
     as it was and has no row here; a day without any balance is unknown.
+
+    Args:
+        posted: in SORT_KEY's order: of a day's rows, the later one was received later.
     """
-    known = posted.filter(pl.col("balance").is_not_null()).with_row_index("row")
-    stating = known.select("row", "transaction_id")
-    ends = known.pipe(_ends_of_days).join(stating, on="row", how="left", validate="1:1").drop("row")
-    return pl.concat([ends, posted.pipe(_days_without_balance)])
-
-
-def _ends_of_days(known: pl.LazyFrame) -> pl.LazyFrame:
-    """Keys, `closing_balance`, and the number of the `row` that states it."""
-    day = (*BY_ACCOUNT, "date")
-    order = pl.col("received_seq") * 2**32 + pl.col("position")
-    closings = known.select(*day, "row", value="balance", uses=1, order=order)
-    openings = known.select(*day, row=None, value=pl.col("balance") - pl.col("amount"), uses=-1, order=None)
+    numbered = posted.select(*BY_ACCOUNT, "date", "amount", "balance", "transaction_id", day=_account_and_day())
+    rows = numbered.with_row_index("row")
+    balance = pl.col("balance")
     return (
-        pl.concat([closings, openings], how="vertical_relaxed")
-        .group_by(*day, "value")
-        .agg(pl.col("uses").sum(), pl.col("order").max(), pl.col("row").max_by("order"))
-        .filter(pl.col("uses") > 0)
-        .group_by(day)
-        .agg(
-            closing_balance=pl.col("value").max_by("order").cast(BALANCE),
-            row=pl.col("row").max_by("order"),
+        rows.join(rows.pipe(_closing_rows), on="row", how="semi")
+        .sort("day")
+        .select(
+            *BY_ACCOUNT,
+            "date",
+            closing_balance=balance.cast(BALANCE),
+            transaction_id=pl.when(balance.is_not_null()).then("transaction_id"),
         )
     )
 
 
-def _days_without_balance(posted: pl.LazyFrame) -> pl.LazyFrame:
-    days = posted.group_by(*BY_ACCOUNT, "date").agg(known=pl.col("balance").is_not_null().any())
-    unknown = pl.lit(None, BALANCE).alias("closing_balance"), pl.lit(None, UUID).alias("transaction_id")
-    return days.filter(~pl.col("known")).select(*BY_ACCOUNT, "date", *unknown)
+def _account_and_day() -> pl.Expr:
+    """Both as one number, in their order: to group by numbers takes half the time of grouping by ids."""
+    return pl.struct(BY_ACCOUNT).rank("dense").cast(pl.Int64) * 2**32 + pl.col("date").to_physical()
+
+
+def _closing_rows(rows: pl.LazyFrame) -> pl.LazyFrame:
+    """The `row` that closes each `day`; where no balance is known, its last one."""
+    closing, opening = (each.to_physical() for each in (pl.col("balance"), pl.col("balance") - pl.col("amount")))
+    closings = rows.select("day", "row", cents=closing, uses=1)
+    openings = rows.select("day", row=pl.lit(None, pl.UInt32), cents=opening, uses=-1)
+    row, known = pl.col("row"), pl.col("cents").is_not_null()
+    return (
+        pl.concat([closings, openings])
+        .group_by("day", "cents")
+        .agg(pl.col("uses").sum(), row.max())
+        .group_by("day")
+        .agg(pl.when(known.any()).then(row.filter(pl.col("uses") > 0).max()).otherwise(row.max()))
+    )

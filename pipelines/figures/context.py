@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from pipelines.risk_models.scorecard import READING, Scorecard
+from pipelines.schemas import MONEY, UUID, StatementVerdict
 
 LEAST_PEERS = 20  # fewer are no book to be compared with
 CUSTOMERS = pl.Schema({"customer_number": pl.Int64(), "name": pl.String(), "abn": pl.String()})
@@ -22,6 +23,22 @@ INTAKE = pl.Schema(
         "customer_number": pl.Int64(),
         "duplicates": pl.Int64(),  # rows sent that repeated one already held
         "rejected": pl.Int64(),  # rows sent that were refused
+    }
+)
+SIGNAL = pl.Struct({"code": pl.String(), "severity": pl.String(), "message": pl.String(), "page": pl.Int64()})
+STATEMENTS = pl.Schema(
+    {
+        "customer_number": pl.Int64(),
+        "statement_id": UUID,
+        "account_id": UUID,
+        "file_name": pl.String(),  # as sent; may be empty
+        "kind": pl.String(),  # `statement`, `listing` or `interim`
+        "verdict": StatementVerdict,
+        "period_start": pl.Date(),
+        "period_end": pl.Date(),
+        "opening_balance": MONEY,
+        "closing_balance": MONEY,
+        "signals": pl.List(SIGNAL),  # of its file
     }
 )
 PEERS = pl.Schema({"metric": pl.String(), "quantiles": pl.List(READING)})  # by percentile, from 0 to 100
@@ -49,13 +66,15 @@ class Context:
     related_parties: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=RELATED_PARTIES))
     attributes: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=ATTRIBUTES))
     intake: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=INTAKE))
+    statements: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=STATEMENTS))
 
     def of_customer(self, customer_number: int) -> "Context":
         """What is known of one customer."""
         mine = pl.col("customer_number") == customer_number
+        frames = (self.customers, self.related_parties, self.attributes, self.intake, self.statements)
         return Context(
             [book for book in self.books if customer_number in book.customers],
-            *(frame.filter(mine) for frame in (self.customers, self.related_parties, self.attributes, self.intake)),
+            *(frame.filter(mine) for frame in frames),
         )
 
 

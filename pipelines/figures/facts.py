@@ -14,7 +14,7 @@ from pipelines import schemas
 from pipelines.figures import accounts, words
 from pipelines.figures.accounts import BY_ACCOUNT
 from pipelines.figures.context import NO_CONTEXT, Context
-from pipelines.figures.periods import BY_CUSTOMER, booked_month
+from pipelines.figures.periods import BY_CUSTOMER, age, booked_month, days_behind
 
 _PUT = {
     "month": booked_month(),
@@ -29,6 +29,7 @@ _PUT = {
 UNREAD = (
     *("job_id", "client_transaction_id", "account_type_text", "value_date", "location", "card_last_four", "ordinal"),
     *("foreign_amount", "foreign_currency", "intermediaries", "category_basis", "alternatives", "effective_date"),
+    "statement_id",
 )
 COLUMNS = tuple(name for name in schemas.TRANSACTIONS if name not in UNREAD)
 
@@ -38,21 +39,6 @@ def as_known(transactions: pl.DataFrame, received_seq: int) -> pl.DataFrame:
     it says today."""
     stood = (pl.col("since_seq") <= received_seq) & (pl.col("superseded_seq") > received_seq).fill_null(value=True)
     return transactions.filter(stood).with_columns(superseded_seq=pl.lit(None, schemas.TRANSACTIONS["superseded_seq"]))
-
-
-def _are_sorted(rows: pl.DataFrame) -> bool:
-    """Whether rows stand in SORT_KEY's order by its numbers alone, as they do where they are stored: looking is cheaper
-    than sorting, which holds everything twice.
-    """
-    goes_on = pl.lit(value=False)  # of rows with equal numbers nothing is known: they are sorted
-    for name in reversed(_NUMBERS):
-        step = pl.col(name).diff()
-        goes_on = (step > 0) | ((step == 0) & goes_on)
-    numbers = rows.lazy().select(pl.col(name).cast(pl.Int64) for name in _NUMBERS)
-    return bool(numbers.select(goes_on.slice(1).all()).collect(engine="in-memory").item())
-
-
-_NUMBERS = ("customer_number", "date", "received_seq", "position")  # SORT_KEY's first
 
 
 class Facts:
@@ -89,25 +75,43 @@ class Facts:
         """
         counted = self.transactions.lazy().filter(schemas.posted(), pl.col("date") <= self.as_of)
         rows = counted.select(pl.exclude(UNREAD)).collect(engine="in-memory")
-        in_order = rows if _are_sorted(rows) else rows.sort(schemas.SORT_KEY)
-        age = (pl.col("date").max().over(BY_CUSTOMER) - pl.col("date")).dt.total_days()
-        return in_order.with_columns(**_PUT, age=age)
+        # As they do where they are stored: looking is cheaper than sorting, which holds everything twice.
+        in_order = rows if rows.is_sorted(schemas.SORT_KEY) else rows.sort(schemas.SORT_KEY)
+        return in_order.with_columns(pl.col(BY_CUSTOMER).set_sorted(), **_PUT, age=age())
 
     @cached_property
     def history(self) -> pl.DataFrame:
         """A customer with rows: `customer_number`, `first_date`, `data_through`."""
-        dates = pl.col("date")
-        return self.rows.group_by(BY_CUSTOMER).agg(first_date=dates.min(), data_through=dates.max()).sort(BY_CUSTOMER)
+        first, last = pl.col("date").first(), pl.col("date").last()
+        by_customer = self.rows.lazy().group_by(BY_CUSTOMER, maintain_order=True)
+        return by_customer.agg(first_date=first, data_through=last).collect(engine="in-memory")
+
+    @property
+    def days_behind(self) -> pl.Expr:
+        """Of `history`: days from a customer's last row to the day of computing."""
+        return days_behind(self.as_of)
+
+    shares_rows = False  # several of these customers are the same one on different days
+
+    @property
+    def shared_rows(self) -> pl.DataFrame:
+        """`rows`; where customers share them, each once."""
+        return self.rows
+
+    @property
+    def place(self) -> pl.Expr:
+        """Of `history`: the customer's place among those of `shared_rows`."""
+        return pl.int_range(pl.len(), dtype=pl.Int64)
 
     @cached_property
     def accounts(self) -> pl.DataFrame:
         """An account: its keys and `accounts.DETAILS`, in the words of the submission received last."""
-        return accounts.described(self.rows.lazy()).collect(engine="in-memory").sort(BY_ACCOUNT)
+        return accounts.described(self.rows.lazy()).sort(BY_ACCOUNT).collect(engine="in-memory")
 
     @cached_property
     def stated_closings(self) -> pl.DataFrame:
         """An account's day with rows, of any kind of account: `accounts.closing_balances`, by account and day."""
-        return accounts.closing_balances(self.rows.lazy()).collect(engine="in-memory").sort(*BY_ACCOUNT, "date")
+        return accounts.closing_balances(self.rows.lazy()).collect(engine="in-memory")
 
     @cached_property
     def closings(self) -> pl.DataFrame:
@@ -117,12 +121,14 @@ class Facts:
         it), `credit_limit`, `days_held` (calendar days until the account's next day with rows, or through
         the customer's last row).
         """
-        until = pl.coalesce(pl.col("date").shift(-1).over(BY_ACCOUNT), pl.col("data_through") + pl.duration(days=1))
+        cash = self.accounts.lazy().filter(words.is_cash_account()).select(*BY_ACCOUNT, "credit_limit")
+        described = cash.join(self.history.lazy(), on=BY_CUSTOMER, how="left", validate="m:1")
+        goes_on = pl.all_horizontal(pl.col(name).eq_missing(pl.col(name).shift(-1)) for name in BY_ACCOUNT)
+        ended = pl.col("data_through") + pl.duration(days=1)
+        until = pl.when(goes_on).then(pl.col("date").shift(-1)).otherwise(ended)
         return (
             self.stated_closings.lazy()
-            .join(self.accounts.lazy().filter(words.is_cash_account()), on=BY_ACCOUNT, how="inner", validate="m:1")
-            .join(self.history.lazy(), on=BY_CUSTOMER, how="left", validate="m:1")
-            .sort(*BY_ACCOUNT, "date")
+            .join(described, on=BY_ACCOUNT, how="inner", validate="m:1", maintain_order="left")
             .select(
                 *BY_ACCOUNT,
                 "date",

@@ -11,9 +11,15 @@ import polars as pl
 BY_CUSTOMER = "customer_number"
 
 
-def days_behind(as_of: date) -> pl.Expr:
+def days_behind(as_of: date | pl.Expr) -> pl.Expr:
     """Days from `data_through` to `as_of`; a row dated tomorrow (time zones) is not negative age."""
-    return (pl.lit(as_of) - pl.col("data_through")).dt.total_days().clip(lower_bound=0)
+    day = as_of if isinstance(as_of, pl.Expr) else pl.lit(as_of)
+    return (day - pl.col("data_through")).dt.total_days().clip(lower_bound=0)
+
+
+def age() -> pl.Expr:
+    """Days that a row lies before its customer's last."""
+    return (pl.col("date").max().over(BY_CUSTOMER) - pl.col("date")).dt.total_days()
 
 
 def booked_month() -> pl.Expr:

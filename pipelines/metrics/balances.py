@@ -14,7 +14,7 @@ from pipelines.metrics.running import WIDE
 _CHANGING = ("cents", "known", "unknown", "beyond")
 
 
-def outcomes(definitions: Sequence[Balances], facts: Facts, customers: int) -> pl.DataFrame:
+def outcomes(definitions: Sequence[Balances], facts: Facts, customers: int) -> pl.LazyFrame:
     """FRACTION: of all customers for the first metric, then for the second …"""
     windows = {window: f"days_{nth}" for nth, window in enumerate({each.window: None for each in definitions})}
     parts = {}
@@ -23,15 +23,16 @@ def outcomes(definitions: Sequence[Balances], facts: Facts, customers: int) -> p
         parts[f"top_{nth}"], parts[f"bottom_{nth}"] = _aggregate(each, inside.cast(WIDE))
     days = steps(facts).with_columns(days_within(window).alias(name) for window, name in windows.items())
     told = days.group_by("customer").agg(part.alias(name) for name, part in parts.items())
-    everybody = pl.select(customer=pl.int_range(customers))
-    found = everybody.join(told, on="customer", how="left", validate="1:1", maintain_order="left")
+    everybody = pl.LazyFrame().select(customer=pl.int_range(customers))
+    joined = everybody.join(told, on="customer", how="left", validate="1:1", maintain_order="left")
+    found = joined.collect(engine="in-memory")
     top, bottom = (pl.concat(found[f"{part}_{nth}"] for nth in range(len(definitions))) for part in ("top", "bottom"))
     none, one_day = pl.col("top").is_null(), pl.col("bottom") == 0
     cause = pl.coalesce(caused(NO_BALANCES, none), caused(INSUFFICIENT_HISTORY, one_day))
-    return fractions(pl.DataFrame({"top": top, "bottom": bottom}), pl.col("top"), pl.col("bottom"), cause)
+    return fractions(pl.LazyFrame({"top": top, "bottom": bottom}), pl.col("top"), pl.col("bottom"), cause)
 
 
-def steps(facts: Facts) -> pl.DataFrame:
+def steps(facts: Facts) -> pl.LazyFrame:
     """Customer × day on which one of its cash accounts has rows, sorted:
 
     `customer` (its place among those with rows), `date`, `age` (days before the customer's last), `days` (until the
@@ -39,15 +40,16 @@ def steps(facts: Facts) -> pl.DataFrame:
     known), `known` and `beyond` (accounts whose balance is known, and those of them below zero or their limit).
     """
     until = pl.coalesce(pl.col("date").shift(-1).over("customer"), pl.col("data_through") + pl.duration(days=1))
+    customers = facts.history.lazy().with_row_index("customer").with_columns(pl.col("customer").cast(pl.Int64))
     return (
         changes(facts)
-        .join(facts.history.with_row_index("customer"), on=BY_CUSTOMER, validate="m:1", maintain_order="left")
-        .group_by("customer", "data_through", "date")
+        .group_by(BY_CUSTOMER, "date")
         .agg(pl.col(_CHANGING).sum())
+        .join(customers, on=BY_CUSTOMER, validate="m:1")
         .sort("customer", "date")
         .with_columns(pl.col(_CHANGING).cum_sum().over("customer"))
         .select(
-            pl.col("customer").cast(pl.Int64),
+            "customer",
             "date",
             "known",
             "beyond",
@@ -58,25 +60,29 @@ def steps(facts: Facts) -> pl.DataFrame:
     )
 
 
-def changes(facts: Facts) -> pl.DataFrame:
+def changes(facts: Facts) -> pl.LazyFrame:
     """`Facts.closings` of accounts that state balances at all, each as what changes with it: `cents`, and 1, 0 or −1
     of `known`, `unknown` and `beyond`. An account's first row changes it from nothing.
     """
     balance, limit = pl.col("closing_balance"), pl.col("credit_limit").fill_null(0)
     first = pl.any_horizontal(pl.col(name).ne_missing(pl.col(name).shift()) for name in BY_ACCOUNT)
-    standing = facts.closings.select(
-        *BY_ACCOUNT,
-        "date",
-        first=first,
-        account=first.cum_sum(),
-        cents=balance.to_physical().cast(WIDE).fill_null(0),
-        known=balance.is_not_null().cast(pl.Int64),
-        unknown=balance.is_null().cast(pl.Int64),
-        beyond=(balance < -limit).fill_null(value=False).cast(pl.Int64),
+    standing = (
+        facts.closings.lazy()
+        .with_columns(first=first)
+        .select(
+            BY_CUSTOMER,
+            "date",
+            "first",
+            account=pl.col("first").cum_sum(),
+            cents=balance.to_physical().cast(WIDE).fill_null(0),
+            known=balance.is_not_null().cast(pl.Int64),
+            unknown=balance.is_null().cast(pl.Int64),
+            beyond=(balance < -limit).fill_null(value=False).cast(pl.Int64),
+        )
     )
-    stating = standing.filter(pl.col("known") > 0)["account"].unique()
     change = (pl.col(name) - pl.when("first").then(0).otherwise(pl.col(name).shift()) for name in _CHANGING)
-    return standing.with_columns(change).filter(pl.col("account").is_in(stating.implode()))
+    states_any = pl.col("known").max().over("account") > 0
+    return standing.with_columns(*change, states_any=states_any).filter("states_any")
 
 
 def days_within(window: Days) -> pl.Expr:

@@ -23,7 +23,6 @@ from pipelines.metrics.outcome import (
     STALE,
     VALUE,
     caused,
-    stacked,
 )
 from pipelines.metrics.registry import METRICS, in_order
 from pipelines.metrics.sources import outcomes
@@ -31,13 +30,13 @@ from pipelines.metrics.windows import periods
 
 
 def cause_of(slug: str) -> str:
-    """The column with the cause why a metric is unavailable."""
-    return f"{slug}__cause"
+    """The column with the cause why a metric is unavailable. No slug has a space: it is nobody's own name."""
+    return f"cause of {slug}"
 
 
 def values(facts: Facts, metrics: Metrics = METRICS) -> pl.DataFrame:
     """Facts → one row per customer, sorted: `customer_number`, and of each metric its value by its slug (VALUE; null:
-    unavailable) and `<slug>__cause` (null: available).
+    unavailable) and its cause by `cause_of` (null: available).
 
     Args:
         metrics: with all that they are made of (`registry.with_inputs`).
@@ -77,32 +76,38 @@ def _told(facts: Facts, customers: pl.DataFrame, ordered: Sequence[Metric]) -> M
 
 
 def _unmet(metrics: Sequence[Metric], customers: pl.DataFrame) -> Mapping[str, pl.Series]:
-    """For each metric the cause why customers haven't what it needs, whatever its source says; null where they have."""
-    needs = ("history_days", "history_months", "fresh_days")
-    stated = {name: [getattr(metric, name) for metric in metrics] for name in needs}
-    has = {name: pl.concat([customers[name]] * len(metrics)) for name in ("days", "complete_months", "days_behind")}
-    stale = pl.col("days_behind") > pl.col("fresh_days")
-    short = (pl.col("days") < pl.col("history_days")) | (pl.col("complete_months") < pl.col("history_months"))
-    cause = pl.when(stale).then(pl.lit(STALE)).when(short).then(pl.lit(INSUFFICIENT_HISTORY))
-    causes = stacked(stated, customers.height).with_columns(**has).select(cause.alias("cause"))["cause"]
-    return {metric.slug: _nth(causes, nth, customers.height) for nth, metric in enumerate(metrics)}
+    """For each metric the cause why customers haven't what it needs, whatever its source says; null where they have.
+    Many metrics need the same.
+    """
+    needs = {metric.slug: (metric.history_days, metric.history_months, metric.fresh_days) for metric in metrics}
+    names = {need: f"need_{nth}" for nth, need in enumerate(dict.fromkeys(needs.values()))}
+    causes = customers.select(_cause(*need).alias(name) for need, name in names.items())
+    return {slug: causes[names[need]] for slug, need in needs.items()}
 
 
-def _apart(metrics: Sequence[Metric], unmet: Mapping[str, pl.Series], outcomes: pl.DataFrame) -> dict[str, Told]:
+def _cause(history_days: int, history_months: int, fresh_days: int | None) -> pl.Expr:
+    stale = pl.lit(value=False) if fresh_days is None else pl.col("days_behind") > fresh_days
+    short = (pl.col("days") < history_days) | (pl.col("complete_months") < history_months)
+    return pl.when(stale).then(pl.lit(STALE)).when(short).then(pl.lit(INSUFFICIENT_HISTORY))
+
+
+def _apart(metrics: Sequence[Metric], unmet: Mapping[str, pl.Series], outcomes: pl.LazyFrame) -> dict[str, Told]:
     """Each metric's own share of the rows `value, cause`."""
-    height = outcomes.height // max(len(metrics), 1)
-    first = pl.concat(unmet[metric.slug] for metric in metrics) if metrics else pl.Series([], dtype=pl.String)
+    if not metrics:
+        return {}
+    first = pl.concat(unmet[metric.slug] for metric in metrics)
+    height = len(unmet[metrics[0].slug])
     told = outcomes.with_columns(cause=pl.coalesce(first, "cause"))
-    told = told.with_columns(pl.when(pl.col("cause").is_null()).then("value"))
-    value, cause = told["value"], told["cause"]
-    return {metric.slug: (_nth(value, nth, height), _nth(cause, nth, height)) for nth, metric in enumerate(metrics)}
+    value = pl.when(pl.col("cause").is_null()).then("value").alias("value")
+    values, causes = told.select(value, "cause").collect(engine="in-memory")
+    return {metric.slug: (_nth(values, nth, height), _nth(causes, nth, height)) for nth, metric in enumerate(metrics)}
 
 
 def _nth(values: pl.Series, nth: int, customers: int) -> pl.Series:
     return values.slice(nth * customers, customers)
 
 
-def _divided(fraction: pl.DataFrame) -> pl.DataFrame:
+def _divided(fraction: pl.LazyFrame) -> pl.LazyFrame:
     """FRACTION → `value`, `cause`. Of what is nothing or less no share can be told."""
     top, bottom = pl.col("top"), pl.col("bottom")
     cause = pl.coalesce(
@@ -132,7 +137,7 @@ def _alike(metrics: Sequence[Metric]) -> Iterator[list[Metric]]:
     yield from (groups[alike] for alike in sorted(groups))
 
 
-def _calculated(metrics: Sequence[Metric], told: Mapping[str, Told], customers: int) -> pl.DataFrame:
+def _calculated(metrics: Sequence[Metric], told: Mapping[str, Told], customers: int) -> pl.LazyFrame:
     """`value`, `cause` of metrics of one operation with equally many operands."""
     definitions = [metric.definition for metric in metrics if isinstance(metric.definition, Arithmetic)]
     operation, operands = definitions[0].operation, range(len(definitions[0].operands))
@@ -144,7 +149,7 @@ def _calculated(metrics: Sequence[Metric], told: Mapping[str, Told], customers: 
     value, cause = calculated(
         operation, [pl.col(f"value_{nth}") for nth in operands], [pl.col(f"cause_{nth}") for nth in operands]
     )
-    return pl.DataFrame(columns).select(value=value.cast(VALUE), cause=cause)
+    return pl.LazyFrame(columns).select(value=value.cast(VALUE), cause=cause)
 
 
 def _operand(text: str, told: Mapping[str, Told], customers: int) -> Told:

@@ -21,6 +21,7 @@ from pydantic import (
     Tag,
     model_validator,
 )
+from pydantic.alias_generators import to_camel
 
 from pipelines.enrich.flags import FLAGS
 from pipelines.enrich.taxonomy import TAXONOMY
@@ -33,6 +34,8 @@ Format = Literal["integer", "decimal", "percent", "currency", "days"]
 Direction = Literal["higher_is_better", "lower_is_better", "neutral"]
 
 SLUG = re.compile(r"[a-z][a-z0-9_]{0,79}")
+MOST_DAYS = 3_660  # of a window or a history
+MOST_MONTHS = 120
 DECIMAL = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,4})?")
 
 
@@ -40,6 +43,12 @@ def _exact(text: object) -> Decimal:
     if not isinstance(text, str) or not DECIMAL.fullmatch(text):
         raise ValueError("a decimal is written as text, with at most 15 digits before the point and 4 after it")
     return Decimal(text)
+
+
+def _size(value: Decimal) -> Decimal:
+    if value < 0:
+        raise ValueError("it is compared with the amount without its sign, so it may not be below zero")
+    return value
 
 
 def _operand(text: str) -> str:
@@ -59,13 +68,14 @@ def _names(kind: str, among: object) -> AfterValidator:
 
 
 Exact: TypeAlias = Annotated[Decimal, BeforeValidator(_exact)]
+Size: TypeAlias = Annotated[Exact, AfterValidator(_size)]
 Slug: TypeAlias = Annotated[str, Field(pattern=f"^{SLUG.pattern}$")]
 Operand: TypeAlias = Annotated[str, AfterValidator(_operand)]
 Names: TypeAlias = tuple[str, ...]
 
 
 class Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, alias_generator=to_camel)
 
 
 class Where(Strict):
@@ -84,8 +94,14 @@ class Where(Strict):
     external: bool | None = None  # False: own transfers
     recurring: bool | None = None  # belongs to a recurring series
     facility: bool | None = None  # funds or repays a credit facility
-    at_least: Exact | None = None  # AUD, of the amount without its sign
-    at_most: Exact | None = None
+    at_least: Size | None = None  # AUD, of the amount without its sign
+    at_most: Size | None = None
+
+    @model_validator(mode="after")
+    def _holds_something(self) -> Self:
+        if self.at_least is not None and self.at_most is not None and self.at_least > self.at_most:
+            raise ValueError("no row is this large and this small: `atLeast` is above `atMost`")
+        return self
 
 
 EVERY_ROW = Where()
@@ -94,8 +110,8 @@ EVERY_ROW = Where()
 class Days(Strict):
     """So many days, the last of them `offset` days before the customer's last row."""
 
-    days: Annotated[int, Field(ge=1, le=3_660)]
-    offset: Annotated[int, Field(ge=0, le=3_660)] = 0
+    days: Annotated[int, Field(ge=1, le=MOST_DAYS)]
+    offset: Annotated[int, Field(ge=0, le=MOST_DAYS)] = 0
 
 
 class Months(Strict):
@@ -104,8 +120,8 @@ class Months(Strict):
     A month is complete when the history covers its first and its last day.
     """
 
-    months: Annotated[int, Field(ge=1, le=120)]
-    offset: Annotated[int, Field(ge=0, le=120)] = 0
+    months: Annotated[int, Field(ge=1, le=MOST_MONTHS)]
+    offset: Annotated[int, Field(ge=0, le=MOST_MONTHS)] = 0
 
 
 def _days_or_months(window: object) -> str:
@@ -249,9 +265,9 @@ class Metric(Strict):
     unit: Unit
     format: Format
     direction: Direction
-    history_days: Annotated[int, Field(ge=0)] = 0
-    history_months: Annotated[int, Field(ge=0)] = 0
-    fresh_days: Annotated[int, Field(ge=0)] | None = None
+    history_days: Annotated[int, Field(ge=0, le=MOST_DAYS)] = 0
+    history_months: Annotated[int, Field(ge=0, le=MOST_MONTHS)] = 0
+    fresh_days: Annotated[int, Field(ge=0, le=MOST_DAYS)] | None = None
     definition: Definition
 
     @property

@@ -19,7 +19,7 @@ def rows_of(definition: Transactions | Groups) -> tuple[Where, Window]:
     return sided(definition.where, measure), definition.window
 
 
-def outcomes(definitions: Sequence[Transactions | Groups], running: Running) -> pl.DataFrame:
+def outcomes(definitions: Sequence[Transactions | Groups], running: Running) -> pl.LazyFrame:
     """FRACTION: of all customers for the first metric, then for the second …"""
     rows = stacked(
         {
@@ -53,7 +53,9 @@ def _found(definitions: Sequence[Transactions | Groups], running: Running) -> pl
 def _placed(found: Sequence[pl.LazyFrame], customers: int) -> pl.Series:
     """Frames of `customer` and `found` → what is found of all customers for the first, then for the second …"""
     none = pl.Series([None], dtype=WIDE).new_from_index(0, customers)
-    collected = pl.collect_all([frame.select("customer", pl.col("found").cast(WIDE)) for frame in found])
+    collected = pl.collect_all(
+        [frame.select("customer", pl.col("found").cast(WIDE)) for frame in found], engine="in-memory"
+    )
     return pl.concat(none.clone().scatter(frame["customer"], frame["found"]) for frame in collected)
 
 

@@ -31,7 +31,7 @@ from pipelines.metrics.definition import (
 from pipelines.metrics.outcome import CAUSES, SCALE
 from pipelines.metrics.registry import METRICS, with_inputs
 from pipelines.metrics.rows import KEYS, counted, met, sided
-from pipelines.metrics.windows import Edge, edges, month_edges, periods
+from pipelines.metrics.windows import Edge, dates, edges, month_edges, periods
 
 Inputs: TypeAlias = Mapping[str, Trace | Constant]
 Values: TypeAlias = Mapping[str, Constant]
@@ -95,7 +95,7 @@ class _Explaining:
         return self.facts.rows.lazy().filter(met(where), day >= self.date(since), day < self.date(until))
 
     def date(self, edge: Edge) -> date:
-        day: date = self.periods.select(edge.date()).item()
+        day: date = dates([edge], self.periods)["date"].item()
         return day
 
     def window(self, definition: Transactions | Groups) -> pl.LazyFrame:

@@ -24,7 +24,7 @@ def record(metric: Metric) -> dict[str, Any]:
         "historyDays": metric.history_days,
         "historyMonths": metric.history_months,
         "freshDays": metric.fresh_days,
-        "definition": metric.definition.model_dump(mode="json", exclude_defaults=True),
+        "definition": metric.definition.model_dump(mode="json", by_alias=True, exclude_defaults=True),
     }
 
 

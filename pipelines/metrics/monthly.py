@@ -20,15 +20,15 @@ def sums(definition: Transactions) -> list[Between]:
     return [(each, older, newer) for newer, older in pairwise(at)]
 
 
-def outcomes(definitions: Sequence[Transactions], sums: pl.Series, complete_months: pl.Series) -> pl.DataFrame:
+def outcomes(definitions: Sequence[Transactions], sums: pl.Series, complete_months: pl.Series) -> pl.LazyFrame:
     """FRACTION: of all customers for the first metric, then for the second …
 
     Args:
         sums: what the months of `sums` add up to, in the same order.
         complete_months: of each customer.
     """
-    metrics = pl.DataFrame([_parameters(nth, each) for nth, each in enumerate(definitions)], schema=_PARAMETERS)
-    customers = complete_months.rename("complete_months").cast(pl.Int64).to_frame().with_row_index("customer")
+    metrics = pl.LazyFrame([_parameters(nth, each) for nth, each in enumerate(definitions)], schema=_PARAMETERS)
+    customers = complete_months.rename("complete_months").cast(pl.Int64).to_frame().lazy().with_row_index("customer")
     months = metrics.with_columns(back=pl.int_ranges("months")).explode("back")
     known = (
         _crossed(months, customers)
@@ -40,7 +40,8 @@ def outcomes(definitions: Sequence[Transactions], sums: pl.Series, complete_mont
     together = _crossed(metrics, customers).join(
         known, on=("metric", "customer"), how="left", validate="1:1", maintain_order="left"
     )
-    return _outcome(together.with_columns(pl.col("count").fill_null(0)))
+    wanted = dict.fromkeys(each.aggregate for each in definitions)
+    return _outcome(together.with_columns(pl.col("count").fill_null(0)), list(wanted))
 
 
 _PARAMETERS = pl.Schema(
@@ -67,7 +68,7 @@ def _parameters(nth: int, definition: Transactions) -> dict[str, object]:
     }
 
 
-def _crossed(metrics: pl.DataFrame, customers: pl.DataFrame) -> pl.DataFrame:
+def _crossed(metrics: pl.LazyFrame, customers: pl.LazyFrame) -> pl.LazyFrame:
     return metrics.join(customers, how="cross", maintain_order="left_right")
 
 
@@ -87,7 +88,7 @@ def _of_months() -> tuple[pl.Expr, ...]:
     )
 
 
-def _outcome(months: pl.DataFrame) -> pl.DataFrame:
+def _outcome(months: pl.LazyFrame, wanted: Sequence[str]) -> pl.LazyFrame:
     """Slope: least squares, the months being 0, 1, 2 … from the latest backwards, is
     (6 (n − 1) Σy − 12 Σxy) / (n (n² − 1)). Volatility: n √(squares / (n − 1)) / n over Σy.
     """
@@ -104,7 +105,7 @@ def _outcome(months: pl.DataFrame) -> pl.DataFrame:
         "monthly_volatility": (volatility, pl.when(total > 0).then(_ONE).otherwise(total)),
         "monthly_share_below": (pl.col("weak"), count),
     }
-    top, bottom = (pl.coalesce(_only(name, pair[nth]) for name, pair in cents.items()) for nth in (0, 1))
+    top, bottom = (pl.coalesce(_only(name, cents[name][nth]) for name in wanted) for nth in (0, 1))
     least = pl.when(pl.col("aggregate").is_in(["monthly_slope", "monthly_volatility"])).then(2).otherwise(1)
     return fractions(months, top, bottom, caused(INSUFFICIENT_HISTORY, count < least))
 

@@ -34,7 +34,7 @@ FRACTION = pl.Schema({"top": pl.Int128(), "bottom": pl.Int128(), "cause": pl.Str
 is divided by nothing or less is no value; `cause` says why when it isn't for that."""
 
 
-def fractions(rows: pl.DataFrame, top: pl.Expr, bottom: pl.Expr | int, cause: pl.Expr | None = None) -> pl.DataFrame:
+def fractions(rows: pl.LazyFrame, top: pl.Expr, bottom: pl.Expr | int, cause: pl.Expr | None = None) -> pl.LazyFrame:
     return rows.select(
         top.cast(FRACTION["top"]).alias("top"),
         (pl.lit(bottom) if isinstance(bottom, int) else bottom).cast(FRACTION["bottom"]).alias("bottom"),
@@ -46,7 +46,7 @@ def caused(cause: str, where: pl.Expr) -> pl.Expr:
     return pl.when(where).then(pl.lit(cause))
 
 
-def stacked(parameters: Mapping[str, Sequence[object]], customers: int) -> pl.DataFrame:
+def stacked(parameters: Mapping[str, Sequence[object]], customers: int) -> pl.LazyFrame:
     """A row for each metric's parameters → the same once for each of its customers."""
-    metrics = pl.DataFrame(parameters)
-    return metrics.select(pl.all().gather(pl.int_range(metrics.height * customers) // max(customers, 1)))
+    rows = pl.int_range(pl.len() * customers) // max(customers, 1)
+    return pl.LazyFrame(parameters).select(pl.all().gather(rows))

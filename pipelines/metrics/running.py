@@ -12,10 +12,10 @@ import polars as pl
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.metrics.definition import Measure, Where, Window
 from pipelines.metrics.rows import conditions, sided
-from pipelines.metrics.windows import Edge, edges
+from pipelines.metrics.windows import Edge, dates, edges
 
 CENTS, WIDE = pl.Int64(), pl.Int128()
-_CENTS_BITS = 62  # of what all rows of a customer may add up to, sign left out, to be counted in CENTS
+_CENTS_BITS = 62  # of what all rows may add up to, sign left out, to be counted in CENTS
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,8 @@ class Running:
         """
         Args:
             rows: of `Facts.rows`, sorted by customer and day.
-            periods: of the same customers, in the same order.
+            periods: of customers whose `place` is among those of the rows; where rows are to be marked, of the same
+                customers in the same order.
             totalled: all that `between` will be asked for.
             marked: filters, their direction stated, and windows whose rows will be asked for.
         """
@@ -132,13 +133,9 @@ class Running:
 
         Rows are in the order of their customer and day, so that both together are one sorted number.
         """
-        days = periods.select(
-            _key(pl.int_range(pl.len()), edge.date()).alias(str(nth)) for edge, nth in self._edges.items()
-        )
+        keys = dates(list(self._edges), periods).select(key=_key(pl.col("customer"), pl.col("date")))["key"]
         rows = marked.select(key=_key(pl.col("customer"), pl.col("date")))["key"].set_sorted()
-        if not days.width:
-            return pl.Series([], dtype=pl.Int64)
-        return rows.search_sorted(pl.concat(each.alias("") for each in days), side="left").cast(pl.Int64)
+        return rows.search_sorted(keys, side="left").cast(pl.Int64)
 
     def _total(self, marked: pl.DataFrame) -> dict[Counted, pl.Series]:
         before = (self._places - 1).set(self._places == 0, None)
@@ -158,8 +155,5 @@ def _key(customer: pl.Expr, day: pl.Expr) -> pl.Expr:
 
 
 def _kind_of_cents(rows: pl.DataFrame) -> pl.DataType:
-    """Wide enough that no customer's rows add up to more: the running total itself may wrap, its differences don't."""
-    largest, most = rows.select(
-        pl.col("amount").abs().max().fill_null(0), pl.col(BY_CUSTOMER).rle().struct.field("len").max().fill_null(0)
-    ).row(0)
-    return CENTS if int(largest * 100) * int(most) < 2**_CENTS_BITS else WIDE
+    """Wide enough that not even all rows together add up to more."""
+    return CENTS if int(rows["amount"].abs().sum() * 100) < 2**_CENTS_BITS else WIDE

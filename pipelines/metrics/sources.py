@@ -17,6 +17,8 @@ from pipelines.metrics.definition import (
     History,
     Metric,
     Transactions,
+    Where,
+    Window,
 )
 from pipelines.metrics.outcome import FRACTION, NOT_APPLICABLE, caused, fractions, stacked
 from pipelines.metrics.rows import COLUMNS
@@ -26,7 +28,7 @@ from pipelines.metrics.windows import edges
 D = TypeVar("D", Transactions, Balances, History)
 
 
-def outcomes(facts: Facts, customers: pl.DataFrame, metrics: Iterable[Metric]) -> tuple[list[Metric], pl.DataFrame]:
+def outcomes(facts: Facts, customers: pl.DataFrame, metrics: Iterable[Metric]) -> tuple[list[Metric], pl.LazyFrame]:
     """The metrics that a source tells, and FRACTION: of all customers for the first of them, then for the second …
 
     Args:
@@ -40,31 +42,49 @@ def outcomes(facts: Facts, customers: pl.DataFrame, metrics: Iterable[Metric]) -
     by_row = [each.definition for each in of["grouped"] if isinstance(each.definition, Transactions | Groups)]
     standing, history = _only(Balances, of["balances"]), _only(History, of["history"])
     by_month = [month for each in months for month in monthly.sums(each)]
-    running = Running(
-        facts.rows.select(COLUMNS),
-        customers,
-        totalled=[
-            *(_counted(each) for each in (*plain, *means, *shares)),
-            *(_rows_counted(each) for each in (*means, *largest)),
-            *(_whole(each) for each in (*shares, *largest)),
-            *by_month,
-        ],
-        marked=[grouped.rows_of(each) for each in (*by_row, *largest)],
-    )
+    totalled = [
+        *(_counted(each) for each in (*plain, *means, *shares)),
+        *(_rows_counted(each) for each in (*means, *largest)),
+        *(_whole(each) for each in (*shares, *largest)),
+        *by_month,
+    ]
+    running, single = _running(facts, customers, totalled, [grouped.rows_of(each) for each in (*by_row, *largest)])
     told = (
         _plain(plain, running) if plain else None,
         _means(means, running) if means else None,
         _shares(shares, running) if shares else None,
-        _largest_shares(largest, running) if largest else None,
+        _largest_shares(largest, running, single) if largest else None,
         monthly.outcomes(months, running.between(by_month), customers["complete_months"]) if months else None,
-        grouped.outcomes(by_row, running) if by_row else None,
+        grouped.outcomes(by_row, single) if by_row else None,
         balances.outcomes(standing, facts, customers.height) if standing else None,
         _of_history(history, customers) if history else None,
     )
     parts = [part for part in told if part is not None]
-    return [metric for alike in of.values() for metric in alike], pl.concat([FRACTION.to_frame(), *parts])
+    return [metric for alike in of.values() for metric in alike], pl.concat([FRACTION.to_frame(eager=False), *parts])
 
 
+def _running(
+    facts: Facts, customers: pl.DataFrame, totalled: Sequence[Between], marked: Sequence[tuple[Where, Window]]
+) -> tuple[Running, Running]:
+    """What totals are taken of, and what single rows are looked at in. Totals serve all days on which a customer is
+    looked at; single rows stand there once for each.
+    """
+    if not facts.shares_rows:
+        both = Running(facts.rows.select(COLUMNS), customers, totalled, marked)
+        return both, both
+    totals = Running(facts.shared_rows.select(COLUMNS), customers, totalled, ())
+    if not marked:
+        return totals, totals
+    own = customers.with_columns(place=pl.int_range(pl.len(), dtype=pl.Int64))
+    return totals, Running(facts.rows.select(COLUMNS), own, (), marked)
+
+
+def looks_at_rows(metric: Metric) -> bool:
+    """Whether running totals alone don't tell it."""
+    return not isinstance(metric.definition, Arithmetic) and _kind(metric.definition) in _BY_ROW
+
+
+_BY_ROW = frozenset({"grouped", "largest_share", "balances"})
 _KINDS = ("plain", "mean", "share", "largest_share", "monthly", "grouped", "balances", "history")
 
 
@@ -108,13 +128,13 @@ def _unit(definition: Transactions) -> int:
     return 1 if definition.aggregate == "count" or definition.measure == "rows" else 100
 
 
-def _plain(definitions: Sequence[Transactions], running: Running) -> pl.DataFrame:
+def _plain(definitions: Sequence[Transactions], running: Running) -> pl.LazyFrame:
     total = running.between([_counted(each) for each in definitions])
     rows = _signed(definitions, running).with_columns(total=total)
     return fractions(rows, pl.col("total") * pl.col("sign"), pl.col("unit"))
 
 
-def _means(definitions: Sequence[Transactions], running: Running) -> pl.DataFrame:
+def _means(definitions: Sequence[Transactions], running: Running) -> pl.LazyFrame:
     total = running.between([_counted(each) for each in definitions])
     count = running.between([_rows_counted(each) for each in definitions])
     rows = _signed(definitions, running).with_columns(total=total, count=count)
@@ -122,15 +142,15 @@ def _means(definitions: Sequence[Transactions], running: Running) -> pl.DataFram
     return fractions(rows, pl.col("total") * pl.col("sign"), pl.col("unit") * pl.col("count"), none)
 
 
-def _shares(definitions: Sequence[Transactions], running: Running) -> pl.DataFrame:
+def _shares(definitions: Sequence[Transactions], running: Running) -> pl.LazyFrame:
     part = running.between([_counted(each) for each in definitions])
     whole = running.between([_whole(each) for each in definitions])
     rows = _signed(definitions, running).with_columns(part=part, whole=whole)
     return fractions(rows, pl.col("part") * pl.col("sign"), pl.col("whole") * pl.col("sign"))
 
 
-def _largest_shares(definitions: Sequence[Transactions], running: Running) -> pl.DataFrame:
-    largest = grouped.largest_sums(definitions, running)
+def _largest_shares(definitions: Sequence[Transactions], running: Running, single: Running) -> pl.LazyFrame:
+    largest = grouped.largest_sums(definitions, single)
     whole = running.between([_whole(each) for each in definitions])
     count = running.between([_rows_counted(each) for each in definitions])
     rows = _signed(definitions, running).with_columns(largest=largest, whole=whole, count=count)
@@ -139,13 +159,13 @@ def _largest_shares(definitions: Sequence[Transactions], running: Running) -> pl
     return fractions(rows, top, signed, caused(NOT_APPLICABLE, top.is_null() & (signed > 0)))
 
 
-def _signed(definitions: Sequence[Transactions], running: Running) -> pl.DataFrame:
+def _signed(definitions: Sequence[Transactions], running: Running) -> pl.LazyFrame:
     """Money out is told as a positive amount, cents as AUD."""
     signs = {"sign": [_sign(each) for each in definitions], "unit": [_unit(each) for each in definitions]}
     return stacked(signs, running.customers)
 
 
-def _of_history(definitions: Sequence[History], customers: pl.DataFrame) -> pl.DataFrame:
+def _of_history(definitions: Sequence[History], customers: pl.DataFrame) -> pl.LazyFrame:
     return fractions(
-        pl.DataFrame({"days": pl.concat(customers[each.figure] for each in definitions)}), pl.col("days"), 1
+        pl.LazyFrame({"days": pl.concat(customers[each.figure] for each in definitions)}), pl.col("days"), 1
     )

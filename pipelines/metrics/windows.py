@@ -4,13 +4,13 @@ A few edges serve all windows. Rows are sorted by customer and day, so that an e
 the sum over any window is the difference of two running totals.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import polars as pl
 
 from pipelines.figures.facts import Facts
-from pipelines.figures.periods import days_behind
 from pipelines.metrics.definition import Days, Months, Window
 
 
@@ -23,16 +23,33 @@ class Edge:
     kind: Literal["day", "month", "start"]
     back: int = 0
 
-    def date(self) -> pl.Expr:
-        """Over `periods`."""
-        match self.kind:
-            case "day":
-                return pl.col("data_through") + pl.duration(days=1 - self.back)
-            case "month":
-                back = pl.col("months_end").dt.offset_by(f"-{self.back}mo")
-                return pl.max_horizontal(back, pl.min_horizontal("months_start", "months_end"))
-            case "start":
-                return pl.col("first_date")
+
+def dates(edges: Sequence[Edge], periods: pl.DataFrame) -> pl.DataFrame:
+    """`customer` (its `place`) and `date`: of all customers for the first edge, then for the second …"""
+    asked = pl.LazyFrame({"kind": [edge.kind for edge in edges], "back": [edge.back for edge in edges]}, schema=_EDGES)
+    return (
+        asked.join(periods.lazy(), how="cross", maintain_order="left_right")
+        .select(customer="place", date=_DATE)
+        .collect(engine="in-memory")
+    )
+
+
+def _date() -> pl.Expr:
+    kind, end = pl.col("kind"), pl.col("months_end")
+    month = end.dt.year() * 12 + end.dt.month() - 1 - pl.col("back")
+    first_of_month = pl.date(month // 12, month % 12 + 1, 1)
+    earliest = pl.min_horizontal("months_start", "months_end")
+    return (
+        pl.when(kind == "day")
+        .then(pl.col("data_through") + pl.duration(days=1 - pl.col("back")))
+        .when(kind == "month")
+        .then(pl.max_horizontal(first_of_month, earliest))
+        .otherwise("first_date")
+    )
+
+
+_EDGES = pl.Schema({"kind": pl.String(), "back": pl.Int32()})
+_DATE = _date()
 
 
 def edges(window: Window) -> tuple[Edge, Edge]:
@@ -54,8 +71,9 @@ def month_edges(window: Months) -> list[Edge]:
 def periods(facts: Facts) -> pl.DataFrame:
     """Customers with rows, in their order: `Facts.history` and
 
-    `days` from first to last row, `days_behind` the day of computing, and of the complete calendar months
-    `months_start` (first day of the first), `months_end` (first day after the last) and `complete_months`, how many.
+    `place` (among the customers of `Facts.shared_rows`), `days` from first to last row, `days_behind` the day of
+    computing, and of the complete calendar months `months_start` (first day of the first), `months_end` (first day
+    after the last) and `complete_months`, how many.
     """
     first, last, day = pl.col("first_date"), pl.col("data_through"), pl.duration(days=1)
     start, end = pl.col("months_start"), pl.col("months_end")
@@ -63,7 +81,8 @@ def periods(facts: Facts) -> pl.DataFrame:
     return (
         facts.history.with_columns(
             days=(last - first).dt.total_days() + 1,
-            days_behind=days_behind(facts.as_of),
+            days_behind=facts.days_behind,
+            place=facts.place,
             months_start=(first - day).dt.truncate("1mo").dt.offset_by("1mo"),
             months_end=(last + day).dt.truncate("1mo"),
         )

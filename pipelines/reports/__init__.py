@@ -42,7 +42,7 @@ class Report:
 
 REPORTS: Mapping[str, Report] = MappingProxyType(
     {
-        "completeness": Report("completeness", 2, completeness_report, explain_completeness),
+        "completeness": Report("completeness", 3, completeness_report, explain_completeness),
         "risk": Report("risk", 2, risk_report, explain_risk),
         "aggregate": Report("aggregate", 2, aggregate_report, explain_aggregate),
     }

@@ -74,4 +74,4 @@ EVIDENCE = Table(
 
 def evidence(facts: Facts) -> pl.DataFrame:
     """Every customer of the facts: `customer_number` and EVIDENCE's columns; sums are 0 where there are no rows."""
-    return EVIDENCE.rows(facts).sort(BY_CUSTOMER).collect()
+    return EVIDENCE.rows(facts).sort(BY_CUSTOMER).collect(engine="in-memory")

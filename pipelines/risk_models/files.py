@@ -23,6 +23,14 @@ OUTCOME_COLUMNS = ("customer", "asOf")
 _YES, _NO = ("1", "true", "yes", "y", "t"), ("0", "false", "no", "n", "f")
 
 
+class Unusable(Unprocessable):
+    """A file that can't be read, and the reason without saying for whom."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__("Risk.UnusableFile", f"The risk model can't use this: {reason}.")
+        self.reason = reason
+
+
 @dataclass(frozen=True)
 class Outcomes:
     """`cases`: `case` (from 1), `customer`, `as_of`, `defaulted` (null where not said) and `given` columns of floats.
@@ -173,5 +181,5 @@ def _all_numbers(text: pl.Series, numbers: pl.Series) -> bool:
     return bool(numbers.is_not_null().any() and (numbers.is_finite().fill_null(text.is_null())).all())
 
 
-def _refused(reason: str) -> Unprocessable:
-    return Unprocessable("Risk.UnusableFile", f"The risk model can't use this: {reason}.")
+def _refused(reason: str) -> Unusable:
+    return Unusable(reason)

@@ -3,10 +3,10 @@
 import polars as pl
 
 from pipelines.enrich.facilities.joining import with_facility_ids
-from pipelines.enrich.facilities.summary import FACILITIES, facilities_of
+from pipelines.enrich.facilities.summary import FACILITIES, facilities_of, flows_of, with_interest
 from pipelines.schemas import UUID
 
-__all__ = ["FACILITIES", "facilities", "facilities_of"]
+__all__ = ["FACILITIES", "facilities", "facilities_of", "flows_of", "with_interest"]
 
 
 def facilities(rows: pl.LazyFrame) -> pl.LazyFrame:

@@ -61,7 +61,7 @@ def _borrowed(numbered: pl.DataFrame) -> pl.DataFrame:
         )
         .sort("customer_number", "date", "transaction_id")
         .with_row_index("row")
-        .collect()
+        .collect(engine="in-memory")
     )
 
 

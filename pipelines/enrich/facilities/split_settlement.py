@@ -68,7 +68,7 @@ def withheld(takings: pl.DataFrame, unserved: pl.DataFrame) -> pl.DataFrame:
         )
         .sort("facility_id")
         .match_to_schema(WITHHELD)
-        .collect()
+        .collect(engine="in-memory")
     )
 
 

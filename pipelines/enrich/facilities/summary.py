@@ -44,6 +44,8 @@ FACILITIES = pl.Schema(
         "missed_payments": pl.UInt32(),
         "missed_dates": pl.List(pl.Date()),  # a returned one's own date, else the date expected
         "repaid_total": TOTAL,  # seen to leave the accounts, less what came back
+        "yearly_rate": pl.Float64(),  # of instalment loans, implied by level repayments or assumed
+        "grown_balance": TOTAL,  # what was lent less what was repaid, each with interest at that rate to the last day
         "inferred": pl.Boolean(),  # repayments are not seen but follow from a fall in card payouts
         "inferred_confidence": pl.Float64(),  # 0–1; null where nothing was inferred
         "withheld_share": pl.Float64(),  # of card takings, where inferred
@@ -81,7 +83,7 @@ def facilities_of(rows: pl.DataFrame, as_of: date) -> pl.DataFrame:
         rows: whole customers with `facility_id` filled (schema TRANSACTIONS).
     """
     booked = rows.filter(posted(), pl.col("date") <= as_of)
-    flows = _flows(booked)
+    flows = flows_of(booked)
     if flows.is_empty():
         return FACILITIES.to_frame()
     closed = closed_days(flows.select(pl.col("date").min()).item(), as_of)
@@ -104,8 +106,11 @@ def facilities_of(rows: pl.DataFrame, as_of: date) -> pl.DataFrame:
     )
 
 
-def _flows(booked: pl.DataFrame) -> pl.DataFrame:
-    """Fundings and repayments, the returned ones marked; `through`: the last day that its accounts' statements show."""
+def flows_of(booked: pl.DataFrame) -> pl.DataFrame:
+    """Fundings that were met, and repayments: rows with `facility_id` in time, their `size` (AUD, positive), whether a
+    row `funds` or repays, and of repayments whether they `bounced`; `through`: the last day that the statements of its
+    accounts show.
+    """
     accounts = booked.group_by("customer_number", "account_id").agg(through=pl.col("date").max())
     members = booked.filter(pl.col(_FACILITY).is_not_null()).with_row_index("row")
     bounced = returned(members)["opened"]
@@ -128,6 +133,7 @@ def _flows(booked: pl.DataFrame) -> pl.DataFrame:
             funds=pl.col("amount") > 0,
             bounced=pl.col("row").is_in(bounced.implode()),
         )
+        .filter(~(pl.col("funds") & pl.col("bounced")))
         .sort("customer_number", "date", "transaction_id")
     )
 
@@ -163,14 +169,22 @@ def _usual(name: str) -> pl.Expr:
 
 def _with_balances(known: pl.DataFrame, flows: pl.DataFrame) -> pl.DataFrame:
     """`grown_balance`: what was lent less what was repaid, with interest to the last day."""
-    signed = pl.when("funds").then(grown()).when(~pl.col("bounced")).then(-grown()).otherwise(0)
-    balances = (
-        flows.join(known.select(_FACILITY, "yearly_rate"), on=_FACILITY, validate="m:1")
-        .filter(pl.col("yearly_rate").is_not_null())
-        .group_by(_FACILITY)
-        .agg(grown_balance=signed.sum())
-    )
+    balances = with_interest(flows, known).group_by(_FACILITY).agg(grown_balance=pl.col("grown").sum())
     return known.join(balances, on=_FACILITY, how="left", validate="1:1")
+
+
+def with_interest(flows: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
+    """What flows of instalment loans come to at their rate on the last day: `grown` (AUD), repayments below zero.
+
+    Args:
+        flows: as `flows_of` gives them.
+        known: `facility_id` and `yearly_rate` of each facility.
+    """
+    return (
+        flows.filter(~pl.col("bounced"))
+        .join(known.select(_FACILITY, "yearly_rate").drop_nulls(), on=_FACILITY, validate="m:1")
+        .with_columns(grown=pl.when("funds").then(grown()).otherwise(-grown()))
+    )
 
 
 def _with_withheld(known: pl.DataFrame, booked: pl.DataFrame) -> pl.DataFrame:
@@ -232,6 +246,7 @@ def _with_renewals(known: pl.DataFrame) -> pl.DataFrame:
     owed = pl.col("estimated_remaining").cast(pl.Float64)
     still_owed = owed > pl.max_horizontal("repayment_usual", 0.1 * pl.col("funding_amount").cast(pl.Float64))
     silent_since = pl.col("frequency").is_null() | (pl.col("overdue").list.len() > 0)
+    soon = pl.col("renewed_on") <= pl.col("last_repayment") + pl.duration(days=RENEWAL_AFTER_DAYS)
     renewable = ~pl.col("product").is_in(REVOLVING) & still_owed.fill_null(value=True) & silent_since
     return (
         known.with_columns(search_from=pl.when(renewable & pl.col("last_repayment").is_not_null()).then(search_from))
@@ -243,10 +258,10 @@ def _with_renewals(known: pl.DataFrame) -> pl.DataFrame:
             by=agreement,
             strategy="forward",
             coalesce=False,
-            tolerance=f"{RENEWAL_BEFORE_DAYS + RENEWAL_AFTER_DAYS}d",
             check_sortedness=False,
         )
         .drop("search_from")
+        .with_columns(pl.when(soon).then(name).alias(name) for name in ("renewed_by", "renewed_on"))
     )
 
 

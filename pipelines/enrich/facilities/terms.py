@@ -1,12 +1,13 @@
 """What is left to repay, estimated from what was lent and what has come back.
 
 A statement shows neither the contract's rate nor its term, so each estimate rests on an assumption that is stated here,
-and says how far it is to be trusted. Money is counted in decimals; only growth factors are rounded, to six digits.
+and says how far it is to be trusted. Money is counted in decimals; growth factors are rounded to six digits, and what
+grows by them to the cent.
 
 | method | remaining | for |
 |---|---|---|
 | `assumed_factor` | lent × factor − repaid | cash advances, payday credit |
-| `amortised` | lent less repaid, each with interest to the day | instalment loans |
+| `amortised` | lent less repaid, each with interest to the last day | instalment loans |
 | `drawn_less_repaid` | drawn − repaid, not below zero | revolving credit whose first row is a draw |
 | `payments_ended` | nothing | facilities likely repaid |
 | `rolled_over` | nothing: the renewal paid it out | renewed ones |
@@ -16,13 +17,17 @@ and says how far it is to be trusted. Money is counted in decimals; only growth 
 from collections.abc import Mapping
 from typing import NamedTuple
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
+from scipy.optimize.elementwise import find_root
 
 from pipelines.enrich.facilities.products import REVOLVING
 from pipelines.enrich.facilities.rhythm import period_days
 
 TOTAL = pl.Decimal(38, 2)  # room for any number of amounts
 _GROWTH = pl.Decimal(38, 6)
+Floats = NDArray[np.float64]
 
 
 class Assumed(NamedTuple):
@@ -60,7 +65,7 @@ UNFUNDED = 0.6  # of the confidence, where nothing shows what was lent
 SPREAD = 0.1  # of their mean, up to which repayments are level
 TERMS_MONTHS = (3, 6, 9, 12, 18, 24, 30, 36, 48, 60, 72, 84, 120, 180, 240, 300, 360)
 LEAST_RATE, MOST_RATE = 0.05, 0.9  # a year: what is outside is the wrong term
-_HALVINGS = 40  # of at most A / P: to twelve digits
+_LEAST_INTEREST = 1e-9  # an interval: at 0 the formula is solved by any loan
 
 
 def factor() -> pl.Expr:
@@ -83,7 +88,7 @@ def with_rates(known: pl.DataFrame) -> pl.DataFrame:
     What was lent, the instalment A and its frequency leave one thing open: the term of n instalments. Loans are sold
     for round terms, so the shortest of TERMS_MONTHS that costs a plausible rate is taken, and the rate i an interval
     follows from the level-payment formula A = P i / (1 − (1 + i)^−n). That has no closed solution: i
-    lies between 0 and A / P and is found by halving.
+    is searched between 0 and A / P.
 
     Args:
         known: one row a facility: `facility_id`, `product`, `funding_amount`, `repayment_usual`, `frequency`,
@@ -104,20 +109,20 @@ def with_rates(known: pl.DataFrame) -> pl.DataFrame:
         .filter(payments >= 2, roughly.is_between(LEAST_RATE, MOST_RATE))
         .sort("facility_id", "years")
         .unique("facility_id", keep="first", maintain_order=True)
-        .with_columns(low=pl.lit(0.0), high=pl.col("payment"))
     )
-    middle = (pl.col("low") + pl.col("high")) / 2
-    too_low = pl.col("payment") * (1 - (1 + middle) ** -payments) > middle
-    for _ in range(_HALVINGS):
-        sold = sold.with_columns(
-            low=pl.when(too_low).then(middle).otherwise("low"), high=pl.when(too_low).then("high").otherwise(middle)
-        )
-    implied = sold.select("facility_id", implied_rate=(1 + middle) ** pl.col("a_year") - 1)
+    payment, n = sold["payment"].to_numpy(), sold["payments"].to_numpy()
+    solved = find_root(_paid_above_interest, (np.full(n.size, _LEAST_INTEREST), payment), args=(payment, n))
+    implied = sold.select("facility_id", implied_rate=(1 + pl.lit(pl.Series(solved.x))) ** pl.col("a_year") - 1)
     return known.join(implied, on="facility_id", how="left", validate="1:1").select(
         pl.exclude("implied_rate"),
         yearly_rate=pl.coalesce("implied_rate", assumed),
         implied=pl.col("implied_rate").is_not_null(),
     )
+
+
+def _paid_above_interest(rate: Floats, payment: Floats, payments: Floats) -> Floats:
+    """A / P · (1 − (1 + i)^−n) − i: nothing at the rate i that the n payments imply."""
+    return payment * (1 - (1 + rate) ** -payments) - rate
 
 
 def is_level() -> pl.Expr:
@@ -127,7 +132,8 @@ def is_level() -> pl.Expr:
 
 
 def grown() -> pl.Expr:
-    """`size` with interest at `yearly_rate` from `date` to `through`, on daily balances; null without a rate.
+    """`size` with interest at `yearly_rate` from `date` to `through`, on daily balances, to the cent; null without a
+    rate.
 
     What was lent less what was repaid, both grown, is the balance of any loan, paid regularly or not (the retrospective
     method: Kellison, *The Theory of Interest*, on outstanding loan balances). With k level repayments A at equal
@@ -135,7 +141,7 @@ def grown() -> pl.Expr:
     """
     years = (pl.col("through") - pl.col("date")).dt.total_days() / 365
     growth = ((1 + pl.col("yearly_rate")) ** years).round(6).cast(_GROWTH, strict=False)
-    return (pl.col("size").cast(_GROWTH) * growth).cast(_GROWTH)
+    return (pl.col("size").cast(_GROWTH) * growth).round(2).cast(TOTAL)
 
 
 def with_remaining(known: pl.DataFrame) -> pl.DataFrame:
@@ -158,20 +164,33 @@ def with_remaining(known: pl.DataFrame) -> pl.DataFrame:
         .then(pl.lit("amortised"))
         .otherwise(pl.lit("unknown"))
     )
-    by_factor = (lent.cast(_GROWTH) * factor().cast(_GROWTH)).round(2).cast(TOTAL) - repaid
-    named = pl.col("remaining_method")
-    estimate = (
-        pl.when(named == "assumed_factor")
-        .then(by_factor)
-        .when(named == "amortised")
-        .then(pl.col("grown_balance").round(2).cast(TOTAL))
-        .when(named == "drawn_less_repaid")
-        .then(lent - repaid)
-    )
+    estimate = estimated(pl.col("remaining_method"), lent, factor(), repaid, pl.col("grown_balance"))
     return known.with_columns(remaining_method=method).with_columns(
-        estimated_remaining=pl.max_horizontal(estimate, pl.when(estimate.is_not_null()).then(pl.lit(0, TOTAL))),
-        remaining_confidence=_confidence(),
+        estimated_remaining=estimate, remaining_confidence=_confidence()
     )
+
+
+def estimated(method: pl.Expr, lent: pl.Expr, factor: pl.Expr, repaid: pl.Expr, grown_balance: pl.Expr) -> pl.Expr:
+    """What remains by that method (TOTAL), not below zero; null where it is unknown.
+
+    Args:
+        method: one of CONFIDENCE.
+        factor: repaid ÷ lent over the whole term, where one is assumed.
+        grown_balance: what was lent less what was repaid, each as `grown`.
+    """
+    by_factor = (lent.cast(_GROWTH) * factor.cast(_GROWTH)).round(2).cast(TOTAL) - repaid
+    nothing = pl.lit(0, TOTAL)
+    left = (
+        pl.when(method == "assumed_factor")
+        .then(by_factor)
+        .when(method == "amortised")
+        .then(grown_balance)
+        .when(method == "drawn_less_repaid")
+        .then(lent - repaid)
+        .when(method.is_in(("payments_ended", "rolled_over")))
+        .then(nothing)
+    )
+    return pl.when(left.is_not_null()).then(pl.max_horizontal(left, nothing))
 
 
 def _confidence() -> pl.Expr:

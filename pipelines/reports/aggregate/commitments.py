@@ -1,9 +1,12 @@
 """What is committed: payments that recur, facilities of lenders, and the payments that could not be met."""
 
+from collections.abc import Callable
+
 import polars as pl
 
-from pipelines.enrich.facilities import FACILITIES, facilities_of
+from pipelines.enrich.facilities import FACILITIES, facilities_of, flows_of, with_interest
 from pipelines.enrich.facilities.products import PRODUCTS, product_of
+from pipelines.enrich.facilities.terms import estimated, factor
 from pipelines.figures import words
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
@@ -126,10 +129,14 @@ _FACILITY_COLUMNS = (
 
 
 def facilities(facts: Facts) -> pl.DataFrame:
-    """FACILITIES of the customers who have any.
+    """FACILITIES of the customers who have any."""
+    rows = _told_from(facts)
+    return facilities_of(rows, facts.as_of) if rows.height else FACILITIES.to_frame()
 
-    Only what they are told from is handed on: the rows of facilities, each account's last day, and of who has a cash
-    advance the takings, which show what it keeps back.
+
+def _told_from(facts: Facts) -> pl.DataFrame:
+    """What facilities are told from, and no more: their rows, each account's last day, and of who has a cash advance
+    the takings, which show what it keeps back.
     """
     of_facility = pl.col("facility_id").is_not_null()
     advanced = (of_facility & pl.col("category").is_in(PRODUCTS["cash_advance"].fundings)).any().over(BY_CUSTOMER)
@@ -137,23 +144,46 @@ def facilities(facts: Facts) -> pl.DataFrame:
     last = pl.col("date") == pl.col("date").max().over(BY_CUSTOMER, "account_id")
     told_from = of_facility | last | (pl.col("is_revenue") & words.is_credit() & advanced)
     theirs = facts.rows.lazy().select(_FACILITY_COLUMNS).join(having, on=BY_CUSTOMER, how="semi")
-    rows = theirs.filter(told_from).drop("is_revenue").collect(engine="in-memory")
-    return facilities_of(rows, facts.as_of) if rows.height else FACILITIES.to_frame()
+    return theirs.filter(told_from).drop("is_revenue").collect(engine="in-memory")
+
+
+def _stated(name: str, as_shown: str) -> Callable[[Facts], pl.LazyFrame]:
+    """A figure of FACILITIES as a sum that is had already."""
+    return lambda facts: (
+        facts.once(facilities)
+        .lazy()
+        .select(BY_CUSTOMER, pl.col(name).alias(as_shown), facilityId=uuid_text("facility_id"))
+    )
+
+
+def _missed(facts: Facts) -> pl.LazyFrame:
+    """Each missed payment with the repayment that was returned, or the last that was tried before the expected day."""
+    by_date = ("facility_id", "date")
+    missed = facts.once(facilities).select(BY_CUSTOMER, "facility_id", date="missed_dates").explode("date").drop_nulls()
+    tried = flows_of(_told_from(facts)).filter(~pl.col("funds")).select(*by_date, "transaction_id")
+    before = missed.sort(by_date).join_asof(
+        tried.sort(*by_date, "transaction_id"), on="date", by="facility_id", check_sortedness=False
+    )
+    return before.lazy().with_columns(facilityId=uuid_text("facility_id"))
+
+
+def _grown(facts: Facts) -> pl.LazyFrame:
+    """What rows of instalment loans come to with interest."""
+    grown = with_interest(flows_of(_told_from(facts)), facts.once(facilities))
+    return grown.lazy().with_columns(facilityId=uuid_text("facility_id"))
 
 
 def _facility_rows(facts: Facts) -> pl.LazyFrame:
-    """Rows of facilities: what was drawn, what was repaid, and (less) the repayments that came back."""
-    product, size = product_of(), pl.col("amount")
-    funds = product.is_not_null() & words.is_credit()
-    came_back = product.is_null() & words.is_credit()
+    """Rows of facilities: what was drawn and what was repaid, each less what came back of it."""
+    draws, size = product_of().is_not_null() == words.is_credit(), pl.col("amount")
     return (
         facts.rows.lazy()
         .filter(pl.col("facility_id").is_not_null())
         .with_columns(
             facilityId=uuid_text("facility_id"),
-            funded=pl.when(funds).then(size),
-            repaid=pl.when(~funds).then(-size),
-            repayments=pl.when(came_back).then(-1).when(words.is_debit()).then(1),
+            funded=pl.when(draws).then(size),
+            repaid=pl.when(~draws).then(-size),
+            repayments=pl.when(~draws).then(-size.sign()),
         )
     )
 
@@ -169,9 +199,9 @@ def _facilities(facts: Facts) -> pl.LazyFrame:
         status=pl.col("status").cast(pl.String),
         fundingDate="funding_date",
         lastRepaymentDate="last_repayment",
-        missedPayments="missed_payments",
-        estimatedRemaining="estimated_remaining",
         remainingMethod=pl.col("remaining_method").cast(pl.String),
+        costFactor=factor(),
+        withheldEstimate=pl.col("withheld_estimate").fill_null(0),
     )
 
 
@@ -190,9 +220,9 @@ FACILITIES_TABLE = Table(
         Column("status", "text", meaning="active, likely_repaid, in_arrears or renewed"),
         Column("fundingDate", "date", meaning="of the first draw; null: drawn before the statements begin"),
         Column("lastRepaymentDate", "date", meaning="of the last repayment that was not returned"),
-        Column("missedPayments", "count", meaning="returned, or expected and not seen"),
-        Column("estimatedRemaining", "AUD", meaning="what may still be owed; null where nothing can be said"),
-        Column("remainingMethod", "text", meaning="how that was estimated"),
+        Column("remainingMethod", "text", meaning="how estimatedRemaining was estimated"),
+        Column("costFactor", "ratio", meaning="repaid ÷ lent over the whole term, where one is assumed of the product"),
+        Column("withheldEstimate", "AUD", meaning="kept back of card takings, as far as these show it"),
     ),
     listed=_facilities,
     sources=(
@@ -204,7 +234,39 @@ FACILITIES_TABLE = Table(
                 Total("repaidTotal", "AUD", pl.col("repaid"), meaning="repaid, less what came back"),
             ),
         ),
+        Source(
+            _missed,
+            (Total("missedPayments", "count", _ONE, meaning="returned, or expected and not seen"),),
+            summed=_stated("missed_payments", "missedPayments"),
+        ),
+        Source(
+            _grown,
+            (Total("balanceWithInterest", "AUD", pl.col("grown"), meaning="lent less repaid, each with interest"),),
+            summed=_stated("grown_balance", "balanceWithInterest"),
+        ),
     ),
+    derived=(
+        Derived(
+            "estimatedRemaining",
+            "AUD",
+            (
+                *("remainingMethod", "fundingAmount", "repaidTotal", "costFactor", "withheldEstimate"),
+                "balanceWithInterest",
+            ),
+            estimated(
+                pl.col("remainingMethod"),
+                pl.col("fundingAmount"),
+                pl.col("costFactor"),
+                pl.col("repaidTotal") + pl.col("withheldEstimate"),
+                pl.col("balanceWithInterest"),
+            ),
+            "what may still be owed, by remainingMethod: assumed_factor: fundingAmount × costFactor − repaidTotal − "
+            "withheldEstimate; amortised: what was lent less what was repaid, each with interest to the last day; "
+            "drawn_less_repaid: fundingAmount − repaidTotal; payments_ended and rolled_over: nothing; unknown: null. "
+            "Not below zero",
+        ),
+    ),
+    hidden=("costFactor", "withheldEstimate", "balanceWithInterest"),
     order=("facilityId",),
 )
 

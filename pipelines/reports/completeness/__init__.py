@@ -39,6 +39,7 @@ from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.figures.tables import Table
 from pipelines.reports.completeness.accounts import ACCOUNTS, COVERAGE
 from pipelines.reports.completeness.across import LENDERS, MENTIONED, SIMILAR, TRANSFERS
+from pipelines.reports.completeness.documents import DOCUMENTS, SIGNALS, STATEMENTS
 from pipelines.reports.completeness.gaps import GAPS
 from pipelines.reports.completeness.identity import BAS, HOLDERS
 from pipelines.reports.completeness.quality import QUALITY
@@ -48,7 +49,7 @@ from pipelines.reports.completeness.score import FRESHNESS, SUMMARY
 
 TABLES: Sequence[Table] = (
     *(SUMMARY, FRESHNESS, ACCOUNTS, GAPS, COVERAGE, BY_ACCOUNTS, BY_MONTHS, BY_SUBMISSIONS),
-    *(MENTIONED, LENDERS, SIMILAR, TRANSFERS, HOLDERS, BAS, QUALITY),
+    *(MENTIONED, LENDERS, SIMILAR, TRANSFERS, HOLDERS, BAS, QUALITY, DOCUMENTS, STATEMENTS, SIGNALS),
 )
 
 

@@ -23,6 +23,8 @@ _READ = (
         "counterparty_kind",
         "channel",
         "category",
+        "category_source",
+        "confidence",
         "is_transfer",
         "other_account",
         "money_in",

@@ -10,6 +10,9 @@ The unit of evidence is the *step* from one day with rows to the next in the sam
 | `start`         | the account's first day                              | none                     | PLAUSIBLE      |
 
 The limit: of an unproven step no more than ALLOWED_SILENCE days, the day itself included, are plausible.
+Rows of a statement whose balances contradict them (verdict `unreconciled`) prove nothing, whatever balances they state:
+a day with such a row is one that can't be checked.
+
 A proven day is only OPEN when nothing shows that it is whole: the account's last day, one before a step that doesn't
 hold, and one with an own transfer whose other side isn't there. So what a missing row casts doubt on is worth no more
 than with that row gone: that is what makes the score monotone (see the package).
@@ -28,6 +31,7 @@ from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.figures.printing import RATIO
 from pipelines.reports.completeness.once import once
+from pipelines.schemas import StatementVerdict
 
 PROVEN, OPEN, PLAUSIBLE = Decimal("1"), Decimal("0.85"), Decimal("0.7")
 # Days without a row that mean little in an account without balances. Fixed by the kind of account, not by its own
@@ -87,9 +91,14 @@ def active_days(posted: pl.LazyFrame) -> pl.LazyFrame:
         moved_in=pl.col("money_in").cast(BALANCE).sum(),
         moved_out=pl.col("money_out").cast(BALANCE).sum(),
         is_broken=verified.eq_missing(other=False).any() | (unchecked > 1),
-        chains=verified.eq_missing(other=True).all(),
+        chains=(verified.eq_missing(other=True) & ~is_unreconciled()).all(),
         is_open=is_one_sided().any(),
     )
+
+
+def is_unreconciled() -> pl.Expr:
+    """Rows of a PDF statement that its own balances contradict."""
+    return pl.col("statement_verdict").eq_missing(pl.lit("unreconciled", StatementVerdict))
 
 
 def evidence() -> pl.Expr:

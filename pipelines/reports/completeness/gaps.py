@@ -6,6 +6,7 @@
 | `silence`          | a pause that no balance proves harmless and that the account's own rhythm makes improbable      |
 | `series_missing`   | a calendar month in which none of two or more payments that recur in the account comes          |
 | `statement_period` | a week or more between what two submissions of the account cover, not proven harmless       |
+| `statement_missing` | days between the periods of two PDF statements of the account, not proven harmless        |
 
 Gaps tell a reader where to look; the score follows another rule (`coverage`), for a sparser account has a slower
 rhythm and would seem to miss less.
@@ -24,6 +25,7 @@ from pipelines.reports.completeness import rhythm
 from pipelines.reports.completeness.accounts import ACCOUNT_ID, with_account_id
 from pipelines.reports.completeness.breaks import breaks
 from pipelines.reports.completeness.coverage import is_break, is_unproven, steps
+from pipelines.reports.completeness.documents import missing_periods
 from pipelines.reports.completeness.once import once
 from pipelines.schemas import UUID
 
@@ -54,7 +56,7 @@ _FOUND = pl.Schema(
 @once
 def gaps(facts: Facts) -> pl.LazyFrame:
     """One row per gap: schema _FOUND, and `accountId`, `afterTransactionId`, `beforeTransactionId` as printed."""
-    found = [gap.collect(engine="in-memory") for gap in (broken(facts), *_of_unproven(facts))]
+    found = [gap.collect(engine="in-memory") for gap in (broken(facts), missing_periods(facts), *_of_unproven(facts))]
     each = [_as_found(gap) for gap in found if not gap.is_empty()]
     told = pl.concat([pl.DataFrame(schema=_FOUND), *each], how="diagonal").lazy()
     printed = told.pipe(with_account_id, facts)

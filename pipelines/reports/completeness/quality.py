@@ -5,7 +5,7 @@
   LATE days: history that was added to, which a correction and a forgery have in common;
 - `duplicateRows` and `rejectedRows` count what was sent and isn't among the transactions; null where nobody said.
 
-Signs that a statement's PDF was tampered with are not printed: no PDFs are read yet.
+Signs that a statement's PDF was changed stand beside the statements (`documents`).
 """
 
 import polars as pl

@@ -13,6 +13,7 @@ from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.figures.printing import RATIO
 from pipelines.reports.completeness.accounts import ACCOUNTS
 from pipelines.reports.completeness.across import LENDERS, MENTIONED, SIMILAR, TRANSFERS
+from pipelines.reports.completeness.documents import SIGNALS, STATEMENTS
 from pipelines.reports.completeness.gaps import GAPS
 from pipelines.reports.completeness.identity import BAS, HOLDERS
 from pipelines.reports.completeness.quality import QUALITY
@@ -24,6 +25,8 @@ MUCH_ONE_SIDED = "0.05"  # of turnover
 MUCH_UNKNOWN = "0.10"  # of turnover
 MUCH_VARIANCE = "0.10"  # of G1
 MOST = 5  # reasons of a kind
+_TELLING_SEVERITIES = ("warning", "alert")
+_DIFFERENCES = ("openingDifference", "closingDifference")
 REASONS = ("code", "message", "settledBy")
 
 
@@ -55,7 +58,13 @@ def reasons(made: Mapping[str, pl.DataFrame]) -> pl.LazyFrame:
         made: the rows of the report's tables, by the table's id.
     """
     tables = {name: rows.lazy() for name, rows in made.items()}
-    each = [*_of_customers(tables), *_of_accounts(tables), *_of_gaps(tables), *_of_others(tables)]
+    each = [
+        *_of_customers(tables),
+        *_of_accounts(tables),
+        *_of_statements(tables),
+        *_of_gaps(tables),
+        *_of_others(tables),
+    ]
     told = pl.concat([reason.told(place) for place, reason in enumerate(each)])
     return told.sort(BY_CUSTOMER, "place", "nth").select(BY_CUSTOMER, *REASONS)
 
@@ -146,6 +155,58 @@ def _of_accounts(tables: Mapping[str, pl.LazyFrame]) -> Iterator[Reason]:
     )
 
 
+def _of_statements(tables: Mapping[str, pl.LazyFrame]) -> Iterator[Reason]:
+    """A file that can't be relied on as it is; never more than a reason to look."""
+    listed = (
+        tables[STATEMENTS.id]
+        .pipe(_with_label, tables[ACCOUNTS.id])
+        .with_columns(pl.col("label").fill_null("an account without rows"), period=_period())
+    )
+    in_order = [BY_CUSTOMER, "accountId", "periodStart", "statementId"]
+    of_period = pl.format("The statement of {}{}", "label", "period")
+    yield Reason(
+        "UnreconciledStatement",
+        listed.filter(pl.col("verdict") == "unreconciled").sort(in_order),
+        pl.format("{} states balances that its rows don't come to, or none.", of_period),
+        pl.format("supply the bank's own file of {}{}", "label", "period"),
+    )
+    differing = pl.any_horizontal((pl.col(name) != 0).fill_null(value=False) for name in _DIFFERENCES)
+    yield Reason(
+        "StatementBalanceDiffers",
+        listed.filter(differing).sort(in_order),
+        pl.format("{} opens or closes with another balance than the rows held.", of_period),
+        pl.format("supply {} again from the period before", "label"),
+    )
+    found = tables[SIGNALS.id].filter(pl.col("severity").is_in(_TELLING_SEVERITIES))
+    signalled = (
+        listed.join(
+            found.sort("code", "page")
+            .group_by(BY_CUSTOMER, "statementId")
+            .agg(codes=pl.col("code").unique(maintain_order=True)),
+            on=[BY_CUSTOMER, "statementId"],
+            validate="1:1",
+        )
+        .with_columns(codes=pl.col("codes").list.join(", "))
+        .sort(in_order)
+    )
+    yield Reason(
+        "TamperSignals",
+        signalled,
+        pl.format(
+            "{} is a file that may have been changed since the bank made it: {}. It need not have been.",
+            of_period,
+            "codes",
+        ),
+        pl.format("ask the bank, or the customer's own access to it, for the original file of {}{}", "label", "period"),
+    )
+
+
+def _period() -> pl.Expr:
+    """From when to when, as a sentence goes on; nothing where a statement doesn't say."""
+    told = pl.format(" from {} to {}", _day(pl.col("periodStart")), _day(pl.col("periodEnd")))
+    return pl.coalesce(told, pl.lit(""))
+
+
 def _of_gaps(tables: Mapping[str, pl.LazyFrame]) -> Iterator[Reason]:
     """One reason an account and kind of evidence."""
     gaps = tables[GAPS.id]
@@ -157,6 +218,7 @@ def _of_gaps(tables: Mapping[str, pl.LazyFrame]) -> Iterator[Reason]:
         "silence": ("Silences", "Silences of {} longer than its rhythm makes plausible: {}."),
         "series_missing": ("SeriesMissing", "Months of {} without any of its recurring payments: {}."),
         "statement_period": ("StatementPeriodMissing", "Periods of {} that lie between two submissions: {}."),
+        "statement_missing": ("StatementMissing", "Periods of {} between two statements that no statement covers: {}."),
     }
     for evidence, (code, message) in messages.items():
         found = (

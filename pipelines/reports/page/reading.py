@@ -23,6 +23,8 @@ FINDINGS = (
     "similarAccounts",
     "accountHolders",
     "reconciliation",
+    "statements",
+    "tamperSignals",
     "basQuarters",
     "quality",
 )

@@ -32,6 +32,17 @@ def test_a_missing_row_shows_where_the_balance_breaks() -> None:
     assert verified(row(0, "10", "110"), row(2, "-5", "90"), row(3, "-5", "85")) == [None, False, True]
 
 
+def test_a_statement_that_reconciles_proves_the_row_that_it_opens_with() -> None:
+    for verdict, first in (("reconciled", True), ("reconciled_dates_doubtful", True), ("partial", None)):
+        rows = [row(1, "10", "110", statement_verdict=verdict), row(2, "5", None, statement_verdict=verdict)]
+        assert verified(*rows) == [first, None]
+
+
+def test_it_proves_none_that_others_contradict() -> None:
+    rows = [row(1, "10", "110"), row(2, "5", "999", statement_verdict="reconciled")]
+    assert verified(*rows) == [None, False]
+
+
 def test_newest_first_is_an_order_like_any_other() -> None:
     assert verified(row(2, "-5", "100"), row(1, "-5", "105"), row(0, "10", "110")) == [True, True, None]
 

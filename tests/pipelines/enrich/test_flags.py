@@ -51,6 +51,8 @@ def marked(name: str, *rows: Row) -> list[int]:
         ({"related_party": "Jane Owner"}, ["related_party"]),
         ({"category": "related_entity"}, ["related_party"]),
         ({"category": "director_loan_in"}, ["related_party"]),
+        ({"statement_verdict": "unreconciled"}, ["unreconciled_statement"]),
+        ({"statement_verdict": "partial"}, []),
     ],
 )
 def test_flags_name_what_is_true_of_a_row_alone(fields: Row, expected: list[str]) -> None:

@@ -3,6 +3,7 @@ from decimal import Decimal
 from typing import Any
 
 import polars as pl
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -132,6 +133,66 @@ def test_a_repayment_of_a_card_that_nobody_supplied_names_the_card() -> None:
     assert [(each["masked_number"], each["count"]) for each in mentioned(*rows)] == [("xx7691", 2)]
     supplied = {"account_id": b"c" * 16, "account_number": "4000xxxx7691", "category": "interest_charged"}
     assert mentioned(*rows, supplied) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "INTERNET TRANSFER DEBIT TO VISA 8670 REFERENCE NO 76796904",
+        "Payment to Mastercard 4564xxxxxxxx8670 - Receipt 104432",
+        "TFR TO BUSINESS CARD ACCOUNT ENDING 8670 REF:88112",
+    ],
+)
+def test_a_cards_digits_are_not_those_of_the_payments_reference(text: str) -> None:
+    paid = {"category": "card_repayment", "account_number": "062001111", "amount": Decimal(-90), "description": text}
+    assert [each["masked_number"] for each in mentioned(paid)] == ["xx8670"]
+    supplied = {"account_id": b"c" * 16, "account_number": "484200948670", "category": "interest_charged"}
+    assert mentioned(paid, supplied) == []
+
+
+def test_a_reference_alone_is_no_number_of_a_card() -> None:
+    paid = {"category": "card_repayment", "description": "TRANSFER TO VISA REF 76796904"}
+    assert [each["masked_number"] for each in mentioned(paid)] == [None]
+
+
+@pytest.mark.parametrize("text", ["Transfer to account · 3950", "WITHDRAWAL ONLINE 7893334 TFR WESTPAC BUS 3950"])
+def test_an_own_transfers_last_word_of_four_digits_is_the_end_of_a_number(text: str) -> None:
+    sent = {**OWN, "description": text}
+    assert [each["masked_number"] for each in mentioned(sent)] == ["xx3950"]
+    assert mentioned(sent, {"account_id": b"b" * 16, "account_number": "373950"}) == []
+
+
+@pytest.mark.parametrize("text", ["Transfer to savings Mar 2025", "TRANSFER 3950", "TFR 12 TO SAVER 39501"])
+def test_a_year_and_a_receipt_are_no_end_of_a_number(text: str) -> None:
+    found = mentioned({**OWN, "description": text, "clean_description": "SAVER"})
+    assert [each["masked_number"] for each in found] == [None]
+
+
+def test_a_transfer_that_says_nothing_but_how_it_went_names_no_account() -> None:
+    sent = {**OWN, "description": "E-BANKING TRANSFER 1856252981", "clean_description": "E-BANKING TRANSFER"}
+    assert mentioned(sent) == []
+    assert len(mentioned({**sent, "clean_description": "LINKED ACC TRNS"})) == 1, "to an account linked to this one"
+    assert len(mentioned({**sent, "category_source": "correction"})) == 1, "the client said whose money it is"
+
+
+def test_a_name_that_stands_for_a_supplied_account_is_not_missing_where_a_side_or_two_are() -> None:
+    lone, found = {**OWN, "clean_description": "SAVER"}, {**OWN, "clean_description": "SAVER", "is_transfer": True}
+    assert mentioned(lone, found) == []
+    assert [each["count"] for each in mentioned(lone, lone, found)] == [2]
+    elsewhere = {**found, "account_id": b"b" * 16}
+    assert len(mentioned(lone, elsewhere)) == 1, "another account calls another one so"
+    assert len(mentioned({**lone, "other_account": "5678"}, found)) == 1, "a number stands for itself"
+
+
+def test_neither_a_guess_nor_somebody_elses_name_is_evidence_of_an_account() -> None:
+    guess = {**OWN, "clean_description": "CHURCH STREET", "category_source": "learned", "confidence": 0.43}
+    assert mentioned(guess) == []
+    assert len(mentioned({**guess, "confidence": 0.93})) == 1
+    assert [each["masked_number"] for each in mentioned({**guess, "other_account": "5678"})] == ["xx5678"]
+    collected = {**OWN, "counterparty_name": "Ezidebit", "counterparty_kind": "processor"}
+    assert mentioned(collected) == []
+    assert len(mentioned({**collected, "counterparty_kind": "own"})) == 1
+    assert len(mentioned({**collected, "category_source": "client_rule"})) == 1
 
 
 def test_a_transfer_to_an_unknown_number_names_it_and_a_payment_to_somebody_known_does_not() -> None:

@@ -30,6 +30,29 @@ def test_ones_own_name_is_known_where_a_bank_cut_it() -> None:
     assert enriched("DEPOSIT SANDSTONE BUILDI TRANSFER", "5000", whole)["category"] == "own_transfer"
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("Eastern Ice Creamery", "Deposit Eastern Ice Crea Transfer"),
+        ("Wattle Kitchen", "Deposit Wattle Kitchen Transfer"),
+        ("Bayside Auto Repairs", "Deposit Bayside Auto Rep Transfer"),
+        ("Doyle Caravan Park", "Direct Credit 404446 Doyle Caravan Pa"),
+        ("Parkview Early Learning", "Direct Credit from Parkview Early L Ref: Transfer"),
+        ("Sandstone Online", "Transfer in · Sandstone Online"),
+    ],
+)
+def test_ones_own_name_is_known_where_its_words_read_like_something_else(name: str, text: str) -> None:
+    row = enriched(text, "5000", pl.DataFrame([(1, name, None)], CUSTOMERS, orient="row"))
+    assert (row["counterparty_kind"], row["category"]) == ("own", "own_transfer")
+
+
+def test_a_payer_who_writes_the_customers_name_behind_its_own_is_a_payer() -> None:
+    whole = pl.DataFrame([(1, "Martin Electrical", None)], CUSTOMERS, orient="row")
+    row = enriched("DIRECT CREDIT PARKVIEW PROPERT MARTIN ELECTRICAL", "5000", whole)
+    assert row["counterparty_kind"] != "own"
+    assert row["category"] == "customer_transfer"
+
+
 def test_somebody_elses_name_stays_theirs() -> None:
     row = enriched("Transfer From HARBOUR PLUMBING PTY LTD", "5000")
     assert row["category"] == "customer_transfer"

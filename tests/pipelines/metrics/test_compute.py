@@ -19,13 +19,13 @@ WIDER = """
 - slug: card_or_npp
   definition:
     source: transactions
-    where: {channels: [card, npp], at_least: "10", at_most: "4000.50"}
+    where: {channels: [card, npp], atLeast: "10", atMost: "4000.50"}
     window: {months: 3, offset: 1}
     aggregate: count
 - slug: of_kinds
   definition:
     source: transactions
-    where: {counterparty_kinds: [person, lender], account_types: [savings, transaction]}
+    where: {counterpartyKinds: [person, lender], accountTypes: [savings, transaction]}
     window: {days: 60, offset: 30}
     measure: size
     aggregate: sum
@@ -71,8 +71,8 @@ WIDER = """
 - slug: divided
   definition: {source: metrics, operation: divide, operands: [summed, middle]}
 - slug: fresh
-  fresh_days: 3
-  history_months: 2
+  freshDays: 3
+  historyMonths: 2
   definition: {source: history, figure: days}
 """
 COMMON = "  name: Name\n  meaning: Meaning\n  unit: count\n  format: decimal\n  direction: neutral\n  definition"

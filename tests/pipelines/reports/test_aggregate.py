@@ -214,7 +214,7 @@ def test_the_oracle_knows_every_column_but_those_that_enrichment_and_the_law_tel
 
 
 TOLD_ELSEWHERE = {  # each is proved by tests of its own
-    "facilities",  # by enrichment
+    "facilities",  # by test_facilities_oracle
     *("super_obligations", "tax_obligations", "gst_revenue"),  # by the law
 }
 

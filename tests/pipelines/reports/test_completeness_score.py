@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from datetime import date, timedelta
 from decimal import ROUND_HALF_EVEN, Decimal
 from itertools import chain
+from random import Random
 
 import pytest
 from hypothesis import given, settings
@@ -78,7 +79,9 @@ def _rounded(value: Decimal, places: int) -> Decimal:
 
 
 def _holds(rows: Sequence[Row], previous: date | None) -> bool:
-    return previous is not None and all(each.get("balance_verified") is True for each in rows)
+    return previous is not None and all(
+        each.get("balance_verified") is True and each.get("statement_verdict") != "unreconciled" for each in rows
+    )
 
 
 def _is_open(each: Row) -> bool:
@@ -124,8 +127,10 @@ def expected_summary(rows: Sequence[Row], as_of: date) -> tuple[Decimal, Decimal
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.lists(any_row(most_days=1200), min_size=1, max_size=25), st.integers(0, 1300))
-def test_the_summary_is_that_of_counting_days_one_by_one(rows: list[Row], as_of: int) -> None:
+@given(st.lists(any_row(most_days=1200), min_size=1, max_size=25), st.integers(0, 1300), st.randoms())
+def test_the_summary_is_that_of_counting_days_one_by_one(drawn: list[Row], as_of: int, random: Random) -> None:
+    verdicts = (None, None, None, "reconciled", "partial", "unreconciled")
+    rows = [{**each, "statement_verdict": random.choice(verdicts)} for each in drawn]
     today = START + timedelta(days=as_of)
     summary = completeness(rows, today)["summary"]
     assert (summary["completenessScore"], summary["totalMissingness"]) == expected_summary(rows, today)

@@ -1,0 +1,191 @@
+"""Two versions of a policy, and what changed between them, in words: a line a change.
+
+Parts are matched by what names them: a rule or a cap by its code, a step by its name, a limit by its product. So a
+part that was renamed reads as one that went and one that came.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from pipelines.decisions.authoring import words
+from pipelines.decisions.policy import Cap, DeclaredAttribute, DeclaredInput, Limit, Policy, Product, Reason, Rule, Step
+from pipelines.metrics.definition import Metric, Strict
+
+
+def in_words(before: Policy, after: Policy) -> list[str]:
+    """Nothing when they are the same."""
+    return [
+        *_fields("Policy", before, after, _PARTS),
+        *_parts("Input", before.declared_inputs, after.declared_inputs, "name"),
+        *_parts("Attribute", before.attributes, after.attributes, "name"),
+        *_parts("Metric", before.metrics, after.metrics, "slug"),
+        *_parts("Product", before.products, after.products, "slug"),
+        *_steps(before, after),
+        *_moved(before, after),
+        *_changes("Rule", _rules(before), _rules(after), "code", frozenset()),
+        *_reordered(before, after),
+        *_parts("Limit of", before.limits, after.limits, "product", frozenset({"caps"})),
+        *_caps(before, after),
+        *_parts("Indicator", before.indicators, after.indicators, "metric"),
+    ]
+
+
+_PARTS = frozenset({"declared_inputs", "attributes", "metrics", "products", "steps", "limits", "indicators"})
+_NO_PLACES: Mapping[str, str] = {}
+
+
+# Parts
+
+
+def _parts(
+    what: str,
+    before: Sequence[Strict],
+    after: Sequence[Strict],
+    by: str,
+    apart: frozenset[str] = frozenset(),
+    places: Mapping[str, str] = _NO_PLACES,
+) -> Iterator[str]:
+    """`apart`: fields that are told of on their own. `places`: where a new part stands, by its name."""
+    yield from _changes(what, before, after, by, apart, places)
+    yield from _order(f"{what}s", _names(before, by), _names(after, by))
+
+
+def _changes(
+    what: str,
+    before: Sequence[Strict],
+    after: Sequence[Strict],
+    by: str,
+    apart: frozenset[str],
+    places: Mapping[str, str] = _NO_PLACES,
+) -> Iterator[str]:
+    old, new = ({getattr(each, by): each for each in parts} for parts in (before, after))
+    for name in dict.fromkeys([*old, *new]):
+        if name not in new:
+            yield f"{what} {name}: removed."
+        elif name not in old:
+            yield f"{what} {name}: added{places.get(name, '')}{_introduced(new[name])}."
+        else:
+            yield from _fields(f"{what} {name}", old[name], new[name], apart)
+
+
+def _steps(before: Policy, after: Policy) -> Iterator[str]:
+    """The first step that matches decides, so a new one says its place."""
+    places = {step.name: _place_of(after.steps, nth) for nth, step in enumerate(after.steps)}
+    yield from _parts("Step", before.steps, after.steps, "name", frozenset({"rules"}), places)
+
+
+def _place_of(steps: Sequence[Step], nth: int) -> str:
+    place = f" as step {nth + 1} of {len(steps)}"
+    if nth + 1 < len(steps):
+        return f"{place}, before “{steps[nth + 1].name}”"
+    return f"{place}, after “{steps[nth - 1].name}”" if nth else place
+
+
+def _names(parts: Sequence[Strict], by: str) -> list[str]:
+    return [getattr(each, by) for each in parts]
+
+
+def _order(what: str, before: Sequence[str], after: Sequence[str]) -> Iterator[str]:
+    """Of what both have."""
+    old, new = [each for each in before if each in after], [each for each in after if each in before]
+    if old != new:
+        yield f"{what}: the order is now {', '.join(new)}; it was {', '.join(old)}."
+
+
+def _fields(
+    what: str, before: Strict, after: Strict, apart: frozenset[str] = frozenset(), under: str = ""
+) -> Iterator[str]:
+    for name, field in type(before).model_fields.items():
+        old, new, called = getattr(before, name), getattr(after, name), f"{under}{field.alias}"
+        if name in apart or old == new:
+            continue
+        if name not in _WORDS and isinstance(old, Strict) and type(old) is type(new):
+            yield from _fields(what, old, new, under=f"{called}.")
+        else:
+            yield f"{what}: {called} changed from {_told(name, old)} to {_told(name, new)}."
+
+
+def _introduced(part: Strict) -> str:
+    return _INTRODUCED.get(type(part), lambda _: "")(part)
+
+
+_INTRODUCED: Mapping[type[Strict], Callable[[Any], str]] = {
+    DeclaredInput: lambda declared: f" ({declared.kind})",
+    DeclaredAttribute: lambda declared: f" ({declared.kind})",
+    Metric: lambda metric: f": {metric.meaning.removesuffix('.')}",
+    Product: lambda product: f" ({product.name})",
+    Step: lambda step: f", {step.outcome} when {step.match} of its rules match",
+    Rule: lambda rule: f", met when {words.of_condition(rule.condition)}",
+    Limit: lambda limit: f", {words.of_number(limit.amount)}",
+    Cap: lambda cap: f", {words.of_number(cap.value)}",
+}
+
+
+# Rules and caps
+
+
+def _rules(policy: Policy) -> list[Rule]:
+    return [rule for step in policy.steps for rule in step.rules]
+
+
+def _moved(before: Policy, after: Policy) -> Iterator[str]:
+    old, new = _steps_by_rule(before), _steps_by_rule(after)
+    for code in old:
+        if code in new and old[code] != new[code]:
+            yield f"Rule {code}: moved from step {old[code]} to step {new[code]}."
+
+
+def _steps_by_rule(policy: Policy) -> Mapping[str, str]:
+    return {rule.code: step.name for step in policy.steps for rule in step.rules}
+
+
+def _reordered(before: Policy, after: Policy) -> Iterator[str]:
+    old, new = ({step.name: _names(step.rules, "code") for step in policy.steps} for policy in (before, after))
+    for name in old:
+        if name in new:
+            yield from _order(f"Rules of step {name}", old[name], new[name])
+
+
+def _caps(before: Policy, after: Policy) -> Iterator[str]:
+    """Of limits that both have."""
+    old, new = ({limit.product: limit.caps for limit in policy.limits} for policy in (before, after))
+    for product in old:
+        if product in new:
+            yield from _parts(f"Limit of {product}: cap", old[product], new[product], "code")
+
+
+# Values
+
+
+def _told(field: str, value: Any) -> str:
+    return _WORDS.get(field, _plainly)(value)
+
+
+def _plainly(value: Any) -> str:
+    match value:
+        case None:
+            return "none"
+        case Reason():
+            return f"{value.code} “{value.message}”"
+        case Strict():
+            return _text(value.model_dump(mode="json", by_alias=True, exclude_defaults=True))
+        case tuple():
+            return ", ".join(map(_plainly, value)) or "none"
+        case str():
+            return f"“{value}”"
+        case _:
+            return str(value).lower()
+
+
+def _text(data: object) -> str:
+    return json.dumps(data, ensure_ascii=False)
+
+
+_WORDS: Mapping[str, Callable[[Any], str]] = {
+    "condition": lambda condition: f"“{words.of_condition(condition)}”",
+    **dict.fromkeys(("amount", "value"), words.of_number),
+    **dict.fromkeys(("round_down_to", "minimum"), str),
+    **dict.fromkeys(("outcome", "default_outcome", "match", "kind", "format", "on_unavailable"), str),
+    "outcomes": ", ".join,
+}

@@ -1,0 +1,111 @@
+"""Documents, and policies among them, as a JSON Schema, for editors that complete and mark while one writes.
+
+A schema tells the shape alone; `check` finds the rest.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from pipelines.decisions.policy import Condition, Number, Policy
+from pipelines.enrich.flags import FLAGS
+from pipelines.enrich.taxonomy import TAXONOMY
+from pipelines.metrics import METRICS
+from pipelines.metrics.definition import DECIMAL, Strict
+from pipelines.schemas import ACCOUNT_TYPES, Channel, CounterpartyKind
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+Data = dict[str, Any]
+
+
+def as_json_schema() -> Data:
+    """JSON Schema 2020-12 of policies."""
+    says = "Rules that decide, in order, and limits that are offered. See docs/policies.md."
+    return of_document(Policy, "Decision policy", says)
+
+
+def as_text() -> str:
+    """The file `docs/policy.schema.json`."""
+    return text_of(as_json_schema())
+
+
+def of_document(model: type[Strict], title: str, description: str) -> Data:
+    """Of any document in the words of policies."""
+    written = _plainer(model.model_json_schema(by_alias=True))
+    definitions = {name: _completed(name, each) for name, each in written.pop("$defs").items()}
+    shared = {name: {"oneOf": _plainer(forms)} for name, forms in _SHARED.items()}
+    return {
+        "$schema": DIALECT,
+        **written,
+        "title": title,
+        "description": description,
+        "$defs": {**definitions, **shared},
+    }
+
+
+def text_of(schema: Data) -> str:
+    """As it stands in a file."""
+    return json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
+
+
+_FORMS: Mapping[str, Any] = {"Number": Number, "Condition": Condition}
+_SHARED: Mapping[str, list[Data]] = {name: TypeAdapter(of).json_schema()["oneOf"] for name, of in _FORMS.items()}
+
+
+def _plainer(schema: Any) -> Any:
+    """Without the titles that pydantic makes of names, with descriptions on one line, and with what stands everywhere
+    written once."""
+    match schema:
+        case {"oneOf": forms, **others} if forms in _SHARED.values():
+            name = next(name for name, each in _SHARED.items() if each == forms)
+            return {"$ref": f"#/$defs/{name}", **_plainer(others)}
+        case {"title": str(), **others}:
+            return _plainer(others)
+        case dict():
+            return {name: _described(name, _plainer(each)) for name, each in schema.items() if name != "discriminator"}
+        case list():
+            return [_plainer(each) for each in schema]
+        case _:
+            return schema
+
+
+def _described(name: str, value: Any) -> Any:
+    return " ".join(value.split()) if name == "description" and isinstance(value, str) else value
+
+
+# What only the program knows: which words there are
+
+
+def _completed(name: str, definition: Data) -> Data:
+    fields = {field: _known(name, field, schema) for field, schema in definition["properties"].items()}
+    return {**definition, "properties": fields}
+
+
+def _known(model: str, field: str, schema: Data) -> Data:
+    if field in _AMOUNTS.get(model, ()):
+        return {**schema, "anyOf": [_SIZE if model == "Where" else _DECIMAL, {"type": "null"}]}
+    if field == "metric" or (model, field) == ("BaselineMetric", "of"):
+        return {**schema, "anyOf": [{"enum": sorted(METRICS)}, {"pattern": schema["pattern"]}]}
+    if model == "Where" and field in _LISTED:
+        return {**schema, "items": {"enum": _LISTED[field]}}
+    return schema
+
+
+_AMOUNTS: Mapping[str, tuple[str, ...]] = {
+    "Where": ("atLeast", "atMost"),
+    "Transactions": ("below",),
+    "Balances": ("threshold",),
+}
+_DECIMAL = {"type": "string", "pattern": f"^{DECIMAL.pattern}$"}
+_SIZE = {"type": "string", "pattern": f"^{DECIMAL.pattern.removeprefix('-?')}$"}
+_LISTED: Mapping[str, list[str]] = {
+    "categories": list(TAXONOMY.categories),
+    "notCategories": list(TAXONOMY.categories),
+    "groups": list(TAXONOMY.groups),
+    "counterpartyKinds": CounterpartyKind.categories.to_list(),
+    "channels": Channel.categories.to_list(),
+    "flags": list(FLAGS),
+    "accountTypes": list(ACCOUNT_TYPES),
+}

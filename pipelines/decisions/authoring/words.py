@@ -1,0 +1,85 @@
+"""Numbers and conditions of a policy as a person would say them."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from pipelines.decisions.policy import (
+    AttributeRef,
+    Condition,
+    InputRef,
+    IsKnown,
+    IsTrue,
+    MetricRef,
+    Not,
+    Number,
+    OneOf,
+    Operation,
+    Tiered,
+    Tiers,
+)
+
+
+def of_number(number: Number) -> str:
+    match number:
+        case str():
+            return number
+        case MetricRef(metric=name) | AttributeRef(attribute=name) | InputRef(input=name):
+            return name
+        case Tiers(tiers=tiers):
+            return _of_tiers(tiers)
+        case Operation():
+            return _CALCULATIONS[number.operator]([of_number(each) for each in number.operands])
+
+
+def _of_tiers(tiers: Tiered) -> str:
+    bands = [f"{of_number(band.value)} below {band.below}" for band in tiers.bands]
+    return f"(by {of_number(tiers.of)}: {', '.join(bands)}, otherwise {of_number(tiers.otherwise)})"
+
+
+_CALCULATIONS: Mapping[str, Callable[[Sequence[str]], str]] = {
+    "add": lambda of: f"({' + '.join(of)})",
+    "subtract": lambda of: f"({' − '.join(of)})",
+    "multiply": lambda of: f"({' × '.join(of)})",
+    "divide": lambda of: f"({' ÷ '.join(of)})",
+    "min": lambda of: f"the least of ({', '.join(of)})",
+    "max": lambda of: f"the greatest of ({', '.join(of)})",
+}
+
+
+def of_condition(condition: Condition) -> str:
+    match condition:
+        case Not(not_=inner):
+            return f"not ({of_condition(inner)})"
+        case OneOf(one_of=membership):
+            return f"{of_number(membership.of)} is one of {', '.join(map(_quoted, membership.texts))}"
+        case IsTrue(is_true=of):
+            return f"{of_number(of)} is true"
+        case IsKnown(is_known=of):
+            return f"{of_number(of)} is known"
+        case Operation(operator="all" | "any" as operator):
+            return f" {_JOINED[operator]} ".join(f"({of_condition(each)})" for each in condition.operands)
+        case Operation():
+            return _of_comparison(condition)
+
+
+_JOINED: Mapping[str, str] = {"all": "and", "any": "or"}
+
+
+def _of_comparison(comparison: Any) -> str:
+    left, *others = map(of_number, comparison.operands)
+    return f"{left} {_COMPARISONS[comparison.operator]} {' and '.join(others)}"
+
+
+_COMPARISONS: Mapping[str, str] = {
+    "at_least": "is at least",
+    "at_most": "is at most",
+    "more_than": "is more than",
+    "less_than": "is less than",
+    "equals": "equals",
+    "differs": "differs from",
+    "between": "is between",
+}
+
+
+def _quoted(text: str) -> str:
+    return f"“{text}”"

@@ -1,0 +1,158 @@
+"""Two sides set beside each other: a row a customer, and tallies."""
+
+from collections.abc import Iterator, Mapping
+from datetime import date
+from functools import reduce
+
+import polars as pl
+
+from pipelines.decisions.backtest.sides import UNDECIDABLE, Side
+from pipelines.decisions.backtest.tallies import AFTER, BEFORE, OF_A_SIDE, SIDE, UP_TO, Tallies, bare, shaped
+from pipelines.decisions.evaluate import MONEY, OUTCOME
+from pipelines.figures.periods import BY_CUSTOMER
+
+OUTCOME_CHANGED, LIMITS_CHANGED = "outcome", "limits"
+CHANGE = pl.Enum([OUTCOME_CHANGED, LIMITS_CHANGED])
+
+KNOWN_OUTCOMES = pl.Schema({"customer_number": pl.Int64(), "defaulted": pl.Boolean()})
+
+_LIMIT_PAIR = pl.Struct({"product": pl.String(), BEFORE: MONEY, AFTER: MONEY})
+COMPARISON = pl.Schema(
+    {
+        "customer_number": pl.Int64(),
+        "as_of": pl.Date(),
+        "change": CHANGE,  # null: none; of who changes in both, the outcome
+        "before": OUTCOME,
+        "after": OUTCOME,
+        "before_step": pl.String(),
+        "after_step": pl.String(),
+        "before_rules": pl.List(pl.String()),
+        "after_rules": pl.List(pl.String()),
+        "changed_by": pl.List(pl.String()),  # decisive rules with another result; none: order, outcomes or limits
+        "limits": pl.List(_LIMIT_PAIR),  # of every product that either side prices, by its slug
+        "defaulted": pl.Boolean(),  # null: not known
+    }
+)
+
+
+def compared(as_of: date, before: Side, after: Side, outcomes: pl.DataFrame) -> tuple[pl.DataFrame, Tallies]:
+    """COMPARISON, sorted by customer, and TALLIES, of the customers whom both sides decide.
+
+    Args:
+        before, after: of the same customers, or their tallies count some that the comparison doesn't have.
+        outcomes: KNOWN_OUTCOMES; of customers not in it nothing is known.
+    """
+    priced = _paired_limits(before, after)
+    rows = _paired(before, after, outcomes).pipe(_with_limits, priced).with_columns(as_of=pl.lit(as_of))
+    comparison = rows.select(pl.col(name).cast(kind) for name, kind in COMPARISON.items()).sort(BY_CUSTOMER)
+    pairs = priced.join(rows.select(BY_CUSTOMER, "before", "after"), on=BY_CUSTOMER, how="inner", validate="m:1")
+    sides = {BEFORE: before, AFTER: after}
+    told = {
+        "transitions": _transitions(comparison),
+        "limits": _limit_totals(pairs),
+        "bands": pl.concat([_banded(pairs, side) for side in sides]),
+        "changes": _changes(comparison),
+        **{
+            name: pl.concat([bare(name).with_columns(side=pl.lit(None, SIDE)), *_sided(sides, name)])
+            for name in OF_A_SIDE
+        },
+    }
+    return comparison, {name: shaped(name, frame.with_columns(as_of=pl.lit(as_of))) for name, frame in told.items()}
+
+
+def _paired(before: Side, after: Side, outcomes: pl.DataFrame) -> pl.DataFrame:
+    earlier = before.decisions.rename({"outcome": "before", "step": "before_step", "decisive": "before_rules"})
+    later = after.decisions.rename({"outcome": "after", "step": "after_step", "decisive": "after_rules"})
+    both = earlier.join(later, on=BY_CUSTOMER, how="inner", suffix="_after", validate="1:1")
+    known = both.join(outcomes, on=BY_CUSTOMER, how="left", validate="1:1")
+    return known.with_columns(changed_by=_changed_by())
+
+
+def _changed_by() -> pl.Expr:
+    """Of the rules that decided on either side, those with another result on the other side."""
+    gone = pl.col("before_rules").list.set_difference(pl.col("results_after"))
+    come = pl.col("after_rules").list.set_difference(pl.col("results"))
+    codes = gone.list.concat(come).list.eval(pl.element().str.strip_suffix(UNDECIDABLE)).list.unique().list.sort()
+    return pl.when(pl.col("before") != pl.col("after")).then(codes).otherwise(pl.lit([], pl.List(pl.String())))
+
+
+def _paired_limits(before: Side, after: Side) -> pl.DataFrame:
+    """`customer_number, product`, `before` and `after` (AUD), and for each whether that side prices it."""
+    sides = (
+        side.limits.rename({"amount": f"{name}_amount"}).with_columns(pl.lit(value=True).alias(f"{name}_priced"))
+        for name, side in ((BEFORE, before), (AFTER, after))
+    )
+    earlier, later = sides
+    return earlier.join(later, on=[BY_CUSTOMER, "product"], how="full", coalesce=True, validate="1:1").with_columns(
+        pl.col("before_priced", "after_priced").fill_null(value=False)
+    )
+
+
+def _with_limits(rows: pl.DataFrame, priced: pl.DataFrame) -> pl.DataFrame:
+    pair = pl.struct("product", pl.col("before_amount").alias(BEFORE), pl.col("after_amount").alias(AFTER))
+    differs = pl.col("before_amount").ne_missing(pl.col("after_amount"))
+    limits = (
+        priced.sort(BY_CUSTOMER, "product")
+        .group_by(BY_CUSTOMER, maintain_order=True)
+        .agg(limits=pair, differ=differs.any())
+    )
+    change = (
+        pl.when(pl.col("before") != pl.col("after"))
+        .then(pl.lit(OUTCOME_CHANGED, CHANGE))
+        .when(pl.col("differ"))
+        .then(pl.lit(LIMITS_CHANGED, CHANGE))
+    )
+    joined = rows.join(limits, on=BY_CUSTOMER, how="left", validate="1:1")
+    return joined.with_columns(pl.col("limits").fill_null([]), change=change)
+
+
+def _transitions(comparison: pl.DataFrame) -> pl.DataFrame:
+    return comparison.group_by("before", "after").agg(
+        customers=pl.len(),
+        limits_changed=(pl.col("limits").list.eval(_moved()).list.any()).sum(),
+        judged=pl.col("defaulted").count(),
+        defaulted=pl.col("defaulted").sum(),
+    )
+
+
+def _changes(comparison: pl.DataFrame) -> pl.DataFrame:
+    """Customers with another outcome, by the rules that make it so; null: no rule's own result differs."""
+    moved = comparison.filter(pl.col("change") == OUTCOME_CHANGED)
+    return (
+        moved.select(code="changed_by")
+        .explode("code", keep_nulls=True, empty_as_null=True)
+        .group_by("code")
+        .len("customers")
+    )
+
+
+def _moved() -> pl.Expr:
+    return pl.element().struct.field(BEFORE).ne_missing(pl.element().struct.field(AFTER))
+
+
+def _limit_totals(pairs: pl.DataFrame) -> pl.DataFrame:
+    return pairs.group_by("before", "after", "product").agg(
+        customers=pl.len(),
+        before_known=pl.col("before_amount").count(),
+        before_amount=pl.col("before_amount").sum(),
+        after_known=pl.col("after_amount").count(),
+        after_amount=pl.col("after_amount").sum(),
+    )
+
+
+def _banded(pairs: pl.DataFrame, side: str) -> pl.DataFrame:
+    amount = pl.col(f"{side}_amount")
+    band = reduce(
+        lambda higher, bound: pl.when(amount <= bound).then(pl.lit(bound, pl.Int64)).otherwise(higher),
+        reversed(UP_TO),
+        pl.lit(None, pl.Int64),
+    )
+    priced = pairs.filter(pl.col(f"{side}_priced"))
+    by_band = priced.group_by("product", up_to=band).agg(customers=pl.len(), amount=amount.sum())
+    return by_band.with_columns(side=pl.lit(side, SIDE))
+
+
+def _sided(sides: Mapping[str, Side], name: str) -> Iterator[pl.DataFrame]:
+    for side, of in sides.items():
+        if name in of.tallies:
+            yield of.tallies[name].with_columns(side=pl.lit(side, SIDE))

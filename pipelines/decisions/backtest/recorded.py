@@ -1,0 +1,82 @@
+"""Recorded decisions as one side of a backtest: what they came to, and the inputs that they were given."""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+import polars as pl
+
+from pipelines.decisions import readings
+from pipelines.decisions.backtest.sides import DECISIONS, LIMITS, UNDECIDABLE, Side
+from pipelines.decisions.decision import Recorded
+from pipelines.decisions.plan import Plan
+from pipelines.decisions.policy import INDETERMINATE, Kind
+from pipelines.decisions.readings import NOT_SET, Attributes, Reading, Value, columns_of, is_of_kind, usable
+from pipelines.figures.periods import BY_CUSTOMER
+
+Records = Mapping[int, Recorded]  # by customer number
+Data = Mapping[str, Any]
+
+
+def side(records: Records) -> Side:
+    """What was decided of each customer. Its rules are told by the trace, not counted: what stood in force differed
+    from one customer to the next.
+    """
+    decisions = [_decision(number, each.content) for number, each in records.items()]
+    limits = [limit for number, each in records.items() for limit in _limits(number, each.content)]
+    return Side(
+        pl.DataFrame(decisions, schema=DECISIONS, orient="row"), pl.DataFrame(limits, schema=LIMITS, orient="row"), {}
+    )
+
+
+def inputs_of(records: Records) -> dict[int, Mapping[str, Value]]:
+    return {number: each.content["case"]["inputs"] for number, each in records.items()}
+
+
+def read(
+    plan: Plan, metrics: pl.DataFrame, attributes: Attributes, inputs: Mapping[int, Mapping[str, Value]], now: datetime
+) -> pl.DataFrame:
+    """As `readings.read`, with inputs of each customer's own. One that a customer wasn't given, or that was of another
+    kind, is unavailable.
+    """
+    leaves = [node for node in plan.nodes.values() if node.operator == "input"]
+    same_for_all: dict[str, Value] = {node.label: _BLANKS[node.kind] for node in leaves}
+    alike = readings.read(plan, metrics, attributes, same_for_all, now)
+    customers = alike[BY_CUSTOMER].to_list()
+    return alike.with_columns(
+        column
+        for node in leaves
+        for column in columns_of(node, [_reading(inputs[each].get(node.label), node.kind) for each in customers])
+    )
+
+
+_BLANKS: Mapping[Kind, Value] = {"decimal": Decimal(0), "boolean": False, "string": ""}  # all are replaced
+
+
+def _reading(given: Value | None, kind: Kind) -> Reading:
+    return (None, NOT_SET) if given is None or not is_of_kind(given, kind) else usable(given)
+
+
+def _decision(number: int, content: Data) -> tuple[Any, ...]:
+    outcome = content["answer"]["verdict"]["outcome"]
+    steps = content["trace"]["steps"]
+    at = next((step for step in steps if step["matched"] is not False), None)
+    results = [_told(rule) for step in steps for rule in step["rules"] if rule["counted"] is not False]
+    decisive = [
+        _told(rule)
+        for rule in (at["rules"] if at else ())
+        if (rule["counted"] is None if outcome == INDETERMINATE else rule["counted"])
+    ]
+    return number, outcome, at and at["name"], decisive, results
+
+
+def _told(rule: Data) -> str:
+    code: str = rule["code"]
+    return code + UNDECIDABLE if rule["counted"] is None else code
+
+
+def _limits(number: int, content: Data) -> Iterator[tuple[Any, ...]]:
+    """The answer names products by their ids, the trace, in the same order, by their slugs."""
+    priced = zip(content["trace"]["limits"], content["answer"]["computedLimits"], strict=True)
+    return ((number, traced["product"], limit.get("amount")) for traced, limit in priced)

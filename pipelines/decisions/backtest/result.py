@@ -1,0 +1,140 @@
+"""What a backtest says, as data: the tallies arranged by day, with names, shares and totals.
+
+Amounts are AUD; a share is a decimal of four places, null where there is nothing to take it of. A side that was
+recorded has no rules, steps or causes of its own: null.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import date
+from decimal import Decimal
+from typing import Any
+
+import polars as pl
+
+from pipelines.decisions.backtest.tallies import AFTER, BEFORE, UP_TO, Tallies
+from pipelines.decisions.policy import INDETERMINATE, OUTCOMES
+
+ALL_OUTCOMES = (*OUTCOMES, INDETERMINATE)
+_SIDES = (BEFORE, AFTER)
+_SHARE = Decimal("0.0001")
+ZERO = Decimal(0)
+
+Data = dict[str, Any]
+Rows = Sequence[Data]
+
+
+def told(tallies: Tallies, days: Iterable[date]) -> list[Data]:
+    """One entry a day, in the order of the days."""
+    return [_day({name: _of(frame, day) for name, frame in tallies.items()}, day) for day in days]
+
+
+def _of(frame: pl.DataFrame, day: date) -> Rows:
+    return frame.filter(pl.col("as_of") == day).to_dicts()
+
+
+def _day(rows: Mapping[str, Rows], day: date) -> Data:
+    transitions = rows["transitions"]
+    evaluated = {row["side"] for name in ("steps", "causes") for row in rows[name]}
+    return {
+        "asOf": day,
+        "customers": _sum(transitions, "customers"),
+        "outcomeChanged": _sum((row for row in transitions if row["before"] != row["after"]), "customers"),
+        "limitsChanged": _sum(transitions, "limits_changed"),
+        "outcomes": [_outcome(transitions, outcome) for outcome in ALL_OUTCOMES],
+        "transitions": [_transition(row, rows["limits"]) for row in transitions],
+        "limits": [_product(rows, product) for product in _distinct(rows["bands"], "product")],
+        "steps": _by_side(rows["steps"], evaluated, ("step", "reached", "decided", "undecidable")),
+        "rules": _by_side(rows["rules"], evaluated, ("step", "code", "matched", "decisive", "undecidable")),
+        "changedBy": [
+            {"code": row["code"], "customers": row["customers"]}
+            for row in sorted(rows["changes"], key=lambda row: (-row["customers"], row["code"] or ""))
+        ],
+        "causes": _by_side(_most_first(rows["causes"]), evaluated, ("about", "operator", "name", "cause", "customers")),
+    }
+
+
+def _outcome(transitions: Rows, outcome: str) -> Data:
+    """How many are decided so on either side, and how many of those whose end is known went bad."""
+    return {
+        "outcome": outcome,
+        **{side: _counted(row for row in transitions if row[side] == outcome) for side in _SIDES},
+    }
+
+
+def _counted(rows: Iterable[Data]) -> Data:
+    mine = list(rows)
+    judged, defaulted = _sum(mine, "judged"), _sum(mine, "defaulted")
+    return {
+        "customers": _sum(mine, "customers"),
+        "judged": judged,
+        "defaulted": defaulted,
+        "badRate": share(defaulted, judged),
+    }
+
+
+def _transition(row: Data, limits: Rows) -> Data:
+    mine = [each for each in limits if (each["before"], each["after"]) == (row["before"], row["after"])]
+    return {
+        "before": row["before"],
+        "after": row["after"],
+        **_counted([row]),
+        "limitsChanged": row["limits_changed"],
+        "limits": [
+            {
+                "product": each["product"],
+                **{side: {"known": each[f"{side}_known"], "amount": each[f"{side}_amount"]} for side in _SIDES},
+            }
+            for each in mine
+        ],
+    }
+
+
+def _product(rows: Mapping[str, Rows], product: str) -> Data:
+    bands = [row for row in rows["bands"] if row["product"] == product]
+    told_bands = [
+        {"upTo": bound, **{side: _sum(_band(bands, side, bound), "customers") for side in _SIDES}}
+        for bound in (*UP_TO, None)
+        if any(row["up_to"] == bound for row in bands)
+    ]
+    sides = {side: _totals([row for row in bands if row["side"] == side]) for side in _SIDES}
+    return {"product": product, **sides, "bands": told_bands}
+
+
+def _band(bands: Rows, side: str, bound: int | None) -> Iterator[Data]:
+    return (row for row in bands if row["side"] == side and row["up_to"] == bound)
+
+
+def _totals(bands: Rows) -> Data | None:
+    """`offered`: customers with more than nothing; null where the side doesn't price the product."""
+    if not bands:
+        return None
+    offered = [row for row in bands if row["up_to"]]
+    count, amount = _sum(offered, "customers"), sum((row["amount"] for row in offered), ZERO)
+    return {
+        "customers": _sum(bands, "customers"),
+        "offered": count,
+        "indeterminate": _sum((row for row in bands if row["up_to"] is None), "customers"),
+        "amount": amount,
+        "meanOffered": (amount / count).quantize(Decimal("0.01")) if count else None,
+    }
+
+
+def _by_side(rows: Rows, evaluated: Collection[str], names: Sequence[str]) -> Data:
+    sides = {side: [{name: row[name] for name in names} for row in rows if row["side"] == side] for side in _SIDES}
+    return {side: mine if side in evaluated else None for side, mine in sides.items()}
+
+
+def _most_first(causes: Rows) -> Rows:
+    return sorted(causes, key=lambda row: (row["about"] or "", -row["customers"], row["node"], row["cause"]))
+
+
+def share(part: int, whole: int) -> Decimal | None:
+    return (Decimal(part) / whole).quantize(_SHARE) if whole else None
+
+
+def _sum(rows: Iterable[Data], name: str) -> int:
+    return sum(row[name] for row in rows)
+
+
+def _distinct(rows: Rows, name: str) -> list[str]:
+    return list(dict.fromkeys(row[name] for row in rows))

@@ -1,0 +1,154 @@
+"""What one side of a comparison makes of some customers."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import polars as pl
+
+from pipelines.decisions.backtest import causes
+from pipelines.decisions.backtest.tallies import Tallies, bare
+from pipelines.decisions.evaluate import MONEY, OUTCOME, rule_column, step_column
+from pipelines.decisions.plan import Plan, PlannedLimit
+from pipelines.decisions.policy import INDETERMINATE
+from pipelines.figures.periods import BY_CUSTOMER
+
+UNDECIDABLE = "?"  # after the code of a rule that could not be decided
+
+DECISIONS = pl.Schema(
+    {
+        "customer_number": pl.Int64(),
+        "outcome": OUTCOME,
+        "step": pl.String(),  # the deciding or undecidable one; null: none did
+        "decisive": pl.List(pl.String()),  # codes of the rules that decided it, or that could not be decided
+        "results": pl.List(pl.String()),  # codes of all rules that matched or could not be decided, in any step
+    }
+)
+LIMITS = pl.Schema({"customer_number": pl.Int64(), "product": pl.String(), "amount": MONEY})  # null: indeterminate
+
+
+@dataclass(frozen=True)
+class Side:
+    """What one side decides of some customers: DECISIONS, LIMITS, and tallies without `as_of` and `side`."""
+
+    decisions: pl.DataFrame
+    limits: pl.DataFrame
+    tallies: Tallies
+
+
+def decided(plan: Plan, evaluated: pl.DataFrame) -> Side:
+    """What a version decides of the customers in a frame of `evaluate.evaluated`."""
+    return Side(
+        evaluated.select(
+            BY_CUSTOMER,
+            "outcome",
+            _step_names(plan).alias("step"),
+            _codes(_decisive(plan)).alias("decisive"),
+            _codes(_results(plan)).alias("results"),
+        ),
+        _long_limits(plan, evaluated),
+        {
+            "steps": _of_steps(plan, evaluated),
+            "rules": _of_rules(plan, evaluated),
+            "causes": pl.concat(_causes(plan, evaluated)),
+        },
+    )
+
+
+def _step_names(plan: Plan) -> pl.Expr:
+    names = {nth: planned.step.name for nth, planned in enumerate(plan.steps)}
+    return pl.col("step").replace_strict(names, default=None, return_dtype=pl.String)
+
+
+Named = Iterator[tuple[str, pl.Expr]]  # a rule's code, and its result where it counts: true, false, or null
+
+
+def _results(plan: Plan) -> Named:
+    for nth, planned in enumerate(plan.steps):
+        for place, each in enumerate(planned.rules):
+            yield each.rule.code, pl.col(rule_column(nth, place))
+
+
+def _decisive(plan: Plan) -> Named:
+    undecided = pl.col("outcome") == INDETERMINATE
+    for nth, planned in enumerate(plan.steps):
+        here = (pl.col("step") == nth).fill_null(value=False)
+        for place, each in enumerate(planned.rules):
+            result = pl.col(rule_column(nth, place))
+            counts = here & pl.when(undecided).then(result.is_null()).otherwise(result.fill_null(value=False))
+            yield each.rule.code, pl.when(counts).then(result).otherwise(pl.lit(value=False))
+
+
+def _codes(results: Named) -> pl.Expr:
+    told = [
+        pl.when(result.is_null()).then(pl.lit(code + UNDECIDABLE)).when(result).then(pl.lit(code))
+        for code, result in results
+    ]
+    return pl.concat_list(told).list.drop_nulls() if told else pl.lit([], pl.List(pl.String()))
+
+
+def _long_limits(plan: Plan, evaluated: pl.DataFrame) -> pl.DataFrame:
+    each = (
+        evaluated.select(BY_CUSTOMER, product=pl.lit(planned.limit.product), amount=pl.col(f"amount_{nth}"))
+        for nth, planned in enumerate(plan.limits)
+    )
+    return pl.concat([pl.DataFrame(schema=LIMITS), *each])
+
+
+def _of_steps(plan: Plan, evaluated: pl.DataFrame) -> pl.DataFrame:
+    """A step is reached by those whom no step before it has decided, or left undecided."""
+    at = pl.col("step")
+    told = [
+        evaluated.select(
+            place=pl.lit(nth, pl.Int64),
+            step=pl.lit(planned.step.name),
+            reached=(at.is_null() | (at >= nth)).sum().cast(pl.Int64),
+            decided=((at == nth) & pl.col(step_column(nth)).fill_null(value=False)).sum().cast(pl.Int64),
+            undecidable=((at == nth) & pl.col(step_column(nth)).is_null()).sum().cast(pl.Int64),
+        )
+        for nth, planned in enumerate(plan.steps)
+    ]
+    return pl.concat([bare("steps"), *told])
+
+
+def _of_rules(plan: Plan, evaluated: pl.DataFrame) -> pl.DataFrame:
+    """Over all customers, whether or not the rule's step was reached; decisive it is only where it was."""
+    decisive = iter(_decisive(plan))
+    told = [
+        evaluated.select(
+            place=pl.lit(nth, pl.Int64),
+            step=pl.lit(planned.step.name),
+            code=pl.lit(each.rule.code),
+            matched=pl.col(rule_column(nth, place)).sum().cast(pl.Int64),
+            decisive=next(decisive)[1].sum().cast(pl.Int64),
+            undecidable=pl.col(rule_column(nth, place)).is_null().sum().cast(pl.Int64),
+        )
+        for nth, planned in enumerate(plan.steps)
+        for place, each in enumerate(planned.rules)
+    ]
+    return pl.concat([bare("rules"), *told])
+
+
+def _causes(plan: Plan, evaluated: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    """What kept verdicts from being reached; and, where one was reached, limits from being told."""
+    undecided = evaluated.filter(pl.col("outcome") == INDETERMINATE)
+    yield _about(None, causes.counted(plan, undecided, _undecided(plan)))
+    for nth, planned in enumerate(plan.limits):
+        unpriced = evaluated.filter(pl.col("outcome") != INDETERMINATE, pl.col(f"amount_{nth}").is_null())
+        yield _about(planned.limit.product, causes.counted(plan, unpriced, _needed(planned)))
+
+
+def _undecided(plan: Plan) -> Mapping[str, pl.Expr]:
+    asked: dict[str, pl.Expr] = {}
+    for nth, planned in enumerate(plan.steps):
+        for place, each in enumerate(planned.rules):
+            here = (pl.col("step") == nth).fill_null(value=False) & pl.col(rule_column(nth, place)).is_null()
+            asked[each.condition] = asked.get(each.condition, pl.lit(value=False)) | here
+    return asked
+
+
+def _needed(planned: PlannedLimit) -> Mapping[str, pl.Expr]:
+    return dict.fromkeys(planned.required, pl.lit(value=True))
+
+
+def _about(product: str | None, counted: pl.DataFrame) -> pl.DataFrame:
+    return counted.select(pl.lit(product, pl.String).alias("about"), *causes.MISSING)

@@ -1,0 +1,84 @@
+"""What a number of a policy comes to before any data are read: a constant, nothing ever, or it depends on them."""
+
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
+from enum import Enum
+from typing import TypeAlias
+
+from pipelines.decisions.numbers import EXACT, rounded
+from pipelines.decisions.policy import Number, Operation, Tiers
+
+
+class Open(Enum):
+    DEPENDS = "on what is read"
+    NO_VALUE = "whatever is read: it divides by zero, or is more than a number may be"
+
+
+Folded: TypeAlias = Decimal | Open
+
+
+def folded(number: Number) -> Folded:
+    match number:
+        case str():
+            return Decimal(number)
+        case Tiers(tiers=tiers):
+            bands = [(Decimal(band.below), band.value) for band in tiers.bands]
+            return _placed(folded(tiers.of), bands, tiers.otherwise)
+        case Operation():
+            return _calculated(number.operator, [folded(each) for each in number.operands])
+        case _:
+            return Open.DEPENDS
+
+
+def _placed(of: Folded, bands: Sequence[tuple[Decimal, Number]], otherwise: Number) -> Folded:
+    if isinstance(of, Open):
+        return of
+    return folded(next((value for below, value in bands if of < below), otherwise))
+
+
+def _calculated(operator: str, operands: Sequence[Folded]) -> Folded:
+    if Open.NO_VALUE in operands or (operator == "divide" and operands[1] == 0):
+        return Open.NO_VALUE
+    first, *others = operands
+    for operand in others:
+        first = _step(operator, first, operand)
+    return first
+
+
+def _step(operator: str, left: Folded, right: Folded) -> Folded:
+    if isinstance(left, Open) or isinstance(right, Open):
+        return Open.NO_VALUE if Open.NO_VALUE in {left, right} else Open.DEPENDS
+    value = rounded(_STEPS[operator](left, right))
+    return Open.NO_VALUE if value is None else value
+
+
+_STEPS: Mapping[str, Callable[[Decimal, Decimal], Decimal]] = {
+    "add": EXACT.add,
+    "subtract": EXACT.subtract,
+    "multiply": EXACT.multiply,
+    "divide": EXACT.divide,
+    "min": min,
+    "max": max,
+}
+
+
+def most(number: Number) -> Decimal | None:
+    """More than this it never is, as far as constants say so."""
+    value = folded(number)
+    if isinstance(value, Decimal):
+        return value
+    match number:
+        case Tiers(tiers=tiers):
+            values = [most(each) for each in (*(band.value for band in tiers.bands), tiers.otherwise)]
+            return _greatest(values)
+        case Operation(operator="min"):
+            return min((each for each in map(most, number.operands) if each is not None), default=None)
+        case Operation(operator="max"):
+            return _greatest([most(each) for each in number.operands])
+        case _:
+            return None
+
+
+def _greatest(values: Sequence[Decimal | None]) -> Decimal | None:
+    known = [each for each in values if each is not None]
+    return max(known) if len(known) == len(values) else None

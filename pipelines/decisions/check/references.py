@@ -1,0 +1,245 @@
+"""What a policy's parts say of each other: names that stand twice, or for nothing, or for another kind of thing.
+
+Works on the plain document, so that a fault of shape in one place hides nothing in another.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any
+
+from pipelines.decisions.check.findings import Finding, finding
+from pipelines.decisions.nodes import LEAVES
+from pipelines.decisions.policy import RESERVED_SLUGS
+from pipelines.figures.periods import BY_CUSTOMER
+from pipelines.metrics import METRICS
+from pipelines.metrics.definition import DECIMAL
+
+Data = Mapping[str, Any]
+Placed = tuple[str, Any]  # a JSON pointer and what stands there
+_AS = {"decimal": "a number", "string": "a text", "boolean": "true or false"}
+_MOST_METRICS = 100  # that are followed: more are refused for their number
+_LISTS = {"attribute": "attributes", "input": "declaredInputs"}
+
+
+def found(document: object) -> Iterator[Finding]:
+    """Every such fault of a plain document within bounds."""
+    policy = document if isinstance(document, dict) else {}
+    for check in (_reserved, _reasonless, _repeated, _shadowing, _operands, _circles, _leaves, _indicators, _limits):
+        yield from check(policy)
+
+
+def entries(of: Any, name: str, pointer: str = "") -> list[tuple[str, Data]]:
+    """The objects of a list with where they stand; none if it is no list."""
+    listed = of.get(name)
+    placed = enumerate(listed if isinstance(listed, list) else ())
+    return [(f"{pointer}/{name}/{place}", each) for place, each in placed if isinstance(each, dict)]
+
+
+def rules(policy: Data) -> list[tuple[str, Data]]:
+    return [rule for pointer, step in entries(policy, "steps") for rule in entries(step, "rules", pointer)]
+
+
+# The policy as a whole
+
+
+def _reserved(policy: Data) -> Iterator[Finding]:
+    if policy.get("slug") in RESERVED_SLUGS:
+        yield finding("/slug", "ReservedSlug", "A policy can't have this slug.")
+
+
+def _reasonless(policy: Data) -> Iterator[Finding]:
+    """Whoever is refused or referred must be told why."""
+    if policy.get("defaultOutcome") in ("conditional", "blocked") and policy.get("defaultReason") is None:
+        says = "Whoever meets no step gets this outcome: add a `defaultReason` with code, message and customerMessage."
+        yield finding("/defaultOutcome", "DefaultWithoutReason", says)
+
+
+# Names
+
+
+def _repeated(policy: Data) -> Iterator[Finding]:
+    for name, member in _NAMED:
+        yield from twice(entries(policy, name), member)
+    yield from twice([*rules(policy), *_default(policy)], "code")
+    for pointer, limit in entries(policy, "limits"):
+        yield from twice(entries(limit, "caps", pointer), "code")
+
+
+def _default(policy: Data) -> list[tuple[str, Data]]:
+    reason = policy.get("defaultReason")
+    return [("/defaultReason", reason)] if isinstance(reason, dict) else []
+
+
+_NAMED = (
+    ("declaredInputs", "name"),
+    ("attributes", "name"),
+    ("metrics", "slug"),
+    ("products", "slug"),
+    ("steps", "name"),
+    ("limits", "product"),
+    ("indicators", "metric"),
+)
+
+
+def twice(placed: Sequence[tuple[str, Data]], member: str) -> Iterator[Finding]:
+    """Members that say what one before says."""
+    first: dict[str, str] = {}
+    for pointer, each in placed:
+        name, at = each.get(member), f"{pointer}/{member}"
+        if isinstance(name, str) and first.setdefault(name, at) != at:
+            yield finding(at, "Repeated", f"The same stands at {first[name]} already.")
+
+
+def _names(policy: Data, name: str, member: str) -> dict[str, Data]:
+    return {each[member]: each for _, each in entries(policy, name) if isinstance(each.get(member), str)}
+
+
+def _metrics(policy: Data) -> set[str]:
+    return {*METRICS, *_names(policy, "metrics", "slug")}
+
+
+# The policy's own metrics
+
+
+def _shadowing(policy: Data) -> Iterator[Finding]:
+    for pointer, slug in _own_slugs(policy):
+        if slug in METRICS:
+            yield finding(f"{pointer}/slug", "ShadowsRegistry", "The registry has this slug: choose another.")
+        if slug == BY_CUSTOMER:  # stands beside the metrics' values
+            yield finding(f"{pointer}/slug", "Reserved", "This slug is the service's own: choose another.")
+
+
+def _operands(policy: Data) -> Iterator[Finding]:
+    known = _metrics(policy)
+    for pointer, metric in entries(policy, "metrics"):
+        for place, operand in operands_of(metric):
+            if operand not in known and not DECIMAL.fullmatch(operand):
+                yield _unknown(f"{pointer}/definition/operands/{place}", "metric", operand, known)
+
+
+def operands_of(metric: Data) -> list[tuple[int, str]]:
+    """What a metric is made of, with its place."""
+    definition = metric.get("definition")
+    operands = definition.get("operands") if isinstance(definition, dict) else None
+    listed = operands if isinstance(operands, list) else ()
+    return [(place, each) for place, each in enumerate(listed) if isinstance(each, str)]
+
+
+def _circles(policy: Data) -> Iterator[Finding]:
+    made_of = {slug: [each for _, each in operands_of(own)] for slug, own in _names(policy, "metrics", "slug").items()}
+    for pointer, slug in _own_slugs(policy)[:_MOST_METRICS]:
+        if slug in _all_below(made_of, slug):
+            yield finding(f"{pointer}/definition/operands", "Circle", "This metric is made of itself.")
+
+
+def _own_slugs(policy: Data) -> list[tuple[str, str]]:
+    return [(at, each["slug"]) for at, each in entries(policy, "metrics") if isinstance(each.get("slug"), str)]
+
+
+def _all_below(made_of: Mapping[str, Sequence[str]], slug: str) -> set[str]:
+    reached: set[str] = set()
+    waiting = list(made_of[slug])
+    while waiting:
+        name = waiting.pop()
+        if name not in reached:
+            reached.add(name)
+            waiting += made_of.get(name, ())
+    return reached
+
+
+# What is read
+
+
+def _leaves(policy: Data) -> Iterator[Finding]:
+    metrics = _metrics(policy)
+    declared = {sort: _names(policy, name, "name") for sort, name in _LISTS.items()}
+    for pointer, sort, name, wanted in leaves(policy):
+        if sort == "metric" and name not in metrics:
+            yield _unknown(pointer, "metric", name, metrics)
+        if sort in declared and name not in declared[sort]:
+            yield _unknown(pointer, sort, name, declared[sort])
+        if sort in declared and name in declared[sort]:
+            yield from _of_kind(pointer, declared[sort][name].get("kind"), wanted)
+
+
+def _of_kind(pointer: str, kind: object, wanted: str | None) -> Iterator[Finding]:
+    if isinstance(kind, str) and kind in _AS and wanted not in {None, kind}:
+        hint = " Texts are compared with `oneOf`." if (kind, wanted) == ("string", "decimal") else ""
+        says = f"This is declared as {_AS[kind]}, and {_AS[str(wanted)]} is needed here.{hint}"
+        yield finding(pointer, _WRONG_KIND, says)
+
+
+_WRONG_KIND = "WrongKind"
+
+
+def of_wrong_kind(findings: Iterable[Finding]) -> list[str]:
+    """Where something is read as what it isn't."""
+    return [each.pointer for each in findings if each.code.endswith(f".{_WRONG_KIND}")]
+
+
+def leaves(policy: Data) -> Iterator[tuple[str, str, str, str | None]]:
+    """Each reference below steps and limits: its pointer, sort and name, and the kind that is needed (None: any)."""
+    waiting: list[tuple[str, Any, str | None]] = [(at, each, "decimal") for at, each in _roots(policy)]
+    while waiting:
+        pointer, value, wanted = waiting.pop()
+        if isinstance(value, list):
+            waiting += [(f"{pointer}/{place}", each, wanted) for place, each in enumerate(value)]
+        if isinstance(value, dict):
+            if (reference := _reference(value)) is not None:
+                yield f"{pointer}/{reference[0]}", *reference, wanted
+            waiting += [(f"{pointer}/{name}", each, _WANTS.get(name, wanted)) for name, each in _deeper(value)]
+
+
+_WANTS: Mapping[str, str | None] = {"isTrue": "boolean", "isKnown": None, "oneOf": "string"}
+
+
+def _deeper(value: Data) -> list[tuple[str, Any]]:
+    return [(name, each) for name, each in value.items() if isinstance(each, list | dict) and "/" not in name]
+
+
+def _reference(value: Data) -> tuple[str, str] | None:
+    if len(value) == 1:
+        ((sort, name),) = value.items()
+        if sort in LEAVES and isinstance(name, str):
+            return sort, name
+    return None
+
+
+def _roots(policy: Data) -> Iterator[Placed]:
+    """Where conditions and numbers begin."""
+    for pointer, rule in rules(policy):
+        yield f"{pointer}/condition", rule.get("condition")
+    for pointer, limit in entries(policy, "limits"):
+        yield f"{pointer}/amount", limit.get("amount")
+        for at, cap in entries(limit, "caps", pointer):
+            yield f"{at}/value", cap.get("value")
+
+
+def _indicators(policy: Data) -> Iterator[Finding]:
+    yield from dangling(entries(policy, "indicators"), "metric", "metric", _metrics(policy))
+
+
+def _limits(policy: Data) -> Iterator[Finding]:
+    yield from dangling(entries(policy, "limits"), "product", "product", _names(policy, "products", "slug"))
+
+
+def dangling(placed: Sequence[tuple[str, Data]], member: str, what: str, known: Collection[str]) -> Iterator[Finding]:
+    """Members that name what isn't known."""
+    for pointer, each in placed:
+        name = each.get(member)
+        if isinstance(name, str) and name not in known:
+            yield _unknown(f"{pointer}/{member}", what, name, known)
+
+
+def _unknown(pointer: str, what: str, name: str, known: Collection[str]) -> Finding:
+    close = get_close_matches(name[:80], known, n=1, cutoff=0.75)
+    hint = f" Did you mean `{close[0]}`?" if close else ""
+    return finding(pointer, f"Unknown{what.capitalize()}", f"{_NOWHERE[what]}{hint}")
+
+
+_NOWHERE: Mapping[str, str] = {
+    "metric": "There is no such metric, neither in the registry nor in `metrics`.",
+    "attribute": "No such attribute is declared in `attributes`.",
+    "input": "No such input is declared in `declaredInputs`.",
+    "product": "No such product stands in `products`.",
+}

@@ -1,0 +1,190 @@
+"""A document's shape: read strictly, each fault in our own words.
+
+Where a fault stands is a JSON pointer into the document as it was sent.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
+from functools import partial
+from math import inf
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
+
+from pipelines.decisions import policy as documents
+from pipelines.decisions.check.findings import Finding, Told, finding, pointer_of
+from pipelines.intake.strict_json import Number
+from pipelines.metrics.definition import SLUG, Strict
+
+_LARGEST_INTEGER = 10**18
+
+Document = TypeVar("Document", bound=Strict)
+
+
+def plain(document: Any) -> Any:
+    """The document with numbers as numbers: what `strict_json` reads keeps their text."""
+    match document:
+        case dict():
+            return {name: plain(each) for name, each in document.items()}
+        case list():
+            return [plain(each) for each in document]
+        case Number():
+            return json.loads(document) if len(document) < 20 else float(document)
+        case Decimal():
+            return float(document)
+        case int() if abs(document) > _LARGEST_INTEGER:  # its digits alone could take for ever
+            return inf
+        case _:
+            return document
+
+
+def shaped(document: object, model: type[Document]) -> tuple[Document | None, list[Finding]]:
+    """A plain document within bounds as what it should be, or all that is wrong with its shape."""
+    try:
+        return model.model_validate_json(json.dumps(document), strict=True), []
+    except ValidationError as error:
+        found = [_in_words(document, details) for details in error.errors(include_url=False)]
+        return None, [each for each in found if each]
+
+
+def _in_words(document: Any, details: Mapping[str, Any]) -> Finding | None:
+    kind = details["type"]
+    path = _path(document, tuple(details["loc"]), kind) or ()
+    value = _at(document, path)
+    if kind == "too_short" and isinstance(value, list) and len(value) >= details["ctx"]["min_length"]:
+        return None  # counted without members that have faults of their own
+    if kind == "union_tag_not_found":
+        return finding(pointer_of((*path, "source")), "Missing", "`source` is missing.")
+    if details["loc"] and details["loc"][-1] == documents.CONSTANT_FORM:
+        return finding(pointer_of(path), *_no_constant(value, _is_compared(path)))
+    return finding(pointer_of(path), *_WORDS.get(kind, _unexpected)(details, value))
+
+
+def _path(document: Any, loc: tuple[int | str, ...], kind: str) -> tuple[int | str, ...] | None:
+    """The way to a fault without the names of forms that pydantic puts in between: None if there is no such way."""
+    if not loc:
+        return ()
+    step, rest = loc[0], loc[1:]
+    if kind in {"missing", "extra_forbidden"} and not rest:
+        return (step,) if isinstance(document, dict | list) else None
+    deeper, skipped = partial(_into, document, step, rest, kind), partial(_path, document, rest, kind)
+    ways = (skipped, deeper) if rest and rest[0] == step else (deeper, skipped)
+    return next((way for way in (each() for each in ways) if way is not None), None)
+
+
+def _into(document: Any, step: int | str, rest: tuple[int | str, ...], kind: str) -> tuple[int | str, ...] | None:
+    if not _has(document, step):
+        return None
+    below = _path(document[step], rest, kind)
+    return None if below is None else (step, *below)
+
+
+def _has(document: Any, step: int | str) -> bool:
+    if isinstance(document, list):
+        return isinstance(step, int) and step < len(document)
+    return isinstance(document, dict) and step in document
+
+
+def _at(document: Any, path: Sequence[int | str]) -> Any:
+    for step in path:
+        document = document[step] if _has(document, step) else None
+    return document
+
+
+# Words
+
+
+def _missing(details: Mapping[str, Any], _: object) -> Told:
+    name = details["loc"][-1]
+    return "Missing", "One more operand is needed." if isinstance(name, int) else f"`{name}` is missing."
+
+
+def _no_text(_: object, value: object) -> Told:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return "NotText", 'Text is needed. Numbers are written as text, so that no digit is lost: "0.25".'
+    return "NotText", "Text is needed."
+
+
+def _is_compared(path: Sequence[int | str]) -> bool:
+    """Whether it stands where somebody might compare texts."""
+    return path[-2:-1] in {("equals",), ("differs",)}
+
+
+def _no_constant(value: object, is_compared: bool) -> Told:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return _no_text(None, value)
+    if isinstance(value, str):
+        hint = " Texts are compared with `oneOf`." if is_compared and any(map(str.isalpha, value)) else ""
+        return "NotADecimal", f"{_DECIMALS[documents.CONSTANT]}{hint}"
+    return "NotANumber", 'A number is needed: a decimal as text, such as "0.25", or an object of one key.'
+
+
+def _no_pattern(details: Mapping[str, Any], _: object) -> Told:
+    pattern = details["ctx"]["pattern"].removeprefix("^").removesuffix("$")
+    return ("NotADecimal", _DECIMALS[pattern]) if pattern in _DECIMALS else ("BadName", _NAMES.get(pattern, _A_NAME))
+
+
+def _no_form(details: Mapping[str, Any], value: object) -> Told:
+    tags = details["ctx"]["expected_tags"].replace("'", "`")
+    forms = tags.removeprefix(f"`{documents.CONSTANT_FORM}`, ")
+    or_constant = "" if forms == tags else ', or a constant, which is the text itself: "0.25"'
+    if isinstance(value, dict) and len(value) != 1 and details["ctx"]["discriminator"] == "_form()":
+        return "NotOneKey", f"An object of exactly one key is needed: one of {forms}{or_constant}."
+    return "UnknownForm", f"There is no such form here: one of {forms} is needed{or_constant}."
+
+
+def _own(details: Mapping[str, Any], _: object) -> Told:
+    """What a validator of ours says."""
+    words = str(details["ctx"]["error"])
+    return "InvalidValue", f"{words[:1].upper()}{words[1:]}."
+
+
+def _unexpected(_details: object, _value: object) -> Told:
+    return "InvalidValue", "Something else is needed here."
+
+
+def _says(code: str, words: str) -> Callable[[Mapping[str, Any], object], Told]:
+    return lambda details, _: (code, words.format(**details.get("ctx", {})))
+
+
+_AN_ID = 'An id is needed, such as "00000000-0000-4000-8000-000000000000".'
+_WORDS: Mapping[str, Callable[[Mapping[str, Any], object], Told]] = {
+    "missing": _missing,
+    "extra_forbidden": _says("UnknownField", "There is no such field here."),
+    "string_type": _no_text,
+    "string_pattern_mismatch": _no_pattern,
+    "string_too_short": _says("Empty", "This may not be empty."),
+    "string_too_long": _says("TooLong", "At most {max_length:,} characters are allowed."),
+    "too_short": _says("TooFew", "At least {min_length} must stand here."),
+    "too_long": _says("TooMany", "At most {max_length} may stand here."),
+    "int_type": _says("NotAnInteger", "A whole number is needed, without quotes."),
+    "finite_number": _says("NotAnInteger", "A whole number is needed, without quotes."),
+    "int_from_float": _says("NotAnInteger", "A whole number is needed, without quotes."),
+    "greater_than_equal": _says("OutOfRange", "This may not be less than {ge}."),
+    "less_than_equal": _says("OutOfRange", "This may not be more than {le}."),
+    "bool_type": _says("NotABoolean", "`true` or `false` is needed, without quotes."),
+    "literal_error": _says("UnknownValue", "One of these is needed: {expected}."),
+    "tuple_type": _says("NotAList", "A list is needed."),
+    "model_type": _says("NotAnObject", "An object is needed."),
+    "dict_type": _says("NotAnObject", "An object is needed."),
+    "model_attributes_type": _says("NotAnObject", "An object is needed."),
+    "union_tag_invalid": _no_form,
+    "value_error": _own,
+    "uuid_parsing": _says("NotAnId", _AN_ID),
+    "uuid_type": _says("NotAnId", _AN_ID),
+}
+_A_NAME = "A name is needed: letters, digits, `_`, `.` and `-`, beginning with a letter, 64 characters at most."
+_DECIMALS: Mapping[str, str] = {
+    documents.CONSTANT: (
+        'A decimal is needed, without separators: at most 15 digits before the point and 8 after it, such as "1250.5".'
+    ),
+    documents.CENTS: 'A decimal in whole cents is needed, not below zero, such as "0" or "2000.50".',
+    documents.SOME_CENTS: 'A decimal above zero in whole cents is needed, such as "0.05" or "500".',
+}
+_NAMES: Mapping[str, str] = {
+    SLUG.pattern: (
+        "A slug is needed: lower-case letters, digits and `_`, beginning with a letter, 80 characters at most."
+    ),
+    documents.POLICY_SLUG: "A slug is needed: lower-case letters, digits and `-`, 63 characters at most.",
+}

@@ -1,0 +1,84 @@
+"""Which values something may have while a condition holds: sets of whole numbers, one for each thing it reads.
+
+Numbers of policies have eight places, so each is a whole number of hundred-millionths; a text counts as its hash; true
+is 1. Nothing here is too strict: a set holds every value that is possible, so where nothing is left, nothing is.
+"""
+
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from functools import reduce
+from typing import TypeAlias
+
+Span: TypeAlias = tuple[int, int]  # both included
+Spans: TypeAlias = tuple[Span, ...]  # in order, apart from each other
+Box: TypeAlias = Mapping[Hashable, Spans]  # what isn't named may be anything
+
+EVERYWHERE = 10**30  # beyond all that is read
+ANYWHERE: Box | None = {}
+
+
+def point(value: int) -> Spans:
+    return ((value, value),)
+
+
+def points(values: Iterable[int]) -> Spans:
+    return joined((value, value) for value in values)
+
+
+def joined(spans: Iterable[Span]) -> Spans:
+    """In order, those that touch as one."""
+    found: list[Span] = []
+    for low, high in sorted(spans):
+        if found and low <= found[-1][1] + 1:
+            found[-1] = (found[-1][0], max(found[-1][1], high))
+        else:
+            found.append((low, high))
+    return tuple(found)
+
+
+def outside(spans: Spans) -> Spans:
+    edges = [-EVERYWHERE - 1, *(edge for span in spans for edge in span), EVERYWHERE + 1]
+    gaps = zip(edges[::2], edges[1::2], strict=True)
+    return tuple((low + 1, high - 1) for low, high in gaps if low + 1 <= high - 1)
+
+
+def overlaps(left: Spans, right: Spans) -> Iterator[Span]:
+    """What is in both, in order."""
+    one = other = 0
+    while one < len(left) and other < len(right):
+        low, high = max(left[one][0], right[other][0]), min(left[one][1], right[other][1])
+        if low <= high:
+            yield low, high
+        if left[one][1] < right[other][1]:
+            one += 1
+        else:
+            other += 1
+
+
+def excluded(left: Box | None, right: Box | None) -> bool:
+    """Whether the two can't hold at once."""
+    if left is None or right is None:
+        return True
+    return any(not any(overlaps(left[subject], right[subject])) for subject in left.keys() & right.keys())
+
+
+def both(left: Box | None, right: Box | None) -> Box | None:
+    """Where both hold; None where that is impossible."""
+    if left is None or right is None:
+        return None
+    met = {subject: tuple(overlaps(left[subject], right[subject])) for subject in left.keys() & right.keys()}
+    return {**left, **right, **met} if all(met.values()) else None
+
+
+def either(left: Box | None, right: Box | None) -> Box | None:
+    """Where one of them holds."""
+    if left is None or right is None:
+        return right if left is None else left
+    return {subject: joined([*left[subject], *right[subject]]) for subject in left.keys() & right.keys()}
+
+
+def all_of(boxes: Iterable[Box | None]) -> Box | None:
+    return reduce(both, boxes, ANYWHERE)
+
+
+def any_of(boxes: Iterable[Box | None]) -> Box | None:
+    return reduce(either, boxes, None)

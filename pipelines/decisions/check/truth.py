@@ -1,0 +1,158 @@
+"""When a condition can be true, and when it can be false.
+
+It is followed as far as it compares one thing with constants, or the same two things with each other. What is said to
+be impossible is; not all that is impossible is said.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from hashlib import blake2b
+
+from pipelines.decisions.check.folding import Open, folded
+from pipelines.decisions.check.spans import EVERYWHERE, Box, Spans, all_of, any_of, outside, point, points
+from pipelines.decisions.numbers import units
+from pipelines.decisions.policy import (
+    AllOf,
+    AnyOf,
+    AttributeRef,
+    Between,
+    Condition,
+    InputRef,
+    IsKnown,
+    IsTrue,
+    MetricRef,
+    Not,
+    Number,
+    OneOf,
+    Operation,
+    Reference,
+    Tiers,
+)
+
+
+@dataclass(frozen=True)
+class Truth:
+    """Where it is true, and where false; None: nowhere."""
+
+    true: Box | None
+    false: Box | None
+
+    @property
+    def opposite(self) -> "Truth":
+        return Truth(self.false, self.true)
+
+
+ANYTHING = Truth({}, {})
+
+
+def all_true(parts: Iterable[Truth]) -> Truth:
+    parts = list(parts)
+    return Truth(all_of(each.true for each in parts), any_of(each.false for each in parts))
+
+
+def any_true(parts: Iterable[Truth]) -> Truth:
+    return all_true(each.opposite for each in parts).opposite
+
+
+def truth(condition: Condition) -> Truth:
+    match condition:
+        case AllOf():
+            return all_true(map(truth, condition.all))
+        case AnyOf():
+            return any_true(map(truth, condition.any))
+        case Not(not_=inner):
+            return truth(inner).opposite
+        case Between(between=(of, low, high)):
+            return all_true([_compared("at_least", of, low), _compared("at_most", of, high)])
+        case OneOf() | IsTrue() | IsKnown():
+            return _asked(condition)
+        case Operation():
+            return _compared(condition.operator, *condition.operands)
+
+
+def _asked(condition: OneOf | IsTrue | IsKnown) -> Truth:
+    match condition:
+        case OneOf(one_of=membership):
+            listed = points(map(_hash, membership.texts))
+            return _told(membership.of, listed, outside(listed), [membership.of])
+        case IsTrue(is_true=of):
+            return _told(of, point(1), point(0), [of])
+        case IsKnown(is_known=of):
+            return Truth({_known(of): point(1)}, {_known(of): point(0)})
+
+
+def _compared(operator: str, left: Number, right: Number) -> Truth:
+    first, second = folded(left), folded(right)
+    if Open.NO_VALUE in {first, second}:
+        return ANYTHING
+    if isinstance(first, Decimal) and isinstance(second, Decimal):
+        return _settled(operator, first, second)
+    if isinstance(first, Decimal):
+        return _compared(_TURNED[operator], right, left)
+    if isinstance(second, Decimal):
+        return _placed(operator, left, units(second), _needed(left))
+    return _difference(operator, left, right)
+
+
+def _settled(operator: str, left: Decimal, right: Decimal) -> Truth:
+    met = any(low <= units(left) <= high for low, high in _SPANS[operator](units(right)))
+    return Truth({}, None) if met else Truth(None, {})
+
+
+def _difference(operator: str, left: Number, right: Number) -> Truth:
+    """Of two things that both depend on data: as what is left of the first without the second, never turned round."""
+    if left == right:
+        return _settled(operator, Decimal(0), Decimal(0))
+    if repr(left) > repr(right):
+        left, right, operator = right, left, _TURNED[operator]
+    return _placed(operator, (left, right), 0, [*_needed(left), *_needed(right)])
+
+
+def _placed(operator: str, subject: Hashable, at: int, read: Iterable[Reference]) -> Truth:
+    where = _SPANS[operator](at)
+    return _told(subject, where, outside(where), read)
+
+
+def _told(subject: Hashable, true: Spans, false: Spans, read: Iterable[Reference]) -> Truth:
+    """Either way, all that is read is known."""
+    known = {_known(each): point(1) for each in read}
+    return Truth({subject: true, **known}, {subject: false, **known})
+
+
+_SPANS: Mapping[str, Callable[[int], Spans]] = {
+    "at_least": lambda at: ((at, EVERYWHERE),),
+    "at_most": lambda at: ((-EVERYWHERE, at),),
+    "more_than": lambda at: ((at + 1, EVERYWHERE),),
+    "less_than": lambda at: ((-EVERYWHERE, at - 1),),
+    "equals": point,
+    "differs": lambda at: outside(point(at)),
+}
+_TURNED: Mapping[str, str] = {
+    "at_least": "at_most",
+    "at_most": "at_least",
+    "more_than": "less_than",
+    "less_than": "more_than",
+    "equals": "equals",
+    "differs": "differs",
+}
+
+
+def _known(leaf: Reference) -> Hashable:
+    return ("known", leaf)
+
+
+def _needed(number: Number) -> Iterator[Reference]:
+    """What must be known for it to be."""
+    match number:
+        case MetricRef() | AttributeRef() | InputRef():
+            yield number
+        case Tiers(tiers=tiers):
+            yield from _needed(tiers.of)
+        case Operation():
+            for each in number.operands:
+                yield from _needed(each)
+
+
+def _hash(text: str) -> int:
+    return int.from_bytes(blake2b(text.encode(), digest_size=12).digest())

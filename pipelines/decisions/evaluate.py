@@ -1,0 +1,147 @@
+"""Evaluating a plan: one column a node, level by level, for one customer or a million; then steps, then limits.
+
+Logic is three-valued (Kleene's): what is unknown stays unknown until something known settles it. Nothing here raises
+for a customer's data.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache, reduce
+
+import polars as pl
+
+from pipelines.decisions.nodes import LEAVES, Graph, Node
+from pipelines.decisions.numbers import ARITHMETIC, COMPARISONS, NUMBER, constant, in_bands, rounded_down
+from pipelines.decisions.plan import Plan, PlannedCap, PlannedLimit, PlannedStep
+from pipelines.decisions.policy import INDETERMINATE, OUTCOMES, Limit
+from pipelines.decisions.readings import KEPT, column_of
+
+OUTCOME = pl.Enum([*OUTCOMES, INDETERMINATE])
+MONEY = pl.Decimal(38, 2)
+
+ENGINE_VERSION = 1  # raised with every change that can move an outcome or a limit
+
+
+def evaluated(plan: Plan, readings: pl.DataFrame) -> pl.DataFrame:
+    """Readings (`readings.read`; a row a customer) → the same rows with
+
+    each node's column by its name; `rule_<step>_<rule>` (Boolean: counted as matched; null: undecidable);
+    `step_<step>`; `outcome`; `step` (UInt32: the deciding or undecidable step from 0; null: none did);
+    and of each limit `amount_<n>`, `uncapped_<n>` (MONEY; null: indeterminate) and `capped_<n>`.
+    """
+    rules = of_nodes(plan, readings).with_columns(_rules(plan))
+    steps = rules.with_columns(_matched(nth, step) for nth, step in enumerate(plan.steps))
+    decided = steps.with_columns(outcome=_outcome(plan), step=_step(plan))
+    return reduce(_limited, enumerate(plan.limits), decided)
+
+
+def of_nodes(graph: Graph, readings: pl.DataFrame) -> pl.DataFrame:
+    """Readings (`readings.read`) → the same rows with each node's column by its name."""
+    return reduce(_level, graph.levels, readings)
+
+
+def _level(known: pl.DataFrame, level: tuple[Node, ...]) -> pl.DataFrame:
+    return known.with_columns(_value(node).alias(node.name) for node in level)
+
+
+@lru_cache(KEPT)
+def _value(node: Node) -> pl.Expr:
+    operands = [pl.col(each) for each in node.of]
+    if node.operator in ARITHMETIC:
+        return ARITHMETIC[node.operator](operands)
+    if node.operator in COMPARISONS:
+        return COMPARISONS[node.operator](*operands)
+    return _OTHERS[node.operator](node, operands)
+
+
+_OTHERS: Mapping[str, Callable[[Node, list[pl.Expr]], pl.Expr]] = {
+    **dict.fromkeys(LEAVES, lambda node, _: pl.col(column_of(node))),
+    "constant": lambda node, _: constant(node.label),
+    "tiers": lambda node, of: in_bands(of, node.subject),
+    "between": lambda _, of: (of[0] >= of[1]) & (of[0] <= of[2]),
+    "one_of": lambda node, of: of[0].is_in(node.subject),
+    "is_true": lambda _, of: of[0],
+    "is_known": lambda _, of: of[0].is_not_null(),
+    "all": lambda _, of: pl.all_horizontal(of),
+    "any": lambda _, of: pl.any_horizontal(of),
+    "not": lambda _, of: ~of[0],
+}
+
+
+def _rules(plan: Plan) -> Iterator[pl.Expr]:
+    for nth, step in enumerate(plan.steps):
+        for place, planned in enumerate(step.rules):
+            holds = pl.col(planned.condition)
+            counts_as = planned.rule.when_unknown
+            counted = holds if counts_as is None else holds.fill_null(counts_as)
+            yield counted.alias(rule_column(nth, place))
+
+
+def _matched(nth: int, planned: PlannedStep) -> pl.Expr:
+    rules = [pl.col(rule_column(nth, place)) for place in range(len(planned.rules))]
+    together = pl.any_horizontal if planned.step.match == "any" else pl.all_horizontal
+    return together(rules).alias(step_column(nth))
+
+
+def _outcome(plan: Plan) -> pl.Expr:
+    """Of the first step that isn't false: its outcome, or that nothing can be decided."""
+    outcome = pl.lit(plan.policy.default_outcome, OUTCOME)
+    for nth, planned in reversed(list(enumerate(plan.steps))):
+        matched = pl.col(step_column(nth))
+        undecidable = pl.when(matched.is_null()).then(pl.lit(INDETERMINATE, OUTCOME))
+        outcome = undecidable.when(matched).then(pl.lit(planned.step.outcome, OUTCOME)).otherwise(outcome)
+    return outcome
+
+
+def _step(plan: Plan) -> pl.Expr:
+    step = pl.lit(None, pl.UInt32)
+    for nth in reversed(range(len(plan.steps))):
+        step = pl.when(pl.col(step_column(nth)).fill_null(value=True)).then(pl.lit(nth, pl.UInt32)).otherwise(step)
+    return step
+
+
+def _limited(decided: pl.DataFrame, numbered: tuple[int, PlannedLimit]) -> pl.DataFrame:
+    nth, planned = numbered
+    worked_out = decided.with_columns(
+        _wanted=_at_least_nothing(pl.col(planned.amount)),
+        _ceiling=_at_least_nothing(_lowest(planned.caps)),
+        _is_known=pl.all_horizontal(pl.col(each).is_not_null() for each in planned.required),
+        _is_decided=pl.col("outcome") != INDETERMINATE,
+        _is_offered=pl.col("outcome").is_in(planned.limit.outcomes),
+    )
+    offered = worked_out.with_columns(_offer(nth, planned.limit))
+    return offered.drop("_wanted", "_ceiling", "_is_known", "_is_decided", "_is_offered")
+
+
+def _offer(nth: int, limit: Limit) -> Iterator[pl.Expr]:
+    """`amount_<n>`, `uncapped_<n>` and `capped_<n>`."""
+    wanted, ceiling = pl.col("_wanted"), pl.col("_ceiling")
+    is_known = pl.col("_is_decided") & pl.col("_is_known")
+    is_capped = is_known & pl.col("_is_offered") & (ceiling < wanted).fill_null(value=False)
+    given = _rounded(pl.min_horizontal(wanted, ceiling), limit)
+    nothing = pl.when(pl.col("_is_decided") & ~pl.col("_is_offered")).then(constant("0"))
+    yield nothing.when(is_known).then(given).cast(MONEY).alias(f"amount_{nth}")
+    yield pl.when(is_capped).then(rounded_down(wanted, "0.01")).cast(MONEY).alias(f"uncapped_{nth}")
+    yield is_capped.alias(f"capped_{nth}")
+
+
+def _at_least_nothing(value: pl.Expr) -> pl.Expr:
+    """Of what is unknown, unknown."""
+    return value.clip(lower_bound=constant("0"))
+
+
+def _lowest(caps: Sequence[PlannedCap]) -> pl.Expr:
+    """Of the caps that are known."""
+    return pl.min_horizontal([pl.lit(None, NUMBER), *(pl.col(cap.value) for cap in caps)])
+
+
+def _rounded(value: pl.Expr, limit: Limit) -> pl.Expr:
+    rounded = rounded_down(value, limit.round_down_to)
+    return pl.when(rounded >= constant(limit.minimum)).then(rounded).otherwise(constant("0"))
+
+
+def rule_column(step: int, place: int) -> str:
+    return f"rule_{step}_{place}"
+
+
+def step_column(step: int) -> str:
+    return f"step_{step}"

@@ -1,0 +1,150 @@
+"""Nodes: one for each distinct thing that documents read, calculate or ask.
+
+What stands twice is one node, in one document or in a hundred that are read into the same `Nodes`. Nodes have levels:
+each needs only what came before, so that a level is worked out at once for all customers, a column a node.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeAlias
+
+from pipelines.decisions.policy import (
+    AttributeRef,
+    Condition,
+    InputRef,
+    IsKnown,
+    IsTrue,
+    Kind,
+    MetricRef,
+    Not,
+    Number,
+    OneOf,
+    Operation,
+    Reference,
+    Tiers,
+)
+
+LEAVES = ("metric", "attribute", "input")
+
+
+@dataclass(frozen=True)
+class Node:
+    """`of`: names of the nodes it is made of. `subject`: of a leaf what tells it apart, its name first; the constant,
+    the texts or the bounds.
+    """
+
+    name: str
+    operator: str
+    kind: Kind
+    of: tuple[str, ...]
+    subject: tuple[str, ...]
+    level: int
+
+    @property
+    def is_leaf(self) -> bool:
+        return self.operator in LEAVES
+
+    @property
+    def label(self) -> str:
+        """The leaf's own name."""
+        return self.subject[0]
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Nodes by name, operands first."""
+
+    nodes: Mapping[str, Node]
+
+    @cached_property
+    def levels(self) -> tuple[tuple[Node, ...], ...]:
+        """The nodes, each level after those it needs."""
+        deepest = max((node.level for node in self.nodes.values()), default=-1)
+        levels: list[list[Node]] = [[] for _ in range(deepest + 1)]
+        for node in self.nodes.values():
+            levels[node.level].append(node)
+        return tuple(map(tuple, levels))
+
+    def labels(self, operator: str) -> list[str]:
+        """Names of the leaves of one sort, in the order of the document."""
+        return [node.label for node in self.nodes.values() if node.operator == operator]
+
+    def below(self, name: str) -> Iterator[Node]:
+        """A node and all that it is made of, each once, in the document's order."""
+        return self._below(name, set())
+
+    def leaves_below(self, name: str) -> Iterator[Node]:
+        """The leaves that a node is made of."""
+        return (node for node in self.below(name) if node.is_leaf)
+
+    def _below(self, name: str, seen: set[str]) -> Iterator[Node]:
+        if name not in seen:
+            seen.add(name)
+            yield self.nodes[name]
+            for each in self.nodes[name].of:
+                yield from self._below(each, seen)
+
+
+class Nodes:
+    """Nodes as they are met, the same thing once."""
+
+    def __init__(self) -> None:
+        self.found: dict[str, Node] = {}
+        self._names: dict[tuple[object, ...], str] = {}
+
+    def named(self, operator: str, kind: Kind, of: Sequence[str], subject: Sequence[str] = ()) -> str:
+        """The name of this node."""
+        what = (operator, *of, None, *subject)
+        if what not in self._names:
+            name = self._names[what] = f"n{len(self._names)}"
+            level = 1 + max((self.found[each].level for each in of), default=-1)
+            self.found[name] = Node(name, operator, kind, tuple(of), tuple(subject), level)
+        return self._names[what]
+
+
+Leaf: TypeAlias = tuple[Kind, tuple[str, ...]]  # its kind and subject
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Reads one document's numbers and conditions into nodes. `leaf`: what its names stand for."""
+
+    nodes: Nodes
+    leaf: Callable[[Reference], Leaf]
+
+    def of_number(self, number: Number) -> str:
+        match number:
+            case str():
+                return self.nodes.named("constant", "decimal", (), (number,))
+            case MetricRef() | AttributeRef() | InputRef():
+                return self._leaf(number)
+            case Tiers(tiers=tiers):
+                values = [self.of_number(band.value) for band in tiers.bands]
+                of = (self.of_number(tiers.of), *values, self.of_number(tiers.otherwise))
+                return self.nodes.named("tiers", "decimal", of, tuple(band.below for band in tiers.bands))
+            case Operation():
+                return self._operation(number, "decimal", self.of_number)
+
+    def of_condition(self, condition: Condition) -> str:
+        match condition:
+            case IsTrue(is_true=of):
+                return self.nodes.named("is_true", "boolean", (self._leaf(of),))
+            case IsKnown(is_known=of):
+                return self.nodes.named("is_known", "boolean", (self._leaf(of),))
+            case OneOf(one_of=membership):
+                return self.nodes.named("one_of", "boolean", (self._leaf(membership.of),), membership.texts)
+            case Not(not_=inner):
+                return self.nodes.named("not", "boolean", (self.of_condition(inner),))
+            case Operation(operator="all" | "any"):
+                return self._operation(condition, "boolean", self.of_condition)
+            case Operation():
+                return self._operation(condition, "boolean", self.of_number)
+
+    def _operation(self, operation: Operation, kind: Kind, node_of: Callable[[Any], str]) -> str:
+        return self.nodes.named(operation.operator, kind, tuple(node_of(each) for each in operation.operands))
+
+    def _leaf(self, reference: Reference) -> str:
+        (sort, _), *_ = reference
+        kind, subject = self.leaf(reference)
+        return self.nodes.named(sort, kind, (), subject)

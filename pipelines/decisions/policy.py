@@ -1,0 +1,369 @@
+"""A decision policy as a document: which rules decide, which limits are offered, and what they read.
+
+It is data, not a program: numbers, conditions and steps are objects of one key, and nothing in them is ever read by an
+evaluator of text. Decimals are written as text, so that no digit is lost. Unknown fields are refused.
+
+    steps:
+      - name: Knock-outs
+        outcome: blocked
+        match: any
+        rules:
+          - code: DISHONOURS
+            message: Three or more dishonours in 180 days.
+            customerMessage: Payments from your account were returned unpaid.
+            condition: {atLeast: [{metric: dishonours_180d}, "3"]}
+
+`docs/policies.md` says what it all means; `check` finds the faults that a schema can't; `plan` makes it run.
+"""
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal, TypeAlias
+from uuid import UUID, uuid5
+
+from pydantic import Discriminator, Field, Tag
+
+from pipelines.metrics.definition import NAMESPACE, Format, Metric, Slug, Strict
+
+CONSTANT = r"-?[0-9]{1,15}(\.[0-9]{1,8})?"
+CENTS = r"[0-9]{1,15}(\.[0-9]{1,2})?"
+SOME_CENTS = r"([1-9][0-9]{0,14}(\.[0-9]{1,2})?|0\.(0[1-9]|[1-9][0-9]?))"  # one or more
+NAME = r"[A-Za-z][A-Za-z0-9_.-]{0,63}"  # of an attribute or an input
+POLICY_SLUG = r"[a-z0-9][a-z0-9-]{0,62}"
+RESERVED_SLUGS = ("schema",)  # whose address over HTTP is something else's
+MOST_OPERANDS = 20
+
+Kind = Literal["string", "decimal", "boolean"]
+Outcome = Literal["proceed", "conditional", "blocked"]
+INDETERMINATE = "indeterminate"
+OUTCOMES: tuple[Outcome, ...] = ("proceed", "conditional", "blocked")
+
+Name: TypeAlias = Annotated[str, Field(pattern=f"^{NAME}$")]
+Title: TypeAlias = Annotated[str, Field(min_length=1, max_length=100)]
+Sentence: TypeAlias = Annotated[str, Field(min_length=1, max_length=500)]
+Code: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_.-]{0,63}$")]
+Constant: TypeAlias = Annotated[str, Field(pattern=f"^{CONSTANT}$")]
+Cents: TypeAlias = Annotated[str, Field(pattern=f"^{CENTS}$")]
+SomeCents: TypeAlias = Annotated[str, Field(pattern=f"^{SOME_CENTS}$")]
+
+
+# What is read
+
+
+class MetricRef(Strict):
+    metric: Slug
+
+
+class AttributeRef(Strict):
+    attribute: Name
+
+
+class InputRef(Strict):
+    input: Name
+
+
+Reference: TypeAlias = MetricRef | AttributeRef | InputRef
+
+
+class Operation(Strict):
+    """An object of one key: the operator; its operands are what stands there."""
+
+    @property
+    def operator(self) -> str:
+        return next(iter(type(self).model_fields))
+
+    @property
+    def operands(self) -> Any:
+        return getattr(self, self.operator)
+
+
+CONSTANT_FORM = "a decimal as text"  # no name of a key
+
+
+def _form(given: object) -> str:
+    """Which of the forms an object has: the name of its one key."""
+    if isinstance(given, Strict):
+        field = type(given).model_fields
+        name = next(iter(field))
+        return field[name].alias or name
+    if isinstance(given, dict):
+        return str(next(iter(given))) if len(given) == 1 else "an object of one key"
+    return CONSTANT_FORM
+
+
+# Numbers: exact decimals of eight places, see `plan`
+
+
+class Add(Operation):
+    add: "Operands"
+
+
+class Subtract(Operation):
+    """From the left: what follows is taken from the first."""
+
+    subtract: "Operands"
+
+
+class Multiply(Operation):
+    multiply: "Operands"
+
+
+class Divide(Operation):
+    divide: "TwoNumbers"
+
+
+class Min(Operation):
+    """The least of all; unknown while any is."""
+
+    min: "Operands"
+
+
+class Max(Operation):
+    max: "Operands"
+
+
+class Band(Strict):
+    below: Constant
+    value: "Number"
+
+
+class Tiered(Strict):
+    """The value of the first band that `of` is below, else `otherwise`. Bands rise."""
+
+    of: "Number"
+    bands: Annotated[tuple[Band, ...], Field(min_length=1, max_length=MOST_OPERANDS)]
+    otherwise: "Number"
+
+
+class Tiers(Strict):
+    tiers: Tiered
+
+
+Number: TypeAlias = Annotated[
+    Annotated[Constant, Tag(CONSTANT_FORM)]
+    | Annotated[MetricRef, Tag("metric")]
+    | Annotated[AttributeRef, Tag("attribute")]
+    | Annotated[InputRef, Tag("input")]
+    | Annotated[Add, Tag("add")]
+    | Annotated[Subtract, Tag("subtract")]
+    | Annotated[Multiply, Tag("multiply")]
+    | Annotated[Divide, Tag("divide")]
+    | Annotated[Min, Tag("min")]
+    | Annotated[Max, Tag("max")]
+    | Annotated[Tiers, Tag("tiers")],
+    Discriminator(_form),
+]
+Operands: TypeAlias = Annotated[tuple[Number, ...], Field(min_length=2, max_length=MOST_OPERANDS)]
+TwoNumbers: TypeAlias = tuple[Number, Number]
+
+
+# Conditions: true, false or unknown
+
+
+class AtLeast(Operation):
+    at_least: TwoNumbers
+
+
+class AtMost(Operation):
+    at_most: TwoNumbers
+
+
+class MoreThan(Operation):
+    more_than: TwoNumbers
+
+
+class LessThan(Operation):
+    less_than: TwoNumbers
+
+
+class Equals(Operation):
+    equals: TwoNumbers
+
+
+class Differs(Operation):
+    differs: TwoNumbers
+
+
+class Between(Operation):
+    """The first of three lies between the others, both included."""
+
+    between: tuple[Number, Number, Number]
+
+
+TextRef: TypeAlias = Annotated[
+    Annotated[AttributeRef, Tag("attribute")] | Annotated[InputRef, Tag("input")], Discriminator(_form)
+]
+AnyRef: TypeAlias = Annotated[
+    Annotated[MetricRef, Tag("metric")] | Annotated[AttributeRef, Tag("attribute")] | Annotated[InputRef, Tag("input")],
+    Discriminator(_form),
+]
+
+
+class Membership(Strict):
+    of: TextRef
+    texts: Annotated[tuple[Annotated[str, Field(max_length=1_000)], ...], Field(min_length=1, max_length=200)]
+
+
+class OneOf(Strict):
+    """A text is one of those listed, letter by letter."""
+
+    one_of: Membership
+
+
+class IsTrue(Strict):
+    is_true: TextRef
+
+
+class IsKnown(Strict):
+    """Whether it has a value: never unknown itself."""
+
+    is_known: AnyRef
+
+
+class AllOf(Operation):
+    all: "Conditions"
+
+
+class AnyOf(Operation):
+    any: "Conditions"
+
+
+class Not(Strict):
+    not_: Annotated["Condition", Field(alias="not")]
+
+
+Condition: TypeAlias = Annotated[
+    Annotated[AtLeast, Tag("atLeast")]
+    | Annotated[AtMost, Tag("atMost")]
+    | Annotated[MoreThan, Tag("moreThan")]
+    | Annotated[LessThan, Tag("lessThan")]
+    | Annotated[Equals, Tag("equals")]
+    | Annotated[Differs, Tag("differs")]
+    | Annotated[Between, Tag("between")]
+    | Annotated[OneOf, Tag("oneOf")]
+    | Annotated[IsTrue, Tag("isTrue")]
+    | Annotated[IsKnown, Tag("isKnown")]
+    | Annotated[AllOf, Tag("all")]
+    | Annotated[AnyOf, Tag("any")]
+    | Annotated[Not, Tag("not")],
+    Discriminator(_form),
+]
+Conditions: TypeAlias = Annotated[tuple[Condition, ...], Field(min_length=1, max_length=50)]
+
+
+# The policy
+
+
+class DeclaredInput(Strict):
+    """What whoever evaluates must supply."""
+
+    name: Name
+    kind: Kind
+    meaning: Annotated[str, Field(max_length=500)] = ""
+    personal: bool = False  # about a person rather than the business
+
+
+class DeclaredAttribute(Strict):
+    """What is known of the customer. A stored value of another kind is not available."""
+
+    name: Name
+    kind: Kind
+    meaning: Annotated[str, Field(max_length=500)] = ""
+    personal: bool = False
+
+
+class Reason(Strict):
+    """Why it was decided so, for the staff and for the customer."""
+
+    code: Code
+    message: Sentence
+    customer_message: Sentence
+    recommended_actions: Annotated[tuple[Sentence, ...], Field(max_length=20)] = ()
+
+
+class Rule(Reason):
+    """`onUnavailable`: what an unknown condition counts as. `customerMessage`: the reason as the customer may read it.
+
+    Rules of a step are ranked by `rank` (1 is the weightiest), then by their order.
+    """
+
+    condition: Condition
+    on_unavailable: Literal["indeterminate", "matched", "notMatched"] = "indeterminate"
+    rank: Annotated[int, Field(ge=1, le=100)] = 100
+
+    @property
+    def when_unknown(self) -> bool | None:
+        """What an unknown condition counts as; None: it stays unknown."""
+        return {"matched": True, "notMatched": False, "indeterminate": None}[self.on_unavailable]
+
+
+class Step(Strict):
+    name: Title
+    outcome: Outcome
+    match: Literal["any", "all"] = "any"
+    rules: Annotated[tuple[Rule, ...], Field(min_length=1, max_length=100)]
+
+
+class Product(Strict):
+    slug: Slug
+    name: Title
+
+    @property
+    def id(self) -> UUID:
+        return uuid5(NAMESPACE, f"product/{self.slug}")
+
+
+class Cap(Strict):
+    """A ceiling. `ignore`: one that is unknown counts for nothing, which is lenient, and warned of."""
+
+    code: Code
+    message: Sentence
+    value: Number
+    on_unavailable: Literal["indeterminate", "ignore"] = "indeterminate"
+
+
+class Limit(Strict):
+    """What is offered of a product, in AUD: `amount`, not below zero, not above any cap, rounded down to a multiple of
+    `roundDownTo`; 0 when that is less than `minimum`, or for other outcomes.
+    """
+
+    product: Slug
+    outcomes: Annotated[tuple[Outcome, ...], Field(min_length=1, max_length=3)] = ("proceed", "conditional")
+    amount: Number
+    caps: Annotated[tuple[Cap, ...], Field(max_length=20)] = ()
+    round_down_to: SomeCents = "0.01"
+    minimum: Cents = "0"
+
+
+class Indicator(Strict):
+    """A metric's reading, published with the verdict. `format`: the metric's own when left out."""
+
+    metric: Slug
+    format: Format | None = None
+
+
+class Policy(Strict):
+    slug: Annotated[str, Field(pattern=f"^{POLICY_SLUG}$")]
+    name: Title
+    notes: Annotated[str, Field(max_length=5_000)] = ""
+    default_outcome: Outcome
+    default_reason: Reason | None = None  # told when no step matches; needed unless that is `proceed`
+    declared_inputs: Annotated[tuple[DeclaredInput, ...], Field(max_length=50)] = ()
+    attributes: Annotated[tuple[DeclaredAttribute, ...], Field(max_length=100)] = ()
+    metrics: Annotated[tuple[Metric, ...], Field(max_length=100)] = ()
+    products: Annotated[tuple[Product, ...], Field(max_length=20)] = ()
+    steps: Annotated[tuple[Step, ...], Field(max_length=50)] = ()
+    limits: Annotated[tuple[Limit, ...], Field(max_length=20)] = ()
+    indicators: Annotated[tuple[Indicator, ...], Field(max_length=50)] = ()
+
+    def metric_id(self, metric: Metric) -> UUID:
+        """The registry's, or for a metric of the policy's own one that no other policy's has."""
+        own = any(metric.slug == each.slug for each in self.metrics)
+        return uuid5(NAMESPACE, f"{self.slug}/{metric.slug}") if own else metric.id
+
+
+def kinds(declared: Sequence[DeclaredInput | DeclaredAttribute]) -> dict[str, Kind]:
+    return {each.name: each.kind for each in declared}
+
+
+for _recursive in (Add, Subtract, Multiply, Divide, Min, Max, Band, Tiered, Tiers, AllOf, AnyOf, Not, Rule, Cap, Limit):
+    _recursive.model_rebuild()

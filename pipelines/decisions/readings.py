@@ -1,0 +1,131 @@
+"""What a plan reads of customers, a column a leaf: metrics, attributes and inputs, each with a value or a cause."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from functools import lru_cache
+from typing import Literal
+
+import polars as pl
+
+from pipelines.decisions.nodes import Graph, Node
+from pipelines.decisions.numbers import NUMBER, rounded, told
+from pipelines.decisions.policy import Kind
+from pipelines.figures.periods import BY_CUSTOMER
+from pipelines.metrics import cause_of
+from pipelines.metrics.outcome import CAUSES as OF_METRICS
+from pipelines.metrics.outcome import OVERFLOW
+
+Value = str | Decimal | bool
+Reading = tuple[Value | None, str | None]  # a value, or the cause for which there is none
+
+NOT_SET = "not_set"
+EXPIRED = "expired"
+WRONG_KIND = "wrong_kind"
+CAUSES: Mapping[str, str] = {
+    **OF_METRICS,
+    NOT_SET: "it is not set",
+    EXPIRED: "it has expired",
+    WRONG_KIND: "what is stored is of another kind",
+}
+
+KEPT = 10_000  # nodes of which the expressions are kept: to write them takes longer than to decide one customer
+
+TYPES: Mapping[Kind, pl.DataType] = {"decimal": NUMBER, "boolean": pl.Boolean(), "string": pl.String()}
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """What is known of a customer under a name. `source`: whether the evaluation was given it instead."""
+
+    value: Value | None
+    expires_at: datetime | None = None
+    source: Literal["stored", "overridden"] = "stored"
+
+
+NONE = Attribute(None)
+Attributes = Mapping[int, Mapping[str, Attribute]]  # by customer number, then by name
+
+
+def column_of(node: Node) -> str:
+    """Where a leaf's reading stands; its cause beside it in `cause_of(column)`."""
+    return " ".join((node.operator, *node.subject))
+
+
+def read(
+    graph: Graph, metrics: pl.DataFrame, attributes: Attributes, inputs: Mapping[str, Value], now: datetime
+) -> pl.DataFrame:
+    """Readings: `customer_number`, sorted, and of each leaf its value by `column_of` and its cause (null: known).
+
+    Args:
+        metrics: `metrics.values` of what its leaves read, a row a customer.
+        inputs: every declared input's value, of its kind: the same for all customers.
+        now: when attributes are asked for; those that have expired are unavailable.
+    """
+    leaves = [node for node in graph.nodes.values() if node.is_leaf]
+    of_metrics = [each for node in leaves if node.operator == "metric" for each in _of_metric(node)]
+    customers = metrics[BY_CUSTOMER].to_list()
+    of_attributes = [
+        each
+        for node in leaves
+        if node.operator == "attribute"
+        for each in _of_attribute(node, [attributes.get(number, {}).get(node.label, NONE) for number in customers], now)
+    ]
+    of_inputs = [each for node in leaves if node.operator == "input" for each in _of_input(node, inputs[node.label])]
+    return metrics.select(BY_CUSTOMER, *of_metrics, *of_inputs).with_columns(of_attributes)
+
+
+@lru_cache(KEPT)
+def _of_metric(node: Node) -> Sequence[pl.Expr]:
+    value, cause = pl.col(node.label), pl.col(cause_of(node.label))
+    too_large = pl.when(value.is_not_null() & told(value).is_null()).then(pl.lit(OVERFLOW))
+    return _named(node, told(value), pl.coalesce(cause, too_large))
+
+
+def _of_input(node: Node, given: Value) -> Sequence[pl.Expr]:
+    value, cause = usable(given)
+    return _named(node, pl.lit(value, TYPES[node.kind]), pl.lit(cause, pl.String))
+
+
+def _named(node: Node, value: pl.Expr, cause: pl.Expr) -> Sequence[pl.Expr]:
+    column = column_of(node)
+    return value.alias(column), cause.alias(cause_of(column))
+
+
+def _of_attribute(node: Node, stated: Sequence[Attribute], now: datetime) -> Sequence[pl.Series]:
+    return columns_of(node, [reading(each, node.kind, now) for each in stated])
+
+
+def columns_of(node: Node, readings: Sequence[Reading]) -> Sequence[pl.Series]:
+    """A leaf's readings, one a customer, and their causes."""
+    column = column_of(node)
+    return (
+        pl.Series(column, [value for value, _ in readings], TYPES[node.kind]),
+        pl.Series(cause_of(column), [cause for _, cause in readings], pl.String),
+    )
+
+
+def reading(stated: Attribute, kind: Kind, now: datetime) -> Reading:
+    """Of an attribute that is declared to be of this kind."""
+    if stated.value is None:
+        return None, NOT_SET
+    if stated.expires_at is not None and stated.expires_at <= now:
+        return None, EXPIRED
+    if not is_of_kind(stated.value, kind):
+        return None, WRONG_KIND
+    return usable(stated.value)
+
+
+def usable(value: Value) -> Reading:
+    """As policies read it: numbers are rounded, and one may be too large."""
+    if not isinstance(value, Decimal):
+        return value, None
+    number = rounded(value)
+    return number, OVERFLOW if number is None else None
+
+
+def is_of_kind(value: Value, kind: Kind) -> bool:
+    if isinstance(value, Decimal) and value.is_nan():
+        return False
+    return {"boolean": bool, "decimal": Decimal, "string": str}[kind] is type(value)

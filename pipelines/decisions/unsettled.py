@@ -1,0 +1,152 @@
+"""Why something has no value: what is missing below it, and what would settle it."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from pipelines.decisions import readings
+from pipelines.decisions.nodes import Node
+from pipelines.decisions.plan import Plan, every_metric, metric_of
+from pipelines.decisions.policy import Policy
+from pipelines.decisions.readings import column_of
+from pipelines.decisions.starter import ATTRIBUTES
+from pipelines.metrics import Metric, cause_of, with_inputs
+from pipelines.metrics.outcome import DIVISION_BY_ZERO, OVERFLOW
+
+METRIC_UNAVAILABLE = "DecisionPolicy.MetricUnavailable"
+ATTRIBUTE_UNAVAILABLE = "DecisionPolicy.AttributeUnavailable"
+INPUT_UNAVAILABLE = "DecisionPolicy.InputUnavailable"
+CODES: Mapping[str, str] = {
+    "metric": METRIC_UNAVAILABLE,
+    "attribute": ATTRIBUTE_UNAVAILABLE,
+    "input": INPUT_UNAVAILABLE,
+}
+OWN_CODES: Mapping[str, str] = {
+    DIVISION_BY_ZERO: "DecisionPolicy.DivisionByZero",
+    OVERFLOW: "DecisionPolicy.Overflow",
+}
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Missing:
+    """A leaf without a reading, or a calculation that came to nothing although all it needs is there."""
+
+    node: Node
+    cause: str
+
+
+def missing(plan: Plan, row: Row, name: str) -> Iterator[Missing]:
+    """What keeps a node without a value from having one; of a node that has one, nothing."""
+    found: dict[str, Missing] = {}
+    _collect(plan, row, name, found)
+    yield from found.values()
+
+
+def _collect(plan: Plan, row: Row, name: str, found: dict[str, Missing]) -> None:
+    node = plan.nodes[name]
+    if row[name] is not None or name in found:
+        return
+    if cause := own_cause(node, row):
+        found[name] = Missing(node, cause)
+        return
+    for each in _asked(node, row):
+        _collect(plan, row, each, found)
+
+
+def own_cause(node: Node, row: Row) -> str | None:
+    """Why a node has no value, when it isn't for what it is made of."""
+    if row[node.name] is not None:
+        return None
+    if node.is_leaf:
+        return str(row[cause_of(column_of(node))])
+    if any(row[each] is None for each in _asked(node, row)):
+        return None
+    return DIVISION_BY_ZERO if node.operator == "divide" and row[node.of[1]] == 0 else OVERFLOW
+
+
+def _asked(node: Node, row: Row) -> Sequence[str]:
+    """The operands that count: of tiers the one that is placed, then the value of its band alone."""
+    if node.operator != "tiers":
+        return node.of
+    of, *values, otherwise = node.of
+    if row[of] is None:
+        return [of]
+    banded = zip(node.subject, values, strict=True)
+    return [next((value for below, value in banded if row[of] < Decimal(below)), otherwise)]
+
+
+def reason(plan: Plan, found: Missing) -> dict[str, Any]:
+    """An entry of the contract's `reasons`, and what would settle it."""
+    node = found.node
+    metrics = [metric_of(plan.policy, each.label) for each in plan.leaves_below(node.name) if each.operator == "metric"]
+    return {
+        "code": CODES[node.operator] if node.is_leaf else OWN_CODES[found.cause],
+        "message": f"{_subject(plan.policy, node)} is unavailable: {readings.CAUSES[found.cause]}.",
+        "metricIds": [plan.policy.metric_id(metric) for metric in metrics],
+        "cause": found.cause,
+        "name": node.label if node.is_leaf else None,
+        "settle": _settle(plan.policy, found),
+    }
+
+
+def _subject(policy: Policy, node: Node) -> str:
+    match node.operator:
+        case "metric":
+            return metric_of(policy, node.label).name
+        case "attribute" | "input":
+            return f"The {node.operator} {node.label}"
+        case operator:
+            return f"A value of the policy ({operator})"
+
+
+def _where_from(node: Node) -> str:
+    """Of attributes that are agreed on it is known."""
+    known = ATTRIBUTES.get(node.label)
+    return "" if known is None or known.kind != node.kind else f" {known.settle}"
+
+
+def _settle(policy: Policy, found: Missing) -> str:
+    """What somebody could do about it."""
+    node = found.node
+    match node.operator:
+        case "attribute":
+            verb = "Renew" if found.cause == readings.EXPIRED else "Set"
+            return f"{verb} the customer's attribute {node.label} ({node.kind}).{_where_from(node)}"
+        case "input":
+            return f"Supply another value of the input {node.label} ({node.kind})."
+        case "metric":
+            made_of = with_inputs([node.label], every_metric(policy)).values()
+            return _more_data(list(made_of), found.cause)
+        case _:
+            return "Change the policy, or what this value is made of."
+
+
+def _more_data(made_of: Sequence[Metric], cause: str) -> str:
+    """`made_of`: the metric that is missing, and those below it. The strictest of them counts."""
+    match cause:
+        case "no_transactions":
+            return "Submit the customer's transactions."
+        case "stale":
+            return f"Submit the latest transactions{_freshness(made_of)}."
+        case "insufficient_history":
+            return f"Submit earlier transactions: {_history(made_of)} needed."
+        case "no_balances":
+            return "Submit transactions with their running balance."
+        case _:
+            return "Submit transactions that the figure can be told from, or let the policy do without it."
+
+
+def _freshness(made_of: Sequence[Metric]) -> str:
+    days = [metric.fresh_days for metric in made_of if metric.fresh_days is not None]
+    return f": at most {min(days)} days may have passed since the last" if days else ""
+
+
+def _history(made_of: Sequence[Metric]) -> str:
+    if months := max(metric.history_months for metric in made_of):
+        return f"{months} complete months are"
+    if days := max(metric.history_days for metric in made_of):
+        return f"{days} days are"
+    return "more of what it is made of is"

@@ -1,0 +1,228 @@
+"""Documents: the PDF statements that the rows stand on, how far each proves itself, and what is odd about its file.
+
+A statement issued by the bank for a period, with its opening and closing balance, is better evidence than a listing
+printed from online banking, and that better than an interim one, which the bank may still change. Each states balances
+that the rows must come to: what was known of the account before its first day, and at the end of its last.
+
+A **signal** is something about a file that a forged one would show, and some honest ones do, too: it names what was
+found and on which page, and what would settle it. It decides nothing, and no score follows from it. What does lower the
+score is a statement whose balances don't prove its rows (`coverage`).
+"""
+
+import polars as pl
+
+from pipelines.figures.accounts import BY_ACCOUNT
+from pipelines.figures.facts import Facts
+from pipelines.figures.periods import BY_CUSTOMER
+from pipelines.figures.printing import ratio, uuid_text
+from pipelines.figures.tables import Column, Derived, Table
+from pipelines.reports.completeness.accounts import ACCOUNT_ID
+from pipelines.reports.completeness.coverage import steps
+from pipelines.reports.completeness.once import once
+
+_DAY = (*BY_ACCOUNT, "date")
+STATEMENT_ID = Column("statementId", "text")
+
+
+@once
+def statements(facts: Facts) -> pl.LazyFrame:
+    """The customers' statements that begin by `as_of`, and `closing_balance` as the rows have it before each period
+    (`openingInRows`) and at its end (`closingInRows`); null where the rows don't tell.
+    """
+    told = facts.context.statements.lazy().join(facts.customers.lazy(), on=BY_CUSTOMER, how="semi")
+    begun = pl.coalesce("period_start", "period_end") <= facts.as_of
+    return (
+        told.filter(begun.fill_null(value=True))
+        .pipe(_with_closing, facts, pl.col("period_start") - pl.duration(days=1), "openingInRows")
+        .pipe(_with_closing, facts, pl.col("period_end"), "closingInRows")
+        .with_columns(accountId=uuid_text("account_id"), statementId=uuid_text("statement_id"))
+    )
+
+
+def _with_closing(documents: pl.LazyFrame, facts: Facts, day: pl.Expr, name: str) -> pl.LazyFrame:
+    """Adds what stood in the account at the end of `day`, by the last day with rows up to then."""
+    closings = facts.stated_closings.lazy().select(*_DAY, pl.col("closing_balance").alias(name)).sort("date")
+    dated = documents.with_columns(date=day).sort("date", nulls_last=True)
+    return dated.join_asof(closings, on="date", by=list(BY_ACCOUNT), strategy="backward", check_sortedness=False).drop(
+        "date"
+    )
+
+
+STATEMENTS = Table(
+    id="statements",
+    name="Statements",
+    hierarchy="account",
+    type="summary",
+    keys=(STATEMENT_ID,),
+    told=(
+        ACCOUNT_ID,
+        Column("fileName", "text"),
+        Column("kind", "text", meaning="statement, listing or interim: the best evidence first"),
+        Column("verdict", "text", meaning="how far its balances prove its rows"),
+        Column("periodStart", "date"),
+        Column("periodEnd", "date"),
+        Column("openingBalance", "AUD"),
+        Column("closingBalance", "AUD"),
+        Column("openingInRows", "AUD", meaning="what stood in the account before the period, by the rows"),
+        Column("closingInRows", "AUD", meaning="what stood in the account at its end, by the rows"),
+    ),
+    listed=lambda facts: statements(facts).select(
+        BY_CUSTOMER,
+        "statementId",
+        "accountId",
+        "openingInRows",
+        "closingInRows",
+        fileName="file_name",
+        kind=pl.col("kind").cast(pl.String),
+        verdict=pl.col("verdict").cast(pl.String),
+        periodStart="period_start",
+        periodEnd="period_end",
+        openingBalance="opening_balance",
+        closingBalance="closing_balance",
+    ),
+    sources=(),
+    derived=(
+        Derived(
+            "openingDifference",
+            "AUD",
+            ("openingInRows", "openingBalance"),
+            pl.col("openingBalance") - pl.col("openingInRows"),
+            "openingBalance − openingInRows: what moved before the period and isn't there",
+        ),
+        Derived(
+            "closingDifference",
+            "AUD",
+            ("closingInRows", "closingBalance"),
+            pl.col("closingBalance") - pl.col("closingInRows"),
+            "closingBalance − closingInRows: what moved in the period and isn't there",
+        ),
+    ),
+    order=("accountId", "periodStart", "statementId"),
+)
+
+
+@once
+def periods(facts: Facts) -> pl.LazyFrame:
+    """Periods that statements of one account cover without a day between: `first`, `last`, by account and time."""
+    until = pl.col("last").cum_max().shift(1).over(BY_ACCOUNT)
+    apart = (pl.col("first") > until + pl.duration(days=1)).fill_null(value=False)
+    return (
+        statements(facts)
+        .select(*BY_ACCOUNT, "accountId", first="period_start", last="period_end")
+        .filter(pl.col("first") <= pl.col("last"))
+        .sort(*BY_ACCOUNT, "first", "last")
+        .with_columns(run=apart.cum_sum().over(BY_ACCOUNT))
+        .group_by(*BY_ACCOUNT, "accountId", "run")
+        .agg(pl.col("first").min(), pl.col("last").max())
+        .drop("run")
+        .sort(*BY_ACCOUNT, "first")
+    )
+
+
+def documented_accounts(facts: Facts) -> pl.LazyFrame:
+    """An account with documents: how many of each kind, how many prove their rows, and the days that they cover."""
+    of_kind = {
+        f"{kind}Count": (pl.col("kind") == kind).sum().cast(pl.Int64) for kind in ("statement", "listing", "interim")
+    }
+    days = (pl.col("last") - pl.col("first")).dt.total_days() + 1
+    covered = periods(facts).group_by(BY_ACCOUNT).agg(coveredDays=days.sum())
+    day = pl.col("day").cast(pl.Date)
+    spans = steps(facts).group_by(BY_ACCOUNT).agg(firstDate=day.min(), lastDate=day.max())
+    within = (
+        periods(facts)
+        .join(spans, on=BY_ACCOUNT, validate="m:1")
+        .select(
+            *BY_ACCOUNT,
+            days=(pl.min_horizontal("last", "lastDate") - pl.max_horizontal("first", "firstDate"))
+            .dt.total_days()
+            .clip(lower_bound=-1)
+            + 1,
+        )
+        .group_by(BY_ACCOUNT)
+        .agg(documentedDays=pl.col("days").sum())
+    )
+    return (
+        statements(facts)
+        .group_by(*BY_ACCOUNT, "accountId")
+        .agg(**of_kind, unreconciledCount=(pl.col("verdict") == "unreconciled").sum().cast(pl.Int64))
+        .join(covered, on=BY_ACCOUNT, how="left", validate="1:1")
+        .join(within, on=BY_ACCOUNT, how="left", validate="1:1")
+        .join(spans, on=BY_ACCOUNT, how="left", validate="1:1")
+        .with_columns(pl.col("coveredDays", "documentedDays").fill_null(0))
+        .with_columns(daysSpanned=(pl.col("lastDate") - pl.col("firstDate")).dt.total_days() + 1)
+        .drop("account_id")
+    )
+
+
+DOCUMENTS = Table(
+    id="documents",
+    name="What statements cover",
+    hierarchy="account",
+    type="summary",
+    keys=(ACCOUNT_ID,),
+    told=(
+        Column("statementCount", "count"),
+        Column("listingCount", "count"),
+        Column("interimCount", "count"),
+        Column("unreconciledCount", "count"),
+        Column("coveredDays", "days", meaning="days of the documents' periods, each once"),
+        Column("documentedDays", "days", meaning="those of them from the account's first row to its last"),
+        Column("daysSpanned", "days"),
+    ),
+    listed=documented_accounts,
+    sources=(),
+    derived=(
+        Derived(
+            "documentedShare",
+            "ratio",
+            ("documentedDays", "daysSpanned"),
+            ratio(pl.col("documentedDays"), pl.col("daysSpanned")),
+            "documentedDays / daysSpanned",
+        ),
+    ),
+    hidden=("daysSpanned",),
+    order=("accountId",),
+)
+
+
+def signals(facts: Facts) -> pl.LazyFrame:
+    """What was noticed about the statements' files, one row each. A file's signals stand once with each of its
+    statements."""
+    each = statements(facts).explode("signals").drop_nulls("signals").unnest("signals")
+    return each.select(
+        BY_CUSTOMER, "statementId", "accountId", "code", "severity", "message", "page", fileName="file_name"
+    )
+
+
+SIGNALS = Table(
+    id="tamperSignals",
+    name="Signs that a file may have been changed",
+    hierarchy="account",
+    type="summary",
+    keys=(STATEMENT_ID, Column("code", "text"), Column("page", "count"), Column("message", "text")),
+    told=(ACCOUNT_ID, Column("fileName", "text"), Column("severity", "text")),
+    listed=lambda facts: signals(facts).unique(
+        [BY_CUSTOMER, "statementId", "code", "page", "message"], maintain_order=True
+    ),
+    sources=(),
+    order=("accountId", "statementId", "page", "code", "message"),
+    meaning="each a reason to look, never a decision",
+)
+
+
+def missing_periods(facts: Facts) -> pl.LazyFrame:
+    """Days between two periods that statements cover, where rows don't prove that nothing is missing."""
+    holes = (
+        periods(facts)
+        .join(facts.accounts.lazy(), on=BY_ACCOUNT, how="semi")
+        .with_columns(until=pl.col("last").shift(1).over(BY_ACCOUNT))
+        .drop_nulls("until")
+        .select(*BY_ACCOUNT, lastSeen="until", nextSeen="first")
+    )
+    day, before = pl.col("day").cast(pl.Date), pl.col("previous_day").cast(pl.Date)
+    spans = (day > pl.col("lastSeen")) & (before < pl.col("nextSeen"))
+    across = holes.join(steps(facts), on=BY_ACCOUNT, how="left", validate="m:m").filter(spans)
+    proven = across.group_by(*BY_ACCOUNT, "lastSeen").agg(all_proven=(pl.col("evidence") == "chain_holds").all())
+    return holes.join(proven.filter("all_proven"), on=[*BY_ACCOUNT, "lastSeen"], how="anti").with_columns(
+        evidence=pl.lit("statement_missing")
+    )

@@ -1,0 +1,148 @@
+"""The engine beside the interpreter: what each says of the same policies, customers and inputs."""
+
+import random
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from pipelines.decisions import readings
+from pipelines.decisions.answer import answered, traced
+from pipelines.decisions.evaluate import evaluated
+from pipelines.decisions.plan import Plan, planned
+from pipelines.decisions.policy import Policy
+from pipelines.decisions.readings import Value
+from pipelines.decisions.unsettled import Row
+from pipelines.metrics import cause_of
+from pipelines.metrics.outcome import VALUE
+from tests.pipelines.decisions import drawn, interpreter
+from tests.pipelines.decisions.interpreter import (
+    Customer,
+    Json,
+    Reason,
+    Said,
+    SaidOfLimit,
+    SaidOfRule,
+    SaidOfStep,
+    Seen,
+)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A policy, and a book that it is evaluated for."""
+
+    document: Json
+    customers: Sequence[Customer]
+    inputs: Mapping[str, Value]
+
+
+@dataclass(frozen=True)
+class Interpreted:
+    """A case, and what the interpreter says of each of its customers."""
+
+    case: Case
+    said: Sequence[Said]
+
+
+@dataclass(frozen=True)
+class Compared:
+    document: Json
+    customer: Customer
+    engine: Said
+    interpreter: Said
+
+
+def cases(seed: int, policies: int, customers: int) -> Iterator[Case]:
+    chance = random.Random(seed)
+    for _ in range(policies):
+        yield Case(drawn.document(chance), list(drawn.customers(chance, customers)), drawn.inputs(chance))
+
+
+def interpreted(cases: Iterable[Case]) -> Iterator[Interpreted]:
+    for case in cases:
+        said = [interpreter.said(case.document, customer, case.inputs, drawn.NOW) for customer in case.customers]
+        yield Interpreted(case, said)
+
+
+def compared(some: Iterable[Interpreted]) -> Iterator[Compared]:
+    for each in some:
+        case, plan = each.case, planned(Policy.model_validate(each.case.document))
+        for customer, row, expected in zip(case.customers, rows(plan, case).to_dicts(), each.said, strict=True):
+            yield Compared(case.document, customer, said(plan, row, customer), expected)
+
+
+def differing(some: Iterable[Interpreted]) -> Iterator[Compared]:
+    return (each for each in compared(some) if each.engine != each.interpreter)
+
+
+# By the engine
+
+
+def rows(plan: Plan, case: Case) -> pl.DataFrame:
+    """What the engine says of a case, a row a customer; they are numbered from 0."""
+    held = {number: customer.attributes for number, customer in enumerate(case.customers)}
+    return evaluated(plan, readings.read(plan, metrics_of(case.customers), held, case.inputs, drawn.NOW))
+
+
+def metrics_of(customers: Sequence[Customer]) -> pl.DataFrame:
+    """As `metrics.values` gives them."""
+    slugs = customers[0].metrics
+    columns = [each for slug in slugs for each in _metric(slug, [customer.metrics[slug] for customer in customers])]
+    return pl.DataFrame([pl.Series("customer_number", range(len(customers)), pl.UInt32), *columns])
+
+
+def _metric(slug: str, outcomes: Sequence[Any]) -> Iterator[pl.Series]:
+    yield pl.Series(slug, [None if isinstance(each, str) else each for each in outcomes], VALUE)
+    yield pl.Series(cause_of(slug), [each if isinstance(each, str) else None for each in outcomes], pl.String)
+
+
+def said(plan: Plan, row: Row, customer: Customer) -> Said:
+    """The engine's answer and trace in the interpreter's words."""
+    answer, trace = answered(plan, row, customer.attributes, {}), traced(plan, row)
+    verdict = answer["verdict"]
+    slugs = {plan.policy.metric_id(metric): slug for slug, metric in plan.metrics.items()}
+    return Said(
+        verdict["outcome"],
+        row["step"],
+        tuple(each["code"] for each in verdict["matchedRules"]),
+        tuple(tuple(slugs[metric] for metric in each["metricIds"]) for each in verdict["matchedRules"]),
+        _reasons(plan, verdict["reasons"]),
+        tuple(_limit(plan, *each) for each in zip(answer["computedLimits"], trace["limits"], strict=True)),
+        tuple(_step(each) for each in trace["steps"]),
+    )
+
+
+def _limit(plan: Plan, told: Json, trace: Json) -> SaidOfLimit:
+    seen = (_seen(trace["amount"]), *(_seen(cap["value"]) for cap in trace["caps"]))
+    slugs = {product.id: product.slug for product in plan.policy.products}
+    product = slugs[told["productId"]]
+    assert product == trace["product"]
+    if told["kind"] == "indeterminate":
+        return SaidOfLimit(product, None, None, False, _reasons(plan, told["reasons"]), seen)
+    return SaidOfLimit(product, told["amount"], told.get("uncappedAmount"), told["capped"], (), seen)
+
+
+def _step(trace: Json) -> SaidOfStep:
+    rules = tuple(SaidOfRule(each["code"], each["counted"], _seen(each["condition"])) for each in trace["rules"])
+    return SaidOfStep(trace["matched"], rules)
+
+
+def _reasons(plan: Plan, reasons: Sequence[Json]) -> tuple[Reason, ...]:
+    slugs = {plan.policy.metric_id(metric): slug for slug, metric in plan.metrics.items()}
+    return tuple(
+        Reason(each["code"], each["cause"], each["name"], tuple(slugs[metric] for metric in each["metricIds"]))
+        for each in reasons
+    )
+
+
+def _seen(tree: Json) -> Seen:
+    return Seen(_what(tree), tree["value"], tree.get("cause"), tuple(map(_seen, tree.get("of", ()))))
+
+
+def _what(tree: Json) -> tuple[str, ...]:
+    (operator, subject), *_ = tree.items()
+    if operator == "operator":
+        return (subject,)
+    return (operator, *([subject] if isinstance(subject, str) else subject))

@@ -1,0 +1,13 @@
+"""What the engine is compared with, drawn and interpreted once."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from tests.pipelines.decisions.comparing import Interpreted, cases, interpreted
+
+
+@pytest.fixture(scope="session")
+def three_thousand() -> Sequence[Interpreted]:
+    """120 policies, each with a book of 25 customers."""
+    return list(interpreted(cases(seed=1, policies=120, customers=25)))

@@ -1,0 +1,129 @@
+"""The page of a backtest says what its figures say, in words that are always text."""
+
+import json
+import re
+from collections.abc import Sequence
+from datetime import date
+from decimal import Decimal
+from html.parser import HTMLParser
+from typing import Any
+
+import msgspec
+import pytest
+
+from pipelines.decisions.backtest import Side, compared, decided, merged
+from pipelines.decisions.backtest.page import CONTENT_POLICY, About, page, read
+from pipelines.decisions.backtest.result import told
+from tests.pipelines.decisions.test_backtest import AFTER, AS_OF, BEFORE, outcomes, readings, sides
+
+EARLIER = date(2026, 3, 31)
+ABOUT = About("Loan", "version 1", "version 2", [("As of", "30 Jun 2026")])
+VOID = {"meta", "br"}
+
+
+def days(*of: date, from_records: bool = False) -> list[Any]:
+    """As the API reads them back."""
+    before, after = sides(readings(300, seed=5))
+    one = decided(BEFORE, before)
+    first = Side(one.decisions, one.limits, {}) if from_records else one
+    parts = [compared(day, first, decided(AFTER, after), outcomes(300))[1] for day in of]
+    written = msgspec.json.Encoder(decimal_format="number").encode(told(merged(parts), of))
+    found: list[Any] = json.loads(written, parse_float=Decimal)
+    return found
+
+
+def text_of(html: str) -> str:
+    return " ".join(re.sub("<[^>]+>", " ", html).split())
+
+
+@pytest.fixture(scope="module")
+def one_day() -> list[Any]:
+    return days(AS_OF)
+
+
+def test_the_matrix_has_every_transition_and_adds_up(one_day: Sequence[Any]) -> None:
+    [shown] = read(one_day, ABOUT, [], 0).days
+    counts = {(each["before"], each["after"]): each["customers"] for each in one_day[0]["transitions"]}
+    names = ["proceed", "conditional", "blocked", "indeterminate"]
+    cells = {
+        (before, after): int(cell.count.replace(",", ""))
+        for before, (_, row, _) in zip(names, shown.matrix.rows, strict=True)
+        for after, cell in zip(names, row, strict=True)
+    }
+    assert {pair: count for pair, count in cells.items() if count} == counts
+    assert shown.matrix.totals[-1] == "300"
+
+
+def test_the_way_of_those_who_move_is_marked(one_day: Sequence[Any]) -> None:
+    [shown] = read(one_day, ABOUT, [], 0).days
+    marks = [[cell.mark for cell in row] for _, row, _ in shown.matrix.rows]
+    assert {marks[0][0], marks[2][2], marks[3][3]} <= {"same", ""}
+    assert marks[0][2] == "stricter"
+    assert marks[2][1] == "lenient"
+    assert marks[2][3] == "unsettled"
+
+
+def test_bars_are_as_long_as_their_figures(one_day: Sequence[Any]) -> None:
+    [shown] = read(one_day, ABOUT, [], 0).days
+    chart = shown.figures[0].chart
+    sizes = [(each["before"]["customers"], each["after"]["customers"]) for each in one_day[0]["outcomes"]]
+    whole = max(size for pair in sizes for size in pair)
+    widths = [(row.before.width, row.after.width) for row in chart.rows]  # type: ignore[union-attr]
+    assert widths == [tuple(round(size / whole * 400, 1) for size in pair) for pair in sizes]
+
+
+def test_the_page_is_well_formed_and_fetches_nothing(one_day: Sequence[Any]) -> None:
+    html = page(one_day, ABOUT, [], 0)
+    parser = Balanced()
+    parser.feed(html)
+    assert parser.open == []
+    assert not re.search(r"<script|https?://(?!www\.w3\.org)|\bon[a-z]+=|style=", html)
+    assert CONTENT_POLICY.replace("'", "&#39;") in html
+    assert len(set(parser.ids)) == len(parser.ids)
+
+
+def test_names_are_text(one_day: Sequence[Any]) -> None:
+    about = About("<b>Loan</b>", "<i>old</i>", "new & better", [("Input", "<script>")], ["<u>"])
+    customer = {"customerId": "<a>", "asOf": "2026-06-30", "before": "proceed", "after": "blocked"}
+    changed = [customer | {"changedBy": ["<code>"], "limits": [{"product": "<p> ", "before": 1, "after": None}]}]
+    html = page(one_day, about, changed, 1)
+    assert not re.search("<b>Loan|<i>old|<script>|<u>|<a>|<code>|<p> ", html)
+    assert "&lt;b&gt;Loan" in html
+
+
+def test_several_days_have_an_overview_and_a_section_each() -> None:
+    html = page(days(EARLIER, AS_OF), ABOUT, [], 0)
+    assert "Day by day" in html
+    assert re.findall("<h2[^>]*>(As of [^<]+)</h2>", html) == ["As of 31 Mar 2026", "As of 30 Jun 2026"]
+
+
+def test_what_was_recorded_has_no_rules_of_its_own() -> None:
+    [shown] = read(days(AS_OF, from_records=True), ABOUT, [], 0).days
+    rules = next(table for table in shown.tables if table.caption.startswith("Rules"))
+    assert {row[1] for row in rules.rows} == {"–"}
+
+
+def test_nobody_to_compare_is_no_error() -> None:
+    [nothing] = json.loads(msgspec.json.encode(told(merged([]), [AS_OF])))
+    html = page([nothing], ABOUT, [], 0)
+    assert "Customers compared 0" in text_of(html)
+
+
+class Balanced(HTMLParser):
+    """Which elements are open, and all ids."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.ids: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.ids += [value for name, value in attrs if name == "id" and value]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.ids += [value for name, value in attrs if name == "id" and value]
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag

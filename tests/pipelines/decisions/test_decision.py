@@ -1,0 +1,221 @@
+"""One customer decided: the record is the same bytes wherever it is made, and says what differs when it is not."""
+
+import json
+import os
+import random
+import subprocess
+import sys
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from hashlib import sha256
+from typing import Any
+from uuid import UUID
+
+import polars as pl
+import pytest
+
+from pipelines.decisions import decision
+from pipelines.decisions.decision import Case, Decision, Part, Ready, Recorded, Told
+from pipelines.decisions.policy import Policy
+from pipelines.decisions.readings import Attribute
+from pipelines.figures.facts import Facts
+from pipelines.metrics import METRICS, cause_of
+from tests.pipelines.metrics.customers import customer, facts
+
+AS_OF = date(2025, 9, 1)
+NOW = datetime(2025, 9, 1, 3, 0, 0, 123456, tzinfo=UTC)
+SLUGS = sorted(METRICS)
+named = pytest.mark.parametrize
+
+
+def document(threshold: str = "100") -> dict[str, Any]:
+    """A policy that reads every third metric, shows others, an attribute and an input."""
+    rules = [
+        {
+            "code": f"R{nth}",
+            "message": f"Rule {nth}",
+            "customerMessage": f"Reason {nth}",
+            "condition": {"moreThan": [{"multiply": [{"metric": slug}, "1.1"]}, threshold]},
+            "onUnavailable": "notMatched",
+        }
+        for nth, slug in enumerate(SLUGS[::3])
+    ]
+    return {
+        "slug": "all",
+        "name": "All",
+        "defaultOutcome": "proceed",
+        "declaredInputs": [{"name": "amount", "kind": "decimal"}, {"name": "purpose", "kind": "string"}],
+        "attributes": [{"name": "score", "kind": "decimal"}, {"name": "hardship", "kind": "boolean"}],
+        "products": [{"slug": "loan", "name": "Loan"}],
+        "steps": [
+            {"name": "Any", "outcome": "conditional", "rules": rules},
+            {
+                "name": "Hardship",
+                "outcome": "blocked",
+                "rules": [
+                    {
+                        "code": "H",
+                        "message": "m",
+                        "customerMessage": "c",
+                        "condition": {"isTrue": {"attribute": "hardship"}},
+                    }
+                ],
+            },
+        ],
+        "limits": [{"product": "loan", "amount": {"min": [{"input": "amount"}, {"attribute": "score"}]}}],
+        "indicators": [{"metric": slug} for slug in SLUGS[1::3][:50]],
+    }
+
+
+READY = Ready.of(Policy.model_validate(document()))
+
+
+def of(number: int, rows: int = 300) -> Facts:
+    return facts(customer(random.Random(number), number, rows=rows), AS_OF)
+
+
+def case(number: int = 1, **changes: Any) -> Case:
+    made = Case(
+        evaluation_id=UUID(int=1),
+        customer_id=UUID(int=2),
+        customer_number=number,
+        policy_id=UUID(int=3),
+        policy_version=4,
+        data_version=5,
+        as_of=AS_OF,
+        at=NOW,
+        inputs={"amount": Decimal("12345.67"), "purpose": "stöck"},
+        attributes={
+            "score": Told(Attribute(Decimal("684.10"), NOW.replace(year=2026)), "bureau", AS_OF, NOW, "key"),
+            "hardship": Told(Attribute(value=False, source="overridden")),
+        },
+        pending_jobs=(UUID(int=6),),
+        what_if=True,
+    )
+    return replace(made, **changes)
+
+
+def decided(number: int = 1) -> Decision:
+    return decision.decided(READY, case(number), decision.figures(of(number), READY.plan, [number]))
+
+
+def test_customers_decided_one_by_one_have_the_figures_that_they_have_together() -> None:
+    numbers = range(1, 6)
+    rows = pl.concat([of(number).transactions for number in numbers])
+    together = decision.figures(Facts(rows, AS_OF), READY.plan, [*numbers, 9])
+    alone = [decision.figures(of(number), READY.plan, [number]) for number in numbers]
+    assert together.head(5).equals(pl.concat(alone))
+    assert together["customer_number"].to_list() == [*numbers, 9]
+
+
+def test_a_customer_without_rows_has_a_row_of_causes() -> None:
+    nobody = Facts(of(1).transactions.clear(), AS_OF)
+    found = decision.figures(nobody, READY.plan, [7])
+    assert found["customer_number"].to_list() == [7]
+    causes = found.select(cause_of(slug) for slug in READY.plan.metrics).row(0)
+    assert set(causes) == {"no_transactions"}
+    assert decision.decided(READY, case(7), found).outcome == "proceed"  # every rule counts as not matched
+
+
+def test_a_policy_that_reads_no_metric_needs_no_facts() -> None:
+    ready = Ready.of(Policy.model_validate({"slug": "p", "name": "P", "defaultOutcome": "blocked"}))
+    shown = decision.figures(Facts(of(1).transactions.clear(), AS_OF), ready.plan, [7])
+    assert decision.decided(ready, case(7, inputs={}, attributes={}), shown).outcome == "blocked"
+
+
+def test_a_record_read_again_is_the_case_that_was_decided() -> None:
+    record = decided().record
+    assert Recorded.of(record).case(1) == case()
+    nothing = case(attributes={"score": Told(Attribute(None, source="overridden"))}, pending_jobs=())
+    shown = decision.figures(of(1), READY.plan, [1])
+    assert Recorded.of(decision.decided(READY, nothing, shown).record).case(1) == nothing
+
+
+def test_the_recorded_figures_are_the_figures() -> None:
+    shown = decision.figures(of(1), READY.plan, [1])
+    again = Recorded.of(decided().record).figures(1, READY.plan)
+    assert again is not None
+    assert again.select(sorted(again.columns)).rows() == shown.select(sorted(shown.columns)).rows()
+
+
+def test_a_record_is_json_with_its_keys_in_order_and_every_digit() -> None:
+    text = decided().record.decode()
+    assert '"amount":12345.67' in text
+    content = json.loads(text, parse_float=str, parse_int=str)
+    assert list(content) == sorted(content)
+    assert content["case"]["attributes"]["score"]["value"] == "684.10"
+
+
+# Replay
+
+
+def replayed(earlier: bytes, *, ready: Ready = READY, shown: pl.DataFrame | None) -> tuple[bool, tuple[Part, ...]]:
+    found = decision.replayed(ready, earlier, 1, shown)
+    assert found.reproduced == (found.record == earlier)
+    return found.reproduced, found.differs
+
+
+def test_the_same_figures_and_policy_give_the_same_bytes() -> None:
+    assert replayed(decided().record, shown=decision.figures(of(1), READY.plan, [1])) == (True, ())
+
+
+def test_where_data_are_kept_no_longer_the_recorded_figures_decide() -> None:
+    found = decision.replayed(READY, decided().record, 1, None)
+    assert (found.reproduced, found.differs) == (True, ())
+    assert "kept no longer" in found.notes[0]
+
+
+def test_other_data_are_told() -> None:
+    other = decision.figures(facts(customer(random.Random(99), 1, rows=200), AS_OF), READY.plan, [1])
+    assert replayed(decided().record, shown=other) == (False, ("data",))
+
+
+def test_another_policy_is_told() -> None:
+    ready = Ready.of(Policy.model_validate(document("200")))
+    shown = decision.figures(of(1), ready.plan, [1])
+    assert replayed(decided().record, ready=ready, shown=shown) == (False, ("policy",))
+
+
+@named("name", ["engineVersion", "metricsVersion", "recordVersion"])
+def test_another_engine_is_told(name: str) -> None:
+    content = json.loads(decided().record)
+    earlier = decided().record.replace(f'"{name}":{content[name]}'.encode(), f'"{name}":0'.encode())
+    assert earlier != decided().record
+    assert replayed(earlier, shown=decision.figures(of(1), READY.plan, [1])) == (False, ("engine",))
+
+
+def test_other_definitions_of_the_registry_are_the_engines() -> None:
+    earlier = decided().record.replace(READY.metrics_fingerprint.encode(), b"0" * 64)
+    assert replayed(earlier, shown=decision.figures(of(1), READY.plan, [1])) == (False, ("engine",))
+
+
+def test_a_record_that_nothing_accounts_for_is_the_engines() -> None:
+    earlier = decided().record.replace(b'"outcome":"', b'"outcome":"x')
+    assert replayed(earlier, shown=decision.figures(of(1), READY.plan, [1])) == (False, ("engine",))
+
+
+def test_figures_that_the_policy_no_longer_asks_for_are_told() -> None:
+    fewer = document() | {"indicators": []}
+    ready = Ready.of(Policy.model_validate(fewer))
+    found = decision.replayed(ready, decided().record, 1, None)
+    assert (found.reproduced, found.differs, found.record) == (False, ("policy",), b"")
+    assert len(found.notes) == 2
+
+
+PRINTED = """
+import sys
+from hashlib import sha256
+from tests.pipelines.decisions.test_decision import decided
+print(*(sha256(decided(number).record).hexdigest() for number in (1, 2, 3)))
+"""
+
+
+def test_the_bytes_are_the_same_in_every_process_for_all_threads_and_hash_seeds() -> None:
+    here = " ".join(sha256(decided(number).record).hexdigest() for number in (1, 2, 3))
+    for threads, seed in (("1", "0"), ("4", "4242")):
+        environment = os.environ | {"POLARS_MAX_THREADS": threads, "PYTHONHASHSEED": seed}
+        there = subprocess.run(
+            [sys.executable, "-c", PRINTED], env=environment, capture_output=True, text=True, check=True, timeout=120
+        )
+        assert there.stdout.strip() == here, (threads, seed)

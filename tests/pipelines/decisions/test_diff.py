@@ -1,0 +1,220 @@
+"""What changed between two versions is told in words, and nothing that changed is passed over."""
+
+import random
+from collections.abc import Iterator, Sequence
+from copy import deepcopy
+from typing import Any
+
+import pytest
+
+from pipelines.decisions import examples
+from pipelines.decisions.authoring.diff import in_words
+from pipelines.decisions.canonical import canonical, fingerprint, metrics_fingerprint
+from pipelines.decisions.plan import planned
+from pipelines.decisions.policy import Policy
+from tests.pipelines.decisions import drawn
+
+Json = Any
+LOAN = examples.load()["working-capital-loan"]
+
+
+def changed(path: str, value: Json) -> Policy:
+    """The example with something else at the pointer; None takes it out."""
+    document = deepcopy(LOAN)
+    at, last = reached(document, [int(step) if step.isdecimal() else step for step in path.split("/")[1:]])
+    if value is None:
+        del at[last]
+    elif isinstance(at, list):
+        at[last : last + 1] = [value]
+    else:
+        at[last] = value
+    return Policy.model_validate(document)
+
+
+def reached(document: Json, path: Sequence[int | str]) -> tuple[Json, Any]:
+    """What holds the last step of the path, and that step."""
+    for step in path[:-1]:
+        document = document[step]
+    return document, path[-1]
+
+
+LIMIT = "Limit of working_capital_loan"
+BY_AGE = "(by time_trading_months: 50000 below 24,"
+BEFORE = Policy.model_validate(LOAN)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "expected"),
+    [
+        ("/name", "Loan", "Policy: name changed from “Working capital loan” to “Loan”."),
+        ("/defaultOutcome", "conditional", "Policy: defaultOutcome changed from proceed to conditional."),
+        (
+            "/defaultReason",
+            {"code": "NO", "message": "It is so.", "customerMessage": "No."},
+            "Policy: defaultReason changed from none to NO “It is so.”.",
+        ),
+        ("/declaredInputs/1", None, "Input termMonths: removed."),
+        ("/attributes/1/kind", "string", "Attribute bureau_score: kind changed from decimal to string."),
+        ("/attributes/1/personal", False, "Attribute bureau_score: personal changed from true to false."),
+        (
+            "/metrics/0/definition/window/months",
+            3,
+            "Metric median_monthly_receipts_6m: definition.window.months changed from 6 to 3.",
+        ),
+        (
+            "/metrics/0/definition/where/flags",
+            ["dishonour"],
+            "Metric median_monthly_receipts_6m: definition.where.flags changed from none to “dishonour”.",
+        ),
+        ("/metrics/0/freshDays", None, "Metric median_monthly_receipts_6m: freshDays changed from 45 to none."),
+        ("/products/1", {"slug": "line", "name": "Line"}, "Product line: added (Line)."),
+        ("/steps/1/match", "all", "Step Knock-outs: match changed from any to all."),
+        ("/steps/2/outcome", "proceed", "Step For a person to look at: outcome changed from conditional to proceed."),
+        (
+            "/steps/1/rules/3/condition/lessThan/1",
+            "6",
+            (
+                "Rule TRADING_TOO_SHORT: condition changed from “time_trading_months is less than 12” to "
+                "“time_trading_months is less than 6”."
+            ),
+        ),
+        (
+            "/steps/1/rules/1/onUnavailable",
+            "notMatched",
+            "Rule DISHONOURS: onUnavailable changed from indeterminate to notMatched.",
+        ),
+        (
+            "/steps/2/rules/2/recommendedActions",
+            [],
+            "Rule TAX_PLAN: recommendedActions changed from “Obtain the tax office's statement of the plan.” to none.",
+        ),
+        ("/limits/0/minimum", "1000", f"{LIMIT}: minimum changed from 5000 to 1000."),
+        (
+            "/limits/0/outcomes",
+            ["proceed"],
+            f"{LIMIT}: outcomes changed from proceed, conditional to proceed.",
+        ),
+        (
+            "/limits/0/amount",
+            {"input": "requestedAmount"},
+            f"{LIMIT}: amount changed from the least of (requestedAmount, 250000) to requestedAmount.",
+        ),
+        (
+            "/limits/0/caps/2/value/tiers/otherwise",
+            "90000",
+            f"{LIMIT}: cap SECOND_YEAR: value changed from {BY_AGE} otherwise 250000) to {BY_AGE} otherwise 90000).",
+        ),
+        ("/limits/0/caps/1", None, f"{LIMIT}: cap REPAYABLE: removed."),
+        ("/indicators/4", None, "Indicator buffer_days_180d: removed."),
+        ("/indicators/4/format", "integer", "Indicator buffer_days_180d: format changed from days to integer."),
+    ],
+)
+def test_a_change_is_one_line(path: str, value: Json, expected: str) -> None:
+    assert in_words(BEFORE, changed(path, value)) == [expected]
+
+
+def test_a_new_rule_says_when_it_is_met() -> None:
+    condition = {"all": [{"not": {"isTrue": {"attribute": "hardship_flag"}}}, {"isKnown": {"attribute": "ato_debt"}}]}
+    rule = {"code": "NEW", "message": "m", "customerMessage": "m", "condition": condition}
+    (line,) = in_words(BEFORE, changed("/steps/1/rules/7", rule))
+    assert line == "Rule NEW: added, met when (not (hardship_flag is true)) and (ato_debt is known)."
+
+
+def test_a_rule_that_moves_and_steps_that_trade_places_are_told_once() -> None:
+    document = deepcopy(LOAN)
+    knock_outs, looked_at = document["steps"][1:]
+    looked_at["rules"].append(knock_outs["rules"].pop(3))
+    document["steps"][1:] = [looked_at, knock_outs]
+    order, moved = in_words(BEFORE, Policy.model_validate(document))
+    first, last = "Not this kind of lending", "For a person to look at"
+    assert order == f"Steps: the order is now {first}, {last}, Knock-outs; it was {first}, Knock-outs, {last}."
+    assert moved == f"Rule TRADING_TOO_SHORT: moved from step Knock-outs to step {last}."
+
+
+def with_steps(*steps: tuple[str, str]) -> Policy:
+    """A step of one rule for each name and code."""
+    words = {"message": "m", "customerMessage": "m", "condition": {"isKnown": {"metric": "revenue_90d"}}}
+    listed = [{"name": name, "outcome": "blocked", "rules": [{"code": code, **words}]} for name, code in steps]
+    return Policy.model_validate({"slug": "p", "name": "P", "defaultOutcome": "proceed", "steps": listed})
+
+
+A, B, LOOK = ("Age", "A"), ("Bureau", "B"), ("Look", "L")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        ([LOOK], [A, LOOK], "added as step 1 of 2, before “Look”, blocked"),
+        ([LOOK, B], [LOOK, A, B], "added as step 2 of 3, before “Bureau”, blocked"),
+        ([LOOK], [LOOK, A], "added as step 2 of 2, after “Look”, blocked"),
+        ([], [A], "added as step 1 of 1, blocked"),
+    ],
+)
+def test_a_new_step_says_its_place(
+    before: Sequence[tuple[str, str]], after: Sequence[tuple[str, str]], expected: str
+) -> None:
+    first, *_ = in_words(with_steps(*before), with_steps(*after))
+    assert first == f"Step Age: {expected} when any of its rules match."
+
+
+def test_steps_that_trade_places_are_told_though_others_have_other_names() -> None:
+    lines = in_words(with_steps(A, B, LOOK), with_steps(("Seen", "L"), B, A))
+    assert "Step Look: removed." in lines
+    assert "Step Seen: added as step 1 of 3, before “Bureau”, blocked when any of its rules match." in lines
+    assert "Steps: the order is now Bureau, Age; it was Age, Bureau." in lines
+
+
+def places(value: Json, path: tuple[int | str, ...] = ()) -> Iterator[tuple[int | str, ...]]:
+    if isinstance(value, dict):
+        for name, each in value.items():
+            yield from places(each, (*path, name))
+    elif isinstance(value, list):
+        for nth, each in enumerate(value):
+            yield from places(each, (*path, nth))
+    elif isinstance(value, str):
+        yield path
+
+
+def test_no_change_of_any_text_is_passed_over() -> None:
+    """Of policies that are drawn and of the examples, each text in turn is replaced by another one of its kind."""
+    chance = random.Random(5)
+    told = 0
+    for document in [*(drawn.document(chance) for _ in range(10)), *examples.load().values()]:
+        before = Policy.model_validate(document)
+        for path in places(document):
+            after = replaced(document, path)
+            if after is not None and after != before:
+                told += 1
+                assert in_words(before, after), path
+    assert told > 1_000
+
+
+def replaced(document: Json, path: tuple[int | str, ...]) -> Policy | None:
+    copy = deepcopy(document)
+    at, last = reached(copy, path)
+    at[last] = "17" if at[last].replace(".", "").replace("-", "").isdecimal() else "other"
+    try:
+        return Policy.model_validate(copy)
+    except ValueError:
+        return None
+
+
+@pytest.mark.parametrize("slug", sorted(examples.load()))
+def test_what_is_the_same_has_no_changes_and_one_fingerprint(slug: str) -> None:
+    before = Policy.model_validate(examples.load()[slug])
+    again = Policy.model_validate_json(canonical(before))
+    assert in_words(before, again) == []
+    assert (canonical(again), fingerprint(again)) == (canonical(before), fingerprint(before))
+
+
+def test_a_fingerprint_is_of_every_letter_and_of_nothing_else() -> None:
+    turned = dict(reversed(LOAN.items()))
+    assert fingerprint(Policy.model_validate(turned)) == fingerprint(BEFORE)
+    assert fingerprint(changed("/notes", "Other.")) != fingerprint(BEFORE)
+
+
+def test_metrics_have_a_fingerprint_of_what_is_read() -> None:
+    own = metrics_fingerprint(planned(BEFORE))
+    assert metrics_fingerprint(planned(changed("/notes", "Other."))) == own
+    assert metrics_fingerprint(planned(changed("/metrics/0/definition/window/months", 3))) != own
+    assert metrics_fingerprint(planned(changed("/indicators/5", {"metric": "inflow_30d"}))) != own

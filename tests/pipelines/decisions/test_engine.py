@@ -1,0 +1,325 @@
+"""The engine beside the interpreter, the same for one customer and many; and what customers' data can do to it."""
+
+import hashlib
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from datetime import date, timedelta
+from decimal import Decimal
+from pathlib import Path
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+from pydantic import ValidationError
+from pydantic.alias_generators import to_camel
+
+from pipelines import metrics
+from pipelines.decisions import evaluate, readings
+from pipelines.decisions.evaluate import evaluated
+from pipelines.decisions.numbers import ARITHMETIC, COMPARISONS
+from pipelines.decisions.plan import planned
+from pipelines.decisions.policy import Policy
+from pipelines.decisions.readings import Attribute, Value
+from pipelines.figures.facts import Facts
+from pipelines.metrics import cause_of
+from pipelines.metrics.outcome import CAUSES
+from pipelines.schemas import TRANSACTIONS
+from tests.pipelines.decisions.comparing import (
+    Case,
+    Compared,
+    Interpreted,
+    cases,
+    compared,
+    differing,
+    interpreted,
+    metrics_of,
+    rows,
+)
+from tests.pipelines.decisions.drawn import NOW
+from tests.pipelines.decisions.interpreter import Seen
+from tests.pipelines.decisions.small import declared, evaluation, policy, rule, step, value_of
+from tests.pipelines.metrics.customers import customer as transactions_of
+from tests.pipelines.metrics.customers import facts
+
+ROOT = Path(__file__).parents[3]
+LARGEST = "999999999999999.99999999"
+ANSWERED_AND_HASHED = """
+import hashlib, sys
+import msgspec
+import polars as pl
+from pipelines.decisions.answer import answered, traced
+from pipelines.decisions.plan import planned
+from pipelines.decisions.policy import Policy
+from tests.pipelines.decisions.comparing import cases, rows
+
+digest = hashlib.sha256()
+for case in cases(seed=3, policies=12, customers=25):
+    plan = planned(Policy.model_validate(case.document))
+    for customer, row in zip(case.customers, rows(plan, case).to_dicts()):
+        digest.update(msgspec.json.encode([answered(plan, row, customer.attributes, {}), traced(plan, row)]))
+print(pl.thread_pool_size(), digest.hexdigest())
+"""
+
+
+@pytest.fixture(scope="module")
+def some(three_thousand: Sequence[Interpreted]) -> Sequence[Compared]:
+    return list(compared(three_thousand))
+
+
+def test_it_says_what_the_interpreter_says(some: Sequence[Compared]) -> None:
+    assert len(some) == 3_000
+    assert [each for each in some if each.engine != each.interpreter] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(10, 15))
+def test_it_says_what_the_interpreter_says_of_many(seed: int) -> None:
+    assert next(differing(interpreted(cases(seed, policies=100, customers=100))), None) is None
+
+
+def test_what_is_drawn_meets_every_operator_outcome_and_cause(some: Sequence[Compared]) -> None:
+    seen = [each for one in some for each in _everything(one)]
+    operators = {*ARITHMETIC, *COMPARISONS, *evaluate._OTHERS}
+    assert {each.what[0] for each in seen} == {to_camel(operator) for operator in operators}
+    assert {each.cause for each in seen} == {None, *CAUSES, *readings.CAUSES}
+    assert {one.interpreter.outcome for one in some} == {"proceed", "conditional", "blocked", "indeterminate"}
+    limits = [limit for one in some for limit in one.interpreter.limits]
+    assert min(sum(limit.capped for limit in limits), sum(limit.amount is None for limit in limits)) > 300
+    assert sum(len(one.interpreter.matched) > 1 for one in some) > 100
+
+
+def _everything(one: Compared) -> Iterator[Seen]:
+    conditions = [rule.condition for step in one.interpreter.steps for rule in step.rules]
+    for each in (*conditions, *(seen for limit in one.interpreter.limits for seen in limit.seen)):
+        yield from _below(each)
+
+
+def _below(seen: Seen) -> Iterator[Seen]:
+    yield seen
+    for each in seen.of:
+        yield from _below(each)
+
+
+# The same for one and for many
+
+
+def test_one_by_one_it_says_what_it_says_of_all() -> None:
+    for case in cases(seed=5, policies=6, customers=12):
+        plan = planned(Policy.model_validate(case.document))
+        alone = [rows(plan, Case(case.document, [customer], case.inputs)) for customer in case.customers]
+        assert_frame_equal(pl.concat(alone).drop("customer_number"), rows(plan, case).drop("customer_number"))
+
+
+def test_the_order_of_customers_changes_nothing() -> None:
+    for case in cases(seed=6, policies=6, customers=30):
+        plan = planned(Policy.model_validate(case.document))
+        held = {number: customer.attributes for number, customer in enumerate(case.customers)}
+        shuffled = metrics_of(case.customers).sample(fraction=1, shuffle=True, seed=1)
+        again = evaluated(plan, readings.read(plan, shuffled, held, case.inputs, NOW))
+        assert again["customer_number"].to_list() != list(range(30))
+        assert_frame_equal(again.sort("customer_number"), rows(plan, case))
+
+
+def test_answer_and_trace_are_the_same_bytes_in_every_process() -> None:
+    runs = [_hashed(threads, seed) for threads, seed in ((1, 0), (5, 2))]
+    assert [had for had, _ in runs] == [1, 5]
+    assert len({digest for _, digest in runs}) == 1
+    assert runs[0][1] != hashlib.sha256(b"").hexdigest()
+
+
+def _hashed(threads: int, hash_seed: int) -> tuple[int, str]:
+    """How many threads Polars had, and the hash of all that was answered and traced."""
+    environment = {**os.environ, "POLARS_MAX_THREADS": str(threads), "PYTHONHASHSEED": str(hash_seed)}
+    command = [sys.executable, "-c", ANSWERED_AND_HASHED]
+    done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=True, timeout=120)
+    had, digest = done.stdout.split()
+    return int(had), digest
+
+
+# Numbers that are none, and figures of the wrong kind
+
+
+X, Y = {"attribute": "x"}, {"attribute": "y"}
+
+
+@pytest.mark.parametrize(
+    ("number", "x", "y", "expected"),
+    [
+        ({"add": [X, Y]}, LARGEST, "0", LARGEST),
+        ({"add": [X, Y]}, LARGEST, "0.00000001", "overflow"),
+        ({"add": [X, Y, "-1"]}, LARGEST, "0.00000001", "overflow"),  # each step must be told
+        ({"subtract": [X, Y]}, f"-{LARGEST}", "0.00000001", "overflow"),
+        ({"multiply": [X, Y]}, LARGEST, "1.00000001", "overflow"),
+        ({"multiply": [X, Y]}, LARGEST, f"-{LARGEST}", "overflow"),
+        ({"multiply": [X, Y]}, "31622776.60168379", "31622776.60168379", "999999999999999.79002546"),
+        ({"multiply": [X, Y]}, "0.00000005", "0.1", "0"),  # half to even
+        ({"multiply": [X, Y]}, "-0.00000015", "0.1", "-0.00000002"),
+        ({"multiply": [X, Y, "1000"]}, "0.00000005", "0.1", "0"),  # rounded at each step
+        ({"divide": [X, Y]}, "1", "3", "0.33333333"),
+        ({"divide": [X, Y]}, "-2", "3", "-0.66666667"),
+        ({"divide": [X, Y]}, "0.00000003", "2", "0.00000002"),
+        ({"divide": [X, Y]}, "1", "0", "division_by_zero"),
+        ({"divide": [X, Y]}, "0", "0", "division_by_zero"),
+        ({"divide": [X, Y]}, LARGEST, "0.00000001", "overflow"),
+        ({"divide": [X, Y]}, "10000000", "-0.00000001", "overflow"),
+        ({"tiers": {"of": X, "bands": [{"below": "1", "value": "5"}], "otherwise": Y}}, "0.99999999", "7", "5"),
+        ({"tiers": {"of": X, "bands": [{"below": "1", "value": "5"}], "otherwise": Y}}, "1", "7", "7"),
+        ({"min": [X, Y]}, "1e15", "1", None),
+        (X, "1e15", "0", "overflow"),
+        (X, "-1E+999999", "0", "overflow"),
+        (X, "1E+1000000", "0", "overflow"),
+        (X, "Infinity", "0", "overflow"),
+        (X, "1e-400", "0", "0"),
+        (X, "NaN", "0", "wrong_kind"),
+        (X, "sNaN", "0", "wrong_kind"),
+        (X, "999999999999999.999999994999", "0", LARGEST),
+        (X, "999999999999999.999999995", "0", "overflow"),
+        (X, "0.000000005", "0", "0"),
+    ],
+)
+def test_a_number_is_exact_or_says_why_it_is_none(number: object, x: str, y: str, expected: str | None) -> None:
+    value, cause = value_of(number, x=Decimal(x), y=Decimal(y))
+    if expected in {"overflow", "division_by_zero", "wrong_kind", None}:
+        assert (value, cause) == (None, expected)
+    else:
+        assert (value, cause) == (Decimal(str(expected)), None)
+
+
+def test_one_customers_division_by_zero_is_nobody_elses() -> None:
+    chance = random.Random(1)
+    ratio = {"atLeast": [{"divide": ["1", {"attribute": "x"}]}, "0.1"]}
+    plan = planned(policy(attributes=declared(x="decimal"), steps=[step(rule(ratio))]))
+    numbers = [Decimal(chance.choice((0, 5, 20))) for _ in range(200)]
+    held = {number: {"x": Attribute(value)} for number, value in enumerate(numbers)}
+    customers = pl.DataFrame({"customer_number": range(200)}, schema={"customer_number": pl.UInt32})
+    outcomes = evaluated(plan, readings.read(plan, customers, held, {}, NOW))["outcome"].to_list()
+    assert outcomes == [{0: "indeterminate", 5: "blocked", 20: "proceed"}[int(value)] for value in numbers]
+
+
+@pytest.mark.parametrize(
+    ("kind", "held", "expected"),
+    [
+        ("decimal", Attribute(None), "not_set"),
+        ("decimal", Attribute(True), "wrong_kind"),
+        ("decimal", Attribute("12"), "wrong_kind"),
+        ("boolean", Attribute(Decimal(1)), "wrong_kind"),
+        ("boolean", Attribute("true"), "wrong_kind"),
+        ("string", Attribute(Decimal(1)), "wrong_kind"),
+        ("string", Attribute(False), "wrong_kind"),
+        ("string", Attribute("", NOW), "expired"),
+        ("decimal", Attribute("12", NOW - timedelta(days=1)), "expired"),
+        ("string", Attribute("", NOW + timedelta(microseconds=1)), None),
+        ("decimal", Attribute(Decimal(0)), None),
+        ("boolean", Attribute(False), None),
+    ],
+)
+def test_an_attribute_is_of_its_kind_and_current_or_unavailable(
+    kind: str, held: Attribute, expected: str | None
+) -> None:
+    small = policy(attributes=declared(x=kind), steps=[step(rule({"isKnown": {"attribute": "x"}}))])
+    found = evaluation(small, attributes={"x": held})
+    assert found.row[cause_of("attribute x")] == expected
+    assert found.verdict["outcome"] == ("blocked" if expected is None else "proceed")
+
+
+def test_names_that_look_like_the_engines_own_are_names_like_others() -> None:
+    names = ("x", "x__cause", "n0", "outcome", "step_0", "rule_0_0", "customer_number")
+    held = {name: Attribute(Decimal(nth)) for nth, name in enumerate(names)}
+    rules = [rule({"equals": [{"attribute": name}, str(nth)]}) for nth, name in enumerate(names)]
+    small = policy(attributes=declared(**dict.fromkeys(names, "decimal")), steps=[step(*rules, match="all")])
+    assert evaluation(small, attributes=held).verdict["outcome"] == "blocked"
+    assert evaluation(small, attributes=held | {"x": Attribute(Decimal(7))}).verdict["outcome"] == "proceed"
+
+
+@pytest.mark.parametrize("value", [Decimal("1e15"), Decimal("-1e400")])
+def test_an_input_that_is_too_large_is_unavailable(value: Value) -> None:
+    small = policy(declaredInputs=declared(x="decimal"), steps=[step(rule({"atLeast": [{"input": "x"}, "0"]}))])
+    found = evaluation(small, inputs={"x": value})
+    assert found.verdict["outcome"] == "indeterminate"
+    assert [each["code"] for each in found.verdict["reasons"]] == ["DecisionPolicy.InputUnavailable"]
+
+
+def test_a_metric_that_is_too_large_is_unavailable() -> None:
+    small = policy(steps=[step(rule({"atLeast": [{"metric": "revenue_90d"}, "0"]}))])
+    found = evaluation(small, {"revenue_90d": Decimal("1e29")})
+    assert [each["cause"] for each in found.verdict["reasons"]] == ["overflow"]
+
+
+# Limits
+
+
+def limited(amount: str, *caps: str, **given: object) -> tuple[Decimal | None, Decimal | None, bool]:
+    """Amount, uncapped amount and whether it is capped."""
+    ceilings = [{"code": f"C{nth}", "message": "Cap", "value": value} for nth, value in enumerate(caps)]
+    limit = {"product": "loan", "amount": amount, "caps": ceilings, **given}
+    found = evaluation(policy(products=[{"slug": "loan", "name": "Loan"}], limits=[limit])).row
+    return found["amount_0"], found["uncapped_0"], found["capped_0"]
+
+
+def told(amount: str, uncapped: str | None = None) -> tuple[Decimal, Decimal | None, bool]:
+    return Decimal(amount), None if uncapped is None else Decimal(uncapped), uncapped is not None
+
+
+def test_a_limit_is_rounded_down_after_its_caps() -> None:
+    assert limited("1234.56789") == told("1234.56")
+    assert limited("1234.56", roundDownTo="100") == told("1200")
+    assert limited("1234.56", "1150", "1190", roundDownTo="100") == told("1100", "1234.56")
+    assert limited("1234.56", "1234.56") == told("1234.56")
+    assert limited("1234.56999", "1234.56998") == told("1234.56", "1234.56")
+
+
+def test_a_limit_below_its_minimum_is_nothing() -> None:
+    assert limited("5099.99", minimum="5000", roundDownTo="1000") == told("5000")
+    assert limited("5099.99", "4999.99", minimum="5000") == told("0", "5099.99")
+
+
+def test_a_limit_is_never_below_nothing() -> None:
+    assert limited("-100") == told("0")
+    assert limited("100", "-5") == told("0", "100")
+    assert limited("-100", "-500") == told("0")  # there was nothing to cap
+
+
+@pytest.mark.parametrize("multiple", ["0", "0.00", "0.001", "0.005", "-1", "1e2", "12.345", "00.10"])
+def test_a_limit_is_rounded_to_whole_cents_or_the_policy_is_refused(multiple: str) -> None:
+    with pytest.raises(ValidationError, match="roundDownTo"):
+        limited("100", roundDownTo=multiple)
+
+
+# Customers without rows, and books without customers
+
+
+def test_customers_without_posted_rows_are_decided() -> None:
+    chance = random.Random(1)
+    posted = transactions_of(chance, 1)
+    pending = [row | {"status": "pending"} for row in transactions_of(chance, 2)]
+    known = {"isKnown": {"metric": "revenue_90d"}}
+    small = policy(defaultOutcome="conditional", steps=[step(rule(known), outcome="proceed")])
+    plan = planned(small)
+    computed = metrics.values(facts([*posted, *pending], date(2025, 6, 1)), plan.metrics)
+    decided = evaluated(plan, readings.read(plan, computed, {}, {}, NOW))
+    assert decided["customer_number"].to_list() == [1, 2]
+    assert decided[cause_of("metric revenue_90d")].to_list() == [None, "no_transactions"]
+    assert decided["outcome"].to_list() == ["proceed", "conditional"]
+
+
+def test_a_book_of_nobody_has_no_decisions() -> None:
+    for case in cases(seed=8, policies=10, customers=1):
+        plan = planned(Policy.model_validate(case.document))
+        nobody = metrics_of(case.customers).clear()
+        decided = evaluated(plan, readings.read(plan, nobody, {}, case.inputs, NOW))
+        assert decided.is_empty()
+        assert decided.schema == rows(plan, case).schema
+
+
+def test_metrics_of_no_transactions_at_all_can_be_read() -> None:
+    plan = planned(policy(steps=[step(rule({"isKnown": {"metric": "revenue_90d"}}))]))
+    none = metrics.values(Facts(pl.DataFrame(schema=TRANSACTIONS), date(2025, 6, 1)), plan.metrics)
+    assert evaluated(plan, readings.read(plan, none, {}, {}, NOW)).is_empty()
+
+
+def test_a_policy_without_steps_decides_by_its_default() -> None:
+    found = evaluation(policy(defaultOutcome="conditional"))
+    assert (found.verdict["outcome"], found.row["step"]) == ("conditional", None)

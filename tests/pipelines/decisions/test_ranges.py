@@ -1,0 +1,152 @@
+"""What is said to be impossible never happens, for every value that could tell; and for one value, all that is
+impossible is said."""
+
+import random
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from decimal import Decimal
+from itertools import product
+from typing import Any
+
+import polars as pl
+
+from pipelines.decisions import readings
+from pipelines.decisions.check import ranges
+from pipelines.decisions.evaluate import evaluated
+from pipelines.decisions.plan import Plan, planned
+from pipelines.decisions.policy import Policy
+from pipelines.decisions.readings import Attribute
+
+Json = Any
+
+NOW = datetime(2026, 11, 20, tzinfo=UTC)
+COMPARISONS = ("atLeast", "atMost", "moreThan", "lessThan", "equals", "differs")
+BOUNDS = ("0", "1", "1.5", "2")
+VALUES = (None, *map(Decimal, ("-1", "0", "0.5", "1", "1.00000001", "1.5", "1.7", "2", "3")))
+DECLARED = [{"name": name, "kind": "decimal"} for name in ("x", "y")]
+
+
+def condition(chance: random.Random, names: str, depth: int, *, with_known: bool = False) -> Json:
+    leaf = {"attribute": chance.choice(names)}
+    match chance.choice(("compared", "between", "known") if depth == 0 else ("all", "any", "not", "compared")):
+        case "known" if with_known:
+            return {"isKnown": leaf}
+        case "between":
+            return {"between": [leaf, chance.choice(BOUNDS), chance.choice(BOUNDS)]}
+        case "not":
+            return {"not": condition(chance, names, depth - 1, with_known=with_known)}
+        case "all" | "any" as operator:
+            inner = range(chance.randint(2, 3))
+            return {operator: [condition(chance, names, depth - 1, with_known=with_known) for _ in inner]}
+        case _:
+            other = {"attribute": chance.choice(names)} if len(names) > 1 else chance.choice(BOUNDS)
+            return {chance.choice(COMPARISONS): [leaf, chance.choice((other, *BOUNDS))]}
+
+
+def rule(condition: Json, code: str, **more: Json) -> Json:
+    return {"code": code, "message": code, "customerMessage": code, "condition": condition, **more}
+
+
+def policy(*steps: Json) -> Json:
+    return {"slug": "p", "name": "P", "defaultOutcome": "proceed", "attributes": DECLARED, "steps": list(steps)}
+
+
+def step(nth: int, *rules: Json, match: str = "any") -> Json:
+    return {"name": f"S{nth}", "outcome": "blocked", "match": match, "rules": list(rules)}
+
+
+def everybody(plan: Plan) -> pl.DataFrame:
+    """A customer for each pair of values, decided."""
+    pairs = list(product(VALUES, VALUES))
+    held = {number: {"x": Attribute(x), "y": Attribute(y)} for number, (x, y) in enumerate(pairs)}
+    numbers = pl.DataFrame({"customer_number": pl.Series(range(len(pairs)), dtype=pl.UInt32)})
+    return evaluated(plan, readings.read(plan, numbers, held, {}, NOW))
+
+
+def found(document: Json) -> set[tuple[str, str]]:
+    return {(each.pointer, each.code.removeprefix("DecisionPolicy.")) for each in ranges.found(document)}
+
+
+def conditions(seed: int, count: int, names: str, *, with_known: bool) -> Iterator[tuple[set[bool | None], set[str]]]:
+    """Of each: which truths it has among all customers, and what was said of it."""
+    chance = random.Random(seed)
+    drawn = [condition(chance, names, chance.randint(0, 3), with_known=with_known) for _ in range(count)]
+    for start in range(0, count, 100):
+        rules = [rule(each, f"R{nth}") for nth, each in enumerate(drawn[start : start + 100])]
+        plan = planned(Policy.model_validate(policy(step(0, *rules))))
+        rows = everybody(plan)
+        for each, its in zip(rules, plan.steps[0].rules, strict=True):
+            said = found(policy(step(0, each)))
+            own = {code for pointer, code in said if pointer == "/steps/0/rules/0/condition"}
+            yield set(rows[its.condition].to_list()), own & {"NeverTrue", "AlwaysTrue", "EmptyRange"}
+
+
+def test_a_condition_that_is_said_to_be_constant_is() -> None:
+    said = 0
+    for truths, codes in conditions(1, 1_500, "xy", with_known=True):
+        said += bool(codes)
+        assert not (codes & {"NeverTrue", "EmptyRange"} and True in truths)
+        assert not ("AlwaysTrue" in codes and False in truths)
+    assert said > 20
+
+
+def test_of_one_value_every_constant_condition_is_found() -> None:
+    """Unless part of it is constant already, which is told instead."""
+    chance, missed, constant = random.Random(2), 0, 0
+    for nth in range(600):
+        document = policy(step(0, rule(condition(chance, "x", chance.randint(0, 3)), f"R{nth}")))
+        plan = planned(Policy.model_validate(document))
+        truths = set(everybody(plan)[plan.steps[0].rules[0].condition].to_list())
+        is_constant = not truths >= {True, False}
+        constant += is_constant
+        missed += is_constant and not found(document)
+    assert (missed, constant > 50) == (0, True)
+
+
+def test_a_step_or_rule_that_is_said_to_be_unreachable_is() -> None:
+    chance, said = random.Random(3), 0
+    for _ in range(250):
+        document = policy(*(_drawn_step(chance, nth) for nth in range(3)))
+        rows = everybody(planned(Policy.model_validate(document)))
+        decided = rows.filter(pl.col("outcome") == "blocked")
+        for pointer, code in found(document):
+            _, _, nth, *place = pointer.split("/")
+            if code == "StepUnreachable":
+                said += 1
+                assert int(nth) not in decided["step"].to_list()
+            if code == "RuleUnreachable":
+                said += 1
+                here = rows.filter(pl.col("step") == int(nth))
+                assert True not in here[f"rule_{nth}_{place[1]}"].to_list()
+    assert said > 50
+
+
+def _drawn_step(chance: random.Random, nth: int) -> Json:
+    rules = [
+        rule(
+            condition(chance, "xy", chance.randint(0, 1), with_known=True),
+            f"R{nth}.{place}",
+            onUnavailable=chance.choice(("indeterminate", "indeterminate", "matched", "notMatched")),
+        )
+        for place in range(chance.randint(1, 2))
+    ]
+    return step(nth, *rules, match=chance.choice(("any", "all")))
+
+
+def test_a_rule_that_is_said_to_be_idle_never_decides() -> None:
+    """Without it the step matches the same customers, as far as all is known."""
+    chance, said = random.Random(4), 0
+    for _ in range(300):
+        one, other = (rule(condition(chance, "x", chance.randint(0, 1)), code) for code in "AB")
+        match = chance.choice(("any", "all"))
+        document = policy(step(0, one, other, match=match))
+        idle = [each.pointer for each in ranges.warned(document)]
+        if len(idle) == 1:
+            said += 1
+            kept = other if idle == ["/steps/0/rules/0/condition"] else one
+            with_it, without = (
+                everybody(planned(Policy.model_validate(each)))["step_0"].to_list()
+                for each in (document, policy(step(0, kept, match=match)))
+            )
+            assert with_it == without
+    assert said > 20

@@ -1,0 +1,77 @@
+"""The schema that editors use says what the program reads: the same documents are well-formed for both."""
+
+import json
+import random
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import jsonschema_rs
+import pytest
+
+from pipelines.decisions import examples
+from pipelines.decisions.authoring.schema import as_json_schema, as_text
+from pipelines.decisions.check.shape import shaped
+from pipelines.decisions.policy import Policy
+from pipelines.metrics import METRICS
+from tests.pipelines.decisions import drawn
+from tests.pipelines.decisions.mutilated import mutilate
+from tests.pipelines.decisions.test_check import MISSHAPEN
+
+Json = Any
+SCHEMA = jsonschema_rs.Draft202012Validator(as_json_schema())
+EXAMPLES = examples.load()
+
+
+def test_the_file_is_the_programs() -> None:
+    file = Path(__file__).parents[3] / "docs" / "policy.schema.json"
+    assert file.read_text("utf-8") == as_text()
+
+
+def test_it_is_a_schema() -> None:
+    assert jsonschema_rs.meta.is_valid(as_json_schema())
+
+
+@pytest.mark.parametrize("slug", sorted(EXAMPLES))
+def test_an_example_is_well_formed(slug: str) -> None:
+    assert list(SCHEMA.iter_errors(EXAMPLES[slug])) == []
+
+
+def test_what_is_drawn_is_well_formed() -> None:
+    chance = random.Random(11)
+    for _ in range(50):
+        assert list(SCHEMA.iter_errors(drawn.document(chance))) == []
+
+
+def is_json(document: Json) -> bool:
+    try:
+        json.dumps(document, allow_nan=False, ensure_ascii=False).encode()
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+@pytest.mark.parametrize("document", [document for document, _ in MISSHAPEN if is_json(document)])
+def test_what_is_refused_for_its_shape_is_not(document: Json) -> None:
+    policy, _ = shaped(document, Policy)
+    assert SCHEMA.is_valid(document) == (policy is not None)
+
+
+def test_mutilated_examples_are_well_formed_for_both_or_for_neither() -> None:
+    chance = random.Random(12)
+    refused = 0
+    for _ in range(1_500):
+        document = deepcopy(chance.choice(list(EXAMPLES.values())))
+        mutilate(document, chance)
+        policy, faults = shaped(document, Policy)
+        if not any(fault.code == "DecisionPolicy.InvalidValue" for fault in faults):  # of a validator of ours
+            assert SCHEMA.is_valid(document) == (policy is not None), faults
+            refused += policy is None
+    assert refused > 500
+
+
+def test_editors_are_told_the_names_that_there_are() -> None:
+    reference = as_json_schema()["$defs"]["MetricRef"]["properties"]["metric"]
+    assert reference["anyOf"][0]["enum"] == sorted(METRICS)
+    where = as_json_schema()["$defs"]["Where"]["properties"]
+    assert "card_settlement" in where["categories"]["items"]["enum"]

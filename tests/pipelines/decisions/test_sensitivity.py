@@ -1,0 +1,291 @@
+"""The nearest change of the outcome: found exactly, for policies and customers drawn by chance."""
+
+import random
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any
+
+import polars as pl
+import pytest
+
+from pipelines.decisions import readings
+from pipelines.decisions.enclosures import Range, depending, fixed, half_even, outcomes
+from pipelines.decisions.evaluate import evaluated
+from pipelines.decisions.numbers import as_number, units
+from pipelines.decisions.plan import Plan, planned
+from pipelines.decisions.policy import Policy
+from pipelines.decisions.readings import Attribute
+from pipelines.decisions.sensitivity import Axis, Sensitivity, _step, _with, grid, numeric_leaves, sensitivities
+from tests.pipelines.decisions import drawn
+from tests.pipelines.decisions.comparing import Case, cases, metrics_of
+
+SCORE, DEBT = {"attribute": "score"}, {"attribute": "debt"}
+
+
+def policy(*conditions: Any, **fields: Any) -> Plan:
+    """Each condition is a step that blocks; else proceed."""
+    steps = [
+        {
+            "name": f"Step {nth}",
+            "outcome": "blocked" if nth == 0 else "conditional",
+            "rules": [{"code": f"R{nth}", "message": "m", "customerMessage": "c", "condition": condition}],
+        }
+        for nth, condition in enumerate(conditions)
+    ]
+    names = [{"name": name, "kind": "decimal"} for name in ("score", "debt")]
+    document = {"slug": "p", "name": "P", "defaultOutcome": "proceed", "attributes": names, "steps": steps}
+    return planned(Policy.model_validate(document | fields))
+
+
+def read(plan: Plan, **attributes: str) -> pl.DataFrame:
+    held = {1: {name: Attribute(Decimal(text)) for name, text in attributes.items()}}
+    return readings.read(plan, pl.DataFrame({"customer_number": [1]}), held, {}, drawn.NOW)
+
+
+def of(plan: Plan, leaf: str, **attributes: str) -> Sensitivity:
+    return next(each for each in sensitivities(plan, read(plan, **attributes)) if each.node.label == leaf)
+
+
+def change(found: Sensitivity, side: str) -> tuple[str, str] | None:
+    told = getattr(found, side)
+    return None if told is None else (f"{told.value.normalize():f}", told.outcome)
+
+
+def test_the_nearest_change_below_and_above() -> None:
+    plan = policy({"lessThan": [SCORE, "500"]}, {"moreThan": [SCORE, "700"]})
+    found = of(plan, "score", score="684")
+    assert (change(found, "below"), change(found, "above")) == (
+        ("499.99999999", "blocked"),
+        ("700.00000001", "conditional"),
+    )
+    assert found.nearest == found.above
+    assert found.complete
+
+
+def test_a_threshold_behind_arithmetic_is_found_to_the_last_digit() -> None:
+    plan = policy({"moreThan": [{"divide": [DEBT, SCORE]}, "0.33333333"]})
+    found = of(plan, "debt", debt="100", score="3000")
+    assert change(found, "above") == ("1000.000005", "blocked")  # a third of it is 0.333333335: to even
+    assert change(found, "below") is None
+
+
+def test_a_change_that_a_rounding_hides_is_no_change() -> None:
+    plan = policy({"atLeast": [{"multiply": [SCORE, "0.1"]}, "0.00000001"]})
+    assert change(of(plan, "score", score="0"), "above") == ("0.00000006", "blocked")  # half of the last place is 0
+
+
+def test_both_sides_of_a_pole() -> None:
+    """1000 / score: what is divided by zero is unknown, and so is the outcome."""
+    plan = policy({"moreThan": [{"divide": ["1000", SCORE]}, "500"]})
+    found = of(plan, "score", score="-4")
+    assert change(found, "above") == ("0", "indeterminate")
+    assert change(found, "below") is None
+
+
+def test_what_can_not_change_the_outcome_says_so() -> None:
+    plan = policy({"all": [{"lessThan": [SCORE, "500"]}, {"moreThan": [DEBT, "10"]}]})
+    found = of(plan, "debt", score="600", debt="5")
+    assert (found.below, found.above, found.nearest, found.complete) == (None, None, None, True)
+
+
+def changes(found: Sensitivity) -> list[tuple[str, str]]:
+    return [(f"{each.value.normalize():f}", each.outcome) for each in found.changes]
+
+
+def test_a_number_that_has_no_value_is_told_what_it_would_have_to_be() -> None:
+    found = of(policy({"lessThan": [SCORE, "500"]}, {"moreThan": [SCORE, "700"]}), "score")
+    assert (found.value, found.below, found.above) == (None, None, None)
+    assert changes(found) == [("0", "blocked"), ("500", "proceed"), ("700.00000001", "conditional")]
+    assert found.nearest == found.changes[0]
+    assert found.complete
+
+
+def test_what_has_to_be_below_nothing_is_found_there() -> None:
+    assert changes(of(policy({"lessThan": [SCORE, "-3"]}), "score")) == [("0", "proceed"), ("-3.00000001", "blocked")]
+
+
+def test_a_number_without_value_that_settles_nothing_alone_has_no_changes() -> None:
+    """Both are missing: whatever the debt, the score could still block."""
+    found = of(policy({"lessThan": [SCORE, "500"]}, {"moreThan": [DEBT, "10"]}), "debt")
+    assert (found.changes, found.nearest, found.complete) == ((), None, True)
+    assert changes(of(policy({"lessThan": [SCORE, "500"]}, {"moreThan": [DEBT, "10"]}), "score")) == [("0", "blocked")]
+
+
+def test_a_number_that_may_be_missing_is_told_what_would_worsen_the_outcome() -> None:
+    document = policy({"moreThan": [DEBT, "10"]}).policy.model_dump(by_alias=True)
+    document["steps"][0]["rules"][0]["onUnavailable"] = "notMatched"
+    plan = planned(Policy.model_validate(document))
+    assert changes(of(plan, "debt")) == [("10.00000001", "blocked")]
+
+
+def test_a_search_without_end_is_given_up_and_says_so() -> None:
+    """score − score is 0 at every value, which a range can't see."""
+    plan = policy({"moreThan": [{"subtract": [{"multiply": [SCORE, SCORE]}, {"multiply": [SCORE, SCORE]}]}, "1"]})
+    found = of(plan, "score", score="100")
+    assert not found.complete
+    assert found.above is None
+
+
+def of_transactions(aggregate: str, **fields: Any) -> dict[str, Any]:
+    return {"source": "transactions", "aggregate": aggregate, **fields}
+
+
+def of_metrics(operation: str, *operands: str) -> dict[str, Any]:
+    return {"source": "metrics", "operation": operation, "operands": operands}
+
+
+@pytest.mark.parametrize(
+    ("definition", "expected"),
+    [
+        (of_transactions("count"), "4"),
+        (of_transactions("sum", measure="rows"), "4"),
+        (of_transactions("distinct", by="day"), "4"),
+        (of_transactions("sum", measure="money_out"), "3.01"),
+        (of_transactions("max"), "3.01"),
+        (of_transactions("monthly_min", window={"months": 3}), "3.01"),
+        (of_transactions("mean"), "3.0001"),
+        (of_transactions("median"), "3.0001"),
+        ({"source": "balances", "window": {"days": 90}, "aggregate": "min"}, "3.01"),
+        ({"source": "balances", "window": {"days": 90}, "aggregate": "mean"}, "3.0001"),
+        ({"source": "balances", "window": {"days": 90}, "aggregate": "days_below", "threshold": "0"}, "4"),
+        ({"source": "history", "figure": "days"}, "4"),
+        ({"source": "series", "aggregate": "count"}, "4"),
+        (of_metrics("subtract", "mean_balance_90d", "lowest_balance_180d"), "3.0001"),
+        (of_metrics("subtract", "revenue_90d", "revenue_30d"), "3.01"),
+        (of_metrics("add", "dishonours_90d", "dishonours_180d"), "4"),
+        (of_metrics("add", "dishonours_90d", "0.5"), "3.5"),
+        (of_metrics("divide", "revenue_90d", "3"), "3.0001"),
+    ],
+)
+@pytest.mark.parametrize("format_", ["currency", "integer", "days"])
+def test_a_metric_moves_in_steps_that_what_it_is_made_of_can_take(
+    definition: dict[str, Any], expected: str, format_: str
+) -> None:
+    found = of_own({"definition": definition, "format": format_}, "2")
+    assert change(found, "above") == (expected, "blocked")
+    assert (found.nearest, found.complete) == (found.above, True)
+
+
+def test_the_nearest_value_of_a_mean_shown_as_money_is_no_whole_cent() -> None:
+    """The swing of a balance, against revenue of 30,799.64."""
+    swing = {"format": "currency", "definition": of_metrics("subtract", "mean_balance_90d", "lowest_balance_180d")}
+    assert change(of_own(swing, "12678.0284", "30799.64"), "above") == ("30799.6401", "blocked")
+
+
+def of_own(fields: dict[str, Any], value: str, threshold: str = "3") -> Sensitivity:
+    """Of a metric of the policy's own that blocks above the threshold."""
+    own = {"slug": "own", "name": "Own", "meaning": "m", "unit": "AUD", "direction": "neutral"}
+    plan = policy({"moreThan": [{"metric": "own"}, threshold]}, metrics=[own | fields])
+    shown = pl.DataFrame(
+        {"customer_number": [1], "own": [Decimal(value)], "cause of own": [None]},
+        schema_overrides={"cause of own": pl.String(), "own": pl.Decimal(38, 4)},
+    )
+    [found] = sensitivities(plan, readings.read(plan, shown, {}, {}, drawn.NOW))
+    return found
+
+
+def test_a_grid_is_evaluated_for_each_pair() -> None:
+    plan = policy({"lessThan": [SCORE, "500"]}, {"moreThan": [DEBT, "10"]})
+    score, debt = numeric_leaves(plan)
+    across = Axis(score, [Decimal(400), Decimal(500)])
+    down = Axis(debt, [Decimal(10), Decimal(11), Decimal(12)])
+    found = grid(plan, read(plan), across, down)["outcome"].to_list()
+    assert found == ["blocked", "proceed", "blocked", "conditional", "blocked", "conditional"]
+
+
+def test_rounding_is_half_to_even_on_both_sides_of_nothing() -> None:
+    halves = [(5, 10), (15, 10), (25, 10), (-5, 10), (-15, 10), (26, 10), (-26, 10), (15, -10)]
+    assert [half_even(*each) for each in halves] == [0, 2, 2, 0, -2, 3, -3, -2]
+
+
+DRAWN = list(cases(seed=61, policies=30, customers=2))
+HALVES = [DRAWN[:15], pytest.param(DRAWN[15:], marks=pytest.mark.slow)]
+over_halves = pytest.mark.parametrize("half", HALVES, ids=["first", "second"])
+
+
+def read_drawn(plan: Plan, case: Case) -> list[pl.DataFrame]:
+    held = {number: customer.attributes for number, customer in enumerate(case.customers)}
+    every = readings.read(plan, metrics_of(case.customers), held, case.inputs, drawn.NOW)
+    return [every.slice(place, 1) for place in range(every.height)]
+
+
+@over_halves
+def test_ranges_of_one_value_are_what_the_engine_says_of_every_node(half: Sequence[Case]) -> None:
+    compared = 0
+    for case in half:
+        plan = planned(Policy.model_validate(case.document))
+        for row in read_drawn(plan, case):
+            evaluated_row = evaluated(plan, row).row(0, named=True)
+            for leaf in numeric_leaves(plan):
+                found = fixed(plan, evaluated_row)
+                moving = depending(plan, leaf.name)
+                assert outcomes(plan, found, moving) == {evaluated_row["outcome"]}
+                assert {node.name: found[node.name] for node in moving} == {
+                    node.name: fixed(plan, evaluated_row)[node.name] for node in moving
+                }
+                compared += len(moving)
+    assert compared > 500
+
+
+@over_halves
+def test_a_range_encloses_what_the_engine_says_inside_it(half: Sequence[Case]) -> None:
+    chance, compared = random.Random(62), 0
+    for case in half:
+        plan = planned(Policy.model_validate(case.document))
+        for row in read_drawn(plan, case):
+            before = evaluated(plan, row).row(0, named=True)
+            for leaf in numeric_leaves(plan):
+                inside = sorted(drawn.number(chance) for _ in range(3))
+                rows = evaluated(plan, _with(row, [(leaf, inside)], len(inside)))
+                found = fixed(plan, before) | {leaf.name: Range(units(inside[0]), units(inside[-1]))}
+                may = outcomes(plan, found, depending(plan, leaf.name))
+                assert set(rows["outcome"].to_list()) <= may
+                compared += 1
+    assert compared > 100
+
+
+@over_halves
+def test_no_value_nearer_than_the_nearest_changes_the_outcome(half: Sequence[Case]) -> None:
+    chance, changes = random.Random(63), 0
+    for case in half:
+        plan = planned(Policy.model_validate(case.document))
+        for row in read_drawn(plan, case):
+            outcome = evaluated(plan, row)["outcome"][0]
+            for found in sensitivities(plan, row, most_steps=200_000):
+                if found.value is None or not found.complete:
+                    continue
+                tried = sorted({*drawn.ANCHORS, *(drawn.number(chance) for _ in range(20))})
+                grain = _step(plan.policy, found.node)
+                tried = [each for each in tried if units(each) % grain == 0]
+                told = evaluated(plan, _with(row, [(found.node, tried)], len(tried)))["outcome"].to_list()
+                for value, said in zip(tried, told, strict=True):
+                    nearer_below = found.below is None or value > found.below.value
+                    nearer_above = found.above is None or value < found.above.value
+                    if nearer_below and nearer_above:
+                        assert said == outcome, (case.document, found, value)
+                changes += (found.below is not None) + (found.above is not None)
+    assert changes > 5
+
+
+def test_no_value_nearer_to_zero_gives_an_unknown_number_s_other_outcomes() -> None:
+    chance, told = random.Random(64), 0
+    for case in DRAWN:
+        plan = planned(Policy.model_validate(case.document))
+        for row in read_drawn(plan, case):
+            outcome = evaluated(plan, row)["outcome"][0]
+            for found in sensitivities(plan, row, most_steps=200_000):
+                if found.value is not None or not found.complete:
+                    continue
+                nearest = {each.outcome: abs(each.value) for each in found.changes}
+                tried = [*drawn.ANCHORS, *(drawn.number(chance) for _ in range(20))]
+                tried = [each for each in tried if units(each) % _step(plan.policy, found.node) == 0]
+                said = evaluated(plan, _with(row, [(found.node, tried)], len(tried)))["outcome"].to_list()
+                for value, came_to in zip(tried, said, strict=True):
+                    assert came_to == outcome or nearest[came_to] <= abs(value), (case.document, found, value)
+                told += len(found.changes)
+    assert told > 10
+
+
+def test_units_keep_every_digit() -> None:
+    for value in (*drawn.ANCHORS, *drawn.HUGE):
+        assert as_number(units(value)) == value

@@ -1,0 +1,85 @@
+"""What policies use of a person and decide on their own is told for a privacy policy."""
+
+from copy import deepcopy
+from typing import Any
+
+from pipelines.decisions import examples
+from pipelines.decisions.authoring.statement import as_markdown, statement
+from pipelines.decisions.policy import Policy
+from pipelines.decisions.starter import ATTRIBUTES
+
+LOAN = examples.load()["working-capital-loan"]
+
+
+def of(document: Any) -> Any:
+    (policy,) = statement([Policy.model_validate(document)])["policies"]
+    return policy
+
+
+def test_personal_information_is_what_is_declared_so_and_read() -> None:
+    document = deepcopy(LOAN)
+    document["attributes"].append({"name": "unread", "kind": "string", "personal": True})
+    document["declaredInputs"][1]["personal"] = True
+    assert [(each["name"], each["from"], each["kind"]) for each in of(document)["personalInformation"]] == [
+        ("bureau_score", "attribute", "decimal"),
+        ("hardship_flag", "attribute", "boolean"),
+        ("termMonths", "input", "decimal"),
+    ]
+
+
+def test_figures_are_those_that_are_made_of_transactions_themselves() -> None:
+    figures = of(LOAN)["bankTransactions"]
+    assert "Dishonours, last 180 days" in figures
+    assert "Median monthly receipts, 6 months" in figures
+    assert "Revenue trend, 90 days" not in figures  # made of two that are named
+    assert "Revenue, last 90 days" in figures
+
+
+def test_what_is_decided_alone_is_told_apart_from_what_a_person_decides() -> None:
+    stated = of(LOAN)
+    alone, assisted = stated["decidedAutomatically"], stated["decidedWithAssistance"]
+    assert [each.split(":")[0] for each in alone] == [
+        "Not this kind of lending",
+        "Knock-outs",
+        "Otherwise the application is let through.",
+        "How much is offered of Working capital loan.",
+    ]
+    assert "refused when any of these are met" in alone[1]
+    assert "Five or more dishonoured payments within 180 days." in alone[1]
+    assert [each.split(":")[0] for each in assisted] == [
+        "For a person to look at",
+        "Applications that can't be decided because information is missing are left to a person.",
+    ]
+
+
+def test_a_default_that_refers_is_decided_by_a_person() -> None:
+    stated = of(LOAN | {"defaultOutcome": "conditional"})
+    assert "Otherwise the application is referred to a person." in stated["decidedWithAssistance"]
+    assert not any(each.startswith("Otherwise") for each in stated["decidedAutomatically"])
+
+
+def test_a_default_says_its_reason() -> None:
+    reason = {"code": "NO", "message": "Nothing spoke for it.", "customerMessage": "We can't lend to you yet."}
+    stated = of(LOAN | {"defaultOutcome": "blocked", "defaultReason": reason})
+    assert "Otherwise the application is refused. Nothing spoke for it." in stated["decidedAutomatically"]
+
+
+def test_it_reads_as_a_page() -> None:
+    policies = [Policy.model_validate(document) for document in examples.load().values()]
+    page = as_markdown(statement(policies))
+    assert page.count("\n## ") == 3
+    assert "- bureau_score (attribute): Credit score of the guarantor." in page
+    assert as_markdown(statement([])) == "# Decisions made by a computer program\n"
+
+
+def test_a_policy_that_uses_nothing_personal_says_none() -> None:
+    page = as_markdown(statement([Policy.model_validate({"slug": "p", "name": "P", "defaultOutcome": "proceed"})]))
+    assert "### Personal information that is used\n\n- None.\n" in page
+
+
+def test_the_starter_set_has_the_names_that_a_lender_needs_and_each_says_how_to_settle_it() -> None:
+    assert ATTRIBUTES.keys() >= {
+        *("ppsr_registrations", "bureau_score", "ato_debt", "ato_payment_plan", "bas_lodged_to"),
+        *("time_trading_months", "overdraft_limit", "loan_purpose", "hardship_flag"),
+    }
+    assert {name for name, each in ATTRIBUTES.items() if each.personal} == {"bureau_score", "hardship_flag"}

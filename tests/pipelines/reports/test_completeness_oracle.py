@@ -1,0 +1,109 @@
+"""What completeness says of missing accounts, tax and the data is what loops over the rows give."""
+
+from decimal import Decimal
+from itertools import zip_longest
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.pipelines.reports import completeness_oracle as oracle
+from tests.pipelines.reports.completeness_examples import completeness, day_of, identified, known
+from tests.pipelines.reports.examples import LOAN, MAIN, SAVINGS, Row, row
+
+SIZES = (1, 2, 8, 40, 90)
+KINDS = (
+    *("transfer/own_transfer", "transfer/own_transfer", "debt_service/card_repayment"),
+    *("debt_service/term_loan_repayment", "revenue/card_settlement", "revenue/refund_paid"),
+    *("cost_of_sales/suppliers", "unknown/unknown_debit", "unknown/unknown_credit"),
+)
+NOTHING: Row = {}
+BANKS = ("Prospa", "PROSPA", "Bank B", None)
+
+
+def customer(random: Random, rows: int) -> list[Row]:
+    """Rows of three accounts, with transfers in all words, some of them paired, some accounts alike, sent in parts."""
+    most_days = random.choice((0, 20, 120, 460))
+    details = [account(random, *each) for each in ((MAIN, "transaction"), (SAVINGS, "savings"), (LOAN, "loan"))]
+    result = [a_row(random, most_days, random.choice(details)) for _ in range(rows)]
+    if random.random() < 0.5:
+        copied = [each for each in result if each["account_id"] == MAIN and random.random() < 0.8]
+        result += [{**each, **details[1]} for each in copied]
+    return identified([{**each, "position": place} for place, each in enumerate(result)])
+
+
+def account(random: Random, account_id: bytes, account_type: str) -> Row:
+    return {
+        "account_id": account_id,
+        "account_type": account_type,
+        "account_number": random.choice((None, "1122 4821", "99-002233", "11224821", "xxxx9242", "77")),
+        "bsb": random.choice((None, "062-000", "112339")),
+        "bank_name": random.choice(BANKS),
+    }
+
+
+def a_row(random: Random, most_days: int, details: Row) -> Row:
+    name = random.choice((None, None, None, "Prospa", "Bank B", "SAVER"))
+    cents = random.choice((random.randint(-50_000, 50_000), random.randint(-18, 18) * 5_000))
+    return row(
+        random.randint(0, most_days),
+        Decimal(cents).scaleb(-2),
+        kind=random.choice(KINDS),
+        **details,
+        status=random.choice(("posted", "posted", "posted", "pending")),
+        superseded_seq=random.choice((None, None, None, 2)),
+        received_seq=random.choice((1, 1, 2, 3)),
+        revision=random.choice((None, 1, 1, 2)),
+        is_transfer=random.choice((False, False, False, True)),
+        category_source=random.choice((None, "pattern", "learned", "correction", "client_rule")),
+        confidence=random.choice((None, 0.0, 0.5, 0.79, 0.8, 1.0)),
+        balance=random.choice((None, Decimal(random.randint(-90, 90)))),
+        counterparty_name=name,
+        counterparty_kind=random.choice((None, "business", "processor", "bank", "person")) if name else None,
+        channel=random.choice((None, "transfer", "card")),
+        other_account=random.choice((None, None, None, "4821", "194821", "12", "233")),
+        clean_description=random.choice((None, "SAVER", "INTERNET TRANSFER")),
+        description=random.choice(list(oracle.SAYS)),
+    )
+
+
+def told(random: Random) -> dict[str, Any]:
+    quarters = ("2023Q4", "2024Q4", "2025Q1", "2025Q2", "2026Q1", "2026Q4")
+    declared = {f"basG1-{each}": str(random.randint(-900, 90_000) / 4) for each in random.sample(quarters, 3)}
+    return {
+        "attributes": {**declared, "basG1-2025Q3": "0"},
+        "duplicates": random.choice((None, 0, 3)),
+        "rejected": random.choice((None, 0, 2)),
+    }
+
+
+def like(told: Any, expected: Any) -> Any:
+    """What is told, without what the oracle doesn't know."""
+    if isinstance(told, list):
+        return [like(value, of) for value, of in zip_longest(told, expected, fillvalue=NOTHING)]
+    return {name: told[name] for name in expected}
+
+
+def assert_as_worked_out(random: Random, rows: int, as_of: int) -> None:
+    its, beside = customer(random, rows), told(random)
+    data = completeness(its, as_of, known(**beside))
+    for name, expected in oracle.members(its, day_of(as_of), beside).items():
+        assert (name, like(data[name], expected)) == (name, expected)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.randoms(use_true_random=True), st.sampled_from(SIZES), st.sampled_from((0, 60, 500)))
+def test_what_is_said_across_accounts_and_of_the_data_is_what_loops_over_the_rows_give(
+    random: Random, rows: int, as_of: int
+) -> None:
+    assert_as_worked_out(random, rows, as_of)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_so_it_is_for_thousands_of_customers() -> None:
+    random = Random(7)
+    for _ in range(2_000):
+        assert_as_worked_out(random, random.choice(SIZES), random.choice((0, 60, 500)))

@@ -1,0 +1,225 @@
+"""What the report says of facilities is what loops over the rows of each give."""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from datetime import date, timedelta
+from decimal import Decimal
+from random import Random
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipelines.enrich.facilities import facilities
+from pipelines.enrich.facilities.products import PRODUCTS
+from pipelines.enrich.taxonomy import TAXONOMY
+from pipelines.figures.facts import Facts
+from pipelines.figures.lineage import Sum
+from pipelines.reports.aggregate.commitments import FACILITIES_TABLE
+from tests.pipelines.enrich.examples import known
+from tests.pipelines.reports import facilities_oracle as oracle
+from tests.pipelines.reports.examples import Row
+from tests.pipelines.reports.test_aggregate import with_dates
+
+START, AS_OF = date(2025, 1, 6), date(2026, 9, 30)
+DAY = timedelta(days=1)
+STEPS = (1, 7, 7, 14, 15, 28, 30, 30, 91, 0)  # days from one repayment to the next; 0: whenever
+LENDERS = ("Lumi", "Moula", None)
+
+
+def row(day: date, amount: Decimal, category: str, lender: str | None, account: int, **others: object) -> Row:
+    return {
+        "date": day,
+        "amount": amount,
+        "category": category,
+        "category_group": TAXONOMY.categories[category].group,
+        "is_transfer": False,
+        "counterparty_name": lender,
+        "counterparty_lender_id": lender and lender.lower(),
+        "account_id": bytes([account]) * 16,
+        **others,
+    }
+
+
+def whole(random: Random, least: int, most: int) -> Decimal:
+    return Decimal(random.randint(least, most))
+
+
+def a_loan(random: Random) -> Iterator[Row]:
+    """Drawn or not, repaid in some rhythm with what can go wrong in it, perhaps drawn again."""
+    product = PRODUCTS[random.choice(list(PRODUCTS))]
+    lender, account, lent = random.choice(LENDERS), random.choice((1, 2)), whole(random, 1_000, 50_000)
+    usual, step = (lent / random.randint(3, 60)).quantize(Decimal("0.01")), random.choice(STEPS)
+    day, smooth = START + DAY * random.randint(0, 200), random.random()
+    payment, redraws = product.repayments[0], random.choice((0, 0.02, 0.2))
+    for count in range(random.choice((0, 1, 3, 8, 30, 60))):
+        if count == 0 or random.random() < redraws:
+            yield from drawn(random, product.fundings, day, lent, lender, account)
+        day = next_day(random, day, step)
+        if random.random() > 0.8 + 0.2 * smooth:
+            continue  # missed
+        size = usual if random.random() < 0.5 + smooth else usual + whole(random, 0, 300)
+        yield row(day, -size, payment, lender, account)
+        if random.random() > 0.85 + 0.15 * smooth:
+            yield row(
+                day + DAY * random.randint(0, 9),
+                size,
+                "returned_payment",
+                random.choice((lender, None)),
+                account,
+                counterparty_lender_id=None,
+            )
+            if random.random() < 0.5:
+                yield row(day + DAY * random.randint(2, 6), -size, payment, lender, account)
+
+
+def drawn(
+    random: Random, by: Sequence[str], day: date, lent: Decimal, lender: str | None, account: int
+) -> Iterator[Row]:
+    if by and random.random() < 0.8:
+        yield row(day, lent, by[0], lender, account)
+        if random.random() < 0.1:
+            yield row(day + DAY * random.randint(0, 4), -lent, "dishonoured_receipt", lender, account)
+
+
+def next_day(random: Random, day: date, step: int) -> date:
+    day += DAY * (step or random.randint(1, 120))
+    while day.weekday() > 4:
+        day += DAY
+    return day + DAY * (random.random() < 0.05)
+
+
+def takings(random: Random) -> Iterator[Row]:
+    """Half a year of card payouts and other takings; from some day on, a share of the cards' may be kept back."""
+    kept, since = random.choice((0, 0.1, 0.2, 0.5)), START + DAY * random.randint(40, 140)
+    yield row(since, whole(random, 5_000, 20_000), "cash_advance_funding", "Tyro Advance", 1)
+    brand = random.choice((None, "Tyro"))
+    for day in (START + DAY * n for n in range(0, 180, 2)):
+        card = Decimal(random.randint(900, 1100) * (1 - kept if day >= since else 1)).quantize(Decimal("0.01"))
+        yield row(day, card, "card_settlement", brand, 1, counterparty_lender_id=None)
+        yield row(day, whole(random, 400, 600), "customer_transfer", None, 1)
+
+
+def customer(random: Random) -> list[Row]:
+    rows = [each for _ in range(random.choice((1, 2, 4))) for each in a_loan(random)]
+    if random.random() < 0.15:
+        rows += takings(random)
+    rows += [
+        row(START + DAY * random.randint(0, 600), Decimal(-4), "meals", None, random.choice((1, 2)))
+        for _ in range(random.choice((0, 1, 3)))
+    ]
+    return [{**each, "position": n} for n, each in enumerate(rows)]
+
+
+def joined(customers: Sequence[Sequence[Row]]) -> pl.DataFrame:
+    """The rows of numbered customers, each with its facility."""
+    sent = ({**r, "customer_number": number} for number, rows in enumerate(customers) for r in rows)
+    ids = ({**r, "transaction_id": n.to_bytes(16, "big")} for n, r in enumerate(sent))
+    return facilities(known(*ids)).collect()
+
+
+def shown(rows: pl.DataFrame, as_of: date) -> dict[int, list[Row]]:
+    """What the table says, by customer."""
+    by_customer = defaultdict(list)
+    for number, line in FACILITIES_TABLE.lines(Facts(rows, as_of)).collect().iter_rows():
+        by_customer[number].append(with_dates(json.loads(line, parse_float=Decimal)))
+    return by_customer
+
+
+def told(rows: Sequence[Row], as_of: date) -> list[Row]:
+    return shown(joined([rows]), as_of)[0]
+
+
+def assert_as_worked_out(customers: Sequence[Sequence[Row]], as_of: date) -> None:
+    """The table of them all at once, against the loops over each."""
+    rows = joined(customers)
+    by_customer = shown(rows, as_of)
+    for number in range(len(customers)):
+        expected = oracle.facilities(rows.filter(pl.col("customer_number") == number).to_dicts(), as_of)
+        estimates = [each.pop("estimatedRemaining") for each in expected]
+        found = [each.pop("estimatedRemaining") for each in by_customer[number]]
+        assert by_customer[number] == expected
+        for estimate, by_hand in zip(found, estimates, strict=True):
+            assert (estimate is None) == (by_hand is None)
+            assert estimate == by_hand or float(estimate) == pytest.approx(float(by_hand), rel=1e-5, abs=0.5)
+
+
+@settings(max_examples=6, deadline=None)
+@given(st.randoms(use_true_random=True), st.integers(0, 600))
+def test_every_figure_of_facilities_is_what_loops_over_their_rows_give(random: Random, days: int) -> None:
+    assert_as_worked_out([customer(random) for _ in range(12)], START + DAY * days)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_so_it_is_for_thousands_of_customers() -> None:
+    random = Random(9)
+    for as_of in (AS_OF, *(START + DAY * random.randint(0, 500) for _ in range(19))):
+        assert_as_worked_out([customer(random) for _ in range(100)], as_of)
+
+
+@settings(max_examples=5, deadline=None)
+@given(st.randoms(use_true_random=True), st.integers(0, 600))
+def test_every_figure_of_facilities_leads_back_to_their_rows(random: Random, days: int) -> None:
+    facts = Facts(joined([customer(random)]), START + DAY * days)
+    for value in shown(facts.transactions, facts.as_of)[0]:
+        for column in FACILITIES_TABLE.columns:
+            if column.is_number and value[column.name] is not None:
+                assert (column.name, FACILITIES_TABLE.explain(facts, value, [column.name]).value) == (
+                    column.name,
+                    value[column.name],
+                )
+
+
+def test_a_missed_payment_leads_to_the_one_that_bounced_or_that_none_followed() -> None:
+    paid = [row(START + DAY * 7 * week, Decimal(-100), "term_loan_repayment", "Lumi", 1) for week in (0, 1, 2, 5, 6)]
+    back = row(START + DAY * 43, Decimal(100), "returned_payment", "Lumi", 1)
+    facts = Facts(joined([[*paid, back, row(START + DAY * 60, Decimal(-4), "meals", None, 1)]]), AS_OF)
+    [loan] = shown(facts.transactions, AS_OF)[0]
+    missed = FACILITIES_TABLE.explain(facts, loan, ["missedPayments"])
+    assert isinstance(missed, Sum)
+    led_to = [int.from_bytes(each) for each in missed.contributions["transaction_id"]]
+    assert sorted(led_to) == [2, 2, 4, 4]  # two weeks passed over; returned, and none a week later
+
+
+def test_what_remains_of_a_loan_follows_from_each_row_with_interest() -> None:
+    rows = [
+        row(START, Decimal(10_000), "mortgage_funding", "Lumi", 1),
+        row(START + DAY * 365, Decimal(-650), "mortgage_repayment", "Lumi", 1),
+        row(START + DAY * 730, Decimal(-4), "meals", None, 1),
+    ]
+    facts = Facts(joined([rows]), START + DAY * 730)
+    [loan] = shown(facts.transactions, facts.as_of)[0]
+    remaining = FACILITIES_TABLE.explain(facts, loan, ["estimatedRemaining"])
+    grown = FACILITIES_TABLE.explain(facts, loan, ["estimatedRemaining", "balanceWithInterest"])
+    assert isinstance(grown, Sum)
+    assert grown.contributions["contribution"].to_list() == [Decimal("11342.25"), Decimal("-692.25")]  # at 6.5 % a year
+    assert remaining.value == grown.value == loan["estimatedRemaining"]
+
+
+def test_a_draw_that_bounced_was_never_lent() -> None:
+    """Nor is what takes it back a repayment."""
+    rows = [
+        row(START, Decimal(9000), "term_loan_funding", "Lumi", 1),
+        row(START + DAY, Decimal(-9000), "dishonoured_receipt", "Lumi", 1),
+        row(START + 3 * DAY, Decimal(8000), "term_loan_funding", "Lumi", 1),
+        row(START + 9 * DAY, Decimal(-300), "term_loan_repayment", "Lumi", 1),
+    ]
+    [loan] = told(rows, AS_OF)
+    assert (loan["fundingDate"], loan["fundingAmount"]) == (START + 3 * DAY, 8000)
+    assert (loan["repaymentCount"], loan["repaidTotal"]) == (1, 300)
+    assert told(rows[:2], AS_OF) == []
+
+
+@pytest.mark.parametrize(("after", "status"), [(45, "renewed"), (46, "active")])
+def test_a_loan_is_renewed_by_a_draw_not_long_after_its_last_repayment(after: int, status: str) -> None:
+    first, repaid = START, START + 2 * DAY
+    rows = [
+        row(first, Decimal(9000), "term_loan_funding", "Lumi", 1),
+        row(repaid, Decimal(-300), "term_loan_repayment", "Lumi", 1),
+        row(repaid + after * DAY, Decimal(8000), "term_loan_funding", "Lumi", 1),
+    ]
+    [old] = [loan for loan in told(rows, AS_OF) if loan["fundingDate"] == first]
+    assert old["status"] == status

@@ -6,7 +6,8 @@ once; what protects is the check of each address at the very moment of the conne
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from ipaddress import AddressValueError, IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Final
 from urllib.parse import SplitResult, urlsplit
@@ -24,8 +25,10 @@ FORBIDDEN: Final[tuple[Network, ...]] = tuple(
         "10.0.0.0/8",  # private
         "100.64.0.0/10",  # carrier-grade NAT; 100.100.100.200 is Alibaba's metadata
         "127.0.0.0/8",  # loopback
+        "161.26.0.0/16",  # IBM's services for its own machines, public by their numbers only
+        "166.8.0.0/14",  # IBM's too
         "168.63.129.16/32",  # Azure's host, a public address by its number only
-        "169.254.0.0/16",  # link-local; 169.254.169.254 is the metadata of most clouds
+        "169.254.0.0/16",  # link-local; 169.254.169.254 is the metadata of most clouds, 169.254.0.23 Tencent's
         "172.16.0.0/12",  # private
         "192.0.0.0/24",  # protocol assignments; 192.0.0.192 is Oracle's metadata
         "192.0.2.0/24",  # documentation
@@ -48,7 +51,7 @@ FORBIDDEN: Final[tuple[Network, ...]] = tuple(
         "2002::/16",  # 6to4
         "3fff::/20",  # documentation
         "5f00::/16",  # segment routing
-        "fc00::/7",  # unique local; fd00:ec2::254 is Amazon's metadata
+        "fc00::/7",  # unique local; fd00:ec2::254 is Amazon's metadata, fd20:ce::254 Google's
         "fe80::/10",  # link-local
         "fec0::/10",  # site-local
         "ff00::/8",  # multicast
@@ -59,6 +62,7 @@ FORBIDDEN: Final[tuple[Network, ...]] = tuple(
 )
 
 TRANSLATED: Final = tuple(IPv6Network(text) for text in ("::ffff:0:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48"))
+ISATAP: Final = (0x0000_5EFE, 0x0200_5EFE)  # the third quarter of an address that ends in an IPv4 one
 LOOPBACKS: Final = (IPv4Address("127.0.0.1"), IPv6Address("::1"))
 
 # HTTPS receivers live on 443 or on an unprivileged port, but not where these services usually do.
@@ -73,10 +77,50 @@ INTERNAL_PORTS: Final = frozenset(
     }
 )
 
+
+@dataclass(frozen=True)
+class Ports:
+    """The ports that receivers may have."""
+
+    among: tuple[range, ...]
+    without: frozenset[int] = frozenset()
+
+    def __contains__(self, port: int) -> bool:
+        return port not in self.without and any(port in some for some in self.among)
+
+
+USUAL_PORTS: Final = Ports((range(HTTPS_PORT, HTTPS_PORT + 1), range(FIRST_FREE_PORT, 2**16)), without=INTERNAL_PORTS)
+
 MAX_URL_CHARACTERS: Final = 2_048
 MAX_NAME_CHARACTERS: Final = 253
 _LABEL: Final = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
 _NUMBER: Final = re.compile(r"[0-9]+|0x[0-9a-f]*")
+
+
+@dataclass(frozen=True)
+class Reach:
+    """What webhooks may reach: everybody's public addresses, and what the operator says.
+
+    Args:
+        allowed: networks whose addresses may be called although they are private, or this machine's own.
+        own_names: names of this machine, which is no more allowed than `localhost` is.
+        is_own: whether an address is this machine's.
+    """
+
+    allowed: Sequence[Network] = ()
+    ports: Ports = USUAL_PORTS
+    own_names: Sequence[str] = ()
+    is_own: Callable[[Address], bool] = lambda _: False
+
+    def holds(self, address: Address, port: int) -> bool:
+        """Whether a webhook may be sent to just this address and port."""
+        return port in self.ports and self.includes(address)
+
+    def includes(self, address: Address) -> bool:
+        """Whether a webhook may be sent to the address, on some port."""
+        if forbidden(address, self.allowed):
+            return False
+        return _within(address, self.allowed) or not self.is_own(address)
 
 
 def forbidden(address: Address, allowed: Sequence[Network]) -> bool:
@@ -112,20 +156,16 @@ def _unwrapped(address: Address) -> Iterator[Address]:
         yield address.sixtofour
     if address.teredo is not None:
         yield from address.teredo
-    if _within(address, TRANSLATED):
+    if _within(address, TRANSLATED) or int(address) >> 32 & 0xFFFF_FFFF in ISATAP:
         yield IPv4Address(int(address) & 0xFFFF_FFFF)
 
 
-def check_webhook_url(url: str, allowed: Sequence[Network] = (), own_names: Sequence[str] = ()) -> str:
+def check_webhook_url(url: str, reach: Reach) -> str:
     """The URL with its scheme and host in lower case, once it is one that webhooks may be sent to.
 
     Absolute HTTPS in printable ASCII, with a host and without credentials or fragment. The host is a name, or an
     address in its one usual spelling: what resolvers also take for addresses (`127.1`, `2130706433`, `0x7f000001`,
-    `0177.0.0.1`) is refused. The port is 443, or any from 1024 on that is not known for an internal service.
-
-    Args:
-        allowed: networks whose addresses may be called although they are private.
-        own_names: names of this machine, which is no more allowed than `localhost` is.
+    `0177.0.0.1`) is refused.
 
     Raises:
         InvalidRequest: `Webhook.UrlNotHttps`, `Webhook.UrlInvalid` or `Webhook.UrlForbidden`.
@@ -134,8 +174,8 @@ def check_webhook_url(url: str, allowed: Sequence[Network] = (), own_names: Sequ
     if parts.scheme != "https":
         raise _refused("Webhook.UrlNotHttps", "webhookUrl must be an absolute https:// URL.")
     host = _host(parts)
-    _check_port(parts)
-    if _leads_inside(host, allowed, own_names):
+    _check_port(parts, reach.ports)
+    if _leads_inside(host, reach):
         raise _refused("Webhook.UrlForbidden", "webhookUrl must not lead to a private or reserved address.")
     shown = f"[{host}]" if isinstance(host, IPv6Address) else str(host)
     port = "" if parts.port is None else f":{parts.port}"
@@ -183,22 +223,24 @@ def _without_scope(host: str) -> str:
     return host
 
 
-def _check_port(parts: SplitResult) -> None:
+def _check_port(parts: SplitResult, ports: Ports) -> None:
     try:
         port = HTTPS_PORT if parts.port is None else parts.port
     except ValueError:
         raise _invalid("webhookUrl has a port that is none.") from None
-    if port != HTTPS_PORT and (port < FIRST_FREE_PORT or port in INTERNAL_PORTS):
+    if port not in ports:
         raise _refused(
-            "Webhook.UrlForbidden", "webhookUrl must use port 443 or one from 1024 on, no internal service's."
+            "Webhook.UrlForbidden",
+            "webhookUrl must use a port that webhooks may be sent to: by default 443 or one from 1024 on, "
+            "no internal service's.",
         )
 
 
-def _leads_inside(host: Address | str, allowed: Sequence[Network], own_names: Sequence[str]) -> bool:
+def _leads_inside(host: Address | str, reach: Reach) -> bool:
     if not isinstance(host, str):
-        return forbidden(host, allowed)
-    own = host == "localhost" or host.endswith(".localhost") or host in (name.lower() for name in own_names)
-    return own and all(forbidden(loopback, allowed) for loopback in LOOPBACKS)
+        return not reach.includes(host)
+    own = host == "localhost" or host.endswith(".localhost") or host in (name.lower() for name in reach.own_names)
+    return own and all(forbidden(loopback, reach.allowed) for loopback in LOOPBACKS)
 
 
 def _invalid(detail: str) -> InvalidRequest:

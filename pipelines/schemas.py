@@ -46,6 +46,8 @@ SERIES_PERIODS = (
     "yearly",
 )
 SeriesPeriod = pl.Enum(SERIES_PERIODS)
+# How far balances prove the rows of a PDF statement: `intake.pdf.result.Verdict`.
+StatementVerdict = pl.Enum(("reconciled", "reconciled_dates_doubtful", "partial", "unreconciled"))
 ALTERNATIVE = pl.Struct({"category": pl.String(), "confidence": pl.Float64()})
 
 # A submitted item as it arrived, field by field, as text: a JSON number keeps the very digits that were sent.
@@ -68,6 +70,8 @@ LANDED = pl.Schema(
     }
 )
 
+OF_JOB = ("customer_number", "job_id", "received_seq", "received_at", "appended")
+
 # What the job row knows about every row it brought: joined to LANDED by the batch.
 SUBMISSION = pl.Schema(
     {
@@ -85,6 +89,30 @@ SUBMISSION = pl.Schema(
         "account_type": AccountType,
         "account_type_text": pl.String(),  # as sent, when it was none of ours
         "credit_limit": MONEY,
+        "statement_id": UUID,  # the PDF statement that the row stands on; null when it came as JSON
+        "statement_verdict": StatementVerdict,  # of that statement; null when the row came as JSON
+    }
+)
+
+# What a row of a landing file says itself where one submission brings several accounts: PDF statements.
+OF_STATEMENT = pl.Schema({name: kind for name, kind in SUBMISSION.items() if name not in OF_JOB})
+
+# A row of a PDF statement, with its place on the pages: in points from the top left corner.
+BOX = pl.Struct(
+    {"page": pl.UInt32(), "left": pl.Float64(), "top": pl.Float64(), "right": pl.Float64(), "bottom": pl.Float64()}
+)
+STATEMENT_ROWS = pl.Schema(
+    {
+        "statement_id": UUID,
+        "row": pl.UInt32(),  # in the statement, from 1, oldest first
+        "position": pl.UInt32(),  # in the submission; null when another statement of it holds the row already
+        "date": pl.Date(),
+        "value_date": pl.Date(),
+        "description": pl.String(),  # card and tax file numbers masked
+        "amount": MONEY,
+        "balance": MONEY,  # after the row
+        "balance_printed": pl.Boolean(),
+        "boxes": pl.List(BOX),
     }
 )
 

@@ -19,6 +19,10 @@ import msgspec
 
 SIGNATURE_HEADER: Final = "X-Service-Webhook-Signature"
 SIGNATURE_SCHEME: Final = "sha256="
+STANDARD_ID: Final = "webhook-id"
+STANDARD_TIMESTAMP: Final = "webhook-timestamp"
+STANDARD_SIGNATURE: Final = "webhook-signature"
+STANDARD_SCHEME: Final = "v1,"
 SECRET_BYTES: Final = 32
 
 
@@ -37,7 +41,9 @@ EVENT_TYPES: Final = tuple(EventType)
 
 @dataclass(frozen=True)
 class JobOutcome:
-    """How a job ended, as far as its events tell. The counts are rows; `error` is `{code, message}` or None."""
+    """How a job ended, or its first stage, as far as its events tell. The counts are rows; `error` is `{code, message}`
+    or None.
+    """
 
     client_id: UUID
     customer_id: UUID
@@ -50,6 +56,7 @@ class JobOutcome:
     enriched: int
     duplicates: int
     error: Mapping[str, str] | None
+    extracting: bool = False  # it ended before anything was extracted
 
 
 @dataclass(frozen=True)
@@ -62,9 +69,12 @@ class Event:
 
 
 def job_events(outcome: JobOutcome, timestamp: datetime) -> list[Event]:
-    """What an enrichment job's end tells, in order: how its stage ended, then how the job did."""
+    """What a submission's end tells, in order: how its last stage ended, then how the job did. A stage that was never
+    reached tells nothing.
+    """
     if outcome.failed:
-        return [enrichment_failed(outcome, timestamp), job_failed(outcome, timestamp)]
+        stage_failed = extraction_failed if outcome.extracting else enrichment_failed
+        return [stage_failed(outcome, timestamp), job_failed(outcome, timestamp)]
     return [enrichment_completed(outcome, timestamp), job_completed(outcome, timestamp)]
 
 
@@ -82,6 +92,19 @@ def job_failed(outcome: JobOutcome, timestamp: datetime) -> Event:
     return _event(EventType.JOB_FAILED, outcome, {"error": outcome.error}, timestamp)
 
 
+def extraction_completed(outcome: JobOutcome, timestamp: datetime) -> Event:
+    """Rows were read from PDFs and go on to be enriched. Duplicates are those that another statement of the submission
+    holds already: they don't.
+    """
+    counts = {"extractedCount": outcome.received, "duplicateCount": outcome.duplicates}
+    return _event(EventType.EXTRACTION_COMPLETED, outcome, counts, timestamp)
+
+
+def extraction_failed(outcome: JobOutcome, timestamp: datetime) -> Event:
+    """No file could be read."""
+    return _event(EventType.EXTRACTION_FAILED, outcome, {"error": outcome.error}, timestamp)
+
+
 def enrichment_completed(outcome: JobOutcome, timestamp: datetime) -> Event:
     """The enrichment stage accepted rows, be they new or duplicates."""
     counts = {"enrichedCount": outcome.enriched, "duplicateCount": outcome.duplicates}
@@ -91,6 +114,27 @@ def enrichment_completed(outcome: JobOutcome, timestamp: datetime) -> Event:
 def enrichment_failed(outcome: JobOutcome, timestamp: datetime) -> Event:
     """The enrichment stage accepted nothing."""
     return _event(EventType.ENRICHMENT_FAILED, outcome, {"error": outcome.error}, timestamp)
+
+
+def rule_triggered(
+    client_id: UUID,
+    customer_id: UUID,
+    ruleset_id: UUID,
+    slug: str,
+    name: str,
+    event_id: UUID,
+    timestamp: datetime,
+) -> Event:
+    """Rules of a ruleset fired for a customer. The id is the match's, too: by it a receiver finds what matched."""
+    document = {
+        "eventType": EventType.RULE_TRIGGERED,
+        "eventId": event_id,
+        "clientId": client_id,
+        "customerId": customer_id,
+        "timestamp": timestamp,
+        "ruleset": {"id": ruleset_id, "slug": slug, "name": name},
+    }
+    return Event(event_id, EventType.RULE_TRIGGERED, msgspec.json.encode(document))
 
 
 def _event(event_type: EventType, outcome: JobOutcome, extras: Mapping[str, object], timestamp: datetime) -> Event:
@@ -120,6 +164,40 @@ def sign(body: bytes, secret: bytes) -> str:
     Source: the contract, "Signature"; the same scheme as GitHub's X-Hub-Signature-256.
     """
     return SIGNATURE_SCHEME + hmac.new(secret, body, hashlib.sha256).hexdigest()
+
+
+def sign_standard(event_id: str, timestamp: str, body: bytes, secret: bytes) -> str:
+    """The value of `webhook-signature`: `v1,` and the Base64 HMAC-SHA256 of id, timestamp (Unix seconds) and body.
+
+    Source: Standard Webhooks 1.0.0, "Signature scheme".
+    """
+    signed = b".".join((event_id.encode(), timestamp.encode(), body))
+    return STANDARD_SCHEME + base64.b64encode(hmac.digest(secret, signed, hashlib.sha256)).decode()
+
+
+def signatures(event_id: UUID, body: bytes, secret: bytes, now: datetime) -> dict[str, str]:
+    """The headers that sign one attempt. The contract's covers the body; the others the event's id, too, and the time
+    of the attempt, so that a receiver can refuse what somebody replays.
+    """
+    timestamp = str(int(now.timestamp()))
+    return {
+        SIGNATURE_HEADER: sign(body, secret),
+        STANDARD_ID: str(event_id),
+        STANDARD_TIMESTAMP: timestamp,
+        STANDARD_SIGNATURE: sign_standard(str(event_id), timestamp, body, secret),
+    }
+
+
+def verify_standard(headers: Mapping[str, str], body: bytes, secret: bytes) -> bool:
+    """Whether one of the signatures in `webhook-signature` is right; `headers` have names in lower case."""
+    event_id, timestamp = (_header(headers, name) for name in (STANDARD_ID, STANDARD_TIMESTAMP))
+    right = sign_standard(event_id, timestamp, body, secret).encode()
+    given = _header(headers, STANDARD_SIGNATURE).split(" ")
+    return any(hmac.compare_digest(right, each.encode()) for each in given)
+
+
+def _header(headers: Mapping[str, str], name: str) -> str:
+    return headers.get(name, "").encode("ascii", errors="replace").decode()
 
 
 def verify(body: bytes, secret: bytes, signature: str) -> bool:

@@ -5,29 +5,32 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.addresses import check_webhook_url, forbidden, parsed
+from pipelines.addresses import Ports, Reach, check_webhook_url, forbidden, parsed
 from pipelines.errors import InvalidRequest
 
 LOOPBACK = (ip_network("127.0.0.0/8"),)
+ANYWHERE = Reach()
 
 FORBIDDEN = [
     "0.0.0.0", "0.1.2.3", "10.0.0.1", "10.255.255.255", "100.64.0.0", "100.100.100.200", "100.127.255.255",
-    "127.0.0.1", "127.255.255.254", "168.63.129.16", "169.254.0.1", "169.254.169.254", "172.16.0.0",
-    "172.31.255.255", "192.0.0.192", "192.0.2.1", "192.88.99.1", "192.168.0.1", "198.18.0.1", "198.19.255.255",
-    "198.51.100.7", "203.0.113.7", "224.0.0.1", "239.255.255.255", "240.0.0.1", "255.255.255.255", "::", "::1",
-    "::127.0.0.1", "::8.8.8.8", "::ffff:127.0.0.1", "::ffff:10.0.0.1", "::ffff:8.8.8.8", "::ffff:0:127.0.0.1",
-    "64:ff9b::a9fe:a9fe", "64:ff9b::808:808", "64:ff9b:1::7f00:1", "64:ff9b:1:ffff::1", "100::1", "2001::1",
-    "2001:0:7f00:1::", "2001:2::1", "2001:10::1", "2001:20::1", "2001:db8::1", "2002:7f00:1::",
-    "2002:808:808::", "3fff::1", "5f00::1", "fc00::1", "fd00:ec2::254", "fdff::1", "fe80::1", "febf::1",
+    "127.0.0.1", "127.255.255.254", "161.26.0.11", "166.8.0.1", "166.11.255.255", "168.63.129.16", "169.254.0.23",
+    "169.254.0.1", "169.254.169.254", "172.16.0.0", "172.31.255.255", "192.0.0.192", "192.0.2.1", "192.88.99.1",
+    "192.168.0.1", "198.18.0.1", "198.19.255.255", "198.51.100.7", "203.0.113.7", "224.0.0.1", "239.255.255.255",
+    "240.0.0.1", "255.255.255.255", "::", "::1", "::127.0.0.1", "::8.8.8.8", "::ffff:127.0.0.1", "::ffff:10.0.0.1",
+    "::ffff:8.8.8.8", "::ffff:0:127.0.0.1", "64:ff9b::a9fe:a9fe", "64:ff9b::808:808", "64:ff9b:1::7f00:1",
+    "64:ff9b:1:ffff::1", "100::1", "2001::1", "2001:0:7f00:1::", "2001:2::1", "2001:10::1", "2001:20::1",
+    "2001:db8::1", "2002:7f00:1::", "2002:808:808::", "3fff::1", "5f00::1", "fc00::1", "fd00:ec2::254",
+    "fd20:ce::254", "2001:4860::5efe:a9fe:a9fe", "2400:cb00::200:5efe:a00:1", "fdff::1", "fe80::1", "febf::1",
     "fec0::1", "ff02::1", "ff05::2", "1000::1", "4000::1", "8000::1",
 ]  # fmt: skip
 
 PUBLIC = [
     "1.1.1.1", "8.8.8.8", "9.255.255.255", "11.0.0.0", "100.63.255.254", "100.128.0.1", "126.255.255.255",
-    "128.0.0.1", "168.63.129.15", "168.63.129.17", "169.253.255.255", "169.255.0.0", "172.15.255.255",
-    "172.32.0.1", "192.0.1.1", "192.167.255.255", "192.169.0.1", "198.17.255.255", "198.20.0.0",
-    "203.0.112.255", "203.0.114.0", "223.255.255.255", "2001:200::1", "2001:4860:4860::8888", "2003::1",
-    "2606:4700:4700::1111", "2400:cb00::1",
+    "128.0.0.1", "161.25.255.255", "161.27.0.0", "166.7.255.255", "166.12.0.0", "168.63.129.15", "168.63.129.17",
+    "169.253.255.255", "169.255.0.0", "172.15.255.255", "172.32.0.1", "192.0.1.1", "192.167.255.255",
+    "192.169.0.1", "198.17.255.255", "198.20.0.0", "203.0.112.255", "203.0.114.0", "223.255.255.255",
+    "2001:200::1", "2001:4860:4860::8888", "2003::1", "2606:4700:4700::1111", "2400:cb00::1",
+    "2400:cb00::5efe:808:808",
 ]  # fmt: skip
 
 
@@ -80,12 +83,12 @@ def test_a_scope_does_not_hide_an_address() -> None:
     ],
 )
 def test_a_good_url_is_kept_as_it_is_but_for_the_spelling_of_its_host(url: str, kept: str) -> None:
-    assert check_webhook_url(url) == kept
+    assert check_webhook_url(url, ANYWHERE) == kept
 
 
-def code(url: str, **more: object) -> str:
+def code(url: str, reach: Reach = ANYWHERE) -> str:
     with pytest.raises(InvalidRequest) as refused:
-        check_webhook_url(url, **more)  # type: ignore[arg-type]  # options of the function under test
+        check_webhook_url(url, reach)
     assert [fault.pointer for fault in refused.value.faults] == ["/webhookUrl"]
     return refused.value.code
 
@@ -131,29 +134,46 @@ def test_a_url_with_a_reserved_address_is_forbidden(address: str) -> None:
 @pytest.mark.parametrize("host", ["localhost", "LOCALHOST", "localhost.", "a.localhost", "a.b.localhost."])
 def test_localhost_is_forbidden_under_all_its_names_until_loopback_is_allowed(host: str) -> None:
     assert code(f"https://{host}:8443/") == "Webhook.UrlForbidden"
-    assert check_webhook_url(f"https://{host}:8443/", LOOPBACK).endswith(":8443/")
+    assert check_webhook_url(f"https://{host}:8443/", Reach(LOOPBACK)).endswith(":8443/")
 
 
 def test_this_machines_own_name_is_forbidden() -> None:
-    assert code("https://tidemark-1.lender.example/", own_names=["Tidemark-1.lender.example"]) == "Webhook.UrlForbidden"
+    reach = Reach(own_names=["Tidemark-1.lender.example"])
+    assert code("https://tidemark-1.lender.example/", reach) == "Webhook.UrlForbidden"
 
 
 def test_a_name_that_only_resembles_localhost_is_a_name() -> None:
-    assert check_webhook_url("https://localhost.example/") == "https://localhost.example/"
+    assert check_webhook_url("https://localhost.example/", ANYWHERE) == "https://localhost.example/"
 
 
 @pytest.mark.parametrize("port", [0, 1, 22, 25, 80, 442, 444, 1023, 2375, 3306, 5432, 6379, 9200, 27017])
 def test_ports_of_internal_services_are_forbidden(port: int) -> None:
     assert code(f"https://lender.example:{port}/") == "Webhook.UrlForbidden"
+    assert not ANYWHERE.holds(IPv4Address("8.8.8.8"), port)
+
+
+def test_the_operator_may_name_the_ports() -> None:
+    reach = Reach(ports=Ports((range(443, 444), range(6000, 6400))))
+    assert check_webhook_url("https://lender.example:6379/", reach) == "https://lender.example:6379/"
+    assert code("https://lender.example:8443/", reach) == "Webhook.UrlForbidden"
+    assert [reach.holds(IPv4Address("8.8.8.8"), port) for port in (443, 6399, 6400)] == [True, True, False]
+
+
+def test_this_machines_own_public_address_is_forbidden_until_it_is_allowed() -> None:
+    ours = IPv4Address("8.8.8.8")
+    reach = Reach(is_own=ours.__eq__)
+    assert (reach.includes(ours), reach.includes(IPv4Address("8.8.4.4"))) == (False, True)
+    assert code("https://8.8.8.8:8443/", reach) == "Webhook.UrlForbidden"
+    assert Reach([ip_network("8.8.8.0/24")], is_own=ours.__eq__).includes(ours)
 
 
 @given(url=st.text(max_size=60) | st.text(max_size=40).map("https://".__add__))
 def test_whatever_is_sent_there_is_an_answer(url: str) -> None:
     try:
-        kept = check_webhook_url(url)
+        kept = check_webhook_url(url, ANYWHERE)
     except InvalidRequest:
         return
-    assert check_webhook_url(kept) == kept
+    assert check_webhook_url(kept, ANYWHERE) == kept
 
 
 def reads_as_an_address(host: str) -> bool:
@@ -167,7 +187,7 @@ def reads_as_an_address(host: str) -> bool:
 @given(host=st.from_regex(r"\A[0-9a-fx.:%\[\]@]{1,24}\Z") | st.ip_addresses().map(str))
 def test_what_the_resolver_takes_for_an_address_is_a_public_one_or_refused(host: str) -> None:
     try:
-        kept = check_webhook_url(f"https://{host}/")
+        kept = check_webhook_url(f"https://{host}/", ANYWHERE)
     except InvalidRequest:
         return
     name = kept.removeprefix("https://").split("/")[0].strip("[]")

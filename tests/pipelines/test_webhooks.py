@@ -3,7 +3,7 @@ import hashlib
 import hmac
 import json
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 import pytest
@@ -11,7 +11,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines import webhooks
-from pipelines.webhooks import EVENT_TYPES, Event, JobOutcome, job_events, key_of, new_secret, sign, verify
+from pipelines.webhooks import (
+    EVENT_TYPES,
+    Event,
+    JobOutcome,
+    job_events,
+    key_of,
+    new_secret,
+    rule_triggered,
+    sign,
+    sign_standard,
+    signatures,
+    verify,
+    verify_standard,
+)
 
 ENDED_AT = datetime(2026, 11, 20, 3, 0, 0, 123000, tzinfo=UTC)
 OUTCOME = JobOutcome(
@@ -72,6 +85,17 @@ def test_a_failed_job_tells_its_error() -> None:
     assert [event["error"] for event in told] == [FAILED.error, FAILED.error]
 
 
+def test_a_job_whose_extraction_failed_tells_nothing_of_enrichment() -> None:
+    told = [json.loads(event.body) for event in job_events(replace(FAILED, extracting=True), ENDED_AT)]
+    assert [event["eventType"] for event in told] == ["job.extraction.failed", "job.failed"]
+
+
+def test_rows_that_were_extracted_are_told_with_those_that_several_statements_hold() -> None:
+    told = json.loads(webhooks.extraction_completed(OUTCOME, ENDED_AT).body)
+    assert told["eventType"] == "job.extraction.completed"
+    assert (told["extractedCount"], told["duplicateCount"]) == (12, 3)
+
+
 def test_an_error_may_be_null() -> None:
     assert json.loads(webhooks.job_failed(replace(FAILED, error=None), ENDED_AT).body)["error"] is None
 
@@ -105,6 +129,52 @@ def test_a_signature_is_the_hmac_of_the_exact_bytes(body: bytes, secret: bytes) 
     assert not verify(body + b" ", secret, signature)
 
 
+def test_the_signature_that_standard_webhooks_tests_its_libraries_with() -> None:
+    key = key_of("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
+    signature = sign_standard("msg_p5jXN8AQM9LWM0D4loKWxJek", "1614265330", b'{"test": 2432232314}', key)
+    assert signature == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
+
+
+EVENT_ID = UUID("2b8f9f6e-0d3c-5b1a-8f57-1d1f4f3a6c55")
+
+
+def test_an_attempt_is_signed_for_the_contract_and_as_standard_webhooks_says() -> None:
+    headers = signatures(EVENT_ID, b"{}", b"secret", ENDED_AT)
+    assert headers == {
+        "X-Service-Webhook-Signature": sign(b"{}", b"secret"),
+        "webhook-id": "2b8f9f6e-0d3c-5b1a-8f57-1d1f4f3a6c55",
+        "webhook-timestamp": "1795143600",
+        "webhook-signature": sign_standard(str(EVENT_ID), "1795143600", b"{}", b"secret"),
+    }
+    assert int(headers["webhook-timestamp"]) == int(ENDED_AT.timestamp())
+
+
+def test_a_later_attempt_differs_by_its_time_alone() -> None:
+    first, second = (signatures(EVENT_ID, b"{}", b"key", ENDED_AT + timedelta(hours=h)) for h in (0, 2))
+    assert {name for name in first if first[name] != second[name]} == {"webhook-timestamp", "webhook-signature"}
+
+
+@given(body=st.binary(), secret=st.binary(min_size=32, max_size=32))
+def test_the_standard_signature_covers_id_time_and_body(body: bytes, secret: bytes) -> None:
+    headers = signatures(EVENT_ID, body, secret, ENDED_AT)
+    assert verify_standard(headers, body, secret)
+    assert verify_standard(
+        headers | {"webhook-signature": "v1,other v1a,x " + headers["webhook-signature"]}, body, secret
+    )
+    assert not verify_standard(headers, body + b" ", secret)
+    assert not verify_standard(headers, body, secret + b"\0\1")
+    assert not verify_standard(headers | {"webhook-id": str(UUID(int=1))}, body, secret)
+    assert not verify_standard(headers | {"webhook-timestamp": "1795143601"}, body, secret)
+
+
+@pytest.mark.parametrize("value", ["", "v1,", "v1", "é", "\ud800", "v2,AAAA"])
+def test_what_is_missing_or_garbled_is_no_standard_signature(value: str) -> None:
+    good = signatures(EVENT_ID, b"{}", b"secret", ENDED_AT)
+    for name in ("webhook-id", "webhook-timestamp", "webhook-signature"):
+        assert not verify_standard(good | {name: value}, b"{}", b"secret")
+        assert not verify_standard({each: good[each] for each in good if each != name}, b"{}", b"secret")
+
+
 @pytest.mark.parametrize("signature", ["", "sha256=", "sha1=00", "SHA256=" + "0" * 64, "sha256=é", "\ud800"])
 def test_anything_else_is_no_signature(signature: str) -> None:
     assert not verify(b"{}", b"secret", signature)
@@ -122,3 +192,26 @@ def test_a_secret_is_base64_of_32_bytes() -> None:
         new_secret(b"short")
     with pytest.raises(ValueError, match="Base64"):
         key_of("not base64!")
+
+
+def test_a_rule_tells_the_envelope_and_its_ruleset_and_no_job() -> None:
+    ruleset_id = UUID("7c0e7c1d-2b1f-4e57-a1f4-0f6c1f1f2a01")
+    match_id = UUID("5e7b4ef2-8f0f-4a53-9d4e-2d8a6a3a1c02")
+    told = rule_triggered(
+        OUTCOME.client_id,
+        OUTCOME.customer_id,
+        ruleset_id,
+        "early-warning",
+        "Frühwarnung",
+        event_id=match_id,
+        timestamp=ENDED_AT,
+    )
+    assert (told.event_id, told.event_type) == (match_id, "monitoring.rule.triggered")
+    assert json.loads(told.body) == {
+        "eventType": "monitoring.rule.triggered",
+        "eventId": str(match_id),
+        "clientId": str(OUTCOME.client_id),
+        "customerId": str(OUTCOME.customer_id),
+        "timestamp": "2026-11-20T03:00:00.123000Z",
+        "ruleset": {"id": str(ruleset_id), "slug": "early-warning", "name": "Frühwarnung"},
+    }

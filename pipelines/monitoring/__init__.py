@@ -1,0 +1,40 @@
+"""Monitoring: rulesets that watch customers after the loan is written.
+
+    ruleset     the document, read strictly
+    checking    whether it may be saved: every fault at once
+    watching    from rulesets to what runs: one plan for all of a client's
+    baselines   metrics as they stood at a day; `looks`: facts as of many days
+    observing   a look: what is true of which customers; `telling`: what was read
+    moving      how rules fire and fall
+    schema      the document for editors
+
+    library/    rulesets to start from
+    simulation  how often rules would have fired; `simulated`, `page`: told and shown
+
+Conditions, metrics and attributes are those of decision policies (`pipelines.decisions`). Here stand the words that
+the doors share.
+"""
+
+from pipelines.monitoring.checking import Checked, checked, read_text
+from pipelines.monitoring.moving import Moves, moves
+from pipelines.monitoring.observing import Observed, figures, observed, observed_of
+from pipelines.monitoring.ruleset import Filtered, Listed, Ruleset
+from pipelines.monitoring.watching import Watch, Watched, watch
+
+__all__ = [
+    "Checked",
+    "Filtered",
+    "Listed",
+    "Moves",
+    "Observed",
+    "Ruleset",
+    "Watch",
+    "Watched",
+    "checked",
+    "figures",
+    "moves",
+    "observed",
+    "observed_of",
+    "read_text",
+    "watch",
+]

@@ -1,0 +1,72 @@
+"""Metrics as they stood at a baseline's day: of the rows dated up to it, with freshness measured to it.
+
+All customers of a baseline are computed in one pass, whether it names one day or an attribute that holds each
+customer's own. A baseline on another day is another pass.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime
+
+import polars as pl
+
+from pipelines.decisions import readings
+from pipelines.decisions.decision import figures_of
+from pipelines.decisions.readings import NONE, Attributes
+from pipelines.figures.facts import Facts
+from pipelines.figures.periods import BY_CUSTOMER
+from pipelines.metrics import cause_of
+from pipelines.monitoring.looks import FactsOfDays
+from pipelines.monitoring.ruleset import Since, SinceDate, day_of
+from pipelines.monitoring.watching import PlannedBaseline
+
+NO_BASELINE = "no_baseline"
+CAUSES: Mapping[str, str] = {**readings.CAUSES, NO_BASELINE: "there is no baseline day, or it is still to come"}
+
+
+def at_baseline(
+    planned: PlannedBaseline, facts: Facts, customers: pl.Series, attributes: Attributes, now: datetime
+) -> pl.DataFrame:
+    """A row a customer: `customer_number`, the day by `PlannedBaseline.day`, and of each reading its value and cause.
+
+    Args:
+        customers: whom to tell of, sorted.
+    """
+    days = _days(planned.since, facts, customers, attributes, now)
+    known = days.filter(pl.col("date").is_not_null())
+    told = figures_of(_as_of(facts, known), planned.metrics, customers)
+    day = pl.col("date")
+    return told.join(days, on=BY_CUSTOMER, validate="1:1", maintain_order="left").select(
+        BY_CUSTOMER,
+        day.alias(planned.day),
+        *(pl.when(day.is_not_null()).then(name).alias(column) for column, name in planned.readings.items()),
+        *(
+            pl.when(day.is_null()).then(pl.lit(NO_BASELINE)).otherwise(cause_of(name)).alias(cause_of(column))
+            for column, name in planned.readings.items()
+        ),
+    )
+
+
+def _as_of(facts: Facts, days: pl.DataFrame) -> Facts:
+    """The facts of these customers, each as of its own `date`."""
+    if days.is_empty():
+        return Facts(facts.transactions.clear(), facts.as_of)
+    if isinstance(facts, FactsOfDays):
+        return facts.on(days)
+    return FactsOfDays(facts.rows, days.with_columns(look=BY_CUSTOMER))
+
+
+def _days(since: Since, facts: Facts, customers: pl.Series, attributes: Attributes, now: datetime) -> pl.DataFrame:
+    """`customer_number`, `date`: null where there is none, or where it comes after the customer's day of computing."""
+    stated = _stated(since, customers.to_list(), attributes, now)
+    today = facts.history.select(BY_CUSTOMER, today=pl.col("data_through") + pl.duration(days=facts.days_behind))
+    named = pl.DataFrame([customers.alias(BY_CUSTOMER), pl.Series("date", stated, pl.Date)])
+    beside = named.join(today, on=BY_CUSTOMER, how="left", validate="1:1", maintain_order="left")
+    has_come = pl.col("date") <= pl.col("today").fill_null(facts.as_of)
+    return beside.select(BY_CUSTOMER, date=pl.when(has_come).then("date"))
+
+
+def _stated(since: Since, customers: Sequence[int], attributes: Attributes, now: datetime) -> Sequence[date | None]:
+    if isinstance(since, SinceDate):
+        return [since.date] * len(customers)
+    held = (attributes.get(number, {}).get(since.attribute, NONE) for number in customers)
+    return [day_of(readings.reading(each, "string", now)[0]) for each in held]

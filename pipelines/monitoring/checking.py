@@ -1,0 +1,199 @@
+"""Whether a ruleset may be saved: every fault of a document at once, each with where it stands and in words.
+
+What rulesets have in common with policies is found by what checks policies (`pipelines.decisions.check`): a ruleset is
+shown to it as a policy whose first step has all the rules, and what it finds is told in places of the ruleset.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from typing import Any
+
+from pipelines.decisions.check import MOST_FAULTS, in_order, ranges, references
+from pipelines.decisions.check.bounds import beyond_bounds
+from pipelines.decisions.check.files import document_in
+from pipelines.decisions.check.findings import Finding, finding, pointer_of
+from pipelines.decisions.check.references import Data, entries
+from pipelines.decisions.check.shape import plain, shaped
+from pipelines.errors import Fault
+from pipelines.metrics import METRICS
+from pipelines.monitoring.ruleset import Ruleset
+
+CALCULATING = ("rules", "mutedWhile", "appliesTo")  # where numbers and conditions stand
+
+
+@dataclass(frozen=True)
+class Checked:
+    """`ruleset`: None while there is any fault."""
+
+    ruleset: Ruleset | None
+    faults: list[Fault]
+    warnings: list[Fault]
+
+
+def read_text(text: str, yaml: bool) -> Checked:
+    """A file's text, as YAML or JSON."""
+    document, unreadable = document_in(text, yaml)
+    return Checked(None, [_of_ruleset(unreadable)], []) if unreadable else checked(document)
+
+
+def checked(document: object) -> Checked:
+    """A document as plain data, from JSON (`strict_json` or the standard library's) or YAML."""
+    if beyond := beyond_bounds(document, CALCULATING):
+        return Checked(None, [_of_ruleset(beyond)], [])
+    given = plain(document)
+    ruleset, misshapen = shaped(given, Ruleset)
+    parts: Data = given if isinstance(given, dict) else {}
+    own = [*misshapen, *_unprintable(given), *_of_baseline(parts), *_repeated_customers(parts)]
+    faults = in_order([*map(_of_ruleset, own), *_as_policy(parts)])[:MOST_FAULTS]
+    warnings = in_order(map(_of_ruleset, [*_unread(parts), *_alike(parts)]))
+    return Checked(None if faults else ruleset, faults, warnings)
+
+
+def _of_ruleset(found: Finding) -> Fault:
+    return Fault(found.pointer, f"Ruleset.{found.code.partition('.')[2]}", found.message)
+
+
+# A ruleset as a policy
+
+
+_RULES, _WHERE, _MUTED, _SINCE = range(4)  # the steps of that policy
+
+
+def _as_policy(ruleset: Data) -> Iterator[Fault]:
+    policy = _policy(ruleset)
+    dangling = list(islice(references.found(policy), MOST_FAULTS))
+    found = [*dangling, *ranges.of_rules(policy, references.of_wrong_kind(dangling))]
+    in_scopes = {each.pointer: each for each in _metrics_in_scopes(policy)}
+    told = [*(each for each in found if each.pointer not in in_scopes), *in_scopes.values()]
+    return map(partial(_back, len(_listed(ruleset, "metrics"))), told)
+
+
+def _policy(ruleset: Data) -> Data:
+    """Baseline metrics follow the ruleset's own ones. The baseline's attribute is read as a text."""
+    baseline = _part(ruleset, "baseline")
+    named = {"oneOf": {"of": baseline.get("since"), "texts": ["2026-03-01"]}}
+    conditions = (_part(ruleset, "appliesTo").get("where"), ruleset.get("mutedWhile"), named)
+    return {
+        "attributes": ruleset.get("attributes"),
+        "metrics": [*_listed(ruleset, "metrics"), *_listed(baseline, "metrics")],
+        "steps": [{"rules": ruleset.get("rules")}, *({"rules": [{"condition": each}]} for each in conditions)],
+    }
+
+
+def _part(of: Data, name: str) -> Data:
+    value = of.get(name)
+    return value if isinstance(value, dict) else {}
+
+
+def _listed(of: Data, name: str) -> list[Any]:
+    value = of.get(name)
+    return value if isinstance(value, list) else []
+
+
+def _metrics_in_scopes(policy: Data) -> Iterator[Finding]:
+    """Whom a ruleset is for is known before anything is computed."""
+    for pointer, sort, _, _ in references.leaves(policy):
+        if sort == "metric" and pointer.startswith((f"/steps/{_WHERE}/", f"/steps/{_MUTED}/")):
+            yield finding(pointer, "MetricNotAllowed", "Attributes alone can be read here.")
+
+
+def _back(own_metrics: int, found: Finding) -> Fault:
+    """In places and words of the ruleset."""
+    pointer = _placed(own_metrics, found.pointer)
+    if found.code.endswith(".UnknownInput"):
+        says = "Nobody supplies inputs while a customer is watched: read a metric or an attribute."
+        return Fault(pointer, "Ruleset.InputNotAllowed", says)
+    says = _POINTER.sub(lambda met: _placed(own_metrics, met[0]), found.message)
+    return _of_ruleset(Fault(pointer, found.code, says))
+
+
+def _placed(own_metrics: int, pointer: str) -> str:
+    """Where in the ruleset it stands, by where in the policy it does."""
+    for place, stands in _PLACES.items():
+        if pointer.startswith(f"{place}/") or pointer == place:
+            return stands + pointer.removeprefix(place)
+    met = _METRIC.match(pointer)
+    if met is not None and int(met[1]) >= own_metrics:
+        return f"/baseline/metrics/{int(met[1]) - own_metrics}{pointer[met.end() :]}"
+    return pointer
+
+
+_POINTER = re.compile(r"/(?:steps|metrics)/[\w/]*\w")
+_METRIC = re.compile(r"/metrics/(\d+)")
+_PLACES = {
+    f"/steps/{_RULES}/rules": "/rules",
+    f"/steps/{_WHERE}/rules/0/condition": "/appliesTo/where",
+    f"/steps/{_MUTED}/rules/0/condition": "/mutedWhile",
+    f"/steps/{_SINCE}/rules/0/condition/oneOf/of": "/baseline/since",
+}
+
+
+# What rulesets alone have
+
+
+def _of_baseline(ruleset: Data) -> Iterator[Finding]:
+    own = _members(entries(ruleset, "metrics"), "slug")
+    read_then = _baseline_metrics(ruleset)
+    yield from references.dangling(read_then, "of", "metric", {*METRICS, *own})
+    at_baseline = _members(read_then, "slug") - own - METRICS.keys()
+    for pointer, metric in entries(ruleset, "metrics"):
+        for place, operand in references.operands_of(metric):
+            if operand in at_baseline:
+                says = "A metric is of one day: compare it with a baseline's in a rule's condition."
+                yield finding(f"{pointer}/definition/operands/{place}", "BaselineInMetric", says)
+
+
+def _baseline_metrics(ruleset: Data) -> list[tuple[str, Data]]:
+    return entries(_part(ruleset, "baseline"), "metrics", "/baseline")
+
+
+def _members(placed: list[tuple[str, Data]], name: str) -> set[str]:
+    return {each[name] for _, each in placed if isinstance(each.get(name), str)}
+
+
+def _repeated_customers(ruleset: Data) -> Iterator[Finding]:
+    listed = [str(each).lower() for each in _listed(_part(ruleset, "appliesTo"), "customers")]
+    placed = [(f"/appliesTo/customers/{place}", {"id": each}) for place, each in enumerate(listed)]
+    for each in references.twice(placed, "id"):
+        yield finding(each.pointer.removesuffix("/id"), "Repeated", "This customer is listed already.")
+
+
+def _unread(ruleset: Data) -> Iterator[Finding]:
+    """Metrics that are defined for nothing."""
+    used = {name for _, sort, name, _ in references.leaves(_policy(ruleset)) if sort == "metric"}
+    used |= _members(_baseline_metrics(ruleset), "of")
+    used |= {operand for _, each in entries(ruleset, "metrics") for _, operand in references.operands_of(each)}
+    for pointer, metric in [*entries(ruleset, "metrics"), *_baseline_metrics(ruleset)]:
+        if isinstance(metric.get("slug"), str) and metric["slug"] not in used:
+            yield finding(pointer, "MetricUnread", "No rule reads this metric.")
+
+
+def _alike(ruleset: Data) -> Iterator[Finding]:
+    """Metrics that are one and the same by two slugs: what is recorded of either goes by the one that is read first."""
+    first: dict[str, str] = {}
+    for pointer, metric in [*entries(ruleset, "metrics"), *_baseline_metrics(ruleset)]:
+        computed = {name: each for name, each in metric.items() if name not in _WORDS}
+        at = first.setdefault(json.dumps([pointer.startswith("/baseline"), computed], sort_keys=True), pointer)
+        if at != pointer and computed:
+            yield finding(pointer, "MetricRepeated", f"This is the same metric as the one at {at}, by another slug.")
+
+
+_WORDS = ("slug", "name", "meaning", "unit", "format", "direction")
+
+
+def _unprintable(value: Any, *steps: int | str) -> Iterator[Finding]:
+    """Texts that would show as something else than they are. Notes may have several lines."""
+    if isinstance(value, dict | list):
+        for step, each in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _unprintable(each, *steps, step)
+    elif isinstance(value, str) and _UNPRINTABLE.search(_LINES.sub(" ", value) if steps == ("notes",) else value):
+        says = "A text holds a control character, or one that turns the direction of writing."
+        yield finding(pointer_of(steps), "BadText", says)
+
+
+_LINES = re.compile(r"\r?\n|\t")
+_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")

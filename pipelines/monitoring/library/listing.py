@@ -1,0 +1,73 @@
+"""The library as people read it: `docs/monitoring-library.md`."""
+
+from collections.abc import Iterator, Mapping
+
+from pipelines.decisions.authoring.words import of_condition
+from pipelines.metrics import Metric
+from pipelines.monitoring.library import LibraryRuleset
+from pipelines.monitoring.ruleset import Baseline, Ruleset, SinceDate, WatchRule
+
+_RULES = ("Rule", "Severity", "Message", "Fires when", "Again after")
+_METRICS = ("Name", "Slug", "Unit", "Window", "Least history", "At most old", "Meaning")
+
+
+def as_markdown(library: Mapping[str, LibraryRuleset]) -> str:
+    parsed = {slug: Ruleset.model_validate(each.document) for slug, each in library.items()}
+    contents = (f"| [{each.name}](#{slug}) | {library[slug].about} |" for slug, each in parsed.items())
+    sections = (line for slug, each in parsed.items() for line in _section(slug, each))
+    return "\n".join([*_introduction(len(parsed)), *_table(("Ruleset", "Fires when")), *contents, "", *sections])
+
+
+def _introduction(count: int) -> Iterator[str]:
+    yield "# The library of rulesets"
+    yield ""
+    yield f"The {count} rulesets that come with Tidemark, to start from. Made from the documents in"
+    yield "[`pipelines/monitoring/library`](../pipelines/monitoring/library) by"
+    yield "`tidemark rulesets library --markdown > docs/monitoring-library.md`: don't edit this file."
+    yield "[monitoring.md](monitoring.md) says what rulesets are, and [metrics.md](metrics.md) what the metrics of the"
+    yield "registry mean."
+    yield ""
+    yield "None of them watches anybody until you adopt it: `tidemark rulesets adopt SLUG --client CLIENT`, with"
+    yield "`--inactive` to simulate it first. Thresholds are a place to start: each has its reason below, and its"
+    yield "limits. To change one, write the documents with `tidemark rulesets library --write FOLDER`, edit, and push."
+    yield "All are muted for customers whose attribute `hardship_flag` is true; who has no such attribute is watched."
+    yield "Windows in days end at the customer's last row. No rule asks who somebody is."
+    yield ""
+
+
+def _section(slug: str, ruleset: Ruleset) -> Iterator[str]:
+    yield from (f"## {ruleset.name}", "", f'<a id="{slug}"></a>`{slug}`', "")
+    for paragraph in ruleset.notes.split("\n"):
+        yield from (paragraph, "")
+    yield from (*_table(_RULES), *map(_rule, ruleset.rules), "")
+    for rule in ruleset.rules:
+        yield f"What to do about `{rule.code}`: {' '.join(rule.recommended_actions)}"
+        yield ""
+    if ruleset.baseline is not None:
+        yield from (_compared(ruleset.baseline), "")
+    if ruleset.metrics:
+        yield from ("Metrics of its own:", "", *_table(_METRICS), *map(_metric, ruleset.metrics), "")
+
+
+def _table(columns: tuple[str, ...]) -> tuple[str, str]:
+    return f"| {' | '.join(columns)} |", f"|{'---|' * len(columns)}"
+
+
+def _rule(rule: WatchRule) -> str:
+    again = "–" if rule.rearm_after_days is None else f"{rule.rearm_after_days} days"
+    cells = (f"`{rule.code}`", rule.severity, rule.message, of_condition(rule.condition), again)
+    return f"| {' | '.join(cells)} |"
+
+
+def _compared(baseline: Baseline) -> str:
+    since = baseline.since
+    day = since.date.isoformat() if isinstance(since, SinceDate) else f"the day in the attribute `{since.attribute}`"
+    read = ", ".join(f"`{each.slug}` is `{each.of}`" for each in baseline.metrics)
+    return f"As of {day}: {read}."
+
+
+def _metric(metric: Metric) -> str:
+    history = f"{metric.history_days} days" if metric.history_days else "–"
+    fresh = "–" if metric.fresh_days is None else f"{metric.fresh_days} days"
+    cells = (metric.name, f"`{metric.slug}`", metric.unit, metric.window, history, fresh, metric.meaning)
+    return f"| {' | '.join(cells)} |"

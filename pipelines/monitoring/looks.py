@@ -1,0 +1,213 @@
+"""Looks at past days: on which days a customer has to be looked at, and many days' facts as those of many customers.
+
+Windows end at a customer's last row, so between two days with rows only what hangs on the calendar moves: how far the
+last row lies behind, whether a metric is still fresh, whether a baseline's day has come, and attributes. On all other
+days a look would see what the one before has seen.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from functools import cached_property
+
+import polars as pl
+
+from pipelines.decisions.readings import Attribute, Value
+from pipelines.figures.accounts import DETAILS
+from pipelines.figures.facts import Facts
+from pipelines.figures.periods import BY_CUSTOMER, age, days_behind
+from pipelines.metrics.definition import History, Metrics
+from pipelines.metrics.rows import COLUMNS
+from pipelines.monitoring.ruleset import Ruleset, SinceAttribute, SinceDate, day_of
+
+LOOK_ROWS = 500_000  # of all looks that are made together: each has the rows up to its day
+
+READ = tuple(dict.fromkeys((*COLUMNS, *DETAILS, "balance", "received_seq")))
+"""Of rows, by metrics: single ones, and what accounts and their balances are made of."""
+
+LOOKS = pl.Schema({"look": pl.Int64(), BY_CUSTOMER: pl.Int64(), "date": pl.Date(), "until": pl.Date()})
+"""A customer on the day `date`, who stands so until before `until`. `look` counts from 0, in this order."""
+
+
+@dataclass(frozen=True)
+class Day:
+    """`at`: when attributes are asked for, the day's end or now."""
+
+    date: date
+    at: datetime
+
+
+@dataclass(frozen=True)
+class Stated:
+    """What somebody set an attribute to; null: they removed it."""
+
+    set_at: datetime
+    value: Value | None
+    expires_at: datetime | None
+
+
+Past = Mapping[int, Mapping[str, Sequence[Stated]]]
+"""Of each customer by name all changes, in their order, at least one."""
+
+
+def held(changes: Sequence[Stated], at: datetime) -> Attribute:
+    """As it was; before it was first set, as it is now. What had expired by then is marked as expired long ago, and
+    what had not as valid for ever, so that one later time can be asked for all days.
+    """
+    by_then = [each for each in changes if each.set_at <= at]
+    stated = (by_then or changes)[-1]
+    expired = stated.expires_at is not None and stated.expires_at <= at
+    return Attribute(stated.value, stated.expires_at if expired else None)
+
+
+# Days
+
+
+def looks(rows: pl.DataFrame, ruleset: Ruleset, metrics: Metrics, past: Past, days: Sequence[Day]) -> pl.DataFrame:
+    """LOOKS of the customers with rows, from their first row or the first day on, whichever is later.
+
+    Args:
+        rows: posted ones, in SORT_KEY's order.
+        metrics: all that the ruleset reads, with what they are made of.
+        days: every day of the simulation, in order.
+    """
+    first, last = days[0].date, days[-1].date
+    booked = rows.lazy().filter(pl.col("date") <= last).select(BY_CUSTOMER, "date").unique()
+    begun = booked.group_by(BY_CUSTOMER).agg(begin=pl.max_horizontal(pl.col("date").min(), pl.lit(first)))
+    told = pl.LazyFrame(list(_told(ruleset, past, days)), {BY_CUSTOMER: pl.Int64(), "date": pl.Date()}, orient="row")
+    all_days = [
+        begun.select(BY_CUSTOMER, date="begin"),
+        booked,
+        told,
+        *(_grown_old(booked, behind) for behind in {each.fresh_days for each in metrics.values()} - {None}),
+        *_of_all(ruleset, metrics, begun, last),
+    ]
+    until = pl.col("date").shift(-1).over(BY_CUSTOMER).fill_null(pl.lit(last) + pl.duration(days=1))
+    return (
+        pl.concat(all_days)
+        .unique()
+        .join(begun, on=BY_CUSTOMER, validate="m:1")
+        .filter(pl.col("date") >= pl.col("begin"), pl.col("date") <= last)
+        .sort(BY_CUSTOMER, "date")
+        .with_columns(until=until, look=pl.int_range(pl.len(), dtype=pl.Int64))
+        .select(LOOKS.names())
+        .collect(engine="in-memory")
+    )
+
+
+def _grown_old(booked: pl.LazyFrame, fresh_days: int | None) -> pl.LazyFrame:
+    """Days on which a last row has become too old."""
+    old = pl.col("date") + pl.duration(days=(fresh_days or 0) + 1)
+    newer = pl.col("date").shift(-1).over(BY_CUSTOMER, order_by="date")
+    return booked.filter(newer.is_null() | (newer > old)).with_columns(old)
+
+
+def _of_all(ruleset: Ruleset, metrics: Metrics, begun: pl.LazyFrame, last: date) -> Iterator[pl.LazyFrame]:
+    """Days on which something changes for everybody: that of the baseline, or every one."""
+    if ruleset.baseline is not None and isinstance(ruleset.baseline.since, SinceDate):
+        yield begun.select(BY_CUSTOMER, date=pl.lit(ruleset.baseline.since.date))
+    if any(
+        isinstance(each.definition, History) and each.definition.figure == "days_behind" for each in metrics.values()
+    ):
+        yield begun.select(BY_CUSTOMER, date=pl.date_ranges("begin", pl.lit(last))).explode("date")
+
+
+def _told(ruleset: Ruleset, past: Past, days: Sequence[Day]) -> Iterator[tuple[int, date]]:
+    """Days on which an attribute is set, removed or expires, or that one names as the baseline's."""
+    since = ruleset.baseline.since if ruleset.baseline is not None else None
+    named = since.attribute if isinstance(since, SinceAttribute) else None
+    ends = [day.at for day in days]
+    for number, attributes in past.items():
+        times = [time for changes in attributes.values() for each in changes for time in (each.set_at, each.expires_at)]
+        places = {bisect_left(ends, time) for time in times if time is not None}
+        yield from ((number, days[place].date) for place in places if place < len(days))
+        yield from ((number, day) for each in attributes.get(named or "", ()) if (day := day_of(each.value)))
+
+
+# Facts
+
+
+class FactsOfDays(Facts):
+    """Looks as customers: each has the rows of its customer up to its day, and is looked at as of that day.
+
+    Looks at one customer share its rows; only what is not told by running totals has them once for each.
+    """
+
+    shares_rows = True
+
+    def __init__(self, rows: pl.DataFrame, looks: pl.DataFrame) -> None:
+        """
+        Args:
+            rows: posted ones, in SORT_KEY's order, of these looks' customers at least.
+            looks: `look`, its customer and `date`; sorted by look, customers in their order.
+        """
+        last = looks["date"].max()
+        assert isinstance(last, date)
+        super().__init__(rows, last)
+        self._looks = looks
+        self._plain = Facts(rows, last)
+
+    def on(self, days: pl.DataFrame) -> "FactsOfDays":
+        """The same rows, of some looks each on another `date`, which is no later."""
+        looks = self._looks.select("look", BY_CUSTOMER)
+        return FactsOfDays(
+            self._plain.rows,
+            looks.join(days.select("date", look=BY_CUSTOMER), on="look", validate="1:1", maintain_order="left"),
+        )
+
+    @cached_property
+    def customers(self) -> pl.DataFrame:
+        return self._looks.select(pl.col("look").alias(BY_CUSTOMER))
+
+    @property
+    def shared_rows(self) -> pl.DataFrame:
+        return self._plain.rows
+
+    @cached_property
+    def rows(self) -> pl.DataFrame:
+        """As of facts, but only what metrics read, and so once for each look."""
+        spans = self._spans.select("look", row=pl.int_ranges("start", "end")).explode("row", empty_as_null=False)
+        mine = self.shared_rows.select(READ)[spans["row"]].with_columns(spans["look"].set_sorted().alias(BY_CUSTOMER))
+        return mine.with_columns(age=age())
+
+    @cached_property
+    def history(self) -> pl.DataFrame:
+        """As of facts, and `as_of` and `place`."""
+        days, known = self.shared_rows["date"], self._spans.filter(pl.col("start") < pl.col("end"))
+        return known.select(
+            pl.col("look").alias(BY_CUSTOMER),
+            first_date=days.gather(known["start"]),
+            data_through=days.gather(known["end"] - 1),
+            as_of="date",
+            place="place",
+        )
+
+    @property
+    def days_behind(self) -> pl.Expr:
+        return days_behind(pl.col("as_of"))
+
+    @property
+    def place(self) -> pl.Expr:
+        return pl.col("place")
+
+    @cached_property
+    def _spans(self) -> pl.DataFrame:
+        customers = self.shared_rows[BY_CUSTOMER].unique(maintain_order=True).set_sorted()
+        place = customers.search_sorted(self._looks[BY_CUSTOMER], side="left").cast(pl.Int64).alias("place")
+        return self._looks.with_columns(place, *spans(self.shared_rows, self._looks))
+
+
+def together(rows: pl.DataFrame, looks: pl.DataFrame) -> Iterable[pl.DataFrame]:
+    """Looks of which each can have its rows to itself, in their order: as many as memory is meant for, or one."""
+    part = ((pl.col("end") - pl.col("start")).cum_sum() - 1) // LOOK_ROWS
+    parts = pl.select(*spans(rows, looks)).select(part=part)["part"]
+    return looks.with_columns(parts).partition_by("part", maintain_order=True, include_key=False)
+
+
+def spans(rows: pl.DataFrame, looks: pl.DataFrame) -> Iterator[pl.Series]:
+    """Of each look the rows of its customer up to its day, as places: `start`, and `end`, which isn't included."""
+    customer, day = pl.col(BY_CUSTOMER) * 2**32, pl.col("date").to_physical().cast(pl.Int64)
+    ordered = rows.select(key=customer + day)["key"].set_sorted()
+    asked = looks.select(start=customer, end=customer + day + 1)
+    return (ordered.search_sorted(asked[name], side="left").cast(pl.Int64).alias(name) for name in ("start", "end"))

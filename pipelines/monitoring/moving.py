@@ -1,0 +1,74 @@
+"""How rules move: fired when a condition becomes true, armed again when it is false, left alone while it is unknown.
+
+A rule has a state for each customer: *armed* or *fired*. Nobody is told twice of one rise; while a condition goes on
+being true, a rule that re-arms after days fires once more.
+"""
+
+from dataclasses import dataclass
+from datetime import date
+
+import polars as pl
+
+from pipelines.figures.periods import BY_CUSTOMER
+
+BY_RULE = ("ruleset_id", "rule")
+BY_STATE = (BY_CUSTOMER, *BY_RULE)
+STATE = pl.Schema({BY_CUSTOMER: pl.Int64(), "ruleset_id": pl.Binary(), "rule": pl.String()})
+OUTCOMES = pl.Schema({**STATE, "holds": pl.Boolean()})
+"""What was seen: a customer that a ruleset applies to and that isn't muted, and a rule. `holds`: null is unknown."""
+FIRING = pl.Schema({**STATE, "fired_at": pl.Datetime("us", "UTC")})
+"""The rules that are fired, with when they last did. All others are armed."""
+REARM = pl.Schema({"ruleset_id": pl.Binary(), "rule": pl.String(), "rearm_after_days": pl.UInt16()})
+"""Every rule; null: it is armed again by being false alone."""
+COUNTS = pl.Schema(
+    {"ruleset_id": pl.Binary(), "rule": pl.String()}
+    | dict.fromkeys(("observed", "held", "unknown", "fired"), pl.UInt32())
+)
+"""How many customers were looked at, of how many the condition was true, or unknown, and for how many it fired."""
+
+
+@dataclass(frozen=True)
+class Moves:
+    """`fired`, `fallen`: STATE, sorted. `counts`: COUNTS, a row a rule that anybody was looked at for."""
+
+    fired: pl.DataFrame
+    fallen: pl.DataFrame
+    counts: pl.DataFrame
+
+
+def moves(outcomes: pl.DataFrame, firing: pl.DataFrame, rearm: pl.DataFrame, as_of: date, zone: str) -> Moves:
+    """What one look changes. Days are counted whole, so that a look a little earlier than the last one misses none.
+
+    Args:
+        outcomes: OUTCOMES, each customer and rule at most once.
+        firing: FIRING; of customers and rules that weren't looked at nothing changes.
+        rearm: REARM.
+        as_of: the day of the look.
+        zone: the timezone of days.
+    """
+    fired = _fired(outcomes, firing, rearm, as_of, zone).select(BY_STATE).sort(BY_STATE)
+    fallen = _among(outcomes.filter(~pl.col("holds")), firing).select(BY_STATE).sort(BY_STATE)
+    return Moves(fired, fallen, _counts(outcomes, fired))
+
+
+def _fired(outcomes: pl.DataFrame, firing: pl.DataFrame, rearm: pl.DataFrame, as_of: date, zone: str) -> pl.DataFrame:
+    """Of those that are true: the armed ones, and the fired ones whose days are over."""
+    true = outcomes.filter("holds")
+    again = _among(true, firing).join(rearm, on=BY_RULE, how="left", validate="m:1")
+    due = pl.col("fired_at").dt.convert_time_zone(zone).dt.date() + pl.duration(days=pl.col("rearm_after_days"))
+    risen = true.join(firing, on=BY_STATE, how="anti")
+    return pl.concat([risen.select(BY_STATE), again.filter(due <= as_of).select(BY_STATE)])
+
+
+def _among(outcomes: pl.DataFrame, firing: pl.DataFrame) -> pl.DataFrame:
+    """Those that are fired, with `fired_at`. Few are, so that most are out by their customer alone."""
+    near = outcomes.filter(pl.col(BY_CUSTOMER).is_in(firing[BY_CUSTOMER].unique().implode()))
+    return near.join(firing, on=BY_STATE, how="inner", validate="1:1")
+
+
+def _counts(outcomes: pl.DataFrame, fired: pl.DataFrame) -> pl.DataFrame:
+    holds = pl.col("holds")
+    seen = outcomes.group_by(BY_RULE).agg(observed=pl.len(), held=holds.sum(), unknown=holds.null_count())
+    told = fired.group_by(BY_RULE).agg(fired=pl.len())
+    counted = seen.join(told, on=BY_RULE, how="left", validate="1:1").with_columns(pl.col("fired").fill_null(0))
+    return counted.select(COUNTS.names()).cast(COUNTS).sort(BY_RULE)

@@ -1,0 +1,151 @@
+"""A look: what is true of which customers, for all of them and all rules at once; and what was read, for the record."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+import polars as pl
+
+from pipelines.decisions.decision import figures_of
+from pipelines.decisions.evaluate import of_nodes
+from pipelines.decisions.readings import Attributes, column_of, read
+from pipelines.figures.facts import Facts
+from pipelines.figures.periods import BY_CUSTOMER
+from pipelines.metrics import cause_of
+from pipelines.monitoring.baselines import at_baseline
+from pipelines.monitoring.moving import OUTCOMES, STATE
+from pipelines.monitoring.telling import told
+from pipelines.monitoring.watching import PlannedRuleset, Watch
+
+UNSEEN = pl.Schema({**STATE, "kind": pl.String(), "name": pl.String(), "cause": pl.String()})
+"""What an unknown condition reads and hasn't: there may be several of one condition."""
+
+
+def figures(
+    watch: Watch, facts: Facts, customers: Iterable[int], attributes: Attributes, now: datetime
+) -> pl.DataFrame:
+    """All that metrics and baselines say of the customers in the facts, and of these: a row a customer, sorted.
+
+    `customer_number`, and of each metric and baseline metric its value by its name in the plan and its cause by
+    `cause_of`, and each baseline's day.
+    """
+    current = figures_of(facts, watch.metrics, customers)
+    at_their_day = [at_baseline(each, facts, current[BY_CUSTOMER], attributes, now) for each in watch.baselines]
+    return pl.concat([current, *(each.drop(BY_CUSTOMER) for each in at_their_day)], how="horizontal")
+
+
+def observed(watch: Watch, facts: Facts, attributes: Attributes, now: datetime) -> "Observed":
+    """Look at the customers in the facts, and at all of whom there are attributes, none included."""
+    return observed_of(watch, figures(watch, facts, attributes, attributes, now), attributes, now)
+
+
+def observed_of(watch: Watch, figures: pl.DataFrame, attributes: Attributes, now: datetime) -> "Observed":
+    """The same by figures that are there already."""
+    days = figures.select(each.day for each in watch.baselines)
+    evaluated = of_nodes(watch, read(watch, figures, attributes, {}, now))
+    return Observed(watch, pl.concat([evaluated, days], how="horizontal"))
+
+
+@dataclass(frozen=True, eq=False)
+class Observed:
+    """`evaluated`: a row a customer, sorted; a column a node and a reading, as `readings.read` names them."""
+
+    watch: Watch
+    evaluated: pl.DataFrame
+
+    @cached_property
+    def outcomes(self) -> pl.DataFrame:
+        """OUTCOMES: of customers that a ruleset applies to and that it doesn't mute; sorted."""
+        rules = self.watch.rules
+        seen = self._looked_at[:, [self._places[ruleset_id] for ruleset_id, _ in rules]]
+        customer, rule = np.nonzero(seen)
+        holds = pl.Series(self._holds[customer, rule])
+        return pl.DataFrame(
+            {
+                BY_CUSTOMER: self.evaluated[BY_CUSTOMER].gather(customer),
+                "ruleset_id": pl.Series([each.bytes for each, _ in rules], dtype=pl.Binary).gather(rule),
+                "rule": pl.Series([code for _, code in rules], dtype=pl.String).gather(rule),
+                "holds": holds.replace_strict({0: False, 1: True}, default=None, return_dtype=pl.Boolean),
+            }
+        ).cast(OUTCOMES)
+
+    @cached_property
+    def causes(self) -> pl.DataFrame:
+        """UNSEEN, sorted."""
+        parts = [
+            self._unseen(nth, ruleset_id, code)
+            for nth, (ruleset_id, code) in enumerate(self.watch.rules)
+            if (self._holds[:, nth] == _UNKNOWN).any()
+        ]
+        return pl.concat([UNSEEN.to_frame(), *(each for of_rule in parts for each in of_rule)]).sort(UNSEEN.names())
+
+    def record(self, customer_number: int, ruleset_id: UUID, rules: Sequence[str]) -> dict[str, Any]:
+        """What these rules say of the customer, what their conditions read, and how it compared. Decimals are exact."""
+        planned = self.watch.rulesets[ruleset_id]
+        row = self._of_ruleset(planned).row(self._rows[customer_number], named=True)
+        return {"rules": [told(self.watch, planned, planned.rules[code], row) for code in rules]}
+
+    @cached_property
+    def _places(self) -> Mapping[UUID, int]:
+        return {ruleset_id: place for place, ruleset_id in enumerate(self.watch.rulesets)}
+
+    @cached_property
+    def _rows(self) -> Mapping[int, int]:
+        return {number: row for row, number in enumerate(self.evaluated[BY_CUSTOMER].to_list())}
+
+    @cached_property
+    def _narrowed(self) -> dict[UUID, pl.DataFrame]:
+        return {}
+
+    def _of_ruleset(self, planned: PlannedRuleset) -> pl.DataFrame:
+        """What its rules rest on: a row of all rulesets' columns would be long."""
+        ruleset_id = planned.watched.ruleset_id
+        if ruleset_id not in self._narrowed:
+            nodes = {node.name: node for rule in planned.rules.values() for node in self.watch.below(rule.condition)}
+            leaves = [column_of(node) for node in nodes.values() if node.is_leaf]
+            days = [each.day for each in self.watch.baselines]
+            self._narrowed[ruleset_id] = self.evaluated.select(*nodes, *leaves, *map(cause_of, leaves), *days)
+        return self._narrowed[ruleset_id]
+
+    @cached_property
+    def _holds(self) -> "np.ndarray[Any, np.dtype[np.int8]]":
+        """A row a customer, a column a rule: 1, 0 or `_UNKNOWN`."""
+        conditions = [self.watch.rulesets[ruleset_id].rules[code].condition for ruleset_id, code in self.watch.rules]
+        numbered = (pl.col(each).cast(pl.Int8).fill_null(_UNKNOWN) for each in conditions)
+        return self.evaluated.select(each.alias(str(nth)) for nth, each in enumerate(numbered)).to_numpy()
+
+    @cached_property
+    def _looked_at(self) -> "np.ndarray[Any, np.dtype[np.bool_]]":
+        """A row a customer, a column a ruleset."""
+        expressions = (_is_looked_at(planned) for planned in self.watch.rulesets.values())
+        return self.evaluated.select(each.alias(str(nth)) for nth, each in enumerate(expressions)).to_numpy()
+
+    def _unseen(self, nth: int, ruleset_id: UUID, code: str) -> Iterable[pl.DataFrame]:
+        planned = self.watch.rulesets[ruleset_id]
+        is_unknown = self._looked_at[:, self._places[ruleset_id]] & (self._holds[:, nth] == _UNKNOWN)
+        rows = self.evaluated.filter(pl.Series(is_unknown))
+        for leaf in self.watch.leaves_below(planned.rules[code].condition):
+            yield rows.filter(pl.col(leaf.name).is_null()).select(
+                pl.col(BY_CUSTOMER).cast(pl.Int64),
+                ruleset_id=pl.lit(ruleset_id.bytes),
+                rule=pl.lit(code),
+                kind=pl.lit(leaf.operator),
+                name=pl.lit(planned.called(leaf)),
+                cause=pl.col(cause_of(column_of(leaf))),
+            )
+
+
+_UNKNOWN = -1
+
+
+def _is_looked_at(planned: PlannedRuleset) -> pl.Expr:
+    """It applies, and mutes not: what isn't known does neither."""
+    listed, everybody = planned.watched.customers, pl.repeat(value=True, n=pl.len())
+    applies = everybody if listed is None else pl.col(BY_CUSTOMER).is_in(sorted(listed))
+    if planned.where is not None:
+        applies = pl.col(planned.where).fill_null(value=False)
+    return applies if planned.muted is None else applies & ~pl.col(planned.muted).fill_null(value=False)

@@ -1,0 +1,268 @@
+"""A simulation: how often, and for whom, a ruleset would have fired over past days, had it been switched on before.
+
+Each day is looked at with the rows dated up to it, of all rows that are held today, with what enrichment says of them
+today. Attributes are as they were at the day's end; before one was first set, as it is now. Everybody starts armed;
+then rules move day after day as they do in life (`moving`).
+
+Customers are gone through in groups: of a group only its firings stay, and tallies that add up.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time
+from functools import cached_property
+from uuid import UUID
+
+import msgspec
+import polars as pl
+
+from pipelines.decisions.readings import Attributes
+from pipelines.figures.periods import BY_CUSTOMER
+from pipelines.metrics.sources import looks_at_rows
+from pipelines.monitoring import Listed, Observed, Ruleset, Watch, Watched, figures, moves, observed_of, watch
+from pipelines.monitoring.looks import Day, FactsOfDays, Past, held, looks, together
+from pipelines.monitoring.moving import FIRING, OUTCOMES
+from pipelines.schemas import posted
+
+MOST_LOOKS = 50_000  # of the customers that are gone through together
+ALL = "*"  # in the place of a rule's code, which it can't be: any of them
+
+FIRINGS = pl.Schema({BY_CUSTOMER: pl.Int64(), "date": pl.Date(), "rule": pl.String(), "read": pl.String()})
+"""A rule that fires: `read`, as JSON, is what its condition read that day. Sorted, rules in the document's order."""
+CUSTOMERS = pl.Schema({BY_CUSTOMER: pl.Int64(), "rule": pl.String(), "fired": pl.UInt32(), "last": pl.Date()})
+"""How often each rule, or any (ALL: days on which one does), fires for a customer, and when last."""
+DAYS = pl.Schema({"month": pl.Date(), "rule": pl.String()} | dict.fromkeys(("observed", "held", "unknown"), pl.Int64()))
+"""Of each month (its first day) a customer's days: looked at, on which the condition is true, and is unknown."""
+CAUSES = pl.Schema(
+    {name: pl.String() for name in ("rule", "kind", "name", "cause")} | {"month": pl.Date(), "days": pl.Int64()}
+)
+"""A customer's days on which a rule's condition is unknown, by what it reads and hasn't; there may be several."""
+FIRED = pl.Schema({"month": pl.Date(), "rule": pl.String(), "fired": pl.Int64(), "customers": pl.Int64()})
+"""How often a rule, or any (ALL: days on which one does), fires, and for how many customers. `month` null: in all."""
+STARTS = pl.Schema({"rule": pl.String(), "customers": pl.Int64()})
+"""For how many customers it fires on the first day."""
+TALLIES: Mapping[str, pl.Schema] = {"days": DAYS, "causes": CAUSES, "fired": FIRED, "starts": STARTS}
+_COUNTED = ("observed", "held", "unknown", "days", "fired", "customers")
+
+Tallies = Mapping[str, pl.DataFrame]  # by the names of TALLIES
+NO_TALLIES: Tallies = {name: pl.DataFrame(schema=schema) for name, schema in TALLIES.items()}
+
+_encode = msgspec.json.Encoder(decimal_format="number").encode
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """A ruleset and the days, in order, on which it is looked at."""
+
+    ruleset_id: UUID
+    ruleset: Ruleset
+    days: Sequence[Day]
+
+    @cached_property
+    def watch(self) -> Watch:
+        """Whoever is given is looked at: whom the ruleset lists is for the caller to choose."""
+        listed = isinstance(self.ruleset.applies_to, Listed)
+        everybody = self.ruleset.model_copy(update={"applies_to": "all"}) if listed else self.ruleset
+        return watch([Watched(self.ruleset_id, 0, everybody, None)])
+
+    @cached_property
+    def looks_at_rows(self) -> bool:
+        """Whether it reads what running totals don't tell."""
+        every = [self.watch.metrics, *(baseline.metrics for baseline in self.watch.baselines)]
+        return any(looks_at_rows(metric) for metrics in every for metric in metrics.values())
+
+    @property
+    def codes(self) -> list[str]:
+        return [rule.code for rule in self.ruleset.rules]
+
+
+@dataclass(frozen=True)
+class Simulated:
+    """Of some customers. `firings`: FIRINGS, the first of them; `customers`: CUSTOMERS; `looked_at`: how many were, on
+    any day.
+    """
+
+    tallies: Tallies
+    firings: pl.DataFrame
+    customers: pl.DataFrame
+    looked_at: int
+
+
+def simulated(of: Simulation, transactions: pl.DataFrame, past: Past, keep: int) -> Iterator[Simulated]:
+    """Group by group of the customers.
+
+    Args:
+        transactions: TRANSACTIONS of whole customers, in SORT_KEY's order.
+        past: their attributes.
+        keep: so many firings, the first ones, are told one by one; all are counted.
+    """
+    rows = transactions.filter(posted(), pl.col("date") <= of.days[-1].date)
+    all_looks = looks(rows, of.ruleset, of.watch.metrics, past, of.days)
+    for group in _groups(all_looks):
+        part = _simulated(of, rows, group, past, keep)
+        keep -= part.firings.height
+        yield part
+
+
+def merged(parts: Iterable[Tallies]) -> Tallies:
+    """Tallies of different customers together."""
+    listed = [NO_TALLIES, *parts]
+    return {name: _added([part[name] for part in listed], schema) for name, schema in TALLIES.items()}
+
+
+def _added(frames: Sequence[pl.DataFrame], schema: pl.Schema) -> pl.DataFrame:
+    keys = [name for name in schema if name not in _COUNTED]
+    counts = [name for name in schema if name in _COUNTED]
+    added = pl.concat(frames, how="diagonal").group_by(keys).agg(pl.col(counts).sum())
+    return added.select(schema.names()).sort(keys, nulls_last=True)
+
+
+def _groups(all_looks: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    """Whole customers, with so many looks as memory is meant for."""
+    if all_looks.is_empty():
+        return
+    group = pl.col("look").last().over(BY_CUSTOMER) // MOST_LOOKS
+    yield from all_looks.with_columns(group=group).partition_by("group", maintain_order=True, include_key=False)
+
+
+def _simulated(of: Simulation, rows: pl.DataFrame, group: pl.DataFrame, past: Past, keep: int) -> Simulated:
+    theirs = rows.filter(pl.col(BY_CUSTOMER).is_in(group[BY_CUSTOMER].unique().implode()))
+    parts = [_observed(of, theirs, part, past) for part in (together(theirs, group) if of.looks_at_rows else [group])]
+    seen = pl.concat(part.outcomes.rename({BY_CUSTOMER: "look"}) for part in parts)
+    outcomes = seen.join(group, on="look", validate="m:1")
+    causes = pl.concat(part.causes.rename({BY_CUSTOMER: "look"}) for part in parts)
+    fired = _fired(of, outcomes)
+    return Simulated(
+        {
+            "days": _days(outcomes),
+            "causes": _causes(causes.join(group, on="look", validate="m:1")),
+            "fired": _counted(fired),
+            "starts": _starts(fired, of.days[0].date),
+        },
+        _firings(of, fired.head(keep), parts),
+        _by_customer(fired),
+        outcomes[BY_CUSTOMER].n_unique(),
+    )
+
+
+# Looks
+
+
+def _observed(of: Simulation, rows: pl.DataFrame, part: pl.DataFrame, past: Past) -> Observed:
+    """Some looks, each as a customer with its number."""
+    facts = FactsOfDays(rows, part)
+    stated, now = _stated(of, part, past), of.days[-1].at
+    return observed_of(of.watch, figures(of.watch, facts, part["look"].to_list(), stated, now), stated, now)
+
+
+def _stated(of: Simulation, part: pl.DataFrame, past: Past) -> Attributes:
+    """Of each look the attributes that are read."""
+    at = {day.date: day.at for day in of.days}
+    read = of.watch.attributes
+    return {
+        look: {name: held(changes, at[day]) for name, changes in past.get(number, {}).items() if name in read}
+        for look, number, day in part.select("look", BY_CUSTOMER, "date").iter_rows()
+    }
+
+
+# Days
+
+
+def _fired(of: Simulation, outcomes: pl.DataFrame) -> pl.DataFrame:
+    """What fires when: customer, `rule`, `date` and the `look` that holds then; rules in the document's order.
+
+    What is unknown, or as it was when last known, moves no rule, but those which fire again after days.
+    """
+    known = outcomes.filter(pl.col("holds").is_not_null())
+    before = pl.col("holds").shift().over(BY_CUSTOMER, "rule", order_by="date")
+    turned = known.filter(before.ne_missing(pl.col("holds")))
+    again = of.watch.rearm.filter(pl.col("rearm_after_days").is_not_null())
+    still = known.filter("holds").join(again, on=("ruleset_id", "rule"), how="semi")
+    every = still.with_columns(date=pl.date_ranges("date", "until", closed="left")).explode("date", empty_as_null=False)
+    seen = pl.concat([turned, every.join(turned, on=(BY_CUSTOMER, "rule", "date"), how="anti")])
+    firing, fired = pl.DataFrame(schema=FIRING), [pl.DataFrame(schema={**FIRING, "date": pl.Date()})]
+    for (day,), of_day in sorted(seen.partition_by("date", as_dict=True).items()):
+        now = datetime.combine(day, time.min, UTC)
+        moved = moves(of_day.select(OUTCOMES.names()), firing, of.watch.rearm, day, str(UTC))
+        new = moved.fired.with_columns(fired_at=pl.lit(now, FIRING["fired_at"]))
+        gone = pl.concat([moved.fallen, moved.fired])
+        firing = pl.concat([firing.join(gone, on=gone.columns, how="anti"), new])
+        fired.append(new.with_columns(date=pl.lit(day)))
+    key = (BY_CUSTOMER, "ruleset_id", "rule", "date")
+    found = pl.concat(fired).join(seen.select(*key, "look"), on=key, validate="1:1")
+    return found.select(BY_CUSTOMER, "date", "look", pl.col("rule").cast(pl.Enum(of.codes))).sort(
+        BY_CUSTOMER, "date", "rule"
+    )
+
+
+def _days(outcomes: pl.DataFrame) -> pl.DataFrame:
+    holds, days = pl.col("holds"), pl.col("days")
+    return (
+        _by_month(outcomes)
+        .group_by("month", "rule")
+        .agg(
+            observed=days.sum(),
+            held=days.filter(holds).sum(),
+            unknown=days.filter(holds.is_null()).sum(),
+        )
+    )
+
+
+def _causes(causes: pl.DataFrame) -> pl.DataFrame:
+    return _by_month(causes).group_by("rule", "kind", "name", "cause", "month").agg(pl.col("days").sum())
+
+
+def _by_month(spans: pl.DataFrame) -> pl.DataFrame:
+    """From `date` to before `until` → the same for each `month` (its first day), with how many `days` lie in it."""
+    first, until = pl.col("date"), pl.col("until")
+    months = pl.date_ranges(first.dt.truncate("1mo"), until - pl.duration(days=1), "1mo")
+    start = pl.max_horizontal("date", "month")
+    end = pl.min_horizontal("until", pl.col("month").dt.offset_by("1mo"))
+    return (
+        spans.with_columns(month=months)
+        .explode("month", empty_as_null=False)
+        .with_columns(days=(end - start).dt.total_days())
+    )
+
+
+# Firings
+
+
+def _either(fired: pl.DataFrame) -> pl.DataFrame:
+    """What fired by its own rule, and once a customer's day as ALL."""
+    own = fired.select(BY_CUSTOMER, "date", pl.col("rule").cast(pl.String))
+    return pl.concat([own, own.select(BY_CUSTOMER, "date", rule=pl.lit(ALL)).unique()])
+
+
+def _counted(fired: pl.DataFrame) -> pl.DataFrame:
+    of_month = _either(fired).with_columns(month=pl.col("date").dt.truncate("1mo"))
+    in_all = of_month.with_columns(month=pl.lit(None, pl.Date))
+    counts = pl.concat([of_month, in_all]).group_by("month", "rule")
+    told = counts.agg(fired=pl.len(), customers=pl.col(BY_CUSTOMER).n_unique())
+    return told.cast({"fired": pl.Int64, "customers": pl.Int64})
+
+
+def _starts(fired: pl.DataFrame, first: date) -> pl.DataFrame:
+    on_first = _either(fired).filter(pl.col("date") == first)
+    return on_first.group_by("rule").agg(customers=pl.len().cast(pl.Int64))
+
+
+def _by_customer(fired: pl.DataFrame) -> pl.DataFrame:
+    counts = _either(fired).group_by(BY_CUSTOMER, "rule").agg(fired=pl.len(), last=pl.col("date").max())
+    return counts.cast(CUSTOMERS).sort(BY_CUSTOMER, "rule")
+
+
+def _firings(of: Simulation, fired: pl.DataFrame, parts: Sequence[Observed]) -> pl.DataFrame:
+    read = [text for part in parts for text in _read(of, part, fired)]
+    return fired.with_columns(pl.col("rule").cast(pl.String), read=pl.Series(read, dtype=pl.String)).select(
+        FIRINGS.names()
+    )
+
+
+def _read(of: Simulation, part: Observed, fired: pl.DataFrame) -> Iterator[str]:
+    """What was read of each that fires in a part's looks, which follow each other."""
+    looks = part.evaluated[BY_CUSTOMER]
+    mine = fired.filter(pl.col("look").is_between(looks[0], looks[-1]))
+    for look, rule in mine.select("look", pl.col("rule").cast(pl.String)).iter_rows():
+        [told] = part.record(look, of.ruleset_id, [rule])["rules"]
+        yield _encode(told["read"]).decode()

@@ -1,0 +1,123 @@
+"""Looks beside the oracle: what each says of the same rulesets and customers."""
+
+import random
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+from uuid import UUID
+
+import polars as pl
+
+from pipelines.metrics import Metric, cause_of
+from pipelines.metrics.outcome import VALUE
+from pipelines.monitoring import Observed, Ruleset, Watch, Watched, observed_of, watch
+from tests.pipelines.decisions.drawn import NOW
+from tests.pipelines.monitoring import drawn, oracle
+from tests.pipelines.monitoring.drawn import Drawn, Who
+from tests.pipelines.monitoring.oracle import Said
+
+Key = tuple[int, UUID, str]  # a customer, a ruleset, a rule
+
+
+@dataclass(frozen=True)
+class Case:
+    rulesets: Mapping[UUID, Drawn]
+    customers: Mapping[int, Who]
+
+
+@dataclass(frozen=True)
+class Interpreted:
+    case: Case
+    said: Mapping[Key, Said]
+
+
+def cases(seed: int, count: int, rulesets: int, customers: int) -> Iterator[Case]:
+    chance = random.Random(seed)
+    for _ in range(count):
+        some = [drawn.ruleset(chance, f"drawn-{nth}", customers) for nth in range(rulesets)]
+        numbers = sorted(chance.sample(range(10 * customers), customers))
+        listed = [_renumbered(each, numbers) for each in some]
+        ids = [UUID(int=chance.getrandbits(128)) for _ in some]
+        who = drawn.customers(chance, customers, some)
+        yield Case(dict(zip(ids, listed, strict=True)), dict(zip(numbers, who, strict=True)))
+
+
+def _renumbered(of: Drawn, numbers: Sequence[int]) -> Drawn:
+    return Drawn(of.document, of.metrics, of.listed and frozenset(numbers[each] for each in of.listed))
+
+
+def interpreted(cases: Iterable[Case]) -> Iterator[Interpreted]:
+    for case in cases:
+        said = {
+            (number, ruleset_id, code): each
+            for number, who in case.customers.items()
+            for ruleset_id, of in case.rulesets.items()
+            for code, each in oracle.said(of, number, who, NOW).items()
+        }
+        yield Interpreted(case, said)
+
+
+def differs(some: Iterable[Interpreted]) -> bool:
+    return any(said(each.case) != each.said for each in some)
+
+
+# By the engine
+
+
+def watch_of(case: Case) -> Watch:
+    return watch(
+        [
+            Watched(ruleset_id, 1, Ruleset.model_validate(each.document), each.listed)
+            for ruleset_id, each in case.rulesets.items()
+        ]
+    )
+
+
+def observed_in(case: Case) -> Observed:
+    plan = watch_of(case)
+    attributes = {number: who.attributes for number, who in case.customers.items()}
+    return observed_of(plan, figures_of(plan, case), attributes, NOW)
+
+
+def said(case: Case) -> Mapping[Key, Said]:
+    seen = observed_in(case)
+    causes: dict[Key, set[tuple[str, ...]]] = {}
+    for number, ruleset_id, rule, *cause in seen.causes.iter_rows():
+        causes.setdefault((number, UUID(bytes=ruleset_id), rule), set()).add(tuple(cause))
+    found: dict[Key, Said] = {}
+    for number, ruleset_id, rule, holds in seen.outcomes.iter_rows():
+        key = number, UUID(bytes=ruleset_id), rule
+        (told,) = seen.record(number, key[1], [rule])["rules"]
+        found[key] = Said(holds, frozenset(causes.pop(key, ())), _read(told), _asked(told))
+    assert not causes, "unknown of rules that nobody looked at"
+    return found
+
+
+def _read(told: Mapping[str, Any]) -> tuple[tuple[Any, ...], ...]:
+    return tuple((each["kind"], each["name"], each["value"], each["cause"]) for each in told["read"])
+
+
+def _asked(told: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+    return tuple((each["operator"], each["holds"]) for each in told["trace"])
+
+
+def figures_of(plan: Watch, case: Case) -> pl.DataFrame:
+    """As `figures` gives them, by the plan's names of what the case calls by its definitions."""
+    read: dict[str, tuple[str, str | None]] = {name: (meaning(each), None) for name, each in plan.metrics.items()}
+    for baseline in plan.baselines:
+        (since,) = baseline.since.model_dump(mode="json").values()
+        read |= {column: (meaning(baseline.metrics[name]), since) for column, name in baseline.readings.items()}
+    columns = [pl.Series("customer_number", list(case.customers), pl.Int64)]
+    for name, metric in read.items():
+        outcomes = [who.metrics[metric] for who in case.customers.values()]
+        columns.append(pl.Series(name, [None if isinstance(each, str) else each for each in outcomes], VALUE))
+        causes = [each if isinstance(each, str) else None for each in outcomes]
+        columns.append(pl.Series(cause_of(name), causes, pl.String))
+    days = [pl.Series(each.day, [date(2026, 3, 1)] * len(case.customers)) for each in plan.baselines]
+    return pl.DataFrame([*columns, *days])
+
+
+def meaning(metric: Metric) -> str:
+    """Own metrics that are drawn say there what they are computed from."""
+    return metric.meaning if metric.meaning in drawn.DEFINITIONS else metric.slug

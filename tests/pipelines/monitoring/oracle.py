@@ -1,0 +1,85 @@
+"""Looks and moves once more, in plain Python: documents as JSON, customer by customer, rule by rule."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from tests.pipelines.decisions.interpreter import Customer, Reader, Seen
+from tests.pipelines.monitoring.drawn import Drawn, Who
+
+Json = Any
+ASKED = {"atLeast", "atMost", "moreThan", "lessThan", "equals", "differs", "between", "oneOf", "isTrue", "isKnown"}
+
+
+@dataclass(frozen=True)
+class Said:
+    """Of a rule: whether it holds, what of that it reads is unknown and why, all that it reads, and what is asked."""
+
+    holds: bool | None
+    causes: frozenset[tuple[str, ...]]
+    read: tuple[tuple[Any, ...], ...]
+    asked: tuple[tuple[str, Any], ...]
+
+
+def said(drawn: Drawn, number: int, who: Who, now: datetime) -> Mapping[str, Said]:
+    """Of each rule by its code; nothing where the ruleset doesn't apply, or is muted."""
+    metrics = {slug: who.metrics[of] for slug, of in drawn.metrics.items()}
+    reader = Reader(drawn.document, Customer(metrics, who.attributes), {}, now)
+    applies, muted = drawn.document["appliesTo"], drawn.document["mutedWhile"]
+    if drawn.listed is not None and number not in drawn.listed:
+        return {}
+    if "where" in applies and reader.condition(applies["where"]).value is not True:
+        return {}
+    if muted is not None and reader.condition(muted).value is True:
+        return {}
+    return {rule["code"]: _of_rule(reader.condition(rule["condition"])) for rule in drawn.document["rules"]}
+
+
+def _of_rule(seen: Seen) -> Said:
+    everything = list(_everything(seen))
+    leaves = dict.fromkeys(each for each in everything if each.what[0] in ("metric", "attribute"))
+    missing = frozenset((*each.what, str(each.cause)) for each in leaves if each.value is None)
+    assert seen.value is None or isinstance(seen.value, bool)
+    return Said(
+        seen.value,
+        missing if seen.value is None else frozenset(),
+        tuple((*each.what, each.value, each.cause) for each in leaves),
+        tuple((each.what[0], each.value) for each in dict.fromkeys(everything) if each.what[0] in ASKED),
+    )
+
+
+def _everything(seen: Seen) -> Iterator[Seen]:
+    yield seen
+    for each in seen.of:
+        yield from _everything(each)
+
+
+# Moves
+
+
+@dataclass
+class Machine:
+    """One rule for one customer. `fired_at`: while it is fired. Days are those of `zone`."""
+
+    rearm_after_days: int | None
+    zone: ZoneInfo
+    fired_at: datetime | None = None
+
+    def look(self, holds: bool | None, now: datetime) -> str:
+        """What comes of it: `fired`, `fallen` or nothing."""
+        if holds is None:
+            return ""
+        if not holds:
+            fell = self.fired_at is not None
+            self.fired_at = None
+            return "fallen" if fell else ""
+        days = self.rearm_after_days
+        if self.fired_at is None or (days is not None and self._day(now) >= self._day(self.fired_at, days)):
+            self.fired_at = now
+            return "fired"
+        return ""
+
+    def _day(self, at: datetime, later: int = 0) -> date:
+        return at.astimezone(self.zone).date() + timedelta(days=later)

@@ -1,0 +1,193 @@
+"""Rules against one machine a customer and rule, over histories of looks."""
+
+import random
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipelines.monitoring import Moves, moves, moving
+from pipelines.monitoring.moving import BY_STATE, COUNTS, FIRING, OUTCOMES, REARM, STATE
+from tests.pipelines.monitoring.oracle import Machine
+
+START = datetime(2026, 11, 20, 3, 0, tzinfo=UTC)
+ZONE = ZoneInfo("Australia/Sydney")  # its days begin at 13:00 UTC then
+ONE, OTHER = b"1" * 16, b"2" * 16
+REARM_AFTER: Mapping[tuple[bytes, str], int | None] = {
+    (ONE, "A"): None,
+    (ONE, "B"): 1,
+    (OTHER, "A"): 3,  # a code is one ruleset's own
+}
+Key = tuple[int, bytes, str]
+KEYS: Sequence[Key] = [(number, *rule) for number in (7, 8) for rule in REARM_AFTER]
+NOBODY: Mapping[Key, datetime] = {}
+
+Look = tuple[timedelta, Mapping[Key, bool | None]]  # how long after the one before, and what was seen
+hours = st.sampled_from((1, 12, 23, 24, 25, 72)).map(lambda some: timedelta(hours=some))
+looks = st.tuples(hours, st.dictionaries(st.sampled_from(KEYS), st.sampled_from((True, True, False, None))))
+
+
+def at(holds: Mapping[Key, bool | None], firing: Mapping[Key, datetime] = NOBODY, now: datetime = START) -> Moves:
+    rearm = [(*rule, days) for rule, days in REARM_AFTER.items()]
+    return moves(
+        pl.DataFrame([(*key, value) for key, value in holds.items()], OUTCOMES, orient="row"),
+        pl.DataFrame([(*key, since) for key, since in firing.items()], FIRING, orient="row"),
+        pl.DataFrame(rearm, REARM, orient="row"),
+        now.astimezone(ZONE).date(),
+        ZONE.key,
+    )
+
+
+def kept(firing: Mapping[Key, datetime], moved: Moves, now: datetime) -> Mapping[Key, datetime]:
+    """The state that is stored: a row exactly while a rule is fired."""
+    fallen = set(moved.fallen.iter_rows())
+    left = {key: since for key, since in firing.items() if key not in fallen}
+    return left | dict.fromkeys(moved.fired.iter_rows(), now)
+
+
+def is_as_machines_say(history: Sequence[Look]) -> bool:
+    machines = {key: Machine(REARM_AFTER[key[1:]], ZONE) for key in KEYS}
+    firing: Mapping[Key, datetime] = {}
+    now = START
+    for after, holds in history:
+        now += after
+        expected = {key: machines[key].look(value, now) for key, value in holds.items()}
+        moved = at(holds, firing, now)
+        firing = kept(firing, moved, now)
+        if {key for key, what in expected.items() if what == "fired"} != set(moved.fired.iter_rows()):
+            return False
+        if {key for key, what in expected.items() if what == "fallen"} != set(moved.fallen.iter_rows()):
+            return False
+        if firing != {key: each.fired_at for key, each in machines.items() if each.fired_at}:
+            return False
+        if counted(holds, expected) != set(moved.counts.iter_rows()):
+            return False
+    return True
+
+
+def counted(holds: Mapping[Key, bool | None], came: Mapping[Key, str]) -> set[tuple[object, ...]]:
+    """Rows of COUNTS."""
+    of_rules: dict[tuple[bytes, str], Counter[object]] = {}
+    for key, value in holds.items():
+        of_rules.setdefault(key[1:], Counter()).update(["observed", value, came[key]])
+    return {
+        (*rule, counts["observed"], counts[True], counts[None], counts["fired"]) for rule, counts in of_rules.items()
+    }
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(looks, max_size=12))
+def test_rules_move_as_machines_do(history: Sequence[Look]) -> None:
+    assert is_as_machines_say(history)
+
+
+KEY = KEYS[0]
+AGAIN: Key = (7, ONE, "B")
+
+
+def fired(moved: Moves) -> list[Key]:
+    return list(moved.fired.iter_rows())
+
+
+def test_a_rise_is_told_once() -> None:
+    assert fired(at({KEY: True})) == [KEY]
+    assert fired(at({KEY: True}, {KEY: START})) == []
+
+
+def test_the_same_look_made_again_tells_nothing_more() -> None:
+    moved = at({KEY: True, AGAIN: True})
+    assert fired(at({KEY: True, AGAIN: True}, kept(NOBODY, moved, START))) == []
+
+
+def test_a_rule_is_armed_again_by_being_false_not_by_being_unknown() -> None:
+    assert list(at({KEY: False}, {KEY: START}).fallen.iter_rows()) == [KEY]
+    assert list(at({KEY: None}, {KEY: START}).fallen.iter_rows()) == []
+    assert fired(at({KEY: None})) == []
+
+
+def test_it_fires_again_on_the_day_that_its_days_are_over() -> None:
+    assert fired(at({AGAIN: True}, {AGAIN: START}, START + timedelta(hours=10))) == [AGAIN]
+    assert fired(at({AGAIN: True}, {AGAIN: START}, START + timedelta(hours=10, microseconds=-1))) == []
+    assert fired(at({AGAIN: False}, {AGAIN: START}, START + timedelta(hours=10))) == []
+
+
+def test_nights_that_look_a_little_earlier_each_miss_no_day() -> None:
+    for day in range(1, 100):
+        assert fired(at({AGAIN: True}, {AGAIN: START}, START + timedelta(days=day, seconds=-day))) == [AGAIN]
+
+
+def test_a_clock_that_jumps_back_fires_nothing() -> None:
+    assert fired(at({AGAIN: True}, {AGAIN: START}, START - timedelta(days=400))) == []
+
+
+def test_what_was_not_looked_at_stays_as_it_is() -> None:
+    moved = at({}, {KEY: START})
+    assert [moved.fired.height, moved.fallen.height, moved.counts.height] == [0, 0, 0]
+    assert [moved.fired.schema, moved.fallen.schema, moved.counts.schema] == [STATE, STATE, COUNTS]
+
+
+def test_moves_are_sorted() -> None:
+    moved = at(dict.fromkeys(reversed(KEYS), True))
+    assert moved.fired.equals(moved.fired.sort(BY_STATE))
+    assert fired(moved) == sorted(KEYS)
+
+
+# Mistakes, made on purpose
+
+
+MUTANTS: Mapping[str, tuple[str, str]] = {
+    "unknown fires": ('true = outcomes.filter("holds")', 'true = outcomes.filter(pl.col("holds").fill_null(True))'),
+    "unknown falls": ('~pl.col("holds")', '~pl.col("holds").fill_null(False)'),
+    "what is true falls": ('outcomes.filter(~pl.col("holds"))', "outcomes"),
+    "fires on and on": ('true.join(firing, on=BY_STATE, how="anti")', "true"),
+    "never fires again": ("due <= as_of", "due < pl.lit(None, pl.Date)"),
+    "fires again too late": ("due <= as_of", "due < as_of"),
+    "fires again at once": ("due <= as_of", "due.is_not_null()"),
+    "weeks for days": ("pl.duration(days=", "pl.duration(weeks="),
+    "days of another zone": (".dt.convert_time_zone(zone)", ""),
+    "one ruleset's rule for another's": ('BY_RULE = ("ruleset_id", "rule")', 'BY_RULE = ("rule",)'),
+    "one customer's rule for another's": ("BY_STATE = (BY_CUSTOMER, *BY_RULE)", "BY_STATE = BY_RULE"),
+    "counts what is unknown as held": ("held=holds.sum()", "held=holds.fill_null(True).sum()"),
+    "counts what is false as unknown": ("holds.null_count()", "(~holds).sum()"),
+    "counts every firing rule as fired": ("fired=pl.len()", "fired=pl.len() + 1"),
+}
+
+
+def histories() -> list[Sequence[Look]]:
+    chance = random.Random(5)
+    return [[_look(chance) for _ in range(chance.randint(1, 8))] for _ in range(20)]
+
+
+def _look(chance: random.Random) -> Look:
+    seen = {key: chance.choice((True, True, False, None)) for key in KEYS if chance.random() < 0.7}
+    return timedelta(hours=chance.choice((1, 12, 23, 24, 25, 72))), seen
+
+
+@pytest.mark.parametrize("mutant", MUTANTS)
+def test_a_mistake_is_found_out(mutant: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    replaced, by = MUTANTS[mutant]
+    source = Path(moving.__file__).read_text("utf-8")
+    assert source.count(replaced) == 1
+    names: dict[str, Any] = {"__name__": moving.__name__}
+    exec(source.replace(replaced, by), names)
+    monkeypatch.setitem(globals(), "moves", names["moves"])
+    assert not all(map(does_as_machines_say, histories()))
+
+
+def test_no_mistake_is_found_where_there_is_none() -> None:
+    assert all(map(is_as_machines_say, histories()))
+
+
+def does_as_machines_say(history: Sequence[Look]) -> bool:
+    """To fail is to be found out, too."""
+    try:
+        return is_as_machines_say(history)
+    except pl.exceptions.PolarsError:
+        return False

@@ -1,0 +1,264 @@
+"""Looks at many customers by many rulesets at once, against plain Python that goes through them one by one."""
+
+import json
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import date
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+import polars as pl
+import pytest
+
+from pipelines.decisions import evaluate, nodes, numbers, readings
+from pipelines.decisions.nodes import Leaf
+from pipelines.decisions.policy import Reference
+from pipelines.decisions.readings import Attribute, Attributes
+from pipelines.metrics import METRICS
+from pipelines.monitoring import Ruleset, Watched, observed, observing, telling, watch, watching
+from pipelines.monitoring.moving import OUTCOMES
+from pipelines.monitoring.observing import UNSEEN
+from pipelines.monitoring.watching import PlannedRuleset
+from tests.pipelines.decisions.drawn import NOW
+from tests.pipelines.metrics.customers import facts
+from tests.pipelines.monitoring.comparing import Case, Interpreted, differs, observed_in, said
+from tests.pipelines.monitoring.drawn import Who
+
+
+def test_looks_say_what_the_oracle_says(looks: Sequence[Interpreted]) -> None:
+    for each in looks:
+        assert said(each.case) == each.said
+
+
+def test_what_is_drawn_comes_out_in_every_way(looks: Sequence[Interpreted]) -> None:
+    came = [each.holds for interpreted in looks for each in interpreted.said.values()]
+    assert min(came.count(True), came.count(False), came.count(None)) > len(came) // 20
+    every = sum(
+        len(of.document["rules"]) * len(each.case.customers) for each in looks for of in each.case.rulesets.values()
+    )
+    assert len(came) < every * 0.8, "some aren't looked at"
+
+
+def test_outcomes_are_sorted(looks: Sequence[Interpreted]) -> None:
+    outcomes = observed_in(looks[0].case).outcomes
+    assert outcomes.schema == OUTCOMES
+    assert outcomes.equals(outcomes.sort("customer_number", "ruleset_id", "rule"))
+
+
+def test_rulesets_together_see_what_each_sees_alone(looks: Sequence[Interpreted]) -> None:
+    for each in looks[:6]:
+        alone = [said(replace(each.case, rulesets={key: of})) for key, of in each.case.rulesets.items()]
+        assert {key: one for some in alone for key, one in some.items()} == said(each.case)
+
+
+def test_less_data_settle_nothing_otherwise(looks: Sequence[Interpreted]) -> None:
+    """What asks whether something is known is left out."""
+    chance = random.Random(3)
+    came = 0
+    for each in looks[:12]:
+        case = _without_asking_what_is_known(each.case)
+        before, after = said(case), said(_with_less(case, chance))
+        for key in before.keys() & after.keys():
+            came += before[key].holds is not after[key].holds
+            assert after[key].holds in (None, before[key].holds)
+    assert came > 20
+
+
+def _without_asking_what_is_known(case: Case) -> Case:
+    def asks(rule: Mapping[str, Any]) -> bool:
+        return "isKnown" in json.dumps(rule)
+
+    plain = {"code": "PLAIN", "message": "Plain.", "condition": {"atLeast": [{"metric": "days_behind"}, "1"]}}
+    rulesets = {
+        key: replace(
+            of, document=of.document | {"rules": [plain, *(rule for rule in of.document["rules"] if not asks(rule))]}
+        )
+        for key, of in case.rulesets.items()
+    }
+    return replace(case, rulesets=rulesets)
+
+
+def _with_less(case: Case, chance: random.Random) -> Case:
+    def less(who: Who) -> Who:
+        metrics = {each: "stale" if chance.random() < 0.4 else value for each, value in who.metrics.items()}
+        return Who(metrics, {name: each for name, each in who.attributes.items() if chance.random() < 0.6})
+
+    return replace(case, customers={number: less(who) for number, who in case.customers.items()})
+
+
+# Mistakes, made on purpose
+
+
+KEPT = (evaluate._value, readings._of_metric)
+
+
+@pytest.fixture
+def is_found_out(looks: Sequence[Interpreted]) -> Iterator[Callable[[], bool]]:
+    def found_out() -> bool:
+        for each in KEPT:
+            each.cache_clear()
+        try:
+            return differs(looks)
+        except (pl.exceptions.PolarsError, ArithmeticError, LookupError, ValueError, AssertionError):
+            return True
+
+    yield found_out
+    for each in KEPT:
+        each.cache_clear()
+
+
+def looked_at(
+    unknown_where: bool = False, unknown_muted: bool = False, listed: bool = True, muted: bool = True
+) -> Callable[[PlannedRuleset], pl.Expr]:
+    def expression(planned: PlannedRuleset) -> pl.Expr:
+        applies = pl.repeat(value=True, n=pl.len())
+        if planned.watched.customers is not None and listed:
+            applies = pl.col("customer_number").is_in(sorted(planned.watched.customers))
+        if planned.where is not None:
+            applies = pl.col(planned.where).fill_null(unknown_where)
+        mutes = planned.muted is not None and muted
+        return applies & ~pl.col(planned.muted).fill_null(unknown_muted) if mutes and planned.muted else applies
+
+    return expression
+
+
+def of_one_kind(names: watching._Names, reference: Reference) -> Leaf:
+    kind, subject = LEAF(names, reference)
+    return kind, subject[:1]
+
+
+def by_slug(metrics: watching._SharedMetrics, slug: str, ruleset: Ruleset) -> str:
+    if slug in ruleset.own_metrics:
+        metrics.found.setdefault(slug, ruleset.own_metrics[slug])
+    return slug
+
+
+LEAF = watching._Names.leaf
+PARTS: Mapping[str, tuple[object, str, object]] = {
+    "an unknown scope applies": (observing, "_is_looked_at", looked_at(unknown_where=True)),
+    "what may be muted is": (observing, "_is_looked_at", looked_at(unknown_muted=True)),
+    "nobody is muted": (observing, "_is_looked_at", looked_at(muted=False)),
+    "a list is everybody": (observing, "_is_looked_at", looked_at(listed=False)),
+    "unknown is false": (observing, "_UNKNOWN", 0),
+    "unknown is true": (observing, "_UNKNOWN", 1),
+    "an attribute is of one kind": (watching._Names, "leaf", of_one_kind),
+    "a slug is one metric": (watching._SharedMetrics, "name_of", by_slug),
+    "a baseline is today": (watching._SharedMetrics, "read_since", lambda _, _since, name: name),
+    "one baseline for all": (watching, "said", lambda _: "since"),
+    "rules by their codes": (
+        watching.Watch,
+        "rules",
+        property(lambda plan: [(each, "A") for each, of in plan.rulesets.items() for _ in of.rules]),
+    ),
+    "another customer's record": (
+        observing.Observed,
+        "_rows",
+        property(lambda seen: dict.fromkeys(seen.evaluated["customer_number"], 0)),
+    ),
+    "nothing compared told": (telling, "_compared", lambda *_: []),
+    "a metric in the plan's own words": (PlannedRuleset, "called", lambda _, leaf: leaf.label),
+    "too large a number read": (readings, "told", lambda value: value.cast(numbers.NUMBER, strict=False)),
+    "no level before another": (
+        nodes.Graph,
+        "levels",
+        property(lambda graph: tuple((node,) for node in reversed(graph.nodes.values()))),
+    ),
+}
+
+
+@pytest.mark.parametrize("mutant", PARTS)
+def test_a_mistake_is_found_out(mutant: str, monkeypatch: pytest.MonkeyPatch, is_found_out: Callable[[], bool]) -> None:
+    target, name, wrong = PARTS[mutant]
+    monkeypatch.setattr(target, name, wrong)
+    assert is_found_out()
+
+
+# Small ones
+
+
+ID = UUID(int=7)
+TODAY = date(2026, 11, 20)
+LOW = {"lessThan": [{"attribute": "score"}, "500"]}
+SCORE = {"name": "score", "kind": "decimal"}
+NOBODYS: Attributes = {}
+
+
+def of(*rules: Any, **also: Any) -> Watched:
+    document = {"slug": "small", "name": "Small", "attributes": [SCORE], "rules": rules, **also}
+    return Watched(ID, 1, Ruleset.model_validate(document), None)
+
+
+def rule(condition: Any = LOW, code: str = "LOW", **also: Any) -> Any:
+    return {"code": code, "message": "The score is low.", "condition": condition, **also}
+
+
+def test_whoever_has_no_rows_is_looked_at_by_attributes() -> None:
+    held = {4: {"score": Attribute(Decimal(400))}, 2: {}}
+    seen = observed(watch([of(rule())]), facts([], TODAY), held, NOW)
+    assert seen.outcomes.rows() == [(2, ID.bytes, "LOW", None), (4, ID.bytes, "LOW", True)]
+    assert seen.causes.rows() == [(2, ID.bytes, "LOW", "attribute", "score", "not_set")]
+
+
+def test_nobody_and_nothing_can_be_looked_at() -> None:
+    for watched in ([], [of(rule())], [of(rule({"atLeast": [{"metric": "history_days"}, "1"]}))]):
+        seen = observed(watch(watched), facts([], TODAY), NOBODYS, NOW)
+        assert (seen.outcomes.schema, seen.outcomes.height) == (OUTCOMES, 0)
+        assert (seen.causes.schema, seen.causes.height) == (UNSEEN, 0)
+    assert observed(watch([]), facts([], TODAY), {1: {}}, NOW).outcomes.height == 0
+
+
+def test_an_attribute_that_expires_now_is_unknown() -> None:
+    held = {1: {"score": Attribute(Decimal(400), NOW)}}
+    assert observed(watch([of(rule())]), facts([], TODAY), held, NOW).outcomes["holds"].to_list() == [None]
+
+
+def test_a_record_says_what_was_read_and_how_it_compared() -> None:
+    condition = {"all": [LOW, {"not": {"isKnown": {"metric": "revenue_90d"}}}]}
+    plan = watch([of(rule(condition, severity="critical", recommendedActions=["Call."]))])
+    seen = observed(plan, facts([], TODAY), {1: {"score": Attribute(Decimal(400))}}, NOW)
+    score = {"kind": "attribute", "name": "score", "value": Decimal(400), "cause": None}
+    revenue = {"kind": "metric", "name": "revenue_90d", "value": None, "cause": "no_transactions"}
+    of_registry = {
+        "metricId": str(METRICS["revenue_90d"].id),
+        "title": METRICS["revenue_90d"].name,
+        "baseline": None,
+    }
+    assert seen.record(1, ID, ["LOW"]) == {
+        "rules": [
+            {
+                "code": "LOW",
+                "message": "The score is low.",
+                "severity": "critical",
+                "recommendedActions": ["Call."],
+                "read": [score, revenue | of_registry],
+                "trace": [
+                    {
+                        "operator": "lessThan",
+                        "left": {"attribute": "score", "value": Decimal(400)},
+                        "right": {"constant": "500", "value": Decimal(500)},
+                        "holds": True,
+                    },
+                    {
+                        "operator": "isKnown",
+                        "left": {"metric": "revenue_90d", "value": None, "cause": "no_transactions"},
+                        "right": None,
+                        "holds": False,
+                    },
+                ],
+            }
+        ]
+    }
+
+
+def test_a_trace_names_bounds_and_texts() -> None:
+    between, one_of = (
+        {"between": [{"attribute": "score"}, "1", "2"]},
+        {"oneOf": {"of": {"attribute": "a"}, "texts": ["x"]}},
+    )
+    texts = {"attributes": [SCORE, {"name": "a", "kind": "string"}]}
+    seen = observed(watch([of(rule({"any": [between, one_of]}), **texts)]), facts([], TODAY), {1: {}}, NOW)
+    first, second = seen.record(1, ID, ["LOW"])["rules"][0]["trace"]
+    assert [each["constant"] for each in first["right"]] == ["1", "2"]
+    assert second["right"] == ["x"]

@@ -1,0 +1,60 @@
+"""The schema that editors use says what the program reads: the same documents are well-formed for both."""
+
+import random
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import jsonschema_rs
+import pytest
+
+from pipelines.decisions.check.shape import shaped
+from pipelines.metrics import METRICS
+from pipelines.monitoring.ruleset import Ruleset
+from pipelines.monitoring.schema import as_json_schema, as_text
+from tests.pipelines.decisions.mutilated import mutilate
+from tests.pipelines.monitoring import drawn
+from tests.pipelines.monitoring.test_checking import SOUND
+
+Json = Any
+SCHEMA = jsonschema_rs.Draft202012Validator(as_json_schema())
+BEYOND_SHAPE = {"DecisionPolicy.InvalidValue", "DecisionPolicy.NotAnId"}  # a day, an id: formats are no constraints
+
+
+def test_the_file_is_the_programs() -> None:
+    file = Path(__file__).parents[3] / "docs" / "ruleset.schema.json"
+    assert file.read_text("utf-8") == as_text()
+
+
+def test_it_is_a_schema() -> None:
+    assert jsonschema_rs.meta.is_valid(as_json_schema())
+
+
+@pytest.mark.parametrize("document", SOUND)
+def test_what_is_sound_is_well_formed(document: Json) -> None:
+    assert list(SCHEMA.iter_errors(document)) == []
+
+
+def test_what_is_drawn_is_well_formed() -> None:
+    chance = random.Random(11)
+    for _ in range(30):
+        assert list(SCHEMA.iter_errors(drawn.ruleset(chance, "drawn", 4).document)) == []
+
+
+def test_mutilated_documents_are_well_formed_for_both_or_for_neither() -> None:
+    chance = random.Random(12)
+    refused = 0
+    for _ in range(800):
+        document = deepcopy(chance.choice(SOUND))
+        mutilate(document, chance)
+        ruleset, faults = shaped(document, Ruleset)
+        if not BEYOND_SHAPE & {fault.code for fault in faults}:
+            assert SCHEMA.is_valid(document) == (ruleset is not None), (document, faults)
+            refused += ruleset is None
+    assert refused > 300
+
+
+def test_editors_are_told_the_metrics_that_there_are() -> None:
+    definitions = as_json_schema()["$defs"]
+    for model, field in (("MetricRef", "metric"), ("BaselineMetric", "of")):
+        assert definitions[model]["properties"][field]["anyOf"][0]["enum"] == sorted(METRICS)

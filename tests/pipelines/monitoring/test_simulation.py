@@ -1,0 +1,231 @@
+"""A simulation says what looking at every single day says."""
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+import msgspec
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipelines.figures.facts import Facts
+from pipelines.monitoring import Ruleset, Watched, checked, looks, observed, simulation, watch
+from pipelines.monitoring.looks import Day, Past, Stated, held
+from pipelines.monitoring.simulation import Simulation, Tallies, merged, simulated
+from pipelines.schemas import SORT_KEY, TRANSACTIONS
+from tests.pipelines.metrics.customers import START, Row, customer
+
+encode = msgspec.json.Encoder(decimal_format="number").encode
+RULESET_ID = UUID(int=7)
+MOST_FIRINGS = 100_000  # more than there are
+RULES: Mapping[str, Any] = {
+    "SUM": {"lessThan": [{"metric": "net_30d"}, "0"]},
+    "SHARE": {"moreThan": [{"metric": "wages_share"}, "0.1"]},
+    "QUIET": {"atLeast": [{"metric": "days_since_card"}, "9"]},
+    "PAYERS": {"atLeast": [{"metric": "payers_60d"}, "3"]},
+    "LOW": {"lessThan": [{"metric": "lowest_20d"}, "500"]},
+    "MONTH": {"lessThan": [{"metric": "mean_month"}, "2000"]},
+    "STALE": {"moreThan": [{"metric": "behind"}, "6"]},
+    "DOWN": {"lessThan": [{"metric": "then_30d"}, {"metric": "net_30d"}]},
+    "SCORE": {"lessThan": [{"attribute": "score"}, "500"]},
+    "EITHER": {"any": [{"isTrue": {"attribute": "flag"}}, {"lessThan": [{"metric": "fresh_net"}, "0"]}]},
+}
+METRICS: Sequence[Mapping[str, Any]] = [
+    {"slug": "net_30d", "definition": {"source": "transactions", "window": {"days": 30}, "aggregate": "sum"}},
+    {
+        "slug": "wages_share",
+        "historyDays": 10,
+        "definition": {
+            "source": "transactions",
+            "where": {"categories": ["wages"]},
+            "of": {},
+            "measure": "rows",
+            "window": {"days": 45},
+            "aggregate": "share",
+        },
+    },
+    {
+        "slug": "days_since_card",
+        "definition": {"source": "transactions", "where": {"channels": ["card"]}, "aggregate": "days_since"},
+    },
+    {
+        "slug": "payers_60d",
+        "definition": {
+            "source": "transactions",
+            "by": "counterparty",
+            "window": {"days": 60, "offset": 3},
+            "aggregate": "distinct",
+        },
+    },
+    {"slug": "lowest_20d", "definition": {"source": "balances", "window": {"days": 20}, "aggregate": "min"}},
+    {
+        "slug": "mean_month",
+        "definition": {"source": "transactions", "window": {"months": 2}, "aggregate": "monthly_mean"},
+    },
+    {"slug": "behind", "definition": {"source": "history", "figure": "days_behind"}},
+    {
+        "slug": "fresh_net",
+        "freshDays": 4,
+        "definition": {"source": "transactions", "window": {"days": 14}, "aggregate": "sum"},
+    },
+]
+WORDS = {"name": "Name", "meaning": "Meaning", "unit": "count", "format": "decimal", "direction": "neutral"}
+BASELINES: Sequence[Any] = ({"date": "2024-05-20"}, {"attribute": "begun"})
+
+
+def ruleset(codes: Sequence[str], **also: Any) -> Ruleset:
+    read = {code: msgspec.json.encode(RULES[code]).decode() for code in codes}
+    document = {
+        "slug": "some",
+        "name": "Some",
+        "attributes": [
+            {"name": "score", "kind": "decimal"},
+            {"name": "flag", "kind": "boolean"},
+            {"name": "begun", "kind": "string"},
+            {"name": "mute", "kind": "boolean"},
+        ],
+        "metrics": [{**WORDS, **each} for each in METRICS],
+        "baseline": {"since": BASELINES[0], "metrics": [{"slug": "then_30d", "of": "net_30d"}]},
+        "rules": [{"code": code, "message": code, "condition": msgspec.json.decode(read[code])} for code in codes],
+        **also,
+    }
+    found = checked(document)
+    assert found.ruleset is not None, found.faults
+    return found.ruleset
+
+
+def days(first: date, count: int) -> list[Day]:
+    """Each ends at two in the afternoon, as it may in UTC."""
+    every = (first + timedelta(days=nth) for nth in range(count))
+    return [Day(day, datetime.combine(day, time(14), UTC)) for day in every]
+
+
+def frame(rows: Sequence[Row]) -> pl.DataFrame:
+    return pl.DataFrame(rows, schema=TRANSACTIONS).sort(SORT_KEY)
+
+
+# The oracle: every day looked at alone, and a state for each customer and rule
+
+
+@dataclass
+class Expected:
+    fired: list[tuple[int, date, str]] = field(default_factory=list)
+    read: dict[tuple[int, date, str], Any] = field(default_factory=dict)
+    days: dict[tuple[date, str], list[int]] = field(default_factory=dict)
+    causes: dict[tuple[str, str, str, str, date], int] = field(default_factory=dict)
+
+
+def expected(of: Ruleset, rows: pl.DataFrame, past: Past, every: Sequence[Day]) -> Expected:
+    plan = watch([Watched(RULESET_ID, 1, of, None)])
+    posted = rows.filter(pl.col("superseded_seq").is_null(), pl.col("status") == "posted")
+    found, state = Expected(), dict[tuple[int, str], date]()
+    rearm = {rule.code: rule.rearm_after_days for rule in of.rules}
+    for day in every:
+        known = posted.filter(pl.col("date") <= day.date)
+        numbers = known["customer_number"].unique().to_list()
+        stated = {
+            number: {name: held(changes, day.at) for name, changes in past.get(number, {}).items()}
+            for number in numbers
+        }
+        seen = observed(plan, Facts(known, day.date), stated, day.at)
+        month = day.date.replace(day=1)
+        for number, _, rule, holds in seen.outcomes.iter_rows():
+            counts = found.days.setdefault((month, rule), [0, 0, 0])
+            for nth, counts_so in enumerate((True, holds is True, holds is None)):
+                counts[nth] += counts_so
+            last = state.get((number, rule))
+            after = rearm[rule]
+            again = last is not None and after is not None and (day.date - last).days >= after
+            if holds is False:
+                state.pop((number, rule), None)
+            elif holds and (last is None or again):
+                state[number, rule] = day.date
+                found.fired.append((number, day.date, rule))
+                found.read[number, day.date, rule] = seen.record(number, RULESET_ID, [rule])["rules"][0]["read"]
+        for _, _, rule, kind, name, cause in seen.causes.iter_rows():
+            key = (rule, kind, name, cause, month)
+            found.causes[key] = found.causes.get(key, 0) + 1
+    return found
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[Ruleset, pl.DataFrame, Past, list[Day]]:
+    chance = random.Random(draw(st.integers(0, 2**32)))
+    codes = draw(st.lists(st.sampled_from(list(RULES)), min_size=1, max_size=4, unique=True))
+    also: dict[str, Any] = {
+        "baseline": {"since": chance.choice(BASELINES), "metrics": [{"slug": "then_30d", "of": "net_30d"}]}
+    }
+    if chance.random() < 0.3:
+        also["mutedWhile"] = {"isTrue": {"attribute": "mute"}}
+    if chance.random() < 0.3:
+        also["appliesTo"] = {"where": {"moreThan": [{"attribute": "score"}, "100"]}}
+    of = ruleset(codes, **also)
+    rules = [each.model_copy(update={"rearm_after_days": chance.choice((None, 1, 5, 12))}) for each in of.rules]
+    of = of.model_copy(update={"rules": tuple(rules)})
+    first = START + timedelta(days=chance.randint(100, 160))
+    every = days(first, chance.randint(1, 45))
+    numbers = range(1, chance.randint(2, 4))
+    rows = [
+        row
+        for number in numbers
+        for row in customer(chance, number, rows=chance.choice((1, 5, 60)), days=chance.choice((40, 150, 200)))
+    ]
+    return of, frame(rows), {number: drawn(chance, every) for number in numbers}, every
+
+
+def drawn(chance: random.Random, every: Sequence[Day]) -> dict[str, list[Stated]]:
+    values: dict[str, Any] = {
+        "score": lambda: Decimal(chance.choice((50, 400, 700))),
+        "flag": lambda: chance.choice((True, False)),
+        "begun": lambda: chance.choice((str(chance.choice(every).date), "2024-01-30", "soon")),
+        "mute": lambda: chance.choice((True, False)),
+    }
+    chosen = [name for name in values if chance.random() < 0.8]
+    return {name: changes(chance, every, values[name]) for name in chosen}
+
+
+def changes(chance: random.Random, every: Sequence[Day], value: Any) -> list[Stated]:
+    def moment() -> datetime:
+        """Somewhere about the days, sometimes at a day's very end."""
+        after = timedelta(days=chance.randint(-3, 10), hours=chance.choice((0, 0, 5, 23)))
+        return chance.choice(every).at + after
+
+    times = sorted({moment() for _ in range(chance.randint(1, 4))})
+    return [
+        Stated(time_, None if chance.random() < 0.2 else value(), moment() if chance.random() < 0.4 else None)
+        for time_ in times
+    ]
+
+
+def run(of: Ruleset, rows: pl.DataFrame, past: Past, every: Sequence[Day]) -> tuple[Tallies, pl.DataFrame]:
+    parts = list(simulated(Simulation(RULESET_ID, of, every), rows, past, MOST_FIRINGS))
+    firings = pl.concat([pl.DataFrame(schema=simulation.FIRINGS), *(part.firings for part in parts)])
+    return merged(part.tallies for part in parts), firings
+
+
+@settings(max_examples=25, deadline=None)
+@given(cases(), st.sampled_from((1, 300, looks.LOOK_ROWS)), st.sampled_from((1, 40, simulation.MOST_LOOKS)))
+def test_it_says_what_every_day_alone_says(
+    case: tuple[Ruleset, pl.DataFrame, Past, list[Day]], look_rows: int, most_looks: int
+) -> None:
+    of, rows, past, every = case
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(looks, "LOOK_ROWS", look_rows)
+        patched.setattr(simulation, "MOST_LOOKS", most_looks)
+        tallies, firings = run(of, rows, past, every)
+    wanted = expected(of, rows, past, every)
+    found = list(firings.select("customer_number", "date", "rule").iter_rows())
+    order = [rule.code for rule in of.rules]
+    assert found == sorted(wanted.fired, key=lambda each: (*each[:2], order.index(each[2])))
+    for number, day, rule, read in firings.iter_rows():
+        assert read == encode(wanted.read[number, day, rule]).decode()
+    counted = {(month, rule): list(counts) for month, rule, *counts in tallies["days"].iter_rows()}
+    assert counted == wanted.days
+    causes = {(*key, month): count for *key, month, count in tallies["causes"].iter_rows()}
+    assert causes == wanted.causes

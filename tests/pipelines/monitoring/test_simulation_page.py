@@ -1,0 +1,103 @@
+"""The page of a simulation says what its figures say, in words that are always text."""
+
+import json
+import random
+import re
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+from uuid import UUID, uuid5
+
+import msgspec
+import pytest
+
+from pipelines.monitoring.page import CONTENT_POLICY, About, page, read
+from pipelines.monitoring.simulated import most_events, told
+from pipelines.monitoring.simulation import Simulation, simulated
+from tests.pipelines.decisions.test_backtest_page import Balanced
+from tests.pipelines.metrics.customers import START, customer
+from tests.pipelines.monitoring.test_simulation import RULESET_ID, days, frame, ruleset
+
+ABOUT = About("Some <ruleset>", [("From", "1 Apr 2024")], ["Each day is looked at."])
+FIRINGS = [
+    {
+        "customerId": str(UUID(int=1)),
+        "date": "2024-05-01",
+        "code": "SUM",
+        "values": [
+            {"name": "net_30d", "value": Decimal("-12.5000"), "cause": None},
+            {"name": "<b>score", "value": None, "cause": "not_set"},
+            {"name": "flag", "value": True, "cause": None},
+        ],
+    }
+]
+
+
+@pytest.fixture(scope="module")
+def result() -> Any:
+    """Of three customers over 100 days, as the API reads it back."""
+    of, every = ruleset(["SUM", "SCORE", "QUIET"]), days(START + timedelta(days=91), 100)
+    chance = random.Random(3)
+    rows = frame([row for number in (1, 2, 3) for row in customer(chance, number, rows=60, days=250)])
+    [part] = simulated(Simulation(RULESET_ID, of, every), rows, {}, 1_000)
+    ids = {number: uuid5(RULESET_ID, str(number)) for number in most_events(part.customers)}
+    found = told(
+        of,
+        every[0].date,
+        every[-1].date,
+        part.looked_at,
+        part.tallies,
+        part.customers,
+        ids,
+        part.firings.height,
+    )
+    return json.loads(msgspec.json.Encoder(decimal_format="number").encode(found), parse_float=Decimal)
+
+
+def test_the_result_adds_up(result: Any) -> None:
+    rules, months = result["rules"], result["months"]
+    assert result["firings"] == sum(each["fired"] for each in rules) > 0
+    assert (
+        result["events"]
+        == sum(each["events"] for each in months)
+        == sum(each["events"] for each in result["byCustomer"])
+    )
+    for name in ("fired", "daysObserved", "daysHeld", "daysUnknown"):
+        for nth, rule in enumerate(rules):
+            assert rule[name] == sum(month["rules"][nth][name] for month in months)
+    score = next(each for each in rules if each["code"] == "SCORE")
+    assert score["daysUnknown"] == score["daysObserved"] == score["causes"][0]["days"]
+    assert [each["month"] for each in months] == ["2024-04-01", "2024-05-01", "2024-06-01", "2024-07-01"]
+
+
+def test_bars_are_as_long_as_their_figures(result: Any) -> None:
+    months = read(result, ABOUT, []).figures[0]
+    sizes = [each["events"] for each in result["months"]]
+    widths = [row.bars[0].width for row in months.chart.rows]  # type: ignore[union-attr]
+    assert widths == [round(size / max(sizes) * 400, 1) for size in sizes]
+
+
+def test_the_page_is_well_formed_and_fetches_nothing(result: Any) -> None:
+    html = page(result, ABOUT, FIRINGS)
+    parser = Balanced()
+    parser.feed(html)
+    assert parser.open == []
+    assert not re.search(r"<script|https?://(?!www\.w3\.org)|\bon[a-z]+=|style=", html)
+    assert CONTENT_POLICY.replace("'", "&#39;") in html
+
+
+def test_what_others_have_named_is_text(result: Any) -> None:
+    html = page(result, ABOUT, FIRINGS)
+    assert "Some &lt;ruleset&gt;" in html
+    assert "net_30d -12.5000; &lt;b&gt;score unknown (it is not set); flag true" in html
+
+
+def test_nothing_that_fired_is_a_page_too(result: Any) -> None:
+    never = {**result, "events": 0, "firings": 0, "customersFired": 0, "byCustomer": []}
+    never["rules"] = [{**each, "fired": 0, "customers": 0, "causes": []} for each in result["rules"]]
+    never["months"] = [{**each, "events": 0, "customers": 0} for each in result["months"]]
+    never["atSwitchOn"] = {"customers": 0, "rules": []}
+    shown = read(never, ABOUT, [])
+    assert [figure.id for figure in shown.figures] == ["months", "rules"]
+    assert shown.tables == ()
+    assert "Some &lt;ruleset&gt;" in page({**never, "customers": 0}, ABOUT, [])

@@ -2,6 +2,7 @@
 .DEFAULT_GOAL := help
 PYTHON ?= python3
 BIN := .venv/bin
+unexport PYTHONDONTWRITEBYTECODE  # else each of some hundred processes compiles all anew
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 help:  ## Show this list

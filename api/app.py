@@ -5,6 +5,7 @@ import logging
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from functools import cache, partial
 from importlib.metadata import version
 from socket import socket
@@ -16,34 +17,46 @@ from pydantic.alias_generators import to_camel
 
 from api import openapi, problems
 from api.connections import Connection, look_after
+from api.deciding import Kept
 from api.derived import MOST_ROWS, Room
 from api.limits import Limits
 from api.middleware import EveryRequest
-from api.readiness import Readiness
+from api.readiness import Look, Readiness
 from api.refusals import Refusals
 from api.routes import (
+    backtests,
     corrections,
     customers,
     derived,
     docs,
+    evaluations,
     events,
     health,
     jobs,
     knowledge,
     metrics,
+    monitoring,
+    policies,
     report_page,
     reports,
+    scraping,
+    simulations,
+    statements,
     taxonomy,
     transactions,
     webhooks,
 )
+from api.scraping import Scrape
+from api.statements import DRAWN_AT_ONCE
 from api.waiting import Watcher
-from storage import logs
+from storage import delivery_figures, logs
+from storage.delivery_figures import Load
 from storage.store import Store
 
 ROUTERS = (
-    *(customers, knowledge, transactions, derived, corrections, taxonomy, jobs),
-    *(reports, report_page, metrics, webhooks, health),
+    *(customers, knowledge, transactions, statements, derived, corrections, taxonomy, jobs),
+    *(reports, report_page, metrics, policies, backtests, evaluations),
+    *(monitoring, simulations, webhooks, health, scraping),
 )
 TICKS_PER_LOOK = 10  # uvicorn's ticks are a tenth of a second
 GRACE_S = 10  # how long requests in flight may take when the service is told to stop
@@ -84,14 +97,23 @@ def create_app(store: Store) -> FastAPI:
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     app.state.limits = Limits(app.state.store.settings)
     app.state.room = Room(MOST_ROWS)
+    app.state.drawing = Room(DRAWN_AT_ONCE)
+    app.state.kept = Kept()
     app.state.watcher = Watcher(app.state.store)
     app.state.refusals = Refusals(app.state.store.db)
     app.state.readiness = Readiness(app.state.store)
+    app.state.scrape = Look(Scrape(partial(_load, app.state.store)), b"")
     yield
+    app.state.scrape.close()
     app.state.readiness.close()
     await asyncio.to_thread(app.state.watcher.stop)
     await asyncio.to_thread(app.state.refusals.stop)
     app.state.limits.close()
+
+
+def _load(store: Store) -> Load:
+    with store.db.reading() as r:
+        return delivery_figures.load(r, datetime.now(UTC))
 
 
 def serve(store: Store, door: socket) -> None:

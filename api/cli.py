@@ -13,16 +13,25 @@ from api.commands import (
     access,
     analyse,
     backfill,
+    backtest,
     categories,
     deliveries,
     demo,
     enrichment,
+    evaluations,
+    events,
     lake,
     metrics,
+    policies,
     processes,
     report,
     risk,
+    rulesets,
     sandbox,
+    secrets,
+    simulate,
+    statements,
+    subscriptions,
     trail,
     upkeep,
 )
@@ -58,8 +67,17 @@ app.add_typer(enrichment.enrichment, name="enrichment")
 app.add_typer(categories.categories, name="categories")
 app.add_typer(lake.lake, name="lake")
 app.add_typer(metrics.metrics, name="metrics")
+policies.policies.command("backtest")(backtest.backtest)
+app.add_typer(policies.policies, name="policies")
+app.add_typer(evaluations.evaluations, name="evaluations")
+app.add_typer(events.events, name="events")
 app.add_typer(risk.risk, name="risk")
+rulesets.rulesets.command("simulate")(simulate.simulate)
+app.add_typer(rulesets.rulesets, name="rulesets")
 app.add_typer(sandbox.sandbox, name="sandbox")
+app.add_typer(secrets.secrets, name="secrets")
+app.add_typer(statements.statements, name="statements")
+app.add_typer(subscriptions.subscriptions, name="subscriptions")
 app.add_typer(trail.trail, name="audit")
 
 

@@ -4,10 +4,11 @@ The order of the checks is the order of the parameters: who is calling (401), wi
 headers say about the body. Nothing about a caller is remembered between requests, so a revoked key ends at once.
 """
 
+import re
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -20,13 +21,17 @@ from api import problems
 from api.limits import Limits, address
 from api.refusals import Refusal
 from api.schemas import rules
+from pipelines.decisions.policy import POLICY_SLUG
 from pipelines.errors import Forbidden, NotFound, TidemarkError, Unauthenticated
-from storage import audit, customers, jobs, keys, subscriptions
+from storage import audit, customers, jobs, keys, policies, rule_matches, rulesets, subscriptions
 from storage.audit import Actor
 from storage.customers import Customer
 from storage.database import Reading, Writing
 from storage.jobs import Job
 from storage.keys import EndedKey, Principal
+from storage.policies import StoredPolicy
+from storage.rule_matches import Match
+from storage.rulesets import StoredRuleset
 from storage.store import Store
 from storage.subscriptions import Subscription
 
@@ -50,6 +55,11 @@ class Caller:
     now: datetime
     actor: Actor
     keeping: Callable[[Writing, Response], None] | None = None  # how this request's Idempotency-Key is honoured
+
+    @property
+    def today(self) -> date:
+        """The service's day."""
+        return self.now.astimezone(self.store.settings.zone).date()
 
     def reading(self) -> AbstractContextManager[Reading]:
         return self.store.db.reading()
@@ -83,6 +93,17 @@ class Caller:
         if job.customer_number != customer.number:
             raise NotFound("Job.NotFound", "There is no job with this id.")
         return job
+
+    def policy(self, r: Reading, slug: str) -> StoredPolicy:
+        """Archived or not, and whatever its versions."""
+        policies.require_enabled(r, self.client_id)
+        return policies.get(r, self.client_id, slug if re.fullmatch(POLICY_SLUG, slug) else "")
+
+    def ruleset(self, r: Reading, ruleset_id: str) -> StoredRuleset:
+        return rulesets.get(r, self.client_id, as_uuid(ruleset_id))
+
+    def match(self, r: Reading, match_id: str) -> Match:
+        return rule_matches.get(r, self.client_id, as_uuid(match_id))
 
     def subscription(self, r: Reading, subscription_id: str) -> Subscription:
         return subscriptions.get(r, self.client_id, as_uuid(subscription_id))
@@ -151,6 +172,23 @@ def _id(name: str, of: str) -> Any:
 
 CustomerId = Annotated[str, _id("customerId", "customer")]
 JobId = Annotated[str, _id("jobId", "job")]
+StatementId = Annotated[str, _id("statementId", "statement")]
+TransactionId = Annotated[str, _id("transactionId", "transaction")]
+PageNumber = Annotated[
+    str,
+    Path(
+        alias="pageNumber",
+        description="Page of the file, from 1.",
+        json_schema_extra={"pattern": "^[1-9][0-9]{0,4}$"},
+    ),
+]
 CorrectionId = Annotated[str, _id("correctionId", "correction")]
 SubscriptionId = Annotated[str, _id("subscriptionId", "webhook subscription")]
 DeliveryId = Annotated[str, _id("deliveryId", "webhook delivery")]
+BacktestId = Annotated[str, _id("backtestId", "backtest's job")]
+EvaluationId = Annotated[str, _id("evaluationId", "evaluation")]
+PolicySlug = Annotated[str, Path(alias="slug", description="The decision policy's slug.")]
+RulesetId = Annotated[str, _id("rulesetId", "ruleset")]
+SimulationId = Annotated[str, _id("simulationId", "simulation's job")]
+MatchId = Annotated[str, _id("matchId", "match, which is its event's")]
+LibrarySlug = Annotated[str, Path(alias="librarySlug", description="Slug of a ruleset in the library.")]

@@ -159,8 +159,8 @@ FACILITIES = Derived(
 MENTIONED_ACCOUNTS = Derived(
     "mentionedAccounts",
     (
-        *(*_STANDING, "bsb", "account_number", "other_account", "category", "is_transfer"),
-        *("description", "clean_description", "counterparty_name", "counterparty_kind", "channel"),
+        *(*_STANDING, "bsb", "account_number", "other_account", "category", "category_source", "confidence"),
+        *("is_transfer", "description", "clean_description", "counterparty_name", "counterparty_kind", "channel"),
     ),
     lambda rows, _: mentioned_accounts(rows),
     (

@@ -20,6 +20,7 @@ from storage.settings import Quota, Settings
 
 MAX_HEAD_BYTES = 64 * 1024  # of a request: its address and headers
 MAX_HELD_BODIES = 8  # of the largest size allowed: so much memory is given to bodies that are being received or read
+MAX_HELD_UPLOADS = 16  # likewise, so much disk to files that are being sent
 IPV6_PREFIX = 64  # what one subscriber is given: every address in it is the same asker
 
 
@@ -60,6 +61,7 @@ class Limits:
         self._of_address = Policy("address", settings.wrong_key_limit)
         self.requests = AtOnce(settings.max_requests)
         self.bodies = AtOnce(MAX_HELD_BODIES * settings.max_json_bytes)
+        self.uploads = AtOnce(MAX_HELD_UPLOADS * settings.max_multipart_bytes)
 
     def count_request(self, scope: Scope, key_id: UUID) -> None:
         """A request with a good key.

@@ -19,7 +19,7 @@ from api.problems import of, unexpected
 from pipelines.errors import HeadTooLarge, TidemarkError
 from storage import logs
 
-HEALTH = "/health/"
+POLLED = ("/health/", "/metrics")  # by monitoring: always answered, and no news in the log
 MAX_REQUEST_ID_CHARACTERS = 128
 BYTES_AROUND_A_HEADER = len(": \r\n")
 
@@ -57,11 +57,11 @@ class EveryRequest:
             await unexpected(Request(scope))(scope, receive, answer.send)
 
     async def _within_limits(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Health is answered however busy the service is."""
+        """What is polled is answered however busy the service is."""
         limits: Limits = scope["app"].state.limits
         _require_small_head(scope)
         with limits.requests.share() as take:
-            if not scope["path"].startswith(HEALTH):
+            if not scope["path"].startswith(POLLED):
                 take(1)
             await self.app(scope, receive, send)
 
@@ -103,6 +103,6 @@ def request_id(given: str) -> str:
 
 def _write_down(scope: Scope, answer: _Answer, took_s: float) -> None:
     template = getattr(scope.get("route"), "path", "(no route)")
-    level = logging.DEBUG if template.startswith(HEALTH) else logging.INFO  # polls are no news
+    level = logging.DEBUG if template.startswith(POLLED) else logging.INFO
     fields = {"ms": round(took_s * 1000, 1)}
     log.log(level, "%s %s %s", scope["method"], template, answer.status, extra={"fields": fields})

@@ -19,6 +19,7 @@ from starlette.responses import Response
 from api import problems
 from api.dependencies import Caller
 from api.unread import Body
+from api.uploads import Files
 from pipelines.errors import InvalidRequest, RateLimited, TidemarkError
 from storage import idempotency
 from storage.database import Writing
@@ -66,8 +67,8 @@ def is_once(endpoint: Callable[..., Any]) -> bool:
 
 
 def _content(parameters: Iterable[object]) -> bytes:
-    """The body's raw bytes; none where the route reads no body."""
-    return next((each.content for each in parameters if isinstance(each, Body)), b"")
+    """The body's raw bytes, or what stands for them; none where the route reads no body."""
+    return next((each.content for each in parameters if isinstance(each, Body | Files)), b"")
 
 
 def _made(claim: Claim, caller: Caller, content: bytes) -> Answer | None:
@@ -81,7 +82,7 @@ def _made(claim: Claim, caller: Caller, content: bytes) -> Answer | None:
 
 
 def _fingerprint(caller: Caller, content: bytes) -> bytes:
-    """What makes two requests one: method, path and the body's raw bytes."""
+    """What makes two requests one: method, path and the body's raw bytes (of files, see `api.uploads`)."""
     line = f"{caller.request.method} {caller.request.url.path}\n".encode()
     return hashlib.sha256(line + content).digest()
 

@@ -23,10 +23,13 @@ from api.operations import EXAMPLE, REFUSALS
 from api.schemas.common import Problem, Received
 from api.schemas.corrections import FAULTS as CORRECTION_FAULTS
 from api.schemas.rules import Rule
+from api.schemas.statements import FORM_SCHEMA
 from api.unread import JsonBody, QueryOf
+from api.uploads import FORM, FilesBody
 
 EXAMPLE_REQUEST_ID = "4f1c8f0e-8d0b-4b52-9b43-6b4f6c6a1f7e"
 REF = "#/components/schemas/{model}"
+NOT_A_FORM = "Request.MalformedForm"  # only where forms are taken
 
 # Which 404 an id in the path may bring.
 NOT_FOUND = {
@@ -35,6 +38,16 @@ NOT_FOUND = {
     "correctionId": "Correction.NotFound",
     "subscriptionId": "Webhook.SubscriptionNotFound",
     "deliveryId": "Webhook.DeliveryNotFound",
+    "slug": "DecisionPolicy.NotFound",
+    "evaluationId": "Evaluation.NotFound",
+    "backtestId": "Backtest.NotFound",
+    "simulationId": "Simulation.NotFound",
+    "statementId": "Statement.NotFound",
+    "transactionId": "Transaction.NotFound",
+    "pageNumber": "Statement.PageNotFound",
+    "rulesetId": "Ruleset.NotFound",
+    "librarySlug": "Ruleset.NotFound",
+    "matchId": "RuleMatch.NotFound",
 }
 
 # Code → status and a sentence, for every refusal that is no rule of a field.
@@ -45,8 +58,63 @@ KNOWN: Mapping[str, tuple[int, str]] = {
     "Customer.NotFound": (404, "There is no customer with this id."),
     "Job.NotFound": (404, "There is no job with this id."),
     "Correction.NotFound": (404, "There is no correction with this id."),
+    "Statement.NotFound": (404, "There is no statement with this id."),
+    "Statement.PageNotFound": (404, "The statement's file has no such page."),
+    "Statement.RowNotFound": (404, "There is no such row of the statement on this page."),
+    "Statement.PageLocked": (409, "The file opens with a password only, and that was not kept."),
+    "Statement.PageNotDrawn": (409, "The page can't be drawn within the limits."),
+    "Statement.NotPdf": (400, "No file is a PDF."),
+    "Statement.WrongCount": (400, "1 to 20 files."),
+    "Statement.TooManyParts": (400, "A form may have 60 parts at most."),
+    "Statement.PasswordsDontMatch": (400, "Give one password for all files, or one for each."),
+    "Statement.InvalidPassword": (400, "password is UTF-8 text of at most 1024 bytes."),
+    "Statement.FileTooLarge": (413, "A file may have 26,214,400 bytes at most."),
+    "Request.MalformedForm": (400, "The body is not multipart/form-data."),
+    "Transaction.NoSource": (404, "The transaction was not read from a PDF."),
     "Webhook.SubscriptionNotFound": (404, "There is no webhook subscription with this id."),
     "Webhook.DeliveryNotFound": (404, "There is no delivery with this id."),
+    "Webhook.EventNotFound": (404, "There is no event with this id."),
+    "DecisionPolicy.NotEnabled": (404, "Decision policies are not enabled for this client."),
+    "DecisionPolicy.NotFound": (404, "There is no decision policy with this slug."),
+    "DecisionPolicy.VersionNotFound": (404, "The decision policy has no such version."),
+    "DecisionPolicy.Invalid": (400, "The policy has 2 faults."),
+    "DecisionPolicy.WarningsNotAcknowledged": (400, "The policy has 1 warning to acknowledge by code and pointer."),
+    "DecisionPolicy.MissingInputs": (400, "Not every declared input is given."),
+    "DecisionPolicy.UnknownInputs": (400, "Inputs are given that the policy doesn't declare."),
+    "DecisionPolicy.InvalidInputs": (400, "A value is not of its kind."),
+    "DecisionPolicy.UnknownNumber": (400, "One metric, attribute or input that the policy counts with."),
+    "DecisionPolicy.SameNumber": (400, "Across and down are two different numbers."),
+    "Backtest.NotFound": (404, "There is no backtest with this id."),
+    "Backtest.Unfinished": (409, "The backtest has come to no result: see its job."),
+    "Backtest.SameVersion": (400, "A version is compared with another one."),
+    "Backtest.UnknownCustomer": (400, "Some customers are not known."),
+    "Backtest.InvalidFilter": (400, "A value to filter by is no attribute's value."),
+    "Backtest.DayToCome": (400, "A day is later than today."),
+    "Backtest.CustomerTwice": (400, "A customer has one outcome."),
+    "Simulation.NotFound": (404, "There is no simulation with this id."),
+    "Simulation.Unfinished": (409, "The simulation has come to no result: see its job."),
+    "Simulation.DayToCome": (400, "The last day is later than today."),
+    "Simulation.InvalidDays": (400, "The first day is later than the last."),
+    "Simulation.TooManyDays": (400, "At most 24 months are simulated."),
+    "Simulation.UnknownCustomer": (400, "Some customers are not known."),
+    "Evaluation.NotFound": (404, "There is no evaluation with this id."),
+    "Evaluation.Corrupt": (500, "The record of evaluation … was changed."),
+    "DecisionPolicy.Archived": (409, "The decision policy is archived."),
+    "DecisionPolicy.VersionRetired": (409, "A retired version is not published again: save its content."),
+    "DecisionPolicy.NotADraft": (409, "Only a draft can be the challenger of the published version."),
+    "DecisionPolicy.ChallengerInputs": (422, "The published version doesn't declare these inputs: term."),
+    "Evaluation.NotADecision": (409, "Only a decision is overridden: not a what-if, nor a challenger's."),
+    "DecisionPolicy.TooMany": (409, "A client may have 200 policies at most."),
+    "DecisionPolicy.TooManyVersions": (409, "A policy may have 10,000 versions at most."),
+    "Ruleset.NotFound": (404, "There is no such ruleset."),
+    "Ruleset.Invalid": (400, "The ruleset has 2 faults."),
+    "Ruleset.UnknownCustomer": (400, "The ruleset lists customers that don't exist."),
+    "Ruleset.SlugTaken": (409, "There is a ruleset with this slug already."),
+    "Ruleset.TooMany": (409, "A client may have 200 rulesets at most."),
+    "Ruleset.Archived": (409, "The ruleset is archived."),
+    "Ruleset.Corrupt": (500, "A ruleset is not what was written."),
+    "RuleMatch.NotFound": (404, "There is no match with this id."),
+    "RuleMatch.Corrupt": (500, "The record of match … was changed."),
     "Submission.WrongCount": (400, "1 to 50,000 transactions."),
     "Webhook.UrlNotHttps": (400, "webhookUrl must be an absolute https:// URL."),
     "Webhook.UrlForbidden": (400, "webhookUrl must not lead to a private or reserved address."),
@@ -66,6 +134,7 @@ KNOWN: Mapping[str, tuple[int, str]] = {
     "Report.VersionExpired": (410, "This version of the customer's transactions is kept no longer."),
     "Report.RefreshRunning": (409, "A report refresh is already running for it."),
     "Webhook.DeliveryInFlight": (409, "The delivery is on its way already."),
+    "Webhook.TestUnderWay": (409, "The last test of this subscription has not ended yet."),
     "Webhook.SubscriptionDeleted": (409, "The delivery's subscription was deleted."),
     "Idempotency.InvalidKey": (400, "Idempotency-Key must be 1 to 255 visible ASCII characters, once."),
     "Idempotency.InFlight": (409, "A request with this Idempotency-Key is being worked on."),
@@ -125,6 +194,16 @@ GIVEN_BY = {
     "correctionId": ("correctTransactions", "202", "/data/correctionId"),
     "subscriptionId": ("createSubscription", "201", "/data/webhookSubscriptionId"),
     "deliveryId": ("listDeliveries", "200", "/data/deliveries/0/deliveryId"),
+    "backtestId": ("backtestDecisionPolicy", "202", "/data/jobId"),
+    "simulationId": ("simulateRuleset", "202", "/data/jobId"),
+    "evaluationId": ("evaluateDecisionPolicy", "200", "/data/evaluationId"),
+    "statementId": ("listStatements", "200", "/data/statements/0/statementId"),
+    "transactionId": ("listCustomerTransactions", "200", "/data/transactions/0/transactionId"),
+    "pageNumber": ("getStatement", "200", "/data/firstPage"),
+    "slug": ("saveDecisionPolicy", "201", "/data/slug"),
+    "rulesetId": ("createRuleset", "201", "/data/rulesetId"),
+    "librarySlug": ("listLibrary", "200", "/data/rulesets/0/slug"),
+    "matchId": ("listMatches", "200", "/data/matches/0/matchId"),
 }
 
 Dependency = TypeVar("Dependency")
@@ -147,7 +226,7 @@ def document(app: FastAPI, description: str) -> dict[str, Any]:
     _link({operation["operationId"]: operation for operation in operations})
     for receiver in made["webhooks"].values():
         receiver["post"]["responses"] = {"2XX": {"description": "Any 2xx, within 30 seconds, means received."}}
-    bodies = (body.model for route in routes for body in _given(route, JsonBody))
+    bodies = (model for route in routes for model in _bodies(route))
     made["components"]["schemas"] = _tidy(made["components"]["schemas"] | _schemas(bodies))
     return made
 
@@ -161,6 +240,12 @@ def _routes(app: FastAPI) -> Iterator[APIRoute]:
 def _given(route: APIRoute, kind: type[Dependency]) -> list[Dependency]:
     """The route's dependencies of one kind."""
     return [needed.call for needed in route.dependant.dependencies if isinstance(needed.call, kind)]
+
+
+def _bodies(route: APIRoute) -> list[type[Received]]:
+    """The models of JSON that the route reads."""
+    as_json = [body.model for body in _given(route, JsonBody)]
+    return [*as_json, *(body.model for body in _given(route, FilesBody))]
 
 
 def _schemas(bodies: Iterable[type[Received]]) -> dict[str, Any]:
@@ -183,13 +268,16 @@ def _tidy(schemas: Mapping[str, Any]) -> dict[str, Any]:
 def _complete(operation: dict[str, Any], route: APIRoute) -> None:
     """Add to an operation what only its route's dependencies know."""
     operation["responses"].pop("422", None)
-    example = (route.openapi_extra or {})[EXAMPLE]
+    example = (route.openapi_extra or {}).get(EXAMPLE)
     for status, response in operation["responses"].items():
         _describe_success(response, HTTPStatus(int(status)), example)
     for query in _given(route, QueryOf):
         operation.setdefault("parameters", []).extend(_parameters(query.model))
     for body in _given(route, JsonBody):
         operation["requestBody"] = _request_body(body.model)
+    for files in _given(route, FilesBody):
+        operation["requestBody"] = _request_body(files.model)
+        operation["requestBody"]["content"][FORM] = {"schema": FORM_SCHEMA}
     if is_once(route.endpoint):
         operation.setdefault("parameters", []).append(IDEMPOTENCY_KEY)
         for status in operation["responses"]:
@@ -199,13 +287,14 @@ def _complete(operation: dict[str, Any], route: APIRoute) -> None:
     for allow in _given(route, Allow):
         operation["description"] += f"\n\nScope: {' or '.join(f'`{scope}`' for scope in allow.scopes)}."
     operation["responses"] |= _refusals(_codes(operation.pop(REFUSALS), route))
-    del operation[EXAMPLE]
+    operation.pop(EXAMPLE, None)
 
 
 def _describe_success(response: dict[str, Any], status: HTTPStatus, example: object) -> None:
     response["description"] = status.phrase
     for content in response["content"].values():
-        content["example"] = example
+        if example is not None:
+            content["example"] = example
     response["headers"] = dict(ON_EVERY_ANSWER)
     if status in (HTTPStatus.CREATED, HTTPStatus.ACCEPTED):
         response["headers"]["Location"] = _header("Where the new thing, or the work on it, is found.")
@@ -244,9 +333,9 @@ def _codes(special: Iterable[str], route: APIRoute) -> Iterator[tuple[int, str, 
         codes += ["Authentication.RateLimited", "Request.RateLimited"]
     if is_once(route.endpoint):
         codes += ["Idempotency.InvalidKey", "Idempotency.InFlight", "Idempotency.KeyReused"]
-    for body in _given(route, JsonBody):
-        codes += [code for code in KNOWN if code.startswith("Request.")]
-        yield from _rules(body.model)
+    for model in _bodies(route):
+        codes += [code for code in KNOWN if code.startswith("Request.") and code != NOT_A_FORM]
+        yield from _rules(model)
     for query in _given(route, QueryOf):
         yield from _rules(query.model)
     for code in codes:

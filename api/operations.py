@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 from pydantic import BaseModel, create_model
-from starlette.responses import HTMLResponse
+from starlette.responses import HTMLResponse, Response
 
 from api.schemas.common import Envelope, View
 
@@ -42,6 +42,30 @@ def shows_page(refuses: Iterable[str] = ()) -> dict[str, Any]:
         "response_class": HTMLResponse,
         "openapi_extra": {REFUSALS: list(refuses), EXAMPLE: "<!doctype html>"},
     }
+
+
+def shows_picture(refuses: Iterable[str] = ()) -> dict[str, Any]:
+    """Keyword arguments of a route whose success is a picture."""
+    return {
+        "response_class": PictureResponse,
+        "openapi_extra": {REFUSALS: list(refuses)},
+    }
+
+
+def shows_metrics(refuses: Iterable[str] = ()) -> dict[str, Any]:
+    """Keyword arguments of a route whose success is text for Prometheus."""
+    return {
+        "response_class": MetricsResponse,
+        "openapi_extra": {REFUSALS: list(refuses), EXAMPLE: 'tidemark_webhook_deliveries{state="due"} 2.0\n'},
+    }
+
+
+class MetricsResponse(Response):
+    media_type = "text/plain"
+
+
+class PictureResponse(Response):
+    media_type = "image/png"
 
 
 @cache

@@ -14,20 +14,23 @@ from decimal import Decimal
 from typing import Any
 
 import polars as pl
+from starlette.responses import Response
 
 from api import transactions_json
+from api.answers import streamed, totals
 from api.dependencies import Caller
 from api.schemas.reports import Moment
 from pipelines import metrics
-from pipelines.figures.context import Context
+from pipelines.figures.context import NO_CONTEXT, Context
 from pipelines.figures.facts import Facts, as_known
 from pipelines.figures.lineage import CONTRIBUTIONS, Formula, Sum, Trace, below, no_figure, pointer, value_of
+from pipelines.metrics import Metrics
 from pipelines.reports import REPORTS
 from pipelines.schemas import TRANSACTIONS, posted
 from storage import context, jobs, reports, transactions
 from storage.customers import Customer
 from storage.database import Reading
-from storage.paging import Page
+from storage.paging import Page, Paged
 from storage.reports import ReportStatus, ReportView
 from storage.transactions import Location
 
@@ -67,7 +70,6 @@ def then(r: Reading, caller: Caller, customer: Customer, moment: Moment, kind: s
         Gone: the version is kept no longer.
         NotFound: there was no such version yet.
     """
-    today = caller.now.astimezone(caller.store.settings.zone).date()
     version, as_of = moment.data_version, moment.as_of
     stored = None if kind is None or moment.is_given else reports.bundle(r, customer).get(kind)
     if stored is not None and stored.data_json is not None:
@@ -75,9 +77,19 @@ def then(r: Reading, caller: Caller, customer: Customer, moment: Moment, kind: s
     place = transactions.place_of(r, customer, version)
     data_version = customer.data_version if version is None else version
     known_seq = None if moment.known_at is None else jobs.last_received(r, customer, moment.known_at)
-    day = as_of or today
+    day = as_of or caller.today
     known = context.read(r, {customer.number: data_version}, caller.now, day)
     return Then(place, data_version, known_seq, day, known)
+
+
+def when_decided(r: Reading, customer: Customer, data_version: int, as_of: date) -> Then:
+    """What an evaluation or a rule looked at: metrics are worked out of transactions alone.
+
+    Raises:
+        Gone: the version is kept no longer.
+    """
+    place = transactions.place_of(r, customer, data_version)
+    return Then(place, data_version, None, as_of, NO_CONTEXT)
 
 
 def bundle(facts: Facts, data_version: int) -> Mapping[str, ReportView]:
@@ -117,16 +129,25 @@ def traced(kind: str, facts: Facts, figure: str) -> Trace:
     Raises:
         NotFound: there is no such report or figure, or it has no value.
     """
-    path = pointer(figure)
     if kind == METRICS:
-        slug, *inputs = path
-        if slug not in metrics.METRICS:
-            raise no_figure(path)
-        return below(metrics.explain(facts, slug), inputs)
+        return traced_metric(figure, facts, metrics.METRICS)
+    path = pointer(figure)
     try:
         return REPORTS[kind].explain(facts, report_data(kind, facts), path)
     except (KeyError, IndexError, ValueError):
         raise no_figure(path) from None
+
+
+def traced_metric(figure: str, facts: Facts, of: Metrics) -> Trace:
+    """The lineage of one of these metrics, for one customer.
+
+    Raises:
+        NotFound: there is no such metric, or it is not made of such an input.
+    """
+    slug, *inputs = pointer(figure)
+    if slug not in of:
+        raise no_figure([slug])
+    return below(metrics.explain(facts, slug, of), inputs)
 
 
 def told(kind: str, figure: str, found: Trace, then_: Then) -> dict[str, Any]:
@@ -150,7 +171,7 @@ def told(kind: str, figure: str, found: Trace, then_: Then) -> dict[str, Any]:
         "total": value_of(found) if is_sum else None,
         "asOf": then_.as_of,
         "dataVersion": then_.data_version,
-        "reportVersion": metrics.VERSION if kind == METRICS else REPORTS[kind].version,
+        "reportVersion": REPORTS[kind].version if kind in REPORTS else metrics.VERSION,
     }
 
 
@@ -171,6 +192,15 @@ def _sums(found: Trace) -> Iterator[Sum]:
         for each in found.inputs.values():
             if isinstance(each, Sum | Formula):
                 yield from _sums(each)
+
+
+def lineage(
+    kind: str, figure: str, found: Trace, facts: Facts, then_: Then, customer: Customer, page: Page | None
+) -> Response:
+    """The answer: the figure, what it is made of, and a page of the transactions behind it."""
+    rows = behind(found, facts)
+    counts = totals(Paged(range(rows.height), rows.height, page))
+    return streamed("transactions", {**told(kind, figure, found, then_), **counts}, as_json(rows, customer, page))
 
 
 def as_json(rows: pl.DataFrame, customer: Customer, page: Page | None) -> Sequence[bytes]:

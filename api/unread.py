@@ -19,6 +19,7 @@ from pipelines.errors import Fault, InvalidRequest, TooLarge, UnsupportedMedia
 from pipelines.intake import strict_json
 
 MAX_FAULTS = 100
+JSON, MULTIPART = "A JSON body", "A multipart body"
 Model = TypeVar("Model", bound=BaseModel)
 
 
@@ -60,10 +61,11 @@ class JsonBody(Generic[Model]):
     async def __call__(self, request: Request) -> AsyncIterator[Body[Model]]:
         limit: int = request.app.state.store.settings.max_json_bytes
         _require_json(request.headers)
-        _require_length(request.headers, limit)
+        require_plain(request.headers)
+        require_length(request.headers, limit, JSON)
         limits: Limits = request.app.state.limits
         with limits.bodies.share() as take:
-            yield Body(self.model, await _received(request, limit, take))
+            yield Body(self.model, await received(request, limit, take))
 
 
 class QueryOf(Generic[Model]):
@@ -76,34 +78,44 @@ class QueryOf(Generic[Model]):
         return Query(self.model, request.query_params)
 
 
-def _require_json(headers: Headers) -> None:
+def is_json(headers: Headers) -> bool:
+    """Whether the body says that it is JSON, in UTF-8."""
     media, _, parameters = headers.get("content-type", "").partition(";")
     charset = parameters.strip().lower().removeprefix("charset=").strip('"')
-    if media.strip().lower() != "application/json" or charset not in ("", "utf-8"):
+    return media.strip().lower() == "application/json" and charset in ("", "utf-8")
+
+
+def _require_json(headers: Headers) -> None:
+    if not is_json(headers):
         raise UnsupportedMedia("Request.NotJson", "The body must be application/json in UTF-8.")
+
+
+def require_plain(headers: Headers) -> None:
+    """Raises UnsupportedMedia for a compressed body."""
     if headers.get("content-encoding", "identity").strip().lower() != "identity":
         raise UnsupportedMedia("Request.EncodedBody", "The body must not be compressed.")
 
 
-def _require_length(headers: Headers, limit: int) -> None:
+def require_length(headers: Headers, limit: int, what: str) -> None:
+    """Raises TooLarge for a body that says itself that it is."""
     length = headers.get("content-length", "")
     if length.isdecimal() and int(length) > limit:
-        raise _too_large(limit)
+        raise too_large(limit, what)
 
 
-async def _received(request: Request, limit: int, take: Callable[[int], None]) -> bytes:
+async def received(request: Request, limit: int, take: Callable[[int], None]) -> bytes:
     """The whole body; one sent in chunks, which states no length, is cut off at the limit."""
     content = bytearray()
     async for chunk in request.stream():
         take(len(chunk))
         content += chunk
         if len(content) > limit:
-            raise _too_large(limit)
+            raise too_large(limit, JSON)
     return bytes(content)
 
 
-def _too_large(limit: int) -> TooLarge:
-    return TooLarge("Request.TooLarge", f"A JSON body may have {limit:,} bytes at most.")
+def too_large(limit: int, what: str) -> TooLarge:
+    return TooLarge("Request.TooLarge", f"{what} may have {limit:,} bytes at most.")
 
 
 def _validated(model: type[Model], document: Any, context: dict[str, object]) -> Model:

@@ -43,6 +43,7 @@ class Watcher:
         self._awaited: defaultdict[UUID, set[asyncio.Event]] = defaultdict(set)
         self._somebody_waits = Event()
         self._stopped = Event()
+        self._released = False
         self._thread = Thread(target=self._run, name="tidemark-watcher", daemon=True)
         self._thread.start()
 
@@ -50,6 +51,8 @@ class Watcher:
     def watching(self, job_id: UUID) -> Iterator[asyncio.Event]:
         """An event that is set when the job ends. Enter before looking at the job, and no end is missed."""
         ended = asyncio.Event()
+        if self._released:
+            ended.set()
         self._awaited[job_id].add(ended)
         self._somebody_waits.set()
         try:
@@ -65,7 +68,8 @@ class Watcher:
             self._somebody_waits.clear()
 
     def release(self) -> None:
-        """Let everybody go with what they have: the service is about to stop."""
+        """Let everybody go with what they have, also who comes from now on: the service is about to stop."""
+        self._released = True
         self._wake(set(self._awaited))
 
     def stop(self) -> None:

@@ -15,11 +15,15 @@ from sqlalchemy.exc import SQLAlchemyError
 from assets.runs import BATCH_TAG
 from storage import batches, jobs
 from storage.jobs import Job
-from storage.models import Flow, Lane
+from storage.models import SUBMISSIONS, Flow, Lane
 from storage.store import Store
 
 FIRST_DAY = "2026-01-01"
-HEARD_IN = {Lane.ENRICHMENT: Flow.ENRICHMENT, Lane.REFRESH: Flow.REPORT_REFRESH}
+HEARD_IN = {
+    Lane.ENRICHMENT: SUBMISSIONS,
+    Lane.EXTRACTION: (Flow.EXTRACTION,),
+    Lane.REFRESH: (Flow.REPORT_REFRESH,),
+}
 RENEWALS_PER_LEASE = 5
 
 days = DailyPartitionsDefinition(start_date=FIRST_DAY, end_offset=1)  # UTC days of receipt; today exists already

@@ -28,7 +28,7 @@ from sqlalchemy import ColumnElement
 
 from assets import checks, plots
 from assets.batches import Work
-from assets.reports import refresh, report_assets, slices
+from assets.reports import each_slice, refresh, report_assets
 from assets.runs import COMPACTED, REENRICHED, REFRESHED
 from assets.transactions import enriched_transactions, recompute
 from assets.upkeep import Outcome, carry_out
@@ -215,7 +215,8 @@ def metrics_book(context: AssetExecutionContext, store: ResourceParam[Store]) ->
         places = transactions.locations_in(r, bucket)
     good, damaged = transactions.readable(store.lake, places)
     versions = {place.customer_number: place.data_version for place in good}
-    readings = pl.concat([metrics.readings(Facts(rows, as_of)) for rows in slices(store.lake, good)], how="vertical")
+    read = each_slice(store.lake, good, lambda rows: metrics.readings(Facts(rows, as_of)))
+    readings = pl.concat(list(read), how="vertical")
     with store.db.reading() as r:
         rows = book.metrics_of(r, readings, versions, as_of)
     stored = book.put(store, book.METRICS, bucket, rows, now)

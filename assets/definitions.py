@@ -3,18 +3,44 @@
 from dagster import Definitions, in_process_executor
 
 from assets import schedules
+from assets.backtests import policy_backtest, requested_backtests_sensor
 from assets.book import book_assets
-from assets.jobs import enrichment_batch, refresh_batch
+from assets.jobs import enrichment_batch, extraction_batch, refresh_batch
+from assets.monitoring import monitored_customers
 from assets.reports import report_assets, report_bundles
 from assets.resources import store_resource
 from assets.sensors import submitted_jobs_sensor, webhook_outbox_sensor
+from assets.simulations import requested_simulations_sensor, ruleset_simulation
+from assets.statements import extracted_statements
 from assets.transactions import enriched_transactions, landed_transactions
 
 definitions = Definitions(
-    assets=[landed_transactions, enriched_transactions, *report_assets, report_bundles, *book_assets],
-    jobs=[enrichment_batch, refresh_batch, *schedules.book_jobs, *schedules.lake_jobs],
+    assets=[
+        extracted_statements,
+        *(landed_transactions, enriched_transactions),
+        *report_assets,
+        report_bundles,
+        *book_assets,
+        monitored_customers,
+    ],
+    jobs=[
+        enrichment_batch,
+        extraction_batch,
+        refresh_batch,
+        policy_backtest,
+        ruleset_simulation,
+        *schedules.book_jobs,
+        *schedules.lake_jobs,
+    ],
     schedules=schedules.schedules,
-    sensors=[submitted_jobs_sensor, webhook_outbox_sensor, schedules.requested_backfills_sensor],
+    sensors=[
+        submitted_jobs_sensor,
+        webhook_outbox_sensor,
+        schedules.requested_backfills_sensor,
+        schedules.requested_looks_sensor,
+        requested_backtests_sensor,
+        requested_simulations_sensor,
+    ],
     resources={"store": store_resource},
     executor=in_process_executor,
 )

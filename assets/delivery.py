@@ -24,21 +24,20 @@ import aiohttp
 
 from assets import sending
 from assets.sending import Failure, Post
-from pipelines.errors import Corrupt
-from pipelines.webhooks import SIGNATURE_HEADER
-from pipelines.webhooks import sign as signature_of
+from pipelines.errors import Corrupt, Unavailable
+from pipelines.webhooks import signatures
 from storage import outbox
 from storage.changes import Changes
 from storage.database import Database
 from storage.models import DeliveryStatus
-from storage.outbox import Attempt, Claimed, Ended
+from storage.outbox import Attempt, Claimed, Ended, Pause
 from storage.store import Store
 from storage.subscriptions import open_secret
 from storage.vault import Vault
 
 SLOTS: Final = 250  # deliveries under way in one process
 LEASE_MARGIN_S: Final = 15.0  # what signing, recording and a busy machine may take beyond the deadline
-LOOK_AGAIN_S: Final = 0.5  # without news: for leases that ran out, and for the order to stop
+LOOK_AGAIN_S: Final = 0.5  # without news: for leases that ran out, retries whose time has come, the order to stop
 RETRY_DATABASE_S: Final = 1.0
 DRAIN_S: Final = 5.0  # at a stop, for what is under way; the rest is given back
 
@@ -66,7 +65,7 @@ def deliver_due(store: Store, limit: int, deadline_s: float) -> int:
     return asyncio.run(_Sender(store, uuid4()).up_to(limit, time.monotonic() + deadline_s))
 
 
-def sign(claimed: Claimed, vault: Vault) -> Post | Ended:
+def sign(claimed: Claimed, vault: Vault, now: datetime) -> Post | Ended:
     """The request to send; or, when the subscription is gone or its secret can't be opened, the end."""
     if claimed.webhook_url is None or claimed.sealed_secret is None:
         return Ended(claimed.delivery_id, DeliveryStatus.CANCELLED, None)
@@ -74,12 +73,22 @@ def sign(claimed: Claimed, vault: Vault) -> Post | Ended:
         secret = open_secret(vault, claimed.subscription_id, claimed.sealed_secret)
     except Corrupt:
         return _ended(claimed, sending.unsent(Failure.SECRET))
-    return Post(claimed.webhook_url, claimed.body, (SIGNATURE_HEADER, signature_of(claimed.body, secret)))
+    return Post(claimed.webhook_url, claimed.body, signatures(claimed.event_id, claimed.body, secret, now))
 
 
 def _ended(claimed: Claimed, attempt: Attempt) -> Ended:
     status = DeliveryStatus.DELIVERED if sending.succeeded(attempt) else DeliveryStatus.FAILED
     return Ended(claimed.delivery_id, status, attempt)
+
+
+def _tell(pause: Pause) -> None:
+    """The notice in the console."""
+    log.warning(
+        "webhook subscription %s of client %s is paused after %d failures in a row: see tidemark subscriptions list",
+        pause.subscription_id,
+        pause.client_id,
+        pause.failures,
+    )
 
 
 class _Sender:
@@ -129,7 +138,11 @@ class _Sender:
         return len(claimed)
 
     async def _deliver(self, client: aiohttp.ClientSession, claimed: Claimed) -> None:
-        signed = sign(claimed, self._store.vault)
+        try:
+            signed = sign(claimed, self._store.vault, datetime.now(UTC))
+        except Unavailable:
+            log.exception("a secret can't be opened for now: the delivery is left until its lease runs out")
+            return
         if isinstance(signed, Post):
             self._ended.append(_ended(claimed, await sending.send(client, signed, self._timeout_s)))
         else:
@@ -159,13 +172,18 @@ class _Sender:
         if not ended and not self._anything_to_do(room, now):
             return []
         with self._store.db.writing() as w:
-            outbox.record(w, self._holder, ended)
+            pauses = outbox.record(w, self._holder, ended)
             outbox.release_expired(w, now)
-            return outbox.claim_due(w, self._holder, room, self._timeout_s + LEASE_MARGIN_S, now)
+            outbox.make_retries_due(w, now)
+            claimed = outbox.claim_due(w, self._holder, room, self._timeout_s + LEASE_MARGIN_S, now)
+        for pause in pauses:
+            _tell(pause)
+        return claimed
 
     def _anything_to_do(self, room: int, now: datetime) -> bool:
         with self._store.db.reading() as r:
-            return outbox.any_expired(r, now) or (room > 0 and outbox.any_due(r))
+            passed = outbox.any_expired(r, now) or outbox.any_retry_due(r, now)
+            return passed or (room > 0 and outbox.any_due(r))
 
     def _give_back(self) -> None:
         with self._store.db.writing() as w:

@@ -1,9 +1,10 @@
-"""The two jobs of the hot path: what a batch's run materialises."""
+"""The jobs of the hot path: what a batch's run materialises."""
 
 from dagster import define_asset_job
 
 from assets.reports import report_assets, report_bundles
 from assets.runs import JOB_OF
+from assets.statements import extracted_statements
 from assets.transactions import enriched_transactions, landed_transactions
 from storage.models import Lane
 
@@ -11,6 +12,11 @@ enrichment_batch = define_asset_job(
     JOB_OF[Lane.ENRICHMENT],
     [landed_transactions, enriched_transactions],
     description="Enrich all submissions that were waiting: one run, however many customers.",
+)
+extraction_batch = define_asset_job(
+    JOB_OF[Lane.EXTRACTION],
+    [extracted_statements],
+    description="Read the PDF statements that were waiting; what they hold goes on to be enriched.",
 )
 refresh_batch = define_asset_job(
     JOB_OF[Lane.REFRESH],

@@ -1,9 +1,11 @@
 """The refresh: three reports, each computed in one pass for all customers of a batch and stored on its own."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from functools import partial
+from typing import TypeVar
 
 import polars as pl
 from dagster import AssetExecutionContext, AssetsDefinition, MaterializeResult, ResourceParam, asset
@@ -24,7 +26,10 @@ from storage.store import Store
 from storage.transactions import Location
 
 GROUP = "reports"
-SLICE_ROWS = 200_000  # that are worked on at a time
+SLICE_ROWS = 200_000
+SLICES_AT_ONCE = 2
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -64,27 +69,39 @@ def refresh(store: Store, work: Work, report: Report) -> Refreshed:
         places = transactions.pinned_locations(r, pinned)
     good, damaged = transactions.readable(store.lake, places)
     failed, computed = list(damaged), list[NewReport]()
-    for rows in slices(store.lake, good):
+
+    def reported(rows: pl.DataFrame) -> Sequence[NewReport]:
         numbers = rows["customer_number"].unique().to_list()
         with store.db.reading() as r:
             known = context.read(r, {number: pinned[number] for number in numbers}, now, as_of)
-        compute = partial(_compute, report, rows, pinned, as_of, known)
-        computed += isolating(compute, numbers, failed)
+        return isolating(partial(_compute, report, rows, pinned, as_of, known), numbers, failed)
+
+    for reports_of_slice in each_slice(store.lake, good, reported):
+        computed += reports_of_slice
     with store.db.writing() as w:
         reports.save(w, work.token, report.kind, report.version, computed, as_of, now)
         reports.save_failures(w, work.token, report.kind, failed)
     return Refreshed(computed, failed)
 
 
-def slices(lake: Lake, places: Sequence[Location]) -> Iterator[pl.DataFrame]:
-    """The customers' transactions (facts.COLUMNS), whole customers at a time: as many as memory is meant for."""
+def each_slice(lake: Lake, places: Sequence[Location], compute: Callable[[pl.DataFrame], T]) -> Iterator[T]:
+    """What `compute` makes of the customers' transactions (facts.COLUMNS), whole customers at a time.
+
+    A slice is as much as memory is meant for. Several are worked on side by side, for one alone keeps little more than
+    a core busy: its many frames are small.
+    """
+    with ThreadPoolExecutor(SLICES_AT_ONCE, "tidemark-slice") as pool:
+        yield from pool.map(lambda slice_: compute(_read(lake, slice_)), _slices(places))
+
+
+def _slices(places: Sequence[Location]) -> Iterator[list[Location]]:
     slice_: list[Location] = []
     for place in sorted(places, key=lambda place: place.customer_number):
         if slice_ and sum(each.row_count for each in slice_) + place.row_count > SLICE_ROWS:
-            yield _read(lake, slice_)
+            yield slice_
             slice_ = []
         slice_.append(place)
-    yield _read(lake, slice_)
+    yield slice_
 
 
 def _read(lake: Lake, places: Sequence[Location]) -> pl.DataFrame:

@@ -7,19 +7,26 @@ from storage.models import Lane
 CODE_LOCATION = "tidemark"
 DEFINITIONS_MODULE = "assets.definitions"
 
-JOB_OF = {Lane.ENRICHMENT: "enrichment_batch", Lane.REFRESH: "refresh_batch"}
+JOB_OF = {
+    Lane.ENRICHMENT: "enrichment_batch",
+    Lane.EXTRACTION: "extraction_batch",
+    Lane.REFRESH: "refresh_batch",
+}
 
 # The book's assets, over hash buckets of the customer. Runs of them wait in Dagster's queue for the book's lane.
 REENRICHED = "reenriched_transactions"
 COMPACTED = "compacted_transactions"
 REFRESHED = "refreshed_reports"
-BOOK_ASSETS = frozenset({REENRICHED, COMPACTED, REFRESHED, *NAME_OF.values()})
+MONITORED = "monitored_customers"
+BOOK_ASSETS = frozenset({REENRICHED, COMPACTED, REFRESHED, MONITORED, *NAME_OF.values()})
 
 BATCH_TAG = "tidemark/batch"  # the fencing token
 LANE_TAG = "tidemark/lane"
 JOBS_TAG = "tidemark/jobs"
 ROWS_TAG = "tidemark/rows"
 CUSTOMERS_TAG = "tidemark/customers"
+BACKTEST_TAG = "tidemark/backtest"  # the job's id
+SIMULATION_TAG = "tidemark/simulation"  # likewise
 PARTITION_TAG = "dagster/partition"
 
 

@@ -36,6 +36,7 @@ from assets.book import (
     reenriched_transactions,
     refreshed_reports,
 )
+from assets.monitoring import monitored_customers, watched
 from assets.runs import LANE_TAG
 from assets.sensors import EVERY_S
 from storage import integrity, retention, upkeep
@@ -70,8 +71,12 @@ compact_book = define_asset_job(
     tags=IN_THE_BOOKS_LANE,
     description="Rewrite a bucket's transactions into few, well-filled files.",
 )
-
-
+look_at_book = define_asset_job(
+    "look_at_book",
+    [monitored_customers],
+    tags=IN_THE_BOOKS_LANE,
+    description="Look at a bucket's customers by their clients' monitoring rulesets.",
+)
 measure_peers = define_asset_job(
     "measure_peers",
     [peer_percentiles],
@@ -173,6 +178,20 @@ def nightly_compaction(store: ResourceParam[Store]) -> list[RunRequest] | SkipRe
     return _runs(due) or SkipReason("There are no transactions yet.")
 
 
+@schedule(
+    cron_schedule="15 0 * * *",
+    job=look_at_book,
+    execution_timezone=ZONE,
+    default_status=ON_OR_OFF,
+    description="Every night: look at all customers that a ruleset watches, for rules that move with time.",
+)
+def nightly_look(store: ResourceParam[Store]) -> list[RunRequest] | SkipReason:
+    """The buckets that have such customers."""
+    with store.db.reading() as r:
+        due = upkeep.buckets_due(r, watched())
+    return _runs(due) or SkipReason("No ruleset watches anybody.")
+
+
 nightly_peers = ScheduleDefinition(
     name="nightly_peers",
     job=measure_peers,
@@ -207,19 +226,41 @@ weekly_integrity = ScheduleDefinition(
 )
 def requested_backfills_sensor(store: ResourceParam[Store]) -> list[RunRequest] | SkipReason:
     """Asks for each until it has begun; Dagster starts it once, by its key."""
+    return _asked_for(store, upkeep.Task.BACKFILL) or SkipReason("Nothing was asked for.")
+
+
+@sensor(
+    job=look_at_book,
+    minimum_interval_seconds=EVERY_S,
+    default_status=DefaultSensorStatus.RUNNING,
+    description="Starts the looks that changed rulesets and attributes asked for.",
+)
+def requested_looks_sensor(store: ResourceParam[Store]) -> list[RunRequest] | SkipReason:
+    """Asks for each until it has begun; Dagster starts it once, by its key."""
+    return _asked_for(store, upkeep.Task.MONITORING) or SkipReason("Nothing was asked for.")
+
+
+def _asked_for(store: Store, task: upkeep.Task) -> list[RunRequest]:
     with store.db.reading() as r:
-        waiting = upkeep.waiting(r, upkeep.Task.BACKFILL)
-    asked = [
-        RunRequest(run_key=f"backfill {each.bucket:02d} {each.requested_at}", partition_key=f"{each.bucket:02d}")
+        waiting = upkeep.waiting(r, task)
+    return [
+        RunRequest(run_key=f"{task} {each.bucket:02d} {each.requested_at}", partition_key=f"{each.bucket:02d}")
         for each in waiting
     ]
-    return asked or SkipReason("Nothing was asked for.")
 
 
 def _runs(of: Iterable[int]) -> list[RunRequest]:
     return [RunRequest(partition_key=f"{bucket:02d}") for bucket in of]
 
 
-book_jobs = [refresh_book, measure_peers, backfill, compact_book]
+book_jobs = [refresh_book, look_at_book, measure_peers, backfill, compact_book]
 lake_jobs = [retention_sweep, integrity_check]
-schedules = [weekly_backfill, nightly_refresh, nightly_compaction, nightly_peers, nightly_retention, weekly_integrity]
+schedules = [
+    weekly_backfill,
+    nightly_look,
+    nightly_refresh,
+    nightly_compaction,
+    nightly_peers,
+    nightly_retention,
+    weekly_integrity,
+]

@@ -1,8 +1,14 @@
 """One webhook POST over HTTPS: to no forbidden address, by a deadline, with a bounded answer, its failure classed.
 
 The guard makes the sockets, so it sees every address at the very moment of the connect, whatever the name resolved to
-a moment ago. Redirects, proxies, cookies and decompression are off. Each delivery has a connection of its own: a kept
-one may be closed by the receiver just as it is used, which would be a failure of ours.
+a moment ago. Behind the operator's proxy, which does the dialling, all that a name resolves to is looked at before the
+proxy is asked. Redirects, the environment's proxies, cookies and decompression are off.
+
+Each delivery has a connection of its own, though making one costs more than all the rest: a kept one may be closed by
+the receiver just as it is used, which would be a failure of ours, or hold what was left of an answer to somebody else.
+
+The steps of a delivery are timed where they happen: names are resolved once the first socket is made, a connection
+stands once its TLS begins, and the answer has begun with the first byte that TLS lets through.
 """
 
 import asyncio
@@ -12,27 +18,32 @@ import socket
 import ssl
 import time
 import warnings
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from importlib.metadata import version
+from itertools import pairwise
 from typing import Any, Final
 from uuid import uuid4
 
 import aiohttp
-from aiohttp.abc import AbstractResolver
+from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
-from pipelines.addresses import Network, forbidden, parsed
+from pipelines.addresses import Address, Reach, parsed
 from storage.outbox import Attempt
 from storage.settings import Settings, SettingsError
 
 RESPONSE_HEAD_BYTES: Final = 16 * 1024
+NAMES_SHARE: Final = 0.5  # of the deadline, for the look-up of a name: a receiver must have time to answer
 GOODBYE_S: Final = 0.25  # for a receiver to return our TLS goodbye, before we just hang up
 USER_AGENT: Final = f"Tidemark/{version('tidemark')}"
 NO_TIMEOUT: Final = aiohttp.ClientTimeout(total=None, sock_connect=None)  # the one deadline is ours
+
+STEPS: Final = ("dns_ms", "connect_ms", "tls_ms", "first_byte_ms")
 
 AddressInfo = tuple[int, int, int, str, tuple[Any, ...]]
 
@@ -43,17 +54,21 @@ class Failure(StrEnum):
     """What went wrong, as far as a client is told."""
 
     DNS = "dns"  # the name could not be resolved
-    CONNECT = "connect"  # nobody answered there
+    CONNECT = "connect"  # nobody answered there, or the operator's proxy gave no way there
     TLS = "tls"  # no trusted connection; nothing was sent
     TIMEOUT = "timeout"  # no complete answer by the deadline
-    REFUSED = "refused"  # the address is forbidden; nothing was dialled
+    REFUSED = "refused"  # address or port are forbidden; nothing was dialled
     RESET = "reset"  # the receiver hung up before its answer was complete
     PROTOCOL = "protocol"  # the answer was not HTTP
     SECRET = "secret"  # the signing secret can't be opened; nothing was sent
 
 
+class UnknownNameError(OSError):
+    """Nobody knows where the name leads, or nobody said so in time."""
+
+
 class RefusedAddressError(OSError):
-    """The name leads to an address that webhooks may not go to."""
+    """The name leads to an address, or the URL to a port, that webhooks may not go to."""
 
     def __init__(self) -> None:
         super().__init__(errno.EACCES, "this address is not allowed")
@@ -61,19 +76,22 @@ class RefusedAddressError(OSError):
 
 @dataclass(frozen=True)
 class Post:
-    """A request as it will be sent: these bytes, this signature."""
+    """A request as it will be sent: these bytes, these signatures."""
 
     url: str
     body: bytes
-    signature_header: tuple[str, str]
+    signatures: Mapping[str, str]  # headers
 
 
 @asynccontextmanager
 async def session(settings: Settings, resolver: AbstractResolver | None = None) -> AsyncIterator[aiohttp.ClientSession]:
     """A client that can do nothing but send webhooks safely. Names are the system's business by default."""
-    connector = _connector(tls_context(settings), guarded_socket(settings.webhook_allow_cidrs), resolver)
+    names = _Names(resolver or aiohttp.DefaultResolver(), settings.webhook_timeout_s * NAMES_SHARE)
+    reach, proxy = settings.webhook_reach, settings.webhook_proxy or None
     async with aiohttp.ClientSession(
-        connector=connector,
+        connector=_connector(tls_context(settings), guarded_socket(_anything if proxy else reach.holds), names),
+        proxy=proxy,
+        middlewares=[_checking_targets(reach, names)] if proxy else [],
         timeout=NO_TIMEOUT,
         cookie_jar=aiohttp.DummyCookieJar(),
         trust_env=False,
@@ -86,7 +104,7 @@ async def session(settings: Settings, resolver: AbstractResolver | None = None) 
 
 
 def _connector(
-    tls: ssl.SSLContext, make_socket: Callable[[AddressInfo], socket.socket], resolver: AbstractResolver | None
+    tls: ssl.SSLContext, make_socket: Callable[[AddressInfo], socket.socket], names: AbstractResolver
 ) -> aiohttp.TCPConnector:
     with warnings.catch_warnings():
         # Deprecated, since other clients should not mind. Without it a receiver that doesn't return our TLS goodbye
@@ -98,7 +116,7 @@ def _connector(
             ssl=tls,
             ssl_shutdown_timeout=GOODBYE_S,
             socket_factory=make_socket,
-            resolver=resolver,
+            resolver=names,
         )
 
 
@@ -110,6 +128,7 @@ def tls_context(settings: Settings) -> ssl.SSLContext:
     """
     context = ssl.create_default_context()
     context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.sslobject_class = _TimedTls
     if settings.webhook_ca_bundle is not None:
         try:
             context.load_verify_locations(settings.webhook_ca_bundle)
@@ -118,35 +137,154 @@ def tls_context(settings: Settings) -> ssl.SSLContext:
     return context
 
 
-def guarded_socket(allowed: Sequence[Network]) -> Callable[[AddressInfo], socket.socket]:
-    """Makes the sockets of a connector, and none for a forbidden address."""
+def guarded_socket(may_dial: Callable[[Address, int], bool]) -> Callable[[AddressInfo], socket.socket]:
+    """Makes the sockets of a connector, and none for an address and port that may not be dialled."""
 
     def make(info: AddressInfo) -> socket.socket:
-        family, kind, protocol, _, address = info
-        if family not in (socket.AF_INET, socket.AF_INET6) or forbidden(parsed(address[0]), allowed):
+        family, kind, protocol, _, (host, port, *_) = info
+        _stopwatch().resolved()
+        if family not in (socket.AF_INET, socket.AF_INET6) or not may_dial(parsed(host), port):
             raise RefusedAddressError
+        _stopwatch().dials()
         return socket.socket(family, kind, protocol)
 
     return make
 
 
+def _anything(_: Address, __: int) -> bool:
+    """Nothing but the operator's proxy is ever dialled, and that may be anywhere."""
+    return True
+
+
+def _checking_targets(reach: Reach, names: AbstractResolver) -> aiohttp.ClientMiddlewareType:
+    """Before the proxy is asked: it resolves the name again, so everything that the name leads to must be allowed."""
+
+    async def checked(request: aiohttp.ClientRequest, ask: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
+        host, port = request.url.raw_host or "", request.url.port or 0
+        try:
+            addresses = await _addresses(names, host, port)
+        except UnknownNameError as error:
+            raise aiohttp.ClientConnectorDNSError(request.connection_key, error) from error
+        if not addresses or not all(reach.holds(address, port) for address in addresses):
+            raise aiohttp.ClientConnectorError(request.connection_key, RefusedAddressError())
+        return await ask(request)
+
+    return checked
+
+
+async def _addresses(names: AbstractResolver, host: str, port: int) -> list[Address]:
+    try:
+        return [parsed(host)]
+    except ValueError:
+        return [parsed(found["host"]) for found in await names.resolve(host, port, socket.AF_UNSPEC)]
+
+
+class _Names(AbstractResolver):
+    """Looks names up, and waits for an answer no longer than `within_s` seconds."""
+
+    def __init__(self, names: AbstractResolver, within_s: float) -> None:
+        self._names = names
+        self._within_s = within_s
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        try:
+            async with asyncio.timeout(self._within_s):
+                return await self._names.resolve(host, port, family)
+        except OSError as error:  # TimeoutError is one
+            raise UnknownNameError from error
+
+    async def close(self) -> None:
+        await self._names.close()
+
+
+class _Stopwatch:
+    """When each step of one delivery was done, by a clock that never jumps."""
+
+    def __init__(self) -> None:
+        self._started = time.monotonic()
+        self._resolved: float | None = None
+        self._connected: float | None = None
+        self._secured: float | None = None
+        self._answered: float | None = None
+        self.dialled = False  # at least one of the addresses
+
+    def dials(self) -> None:
+        self.dialled = True
+
+    def resolved(self) -> None:
+        self._resolved = self._resolved or time.monotonic()
+
+    def connected(self) -> None:
+        """Said of each address in turn until one serves: what the others took is part of the way."""
+        self._connected = time.monotonic()
+
+    def secured(self) -> None:
+        self._secured = time.monotonic()
+
+    def answered(self) -> None:
+        self._answered = self._answered or time.monotonic()
+
+    def total_ms(self) -> int:
+        return int((time.monotonic() - self._started) * 1000)
+
+    def steps(self) -> dict[str, int | None]:
+        """STEPS, in milliseconds; None for what was not got through."""
+        done = pairwise((self._started, self._resolved, self._connected, self._secured, self._answered))
+        return {
+            step: None if start is None or end is None else int((end - start) * 1000)
+            for step, (start, end) in zip(STEPS, done, strict=True)
+        }
+
+
+_ITS_STOPWATCH: ContextVar[_Stopwatch] = ContextVar("_ITS_STOPWATCH")
+
+
+def _stopwatch() -> _Stopwatch:
+    """Of the delivery that is under way."""
+    return _ITS_STOPWATCH.get(_Stopwatch())
+
+
+class _TimedTls(ssl.SSLObject):
+    """The TLS of one delivery's connection."""
+
+    _its: _Stopwatch | None = None
+
+    def do_handshake(self) -> None:
+        if self._its is None:
+            self._its = _stopwatch()
+            self._its.connected()
+        super().do_handshake()
+        self._its.secured()
+
+    def read(self, len: int = 1024, buffer: Any = None) -> bytes:  # noqa: A002  # the library calls it so
+        received = super().read(len, buffer)
+        if received and self._its is not None:
+            self._its.answered()
+        return received
+
+
 async def send(client: aiohttp.ClientSession, post: Post, timeout_s: float) -> Attempt:
     """Send once. The deadline holds for everything, from the look-up of the name to the end of the answer's head."""
-    started_at, started = datetime.now(UTC), time.monotonic()
-    answer = _Answer()
+    started_at, stopwatch, answer = datetime.now(UTC), _Stopwatch(), _Answer()
+    _ITS_STOPWATCH.set(stopwatch)
     failure: Failure | None = None
     try:
         async with asyncio.timeout(timeout_s):
             await _exchange(client, post, answer)
     except Exception as error:
         failure = failure_of(error)
+        if failure is Failure.REFUSED and stopwatch.dialled:
+            failure = Failure.CONNECT  # of its other addresses one was allowed, and nobody answered there
     return Attempt(
         attempt_id=uuid4(),
         started_at=started_at,
-        duration_ms=round((time.monotonic() - started) * 1000),
+        duration_ms=stopwatch.total_ms(),
         status_code=answer.status,
         error=failure,
         response_head=None if answer.status is None else bytes(answer.head),
+        **stopwatch.steps(),
     )
 
 
@@ -169,8 +307,7 @@ class _Answer:
 
 
 async def _exchange(client: aiohttp.ClientSession, post: Post, answer: _Answer) -> None:
-    name, signature = post.signature_header
-    request = client.post(URL(post.url, encoded=True), data=post.body, headers={name: signature}, allow_redirects=False)
+    request = client.post(URL(post.url, encoded=True), data=post.body, headers=post.signatures, allow_redirects=False)
     async with request as response:
         answer.status = response.status
         while (room := RESPONSE_HEAD_BYTES - len(answer.head)) and (chunk := await response.content.read(room)):
@@ -181,6 +318,8 @@ def failure_of(error: Exception) -> Failure:
     """The class of what the HTTP client raised."""
     if isinstance(error, aiohttp.ClientConnectorError) and isinstance(error.os_error, RefusedAddressError):
         return Failure.REFUSED
+    if isinstance(error, aiohttp.ClientHttpProxyError):
+        log.warning("the proxy answered %d and gave no way to a receiver", error.status)
     known = next((failure for kinds, failure in _FAILURES if isinstance(error, kinds)), None)
     if known is None:
         log.error("a delivery failed in an unforeseen way: %s", type(error).__name__)
@@ -191,7 +330,7 @@ def failure_of(error: Exception) -> Failure:
 _FAILURES: Final[tuple[tuple[tuple[type[Exception], ...], Failure], ...]] = (
     ((aiohttp.ClientConnectorDNSError,), Failure.DNS),
     ((aiohttp.ClientSSLError, ssl.SSLError), Failure.TLS),
-    ((aiohttp.ClientConnectorError,), Failure.CONNECT),
+    ((aiohttp.ClientConnectorError, aiohttp.ClientHttpProxyError), Failure.CONNECT),
     ((TimeoutError,), Failure.TIMEOUT),
     ((aiohttp.ServerDisconnectedError, aiohttp.ClientPayloadError, OSError), Failure.RESET),
     ((aiohttp.ClientError,), Failure.PROTOCOL),

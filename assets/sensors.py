@@ -10,7 +10,7 @@ from dagster import DefaultSensorStatus, ResourceParam, RunRequest, SkipReason, 
 
 from assets.delivery import deliver_due
 from assets.dispatcher import claim
-from assets.jobs import enrichment_batch, refresh_batch
+from assets.jobs import enrichment_batch, extraction_batch, refresh_batch
 from assets.runs import JOB_OF, tags_of
 from storage import batches, leases, outbox
 from storage.batches import Batch
@@ -24,7 +24,7 @@ LAST_DELIVERY_AFTER_S = 10.0  # with a receiver's 30 s still well within a tick'
 
 
 @sensor(
-    jobs=[enrichment_batch, refresh_batch],
+    jobs=[enrichment_batch, extraction_batch, refresh_batch],
     minimum_interval_seconds=EVERY_S,
     default_status=DefaultSensorStatus.RUNNING,
     description="Starts the run for submissions and refreshes that wait although they shouldn't. Normally the "
@@ -44,15 +44,15 @@ def submitted_jobs_sensor(store: ResourceParam[Store]) -> list[RunRequest] | Ski
     minimum_interval_seconds=EVERY_S,
     default_status=DefaultSensorStatus.RUNNING,
     description="Sends webhook events that are still due although they shouldn't be. Normally the worker delivers an "
-    "event the moment it happens. Here deliveries whose sender fell silent become due again, and what has been due "
-    "for more than five seconds is sent, a bounded number at a time.",
+    "event the moment it happens. Here deliveries whose sender fell silent, or whose time to be tried again has come, "
+    "become due again, and what has been due for more than five seconds is sent, a bounded number at a time.",
 )
 def webhook_outbox_sensor(store: ResourceParam[Store]) -> SkipReason:
     """Delivers within the tick; there is never a run to request."""
     now = datetime.now(UTC)
-    released = _release_expired(store, now)
+    released, retried = _make_due(store, now)
     delivered = deliver_due(store, DELIVERIES_A_TICK, LAST_DELIVERY_AFTER_S) if _deliveries_wait(store, now) else 0
-    return SkipReason(f"{released} given up by their sender, {delivered} sent from here.")
+    return SkipReason(f"{released} given up by their sender, {retried} to be retried, {delivered} sent from here.")
 
 
 def _claim_overdue(store: Store, lane: Lane, now: datetime) -> Batch | None:
@@ -73,13 +73,13 @@ def _run_request(batch: Batch) -> RunRequest:
     )
 
 
-def _release_expired(store: Store, now: datetime) -> int:
-    """Looks before it writes: looking wakes nobody."""
+def _make_due(store: Store, now: datetime) -> tuple[int, int]:
+    """How many their sender gave up, and how many are to be retried. Looks before it writes: looking wakes nobody."""
     with store.db.reading() as r:
-        if not outbox.any_expired(r, now):
-            return 0
+        if not (outbox.any_expired(r, now) or outbox.any_retry_due(r, now)):
+            return 0, 0
     with store.db.writing() as w:
-        return outbox.release_expired(w, now)
+        return outbox.release_expired(w, now), outbox.make_retries_due(w, now)
 
 
 def _deliveries_wait(store: Store, now: datetime) -> bool:

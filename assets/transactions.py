@@ -10,8 +10,9 @@ from uuid import uuid4
 import polars as pl
 from dagster import AssetExecutionContext, MaterializeResult, ResourceParam, asset
 
-from assets import checks, landing, plots, withdrawals
+from assets import checks, landing, looking, plots, withdrawals
 from assets.batches import Work, batch_of, days, isolating
+from assets.statements import extracted_statements
 from assets.withdrawals import Withdrawing
 from pipelines.enrich import ENRICHMENT_VERSION, changed_customers, enrich
 from pipelines.enrich.knowledge import Knowledge
@@ -23,7 +24,7 @@ from storage.commit import Committed, NewValue, Recomputed, commit_values
 from storage.customers import knowledge_versions, versions
 from storage.jobs import RECOMPUTING, Ending, Job
 from storage.lake import Stored
-from storage.models import Flow, JobStatus, Lane
+from storage.models import SUBMISSIONS, Flow, JobStatus, Lane
 from storage.store import Store
 
 GROUP = "transactions"
@@ -31,9 +32,11 @@ GROUP = "transactions"
 log = logging.getLogger(__name__)
 
 
-@asset(partitions_def=days, group_name=GROUP, kinds={"parquet"})
+@asset(partitions_def=days, group_name=GROUP, kinds={"parquet"}, deps=[extracted_statements])
 def landed_transactions(context: AssetExecutionContext, store: ResourceParam[Store]) -> MaterializeResult:
-    """Rows exactly as clients sent them that day, one immutable file per submission (card numbers masked)."""
+    """Rows exactly as clients sent them that day, or as they stand on the PDFs that were sent: one immutable file per
+    submission (card numbers masked).
+    """
     with batch_of(context, store, Lane.ENRICHMENT) as work:
         submissions = _submissions(work.jobs)
         readable, unreadable = landing.readable(store.lake, submissions)
@@ -151,7 +154,7 @@ def _read(store: Store, work: Work) -> _Reading:
 
 
 def _submissions(batch: Sequence[Job]) -> list[Job]:
-    return [job for job in batch if job.flow is Flow.ENRICHMENT]
+    return [job for job in batch if job.flow in SUBMISSIONS]
 
 
 def _compute(reading: _Reading) -> Computed:
@@ -184,6 +187,8 @@ def _write(store: Store, work: Work, reading: _Reading, computed: Computed) -> C
     kept_out = _outcomes(store, work, computed)
     endings = _endings(reading, computed, kept_out[0].path if kept_out else None)
     recomputed = Recomputed(ENRICHMENT_VERSION, frozenset(reading.versions) - computed.failed)
+    changed = {number: reading.versions[number] + 1 for number in sorted(computed.changed)}
+    look = looking.of_batch(store, computed.transactions, changed) if changed else None
     with store.db.writing() as w:
         return commit_values(
             w,
@@ -196,6 +201,7 @@ def _write(store: Store, work: Work, reading: _Reading, computed: Computed) -> C
             datetime.now(UTC),
             recomputed,
             read_knowledge=reading.knowledge_versions,
+            look=look,
             yielding=not work.jobs,
         )
 
@@ -252,26 +258,29 @@ def _count_by_job(rows: pl.DataFrame) -> dict[bytes, int]:
 
 
 def _ended(job: Job, rejected: int, duplicates: int, data_version: int, outcomes_path: str | None) -> Ending:
-    if job.flow is not Flow.ENRICHMENT:
+    if job.flow not in SUBMISSIONS:
         return Ending(job, JobStatus.COMPLETED, data_version)
     processed = job.received_rows - rejected
     return Ending(
         job,
-        _status(processed, rejected),
+        _status(job, rejected),
         data_version,
         processed=processed,
         enriched=processed - duplicates,
         duplicates=duplicates,
         rejected=rejected,
         outcomes_path=outcomes_path if rejected or duplicates else None,
-        error=None if processed else {"code": "Job.AllRowsRejected", "message": "Every row was rejected."},
+        error=None
+        if processed or not rejected
+        else {"code": "Job.AllRowsRejected", "message": "Every row was rejected."},
     )
 
 
-def _status(processed: int, rejected: int) -> JobStatus:
-    if processed == 0:
+def _status(job: Job, rejected: int) -> JobStatus:
+    """A statement of a month in which nothing happened brings no row, and nothing is wrong with it."""
+    if rejected and rejected == job.received_rows:
         return JobStatus.FAILED
-    return JobStatus.COMPLETED_WITH_ERRORS if rejected else JobStatus.COMPLETED
+    return JobStatus.COMPLETED_WITH_ERRORS if rejected or job.refused_files else JobStatus.COMPLETED
 
 
 def _not_computed(job: Job, damage: Corrupt | None) -> Ending:
@@ -293,6 +302,8 @@ def _metadata(work: Work, computed: Computed, committed: Committed) -> dict[str,
         "customers": computed.transactions["customer_number"].n_unique(),
         "customers changed": len(committed.moved),
         "customers left to a later batch": len(committed.lost),
+        "matches of rulesets": committed.looked.matches,
+        "customers not looked at": len(committed.looked.failed),
         "submissions": len(_submissions(work.jobs)),
         "withdrawals": sum(job.flow is Flow.WITHDRAWAL for job in work.jobs),
         "corrections": sum(job.flow is Flow.CORRECTION for job in work.jobs),

@@ -40,18 +40,26 @@ class Outcome:
 
 
 def carry_out(
-    store: Store, task: Task, bucket: int, condition: ColumnElement[bool], do: Callable[[Work], Outcome]
+    store: Store,
+    task: Task,
+    bucket: int,
+    condition: ColumnElement[bool],
+    do: Callable[[Work], Outcome],
+    *,
+    yielding: bool = True,
 ) -> Outcome:
-    """Do the task for every customer of the bucket that meets `condition`; each is tried once."""
-    with store.db.reading() as r:
-        due = upkeep.due(r, condition, bucket)
+    """Do the task for every customer of the bucket that meets `condition`; each is tried once. `yielding`: those with
+    an unfinished submission are left to it.
+    """
     with store.db.writing() as w:
-        upkeep.begin(w, task, bucket, len(due), datetime.now(UTC))
+        upkeep.begin(w, task, bucket, datetime.now(UTC))  # whoever asks for another run meanwhile waits
+        due = upkeep.due(w, condition, bucket)
+        upkeep.expect(w, task, bucket, len(due))
     total = Outcome()
     try:
         for customers in slices(due, store.settings.book_slice_rows):
             began = time.monotonic()
-            outcome = _one_slice(store, condition, customers, do)
+            outcome = _one_slice(store, condition, customers, do) if yielding else _attempt(store, customers, do)
             total += outcome
             with store.db.writing() as w:
                 upkeep.advance(

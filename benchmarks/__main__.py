@@ -11,18 +11,25 @@ from pathlib import Path
 from typing import Protocol
 
 from benchmarks import (
+    arrivals,
     backlog,
     completeness,
     doors,
     enrichment,
+    evaluating,
+    extraction,
     growth,
     history,
+    monitoring,
+    policies,
     quality,
     reads,
     refresh,
     reports,
     risk,
     spine,
+    statements,
+    webhooks,
 )
 from benchmarks.service import DATABASES
 from benchmarks.table import Row, Section, write
@@ -78,11 +85,18 @@ PARTS: Mapping[str, Part] = {
     "backlog": on_databases(backlog),
     "history": on_databases(history),
     "growth": on_databases(growth),
+    "evaluating": on_databases(evaluating),
+    "arrivals": on_databases(arrivals),
     "enrichment": by_itself(enrichment),
     "quality": by_itself(quality),
     "risk": by_itself(risk),
     "completeness": by_itself(completeness),
     "reports": by_itself(reports),
+    "policies": by_itself(policies),
+    "monitoring": by_itself(monitoring),
+    "statements": by_itself(statements),
+    "extraction": by_itself(extraction),
+    "webhooks": on_databases(webhooks),
 }
 
 

@@ -9,6 +9,7 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
@@ -16,6 +17,7 @@ from pathlib import Path
 
 import polars as pl
 
+from assets.reports import SLICES_AT_ONCE
 from benchmarks.alone import alone
 from benchmarks.filling import UNTIL
 from benchmarks.labelled import accepted
@@ -46,7 +48,7 @@ CUSTOMERS_A_FILE = 200
 TITLE = "How fast reports are"
 ABOUT = (
     f"Businesses of the synthetic book, each cut to its last {FULL.rows_each:,} rows; the books repeat "
-    f"{FULL.businesses} of them under other numbers, in files of {CUSTOMERS_A_FILE} customers, taken one at a time as "
+    f"{FULL.businesses} of them under other numbers, in files of {CUSTOMERS_A_FILE} customers, taken two at a time as "
     "the service does. Reading the files, which lie in the page cache, and printing JSON are counted. Each figure "
     "comes from a process of its own. The peers compute part of it (months, categories, payers, windows), pandas in "
     "floats."
@@ -70,9 +72,9 @@ def measure(scale: Scale = FULL) -> Sequence[Row]:
 
 def _measured(folder: Path, scale: Scale) -> list[Row]:
     one, _ = alone(_one_customer, scale.repeats)
-    files, _ = alone(_written, folder, scale)
+    files, _ = alone(written, folder, scale)
     books = [alone(_book, files[: count // CUSTOMERS_A_FILE or 1], count) for count in scale.customers]
-    measured = [alone(_metrics_of_book, files)]
+    measured = [alone(metrics_of_book, files)]
     peers = [
         alone(_timed, in_duckdb, files)[0],
         alone(_timed, in_pandas, files[: scale.in_pandas // CUSTOMERS_A_FILE or 1])[0],
@@ -123,7 +125,7 @@ def _one_customer(repeats: int) -> dict[str, float]:
     return {name: percentile(each, 0.5) for name, each in took.items()}
 
 
-def _written(folder: Path, scale: Scale) -> list[Path]:
+def written(folder: Path, scale: Scale) -> list[Path]:
     """The largest book, as files."""
     every = _enriched(scale.businesses, 12, 14)
     originals = [each.tail(scale.rows_each) for each in every.partition_by("customer_number", maintain_order=True)]
@@ -145,16 +147,18 @@ def _renumbered(rows: pl.DataFrame, number: int) -> pl.DataFrame:
 
 def _book(files: Sequence[Path], customers: int) -> tuple[Timed, Totals]:
     """All reports and metrics of so many customers; and what of it is compared with the peers."""
-    rows, texts, began = 0, list[pl.Series](), time.perf_counter()
-    for file in files:
+
+    def computed(file: Path) -> tuple[int, pl.DataFrame]:
         facts = Facts(_read(file, customers), AS_OF)
-        computed = {kind: report.compute(facts) for kind, report in REPORTS.items()}
+        told = {kind: report.compute(facts) for kind, report in REPORTS.items()}
         facts.once(metrics.values)
-        rows += facts.rows.height
-        if file == files[0]:
-            texts.append(computed["aggregate"]["data"])
+        return facts.rows.height, told["aggregate"] if file == files[0] else pl.DataFrame()
+
+    began = time.perf_counter()
+    with ThreadPoolExecutor(SLICES_AT_ONCE) as pool:
+        each = list(pool.map(computed, files))
     took = time.perf_counter() - began
-    return Timed(rows, took), _totals(texts[0])
+    return Timed(sum(rows for rows, _ in each), took), _totals(each[0][1]["data"])
 
 
 def _read(file: Path, customers: int) -> pl.DataFrame:
@@ -181,12 +185,17 @@ def _require_agreement(ours: Totals, of_first_file: Totals) -> None:
             raise AssertionError(f"The peer says {name} is {of_first_file[name]}, and we say {total}.")
 
 
-def _metrics_of_book(files: Sequence[Path]) -> Timed:
-    rows, began = 0, time.perf_counter()
-    for file in files:
+def metrics_of_book(files: Sequence[Path], wanted: metrics.Metrics = metrics.METRICS) -> Timed:
+    """These metrics, with all that they are made of, of every customer in the files."""
+
+    def computed(file: Path) -> int:
         facts = Facts(pl.read_parquet(file, columns=list(COLUMNS)), AS_OF)
-        metrics.values(facts)
-        rows += facts.rows.height
+        metrics.values(facts, wanted)
+        return facts.rows.height
+
+    began = time.perf_counter()
+    with ThreadPoolExecutor(SLICES_AT_ONCE) as pool:
+        rows = sum(pool.map(computed, files))
     return Timed(rows, time.perf_counter() - began)
 
 

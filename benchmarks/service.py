@@ -140,9 +140,10 @@ def _with_client(settings: Settings) -> Home:
 
 
 @contextmanager
-def running(home: Home) -> Iterator[Service]:
+def running(home: Home, api_processes: int = 1) -> Iterator[Service]:
     """`tidemark up`, from ready to ended."""
-    with started(home, "up", "--dagster-port", str(chosen(0))) as service:
+    options = ("--api-processes", str(api_processes), "--dagster-port", str(chosen(0)))
+    with started(home, "up", *options) as service:
         wait_until_ready(service.base_url, service.process, within_s=120)
         yield service
 

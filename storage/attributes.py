@@ -4,15 +4,16 @@ Only changes are kept, in order, and none is ever overwritten: what holds is the
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
-from sqlalchemy import Row, Select, func, insert, select
+from sqlalchemy import Row, Select, and_, func, insert, select
 
 from pipelines.errors import Conflict
+from storage import rulesets
 from storage.customers import Customer, lock
 from storage.database import Reading, Writing
 from storage.models import attributes
@@ -49,7 +50,7 @@ class Attribute:
 
 def put(w: Writing, customer: Customer, given: Mapping[str, NewAttribute | None], who: str, now: datetime) -> None:
     """Merge into what holds: given names are set, or removed for null; the others stay. What is the same already is
-    no change.
+    no change. Where a ruleset reads what changes, a look at the customer is asked for.
 
     Raises:
         Conflict: the customer would have too many.
@@ -64,6 +65,7 @@ def put(w: Writing, customer: Customer, given: Mapping[str, NewAttribute | None]
     shared = {"customer_number": customer.number, "set_at": now, "set_by": who}
     if changes:
         w.execute(insert(attributes), [{"name": name, **columns, **shared} for name, columns in changes.items()])
+        rulesets.attributes_change(w, customer, changes, now)
 
 
 def current(r: Reading, customer: Customer) -> list[Attribute]:
@@ -71,13 +73,38 @@ def current(r: Reading, customer: Customer) -> list[Attribute]:
     return [_attribute(row) for row in r.execute(_current(customer)) if row.value is not None]
 
 
-def of_all(r: Reading, customer_numbers: Iterable[int]) -> list[tuple[int, Attribute]]:
-    """What holds for each of the customers, by customer number and name; expired values included."""
-    mine = attributes.c.customer_number.in_(list(customer_numbers))
+def of_all(r: Reading, customer_numbers: Iterable[int], by: datetime | None = None) -> list[tuple[int, Attribute]]:
+    """What holds for each of the customers, or held by a time; by customer number and name, expired values included."""
+    of_them = attributes.c.customer_number.in_(list(customer_numbers))
+    mine = of_them if by is None else and_(of_them, attributes.c.set_at <= by)
     last = select(func.max(attributes.c.number)).where(mine).group_by(attributes.c.customer_number, attributes.c.name)
     query = select(attributes).where(attributes.c.number.in_(last), attributes.c.value.is_not(None))
     rows = r.execute(query.order_by(attributes.c.customer_number, attributes.c.name))
     return [(row.customer_number, _attribute(row)) for row in rows]
+
+
+def last_changes(r: Reading, read: Mapping[int, Set[str]]) -> dict[int, int]:
+    """The number of the last change, removals included, of these names of each customer; 0: none.
+
+    Args:
+        read: names by customer number.
+    """
+    key = (attributes.c.customer_number, attributes.c.name)
+    query = select(*key, func.max(attributes.c.number)).where(attributes.c.customer_number.in_(list(read)))
+    last = dict.fromkeys(read, 0)
+    for number, name, change in r.execute(query.group_by(*key)) if read else ():
+        if name in read[number]:
+            last[number] = max(last[number], change)
+    return last
+
+
+def changes_of_all(
+    r: Reading, customer_numbers: Iterable[int], names: Collection[str]
+) -> Iterator[tuple[int, Attribute]]:
+    """Every change of these names, removals included, of each of the customers; in their order."""
+    of_them = (attributes.c.customer_number.in_(list(customer_numbers)), attributes.c.name.in_(list(names)))
+    rows = r.execute(select(attributes).where(*of_them).order_by(attributes.c.number)) if names else ()
+    return ((row.customer_number, _attribute(row)) for row in rows)
 
 
 def history(r: Reading, customer: Customer, page: Page | None = None) -> Paged[Attribute]:

@@ -28,13 +28,14 @@ class Outcome(StrEnum):
 class Actor:
     """Who acts: a key of a client in one request, the operator, or somebody without a usable key."""
 
-    who: str  # the key's id, `operator` or ANONYMOUS
+    who: str  # the key's id, `operator`, `service` or ANONYMOUS
     client_id: UUID | None = None
     request_id: str | None = None
 
 
 ANONYMOUS = "anonymous"
 OPERATOR = Actor("operator")
+SERVICE = Actor("service")  # of itself, by a rule that somebody set
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,7 @@ from storage.integrity import Problem, all_named
 from storage.lake import Lake
 from storage.postgres import DAGSTER_SCHEMA
 from storage.store import Store
+from storage.vault_keys import master_key_of
 
 SQLITE_SNAPSHOT = "tidemark.db"
 POSTGRES_SNAPSHOT = "tidemark.dump"  # for pg_restore
@@ -48,6 +49,7 @@ class BackedUp:
     copied: int  # the others were there from an earlier backup
     bytes_copied: int
     damages: Sequence[tuple[str, Problem]]  # named, but not to be had as they were written
+    master_key: str | None  # fingerprint of the one that opens the snapshot's secrets; None: it holds no data key
 
 
 def back_up(store: Store, folder: Path, clock: Callable[[], datetime], patience_s: float = PATIENCE_S) -> BackedUp:
@@ -60,17 +62,25 @@ def back_up(store: Store, folder: Path, clock: Callable[[], datetime], patience_
     durable.make_folder(folder, mode=0o700)
     with leases.exclusively(store.db, leases.FILE_KEEPER, clock, patience_s) as prolong:
         take = _sqlite_snapshot if store.db.is_sqlite else _postgres_snapshot
-        snapshot, named = take(store.db, folder, prolong)
-        copied, damages = _copy(store.lake, Lake(folder / "lake"), named, prolong)
+        taken = take(store.db, folder, prolong)
+        copied, damages = _copy(store.lake, Lake(folder / "lake"), taken.named, prolong)
         prolong()
-    final = snapshot.with_name(snapshot.name.removesuffix(".new"))
-    durable.sync(snapshot)
-    snapshot.replace(final)
+    final = taken.path.with_name(taken.path.name.removesuffix(".new"))
+    durable.sync(taken.path)
+    taken.path.replace(final)
     durable.sync(folder)
-    return BackedUp(str(final), len(named) - len(damages), len(copied), sum(copied), damages)
+    files = len(taken.named) - len(damages)
+    return BackedUp(str(final), files, len(copied), sum(copied), damages, taken.master_key)
 
 
-def _sqlite_snapshot(db: Database, folder: Path, prolong: Callable[[], None]) -> tuple[Path, list[tuple[str, bytes]]]:
+@dataclass(frozen=True)
+class _Snapshot:
+    path: Path
+    named: Sequence[tuple[str, bytes]]  # path and SHA-256 of the files
+    master_key: str | None
+
+
+def _sqlite_snapshot(db: Database, folder: Path, prolong: Callable[[], None]) -> _Snapshot:
     """SQLite copies what one read transaction sees; writers go on."""
     target = folder / f"{SQLITE_SNAPSHOT}.new"
     target.unlink(missing_ok=True)
@@ -83,21 +93,21 @@ def _sqlite_snapshot(db: Database, folder: Path, prolong: Callable[[], None]) ->
     target.chmod(0o600)
     copy = Database(f"sqlite:///{target}")
     with copy.reading() as r:
-        named = list(all_named(r))
+        taken = _Snapshot(target, list(all_named(r)), master_key_of(r))
     copy.close()
-    return target, named
+    return taken
 
 
-def _postgres_snapshot(db: Database, folder: Path, prolong: Callable[[], None]) -> tuple[Path, list[tuple[str, bytes]]]:
+def _postgres_snapshot(db: Database, folder: Path, prolong: Callable[[], None]) -> _Snapshot:
     """pg_dump and the list of files read one exported snapshot."""
     target = folder / f"{POSTGRES_SNAPSHOT}.new"
     target.unlink(missing_ok=True)
     with db.reading() as r:
         r.execute(text("SET LOCAL idle_in_transaction_session_timeout = 0"))
         snapshot: str = r.execute(text("SELECT pg_export_snapshot()")).scalar_one()
-        named = list(all_named(r))
+        taken = _Snapshot(target, list(all_named(r)), master_key_of(r))
         _pg_dump(db, target, snapshot, prolong)
-    return target, named
+    return taken
 
 
 def _pg_dump(db: Database, target: Path, snapshot: str, prolong: Callable[[], None]) -> None:

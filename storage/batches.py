@@ -12,16 +12,17 @@ from itertools import accumulate, takewhile
 from typing import Any
 from uuid import UUID, uuid4
 
-from sqlalchemy import ColumnElement, Row, and_, case, func, insert, literal, select, update
+from sqlalchemy import ColumnElement, Row, and_, case, func, insert, literal, or_, select, update
 
 from pipelines.errors import Conflict
 from storage import leases, postgres
 from storage.database import Reading, UtcDateTime, Writing
-from storage.jobs import Ending, as_job, finish, select_jobs
-from storage.models import LANE_OF, BatchState, JobStatus, Lane, batches, customers, jobs
+from storage.jobs import Ending, as_job, finish, received_at, select_jobs
+from storage.models import LANE_OF, BatchState, Flow, JobStatus, Lane, Stage, batches, customers, jobs
 from storage.settings import Settings
 
 SHRINK_PER_ATTEMPT = 16  # 2,000 jobs, then 125, then 7
+MOST_EXTRACTIONS = 4  # each may have twenty files; what waits behind them goes to the next worker that is free
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,8 @@ def claim(w: Writing, lane: Lane, settings: Settings, now: datetime) -> Batch | 
     UTC day than the first, since a run belongs to one day's partition.
     """
     one_claimer_at_a_time(w)
-    chosen = _fitting(_queued(w, lane, settings, now, settings.batch_max_jobs), settings)
+    most = min(settings.batch_max_jobs, MOST_EXTRACTIONS) if lane is Lane.EXTRACTION else settings.batch_max_jobs
+    chosen = _fitting(_queued(w, lane, settings, now, most), most, settings.batch_max_rows)
     if not chosen:
         return None
     token, batch_id = _open(w, lane, _day(chosen[0]), settings, now)
@@ -127,7 +129,7 @@ def release_of(w: Writing, worker: UUID, settings: Settings, now: datetime) -> i
 def waiting_since(r: Reading, lane: Lane, settings: Settings, now: datetime) -> datetime | None:
     """When the job that would be claimed first was received; None when nothing can be claimed."""
     queued = _queued(r, lane, settings, now, limit=1)
-    return queued[0].created_at if queued else None
+    return queued[0].received_at if queued else None
 
 
 def expired(r: Reading, settings: Settings, now: datetime) -> bool:
@@ -164,40 +166,55 @@ def one_claimer_at_a_time(w: Writing) -> None:
 
 
 def _queued(r: Reading, lane: Lane, settings: Settings, now: datetime, limit: int) -> list[Row[Any]]:
-    flows = [flow for flow, its_lane in LANE_OF.items() if its_lane is lane]
-    held = (
-        select(jobs.c.customer_number)
-        .join(batches, batches.c.token == jobs.c.batch_token)
-        .where(batches.c.lane == lane, batches.c.state == BatchState.OPEN, jobs.c.status == JobStatus.RUNNING)
-    )
-    longest = now + timedelta(seconds=settings.job_retry_pause_s)  # one that ends later: the clock was set back
-    pausing = select(jobs.c.customer_number).where(
-        jobs.c.not_before > now, jobs.c.not_before <= longest, jobs.c.flow.in_(flows)
-    )
     query = (
         select(
             jobs.c.received_seq,
             jobs.c.customer_number,
             jobs.c.received_rows,
             jobs.c.attempts,
-            jobs.c.created_at,
+            received_at().label("received_at"),
         )
-        .where(jobs.c.status == JobStatus.QUEUED, jobs.c.flow.in_(flows))
-        .where(jobs.c.customer_number.not_in(held), jobs.c.customer_number.not_in(pausing))
+        .where(jobs.c.status == JobStatus.QUEUED, _waits_in(lane), _may_begin(lane, settings, now))
         .order_by(jobs.c.received_seq)
         .limit(limit)
     )
     return list(r.execute(query))
 
 
-def _fitting(queued: list[Row[Any]], settings: Settings) -> list[Row[Any]]:
+def _waits_in(lane: Lane) -> ColumnElement[bool]:
+    """Jobs of the lane; an extraction whose rows have landed goes on in that of enrichment."""
+    flows = jobs.c.flow.in_([flow for flow, its_lane in LANE_OF.items() if its_lane is lane])
+    landed = and_(jobs.c.flow == Flow.EXTRACTION, jobs.c.stage == Stage.ENRICHMENT)
+    if lane is Lane.ENRICHMENT:
+        return or_(flows, landed)
+    return and_(flows, jobs.c.stage == Stage.EXTRACTION) if lane is Lane.EXTRACTION else flows
+
+
+def _may_begin(lane: Lane, settings: Settings, now: datetime) -> ColumnElement[bool]:
+    """Not while another batch has the customer, or one of its jobs pauses. Reading PDFs changes no customer: there
+    only the job itself may pause.
+    """
+    longest = now + timedelta(seconds=settings.job_retry_pause_s)  # one that ends later: the clock was set back
+    pauses = and_(jobs.c.not_before > now, jobs.c.not_before <= longest)
+    if lane is Lane.EXTRACTION:
+        return or_(jobs.c.not_before.is_(None), ~pauses)
+    held = (
+        select(jobs.c.customer_number)
+        .join(batches, batches.c.token == jobs.c.batch_token)
+        .where(batches.c.lane == lane, batches.c.state == BatchState.OPEN, jobs.c.status == JobStatus.RUNNING)
+    )
+    pausing = select(jobs.c.customer_number).where(pauses, _waits_in(lane))
+    return and_(jobs.c.customer_number.not_in(held), jobs.c.customer_number.not_in(pausing))
+
+
+def _fitting(queued: list[Row[Any]], most_jobs: int, most_rows: int) -> list[Row[Any]]:
     """The queue's head that makes one batch: one day, bounded rows, fewer jobs after failed attempts."""
     if not queued:
         return []
-    most = max(1, settings.batch_max_jobs // SHRINK_PER_ATTEMPT ** queued[0].attempts)
+    most = max(1, most_jobs // SHRINK_PER_ATTEMPT ** queued[0].attempts)
     rows_before = accumulate((row.received_rows for row in queued), initial=0)
     fits = takewhile(
-        lambda pair: pair[1] < settings.batch_max_rows and _day(pair[0]) == _day(queued[0]),
+        lambda pair: pair[1] < most_rows and _day(pair[0]) == _day(queued[0]),
         zip(queued, rows_before, strict=False),
     )
     return [row for row, _ in fits][:most]
@@ -228,6 +245,7 @@ def _start(w: Writing, token: int, seqs: list[int], now: datetime) -> None:
             attempts=jobs.c.attempts + 1,
             not_before=None,
             started_at=func.coalesce(jobs.c.started_at, now),
+            stage_started_at=case((jobs.c.stage == Stage.ENRICHMENT, func.coalesce(jobs.c.stage_started_at, now))),
             data_version=version.scalar_subquery(),
         )
     )
@@ -245,5 +263,5 @@ def _abandoned(row: Row[Any]) -> Ending:
 
 
 def _day(row: Row[Any]) -> date:
-    created: datetime = row.created_at
-    return created.astimezone(UTC).date()
+    received: datetime = row.received_at
+    return received.astimezone(UTC).date()

@@ -7,20 +7,23 @@ it. Customers that moved meanwhile lose: their jobs go back to the queue while t
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid4
 
 from sqlalchemy import bindparam, insert, select, update
 
-from storage import batches
+from storage import batches, rulesets, upkeep
+from storage.buckets import bucket_of
 from storage.customers import clients_of, knowledge_versions
 from storage.database import Reading, Writing
 from storage.jobs import Ending, finish, request_recomputations, with_unfinished_submission
 from storage.lake import Stored
 from storage.models import Flow, JobStatus, clients, customers, jobs, locations, segments
 from storage.related_parties import whom_they_stand_beside
+from storage.rule_matches import Look, Settled, settle_if_possible
+from storage.upkeep import Task
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,7 @@ class Committed:
 
     moved: frozenset[int]
     lost: frozenset[int]
+    looked: Settled = field(default_factory=Settled)  # what rulesets made of the new values
 
 
 def commit_values(
@@ -61,6 +65,7 @@ def commit_values(
     recomputed: Recomputed | None = None,
     *,
     read_knowledge: Mapping[int, int] | None = None,
+    look: Look | None = None,
     yielding: bool = False,
 ) -> Committed:
     """Commit a batch.
@@ -74,6 +79,7 @@ def commit_values(
         recomputed: whose value is now known to be up to date with the enrichment, if they have not moved.
         read_knowledge: how often what else is known of the customers had changed when the batch read it; customers of
             whom more is known since are left to a later batch, too.
+        look: what rulesets make of the new values; decided on for those that are committed.
         yielding: leave customers with an unfinished submission to it, as if they had moved already: it waits for
             nobody, and recomputes them anyway.
 
@@ -98,7 +104,24 @@ def commit_values(
     _requeue(w, token)
     moved = frozenset(value.customer_number for value in winners)
     _tell_groups(w, moved, now)
-    return Committed(moved, lost)
+    # Jobs' events come before those of rules.
+    settled = settle_if_possible(w, look, now, moved) if look and moved else Settled()
+    if moved:
+        _ask_for_looks(w, look, moved, settled, now)
+    return Committed(moved, lost, settled)
+
+
+def _ask_for_looks(w: Writing, look: Look | None, moved: frozenset[int], settled: Settled, now: datetime) -> None:
+    """At those who were looked at in vain, because an attribute changed meanwhile, or not by all that watches now. Whom
+    looking failed for is left to the night. Last, because attributes and rulesets change before they ask, too.
+    """
+    followed = {each.key for each in look.by} if look else set()
+    others = {each.client_id for each in rulesets.standing(w, moved) if each.key not in followed}
+    wanting = set(settled.moved)
+    if others:
+        whose = clients_of(w, moved - settled.failed)
+        wanting |= {number for number, client_id in whose.items() if client_id in others}
+    upkeep.request_after(w, Task.MONITORING, map(bucket_of, wanting), now)
 
 
 def _tell_groups(w: Writing, moved: frozenset[int], now: datetime) -> None:

@@ -9,7 +9,7 @@ from uuid import UUID
 import polars as pl
 
 from pipelines.figures.context import ATTRIBUTES, CUSTOMERS, INTAKE, RELATED_PARTIES, ClientBook, Context
-from storage import attributes, customers, jobs, peers, related_parties, risk_models
+from storage import attributes, customers, documents, jobs, peers, related_parties, risk_models
 from storage.attributes import Value
 from storage.database import Reading
 
@@ -35,6 +35,7 @@ def read(r: Reading, versions: Mapping[int, int], now: datetime, as_of: date) ->
         related_parties=pl.DataFrame(parties, schema=RELATED_PARTIES, orient="row"),
         attributes=pl.DataFrame(told, schema=ATTRIBUTES, orient="row"),
         intake=pl.DataFrame(jobs.refused_and_repeated(r, versions), schema=INTAKE, orient="row"),
+        statements=documents.behind(r, versions),
     )
 
 

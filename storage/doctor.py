@@ -18,14 +18,15 @@ from sqlalchemy import func, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from pipelines.errors import Corrupt
-from storage import integrity, leases, outbox, retention
+from storage import integrity, leases, outbox, retention, subscriptions, vault_keys
 from storage.database import Database, Reading
 from storage.integrity import Damage
 from storage.lake import Lake
-from storage.models import LIVE, BatchState, batches, jobs, locations, subscriptions
+from storage.models import LIVE, BatchState, batches, jobs, locations
+from storage.models import subscriptions as all_subscriptions
 from storage.settings import Settings, SettingsError
 from storage.store import Store
-from storage.subscriptions import open_secret
+from storage.subscriptions import Subscription, open_secret
 from storage.vault import Vault
 
 LITTLE_SPACE, HARDLY_ANY_SPACE = 5 * 2**30, 2**30  # bytes
@@ -79,7 +80,7 @@ def _findings(settings: Settings, clock: Callable[[], datetime], deep: bool) -> 
     unusable = list(_database(db))
     yield from unusable
     if not key and not unusable:
-        store = Store(settings, db, Lake(settings.lake), Vault(settings.master_key_bytes))
+        store = Store(settings, db, Lake(settings.lake), vault_keys.opened(db, settings))
         yield from _remembered(store, clock, deep)
     db.close()
 
@@ -92,10 +93,11 @@ def _remembered(store: Store, clock: Callable[[], datetime], deep: bool) -> Iter
     with store.db.reading() as r:
         now = clock()
         yield from _clock(r, store.db, now)
-        yield from _secrets(r, store.vault)
+        yield from _secrets(r, store.settings)
         yield from _jobs(r, now)
         yield from _batches(r, now)
         yield from _deliveries(r, now)
+        yield from map(_paused, subscriptions.paused(r))
         yield from _retention(r, now - store.settings.retention)
         yield from map(_damaged, integrity.damages(r))
         yield from _last_pass(r, now)
@@ -167,15 +169,27 @@ def _clock(r: Reading, db: Database, now: datetime) -> Iterator[Finding]:
             yield warning("clock", f"the database's clock differs by {theirs - now}", "synchronise the clocks")
 
 
-def _secrets(r: Reading, vault: Vault) -> Iterator[Finding]:
-    """Whether the key is the one that the newest webhook secret was sealed with."""
-    query = select(subscriptions.c.subscription_id, subscriptions.c.secret).order_by(subscriptions.c.created_at.desc())
-    newest = r.execute(query.limit(1)).first()
+def _secrets(r: Reading, settings: Settings) -> Iterator[Finding]:
+    """Whether the master key opens the data keys, and a data key the newest webhook secret."""
+    keys = vault_keys.stored(r)
+    if not keys:
+        return  # nothing was ever sealed
     try:
+        held = vault_keys.ring(keys, settings)
+        query = select(all_subscriptions.c.subscription_id, all_subscriptions.c.secret)
+        newest = r.execute(query.order_by(all_subscriptions.c.created_at.desc()).limit(1)).first()
         if newest is not None:
-            open_secret(vault, *newest)
+            open_secret(Vault(lambda: held), newest.subscription_id, newest.secret)
+    except SettingsError as problem:
+        yield error("master key", str(problem), "restore it; if it is lost: docs/operations.md, Keys")
     except Corrupt:
-        yield error("master key", "it doesn't open the stored webhook secrets", "restore the key they were sealed with")
+        yield error("secrets", "a stored webhook secret can't be opened", "rotate the secrets of its subscriptions")
+    if settings.keeps_key_file and vault_keys.waiting(settings) is not None:
+        yield warning("master key", "its rotation was interrupted", "tidemark secrets rotate finishes it")
+    sealing = {key.key_id for key in keys if key.retired_at is None}
+    if vault_keys.sealed_under(r).keys() - sealing:
+        told = "something is still sealed under a retired data key"
+        yield note("secrets", told, "tidemark secrets rotate --reseal goes on; tidemark secrets status tells what")
 
 
 def _jobs(r: Reading, now: datetime) -> Iterator[Finding]:
@@ -206,6 +220,18 @@ def _deliveries(r: Reading, now: datetime) -> Iterator[Finding]:
     if since is not None and now - since > DELIVERY_OVERDUE:
         problem = f"webhook deliveries have been due since {since:%Y-%m-%d %H:%M}Z"
         yield warning("deliveries", problem, "start a worker; see tidemark deliveries list")
+
+
+def _paused(subscription: Subscription) -> Finding:
+    """By hand it was meant."""
+    by_failures = subscription.paused_by == outbox.BY_FAILURES
+    kind, why = (warning, "for its failures") if by_failures else (note, f"by the {subscription.paused_by}")
+    since = f"{subscription.paused_at:%Y-%m-%d %H:%M}Z"
+    return kind(
+        "webhooks",
+        f"subscription {subscription.subscription_id} has been paused {why} since {since}",
+        f"once its receiver is well: tidemark subscriptions resume {subscription.subscription_id}",
+    )
 
 
 def _retention(r: Reading, kept_since: datetime) -> Iterator[Finding]:

@@ -21,7 +21,7 @@ from sqlalchemy import ColumnElement, Select, delete, select, union_all
 
 from storage.database import Reading, Writing, insert_into
 from storage.lake import Lake
-from storage.models import customers, damaged_files, jobs, locations, passes, segments
+from storage.models import customers, damaged_files, jobs, locations, passes, segments, statement_files
 from storage.store import Store
 
 PASS = "integrity"
@@ -71,6 +71,14 @@ _KINDS = (
         select(jobs.c.received_seq, jobs.c.landing_path, jobs.c.landing_sha256).where(jobs.c.landing_path.is_not(None)),
         jobs.c.received_seq,
         int,
+    ),
+    _Kind(
+        "statements",
+        select(statement_files.c.path, statement_files.c.path, statement_files.c.stored_sha256).where(
+            statement_files.c.path.is_not(None)
+        ),
+        statement_files.c.path,
+        str,
     ),
 )
 
@@ -125,11 +133,12 @@ def all_named(r: Reading) -> Iterator[tuple[str, bytes]]:
 
 
 def named(r: Reading, paths: Iterable[str]) -> set[str]:
-    """Those of the paths that a row names: a segment's, or a job's landing file."""
+    """Those of the paths that a row names: a segment's, a job's landing file, or a PDF that was sent."""
     wanted = list(paths)
     query = union_all(
         select(segments.c.path).where(segments.c.path.in_(wanted)),
         select(jobs.c.landing_path).where(jobs.c.landing_path.in_(wanted)),
+        select(statement_files.c.path).where(statement_files.c.path.in_(wanted)),
     )
     return set(r.execute(query).scalars())
 
@@ -204,7 +213,17 @@ def _customers(r: Reading, paths: Sequence[str]) -> Mapping[str, list[UUID]]:
         .where(locations.c.replaced_at.is_(None), segments.c.path.in_(paths))
     )
     submitted = select(jobs.c.landing_path, customers.c.customer_id).join_from(jobs, customers)
+    sent = select(statement_files.c.path, customers.c.customer_id).join_from(statement_files, customers)
+    read = (
+        select(jobs.c.statement_rows_path, customers.c.customer_id)
+        .join_from(jobs, customers)
+        .where(jobs.c.statement_rows_path.in_(paths))
+    )
+    named_by = (
+        *(live, submitted.where(jobs.c.landing_path.in_(paths))),
+        *(sent.where(statement_files.c.path.in_(paths)), read),
+    )
     concerned: dict[str, list[UUID]] = defaultdict(list)
-    for path, customer_id in r.execute(union_all(live, submitted.where(jobs.c.landing_path.in_(paths)))):
+    for path, customer_id in r.execute(union_all(*named_by)):
         concerned[path].append(customer_id)
     return concerned

@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID, uuid4
 
-from sqlalchemy import Row, Select, bindparam, exists, func, insert, select, update
+from sqlalchemy import ColumnElement, Row, Select, bindparam, exists, func, insert, select, text, update
 from sqlalchemy.exc import IntegrityError
 
 from pipelines.errors import Conflict, NotFound, Unprocessable
@@ -17,12 +17,12 @@ from storage import outbox, postgres
 from storage.customers import Customer
 from storage.database import Reading, Writing
 from storage.lake import Stored
-from storage.models import LANE_OF, LIVE, Flow, JobStatus, Lane, customers, jobs
+from storage.models import LIVE, SUBMISSIONS, Flow, JobStatus, Stage, customers, jobs, statement_files
 from storage.paging import Page, Paged, limited, total_of
 
 RECOMPUTING = (Flow.CORRECTION, Flow.REENRICHMENT)  # flows that bring no rows: what is known of them has changed
 # Flows whose end may change a customer's transactions.
-CHANGING = (Flow.ENRICHMENT, Flow.WITHDRAWAL, *RECOMPUTING)
+CHANGING = (*SUBMISSIONS, Flow.WITHDRAWAL, *RECOMPUTING)
 
 
 @dataclass(frozen=True)
@@ -32,16 +32,22 @@ class Job:
     received_seq: int
     job_id: UUID
     client_id: UUID
-    customer_number: int
-    customer_id: UUID
-    abn: str
+    customer_number: int  # 0: of no one customer
+    customer_id: UUID | None
+    abn: str | None
     flow: Flow
+    stage: Stage | None
     status: JobStatus
     submission: Mapping[str, Any] | None
     withdraws: UUID | None
     landing_path: str | None
     landing_sha256: bytes | None
     received_rows: int
+    pages_total: int | None
+    pages_done: int | None
+    refused_files: int
+    repeated_rows: int | None
+    statement_rows_path: str | None
     batch_token: int | None
     attempts: int
     data_version: int | None
@@ -53,12 +59,15 @@ class Job:
     warnings: Sequence[Mapping[str, str]]
     error: Mapping[str, str] | None
     created_at: datetime
+    landed_at: datetime | None
     started_at: datetime | None
+    stage_started_at: datetime | None
     completed_at: datetime | None
 
     @property
-    def lane(self) -> Lane:
-        return LANE_OF[self.flow]
+    def received_at(self) -> datetime:
+        """When its rows were received: those of PDFs when they had been read."""
+        return self.landed_at or self.created_at
 
 
 @dataclass(frozen=True)
@@ -77,14 +86,17 @@ class Ending:
 
 
 def select_jobs() -> Select[Any]:
-    """Jobs with their customer's public id and ABN, in the order of Job's fields."""
-    own = [jobs.c[name] for name in Job.__dataclass_fields__ if name not in ("customer_id", "abn")]
-    return select(*own, customers.c.customer_id, customers.c.abn).join(customers)
+    """Jobs with their customer's public id and ABN, if they are one's, by the names of Job's fields."""
+    of_customer = ("customer_number", "customer_id", "abn")
+    own = [jobs.c[name] for name in Job.__dataclass_fields__ if name not in of_customer]
+    number = func.coalesce(jobs.c.customer_number, 0).label("customer_number")
+    return select(*own, number, customers.c.customer_id, customers.c.abn).join(customers, isouter=True)
 
 
 def as_job(row: Row[Any]) -> Job:
     values = dict(row._mapping)
-    return Job(**{**values, "flow": Flow(row.flow), "status": JobStatus(row.status)})
+    stage = None if row.stage is None else Stage(row.stage)
+    return Job(**{**values, "flow": Flow(row.flow), "stage": stage, "status": JobStatus(row.status)})
 
 
 def submit_enrichment(
@@ -107,9 +119,31 @@ def submit_enrichment(
         "received_rows": rows,
         "warnings": list(warnings),
     }
-    _in_order_of_receipt(w, customer)
+    in_order_of_receipt(w, customer.number)
     w.execute(insert(jobs).values(row))
     return get(w, customer.client_id, job_id)
+
+
+def submit_extraction(w: Writing, customer: Customer, job_id: UUID, refused_files: int, now: datetime) -> Job:
+    """Accept a submission of PDF files, which `storage.statements` names in the same transaction.
+
+    Its place in the order of receipt is found when its rows land: what is enriched meanwhile was received before it.
+    """
+    row = _new(customer, Flow.EXTRACTION, job_id, now) | {"stage": Stage.EXTRACTION, "refused_files": refused_files}
+    w.execute(insert(jobs).values(row))
+    return get(w, customer.client_id, job_id)
+
+
+def received_now(w: Writing) -> int:
+    """The next number of receipt, for a job whose rows come to be known now.
+
+    Within `in_order_of_receipt`, like the numbers that new jobs draw.
+    """
+    if w.dialect.name == "postgresql":
+        drawn: int = w.execute(text("SELECT nextval(pg_get_serial_sequence('jobs', 'received_seq'))")).scalar_one()
+        return drawn
+    newest: int = w.execute(select(func.max(jobs.c.received_seq))).scalar_one()
+    return newest + 1
 
 
 def request_refresh(w: Writing, customer: Customer, now: datetime) -> Job:
@@ -136,14 +170,14 @@ def request_withdrawal(w: Writing, customer: Customer, submission: Job, now: dat
         NotFound: the job is no submission.
         Conflict: it has not ended yet, or it failed and brought nothing.
     """
-    if submission.flow is not Flow.ENRICHMENT:
+    if submission.flow not in SUBMISSIONS:
         raise NotFound("Job.NotFound", "There is no job with this id.")
     if submission.status in LIVE:
         raise Conflict("Submission.Unfinished", "The submission has not ended yet.")
     if submission.status is JobStatus.FAILED:
         raise Conflict("Submission.Failed", "The submission failed: nothing of it was kept.")
     row = _new(customer, Flow.WITHDRAWAL, uuid4(), now) | {"withdraws": submission.job_id}
-    _in_order_of_receipt(w, customer)
+    in_order_of_receipt(w, customer.number)
     try:
         with w.begin_nested():
             w.execute(insert(jobs).values(row))
@@ -198,7 +232,8 @@ def find(
 ) -> Paged[Job]:
     """The client's jobs, newest first."""
     wanted = {jobs.c.status: status, jobs.c.flow: flow, customers.c.customer_id: customer_id}
-    query = select_jobs().where(jobs.c.client_id == client_id).order_by(jobs.c.received_seq.desc())
+    newest_first = (jobs.c.created_at.desc(), jobs.c.received_seq.desc())
+    query = select_jobs().where(jobs.c.client_id == client_id).order_by(*newest_first)
     query = query.where(*(column == value for column, value in wanted.items() if value is not None))
     if created_after is not None:
         query = query.where(jobs.c.created_at > created_after)
@@ -224,18 +259,30 @@ def standing_submissions(r: Reading, customer_numbers: Iterable[int]) -> list[Jo
     """The customers' submissions that brought something and were not withdrawn, in order of receipt."""
     query = select_jobs().where(
         jobs.c.customer_number.in_(list(customer_numbers)),
-        jobs.c.flow.in_((Flow.ENRICHMENT, Flow.WITHDRAWAL)),
+        jobs.c.flow.in_((*SUBMISSIONS, Flow.WITHDRAWAL)),
         jobs.c.status.in_((JobStatus.COMPLETED, JobStatus.COMPLETED_WITH_ERRORS)),
     )
     ended = [as_job(row) for row in r.execute(query.order_by(jobs.c.received_seq))]
     withdrawn = {job.withdraws for job in ended}
-    return [job for job in ended if job.flow is Flow.ENRICHMENT and job.job_id not in withdrawn]
+    return [job for job in ended if job.flow in SUBMISSIONS and job.job_id not in withdrawn]
+
+
+def received_at() -> ColumnElement[datetime]:
+    """When a job was received, by which numbers of receipt rise: with PDFs, when what they say had been read."""
+    return func.coalesce(jobs.c.landed_at, jobs.c.created_at)
 
 
 def last_received(r: Reading, customer: Customer, by: datetime) -> int:
-    """Number of receipt of the customer's last job accepted by then; 0 before the first."""
-    mine = (jobs.c.customer_number == customer.number, jobs.c.created_at <= by)
+    """Number of receipt of the customer's last job received by then; 0 before the first."""
+    mine = (jobs.c.customer_number == customer.number, received_at() <= by)
     last: int = r.execute(select(func.coalesce(func.max(jobs.c.received_seq), 0)).where(*mine)).scalar_one()
+    return last
+
+
+def last_received_of_all(r: Reading, by: datetime) -> int:
+    """Number of receipt of the last job received by then, whoever's it is; 0 before the first."""
+    query = select(func.coalesce(func.max(jobs.c.received_seq), 0)).where(received_at() <= by)
+    last: int = r.execute(query).scalar_one()
     return last
 
 
@@ -251,7 +298,7 @@ def refused_and_repeated(r: Reading, versions: Mapping[int, int]) -> list[tuple[
         .add_columns(jobs.c.enriched_rows, jobs.c.duplicate_rows, jobs.c.rejected_rows)
         .where(
             jobs.c.customer_number.in_(list(versions)),
-            jobs.c.flow.in_((Flow.ENRICHMENT, Flow.WITHDRAWAL)),
+            jobs.c.flow.in_((*SUBMISSIONS, Flow.WITHDRAWAL)),
             jobs.c.status.in_((JobStatus.COMPLETED, JobStatus.COMPLETED_WITH_ERRORS)),
         )
     )
@@ -265,11 +312,11 @@ def refused_and_repeated(r: Reading, versions: Mapping[int, int]) -> list[tuple[
     return [(number, *both) for number, both in counts.items()]
 
 
-def customers_heard_on(r: Reading, day: date, flow: Flow = Flow.ENRICHMENT) -> set[int]:
-    """Numbers of the customers with a job of this flow accepted on a UTC day."""
+def customers_heard_on(r: Reading, day: date, flows: Sequence[Flow] = SUBMISSIONS) -> set[int]:
+    """Numbers of the customers with a job of these flows received on a UTC day."""
     start = datetime.combine(day, time.min, UTC)
     query = select(jobs.c.customer_number).where(
-        jobs.c.flow == flow, jobs.c.created_at >= start, jobs.c.created_at < start + timedelta(days=1)
+        jobs.c.flow.in_(flows), received_at() >= start, received_at() < start + timedelta(days=1)
     )
     return set(r.execute(query).scalars())
 
@@ -280,6 +327,14 @@ def has_unfinished_submission(r: Reading, customer_number: int) -> bool:
     """
     live = exists().where(jobs.c.customer_number == customer_number, jobs.c.status.in_(LIVE), jobs.c.flow.in_(CHANGING))
     return bool(r.execute(select(live)).scalar_one())
+
+
+def unfinished(r: Reading, customer_number: int) -> tuple[UUID, ...]:
+    """What has yet to end that may change the customer's transactions, in order of receipt."""
+    live = select(jobs.c.job_id).where(
+        jobs.c.customer_number == customer_number, jobs.c.status.in_(LIVE), jobs.c.flow.in_(CHANGING)
+    )
+    return tuple(r.execute(live.order_by(jobs.c.received_seq)).scalars())
 
 
 def with_unfinished_submission(r: Reading, customer_numbers: Iterable[int]) -> frozenset[int]:
@@ -310,7 +365,15 @@ def finish(w: Writing, endings: Sequence[Ending], now: datetime) -> None:
         )
     )
     w.execute(statement, [_end_values(ending, now) for ending in endings])
+    _forget_passwords(w, endings)
     outbox.enqueue(w, [event for ending in endings for event in _events(ending, now)])
+
+
+def _forget_passwords(w: Writing, endings: Sequence[Ending]) -> None:
+    """Of files that nobody will read any more, however that came."""
+    unread = [ending.job.job_id for ending in endings if ending.job.stage is Stage.EXTRACTION]
+    if unread:
+        w.execute(update(statement_files).where(statement_files.c.job_id.in_(unread)).values(password=None))
 
 
 def _end_values(ending: Ending, now: datetime) -> dict[str, Any]:
@@ -330,13 +393,14 @@ def _end_values(ending: Ending, now: datetime) -> dict[str, Any]:
 
 def _events(ending: Ending, now: datetime) -> list[outbox.NewEvent]:
     """Only a submission's end is an event; whoever asked for anything else polls it."""
-    if ending.job.flow is not Flow.ENRICHMENT:
+    if ending.job.flow not in SUBMISSIONS:
         return []
     return outbox.job_events(ending.job.customer_number, job_outcome(ending), now)
 
 
 def job_outcome(ending: Ending) -> JobOutcome:
     job = ending.job
+    assert job.customer_id is not None and job.abn is not None  # noqa: PT018  a submission is one customer's
     return JobOutcome(
         client_id=job.client_id,
         customer_id=job.customer_id,
@@ -344,6 +408,7 @@ def job_outcome(ending: Ending) -> JobOutcome:
         abn=job.abn,
         job_type=job.flow,
         failed=ending.status is JobStatus.FAILED,
+        extracting=job.stage is Stage.EXTRACTION,
         received=job.received_rows,
         processed=ending.processed,
         enriched=ending.enriched,
@@ -368,7 +433,7 @@ def _queued(client_id: UUID, customer_number: int, flow: Flow, job_id: UUID, now
     }
 
 
-def _in_order_of_receipt(w: Writing, customer: Customer) -> None:
+def in_order_of_receipt(w: Writing, customer_number: int) -> None:
     """Let a customer's jobs be committed in the order of their `received_seq`, which is drawn before the commit.
 
     Else a batch could enrich the later of two overlapping submissions before the earlier one comes into sight: neither
@@ -376,7 +441,7 @@ def _in_order_of_receipt(w: Writing, customer: Customer) -> None:
     all its customers, and nobody who submits should wait for that. SQLite's writers take turns anyway.
     """
     if w.dialect.name == "postgresql":  # customers that share a lock, 2³¹ numbers apart, do nothing worse than wait
-        w.execute(select(func.pg_advisory_xact_lock(postgres.Lock.RECEIPT, customer.number % 2**31)))
+        w.execute(select(func.pg_advisory_xact_lock(postgres.Lock.RECEIPT, customer_number % 2**31)))
 
 
 def _submission(account: Account, appended: bool) -> dict[str, Any]:

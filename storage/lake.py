@@ -87,6 +87,10 @@ class Lake:
                     path = os.path.relpath(os.path.join(parent, name), self.root)
                     yield Found(path, found.st_size, datetime.fromtimestamp(found.st_mtime, UTC))
 
+    def touch(self, path: str) -> None:
+        """Let a file look as if it had been written now: its age as an orphan counts from here."""
+        os.utime(self.root / path)
+
     def discard(self, path: str) -> int:
         """Remove a file that nothing names any more; bytes freed (0: it was gone already)."""
         with suppress(FileNotFoundError):

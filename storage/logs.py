@@ -22,7 +22,7 @@ from typing import Any
 from pipelines.errors import TidemarkError
 from storage.settings import LogFormat, Settings
 
-OURS = ("tidemark", "api", "assets", "storage", "uvicorn", "__main__")  # what they find worth telling is told
+OURS = ("tidemark", "api", "assets", "isolation", "storage", "uvicorn", "__main__")  # what they tell is worth telling
 MOST_FRAMES = 12
 MOST_FOREIGN_CHARACTERS = 300
 BLOTTED = re.compile(r"tm_(?:sandbox|live)_[\w-]+|(?<![\w-])[0-9]{2} ?[0-9]{3} ?[0-9]{3} ?[0-9]{3}(?![\w-])")

@@ -14,6 +14,7 @@ from sqlalchemy import (
     Column,
     Date,
     ForeignKey,
+    ForeignKeyConstraint,
     Index,
     Integer,
     LargeBinary,
@@ -23,6 +24,7 @@ from sqlalchemy import (
     Text,
     UniqueConstraint,
     Uuid,
+    false,
     text,
 )
 
@@ -45,10 +47,23 @@ class Flow(StrEnum):
     """What a job is for; equals its `jobType`."""
 
     ENRICHMENT = "Enrichment"
+    EXTRACTION = "Extraction"  # of PDF statements, whose rows are then enriched
     WITHDRAWAL = "Withdrawal"
     CORRECTION = "Correction"  # made or revoked
     REENRICHMENT = "Reenrichment"  # what is known about the customer changed otherwise
     REPORT_REFRESH = "ReportRefresh"
+    POLICY_BACKTEST = "PolicyBacktest"  # of no one customer
+    RULESET_SIMULATION = "RulesetSimulation"  # of no one customer
+
+
+SUBMISSIONS = (Flow.ENRICHMENT, Flow.EXTRACTION)  # flows that bring rows
+
+
+class Stage(StrEnum):
+    """Of an extraction: which of its two stages waits, runs or was the last."""
+
+    EXTRACTION = "extraction"
+    ENRICHMENT = "enrichment"
 
 
 class JobStatus(StrEnum):
@@ -67,16 +82,20 @@ class Lane(StrEnum):
     """Queues that never wait for each other."""
 
     ENRICHMENT = "enrichment"
+    EXTRACTION = "extraction"  # holds no customer: several may be read at once
     REFRESH = "refresh"
-    BOOK = "book"  # upkeep of the whole book: nobody waits for it, and no job is queued in it
+    BOOK = "book"  # the whole book: its runs wait in Dagster's queue, not in batches
 
 
 LANE_OF = {
     Flow.ENRICHMENT: Lane.ENRICHMENT,
+    Flow.EXTRACTION: Lane.EXTRACTION,  # until it has landed, then that of enrichment: see `storage.batches`
     Flow.WITHDRAWAL: Lane.ENRICHMENT,  # in order of receipt with what it takes back
     Flow.CORRECTION: Lane.ENRICHMENT,
     Flow.REENRICHMENT: Lane.ENRICHMENT,
     Flow.REPORT_REFRESH: Lane.REFRESH,
+    Flow.POLICY_BACKTEST: Lane.BOOK,
+    Flow.RULESET_SIMULATION: Lane.BOOK,
 }
 
 
@@ -86,10 +105,19 @@ class BatchState(StrEnum):
     RELEASED = "released"  # given up: its jobs went back to the queue
 
 
+class PolicyState(StrEnum):
+    """Of a version: they follow one another, and none comes twice."""
+
+    DRAFT = "draft"
+    PUBLISHED = "published"  # one of a policy's at most
+    RETIRED = "retired"
+
+
 class DeliveryStatus(StrEnum):
     DUE = "due"
     SENDING = "sending"
     DELIVERED = "delivered"
+    RETRYING = "retrying"  # failed, and due again at its time
     FAILED = "failed"
     CANCELLED = "cancelled"  # the subscription was deleted before the send
 
@@ -249,14 +277,20 @@ jobs = Table(
     Column("received_seq", Serial, primary_key=True),
     Column("job_id", Uuid, nullable=False, unique=True),
     Column("client_id", ForeignKey("clients.client_id"), nullable=False),
-    Column("customer_number", ForeignKey("customers.number"), nullable=False),
+    Column("customer_number", ForeignKey("customers.number")),  # null: of no one customer
     Column("flow", String(24), nullable=False),
+    Column("stage", String(16)),  # of an extraction; null for other flows
     Column("status", String(24), nullable=False),
     Column("submission", JSON),  # the account as identified at the door, and the mode
     Column("withdraws", Uuid),  # withdrawal: the job of the submission that it takes back
     Column("landing_path", Text),
     Column("landing_sha256", LargeBinary(32)),
     Column("received_rows", BigInteger, nullable=False, server_default="0"),
+    Column("pages_total", Integer),  # of the files opened so far
+    Column("pages_done", Integer),
+    Column("refused_files", Integer, nullable=False, server_default="0"),
+    Column("repeated_rows", BigInteger),  # of statements, that another one of the submission holds
+    Column("statement_rows_path", Text),  # the statements' rows with their places, in schema STATEMENT_ROWS
     Column("batch_token", ForeignKey("batches.token"), index=True),
     Column("attempts", Integer, nullable=False, server_default="0"),
     Column("not_before", UtcDateTime),  # queued again after interruptions: when the next attempt may begin
@@ -269,11 +303,13 @@ jobs = Table(
     Column("warnings", JSON, nullable=False),
     Column("error", JSON),  # {code, message}
     Column("created_at", UtcDateTime, nullable=False),
+    Column("landed_at", UtcDateTime),  # an extraction's rows count as received from here on, with a new received_seq
     Column("started_at", UtcDateTime),
+    Column("stage_started_at", UtcDateTime),  # the second stage
     Column("completed_at", UtcDateTime),
     Index("ix_jobs_queue", "flow", "received_seq", sqlite_where=text("status = 'Queued'"),
           postgresql_where=text("status = 'Queued'")),
-    Index("ix_jobs_client_id_received_seq", "client_id", "received_seq"),
+    Index("ix_jobs_client_id_created_at", "client_id", "created_at", "received_seq"),
     Index("ix_jobs_customer_number_received_seq", "customer_number", "received_seq"),
     Index("ix_jobs_landing_path", "landing_path", sqlite_where=text("landing_path IS NOT NULL"),
           postgresql_where=text("landing_path IS NOT NULL")),
@@ -288,6 +324,68 @@ jobs = Table(
           sqlite_where=text("withdraws IS NOT NULL AND status <> 'Failed'"),
           postgresql_where=text("withdraws IS NOT NULL AND status <> 'Failed'")),
 )  # fmt: skip
+
+# PDF files as clients sent them, sealed, and what became of each.
+statement_files = Table(
+    "statement_files",
+    metadata,
+    Column("file_id", Uuid, primary_key=True),
+    Column("job_id", Uuid, nullable=False),
+    Column("customer_number", ForeignKey("customers.number"), nullable=False),
+    Column("position", Integer, nullable=False),  # in the request, from 1
+    Column("file_name", String(255), nullable=False),  # to be shown, never to be opened; may be empty
+    Column("sha256", LargeBinary(32), nullable=False),  # of the file as sent
+    Column("bytes", BigInteger, nullable=False),
+    Column("path", Text),  # of the sealed original in the lake; null: refused at the door
+    Column("stored_sha256", LargeBinary(32)),  # of what lies there
+    Column("data_key", ForeignKey("vault_keys.key_id")),  # that it is sealed under
+    Column("password", LargeBinary),  # AES-GCM, bound to the file; null as soon as it was read
+    Column("had_password", Boolean, nullable=False),
+    Column("repeats", Uuid),  # the same file, read before: its statements were taken over
+    Column("refusal", String(32)),  # why no statement came of it
+    Column("message", Text),
+    Column("pages", Integer),
+    Column("signals", JSON),
+    Column("created_at", UtcDateTime, nullable=False),
+    UniqueConstraint("job_id", "position"),
+    Index("ix_statement_files_customer_number_sha256", "customer_number", "sha256"),
+    Index("uq_statement_files_path", "path", unique=True, sqlite_where=text("path IS NOT NULL"),
+          postgresql_where=text("path IS NOT NULL")),
+)  # fmt: skip
+
+# What was read from them: one account's part of a file each. Money is exact text.
+statements = Table(
+    "statements",
+    metadata,
+    Column("statement_id", Uuid, primary_key=True),
+    Column("file_id", ForeignKey("statement_files.file_id"), nullable=False),
+    Column("job_id", Uuid, nullable=False),
+    Column("customer_number", ForeignKey("customers.number"), nullable=False),
+    Column("position", Integer, nullable=False),  # in the submission, from 1
+    Column("account_id", Uuid, nullable=False),
+    Column("bank", Text),  # slug of a layout
+    Column("bank_name", Text),
+    Column("account_name", Text),
+    Column("bsb", Text),
+    Column("account_number", Text),  # that of a card masked
+    Column("account_type", String(16)),
+    Column("credit_limit", Text),
+    Column("kind", String(16), nullable=False),
+    Column("period_start", Date),
+    Column("period_end", Date),
+    Column("opening_balance", Text),
+    Column("closing_balance", Text),
+    Column("verdict", String(32), nullable=False),
+    Column("reasons", JSON, nullable=False),
+    Column("row_count", BigInteger, nullable=False),
+    Column("first_page", Integer, nullable=False),
+    Column("last_page", Integer, nullable=False),
+    Column("read_by_ocr", Boolean, nullable=False),
+    Column("extracted_at", UtcDateTime, nullable=False),
+    Index("ix_statements_customer_number_extracted_at", "customer_number", "extracted_at"),
+    Index("ix_statements_file_id", "file_id"),
+    Index("ix_statements_job_id", "job_id"),
+)
 
 reports = Table(
     "reports",
@@ -312,6 +410,13 @@ subscriptions = Table(
     Column("webhook_url", Text, nullable=False),
     Column("secret", LargeBinary, nullable=False),  # AES-GCM, bound to the subscription
     Column("created_at", UtcDateTime, nullable=False),
+    Column("max_retries", Integer, nullable=False, server_default="0"),
+    Column("pause_after", Integer),  # failures in a row; null: never
+    Column("paused_at", UtcDateTime),  # deliveries wait; null: they are sent
+    Column("paused_by", String(16)),  # who did: failures, client or operator
+    Column("failure_streak", Integer, nullable=False, server_default="0"),  # failed attempts since one succeeded
+    Column("last_delivered_at", UtcDateTime),
+    Column("last_failed_at", UtcDateTime),
     Index("ix_subscriptions_client_id_event_type", "client_id", "event_type"),
 )
 
@@ -327,8 +432,8 @@ events = Table(
     metadata,
     Column("event_id", Uuid, primary_key=True),
     Column("client_id", ForeignKey("clients.client_id"), nullable=False),
-    Column("customer_number", ForeignKey("customers.number"), nullable=False),
-    Column("job_id", Uuid, nullable=False),
+    Column("customer_number", ForeignKey("customers.number"), index=True),  # null: a test, of no customer
+    Column("job_id", Uuid),  # null: a test, or a rule that fired
     Column("event_type", String(40), nullable=False),
     Column("body", LargeBinary, nullable=False),  # the very bytes that are signed and sent
     Column("created_at", UtcDateTime, nullable=False),
@@ -349,13 +454,23 @@ deliveries = Table(
     Column("due_at", UtcDateTime, nullable=False),  # when it was made, or asked for once more
     Column("lease_expires_at", UtcDateTime),
     Column("lease_holder", Uuid),
+    Column("attempt_count", Integer, nullable=False, server_default="0"),  # since it was made, or last resent by hand
+    Column("retry_at", UtcDateTime),  # of retrying
+    Column("is_test", Boolean, nullable=False, server_default=false()),  # asked for: sent even while paused
     UniqueConstraint("event_id", "subscription_id"),
     Index("ix_deliveries_open", "status", "subscription_id", "number", "client_id", "due_at",
-          sqlite_where=text("status IN ('due', 'sending')"),
-          postgresql_where=text("status IN ('due', 'sending')")),
+          sqlite_where=text("status IN ('due', 'sending', 'retrying')"),
+          postgresql_where=text("status IN ('due', 'sending', 'retrying')")),
+    Index("ix_deliveries_retrying", "attempt_count", "retry_at",
+          sqlite_where=text("status = 'retrying'"), postgresql_where=text("status = 'retrying'")),
+    Index("ix_deliveries_due_tests", "number",
+          sqlite_where=text("status = 'due' AND is_test"), postgresql_where=text("status = 'due' AND is_test")),
+    Index("ix_deliveries_failed_of", "subscription_id", "created_at",
+          sqlite_where=text("status = 'failed'"), postgresql_where=text("status = 'failed'")),
     Index("ix_deliveries_failed", "number",
           sqlite_where=text("status = 'failed'"), postgresql_where=text("status = 'failed'")),
     Index("ix_deliveries_subscription_id_number", "subscription_id", "number"),
+    Index("ix_deliveries_client_id_number", "client_id", "number"),
 )  # fmt: skip
 
 attempts = Table(
@@ -368,7 +483,16 @@ attempts = Table(
     Column("status_code", Integer),
     Column("error", String(16)),  # class: dns, connect, tls, timeout, refused, reset, protocol, secret
     Column("response_head", LargeBinary),  # first 16 KiB of the answer's body, as received
-)
+    Column("subscription_id", Uuid),  # the delivery's
+    Column("is_test", Boolean, nullable=False, server_default=false()),  # the delivery's
+    Column("dns_ms", Integer),  # each part of duration_ms; null for what was not done
+    Column("connect_ms", Integer),
+    Column("tls_ms", Integer),
+    Column("first_byte_ms", Integer),
+    Index("ix_attempts_started_at", "started_at", "status_code", "error"),
+    Index("ix_attempts_subscription_id_started_at",
+          "subscription_id", "is_test", "started_at", "status_code", "error", "duration_ms"),
+)  # fmt: skip
 
 leases = Table(
     "leases",
@@ -516,3 +640,223 @@ risk_model_uses = Table(
     Column("used_from", UtcDateTime, nullable=False),
     Column("who", String(40), nullable=False),  # as in the audit trail
 )
+
+# Decision policies. What a policy says stands in its versions; here is what changes beside them.
+policies = Table(
+    "policies",
+    metadata,
+    Column("policy_id", Uuid, primary_key=True),
+    Column("client_id", ForeignKey("clients.client_id"), nullable=False),
+    Column("slug", String(63), nullable=False),
+    Column("is_archived", Boolean, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("challenger_version", Integer),  # shadow-run beside the published one; null: none
+    Column("challenger_percent", Integer),  # of evaluations, 1 to 100
+    UniqueConstraint("client_id", "slug"),
+)
+
+# Immutable: migration 0004 lets the database refuse every change of what a version says, and its removal.
+policy_versions = Table(
+    "policy_versions",
+    metadata,
+    Column("policy_id", ForeignKey("policies.policy_id"), primary_key=True),
+    Column("version", Integer, primary_key=True),  # counted from 1
+    Column("state", String(16), nullable=False),
+    Column("document", Text, nullable=False),  # canonical JSON
+    Column("fingerprint", String(64), nullable=False),  # SHA-256 of the document
+    Column("acknowledged", JSON, nullable=False),  # warnings that the author accepted: [{pointer, code, message}]
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("created_by", String(40), nullable=False),  # as in the audit trail
+    Column("published_at", UtcDateTime),
+    Column("published_by", String(40)),
+    Column("retired_at", UtcDateTime),
+    Index("uq_policy_versions_published", "policy_id", unique=True, sqlite_where=text("state = 'published'"),
+          postgresql_where=text("state = 'published'")),
+)  # fmt: skip
+
+# What was decided of whom: never changed (migration 0004), and removed only with its customer.
+evaluations = Table(
+    "evaluations",
+    metadata,
+    Column("number", Serial, primary_key=True),
+    Column("evaluation_id", Uuid, nullable=False, unique=True),
+    Column("client_id", ForeignKey("clients.client_id"), nullable=False),
+    Column("customer_number", ForeignKey("customers.number"), nullable=False),
+    Column("policy_id", Uuid, nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("at", UtcDateTime, nullable=False),
+    Column("who", String(40), nullable=False),  # as in the audit trail
+    Column("what_if", Boolean, nullable=False),  # asked with overrides
+    Column("outcome", String(16), nullable=False),
+    Column("data_version", BigInteger, nullable=False),
+    Column("as_of", Date, nullable=False),  # the service's day
+    Column("shadow_of", ForeignKey("evaluations.evaluation_id"), index=True),  # null: what was answered
+    Column("record", LargeBinary, nullable=False),  # the exact bytes: all that was read, the trace and the answer
+    Column("sha256", LargeBinary(32), nullable=False),  # of the record
+    ForeignKeyConstraint(["policy_id", "version"], ["policy_versions.policy_id", "policy_versions.version"]),
+    Index("ix_evaluations_client_id_number", "client_id", "number"),
+    Index("ix_evaluations_customer_number_number", "customer_number", "number"),
+    Index("ix_evaluations_policy_id_number", "policy_id", "number"),
+)
+
+# What somebody decided instead. Never changed, and removed only with the evaluation.
+decision_overrides = Table(
+    "decision_overrides",
+    metadata,
+    Column("number", Serial, primary_key=True),
+    Column("evaluation_id", ForeignKey("evaluations.evaluation_id"), nullable=False, index=True),
+    Column("outcome", String(16), nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("decided_by", Text, nullable=False),  # the person, as the client names them
+    Column("at", UtcDateTime, nullable=False),
+    Column("who", String(40), nullable=False),  # as in the audit trail
+)
+
+# Versions of policies compared over a book. The work is a job's; here is what was asked for and what came of it.
+backtests = Table(
+    "backtests",
+    metadata,
+    Column("job_id", Uuid, primary_key=True),  # the job's own
+    Column("client_id", ForeignKey("clients.client_id"), nullable=False),
+    Column("policy_id", Uuid, nullable=False),
+    Column("version", Integer, nullable=False),  # the one that is looked at
+    Column("request", Text, nullable=False),  # JSON
+    Column("known_outcomes", LargeBinary),  # Parquet: customer_number, defaulted
+    Column("customers_total", BigInteger),  # null: not begun
+    Column("customers_done", BigInteger, nullable=False),
+    Column("customers_failed", BigInteger, nullable=False),
+    Column("result", Text),  # JSON; null until it is done
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("created_by", String(40), nullable=False),  # as in the audit trail
+    ForeignKeyConstraint(["policy_id", "version"], ["policy_versions.policy_id", "policy_versions.version"]),
+    Index("ix_backtests_policy_id_created_at", "policy_id", "created_at"),
+)
+
+# Its rows in the lake, customer by customer: `pipelines.decisions.backtest.COMPARISON`.
+backtest_parts = Table(
+    "backtest_parts",
+    metadata,
+    Column("job_id", ForeignKey("backtests.job_id"), primary_key=True),
+    Column("part", Integer, primary_key=True),  # from 0
+    Column("segment_id", ForeignKey("segments.segment_id"), nullable=False),
+    Column("outcome_changed", BigInteger, nullable=False),  # rows
+    Column("limits_changed", BigInteger, nullable=False),  # rows in which nothing else changed
+)
+
+# Rulesets of monitoring. What one says stands in its versions; here is which one holds, and what is asked for often.
+monitoring_rulesets = Table(
+    "monitoring_rulesets",
+    metadata,
+    Column("ruleset_id", Uuid, primary_key=True),
+    Column("client_id", ForeignKey("clients.client_id"), nullable=False),
+    Column("slug", String(63), nullable=False),
+    Column("name", Text, nullable=False),
+    Column("version", Integer, nullable=False),  # the newest, which holds
+    Column("active", Boolean, nullable=False),
+    Column("archived_at", UtcDateTime),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("updated_at", UtcDateTime, nullable=False),
+    Column("created_by", String(40), nullable=False),  # as in the audit trail
+    UniqueConstraint("client_id", "slug"),
+)
+
+# Immutable: migration 0008 lets the database refuse every change, and the removal.
+monitoring_ruleset_versions = Table(
+    "monitoring_ruleset_versions",
+    metadata,
+    Column("ruleset_id", ForeignKey("monitoring_rulesets.ruleset_id"), primary_key=True),
+    Column("version", Integer, primary_key=True),  # counted from 1
+    Column("document", Text, nullable=False),  # canonical JSON
+    Column("sha256", LargeBinary(32), nullable=False),  # of the document
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("created_by", String(40), nullable=False),  # as in the audit trail
+)
+
+# Rules that have fired for a customer and whose condition hasn't been seen false since. All others have no row.
+rule_states = Table(
+    "rule_states",
+    metadata,
+    Column("customer_number", ForeignKey("customers.number"), primary_key=True),
+    Column("ruleset_id", ForeignKey("monitoring_rulesets.ruleset_id"), primary_key=True, index=True),
+    Column("rule", String(64), primary_key=True),
+    Column("fired_at", UtcDateTime, nullable=False),  # last
+    Column("match_id", Uuid, nullable=False),  # the match that it last fired in
+)
+
+# What rules came to, by the service's days: of looks, a customer and a rule each.
+rule_counts = Table(
+    "rule_counts",
+    metadata,
+    Column("ruleset_id", ForeignKey("monitoring_rulesets.ruleset_id"), primary_key=True),
+    Column("rule", String(64), primary_key=True),
+    Column("day", Date, primary_key=True),
+    Column("observed", BigInteger, nullable=False),
+    Column("held", BigInteger, nullable=False),
+    Column("unknown", BigInteger, nullable=False),  # something that the condition needs was unavailable
+    Column("fired", BigInteger, nullable=False),
+)
+
+# What fired of one ruleset for one customer in one look: never changed (migration 0008), and removed only with its
+# customer. `match_id` is the event's id, too.
+rule_matches = Table(
+    "rule_matches",
+    metadata,
+    Column("number", Serial, primary_key=True),
+    Column("match_id", Uuid, nullable=False, unique=True),
+    Column("client_id", ForeignKey("clients.client_id"), nullable=False),
+    Column("ruleset_id", Uuid, nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("customer_number", ForeignKey("customers.number"), nullable=False),
+    Column("at", UtcDateTime, nullable=False),
+    Column("as_of", Date, nullable=False),  # the service's day
+    Column("data_version", BigInteger, nullable=False),
+    Column("cause", String(8), nullable=False),  # what moved: `data` or `time`
+    Column("rules", JSON, nullable=False),  # codes
+    Column("record", LargeBinary, nullable=False),  # the exact bytes: what was read of each rule, and the trace
+    Column("sha256", LargeBinary(32), nullable=False),  # of the record
+    ForeignKeyConstraint(
+        ["ruleset_id", "version"],
+        ["monitoring_ruleset_versions.ruleset_id", "monitoring_ruleset_versions.version"],
+    ),
+    Index("ix_rule_matches_client_id_number", "client_id", "number"),
+    Index("ix_rule_matches_customer_number_number", "customer_number", "number"),
+    Index("ix_rule_matches_ruleset_id_number", "ruleset_id", "number"),
+    Index("ix_rule_matches_client_id_at", "client_id", "at"),
+)
+
+# How often a ruleset would have fired over past days. The work is a job's; here is what was asked for and what came.
+simulations = Table(
+    "simulations",
+    metadata,
+    Column("job_id", Uuid, primary_key=True),  # the job's own
+    Column("client_id", ForeignKey("clients.client_id"), nullable=False),
+    Column("ruleset_id", Uuid, nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("request", Text, nullable=False),  # JSON
+    Column("result", Text),  # JSON; null until it is done
+    Column("segment_id", ForeignKey("segments.segment_id")),  # firings, customer by customer; null until it is done
+    Column("customers_total", BigInteger),  # null: not begun
+    Column("customers_done", BigInteger, nullable=False),
+    Column("customers_failed", BigInteger, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("created_by", String(40), nullable=False),  # as in the audit trail
+    ForeignKeyConstraint(
+        ["ruleset_id", "version"],
+        ["monitoring_ruleset_versions.ruleset_id", "monitoring_ruleset_versions.version"],
+    ),
+    Index("ix_simulations_ruleset_id_created_at", "ruleset_id", "created_at"),
+)
+
+# What secrets are sealed under. The keys themselves are sealed under the master key, each bound to its id.
+vault_keys = Table(
+    "vault_keys",
+    metadata,
+    Column("key_id", Integer, primary_key=True, autoincrement=False),
+    Column("purpose", String(16), nullable=False),
+    Column("wrapped", LargeBinary, nullable=False),  # AES-GCM
+    Column("wrapped_by", String(16), nullable=False),  # the master key's fingerprint
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("retired_at", UtcDateTime),  # seals nothing more; null for the one of its purpose that is in use
+    Index("uq_vault_keys_in_use", "purpose", unique=True, sqlite_where=text("retired_at IS NULL"),
+          postgresql_where=text("retired_at IS NULL")),
+)  # fmt: skip

@@ -1,8 +1,13 @@
 """The outbox: events as they happened, and one delivery for each subscription that was to hear of them.
 
 Events enter in the transaction that makes them true. Deliveries leave by a lease: `claim_due` hands them to one
-sender, `record` ends them; a sender that died loses its lease and the same bytes are sent again. No retry is
-automatic otherwise: a delivery that failed stays failed until somebody resends it.
+sender, `record` ends them; a sender that died loses its lease and the same bytes are sent again. A delivery that
+failed stays failed until somebody resends it, unless its subscription asks for retries: then it becomes due again by
+the schedule of `pipelines.retries`.
+
+    due ─ claim_due ─→ sending ─ record ─→ delivered | failed | retrying ─ make_retries_due ─→ due
+
+What is due for a paused subscription stays due and is passed over, but for tests.
 
 Subscriptions take turns. Each has at most `PER_SUBSCRIPTION` deliveries under way, over all senders, and all of a
 client's together `PER_CLIENT`, so that receivers that hang hold nobody else up; and a claim looks at subscriptions,
@@ -10,8 +15,8 @@ never through their queues, so that a queue's length costs nothing.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
 from functools import cache
 from itertools import islice
@@ -21,6 +26,7 @@ from uuid import UUID, uuid4
 from sqlalchemy import (
     Column,
     ColumnElement,
+    Integer,
     Row,
     ScalarSelect,
     Select,
@@ -32,6 +38,7 @@ from sqlalchemy import (
     insert,
     literal_column,
     null,
+    or_,
     select,
     text,
     union_all,
@@ -39,15 +46,22 @@ from sqlalchemy import (
 )
 
 from pipelines.errors import Conflict, NotFound
-from pipelines.webhooks import EventType, JobOutcome
+from pipelines.retries import MAX_RETRIES, longest_wait, streak_after, to_be_retried, wait_after
+from pipelines.webhooks import Event, EventType, JobOutcome, extraction_completed
 from pipelines.webhooks import job_events as events_of_job
-from storage import leases
-from storage.database import Reading, Writing, insert_into
+from storage import audit, leases
+from storage.database import Reading, UtcDateTime, Writing, insert_into
 from storage.models import DeliveryStatus, attempts, deliveries, events, subscription_customers, subscriptions
 from storage.paging import Page, Paged, limited, total_of
 
 PER_SUBSCRIPTION = 4  # deliveries under way at once
 PER_CLIENT = 64  # a quarter of one sender's slots
+RETRIES_AT_ONCE = 1_000  # that one transaction makes due
+RESENT_AT_ONCE = 10_000  # that one request makes due
+BY_FAILURES = "failures"  # who paused a subscription, when it wasn't somebody
+ANSWERED = "status"  # the class of what failed although the receiver answered, and completely
+OURS = "secret"  # the class of what failed before the receiver could have any part in it
+CLASSES = ("dns", "connect", "tls", "timeout", "refused", "reset", "protocol", OURS, ANSWERED)
 
 T = TypeVar("T")
 
@@ -58,8 +72,8 @@ class NewEvent:
 
     event_id: UUID
     client_id: UUID
-    customer_number: int
-    job_id: UUID
+    customer_number: int | None
+    job_id: UUID | None
     event_type: EventType
     body: bytes
     created_at: datetime
@@ -80,7 +94,10 @@ class Claimed:
 
 @dataclass(frozen=True)
 class Attempt:
-    """One try: the receiver's status, or the class of what went wrong before there was any (or while it answered)."""
+    """One try: the receiver's status, or the class of what went wrong before there was any (or while it answered).
+
+    Its parts in ms, in their order; None for one that it didn't come to.
+    """
 
     attempt_id: UUID
     started_at: datetime
@@ -88,15 +105,36 @@ class Attempt:
     status_code: int | None
     error: str | None
     response_head: bytes | None
+    dns_ms: int | None = None
+    connect_ms: int | None = None
+    tls_ms: int | None = None
+    first_byte_ms: int | None = None
+
+    @property
+    def ended_at(self) -> datetime:
+        return self.started_at + timedelta(milliseconds=self.duration_ms)
 
 
 @dataclass(frozen=True)
 class Ended:
-    """How a claimed delivery ended; without an attempt when there was nobody to send it to."""
+    """How a claimed delivery ended; without an attempt when there was nobody to send it to.
+
+    What has failed is tried again where its subscription asks for it: that is decided when it is recorded.
+    """
 
     delivery_id: UUID
     status: DeliveryStatus
     attempt: Attempt | None
+
+
+@dataclass(frozen=True)
+class Pause:
+    """A subscription that was paused for its failures."""
+
+    subscription_id: UUID
+    client_id: UUID
+    failures: int
+    paused_at: datetime
 
 
 @dataclass(frozen=True)
@@ -110,11 +148,38 @@ class Delivery:
     subscription_id: UUID
     status: DeliveryStatus
     created_at: datetime
+    retry_at: datetime | None
+    is_test: bool
     attempts: tuple[Attempt, ...]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which deliveries of the log; None for any."""
+
+    client_id: UUID | None = None
+    subscription_id: UUID | None = None
+    status: DeliveryStatus | None = None
+    event_type: EventType | None = None
+    event_id: UUID | None = None
+    customer_number: int | None = None
+    error: str | None = None  # of any of its attempts; ANSWERED for an answer that was no success
+    created_after: datetime | None = None
+    created_before: datetime | None = None
+    before: UUID | None = None  # only deliveries made before this one
 
 
 def job_events(customer_number: int, outcome: JobOutcome, now: datetime) -> list[NewEvent]:
     """The events of a job that ends now, ready to be enqueued."""
+    return _of_customer(customer_number, outcome, events_of_job(outcome, now), now)
+
+
+def extraction_events(customer_number: int, outcome: JobOutcome, now: datetime) -> list[NewEvent]:
+    """The event of a job whose rows were extracted and land now."""
+    return _of_customer(customer_number, outcome, [extraction_completed(outcome, now)], now)
+
+
+def _of_customer(customer_number: int, outcome: JobOutcome, happened: Sequence[Event], now: datetime) -> list[NewEvent]:
     return [
         NewEvent(
             event_id=event.event_id,
@@ -125,7 +190,7 @@ def job_events(customer_number: int, outcome: JobOutcome, now: datetime) -> list
             body=event.body,
             created_at=now,
         )
-        for event in events_of_job(outcome, now)
+        for event in happened
     ]
 
 
@@ -149,8 +214,10 @@ class _Audience:
             self._subscriptions[match.client_id, match.event_type, match.customer_number].append(match.subscription_id)
 
     def __call__(self, event: NewEvent) -> list[UUID]:
-        scoped = self._subscriptions.get((event.client_id, event.event_type, event.customer_number), [])
-        return scoped + self._subscriptions.get((event.client_id, event.event_type, None), [])
+        everybody = self._subscriptions.get((event.client_id, event.event_type, None), [])
+        if event.customer_number is None:
+            return everybody
+        return self._subscriptions.get((event.client_id, event.event_type, event.customer_number), []) + everybody
 
 
 def _audience(r: Reading, new: Sequence[NewEvent]) -> _Audience:
@@ -172,6 +239,24 @@ def _audience(r: Reading, new: Sequence[NewEvent]) -> _Audience:
     return _Audience(r.execute(union_all(scoped, everybody)))
 
 
+def enqueue_test(w: Writing, event: NewEvent, subscription_id: UUID) -> Delivery:
+    """Keep a sample event that was asked for, due for one subscription.
+
+    Raises:
+        Conflict: the last one is still under way.
+    """
+    receiver = select(subscriptions.c.subscription_id).where(subscriptions.c.subscription_id == subscription_id)
+    w.execute(receiver.with_for_update())  # one at a time
+    mine = and_(deliveries.c.subscription_id == subscription_id, deliveries.c.is_test)
+    if w.execute(select(deliveries.c.number).where(is_open(), mine).limit(1)).first() is not None:
+        raise Conflict("Webhook.TestUnderWay", "The last test of this subscription has not ended yet.")
+    w.execute(insert(events).values(vars(event)))
+    due = _due(event, subscription_id) | {"is_test": True}
+    w.execute(insert(deliveries).values(due))
+    [made] = _with_attempts(w, _select_deliveries().where(deliveries.c.delivery_id == due["delivery_id"]))
+    return made
+
+
 def _due(event: NewEvent, subscription_id: UUID) -> dict[str, Any]:
     return {
         "delivery_id": uuid4(),
@@ -190,8 +275,12 @@ def any_due(r: Reading) -> bool:
 
 
 def due_since(r: Reading) -> datetime | None:
-    """Since when something is due, as of its making or its resending; None when nothing is."""
-    return r.execute(select(func.min(deliveries.c.due_at)).where(_status(DeliveryStatus.DUE))).scalar()
+    """Since when something is due, as of its making, its resending or its retry; None when nothing is. What waits for
+    a paused subscription doesn't count.
+    """
+    paused = select(subscriptions.c.subscription_id).where(subscriptions.c.paused_at.is_not(None))
+    sent = and_(_status(DeliveryStatus.DUE), deliveries.c.subscription_id.not_in(paused))
+    return r.execute(select(func.min(deliveries.c.due_at)).where(sent)).scalar()
 
 
 def claim_due(w: Writing, holder: UUID, limit: int, lease_s: float, now: datetime) -> list[Claimed]:
@@ -238,6 +327,7 @@ def _next_numbers(r: Reading, limit: int) -> list[int]:
         waiting = [number for number in numbers if number is not None]
         free = range(under_way, PER_SUBSCRIPTION)
         turns += [(turn, number, client_id) for turn, number in zip(free, waiting, strict=False)]
+    turns += [(0, number, client_id) for client_id, number in r.execute(_TESTS_OF_PAUSED)]
     return list(islice(_within_the_clients_bounds(sorted(turns), _clients_under_way(r)), limit))
 
 
@@ -259,7 +349,7 @@ def _clients_under_way(r: Reading) -> Counter[UUID]:
 def _waiting() -> Select[Any]:
     """Each subscription with due deliveries: whose it is, how many it has under way, the first few due ones' numbers.
 
-    The recursion hops through the index from one subscription to the next.
+    The recursion hops through the index from one subscription to the next; those that are paused are left out.
     """
     waiting = select(_first_waiting().label("subscription_id")).cte("waiting", recursive=True)
     this = waiting.c.subscription_id
@@ -270,19 +360,43 @@ def _waiting() -> Select[Any]:
         _under_way(this).label("under_way"),
     ]
     columns += [_of_due(deliveries.c.number, this, place).label(f"number_{place}") for place in range(PER_SUBSCRIPTION)]
-    return select(*columns).where(this.is_not(None))
+    return select(*columns).where(this.is_not(None), ~_paused(this))
+
+
+def _paused(subscription_id: ColumnElement[UUID]) -> ColumnElement[bool]:
+    this = subscriptions.c.subscription_id == subscription_id
+    return exists().where(this, subscriptions.c.paused_at.is_not(None))
 
 
 def _status(status: DeliveryStatus) -> ColumnElement[bool]:
     """The status, spelled so that both databases see that the index of open deliveries serves."""
-    due, sending, this = (
-        literal_column(f"'{each}'", String) for each in (DeliveryStatus.DUE, DeliveryStatus.SENDING, status)
-    )
-    return and_(deliveries.c.status.in_((due, sending)), deliveries.c.status == this)
+    return and_(is_open(), deliveries.c.status == _spelled(status))
 
+
+def is_open() -> ColumnElement[bool]:
+    still = (DeliveryStatus.DUE, DeliveryStatus.SENDING, DeliveryStatus.RETRYING)
+    return deliveries.c.status.in_([_spelled(each) for each in still])
+
+
+def _spelled(status: DeliveryStatus) -> ColumnElement[str]:
+    return literal_column(f"'{status}'", String)
+
+
+# An attempt that succeeded: any 2xx, answered completely.
+SUCCESS = and_(attempts.c.error.is_(None), attempts.c.status_code.between(200, 299))
 
 # spelled so that both databases see that the index of failed deliveries serves
-_HAS_FAILED = deliveries.c.status == literal_column(f"'{DeliveryStatus.FAILED}'", String)
+_HAS_FAILED = deliveries.c.status == _spelled(DeliveryStatus.FAILED)
+_IS_RETRYING = deliveries.c.status == _spelled(DeliveryStatus.RETRYING)
+
+# Asked for by somebody who waits for it: sent all the same.
+_TESTS_OF_PAUSED = (
+    select(deliveries.c.client_id, deliveries.c.number)
+    .join_from(deliveries, subscriptions, subscriptions.c.subscription_id == deliveries.c.subscription_id)
+    .where(text("deliveries.status = 'due' AND deliveries.is_test"), subscriptions.c.paused_at.is_not(None))
+    .order_by(deliveries.c.number)
+    .limit(PER_CLIENT)
+)
 
 
 def _first_waiting(after: ColumnElement[UUID] | None = None) -> ScalarSelect[UUID]:
@@ -302,34 +416,202 @@ def _under_way(subscription_id: ColumnElement[UUID]) -> ScalarSelect[int]:
     return query.scalar_subquery()
 
 
-def record(w: Writing, holder: UUID, ended: Sequence[Ended]) -> None:
-    """End deliveries that `holder` claimed.
+def record(w: Writing, holder: UUID, ended: Sequence[Ended]) -> list[Pause]:
+    """End deliveries that `holder` claimed, or let them be tried again; the subscriptions that this paused.
 
     An attempt is kept whoever made it, and once: who doesn't hear of its commit records the same again. The status
-    changes only while the lease is the holder's: a sender that comes back late doesn't decide about what another has
-    taken over.
+    changes, and the attempt counts for its subscription, only while the lease is the holder's: a sender that comes
+    back late doesn't decide about what another has taken over.
     """
     if not ended:
-        return
-    tries = [{**vars(end.attempt), "delivery_id": end.delivery_id} for end in ended if end.attempt is not None]
+        return []
+    told = {row.delivery_id: row for row in w.execute(_facts().where(_among(ended)))}
+    _keep_attempts(w, ended, told)
+    receivers = _locked_receivers(w, {row.subscription_id for row in told.values()})
+    held = {row.delivery_id: row for row in w.execute(_held_by(holder, ended))}
+    mine = [_Mine(end, held[end.delivery_id], receivers) for end in ended if end.delivery_id in held]
+    if mine:
+        this = update(deliveries).where(deliveries.c.number == bindparam("this"))
+        w.execute(this.values(lease_holder=None, lease_expires_at=None), [each.values() for each in mine])
+    return _counted(w, [each for each in mine if each.counts], receivers)
+
+
+@dataclass(frozen=True)
+class _Mine:
+    """The end of a delivery that we still hold: what comes of it."""
+
+    end: Ended
+    row: Row[Any]
+    receivers: Mapping[UUID, Row[Any]]  # the subscriptions that are still there
+
+    @property
+    def counts(self) -> bool:
+        """Whether it says something of the receiver; a test doesn't, nor what never left us."""
+        tried = self.end.attempt is not None and self.end.attempt.error != OURS
+        return tried and not self.row.is_test and self.row.subscription_id in self.receivers
+
+    @property
+    def succeeded(self) -> bool:
+        return self.end.status is DeliveryStatus.DELIVERED
+
+    def values(self) -> dict[str, Any]:
+        tries = self.row.attempt_count + (self.end.attempt is not None)
+        row = {"this": self.row.number, "status": self.end.status, "attempt_count": tries, "retry_at": None}
+        if (attempt := self.end.attempt) is None or not self._again(attempt, tries):
+            return row
+        wait = wait_after(tries, chance=(attempt.attempt_id.int % 1_000) / 1_000)
+        return row | {"status": DeliveryStatus.RETRYING, "retry_at": attempt.ended_at + wait}
+
+    def _again(self, attempt: Attempt, tries: int) -> bool:
+        receiver = self.receivers.get(self.row.subscription_id)
+        if self.end.status is not DeliveryStatus.FAILED or self.row.is_test or receiver is None:
+            return False
+        return to_be_retried(tries, receiver.max_retries, attempt.status_code, attempt.error)
+
+
+def _facts() -> Select[Any]:
+    return select(
+        deliveries.c.number,
+        deliveries.c.delivery_id,
+        deliveries.c.subscription_id,
+        deliveries.c.is_test,
+        deliveries.c.attempt_count,
+    )
+
+
+def _among(ended: Sequence[Ended]) -> ColumnElement[bool]:
+    return deliveries.c.delivery_id.in_([end.delivery_id for end in ended])
+
+
+def _keep_attempts(w: Writing, ended: Sequence[Ended], told: Mapping[UUID, Row[Any]]) -> None:
+    tries = [
+        {
+            **vars(end.attempt),
+            "delivery_id": end.delivery_id,
+            "subscription_id": told[end.delivery_id].subscription_id,
+            "is_test": told[end.delivery_id].is_test,
+        }
+        for end in ended
+        if end.attempt is not None
+    ]
     if tries:
         w.execute(insert_into(w, attempts).on_conflict_do_nothing(), tries)
-    w.execute(
-        update(deliveries)
-        .where(
-            deliveries.c.delivery_id == bindparam("delivery"),
-            deliveries.c.status == DeliveryStatus.SENDING,
-            deliveries.c.lease_holder == holder,
+
+
+def _locked_receivers(w: Writing, subscription_ids: Iterable[UUID]) -> dict[UUID, Row[Any]]:
+    """The subscriptions that are still there, each in the same order for everybody, and before their deliveries: who
+    deletes one locks in this order, too.
+    """
+    query: Select[Any] = (
+        select(
+            subscriptions.c.subscription_id,
+            subscriptions.c.client_id,
+            subscriptions.c.max_retries,
+            subscriptions.c.pause_after,
+            subscriptions.c.paused_at,
+            subscriptions.c.failure_streak,
         )
-        .values(status=bindparam("ending"), lease_holder=None, lease_expires_at=None),
-        [{"delivery": end.delivery_id, "ending": end.status} for end in ended],
+        .where(subscriptions.c.subscription_id.in_(list(subscription_ids)))
+        .order_by(subscriptions.c.subscription_id)
+        .with_for_update(key_share=True)
     )
+    return {row.subscription_id: row for row in w.execute(query)}
+
+
+def _held_by(holder: UUID, ended: Sequence[Ended]) -> Select[Any]:
+    held = and_(deliveries.c.status == DeliveryStatus.SENDING, deliveries.c.lease_holder == holder)
+    return _facts().where(_among(ended), held).order_by(deliveries.c.number).with_for_update()
+
+
+def _counted(w: Writing, ends: Sequence[_Mine], receivers: Mapping[UUID, Row[Any]]) -> list[Pause]:
+    """Keep each subscription's streak and its last success and failure; those that were paused for it."""
+    by_receiver: defaultdict[UUID, list[_Mine]] = defaultdict(list)
+    for each in ends:
+        by_receiver[each.row.subscription_id].append(each)
+    tallies = [_tally(receivers[subscription_id], mine) for subscription_id, mine in sorted(by_receiver.items())]
+    if tallies:
+        columns = ("failure_streak", "last_delivered_at", "last_failed_at", "paused_at", "paused_by")
+        this = update(subscriptions).where(subscriptions.c.subscription_id == bindparam("this"))
+        w.execute(this.values({name: _unless_null(name) for name in columns}), [tally for tally, _ in tallies])
+    pauses = [pause for _, pause in tallies if pause is not None]
+    for pause in pauses:
+        ids = {"subscriptionId": pause.subscription_id}
+        audit.append(w, audit.SERVICE, "Subscription.Paused", ids, pause.paused_at, client_id=pause.client_id)
+    return pauses
+
+
+def _unless_null(name: str) -> ColumnElement[Any]:
+    return func.coalesce(bindparam(f"new_{name}", type_=subscriptions.c[name].type), subscriptions.c[name])
+
+
+def _tally(receiver: Row[Any], mine: Sequence[_Mine]) -> tuple[dict[str, Any], Pause | None]:
+    """What changes of a subscription, None where nothing does, and its pause if it is to be paused."""
+    in_order = sorted(mine, key=lambda each: (each.end.attempt.ended_at, each.row.number))  # type: ignore[union-attr]  # what counts was tried
+    times = {True: None, False: None} | {each.succeeded: each.end.attempt.ended_at for each in in_order}  # type: ignore[union-attr]
+    outcomes = [each.succeeded for each in in_order]
+    streak, reached = streak_after(receiver.failure_streak, outcomes, receiver.pause_after)
+    this: UUID = receiver.subscription_id
+    paused_at = times[False] if reached and receiver.paused_at is None else None
+    row = {
+        "this": this,
+        "new_failure_streak": streak,
+        "new_last_delivered_at": times[True],
+        "new_last_failed_at": times[False],
+        "new_paused_at": paused_at,
+        "new_paused_by": paused_at and BY_FAILURES,
+    }
+    return row, None if paused_at is None else Pause(this, receiver.client_id, streak, paused_at)
 
 
 def cancel_due(w: Writing, subscription_id: UUID) -> None:
     """Send nothing more for a subscription that is being deleted."""
-    mine = and_(_status(DeliveryStatus.DUE), deliveries.c.subscription_id == subscription_id)
-    w.execute(update(deliveries).where(mine).values(status=DeliveryStatus.CANCELLED))
+    waiting = or_(_status(DeliveryStatus.DUE), _status(DeliveryStatus.RETRYING))
+    mine = and_(waiting, deliveries.c.subscription_id == subscription_id)
+    w.execute(update(deliveries).where(mine).values(status=DeliveryStatus.CANCELLED, retry_at=None))
+
+
+def any_retry_due(r: Reading, now: datetime) -> bool:
+    return bool(_whose_time_has_come(r, now, 1))
+
+
+def make_retries_due(w: Writing, now: datetime) -> int:
+    """Make deliveries due whose time to be tried again has come, a bounded number at once; how many there were."""
+    found = _whose_time_has_come(w, now, RETRIES_AT_ONCE)
+    if not found:
+        return 0
+    query = select(deliveries.c.number).where(deliveries.c.number.in_(found), _IS_RETRYING)
+    free = w.execute(query.with_for_update(skip_locked=True)).scalars().all()
+    due = {"status": DeliveryStatus.DUE, "due_at": now, "retry_at": None}
+    return w.execute(update(deliveries).where(deliveries.c.number.in_(free)).values(due)).rowcount
+
+
+def _whose_time_has_come(r: Reading, now: datetime, most: int) -> Sequence[int]:
+    """Mostly there is nothing to retry, and that is one short look."""
+    if r.execute(select(deliveries.c.number).where(_IS_RETRYING).limit(1)).first() is None:
+        return ()
+    return r.execute(_retries_due(), _retry_times(now) | {"most": most}).scalars().all()
+
+
+@cache
+def _retries_due() -> Select[Any]:
+    """Deliveries whose time has come, or is further away than it can be: then the clock was set back.
+
+    One look-up in the index for each number of tries and each of the two.
+    """
+    which = [
+        and_(_IS_RETRYING, deliveries.c.attempt_count == literal_column(str(tries), Integer), come)
+        for tries in range(1, MAX_RETRIES + 1)
+        for come in (
+            deliveries.c.retry_at <= bindparam("now", type_=UtcDateTime()),
+            deliveries.c.retry_at > bindparam(f"latest_{tries}", type_=UtcDateTime()),
+        )
+    ]
+    found = union_all(*(select(deliveries.c.number).where(each) for each in which)).subquery()
+    return select(found.c.number).limit(bindparam("most", type_=Integer()))
+
+
+def _retry_times(now: datetime) -> dict[str, Any]:
+    return {"now": now} | {f"latest_{tries}": now + longest_wait(tries) for tries in range(1, MAX_RETRIES + 1)}
 
 
 def any_expired(r: Reading, now: datetime) -> bool:
@@ -355,11 +637,64 @@ def _expired(now: datetime) -> ColumnElement[bool]:
     return and_(_status(DeliveryStatus.SENDING), leases.over(deliveries.c.lease_expires_at, now))
 
 
-def find(r: Reading, subscription_id: UUID, page: Page | None = None) -> Paged[int]:
-    """The numbers of a subscription's deliveries, newest first. Their attempts are large: `read` a few at a time."""
-    query = select(deliveries.c.number).where(deliveries.c.subscription_id == subscription_id)
+def find(r: Reading, wanted: Wanted, page: Page | None = None) -> Paged[int]:
+    """The numbers of the deliveries that are wanted, newest first. Their attempts are large: `read` a few at a time.
+
+    Raises:
+        NotFound: `event_id` or `before` is unknown, or another client's.
+    """
+    if wanted.event_id is not None:
+        _require_event(r, wanted)
+    query = select(deliveries.c.number).where(*_conditions(wanted))
+    if wanted.before is not None:
+        query = query.where(deliveries.c.number < _number(r, wanted))
+    if wanted.event_type is not None or wanted.customer_number is not None:
+        query = query.join(events, events.c.event_id == deliveries.c.event_id)
     newest_first = query.order_by(deliveries.c.number.desc())
     return Paged(r.execute(limited(newest_first, page)).scalars().all(), total_of(r, query), page)
+
+
+def _conditions(wanted: Wanted) -> Iterator[ColumnElement[bool]]:
+    equal = {
+        deliveries.c.client_id: wanted.client_id,
+        deliveries.c.subscription_id: wanted.subscription_id,
+        deliveries.c.status: wanted.status,
+        deliveries.c.event_id: wanted.event_id,
+        events.c.event_type: wanted.event_type,
+        events.c.customer_number: wanted.customer_number,
+    }
+    yield from (column == value for column, value in equal.items() if value is not None)
+    if wanted.created_after is not None:
+        yield deliveries.c.created_at > wanted.created_after
+    if wanted.created_before is not None:
+        yield deliveries.c.created_at < wanted.created_before
+    if wanted.error is not None:
+        yield exists().where(attempts.c.delivery_id == deliveries.c.delivery_id, _classed(wanted.error))
+
+
+def _require_event(r: Reading, wanted: Wanted) -> None:
+    query = select(events.c.event_id).where(events.c.event_id == wanted.event_id)
+    if wanted.client_id is not None:
+        query = query.where(events.c.client_id == wanted.client_id)
+    if r.execute(query).first() is None:
+        raise NotFound("Webhook.EventNotFound", "There is no event with this id.")
+
+
+def _number(r: Reading, wanted: Wanted) -> int:
+    """Of the delivery `before`."""
+    query = select(deliveries.c.number).where(deliveries.c.delivery_id == wanted.before)
+    if wanted.client_id is not None:
+        query = query.where(deliveries.c.client_id == wanted.client_id)
+    number: int | None = r.execute(query).scalar()
+    if number is None:
+        raise _no_delivery()
+    return number
+
+
+def _classed(error: str) -> ColumnElement[bool]:
+    if error != ANSWERED:
+        return attempts.c.error == error
+    return and_(attempts.c.error.is_(None), ~SUCCESS)
 
 
 def read(r: Reading, numbers: Sequence[int]) -> list[Delivery]:
@@ -390,9 +725,50 @@ def resend(w: Writing, client_id: UUID | None, delivery_id: UUID, now: datetime)
         raise Conflict("Webhook.DeliveryInFlight", "The delivery is being sent already.")
     if not _subscribed(w, delivery.subscription_id):
         raise Conflict("Webhook.SubscriptionDeleted", "The delivery's subscription was deleted.")
-    due = update(deliveries).where(deliveries.c.delivery_id == delivery_id)
-    w.execute(due.values(status=DeliveryStatus.DUE, due_at=now))
-    return replace(delivery, status=DeliveryStatus.DUE)
+    w.execute(update(deliveries).where(deliveries.c.delivery_id == delivery_id).values(_afresh(now)))
+    return replace(delivery, status=DeliveryStatus.DUE, retry_at=None)
+
+
+def resend_all(
+    w: Writing,
+    since: datetime,
+    now: datetime,
+    *,
+    until: datetime | None = None,
+    client_id: UUID | None = None,
+    subscription_id: UUID | None = None,
+    customer_number: int | None = None,
+    event_type: EventType | None = None,
+    status: DeliveryStatus = DeliveryStatus.FAILED,
+) -> tuple[int, bool]:
+    """Make due once more what was made since a time and has failed, or waits for its retry.
+
+    A bounded number at once, whatever was tried longest ago first: how many, and whether there may be more. What is due
+    already is not met again; nor is what was made due with the same `now`, though it may have failed again since. Of
+    tests, and of subscriptions that are gone, nothing is sent.
+    """
+    conditions = [
+        *_conditions(Wanted(client_id, subscription_id, event_type=event_type, customer_number=customer_number)),
+        deliveries.c.status == _spelled(status),
+        deliveries.c.created_at >= since,
+        deliveries.c.due_at != now,
+        ~deliveries.c.is_test,
+        exists().where(subscriptions.c.subscription_id == deliveries.c.subscription_id),
+    ]
+    if until is not None:
+        conditions.append(deliveries.c.created_at < until)
+    query = select(deliveries.c.number).join_from(deliveries, events).where(*conditions)
+    oldest = query.order_by(deliveries.c.due_at, deliveries.c.number).limit(RESENT_AT_ONCE)
+    found = w.execute(oldest.with_for_update(of=deliveries, skip_locked=True)).scalars().all()
+    if found:
+        this = update(deliveries).where(deliveries.c.number == bindparam("this"))
+        w.execute(this.values(_afresh(now)), [{"this": number} for number in found])
+    return len(found), len(found) == RESENT_AT_ONCE
+
+
+def _afresh(now: datetime) -> dict[str, Any]:
+    """Due as if it had just been made, with all its retries before it."""
+    return {"status": DeliveryStatus.DUE, "due_at": now, "attempt_count": 0, "retry_at": None}
 
 
 def _locked(w: Writing, client_id: UUID | None, delivery_id: UUID) -> Delivery:
@@ -402,8 +778,12 @@ def _locked(w: Writing, client_id: UUID | None, delivery_id: UUID) -> Delivery:
     w.execute(query.with_for_update(of=deliveries))
     found = _with_attempts(w, query)
     if not found:
-        raise NotFound("Webhook.DeliveryNotFound", "There is no webhook delivery with this id.")
+        raise _no_delivery()
     return found[0]
+
+
+def _no_delivery() -> NotFound:
+    return NotFound("Webhook.DeliveryNotFound", "There is no webhook delivery with this id.")
 
 
 def _subscribed(r: Reading, subscription_id: UUID) -> bool:
@@ -424,6 +804,8 @@ def _select_deliveries() -> Select[Any]:
         deliveries.c.subscription_id,
         deliveries.c.status,
         deliveries.c.created_at,
+        deliveries.c.retry_at,
+        deliveries.c.is_test,
     ).join_from(deliveries, events)
 
 
@@ -440,8 +822,11 @@ def _attempts(r: Reading, query: Select[Any]) -> defaultdict[UUID, list[Attempt]
     tries: defaultdict[UUID, list[Attempt]] = defaultdict(list)
     for row in r.execute(made.order_by(attempts.c.started_at, attempts.c.attempt_id)):
         values = dict(row._mapping)
-        tries[values.pop("delivery_id")].append(Attempt(**values))
+        tries[values["delivery_id"]].append(Attempt(**{name: values[name] for name in _OF_ATTEMPT}))
     return tries
+
+
+_OF_ATTEMPT = [field.name for field in fields(Attempt)]
 
 
 def _delivery(row: Row[Any], tries: tuple[Attempt, ...]) -> Delivery:

@@ -4,10 +4,17 @@ What is kept, and for how long:
 
 - **Replaced places** (a customer's earlier versions, places left by compaction) and replaced tables of the book: for
   `TIDEMARK_RETENTION`, counted from the moment they were replaced. A segment goes with the last of its places.
+- **PDF statements**, sealed as they were sent, and the rows read from them with their places on the pages: for ever, as
+  landing files.
 - **Landing files**: for ever. They are the raw record: refused rows and unknown fields stand nowhere else, and from
   them a withdrawal, a replay or the repair of a damaged segment is computed. Erasing a customer removes its own.
 - **Outcomes** (refused and duplicate rows): as long as their jobs, whose `errors` and `duplicates` they answer.
 - **Idempotency keys**: 24 hours.
+- **Data keys** that were retired: two days at least, and as long as anything is sealed under them.
+- **Policies, evaluations and overrides**: for ever; they stand in the database alone. Erasing a customer removes its
+  evaluations with what was decided instead.
+- **Rulesets and matches**: for ever, in the database, too; a customer's matches go with it. Which rules have fired is
+  kept while they have; how often they were looked by (`rule_counts`), a row a rule and day, for ever.
 
 Rows go first, a slice in one transaction; then their files. Killed in between, a file is left that no row names: an
 orphan, which a later sweep collects. So every way of being interrupted ends the same.
@@ -42,14 +49,15 @@ from uuid import UUID
 
 from sqlalchemy import delete, func, select, text, tuple_
 
-from storage import idempotency, leases
+from storage import idempotency, leases, vault_keys
 from storage.database import Reading, Writing
 from storage.integrity import named
 from storage.lake import Found, Lake
 from storage.models import BatchState, batches, book_tables, damaged_files, locations, segments
 from storage.store import Store
 
-FOLDERS = ("landing", "transactions", "outcomes", "book")  # no other is touched: its files may have names elsewhere
+# No other is touched: its files may have names elsewhere.
+FOLDERS = ("landing", "statements", "transactions", "outcomes", "book", "backtests", "simulations")
 ORPHAN_AGE = timedelta(hours=24)
 CLOCKS_DIFFER_BY = timedelta(hours=1)  # the file system's from the database's, at most
 SLICE = 1_000  # what one transaction forgets, or removes
@@ -84,6 +92,7 @@ def sweep(store: Store, clock: Callable[[], datetime]) -> Swept:
             freed += sum(map(store.lake.discard, slice_.paths))
             prolong()
         orphans, freed_by_orphans = collect_orphans(store, clock, prolong)
+        vault_keys.forget(store.db, clock())
     return Swept(versions, files, orphans, keys, freed + freed_by_orphans)
 
 
@@ -189,7 +198,7 @@ def _unnamed(r: Reading, found: Sequence[Found]) -> list[Found]:
 def _let_nobody_name_files(w: Writing) -> None:
     """Until this transaction ends. SQLite's writers take turns anyway."""
     if w.dialect.name == "postgresql":
-        w.execute(text("LOCK TABLE segments, jobs IN SHARE MODE"))
+        w.execute(text("LOCK TABLE segments, jobs, statement_files IN SHARE MODE"))
 
 
 def _may_be_of_a_batch(file: Found, oldest_open: datetime | None) -> bool:

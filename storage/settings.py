@@ -9,6 +9,7 @@ import binascii
 import os
 import re
 import secrets
+import socket
 import stat
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from enum import StrEnum
 from functools import cached_property
 from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 from zoneinfo import ZoneInfo
 
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
@@ -29,9 +30,11 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
-from storage import durable
+from pipelines.addresses import USUAL_PORTS, Ports, Reach
+from storage import durable, own_addresses
 
 SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+KEY_BYTES = 32
 SHORTEST_RETENTION = timedelta(hours=2)  # twice what may lie between a look-up and the last read (storage.retention)
 
 
@@ -101,6 +104,29 @@ def _comma_separated(value: object) -> object:
     return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
 
 
+def _ports(value: object) -> object:
+    """`443,8443,9000-9999` as Ports."""
+    if not isinstance(value, str):
+        return value
+    written = [part.strip() for part in value.split(",") if part.strip()]
+    return Ports(tuple(map(_some_ports, written))) if written else USUAL_PORTS
+
+
+def _some_ports(text: str) -> range:
+    written = re.fullmatch("([0-9]{1,5})(?:-([0-9]{1,5}))?", text)
+    first, last = (int(written[1]), int(written[2] or written[1])) if written else (0, 0)
+    if not 1 <= first <= last < 2**16:
+        raise ValueError("write it like 443,8443,9000-9999")
+    return range(first, last + 1)
+
+
+def _proxy_address(url: str) -> str:
+    """`http://name:port`, when there is one."""
+    if url and not re.fullmatch(r"http://([A-Za-z0-9._-]+|\[[0-9a-fA-F:.]+\]):[0-9]{1,5}/?", url):
+        raise ValueError("write it like http://proxy.internal:3128, without credentials")
+    return url
+
+
 def _on_or_off(value: object) -> object:
     return {"on": True, "off": False}.get(value.lower(), value) if isinstance(value, str) else value
 
@@ -121,12 +147,15 @@ class Settings(BaseSettings):
     environment: Environment = Environment.SANDBOX
     timezone: Annotated[str, AfterValidator(_known_zone)] = "Australia/Sydney"
     master_key: SecretStr = SecretStr("")
+    new_master_key: SecretStr = SecretStr("")  # of `tidemark secrets rotate` alone
     log_format: LogFormat = LogFormat.AUTO
     min_free_bytes: int = Field(default=64 * 2**20, ge=0)  # below it the service says that it is not ready
 
     webhook_allow_cidrs: Annotated[
         tuple[IPv4Network | IPv6Network, ...], NoDecode, BeforeValidator(_comma_separated)
     ] = ()
+    webhook_ports: Annotated[Ports, NoDecode, BeforeValidator(_ports)] = USUAL_PORTS
+    webhook_proxy: Annotated[str, AfterValidator(_proxy_address)] = ""
     webhook_ca_bundle: Path | None = None
     webhook_timeout_s: float = Field(default=30.0, gt=0, le=30)
 
@@ -139,6 +168,8 @@ class Settings(BaseSettings):
 
     max_transactions: int = Field(default=50_000, ge=1, le=50_000)
     max_json_bytes: int = Field(default=35 * 2**20, ge=1)
+    max_multipart_bytes: int = Field(default=100 * 2**20, ge=1)
+    max_file_bytes: int = Field(default=25 * 2**20, ge=1)  # of a PDF
 
     batch_lease_s: float = Field(default=15.0, gt=0)
     batch_max_jobs: int = Field(default=2_000, ge=1)
@@ -180,6 +211,12 @@ class Settings(BaseSettings):
             raise SettingsError("TIDEMARK_LAKE_URL: this version keeps the lake in a local folder (file://…)")
         return Path(self.lake_url.removeprefix("file://") or self.home / "lake").resolve()
 
+    @property
+    def webhook_reach(self) -> Reach:
+        """Where webhooks may be sent."""
+        names = (socket.gethostname(),)
+        return Reach(self.webhook_allow_cidrs, self.webhook_ports, names, own_addresses.owns)
+
     @cached_property
     def zone(self) -> ZoneInfo:
         return ZoneInfo(self.timezone)
@@ -193,33 +230,62 @@ class Settings(BaseSettings):
         """How the text of this environment's API keys starts."""
         return "tm_live_" if self.environment is Environment.PRODUCTION else "tm_sandbox_"
 
-    @cached_property
+    @property
     def master_key_bytes(self) -> bytes:
-        """The 32-byte key that encrypts secrets at rest: the setting (Base64), or the home's `master.key`.
+        """The 32-byte key that encrypts data keys at rest: the setting (Base64), or the home's `master.key`.
 
         Raises:
             SettingsError: absent in production, malformed, or a key file that others may read.
         """
-        text = self.master_key.get_secret_value() or self._master_key_file()
-        try:
-            key = base64.b64decode(text, validate=True)
-        except binascii.Error as error:
-            raise SettingsError("TIDEMARK_MASTER_KEY is not Base64") from error
-        if len(key) != 32:
-            raise SettingsError("TIDEMARK_MASTER_KEY must be 32 bytes in Base64")
+        key = self.given_key("master_key")
+        if key is None:
+            self._make_key_file()
+            key = self.key_in(self.key_file)
+        if key is None:
+            raise SettingsError(f"{self.key_file} is missing")
         return key
 
-    def _master_key_file(self) -> str:
-        path = self.home / "master.key"
-        if not path.exists():
+    @property
+    def keeps_key_file(self) -> bool:
+        """Whether the master key is kept in the home, rather than given by the environment."""
+        return not self.master_key.get_secret_value()
+
+    @property
+    def key_file(self) -> Path:
+        return self.home / "master.key"
+
+    def given_key(self, name: Literal["master_key", "new_master_key"]) -> bytes | None:
+        """The 32 bytes of a setting; None where it is not set.
+
+        Raises:
+            SettingsError: malformed.
+        """
+        text: str = getattr(self, name).get_secret_value()
+        return _key(text, f"TIDEMARK_{name.upper()}") if text else None
+
+    def key_in(self, path: Path) -> bytes | None:
+        """The 32 bytes that a file holds; None where there is none.
+
+        Raises:
+            SettingsError: malformed, or others may read it.
+        """
+        try:
+            mode, text = stat.S_IMODE(path.stat().st_mode), path.read_text()
+        except FileNotFoundError:
+            return None
+        except (OSError, UnicodeDecodeError) as error:
+            raise SettingsError(f"{path} can't be read as a master key") from error
+        if mode & 0o077:
+            raise SettingsError(f"{path} may be read by others: chmod 600 it")
+        return _key(text.strip(), str(path))
+
+    def _make_key_file(self) -> None:
+        if not self.key_file.exists():
             if self.environment is Environment.PRODUCTION:
                 raise SettingsError("TIDEMARK_MASTER_KEY is required in production")
             with suppress(FileExistsError):  # another process was first
-                durable.create(path, base64.b64encode(secrets.token_bytes(32)), mode=0o600)
+                durable.create(self.key_file, key_text(new_key()), mode=0o600)
         durable.sync(self.home)  # whoever made it may not have come so far
-        if stat.S_IMODE(path.stat().st_mode) & 0o077:
-            raise SettingsError(f"{path} may be read by others: chmod 600 it")
-        return path.read_text().strip()
 
     def prepared(self) -> Self:
         """These settings, with the home made and the master key in place (once, at a process's start).
@@ -231,6 +297,26 @@ class Settings(BaseSettings):
         _writable(self.lake, mode=0o777)
         assert self.master_key_bytes
         return self
+
+
+def new_key() -> bytes:
+    """32 random bytes."""
+    return secrets.token_bytes(KEY_BYTES)
+
+
+def key_text(key: bytes) -> bytes:
+    """A key as files and the environment hold it."""
+    return base64.b64encode(key)
+
+
+def _key(text: str, where: str) -> bytes:
+    try:
+        key = base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise SettingsError(f"{where} is not Base64") from error
+    if len(key) != KEY_BYTES:
+        raise SettingsError(f"{where} must be {KEY_BYTES} bytes in Base64")
+    return key
 
 
 def _writable(folder: Path, mode: int) -> None:

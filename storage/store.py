@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Self
 
+from storage import vault_keys
 from storage.database import Database
 from storage.lake import Lake
 from storage.settings import Settings
@@ -18,12 +19,21 @@ class Store:
 
     @classmethod
     def open(cls, settings: Settings) -> Self:
-        """Prepare the home and open everything. A PostgreSQL that is down for now is found out by whoever needs it."""
+        """Prepare the home and open everything. A PostgreSQL that is down for now is found out by whoever needs it.
+
+        Raises:
+            SettingsError: home, lake or master key can't be used.
+        """
         settings.prepared()
         db = Database(settings.database)
-        if db.is_sqlite:
-            db.migrate()
-        return cls(settings, db, Lake(settings.lake), Vault(settings.master_key_bytes))
+        try:
+            if db.is_sqlite:
+                db.migrate()
+            vault_keys.check(db, settings)
+        except BaseException:
+            db.close()
+            raise
+        return cls(settings, db, Lake(settings.lake), vault_keys.opened(db, settings))
 
     def close(self) -> None:
         self.db.close()

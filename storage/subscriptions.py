@@ -1,19 +1,19 @@
-"""Webhook subscriptions: who is told of which events, at which URL, signed with which secret.
+"""Webhook subscriptions: who is told of which events, at which URL, signed with which secret, and how patiently.
 
 A subscription without customers is a catch-all: it hears of every customer of its client, future ones too. The
 secret is sealed for the subscription's id and leaves this module in clear twice only: when it is made, and when it
-is rotated.
+is rotated. While a subscription is paused its deliveries are made and wait; when it goes on they are sent in order.
 """
 
 import secrets
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid4
 
-from sqlalchemy import Row, Select, insert, select, update
+from sqlalchemy import Row, Select, Update, insert, select, update
 from sqlalchemy import delete as delete_from
 
 from pipelines.errors import Fault, InvalidRequest, NotFound
@@ -36,6 +36,25 @@ class Subscription:
     webhook_url: str
     customer_ids: tuple[UUID, ...]  # empty: catch-all
     created_at: datetime
+    max_retries: int
+    pause_after: int | None  # failures in a row; None: never
+    paused_at: datetime | None
+    paused_by: str | None
+    failure_streak: int  # failed attempts since one succeeded, or since it went on
+    last_delivered_at: datetime | None
+    last_failed_at: datetime | None
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How a subscription takes failures; by default they are recorded and that is all."""
+
+    max_retries: int = 0
+    pause_after: int | None = None
+
+
+IMPATIENT = Patience()
+BY_CLIENT, BY_OPERATOR = "client", "operator"  # who paused it by hand; `outbox.BY_FAILURES` for nobody
 
 
 _COLUMNS = (
@@ -44,6 +63,13 @@ _COLUMNS = (
     subscriptions.c.event_type,
     subscriptions.c.webhook_url,
     subscriptions.c.created_at,
+    subscriptions.c.max_retries,
+    subscriptions.c.pause_after,
+    subscriptions.c.paused_at,
+    subscriptions.c.paused_by,
+    subscriptions.c.failure_streak,
+    subscriptions.c.last_delivered_at,
+    subscriptions.c.last_failed_at,
 )
 
 
@@ -55,6 +81,7 @@ def create(
     customer_ids: Sequence[UUID],
     vault: Vault,
     now: datetime,
+    patience: Patience = IMPATIENT,
 ) -> tuple[Subscription, str]:
     """A new subscription and its secret in Base64. `url` must have passed `check_webhook_url`.
 
@@ -64,13 +91,14 @@ def create(
     scope = own_customers(w, client_id, customer_ids)
     subscription_id, secret = uuid4(), new_secret(secrets.token_bytes(SECRET_BYTES))
     row = {"subscription_id": subscription_id, "client_id": client_id, "event_type": event_type, "webhook_url": url}
+    row |= vars(patience)
     w.execute(insert(subscriptions).values(**row, secret=_sealed(vault, subscription_id, secret), created_at=now))
     _add(w, subscription_id, scope)
     return get(w, client_id, subscription_id), secret
 
 
-def get(r: Reading, client_id: UUID, subscription_id: UUID) -> Subscription:
-    """The client's subscription.
+def get(r: Reading, client_id: UUID | None, subscription_id: UUID) -> Subscription:
+    """The client's subscription; without a client anybody's, for the operator.
 
     Raises:
         NotFound: unknown, or another client's.
@@ -81,8 +109,8 @@ def get(r: Reading, client_id: UUID, subscription_id: UUID) -> Subscription:
     return found[0]
 
 
-def find(r: Reading, client_id: UUID, page: Page | None = None) -> Paged[Subscription]:
-    """The client's subscriptions in order of creation."""
+def find(r: Reading, client_id: UUID | None, page: Page | None = None) -> Paged[Subscription]:
+    """The client's subscriptions, or everybody's, in order of creation."""
     query = _select(client_id).order_by(subscriptions.c.created_at, subscriptions.c.subscription_id)
     return Paged(_with_customers(r, limited(query, page)), total_of(r, query), page)
 
@@ -99,6 +127,50 @@ def delete(w: Writing, client_id: UUID, subscription_id: UUID) -> Subscription:
     return gone
 
 
+def change(w: Writing, client_id: UUID, subscription_id: UUID, changes: Mapping[str, int | None]) -> Subscription:
+    """Set fields of `Patience`, by name. What was made before follows the new ones from its next failure on.
+
+    Raises:
+        NotFound: unknown, or another client's.
+    """
+    _locked(w, client_id, subscription_id)
+    if changes:
+        w.execute(_this(subscription_id).values(changes))
+    return get(w, client_id, subscription_id)
+
+
+def pause(w: Writing, client_id: UUID | None, subscription_id: UUID, by: str, now: datetime) -> Subscription:
+    """Let deliveries wait from now on; what is under way still ends. One that is paused stays as it was.
+
+    Args:
+        client_id: whose it must be; None for the operator, who may pause anybody's.
+
+    Raises:
+        NotFound: unknown, or another client's.
+    """
+    paused = _locked(w, client_id, subscription_id)
+    if paused.paused_at is None:
+        w.execute(_this(subscription_id).values(paused_at=now, paused_by=by))
+    return get(w, client_id, subscription_id)
+
+
+def resume(w: Writing, client_id: UUID | None, subscription_id: UUID) -> Subscription:
+    """Send what has waited, in its order, and count failures anew. One that isn't paused stays as it was.
+
+    Raises:
+        NotFound: unknown, or another client's.
+    """
+    if _locked(w, client_id, subscription_id).paused_at is not None:
+        w.execute(_this(subscription_id).values(paused_at=None, paused_by=None, failure_streak=0))
+    return get(w, client_id, subscription_id)
+
+
+def paused(r: Reading) -> list[Subscription]:
+    """Everybody's that are paused, the longest first."""
+    query = _select(None).where(subscriptions.c.paused_at.is_not(None))
+    return _with_customers(r, query.order_by(subscriptions.c.paused_at, subscriptions.c.subscription_id))
+
+
 def rotate(w: Writing, client_id: UUID, subscription_id: UUID, vault: Vault) -> str:
     """A new secret in Base64. What is sent from now on is signed with it, whenever the event happened.
 
@@ -107,8 +179,7 @@ def rotate(w: Writing, client_id: UUID, subscription_id: UUID, vault: Vault) -> 
     """
     _locked(w, client_id, subscription_id)
     secret = new_secret(secrets.token_bytes(SECRET_BYTES))
-    statement = update(subscriptions).where(subscriptions.c.subscription_id == subscription_id)
-    w.execute(statement.values(secret=_sealed(vault, subscription_id, secret)))
+    w.execute(_this(subscription_id).values(secret=_sealed(vault, subscription_id, secret)))
     return secret
 
 
@@ -155,11 +226,17 @@ def _sealed(vault: Vault, subscription_id: UUID, secret: str) -> bytes:
     return vault.seal(key_of(secret), subscription_id.bytes)
 
 
-def _select(client_id: UUID) -> Select[Any]:
-    return select(*_COLUMNS).where(subscriptions.c.client_id == client_id)
+def _this(subscription_id: UUID) -> Update:
+    return update(subscriptions).where(subscriptions.c.subscription_id == subscription_id)
 
 
-def _locked(w: Writing, client_id: UUID, subscription_id: UUID) -> Subscription:
+def _select(client_id: UUID | None) -> Select[Any]:
+    """Subscriptions of a client; None for everybody's."""
+    query = select(*_COLUMNS)
+    return query if client_id is None else query.where(subscriptions.c.client_id == client_id)
+
+
+def _locked(w: Writing, client_id: UUID | None, subscription_id: UUID) -> Subscription:
     """The subscription, which nobody else changes until this transaction ends."""
     query = _select(client_id).where(subscriptions.c.subscription_id == subscription_id)
     w.execute(query.with_for_update())
@@ -188,14 +265,7 @@ def _scopes(r: Reading, query: Select[Any]) -> defaultdict[UUID, list[UUID]]:
 
 
 def _subscription(row: Row[Any], customer_ids: tuple[UUID, ...]) -> Subscription:
-    return Subscription(
-        subscription_id=row.subscription_id,
-        client_id=row.client_id,
-        event_type=EventType(row.event_type),
-        webhook_url=row.webhook_url,
-        customer_ids=customer_ids,
-        created_at=row.created_at,
-    )
+    return Subscription(**{**row._mapping, "event_type": EventType(row.event_type)}, customer_ids=customer_ids)
 
 
 def own_customers(r: Reading, client_id: UUID, customer_ids: Sequence[UUID]) -> list[int]:

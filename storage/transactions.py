@@ -40,7 +40,7 @@ class Location:
     row_count: int
 
     def scan(self, lake: Lake) -> pl.LazyFrame:
-        return pl.scan_parquet(lake.verified(self.path, self.sha256)).slice(self.first_row, self.row_count)
+        return _segment(lake, self.path, self.sha256).slice(self.first_row, self.row_count)
 
 
 @dataclass(frozen=True)
@@ -142,10 +142,17 @@ def scan(lake: Lake, places: Sequence[Location]) -> pl.LazyFrame:
     for place in places:
         by_file[place.path, place.sha256].append(place.customer_number)
     scans = [
-        pl.scan_parquet(lake.verified(path, sha256)).filter(pl.col("customer_number").is_in(numbers))
+        _segment(lake, path, sha256).filter(pl.col("customer_number").is_in(numbers))
         for (path, sha256), numbers in by_file.items()
     ]
     return pl.concat([pl.LazyFrame(schema=TRANSACTIONS), *scans])
+
+
+def _segment(lake: Lake, path: str, sha256: bytes) -> pl.LazyFrame:
+    """A file's rows (TRANSACTIONS); columns that came later are null in those written before."""
+    return pl.scan_parquet(
+        lake.verified(path, sha256), schema=TRANSACTIONS, missing_columns="insert", extra_columns="ignore"
+    )
 
 
 def of_customer(
@@ -179,6 +186,13 @@ def booked(r: Reading, lake: Lake, customer: Customer, columns: Sequence[str]) -
     places = current_locations(r, [customer.number])
     rows = places[0].scan(lake) if places else pl.LazyFrame(schema=TRANSACTIONS)
     return rows.filter(posted()).select(columns)
+
+
+def standing(r: Reading, lake: Lake, customer: Customer, columns: Sequence[str]) -> pl.LazyFrame:
+    """The customer's current transactions, booked or pending, and of them only these columns are read."""
+    places = current_locations(r, [customer.number])
+    rows = places[0].scan(lake) if places else pl.LazyFrame(schema=TRANSACTIONS)
+    return rows.filter(current()).select(columns)
 
 
 def _by_date(rows: pl.LazyFrame, page: Page | None) -> Iterator[pl.LazyFrame]:

@@ -15,14 +15,17 @@ from sqlalchemy import ColumnElement, and_, exists, or_, select, update
 from storage.buckets import BUCKETS, in_bucket
 from storage.database import Reading, Writing, insert_into
 from storage.jobs import with_unfinished_submission
-from storage.models import LIVE, customers, jobs, reports, upkeep
+from storage.models import LANE_OF, LIVE, Lane, customers, jobs, reports, upkeep
 
 SILENT_AFTER = timedelta(minutes=2)  # longer than a slice of work takes
+LOST_AFTER = timedelta(hours=1)  # a request that has waited longer may have lost its run before it began
+_OF_THE_BOOK = [flow for flow, lane in LANE_OF.items() if lane is Lane.BOOK]
 
 
 class Task(StrEnum):
     BACKFILL = "backfill"  # enrich again those whose value an older version of the enrichment made
     REFRESH = "refresh"  # compute stale and old reports again
+    MONITORING = "monitoring"  # look at customers by their clients' rulesets
 
 
 class State(StrEnum):
@@ -109,8 +112,9 @@ def still_due(r: Reading, condition: ColumnElement[bool], customer_numbers: Sequ
 
 
 def jobs_wait(r: Reading) -> bool:
-    """Whether somebody waits for a job to end."""
-    return r.execute(select(jobs.c.received_seq).where(jobs.c.status.in_(LIVE)).limit(1)).first() is not None
+    """Whether somebody waits for a job of another lane to end: those of the book wait for each other."""
+    waiting = select(jobs.c.received_seq).where(jobs.c.status.in_(LIVE), jobs.c.flow.not_in(_OF_THE_BOOK))
+    return r.execute(waiting.limit(1)).first() is not None
 
 
 def request(w: Writing, task: Task, buckets: Iterable[int], now: datetime) -> None:
@@ -118,6 +122,28 @@ def request(w: Writing, task: Task, buckets: Iterable[int], now: datetime) -> No
     wanted = set(buckets)
     enough = {each.bucket for each in standing(w, task, wanted) if each.will_do(now)}
     _upsert(w, [{"task": task, "bucket": bucket, "requested_at": now} for bucket in sorted(wanted - enough)])
+
+
+def request_after(w: Writing, task: Task, buckets: Iterable[int], now: datetime) -> None:
+    """Ask for a run that begins after this transaction, and so sees what it changes: one that waits will do, one under
+    way won't.
+    """
+    wanted = sorted(set(buckets))
+    _lock(w, task, wanted, now)
+    for each in standing(w, task, wanted):
+        if each.state(now) is State.WAITING and each.requested_at and now - each.requested_at < LOST_AFTER:
+            continue
+        latest = now if each.started_at is None else max(now, each.started_at + timedelta(microseconds=1))
+        w.execute(_of(task, each.bucket).values(requested_at=latest))
+
+
+def _lock(w: Writing, task: Task, buckets: Iterable[int], now: datetime) -> None:
+    """No run of these begins until the transaction ends. Those that there was nothing of are asked for."""
+    rows = [{"task": task, "bucket": bucket, "requested_at": now} for bucket in buckets]
+    if rows:
+        new = insert_into(w, upkeep)
+        key = [upkeep.c.task, upkeep.c.bucket]
+        w.execute(new.on_conflict_do_update(index_elements=key, set_={"bucket": new.excluded.bucket}), rows)
 
 
 def waiting(r: Reading, task: Task) -> list[Standing]:
@@ -133,14 +159,19 @@ def standing(r: Reading, task: Task, buckets: Iterable[int]) -> list[Standing]:
     return [_standing(row._mapping) for row in r.execute(query.order_by(upkeep.c.bucket))]
 
 
-def begin(w: Writing, task: Task, bucket: int, remaining: int, now: datetime) -> None:
-    """A run begins with `remaining` customers. What an interrupted one did before it stays counted."""
+def begin(w: Writing, task: Task, bucket: int, now: datetime) -> None:
+    """A run begins. What an interrupted one did before it stays counted."""
     before = standing(w, task, [bucket])
     resumed = bool(before) and before[0].completed_at is None and before[0].state(now) is not State.WAITING
     done = before[0].done if resumed else 0
-    fresh = {"total": done + remaining, "started_at": now, "beat_at": now, "completed_at": None, "error": None}
+    fresh = {"total": done, "started_at": now, "beat_at": now, "completed_at": None, "error": None}
     zeros = {} if resumed else {"done": 0, "changed": 0, "failed": 0}
     _upsert(w, [{"task": task, "bucket": bucket, **fresh, **zeros}])
+
+
+def expect(w: Writing, task: Task, bucket: int, remaining: int) -> None:
+    """The run that has begun is for `remaining` customers."""
+    w.execute(_of(task, bucket).values(total=upkeep.c.total + remaining))
 
 
 def advance(w: Writing, task: Task, bucket: int, now: datetime, done: int, *, changed: int, failed: int) -> None:

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from api.schemas.rules import moment
 from storage import settings
 from storage.logs import printable
 from storage.settings import Settings
@@ -50,17 +51,31 @@ def duration(text: str) -> timedelta:
         raise typer.BadParameter(str(error)) from error
 
 
+def since(text: str) -> datetime:
+    """A time with its offset, as ISO 8601 has it, or how long ago: `30m`, `12h`, `7d`.
+
+    Raises:
+        typer.BadParameter: anything else.
+    """
+    try:
+        return moment(text) if "T" in text else now() - settings.duration(text)
+    except ValueError as error:
+        raise typer.BadParameter("write 2026-07-01T06:00:00Z, or how long ago: 30m, 12h, 7d") from error
+
+
 def print_json(value: object) -> None:
     """One JSON document on standard output, never wrapped."""
     typer.echo(_json.encode(value))
 
 
-def print_records(records: Sequence[Mapping[str, Any]], *, as_json: bool, empty: str) -> None:
-    """Records with the same keys as a table, or as a JSON array."""
+def print_records(
+    records: Sequence[Mapping[str, Any]], *, as_json: bool, empty: str, columns: Sequence[str] | None = None
+) -> None:
+    """Records with the same keys as a table, or as a JSON array. `columns`: what of them a table shows; None: all."""
     if as_json:
         print_json(list(records))
     elif records:
-        out.print(_table(records))
+        out.print(_table([{name: record[name] for name in columns or record} for record in records]))
     else:
         out.print(empty)
 

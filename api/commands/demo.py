@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from textwrap import shorten
@@ -24,9 +25,11 @@ from rich.table import Table
 
 from api.commands import addresses
 from api.commands.console import out
-from api.commands.lender import UNTIL, Lender, complaint, issue_key
-from api.listen import Receiver
-from pipelines.sandbox import book, submissions
+from api.commands.lender import Lender, complaint, issue_key, last_day
+from api.listen import Received, Receiver
+from pipelines.decisions import examples
+from pipelines.sandbox import book, business, submissions
+from pipelines.sandbox.pdf import statement_pdf
 from storage.settings import Settings
 from storage.store import Store
 
@@ -34,6 +37,28 @@ CUSTOMERS, MONTHS, SEED = 4, 12, 7
 READY_WITHIN_S = 90
 LONGEST_NAME = 30
 PAGE = "report.html"  # in the home: the first customer's reports
+PICTURE = "statement.png"  # in the home: a page of the statement, with one row marked
+KNOWN = {  # of a customer, beside its transactions
+    "loan_purpose": "stock",
+    "bureau_score": {"value": 684, "source": "commercial bureau", "evidenceDate": "2026-10-12"},
+    "ato_debt": 0,
+    "ato_payment_plan": False,
+    "time_trading_months": 74,
+    "ppsr_registrations": 1,
+    "bas_lodged_to": 202609,
+    "overdraft_limit": 0,
+    "hardship_flag": False,
+}
+ASKED: Mapping[str, tuple[str, Mapping[str, Any]]] = {  # of each policy: in short, and the inputs that it declares
+    "working-capital-loan": ("capital loan", {"requestedAmount": 40_000, "termMonths": 12}),
+    "line-of-credit": ("line of credit", {"requestedLimit": 25_000, "basDueTo": 202609, "existingCustomer": False}),
+    "merchant-cash-advance": ("cash advance", {"requestedAdvance": 20_000, "holdback": "0.12", "channel": "direct"}),
+}
+WATCHED_BY = "own-repayment-returned"  # a ruleset of the library
+BOUNCED = (  # what the bank of a customer says one day after the other, in AUD
+    ("DIRECT DEBIT HARBOUR LENDING LOAN 20881", "-482.50"),
+    ("DIRECT DEBIT DISHONOUR HARBOUR LENDING LOAN 20881", "482.50"),
+)
 BAD_ROWS = (
     {"date": "2026-02-30", "description": "EFTPOS PURCHASE", "amount": "-12.00"},
     {"date": "2026-03-02", "description": "TRANSFER", "amount": "12.345"},
@@ -56,8 +81,8 @@ def demo(
         ports = addresses.chosen(port), addresses.chosen(dagster_port)
         with _service(environment, host, *ports) as base_url:
             lender = Lender(base_url, _key(home))
-            customers = _tell(lender, receiver)
-            (home / PAGE).write_text(lender.text(f"/customer/{customers[0]['customerId']}/reports.html"))
+            customers = _tell(lender, receiver, home)
+            (home / PAGE).write_bytes(lender.content(f"/customer/{customers[0]['customerId']}/reports.html"))
             _farewell(home, base_url, ports[1])
             if sys.stdout.isatty() and not leave:
                 _until_interrupted()
@@ -107,7 +132,7 @@ def _key(home: Path) -> str:
     return text
 
 
-def _tell(lender: Lender, receiver: Receiver) -> list[dict[str, Any]]:
+def _tell(lender: Lender, receiver: Receiver, home: Path) -> list[dict[str, Any]]:
     """The story, chapter by chapter; its customers."""
     _chapter("1", "A lender subscribes to finished jobs")
     subscription = _subscribe(lender, receiver)
@@ -119,8 +144,14 @@ def _tell(lender: Lender, receiver: Receiver) -> list[dict[str, Any]]:
     first = _show_reports(lender, customers)
     _chapter("5", "A figure, followed down to its transactions")
     _show_lineage(lender, customers[0], first)
-    _chapter("6", "The webhook, verified")
+    _chapter("6", "Three lending policies decide, and say why")
+    _show_decisions(lender, customers)
+    _chapter("7", "A statement on paper, read and proved")
+    _show_statement(lender, home)
+    _chapter("8", "The webhook, verified")
     _show_webhook(receiver, subscription)
+    _chapter("9", "Watching the loan")
+    _show_watching(lender, receiver, customers)
     return customers
 
 
@@ -134,7 +165,7 @@ def _subscribe(lender: Lender, receiver: Receiver) -> dict[str, Any]:
 
 def _submit_all(lender: Lender) -> list[dict[str, Any]]:
     """Create the customers, send every account, wait for every job; the first account gets two bad rows."""
-    businesses = list(book(CUSTOMERS, MONTHS, SEED, until=UNTIL, faults=True))
+    businesses = list(book(CUSTOMERS, MONTHS, SEED, until=last_day(), faults=True))
     bodies = {business.abn: list(submissions(business)) for business in businesses}
     bodies[businesses[0].abn][0]["transactions"] += BAD_ROWS
     customers = [lender.create(business) for business in businesses]
@@ -206,6 +237,69 @@ def _show_lineage(lender: Lender, customer: Mapping[str, Any], bundle: Mapping[s
     out.print(f"… and {more:,} more: together {_money(found['total'])}, to the cent the figure that the report shows")
 
 
+def _show_decisions(lender: Lender, customers: list[dict[str, Any]]) -> None:
+    """The example policies, published; what they make of every customer, and why of the first that is declined."""
+    for slug, document in examples.load().items():
+        lender.put(f"/decision-policies/{slug}", document)
+        lender.post(f"/decision-policies/{slug}/publish", {})
+    for customer in customers[:-1]:  # of the last nothing is known but its transactions
+        lender.put(f"/customer/{customer['customerId']}/attributes", {"attributes": KNOWN})
+    decisions = {
+        (customer["name"], slug): lender.post(
+            f"/customer/{customer['customerId']}/decision-policies/{slug}/evaluate", {"inputs": inputs}
+        )
+        for customer in customers
+        for slug, (_, inputs) in ASKED.items()
+    }
+    table = _table("Decisions, AUD", "customer", *(title for title, _ in ASKED.values()))
+    for customer in customers:
+        table.add_row(_cut(customer["name"], 18), *(_decided(decisions[customer["name"], slug]) for slug in ASKED))
+    out.print(table)
+    _show_reasons(decisions)
+
+
+def _decided(evaluation: Mapping[str, Any]) -> str:
+    limit, outcome = evaluation["computedLimits"][0], evaluation["verdict"]["outcome"]
+    return f"{outcome} {limit['amount']:,.0f}" if outcome in {"proceed", "conditional"} else outcome
+
+
+def _show_reasons(decisions: Mapping[tuple[str, str], Mapping[str, Any]]) -> None:
+    """One decision of each outcome that has reasons: what was found, or what would settle it."""
+    told = set[str]()
+    for (name, slug), evaluation in decisions.items():
+        verdict = evaluation["verdict"]
+        reasons = [each["message"] for each in verdict["matchedRules"]]
+        reasons += [f"{each['message']} {each['settle']}" for each in verdict["reasons"]]
+        if reasons and verdict["outcome"] not in told:
+            told.add(verdict["outcome"])
+            out.print(f"[b]{verdict['outcome']}[/]: {name}, {slug}")
+            for reason in reasons[:3]:
+                out.print(f"  {reason}")
+
+
+def _show_statement(lender: Lender, home: Path) -> None:
+    """Somebody who has nothing but a PDF; and one of the rows, back on the page that it was read from."""
+    paper = statement_pdf("nab", SEED, pages=2)
+    account = paper.accounts[0]
+    abn = business(CUSTOMERS, MONTHS, SEED, last_day()).abn
+    path = f"/customer/{lender.post('/customer', {'abn': abn, 'name': account.account_name})['customerId']}"
+    [job] = lender.finished([lender.upload(path.rpartition("/")[2], "statement.pdf", paper.content)])
+    [listed] = lender.get(f"{path}/statements")["statements"]
+    out.print(
+        f"{listed['bankName']}, {account.account_name}, {listed['periodStart']} to {listed['periodEnd']}: "
+        f"{job['enrichedCount']} rows, [b]{listed['verdict']}[/]"
+    )
+    opening, closing = _money(listed["openingBalance"]), _money(listed["closingBalance"])
+    out.print(f"  {opening} and the rows make {closing}, and every balance between", soft_wrap=True)
+    whole = lender.get(f"{path}/statements/{listed['statementId']}")
+    row = max(whole["rows"], key=lambda each: abs(each["amount"]))
+    page = row["boxes"][0]["page"]
+    picture = lender.content(f"{path}/statements/{listed['statementId']}/pages/{page}.png", row=row["row"])
+    (home / PICTURE).write_bytes(picture)
+    told = f"{row['date']} {_cut(row['description'])} {_money(row['amount'])}"
+    out.print(f"  marked in {PICTURE}, page {page}: {told}", soft_wrap=True)
+
+
 def _show_cash_flow(customer: Mapping[str, Any], bundle: Mapping[str, Any]) -> None:
     table = _table(
         f"Cash flow of {customer['name']}", "month", "money in >", "money out >", "net >", "count >", "at month's end >"
@@ -225,8 +319,8 @@ def _table(title: str, *columns: str) -> Table:
     return table
 
 
-def _cut(name: str) -> str:
-    return shorten(name, LONGEST_NAME, placeholder=" …")
+def _cut(name: str, width: int = LONGEST_NAME) -> str:
+    return shorten(name, width, placeholder=" …")
 
 
 def _money(value: float | None) -> str:
@@ -239,9 +333,20 @@ def _table_named(bundle: Mapping[str, Any], start: str) -> dict[str, Any]:
 
 
 def _show_webhook(receiver: Receiver, subscription: Mapping[str, Any]) -> None:
-    delivery = receiver.wait_for(lambda each: each.verified is True, timeout_s=20)
-    if delivery is None:
-        raise complaint("no verified webhook arrived within 20 s")
+    _show_delivery(subscription, _delivered(receiver, "job.completed"))
+    verified = sum(each.verified is True for each in receiver.received)
+    out.print(f"{verified} of {len(receiver.received)} deliveries verified so far")
+
+
+def _delivered(receiver: Receiver, event_type: str) -> Received:
+    """The first delivery of the type whose signature was verified."""
+    found = receiver.wait_for(lambda each: each.verified is True and each.json["eventType"] == event_type, timeout_s=20)
+    if found is None:
+        raise complaint(f"no verified webhook {event_type} arrived within 20 s")
+    return found
+
+
+def _show_delivery(subscription: Mapping[str, Any], delivery: Received) -> None:
     lines = [
         f"POST {subscription['webhookUrl']}",
         f"X-Service-Webhook-Signature: {delivery.headers['x-service-webhook-signature']}",
@@ -249,14 +354,78 @@ def _show_webhook(receiver: Receiver, subscription: Mapping[str, Any]) -> None:
         delivery.body.decode(),
     ]
     out.print(Panel("\n".join(lines), title="[green]✔ signature verified[/]", title_align="left", expand=False))
-    verified = sum(each.verified is True for each in receiver.received)
-    out.print(f"{verified} of {len(receiver.received)} deliveries verified so far")
+
+
+def _show_watching(lender: Lender, receiver: Receiver, customers: list[dict[str, Any]]) -> None:
+    """A ruleset of the library, adopted; a repayment that bounces; the webhook, and what lies behind it."""
+    nth = _soundest(lender, customers)
+    customer = customers[nth]
+    subscription = _watch(lender, receiver, customer)
+    body = _bounced(nth)
+    lender.finished(lender.submit(customer["customerId"], [body]))
+    out.print(f"POST …/transactions → a repayment of {customer['name']} comes back:")
+    for row in body["transactions"]:
+        out.print(f"  {row['date']} {row['description']} {row['amount']}", soft_wrap=True)
+    delivery = _delivered(receiver, "monitoring.rule.triggered")
+    _show_delivery(subscription, delivery)
+    _show_match(lender, delivery.json["eventId"])
+
+
+def _soundest(lender: Lender, customers: list[dict[str, Any]]) -> int:
+    """Which of them had the fewest repayments returned; not the first, whose reports are shown."""
+
+    def missed(nth: int) -> float:
+        read = lender.get(f"/customer/{customers[nth]['customerId']}/metrics")["metrics"]
+        return next(each["value"] or 0 for each in read if each["slug"] == "missed_repayments_180d")
+
+    return min(range(1, len(customers)), key=missed)
+
+
+def _watch(lender: Lender, receiver: Receiver, customer: Mapping[str, Any]) -> dict[str, Any]:
+    """Subscribe to what is said of one customer, and adopt the ruleset; the subscription."""
+    body = {"eventType": "monitoring.rule.triggered", "webhookUrl": receiver.url}
+    subscription = lender.post("/webhooks/subscriptions", body | {"customerIds": [customer["customerId"]]})
+    receiver.learn(subscription["secret"])
+    found = lender.get(f"/monitoring/library/{WATCHED_BY}")
+    ruleset = lender.post("/monitoring/rulesets", found["document"] | {"active": True})
+    out.print(f"POST /v1/monitoring/rulesets → [b]{ruleset['slug']}[/] of the library, switched on")
+    for rule in ruleset["document"]["rules"]:
+        out.print(f"  {rule['code']}: {rule['message']}", soft_wrap=True)
+    return subscription
+
+
+def _bounced(nth: int) -> dict[str, Any]:
+    """Two more rows of the n-th business's first account."""
+    account = next(submissions(business(nth, MONTHS, SEED, last_day())))
+    days = (last_day() + timedelta(days=day) for day in range(len(BOUNCED)))
+    rows = [
+        {"date": day.isoformat(), "description": description, "amount": amount}
+        for day, (description, amount) in zip(days, BOUNCED, strict=True)
+    ]
+    return account | {"transactions": rows}
+
+
+def _show_match(lender: Lender, match_id: str) -> None:
+    """By the event's id: the rules with the values that they read, and the transactions behind the first of these."""
+    match = lender.get(f"/monitoring/matches/{match_id}")
+    out.print(f"GET /v1/monitoring/matches/{match_id[:8]}… → what matched")
+    for rule in match["rules"]:
+        out.print(f"  [b]{rule['code']}[/], {rule['severity']}: {rule['message']}", soft_wrap=True)
+        for each in rule["values"]:
+            out.print(f"    {each['name']} = {each['value']:g}")
+        for action in rule["recommendedActions"]:
+            out.print(f"    → {action}", soft_wrap=True)
+    behind = lender.get(f"/monitoring/matches/{match_id}/lineage")
+    for row in behind["transactions"]:
+        told = f"{row['date']} {row['description']} {_money(row['amount'])}"
+        out.print(f"GET …/{match_id[:8]}…/lineage → {told}", soft_wrap=True)
 
 
 def _farewell(home: Path, base_url: str, dagster_port: int) -> None:
     out.print(Rule("Have a look"))
     out.print(f"API documentation   {base_url}/docs")
     out.print(f"The report to read  {home / PAGE}", soft_wrap=True)
+    out.print(f"A statement's page  {home / PICTURE}", soft_wrap=True)
     out.print(f"Dagster             http://127.0.0.1:{dagster_port}")
     out.print(f"The lake            TIDEMARK_HOME={home} tidemark lake manifest", soft_wrap=True)
     out.print(f"State and logs      {home}", soft_wrap=True)

@@ -1,7 +1,7 @@
 """A lender's backend, as the demo and the seed play it: an API key and the few calls that it makes, over HTTP."""
 
 from collections.abc import Callable, Iterable, Sequence
-from datetime import date
+from datetime import date, timedelta
 from typing import Any, Final
 from uuid import UUID
 
@@ -16,7 +16,6 @@ from storage.database import Writing
 from storage.store import Store
 
 NAME: Final = "Harbour Lending"
-UNTIL: Final = date(2026, 10, 31)  # the last day of its customers' statements
 JOB_WITHIN_S = 60
 WAIT_S = 20  # that one look at a job may be held
 
@@ -39,13 +38,23 @@ class Lender:
     def post(self, path: str, body: object = None) -> dict[str, Any]:
         return self._data(self._http.post(f"{self.base_url}/v1{path}", json=body, timeout=60))
 
+    def put(self, path: str, body: object) -> dict[str, Any]:
+        return self._data(self._http.put(f"{self.base_url}/v1{path}", json=body, timeout=60))
+
     def get(self, path: str, **query: Any) -> dict[str, Any]:
         return self._data(self._http.get(f"{self.base_url}/v1{path}", params=query, timeout=60))
 
-    def text(self, path: str) -> str:
-        """What is no JSON: a page."""
-        answer = self._http.get(f"{self.base_url}/v1{path}", timeout=60)
-        return self._checked(answer).text
+    def upload(self, customer_id: str, name: str, content: bytes) -> str:
+        """Send a PDF statement; the id of its job."""
+        url = f"{self.base_url}/v1/customer/{customer_id}/statements"
+        answer = self._http.post(url, files={"file": (name, content, "application/pdf")}, timeout=60)
+        job_id: str = self._data(answer)["jobId"]
+        return job_id
+
+    def content(self, path: str, **query: Any) -> bytes:
+        """What is no JSON: a page, a picture."""
+        answer = self._http.get(f"{self.base_url}/v1{path}", params=query, timeout=60)
+        return self._checked(answer).content
 
     def create(self, business: Business) -> dict[str, Any]:
         """Create the customer; its id, beside the name and trade that only this side knows."""
@@ -90,6 +99,11 @@ class Lender:
         if not answer.ok:
             raise complaint(f"{answer.request.method} {answer.url}: {answer.status_code} {answer.text}")
         return answer
+
+
+def last_day() -> date:
+    """Of its customers' statements: yesterday, for a decision wants them fresh."""
+    return now().date() - timedelta(days=1)
 
 
 def issue_key(store: Store) -> str:

@@ -7,11 +7,10 @@ from uuid import UUID
 
 import polars as pl
 import typer
-from polars.exceptions import PolarsError
 
 from api.commands.console import AsJson, err, now, opened_store, out, print_json, print_record, print_records
-from api.commands.files import content_of, write
-from pipelines.errors import NotFound, Unprocessable
+from api.commands.files import content_of, csv_of, write
+from pipelines.errors import NotFound
 from pipelines.risk_models import files, scorecard_file
 from pipelines.risk_models.files import Outcomes
 from pipelines.risk_models.scorecard import Scorecard
@@ -155,7 +154,7 @@ def deactivate(client: ForClient, as_json: AsJson = False) -> None:
 
 
 def _outcomes(path: Path, *, judged: bool) -> Outcomes:
-    read = files.outcomes(_table(path), judged=judged)
+    read = files.outcomes(csv_of(path), judged=judged)
     if read.ignored:
         _warn(f"{path}: {', '.join(read.ignored)} are not numbers: not looked at")
     return read
@@ -164,7 +163,7 @@ def _outcomes(path: Path, *, judged: bool) -> Outcomes:
 def _cohort_of_files(path: Path, cases: Outcomes, *, registry_only: bool) -> "Cohort":
     from pipelines.risk_models import cohorts  # noqa: PLC0415  enrichment reads its lists
 
-    return cohorts.of_files(files.transactions(_table(path)), cases, registry_only=registry_only)
+    return cohorts.of_files(files.transactions(csv_of(path)), cases, registry_only=registry_only)
 
 
 def _stored_cohort(cases: Outcomes, client: UUID) -> "Cohort":
@@ -238,15 +237,6 @@ def _record(model: StoredModel, used_for: Sequence[str]) -> dict[str, Any]:
         "dateCreated": model.created_at,
         "fingerprint": model.fingerprint[:12],
     }
-
-
-def _table(path: Path) -> pl.DataFrame:
-    """The file's columns as text."""
-    try:
-        return pl.read_csv(content_of(path), infer_schema=False, encoding="utf8-lossy")
-    except PolarsError as error:
-        reason = str(error).splitlines()[0]
-        raise Unprocessable("Risk.UnusableFile", f"{path} is no CSV file: {reason}") from error
 
 
 def _warn(line: str) -> None:

@@ -1,9 +1,11 @@
-"""`tidemark sandbox`: the synthetic book as files to study and train on, or as a client's customers whose days go by.
+"""`tidemark sandbox`: the synthetic book as files to study and train on, as PDF statements, or as a client's customers
+whose days go by.
 
 Files need no service. Seeding goes through the front door with a key of its own, and only where the environment is a
 sandbox: made-up businesses have no place beside real ones.
 """
 
+import json
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -21,6 +23,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from api.commands.console import AsJson, err, now, opened_store, print_record
 from api.commands.lender import Lender, complaint, issue_key_for
 from pipelines.sandbox import Business, Part, book, frames, submissions
+from pipelines.sandbox.pdf import EVERY_LAYOUT, LAYOUTS, statement_pdf
 from storage.settings import Environment, Settings
 
 sandbox = typer.Typer(help="The synthetic book: businesses, their statements and the truth.", no_args_is_help=True)
@@ -74,6 +77,38 @@ def generate(
         for piece in _in_pieces(_with_progress(businesses, customers, show=not as_json)):
             folder.write(piece)
     print_record({"folder": str(out), **vars(folder.summary)}, as_json=as_json)
+
+
+@sandbox.command("statements")
+def statements(
+    layout: Annotated[list[str] | None, typer.Option(help="Repeat for several. Default: one of each.")] = None,
+    files: Annotated[int, typer.Option(help="How many of each layout.", min=1, max=10_000)] = 1,
+    seed: Seed = 1,
+    pages: Annotated[int | None, typer.Option(help="Of each file. Default: as it comes.", min=1, max=1_000)] = None,
+    out: Annotated[Path, typer.Option(help="Folder to write to; it must be new or empty.")] = Path("statements"),
+    as_json: AsJson = False,
+) -> None:
+    """Write bank statements as PDF files, and the truth about each beside it as JSON.
+
+    They are drawn as Australian banks print them, with rows of the synthetic
+    book. What a statement says of its account is under "accounts"; "shown" names
+    the details that can be read on the paper.
+
+    Example: tidemark sandbox statements --layout westpac --layout nab --files 5 --out statements
+    """
+    _must_be_empty(out)
+    names = layout or list(LAYOUTS)
+    if unknown := set(names) - set(EVERY_LAYOUT):
+        raise complaint(f"there is no layout {', '.join(sorted(unknown))}; there are {', '.join(EVERY_LAYOUT)}")
+    out.mkdir(parents=True, exist_ok=True)
+    wanted = [(name, number) for name in names for number in range(seed, seed + files)]
+    rows = 0
+    for name, number in _with_progress(iter(wanted), len(wanted), show=not as_json):
+        made = statement_pdf(name, number, pages=pages)
+        (out / f"{name}-{number}.pdf").write_bytes(made.content)
+        (out / f"{name}-{number}.json").write_text(json.dumps(made.truth(), indent=2) + "\n", "utf-8")
+        rows += len(made.rows)
+    print_record({"folder": str(out), "statements": len(wanted), "transactions": rows}, as_json=as_json)
 
 
 @sandbox.command("seed")

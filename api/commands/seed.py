@@ -9,7 +9,7 @@ import os
 import typer
 
 from api.commands.console import opened_store, out
-from api.commands.lender import NAME, UNTIL, Lender, issue_key
+from api.commands.lender import NAME, Lender, issue_key, last_day
 from pipelines.sandbox import book, submissions
 from storage import keys
 
@@ -25,7 +25,7 @@ def main() -> None:
         key = issue_key(store)
     lender = Lender(os.environ["TIDEMARK_BASE_URL"], key)
     customer_ids, jobs = [], []
-    for business in book(CUSTOMERS, MONTHS, SEED, until=UNTIL, faults=True):
+    for business in book(CUSTOMERS, MONTHS, SEED, until=last_day(), faults=True):
         customer_ids.append(lender.create(business)["customerId"])
         jobs += lender.submit(customer_ids[-1], submissions(business))
     rows = sum(job["enrichedCount"] for job in lender.finished(jobs))

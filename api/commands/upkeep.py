@@ -82,7 +82,8 @@ def doctor_(deep: Deep = False, as_json: AsJson = False) -> None:
 
 
 def back_up(folder: Folder, as_json: AsJson = False) -> None:
-    """Back up the database and every file that it names, while everything runs. Not the master key: keep that apart.
+    """Back up the database and every file that it names, while everything runs. Not the master key, of which only the
+    fingerprint is told: keep that apart.
 
     Example: tidemark backup /mnt/backup/tidemark
     """
@@ -93,6 +94,7 @@ def back_up(folder: Folder, as_json: AsJson = False) -> None:
         "files": done.files,
         "copied": done.copied,
         "bytesCopied": done.bytes_copied,
+        "masterKey": done.master_key,
         "damaged": [f"{path} is {problem}" for path, problem in done.damages],
     }
     print_record(record, as_json=as_json)

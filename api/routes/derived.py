@@ -47,8 +47,7 @@ def _listing(what: Derived, caller: Caller, customer_id: str, query: Query[Pagin
         customer = caller.customer(r, customer_id)
         page = query.read().asked()
         rows = transactions.booked(r, caller.store.lake, customer, what.columns)
-    today = caller.now.astimezone(caller.store.settings.zone).date()
     with caller.request.app.state.room.taken(customer.enriched_rows):
-        found = what.compute(rows.collect(), today)
+        found = what.compute(rows.collect(), caller.today)
     counts = totals(Paged(range(found.height), found.height, page))
     return streamed(what.name, counts, what.as_json(found, page))

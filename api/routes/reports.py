@@ -6,7 +6,7 @@ from fastapi import APIRouter, Depends
 from starlette.responses import Response
 
 from api import replay
-from api.answers import accepted_job, answer, streamed, totals
+from api.answers import accepted_job, answer
 from api.dependencies import Allow, Caller, CustomerId
 from api.once import once
 from api.operations import DAMAGED_FILE, gives
@@ -25,7 +25,6 @@ from api.unread import Query, QueryOf
 from pipelines.reports.diff import diff
 from storage import jobs, reports
 from storage.customers import Customer
-from storage.paging import Paged
 from storage.reports import ReportView
 
 router = APIRouter(prefix="/v1/customer/{customerId}/reports", tags=["Reports"])
@@ -119,11 +118,7 @@ def _explains(kind: str) -> None:
         with caller.request.app.state.room.taken(customer.enriched_rows):
             facts = then.facts(caller)
             found = replay.traced(kind, facts, figure)
-            rows = replay.behind(found, facts)
-        page = asked.asked()
-        counts = totals(Paged(range(rows.height), rows.height, page))
-        told = replay.told(kind, figure, found, then)
-        return streamed("transactions", {**told, **counts}, replay.as_json(rows, customer, page))
+            return replay.lineage(kind, figure, found, facts, then, customer, asked.asked())
 
 
 for _kind in replay.HEADLINES:

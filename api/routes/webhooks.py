@@ -1,42 +1,57 @@
 """Webhook subscriptions, and what became of their deliveries."""
 
-import socket
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Annotated
 from uuid import UUID
 
 from fastapi import APIRouter, Depends
 from starlette.responses import Response
 
+from api import samples
 from api.answers import accepted, answer, encode, listing, streamed, totals
 from api.dependencies import Allow, Caller, DeliveryId, SubscriptionId, as_uuid
 from api.once import once
 from api.operations import gives
 from api.schemas.common import Paging
 from api.schemas.webhooks import (
+    EXAMPLE_QUEUED_TEST,
     UNKNOWN_CUSTOMER,
     WRONG_COUNT,
+    ChangedSubscription,
     CreatedSubscriptionView,
+    DeliveriesQuery,
     DeliveryListView,
     DeliveryView,
     NewSubscription,
+    Resending,
+    ResentView,
     RotatedSecretView,
     ScopedCustomers,
     SubscriptionListView,
     SubscriptionView,
+    SummaryView,
 )
 from api.unread import Body, JsonBody, Query, QueryOf
 from pipelines.addresses import check_webhook_url
-from pipelines.errors import Conflict, InvalidRequest
-from storage import outbox, subscriptions
+from pipelines.errors import Conflict, Fault, InvalidRequest
+from storage import customers, delivery_figures, outbox, subscriptions
+from storage.database import Reading
+from storage.outbox import Wanted
+from storage.paging import Paged
 from storage.subscriptions import Subscription
 
 router = APIRouter(prefix="/v1/webhooks", tags=["Webhook subscriptions"])
 Subscriber = Annotated[Caller, Depends(Allow("webhooks:subscribe"))]
 SubscriptionBody = Annotated[Body[NewSubscription], Depends(JsonBody(NewSubscription))]
 CustomersBody = Annotated[Body[ScopedCustomers], Depends(JsonBody(ScopedCustomers))]
+ChangesBody = Annotated[Body[ChangedSubscription], Depends(JsonBody(ChangedSubscription))]
+ResendingBody = Annotated[Body[Resending], Depends(JsonBody(Resending))]
 WhichPage = Annotated[Query[Paging], Depends(QueryOf(Paging))]
+WhichDeliveries = Annotated[Query[DeliveriesQuery], Depends(QueryOf(DeliveriesQuery))]
 REFUSED_SCOPES = [UNKNOWN_CUSTOMER, WRONG_COUNT]
+REFUSED_FILTERS = ["Customer.NotFound", "Webhook.EventNotFound", "Webhook.DeliveryNotFound"]  # of ids
+TEST_UNDER_WAY = "Webhook.TestUnderWay"
 DELIVERIES_A_SLICE = 100  # each attempt keeps up to 16 KiB of an answer
 SECRET_NOT_REPLAYABLE = "Idempotency.SecretNotReplayable"
 
@@ -56,7 +71,14 @@ def create_subscription(caller: Subscriber, body: SubscriptionBody) -> Response:
     url = _checked_url(caller, new)
     with caller.writing() as w:
         made, secret = subscriptions.create(
-            w, caller.client_id, new.event_type, url, new.customer_ids or (), caller.store.vault, caller.now
+            w,
+            caller.client_id,
+            new.event_type,
+            url,
+            new.customer_ids or (),
+            caller.store.vault,
+            caller.now,
+            new.patience,
         )
         caller.audit(w, "Subscription.Created", subscriptionId=made.subscription_id)
         location = {"Location": f"/v1/webhooks/subscriptions/{made.subscription_id}"}
@@ -77,6 +99,81 @@ def get_subscription(caller: Subscriber, subscription_id: SubscriptionId) -> Res
     """Read one subscription."""
     with caller.reading() as r:
         return answer(SubscriptionView.of(caller.subscription(r, subscription_id)))
+
+
+@router.patch("/subscriptions/{subscriptionId}", **gives(SubscriptionView))
+def change_subscription(caller: Subscriber, subscription_id: SubscriptionId, body: ChangesBody) -> Response:
+    """Change how failures are taken: `maxRetries`, `pauseAfterFailures`. What isn't sent stays as it is."""
+    with caller.reading() as r:
+        known = caller.subscription(r, subscription_id).subscription_id
+    changes = body.read().changes()
+    with caller.writing() as w:
+        changed = subscriptions.change(w, caller.client_id, known, changes)
+        caller.audit(w, "Subscription.Changed", subscriptionId=known)
+    return answer(SubscriptionView.of(changed))
+
+
+@router.post("/subscriptions/{subscriptionId}/pause", **gives(SubscriptionView))
+def pause_subscription(caller: Subscriber, subscription_id: SubscriptionId) -> Response:
+    """Send nothing until it is resumed. Events that happen meanwhile are kept; a delivery under way still ends."""
+    with caller.writing() as w:
+        paused = subscriptions.pause(w, caller.client_id, as_uuid(subscription_id), subscriptions.BY_CLIENT, caller.now)
+        caller.audit(w, "Subscription.Paused", subscriptionId=paused.subscription_id)
+    return answer(SubscriptionView.of(paused))
+
+
+@router.post("/subscriptions/{subscriptionId}/resume", **gives(SubscriptionView))
+def resume_subscription(caller: Subscriber, subscription_id: SubscriptionId) -> Response:
+    """Send what has waited, in its order, and everything from now on. Failures are counted anew."""
+    with caller.writing() as w:
+        resumed = subscriptions.resume(w, caller.client_id, as_uuid(subscription_id))
+        caller.audit(w, "Subscription.Resumed", subscriptionId=resumed.subscription_id)
+    return answer(SubscriptionView.of(resumed))
+
+
+@router.get("/subscriptions/{subscriptionId}/summary", **gives(SummaryView))
+def get_subscription_summary(caller: Subscriber, subscription_id: SubscriptionId) -> Response:
+    """How the receiver has fared in the last 24 hours and 7 days, and what waits for it."""
+    with caller.reading() as r:
+        known = caller.subscription(r, subscription_id)
+        return answer(SummaryView.of(delivery_figures.summary(r, known, caller.now)))
+
+
+@router.post(
+    "/subscriptions/{subscriptionId}/test",
+    **gives(DeliveryView, 202, refuses=[TEST_UNDER_WAY], example=EXAMPLE_QUEUED_TEST),
+)
+@once
+def test_subscription(caller: Subscriber, subscription_id: SubscriptionId) -> Response:
+    """Send a signed sample event of the subscription's type, with `"test": true`. It is sent even while the
+    subscription is paused, and is tried once.
+    """
+    with caller.writing() as w:
+        receiver = caller.subscription(w, subscription_id)
+        queued = outbox.enqueue_test(w, samples.event_for(receiver, caller.now), receiver.subscription_id)
+        caller.audit(w, "Subscription.Tested", subscriptionId=receiver.subscription_id, deliveryId=queued.delivery_id)
+        return caller.keep(w, accepted(DeliveryView.of(queued), _log_of(receiver.subscription_id)))
+
+
+@router.post("/subscriptions/{subscriptionId}/resend", **gives(ResentView, 202, refuses=[UNKNOWN_CUSTOMER]))
+@once
+def resend_deliveries(caller: Subscriber, subscription_id: SubscriptionId, body: ResendingBody) -> Response:
+    """Send everything once more that was made since a time and has failed: the same bytes, the oldest first."""
+    with caller.writing() as w:
+        receiver = caller.subscription(w, subscription_id).subscription_id
+        wanted = body.read()
+        customer = _customer_number(w, caller, wanted.customer_id)
+        resent, more = outbox.resend_all(
+            w,
+            wanted.since,
+            caller.now,
+            until=wanted.until,
+            subscription_id=receiver,
+            customer_number=customer,
+            status=wanted.status,
+        )
+        caller.audit(w, "Delivery.AllResent", subscriptionId=receiver)
+        return caller.keep(w, accepted(ResentView(resent=resent, more=more), _log_of(receiver)))
 
 
 @router.delete("/subscriptions/{subscriptionId}", **gives(SubscriptionView))
@@ -121,13 +218,20 @@ def remove_customers(caller: Subscriber, subscription_id: SubscriptionId, body: 
     return answer(SubscriptionView.of(scoped))
 
 
-@router.get("/subscriptions/{subscriptionId}/deliveries", **gives(DeliveryListView))
-def list_deliveries(caller: Subscriber, subscription_id: SubscriptionId, query: WhichPage) -> Response:
+@router.get("/subscriptions/{subscriptionId}/deliveries", **gives(DeliveryListView, refuses=REFUSED_FILTERS))
+def list_deliveries(caller: Subscriber, subscription_id: SubscriptionId, query: WhichDeliveries) -> Response:
     """List a subscription's deliveries, newest first, with every attempt."""
     with caller.reading() as r:
         known = caller.subscription(r, subscription_id)
-        page = query.read().asked()
-        found = outbox.find(r, known.subscription_id, page)
+        found = _found(r, caller, query.read(), known.subscription_id)
+    return streamed("deliveries", totals(found), _in_slices(caller, found.items))
+
+
+@router.get("/deliveries", **gives(DeliveryListView, refuses=REFUSED_FILTERS))
+def list_all_deliveries(caller: Subscriber, query: WhichDeliveries) -> Response:
+    """List the deliveries of all subscriptions, those that were deleted too, newest first, with every attempt."""
+    with caller.reading() as r:
+        found = _found(r, caller, query.read(), None)
     return streamed("deliveries", totals(found), _in_slices(caller, found.items))
 
 
@@ -141,8 +245,29 @@ def resend_delivery(caller: Subscriber, delivery_id: DeliveryId) -> Response:
     with caller.writing() as w:
         due = outbox.resend(w, caller.client_id, as_uuid(delivery_id), caller.now)
         caller.audit(w, "Delivery.Resent", deliveryId=due.delivery_id)
-        queued = accepted(DeliveryView.of(due), f"/v1/webhooks/subscriptions/{due.subscription_id}/deliveries")
-        return caller.keep(w, queued)
+        return caller.keep(w, accepted(DeliveryView.of(due), _log_of(due.subscription_id)))
+
+
+def _log_of(subscription_id: UUID) -> str:
+    return f"/v1/webhooks/subscriptions/{subscription_id}/deliveries"
+
+
+def _found(r: Reading, caller: Caller, query: DeliveriesQuery, subscription_id: UUID | None) -> Paged[int]:
+    """The numbers of the client's deliveries that the query asks for."""
+    wanted = Wanted(caller.client_id, subscription_id, **query.filters())
+    if query.customer_id is not None:
+        customer = customers.get(r, caller.client_id, query.customer_id)
+        wanted = replace(wanted, customer_number=customer.number)
+    return outbox.find(r, wanted, query.asked())
+
+
+def _customer_number(r: Reading, caller: Caller, customer_id: UUID | None) -> int | None:
+    """Raises InvalidRequest where it isn't the caller's own."""
+    known = customers.numbers(r, caller.client_id, [customer_id] if customer_id else [])
+    if customer_id is None or customer_id in known:
+        return known.get(customer_id) if customer_id else None
+    unknown = Fault("/customerId", UNKNOWN_CUSTOMER, "There is no customer with this id.")
+    raise InvalidRequest(UNKNOWN_CUSTOMER, unknown.message, (unknown,))
 
 
 def _in_slices(caller: Caller, numbers: Sequence[int]) -> Iterator[bytes]:
@@ -156,7 +281,7 @@ def _in_slices(caller: Caller, numbers: Sequence[int]) -> Iterator[bytes]:
 def _checked_url(caller: Caller, new: NewSubscription) -> str:
     """Where webhooks may go; if they may not, unknown customers are told in the same breath."""
     try:
-        return check_webhook_url(new.webhook_url, caller.store.settings.webhook_allow_cidrs, [socket.gethostname()])
+        return check_webhook_url(new.webhook_url, caller.store.settings.webhook_reach)
     except InvalidRequest as refusal:
         raise _with_unknown_customers(refusal, caller, new) from None
 

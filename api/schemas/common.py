@@ -79,18 +79,21 @@ class Counts(View):
     total_pages: int
 
 
+PageParameter = Annotated[
+    int | None,
+    Parameter(
+        whole(1, MAX_PAGE),
+        "Pagination.InvalidPage",
+        "page must be a whole number from 1, given once.",
+        {"type": "integer", "minimum": 1, "maximum": MAX_PAGE, "description": "Page to return, from 1."},
+    ),
+]
+
+
 class Paging(Received):
     """`page` and `count`: without a page everything is returned, and `count` is checked and ignored."""
 
-    page: Annotated[
-        int | None,
-        Parameter(
-            whole(1, MAX_PAGE),
-            "Pagination.InvalidPage",
-            "page must be a whole number from 1, given once.",
-            {"type": "integer", "minimum": 1, "maximum": MAX_PAGE, "description": "Page to return, from 1."},
-        ),
-    ] = None
+    page: PageParameter = None
     count: Annotated[
         int,
         Parameter(

@@ -1,6 +1,6 @@
 """A job as it is shown, and how jobs are asked for."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Annotated, Any, ClassVar
 from uuid import UUID
@@ -9,7 +9,7 @@ from pydantic import Field, computed_field
 
 from api.schemas.common import Counts, NoteView, Paging, Received, View
 from api.schemas.rules import Parameter, identifier, moment, whole
-from storage.models import Flow, JobStatus
+from storage.models import Flow, JobStatus, Stage
 
 MAX_WAIT_S = 30
 MOST_ERRORS = 100
@@ -26,6 +26,8 @@ EXAMPLE_JOB: dict[str, Any] = {
             "status": "CompletedWithErrors",
             "dateStarted": "2026-07-01T02:15:00.210000Z",
             "dateCompleted": "2026-07-01T02:15:00.640000Z",
+            "pagesDone": None,
+            "pagesTotal": None,
         }
     ],
     "totalReceivedTransactions": 500,
@@ -41,25 +43,46 @@ EXAMPLE_JOB: dict[str, Any] = {
 }
 _NOT_YET = ("totalProcessedTransactions", "enrichedCount", "duplicateCount", "rejectedCount")
 _QUEUED: dict[str, Any] = {"status": "Queued", "dateStarted": None, "dateCompleted": None}
-EXAMPLE_QUEUED = EXAMPLE_JOB | dict.fromkeys(_NOT_YET) | _QUEUED | {"stages": [{"stage": "enrichment"} | _QUEUED]}
+_STAGE_QUEUED = _QUEUED | {"pagesDone": None, "pagesTotal": None}
+EXAMPLE_QUEUED = EXAMPLE_JOB | dict.fromkeys(_NOT_YET) | _QUEUED | {"stages": [{"stage": "enrichment"} | _STAGE_QUEUED]}
 EXAMPLE_REFRESH = EXAMPLE_QUEUED | {
     "flow": "ReportRefresh",
     "jobType": "ReportRefresh",
     "totalReceivedTransactions": 0,
-    "stages": [{"stage": "reports"} | _QUEUED],
+    "stages": [{"stage": "reports"} | _STAGE_QUEUED],
 }
 EXAMPLE_WITHDRAWAL = EXAMPLE_REFRESH | {
     "jobId": "d8e0a4b6-1f0b-4f0e-9a55-3c8f4f1f6c02",
     "flow": "Withdrawal",
     "jobType": "Withdrawal",
     "withdraws": EXAMPLE_JOB["jobId"],
-    "stages": [{"stage": "withdrawal"} | _QUEUED],
+    "stages": [{"stage": "withdrawal"} | _STAGE_QUEUED],
 }
 EXAMPLE_CORRECTION = EXAMPLE_REFRESH | {
     "jobId": "a1f7c7b0-52de-4f0b-8a0e-7d5b9f3e2c44",
     "flow": "Correction",
     "jobType": "Correction",
-    "stages": [{"stage": "correction"} | _QUEUED],
+    "stages": [{"stage": "correction"} | _STAGE_QUEUED],
+}
+EXAMPLE_BACKTEST_JOB = EXAMPLE_REFRESH | {
+    "jobId": "c2b8a1d0-7e4f-4c3b-9a1d-5e6f7a8b9c0d",
+    "customerId": None,
+    "flow": "PolicyBacktest",
+    "jobType": "PolicyBacktest",
+    "stages": [{"stage": "backtest"} | _STAGE_QUEUED],
+}
+EXAMPLE_SIMULATION_JOB = EXAMPLE_REFRESH | {
+    "jobId": "9e4b7a52-3c1d-4f80-b6a7-2d5c8e1f0a93",
+    "customerId": None,
+    "flow": "RulesetSimulation",
+    "jobType": "RulesetSimulation",
+    "stages": [{"stage": "simulation"} | _STAGE_QUEUED],
+}
+EXAMPLE_EXTRACTION = EXAMPLE_REFRESH | {
+    "jobId": "e7d3c1b5-0a9f-4e8d-8c7b-6a5f4e3d2c10",
+    "flow": "Extraction",
+    "jobType": "Extraction",
+    "stages": [{"stage": "extraction"} | _STAGE_QUEUED, {"stage": "enrichment"} | _STAGE_QUEUED],
 }
 EXAMPLE_REFUSAL: dict[str, Any] = {
     "index": 17,
@@ -91,14 +114,19 @@ class StageView(View):
     status: JobStatus
     date_started: datetime | None
     date_completed: datetime | None
+    pages_done: int | None = Field(None, description="Of an extraction: pages read.")
+    pages_total: int | None = Field(None, description="Of an extraction: pages of the files opened so far.")
 
 
 STAGE_OF = {
     Flow.ENRICHMENT: "enrichment",
+    Flow.EXTRACTION: "extraction",
     Flow.WITHDRAWAL: "withdrawal",
     Flow.CORRECTION: "correction",
     Flow.REENRICHMENT: "reenrichment",
     Flow.REPORT_REFRESH: "reports",
+    Flow.POLICY_BACKTEST: "backtest",
+    Flow.RULESET_SIMULATION: "simulation",
 }
 
 
@@ -108,7 +136,7 @@ class JobView(View):
     EXAMPLE: ClassVar = EXAMPLE_QUEUED
 
     job_id: UUID
-    customer_id: UUID
+    customer_id: UUID | None = Field(description="Null for a backtest or a simulation, which are of no one customer.")
     flow: Flow
     withdraws: UUID | None = Field(description="The submission that a withdrawal takes back; null for other flows.")
     status: JobStatus
@@ -122,6 +150,12 @@ class JobView(View):
     date_created: datetime = Field(validation_alias="created_at")
     date_started: datetime | None = Field(validation_alias="started_at")
     date_completed: datetime | None = Field(validation_alias="completed_at")
+    stage: Stage | None = Field(exclude=True)
+    refused_files: int = Field(exclude=True)
+    landed_at: datetime | None = Field(exclude=True)
+    stage_started_at: datetime | None = Field(exclude=True)
+    pages_done: int | None = Field(exclude=True)
+    pages_total: int | None = Field(exclude=True)
 
     @computed_field  # type: ignore[prop-decorator]  # pydantic's own way to show a property
     @property
@@ -132,7 +166,9 @@ class JobView(View):
     @computed_field  # type: ignore[prop-decorator]
     @property
     def stages(self) -> list[StageView]:
-        """What the job goes through, in order."""
+        """What the job goes through, in order; after a failure no further."""
+        if self.stage is not None:
+            return [self._extraction(), *self._enrichment()]
         return [
             StageView(
                 stage=STAGE_OF[self.flow],
@@ -141,6 +177,30 @@ class JobView(View):
                 date_completed=self.date_completed,
             )
         ]
+
+    def _extraction(self) -> StageView:
+        over = JobStatus.COMPLETED_WITH_ERRORS if self.refused_files else JobStatus.COMPLETED
+        return StageView(
+            stage=Stage.EXTRACTION,
+            status=self.status if self.stage is Stage.EXTRACTION else over,
+            date_started=self.date_started,
+            date_completed=self.landed_at or self.date_completed,
+            pages_done=self.pages_done,
+            pages_total=self.pages_total,
+        )
+
+    def _enrichment(self) -> Iterator[StageView]:
+        """Not reached by a job whose extraction failed. Files that were refused are not its errors."""
+        if self.stage is Stage.EXTRACTION and self.status is JobStatus.FAILED:
+            return
+        ended = self.status is JobStatus.COMPLETED_WITH_ERRORS and not self.rejected_count
+        reached = JobStatus.COMPLETED if ended else self.status
+        yield StageView(
+            stage=Stage.ENRICHMENT,
+            status=reached if self.stage is Stage.ENRICHMENT else JobStatus.QUEUED,
+            date_started=self.stage_started_at,
+            date_completed=self.date_completed,
+        )
 
 
 class JobStatusView(JobView):

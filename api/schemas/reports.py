@@ -57,13 +57,15 @@ class Moment(Received):
         return not (self.as_of is None and self.known_at is None and self.data_version is None)
 
 
-class LineageQuery(Moment, Paging):
+class Behind(Paging):
+    """Of which figure, and which page of the transactions behind it."""
+
     figure: Annotated[
         str | None,
         Parameter(
             text(1_000),
             "Report.InvalidFigure",
-            "figure must be a JSON Pointer into the report's data, given once.",
+            "figure must be a JSON Pointer to a figure, given once.",
             {
                 "type": "string",
                 "maxLength": 1000,
@@ -72,6 +74,10 @@ class LineageQuery(Moment, Paging):
             },
         ),
     ] = None
+
+
+class LineageQuery(Moment, Behind):
+    """Of a figure as it stood at a moment."""
 
 
 class DiffQuery(Received):

@@ -81,6 +81,11 @@ def optional(parse: Callable[[Any], object]) -> Callable[[Any], object]:
     return lambda value: None if value is None or value == "" else parse(value)
 
 
+def or_null(parse: Callable[[Any], object]) -> Callable[[Any], object]:
+    """The same, or null."""
+    return lambda value: None if value is None else parse(value)
+
+
 def one_of(*allowed: str) -> Callable[[Any], str]:
     def parse(value: Any) -> str:
         if type(value) is not str or value not in allowed:

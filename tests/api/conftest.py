@@ -10,16 +10,19 @@ from socket import create_server
 from threading import Thread
 from typing import Any
 from urllib.parse import urlsplit
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 import requests
 
 from api.app import server
+from api.schemas.policies import EXAMPLE_DOCUMENT
+from api.schemas.statements import EXAMPLE_FILES
+from assets import backtests, simulations
 from storage import keys
 from storage.settings import Quota, Settings
 from storage.store import Store
-from tests.api.worker import end_submissions
+from tests.api.worker import end_extractions, end_submissions, look_at
 from tests.conftest import DATABASES, new_database
 
 ABN = "51824753556"
@@ -135,6 +138,33 @@ def other_client(store: Store, base_url: str) -> Client:
     return new_client(store, base_url)
 
 
+def spending_ruleset(slug: str, customer_ids: Sequence[str]) -> dict[str, Any]:
+    """A document with a rule that is true of whoever spent anything."""
+    spent = {
+        "slug": "spent_30d",
+        "name": "Spent, last 30 days",
+        "meaning": "What went out.",
+        "unit": "AUD",
+        "format": "currency",
+        "direction": "neutral",
+        "definition": {
+            "source": "transactions",
+            "where": {},
+            "window": {"days": 30},
+            "measure": "money_out",
+            "aggregate": "sum",
+        },
+    }
+    rule = {
+        "code": "SPENT",
+        "message": "Money went out.",
+        "condition": {"moreThan": [{"metric": "spent_30d"}, "0"]},
+        "recommendedActions": ["Ask what for."],
+    }
+    whom = {"customers": list(customer_ids)}
+    return {"slug": slug, "name": "Spending", "appliesTo": whom, "metrics": [spent], "rules": [rule]}
+
+
 def belongings(store: Store, client: Client) -> dict[str, str]:
     """One thing of each kind that the client owns, by the name of its id in a path."""
     customer_id = client.new_customer()
@@ -144,13 +174,46 @@ def belongings(store: Store, client: Client) -> dict[str, str]:
     said = {"pattern": "coffee", "category": "meals"}
     correction = client.post(f"/v1/customer/{customer_id}/transactions/corrections", said).json()["data"]
     end_submissions(store)
-    [transaction] = client.get(f"/v1/customer/{customer_id}/transactions").json()["data"]["transactions"]
+    extraction = client.post(f"/v1/customer/{customer_id}/statements", EXAMPLE_FILES).json()["data"]["jobId"]
+    end_extractions(store)
+    end_submissions(store)
+    [statement] = client.get(f"/v1/customer/{customer_id}/statements").json()["data"]["statements"]
+    of_pdf = f"/v1/customer/{customer_id}/transactions?jobId={extraction}"
+    [transaction] = client.get(of_pdf).json()["data"]["transactions"]
     deliveries = client.get(f"/v1/webhooks/subscriptions/{subscription}/deliveries").json()["data"]["deliveries"]
+    policy = f"/v1/decision-policies/policy-{uuid4()}"
+    for notes, then in (("", "/publish"), ("A draft.", None)):
+        saved = client.call("PUT", policy, json=EXAMPLE_DOCUMENT | {"notes": notes})
+        assert saved.status_code == 201, saved.text
+        if then is not None:
+            assert client.post(policy + then, {}).status_code == 200
+    compared = client.post(f"{policy}/backtest", {"inputs": {"requestedAmount": 1}, "customerIds": [customer_id]})
+    assert compared.status_code == 202, compared.text
+    backtests.run(store, UUID(compared.json()["data"]["jobId"]), lambda: datetime.now(UTC))
+    evaluated = client.post(
+        f"/v1/customer/{customer_id}/decision-policies/{policy.rpartition('/')[2]}/evaluate",
+        {"inputs": {"requestedAmount": 1}},
+    )
+    assert evaluated.status_code == 200, evaluated.text
+    spending = client.post("/v1/monitoring/rulesets", spending_ruleset(f"ruleset-{uuid4()}", [customer_id]))
+    assert spending.status_code == 201, spending.text
+    look_at(store, customer_id)
+    [match] = client.get(f"/v1/monitoring/matches?customerId={customer_id}").json()["data"]["matches"]
+    tried = client.post(f"/v1/monitoring/rulesets/{spending.json()['data']['rulesetId']}/simulate", {})
+    assert tried.status_code == 202, tried.text
+    simulations.run(store, UUID(tried.json()["data"]["jobId"]), lambda: datetime.now(UTC))
     return {
         "customerId": customer_id,
         "jobId": job_id,
         "transactionId": transaction["transactionId"],
+        "statementId": statement["statementId"],
         "correctionId": correction["correctionId"],
         "subscriptionId": subscription,
-        "deliveryId": deliveries[0]["deliveryId"],
+        **{name: deliveries[0][name] for name in ("deliveryId", "eventId")},
+        "slug": policy.rpartition("/")[2],
+        "evaluationId": evaluated.json()["data"]["evaluationId"],
+        "backtestId": compared.json()["data"]["jobId"],
+        "rulesetId": spending.json()["data"]["rulesetId"],
+        "matchId": match["matchId"],
+        "simulationId": tried.json()["data"]["jobId"],
     }

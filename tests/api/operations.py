@@ -15,7 +15,19 @@ NOT_FOUND = {
     "correctionId": "Correction.NotFound",
     "subscriptionId": "Webhook.SubscriptionNotFound",
     "deliveryId": "Webhook.DeliveryNotFound",
+    "slug": "DecisionPolicy.NotFound",
+    "evaluationId": "Evaluation.NotFound",
+    "backtestId": "Backtest.NotFound",
+    "statementId": "Statement.NotFound",
+    "transactionId": "Transaction.NotFound",
+    "rulesetId": "Ruleset.NotFound",
+    "matchId": "RuleMatch.NotFound",
+    "simulationId": "Simulation.NotFound",
 }
+NO_IDS = {"pageNumber": "1", "librarySlug": "data-stale"}  # what else stands in paths, and what there always is of it
+
+
+MADE_BY_PUT = {"saveDecisionPolicy"}  # under a name of the caller's: none is unknown to it
 
 
 @dataclass(frozen=True)
@@ -38,7 +50,10 @@ class Operation:
 
     @property
     def ids(self) -> list[str]:
-        return re.findall("{(.+?)}", self.path)
+        """Of what has to be there."""
+        if self.documented["operationId"] in MADE_BY_PUT:
+            return []
+        return [name for name in re.findall("{(.+?)}", self.path) if name not in NO_IDS]
 
     @property
     def not_found(self) -> str:
@@ -55,7 +70,8 @@ class Operation:
 
     def path_for(self, **ids: str) -> str:
         """The path with these ids; what is not given is unknown to the service."""
-        return re.sub("{(.+?)}", lambda match: ids.get(match[1], str(uuid4())), self.path)
+        known = NO_IDS | ids
+        return re.sub("{(.+?)}", lambda match: known.get(match[1], str(uuid4())), self.path)
 
 
 @cache

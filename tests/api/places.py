@@ -1,12 +1,14 @@
 """Every place where an operation takes an id, read from the OpenAPI document."""
 
 from collections.abc import Iterator, Mapping
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
 from tests.api.operations import Operation, document, documented
 
-LISTS_OF = {"customerIds": "customerId"}
+LISTS_OF = {"customerIds": "customerId", "customers": "customerId"}
+ALSO_CALLED = {"before": "deliveryId"}
 Step = str | int
 
 
@@ -25,7 +27,7 @@ class Place:
     def kind(self) -> str:
         """Which of a client's belongings it names."""
         name = next(step for step in reversed(self.steps) if isinstance(step, str))
-        return LISTS_OF.get(name, name)
+        return (LISTS_OF | ALSO_CALLED).get(name, name)
 
 
 def places() -> Iterator[Place]:
@@ -62,3 +64,25 @@ def is_id(schema: Mapping[str, Any]) -> bool:
 
 
 PLACES = list({str(place): place for place in places()}.values())
+
+
+def example_with(operation: Operation, own: Mapping[str, str]) -> Any:
+    """The documented body with these ids in every place where it takes one."""
+    body = deepcopy(operation.example)
+    for place in PLACES:
+        if place.operation == operation and place.within == "body":
+            put(body, place, own[place.kind])
+    return body
+
+
+def put(given: Any, place: Place, an_id: str) -> None:
+    """Set an id in what is sent in the path, the query or the body; lists on the way are made as long as needed."""
+    found, steps = given, place.steps
+    for step, following in zip(steps, [*steps[1:], None], strict=True):
+        if isinstance(step, int) and len(found) <= step:
+            found.append({})
+        if following is None:
+            found[step] = an_id
+        elif isinstance(found, dict) and found.get(step) is None:
+            found[step] = [] if isinstance(following, int) else {}
+        found = found[step]

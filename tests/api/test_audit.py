@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from api import refusals as api_refusals
 from api.cli import app
 from api.refusals import MOST_KEPT, MOST_KINDS, Refusal, Refusals
-from storage import audit, keys
+from storage import audit, keys, policies
 from storage.audit import ANONYMOUS, Actor, Entry, Outcome
 from storage.store import Store
 from tests.api.conftest import Client, belongings, new_client, serving
@@ -52,10 +52,18 @@ def test_what_a_caller_does_is_written_down(store: Store, client: Client) -> Non
     client.delete(f"{hook}/customers", {"customerIds": [customer]}, headers=NAMED)
     client.delete(hook, headers=NAMED)
     newest_first = entries(store, client.client_id)
-    subscription = {"subscriptionId": ids["subscriptionId"]}
+    subscription, ruleset = ({name: ids[name]} for name in ("subscriptionId", "rulesetId"))
+    with store.db.reading() as r:
+        policy = {"policyId": str(policies.get(r, client.client_id, ids["slug"]).policy_id)}
     assert [(entry.action, entry.resource) for entry in reversed(newest_first)] == [
         ("Subscription.Created", subscription),
         ("Correction.Made", {name: ids[name] for name in ("customerId", "correctionId")}),
+        ("Policy.Saved", policy | {"version": "1"}),
+        ("Policy.Published", policy | {"version": "1"}),
+        ("Policy.Saved", policy | {"version": "2"}),
+        ("Policy.BacktestRequested", policy | {"jobId": ids["backtestId"]}),
+        ("Ruleset.Created", ruleset),
+        ("Ruleset.SimulationRequested", ruleset | {"jobId": ids["simulationId"]}),
         ("Delivery.Resent", {"deliveryId": ids["deliveryId"]}),
         ("Subscription.SecretRotated", subscription),
         ("Subscription.CustomersAdded", subscription | {"customerIds": [customer]}),
@@ -66,7 +74,7 @@ def test_what_a_caller_does_is_written_down(store: Store, client: Client) -> Non
         [key] = keys.find_keys(r, client.client_id)
     assert {entry.who for entry in newest_first} == {str(key.key_id)}
     assert {entry.outcome for entry in newest_first} == {Outcome.DONE}
-    assert {entry.request_id for entry in newest_first[:-2]} == {"lender-7"}
+    assert {entry.request_id for entry in newest_first[:5]} == {"lender-7"}
 
 
 def test_what_fails_is_not_written_down(store: Store, client: Client) -> None:

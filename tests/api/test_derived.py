@@ -295,6 +295,7 @@ RENAMED = {
     "count": "transactionCount",
     "bank": "bankName",
 }
+NOT_SHOWN = ("customer_number", "yearly_rate", "grown_balance")  # the last two: what an estimate is made from
 
 
 def plain_item(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -302,8 +303,8 @@ def plain_item(row: Mapping[str, Any]) -> dict[str, Any]:
     item = {
         RENAMED.get(name, camel(name)): plain(each, 2 if name == "repayment_spread" else 4)
         for name, each in row.items()
+        if name not in NOT_SHOWN
     }
-    del item["customerNumber"]
     if "counterparty_name" in row:
         parts = {name: item.pop(f"counterparty{name.capitalize()}") for name in ("name", "kind", "group")}
         item["counterparty"] = parts

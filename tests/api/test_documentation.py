@@ -15,6 +15,7 @@ GET /v1/customer/{customerId}/transactions
 GET /v1/transactions
 GET /v1/jobs/{jobId}/status
 GET /v1/jobs
+GET /v1/decision-policies
 POST /v1/customer/{customerId}/reports/refresh
 GET /v1/customer/{customerId}/reports
 POST /v1/webhooks/subscriptions
@@ -41,7 +42,10 @@ def test_the_document_is_served_to_anybody(base_url: str) -> None:
 def test_every_answer_has_a_schema_and_an_example(operation: Operation) -> None:
     for response in operation.documented["responses"].values():
         [(media, content)] = response["content"].items()
-        assert "$ref" in content["schema"] or (media, content["schema"]) == ("text/html", {"type": "string"})
+        if media == "image/png":
+            continue
+        is_text = media in ("text/html", "text/plain") and content["schema"] == {"type": "string"}
+        assert "$ref" in content["schema"] or is_text
         assert content.get("example") or content["examples"]
 
 
@@ -55,12 +59,14 @@ def test_every_refusal_is_documented_where_it_can_happen(operation: Operation) -
     takes_a_key = "Idempotency-Key" in str(operation.documented.get("parameters"))
     expected |= {"400", "409", "422"} if takes_a_key else set()
     assert expected <= operation.documented["responses"].keys()
-    assert takes_a_key or "422" not in operation.documented["responses"]
+    can_misfit = takes_a_key or operation.path.endswith("/challenger")  # a draft may not fit what is published
+    assert can_misfit or "422" not in operation.documented["responses"]
 
 
 def test_the_events_that_are_sent_are_described() -> None:
     events = document()["webhooks"]
-    assert set(events) == {"job.completed", "job.failed", "job.enrichment.completed", "job.enrichment.failed"}
+    stages = {f"job.{stage}.{end}" for stage in ("extraction", "enrichment") for end in ("completed", "failed")}
+    assert set(events) == {"job.completed", "job.failed", *stages, "monitoring.rule.triggered"}
     payload = document()["components"]["schemas"]["JobCompletedEvent"]["required"]
     common = {"eventType", "eventId", "clientId", "customerId", "timestamp", "jobId", "abn", "jobType"}
     assert set(payload) == common | {"totalProcessedTransactions", "totalReceivedTransactions"}

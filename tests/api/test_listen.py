@@ -1,20 +1,31 @@
 import io
+import json
+import socket
 import ssl
-from collections.abc import Mapping
-from contextlib import closing
-from datetime import UTC, datetime
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime, timedelta
 from http.client import HTTPSConnection
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
+from typing import Any
+from uuid import UUID
 
 import pytest
 import requests
 from rich.console import Console
+from typer.testing import CliRunner
 
-from api.listen import MAX_BODY_BYTES, Received, Receiver, shown
-from pipelines.webhooks import key_of, new_secret, sign
+from api import listen
+from api.cli import app
+from api.listen import MAX_BODY_BYTES, Manners, Received, Receiver, showing, shown, told
+from pipelines.webhooks import key_of, new_secret, sign, signatures
 
 SECRET, OTHER = new_secret(b"1" * 32), new_secret(b"2" * 32)
-BODY = '{"eventType":"job.completed","name":"Café"}'.encode()
+EVENT_ID = UUID("2b8f9f6e-0d3c-5b1a-8f57-1d1f4f3a6c55")
+BODY = '{"eventType":"job.completed","eventId":"2b8f9f6e-0d3c-5b1a-8f57-1d1f4f3a6c55","name":"Café"}'.encode()
 
 
 def post(receiver: Receiver, body: bytes = BODY, signature: str = "") -> int:
@@ -85,21 +96,188 @@ def test_a_body_that_is_too_long_is_not_even_read(tmp_path: Path, length: str) -
         assert receiver.received == []
 
 
-def text_of(body: bytes, headers: Mapping[str, str], verified: bool | None) -> str:
+def signed(body: bytes = BODY, moment: datetime | None = None) -> dict[str, str]:
+    return signatures(EVENT_ID, body, key_of(SECRET), moment or datetime.now(UTC))
+
+
+def send(receiver: Receiver, headers: Mapping[str, str], body: bytes = BODY, timeout_s: float = 5) -> requests.Response:
+    return requests.post(receiver.url, data=body, headers=headers, verify=str(receiver.ca_path), timeout=timeout_s)
+
+
+def test_each_signature_is_judged_by_itself(tmp_path: Path) -> None:
+    good = signed()
+    wrong_body, wrong_standard = "sha256=" + "0" * 64, "v1,AAAA"
+    without = {"X-Service-Webhook-Signature": good["X-Service-Webhook-Signature"]}
+    with Receiver(tmp_path, secrets=[OTHER, SECRET]) as receiver:
+        for headers in (
+            good,
+            good | {"X-Service-Webhook-Signature": wrong_body},
+            good | {"webhook-signature": wrong_standard},
+            without,
+        ):
+            assert send(receiver, headers).status_code == 204
+    told = [(each.contract_signature, each.standard_signature, each.verified) for each in receiver.received]
+    assert told == [(True, True, True), (False, True, False), (True, False, False), (True, None, True)]
+
+
+def test_old_timestamps_and_repeated_events_are_noticed(tmp_path: Path) -> None:
+    now = datetime.now(UTC)
+    with Receiver(tmp_path, secrets=[SECRET]) as receiver:
+        for moment in (now, now - timedelta(minutes=6), now + timedelta(minutes=6)):
+            send(receiver, signed(moment=moment))
+        send(receiver, {"webhook-timestamp": "soon"}, body=b"[]")
+    told = receiver.received
+    assert [(each.is_old, each.before) for each in told] == [(False, 0), (True, 1), (True, 2), (False, 0)]
+    assert told[-1].age_s is None
+    assert all(each.verified for each in told[:3])
+
+
+def test_it_answers_as_it_is_told(tmp_path: Path) -> None:
+    with Receiver(tmp_path, manners=Manners(status=503)) as receiver:
+        assert send(receiver, {}).status_code == 503
+    assert receiver.received[0].answered == 503
+
+
+def test_it_can_hang(tmp_path: Path) -> None:
+    with Receiver(tmp_path, manners=Manners(hang=True)) as receiver:
+        with pytest.raises(requests.exceptions.ReadTimeout):
+            send(receiver, {}, timeout_s=0.3)
+        assert [each.answered for each in receiver.received] == [None]
+
+
+@pytest.mark.parametrize(("status", "told"), [(201, 201), (204, 200)])
+def test_it_can_drip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: int, told: int) -> None:
+    monkeypatch.setattr(listen, "DRIP_S", 0.1)
+    with Receiver(tmp_path, manners=Manners(status=status, drip=True)) as receiver:
+        answer = requests.post(receiver.url, data=BODY, verify=str(receiver.ca_path), timeout=5, stream=True)
+        with closing(answer):
+            assert (answer.status_code, answer.headers["content-length"]) == (told, "1000")
+            begun = time.monotonic()
+            assert answer.raw.read(3) == b"..."
+            assert 0.15 < time.monotonic() - begun < 2
+
+
+def test_it_passes_on_what_it_gets_and_answers_as_the_other_does(tmp_path: Path) -> None:
+    headers = signed()
+    with Receiver(tmp_path / "behind", manners=Manners(status=418)) as behind:
+        with plain_server(to=behind) as url, Receiver(tmp_path, manners=Manners(forward_to=url)) as receiver:
+            assert send(receiver, headers).status_code == 418
+        (passed_on,) = behind.received
+    assert (passed_on.body, receiver.received[0].answered) == (BODY, 418)
+    assert {name.lower(): value for name, value in headers.items()}.items() <= passed_on.headers.items()
+
+
+@contextmanager
+def plain_server(to: Receiver) -> Iterator[str]:
+    """A server of a developer's own, without TLS, that notes what it gets with another receiver."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["content-length"]))
+            answer = send(to, {name: self.headers[name] for name in self.headers if name.lower() != "host"}, body)
+            self.send_response(answer.status_code)
+            self.end_headers()
+
+        def log_message(self, *args: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        Thread(target=server.serve_forever, args=(0.05,)).start()
+        yield f"http://127.0.0.1:{server.server_port}/my/hooks"
+        server.shutdown()
+
+
+def test_where_nobody_takes_what_is_passed_on_it_answers_502(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        url = f"http://127.0.0.1:{closed.getsockname()[1]}/"
+    with Receiver(tmp_path, manners=Manners(forward_to=url)) as receiver:
+        assert send(receiver, {}).status_code == 502
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--hang", "--drip"),
+        ("--forward-to", "http://127.0.0.1:1/", "--hang"),
+        ("--forward-to", "http://127.0.0.1:1/", "--status", "500"),
+        ("--hang", "--status", "500"),
+        ("--forward-to", "ftp://127.0.0.1/"),
+        ("--status", "99"),
+        ("--secret", "not base64!"),
+    ],
+)
+def test_what_makes_no_sense_is_said(options: Sequence[str]) -> None:
+    refused = CliRunner().invoke(app, ["listen", "--port", "0", *options])
+    assert refused.exit_code == 2
+    assert "Invalid value" in refused.output
+
+
+def test_each_delivery_is_a_line_of_json_for_scripts(tmp_path: Path) -> None:
+    lines = io.StringIO()
+    manners, console = Manners(status=202), Console(file=lines, width=40)
+    with showing(tmp_path, 0, [SECRET], manners, console, as_json=True) as receiver:
+        assert send(receiver, signed()).status_code == 202
+        send(receiver, {}, body=b"no JSON \xff")
+    begun, first, second = map(json.loads, lines.getvalue().splitlines())
+    assert begun == {"listening": receiver.url, "caBundle": str(receiver.ca_path)}
+    assert first["event"] == json.loads(BODY)
+    assert (first["verified"], first["contractSignature"], first["standardSignature"]) == (True, True, True)
+    assert (first["answered"], first["timesBefore"], first["isOld"], first["path"]) == (202, 0, False, "/")
+    assert first["headers"]["webhook-id"] == str(EVENT_ID)
+    assert (second["event"], second["body"], second["verified"]) == (None, "no JSON \ufffd", False)
+
+
+@pytest.mark.parametrize(
+    ("manners", "said"),
+    [
+        (Manners(), "answering 204"),
+        (Manners(status=500, drip=True), "answering 500, a byte a second"),
+        (Manners(hang=True), "never answering"),
+        (Manners(forward_to="http://127.0.0.1:3000/"), "passing on to 'http://127.0.0.1:3000/'"),
+    ],
+)
+def test_it_says_where_it_is_and_how_it_answers(tmp_path: Path, manners: Manners, said: str) -> None:
+    console = Console(file=io.StringIO(), width=200, color_system=None)
+    with showing(tmp_path, 0, [], manners, console, as_json=False) as receiver:
+        assert isinstance(console.file, io.StringIO)
+        text = console.file.getvalue()
+        assert f"Listening on {receiver.url}, {said}" in text
+        assert f"TIDEMARK_WEBHOOK_CA_BUNDLE={receiver.ca_path}" in text
+
+
+def received(body: bytes, headers: Mapping[str, str], **more: Any) -> Received:
+    usual = {"contract_signature": None, "standard_signature": None, "before": 0, "answered": 204}
+    moment = datetime(2026, 11, 20, tzinfo=UTC)
+    return Received(received_at=moment, path="/\x1b[2J", headers=headers, body=body, **{**usual, **more})
+
+
+def text_of(body: bytes, headers: Mapping[str, str], **more: Any) -> str:
     console = Console(file=io.StringIO(), width=100, color_system=None)
-    console.print(shown(Received(datetime(2026, 11, 20, tzinfo=UTC), "/\x1b[2J", headers, body, verified)))
+    console.print(shown(received(body, headers, **more)))
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
 
 def test_a_delivery_is_shown_with_its_verdict() -> None:
-    assert "signature verified" in text_of(BODY, {}, True)
-    assert "does not match" in text_of(BODY, {}, False)
-    assert '"eventType": "job.completed"' in text_of(BODY, {}, None)
+    assert "signature verified" in text_of(BODY, {}, contract_signature=True)
+    assert "does not match" in text_of(BODY, {}, contract_signature=False)
+    assert "does not match" in text_of(BODY, {}, contract_signature=True, standard_signature=False)
+    assert '"eventType": "job.completed"' in text_of(BODY, {})
+    assert "answered 204" in text_of(BODY, {})
+    assert "no answer" in text_of(BODY, {}, answered=None)
+
+
+def test_a_delivery_is_shown_with_what_a_receiver_should_beware_of() -> None:
+    assert "!" not in text_of(BODY, {"webhook-timestamp": "1795132800"})
+    assert "361 s ago" in text_of(BODY, {"webhook-timestamp": str(1795132800 - 361)})
+    assert "361 s ahead" in text_of(BODY, {"webhook-timestamp": str(1795132800 + 361)})
+    assert "3 times by now" in text_of(BODY, {}, before=2)
 
 
 @pytest.mark.parametrize("body", [b'{"name":"\\u001b[2J[red]\\u009b"}', b"\x1b[2J[red]", b"[[[", b"\xff"])
 def test_what_is_shown_can_not_steer_the_terminal(body: bytes) -> None:
-    text = text_of(body, {"x-service-webhook-signature": "\x1b]0;title\x07"}, None)
+    hostile = "\x1b]0;title\x07"
+    text = text_of(body, {"x-service-webhook-signature": hostile, "webhook-signature": hostile})
+    text += json.dumps(told(received(body, {hostile: hostile})))
     assert not any(ord(character) < 32 and character != "\n" for character in text)
     assert "\x9b" not in text

@@ -5,11 +5,12 @@ from typing import Any
 import pytest
 
 from storage.store import Store
-from tests.api.conftest import ABN, Client, belongings
+from tests.api.conftest import ABN, Client, belongings, new_client
 from tests.api.operations import Operation, documented
 
 named = pytest.mark.parametrize
-LISTS = [operation for operation in documented() if "page" in str(operation.documented.get("parameters"))]
+LISTS = [operation for operation in documented() if "'page'" in str(operation.documented.get("parameters"))]
+LISTS = [operation for operation in LISTS if operation.path != "/v1/decision-policies"]  # its pages are its own
 
 
 @pytest.fixture
@@ -17,6 +18,13 @@ def three(client: Client) -> Client:
     for number in range(3):
         client.new_customer(reference=f"number {number}")
     return client
+
+
+@pytest.fixture(scope="module")
+def owner(store: Store, base_url: str) -> tuple[Client, dict[str, str]]:
+    """A client and one thing of each kind that it owns, for tests that only read."""
+    client = new_client(store, base_url)
+    return client, belongings(store, client)
 
 
 def counts(data: dict[str, Any]) -> tuple[int, int | None, int, int]:
@@ -52,10 +60,10 @@ def test_nothing_at_all_is_no_page(client: Client) -> None:
 @named("operation", LISTS, ids=str)
 @named("text", ["0", "-1", "+1", "1.0", "1e3", "01", "", " 1", "x", "١", "NaN", "1000000000000000000", "9" * 5000])
 def test_a_page_or_count_that_is_no_plain_number_in_range_is_refused(
-    store: Store, client: Client, operation: Operation, text: str
+    owner: tuple[Client, dict[str, str]], operation: Operation, text: str
 ) -> None:
-    path = operation.path_for(**(belongings(store, client) if operation.ids else {}))
-    answer = client.get(path, params={"page": text, "count": text})
+    client, own = owner
+    answer = client.get(operation.path_for(**own), params={"page": text, "count": text})
     assert answer.status_code == 400
     assert {fault["pointer"]: fault["code"] for fault in answer.json()["errors"]} == {
         "/page": "Pagination.InvalidPage",
@@ -69,8 +77,11 @@ def test_a_parameter_given_twice_or_out_of_range_is_refused(client: Client, quer
 
 
 @named("operation", LISTS, ids=str)
-def test_every_list_can_be_had_whole_and_by_the_page(store: Store, client: Client, operation: Operation) -> None:
-    path = operation.path_for(**(belongings(store, client) if operation.ids else {}))
+def test_every_list_can_be_had_whole_and_by_the_page(
+    owner: tuple[Client, dict[str, str]], operation: Operation
+) -> None:
+    client, own = owner
+    path = operation.path_for(**own)
     whole = client.get(path).json()["data"]
     page = client.get(path + "?page=1&count=1").json()["data"]
     assert whole["currentPage"] is None

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from api.cli import app
 from pipelines.sandbox import HELD_OUT_STYLES, book, frames
+from pipelines.sandbox.pdf import statement_pdf
 
 GENERATE = ("sandbox", "generate", "--customers", "22", "--months", "2", "--seed", "3", "--until", "2025-06-30")
 UNTIL = date(2025, 6, 30)
@@ -72,6 +73,25 @@ def test_a_folder_that_holds_something_is_left_alone(tmp_path: Path) -> None:
     ran = CliRunner().invoke(app, [*GENERATE, "--out", str(tmp_path)])
     assert ran.exit_code == 1
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+
+
+def test_statements_are_files_with_their_truth_beside_them(tmp_path: Path) -> None:
+    command = ("sandbox", "statements", "--layout", "westpac", "--files", "2", "--seed", "4", "--pages", "1")
+    ran = CliRunner().invoke(app, [*command, "--out", str(tmp_path), "--json"])
+    assert ran.exit_code == 0, ran.output
+    assert {path.name for path in tmp_path.iterdir()} == {
+        *("westpac-4.pdf", "westpac-4.json", "westpac-5.pdf", "westpac-5.json")
+    }
+    made = statement_pdf("westpac", 4, pages=1)
+    assert (tmp_path / "westpac-4.pdf").read_bytes() == made.content
+    assert json.loads((tmp_path / "westpac-4.json").read_text("utf-8")) == made.truth()
+    assert json.loads(ran.stdout)["statements"] == 2
+
+
+def test_a_layout_that_does_not_exist_is_named(tmp_path: Path) -> None:
+    ran = CliRunner().invoke(app, ["sandbox", "statements", "--layout", "monopoly", "--out", str(tmp_path / "new")])
+    assert ran.exit_code == 1
+    assert not (tmp_path / "new").exists()
 
 
 def test_production_refuses_made_up_customers_in_one_line(

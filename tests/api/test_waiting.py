@@ -1,4 +1,4 @@
-"""The watch for ended jobs: nothing of what it is told may pile up."""
+"""The watch for ended jobs: nothing of what it is told may pile up, and nobody may hold up a service that stops."""
 
 import asyncio
 import time
@@ -39,3 +39,15 @@ def test_changes_are_read_while_nobody_waits(own_store: Store, monkeypatch: pyte
         assert (while_nobody_waited, len(heard)) == (1, 1)
 
     asyncio.run(follow())
+
+
+def test_a_wait_that_begins_while_the_service_stops_is_over_at_once(own_store: Store) -> None:
+    async def begin_late() -> None:
+        watcher = Watcher(own_store)
+        with watcher.watching(uuid4()) as early:
+            watcher.release()
+            with watcher.watching(uuid4()) as late:
+                assert (early.is_set(), late.is_set()) == (True, True)
+        watcher.stop()
+
+    asyncio.run(begin_late())

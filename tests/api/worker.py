@@ -11,14 +11,20 @@ from uuid import UUID, uuid4
 import polars as pl
 
 from api.schemas.reports import ReportBundleView
+from assets.batches import without_jobs
+from assets.monitoring import look_again
+from assets.statements import Told
+from pipelines.intake.pdf.result import Extraction
 from pipelines.schemas import DUPLICATES, REJECTED, SORT_KEY, TRANSACTIONS
 from storage import batches, customers, jobs, leases, outbox, outcomes, reports
+from storage import transactions as stored
 from storage.commit import NewValue, commit_values
 from storage.jobs import Ending, Job
-from storage.models import DeliveryStatus, Flow, JobStatus, Lane
+from storage.models import SUBMISSIONS, DeliveryStatus, Flow, JobStatus, Lane
 from storage.outbox import Attempt, Ended
 from storage.reports import KINDS, NewReport
 from storage.store import Store
+from tests.papers import RENT, extract, extraction, statement
 from tests.patience import again_and_again
 
 Row = Mapping[str, Any]
@@ -31,7 +37,8 @@ def end_submissions(
 ) -> None:
     """End every queued submission: each brings `rows`, and had `rejected` and `duplicates` besides.
 
-    Whatever else was queued ends, too, and changes nothing.
+    That replaces what a customer's earlier submissions brought, but for rows of PDFs. Whatever else was queued ends,
+    too, and changes nothing.
     """
     now = datetime.now(UTC)
     with store.db.writing() as w:
@@ -40,9 +47,13 @@ def end_submissions(
     with store.db.reading() as r:
         batch_jobs = jobs.of_batch(r, batch.token)
         bases = customers.versions(r, {job.customer_number for job in batch_jobs})
-    claimed = [job for job in batch_jobs if job.flow is Flow.ENRICHMENT]
-    others_ended = [Ending(job, JobStatus.COMPLETED, 1) for job in batch_jobs if job.flow is not Flow.ENRICHMENT]
-    kept = pl.concat([pl.DataFrame(schema=TRANSACTIONS), *(transactions(job, rows) for job in claimed)]).sort(SORT_KEY)
+    claimed = [job for job in batch_jobs if job.flow in SUBMISSIONS]
+    others_ended = [Ending(job, JobStatus.COMPLETED, 1) for job in batch_jobs if job.flow not in SUBMISSIONS]
+    brought = [transactions(job, _landed(store, job) if job.flow is Flow.EXTRACTION else rows) for job in claimed]
+    with store.db.reading() as r:
+        places = stored.current_locations(r, {job.customer_number for job in claimed})
+    of_pdfs = stored.scan(store.lake, places).filter(pl.col("statement_id").is_not_null()).collect()
+    kept = pl.concat([of_pdfs, *brought]).sort(SORT_KEY)
     others = _outcomes(claimed, rejected, duplicates)
     segment = store.lake.put_frame(f"segments/{uuid4()}.parquet", kept)
     left = store.lake.put_frame(f"outcomes/{uuid4()}.parquet", others)
@@ -51,6 +62,30 @@ def end_submissions(
     versions = {value.customer_number: bases[value.customer_number] for value in values}
     with store.db.writing() as w:
         commit_values(w, batch.token, versions, values, (segment, kept.height), (left, others.height), endings, now)
+
+
+def end_extractions(store: Store) -> None:
+    """Read every PDF that waits: each is a statement of one row."""
+
+    def read(_content: bytes, _password: str | None, _told: Told) -> Extraction:
+        return extraction(statement(RENT))
+
+    while extract(store, read):
+        pass
+
+
+def _landed(store: Store, job: Job) -> Sequence[Row]:
+    """What a transaction says of the row of a statement that it comes from."""
+    columns = ("statement_id", "account_id", "account_number", "bsb")
+    return pl.read_parquet(store.lake.root / (job.landing_path or "")).select(columns).to_dicts()
+
+
+def look_at(store: Store, *customer_ids: str) -> None:
+    """Look at these customers by their clients' rulesets, as the night does."""
+    with store.db.reading() as r:
+        numbers = [customers.with_id(r, UUID(each)).number for each in customer_ids]
+    with without_jobs(store, Lane.BOOK, datetime.now(UTC).date(), numbers) as work:
+        look_again(store, work, lambda: datetime.now(UTC))
 
 
 def end_refreshes(store: Store, data: Mapping[str, str]) -> None:
@@ -87,6 +122,8 @@ def working(store: Store) -> Iterator[None]:
                 assert leases.hold(w, role, us, 60, datetime.now(UTC))
             now = datetime.now(UTC)
             queued = {lane for lane in Lane if batches.waiting_since(w, lane, store.settings, now) is not None}
+        if Lane.EXTRACTION in queued:
+            end_extractions(store)
         if Lane.ENRICHMENT in queued:
             end_submissions(store)
         if Lane.REFRESH in queued:
@@ -103,7 +140,7 @@ def transactions(job: Job, rows: Sequence[Row]) -> pl.DataFrame:
 
 
 def _row(job: Job, position: int) -> dict[str, Any]:
-    submission = dict(job.submission or {})
+    submission = dict(job.submission or {"account_id": UUID(int=0).hex, "account_number": None, "bsb": None})
     return dict.fromkeys(TRANSACTIONS) | {
         "customer_number": job.customer_number,
         "job_id": job.job_id.bytes,

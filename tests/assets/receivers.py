@@ -1,13 +1,24 @@
-"""Webhook receivers that misbehave, over real TLS on loopback: each is a function that is given the connection."""
+"""Webhook receivers that misbehave, over real TLS on loopback: each is a function that is given the connection.
 
+Beside them what stands between: names that lead wherever a test wants, a proxy, and the record of what is dialled.
+"""
+
+import asyncio
 import socket
 import ssl
+import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from ipaddress import ip_address
 
 import trustme
+from aiohttp.abc import AbstractResolver, ResolveResult
+
+from assets import sending
+from storage.outbox import Attempt
+from storage.settings import Settings
 
 Script = Callable[[ssl.SSLSocket], None]
 
@@ -77,12 +88,20 @@ def read_request(connection: ssl.SSLSocket) -> bytes:
     """One request: head and body."""
     request = b""
     while b"\r\n\r\n" not in request:
-        request += connection.recv(65_536)
+        request += received(connection)
     head, _, body = request.partition(b"\r\n\r\n")
     length = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
     while len(body) < length:
-        body += connection.recv(65_536)
+        body += received(connection)
     return head + b"\r\n\r\n" + body
+
+
+def received(connection: ssl.SSLSocket) -> bytes:
+    """What came next. One that hung up says nothing, for ever."""
+    if part := connection.recv(65_536):
+        return part
+    msg = "the sender hung up before its request was whole"
+    raise ConnectionError(msg)
 
 
 def answering(status: str, body: bytes = b"", *headers: str) -> Script:
@@ -94,3 +113,129 @@ def answering(status: str, body: bytes = b"", *headers: str) -> Script:
 def saying(text: bytes) -> Script:
     """Sends these bytes and hangs up."""
     return lambda connection: connection.sendall(text)
+
+
+@dataclass
+class Names(AbstractResolver):
+    """Answers for every name with these addresses, or not at all, after `after_s` seconds; other ones each time when
+    there are several lists.
+    """
+
+    addresses: Sequence[str] | Sequence[Sequence[str]]
+    after_s: float = 0
+    asked: int = 0
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        self.asked += 1
+        await asyncio.sleep(self.after_s)
+        if not self.addresses:
+            raise socket.gaierror(socket.EAI_NONAME, "unknown name")
+        told = self.addresses[min(self.asked, len(self.addresses)) - 1]
+        addresses = self.addresses if isinstance(told, str) else told
+        return [_resolved(host, port, str(address)) for address in addresses]
+
+    async def close(self) -> None:
+        """Nothing is held open."""
+
+
+def _resolved(host: str, port: int, address: str) -> ResolveResult:
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    return ResolveResult(hostname=host, host=address, port=port, family=family, proto=0, flags=0)
+
+
+def posted(settings: Settings, urls: Sequence[str], names: AbstractResolver | None = None) -> list[Attempt]:
+    """One POST to each URL, all through one client."""
+
+    async def all_of_them() -> list[Attempt]:
+        async with sending.session(settings, names) as client:
+            requests = [sending.Post(url, b"{}", {"X-Service-Webhook-Signature": "sha256=00"}) for url in urls]
+            sent = [sending.send(client, request, settings.webhook_timeout_s) for request in requests]
+            return await asyncio.gather(*sent)
+
+    return asyncio.run(all_of_them())
+
+
+def post(settings: Settings, url: str, names: AbstractResolver | None = None) -> Attempt:
+    (attempt,) = posted(settings, [url], names)
+    return attempt
+
+
+_dialled: list[str] = []
+_watching = threading.Event()
+
+
+def _watch(event: str, args: tuple[object, ...]) -> None:
+    if event == "socket.connect" and _watching.is_set():
+        host = str(args[1][0])  # type: ignore[index]  # an internet address: host, port, …
+        _dialled.append(host)
+        if not ip_address(host).is_loopback:
+            raise ConnectionRefusedError
+
+
+sys.addaudithook(_watch)
+
+
+@contextmanager
+def dialled() -> Iterator[list[str]]:
+    """Every address that this process connects to meanwhile, as the interpreter's own audit sees it.
+
+    None but loopback is reached: tests send nothing to anybody.
+    """
+    _dialled.clear()
+    _watching.set()
+    try:
+        yield _dialled
+    finally:
+        _watching.clear()
+
+
+@dataclass
+class Proxy:
+    """An egress proxy: what it was asked for, word by word. Whatever that is, it leads to one receiver."""
+
+    port: int
+    asked: list[bytes] = field(default_factory=list)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+
+@contextmanager
+def proxy_to(port: int, answer: bytes = b"HTTP/1.1 200 Connection established\r\n\r\n") -> Iterator[Proxy]:
+    """A proxy whose every tunnel leads to `port` on loopback."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        made, threads = Proxy(server.getsockname()[1]), list[threading.Thread]()
+
+        def serve() -> None:
+            with suppress(OSError):
+                while True:
+                    connection, _ = server.accept()
+                    threads.append(threading.Thread(target=tunnel, args=(connection,), daemon=True))
+                    threads[-1].start()
+
+        def tunnel(connection: socket.socket) -> None:
+            with connection, suppress(OSError), socket.create_connection(("127.0.0.1", port)) as far:
+                made.asked.append(connection.recv(65_536))
+                connection.sendall(answer)
+                if not answer.startswith(b"HTTP/1.1 200"):
+                    return
+                back = threading.Thread(target=_pass, args=(far, connection), daemon=True)
+                back.start()
+                _pass(connection, far)
+                back.join()
+
+        serving = threading.Thread(target=serve, daemon=True)
+        serving.start()
+        yield made
+        server.shutdown(socket.SHUT_RDWR)
+        serving.join()
+
+
+def _pass(source: socket.socket, sink: socket.socket) -> None:
+    with suppress(OSError):
+        while part := source.recv(65_536):
+            sink.sendall(part)
+        sink.shutdown(socket.SHUT_WR)

@@ -59,7 +59,7 @@ def test_what_the_command_asked_for_is_started_once_and_in_order(store: Store, n
     assert [request.partition_key for request in first] == ["03", "09"]
     assert [request.run_key for request in first] == [request.run_key for request in again]
     with store.db.writing() as w:
-        upkeep.begin(w, Task.BACKFILL, 3, remaining=0, now=now)
+        upkeep.begin(w, Task.BACKFILL, 3, now)
     assert [request.partition_key for request in tick(store)] == ["09"]
 
 
@@ -82,6 +82,7 @@ def test_schedules_keep_the_business_s_hours_and_its_daylight_saving() -> None:
     repository = definitions.get_repository_def()
     assert {each.name for each in repository.schedule_defs} == {
         "weekly_backfill",
+        "nightly_look",
         "nightly_refresh",
         "nightly_compaction",
         "nightly_peers",

@@ -74,3 +74,24 @@ def withdraws(lender: Lender) -> None:
         lender.finished(lender.submit(customer, some))
     lender.withdraw_everything(customer)
     lender.finished(lender.submit(customer, rows[10:]))
+
+
+LONG_HISTORY = [{"date": day, "description": "SALE", "amount": 10.0} for day in ("2026-06-01", "2026-10-30")]
+
+
+def watches(lender: Lender) -> None:
+    """A ruleset that tells of histories of more than 30 days."""
+    rule = {"code": "LONG", "message": "Long.", "condition": {"moreThan": [{"metric": "history_days"}, "30"]}}
+    lender.data("POST", "/v1/monitoring/rulesets", {"slug": "long", "name": "Long", "rules": [rule]})
+
+
+def is_watched(lender: Lender) -> None:
+    """A rule rises, stays, falls when everything is taken back, and rises once more."""
+    lender.subscribe("monitoring.rule.triggered")
+    watches(lender)
+    customer = lender.customer()
+    short, more = ([{"date": day, "description": "SALE", "amount": 5.0}] for day in ("2026-10-31", "2026-10-29"))
+    for rows in (short, LONG_HISTORY, more):
+        lender.finished(lender.submit(customer, rows))
+    lender.withdraw_everything(customer)
+    lender.finished(lender.submit(customer, LONG_HISTORY))

@@ -37,6 +37,7 @@ PARTS: Mapping[str, str] = {
     "api": "api.cli api",
     "worker": "assets.worker",
     "enrichment": "assets.warm enrichment",
+    "extraction": "assets.warm extraction",
     "refresh": "assets.warm refresh",
     "platform": "assets.platform",
     "web": "assets.web_and_daemon",

@@ -116,6 +116,7 @@ def restored(store: Store, folder: Path, home: Path, new_database: Callable[[], 
     """What docs/operations.md says to do."""
     home.mkdir()
     shutil.copytree(folder / "lake", home / "lake")
+    shutil.copy(store.settings.key_file, home)
     if store.db.is_sqlite:
         shutil.copy(folder / "tidemark.db", home / "tidemark.db")
         return Store.open(Settings(home=home))

@@ -4,15 +4,17 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from uuid import uuid4
 
-from sqlalchemy import insert
+from sqlalchemy import insert, update
 
 from pipelines.figures.context import Context
+from pipelines.intake.pdf.result import Verdict
 from storage import attributes, context, related_parties
 from storage.attributes import NewAttribute
 from storage.customers import Customer
 from storage.models import Flow, JobStatus, jobs
 from storage.related_parties import Party
 from storage.store import Store
+from tests.papers import JUNE, RENT, Shelf, extract, extraction, sent, statement
 from tests.storage.examples import a_client, a_customer
 
 
@@ -84,3 +86,48 @@ def test_refused_and_repeated_rows_are_those_of_the_submissions_behind_the_versi
         return repeated, refused
 
     assert [counted(version) for version in (0, 1, 2, 3)] == [(0, 0), (3, 2), (6, 4), (3, 2)]
+
+
+def test_a_statement_is_evidence_from_the_version_on_that_its_rows_made(store: Store, now: datetime) -> None:
+    """One of nothing but duplicates makes none: it counts in the next, or the same version would be told twice."""
+    customer = a_customer(store, a_client(store, now), now)
+    shelf = Shelf(**{name: extraction(statement(RENT), pages=1) for name in ("new", "known", "gone")})
+    submitted = {}
+    for name in ("new", "known", "gone"):
+        submitted[name] = sent(store, customer, name).job_id
+        extract(store, shelf)
+    with store.db.writing() as w:
+        for name, version, enriched in (("new", 2, 1), ("known", 2, 0), ("gone", 4, 1)):
+            ended = {"status": JobStatus.COMPLETED, "data_version": version, "enriched_rows": enriched}
+            w.execute(update(jobs).where(jobs.c.job_id == submitted[name]).values(ended))
+        taken_back = submission(customer, now, 5, 0, flow=Flow.WITHDRAWAL, withdraws=submitted["gone"])
+        w.execute(insert(jobs).values(taken_back))
+
+    def told(data_version: int) -> list[str]:
+        return read(store, customer, now, data_version).statements["file_name"].to_list()
+
+    assert [told(version) for version in (1, 2, 3, 4, 5)] == [
+        [],
+        ["new.pdf"],
+        ["new.pdf", "known.pdf"],
+        ["new.pdf", "known.pdf", "gone.pdf"],
+        ["new.pdf", "known.pdf"],
+    ]
+
+
+def test_a_statement_is_told_with_its_balances_verdict_and_signals_once_for_the_same_file(
+    store: Store, now: datetime
+) -> None:
+    customer = a_customer(store, a_client(store, now), now)
+    shelf = Shelf(june=extraction(statement(RENT, verdict=Verdict.PARTIAL)))
+    sent(store, customer, "june", "june")
+    extract(store, shelf)
+    with store.db.writing() as w:
+        w.execute(update(jobs).values(status=JobStatus.COMPLETED, data_version=1, enriched_rows=1))
+    [found] = read(store, customer, now).statements.to_dicts()
+    figures = ("kind", "verdict", "opening_balance", "closing_balance", "period_start")
+    expected = ("statement", "partial", Decimal("5000.00"), Decimal("4907.90"), JUNE)
+    assert tuple(found[name] for name in figures) == expected
+    assert [(each["code"], each["severity"], each["page"]) for each in found["signals"]] == [
+        ("IncrementalUpdate", "warning", None)
+    ]

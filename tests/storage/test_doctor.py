@@ -167,3 +167,18 @@ def test_versions_that_were_never_swept_are_a_warning(running: Store, now: datet
     for _ in range(2):
         commit(running, {number: 2}, long_ago)
     assert only(found(running, now)) == (Severity.WARNING, "retention")
+
+
+def test_a_paused_subscription_is_told_of(running: Store, now: datetime) -> None:
+    client = a_client(running, now)
+    for by, severity in (("failures", Severity.WARNING), ("client", Severity.NOTE), ("operator", Severity.NOTE)):
+        with running.db.writing() as w:
+            url, kind = "https://lender.example/hook", EventType.JOB_COMPLETED
+            made, _ = subscriptions.create(w, client, kind, url, (), running.vault, now)
+            subscriptions.pause(w, None, made.subscription_id, by, now)
+        [finding] = found(running, now)
+        assert (finding.severity, finding.about) == (severity, "webhooks")
+        assert str(made.subscription_id) in finding.problem
+        with running.db.writing() as w:
+            subscriptions.resume(w, None, made.subscription_id)
+    assert found(running, now) == []

@@ -14,7 +14,7 @@ from pipelines.webhooks import EventType
 from storage import outbox, subscriptions
 from storage.customers import Customer
 from storage.models import DeliveryStatus, deliveries, events
-from storage.outbox import Attempt, Claimed, Delivery, Ended, NewEvent
+from storage.outbox import Attempt, Claimed, Delivery, Ended, NewEvent, Wanted
 from storage.paging import Page
 from storage.store import Store
 from storage.subscriptions import Subscription
@@ -107,7 +107,7 @@ def test_a_thousand_events_reach_whom_a_plain_loop_says(store: Store, now: datet
         for _ in range(data.draw(st.integers(0, 6)))
     ]
     new = [an_event(customers[n % len(customers)], now, types[n % 5 == 0]) for n in range(100)]
-    by_number = {customer.number: customer.customer_id for customer in customers}
+    by_number: dict[int | None, UUID] = {customer.number: customer.customer_id for customer in customers}
     expected = Counter(
         (event.event_id, each.subscription_id)
         for event in new
@@ -315,8 +315,9 @@ def test_the_log_is_newest_first_and_pages_are_of_one_subscription(store: Store,
     subscribe(store, theirs.client_id, now)
     new = [an_event(mine, now) for _ in range(3)]
     enqueue(store, *new, an_event(theirs, now))
+    its = Wanted(subscription_id=subscription.subscription_id)
     with store.db.reading() as r:
-        every, second = (outbox.find(r, subscription.subscription_id, page) for page in (None, Page(2, 2)))
+        every, second = (outbox.find(r, its, page) for page in (None, Page(2, 2)))
         assert [each.event_id for each in outbox.read(r, every.items)] == [event.event_id for event in reversed(new)]
         assert [each.event_id for each in outbox.read(r, second.items)] == [new[0].event_id]
         assert (every.total, second.total) == (3, 3)

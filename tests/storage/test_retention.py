@@ -150,7 +150,7 @@ def test_a_file_that_an_open_batch_may_name_stays_however_old(store: Store, now:
 
 @on_sqlite
 def test_files_in_other_folders_are_not_touched(store: Store, now: datetime) -> None:
-    theirs = store.lake.put("statements/a.pdf", b"not ours to judge")
+    theirs = store.lake.put("papers/a.pdf", b"not ours to judge")
     aged(store, theirs.path, now - timedelta(days=900))
     sweep(store, lambda: now)
     assert (store.lake.root / theirs.path).exists()

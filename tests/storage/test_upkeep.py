@@ -99,7 +99,8 @@ def test_a_task_is_asked_for_begun_counted_and_ended(store: Store, now: datetime
     assert standing(store).state(now) is State.WAITING
 
     with store.db.writing() as w:
-        upkeep.begin(w, Task.BACKFILL, BUCKET, remaining=4, now=later)
+        upkeep.begin(w, Task.BACKFILL, BUCKET, later)
+        upkeep.expect(w, Task.BACKFILL, BUCKET, 4)
         upkeep.advance(w, Task.BACKFILL, BUCKET, later, 3, changed=2, failed=1)
         assert [each.bucket for each in upkeep.waiting(w, Task.BACKFILL)] == [7]
     running = standing(store)
@@ -117,9 +118,11 @@ def test_what_an_interrupted_run_did_stays_counted_and_a_new_one_counts_from_not
 ) -> None:
     later = now + timedelta(hours=1)
     with store.db.writing() as w:
-        upkeep.begin(w, Task.BACKFILL, BUCKET, remaining=4, now=now)
+        upkeep.begin(w, Task.BACKFILL, BUCKET, now)
+        upkeep.expect(w, Task.BACKFILL, BUCKET, 4)
         upkeep.advance(w, Task.BACKFILL, BUCKET, now, 3, changed=2, failed=0)
-        upkeep.begin(w, Task.BACKFILL, BUCKET, remaining=1, now=later)
+        upkeep.begin(w, Task.BACKFILL, BUCKET, later)
+        upkeep.expect(w, Task.BACKFILL, BUCKET, 1)
     resumed = standing(store)
     assert (resumed.total, resumed.done, resumed.changed) == (4, 3, 2)
 
@@ -127,7 +130,8 @@ def test_what_an_interrupted_run_did_stays_counted_and_a_new_one_counts_from_not
         upkeep.end(w, Task.BACKFILL, BUCKET, later, error="MemoryError")
     assert standing(store).state(later) is State.FAILED
     with store.db.writing() as w:
-        upkeep.begin(w, Task.BACKFILL, BUCKET, remaining=6, now=later)
+        upkeep.begin(w, Task.BACKFILL, BUCKET, later)
+        upkeep.expect(w, Task.BACKFILL, BUCKET, 6)
     fresh = standing(store)
     assert (fresh.total, fresh.done, fresh.error, fresh.state(later)) == (6, 0, None, State.RUNNING)
 
@@ -139,7 +143,8 @@ def test_asking_twice_asks_once_while_the_first_waits_or_runs(store: Store, now:
         upkeep.request(w, Task.BACKFILL, [BUCKET], later)
     assert standing(store).requested_at == now
     with store.db.writing() as w:
-        upkeep.begin(w, Task.BACKFILL, BUCKET, remaining=1, now=later)
+        upkeep.begin(w, Task.BACKFILL, BUCKET, later)
+        upkeep.expect(w, Task.BACKFILL, BUCKET, 1)
         upkeep.request(w, Task.BACKFILL, [BUCKET], later)
         assert upkeep.waiting(w, Task.BACKFILL) == []
         upkeep.end(w, Task.BACKFILL, BUCKET, later)
@@ -153,3 +158,39 @@ def test_what_was_asked_for_and_never_began_is_asked_for_anew(store: Store, now:
         upkeep.request(w, Task.BACKFILL, [BUCKET], now)
         upkeep.request(w, Task.BACKFILL, [BUCKET], later)
     assert standing(store).requested_at == later
+
+
+def test_asked_for_a_run_afterwards_one_that_waits_will_do_and_one_under_way_will_not(
+    store: Store, now: datetime
+) -> None:
+    later = now + timedelta(seconds=1)
+
+    def asked(at: datetime) -> datetime | None:
+        with store.db.writing() as w:
+            upkeep.request_after(w, Task.MONITORING, [BUCKET], at)
+            [found] = upkeep.standing(w, Task.MONITORING, [BUCKET])
+        return found.requested_at
+
+    assert [asked(now), asked(later)] == [now, now]
+    with store.db.writing() as w:
+        upkeep.begin(w, Task.MONITORING, BUCKET, later)
+        upkeep.expect(w, Task.MONITORING, BUCKET, 1)
+    assert asked(later + timedelta(seconds=1)) == later + timedelta(seconds=1)
+
+
+def test_a_run_that_began_by_a_later_clock_does_not_pass_for_one_afterwards(store: Store, now: datetime) -> None:
+    """It may have begun before the transaction that asks was committed."""
+    with store.db.writing() as w:
+        upkeep.begin(w, Task.MONITORING, BUCKET, now + timedelta(seconds=1))
+        upkeep.expect(w, Task.MONITORING, BUCKET, 1)
+        upkeep.request_after(w, Task.MONITORING, [BUCKET], now)
+        assert [each.bucket for each in upkeep.waiting(w, Task.MONITORING)] == [BUCKET]
+
+
+def test_a_request_that_has_waited_for_too_long_is_made_anew(store: Store, now: datetime) -> None:
+    later = now + upkeep.LOST_AFTER
+    with store.db.writing() as w:
+        upkeep.request_after(w, Task.MONITORING, [BUCKET], now)
+        upkeep.request_after(w, Task.MONITORING, [BUCKET], later)
+        [found] = upkeep.standing(w, Task.MONITORING, [BUCKET])
+    assert found.requested_at == later

@@ -1,0 +1,269 @@
+"""`tidemark statements extract`: the rows of PDF statements, and what proves them, without a service or a trace.
+
+Each file is read in a child process with limits, several side by side, just as the service does it.
+"""
+
+import csv
+import io
+import os
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import typer
+from rich.markup import escape
+from rich.padding import Padding
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.table import Table
+
+import isolation
+from api.commands.console import AsJson, err, out, print_json
+from api.commands.files import content_of, write
+from pipelines.errors import Unprocessable
+from pipelines.intake.masking import mask_text
+from pipelines.intake.pdf.result import Entry, Extraction, Reason, Refusal, Signal, Statement, Verdict
+from pipelines.reports.page.wording import counted, money
+from storage.logs import printable
+
+statements = typer.Typer(help="Bank statements as PDF files.", no_args_is_help=True)
+
+COLUMNS = (
+    "file", "bank", "account_name", "bsb", "account_number", "account_type",
+    "date", "value_date", "description", "amount", "balance", "balance_printed", "page", "verdict",
+)  # fmt: skip
+FORMULAS = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet runs a cell of text that begins so
+CARD = "credit_card"
+
+_COLOURS = {Verdict.RECONCILED: "green", Verdict.UNRECONCILED: "red"}
+
+
+@dataclass(frozen=True)
+class _File:
+    path: Path
+    content: bytes
+    password: str | None
+    extraction: Extraction
+
+
+@statements.command("extract")
+def extract(
+    files: Annotated[list[Path], typer.Argument(help="Statements as PDF, as the bank gave them.")],
+    password_file: Annotated[
+        Path | None, typer.Option(help="The files' password is the first line of this. Default: asked for when needed.")
+    ] = None,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print the rows as CSV.")] = False,
+    as_json: AsJson = False,
+    explain: Annotated[
+        Path | None, typer.Option(help="Draw each page into this folder, with the words, columns and rows seen in it.")
+    ] = None,
+) -> None:
+    """Read PDF statements: their rows, and how far the balances prove them. Needs no server, keeps nothing.
+
+    Rows as CSV can be handed to `tidemark analyse`. Exit status 1 says that at
+    least one file was refused; the others were read.
+
+    Example: tidemark statements extract march.pdf april.pdf --csv > rows.csv
+    """
+    if as_csv and as_json:
+        raise typer.BadParameter("--csv and --json exclude each other")
+    password = None if password_file is None else _first_line(password_file)
+    read = [_asked_again(file) for file in _read([(path, content_of(path)) for path in files], password)]
+    if explain is not None:
+        _draw(read, explain)
+    if as_json:
+        print_json([_as_json(file) for file in read])
+    elif as_csv:
+        typer.echo(_as_csv(read), nl=False)
+    else:
+        for file in read:
+            _tell(file)
+    if refused := [file for file in read if file.extraction.refusal is not None]:
+        if as_csv:
+            _complain(refused)
+        raise typer.Exit(1)
+
+
+def _first_line(path: Path) -> str:
+    try:
+        return content_of(path).decode().partition("\n")[0].removesuffix("\r")
+    except UnicodeDecodeError:
+        raise Unprocessable("File.NotText", f"{path} is not text in UTF-8.") from None
+
+
+def _read(files: Sequence[tuple[Path, bytes]], password: str | None) -> list[_File]:
+    """All files, as many at once as there are processors."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("pages"))
+    with (
+        Progress(*columns, console=err, disable=not err.is_terminal, transient=True) as progress,
+        ThreadPoolExecutor(os.cpu_count()) as threads,
+    ):
+        bars = [progress.add_task(_shown(path.name), total=None) for path, _ in files]
+        told = [lambda done, total, bar=bar: progress.update(bar, completed=done, total=total) for bar in bars]
+        paths, contents = [path for path, _ in files], [content for _, content in files]
+        found = threads.map(isolation.extract, contents, [password] * len(files), [isolation.LIMITS] * len(files), told)
+        return [
+            _File(path, content, password, each) for path, content, each in zip(paths, contents, found, strict=True)
+        ]
+
+
+def _asked_again(file: _File) -> _File:
+    """With the password, where one is needed and somebody is there to know it."""
+    if file.extraction.refusal is not Refusal.ENCRYPTED or not _somebody_sits_there():
+        return file
+    password = typer.prompt(f"Password of {printable(str(file.path))}", hide_input=True, err=True)
+    return replace(file, password=password, extraction=isolation.extract(file.content, password))
+
+
+def _somebody_sits_there() -> bool:
+    return sys.stdin.isatty()
+
+
+def _draw(files: Sequence[_File], folder: Path) -> None:
+    """A picture for each page that can be drawn."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise Unprocessable("File.Unwritable", f"{folder} can't be made: {error.strerror}.") from error
+    for name, file in zip(_names(files), files, strict=True):
+        count = 0
+        for page, png in isolation.explained_pngs(file.content, file.password):
+            write(folder / f"{name}-{page:03}.png", png)
+            count += 1
+        missing = f" of {file.extraction.pages}" if count < file.extraction.pages else ""
+        err.print(f"drawn: {file.path}: {count}{missing} pages", markup=False, highlight=False, soft_wrap=True)
+
+
+def _names(files: Sequence[_File]) -> Iterator[str]:
+    """What their pictures begin with: the file's own name, numbered where two have the same."""
+    count = Counter(file.path.stem for file in files)
+    for number, file in enumerate(files, start=1):
+        yield file.path.stem if count[file.path.stem] == 1 else f"{number}-{file.path.stem}"
+
+
+def _as_json(file: _File) -> dict[str, Any]:
+    found = replace(file.extraction, statements=tuple(map(_masked, file.extraction.statements)))
+    plain = msgspec.to_builtins(found, builtin_types=(Decimal,))
+    return {"file": str(file.path), **_camel(plain)}
+
+
+def _camel(value: Any) -> Any:
+    """Names as the API has them."""
+    if isinstance(value, Mapping):
+        return {_camel_name(name): _camel(each) for name, each in value.items()}
+    return [_camel(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def _camel_name(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(map(str.capitalize, rest))
+
+
+def _as_csv(files: Sequence[_File]) -> str:
+    table = io.StringIO()
+    writer = csv.writer(table, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for file in files:
+        for statement in map(_masked, file.extraction.statements):
+            writer.writerows(_row(file, statement, entry) for entry in statement.entries)
+    return table.getvalue()
+
+
+def _row(file: _File, statement: Statement, entry: Entry) -> list[object]:
+    return [
+        _inert(str(file.path)),
+        _inert(statement.bank_name),
+        _inert(statement.account_name),
+        statement.bsb,
+        _inert(statement.account_number),
+        statement.account_type,
+        entry.date,
+        entry.value_date,
+        _inert(entry.description),
+        entry.amount,
+        entry.balance,
+        "yes" if entry.balance_printed else "no",
+        entry.boxes[0].page if entry.boxes else None,
+        statement.verdict,
+    ]
+
+
+def _inert(text: str | None) -> str | None:
+    """Text that no spreadsheet takes for a formula."""
+    return f"'{text}" if text is not None and text.startswith(FORMULAS) else text
+
+
+def _masked(statement: Statement) -> Statement:
+    """Without numbers of cards and tax file numbers, wherever they stand; an account's own is its identity."""
+    number = _last_digits(statement) if statement.account_type == CARD else statement.account_number
+    entries = tuple(replace(entry, description=mask_text(entry.description)) for entry in statement.entries)
+    return replace(statement, account_number=number, entries=entries)
+
+
+def _last_digits(statement: Statement) -> str | None:
+    number = statement.account_number
+    return f"xxxx{number[-4:]}" if number else None
+
+
+def _tell(file: _File) -> None:
+    found = file.extraction
+    pages = counted(found.pages, "page") if found.pages else ""
+    out.print(f"[bold]{_shown(str(file.path))}[/]  [dim]{pages}[/]", highlight=False)
+    if found.refusal is not None:
+        out.print(f"  [red]{found.refusal}[/]  {_shown(found.message or '')}", highlight=False)
+    for statement in found.statements:
+        out.print(Padding(_facts(statement), (1, 2), expand=False))
+        _tell_all(statement.reasons)
+    if found.signals:
+        out.print("  [dim]What a lender may want to look at:[/]", highlight=False)
+        _tell_all(found.signals)
+    out.print()
+
+
+def _facts(statement: Statement) -> Table:
+    table = Table(box=None, show_header=False, pad_edge=False)
+    colour = _COLOURS.get(statement.verdict, "yellow")
+    for name, value in _about(statement).items():
+        shown = _shown(value) if value else "–"
+        table.add_row(f"[dim]{name}[/]", f"[{colour}]{shown}[/]" if name == "Verdict" else shown)
+    return table
+
+
+def _about(statement: Statement) -> Mapping[str, str | None]:
+    period = (f"{day:%-d %b %Y}" if day else "?" for day in (statement.period_start, statement.period_end))
+    return {
+        "Bank": statement.bank_name,
+        "Account": statement.account_name,
+        "BSB": statement.bsb and f"{statement.bsb[:3]}-{statement.bsb[3:]}",
+        "Number": _last_digits(statement),
+        "Type": statement.account_type and statement.account_type.replace("_", " "),
+        "Document": statement.kind + (", read by OCR" if statement.read_by_ocr else ""),
+        "Period": " to ".join(period) if statement.period_start or statement.period_end else None,
+        "Opening balance": money(statement.opening_balance),
+        "Closing balance": money(statement.closing_balance),
+        "Rows": f"{len(statement.entries):,}",
+        "Verdict": statement.verdict.replace("_", " "),
+    }
+
+
+def _tell_all(findings: Sequence[Reason | Signal]) -> None:
+    for each in findings:
+        page = f"page {each.page}: " if each.page else ""
+        weight = f" [dim]({each.severity})[/]" if isinstance(each, Signal) else ""
+        out.print(f"  • {page}{_shown(each.message)}{weight}", highlight=False)
+
+
+def _complain(files: Sequence[_File]) -> None:
+    """Beside rows on standard output, which don't speak of files that have none."""
+    for file in files:
+        line = f"tidemark: {file.path}: {file.extraction.refusal}: {file.extraction.message}"
+        err.print(printable(line), markup=False, highlight=False, soft_wrap=True)
+
+
+def _shown(text: str) -> str:
+    return escape(printable(text))

@@ -1,0 +1,272 @@
+"""PDF statements as they are sent, and what was read from them."""
+
+import base64
+import binascii
+from collections.abc import Sequence
+from datetime import date, datetime
+from typing import Annotated, Any, ClassVar
+from uuid import UUID
+
+from pydantic import Field, field_validator
+from pydantic_core import PydanticCustomError
+
+from api.schemas.common import Counts, Received, View
+from api.schemas.rules import Parameter, Rule, optional, text, whole
+from api.schemas.transactions import Day, Money
+from pipelines.intake.pdf.result import Kind, Severity, Verdict
+
+MAX_FILES = 20
+MAX_PASSWORD_BYTES = 1024
+MAX_ROW = 1_000_000
+# One empty page: a PDF, though no statement.
+EXAMPLE_PDF = (
+    b"%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\n2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj\n"
+    b"3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 595 842]>>endobj\ntrailer<</Root 1 0 R>>\n%%EOF\n"
+)
+EXAMPLE_FILES: dict[str, Any] = {
+    "files": [{"fileName": "statement-2026-06.pdf", "contentBase64": base64.b64encode(EXAMPLE_PDF).decode()}]
+}
+EXAMPLE_BOX: dict[str, Any] = {"page": 2, "left": 42.5, "top": 310.2, "right": 552.0, "bottom": 331.8}
+EXAMPLE_STATEMENT: dict[str, Any] = {
+    "statementId": "7c2f9f4e-6a43-5c39-9e3b-2f1d8a7b6c50",
+    "jobId": "e7d3c1b5-0a9f-4e8d-8c7b-6a5f4e3d2c10",
+    "fileId": "4b0d9f3a-8e2c-4f61-9d57-1c6e5a4b3d20",
+    "fileName": "statement-2026-06.pdf",
+    "accountId": "2b1a7b0e-1f0f-5c6e-8a53-1d3c0f6a9b42",
+    "bank": "cba",
+    "bankName": "Commonwealth Bank",
+    "accountName": "Harbour Coffee Pty Ltd",
+    "bsb": "062000",
+    "accountNumber": "12345678",
+    "accountType": "transaction",
+    "creditLimit": None,
+    "kind": "statement",
+    "periodStart": "2026-06-01",
+    "periodEnd": "2026-06-30",
+    "openingBalance": 5012.4,
+    "closingBalance": 10421.07,
+    "verdict": "reconciled",
+    "reasons": [],
+    "rowCount": 1,
+    "firstPage": 1,
+    "lastPage": 3,
+    "readByOcr": False,
+    "dateExtracted": "2026-07-01T02:15:01Z",
+}
+EXAMPLE_ROW: dict[str, Any] = {
+    "row": 1,
+    "date": "2026-06-30",
+    "valueDate": None,
+    "description": "EFTPOS PURCHASE BUNNINGS 405000 ALEXANDRIA",
+    "amount": -184.5,
+    "balance": 10421.07,
+    "balancePrinted": True,
+    "repeated": False,
+    "index": 0,
+    "boxes": [EXAMPLE_BOX],
+}
+EXAMPLE_SIGNAL: dict[str, Any] = {
+    "code": "IncrementalUpdate",
+    "severity": "warning",
+    "message": "The file was changed after it was made.",
+    "page": None,
+}
+
+
+def _base64(value: Any) -> bytes:
+    if type(value) is not str:
+        raise ValueError
+    try:
+        return base64.b64decode(value, validate=True)
+    except (binascii.Error, ValueError):
+        raise ValueError from None
+
+
+def _any_text(value: Any) -> str:
+    if value is None:
+        return ""
+    if type(value) is not str:
+        raise ValueError
+    return value
+
+
+class SentPdf(Received):
+    file_name: Annotated[
+        str,
+        Rule(
+            _any_text,
+            "Statement.InvalidFileName",
+            "fileName is text.",
+            {"type": ["string", "null"], "description": "Only ever shown, of 255 characters at most."},
+        ),
+    ] = ""
+    content_base64: Annotated[
+        bytes,
+        Rule(
+            _base64,
+            "Statement.InvalidContent",
+            "contentBase64 is a file of at most 25 MiB in Base64.",
+            {"type": "string", "contentEncoding": "base64", "contentMediaType": "application/pdf"},
+        ),
+    ]
+    password: Annotated[
+        str | None,
+        Rule(
+            optional(text(MAX_PASSWORD_BYTES)),
+            "Statement.InvalidPassword",
+            f"password is text of at most {MAX_PASSWORD_BYTES} bytes.",
+            {
+                "type": ["string", "null"],
+                "maxLength": MAX_PASSWORD_BYTES,
+                "description": "Kept, encrypted, until the file was read.",
+            },
+        ),
+    ] = None
+
+
+class SentFiles(Received):
+    """PDF statements of one customer, of any of its accounts and banks."""
+
+    EXAMPLE: ClassVar = EXAMPLE_FILES
+
+    files: list[SentPdf] = Field(json_schema_extra={"minItems": 1, "maxItems": MAX_FILES})
+
+    @field_validator("files", mode="before")
+    @classmethod
+    def _counted(cls, value: Any) -> Any:
+        """Tell a wrong count before looking at any file."""
+        if isinstance(value, list) and not 0 < len(value) <= MAX_FILES:
+            raise PydanticCustomError("Statement.WrongCount", f"1 to {MAX_FILES} files.")
+        return value
+
+
+# The same as a form.
+FORM_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "required": ["file"],
+    "properties": {
+        "file": {
+            "type": "array",
+            "minItems": 1,
+            "maxItems": MAX_FILES,
+            "items": {"type": "string", "contentMediaType": "application/pdf", "format": "binary"},
+            "description": "PDF files of at most 25 MiB each, together 100 MiB.",
+        },
+        "password": {
+            "type": "array",
+            "maxItems": MAX_FILES,
+            "items": {"type": "string", "maxLength": MAX_PASSWORD_BYTES},
+            "description": "One for all files, or one for each in their order; an empty one is none.",
+        },
+    },
+}
+
+
+class BoxView(View):
+    """A place on a page, in points from the top left corner of the page as it is shown."""
+
+    page: int = Field(description="From 1.")
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+
+class ReasonView(View):
+    code: str
+    message: str
+    page: int | None
+
+
+class SignalView(View):
+    """Something about the file that a forged one would show, and some honest ones do, too. Never a decision."""
+
+    code: str
+    severity: Severity
+    message: str
+    page: int | None
+
+
+class StatementView(View):
+    """One account's part of a file."""
+
+    EXAMPLE: ClassVar = EXAMPLE_STATEMENT
+
+    statement_id: UUID
+    job_id: UUID
+    file_id: UUID
+    file_name: str
+    account_id: UUID
+    bank: str | None = Field(description="Null for a bank that Tidemark doesn't know.")
+    bank_name: str | None
+    account_name: str | None
+    bsb: str | None
+    account_number: str | None = Field(description="That of a card is masked.")
+    account_type: str | None
+    credit_limit: Money | None
+    kind: Kind
+    period_start: date | None
+    period_end: date | None
+    opening_balance: Money | None
+    closing_balance: Money | None
+    verdict: Verdict = Field(description="How far the printed balances prove the rows.")
+    reasons: Sequence[ReasonView] = Field(description="What keeps the verdict from being better.")
+    row_count: int
+    first_page: int
+    last_page: int
+    read_by_ocr: bool
+    date_extracted: datetime = Field(validation_alias="extracted_at")
+
+
+class StatementRowView(View):
+    row: int = Field(description="From 1, oldest first.")
+    date: Day
+    value_date: Day | None
+    description: str
+    amount: Money
+    balance: Money | None
+    balance_printed: bool
+    repeated: bool = Field(description="Another statement of the same submission holds the row: it counts once.")
+    index: int | None = Field(description="By which the job's errors and duplicates name the row; null when repeated.")
+    boxes: Sequence[BoxView]
+
+
+class WholeStatementView(StatementView):
+    EXAMPLE: ClassVar = EXAMPLE_STATEMENT | {"signals": [EXAMPLE_SIGNAL], "rows": [EXAMPLE_ROW]}
+
+    signals: Sequence[SignalView] = Field(description="Of the whole file.")
+    rows: Sequence[StatementRowView]
+
+
+class StatementListView(Counts):
+    EXAMPLE: ClassVar = {"statements": [StatementView.EXAMPLE], **Counts.EXAMPLE}
+
+    statements: list[StatementView]
+
+
+class SourceView(View):
+    """Where a transaction stands on paper."""
+
+    EXAMPLE: ClassVar = {
+        "jobId": EXAMPLE_STATEMENT["jobId"],
+        "statementId": EXAMPLE_STATEMENT["statementId"],
+        "row": 1,
+        "boxes": [EXAMPLE_BOX],
+    }
+
+    job_id: UUID
+    statement_id: UUID
+    row: int
+    boxes: Sequence[BoxView]
+
+
+class PageQuery(Received):
+    row: Annotated[
+        int | None,
+        Parameter(
+            whole(1, MAX_ROW),
+            "Statement.InvalidRow",
+            "row must be a whole number from 1, given once.",
+            {"type": "integer", "minimum": 1, "maximum": MAX_ROW, "description": "Row of the statement to mark."},
+        ),
+    ] = None

@@ -1,0 +1,142 @@
+"""A policy evaluated over HTTP: what whoever waits for a decision sees, and how many get one at once."""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import UUID
+
+import aiohttp
+
+from benchmarks import ten_rules
+from benchmarks.filling import fill
+from benchmarks.service import Home, Service, new_home, running
+from benchmarks.table import Row, milliseconds, percentile
+
+TITLE = "Evaluating a policy"
+CLIENTS = 8
+SLUG = ten_rules.policy().slug
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How much is measured."""
+
+    one_client: int  # customers, each of whom is asked for once by one client
+    many_clients: int  # as many others, by CLIENTS
+    again: int  # of the latter, those last asked for, who are asked for again
+    rounds: int  # so many times
+    rows_each: int
+
+
+FULL = Scale(200, 800, 200, 4, 2_000)
+ABOUT = (
+    f"A policy of 10 rules over 15 metrics (benchmarks/ten_rules.yaml), customers of {FULL.rows_each:,} rows, clients "
+    "on the same machine. Every evaluation is stored with its trace. What was computed of a customer is kept for a "
+    f"while: first everybody is asked for once, then {FULL.again} of them again."
+)
+
+
+def measure(folder: Path, database: str, scale: Scale = FULL) -> Sequence[Row]:
+    with new_home(folder, database) as home:
+        with home.store() as store:
+            customers = fill(store, home.client_id, 1 + scale.one_client + scale.many_clients, scale.rows_each)
+        by_one, by_two = (_by(home, processes, customers, scale) for processes in (1, 2))
+    return [
+        Row(
+            f"one client, figures not known yet, p50 of {len(by_one.cold_alone.each)}",
+            by_one.cold_alone.at(0.5),
+            "≤ 40 ms",
+        ),
+        Row("the same, p95", by_one.cold_alone.at(0.95)),
+        Row(f"one client, figures known, p50 of {len(by_one.warm_alone.each)}", by_one.warm_alone.at(0.5)),
+        Row("the same, p95", by_one.warm_alone.at(0.95)),
+        *_together("one API process", by_one),
+        *_together("two API processes", by_two),
+    ]
+
+
+def _by(home: Home, processes: int, customers: Sequence[UUID], scale: Scale) -> "Measured":
+    with running(home, processes) as service:
+        _publish(service)
+        return asyncio.run(_measured(service, customers, scale))
+
+
+def _together(by: str, measured: "Measured") -> list[Row]:
+    return [
+        Row(f"{CLIENTS} clients of {by}, figures not known yet", measured.cold.rate, "≥ 60/s"),
+        Row(f"the same, p99 of {len(measured.cold.each)}", measured.cold.at(0.99), "≤ 300 ms"),
+        Row(f"{CLIENTS} clients of {by}, figures known", measured.warm.rate),
+        Row(f"the same, p99 of {len(measured.warm.each)}", measured.warm.at(0.99)),
+    ]
+
+
+def _publish(service: Service) -> None:
+    http, url = service.session(), f"{service.base_url}/v1/decision-policies/{SLUG}"
+    saved = http.put(url, json=ten_rules.document(), timeout=60)
+    saved.raise_for_status()
+    http.post(f"{url}/publish", json={"version": saved.json()["data"]["version"]}, timeout=60).raise_for_status()
+
+
+@dataclass(frozen=True)
+class Answered:
+    """How long each evaluation took (s), and all of them together."""
+
+    each: Sequence[float]
+    together: float
+
+    @property
+    def rate(self) -> str:
+        return f"{len(self.each) / self.together:,.0f}/s"
+
+    def at(self, share: float) -> str:
+        return milliseconds(percentile(self.each, share))
+
+
+@dataclass(frozen=True)
+class Measured:
+    """By one client and by CLIENTS; cold: figures not known yet; warm: figures known."""
+
+    cold_alone: Answered
+    cold: Answered
+    warm_alone: Answered
+    warm: Answered
+
+
+async def _measured(service: Service, customers: Sequence[UUID], scale: Scale) -> Measured:
+    first, *others = customers
+    alone, many = others[: scale.one_client], others[scale.one_client :]
+    known = list(many[-scale.again :]) * scale.rounds
+    async with aiohttp.ClientSession(headers={"x-api-key": service.home.key}) as http:
+        await _evaluated(http, service, [first] * 3, 1)  # what is done once a process
+        cold_alone = await _evaluated(http, service, alone, 1)
+        cold = await _evaluated(http, service, many, CLIENTS)
+        warm_alone = await _evaluated(http, service, known[: scale.one_client], 1)
+        warm = await _evaluated(http, service, known, CLIENTS)
+    return Measured(cold_alone, cold, warm_alone, warm)
+
+
+async def _evaluated(
+    http: aiohttp.ClientSession, service: Service, customers: Sequence[UUID], clients: int
+) -> Answered:
+    waiting, took = iter(customers), list[float]()
+
+    async def one() -> None:
+        for customer in waiting:
+            took.append(await _evaluation(http, service, customer))
+
+    began = time.perf_counter()
+    await asyncio.gather(*(one() for _ in range(clients)))
+    return Answered(took, time.perf_counter() - began)
+
+
+async def _evaluation(http: aiohttp.ClientSession, service: Service, customer: UUID) -> float:
+    """Seconds that it took. Any other answer than a verdict ends the benchmark."""
+    url = f"{service.base_url}/v1/customer/{customer}/decision-policies/{SLUG}/evaluate"
+    began = time.perf_counter()
+    async with http.post(url, json={"inputs": {"requestedAmount": int(ten_rules.REQUESTED)}}) as answer:
+        text = await answer.text()
+        if answer.status != 200 or '"outcome"' not in text:
+            raise RuntimeError(f"{answer.status}: {text}")
+    return time.perf_counter() - began

@@ -1,0 +1,125 @@
+"""How fast statements are read and what that takes, each in a child of its own; beside it another reader of tables."""
+
+import re
+import resource
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from io import BytesIO
+from pathlib import Path
+
+import pdfplumber
+import psutil
+
+from benchmarks.table import Row, mebibytes, percentile, seconds
+from isolation import extract
+from pipelines.sandbox.pdf import EVERY_LAYOUT, PrintedStatement, statement_pdf
+
+TITLE = "How fast bank statements are read"
+SEED, PAGES, LONGEST = 72_000, 10, 200
+ALONE = re.compile(r"[-−+(]?\s*\$?\s*([\d,]+\.\d\d)\s*(?:[-)]|CR|DR|Cr|Dr|OD)?")
+BY_WORDS = {"vertical_strategy": "text", "horizontal_strategy": "text"}
+ABOUT = (
+    f"One generated statement of {PAGES} pages in each of {len(EVERY_LAYOUT)} layouts, one after another, each read "
+    "by a child process with limits. The peer is pdfplumber's table extraction on the same files in one warm process: "
+    "once as it comes (columns by drawn lines), once told to find columns by words. A row counts for it when a cell "
+    "holds its amount, signs and currency aside, and nothing else: a lenient count, without dates, balances or signs."
+)
+
+
+def measure() -> Sequence[Row]:
+    files = [statement_pdf(layout, SEED, pages=PAGES) for layout in EVERY_LAYOUT]
+    short = [statement_pdf(layout, SEED, pages=1) for layout in EVERY_LAYOUT]
+    pages, rows = sum(made.pages for made in files), sum(len(made.rows) for made in files)
+    spent = _cpu_of_children()
+    took, read = _extracted(files)
+    spent = _cpu_of_children() - spent
+    speed = pages / sum(took)
+    return [
+        Row(f"{pages} pages end to end, one child a file, on one core", f"{speed:.1f} pages/s", "≥ 25 pages/s"),
+        Row("the same by the processor's time that the children took", f"{pages / spent:.1f} pages/s"),
+        Row(f"a file of {PAGES} pages: median, slowest", f"{seconds(percentile(took, 0.5))}, {seconds(max(took))}"),
+        Row("a file of 1 page, median", seconds(percentile(_extracted(short)[0], 0.5))),
+        Row(f"rows recovered, of {rows:,}", f"{read / rows:.4f}"),
+        *_longest(),
+        *_peer("columns by lines", files, {}, speed),
+        *_peer("columns by words", files, BY_WORDS, speed),
+    ]
+
+
+def _cpu_of_children() -> float:
+    """Seconds of all that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def _extracted(files: Sequence[PrintedStatement]) -> tuple[list[float], int]:
+    """Seconds of each file, and how many of all rows came out with their date and amount."""
+    took, right = [], 0
+    for made in files:
+        began = time.perf_counter()
+        found = extract(made.content, None)
+        took.append(time.perf_counter() - began)
+        read = Counter((entry.date, entry.amount) for statement in found.statements for entry in statement.entries)
+        right += (read & Counter((row.date, row.amount) for row in made.rows)).total()
+    return took, right
+
+
+def _longest() -> list[Row]:
+    made = statement_pdf("anz", SEED, pages=LONGEST)
+    began, largest = time.perf_counter(), 0
+    with ThreadPoolExecutor(1) as thread:
+        reading = thread.submit(extract, made.content, None)
+        while not reading.done():
+            largest = max(largest, _of_children())
+            time.sleep(0.02)
+    took, rows = time.perf_counter() - began, sum(len(each.entries) for each in reading.result().statements)
+    return [
+        Row(f"a file of {LONGEST} pages, {len(made.rows):,} rows, of which {rows:,} came out", seconds(took)),
+        Row("its child's peak RSS", mebibytes(largest), "≤ 150 MB"),
+    ]
+
+
+def _of_children() -> int:
+    """The most memory (RSS, bytes) that a child of this process took so far, as its kernel remembers."""
+    marks = [0]
+    for child in psutil.Process().children():
+        with suppress(OSError, StopIteration, psutil.NoSuchProcess):  # it has ended
+            if "isolation.child" not in child.cmdline():
+                continue  # not yet what it is going to be
+            lines = Path(f"/proc/{child.pid}/status").read_text("ascii").splitlines()
+            marks.append(next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM")))
+    return max(marks)
+
+
+def _peer(how: str, files: Sequence[PrintedStatement], settings: dict[str, str], speed: float) -> list[Row]:
+    began = time.perf_counter()
+    tables = [_tables(made.content, settings) for made in files]
+    slower = sum(made.pages for made in files) / (time.perf_counter() - began)
+    rows = sum(len(made.rows) for made in files)
+    recovered = sum(_recovered(made, cells) for made, cells in zip(files, tables, strict=True))
+    return [
+        Row(f"peer, {how}", f"{slower:.1f} pages/s"),
+        Row(f"peer, {how}: rows recovered", f"{recovered / rows:.4f}"),
+        Row(f"our ratio to it, {how}", f"{speed / slower:.1f} ×"),
+    ]
+
+
+def _tables(content: bytes, settings: dict[str, str]) -> list[Counter[str]]:
+    """The figures in the cells of every page's tables, by themselves."""
+    with pdfplumber.open(BytesIO(content)) as file:
+        return [Counter(_figures(page.extract_tables(settings))) for page in file.pages]
+
+
+def _figures(tables: Sequence[Sequence[Sequence[str | None]]]) -> Iterator[str]:
+    cells = (cell for table in tables for row in table for cell in row if cell)
+    return (figure[1] for cell in cells if (figure := ALONE.fullmatch(cell.strip())))
+
+
+def _recovered(made: PrintedStatement, pages: Sequence[Counter[str]]) -> int:
+    wanted = [Counter[str]() for _ in pages]
+    for row in made.rows:
+        wanted[row.page - 1][f"{abs(row.amount):,.2f}"] += 1
+    return sum((cells & amounts).total() for cells, amounts in zip(pages, wanted, strict=True))

@@ -1,0 +1,77 @@
+"""Accounts that completeness names as missing, against the truth: whose other side a row of the book really has.
+
+A row speaks of a missing account when the labels say so: it is one side of a movement between the business's own
+accounts and bears no pair, because its account was never handed over or was dropped; or it is a movement of a loan,
+whose account no book hands over. What is named is right when every row that it stands for speaks of the same missing
+account, and the digits named, if any, are that account's. The same account named twice is right once.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+
+import polars as pl
+
+from pipelines.figures.facts import Facts
+from pipelines.reports.completeness.across import mentioning_rows
+from pipelines.schemas import TRANSACTIONS
+
+BETWEEN_OWN = ("own_transfer", "card_repayment", "card_advance")
+OF_A_LOAN = ("term_loan_repayment", "term_loan_funding")
+ROW = ("customer_number", "transaction_id")
+_NAMED = ("customer_number", "maskedNumber", "name")
+_MISSING = ("customer_number", "missing")
+
+
+@dataclass(frozen=True)
+class Named:
+    """`spoken`: the own accounts that are missing and of which any row speaks; `named`: all that were named, each with
+    `missing`, the account that it rightly is, or null.
+    """
+
+    spoken: pl.DataFrame
+    named: pl.DataFrame
+
+    def found(self) -> pl.DataFrame:
+        return self.spoken.join(self._right(), on=_MISSING, how="semi")
+
+    def among(self, customers: pl.Series) -> "Named":
+        """What concerns these customers."""
+        concerned = pl.col("customer_number").is_in(customers.implode())
+        return Named(self.spoken.filter(concerned), self.named.filter(concerned))
+
+    def right(self) -> int:
+        return self._right().height
+
+    def _right(self) -> pl.DataFrame:
+        return self.named.select(_MISSING).drop_nulls().unique()
+
+
+def lone_sides(enriched: pl.DataFrame) -> pl.DataFrame:
+    """The rows, by ROW, that are one side of a movement between own accounts of which the book shows no other side."""
+    lone = pl.col("true_category").is_in(BETWEEN_OWN) & pl.col("true_transfer_pair").is_null()
+    return enriched.filter(lone).select(ROW)
+
+
+def numbers(of_customers: Mapping[int, str]) -> pl.DataFrame:
+    """Account numbers by `customer_number`."""
+    return pl.DataFrame(list(of_customers.items()), {"customer_number": pl.Int64, "missing": pl.String}, orient="row")
+
+
+def named(enriched: pl.DataFrame, sides: pl.DataFrame, as_of: date) -> Named:
+    """What completeness names of rows whose truth is known.
+
+    Args:
+        enriched: TRANSACTIONS with `true_category`, `true_facility` and `true_transfer_pair`.
+        sides: by ROW, with `missing`, the number of the own account that the row is the other side of.
+        as_of: of the report.
+    """
+    lent = pl.col("true_category").is_in(OF_A_LOAN) & pl.col("true_facility").is_not_null()
+    loans = enriched.filter(lent).select(*ROW, missing=pl.format("loan {}", "true_facility"))
+    missing = pl.concat([sides.select(*ROW, "missing"), loans])
+    told = mentioning_rows(Facts(enriched.select(TRANSACTIONS.names()), as_of)).collect()
+    account, tail = pl.col("missing"), pl.col("maskedNumber").str.strip_prefix("xx")
+    one = (account.n_unique() == 1) & account.is_not_null().all()
+    of_rows = told.join(missing, on=ROW, how="left", validate="m:1").group_by(_NAMED).agg(account.first(), one=one)
+    right = pl.col("one") & (tail.is_null() | account.str.ends_with(tail))
+    return Named(sides.select(_MISSING).unique(), of_rows.with_columns(missing=pl.when(right).then(account)))

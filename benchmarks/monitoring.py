@@ -1,0 +1,235 @@
+"""How fast customers are watched: a hundred rulesets over a book, from ready metrics and from transactions.
+
+Beside it the same conditions, customer by customer, in plain Python and in CEL.
+"""
+
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TypeVar
+
+import polars as pl
+
+from assets.reports import SLICES_AT_ONCE
+from benchmarks import reports
+from benchmarks.alone import alone
+from benchmarks.many_rulesets import IN_HARDSHIP, known, watching
+from benchmarks.peers_of_monitoring import InCel, Outcomes, asked, in_python, ready
+from benchmarks.reports import AS_OF
+from benchmarks.table import Row, mebibytes, milliseconds, percentile, seconds
+from pipelines.decisions.readings import Attributes
+from pipelines.figures.facts import COLUMNS, Facts
+from pipelines.figures.periods import BY_CUSTOMER
+from pipelines.monitoring import Observed, Watch, figures, moves, observed, observed_of
+from pipelines.monitoring.moving import FIRING
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How much is measured."""
+
+    rulesets: int
+    customers: int
+    rows_each: Sequence[int]  # of the books, ascending
+    asked_of_peers: int  # customers
+    repeats: int  # of one customer
+    businesses: int  # that are enriched for real; the books repeat them under other numbers
+
+
+FULL = Scale(100, 10_000, (200, 1_000), 500, 20, 40)
+TITLE = "How fast customers are watched"
+ABOUT = (
+    f"{FULL.rulesets} rulesets: the library's in rounds, each round with other thresholds (benchmarks/"
+    "many_rulesets.py), so that rounds share their metrics, which are computed once; their conditions differ. Every "
+    f"customer has an own loan's start, and every {IN_HARDSHIP}th is muted. Books are those of the reports' "
+    f"measurement, each customer cut to the last rows, in files of {reports.CUSTOMERS_A_FILE} customers taken two at a "
+    "time; reading the files, which lie in the page cache, and deciding what fires are counted. The peers are given "
+    "dictionaries of metrics that lie ready, and are asked every condition of every rule; they neither mute nor decide "
+    "what fires. Plain Python counts in exact decimals and judges ours. Each figure comes from a process of its own."
+)
+NOW = datetime(2026, 11, 1, 3, tzinfo=UTC)
+
+
+def measure(scale: Scale = FULL) -> Sequence[Row]:
+    with tempfile.TemporaryDirectory(prefix="tidemark-bench-monitoring-") as folder:
+        return _measured(Path(folder), scale)
+
+
+def _measured(folder: Path, scale: Scale) -> list[Row]:
+    books = {rows: _book(folder / str(rows), scale, rows) for rows in scale.rows_each}
+    looks = {rows: alone(_look_at_book, files, scale.rulesets) for rows, files in books.items()}
+    metrics = {rows: alone(_figures_of_book, files, scale.rulesets)[0] for rows, files in books.items()}
+    largest = books[scale.rows_each[-1]]
+    rules, _ = alone(_rules_on_figures, largest, scale.rulesets)
+    one, _ = alone(_one_customer, largest[0], scale)
+    python, _ = alone(_in_python, largest, scale)
+    in_cel, _ = alone(_in_cel, largest, scale)
+    (last, _), shape = looks[scale.rows_each[-1]], _shape(scale.rulesets)
+    whose = f"{scale.rulesets} rulesets, {scale.customers:,} customers"
+    return [
+        Row("rules, conditions and metrics of the rulesets", shape),
+        Row(f"{whose}, metrics ready", seconds(rules.took_s), "≤ 5 s"),
+        *(
+            Row(f"{whose} of {rows:,} rows, from transactions", seconds(told.took_s), "≤ 5 s")
+            for rows, (told, _) in looks.items()
+        ),
+        *(Row(f"of which metrics and reading, {rows:,} rows", seconds(took)) for rows, took in metrics.items()),
+        *(Row(f"peak RSS, {rows:,} rows", mebibytes(peak), "≤ 2 GiB") for rows, (_, peak) in looks.items()),
+        Row("looks at a rule, and those that fire", f"{last.looks:,}, {last.fired:,}"),
+        Row("one customer, from transactions, p50", milliseconds(one)),
+        Row("looks at a rule, metrics ready: ours", f"{rules.looks / rules.took_s:,.0f}/s"),
+        Row("plain Python", f"{python.rate:,.0f}/s"),
+        Row("CEL", f"{in_cel.rate:,.0f}/s"),
+        Row("ours to plain Python", f"{rules.looks / rules.took_s / python.rate:,.0f} ×"),
+        Row("ours to CEL", f"{rules.looks / rules.took_s / in_cel.rate:,.0f} ×"),
+        Row("ours otherwise than plain Python", f"{python.otherwise:,} of {python.looks:,}", "0"),
+        Row("CEL otherwise than ours", f"{in_cel.otherwise:,} of {in_cel.looks:,}"),
+    ]
+
+
+def _book(folder: Path, scale: Scale, rows_each: int) -> list[Path]:
+    folder.mkdir()
+    size = reports.Scale(scale.businesses, rows_each, (scale.customers,), 0, 0)
+    return alone(reports.written, folder, size)[0]
+
+
+def _shape(rulesets: int) -> str:
+    watch = watching(rulesets)
+    conditions = {watch.rulesets[ruleset_id].rules[code].condition for ruleset_id, code in watch.rules}
+    read = len(watch.labels("metric"))
+    return f"{len(watch.rules)} rules, {len(conditions)} different conditions, {read} metrics read"
+
+
+# Looks
+
+
+@dataclass(frozen=True)
+class Looked:
+    took_s: float
+    looks: int  # at a rule and a customer
+    fired: int
+
+
+def _look_at_book(files: Sequence[Path], rulesets: int) -> Looked:
+    """At everybody, from their transactions; nothing was fired before."""
+
+    def looked(file: Path) -> tuple[int, int]:
+        return _decided(watch, observed(watch, *_read(file), NOW))
+
+    watch, began = watching(rulesets), time.perf_counter()
+    found = _of_every(files, looked)
+    return Looked(time.perf_counter() - began, sum(looks for looks, _ in found), sum(fired for _, fired in found))
+
+
+def _figures_of_book(files: Sequence[Path], rulesets: int) -> float:
+    """Seconds."""
+
+    def worked_out(file: Path) -> int:
+        facts, attributes = _read(file)
+        return figures(watch, facts, (), attributes, NOW).height
+
+    watch, began = watching(rulesets), time.perf_counter()
+    _of_every(files, worked_out)
+    return time.perf_counter() - began
+
+
+def _rules_on_figures(files: Sequence[Path], rulesets: int) -> Looked:
+    """The rules alone, of all customers at once."""
+    watch = watching(rulesets)
+    told = _figures(watch, files)
+    attributes = known(told[BY_CUSTOMER].to_list())
+    began = time.perf_counter()
+    looks, fired = _decided(watch, observed_of(watch, told, attributes, NOW))
+    return Looked(time.perf_counter() - began, looks, fired)
+
+
+def _one_customer(file: Path, scale: Scale) -> float:
+    """Seconds, the median: what a batch pays for a submission when all else is idle."""
+    watch, rows = watching(scale.rulesets), pl.read_parquet(file, columns=list(COLUMNS))
+    mine = rows.filter(pl.col(BY_CUSTOMER) == rows[BY_CUSTOMER][0])
+    attributes = known([int(mine[BY_CUSTOMER][0])])
+    took = []
+    for _ in range(scale.repeats):
+        began = time.perf_counter()
+        _decided(watch, observed(watch, Facts(mine, AS_OF), attributes, NOW))
+        took.append(time.perf_counter() - began)
+    return percentile(took, 0.5)
+
+
+def _decided(watch: Watch, seen: Observed) -> tuple[int, int]:
+    """How many looks at a rule there were, and how many fire."""
+    moved = moves(seen.outcomes, FIRING.to_frame(), watch.rearm, AS_OF, "UTC")
+    return seen.outcomes.height, moved.fired.height
+
+
+def _read(file: Path) -> tuple[Facts, Attributes]:
+    facts = Facts(pl.read_parquet(file, columns=list(COLUMNS)), AS_OF)
+    return facts, known(facts.customers[BY_CUSTOMER].to_list())
+
+
+def _of_every(files: Sequence[Path], do: Callable[[Path], Result]) -> list[Result]:
+    with ThreadPoolExecutor(SLICES_AT_ONCE) as pool:
+        return list(pool.map(do, files))
+
+
+def _figures(watch: Watch, files: Sequence[Path]) -> pl.DataFrame:
+    """Of everybody in the files."""
+
+    def worked_out(file: Path) -> pl.DataFrame:
+        facts, attributes = _read(file)
+        return figures(watch, facts, (), attributes, NOW)
+
+    return pl.concat(_of_every(files, worked_out))
+
+
+# The peers
+
+
+@dataclass(frozen=True)
+class Judged:
+    rate: float  # looks at a rule a second
+    looks: int
+    otherwise: int  # than ours
+
+
+def _in_python(files: Sequence[Path], scale: Scale) -> Judged:
+    watch, told = _sampled(files, scale)
+    conditions, customers = asked(watch), ready(told)
+    began = time.perf_counter()
+    outcomes = in_python(conditions, customers)
+    return _judged(watch, told, outcomes, time.perf_counter() - began)
+
+
+def _in_cel(files: Sequence[Path], scale: Scale) -> Judged:
+    watch, told = _sampled(files, scale)
+    peer = InCel(asked(watch))
+    customers = peer.given(ready(told))
+    began = time.perf_counter()
+    outcomes = peer.outcomes(customers)
+    return _judged(watch, told, outcomes, time.perf_counter() - began)
+
+
+def _sampled(files: Sequence[Path], scale: Scale) -> tuple[Watch, pl.DataFrame]:
+    """Figures of the first customers."""
+    watch = watching(scale.rulesets)
+    needed = -(-scale.asked_of_peers // reports.CUSTOMERS_A_FILE)
+    return watch, _figures(watch, files[:needed]).head(scale.asked_of_peers)
+
+
+def _judged(watch: Watch, told: pl.DataFrame, outcomes: Sequence[Outcomes], took_s: float) -> Judged:
+    """Beside ours, which muted customers have no part in."""
+    numbers = told[BY_CUSTOMER].to_list()
+    ours = observed_of(watch, told, known(numbers), NOW).outcomes
+    theirs = {
+        (number, ruleset_id.bytes, code): holds
+        for number, of_customer in zip(numbers, outcomes, strict=True)
+        for (ruleset_id, code), holds in zip(watch.rules, of_customer, strict=True)
+    }
+    otherwise = sum(theirs[number, ruleset_id, code] is not holds for number, ruleset_id, code, holds in ours.rows())
+    return Judged(len(theirs) / took_s, ours.height, otherwise)

@@ -1,0 +1,167 @@
+"""The peers of a look: the same conditions asked customer by customer, of metrics that lie ready in a dictionary each.
+
+In plain Python they are a small tree that is walked with exact decimals and three-valued logic, and it judges ours. In
+CEL (`common-expression-language`) each rule is an expression, compiled once, over doubles; an inequality with null is
+an error, which `&&` leaves out where another operand decides, but an equality with null is false.
+"""
+
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import reduce
+from typing import Any, TypeAlias
+from uuid import UUID
+
+import cel
+import polars as pl
+
+from pipelines.decisions.policy import Condition, MetricRef, Number, Operation
+from pipelines.monitoring import Watch
+
+Known = Mapping[str, Any]  # of one customer, by the names of the plan; None: unavailable
+Outcomes = Sequence[bool | None]  # of all rules, in the plan's order
+_PLACES = Decimal("1e-8")
+
+
+Operand: TypeAlias = "Asked | str | Decimal"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A condition, or a number, as plain data: its operands are others, names or decimals."""
+
+    operator: str
+    operands: Sequence[Operand]
+
+
+def asked(watch: Watch) -> list[Asked]:
+    """The condition of every rule, in the plan's order."""
+    return [_of_rule(watch, ruleset_id, code) for ruleset_id, code in watch.rules]
+
+
+def ready(figures: pl.DataFrame) -> Sequence[Known]:
+    """What the conditions may read of each customer. Making it isn't counted."""
+    return figures.select(pl.selectors.decimal()).to_dicts()
+
+
+def _of_rule(watch: Watch, ruleset_id: UUID, code: str) -> Asked:
+    planned = watch.rulesets[ruleset_id]
+    names = {slug: name for name, slug in planned.slugs.items()}
+    return _asked(planned.rules[code].rule.condition, names)
+
+
+def _asked(of: Condition | Number, names: Mapping[str, str]) -> Asked:
+    """The library's rules ask metrics alone, and combine them in no other ways."""
+    assert isinstance(of, Operation)
+    return Asked(of.operator, [_operand(each, names) for each in of.operands])
+
+
+def _operand(of: Condition | Number, names: Mapping[str, str]) -> Operand:
+    if isinstance(of, str):
+        return Decimal(of)
+    return names[of.metric] if isinstance(of, MetricRef) else _asked(of, names)
+
+
+# In plain Python
+
+
+def in_python(conditions: Sequence[Asked], customers: Sequence[Known]) -> list[Outcomes]:
+    return [[_holds(each, known) for each in conditions] for known in customers]
+
+
+def _holds(asked: Asked, known: Known) -> bool | None:
+    if asked.operator == "all":
+        parts = [_holds(each, known) for each in asked.operands if isinstance(each, Asked)]
+        return False if False in parts else None if None in parts else True
+    left, right = (_number(each, known) for each in asked.operands)
+    return None if left is None or right is None else bool(_COMPARED[asked.operator](left, right))
+
+
+def _number(of: Operand, known: Known) -> Decimal | None:
+    match of:
+        case Decimal():
+            return of
+        case str():
+            value: Decimal | None = known[of]
+            return value
+        case Asked():
+            operands = [_number(each, known) for each in of.operands]
+            if None in operands:
+                return None
+            return reduce(_CALCULATED[of.operator], (each for each in operands if each is not None)).quantize(_PLACES)
+
+
+_COMPARED: Mapping[str, Callable[[Decimal, Decimal], bool]] = {
+    "at_least": operator.ge,
+    "at_most": operator.le,
+    "more_than": operator.gt,
+    "less_than": operator.lt,
+    "equals": operator.eq,
+}
+_CALCULATED: Mapping[str, Callable[[Decimal, Decimal], Decimal]] = {
+    "add": operator.add,
+    "multiply": operator.mul,
+    "divide": operator.truediv,
+}
+
+
+# In CEL
+
+
+class InCel:
+    """Names of the plan are no names in CEL: each gets a number."""
+
+    def __init__(self, conditions: Sequence[Asked]) -> None:
+        names = sorted({name for each in conditions for name in _names(each)})
+        self._variables = {name: f"m{nth}" for nth, name in enumerate(names)}
+        self._programs = [cel.compile(self._text(each)) for each in conditions]
+
+    def given(self, customers: Sequence[Known]) -> list[dict[str, float | None]]:
+        """Ready for `outcomes`: making it isn't counted."""
+        return [{variable: _double(known[name]) for name, variable in self._variables.items()} for known in customers]
+
+    def outcomes(self, customers: Sequence[dict[str, float | None]]) -> list[Outcomes]:
+        contexts = (cel.Context(variables=each) for each in customers)
+        return [[_executed(program, context) for program in self._programs] for context in contexts]
+
+    def _text(self, of: Operand) -> str:
+        match of:
+            case Decimal():
+                return repr(float(of))
+            case str():
+                return self._variables[of]
+            case Asked():
+                return f"({f' {_SIGNS[of.operator]} '.join(map(self._text, of.operands))})"
+
+
+_SIGNS = {
+    "all": "&&",
+    "at_least": ">=",
+    "at_most": "<=",
+    "more_than": ">",
+    "less_than": "<",
+    "equals": "==",
+    "add": "+",
+    "multiply": "*",
+    "divide": "/",
+}
+
+
+def _names(of: Operand) -> Iterator[str]:
+    if isinstance(of, str):
+        yield of
+    elif isinstance(of, Asked):
+        for each in of.operands:
+            yield from _names(each)
+
+
+def _double(value: Decimal | None) -> float | None:
+    return None if value is None else float(value)
+
+
+def _executed(program: Any, context: Any) -> bool | None:
+    try:
+        return bool(program.execute(context))
+    except TypeError:  # a comparison with null that nothing else decided
+        return None

@@ -1,0 +1,219 @@
+"""The peers of the policy engine: the ten rules as users of GoRules and of CEL write them, customer by customer.
+
+Both are given the metrics as numbers, ready in a dictionary each, null where one is missing: making it isn't counted.
+
+GoRules (`zen-engine`): one decision table, first hit, a row for each rule of a step that any rule decides and one row
+for the step that needs all. Figures that are compared with a constant have a column of their own; those compared with
+each other stand in a column of expressions. It counts in decimals. A cell doesn't say yes to null: its row is not hit,
+and the next one is asked. That is how tables are written. The guarded table is by somebody who thought of nulls: after
+each step a further row says `indeterminate` where one could have made a difference.
+
+CEL (`common-expression-language`): one expression for the verdict and one for the limit, compiled once, over one
+context a customer. A comparison with null is an error; `||` and `&&` leave errors out where another operand decides, so
+an error that is left means that nothing can be decided. Numbers are doubles: whole cents would help, had all of them a
+unit.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
+from typing import Any, Protocol
+
+import cel
+import zen
+
+from benchmarks.ten_rules import REQUESTED, Known, Verdict
+
+Given = dict[str, float | None]
+INDETERMINATE = "indeterminate"
+
+
+class Peer(Protocol):
+    def verdicts(self, customers: Sequence[Given]) -> list[Verdict]: ...
+
+
+def given(customers: Iterable[Known]) -> list[Given]:
+    """Metrics and input as both peers take them."""
+    return [
+        {name: None if value is None else float(value) for name, value in (*each.items(), ("requested", REQUESTED))}
+        for each in customers
+    ]
+
+
+def _verdict(outcome: str, limit: float | None) -> Verdict:
+    return Verdict(outcome, None if limit is None else Decimal(str(limit)))
+
+
+# GoRules
+
+Cells = Mapping[str, str]  # by column; one left out says yes to everything
+EXPRESSION = "expression"  # the column of comparisons between figures
+
+DEBT = "debt_service_180d > seen_revenue_180d * 0.45"
+FALLING = "revenue_90d < revenue_prior_90d * 0.85 and closing_balance < mean_balance_90d"
+COVER = "operating_cash_flow_180d >= debt_service_180d * 1.2"
+LIMIT = "min([requested, revenue_monthly_mean_6m * 1.2, operating_cash_flow_180d * 0.35, 250000])"
+PRICED = (
+    "revenue_monthly_mean_6m == null or operating_cash_flow_180d == null ? null : "
+    f"{LIMIT} < 5000 ? 0 : floor({LIMIT} / 500) * 500"
+)
+KNOCK_OUTS: Sequence[Cells] = (
+    {"dishonours_90d": ">= 3"},
+    {"overdrawn_day_share_180d": "> 0.25"},
+    {"days_behind": "> 45"},
+    {EXPRESSION: DEBT},
+)
+REFERRED: Sequence[Cells] = (
+    {"income_concentration_180d": "> 0.6"},
+    {EXPRESSION: FALLING},
+    {"days_since_revenue": "> 21"},
+    {"tax_arrears_signs_180d": ">= 1"},
+)
+GOOD: Cells = {"revenue_monthly_mean_6m": ">= 10000", "buffer_days_180d": ">= 5", EXPRESSION: COVER}
+
+
+def _null(*names: str) -> str:
+    return " or ".join(f"{name} == null" for name in names)
+
+
+def _unless_false(condition: str, *names: str) -> str:
+    return f"({_null(*names)} or {condition})"
+
+
+KNOCK_OUT_UNKNOWN = _null(
+    "dishonours_90d", "overdrawn_day_share_180d", "days_behind", "debt_service_180d", "seen_revenue_180d"
+)
+# Of two figures that both say yes the customer is referred already: what is left of them has a null.
+REFERRAL_UNKNOWN = " or ".join(
+    (
+        _null("income_concentration_180d", "days_since_revenue", "tax_arrears_signs_180d"),
+        "("
+        + " and ".join(
+            (
+                _unless_false("revenue_90d < revenue_prior_90d * 0.85", "revenue_90d", "revenue_prior_90d"),
+                _unless_false("closing_balance < mean_balance_90d", "closing_balance", "mean_balance_90d"),
+            )
+        )
+        + ")",
+    )
+)
+GOOD_UNKNOWN = " and ".join(
+    (
+        _unless_false("revenue_monthly_mean_6m >= 10000", "revenue_monthly_mean_6m"),
+        _unless_false(COVER, "operating_cash_flow_180d", "debt_service_180d"),
+        _unless_false("buffer_days_180d >= 5", "buffer_days_180d"),
+    )
+)
+
+
+def _rows(outcome: str, limit: str, rows: Iterable[Cells]) -> list[Cells]:
+    return [{**cells, "outcome": f"'{outcome}'", "limit": limit} for cells in rows]
+
+
+def _unknown(condition: str) -> list[Cells]:
+    return _rows(INDETERMINATE, "null", [{EXPRESSION: condition}])
+
+
+TABLE: Sequence[Cells] = [
+    *_rows("blocked", "0", KNOCK_OUTS),
+    *_rows("conditional", PRICED, REFERRED),
+    *_rows("proceed", PRICED, [GOOD]),
+    *_rows("conditional", PRICED, [{}]),
+]
+GUARDED: Sequence[Cells] = [
+    *_rows("blocked", "0", KNOCK_OUTS),
+    *_unknown(KNOCK_OUT_UNKNOWN),
+    *_rows("conditional", PRICED, REFERRED),
+    *_unknown(REFERRAL_UNKNOWN),
+    *_rows("proceed", PRICED, [GOOD]),
+    *_unknown(GOOD_UNKNOWN),
+    *_rows("conditional", PRICED, [{}]),
+]
+_OUTPUTS = ("outcome", "limit")
+_KEY = "ten rules"
+
+
+class InZen:
+    """A decision table in GoRules' engine."""
+
+    def __init__(self, table: Sequence[Cells]) -> None:
+        # Given to the loader, the table is compiled once; `create_decision` takes ten times as long for a customer.
+        self._engine = zen.ZenEngine({"loader": {"type": "static", "content": {_KEY: _graph(table)}}})
+
+    def verdicts(self, customers: Sequence[Given]) -> list[Verdict]:
+        told = (self._engine.evaluate(_KEY, each)["result"] for each in customers)
+        return [_verdict(each["outcome"], each.get("limit")) for each in told]
+
+
+def _graph(table: Sequence[Cells]) -> dict[str, Any]:
+    fields = dict.fromkeys(name for cells in table for name in cells if name not in (*_OUTPUTS, EXPRESSION))
+    content = {
+        "hitPolicy": "first",
+        "inputs": [*({"id": name, "name": name, "field": name} for name in fields), {"id": EXPRESSION, "name": ""}],
+        "outputs": [{"id": name, "name": name, "field": name} for name in _OUTPUTS],
+        "rules": [
+            {"_id": str(nth)} | {name: cells.get(name, "") for name in (*fields, EXPRESSION, *_OUTPUTS)}
+            for nth, cells in enumerate(table)
+        ],
+    }
+    return {
+        "nodes": [
+            {"id": "in", "name": "Request", "type": "inputNode"},
+            {"id": "table", "name": "Ten rules", "type": "decisionTableNode", "content": content},
+            {"id": "out", "name": "Response", "type": "outputNode"},
+        ],
+        "edges": [
+            {"id": "1", "sourceId": "in", "targetId": "table", "type": "edge"},
+            {"id": "2", "sourceId": "table", "targetId": "out", "type": "edge"},
+        ],
+    }
+
+
+# CEL
+
+
+def _least(left: str, right: str) -> str:
+    """CEL has no `min` of its own; the library's is slower, in Python."""
+    return f"({left} < {right} ? {left} : {right})"
+
+
+AMOUNT = _least("requested", "revenue_monthly_mean_6m * 1.2")
+CEILING = _least("operating_cash_flow_180d * 0.35", "250000.0")
+GIVEN = _least(AMOUNT, CEILING)
+CEL_LIMIT = f"{GIVEN} < 5000.0 ? 0.0 : double(int({GIVEN} / 500.0)) * 500.0"
+CEL_VERDICT = """
+    dishonours_90d >= 3.0 || overdrawn_day_share_180d > 0.25 || days_behind > 45.0
+        || debt_service_180d > seen_revenue_180d * 0.45
+    ? "blocked"
+    : income_concentration_180d > 0.6
+        || (revenue_90d < revenue_prior_90d * 0.85 && closing_balance < mean_balance_90d)
+        || days_since_revenue > 21.0 || tax_arrears_signs_180d >= 1.0
+    ? "conditional"
+    : revenue_monthly_mean_6m >= 10000.0 && operating_cash_flow_180d >= debt_service_180d * 1.2
+        && buffer_days_180d >= 5.0
+    ? "proceed"
+    : "conditional"
+"""
+
+
+class InCel:
+    """Two expressions in a binding of CEL."""
+
+    def __init__(self) -> None:
+        self._outcome, self._limit = cel.compile(CEL_VERDICT), cel.compile(CEL_LIMIT)
+
+    def verdicts(self, customers: Sequence[Given]) -> list[Verdict]:
+        return [self._decided(cel.Context(variables=each)) for each in customers]
+
+    def _decided(self, context: cel.Context) -> Verdict:
+        try:
+            outcome = self._outcome.execute(context)
+        except TypeError:  # a comparison with null that nothing else decided
+            return Verdict(INDETERMINATE, None)
+        return _verdict(outcome, 0.0 if outcome == "blocked" else self._priced(context))
+
+    def _priced(self, context: cel.Context) -> float | None:
+        try:
+            limit: float = self._limit.execute(context)
+        except TypeError:
+            return None
+        return limit

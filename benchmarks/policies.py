@@ -1,0 +1,200 @@
+"""How fast policies decide on whole books, and how right; beside it GoRules and CEL on the same policy and customers.
+
+Ready metrics stand for a book whose figures are known, transactions for one whose figures are not: there the backtest
+of two versions of a policy is measured, too.
+"""
+
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from uuid import UUID
+
+import polars as pl
+
+from assets.backtests import run
+from benchmarks import reports, ten_rules
+from benchmarks.alone import alone
+from benchmarks.filling import UNTIL, fill
+from benchmarks.peers_of_policies import GUARDED, TABLE, InCel, InZen, Peer, given
+from benchmarks.reports import Timed
+from benchmarks.service import Home, new_home
+from benchmarks.table import Row, mebibytes, seconds
+from benchmarks.ten_rules import MISSING_SHARE, REQUESTED, Verdict, Wrong, wrong
+from pipelines.decisions import Plan, evaluated, planned, readings
+from storage import backtests
+from storage import policies as stored_policies
+from storage.backtests import Against, Knowledge, Request
+from storage.store import Store
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How much is measured."""
+
+    customers: int  # whose metrics are ready
+    sampled: int  # of those with gaps, and as many on the cent: for the peers
+    one_by_one: int
+    book: reports.Scale  # of transactions
+
+
+FULL = Scale(1_000_000, 10_000, 200, reports.FULL)
+AT_ONCE = 20_000  # customers of whom every node of the policy is a column in memory
+TITLE = "How fast policies decide"
+ABOUT = (
+    "A policy of 10 rules in 3 steps over 15 metrics, with one limit (benchmarks/ten_rules.yaml). Ready metrics are "
+    f"random, {MISSING_SHARE:.0%} of them missing, and are read and evaluated {AT_ONCE:,} customers at a time; making "
+    "them isn't counted. Peers take ready dictionaries of floats, one customer after the other; how their policies are "
+    "written stands in benchmarks/peers_of_policies.py. What is right is told by plain Python with exact decimals, of "
+    f"{FULL.sampled:,} customers with gaps and of {FULL.sampled:,} without, one of whose figures is to the cent what "
+    "the policy compares it with. Metrics are of the reports' book of transactions; the backtest is the service's, of "
+    "its own lake on SQLite. Each figure comes from a process of its own."
+)
+NOW = datetime(2026, 11, 1, tzinfo=UTC)
+INPUTS: Mapping[str, readings.Value] = {"requestedAmount": REQUESTED}
+PEERS: Mapping[str, Callable[[], Peer]] = {
+    "GoRules, a decision table": lambda: InZen(TABLE),
+    "GoRules, nulls guarded by hand": lambda: InZen(GUARDED),
+    "CEL": InCel,
+}
+
+
+def measure(scale: Scale = FULL) -> Sequence[Row]:
+    with tempfile.TemporaryDirectory(prefix="tidemark-bench-policies-") as folder:
+        return [*_on_ready_metrics(scale), *_on_transactions(Path(folder), scale.book)]
+
+
+# On ready metrics
+
+Mistakes = Mapping[str, Wrong]  # by what is special about the customers
+
+
+def _on_ready_metrics(scale: Scale) -> list[Row]:
+    bulk, peak = alone(_in_bulk, scale.customers)
+    single, _ = alone(_one_by_one, scale.one_by_one)
+    ours, _ = alone(_mistakes_of_ours, scale.sampled)
+    peers = {name: alone(_in_a_loop, name, scale.sampled)[0] for name in PEERS}
+    rates = {"ours": single, **{name: rate for name, (rate, _) in peers.items()}}
+    mistakes = {"ours": ours, **{name: found for name, (_, found) in peers.items()}}
+    return [
+        Row(f"verdict and limit of {scale.customers:,} customers", f"{bulk:,.0f}/s", "≥ 500,000/s"),
+        Row("peak RSS at it, metrics included", mebibytes(peak)),
+        *(Row(f"one customer at a time: {name}", f"{rate:,.0f}/s") for name, rate in rates.items()),
+        *(Row(f"ours in bulk to {name}", f"{bulk / rates[name]:,.0f} ×") for name in peers),
+        *(
+            Row(f"wrong {about}: {name}", each.told(), "0" * (name == "ours"))
+            for name, found in mistakes.items()
+            for about, each in found.items()
+        ),
+    ]
+
+
+def _in_bulk(count: int) -> float:
+    """Customers a second."""
+    return _rate(ten_rules.with_gaps(count, 1), AT_ONCE)
+
+
+def _one_by_one(count: int) -> float:
+    return _rate(ten_rules.with_gaps(count, 1), 1)
+
+
+def _rate(customers: pl.DataFrame, at_once: int) -> float:
+    plan = planned(ten_rules.policy())
+    _decided(plan, customers.head(at_once))  # what is done once a process
+    began = time.perf_counter()
+    for start in range(0, customers.height, at_once):
+        _decided(plan, customers.slice(start, at_once))
+    return customers.height / (time.perf_counter() - began)
+
+
+def _decided(plan: Plan, customers: pl.DataFrame) -> pl.DataFrame:
+    """`metrics.values` of customers → `outcome` and the limit."""
+    return evaluated(plan, readings.read(plan, customers, {}, INPUTS, NOW)).select("outcome", "amount_0")
+
+
+def _mistakes_of_ours(count: int) -> Mistakes:
+    plan = planned(ten_rules.policy())
+    told = {
+        about: [Verdict(*each) for each in _decided(plan, customers).rows()]
+        for about, customers in _sampled(count).items()
+    }
+    return _judged(told, count)
+
+
+def _in_a_loop(name: str, count: int) -> tuple[float, Mistakes]:
+    """Customers a second, and the mistakes."""
+    peer = PEERS[name]()
+    ready = {about: given(ten_rules.known(customers)) for about, customers in _sampled(count).items()}
+    began = time.perf_counter()
+    told = {about: peer.verdicts(customers) for about, customers in ready.items()}
+    took = time.perf_counter() - began
+    return sum(map(len, ready.values())) / took, _judged(told, count)
+
+
+def _sampled(count: int) -> Mapping[str, pl.DataFrame]:
+    return {"with gaps": ten_rules.with_gaps(count, 2), "on the cent": ten_rules.on_the_cent(count, 3)}
+
+
+def _judged(told: Mapping[str, Sequence[Verdict]], count: int) -> Mistakes:
+    return {
+        about: wrong(told[about], ten_rules.right(ten_rules.known(customers)))
+        for about, customers in _sampled(count).items()
+    }
+
+
+# On transactions
+
+
+def _on_transactions(folder: Path, book: reports.Scale) -> list[Row]:
+    files, _ = alone(reports.written, folder, book)
+    every, _ = alone(reports.metrics_of_book, files)
+    read, _ = alone(_metrics_read, files)
+    whose = f"{book.customers[-1]:,} customers of {book.rows_each:,} rows"
+    return [
+        Row(f"all metrics of {whose}", every.told(), "≤ 15 s"),
+        Row("those that the policy reads", read.told()),
+        *_backtested(folder / "home", book.customers[-1], book.rows_each),
+    ]
+
+
+def _metrics_read(files: Sequence[Path]) -> Timed:
+    return reports.metrics_of_book(files, planned(ten_rules.policy()).metrics)
+
+
+def _backtested(folder: Path, customers: int, rows_each: int) -> list[Row]:
+    with new_home(folder, "SQLite") as home:
+        with home.store() as store:
+            fill(store, home.client_id, customers, rows_each)
+            job_id = _requested(store, home.client_id)
+        (took, changed), peak = alone(_backtest, home, job_id)
+    return [
+        Row("backtest of two versions over as many, in the service's lake", seconds(took), "≤ 30 s"),
+        Row("of whom it finds decided otherwise", f"{changed:,}"),
+        Row("peak RSS at it", mebibytes(peak), "≤ 2 GiB"),
+    ]
+
+
+def _requested(store: Store, client_id: UUID) -> UUID:
+    """The job of a backtest of two versions over the client's book."""
+    now = datetime.now(UTC)
+    with store.db.writing() as w:
+        before, after = (
+            stored_policies.save_draft(w, client_id, policy, [], "benchmark", now).version
+            for policy in (ten_rules.policy(), ten_rules.stricter())
+        )
+        stored = stored_policies.get(w, client_id, ten_rules.policy().slug)
+        asked = Request(Against.VERSION, before, (UNTIL,), Knowledge.NOW, INPUTS)
+        return backtests.request(w, stored, after, asked, None, "benchmark", now).job_id
+
+
+def _backtest(home: Home, job_id: UUID) -> tuple[float, int]:
+    """How long the service's run takes from its start to the job's end (s), and how many customers change."""
+    with home.store() as store:
+        began = time.perf_counter()
+        run(store, job_id, lambda: datetime.now(UTC))
+        took = time.perf_counter() - began
+        with store.db.reading() as r:
+            parts = backtests.parts(r, backtests.with_id(r, job_id))
+    return took, sum(part.changed(None) for part in parts)

@@ -1,0 +1,155 @@
+"""A webhook receiver in a process of its own, so that what it costs is counted for nobody else.
+
+It speaks HTTPS on loopback, keeps connections open for whoever keeps them, answers a POST to `/answer/MS` with 204
+after so many milliseconds, one to `/hang` never, and remembers when the head of each had come, by the clock that all
+processes of a machine share.
+"""
+
+import asyncio
+import json
+import os
+import ssl
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from api.certificates import for_this_machine
+
+HANG = "/hang"
+ANSWER = b"HTTP/1.1 204 No Content\r\n\r\n"
+BACKLOG = 1_024
+
+
+class Arrival(NamedTuple):
+    """One POST: the event that it tells of (when it says so), where to, and when (monotonic)."""
+
+    event_id: str
+    path: str
+    at: float
+
+
+@dataclass(frozen=True)
+class Receiver:
+    """A running one."""
+
+    port: int
+    ca_path: Path
+    process: subprocess.Popen[str]
+
+    def url(self, path: str) -> str:
+        return f"https://127.0.0.1:{self.port}{path}"
+
+    def answering(self, after_s: float = 0.0) -> str:
+        """A URL that is answered after so long."""
+        return self.url(f"/answer/{after_s * 1000:.0f}")
+
+    @property
+    def hanging(self) -> str:
+        """A URL that is never answered."""
+        return self.url(HANG)
+
+    def report(self) -> tuple[list[Arrival], int]:
+        """What has come since the last report, and how many were unanswered at once at most."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        print("report", file=self.process.stdin, flush=True)
+        seen, most = json.loads(self.process.stdout.readline())
+        return [Arrival(*each) for each in seen], most
+
+
+@contextmanager
+def receiving(folder: Path) -> Iterator[Receiver]:
+    """A receiver, from listening to ended; its certificates are kept in the folder."""
+    authority, _ = for_this_machine(folder)
+    command = [sys.executable, "-m", "benchmarks.receiving", str(folder)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield Receiver(int(process.stdout.readline()), authority, process)
+        finally:
+            process.terminate()
+
+
+class _Seen:
+    """What came, since it was last told."""
+
+    def __init__(self) -> None:
+        self.arrivals: list[Arrival] = []
+        self.unanswered = self.most_unanswered = 0
+
+    def came(self, arrival: Arrival) -> None:
+        self.arrivals.append(arrival)
+        self.unanswered += 1
+        self.most_unanswered = max(self.most_unanswered, self.unanswered)
+
+    def told(self) -> tuple[Sequence[Arrival], int]:
+        arrivals, most = self.arrivals, self.most_unanswered
+        self.arrivals, self.most_unanswered = [], self.unanswered
+        return arrivals, most
+
+
+async def _serve(certificate: Path) -> None:
+    seen = _Seen()
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(OSError, asyncio.IncompleteReadError):
+            while True:
+                await one(reader, writer)
+        writer.close()
+
+    async def one(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        arrival, length = _understood(head)
+        seen.came(arrival)
+        try:
+            await reader.readexactly(length)
+            await _wait(arrival.path, reader)
+            writer.write(ANSWER)
+            await writer.drain()
+        finally:
+            seen.unanswered -= 1
+
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(certificate)
+    server = await asyncio.start_server(answer, "127.0.0.1", 0, ssl=tls, backlog=BACKLOG)
+    print(server.sockets[0].getsockname()[1], flush=True)  # noqa: T201  # to whoever started it
+    loop = asyncio.get_running_loop()
+    threading.Thread(target=_reporting, args=(loop, seen), daemon=True).start()
+    await server.serve_forever()
+
+
+def _understood(head: bytes) -> tuple[Arrival, int]:
+    """Where a request goes, which event it tells of, and how long its body is."""
+    first, *lines = head.decode("latin-1").split("\r\n")
+    headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+    arrival = Arrival(headers.get("webhook-id", ""), first.split(" ")[1], time.monotonic())
+    return arrival, int(headers["content-length"])
+
+
+async def _wait(path: str, reader: asyncio.StreamReader) -> None:
+    """As long as the path says; to hang is to wait for the sender to give up."""
+    if path == HANG:
+        await reader.readexactly(1)  # which never comes
+    elif after_ms := int(path.removeprefix("/answer/")):
+        await asyncio.sleep(after_ms / 1000)
+
+
+def _reporting(loop: asyncio.AbstractEventLoop, seen: _Seen) -> None:
+    """A line for each line that is read; with the last one the process ends."""
+
+    async def told() -> tuple[Sequence[Arrival], int]:
+        return seen.told()
+
+    for _ in sys.stdin:
+        print(json.dumps(asyncio.run_coroutine_threadsafe(told(), loop).result()), flush=True)  # noqa: T201
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    asyncio.run(_serve(for_this_machine(Path(sys.argv[1]))[1]))

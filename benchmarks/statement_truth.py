@@ -1,0 +1,143 @@
+"""What was read from a generated statement, held against what is true of it."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from itertools import zip_longest
+
+from pipelines.intake.pdf.result import Entry, Extraction, Severity, Statement, Verdict
+from pipelines.sandbox.pdf import PrintedAccount, PrintedRow, PrintedStatement
+
+PROVED = frozenset({Verdict.RECONCILED, Verdict.RECONCILED_DATES_DOUBTFUL})
+DETAILS = ("bank_name", "bsb", "account_number", "period_start", "period_end", "opening", "closing")
+
+_Figures = tuple[date, Decimal, Decimal | None]  # of a row: day, amount, balance
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One file's counts."""
+
+    layout: str
+    read: int  # rows
+    true: int
+    right: int  # rows of which date and amount are
+    exact: int  # and the balance, where one is printed
+    worded: int  # and the description, blanks aside
+    placed: int  # and the page
+    accounts: int
+    reconciled: int  # accounts so called
+    doubtful: int  # accounts called reconciled but for their dates
+    wrongly: int  # accounts called either though a row is wrong, or forged
+    details: int  # printed ones
+    details_right: int
+    flagged: bool  # an account not proved, or a signal that asks for a look
+
+
+@dataclass(frozen=True)
+class Total:
+    """Of many files."""
+
+    readings: Sequence[Reading]
+
+    def sum(self, name: str) -> int:
+        return sum(getattr(reading, name) for reading in self.readings)
+
+    def share(self, part: str, whole: str) -> float:
+        return self.sum(part) / max(1, self.sum(whole))
+
+    def of(self, layout: str) -> "Total":
+        return Total([reading for reading in self.readings if reading.layout == layout])
+
+
+def reading(made: PrintedStatement, found: Extraction, *, forged: bool = False) -> Reading:
+    """Accounts are compared in the order printed; a missing or needless one has rows but no counterpart.
+
+    Args:
+        forged: whether the first account's rows were.
+    """
+    entries = [entry for statement in found.statements for entry in statement.entries]
+    rows = made.rows
+    pairs = list(zip_longest(made.accounts, found.statements))
+    told = [told for account, statement in pairs if account and statement for told in _details(account, statement)]
+    return Reading(
+        layout=made.layout,
+        read=len(entries),
+        true=len(rows),
+        right=_common(((row.date, row.amount) for row in rows), ((entry.date, entry.amount) for entry in entries)),
+        exact=_exact(rows, entries),
+        worded=_common(
+            ((row.date, row.amount, _squeezed(row.description)) for row in rows),
+            ((entry.date, entry.amount, _squeezed(entry.description)) for entry in entries),
+        ),
+        placed=_common(
+            ((row.date, row.amount, row.page) for row in rows),
+            ((entry.date, entry.amount, entry.boxes[0].page if entry.boxes else 0) for entry in entries),
+        ),
+        accounts=len(made.accounts),
+        reconciled=sum(each.verdict is Verdict.RECONCILED for each in found.statements),
+        doubtful=sum(each.verdict is Verdict.RECONCILED_DATES_DOUBTFUL for each in found.statements),
+        wrongly=sum(
+            statement is not None and _wrongly_proved(None if forged and n == 0 else account, statement)
+            for n, (account, statement) in enumerate(pairs)
+        ),
+        details=sum(len(account.shown & set(DETAILS)) for account in made.accounts),
+        details_right=sum(told),
+        flagged=_flagged(found),
+    )
+
+
+def _flagged(found: Extraction) -> bool:
+    signalled = any(signal.severity is not Severity.INFORMATION for signal in found.signals)
+    return signalled or not found.statements or any(each.verdict not in PROVED for each in found.statements)
+
+
+def _wrongly_proved(account: PrintedAccount | None, statement: Statement) -> bool:
+    """Without an account there was nothing to prove. Dates that are said to be doubtful may be wrong."""
+    if statement.verdict not in PROVED:
+        return False
+    if account is None:
+        return True
+    if statement.verdict is Verdict.RECONCILED_DATES_DOUBTFUL:
+        return Counter(row.amount for row in account.rows) != Counter(entry.amount for entry in statement.entries)
+    true = Counter((row.date, row.amount) for row in account.rows)
+    return true != Counter((entry.date, entry.amount) for entry in statement.entries)
+
+
+def _exact(rows: Sequence[PrintedRow], entries: Sequence[Entry]) -> int:
+    """A row without a printed balance asks for none, and takes what no row with one claims."""
+    read = Counter[_Figures]((entry.date, entry.amount, entry.balance) for entry in entries)
+    claimed = read & Counter[_Figures]((row.date, row.amount, row.balance) for row in rows if row.balance is not None)
+    left = ((day, amount) for day, amount, _ in (read - claimed).elements())
+    return claimed.total() + _common(((row.date, row.amount) for row in rows if row.balance is None), left)
+
+
+def _common(true: Iterable[object], read: Iterable[object]) -> int:
+    return (Counter(true) & Counter(read)).total()
+
+
+def _details(account: PrintedAccount, statement: Statement) -> Iterable[bool]:
+    """Of what is printed of the account: whether each was read."""
+    read = {
+        "bank_name": _same_bank(account.bank_name, statement),
+        "bsb": statement.bsb == account.bsb,
+        "account_number": _squeezed(statement.account_number or "") == account.account_number,
+        "period_start": statement.period_start == account.period_start,
+        "period_end": statement.period_end == account.period_end,
+        "opening": statement.opening_balance == account.opening,
+        "closing": statement.closing_balance == account.closing,
+    }
+    return [read[name] for name in DETAILS if name in account.shown]
+
+
+def _same_bank(name: str, statement: Statement) -> bool:
+    """Banks go by shorter and longer names."""
+    told = _squeezed(statement.bank_name or "").casefold()
+    true = _squeezed(name).casefold()
+    return bool(told) and (true.startswith(told) or told.startswith(true))
+
+
+def _squeezed(text: str) -> str:
+    return "".join(text.split())

@@ -1,0 +1,255 @@
+"""The policy that is measured, customers to decide on whose metrics are ready, and what is right for each of them.
+
+What is right is told a second time, in plain Python with exact decimals, so that neither our engine nor a peer judges
+itself.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import ROUND_FLOOR, Decimal
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import polars as pl
+import yaml
+
+from pipelines.decisions import Policy
+from pipelines.figures.periods import BY_CUSTOMER
+from pipelines.metrics import cause_of
+from pipelines.metrics.outcome import INSUFFICIENT_HISTORY, SCALE, VALUE
+
+REQUESTED = Decimal(120_000)  # AUD, asked for by everybody
+MISSING_SHARE = 0.15
+
+Drawn: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
+Known: TypeAlias = Mapping[str, Decimal | None]  # a customer's metrics; None: unavailable
+
+
+def document() -> dict[str, Any]:
+    """The policy as an author writes it."""
+    told: dict[str, Any] = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
+    return told
+
+
+def policy() -> Policy:
+    return Policy.model_validate(document())
+
+
+def stricter() -> Policy:
+    """A second version: earnings must cover more debt, the balance last a month, and less is lent."""
+    told = document()
+    _, cover, buffer = (rule["condition"]["atLeast"] for rule in told["steps"][2]["rules"])
+    cover[1]["multiply"][1] = "1.5"
+    buffer[1] = "30"
+    told["limits"][0]["caps"][1]["value"] = "20000"
+    return Policy.model_validate(told)
+
+
+# Customers
+
+
+class _Draw:
+    """Random figures in ten-thousandths, as metrics are told."""
+
+    def __init__(self, count: int, seed: int) -> None:
+        self._random, self._count = np.random.default_rng(seed), count
+
+    def wholes(self, mean: float) -> Drawn:
+        return self._random.poisson(mean, self._count).astype(np.int64) * 10_000
+
+    def shares(self, a: float, b: float) -> Drawn:
+        return (self._random.beta(a, b, self._count) * 10_000).astype(np.int64)
+
+    def money(self, median: float) -> Drawn:
+        """Cents."""
+        return np.round(self._random.lognormal(np.log(median * 100), 0.8, self._count)).astype(np.int64) * 100
+
+    def missing(self) -> "np.ndarray[Any, np.dtype[np.bool_]]":
+        return self._random.random(self._count) < MISSING_SHARE
+
+
+def with_gaps(count: int, seed: int) -> pl.DataFrame:
+    """`metrics.values` of so many customers, of which each metric is missing with MISSING_SHARE."""
+    draw = _Draw(count, seed)
+    figures = {
+        "dishonours_90d": draw.wholes(0.7),
+        "overdrawn_day_share_180d": draw.shares(1, 12),
+        "days_behind": draw.wholes(20),
+        "debt_service_180d": draw.money(30_000),
+        "seen_revenue_180d": draw.money(180_000),
+        "income_concentration_180d": draw.shares(2, 6),
+        "revenue_90d": draw.money(90_000),
+        "revenue_prior_90d": draw.money(85_000),
+        "closing_balance": draw.money(20_000),
+        "mean_balance_90d": draw.money(20_000),
+        "days_since_revenue": draw.wholes(5),
+        "tax_arrears_signs_180d": draw.wholes(0.05),
+        "revenue_monthly_mean_6m": draw.money(30_000),
+        "operating_cash_flow_180d": draw.money(90_000),
+        "buffer_days_180d": draw.wholes(15),
+    }
+    return _frame(figures).with_columns(
+        expression
+        for slug in figures
+        for gap in [pl.Series(draw.missing())]
+        for expression in (
+            pl.when(~gap).then(slug).alias(slug),
+            pl.when(gap).then(pl.lit(INSUFFICIENT_HISTORY)).alias(cause_of(slug)),
+        )
+    )
+
+
+def on_the_cent(count: int, seed: int) -> pl.DataFrame:
+    """The same of customers who are known entirely, and sound, but for one figure that is in cents exactly what the
+    policy compares it with: debt to revenue, revenue to revenue before, or earnings to debt.
+    """
+    drawn = _Draw(count, seed).money(50_000) // 2_000 * 2_000  # of twenty cents the shares below are whole cents
+    which = np.arange(count) % 3
+    sound = {
+        "dishonours_90d": 0,
+        "overdrawn_day_share_180d": "0.01",
+        "days_behind": 3,
+        "debt_service_180d": 100,
+        "seen_revenue_180d": 200_000_000,
+        "income_concentration_180d": "0.2",
+        "revenue_90d": 90_000_000,
+        "revenue_prior_90d": 80_000,
+        "closing_balance": 10_000,
+        "mean_balance_90d": 20_000,
+        "days_since_revenue": 1,
+        "tax_arrears_signs_180d": 0,
+        "revenue_monthly_mean_6m": 30_000,
+        "operating_cash_flow_180d": 1_000_000_000,
+        "buffer_days_180d": 10,
+    }
+    figures = {slug: np.full(count, int(Decimal(str(value)).scaleb(SCALE))) for slug, value in sound.items()}
+    compared = (
+        ("debt_service_180d", "seen_revenue_180d", 45),
+        ("revenue_90d", "revenue_prior_90d", 85),
+        ("operating_cash_flow_180d", "debt_service_180d", 120),
+    )
+    for place, (figure, other, hundredths) in enumerate(compared):
+        figures[other] = np.where(which == place, drawn, figures[other])
+        figures[figure] = np.where(which == place, drawn // 100 * hundredths, figures[figure])
+    return _frame(figures).with_columns(pl.lit(None, pl.String).alias(cause_of(slug)) for slug in figures)
+
+
+def _frame(figures: Mapping[str, Drawn]) -> pl.DataFrame:
+    step = pl.lit(Decimal(1).scaleb(-SCALE), VALUE)
+    told = pl.DataFrame({slug: pl.Series(drawn, dtype=pl.Int64) for slug, drawn in figures.items()})
+    return (
+        told.select((pl.col(slug).cast(VALUE) * step).cast(VALUE) for slug in figures)
+        .with_row_index(BY_CUSTOMER)
+        .with_columns(pl.col(BY_CUSTOMER).cast(pl.Int64))
+    )
+
+
+def known(customers: pl.DataFrame) -> list[dict[str, Decimal | None]]:
+    """Each customer's metrics alone."""
+    return customers.select(pl.selectors.decimal()).to_dicts()
+
+
+# What is right
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """`limit` in AUD; None: indeterminate."""
+
+    outcome: str
+    limit: Decimal | None
+
+
+def right(customers: Iterable[Known]) -> list[Verdict]:
+    """What the policy says of each, whose metrics are exact decimals."""
+    return [_decided(each) for each in customers]
+
+
+def _decided(of: Known) -> Verdict:
+    outcome = _outcome(of)
+    limit = {"blocked": Decimal(0), "indeterminate": None}
+    return Verdict(outcome, limit[outcome] if outcome in limit else _limit(of))
+
+
+def _outcome(of: Known) -> str:
+    for outcome, matched in (("blocked", _knocked_out(of)), ("conditional", _referred(of)), ("proceed", _good(of))):
+        if matched is None:
+            return "indeterminate"
+        if matched:
+            return outcome
+    return "conditional"
+
+
+def _knocked_out(of: Known) -> bool | None:
+    return _some(
+        _at_least(of["dishonours_90d"], Decimal(3)),
+        _more(of["overdrawn_day_share_180d"], Decimal("0.25")),
+        _more(of["days_behind"], Decimal(45)),
+        _more(of["debt_service_180d"], _share(of["seen_revenue_180d"], "0.45")),
+    )
+
+
+def _referred(of: Known) -> bool | None:
+    return _some(
+        _more(of["income_concentration_180d"], Decimal("0.6")),
+        _every(
+            _more(_share(of["revenue_prior_90d"], "0.85"), of["revenue_90d"]),
+            _more(of["mean_balance_90d"], of["closing_balance"]),
+        ),
+        _some(_more(of["days_since_revenue"], Decimal(21)), _at_least(of["tax_arrears_signs_180d"], Decimal(1))),
+    )
+
+
+def _good(of: Known) -> bool | None:
+    return _every(
+        _at_least(of["revenue_monthly_mean_6m"], Decimal(10_000)),
+        _at_least(of["operating_cash_flow_180d"], _share(of["debt_service_180d"], "1.2")),
+        _at_least(of["buffer_days_180d"], Decimal(5)),
+    )
+
+
+def _limit(of: Known) -> Decimal | None:
+    revenue, cash = _share(of["revenue_monthly_mean_6m"], "1.2"), _share(of["operating_cash_flow_180d"], "0.35")
+    if revenue is None or cash is None:
+        return None
+    multiples = (min(REQUESTED, revenue, cash, Decimal(250_000)) / 500).to_integral_value(ROUND_FLOOR)
+    return multiples * 500 if multiples * 500 >= 5_000 else Decimal(0)
+
+
+def _share(of: Decimal | None, share: str) -> Decimal | None:
+    return None if of is None else of * Decimal(share)
+
+
+def _more(left: Decimal | None, right: Decimal | None) -> bool | None:
+    return None if left is None or right is None else left > right
+
+
+def _at_least(left: Decimal | None, right: Decimal | None) -> bool | None:
+    return None if left is None or right is None else left >= right
+
+
+def _some(*conditions: bool | None) -> bool | None:
+    return True if True in conditions else None if None in conditions else False
+
+
+def _every(*conditions: bool | None) -> bool | None:
+    return False if False in conditions else None if None in conditions else True
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """How many of so many were told wrong."""
+
+    verdicts: int
+    limits: int  # among those with the right verdict
+    of: int
+
+    def told(self) -> str:
+        return f"{self.verdicts:,} verdicts, {self.limits:,} limits of {self.of:,}"
+
+
+def wrong(told: Sequence[Verdict], expected: Sequence[Verdict]) -> Wrong:
+    pairs = list(zip(told, expected, strict=True))
+    same = [(a, b) for a, b in pairs if a.outcome == b.outcome]
+    return Wrong(len(pairs) - len(same), sum(a.limit != b.limit for a, b in same), len(pairs))

@@ -1,0 +1,349 @@
+"""What a delivery costs, and when it begins: alone, in a flood, beside dead receivers and after a long queue."""
+
+import asyncio
+import ssl
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import median
+from uuid import UUID, uuid4
+
+import aiohttp
+import requests
+import urllib3
+from sqlalchemy import func, select
+
+from assets import delivery
+from benchmarks.filling import new_customer
+from benchmarks.receiving import HANG, Arrival, Receiver, receiving
+from benchmarks.service import new_home
+from benchmarks.table import Row, milliseconds, percentile, seconds
+from pipelines.webhooks import EventType, signatures
+from storage import customers, keys, outbox, subscriptions
+from storage.models import DeliveryStatus, attempts, deliveries
+from storage.outbox import Ended, NewEvent
+from storage.settings import Settings
+from storage.store import Store
+
+TITLE = "Webhooks"
+CLIENTS, EACH = 4, 16  # subscriptions of a client: together they fill a sender's slots
+IN_FLIGHT, THREADS = 250, 64
+EVENTS = 48  # of each client, each to all of its subscriptions
+HANGING = 6  # of the 64 subscriptions
+ANSWER_AFTER_S = 2.0
+EVERY_S, FOR_S = 0.58, 30.0  # an event of each client: just below what four at once can do
+FLOOD, FLOODED = 10_000, 50
+IDLE = 60
+QUEUE, QUEUED_FOR = 100_000, 100
+CLAIMS = 40
+BODY = b'{"eventId": "%s", "eventType": "job.completed", "data": {"jobId": "%s", "status": "Completed"}}'
+ABOUT = (
+    "One sender; a receiver over HTTPS in a process of its own on the same two cores. It keeps connections open, as "
+    "ours and the peers do for the next delivery. CPU is that of the sending process alone: neither the receiver's nor "
+    "PostgreSQL's. A delivery of ours is claimed, guarded, signed, sent and recorded; the peers sign and send only: "
+    f"requests and urllib3 with {THREADS} threads, aiohttp with {IN_FLIGHT} at once (httpx is no dependency here, so "
+    f"it isn't measured). Beside the dead: {HANGING} of {CLIENTS * EACH} subscriptions of {CLIENTS} clients hang for "
+    f"ever, the others answer after {ANSWER_AFTER_S:.0f} s. The start delay runs from an event's commit until the "
+    "request has come to the receiver."
+)
+
+Send = Callable[[str, Path, int], None]
+
+
+def measure(folder: Path, database: str) -> Sequence[Row]:
+    with receiving(folder / "receiver") as receiver:
+        return [row for part in PARTS for row in _measured(part, folder, database, receiver)]
+
+
+def _measured(
+    part: Callable[[Store, Receiver], list[Row]], folder: Path, database: str, receiver: Receiver
+) -> list[Row]:
+    with new_home(folder / part.__name__, database) as home:
+        local = {"webhook_allow_cidrs": "127.0.0.0/8", "webhook_ca_bundle": receiver.ca_path}
+        store = Store.open(Settings(**dict(home.settings) | local))
+        try:
+            return part(store, receiver)
+        finally:
+            store.close()
+
+
+def _cost(store: Store, receiver: Receiver) -> list[Row]:
+    """CPU and wall time of a delivery, ours and others'."""
+    clients = _subscribed(store, [receiver.answering()] * EACH, CLIENTS)
+    count = CLIENTS * EACH * EVENTS
+    _happen(store, clients, EVENTS)
+    ours = _timed(lambda: _all_sent(store, count), count)
+    peers = {name: _timed(_peer(send, receiver, count), count) for name, send in PEERS.items()}
+    return [
+        Row(f"CPU of a delivery with claim and record, mean of {count:,}", milliseconds(ours[0]), "≤ 1 ms"),
+        Row("the same, wall rate", f"{1 / ours[1]:,.0f}/s"),
+        *(
+            Row(f"peer: {name}, CPU of a delivery; wall rate", f"{milliseconds(cpu)}; {1 / wall:,.0f}/s")
+            for name, (cpu, wall) in peers.items()
+        ),
+    ]
+
+
+def _timed(work: Callable[[], object], count: int) -> tuple[float, float]:
+    """CPU and wall seconds of each of so many."""
+    cpu, wall = time.process_time(), time.perf_counter()
+    work()
+    return (time.process_time() - cpu) / count, (time.perf_counter() - wall) / count
+
+
+def _all_sent(store: Store, count: int) -> None:
+    sent = delivery.deliver_due(store, count, deadline_s=600)
+    ended = _ended(store)
+    if (sent, ended) != (count, {DeliveryStatus.DELIVERED: count}):
+        raise RuntimeError(f"{sent} of {count} deliveries were sent: {ended}")
+
+
+def _peer(send: Send, receiver: Receiver, count: int) -> Callable[[], None]:
+    def all_sent() -> None:
+        send(receiver.answering(), receiver.ca_path, count)
+        if (arrived := len(receiver.report()[0])) != count:
+            raise RuntimeError(f"{arrived} of {count} arrived")
+
+    receiver.report()
+    return all_sent
+
+
+def _signed() -> tuple[bytes, dict[str, str]]:
+    event_id = uuid4()
+    body = _body(event_id)
+    return body, signatures(event_id, body, b"s" * 32, datetime.now(UTC)) | {"Content-Type": "application/json"}
+
+
+def _with_requests(url: str, ca: Path, count: int) -> None:
+    its = threading.local()
+
+    def one(_: int) -> None:
+        if not hasattr(its, "http"):
+            its.http = requests.Session()
+            its.http.trust_env, its.http.verify = False, str(ca)
+        body, headers = _signed()
+        its.http.post(url, data=body, headers=headers, timeout=30, allow_redirects=False).raise_for_status()
+
+    _in_threads(one, count)
+
+
+def _with_urllib3(url: str, ca: Path, count: int) -> None:
+    pool = urllib3.PoolManager(maxsize=THREADS, ca_certs=str(ca), retries=False)
+
+    def one(_: int) -> None:
+        body, headers = _signed()
+        answer = pool.request("POST", url, body=body, headers=headers, timeout=30)
+        if answer.status != 204:
+            raise RuntimeError(f"answered {answer.status}")
+
+    _in_threads(one, count)
+
+
+def _in_threads(one: Callable[[int], None], count: int) -> None:
+    with ThreadPoolExecutor(THREADS) as threads:
+        for _ in threads.map(one, range(count)):
+            pass
+
+
+def _with_aiohttp(url: str, ca: Path, count: int) -> None:
+    asyncio.run(_with_plain_aiohttp(url, ca, count))
+
+
+async def _with_plain_aiohttp(url: str, ca: Path, count: int) -> None:
+    slots = asyncio.Semaphore(IN_FLIGHT)
+    connector = aiohttp.TCPConnector(limit=0, ssl=ssl.create_default_context(cafile=str(ca)))
+    async with aiohttp.ClientSession(connector=connector, raise_for_status=True) as http:
+
+        async def one() -> None:
+            async with slots:
+                body, headers = _signed()
+                async with http.post(url, data=body, headers=headers, allow_redirects=False) as answer:
+                    await answer.read()
+
+        await asyncio.gather(*(one() for _ in range(count)))
+
+
+def _beside_the_dead(store: Store, receiver: Receiver) -> list[Row]:
+    """Healthy receivers while others hang, with all slots in use."""
+    urls = [receiver.answering(ANSWER_AFTER_S)] * (CLIENTS * EACH)
+    for place in range(HANGING):
+        urls[place * len(urls) // HANGING] = receiver.hanging
+    clients = [_subscribed(store, urls[at : at + EACH], 1)[0] for at in range(0, len(urls), EACH)]
+    receiver.report()
+    happened: dict[str, float] = {}
+    rounds = round(FOR_S / EVERY_S)
+    with _sending(store):
+        begun = time.monotonic()
+        for turn in range(rounds):
+            for place, client in enumerate(clients):
+                time.sleep(max(0.0, begun + (turn + place / CLIENTS) * EVERY_S - time.monotonic()))
+                happened |= _happen(store, [client], 1)
+        expected = rounds * (len(urls) - HANGING)
+        arrived, most = _arrivals(receiver, expected)
+        _until(lambda: _ended(store).get(DeliveryStatus.DELIVERED, 0) >= expected)
+    delays = [each.at - happened[each.event_id] for each in arrived]
+    return [
+        Row("beside the dead: most in flight at once, theirs included", str(most), f"about {IN_FLIGHT}"),
+        Row(f"deliveries to the healthy that arrived, of {expected:,}", f"{len(arrived) / expected:.1%}", "100 %"),
+        Row("start delay of the healthy, p50", seconds(median(delays))),
+        Row("the same, p99", seconds(percentile(delays, 0.99)), "< 2 s"),
+    ]
+
+
+def _flood(store: Store, receiver: Receiver) -> list[Row]:
+    """Many events in one commit."""
+    clients = _subscribed(store, [receiver.answering()], FLOODED)
+    receiver.report()
+    with _sending(store):
+        began = time.monotonic()
+        _happen(store, clients, FLOOD // FLOODED)
+        _until(lambda: _ended(store).get(DeliveryStatus.DELIVERED, 0) == FLOOD, within_s=900)
+        took = time.monotonic() - began
+    with store.db.reading() as r:
+        failed = r.execute(select(func.count()).where(attempts.c.error.is_not(None))).scalar_one()
+    return [
+        Row(f"{FLOOD:,} events at once to {FLOODED} subscriptions, until all are recorded", seconds(took)),
+        Row("attempts that failed, time-outs included", str(failed), "0"),
+    ]
+
+
+def _alone(store: Store, receiver: Receiver) -> list[Row]:
+    """One event after another on an idle system."""
+    clients = _subscribed(store, [receiver.answering()], 1)
+    receiver.report()
+    happened: dict[str, float] = {}
+    with _sending(store):
+        time.sleep(1)
+        for _ in range(IDLE):
+            happened |= _happen(store, clients, 1)
+            time.sleep(0.25)
+        arrived, _ = _arrivals(receiver, IDLE)
+    delays = [each.at - happened[each.event_id] for each in arrived]
+    return [
+        Row(
+            f"idle: event committed → request at the receiver, p50 of {IDLE}", milliseconds(median(delays)), "≤ 300 ms"
+        ),
+        Row("the same, p95", milliseconds(percentile(delays, 0.95))),
+    ]
+
+
+def _after_a_long_queue(store: Store, receiver: Receiver) -> list[Row]:
+    """Undelivered rows at the start of a sender."""
+    clients = _subscribed(store, [receiver.answering()] * (QUEUED_FOR // 10), 10)
+    for _ in range(10):
+        _happen(store, clients, QUEUE // QUEUED_FOR // 10)
+    began, holder = time.perf_counter(), uuid4()
+    fresh = Store.open(store.settings)
+    claimed = _claim(fresh, holder)
+    first = time.perf_counter() - began
+    cpu: list[float] = []
+    wall: list[float] = []
+    for _ in range(CLAIMS):
+        ended = [Ended(each.delivery_id, DeliveryStatus.CANCELLED, None) for each in claimed]
+        with fresh.db.writing() as w:
+            outbox.record(w, holder, ended)
+        cpu_began, wall_began = time.process_time(), time.perf_counter()
+        claimed = _claim(fresh, holder)
+        cpu.append(time.process_time() - cpu_began)
+        wall.append(time.perf_counter() - wall_began)
+    fresh.close()
+    return [
+        Row(f"{QUEUE:,} undelivered rows: opened, until the first {IN_FLIGHT} are claimed", seconds(first)),
+        Row(f"a claim of {len(claimed)}, CPU, p50 of {CLAIMS}", milliseconds(median(cpu))),
+        Row("the same, wall", milliseconds(median(wall))),
+    ]
+
+
+PARTS = (_cost, _beside_the_dead, _flood, _alone, _after_a_long_queue)
+PEERS: dict[str, Send] = {"requests": _with_requests, "urllib3": _with_urllib3, "aiohttp": _with_aiohttp}
+
+
+def _claim(store: Store, holder: UUID) -> list[outbox.Claimed]:
+    with store.db.writing() as w:
+        return outbox.claim_due(w, holder, IN_FLIGHT, 60, datetime.now(UTC))
+
+
+@dataclass(frozen=True)
+class Client:
+    """One with a customer, to whom everything happens."""
+
+    client_id: UUID
+    customer_number: int
+
+    def event(self, now: datetime) -> NewEvent:
+        event_id, happened = uuid4(), EventType.JOB_COMPLETED
+        return NewEvent(event_id, self.client_id, self.customer_number, uuid4(), happened, _body(event_id), now)
+
+
+def _subscribed(store: Store, urls: Sequence[str], clients: int) -> list[Client]:
+    """New clients, each with a subscription for every URL."""
+    made = []
+    for _ in range(clients):
+        now = datetime.now(UTC)
+        with store.db.writing() as w:
+            client_id = keys.create_client(w, "benchmark", decision_policies=False, now=now).client_id
+            made.append(Client(client_id, customers.create(w, client_id, new_customer(), now).customer.number))
+            for url in urls:
+                subscriptions.create(w, client_id, EventType.JOB_COMPLETED, url, [], store.vault, now)
+    return made
+
+
+def _happen(store: Store, clients: Sequence[Client], each: int) -> dict[str, float]:
+    """So many events of each client in one commit, and when it had come to its end (monotonic), by event."""
+    new = [client.event(datetime.now(UTC)) for client in clients for _ in range(each)]
+    with store.db.writing() as w:
+        outbox.enqueue(w, new)
+    committed = time.monotonic()
+    return {str(event.event_id): committed for event in new}
+
+
+def _body(event_id: UUID) -> bytes:
+    return BODY % (str(event_id).encode(), str(uuid4()).encode())
+
+
+@contextmanager
+def _sending(store: Store) -> Iterator[None]:
+    """The delivery loop, as a worker runs it."""
+    stop = threading.Event()
+    thread = threading.Thread(target=delivery.run, args=(store, stop))
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+def _arrivals(receiver: Receiver, expected: int) -> tuple[list[Arrival], int]:
+    """What arrives at those who answer until so much has, and how many were unanswered at once at most, by anybody."""
+    arrived: list[Arrival] = []
+    unanswered = [0]
+
+    def all_have() -> bool:
+        seen, most = receiver.report()
+        unanswered.append(most)
+        arrived.extend(each for each in seen if each.path != HANG)
+        return len(arrived) >= expected
+
+    _until(all_have)
+    return arrived, max(unanswered)
+
+
+def _until(true: Callable[[], bool], within_s: float = 120) -> None:
+    deadline = time.monotonic() + within_s
+    while not true():
+        if time.monotonic() > deadline:
+            raise TimeoutError("what a benchmark waits for didn't come")
+        time.sleep(0.2)
+
+
+def _ended(store: Store) -> dict[str, int]:
+    """How many deliveries stand in each status."""
+    with store.db.reading() as r:
+        counts = select(deliveries.c.status, func.count()).group_by(deliveries.c.status)
+        return dict(tuple(row) for row in r.execute(counts))

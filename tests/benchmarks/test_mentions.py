@@ -1,0 +1,60 @@
+"""What is named is judged by the labels alone: a fault in that judgement would make every figure of it untrue."""
+
+from datetime import date
+from typing import Any
+
+import polars as pl
+import pytest
+
+from benchmarks.mentions import Named, lone_sides, named, numbers
+from tests.pipelines.enrich.examples import known
+
+OWN: dict[str, Any] = {"category": "own_transfer", "is_transfer": False, "account_number": "062001111"}
+LABELS = {"true_category": pl.String, "true_transfer_pair": pl.UInt32, "true_facility": pl.UInt32}
+
+
+def judged(missing: str, *rows: tuple[dict[str, Any], tuple[str, int | None, int | None]]) -> Named:
+    """Rows with their labels: category, transfer pair, facility. Lone sides are all those of the account `missing`."""
+    facts = known(*({**OWN, **row} for row, _ in rows)).collect()
+    labels = pl.DataFrame([label for _, label in rows], LABELS, orient="row")
+    enriched = facts.with_columns(labels)
+    sides = lone_sides(enriched).join(numbers({1: missing}), on="customer_number")
+    return named(enriched, sides, date(2026, 4, 1))
+
+
+LONE, PAIRED = ("own_transfer", None, None), ("own_transfer", 7, None)
+SUPPLIER, LOAN = ("supplies", None, None), ("term_loan_repayment", None, 2)
+
+
+def test_an_account_named_by_its_digits_is_found() -> None:
+    told = judged("77005678", ({"other_account": "5678"}, LONE))
+    assert (told.found().height, told.spoken.height, told.right(), told.named.height) == (1, 1, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("row", "label"),
+    [
+        ({"other_account": "9999"}, LONE),  # another number than that of the missing account
+        ({"clean_description": "SAVER"}, PAIRED),  # its other side was supplied
+        ({"clean_description": "SAVER"}, SUPPLIER),
+    ],
+)
+def test_what_the_labels_do_not_say_is_named_in_vain(row: dict[str, Any], label: tuple[str, int | None, None]) -> None:
+    told = judged("77005678", (row, label))
+    assert (told.found().height, told.right(), told.named.height) == (0, 0, 1)
+
+
+def test_a_name_that_stands_for_two_things_is_wrong() -> None:
+    saver = {"clean_description": "SAVER"}
+    assert judged("77005678", (saver, LONE), (saver, SUPPLIER)).right() == 0
+
+
+def test_an_account_named_twice_is_right_once() -> None:
+    told = judged("77005678", ({"other_account": "5678"}, LONE), ({"clean_description": "SAVER"}, LONE))
+    assert (told.found().height, told.right(), told.named.height) == (1, 1, 2)
+
+
+def test_a_loans_account_is_missing_by_its_label_and_none_of_the_own_accounts() -> None:
+    told = judged("77005678", ({"clean_description": "LOAN REPAYMENT TO A/C"}, LOAN))
+    assert (told.found().height, told.spoken.height, told.right(), told.named.height) == (0, 0, 1, 1)
+    assert told.among(pl.Series([2])).named.is_empty()

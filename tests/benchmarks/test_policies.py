@@ -1,0 +1,81 @@
+"""The policy that is measured says the same in all its wordings: otherwise comparing their speed would say nothing."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from benchmarks import evaluating, policies, reports
+from benchmarks.peers_of_policies import GUARDED, TABLE, InCel, InZen, Peer, given
+from benchmarks.ten_rules import document, known, on_the_cent, policy, right, stricter, with_gaps, wrong
+from pipelines.decisions import check, planned
+
+CUSTOMERS = 3_000
+SMALL = policies.Scale(5_000, 500, 3, reports.Scale(6, 1_000, (12,), 1, 1))
+
+
+def test_the_policy_is_sound_and_as_large_as_the_results_say() -> None:
+    checked = check.read(document())
+    assert (checked.faults, checked.warnings) == ([], [])
+    assert sum(len(step.rules) for step in policy().steps) == 10
+    assert len(planned(policy()).labels("metric")) == 15
+    assert planned(stricter()).metrics.keys() == planned(policy()).metrics.keys()
+
+
+def test_customers_with_gaps_reach_every_outcome() -> None:
+    told = right(known(with_gaps(CUSTOMERS, 5)))
+    assert {each.outcome for each in told} == {"blocked", "conditional", "proceed", "indeterminate"}
+    assert {each.limit is None for each in told if each.outcome in ("conditional", "proceed")} == {True, False}
+
+
+def test_of_each_metric_as_many_are_missing_as_the_results_say() -> None:
+    missing = with_gaps(CUSTOMERS, 5).select((pl.selectors.decimal().null_count() / CUSTOMERS).name.keep())
+    assert all(0.12 < share < 0.18 for share in missing.row(0))
+
+
+def test_a_cent_decides_on_customers_on_the_cent() -> None:
+    """As they are, all are sound; a cent to the wrong side none is."""
+    cent = pl.lit("0.01").cast(pl.Decimal(38, 4))
+    customers = on_the_cent(300, 5)
+    worse = customers.with_columns(
+        (pl.col("debt_service_180d") + cent), pl.col("revenue_90d") - cent, pl.col("operating_cash_flow_180d") - cent
+    )
+    assert {each.outcome for each in right(known(customers))} == {"proceed"}
+    assert {each.outcome for each in right(known(worse))} == {"blocked", "conditional"}
+
+
+@pytest.mark.parametrize(
+    "customers", [with_gaps(CUSTOMERS, 6), on_the_cent(CUSTOMERS, 6)], ids=["with gaps", "on the cent"]
+)
+def test_guarded_by_hand_gorules_decides_as_we_do(customers: pl.DataFrame) -> None:
+    told = InZen(GUARDED).verdicts(given(known(customers)))
+    assert wrong(told, right(known(customers))).told() == f"0 verdicts, 0 limits of {CUSTOMERS:,}"
+
+
+@pytest.mark.parametrize("made", [lambda: InZen(TABLE), InCel], ids=["GoRules", "CEL"])
+def test_of_what_is_known_and_off_the_cent_the_peers_say_the_same(made: Callable[[], Peer]) -> None:
+    complete = known(with_gaps(CUSTOMERS * 10, 7).drop_nulls(pl.selectors.decimal()))
+    assert len({each.outcome for each in right(complete)}) == 3
+    assert wrong(made().verdicts(given(complete)), right(complete)).told().startswith("0 verdicts, 0 limits")
+
+
+def test_a_double_is_off_by_a_cent() -> None:
+    """Which is what customers on the cent are for: a peer with doubles errs on some of them."""
+    customers = known(on_the_cent(CUSTOMERS, 6))
+    assert wrong(InCel().verdicts(given(customers)), right(customers)).verdicts > 0
+
+
+def test_everything_that_needs_no_service_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(policies, "alone", lambda measurement, *given: (measurement(*given), 0))  # in this process
+    rows = {row.what: row for row in policies.measure(SMALL)}
+    assert rows["wrong with gaps: ours"].figure == "0 verdicts, 0 limits of 500"
+    assert rows["wrong on the cent: ours"].figure == "0 verdicts, 0 limits of 500"
+    assert "12 customers of 1,000 rows" in " ".join(rows)
+    assert 0 < int(rows["of whom it finds decided otherwise"].figure) <= 12
+
+
+@pytest.mark.slow
+def test_a_service_is_measured(tmp_path: Path) -> None:
+    rows = evaluating.measure(tmp_path, "SQLite", evaluating.Scale(4, 8, 4, 2, 50))
+    assert [row.asked for row in rows if row.asked] == ["≤ 40 ms", "≥ 60/s", "≤ 300 ms"]

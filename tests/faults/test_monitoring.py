@@ -1,0 +1,73 @@
+"""Who looks by rulesets is ended by SIGKILL at its writes: every rise is told once, and none is missed."""
+
+from collections import Counter
+from collections.abc import Callable
+from uuid import UUID
+
+import pytest
+from sqlalchemy import ColumnElement, select
+
+from storage.models import customers, deliveries, events, rule_matches
+from tests.faults.faults import Fault, KillAtWrite
+from tests.faults.lender import Lender
+from tests.faults.scenarios import LONG_HISTORY, is_watched, watches
+from tests.faults.survival import survives
+from tests.faults.world import World
+from tests.patience import until
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+
+WRITES = 120  # of the enrichment in the story; every seventh is tried, so that all kinds are met
+OF_A_LOOK = 60  # of the book's process in a look, and before and behind it; every twelfth is tried
+LOOKED_AT_WITHIN_S = 240  # a run whose process died is started again by Dagster, in its own time
+
+
+def told(world: World, lender: Lender) -> Counter[UUID]:
+    """How many matches each of the lender's customers has, each with one event that is due once to who subscribed."""
+    subscriber = {UUID(each.subscription_id) for each in lender.ledger.subscriptions}
+    with world.store.db.reading() as r:
+        mine = select(rule_matches.c.match_id, customers.c.customer_id).join_from(rule_matches, customers)
+        matches = {row.match_id: row.customer_id for row in r.execute(mine.where(_is_theirs(lender)))}
+        happened = select(events.c.event_id).where(events.c.event_type == "monitoring.rule.triggered")
+        assert matches.keys() <= set(r.execute(happened).scalars()), "a match without its event"
+        sent = select(deliveries.c.event_id).where(deliveries.c.subscription_id.in_(subscriber))
+        assert Counter(r.execute(sent).scalars()) == Counter(matches.keys()), "an event is not due once"
+    return Counter(matches.values())
+
+
+def _is_theirs(lender: Lender) -> ColumnElement[bool]:
+    return customers.c.customer_id.in_([UUID(each) for each in lender.ledger.rows])
+
+
+def lived_through(world: World, story: Callable[[Lender], None], fault: Fault, seed: int) -> tuple[bool, Counter[UUID]]:
+    """Whether the fault was injected, and what was told."""
+    lenders: list[Lender] = []
+
+    def noted(lender: Lender) -> None:
+        lenders.append(lender)
+        story(lender)
+
+    injected = survives(world, noted, fault, seed)
+    return injected, told(world, lenders[0])
+
+
+@pytest.mark.parametrize("nth", range(1, WRITES, 7))
+def test_killed_while_a_batch_looks(world: World, nth: int) -> None:
+    injected, matches = lived_through(world, is_watched, KillAtWrite(world, "enrichment", nth), seed=nth)
+    assert list(matches.values()) == [2], "a rise, a fall and a rise"
+    assert injected or nth > WRITES // 3, "the story has fewer writes than it surely has: was nobody killed?"
+
+
+@pytest.mark.parametrize("nth", range(1, OF_A_LOOK, 12))
+def test_killed_while_the_book_looks(world: World, nth: int) -> None:
+    def is_watched_afterwards(lender: Lender) -> None:
+        watched = [lender.customer() for _ in range(2)]
+        for job in [lender.submit(each, LONG_HISTORY) for each in watched]:
+            lender.finished(job)
+        lender.subscribe("monitoring.rule.triggered")
+        watches(lender)
+        until(lambda: len(told(world, lender)) == len(watched), LOOKED_AT_WITHIN_S)
+
+    injected, matches = lived_through(world, is_watched_afterwards, KillAtWrite(world, "assets.warm book", nth), nth)
+    assert list(matches.values()) == [1, 1]
+    assert injected or nth > OF_A_LOOK // 3, "nobody was killed"

@@ -1,0 +1,107 @@
+"""Monitoring on the real stack: a rule rises, its event arrives once and signed, and what matched is read by its id."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from api.listen import Received, Receiver
+from tests.flows.service import Client
+from tests.patience import until
+
+pytestmark = pytest.mark.timeout(300)
+
+HEARD_WITHIN_S = 30
+LOOKED_AT_WITHIN_S = 90  # the book's lane starts a process, and may be at something else
+LONG = {"moreThan": [{"metric": "history_days"}, "30"]}
+LOW_SCORE = {"lessThan": [{"attribute": "score"}, "500"]}
+FIELDS = {"eventType", "eventId", "clientId", "customerId", "timestamp", "ruleset"}
+
+
+def row(days_ago: int, text: str = "SALE") -> dict[str, Any]:
+    day = datetime.now(UTC).date() - timedelta(days=days_ago)
+    return {"date": day.isoformat(), "description": text, "amount": 812.4}
+
+
+def watch(client: Client, **rules: object) -> str:
+    """A ruleset of these conditions: its id."""
+    document = {
+        "slug": "early-warning",
+        "name": "Early warning",
+        "attributes": [{"name": "score", "kind": "decimal"}],
+        "rules": [{"code": code, "message": code, "condition": condition} for code, condition in rules.items()],
+    }
+    ruleset_id: str = client.data("POST", "/v1/monitoring/rulesets", document)["rulesetId"]
+    return ruleset_id
+
+
+def subscribe(client: Client, receiver: Receiver, *customer_ids: str) -> None:
+    body = {
+        "eventType": "monitoring.rule.triggered",
+        "webhookUrl": receiver.url,
+        "customerIds": list(customer_ids),
+    }
+    receiver.learn(client.data("POST", "/v1/webhooks/subscriptions", body)["secret"])
+
+
+def heard(receiver: Receiver, customer: str) -> list[Received]:
+    """Rules' events of the customer, in the order of their arrival."""
+    told = [each for each in receiver.received if each.json["customerId"] == customer]
+    return [each for each in told if each.json["eventType"] == "monitoring.rule.triggered"]
+
+
+def matches(client: Client, customer: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = client.data("GET", "/v1/monitoring/matches", customerId=customer)["matches"]
+    return found
+
+
+def test_each_rise_is_one_signed_delivery(client: Client, receiver: Receiver) -> None:
+    customer, other = client.customer(), client.customer()
+    ruleset_id = watch(client, LONG=LONG)
+    subscribe(client, receiver, customer)
+    client.finished(client.submit(customer, [row(1)]))
+    assert matches(client, customer) == []
+
+    long = client.submit(customer, [row(60), row(2)])
+    client.finished(long)
+    client.finished(client.submit(other, [row(60), row(2)]))
+    until(lambda: len(heard(receiver, customer)) == 1, HEARD_WITHIN_S)
+    [told] = heard(receiver, customer)
+    assert told.verified
+    assert told.json.keys() == FIELDS
+    assert told.json["ruleset"] == {"id": ruleset_id, "slug": "early-warning", "name": "Early warning"}
+    match = client.data("GET", f"/v1/monitoring/matches/{told.json['eventId']}")
+    assert (match["customerId"], match["cause"], match["dataVersion"]) == (customer, "data", 2)
+    assert [rule["code"] for rule in match["rules"]] == ["LONG"]
+
+    client.finished(client.submit(customer, [row(3, "COFFEE")]))
+    assert [each["matchId"] for each in matches(client, customer)] == [told.json["eventId"]]
+    client.finished(client.data("DELETE", f"/v1/customer/{customer}/submissions/{long}")["jobId"])
+    client.finished(client.submit(customer, [row(60), row(2)]))
+    until(lambda: len(heard(receiver, customer)) == 2, HEARD_WITHIN_S)
+    ids = [each.json["eventId"] for each in heard(receiver, customer)]
+    assert [each["matchId"] for each in matches(client, customer)] == ids[::-1]
+    assert len(matches(client, other)) == 1
+    assert heard(receiver, other) == [], "the subscription is the other customer's"
+
+
+def test_whoever_hears_of_a_rise_finds_its_transactions(client: Client, receiver: Receiver) -> None:
+    """State, match and event are one commit with the transactions that they are about."""
+    customer = client.customer()
+    watch(client, LONG=LONG)
+    subscribe(client, receiver)
+    job = client.submit(customer, [row(60), row(2)])
+    until(lambda: bool(heard(receiver, customer)), HEARD_WITHIN_S)
+    assert client.data("GET", f"/v1/jobs/{job}/status")["status"] == "Completed"
+    assert len(client.transactions(customer)) == 2
+
+
+def test_what_an_attribute_makes_true_is_told_without_waiting_for_the_night(client: Client, receiver: Receiver) -> None:
+    customer = client.customer()
+    client.finished(client.submit(customer, [row(1)]))
+    watch(client, LOW=LOW_SCORE)
+    subscribe(client, receiver)
+    client.data("PUT", f"/v1/customer/{customer}/attributes", {"attributes": {"score": 400}})
+    until(lambda: bool(heard(receiver, customer)), LOOKED_AT_WITHIN_S)
+    [match] = matches(client, customer)
+    assert (match["matchId"], match["cause"]) == (heard(receiver, customer)[0].json["eventId"], "time")

@@ -1,0 +1,128 @@
+"""PDF statements for tests of what surrounds their reading: files that are PDFs by their first bytes only, and what a
+reader would make of them.
+"""
+
+import hashlib
+from collections.abc import Callable
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from uuid import uuid4
+
+from assets import batches as work_of
+from assets.statements import Reader, extract_all
+from pipelines.intake.pdf.result import (
+    Box,
+    Entry,
+    Extraction,
+    Kind,
+    Refusal,
+    Severity,
+    Signal,
+    Statement,
+    Verdict,
+    refused,
+)
+from storage import batches, statements
+from storage.customers import Customer
+from storage.jobs import Job
+from storage.models import Lane
+from storage.statements import NewFile
+from storage.store import Store
+from storage.vault import key_of
+
+JUNE = date(2026, 6, 1)
+CHANGED = Signal("IncrementalUpdate", Severity.WARNING, "The file was changed after it was made.", None)
+
+
+def pdf(name: str) -> bytes:
+    """A file that passes for a PDF at the door."""
+    return f"%PDF-1.7\n{name}\n".encode()
+
+
+def entry(description: str, amount: str, balance: str | None = None, day: int = 1) -> Entry:
+    """A row on page 1, as far down as its day is late."""
+    place = Box(1, 40.0, 100.0 + day, 550.0, 110.0 + day)
+    exact = None if balance is None else Decimal(balance)
+    return Entry(date(2026, 6, day), None, description, Decimal(amount), exact, balance is not None, (place,))
+
+
+RENT = entry("RENT", "-900.00", "4100.00", 2)
+COFFEE = entry("COFFEE", "-4.50", "4095.50", 3)
+SALE = entry("SALE", "812.40", "4907.90", 4)
+
+
+def statement(*entries: Entry, account_number: str = "12345678", verdict: Verdict = Verdict.RECONCILED) -> Statement:
+    return Statement(
+        bank="cba",
+        bank_name="Commonwealth Bank",
+        account_name="Harbour Coffee Pty Ltd",
+        bsb="062000",
+        account_number=account_number,
+        account_type="transaction",
+        kind=Kind.STATEMENT,
+        period_start=JUNE,
+        period_end=date(2026, 6, 30),
+        opening_balance=Decimal("5000.00"),
+        closing_balance=Decimal("4907.90"),
+        credit_limit=None,
+        verdict=verdict,
+        reasons=(),
+        entries=entries,
+        first_page=1,
+        last_page=1,
+        read_by_ocr=False,
+    )
+
+
+def extraction(*found: Statement, pages: int = 1) -> Extraction:
+    return Extraction(pages, found, (CHANGED,))
+
+
+class Shelf:
+    """Reads what it was told of each file, and remembers what it was asked to read."""
+
+    def __init__(self, **said: Extraction | Callable[[str | None], Extraction]) -> None:
+        """By the files' names; one that depends on the password is asked with it."""
+        self._said = {pdf(name): answer for name, answer in said.items()}
+        self.read: list[bytes] = []
+
+    def __call__(self, content: bytes, password: str | None, told: Callable[[int, int], None]) -> Extraction:
+        self.read.append(content)
+        answer = self._said.get(content, refused(Refusal.NOT_A_STATEMENT, "No account statement stands in it."))
+        found = answer if isinstance(answer, Extraction) else answer(password)
+        told(found.pages, found.pages)
+        return found
+
+
+def opens_with(secret: str, found: Extraction) -> Callable[[str | None], Extraction]:
+    """A file with a password."""
+
+    def read(password: str | None) -> Extraction:
+        if password is None:
+            return refused(Refusal.ENCRYPTED, "It opens with a password only.")
+        return found if password == secret else refused(Refusal.WRONG_PASSWORD, "It opens with another password.")
+
+    return read
+
+
+def sent(store: Store, customer: Customer, *names: str, password: str | None = None) -> Job:
+    """A submission of these files, queued."""
+    now, files = datetime.now(UTC), []
+    for name in names:
+        file_id, content = uuid4(), pdf(name)
+        sealed = statements.sealed_original(store.vault, file_id, content)
+        stored = store.lake.put(f"statements/{file_id}.pdf.sealed", sealed)
+        secret = password and statements.sealed_password(store.vault, file_id, password)
+        sha256 = hashlib.sha256(content).digest()
+        files.append(NewFile(file_id, f"{name}.pdf", sha256, len(content), stored, key_of(sealed), secret or None))
+    with store.db.writing() as w:
+        return statements.submit(w, store.lake, customer, uuid4(), files, now)
+
+
+def extract(store: Store, read: Reader) -> bool:
+    """One batch of what waits to be read; whether there was any."""
+    with store.db.writing() as w:
+        batch = batches.claim(w, Lane.EXTRACTION, store.settings, datetime.now(UTC))
+    if batch is not None:
+        extract_all(store, work_of.claimed(store, batch.token, batch.partition_day), read)
+    return batch is not None

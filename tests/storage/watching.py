@@ -1,0 +1,92 @@
+"""Rulesets for tests, and looks that say what the test wants them to have seen."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, cast
+from uuid import UUID
+
+import polars as pl
+
+from pipelines.monitoring import Observed, Ruleset, Watch
+from pipelines.monitoring.moving import OUTCOMES, REARM
+from storage import attributes, rule_matches, rulesets
+from storage.customers import Customer, versions
+from storage.rule_matches import Cause, Look, Seen, Settled
+from storage.rulesets import StoredRuleset
+from storage.store import Store
+
+LONG = {"moreThan": [{"metric": "history_days"}, "30"]}
+LOW_SCORE = {"lessThan": [{"attribute": "score"}, "500"]}
+SCORE = {"name": "score", "kind": "decimal"}
+
+
+def a_rule(code: str, condition: object = LONG, **also: Any) -> dict[str, Any]:
+    return {"code": code, "message": f"{code}.", "condition": condition, **also}
+
+
+def a_ruleset(*rules: Mapping[str, Any], slug: str = "early-warning", **also: Any) -> Ruleset:
+    told = {"slug": slug, "name": slug.capitalize(), "rules": list(rules) or [a_rule("LONG")], **also}
+    return Ruleset.model_validate(told)
+
+
+def created(store: Store, client_id: UUID, ruleset: Ruleset, now: datetime) -> StoredRuleset:
+    with store.db.writing() as w:
+        return rulesets.create(w, client_id, ruleset, "test", now)
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What stands for `Observed`: its record says whose it is."""
+
+    unrecordable: frozenset[int]
+
+    def record(self, customer_number: int, ruleset_id: UUID, rules: Sequence[str]) -> dict[str, Any]:
+        if customer_number in self.unrecordable:
+            raise ArithmeticError("this customer's values can't be told")
+        return {"rules": [{"code": rule, "customer": customer_number} for rule in rules]}
+
+
+def a_look(
+    store: Store,
+    now: datetime,
+    holds: Mapping[tuple[Customer, StoredRuleset, str], bool | None],
+    *,
+    rearm_after_days: int | None = None,
+    unrecordable: Sequence[Customer] = (),
+) -> Look:
+    """A look as of now, at which these rules came out so."""
+    outcomes = pl.DataFrame(
+        [(who.number, stored.ruleset_id.bytes, rule, value) for (who, stored, rule), value in holds.items()],
+        schema=OUTCOMES,
+        orient="row",
+    ).sort("customer_number", "ruleset_id", "rule")
+    rearm = outcomes.select("ruleset_id", "rule").unique().with_columns(rearm_after_days=rearm_after_days).cast(REARM)
+    numbers = sorted({who.number for who, _, _ in holds})
+
+    with store.db.reading() as r:
+        by = rulesets.standing(r, numbers)
+        read = dict.fromkeys(numbers, frozenset({SCORE["name"]}))
+        return Look(
+            cause=Cause.DATA,
+            as_of=now.date(),
+            zone="UTC",
+            by=by,
+            watched=rulesets.watched(r, by),
+            seen=[Seen(cast("Watch", None), cast("Observed", _observation(unrecordable)), outcomes)],
+            outcomes=outcomes,
+            rearm=rearm,
+            versions=versions(r, numbers),
+            attributes_read=read,
+            attribute_changes=attributes.last_changes(r, read),
+            failed=frozenset(),
+        )
+
+
+def _observation(unrecordable: Sequence[Customer]) -> Observation:
+    return Observation(frozenset(each.number for each in unrecordable))
+
+
+def settled(store: Store, look: Look, now: datetime) -> Settled:
+    with store.db.writing() as w:
+        return rule_matches.settle(w, look, now)

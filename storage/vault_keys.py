@@ -299,6 +299,8 @@ def _given_new_master_key(settings: Settings) -> bytes:
     new = settings.given_key("new_master_key")
     if new is None:
         raise SettingsError("TIDEMARK_NEW_MASTER_KEY is missing: give the new master key (openssl rand -base64 32)")
+    if new == settings.given_key("master_key"):
+        raise SettingsError("TIDEMARK_NEW_MASTER_KEY is the same as TIDEMARK_MASTER_KEY: nothing would be replaced")
     return new
 
 

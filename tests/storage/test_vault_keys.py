@@ -140,6 +140,8 @@ def test_a_master_key_from_the_environment(store: Store, now: datetime) -> None:
         lender = a_lender(running, now)
         with pytest.raises(SettingsError, match="TIDEMARK_NEW_MASTER_KEY is missing"):
             vault_keys.rotate_master_key(running.db, running.settings, now)
+        with pytest.raises(SettingsError, match="nothing would be replaced"):
+            vault_keys.rotate_master_key(running.db, given(store, old, old), now)
         for resumed in (False, True):
             rotated = vault_keys.rotate_master_key(running.db, given(store, old, new), now)
             assert (rotated.now, rotated.resumed) == (fingerprint(new), resumed)

@@ -4,11 +4,14 @@ The guard makes the sockets, so it sees every address at the very moment of the 
 a moment ago. Behind the operator's proxy, which does the dialling, all that a name resolves to is looked at before the
 proxy is asked. Redirects, the environment's proxies, cookies and decompression are off.
 
-Each delivery has a connection of its own, though making one costs more than all the rest: a kept one may be closed by
-the receiver just as it is used, which would be a failure of ours, or hold what was left of an answer to somebody else.
+A connection is kept for a moment: making one costs more than all the rest of a delivery. A kept one has two traps. It
+may hold what was left of an earlier answer: then it is hung up on. And the receiver may close it just as it is used:
+then, if not a byte of an answer had come, the same bytes go out once more over a new one, and it is one attempt. So a
+receiver that died over a request may be sent it twice, as when we die, with the same id.
 
 The steps of a delivery are timed where they happen: names are resolved once the first socket is made, a connection
-stands once its TLS begins, and the answer has begun with the first byte that TLS lets through.
+stands once its TLS begins, and the answer has begun with the first byte that TLS lets through. Over a kept connection
+only the last of them happens.
 """
 
 import asyncio
@@ -31,6 +34,8 @@ from uuid import uuid4
 
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
+from aiohttp.connector import Connection
+from aiohttp.tracing import Trace
 from yarl import URL
 
 from pipelines.addresses import Address, Reach, parsed
@@ -40,6 +45,8 @@ from storage.settings import Settings, SettingsError
 RESPONSE_HEAD_BYTES: Final = 16 * 1024
 NAMES_SHARE: Final = 0.5  # of the deadline, for the look-up of a name: a receiver must have time to answer
 GOODBYE_S: Final = 0.25  # for a receiver to return our TLS goodbye, before we just hang up
+KEPT_S: Final = 1.0  # an idle connection: well below what servers allow, and few are open at once
+KEPT_AT_MOST_S: Final = 60.0  # a busy one: names may lead elsewhere meanwhile, and certificates be taken back
 USER_AGENT: Final = f"Tidemark/{version('tidemark')}"
 NO_TIMEOUT: Final = aiohttp.ClientTimeout(total=None, sock_connect=None)  # the one deadline is ours
 
@@ -110,14 +117,40 @@ def _connector(
         # Deprecated, since other clients should not mind. Without it a receiver that doesn't return our TLS goodbye
         # keeps a socket of ours open for 30 s after each delivery.
         warnings.simplefilter("ignore", DeprecationWarning)
-        return aiohttp.TCPConnector(
+        return _Connections(
             limit=0,  # whoever sends bounds how many
-            force_close=True,
+            keepalive_timeout=KEPT_S,
             ssl=tls,
             ssl_shutdown_timeout=GOODBYE_S,
             socket_factory=make_socket,
             resolver=names,
         )
+
+
+class _Connections(aiohttp.TCPConnector):
+    """Gives out a kept connection only if nothing speaks against it."""
+
+    async def connect(
+        self, req: aiohttp.ClientRequest, traces: list[Trace], timeout: aiohttp.ClientTimeout
+    ) -> Connection:
+        while True:
+            connection = await super().connect(req, traces, timeout)
+            if _serves(connection, _stopwatch()):
+                return connection
+            connection.close()
+
+
+def _serves(connection: Connection, delivery: "_Stopwatch") -> bool:
+    """Whether the delivery may go over this connection, which it made or finds kept."""
+    assert connection.transport is not None
+    assert connection.protocol is not None
+    tls: _TimedTls = connection.transport.get_extra_info("ssl_object")
+    if tls.was_made_by(delivery):
+        return True
+    if delivery.needs_new_connection or connection.protocol.should_close or tls.age_s > KEPT_AT_MOST_S:
+        return False
+    tls.carries(delivery)
+    return True
 
 
 def tls_context(settings: Settings) -> ssl.SSLContext:
@@ -208,10 +241,27 @@ class _Stopwatch:
         self._connected: float | None = None
         self._secured: float | None = None
         self._answered: float | None = None
+        self._found_kept = False
         self.dialled = False  # at least one of the addresses
+        self.needs_new_connection = False
 
     def dials(self) -> None:
         self.dialled = True
+
+    def finds_kept(self) -> None:
+        """A connection that stands already."""
+        self._found_kept = True
+        self._secured = time.monotonic()
+
+    @property
+    def lost_kept_connection(self) -> bool:
+        """Whether the connection that failed was a kept one, and brought no answer at all."""
+        return self._found_kept and not self.needs_new_connection and self._answered is None
+
+    def begins_again(self) -> None:
+        """Over a connection of its own; the time that was lost stays part of the delivery's."""
+        self.needs_new_connection = True
+        self._resolved = self._connected = self._secured = None
 
     def resolved(self) -> None:
         self._resolved = self._resolved or time.monotonic()
@@ -247,16 +297,30 @@ def _stopwatch() -> _Stopwatch:
 
 
 class _TimedTls(ssl.SSLObject):
-    """The TLS of one delivery's connection."""
+    """The TLS of a connection, and of which delivery it is just now."""
 
     _its: _Stopwatch | None = None
+    _made_at: float = 0.0
 
     def do_handshake(self) -> None:
         if self._its is None:
             self._its = _stopwatch()
             self._its.connected()
+            self._made_at = time.monotonic()
         super().do_handshake()
         self._its.secured()
+
+    @property
+    def age_s(self) -> float:
+        return time.monotonic() - self._made_at
+
+    def was_made_by(self, delivery: _Stopwatch) -> bool:
+        return self._its is delivery
+
+    def carries(self, delivery: _Stopwatch) -> None:
+        """Another delivery than the one that made it."""
+        self._its = delivery
+        delivery.finds_kept()
 
     def read(self, len: int = 1024, buffer: Any = None) -> bytes:  # noqa: A002  # the library calls it so
         received = super().read(len, buffer)
@@ -272,7 +336,13 @@ async def send(client: aiohttp.ClientSession, post: Post, timeout_s: float) -> A
     failure: Failure | None = None
     try:
         async with asyncio.timeout(timeout_s):
-            await _exchange(client, post, answer)
+            try:
+                await _exchange(client, post, answer)
+            except (aiohttp.ServerDisconnectedError, OSError):
+                if not stopwatch.lost_kept_connection:
+                    raise
+                stopwatch.begins_again()
+                await _exchange(client, post, answer)
     except Exception as error:
         failure = failure_of(error)
         if failure is Failure.REFUSED and stopwatch.dialled:

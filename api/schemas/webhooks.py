@@ -319,7 +319,10 @@ class AttemptView(View):
     attempt_id: UUID
     date_started: datetime = Field(validation_alias="started_at")
     duration_ms: int
-    dns_ms: int | None = Field(description="For the name's look-up; null for a step that was not got through.")
+    dns_ms: int | None = Field(
+        description="For the name's look-up; null for a step that was not got through, or not needed: the connection "
+        "had been kept."
+    )
     connect_ms: int | None
     tls_ms: int | None
     first_byte_ms: int | None = Field(description="From the request to the answer's first byte.")

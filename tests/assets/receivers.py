@@ -157,6 +157,21 @@ def posted(settings: Settings, urls: Sequence[str], names: AbstractResolver | No
     return asyncio.run(all_of_them())
 
 
+def posted_in_turn(settings: Settings, urls: Sequence[str], pause_s: float = 0.05) -> list[Attempt]:
+    """One POST to each URL, through one client, each when the one before has ended and a moment has passed."""
+
+    async def one_by_one() -> list[Attempt]:
+        attempts = []
+        async with sending.session(settings) as client:
+            for place, url in enumerate(urls):
+                request = sending.Post(url, b"%d" % place, {})
+                attempts.append(await sending.send(client, request, settings.webhook_timeout_s))
+                await asyncio.sleep(pause_s)
+        return attempts
+
+    return asyncio.run(one_by_one())
+
+
 def post(settings: Settings, url: str, names: AbstractResolver | None = None) -> Attempt:
     (attempt,) = posted(settings, [url], names)
     return attempt

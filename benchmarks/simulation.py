@@ -1,0 +1,158 @@
+"""How fast rulesets are tried on the past, and that it is right: beside it a look at every customer on every day."""
+
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from datetime import time as time_of_day
+from pathlib import Path
+from statistics import median
+from uuid import UUID
+
+import polars as pl
+
+from assets.reports import SLICES_AT_ONCE
+from benchmarks import reports
+from benchmarks.alone import alone
+from benchmarks.many_rulesets import LOAN_START
+from benchmarks.reports import AS_OF
+from benchmarks.table import Row, mebibytes, seconds
+from pipelines.decisions.readings import Attributes
+from pipelines.figures.facts import COLUMNS, Facts
+from pipelines.figures.periods import BY_CUSTOMER
+from pipelines.monitoring import Ruleset, moves, observed
+from pipelines.monitoring.library import rulesets
+from pipelines.monitoring.looks import Day, Past, Stated, held
+from pipelines.monitoring.moving import FIRING
+from pipelines.monitoring.simulation import Simulation, simulated
+from pipelines.schemas import posted
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How much is measured."""
+
+    customers: int
+    rows_each: int
+    days: int
+    looked_at_daily: int  # customers
+    businesses: int  # that are enriched for real; the book repeats them under other numbers
+
+
+FULL = Scale(1_000, 1_000, 365, 40, 40)
+TITLE = "How fast rulesets are tried on the past"
+ABOUT = (
+    f"Every ruleset of the library, one after the other, over {FULL.days} days of {FULL.customers:,} customers with "
+    f"{FULL.rows_each:,} rows each: the book of the reports' measurement, in files of {reports.CUSTOMERS_A_FILE} "
+    "customers taken two at a time; reading the files is counted. Beside it, what needs no thought: each of "
+    f"{FULL.looked_at_daily} customers is looked at on each of the days, by the code that looks at customers in life, "
+    "in a process of its own, and what fires is compared."
+)
+RULESET_ID = UUID(int=1)
+KEEP = 1_000_000  # firings
+
+Fired = set[tuple[int, date, str]]  # customer, day, rule
+
+
+def measure(scale: Scale = FULL) -> Sequence[Row]:
+    with tempfile.TemporaryDirectory(prefix="tidemark-bench-simulation-") as folder:
+        return _measured(Path(folder), scale)
+
+
+def _measured(folder: Path, scale: Scale) -> list[Row]:
+    size = reports.Scale(scale.businesses, scale.rows_each, (scale.customers,), 0, 0)
+    files, _ = alone(reports.written, folder, size)
+    took, peak = alone(_library_tried, files, scale)
+    ours, _ = alone(_few, files[0], scale, _tried)
+    daily, _ = alone(_few, files[0], scale, _looked_at_daily)
+    days = scale.customers * scale.days
+    slowest = max(took, key=lambda slug: took[slug])
+    expected = sum(map(len, daily.fired.values()))
+    otherwise = sum(len(daily.fired[slug] ^ ours.fired[slug]) for slug in took)
+    return [
+        Row(f"a ruleset over {days:,} days of customers, median of {len(took)}", seconds(median(took.values()))),
+        Row(f"the slowest, {slowest}", seconds(took[slowest])),
+        Row("days of customers, a ruleset each", f"{len(took) * days / sum(took.values()):,.0f}/s"),
+        Row("peak RSS", mebibytes(peak), "≤ 2 GiB"),
+        Row(f"of {scale.looked_at_daily} customers: ours", f"{ours.rate:,.0f}/s"),
+        Row("the same, a look each day", f"{daily.rate:,.0f}/s"),
+        Row("ours to a look each day", f"{ours.rate / daily.rate:,.0f} ×"),
+        Row("fires otherwise than with a look each day", f"{otherwise:,} of {expected:,}", "0"),
+    ]
+
+
+def _library_tried(files: Sequence[Path], scale: Scale) -> dict[str, float]:
+    """Seconds, by ruleset."""
+    took = dict[str, float]()
+    for slug, ruleset in _library():
+        began = time.perf_counter()
+        with ThreadPoolExecutor(SLICES_AT_ONCE) as pool:
+            list(pool.map(lambda file, of=ruleset: _tried(of, _read(file), _days(scale)), files))
+        took[slug] = time.perf_counter() - began
+    return took
+
+
+@dataclass(frozen=True)
+class OfFew:
+    """`rate`: days of customers a second, a ruleset each."""
+
+    rate: float
+    fired: dict[str, Fired]  # by ruleset
+
+
+def _few(file: Path, scale: Scale, try_one: Callable[[Ruleset, pl.DataFrame, Sequence[Day]], Fired]) -> OfFew:
+    rows = _read(file)
+    few = rows.filter(pl.col(BY_CUSTOMER) < rows[BY_CUSTOMER][0] + scale.looked_at_daily)
+    began = time.perf_counter()
+    fired = {slug: try_one(ruleset, few, _days(scale)) for slug, ruleset in _library()}
+    days = len(fired) * scale.looked_at_daily * scale.days
+    return OfFew(days / (time.perf_counter() - began), fired)
+
+
+def _tried(ruleset: Ruleset, rows: pl.DataFrame, days: Sequence[Day]) -> Fired:
+    parts = simulated(Simulation(RULESET_ID, ruleset, days), rows, _past(rows), KEEP)
+    return {firing for part in parts for firing in part.firings.select(BY_CUSTOMER, "date", "rule").iter_rows()}
+
+
+def _looked_at_daily(ruleset: Ruleset, rows: pl.DataFrame, days: Sequence[Day]) -> Fired:
+    """As in life, day after day."""
+    plan, past, booked = Simulation(RULESET_ID, ruleset, days).watch, _past(rows), rows.filter(posted())
+    firing, fired = FIRING.to_frame(), Fired()
+    for day in days:
+        known = booked.filter(pl.col("date") <= day.date)
+        seen = observed(plan, Facts(known, day.date), _stated(past, known, day), day.at)
+        moved = moves(seen.outcomes, firing, plan.rearm, day.date, str(UTC))
+        now = datetime.combine(day.date, time_of_day.min, UTC)
+        new = moved.fired.with_columns(fired_at=pl.lit(now, FIRING["fired_at"]))
+        gone = pl.concat([moved.fallen, moved.fired])
+        firing = pl.concat([firing.join(gone, on=gone.columns, how="anti"), new])
+        fired |= {(number, day.date, rule) for number, rule in moved.fired.select(BY_CUSTOMER, "rule").iter_rows()}
+    return fired
+
+
+def _stated(past: Past, known: pl.DataFrame, day: Day) -> Attributes:
+    return {
+        number: {name: held(changes, day.at) for name, changes in past[number].items()}
+        for number in known[BY_CUSTOMER].unique()
+    }
+
+
+def _past(rows: pl.DataFrame) -> Past:
+    """Everybody has a loan that began on one day."""
+    began = Stated(datetime.combine(LOAN_START, time_of_day.min, UTC), LOAN_START.isoformat(), None)
+    return {number: {"loanStart": [began]} for number in rows[BY_CUSTOMER].unique()}
+
+
+def _library() -> Iterator[tuple[str, Ruleset]]:
+    return ((slug, Ruleset.model_validate(each.document)) for slug, each in rulesets().items())
+
+
+def _read(file: Path) -> pl.DataFrame:
+    return pl.read_parquet(file, columns=list(COLUMNS))
+
+
+def _days(scale: Scale) -> list[Day]:
+    every = (AS_OF - timedelta(days=behind) for behind in reversed(range(scale.days)))
+    return [Day(day, datetime.combine(day, time_of_day(14), UTC)) for day in every]

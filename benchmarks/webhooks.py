@@ -14,6 +14,7 @@ from statistics import median
 from uuid import UUID, uuid4
 
 import aiohttp
+import httpx
 import requests
 import urllib3
 from sqlalchemy import func, select
@@ -46,10 +47,9 @@ ABOUT = (
     "One sender; a receiver over HTTPS in a process of its own on the same two cores. It keeps connections open, as "
     "ours and the peers do for the next delivery. CPU is that of the sending process alone: neither the receiver's nor "
     "PostgreSQL's. A delivery of ours is claimed, guarded, signed, sent and recorded; the peers sign and send only: "
-    f"requests and urllib3 with {THREADS} threads, aiohttp with {IN_FLIGHT} at once (httpx is no dependency here, so "
-    f"it isn't measured). Beside the dead: {HANGING} of {CLIENTS * EACH} subscriptions of {CLIENTS} clients hang for "
-    f"ever, the others answer after {ANSWER_AFTER_S:.0f} s. The start delay runs from an event's commit until the "
-    "request has come to the receiver."
+    f"requests and urllib3 with {THREADS} threads, aiohttp and httpx with {IN_FLIGHT} at once. Beside the dead: "
+    f"{HANGING} of {CLIENTS * EACH} subscriptions of {CLIENTS} clients hang for ever, the others answer after "
+    f"{ANSWER_AFTER_S:.0f} s. The start delay runs from an event's commit until the request has come to the receiver."
 )
 
 Send = Callable[[str, Path, int], None]
@@ -168,6 +168,24 @@ async def _with_plain_aiohttp(url: str, ca: Path, count: int) -> None:
         await asyncio.gather(*(one() for _ in range(count)))
 
 
+def _with_httpx(url: str, ca: Path, count: int) -> None:
+    asyncio.run(_with_async_httpx(url, ca, count))
+
+
+async def _with_async_httpx(url: str, ca: Path, count: int) -> None:
+    slots = asyncio.Semaphore(IN_FLIGHT)
+    limits = httpx.Limits(max_connections=None, max_keepalive_connections=IN_FLIGHT)
+    context = ssl.create_default_context(cafile=str(ca))
+    async with httpx.AsyncClient(verify=context, limits=limits, timeout=30, trust_env=False) as http:
+
+        async def one() -> None:
+            async with slots:
+                body, headers = _signed()
+                (await http.post(url, content=body, headers=headers)).raise_for_status()
+
+        await asyncio.gather(*(one() for _ in range(count)))
+
+
 def _beside_the_dead(store: Store, receiver: Receiver) -> list[Row]:
     """Healthy receivers while others hang, with all slots in use."""
     urls = [receiver.answering(ANSWER_AFTER_S)] * (CLIENTS * EACH)
@@ -260,7 +278,12 @@ def _after_a_long_queue(store: Store, receiver: Receiver) -> list[Row]:
 
 
 PARTS = (_cost, _beside_the_dead, _flood, _alone, _after_a_long_queue)
-PEERS: dict[str, Send] = {"requests": _with_requests, "urllib3": _with_urllib3, "aiohttp": _with_aiohttp}
+PEERS: dict[str, Send] = {
+    "requests": _with_requests,
+    "urllib3": _with_urllib3,
+    "aiohttp": _with_aiohttp,
+    "httpx": _with_httpx,
+}
 
 
 def _claim(store: Store, holder: UUID) -> list[outbox.Claimed]:

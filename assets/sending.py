@@ -142,8 +142,8 @@ class _Connections(aiohttp.TCPConnector):
 
 def _serves(connection: Connection, delivery: "_Stopwatch") -> bool:
     """Whether the delivery may go over this connection, which it made or finds kept."""
-    assert connection.transport is not None
-    assert connection.protocol is not None
+    if connection.transport is None or connection.protocol is None:
+        return True  # it was lost just now, and using it tells so
     tls: _TimedTls = connection.transport.get_extra_info("ssl_object")
     if tls.was_made_by(delivery):
         return True

@@ -1,5 +1,6 @@
 """One POST: how long its steps took, and how it ends where names, lines and certificates fail."""
 
+import asyncio
 import socket
 import ssl
 import struct
@@ -8,10 +9,12 @@ from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import psutil
 import pytest
 import trustme
 from aiohttp.abc import AbstractResolver, ResolveResult
+from aiohttp.connector import Connection
 
 from assets import sending
 from storage.outbox import Attempt
@@ -167,6 +170,23 @@ def test_a_reset_connection_is_a_reset(ca: trustme.CA, settings: Settings, text:
     with receiver(tls(ca), slammed(text)) as there:
         attempt = post(settings, there.url)
         assert (attempt.error, attempt.status_code, there.connections) == ("reset", status, 1)
+
+
+def test_a_connection_lost_before_it_is_used_is_a_reset(
+    ca: trustme.CA, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make = aiohttp.TCPConnector.connect
+
+    async def make_and_lose(connector: aiohttp.TCPConnector, *about: Any) -> Connection:
+        connection = await make(connector, *about)
+        assert connection.transport is not None
+        connection.transport.abort()
+        await asyncio.sleep(0.05)
+        return connection
+
+    monkeypatch.setattr(aiohttp.TCPConnector, "connect", make_and_lose)
+    with receiver(tls(ca), answering("200 OK")) as there:
+        assert post(settings, there.url).error == "reset"
 
 
 def test_an_answer_of_two_gigabytes_costs_neither_memory_nor_time(ca: trustme.CA, settings: Settings) -> None:

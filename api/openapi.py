@@ -134,6 +134,7 @@ KNOWN: Mapping[str, tuple[int, str]] = {
     "Report.VersionExpired": (410, "This version of the customer's transactions is kept no longer."),
     "Report.RefreshRunning": (409, "A report refresh is already running for it."),
     "Webhook.DeliveryInFlight": (409, "The delivery is on its way already."),
+    "Webhook.TooManySubscriptions": (409, "A client may have 1,000 webhook subscriptions at most."),
     "Webhook.TestUnderWay": (409, "The last test of this subscription has not ended yet."),
     "Webhook.SubscriptionDeleted": (409, "The delivery's subscription was deleted."),
     "Idempotency.InvalidKey": (400, "Idempotency-Key must be 1 to 255 visible ASCII characters, once."),

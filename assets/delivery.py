@@ -4,8 +4,9 @@
                          └──── cancelled, or no secret ───┘
 
 It is woken by commits, not by a clock, and many deliveries share one transaction: each round records all that has
-ended and claims as many as there are free slots. A slot is won before a delivery is claimed and its deadline starts
-there, so a long queue invents no time-outs. Killed at any point, the leases run out and the same bytes go out again.
+ended and claims for the free slots. A slot is won before a delivery is claimed and its deadline starts there, so a long
+queue invents no time-outs; how clients share the slots is `storage.outbox`'s to say. Killed at any point, the leases
+run out and the same bytes go out again.
 """
 
 import asyncio
@@ -30,12 +31,11 @@ from storage import outbox
 from storage.changes import Changes
 from storage.database import Database
 from storage.models import DeliveryStatus
-from storage.outbox import Attempt, Claimed, Ended, Pause
+from storage.outbox import SLOTS, Attempt, Claimed, Ended, Pause
 from storage.store import Store
 from storage.subscriptions import open_secret
 from storage.vault import Vault
 
-SLOTS: Final = 250  # deliveries under way in one process
 LEASE_MARGIN_S: Final = 15.0  # what signing, recording and a busy machine may take beyond the deadline
 LOOK_AGAIN_S: Final = 0.5  # without news: for leases that ran out, retries whose time has come, the order to stop
 RETRY_DATABASE_S: Final = 1.0
@@ -129,7 +129,7 @@ class _Sender:
         """Record what has ended and start what is due, as far as slots are free; how many were started."""
         self._news.clear()
         ended = self._ended.copy()
-        claimed = await self._in_thread(self._exchange, ended, min(most, SLOTS - len(self._under_way)))
+        claimed = await self._in_thread(self._exchange, ended, most, SLOTS - len(self._under_way))
         del self._ended[: len(ended)]
         for each in claimed:
             task = asyncio.create_task(self._deliver(client, each))
@@ -161,29 +161,31 @@ class _Sender:
             task.cancel()
         await asyncio.gather(*self._under_way, return_exceptions=True)
         try:
-            await self._in_thread(self._exchange, self._ended, 0)
+            await self._in_thread(self._exchange, self._ended, 0, 0)
             await self._in_thread(self._give_back)
         except Exception:
             log.exception("what was under way could not be recorded; its leases will run out")
 
-    def _exchange(self, ended: Sequence[Ended], room: int) -> list[Claimed]:
-        """In one transaction: record, take back what others lost, claim. Nothing to do writes nothing."""
+    def _exchange(self, ended: Sequence[Ended], most: int, free: int) -> list[Claimed]:
+        """In one transaction: record, take back what others lost, claim `most` at most with `free` slots. Nothing to do
+        writes nothing.
+        """
         now = datetime.now(UTC)
-        if not ended and not self._anything_to_do(room, now):
+        if not ended and not self._anything_to_do(most, free, now):
             return []
         with self._store.db.writing() as w:
             pauses = outbox.record(w, self._holder, ended)
             outbox.release_expired(w, now)
             outbox.make_retries_due(w, now)
-            claimed = outbox.claim_due(w, self._holder, room, self._timeout_s + LEASE_MARGIN_S, now)
+            claimed = outbox.claim_due(w, self._holder, most, self._timeout_s + LEASE_MARGIN_S, now, free)
         for pause in pauses:
             _tell(pause)
         return claimed
 
-    def _anything_to_do(self, room: int, now: datetime) -> bool:
+    def _anything_to_do(self, most: int, free: int, now: datetime) -> bool:
         with self._store.db.reading() as r:
             passed = outbox.any_expired(r, now) or outbox.any_retry_due(r, now)
-            return passed or (room > 0 and outbox.any_due(r))
+            return passed or (most > 0 and outbox.any_due(r, free))
 
     def _give_back(self) -> None:
         with self._store.db.writing() as w:

@@ -1,8 +1,9 @@
 """Monitoring by night: customers are looked at by their clients' rulesets though nothing of them changed, for rules
-move with time, too. When rulesets or attributes change, the buckets concerned are looked at without waiting for it.
+move with time, too. When rulesets or attributes change, the customers concerned are looked at without waiting for it.
 
-A look changes nothing twice, so a run that was killed is simply done again. It is decided on with the customers locked,
-only of transactions that are still theirs: whom a batch moved meanwhile, the batch has looked at.
+A look changes nothing twice, so a run that was killed is simply done again: only when it has looked is it removed what
+was asked for. A look is decided on with the customers locked, only of transactions that are still theirs: whom a batch
+moved meanwhile, the batch has looked at.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,10 +18,10 @@ from assets import looking
 from assets.batches import Work
 from assets.book import GROUP, buckets, nightly
 from assets.reports import each_slice
-from assets.runs import MONITORED
+from assets.runs import ASKED_TAG, MONITORED
 from assets.transactions import enriched_transactions
 from assets.upkeep import Outcome, carry_out
-from storage import batches, rulesets, transactions, upkeep
+from storage import batches, look_requests, rulesets, transactions, upkeep
 from storage.rule_matches import Cause, settle_if_possible
 from storage.store import Store
 from storage.upkeep import Task
@@ -40,10 +41,12 @@ def watched() -> ColumnElement[bool]:
     freshness_policy=nightly(),
 )
 def monitored_customers(context: AssetExecutionContext, store: ResourceParam[Store]) -> MaterializeResult:
-    """The bucket's customers, looked at by their clients' rulesets as of now: rules fire, and are armed again."""
-    bucket = int(context.partition_key)
-    do = partial(look_again, store, clock=lambda: datetime.now(UTC))
-    outcome = carry_out(store, Task.MONITORING, bucket, watched(), do, yielding=False)
+    """The bucket's customers, looked at by their clients' rulesets as of now: rules fire, and are armed again.
+
+    Of a run that a change asked for, they are those whom changes concern; of all others, everybody.
+    """
+    everybody = ASKED_TAG not in context.run.tags
+    outcome = look_at(store, int(context.partition_key), lambda: datetime.now(UTC), everybody=everybody)
     metadata = {
         "customers": outcome.customers,
         "customers with matches": outcome.changed,
@@ -51,6 +54,20 @@ def monitored_customers(context: AssetExecutionContext, store: ResourceParam[Sto
         "customers left to a batch": outcome.left,
     }
     return MaterializeResult(metadata=metadata)
+
+
+def look_at(store: Store, bucket: int, clock: Callable[[], datetime], *, everybody: bool) -> Outcome:
+    """Look at everybody whom a ruleset watches, or at those of them who are asked for; either way, what was asked for
+    before is answered then.
+    """
+    with store.db.reading() as r:
+        asked = look_requests.unanswered(r, bucket)
+    whom = watched() if everybody else and_(watched(), look_requests.concerned(bucket))
+    do = partial(look_again, store, clock=clock)
+    outcome = carry_out(store, Task.MONITORING, bucket, whom, do, yielding=False)
+    with store.db.writing() as w:
+        look_requests.answer(w, asked)
+    return outcome
 
 
 def look_again(store: Store, work: Work, clock: Callable[[], datetime]) -> Outcome:

@@ -27,6 +27,7 @@ ROWS_TAG = "tidemark/rows"
 CUSTOMERS_TAG = "tidemark/customers"
 BACKTEST_TAG = "tidemark/backtest"  # the job's id
 SIMULATION_TAG = "tidemark/simulation"  # likewise
+ASKED_TAG = "tidemark/asked"  # a look at those alone whom a change concerns
 PARTITION_TAG = "dagster/partition"
 
 

@@ -6,7 +6,7 @@ to three in the morning, which daylight saving skips or repeats.
 """
 
 from collections.abc import Iterable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from dagster import (
     DagsterInstance,
@@ -19,6 +19,7 @@ from dagster import (
     RunRequest,
     RunsFilter,
     ScheduleDefinition,
+    SensorEvaluationContext,
     SkipReason,
     define_asset_job,
     job,
@@ -37,9 +38,9 @@ from assets.book import (
     refreshed_reports,
 )
 from assets.monitoring import monitored_customers, watched
-from assets.runs import LANE_TAG
+from assets.runs import ASKED_TAG, LANE_TAG, MONITORED, PARTITION_TAG
 from assets.sensors import EVERY_S
-from storage import integrity, retention, upkeep
+from storage import integrity, look_requests, retention, upkeep
 from storage.models import Lane
 from storage.settings import Settings
 from storage.store import Store
@@ -47,6 +48,7 @@ from storage.store import Store
 IN_THE_BOOKS_LANE = {LANE_TAG: Lane.BOOK.value}
 FINISHED = [DagsterRunStatus.SUCCESS, DagsterRunStatus.FAILURE, DagsterRunStatus.CANCELED]
 RUNS_A_LOOK = 100
+LOST_AFTER = timedelta(hours=1)  # no run is under way for a look that was asked for so long ago
 LONGEST_CHECK_S = 3_000  # within the hour that a run may take; the next one goes on from there
 
 _settings = Settings()
@@ -226,27 +228,46 @@ weekly_integrity = ScheduleDefinition(
 )
 def requested_backfills_sensor(store: ResourceParam[Store]) -> list[RunRequest] | SkipReason:
     """Asks for each until it has begun; Dagster starts it once, by its key."""
-    return _asked_for(store, upkeep.Task.BACKFILL) or SkipReason("Nothing was asked for.")
+    with store.db.reading() as r:
+        waiting = upkeep.waiting(r, upkeep.Task.BACKFILL)
+    return [
+        RunRequest(run_key=f"backfill {each.bucket:02d} {each.requested_at}", partition_key=f"{each.bucket:02d}")
+        for each in waiting
+    ] or SkipReason("Nothing was asked for.")
 
 
 @sensor(
     job=look_at_book,
     minimum_interval_seconds=EVERY_S,
     default_status=DefaultSensorStatus.RUNNING,
-    description="Starts the looks that changed rulesets and attributes asked for.",
+    description="Starts the looks that changed rulesets and attributes asked for, where no look is under way.",
 )
-def requested_looks_sensor(store: ResourceParam[Store]) -> list[RunRequest] | SkipReason:
-    """Asks for each until it has begun; Dagster starts it once, by its key."""
-    return _asked_for(store, upkeep.Task.MONITORING) or SkipReason("Nothing was asked for.")
-
-
-def _asked_for(store: Store, task: upkeep.Task) -> list[RunRequest]:
+def requested_looks_sensor(
+    context: SensorEvaluationContext, store: ResourceParam[Store]
+) -> list[RunRequest] | SkipReason:
+    """Asks for a run of each bucket until what was asked for is answered. By its key Dagster starts it once; and again
+    for what is asked for later, or where all that was started has failed or was lost.
+    """
     with store.db.reading() as r:
-        waiting = upkeep.waiting(r, task)
-    return [
-        RunRequest(run_key=f"{task} {each.bucket:02d} {each.requested_at}", partition_key=f"{each.bucket:02d}")
-        for each in waiting
-    ]
+        waiting = look_requests.waiting(r)
+    under_way = _looks_under_way(context.instance) if waiting else frozenset()
+    runs = [_look_at(each, datetime.now(UTC)) for each in waiting if f"{each.bucket:02d}" not in under_way]
+    return runs or SkipReason("Nothing was asked for that no run is under way for.")
+
+
+def _looks_under_way(instance: DagsterInstance) -> frozenset[str]:
+    """Partitions with a look that waits or runs: it answers what was asked for before, and what it doesn't is seen to
+    afterwards.
+    """
+    unfinished = [status for status in DagsterRunStatus if status not in FINISHED]
+    runs = instance.get_runs(RunsFilter(job_name=look_at_book.name, statuses=unfinished))
+    return frozenset(run.tags[PARTITION_TAG] for run in runs if PARTITION_TAG in run.tags)
+
+
+def _look_at(asked: look_requests.Waiting, now: datetime) -> RunRequest:
+    times = (now - asked.since) // LOST_AFTER
+    key = f"{MONITORED} {asked.bucket:02d} {asked.newest} {times}"
+    return RunRequest(run_key=key, partition_key=f"{asked.bucket:02d}", tags={ASKED_TAG: "look"})
 
 
 def _runs(of: Iterable[int]) -> list[RunRequest]:

@@ -52,7 +52,7 @@ def carry_out(
     an unfinished submission are left to it.
     """
     with store.db.writing() as w:
-        upkeep.begin(w, task, bucket, datetime.now(UTC))  # whoever asks for another run meanwhile waits
+        upkeep.begin(w, task, bucket, datetime.now(UTC))
         due = upkeep.due(w, condition, bucket)
         upkeep.expect(w, task, bucket, len(due))
     total = Outcome()

@@ -43,10 +43,10 @@ def to_be_retried(tries: int, max_retries: int, status_code: int | None, error: 
     return tries <= max_retries and status_code != GONE and error not in FINAL_ERRORS
 
 
-def streak_after(streak: int, successes: Iterable[bool], pause_after: int | None) -> tuple[int, bool]:
-    """The failures in a row after these attempts, in their order, and whether there were so many that it is paused."""
-    reached = False
+def streak_after(streak: int, successes: Iterable[bool], pause_after: int | None) -> tuple[int, int]:
+    """The failures in a row after these attempts, in their order; and the most of them, if they pause it, else 0."""
+    most = 0
     for succeeded in successes:
         streak = 0 if succeeded else streak + 1
-        reached = reached or (pause_after is not None and streak >= pause_after)
-    return streak, reached
+        most = max(most, streak)
+    return streak, 0 if pause_after is None or most < pause_after else most

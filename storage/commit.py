@@ -14,8 +14,7 @@ from uuid import UUID, uuid4
 
 from sqlalchemy import bindparam, insert, select, update
 
-from storage import batches, rulesets, upkeep
-from storage.buckets import bucket_of
+from storage import batches, look_requests, rulesets
 from storage.customers import clients_of, knowledge_versions
 from storage.database import Reading, Writing
 from storage.jobs import Ending, finish, request_recomputations, with_unfinished_submission
@@ -23,7 +22,6 @@ from storage.lake import Stored
 from storage.models import Flow, JobStatus, clients, customers, jobs, locations, segments
 from storage.related_parties import whom_they_stand_beside
 from storage.rule_matches import Look, Settled, settle_if_possible
-from storage.upkeep import Task
 
 
 @dataclass(frozen=True)
@@ -121,7 +119,7 @@ def _ask_for_looks(w: Writing, look: Look | None, moved: frozenset[int], settled
     if others:
         whose = clients_of(w, moved - settled.failed)
         wanting |= {number for number, client_id in whose.items() if client_id in others}
-    upkeep.request_after(w, Task.MONITORING, map(bucket_of, wanting), now)
+    look_requests.for_customers(w, wanting, now)
 
 
 def _tell_groups(w: Writing, moved: frozenset[int], now: datetime) -> None:

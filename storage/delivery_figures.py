@@ -15,8 +15,8 @@ from sqlalchemy import ColumnElement, and_, false, func, select, text
 
 from storage import outbox
 from storage.database import Reading
+from storage.delivery_log import ANSWERED
 from storage.models import LIVE, DeliveryStatus, Flow, attempts, deliveries, jobs, subscriptions
-from storage.outbox import ANSWERED
 from storage.subscriptions import Subscription
 
 PERIODS: Mapping[str, timedelta] = MappingProxyType({"24h": timedelta(hours=24), "7d": timedelta(days=7)})
@@ -37,7 +37,7 @@ class Period:
     attempts: int
     delivered: int
     failed: int
-    by_error: Mapping[str, int]  # `outbox.ANSWERED` for an answer that was no success
+    by_error: Mapping[str, int]  # `delivery_log.ANSWERED` for an answer that was no success
     by_status_code: Mapping[int, int]  # of failed ones that were answered
     duration_p50_ms: int | None
     duration_p95_ms: int | None

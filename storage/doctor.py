@@ -22,7 +22,7 @@ from storage import integrity, leases, outbox, retention, subscriptions, vault_k
 from storage.database import Database, Reading
 from storage.integrity import Damage
 from storage.lake import Lake
-from storage.models import LIVE, BatchState, batches, jobs, locations
+from storage.models import LIVE, BatchState, batches, jobs, locations, look_requests
 from storage.models import subscriptions as all_subscriptions
 from storage.settings import Settings, SettingsError
 from storage.store import Store
@@ -35,6 +35,7 @@ BATCH_OVERDUE = timedelta(minutes=2)  # its lease ran out, and nobody gave its j
 BATCH_STUCK = timedelta(hours=1)  # more than a run may take
 JOB_OVERDUE = timedelta(minutes=15)
 DELIVERY_OVERDUE = timedelta(minutes=10)
+LOOK_OVERDUE = timedelta(hours=1)
 SWEEP_OVERDUE = timedelta(days=7)
 PASS_OVERDUE = timedelta(days=30)
 
@@ -97,6 +98,7 @@ def _remembered(store: Store, clock: Callable[[], datetime], deep: bool) -> Iter
         yield from _jobs(r, now)
         yield from _batches(r, now)
         yield from _deliveries(r, now)
+        yield from _looks(r, now)
         yield from map(_paused, subscriptions.paused(r))
         yield from _retention(r, now - store.settings.retention)
         yield from map(_damaged, integrity.damages(r))
@@ -220,6 +222,16 @@ def _deliveries(r: Reading, now: datetime) -> Iterator[Finding]:
     if since is not None and now - since > DELIVERY_OVERDUE:
         problem = f"webhook deliveries have been due since {since:%Y-%m-%d %H:%M}Z"
         yield warning("deliveries", problem, "start a worker; see tidemark deliveries list")
+
+
+def _looks(r: Reading, now: datetime) -> Iterator[Finding]:
+    overdue = look_requests.c.requested_at < now - LOOK_OVERDUE
+    count, oldest = r.execute(select(func.count(), func.min(look_requests.c.requested_at)).where(overdue)).one()
+    if count:
+        problem = (
+            f"{count} looks that changes asked for are still to be done, the oldest since {oldest:%Y-%m-%d %H:%M}Z"
+        )
+        yield warning("monitoring", problem, "look at the runs of look_at_book, and of the book's lane, in Dagster")
 
 
 def _paused(subscription: Subscription) -> Finding:

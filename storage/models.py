@@ -463,8 +463,9 @@ deliveries = Table(
           postgresql_where=text("status IN ('due', 'sending', 'retrying')")),
     Index("ix_deliveries_retrying", "attempt_count", "retry_at",
           sqlite_where=text("status = 'retrying'"), postgresql_where=text("status = 'retrying'")),
-    Index("ix_deliveries_due_tests", "number",
-          sqlite_where=text("status = 'due' AND is_test"), postgresql_where=text("status = 'due' AND is_test")),
+    Index("ix_deliveries_open_tests", "subscription_id", "status", "number", "client_id",
+          sqlite_where=text("is_test AND status IN ('due', 'sending')"),
+          postgresql_where=text("is_test AND status IN ('due', 'sending')")),
     Index("ix_deliveries_failed_of", "subscription_id", "created_at",
           sqlite_where=text("status = 'failed'"), postgresql_where=text("status = 'failed'")),
     Index("ix_deliveries_failed", "number",
@@ -781,6 +782,20 @@ rule_states = Table(
     Column("rule", String(64), primary_key=True),
     Column("fired_at", UtcDateTime, nullable=False),  # last
     Column("match_id", Uuid, nullable=False),  # the match that it last fired in
+)
+
+# Looks that a change asks for, a row for each whom it concerns: one customer, or a client's customers in one bucket.
+# Asked for again, a row gets the next number, and none comes back: who has read an older one doesn't answer the newer.
+look_requests = Table(
+    "look_requests",
+    metadata,
+    Column("number", Serial, primary_key=True),
+    Column("bucket", Integer, nullable=False, index=True),
+    Column("client_id", ForeignKey("clients.client_id")),  # all of its customers in the bucket;
+    Column("customer_number", ForeignKey("customers.number"), unique=True),  # or this one: either is null
+    Column("requested_at", UtcDateTime, nullable=False),  # first
+    UniqueConstraint("client_id", "bucket"),
+    sqlite_autoincrement=True,
 )
 
 # What rules came to, by the service's days: of looks, a customer and a rule each.

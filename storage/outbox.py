@@ -9,17 +9,21 @@ the schedule of `pipelines.retries`.
 
 What is due for a paused subscription stays due and is passed over, but for tests.
 
-Subscriptions take turns. Each has at most `PER_SUBSCRIPTION` deliveries under way, over all senders, and all of a
-client's together `PER_CLIENT`, so that receivers that hang hold nobody else up; and a claim looks at subscriptions,
-never through their queues, so that a queue's length costs nothing.
+Subscriptions take turns, and so do clients: the next slot is for a client with the fewest deliveries under way. A
+subscription has at most `PER_SUBSCRIPTION` of them, over all senders, a client `PER_CLIENT`, and never more than the
+claiming sender has slots free: the fuller it is, the fewer each may have, so that receivers that hang hold nobody else
+up. N clients with everything hanging have `SLOTS` / (N + 1) each, and as many slots stay free: 60 beside four, 9 beside
+thirty, none beside `SLOTS` of them. What was taken while more was free is kept until the receiver answers or its
+deadline has passed: so ten clients that begin to hang one after the other can take the last slot, until then.
+
+A claim looks at subscriptions, never through their queues, so that a queue's length costs nothing.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cache
-from itertools import islice
 from typing import Any, TypeVar
 from uuid import UUID, uuid4
 
@@ -45,23 +49,21 @@ from sqlalchemy import (
     update,
 )
 
-from pipelines.errors import Conflict, NotFound
+from pipelines.errors import Conflict
 from pipelines.retries import MAX_RETRIES, longest_wait, streak_after, to_be_retried, wait_after
 from pipelines.webhooks import Event, EventType, JobOutcome, extraction_completed
 from pipelines.webhooks import job_events as events_of_job
 from storage import audit, leases
 from storage.database import Reading, UtcDateTime, Writing, insert_into
 from storage.models import DeliveryStatus, attempts, deliveries, events, subscription_customers, subscriptions
-from storage.paging import Page, Paged, limited, total_of
 
 PER_SUBSCRIPTION = 4  # deliveries under way at once
-PER_CLIENT = 64  # a quarter of one sender's slots
+PER_CLIENT = 64  # the same, over all of a client's subscriptions
+SLOTS = 300  # the same, of one sender
 RETRIES_AT_ONCE = 1_000  # that one transaction makes due
-RESENT_AT_ONCE = 10_000  # that one request makes due
+CANCELLED_AT_ONCE = 10_000  # with their subscription
 BY_FAILURES = "failures"  # who paused a subscription, when it wasn't somebody
-ANSWERED = "status"  # the class of what failed although the receiver answered, and completely
 OURS = "secret"  # the class of what failed before the receiver could have any part in it
-CLASSES = ("dns", "connect", "tls", "timeout", "refused", "reset", "protocol", OURS, ANSWERED)
 
 T = TypeVar("T")
 
@@ -137,38 +139,6 @@ class Pause:
     paused_at: datetime
 
 
-@dataclass(frozen=True)
-class Delivery:
-    """A delivery as the log shows it, with its attempts in order."""
-
-    delivery_id: UUID
-    client_id: UUID
-    event_id: UUID
-    event_type: EventType
-    subscription_id: UUID
-    status: DeliveryStatus
-    created_at: datetime
-    retry_at: datetime | None
-    is_test: bool
-    attempts: tuple[Attempt, ...]
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """Which deliveries of the log; None for any."""
-
-    client_id: UUID | None = None
-    subscription_id: UUID | None = None
-    status: DeliveryStatus | None = None
-    event_type: EventType | None = None
-    event_id: UUID | None = None
-    customer_number: int | None = None
-    error: str | None = None  # of any of its attempts; ANSWERED for an answer that was no success
-    created_after: datetime | None = None
-    created_before: datetime | None = None
-    before: UUID | None = None  # only deliveries made before this one
-
-
 def job_events(customer_number: int, outcome: JobOutcome, now: datetime) -> list[NewEvent]:
     """The events of a job that ends now, ready to be enqueued."""
     return _of_customer(customer_number, outcome, events_of_job(outcome, now), now)
@@ -239,22 +209,26 @@ def _audience(r: Reading, new: Sequence[NewEvent]) -> _Audience:
     return _Audience(r.execute(union_all(scoped, everybody)))
 
 
-def enqueue_test(w: Writing, event: NewEvent, subscription_id: UUID) -> Delivery:
-    """Keep a sample event that was asked for, due for one subscription.
+def enqueue_test(w: Writing, event: NewEvent, subscription_id: UUID) -> UUID:
+    """Keep a sample event that was asked for, due for one subscription; its delivery's id.
 
     Raises:
         Conflict: the last one is still under way.
     """
     receiver = select(subscriptions.c.subscription_id).where(subscriptions.c.subscription_id == subscription_id)
     w.execute(receiver.with_for_update())  # one at a time
-    mine = and_(deliveries.c.subscription_id == subscription_id, deliveries.c.is_test)
-    if w.execute(select(deliveries.c.number).where(is_open(), mine).limit(1)).first() is not None:
+    if w.execute(_open_test(subscription_id)).first() is not None:
         raise Conflict("Webhook.TestUnderWay", "The last test of this subscription has not ended yet.")
     w.execute(insert(events).values(vars(event)))
-    due = _due(event, subscription_id) | {"is_test": True}
-    w.execute(insert(deliveries).values(due))
-    [made] = _with_attempts(w, _select_deliveries().where(deliveries.c.delivery_id == due["delivery_id"]))
-    return made
+    due = _due(event, subscription_id)
+    w.execute(insert(deliveries).values(due | {"is_test": True}))
+    delivery_id: UUID = due["delivery_id"]
+    return delivery_id
+
+
+def _open_test(subscription_id: UUID) -> Select[Any]:
+    query = select(deliveries.c.number).where(_IS_OPEN_TEST, deliveries.c.subscription_id == subscription_id)
+    return query.limit(1)
 
 
 def _due(event: NewEvent, subscription_id: UUID) -> dict[str, Any]:
@@ -269,9 +243,13 @@ def _due(event: NewEvent, subscription_id: UUID) -> dict[str, Any]:
     }
 
 
-def any_due(r: Reading) -> bool:
-    """Whether a claim would find something. Worth a look first: looking wakes nobody, writing wakes everybody."""
-    return bool(_next_numbers(r, 1))
+def any_due(r: Reading, free: int = SLOTS) -> bool:
+    """Whether a claim would find something. Worth a look first: looking wakes nobody, writing wakes everybody.
+
+    Args:
+        free: how many of the sender's slots are free.
+    """
+    return bool(_next_numbers(r, 1, free))
 
 
 def due_since(r: Reading) -> datetime | None:
@@ -283,13 +261,17 @@ def due_since(r: Reading) -> datetime | None:
     return r.execute(select(func.min(deliveries.c.due_at)).where(sent)).scalar()
 
 
-def claim_due(w: Writing, holder: UUID, limit: int, lease_s: float, now: datetime) -> list[Claimed]:
-    """Take up to `limit` due deliveries, subscriptions in turn, under a lease of `lease_s` seconds."""
-    free = _lock_due(w, _next_numbers(w, limit))
-    if not free:
+def claim_due(w: Writing, holder: UUID, limit: int, lease_s: float, now: datetime, free: int = SLOTS) -> list[Claimed]:
+    """Take up to `limit` due deliveries, subscriptions in turn, under a lease of `lease_s` seconds.
+
+    Args:
+        free: how many of the sender's slots are free.
+    """
+    taken = _lock_due(w, _next_numbers(w, limit, free))
+    if not taken:
         return []
     lease = {"lease_holder": holder, "lease_expires_at": now + timedelta(seconds=lease_s)}
-    mine = deliveries.c.number.in_(free)
+    mine = deliveries.c.number.in_(taken)
     w.execute(update(deliveries).where(mine).values(status=DeliveryStatus.SENDING, **lease))
     query = (
         select(
@@ -317,7 +299,7 @@ def _lock_due(w: Writing, numbers: Sequence[int]) -> list[int]:
     return list(w.execute(query.with_for_update(skip_locked=True)).scalars())
 
 
-def _next_numbers(r: Reading, limit: int) -> list[int]:
+def _next_numbers(r: Reading, limit: int, free: int) -> list[int]:
     """Up to `limit` due deliveries: the first of every subscription, oldest first, then the second ones, and so on."""
     turns: list[tuple[int, int, UUID]] = []
     if r.dialect.name == "postgresql":
@@ -325,18 +307,20 @@ def _next_numbers(r: Reading, limit: int) -> list[int]:
         r.execute(text("SET LOCAL enable_bitmapscan = off"))
     for client_id, under_way, *numbers in r.execute(_waiting()):
         waiting = [number for number in numbers if number is not None]
-        free = range(under_way, PER_SUBSCRIPTION)
-        turns += [(turn, number, client_id) for turn, number in zip(free, waiting, strict=False)]
+        places = range(under_way, PER_SUBSCRIPTION)
+        turns += [(turn, number, client_id) for turn, number in zip(places, waiting, strict=False)]
     turns += [(0, number, client_id) for client_id, number in r.execute(_TESTS_OF_PAUSED)]
-    return list(islice(_within_the_clients_bounds(sorted(turns), _clients_under_way(r)), limit))
+    return _shared(turns, _clients_under_way(r), free)[:limit]
 
 
-def _within_the_clients_bounds(turns: Iterable[tuple[int, int, UUID]], under_way: Counter[UUID]) -> Iterator[int]:
-    """The deliveries' numbers, without those that would be too many of one client's under way."""
-    for _, number, client_id in turns:
-        if under_way[client_id] < PER_CLIENT:
-            under_way[client_id] += 1
-            yield number
+def _shared(turns: Iterable[tuple[int, int, UUID]], under_way: Counter[UUID], free: int) -> list[int]:
+    """The deliveries' numbers, the next always of a client with the fewest under way, until even that has its share."""
+    ranked = []
+    for turn, number, client_id in sorted(turns):
+        ranked.append((under_way[client_id], turn, number))
+        under_way[client_id] += 1
+    in_order = enumerate(sorted(ranked))
+    return [number for place, (rank, _, number) in in_order if rank < min(PER_CLIENT, free - place)]
 
 
 def _clients_under_way(r: Reading) -> Counter[UUID]:
@@ -370,45 +354,47 @@ def _paused(subscription_id: ColumnElement[UUID]) -> ColumnElement[bool]:
 
 def _status(status: DeliveryStatus) -> ColumnElement[bool]:
     """The status, spelled so that both databases see that the index of open deliveries serves."""
-    return and_(is_open(), deliveries.c.status == _spelled(status))
+    return and_(is_open(), deliveries.c.status == spelled(status))
 
 
 def is_open() -> ColumnElement[bool]:
     still = (DeliveryStatus.DUE, DeliveryStatus.SENDING, DeliveryStatus.RETRYING)
-    return deliveries.c.status.in_([_spelled(each) for each in still])
+    return deliveries.c.status.in_([spelled(each) for each in still])
 
 
-def _spelled(status: DeliveryStatus) -> ColumnElement[str]:
+def spelled(status: DeliveryStatus) -> ColumnElement[str]:
+    """The status as text of the statement: both databases see then that an index of only such deliveries serves."""
     return literal_column(f"'{status}'", String)
 
 
-# An attempt that succeeded: any 2xx, answered completely.
-SUCCESS = and_(attempts.c.error.is_(None), attempts.c.status_code.between(200, 299))
-
-# spelled so that both databases see that the index of failed deliveries serves
-_HAS_FAILED = deliveries.c.status == _spelled(DeliveryStatus.FAILED)
-_IS_RETRYING = deliveries.c.status == _spelled(DeliveryStatus.RETRYING)
+# spelled so that both databases see that their indexes serve
+_IS_OPEN_TEST = text("deliveries.is_test AND deliveries.status IN ('due', 'sending')")
+_IS_RETRYING = deliveries.c.status == spelled(DeliveryStatus.RETRYING)
 
 # Asked for by somebody who waits for it: sent all the same.
 _TESTS_OF_PAUSED = (
     select(deliveries.c.client_id, deliveries.c.number)
     .join_from(deliveries, subscriptions, subscriptions.c.subscription_id == deliveries.c.subscription_id)
-    .where(text("deliveries.status = 'due' AND deliveries.is_test"), subscriptions.c.paused_at.is_not(None))
-    .order_by(deliveries.c.number)
-    .limit(PER_CLIENT)
+    .where(_IS_OPEN_TEST, deliveries.c.status == spelled(DeliveryStatus.DUE), subscriptions.c.paused_at.is_not(None))
 )
+
+
+# Sorted as only the index of open deliveries is. PostgreSQL, where it believes by old statistics that most deliveries
+# are due and of one subscription, otherwise reads all there ever were in the order of another index.
+_IN_ORDER = (deliveries.c.subscription_id, deliveries.c.number, deliveries.c.client_id)
 
 
 def _first_waiting(after: ColumnElement[UUID] | None = None) -> ScalarSelect[UUID]:
     query = select(deliveries.c.subscription_id).where(_status(DeliveryStatus.DUE))
     if after is not None:
         query = query.where(deliveries.c.subscription_id > after)
-    return query.order_by(deliveries.c.subscription_id).limit(1).scalar_subquery()
+    return query.order_by(*_IN_ORDER).limit(1).scalar_subquery()
 
 
 def _of_due(column: Column[T], subscription_id: ColumnElement[UUID], place: int) -> ScalarSelect[T]:
-    query = select(column).where(_status(DeliveryStatus.DUE), deliveries.c.subscription_id == subscription_id)
-    return query.order_by(deliveries.c.number).limit(1).offset(place).scalar_subquery()
+    this = deliveries.c.subscription_id.between(subscription_id, subscription_id)  # equal, it would not be sorted by it
+    query = select(column).where(_status(DeliveryStatus.DUE), this).order_by(*_IN_ORDER)
+    return query.limit(1).offset(place).scalar_subquery()
 
 
 def _under_way(subscription_id: ColumnElement[UUID]) -> ScalarSelect[int]:
@@ -549,9 +535,9 @@ def _tally(receiver: Row[Any], mine: Sequence[_Mine]) -> tuple[dict[str, Any], P
     in_order = sorted(mine, key=lambda each: (each.end.attempt.ended_at, each.row.number))  # type: ignore[union-attr]  # what counts was tried
     times = {True: None, False: None} | {each.succeeded: each.end.attempt.ended_at for each in in_order}  # type: ignore[union-attr]
     outcomes = [each.succeeded for each in in_order]
-    streak, reached = streak_after(receiver.failure_streak, outcomes, receiver.pause_after)
+    streak, failures = streak_after(receiver.failure_streak, outcomes, receiver.pause_after)
     this: UUID = receiver.subscription_id
-    paused_at = times[False] if reached and receiver.paused_at is None else None
+    paused_at = times[False] if failures and receiver.paused_at is None else None
     row = {
         "this": this,
         "new_failure_streak": streak,
@@ -560,14 +546,21 @@ def _tally(receiver: Row[Any], mine: Sequence[_Mine]) -> tuple[dict[str, Any], P
         "new_paused_at": paused_at,
         "new_paused_by": paused_at and BY_FAILURES,
     }
-    return row, None if paused_at is None else Pause(this, receiver.client_id, streak, paused_at)
+    return row, None if paused_at is None else Pause(this, receiver.client_id, failures, paused_at)
 
 
 def cancel_due(w: Writing, subscription_id: UUID) -> None:
-    """Send nothing more for a subscription that is being deleted."""
+    """Send nothing more for a subscription that is being deleted.
+
+    A bounded number is cancelled here, what waits for its retry first. The rest of a longer queue is due to nobody: a
+    sender that claims it cancels it.
+    """
     waiting = or_(_status(DeliveryStatus.DUE), _status(DeliveryStatus.RETRYING))
     mine = and_(waiting, deliveries.c.subscription_id == subscription_id)
-    w.execute(update(deliveries).where(mine).values(status=DeliveryStatus.CANCELLED, retry_at=None))
+    # by status backwards: retrying comes before due
+    first = select(deliveries.c.number).where(mine).order_by(deliveries.c.status.desc()).limit(CANCELLED_AT_ONCE)
+    cancelled = {"status": DeliveryStatus.CANCELLED, "retry_at": None}
+    w.execute(update(deliveries).where(mine, deliveries.c.number.in_(first)).values(cancelled))
 
 
 def any_retry_due(r: Reading, now: datetime) -> bool:
@@ -635,200 +628,3 @@ def _release(w: Writing, which: ColumnElement[bool]) -> int:
 
 def _expired(now: datetime) -> ColumnElement[bool]:
     return and_(_status(DeliveryStatus.SENDING), leases.over(deliveries.c.lease_expires_at, now))
-
-
-def find(r: Reading, wanted: Wanted, page: Page | None = None) -> Paged[int]:
-    """The numbers of the deliveries that are wanted, newest first. Their attempts are large: `read` a few at a time.
-
-    Raises:
-        NotFound: `event_id` or `before` is unknown, or another client's.
-    """
-    if wanted.event_id is not None:
-        _require_event(r, wanted)
-    query = select(deliveries.c.number).where(*_conditions(wanted))
-    if wanted.before is not None:
-        query = query.where(deliveries.c.number < _number(r, wanted))
-    if wanted.event_type is not None or wanted.customer_number is not None:
-        query = query.join(events, events.c.event_id == deliveries.c.event_id)
-    newest_first = query.order_by(deliveries.c.number.desc())
-    return Paged(r.execute(limited(newest_first, page)).scalars().all(), total_of(r, query), page)
-
-
-def _conditions(wanted: Wanted) -> Iterator[ColumnElement[bool]]:
-    equal = {
-        deliveries.c.client_id: wanted.client_id,
-        deliveries.c.subscription_id: wanted.subscription_id,
-        deliveries.c.status: wanted.status,
-        deliveries.c.event_id: wanted.event_id,
-        events.c.event_type: wanted.event_type,
-        events.c.customer_number: wanted.customer_number,
-    }
-    yield from (column == value for column, value in equal.items() if value is not None)
-    if wanted.created_after is not None:
-        yield deliveries.c.created_at > wanted.created_after
-    if wanted.created_before is not None:
-        yield deliveries.c.created_at < wanted.created_before
-    if wanted.error is not None:
-        yield exists().where(attempts.c.delivery_id == deliveries.c.delivery_id, _classed(wanted.error))
-
-
-def _require_event(r: Reading, wanted: Wanted) -> None:
-    query = select(events.c.event_id).where(events.c.event_id == wanted.event_id)
-    if wanted.client_id is not None:
-        query = query.where(events.c.client_id == wanted.client_id)
-    if r.execute(query).first() is None:
-        raise NotFound("Webhook.EventNotFound", "There is no event with this id.")
-
-
-def _number(r: Reading, wanted: Wanted) -> int:
-    """Of the delivery `before`."""
-    query = select(deliveries.c.number).where(deliveries.c.delivery_id == wanted.before)
-    if wanted.client_id is not None:
-        query = query.where(deliveries.c.client_id == wanted.client_id)
-    number: int | None = r.execute(query).scalar()
-    if number is None:
-        raise _no_delivery()
-    return number
-
-
-def _classed(error: str) -> ColumnElement[bool]:
-    if error != ANSWERED:
-        return attempts.c.error == error
-    return and_(attempts.c.error.is_(None), ~SUCCESS)
-
-
-def read(r: Reading, numbers: Sequence[int]) -> list[Delivery]:
-    """The deliveries with these numbers, newest first."""
-    return _with_attempts(r, _newest_deliveries().where(deliveries.c.number.in_(numbers)))
-
-
-def latest(r: Reading, most: int, subscription_id: UUID | None = None, failed: bool = False) -> list[Delivery]:
-    """The newest deliveries, for the operator: everybody's or a subscription's, all or those that failed."""
-    query = _newest_deliveries().limit(most)
-    if subscription_id is not None:
-        query = query.where(deliveries.c.subscription_id == subscription_id)
-    return _with_attempts(r, query.where(_HAS_FAILED) if failed else query)
-
-
-def resend(w: Writing, client_id: UUID | None, delivery_id: UUID, now: datetime) -> Delivery:
-    """Make a delivery due once more: the same bytes, signed with the secret as it is then.
-
-    Args:
-        client_id: whose it must be; None for the operator, who may resend anybody's.
-
-    Raises:
-        NotFound: unknown, or another client's.
-        Conflict: it has yet to be sent, or is being sent; or its subscription is gone.
-    """
-    delivery = _locked(w, client_id, delivery_id)
-    if delivery.status in (DeliveryStatus.DUE, DeliveryStatus.SENDING):
-        raise Conflict("Webhook.DeliveryInFlight", "The delivery is being sent already.")
-    if not _subscribed(w, delivery.subscription_id):
-        raise Conflict("Webhook.SubscriptionDeleted", "The delivery's subscription was deleted.")
-    w.execute(update(deliveries).where(deliveries.c.delivery_id == delivery_id).values(_afresh(now)))
-    return replace(delivery, status=DeliveryStatus.DUE, retry_at=None)
-
-
-def resend_all(
-    w: Writing,
-    since: datetime,
-    now: datetime,
-    *,
-    until: datetime | None = None,
-    client_id: UUID | None = None,
-    subscription_id: UUID | None = None,
-    customer_number: int | None = None,
-    event_type: EventType | None = None,
-    status: DeliveryStatus = DeliveryStatus.FAILED,
-) -> tuple[int, bool]:
-    """Make due once more what was made since a time and has failed, or waits for its retry.
-
-    A bounded number at once, whatever was tried longest ago first: how many, and whether there may be more. What is due
-    already is not met again; nor is what was made due with the same `now`, though it may have failed again since. Of
-    tests, and of subscriptions that are gone, nothing is sent.
-    """
-    conditions = [
-        *_conditions(Wanted(client_id, subscription_id, event_type=event_type, customer_number=customer_number)),
-        deliveries.c.status == _spelled(status),
-        deliveries.c.created_at >= since,
-        deliveries.c.due_at != now,
-        ~deliveries.c.is_test,
-        exists().where(subscriptions.c.subscription_id == deliveries.c.subscription_id),
-    ]
-    if until is not None:
-        conditions.append(deliveries.c.created_at < until)
-    query = select(deliveries.c.number).join_from(deliveries, events).where(*conditions)
-    oldest = query.order_by(deliveries.c.due_at, deliveries.c.number).limit(RESENT_AT_ONCE)
-    found = w.execute(oldest.with_for_update(of=deliveries, skip_locked=True)).scalars().all()
-    if found:
-        this = update(deliveries).where(deliveries.c.number == bindparam("this"))
-        w.execute(this.values(_afresh(now)), [{"this": number} for number in found])
-    return len(found), len(found) == RESENT_AT_ONCE
-
-
-def _afresh(now: datetime) -> dict[str, Any]:
-    """Due as if it had just been made, with all its retries before it."""
-    return {"status": DeliveryStatus.DUE, "due_at": now, "attempt_count": 0, "retry_at": None}
-
-
-def _locked(w: Writing, client_id: UUID | None, delivery_id: UUID) -> Delivery:
-    query = _select_deliveries().where(deliveries.c.delivery_id == delivery_id)
-    if client_id is not None:
-        query = query.where(deliveries.c.client_id == client_id)
-    w.execute(query.with_for_update(of=deliveries))
-    found = _with_attempts(w, query)
-    if not found:
-        raise _no_delivery()
-    return found[0]
-
-
-def _no_delivery() -> NotFound:
-    return NotFound("Webhook.DeliveryNotFound", "There is no webhook delivery with this id.")
-
-
-def _subscribed(r: Reading, subscription_id: UUID) -> bool:
-    query = select(subscriptions.c.subscription_id).where(subscriptions.c.subscription_id == subscription_id)
-    return r.execute(query).first() is not None
-
-
-def _newest_deliveries() -> Select[Any]:
-    return _select_deliveries().order_by(deliveries.c.number.desc())
-
-
-def _select_deliveries() -> Select[Any]:
-    return select(
-        deliveries.c.delivery_id,
-        deliveries.c.client_id,
-        deliveries.c.event_id,
-        events.c.event_type,
-        deliveries.c.subscription_id,
-        deliveries.c.status,
-        deliveries.c.created_at,
-        deliveries.c.retry_at,
-        deliveries.c.is_test,
-    ).join_from(deliveries, events)
-
-
-def _with_attempts(r: Reading, query: Select[Any]) -> list[Delivery]:
-    rows = r.execute(query).all()
-    tries = _attempts(r, query)
-    return [_delivery(row, tuple(tries[row.delivery_id])) for row in rows]
-
-
-def _attempts(r: Reading, query: Select[Any]) -> defaultdict[UUID, list[Attempt]]:
-    """The attempts at each delivery that `query` finds, in order."""
-    found = query.subquery()
-    made = select(attempts).join(found, found.c.delivery_id == attempts.c.delivery_id)
-    tries: defaultdict[UUID, list[Attempt]] = defaultdict(list)
-    for row in r.execute(made.order_by(attempts.c.started_at, attempts.c.attempt_id)):
-        values = dict(row._mapping)
-        tries[values["delivery_id"]].append(Attempt(**{name: values[name] for name in _OF_ATTEMPT}))
-    return tries
-
-
-_OF_ATTEMPT = [field.name for field in fields(Attempt)]
-
-
-def _delivery(row: Row[Any], tries: tuple[Attempt, ...]) -> Delivery:
-    typed = {"event_type": EventType(row.event_type), "status": DeliveryStatus(row.status)}
-    return Delivery(**{**dict(row._mapping), **typed}, attempts=tries)

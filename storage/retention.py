@@ -14,7 +14,7 @@ What is kept, and for how long:
 - **Policies, evaluations and overrides**: for ever; they stand in the database alone. Erasing a customer removes its
   evaluations with what was decided instead.
 - **Rulesets and matches**: for ever, in the database, too; a customer's matches go with it. Which rules have fired is
-  kept while they have; how often they were looked by (`rule_counts`), a row a rule and day, for ever.
+  kept while they have; how often they were looked by (`rule_counts`), a row a rule and day, for 400 days.
 
 Rows go first, a slice in one transaction; then their files. Killed in between, a file is left that no row names: an
 orphan, which a later sweep collects. So every way of being interrupted ends the same.
@@ -42,7 +42,7 @@ never got their own name, can't be named at all: their writer's last step fails 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from itertools import islice
 from typing import TypeVar
 from uuid import UUID
@@ -53,12 +53,13 @@ from storage import idempotency, leases, vault_keys
 from storage.database import Reading, Writing
 from storage.integrity import named
 from storage.lake import Found, Lake
-from storage.models import BatchState, batches, book_tables, damaged_files, locations, segments
+from storage.models import BatchState, batches, book_tables, damaged_files, locations, rule_counts, segments
 from storage.store import Store
 
 # No other is touched: its files may have names elsewhere.
 FOLDERS = ("landing", "statements", "transactions", "outcomes", "book", "backtests", "simulations")
 ORPHAN_AGE = timedelta(hours=24)
+COUNTS_KEPT = timedelta(days=400)  # of what rules came to: a year, to compare with, and what is shown of it
 CLOCKS_DIFFER_BY = timedelta(hours=1)  # the file system's from the database's, at most
 SLICE = 1_000  # what one transaction forgets, or removes
 
@@ -84,7 +85,8 @@ def sweep(store: Store, clock: Callable[[], datetime]) -> Swept:
         Conflict: another sweep, or a backup, is under way.
     """
     with leases.exclusively(store.db, leases.FILE_KEEPER, clock) as prolong:
-        keys = _forget_keys(store, clock, prolong)
+        keys = _in_slices(store, lambda w: idempotency.sweep(w, clock(), SLICE), prolong)
+        _in_slices(store, lambda w: _forget_counts(w, (clock() - COUNTS_KEPT).date()), prolong)
         versions = files = freed = 0
         while (slice_ := _forget(store, clock() - store.settings.retention)).versions:
             versions += slice_.versions
@@ -124,17 +126,24 @@ class _Forgotten:
     paths: list[str]  # of files that nothing names any more
 
 
-def _forget_keys(store: Store, clock: Callable[[], datetime], prolong: Callable[[], None]) -> int:
+def _in_slices(store: Store, forget: Callable[[Writing], int], prolong: Callable[[], None]) -> int:
+    """Forget a slice in a transaction of its own, until there is none; how many rows it were."""
     forgotten = 0
-    while slice_ := _forget_slice_of_keys(store, clock()):
+    while slice_ := _once(store, forget):
         forgotten += slice_
         prolong()
     return forgotten
 
 
-def _forget_slice_of_keys(store: Store, now: datetime) -> int:
+def _once(store: Store, forget: Callable[[Writing], int]) -> int:
     with store.db.writing() as w:
-        return idempotency.sweep(w, now, SLICE)
+        return forget(w)
+
+
+def _forget_counts(w: Writing, before: date) -> int:
+    key = (rule_counts.c.ruleset_id, rule_counts.c.rule, rule_counts.c.day)
+    old = select(*key).where(rule_counts.c.day < before).limit(SLICE)
+    return w.execute(delete(rule_counts).where(tuple_(*key).in_(old))).rowcount
 
 
 def _forget(store: Store, replaced_before: datetime) -> _Forgotten:

@@ -1,8 +1,8 @@
 """Monitoring rulesets: each a row of versions that are never rewritten, of which the newest holds.
 
 A ruleset watches while it is active and not archived. Whoever changes what watches asks, in the same transaction, for
-a look at the customers concerned (`storage.upkeep`), so that nobody waits for the night; and what no longer watches
-forgets which of its rules had fired: switched on again, it tells what holds then.
+a look at the customers concerned (`storage.look_requests`), so that nobody waits for the night; and what no longer
+watches forgets which of its rules had fired: switched on again, it tells what holds then.
 
 Looks are decided on in transactions that hold the rulesets they looked by (`hold`): a ruleset that is changed or
 archived meanwhile is waited for, or waits.
@@ -25,8 +25,7 @@ from sqlalchemy.exc import IntegrityError
 from pipelines.decisions.canonical import canonical
 from pipelines.errors import Conflict, Corrupt, Fault, InvalidRequest, NotFound
 from pipelines.monitoring import Listed, Ruleset, Watched
-from storage import upkeep
-from storage.buckets import BUCKETS, bucket_of
+from storage import look_requests
 from storage.customers import Customer, numbers
 from storage.database import Reading, Writing, insert_into
 from storage.models import customers, monitoring_ruleset_versions, monitoring_rulesets, rule_states
@@ -262,11 +261,14 @@ def watched(r: Reading, standing: Sequence[Standing]) -> list[Watched]:
 
 
 def hold(w: Writing, looked_by: Iterable[Standing]) -> set[UUID]:
-    """Those of them that still watch by the same version: until this transaction ends, nothing of them changes."""
-    by_id = {each.ruleset_id: each for each in looked_by}
-    query = select(_ROW.ruleset_id, _ROW.version).where(_ROW.ruleset_id.in_(list(by_id)), _WATCHES)
+    """Those of them that still watch by the same version: until this transaction ends, nothing of them changes. They
+    are asked for by client: there may be more of them than values in a statement.
+    """
+    keys = {each.key for each in looked_by}
+    theirs = _ROW.client_id.in_({each.client_id for each in looked_by})
+    query = select(_ROW.ruleset_id, _ROW.version).where(theirs, _WATCHES)
     rows = w.execute(query.order_by(_ROW.ruleset_id).with_for_update(read=True))
-    return {ruleset_id for ruleset_id, number in rows if number == by_id[ruleset_id].version}
+    return {ruleset_id for ruleset_id, number in rows if (ruleset_id, number) in keys}
 
 
 def attributes_change(w: Writing, customer: Customer, names: Iterable[str], now: datetime) -> None:
@@ -275,7 +277,7 @@ def attributes_change(w: Writing, customer: Customer, names: Iterable[str], now:
     """
     changed = frozenset(names)
     if any(_may_read(w, each, changed) for each in _standing(w, _ROW.client_id == customer.client_id)):
-        upkeep.request_after(w, upkeep.Task.MONITORING, [bucket_of(customer.number)], now)
+        look_requests.for_customers(w, [customer.number], now)
 
 
 def _may_read(r: Reading, standing: Standing, names: Set[str]) -> bool:
@@ -313,15 +315,14 @@ def _watched_by(r: Reading, each: Standing) -> Watched:
 
 
 def _look(w: Writing, stored: StoredRuleset, now: datetime) -> None:
-    """Ask for a look wherever the ruleset has customers with transactions."""
+    """Ask for a look at those whom the ruleset lists, or at all of the client's."""
     if not stored.watches:
         return
-    theirs = and_(customers.c.client_id == stored.client_id, upkeep.with_transactions())
     whom = stored.ruleset.applies_to
-    buckets = set(w.execute(select(customers.c.number % BUCKETS).where(theirs).distinct()).scalars())
     if isinstance(whom, Listed):
-        buckets &= {bucket_of(number) for number in numbers(w, stored.client_id, whom.customers).values()}
-    upkeep.request_after(w, upkeep.Task.MONITORING, buckets, now)
+        look_requests.for_customers(w, numbers(w, stored.client_id, whom.customers).values(), now)
+    else:
+        look_requests.for_client(w, stored.client_id, now)
 
 
 def _forget(w: Writing, stored: StoredRuleset, but: Sequence[str]) -> None:

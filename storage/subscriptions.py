@@ -13,15 +13,15 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid4
 
-from sqlalchemy import Row, Select, Update, insert, select, update
+from sqlalchemy import Row, Select, Update, func, insert, select, update
 from sqlalchemy import delete as delete_from
 
-from pipelines.errors import Fault, InvalidRequest, NotFound
+from pipelines.errors import Conflict, Fault, InvalidRequest, NotFound
 from pipelines.webhooks import SECRET_BYTES, EventType, key_of, new_secret
 from storage import outbox
 from storage.customers import numbers
 from storage.database import Reading, Writing, insert_into
-from storage.models import customers, subscription_customers, subscriptions
+from storage.models import clients, customers, subscription_customers, subscriptions
 from storage.paging import Page, Paged, limited, total_of
 from storage.vault import Vault
 
@@ -54,6 +54,7 @@ class Patience:
 
 
 IMPATIENT = Patience()
+MOST_SUBSCRIPTIONS = 1_000  # of a client, paused ones among them: a claim looks at each that waits
 BY_CLIENT, BY_OPERATOR = "client", "operator"  # who paused it by hand; `outbox.BY_FAILURES` for nobody
 
 
@@ -87,14 +88,25 @@ def create(
 
     Raises:
         InvalidRequest: `Webhook.UnknownCustomer` for ids that are not the client's own, each with its pointer.
+        Conflict: `Webhook.TooManySubscriptions`.
     """
     scope = own_customers(w, client_id, customer_ids)
+    _require_room(w, client_id)
     subscription_id, secret = uuid4(), new_secret(secrets.token_bytes(SECRET_BYTES))
     row = {"subscription_id": subscription_id, "client_id": client_id, "event_type": event_type, "webhook_url": url}
     row |= vars(patience)
     w.execute(insert(subscriptions).values(**row, secret=_sealed(vault, subscription_id, secret), created_at=now))
     _add(w, subscription_id, scope)
     return get(w, client_id, subscription_id), secret
+
+
+def _require_room(w: Writing, client_id: UUID) -> None:
+    """For one more; until this transaction ends nobody else makes one for the client."""
+    w.execute(select(clients.c.client_id).where(clients.c.client_id == client_id).with_for_update(key_share=True))
+    count = select(func.count()).where(subscriptions.c.client_id == client_id)
+    if w.execute(count).scalar_one() >= MOST_SUBSCRIPTIONS:
+        most = f"A client may have {MOST_SUBSCRIPTIONS:,} webhook subscriptions at most."
+        raise Conflict("Webhook.TooManySubscriptions", most)
 
 
 def get(r: Reading, client_id: UUID | None, subscription_id: UUID) -> Subscription:
@@ -139,8 +151,11 @@ def change(w: Writing, client_id: UUID, subscription_id: UUID, changes: Mapping[
     return get(w, client_id, subscription_id)
 
 
-def pause(w: Writing, client_id: UUID | None, subscription_id: UUID, by: str, now: datetime) -> Subscription:
-    """Let deliveries wait from now on; what is under way still ends. One that is paused stays as it was.
+def pause(
+    w: Writing, client_id: UUID | None, subscription_id: UUID, by: str, now: datetime
+) -> tuple[Subscription, bool]:
+    """Let deliveries wait from now on; what is under way still ends. One that is paused stays as it was: the second of
+    the two is whether anything changed.
 
     Args:
         client_id: whose it must be; None for the operator, who may pause anybody's.
@@ -148,21 +163,23 @@ def pause(w: Writing, client_id: UUID | None, subscription_id: UUID, by: str, no
     Raises:
         NotFound: unknown, or another client's.
     """
-    paused = _locked(w, client_id, subscription_id)
-    if paused.paused_at is None:
+    changes = _locked(w, client_id, subscription_id).paused_at is None
+    if changes:
         w.execute(_this(subscription_id).values(paused_at=now, paused_by=by))
-    return get(w, client_id, subscription_id)
+    return get(w, client_id, subscription_id), changes
 
 
-def resume(w: Writing, client_id: UUID | None, subscription_id: UUID) -> Subscription:
-    """Send what has waited, in its order, and count failures anew. One that isn't paused stays as it was.
+def resume(w: Writing, client_id: UUID | None, subscription_id: UUID) -> tuple[Subscription, bool]:
+    """Send what has waited, in its order, and count failures anew. One that isn't paused stays as it was: the second of
+    the two is whether anything changed.
 
     Raises:
         NotFound: unknown, or another client's.
     """
-    if _locked(w, client_id, subscription_id).paused_at is not None:
+    changes = _locked(w, client_id, subscription_id).paused_at is not None
+    if changes:
         w.execute(_this(subscription_id).values(paused_at=None, paused_by=None, failure_streak=0))
-    return get(w, client_id, subscription_id)
+    return get(w, client_id, subscription_id), changes
 
 
 def paused(r: Reading) -> list[Subscription]:

@@ -18,7 +18,6 @@ from storage.jobs import with_unfinished_submission
 from storage.models import LANE_OF, LIVE, Lane, customers, jobs, reports, upkeep
 
 SILENT_AFTER = timedelta(minutes=2)  # longer than a slice of work takes
-LOST_AFTER = timedelta(hours=1)  # a request that has waited longer may have lost its run before it began
 _OF_THE_BOOK = [flow for flow, lane in LANE_OF.items() if lane is Lane.BOOK]
 
 
@@ -122,28 +121,6 @@ def request(w: Writing, task: Task, buckets: Iterable[int], now: datetime) -> No
     wanted = set(buckets)
     enough = {each.bucket for each in standing(w, task, wanted) if each.will_do(now)}
     _upsert(w, [{"task": task, "bucket": bucket, "requested_at": now} for bucket in sorted(wanted - enough)])
-
-
-def request_after(w: Writing, task: Task, buckets: Iterable[int], now: datetime) -> None:
-    """Ask for a run that begins after this transaction, and so sees what it changes: one that waits will do, one under
-    way won't.
-    """
-    wanted = sorted(set(buckets))
-    _lock(w, task, wanted, now)
-    for each in standing(w, task, wanted):
-        if each.state(now) is State.WAITING and each.requested_at and now - each.requested_at < LOST_AFTER:
-            continue
-        latest = now if each.started_at is None else max(now, each.started_at + timedelta(microseconds=1))
-        w.execute(_of(task, each.bucket).values(requested_at=latest))
-
-
-def _lock(w: Writing, task: Task, buckets: Iterable[int], now: datetime) -> None:
-    """No run of these begins until the transaction ends. Those that there was nothing of are asked for."""
-    rows = [{"task": task, "bucket": bucket, "requested_at": now} for bucket in buckets]
-    if rows:
-        new = insert_into(w, upkeep)
-        key = [upkeep.c.task, upkeep.c.bucket]
-        w.execute(new.on_conflict_do_update(index_elements=key, set_={"bucket": new.excluded.bucket}), rows)
 
 
 def waiting(r: Reading, task: Task) -> list[Standing]:

@@ -8,9 +8,9 @@ import typer
 
 from api.commands.console import AsJson, now, opened_store, print_record, print_records, since
 from pipelines.webhooks import EventType
-from storage import audit, customers, outbox, subscriptions
+from storage import audit, customers, delivery_log, subscriptions
 from storage.audit import OPERATOR
-from storage.outbox import Delivery
+from storage.delivery_log import Delivery
 from storage.store import Store
 
 deliveries = typer.Typer(help="Webhook deliveries: list, resend.", no_args_is_help=True)
@@ -28,7 +28,7 @@ def list_deliveries(
     Example: tidemark deliveries list --failed
     """
     with opened_store() as store, store.db.reading() as r:
-        found = outbox.latest(r, most, subscription, failed)
+        found = delivery_log.latest(r, most, subscription, failed)
     print_records([_record(each) for each in found], as_json=as_json, empty="No such deliveries.")
 
 
@@ -63,7 +63,7 @@ def resend(
 
 def _resent(store: Store, delivery: UUID) -> Delivery:
     with store.db.writing() as w:
-        due = outbox.resend(w, None, delivery, now())
+        due = delivery_log.resend(w, None, delivery, now())
         audit.append(w, OPERATOR, "Delivery.Resent", {"deliveryId": delivery}, now(), client_id=due.client_id)
     return due
 
@@ -79,7 +79,7 @@ def _all_resent(
         with store.db.writing() as w:
             number = None if customer is None else customers.with_id(w, customer).number
             receiver = None if subscription is None else subscriptions.get(w, None, subscription)
-            resent, more = outbox.resend_all(
+            resent, more = delivery_log.resend_all(
                 w, since, began, subscription_id=subscription, customer_number=number, event_type=event_type
             )
             if resent:

@@ -57,8 +57,9 @@ def pause(subscription: Which, as_json: AsJson = False) -> None:
     Example: tidemark subscriptions pause c1a9…
     """
     with opened_store() as store, store.db.writing() as w:
-        paused = stored.pause(w, None, subscription, stored.BY_OPERATOR, now())
-        _note(w, "Subscription.Paused", paused)
+        paused, changed = stored.pause(w, None, subscription, stored.BY_OPERATOR, now())
+        if changed:
+            _note(w, "Subscription.Paused", paused)
     print_record(_record(paused), as_json=as_json)
 
 
@@ -69,8 +70,9 @@ def resume(subscription: Which, as_json: AsJson = False) -> None:
     Example: tidemark subscriptions resume c1a9…
     """
     with opened_store() as store, store.db.writing() as w:
-        resumed = stored.resume(w, None, subscription)
-        _note(w, "Subscription.Resumed", resumed)
+        resumed, changed = stored.resume(w, None, subscription)
+        if changed:
+            _note(w, "Subscription.Resumed", resumed)
     print_record(_record(resumed), as_json=as_json)
 
 

@@ -35,9 +35,9 @@ from api.schemas.webhooks import (
 from api.unread import Body, JsonBody, Query, QueryOf
 from pipelines.addresses import check_webhook_url
 from pipelines.errors import Conflict, Fault, InvalidRequest
-from storage import customers, delivery_figures, outbox, subscriptions
+from storage import customers, delivery_figures, delivery_log, outbox, subscriptions
 from storage.database import Reading
-from storage.outbox import Wanted
+from storage.delivery_log import Wanted
 from storage.paging import Paged
 from storage.subscriptions import Subscription
 
@@ -61,7 +61,13 @@ SECRET_NOT_REPLAYABLE = "Idempotency.SecretNotReplayable"
     **gives(
         CreatedSubscriptionView,
         201,
-        refuses=[*REFUSED_SCOPES, "Webhook.UrlNotHttps", "Webhook.UrlForbidden", SECRET_NOT_REPLAYABLE],
+        refuses=[
+            *REFUSED_SCOPES,
+            "Webhook.UrlNotHttps",
+            "Webhook.UrlForbidden",
+            "Webhook.TooManySubscriptions",
+            SECRET_NOT_REPLAYABLE,
+        ],
     ),
 )
 @once
@@ -117,8 +123,10 @@ def change_subscription(caller: Subscriber, subscription_id: SubscriptionId, bod
 def pause_subscription(caller: Subscriber, subscription_id: SubscriptionId) -> Response:
     """Send nothing until it is resumed. Events that happen meanwhile are kept; a delivery under way still ends."""
     with caller.writing() as w:
-        paused = subscriptions.pause(w, caller.client_id, as_uuid(subscription_id), subscriptions.BY_CLIENT, caller.now)
-        caller.audit(w, "Subscription.Paused", subscriptionId=paused.subscription_id)
+        which = (caller.client_id, as_uuid(subscription_id))
+        paused, changed = subscriptions.pause(w, *which, subscriptions.BY_CLIENT, caller.now)
+        if changed:
+            caller.audit(w, "Subscription.Paused", subscriptionId=paused.subscription_id)
     return answer(SubscriptionView.of(paused))
 
 
@@ -126,8 +134,9 @@ def pause_subscription(caller: Subscriber, subscription_id: SubscriptionId) -> R
 def resume_subscription(caller: Subscriber, subscription_id: SubscriptionId) -> Response:
     """Send what has waited, in its order, and everything from now on. Failures are counted anew."""
     with caller.writing() as w:
-        resumed = subscriptions.resume(w, caller.client_id, as_uuid(subscription_id))
-        caller.audit(w, "Subscription.Resumed", subscriptionId=resumed.subscription_id)
+        resumed, changed = subscriptions.resume(w, caller.client_id, as_uuid(subscription_id))
+        if changed:
+            caller.audit(w, "Subscription.Resumed", subscriptionId=resumed.subscription_id)
     return answer(SubscriptionView.of(resumed))
 
 
@@ -150,7 +159,8 @@ def test_subscription(caller: Subscriber, subscription_id: SubscriptionId) -> Re
     """
     with caller.writing() as w:
         receiver = caller.subscription(w, subscription_id)
-        queued = outbox.enqueue_test(w, samples.event_for(receiver, caller.now), receiver.subscription_id)
+        made = outbox.enqueue_test(w, samples.event_for(receiver, caller.now), receiver.subscription_id)
+        queued = delivery_log.get(w, caller.client_id, made)
         caller.audit(w, "Subscription.Tested", subscriptionId=receiver.subscription_id, deliveryId=queued.delivery_id)
         return caller.keep(w, accepted(DeliveryView.of(queued), _log_of(receiver.subscription_id)))
 
@@ -163,7 +173,7 @@ def resend_deliveries(caller: Subscriber, subscription_id: SubscriptionId, body:
         receiver = caller.subscription(w, subscription_id).subscription_id
         wanted = body.read()
         customer = _customer_number(w, caller, wanted.customer_id)
-        resent, more = outbox.resend_all(
+        resent, more = delivery_log.resend_all(
             w,
             wanted.since,
             caller.now,
@@ -243,7 +253,7 @@ def list_all_deliveries(caller: Subscriber, query: WhichDeliveries) -> Response:
 def resend_delivery(caller: Subscriber, delivery_id: DeliveryId) -> Response:
     """Send a delivery once more: the same bytes, with the same `eventId`."""
     with caller.writing() as w:
-        due = outbox.resend(w, caller.client_id, as_uuid(delivery_id), caller.now)
+        due = delivery_log.resend(w, caller.client_id, as_uuid(delivery_id), caller.now)
         caller.audit(w, "Delivery.Resent", deliveryId=due.delivery_id)
         return caller.keep(w, accepted(DeliveryView.of(due), _log_of(due.subscription_id)))
 
@@ -258,7 +268,7 @@ def _found(r: Reading, caller: Caller, query: DeliveriesQuery, subscription_id: 
     if query.customer_id is not None:
         customer = customers.get(r, caller.client_id, query.customer_id)
         wanted = replace(wanted, customer_number=customer.number)
-    return outbox.find(r, wanted, query.asked())
+    return delivery_log.find(r, wanted, query.asked())
 
 
 def _customer_number(r: Reading, caller: Caller, customer_id: UUID | None) -> int | None:
@@ -274,7 +284,7 @@ def _in_slices(caller: Caller, numbers: Sequence[int]) -> Iterator[bytes]:
     """Deliveries as JSON objects joined by commas, slice by slice."""
     for start in range(0, len(numbers), DELIVERIES_A_SLICE):
         with caller.reading() as r:
-            found = outbox.read(r, numbers[start : start + DELIVERIES_A_SLICE])
+            found = delivery_log.read(r, numbers[start : start + DELIVERIES_A_SLICE])
         yield b",".join(encode(DeliveryView.of(each)) for each in found)
 
 

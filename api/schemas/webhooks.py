@@ -15,8 +15,8 @@ from pipelines.addresses import MAX_URL_CHARACTERS
 from pipelines.intake.strict_json import Number
 from pipelines.retries import LONGEST_STREAK, MAX_RETRIES
 from pipelines.webhooks import EVENT_TYPES, EventType
+from storage.delivery_log import CLASSES, RESENT_AT_ONCE
 from storage.models import DeliveryStatus
-from storage.outbox import CLASSES, RESENT_AT_ONCE
 from storage.subscriptions import Patience
 
 MAX_CUSTOMERS = 1_000
@@ -479,7 +479,7 @@ class DeliveriesQuery(Paging):
     ] = None
 
     def filters(self) -> dict[str, Any]:
-        """What `storage.outbox.Wanted` knows by the same names."""
+        """What `storage.delivery_log.Wanted` knows by the same names."""
         return self.model_dump(exclude={"page", "count", "customer_id"})
 
 

@@ -12,7 +12,7 @@ import pytest
 from api.event_schemas import as_json_schema
 from assets.sending import Failure
 from pipelines.webhooks import EventType
-from storage import customers, outbox
+from storage import audit, customers, delivery_log, outbox
 from storage.models import DeliveryStatus
 from storage.outbox import Attempt, Claimed, Ended, NewEvent
 from storage.store import Store
@@ -163,7 +163,7 @@ def test_anothers_customer_or_delivery_is_not_filtered_by(store: Store, client: 
 
 
 def test_the_classes_that_can_be_asked_for_are_those_there_are() -> None:
-    assert set(outbox.CLASSES) == {*Failure, outbox.ANSWERED}
+    assert set(delivery_log.CLASSES) == {*Failure, delivery_log.ANSWERED}
 
 
 def test_paging_under_writes_leaves_nothing_out_and_shows_nothing_twice(store: Store, client: Client) -> None:
@@ -226,6 +226,17 @@ def test_a_pause_holds_everything_and_resuming_lets_it_go(store: Store, client: 
     resumed = client.post(f"{path}/resume").json()["data"]
     assert (resumed["isPaused"], resumed["datePaused"], resumed["pausedBy"]) == (False, None, None)
     assert [str(each.delivery_id) for each in answered(store, client, 204)] == ids(listed(client))[::-1]
+
+
+def test_only_what_a_pause_changed_stands_in_the_audit_trail(store: Store, client: Client) -> None:
+    path = f"{HOOKS}/{subscribed(client)}"
+    for _ in range(2):
+        assert client.post(f"{path}/pause").status_code == 200
+    for _ in range(2):
+        assert client.post(f"{path}/resume").status_code == 200
+    with store.db.reading() as r:
+        done = [each.action for each in audit.find(r, client.client_id)]
+    assert done[:3] == ["Subscription.Resumed", "Subscription.Paused", "Subscription.Created"]
 
 
 def test_a_subscription_pauses_after_its_streak(store: Store, client: Client) -> None:

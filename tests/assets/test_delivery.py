@@ -22,11 +22,12 @@ from api.listen import Receiver
 from assets import delivery, sending
 from pipelines.errors import Unavailable
 from pipelines.webhooks import EventType, key_of, sign, verify_standard
-from storage import outbox, subscriptions
+from storage import delivery_log, outbox, subscriptions
 from storage.customers import Customer
 from storage.database import Writing
+from storage.delivery_log import Delivery
 from storage.models import DeliveryStatus
-from storage.outbox import Attempt, Delivery, Ended, NewEvent, Pause
+from storage.outbox import Attempt, Ended, NewEvent, Pause
 from storage.settings import Settings
 from storage.store import Store
 from storage.subscriptions import Subscription
@@ -81,6 +82,11 @@ class Sender:
         now = datetime.now(UTC)
         return NewEvent(event_id, self.customer.client_id, self.customer.number, uuid4(), event_type, BODY, now)
 
+    def beside(self) -> "Sender":
+        """Another client's."""
+        now = datetime.now(UTC)
+        return replace(self, customer=a_customer(self.store, a_client(self.store, now), now))
+
     def with_deadline(self, timeout_s: float) -> "Sender":
         settings = self.store.settings.model_copy(update={"webhook_timeout_s": timeout_s})
         return replace(self, store=replace(self.store, settings=settings))
@@ -90,7 +96,7 @@ class Sender:
 
     def log(self) -> Sequence[Delivery]:
         with self.store.db.reading() as r:
-            return outbox.latest(r, 1_000)
+            return delivery_log.latest(r, 1_000)
 
     def told(self, url: str) -> Delivery:
         """The one delivery of one event to one subscription."""
@@ -164,7 +170,7 @@ def test_an_attempt_is_signed_as_standard_webhooks_says_too(ca: trustme.CA, send
         sender.deliver()
         time.sleep(1.01 - time.time() % 1)  # until the second is another
         with sender.store.db.writing() as w:
-            outbox.resend(w, sender.customer.client_id, sender.log()[0].delivery_id, datetime.now(UTC))
+            delivery_log.resend(w, sender.customer.client_id, sender.log()[0].delivery_id, datetime.now(UTC))
         sender.deliver()
     first, again = map(headers_of, there.requests)
     for headers in (first, again):
@@ -489,6 +495,38 @@ def test_a_hanging_receiver_holds_nobody_up(ca: trustme.CA, sender: Sender) -> N
             sender.happen(100)
             assert eventually(lambda: len(healthy.requests) == 100, within_s=12)
             assert hanging.connections <= 4 * outbox.PER_SUBSCRIPTION
+
+
+def test_clients_whose_receivers_all_hang_hold_no_other_client_up(
+    ca: trustme.CA, sender: Sender, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delivery, "SLOTS", 20)
+    monkeypatch.setattr(delivery, "DRAIN_S", 0.1)
+    with receiver(tls(ca), silent) as hanging, receiver(tls(ca), answering("200 OK")) as healthy:
+        for other in [sender.beside() for _ in range(4)]:
+            for _ in range(5):
+                other.subscribe(hanging.url)
+            other.happen(outbox.PER_SUBSCRIPTION)
+        sender.subscribe(healthy.url)
+        with running(sender.store):
+            assert eventually(lambda: hanging.connections == 4 * 4)
+            sender.happen()
+            assert eventually(lambda: len(healthy.requests) == 1, within_s=2)
+    assert hanging.connections == 4 * 4
+
+
+def test_what_a_deleted_subscription_left_in_the_queue_is_cancelled_unsent(
+    ca: trustme.CA, sender: Sender, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outbox, "CANCELLED_AT_ONCE", 3)
+    with receiver(tls(ca), answering("200 OK")) as there:
+        made, _ = sender.subscribe(there.url)
+        sender.happen(20)
+        with sender.store.db.writing() as w:
+            subscriptions.delete(w, sender.customer.client_id, made.subscription_id)
+        assert sender.deliver() == 17
+        assert there.connections == 0
+    assert {told.status for told in sender.log()} == {DeliveryStatus.CANCELLED}
 
 
 def test_a_database_that_is_away_for_a_moment_ends_nothing(

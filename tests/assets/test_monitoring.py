@@ -11,23 +11,33 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from dagster import SkipReason, build_schedule_context, build_sensor_context
-from sqlalchemy import event, insert, select
+from dagster import (
+    DagsterInstance,
+    DagsterRun,
+    DagsterRunStatus,
+    RunRequest,
+    SkipReason,
+    build_schedule_context,
+    build_sensor_context,
+    materialize,
+)
+from sqlalchemy import event, insert, select, update
 
 from assets import batches as work_of
 from assets import looking, monitoring, schedules
 from assets import transactions as enriching
 from assets import upkeep as upkeep_work
-from assets.upkeep import Outcome, carry_out
+from assets.runs import ASKED_TAG, PARTITION_TAG
+from assets.upkeep import Outcome
 from pipelines.monitoring import observed
-from storage import attributes, batches, commit, outbox, rule_matches, rulesets, upkeep
+from storage import attributes, batches, commit, look_requests, outbox, rule_matches, rulesets, upkeep
 from storage.attributes import NewAttribute
-from storage.buckets import bucket_of
-from storage.models import Lane, events, monitoring_ruleset_versions, monitoring_rulesets, rule_states
+from storage.buckets import BUCKETS, bucket_of
+from storage.models import Lane, customers, events, monitoring_ruleset_versions, monitoring_rulesets, rule_states
+from storage.models import look_requests as look_request_rows
 from storage.rule_matches import Cause, Count, Match
 from storage.rulesets import StoredRuleset
 from storage.store import Store
-from storage.upkeep import Task
 from tests.assets.lender import Lender
 from tests.storage.watching import LOW_SCORE, SCORE, a_rule, a_ruleset, created
 
@@ -60,11 +70,10 @@ class Borrower(Lender):
             mine = select(rule_states.c.rule).where(rule_states.c.customer_number == self.customer.number)
             return list(r.execute(mine).scalars())
 
-    def look(self, at: datetime | None = None) -> Outcome:
-        """As the book does for the customer's bucket."""
-        bucket, clock = bucket_of(self.customer.number), lambda: at or datetime.now(UTC)
-        do = partial(monitoring.look_again, self.store, clock=clock)
-        return carry_out(self.store, Task.MONITORING, bucket, monitoring.watched(), do, yielding=False)
+    def look(self, at: datetime | None = None, *, everybody: bool = True) -> Outcome:
+        """As the book does for the customer's bucket, by night or asked to."""
+        bucket = bucket_of(self.customer.number)
+        return monitoring.look_at(self.store, bucket, lambda: at or datetime.now(UTC), everybody=everybody)
 
     def score(self, value: str) -> None:
         self.note("score", Decimal(value))
@@ -254,6 +263,7 @@ def test_an_attribute_that_no_ruleset_reads_takes_no_look_away(
     borrower: Borrower, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     borrower.watch(a_rule("LONG"), a_rule("LOW", LOW_SCORE), attributes=[SCORE])
+    borrower.look()
     between_look_and_commit(monkeypatch, lambda: borrower.note("branch_office", "x"))
     borrower.rise()
     assert (len(borrower.matches), asked_for(borrower.store)) == (1, [])
@@ -293,10 +303,15 @@ def test_a_look_that_an_attribute_overtook_is_asked_for_though_one_was_made_mean
 def test_a_ruleset_that_a_batch_did_not_look_by_yet_asks_for_a_look(
     borrower: Borrower, monkeypatch: pytest.MonkeyPatch, others: int
 ) -> None:
-    """The customer had no transactions when it was created, so it asked for nothing."""
+    """The customer had no transactions when the look was made that the ruleset itself asked for."""
+
+    def watched_and_looked_at() -> None:
+        borrower.watch()
+        borrower.look()
+
     for nth in range(others):
         borrower.watch(slug=f"before-{nth}")
-    between_look_and_commit(monkeypatch, borrower.watch)
+    between_look_and_commit(monkeypatch, watched_and_looked_at)
     borrower.rise()
     assert (len(borrower.matches), asked_for(borrower.store)) == (others, [borrower.bucket])
     borrower.look()
@@ -305,6 +320,7 @@ def test_a_ruleset_that_a_batch_did_not_look_by_yet_asks_for_a_look(
 
 def test_a_batch_that_looked_by_all_that_watches_asks_for_nothing(borrower: Borrower) -> None:
     borrower.watch(a_rule("LONG"), a_rule("LOW", LOW_SCORE), attributes=[SCORE])
+    borrower.look()
     borrower.rise()
     assert asked_for(borrower.store) == []
 
@@ -413,18 +429,23 @@ def test_the_bucket_is_looked_at_in_slices_and_only_who_is_watched(store: Store)
     one.end_all()
     one.watch()
     sliced = dataclasses.replace(store, settings=store.settings.model_copy(update={"book_slice_rows": 1}))
-    do = partial(monitoring.look_again, sliced, clock=lambda: datetime.now(UTC))
-    looked = [
-        carry_out(sliced, Task.MONITORING, bucket_of(each.customer.number), monitoring.watched(), do, yielding=False)
-        for each in (one, *others)
-    ]
+    clock = partial(datetime.now, UTC)
+    buckets = [bucket_of(each.customer.number) for each in (one, *others)]
+    looked = [monitoring.look_at(sliced, bucket, clock, everybody=True) for bucket in buckets]
     assert looked == [Outcome(1, 1), Outcome(1, 1), Outcome()]
 
 
-def asked_for(store: Store) -> list[str | None]:
-    answer = schedules.requested_looks_sensor(build_sensor_context(resources={"store": store}))
+def tick(store: Store, instance: DagsterInstance) -> list[RunRequest]:
+    """Runs that the sensor asks for."""
+    answer = schedules.requested_looks_sensor(build_sensor_context(instance=instance, resources={"store": store}))
     assert isinstance(answer, list | SkipReason)
-    return [request.partition_key for request in answer] if isinstance(answer, list) else []
+    return answer if isinstance(answer, list) else []
+
+
+def asked_for(store: Store) -> list[str | None]:
+    """Buckets."""
+    with DagsterInstance.ephemeral() as instance:
+        return [request.partition_key for request in tick(store, instance)]
 
 
 def test_a_changed_ruleset_or_attribute_is_looked_by_without_waiting_for_the_night(borrower: Borrower) -> None:
@@ -443,6 +464,111 @@ def test_a_changed_ruleset_or_attribute_is_looked_by_without_waiting_for_the_nig
     assert asked_for(store) == [bucket]
     borrower.look()
     assert [list(match.rules) for match in borrower.matches] == [["LOW"], ["LOW"], ["LONG"]]
+
+
+@pytest.fixture
+def bucket_mates(borrower: Borrower) -> list[Borrower]:
+    """Three whose rules hold: the second is of the first one's client, the third of another."""
+    store = borrower.store
+    others = [Borrower(store, OTHER_ABN, borrower.customer.client_id), Borrower(store, OTHER_ABN)]
+    with store.db.writing() as w:
+        for nth, each in enumerate(others, 1):
+            mine = customers.c.number == each.customer.number
+            w.execute(update(customers).where(mine).values(number=borrower.customer.number + BUCKETS * nth))
+    mates = [borrower, *others]
+    for each in mates:
+        each.submit(item(60), item(1))
+    borrower.end_all()
+    for each in (borrower, others[1]):
+        each.watch(a_rule("LONG"), a_rule("LOW", LOW_SCORE), attributes=[SCORE])
+    with store.db.writing() as w:  # as if these had been looked at
+        look_requests.answer(w, look_requests.unanswered(w, bucket_of(borrower.customer.number)))
+    return mates
+
+
+def matches(of: list[Borrower]) -> list[int]:
+    return [len(each.matches) for each in of]
+
+
+def test_a_look_on_request_is_at_those_alone_whom_the_change_concerns(bucket_mates: list[Borrower]) -> None:
+    one, other, _ = bucket_mates
+    assert one.look(everybody=False) == Outcome()
+    other.score("700")
+    assert one.look(everybody=False) == Outcome(1, 1)
+    assert matches(bucket_mates) == [0, 1, 0]
+    one.watch(a_rule("MORE"), slug="more")
+    assert one.look(everybody=False) == Outcome(2, 2)
+    assert matches(bucket_mates) == [2, 2, 0]
+    only = {"customers": [str(other.customer.customer_id)]}
+    one.watch(a_rule("HIS"), slug="his", appliesTo=only)
+    assert one.look(everybody=False) == Outcome(1, 1)
+    assert matches(bucket_mates) == [2, 3, 0]
+    assert asked_for(one.store) == []
+
+
+def test_one_by_night_is_at_everybody_and_answers_requests_too(bucket_mates: list[Borrower]) -> None:
+    one = bucket_mates[0]
+    one.score("700")
+    assert one.look() == Outcome(3, 3)
+    assert asked_for(one.store) == []
+
+
+@pytest.mark.parametrize(("tags", "told"), [({ASKED_TAG: "look"}, [1, 0, 0]), ({}, [1, 1, 1])])
+def test_a_run_is_told_by_its_tag_whom_to_look_at(
+    bucket_mates: list[Borrower], tags: dict[str, str], told: list[int]
+) -> None:
+    one = bucket_mates[0]
+    one.score("700")
+    with DagsterInstance.ephemeral() as instance:
+        [asked] = tick(one.store, instance)
+    assert asked.tags.items() >= {ASKED_TAG: "look"}.items()
+    resources = {"store": one.store}
+    assert materialize([monitoring.monitored_customers], partition_key=one.bucket, tags=tags, resources=resources)
+    assert matches(bucket_mates) == told
+
+
+def test_a_look_that_is_killed_is_asked_for_again(borrower: Borrower, monkeypatch: pytest.MonkeyPatch) -> None:
+    def dies(*_: Any, **__: Any) -> Any:
+        raise KeyboardInterrupt
+
+    borrower.rise()
+    borrower.watch()
+    with monkeypatch.context() as patch:
+        patch.setattr(batches, "commit", dies)
+        with pytest.raises(KeyboardInterrupt):
+            borrower.look(everybody=False)
+    assert asked_for(borrower.store) == [borrower.bucket]
+    assert borrower.look(everybody=False).changed == 1
+
+
+def test_a_run_is_asked_for_where_none_is_under_way_and_once_by_its_key(borrower: Borrower) -> None:
+    """Dagster starts no second run by one key, so that a run that fails doesn't begin again at once."""
+    keys = list[str | None]()
+    with DagsterInstance.ephemeral() as instance:
+
+        def asked() -> bool:
+            runs = tick(borrower.store, instance)
+            keys.extend(run.run_key for run in runs)
+            return bool(runs)
+
+        borrower.watch()
+        assert asked()
+        assert asked()
+        borrower.watch(slug="another")
+        assert asked()
+        tags = {PARTITION_TAG: borrower.bucket}
+        running = DagsterRun(schedules.look_at_book.name, str(uuid4()), tags=tags, status=DagsterRunStatus.STARTED)
+        instance.add_run(running)
+        assert not asked()
+        instance.report_run_canceled(running)
+        assert asked()
+        with borrower.store.db.writing() as w:
+            w.execute(update(look_request_rows).values(requested_at=datetime.now(UTC) - schedules.LOST_AFTER))
+        assert asked()
+    first, again, later, canceled, lost = keys
+    assert first == again
+    assert later == canceled
+    assert len({first, later, lost}) == 3
 
 
 def test_what_changes_while_a_look_is_under_way_is_looked_at_afterwards(
@@ -511,6 +637,7 @@ def test_a_client_s_unreadable_ruleset_keeps_no_other_client_s_from_watching(sto
     one, other = Borrower(store), Borrower(store, OTHER_ABN)
     one.watch_unreadably()
     other.watch()
+    other.look()
     for each in (one, other):
         each.submit(item(60), item(1))
     one.end_all()

@@ -40,17 +40,18 @@ def test_what_is_tried_again(
 @pytest.mark.parametrize(
     ("streak", "successes", "pause_after", "after"),
     [
-        (0, [], None, (0, False)),
-        (3, [False, False], None, (5, False)),
-        (3, [False, False], 5, (5, True)),
-        (3, [False], 5, (4, False)),
-        (3, [True, False], 5, (1, False)),
-        (3, [False, False, True], 5, (0, True)),
-        (9, [False], 5, (10, True)),
+        (0, [], None, (0, 0)),
+        (3, [False, False], None, (5, 0)),
+        (3, [False, False], 5, (5, 5)),
+        (3, [False], 5, (4, 0)),
+        (3, [True, False], 5, (1, 0)),
+        (3, [False, False, True], 5, (0, 5)),
+        (3, [False, False, False, True, False], 5, (1, 6)),
+        (9, [False], 5, (10, 10)),
     ],
 )
 def test_a_streak_grows_with_failures_and_ends_with_a_success(
-    streak: int, successes: list[bool], pause_after: int | None, after: tuple[int, bool]
+    streak: int, successes: list[bool], pause_after: int | None, after: tuple[int, int]
 ) -> None:
     assert streak_after(streak, successes, pause_after) == after
 

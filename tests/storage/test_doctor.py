@@ -9,7 +9,7 @@ from pydantic import SecretStr
 from sqlalchemy import text
 
 from pipelines.webhooks import EventType
-from storage import batches, integrity, leases, subscriptions
+from storage import batches, integrity, leases, look_requests, subscriptions
 from storage.doctor import Finding, Severity, examine
 from storage.models import Lane
 from storage.settings import Settings
@@ -167,6 +167,20 @@ def test_versions_that_were_never_swept_are_a_warning(running: Store, now: datet
     for _ in range(2):
         commit(running, {number: 2}, long_ago)
     assert only(found(running, now)) == (Severity.WARNING, "retention")
+
+
+def test_looks_that_wait_for_too_long_are_a_warning(running: Store, now: datetime) -> None:
+    client_id = a_client(running, now)
+    for minutes in (59, 61, 62):
+        customer = a_customer(running, client_id, now)
+        with running.db.writing() as w:
+            look_requests.for_customers(w, [customer.number], now - timedelta(minutes=minutes))
+        if minutes == 59:
+            assert found(running, now) == []
+    [finding] = found(running, now)
+    assert (finding.severity, finding.about) == (Severity.WARNING, "monitoring")
+    assert finding.problem.startswith("2 looks")
+    assert f"{now - timedelta(minutes=62):%Y-%m-%d %H:%M}Z" in finding.problem
 
 
 def test_a_paused_subscription_is_told_of(running: Store, now: datetime) -> None:

@@ -16,6 +16,7 @@ from storage.compaction import compact
 from storage.models import locations
 from storage.store import Store
 from storage.transactions import Location
+from tests.conftest import examples
 from tests.storage import values
 from tests.storage.values import BUCKET, content, customers_of_a_bucket, interrupted, place_of
 
@@ -115,7 +116,7 @@ def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compaction, "FILE_CUSTOMERS", 2)
 
 
-@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(examples(3), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(program=st.lists(steps, min_size=4, max_size=16))
 @pytest.mark.usefixtures("eager")
 def test_every_customer_always_has_exactly_its_value(store: Store, now: datetime, program: list[Step]) -> None:

@@ -11,10 +11,11 @@ from sqlalchemy import func, select, update
 
 from pipelines.errors import Conflict, NotFound
 from pipelines.webhooks import EventType
-from storage import outbox, subscriptions
+from storage import delivery_log, outbox, subscriptions
 from storage.customers import Customer
+from storage.delivery_log import Delivery, Wanted
 from storage.models import DeliveryStatus, deliveries, events
-from storage.outbox import Attempt, Claimed, Delivery, Ended, NewEvent, Wanted
+from storage.outbox import Attempt, Claimed, Ended, NewEvent
 from storage.paging import Page
 from storage.store import Store
 from storage.subscriptions import Subscription
@@ -46,9 +47,15 @@ def enqueue(store: Store, *new: NewEvent) -> None:
         outbox.enqueue(w, new)
 
 
-def claim(store: Store, now: datetime, holder: UUID = ME, limit: int = 250) -> list[Claimed]:
+def claim(
+    store: Store, now: datetime, holder: UUID = ME, limit: int = outbox.SLOTS, free: int = outbox.SLOTS
+) -> list[Claimed]:
+    """What a sender with so many free slots claims; a look before says whether there is anything."""
     with store.db.writing() as w:
-        return outbox.claim_due(w, holder, limit, LEASE_S, now)
+        expected = limit > 0 and outbox.any_due(w, free)
+        claimed = outbox.claim_due(w, holder, limit, LEASE_S, now, free)
+    assert claimed == [] or expected
+    return claimed
 
 
 def end(
@@ -59,9 +66,19 @@ def end(
         outbox.record(w, holder, [Ended(claimed.delivery_id, status, attempt)])
 
 
+def record(store: Store, claimed: Sequence[Claimed], now: datetime) -> None:
+    """They have timed out."""
+    ended = [
+        Ended(each.delivery_id, DeliveryStatus.FAILED, Attempt(uuid4(), now, 30_000, None, "timeout", None))
+        for each in claimed
+    ]
+    with store.db.writing() as w:
+        outbox.record(w, ME, ended)
+
+
 def log(store: Store) -> list[Delivery]:
     with store.db.reading() as r:
-        return outbox.latest(r, 100)
+        return delivery_log.latest(r, 100)
 
 
 def test_an_event_is_due_for_every_subscription_that_matches(store: Store, now: datetime) -> None:
@@ -173,6 +190,43 @@ def test_a_client_with_many_subscriptions_leaves_room_for_others(store: Store, n
     assert [each.client_id for each in claim(store, now, ANOTHER)] == [flooding.client_id]
 
 
+def flooding(store: Store, now: datetime, clients: int) -> None:
+    """Each with more due than it may have under way."""
+    for _ in range(clients):
+        customer = a_customer(store, a_client(store, now), now)
+        for _ in range(outbox.PER_CLIENT // outbox.PER_SUBSCRIPTION + 1):
+            subscribe(store, customer.client_id, now)
+        enqueue(store, *(an_event(customer, now) for _ in range(outbox.PER_SUBSCRIPTION)))
+
+
+@pytest.mark.parametrize("clients", [4, 12])
+def test_clients_whose_receivers_all_hang_leave_a_healthy_one_room(store: Store, now: datetime, clients: int) -> None:
+    flooding(store, now, clients)
+    hanging = claim(store, now)
+    free = outbox.SLOTS - len(hanging)
+    assert free == outbox.SLOTS // (clients + 1)
+    assert claim(store, now, free=free) == claim(store, now, ANOTHER, free=0) == []
+    customer = a_customer(store, a_client(store, now), now)
+    subscribe(store, customer.client_id, now)
+    enqueue(store, *(an_event(customer, now) for _ in range(outbox.PER_SUBSCRIPTION)))
+    healthy = claim(store, now, free=free)
+    assert [each.client_id for each in healthy] == [customer.client_id] * outbox.PER_SUBSCRIPTION
+
+
+def test_who_hangs_gives_what_it_took_too_much_of_to_others_at_its_deadline(store: Store, now: datetime) -> None:
+    """One after the other, ten clients can fill a sender; once what they have fails, they can no more."""
+    under_way: list[Claimed] = []
+    for _ in range(10):
+        flooding(store, now, 1)
+        under_way += claim(store, now, free=outbox.SLOTS - len(under_way))
+    assert len(under_way) == outbox.SLOTS
+    for _ in range(2):
+        first, under_way = under_way[:100], under_way[100:]
+        record(store, first, now)
+        under_way += claim(store, now, free=outbox.SLOTS - len(under_way))
+        assert len(under_way) < outbox.SLOTS
+
+
 def test_a_subscriptions_deliveries_go_out_in_order(store: Store, now: datetime) -> None:
     customer = a_customer(store, a_client(store, now), now)
     subscribe(store, customer.client_id, now)
@@ -253,6 +307,22 @@ def test_deleting_a_subscription_cancels_what_it_has_yet_to_be_told(store: Store
     assert claim(store, now) == []
 
 
+def test_of_a_long_queue_only_so_many_are_cancelled_at_once_what_waits_for_a_retry_first(
+    store: Store, now: datetime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outbox, "CANCELLED_AT_ONCE", 3)
+    customer = a_customer(store, a_client(store, now), now)
+    subscription = subscribe(store, customer.client_id, now)
+    enqueue(store, *(an_event(customer, now) for _ in range(5)))
+    with store.db.writing() as w:
+        w.execute(update(deliveries).where(deliveries.c.number > 4).values(status=DeliveryStatus.RETRYING))
+        subscriptions.delete(w, customer.client_id, subscription.subscription_id)
+    due, cancelled = DeliveryStatus.DUE, DeliveryStatus.CANCELLED
+    assert Counter(each.status for each in log(store)) == {due: 2, cancelled: 3}
+    assert log(store)[0].status is cancelled
+    assert [each.webhook_url for each in claim(store, now)] == [None, None]
+
+
 def test_a_delivery_whose_subscription_vanished_is_claimed_without_address_or_secret(
     store: Store, now: datetime
 ) -> None:
@@ -272,7 +342,7 @@ def test_a_failed_delivery_is_resent_with_the_same_bytes(store: Store, now: date
     (first,) = claim(store, now)
     end(store, first, now)
     with store.db.writing() as w:
-        delivery = outbox.resend(w, customer.client_id, first.delivery_id, now)
+        delivery = delivery_log.resend(w, customer.client_id, first.delivery_id, now)
     assert (delivery.status, len(delivery.attempts)) == (DeliveryStatus.DUE, 1)
     assert claim(store, now) == [first]
 
@@ -284,14 +354,14 @@ def test_what_can_not_be_resent(store: Store, now: datetime) -> None:
     (due,) = log(store)
     with store.db.writing() as w:
         with pytest.raises(NotFound):
-            outbox.resend(w, a_client_of_somebody_else := uuid4(), due.delivery_id, now)
+            delivery_log.resend(w, a_client_of_somebody_else := uuid4(), due.delivery_id, now)
         with pytest.raises(NotFound):
-            outbox.resend(w, None, a_client_of_somebody_else, now)
+            delivery_log.resend(w, None, a_client_of_somebody_else, now)
         with pytest.raises(Conflict, match="being sent"):
-            outbox.resend(w, None, due.delivery_id, now)
+            delivery_log.resend(w, None, due.delivery_id, now)
         subscriptions.delete(w, customer.client_id, subscription.subscription_id)
         with pytest.raises(Conflict, match="deleted"):
-            outbox.resend(w, None, due.delivery_id, now)
+            delivery_log.resend(w, None, due.delivery_id, now)
 
 
 def test_what_is_sent_again_is_due_since_then(store: Store, now: datetime) -> None:
@@ -305,7 +375,7 @@ def test_what_is_sent_again_is_due_since_then(store: Store, now: datetime) -> No
     end(store, claimed, now)
     with store.db.writing() as w:
         assert outbox.due_since(w) is None
-        outbox.resend(w, None, claimed.delivery_id, months_later)
+        delivery_log.resend(w, None, claimed.delivery_id, months_later)
         assert outbox.due_since(w) == months_later
 
 
@@ -317,9 +387,11 @@ def test_the_log_is_newest_first_and_pages_are_of_one_subscription(store: Store,
     enqueue(store, *new, an_event(theirs, now))
     its = Wanted(subscription_id=subscription.subscription_id)
     with store.db.reading() as r:
-        every, second = (outbox.find(r, its, page) for page in (None, Page(2, 2)))
-        assert [each.event_id for each in outbox.read(r, every.items)] == [event.event_id for event in reversed(new)]
-        assert [each.event_id for each in outbox.read(r, second.items)] == [new[0].event_id]
+        every, second = (delivery_log.find(r, its, page) for page in (None, Page(2, 2)))
+        assert [each.event_id for each in delivery_log.read(r, every.items)] == [
+            event.event_id for event in reversed(new)
+        ]
+        assert [each.event_id for each in delivery_log.read(r, second.items)] == [new[0].event_id]
         assert (every.total, second.total) == (3, 3)
 
 
@@ -331,10 +403,10 @@ def test_the_operator_sees_the_latest_of_everybody(store: Store, now: datetime) 
     enqueue(store, *new)
     end(store, claim(store, now, limit=1)[0], now)
     with store.db.reading() as r:
-        assert [each.event_id for each in outbox.latest(r, 2)] == [new[2].event_id, new[1].event_id]
-        its = outbox.latest(r, 9, subscription.subscription_id)
+        assert [each.event_id for each in delivery_log.latest(r, 2)] == [new[2].event_id, new[1].event_id]
+        its = delivery_log.latest(r, 9, subscription.subscription_id)
         assert [each.event_id for each in its] == [new[1].event_id, new[0].event_id]
-        assert [each.event_id for each in outbox.latest(r, 9, failed=True)] == [new[0].event_id]
+        assert [each.event_id for each in delivery_log.latest(r, 9, failed=True)] == [new[0].event_id]
 
 
 def test_a_long_queue_is_not_searched(store: Store, now: datetime) -> None:
@@ -350,11 +422,42 @@ def test_a_long_queue_is_not_searched(store: Store, now: datetime) -> None:
     assert all("USING COVERING INDEX ix_deliveries_open" in step for step in looks)
 
 
+def test_old_statistics_of_a_queue_that_is_gone_do_not_mislead(store: Store, now: datetime) -> None:
+    """PostgreSQL believes that all are due, and of one subscription."""
+    if store.db.is_sqlite:
+        pytest.skip("SQLite keeps no statistics by itself")
+    customer = a_customer(store, a_client(store, now), now)
+    subscribe(store, customer.client_id, now)
+    enqueue(store, *(an_event(customer, now) for _ in range(2_000)))
+    with store.db.writing() as w:
+        w.exec_driver_sql("ANALYZE deliveries")
+        w.execute(update(deliveries).values(status=DeliveryStatus.CANCELLED))
+    with store.db.reading() as r:
+        r.exec_driver_sql("SET LOCAL enable_bitmapscan = off")
+        sql = str(outbox._waiting().compile(r.engine, compile_kwargs={"literal_binds": True}))
+        plan = [step for (step,) in r.exec_driver_sql(f"EXPLAIN {sql}") if " on deliveries" in step]
+    assert plan
+    assert all("Index Only Scan using ix_deliveries_open" in step for step in plan)
+
+
+def test_tests_are_not_looked_for_among_all(store: Store) -> None:
+    """An index has those that are open, and nothing else."""
+    if not store.db.is_sqlite:
+        pytest.skip("PostgreSQL chooses its plans by statistics")
+    with store.db.reading() as r:
+        for query in (outbox._open_test(uuid4()), outbox._TESTS_OF_PAUSED):
+            sql = str(query.compile(r.engine, compile_kwargs={"literal_binds": True}))
+            plan = [row.detail for row in r.exec_driver_sql(f"EXPLAIN QUERY PLAN {sql}")]
+            looks = [step for step in plan if "deliveries" in step]
+            assert looks
+            assert all("ix_deliveries_open_tests" in step for step in looks)
+
+
 def test_the_failed_are_not_looked_for_among_all(store: Store) -> None:
     """An index has them and nothing else."""
     if not store.db.is_sqlite:
         pytest.skip("PostgreSQL chooses its plans by statistics")
     with store.db.reading() as r:
-        query = select(deliveries.c.delivery_id).where(outbox._HAS_FAILED).order_by(deliveries.c.number.desc())
+        query = select(deliveries.c.delivery_id).where(delivery_log._HAS_FAILED).order_by(deliveries.c.number.desc())
         plan = [row.detail for row in r.exec_driver_sql(f"EXPLAIN QUERY PLAN {query.compile(r.engine)}")]
     assert plan == ["SCAN deliveries USING INDEX ix_deliveries_failed"]

@@ -6,7 +6,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from sqlalchemy import event, func, select
+from sqlalchemy import event, func, insert, select
 
 from pipelines.errors import Conflict
 from storage import batches, idempotency, leases, retention
@@ -14,12 +14,13 @@ from storage.commit import register
 from storage.compaction import LOOSE_FILES, compact
 from storage.idempotency import Claim
 from storage.lake import Lake
-from storage.models import Lane, locations, segments
+from storage.models import Lane, locations, rule_counts, segments
 from storage.retention import ORPHAN_AGE, sweep
 from storage.store import Store
 from tests.storage import values
 from tests.storage.examples import a_client, a_customer, a_submission
 from tests.storage.values import BUCKET, commit, content, customers_of_a_bucket, on_sqlite, place_of
+from tests.storage.watching import a_ruleset, created
 
 HOUR = timedelta(hours=1)
 
@@ -208,3 +209,18 @@ def test_sweeping_twice_ends_the_same(store: Store, now: datetime) -> None:
     after = on_disk(store), counts(store)
     assert sweep(store, lambda: later).versions == 0
     assert (on_disk(store), counts(store)) == after
+
+
+def test_what_rules_came_to_is_forgotten_after_its_time(
+    store: Store, now: datetime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retention, "SLICE", 2)
+    ruleset = created(store, a_client(store, now), a_ruleset(), now)
+    oldest_kept = (now - retention.COUNTS_KEPT).date()
+    row = {"ruleset_id": ruleset.ruleset_id, "rule": "LONG", "observed": 1, "held": 0, "unknown": 0, "fired": 0}
+    days = [oldest_kept + timedelta(days=nth) for nth in range(-5, 2)]
+    with store.db.writing() as w:
+        w.execute(insert(rule_counts), [{**row, "day": day} for day in days])
+    sweep(store, lambda: now)
+    with store.db.reading() as r:
+        assert sorted(r.execute(select(rule_counts.c.day)).scalars()) == days[5:]

@@ -12,10 +12,11 @@ from sqlalchemy import func, insert, select
 from pipelines.errors import Conflict, NotFound
 from pipelines.retries import MAX_RETRIES, SCHEDULE, longest_wait
 from pipelines.webhooks import EventType
-from storage import audit, outbox, subscriptions
+from storage import audit, delivery_log, outbox, subscriptions
 from storage.customers import Customer
+from storage.delivery_log import Delivery
 from storage.models import DeliveryStatus, deliveries, events
-from storage.outbox import PER_SUBSCRIPTION, Attempt, Claimed, Delivery, Ended, Pause
+from storage.outbox import PER_SUBSCRIPTION, Attempt, Claimed, Ended, Pause
 from storage.store import Store
 from storage.subscriptions import Patience, Subscription
 from tests.storage.examples import a_client, a_customer
@@ -79,7 +80,7 @@ def test_by_default_a_failure_is_recorded_and_that_is_all(store: Store, customer
         assert log(store)[0].status is DeliveryStatus.FAILED
         assert make_retries_due(store, now + timedelta(days=400)) == 0
         with store.db.writing() as w:
-            outbox.resend(w, None, claimed.delivery_id, now)
+            delivery_log.resend(w, None, claimed.delivery_id, now)
     assert as_it_is(store, subscription).paused_at is None
     assert as_it_is(store, subscription).failure_streak == 3
 
@@ -208,7 +209,7 @@ def test_a_resend_by_hand_begins_anew_with_all_retries(store: Store, customer: C
         record(store, [ended(claimed, now)])
         waiting(store)
         with store.db.writing() as w:  # which need not wait for the retry
-            outbox.resend(w, None, claimed.delivery_id, now)
+            delivery_log.resend(w, None, claimed.delivery_id, now)
 
 
 def test_a_storm_of_retries_becomes_due_in_parts(
@@ -240,6 +241,18 @@ def test_a_streak_of_failures_pauses_and_a_success_ends_it(store: Store, custome
         [entry] = audit.find(r, customer.client_id)
     assert (entry.who, entry.action) == ("service", "Subscription.Paused")
     assert entry.resource == {"subscriptionId": str(subscription.subscription_id)}
+
+
+def test_a_pause_tells_what_it_is_for_though_a_success_followed(
+    store: Store, customer: Customer, now: datetime
+) -> None:
+    subscription = subscribed(store, customer, now, pause_after=2)
+    enqueue(store, *(an_event(customer, now) for _ in range(3)))
+    codes = (500, 500, 200)
+    ends = [ended(each, now + n * SECOND, codes[n]) for n, each in enumerate(claim(store, now))]
+    [pause] = record(store, ends)
+    assert (pause.failures, pause.paused_at) == (2, now + SECOND)
+    assert as_it_is(store, subscription).failure_streak == 0
 
 
 def test_tests_and_our_own_failures_say_nothing_of_the_receiver(
@@ -286,9 +299,10 @@ def test_pausing_and_resuming_twice_changes_nothing(store: Store, customer: Cust
     subscription = subscribed(store, customer, now)
     mine = (customer.client_id, subscription.subscription_id)
     with store.db.writing() as w:
-        first = subscriptions.pause(w, *mine, "client", now)
-        assert subscriptions.pause(w, None, mine[1], "operator", now + SECOND) == first
-        assert subscriptions.resume(w, *mine) == subscriptions.resume(w, *mine) == subscription
+        first, changed = subscriptions.pause(w, *mine, "client", now)
+        assert changed
+        assert subscriptions.pause(w, None, mine[1], "operator", now + SECOND) == (first, False)
+        assert [subscriptions.resume(w, *mine) for _ in range(2)] == [(subscription, True), (subscription, False)]
         for stranger in (uuid4(), a_client_id := uuid4()):
             with pytest.raises(NotFound):
                 subscriptions.pause(w, stranger, mine[1], "client", now)
@@ -311,7 +325,7 @@ def test_many_paused_queues_hold_nobody_up(store: Store, customer: Customer, now
 def sampled(store: Store, customer: Customer, subscription: Subscription, now: datetime) -> Delivery:
     event = an_event(customer, now)
     with store.db.writing() as w:
-        return outbox.enqueue_test(w, event, subscription.subscription_id)
+        return delivery_log.get(w, None, outbox.enqueue_test(w, event, subscription.subscription_id))
 
 
 def test_a_test_is_sent_even_while_paused_and_one_at_a_time(store: Store, customer: Customer, now: datetime) -> None:
@@ -358,7 +372,7 @@ def test_all_failed_since_a_time_are_sent_again_once(store: Store, customer: Cus
     for expected in ((2, False), (0, False)):
         with store.db.writing() as w:
             assert (
-                outbox.resend_all(
+                delivery_log.resend_all(
                     w, since, now + timedelta(hours=1), until=until, subscription_id=subscription.subscription_id
                 )
                 == expected
@@ -378,11 +392,11 @@ def test_of_all_that_failed_only_what_is_asked_for_is_sent_again(
     later = now + SECOND
     with store.db.writing() as w:
         subscriptions.delete(w, customer.client_id, gone.subscription_id)
-        assert outbox.resend_all(w, now, later, client_id=uuid4()) == (0, False)
-        assert outbox.resend_all(w, now, later, event_type=EventType.JOB_FAILED) == (0, False)
-        assert outbox.resend_all(w, now, later, status=DeliveryStatus.RETRYING) == (0, False)
-        assert outbox.resend_all(w, now, later, customer_number=neighbour.number) == (1, False)
-        assert outbox.resend_all(w, now, later) == (1, False)
+        assert delivery_log.resend_all(w, now, later, client_id=uuid4()) == (0, False)
+        assert delivery_log.resend_all(w, now, later, event_type=EventType.JOB_FAILED) == (0, False)
+        assert delivery_log.resend_all(w, now, later, status=DeliveryStatus.RETRYING) == (0, False)
+        assert delivery_log.resend_all(w, now, later, customer_number=neighbour.number) == (1, False)
+        assert delivery_log.resend_all(w, now, later) == (1, False)
     assert {each.subscription_id for each in claim(store, later)} == {mine.subscription_id}
     assert {each.status for each in log(store) if each.delivery_id == made.delivery_id} == {DeliveryStatus.FAILED}
 
@@ -390,24 +404,24 @@ def test_of_all_that_failed_only_what_is_asked_for_is_sent_again(
 def test_one_request_sends_a_bounded_number_again(
     store: Store, customer: Customer, now: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(outbox, "RESENT_AT_ONCE", 3)
+    monkeypatch.setattr(delivery_log, "RESENT_AT_ONCE", 3)
     subscribed(store, customer, now)
     failed_at(store, customer, [now] * 5)
     for expected in ((3, True), (2, False), (0, False)):
         with store.db.writing() as w:
-            assert outbox.resend_all(w, now, now + SECOND) == expected
+            assert delivery_log.resend_all(w, now, now + SECOND) == expected
 
 
 def test_what_fails_again_comes_after_what_was_not_tried_since(
     store: Store, customer: Customer, now: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(outbox, "RESENT_AT_ONCE", 3)
+    monkeypatch.setattr(delivery_log, "RESENT_AT_ONCE", 3)
     subscribed(store, customer, now)
     failed_at(store, customer, [now] * 5)
     tried = set[UUID]()
     for order in (1, 2):
         with store.db.writing() as w:
-            assert outbox.resend_all(w, now, now + order * SECOND) == (3, True)
+            assert delivery_log.resend_all(w, now, now + order * SECOND) == (3, True)
         claimed = claim(store, now)
         tried |= {each.delivery_id for each in claimed}
         record(store, [ended(each, now) for each in claimed])
@@ -422,7 +436,7 @@ def test_what_fails_again_meanwhile_is_not_met_again_by_the_same_order(
     ordered_at = now + SECOND
     for expected in (1, 0):
         with store.db.writing() as w:
-            assert outbox.resend_all(w, now, ordered_at)[0] == expected
+            assert delivery_log.resend_all(w, now, ordered_at)[0] == expected
         record(store, [ended(each, now) for each in claim(store, now)])
 
 

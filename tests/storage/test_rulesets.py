@@ -1,3 +1,4 @@
+import sqlite3
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from datetime import datetime, timedelta
@@ -9,16 +10,15 @@ from sqlalchemy import delete, select, update
 from sqlalchemy.exc import IntegrityError
 
 from pipelines.errors import Conflict, Corrupt, InvalidRequest, NotFound, TidemarkError
-from storage import attributes, rulesets, upkeep
+from storage import attributes, look_requests, rulesets
 from storage.attributes import NewAttribute
-from storage.buckets import bucket_of
+from storage.buckets import ALL
 from storage.customers import Customer
 from storage.database import Reading
 from storage.models import customers, monitoring_ruleset_versions, rule_states
 from storage.paging import Page
 from storage.rulesets import RulesetVersion, StoredRuleset
 from storage.store import Store
-from storage.upkeep import Task
 from tests.storage.examples import a_client, a_customer
 from tests.storage.values import on_postgresql, on_sqlite
 from tests.storage.watching import LOW_SCORE, SCORE, a_look, a_rule, a_ruleset, created, settled
@@ -34,17 +34,16 @@ def with_transactions(store: Store, client_id: UUID, now: datetime) -> Customer:
 
 
 def looks_asked_for(store: Store) -> set[int]:
-    """In these buckets."""
+    """At these customers."""
     with store.db.reading() as r:
-        return {each.bucket for each in upkeep.waiting(r, Task.MONITORING)}
+        concerned = [select(customers.c.number).where(look_requests.concerned(bucket)) for bucket in ALL]
+        return {number for query in concerned for number in r.execute(query).scalars()}
 
 
-def all_begun(store: Store) -> None:
-    """Whatever was asked for has begun."""
+def all_answered(store: Store) -> None:
     with store.db.writing() as w:
-        for each in upkeep.waiting(w, Task.MONITORING):
-            assert each.requested_at is not None
-            upkeep.begin(w, Task.MONITORING, each.bucket, each.requested_at)
+        for bucket in ALL:
+            look_requests.answer(w, look_requests.unanswered(w, bucket))
 
 
 def states(store: Store) -> list[str]:
@@ -186,15 +185,13 @@ def test_a_list_of_customers_is_read_as_their_numbers(store: Store, now: datetim
     with store.db.reading() as r:
         [watched] = rulesets.watched(r, rulesets.standing(r, [one.number]))
     assert watched.customers == frozenset({one.number})
-    assert looks_asked_for(store) == {bucket_of(one.number)}
+    assert looks_asked_for(store) == {one.number}
 
 
 def test_whatever_changes_what_watches_asks_for_a_look(store: Store, now: datetime) -> None:
     client_id = a_client(store, now)
-    customers_ = [with_transactions(store, client_id, now) for _ in range(2)]
-    a_customer(store, client_id, now)  # has no transactions
+    theirs = {with_transactions(store, client_id, now).number for _ in range(2)}
     with_transactions(store, a_client(store, now), now)  # is another client's
-    theirs = {bucket_of(each.number) for each in customers_}
     off, on = a_ruleset(active=False), a_ruleset()
 
     stored = created(store, client_id, off, now)
@@ -210,7 +207,7 @@ def test_whatever_changes_what_watches_asks_for_a_look(store: Store, now: dateti
         with store.db.writing() as w:
             step(w)  # type: ignore[operator]
         assert looks_asked_for(store) == asked, f"step {nth}"
-        all_begun(store)
+        all_answered(store)
 
 
 def test_states_are_kept_by_code_and_forgotten_with_what_no_longer_watches(store: Store, now: datetime) -> None:
@@ -244,18 +241,18 @@ def test_a_look_is_asked_for_when_an_attribute_that_is_read_changes(store: Store
     client_id = a_client(store, now)
     customer = with_transactions(store, client_id, now)
     created(store, client_id, a_ruleset(a_rule("LOW", LOW_SCORE), attributes=[SCORE]), now)
-    all_begun(store)
+    all_answered(store)
     for name, value, asked in (
         ("unread", Decimal(1), set()),
-        ("score", Decimal(1), {bucket_of(customer.number)}),
+        ("score", Decimal(1), {customer.number}),
         ("score", Decimal(1), set()),  # no change
-        ("score", None, {bucket_of(customer.number)}),
+        ("score", None, {customer.number}),
     ):
         with store.db.writing() as w:
             given = {name: None if value is None else NewAttribute(value)}
             attributes.put(w, customer, given, "test", now)
         assert looks_asked_for(store) == asked, (name, value)
-        all_begun(store)
+        all_answered(store)
 
 
 @on_postgresql
@@ -288,6 +285,20 @@ def test_what_was_changed_meanwhile_is_not_held(store: Store, now: datetime) -> 
     with store.db.writing() as w:
         rulesets.replace(w, replaced, a_ruleset(a_rule("OTHER"), slug="replaced"), "test", now)
         assert rulesets.hold(w, standing) == {kept.ruleset_id}
+
+
+@on_sqlite
+def test_a_client_s_rulesets_may_be_more_than_a_statement_takes_values(store: Store, now: datetime) -> None:
+    client_id = a_client(store, now)
+    customer = with_transactions(store, client_id, now)
+    made = {created(store, client_id, a_ruleset(slug=f"slug-{nth}"), now).ruleset_id for nth in range(6)}
+    with store.db.writing() as w:
+        standing = rulesets.standing(w, [customer.number])
+        driver = w.connection.driver_connection
+        assert isinstance(driver, sqlite3.Connection)
+        most = driver.setlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER, 5)
+        assert rulesets.hold(w, standing) == made
+        driver.setlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER, most)
 
 
 @on_postgresql

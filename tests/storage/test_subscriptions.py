@@ -1,11 +1,12 @@
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from uuid import UUID, uuid4
 
 import pytest
 from sqlalchemy import select, update
 
-from pipelines.errors import Corrupt, InvalidRequest, NotFound
+from pipelines.errors import Conflict, Corrupt, InvalidRequest, NotFound
 from pipelines.webhooks import EventType, key_of
 from storage import subscriptions
 from storage.models import subscriptions as table
@@ -47,6 +48,34 @@ def test_the_same_url_may_be_subscribed_twice_with_secrets_of_their_own(store: S
             first.subscription_id,
             second.subscription_id,
         }
+
+
+def test_a_client_may_have_so_many(store: Store, now: datetime, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subscriptions, "MOST_SUBSCRIPTIONS", 2)
+    client = a_client(store, now)
+    (first, _), _ = subscribe(store, client, now), subscribe(store, client, now)
+    subscribe(store, a_client(store, now), now)
+    with pytest.raises(Conflict) as refused:
+        subscribe(store, client, now)
+    assert refused.value.code == "Webhook.TooManySubscriptions"
+    with store.db.writing() as w:
+        subscriptions.delete(w, client, first.subscription_id)
+    subscribe(store, client, now)
+
+
+def test_no_two_at_once_come_past_the_most(store: Store, now: datetime, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subscriptions, "MOST_SUBSCRIPTIONS", 3)
+    client = a_client(store, now)
+
+    def refused(_: int) -> bool:
+        try:
+            subscribe(store, client, now)
+        except Conflict:
+            return True
+        return False
+
+    with ThreadPoolExecutor(8) as at_once:
+        assert sum(at_once.map(refused, range(8))) == 5
 
 
 def test_rotation_replaces_the_secret_at_once(store: Store, now: datetime) -> None:

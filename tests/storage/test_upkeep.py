@@ -158,39 +158,3 @@ def test_what_was_asked_for_and_never_began_is_asked_for_anew(store: Store, now:
         upkeep.request(w, Task.BACKFILL, [BUCKET], now)
         upkeep.request(w, Task.BACKFILL, [BUCKET], later)
     assert standing(store).requested_at == later
-
-
-def test_asked_for_a_run_afterwards_one_that_waits_will_do_and_one_under_way_will_not(
-    store: Store, now: datetime
-) -> None:
-    later = now + timedelta(seconds=1)
-
-    def asked(at: datetime) -> datetime | None:
-        with store.db.writing() as w:
-            upkeep.request_after(w, Task.MONITORING, [BUCKET], at)
-            [found] = upkeep.standing(w, Task.MONITORING, [BUCKET])
-        return found.requested_at
-
-    assert [asked(now), asked(later)] == [now, now]
-    with store.db.writing() as w:
-        upkeep.begin(w, Task.MONITORING, BUCKET, later)
-        upkeep.expect(w, Task.MONITORING, BUCKET, 1)
-    assert asked(later + timedelta(seconds=1)) == later + timedelta(seconds=1)
-
-
-def test_a_run_that_began_by_a_later_clock_does_not_pass_for_one_afterwards(store: Store, now: datetime) -> None:
-    """It may have begun before the transaction that asks was committed."""
-    with store.db.writing() as w:
-        upkeep.begin(w, Task.MONITORING, BUCKET, now + timedelta(seconds=1))
-        upkeep.expect(w, Task.MONITORING, BUCKET, 1)
-        upkeep.request_after(w, Task.MONITORING, [BUCKET], now)
-        assert [each.bucket for each in upkeep.waiting(w, Task.MONITORING)] == [BUCKET]
-
-
-def test_a_request_that_has_waited_for_too_long_is_made_anew(store: Store, now: datetime) -> None:
-    later = now + upkeep.LOST_AFTER
-    with store.db.writing() as w:
-        upkeep.request_after(w, Task.MONITORING, [BUCKET], now)
-        upkeep.request_after(w, Task.MONITORING, [BUCKET], later)
-        [found] = upkeep.standing(w, Task.MONITORING, [BUCKET])
-    assert found.requested_at == later

@@ -12,7 +12,7 @@ depends_on = None
 
 OPEN = sa.text("status IN ('due', 'sending', 'retrying')")
 RETRYING = sa.text("status = 'retrying'")
-DUE_TESTS = sa.text("status = 'due' AND is_test")
+OPEN_TESTS = sa.text("is_test AND status IN ('due', 'sending')")
 FAILED = sa.text("status = 'failed'")
 
 
@@ -82,7 +82,11 @@ def _deliveries() -> None:
         postgresql_where=RETRYING,
     )
     op.create_index(
-        "ix_deliveries_due_tests", "deliveries", ["number"], sqlite_where=DUE_TESTS, postgresql_where=DUE_TESTS
+        "ix_deliveries_open_tests",
+        "deliveries",
+        ["subscription_id", "status", "number", "client_id"],
+        sqlite_where=OPEN_TESTS,
+        postgresql_where=OPEN_TESTS,
     )
     op.create_index(
         "ix_deliveries_failed_of",

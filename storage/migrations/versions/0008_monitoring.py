@@ -1,4 +1,4 @@
-"""Monitoring: rulesets, which rules hold, what matched, and simulations.
+"""Monitoring: rulesets, which rules hold, what is to be looked at, what matched, and simulations.
 
 The database itself refuses to change what a version of a ruleset says, or a match; and to remove a version. Matches can
 be removed, for they are of customers.
@@ -26,6 +26,7 @@ def upgrade() -> None:
     _rulesets()
     _ruleset_versions()
     _rule_states()
+    _look_requests()
     _rule_counts()
     _rule_matches()
     _simulations()
@@ -85,6 +86,26 @@ def _rule_states() -> None:
         sa.PrimaryKeyConstraint("customer_number", "ruleset_id", "rule", name=op.f("pk_rule_states")),
     )
     op.create_index(op.f("ix_rule_states_ruleset_id"), "rule_states", ["ruleset_id"])
+
+
+def _look_requests() -> None:
+    op.create_table(
+        "look_requests",
+        sa.Column("number", SERIAL, nullable=False),
+        sa.Column("bucket", sa.Integer(), nullable=False),
+        sa.Column("client_id", sa.Uuid(), nullable=True),
+        sa.Column("customer_number", SERIAL, nullable=True),
+        sa.Column("requested_at", database.UtcDateTime(timezone=True), nullable=False),
+        sa.ForeignKeyConstraint(["client_id"], ["clients.client_id"], name=op.f("fk_look_requests_client_id")),
+        sa.ForeignKeyConstraint(
+            ["customer_number"], ["customers.number"], name=op.f("fk_look_requests_customer_number")
+        ),
+        sa.PrimaryKeyConstraint("number", name=op.f("pk_look_requests")),
+        sa.UniqueConstraint("client_id", "bucket", name=op.f("uq_look_requests_client_id_bucket")),
+        sa.UniqueConstraint("customer_number", name=op.f("uq_look_requests_customer_number")),
+        sqlite_autoincrement=True,
+    )
+    op.create_index(op.f("ix_look_requests_bucket"), "look_requests", ["bucket"])
 
 
 def _rule_counts() -> None:

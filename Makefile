@@ -16,8 +16,8 @@ demo: install  ## Run the whole story: transactions in, reports and a signed web
 test: $(BIN)/.dev lint  ## Lint, types, import contracts and all tests (under 12 minutes)
 	$(BIN)/pytest -m "not slow" -n 2 --no-loadscope-reorder
 
-test-slow: $(BIN)/.dev  ## The larger checks
-	$(BIN)/pytest -m slow
+test-slow: $(BIN)/.dev  ## The larger checks, and many more examples of each property (over an hour)
+	$(BIN)/pytest -m "slow or hypothesis" --hypothesis-profile=thorough
 
 lint: $(BIN)/.dev  ## Ruff, mypy and the import contracts
 	$(BIN)/ruff check .

@@ -16,13 +16,19 @@ from storage.store import Store
 
 pytest_plugins = ["tests.sharing", "tests.faults.counts"]
 
-# a loaded machine is no bug; what must be tried more often says so itself
-settings.register_profile("tidemark", deadline=None, max_examples=50)
+# A loaded machine is no bug. `make test` has few examples of each property, `make test-slow` many.
+LIGHT, THOROUGH = 20, 100
+settings.register_profile("tidemark", deadline=None, max_examples=LIGHT)
+settings.register_profile("thorough", deadline=None, max_examples=THOROUGH)
 settings.load_profile("tidemark")
 
 POSTGRES = "postgresql://127.0.0.1:5432"
 DATABASES = ("sqlite", "postgresql")
-POSTGRES_FIRST = (pytest.param("sqlite", marks=pytest.mark.slow), "postgresql")  # of what takes half a minute on each
+POSTGRES_FIRST = (
+    pytest.param("sqlite", marks=pytest.mark.slow),
+    "postgresql",
+)  # of what is alike on both, and long
+postgres_first = pytest.mark.parametrize("store", POSTGRES_FIRST, indirect=True)
 END_OTHERS = """
 SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
 WHERE datname = current_database() AND pid <> pg_backend_pid()
@@ -41,6 +47,11 @@ SELECT (SELECT array_agg((oid, relname)::text ORDER BY oid) FROM pg_class WHERE 
        (SELECT array_agg(version_num) FROM public.alembic_version)
 """
 NOW = datetime(2026, 11, 20, 3, 0, tzinfo=UTC)
+
+
+def examples(light: int) -> settings:
+    """For a property whose examples take long: so many of them, and in proportion more with `make test-slow`."""
+    return settings(max_examples=light * settings().max_examples // LIGHT)
 
 
 @pytest.fixture

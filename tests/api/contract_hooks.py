@@ -1,16 +1,19 @@
 """Loaded by Schemathesis itself, in its own process.
 
 Requests made from examples and by enumeration get ids that exist, and good ones a new idempotency key, where the schema
-alone would make a 404 or a 422 of every good request. Ids in a path belong together, however they were made.
+alone would make a 404 or a 422 of every good request. Ids in a path belong together, however they were made. What is
+deleted was made for it, so that the others never ask for something that is gone.
 """
 
 import json
 import os
+from collections.abc import Mapping
 from datetime import date, timedelta
 from itertools import cycle
 from typing import Any
 from uuid import uuid4
 
+import requests
 import schemathesis
 from schemathesis import Case, HookContext
 from schemathesis.core.parameters import ParameterLocation
@@ -23,6 +26,7 @@ from api.schemas.policies import EXAMPLE_DOCUMENT
 from api.schemas.statements import EXAMPLE_FILES, EXAMPLE_PDF
 
 OWN_IDS = "TIDEMARK_TEST_OWN_IDS"  # lists by the name of a parameter, or of a list in a body, as JSON
+API_KEY = "TIDEMARK_TEST_API_KEY"
 KEY = "Idempotency-Key"
 # What no schema can ask for: names that are known to a document, and what its policy can be asked.
 SAVES_A_POLICY = "PUT /v1/decision-policies/{slug}"
@@ -34,6 +38,24 @@ ASKS_A_POLICY = (
 SENDS_A_RULESET = ("POST /v1/monitoring/rulesets", "PUT /v1/monitoring/rulesets/{rulesetId}")
 SIMULATES = "POST /v1/monitoring/rulesets/{rulesetId}/simulate"
 SENDS_FILES = "POST /v1/customer/{customerId}/statements"
+# What deletes something: the parameter that names it, and where and from what one more is made.
+DELETES: Mapping[str, tuple[str, str, dict[str, Any]]] = {
+    "DELETE /v1/customer/{customerId}/submissions/{jobId}": (
+        "jobId",
+        "/v1/customer/{customerId}/transactions",
+        {"transactions": [{"date": "2026-06-01", "description": "COFFEE", "amount": -4.5}]},
+    ),
+    "DELETE /v1/customer/{customerId}/transactions/corrections/{correctionId}": (
+        "correctionId",
+        "/v1/customer/{customerId}/transactions/corrections",
+        {"pattern": "coffee", "category": "meals"},
+    ),
+    "DELETE /v1/webhooks/subscriptions/{subscriptionId}": (
+        "subscriptionId",
+        "/v1/webhooks/subscriptions",
+        {"eventType": "job.completed", "webhookUrl": "https://lender.example/hook"},
+    ),
+}
 LONG_AGO = date(2026, 6, 30)
 WORDS = ("published", "recorded", "challenger")  # instead of a version
 
@@ -60,13 +82,14 @@ def before_call(_context: HookContext, case: Case[Any], _kwargs: dict[str, Any])
         case.body |= askable(case.body)
     if is_good(case, ParameterLocation.PATH):
         case.path_parameters |= belonging_together(case.path_parameters)
-    if case.meta and case.meta.phase.name not in (TestPhase.EXAMPLES, TestPhase.COVERAGE):
-        return
-    if is_good(case, ParameterLocation.PATH):
+    enumerated = case.meta is None or case.meta.phase.name in (TestPhase.EXAMPLES, TestPhase.COVERAGE)
+    if enumerated and is_good(case, ParameterLocation.PATH):
         nth = next(numbers)
         case.path_parameters |= {name: sets[name][nth] for name in case.path_parameters}
-    if is_good(case, ParameterLocation.BODY) and isinstance(case.body, dict):
+    if enumerated and is_good(case, ParameterLocation.BODY) and isinstance(case.body, dict):
         case.body |= with_own_ids(case.body, case.path_parameters.get("customerId"))
+    if is_good(case, ParameterLocation.PATH) and case.operation.label in DELETES:
+        case.path_parameters |= made_for_it(case, *DELETES[case.operation.label])
 
 
 def is_good(case: Case[Any], place: ParameterLocation) -> bool:
@@ -90,6 +113,19 @@ def belonging_together(path: dict[str, Any]) -> dict[str, Any]:
     known = [name for name, value in path.items() if value in sets[name]]
     nth = sets[known[0]].index(path[known[0]]) if known else 0
     return {name: sets[name][nth] for name in known}
+
+
+def made_for_it(case: Case[Any], name: str, path: str, body: dict[str, Any]) -> dict[str, str]:
+    """One more of what the path names, where that is one of those that the others ask for."""
+    if case.path_parameters[name] not in sets[name]:
+        return {}
+    url, headers = case.operation.schema.get_base_url().rstrip("/"), {"x-api-key": os.environ[API_KEY]}
+    answer = requests.post(url + path.format(**case.path_parameters), json=body, headers=headers, timeout=60)
+    answer.raise_for_status()
+    if answer.status_code == requests.codes.accepted:  # only what has ended can be withdrawn
+        requests.get(url + answer.headers["Location"], params={"wait": 10}, headers=headers, timeout=60)
+    made = answer.json()["data"]
+    return {name: next(made[key] for key in (name, "webhookSubscriptionId") if key in made)}
 
 
 def of_pdfs(body: dict[str, Any]) -> dict[str, Any]:

@@ -323,7 +323,7 @@ NULLABLE = {"counterparty_name", "lender_name", "funding_amount", "renewed_by", 
 
 
 @each_list
-@settings(deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_items_read_back_as_what_a_plain_loop_would_write(what: Derived, data: st.DataObject) -> None:
     schema = SCHEMAS[what.name]

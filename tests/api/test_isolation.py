@@ -16,6 +16,7 @@ from storage.store import Store
 from tests.api.conftest import Client, belongings, new_client
 from tests.api.operations import document, documented
 from tests.api.places import PLACES, Place, example_with, put
+from tests.conftest import postgres_first
 
 named = pytest.mark.parametrize
 PUBLIC = {"/docs", "/openapi.json", "/health/live", "/health/ready", "/metrics"}
@@ -55,6 +56,7 @@ def stranger(store: Store, base_url: str) -> Asker:
     return Asker(client, belongings(store, client))
 
 
+@postgres_first
 @named("place", PLACES, ids=str)
 def test_another_clients_id_is_as_unknown_as_a_random_one(owner: Asker, stranger: Asker, place: Place) -> None:
     assert place.kind in owner.own, f"teach belongings() in tests/api/conftest.py to make a thing with a {place.kind}"
@@ -63,6 +65,7 @@ def test_another_clients_id_is_as_unknown_as_a_random_one(owner: Asker, stranger
     assert (foreign.status_code, foreign.text) == (unknown.status_code, unknown.text)
 
 
+@postgres_first
 @named("place", PLACES, ids=str)
 def test_ones_own_id_is_known(request: pytest.FixtureRequest, store: Store, owner: Asker, place: Place) -> None:
     """Who only reads may share what is there; whoever changes something has things of their own."""

@@ -16,6 +16,7 @@ from tests.api.conftest import ABN, ITEM, Client, belongings, connected, new_cli
 from tests.api.operations import Operation, documented
 from tests.api.places import example_with
 from tests.api.worker import fail_deliveries
+from tests.conftest import postgres_first
 
 HEADER = "Idempotency-Key"
 ONCE = [
@@ -48,6 +49,7 @@ def test_every_post_that_creates_takes_a_key() -> None:
     assert {operation.documented["operationId"] for operation in ONCE} == posts - NOT_CREATING
 
 
+@postgres_first
 @named("operation", ONCE, ids=str)
 def test_the_same_request_is_answered_again(store: Store, client: Client, operation: Operation) -> None:
     ids = things(store, client)
@@ -64,6 +66,7 @@ def test_the_same_request_is_answered_again(store: Store, client: Client, operat
         assert second.headers.get(name) == first.headers.get(name)
 
 
+@postgres_first
 @named("operation", ONCE, ids=str)
 def test_a_key_belongs_to_one_request_and_one_client(
     store: Store, client: Client, other_client: Client, operation: Operation
@@ -85,6 +88,7 @@ def refused_client(store: Store, base_url: str) -> tuple[Client, dict[str, str]]
     return client, things(store, client)
 
 
+@postgres_first
 @named("operation", ONCE, ids=str)
 @named("key", ["", "x" * 256, "a key", "é", "a\tb"])
 def test_a_key_that_is_none_is_refused_and_nothing_is_done(

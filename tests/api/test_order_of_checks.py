@@ -10,6 +10,7 @@ from storage import keys
 from storage.store import Store
 from tests.api.conftest import Client, connected, new_client, serving
 from tests.api.operations import Operation, documented
+from tests.conftest import postgres_first
 
 OPERATIONS = documented()
 KEYED = [operation for operation in OPERATIONS if operation.keyed]
@@ -22,6 +23,7 @@ named = pytest.mark.parametrize
 each = str  # how an operation is named in a test's id
 
 
+@postgres_first
 @named("operation", KEYED, ids=each)
 @named("key", [None, "", "wrong", "tm_sandbox_", "x" * 257, "tm_live_" + "a" * 49, "ключ".encode()])
 def test_without_a_good_key_nothing_answers(base_url: str, operation: Operation, key: str | bytes | None) -> None:
@@ -50,6 +52,7 @@ def ended(store: Store) -> dict[str, str]:
     return {"revoked": revoked_text, "expired": expired_text, "of the other environment": foreign_text}
 
 
+@postgres_first
 @named("operation", KEYED, ids=each)
 @named("kind", ["revoked", "expired", "of the other environment"])
 def test_a_key_that_ended_reads_like_any_wrong_one(
@@ -87,6 +90,7 @@ def test_a_revoked_key_is_refused_on_the_very_next_request_everywhere(store: Sto
         assert [door.get("/v1/jobs").status_code for door in doors] == [401, 401]
 
 
+@postgres_first
 @named("operation", KEYED, ids=each)
 def test_without_its_scope_every_route_is_forbidden(store: Store, base_url: str, operation: Operation) -> None:
     others = [scope for scope in keys.SCOPES if scope not in operation.scopes]
@@ -94,6 +98,7 @@ def test_without_its_scope_every_route_is_forbidden(store: Store, base_url: str,
     assert (answer.status_code, answer.json()["code"]) == (403, "Authorization.MissingScope")
 
 
+@postgres_first
 @named("operation", KEYED, ids=each)
 def test_each_of_its_scopes_opens_a_route(store: Store, base_url: str, operation: Operation) -> None:
     for scope in operation.scopes:
@@ -101,6 +106,7 @@ def test_each_of_its_scopes_opens_a_route(store: Store, base_url: str, operation
         assert answer.status_code not in (401, 403)
 
 
+@postgres_first
 @named("operation", WITH_IDS, ids=each)
 @named("text", [str(UUID(int=7)), "not-an-id", "%00", "'; --", "0" * 32, "{" + str(UUID(int=7)) + "}"])
 def test_an_unknown_id_is_not_found_even_when_all_else_is_wrong(
@@ -112,6 +118,7 @@ def test_an_unknown_id_is_not_found_even_when_all_else_is_wrong(
     assert answer.json()["code"] == operation.not_found
 
 
+@postgres_first
 @named("operation", WITH_BODY, ids=each)
 @named("headers", [{}, {"Content-Type": "text/plain"}, {"Content-Type": "application/json; charset=utf-16"}])
 def test_only_json_in_utf8_is_read(client: Client, operation: Operation, headers: dict[str, str]) -> None:
@@ -119,6 +126,7 @@ def test_only_json_in_utf8_is_read(client: Client, operation: Operation, headers
     assert (answer.status_code, answer.json()["code"]) == (415, "Request.NotJson")
 
 
+@postgres_first
 @named("operation", WITH_BODY, ids=each)
 def test_a_compressed_body_is_never_inflated(client: Client, operation: Operation) -> None:
     headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
@@ -126,6 +134,7 @@ def test_a_compressed_body_is_never_inflated(client: Client, operation: Operatio
     assert (answer.status_code, answer.json()["code"]) == (415, "Request.EncodedBody")
 
 
+@postgres_first
 @named("operation", WITH_BODY, ids=each)
 @named(("headers", "status"), [({}, 401), ({"Content-Type": "text/plain"}, 415), ({"Content-Type": JSON}, 413)])
 def test_what_headers_decide_is_answered_before_the_body_is_sent(
@@ -140,6 +149,7 @@ def test_what_headers_decide_is_answered_before_the_body_is_sent(
         assert connection.getresponse().status == status
 
 
+@postgres_first
 @named("operation", WITH_BODY, ids=each)
 def test_a_body_in_chunks_is_cut_off_at_the_limit(client: Client, operation: Operation) -> None:
     chunks = (b" " * 50_000 for _ in range(6))

@@ -28,7 +28,7 @@ from tests.papers import RENT, extract, extraction, statement
 from tests.patience import again_and_again
 
 Row = Mapping[str, Any]
-LOOK_EVERY_S = 0.02
+LOOK_EVERY_S = 0.1
 EXAMPLES: Mapping[str, Any] = ReportBundleView.EXAMPLE
 
 

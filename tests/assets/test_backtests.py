@@ -28,6 +28,9 @@ from storage.paging import Page
 from storage.policies import StoredPolicy
 from storage.store import Store
 from tests.assets.lender import Lender
+from tests.conftest import postgres_first
+
+pytestmark = postgres_first
 
 MARCH, APRIL = date(2026, 3, 31), date(2026, 4, 30)
 ABNS = ("51824753556", "53004085616", "83914571673", "33102417032")

@@ -21,7 +21,10 @@ from storage.related_parties import Party
 from storage.reports import ReportStatus
 from storage.store import Store
 from tests.assets.lender import COFFEE, RENT, SALE, Lender, refreshed, risk_status
+from tests.conftest import postgres_first
 from tests.storage.examples import a_customer
+
+pytestmark = postgres_first
 
 WHO = "a key"
 RENT_IS_PREMISES = NewCorrection(words="rent", direction="debit", category="strata")

@@ -29,7 +29,10 @@ from storage.statements import StoredStatement
 from storage.store import Store
 from tests.assets import lender as items
 from tests.assets.lender import Lender, refreshed, risk_status
+from tests.conftest import postgres_first
 from tests.papers import COFFEE, RENT, SALE, Shelf, entry, extract, extraction, opens_with, pdf, sent, statement
+
+pytestmark = postgres_first
 
 JUNE = extraction(statement(RENT, COFFEE, SALE), pages=2)
 STAGES = ("extraction", "enrichment", "job")

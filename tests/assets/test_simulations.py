@@ -22,6 +22,9 @@ from storage.rulesets import StoredRuleset
 from storage.simulations import Request, Simulation
 from storage.store import Store
 from tests.assets.lender import Lender
+from tests.conftest import postgres_first
+
+pytestmark = postgres_first
 
 FIRST, LAST = date(2026, 1, 1), date(2026, 3, 31)
 ABNS = ("51824753556", "53004085616", "83914571673", "33102417032")

@@ -19,6 +19,9 @@ from storage.models import Flow, JobStatus, Lane, events
 from storage.reports import ReportStatus
 from storage.store import Store
 from tests.assets.lender import BAD, COFFEE, RENT, SALE, Item, Lender, refreshed, risk_status
+from tests.conftest import postgres_first
+
+pytestmark = postgres_first
 
 
 @pytest.fixture

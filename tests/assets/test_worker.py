@@ -68,8 +68,10 @@ class Bench:
         return batch.token
 
     def job(self) -> tuple[str, int]:
+        """How the newest is."""
         with self.store.db.reading() as r:
-            row = r.execute(select(jobs.c.status, jobs.c.attempts)).one()
+            newest = select(jobs.c.status, jobs.c.attempts).order_by(jobs.c.created_at.desc()).limit(1)
+            row = r.execute(newest).one()
         return row.status, row.attempts
 
     def worker_is_warm(self) -> bool:
@@ -80,14 +82,19 @@ class Bench:
             return leases.holders(r, dagster_home.workers(self.store.settings), datetime.now(UTC))
 
 
+def settings_in(folder: Path) -> Settings:
+    return Settings(home=folder / "home", batch_lease_s=1.0)
+
+
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    return Settings(home=tmp_path / "home", batch_lease_s=1.0)
+    return settings_in(tmp_path)
 
 
-@pytest.fixture
-def bench(settings: Settings) -> Iterator[Bench]:
-    """With a worker that is warm."""
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    """With a worker that is warm, for all who leave it so."""
+    settings = settings_in(tmp_path_factory.mktemp("bench"))
     with working(settings), opened(settings) as bench:
         until(bench.worker_is_warm)
         yield bench

@@ -12,7 +12,7 @@ from tests.faults.world import World
 
 pytestmark = pytest.mark.timeout(300)
 WRITES: Final = {"api": 12, "enrichment": 60}  # of a part in this story, at least
-KILLS: Final = [("api", SEEDS[0]), ("enrichment", SEEDS[1]), ("api", SEEDS[2])]
+KILLS: Final = [("api", SEEDS[0]), ("enrichment", SEEDS[1]), pytest.param("api", SEEDS[2], marks=pytest.mark.slow)]
 
 
 @pytest.mark.parametrize(("part", "seed"), KILLS)

@@ -1,12 +1,17 @@
-"""One whole Tidemark on each database for all flows, and a receiver that it may reach."""
+"""One whole Tidemark for all flows, and a receiver that it may reach.
+
+`make test` has the main story on each database, and everything on PostgreSQL; `make test-slow` has all the rest.
+"""
 
 from collections.abc import Iterator
 
 import pytest
 
 from api.listen import Receiver
-from tests.conftest import DATABASES, new_database
+from tests.conftest import DATABASES, POSTGRES_FIRST, new_database
 from tests.flows.service import Client, Service
+
+on_each_database = pytest.mark.parametrize("service", DATABASES, indirect=True, scope="session")
 
 
 @pytest.fixture(scope="session")
@@ -15,7 +20,7 @@ def receiver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Receiver]:
         yield listening
 
 
-@pytest.fixture(scope="session", params=DATABASES)
+@pytest.fixture(scope="session", params=POSTGRES_FIRST)
 def service(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, receiver: Receiver
 ) -> Iterator[Service]:

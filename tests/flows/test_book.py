@@ -145,6 +145,7 @@ def report_status(client: Client, customer: str) -> str:
     return status
 
 
+@pytest.mark.slow
 def test_a_live_job_ends_while_a_backfill_runs(
     service: Service, client: Client, store: Store, bucket: list[str]
 ) -> None:

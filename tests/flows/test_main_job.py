@@ -13,6 +13,7 @@ from sqlalchemy import inspect
 
 from api.listen import Received, Receiver
 from pipelines.sandbox import plain_rows
+from tests.flows.conftest import on_each_database
 from tests.flows.service import Client, Service
 from tests.patience import until
 
@@ -23,6 +24,7 @@ def rows(count: int = 40, seed: int = 1) -> list[dict[str, Any]]:
     return plain_rows(count, seed=seed, until=date(2026, 10, 31))
 
 
+@on_each_database
 def test_what_was_submitted_is_read_back_enriched(client: Client) -> None:
     customer, sent = client.customer(), rows()
     ended = client.finished(client.submit(customer, sent))
@@ -83,6 +85,7 @@ def test_a_job_of_only_bad_rows_fails_and_shows_nothing(client: Client) -> None:
     assert client.transactions(customer) == []
 
 
+@on_each_database
 def test_reports_are_pending_then_ready_then_stale_then_ready(client: Client) -> None:
     customer = client.customer()
     client.finished(client.submit(customer, rows()))
@@ -150,6 +153,7 @@ def test_the_same_refresh_twice_is_refused_while_it_runs(client: Client) -> None
     client.finished(answers[0].json()["data"]["jobId"])
 
 
+@on_each_database
 def test_each_subscription_gets_its_own_signed_event(client: Client, receiver: Receiver) -> None:
     kinds = ("job.completed", "job.enrichment.completed")
     for kind in kinds:
@@ -198,6 +202,7 @@ def test_a_refresh_tells_nobody(client: Client, receiver: Receiver) -> None:
     assert refresh not in {each.json.get("jobId") for each in receiver.received}
 
 
+@pytest.mark.slow  # tests/flows/test_book.py asks it in every run
 def test_the_readmes_query_reads_the_lake_through_the_manifest(
     service: Service, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -223,11 +228,13 @@ def asked_as_in_the_readme(service: Service, nth: int) -> list[Any]:
     return duckdb.execute(queries[nth]).fetchall()
 
 
+@pytest.mark.slow
 def test_a_running_service_is_seeded_once(service: Service) -> None:
     assert "12 businesses" in service.run("api.commands.seed")
     assert "Already seeded" in service.run("api.commands.seed")
 
 
+@on_each_database
 def test_neither_logs_nor_dagster_hold_what_passed_through(
     service: Service, client: Client, receiver: Receiver
 ) -> None:

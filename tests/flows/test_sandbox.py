@@ -8,13 +8,11 @@ import pytest
 from api.commands.console import now
 from pipelines.sandbox import book
 from storage import keys
-from tests.conftest import POSTGRES_FIRST
 from tests.flows.service import Client, Service
 
 pytestmark = pytest.mark.timeout(300)
 
 
-@pytest.mark.parametrize("service", POSTGRES_FIRST, indirect=True, scope="session")
 def test_a_client_gets_customers_whose_last_days_come_one_by_one(service: Service) -> None:
     store = service.store()
     with store.db.writing() as w:

@@ -146,7 +146,7 @@ def test_neither_logs_nor_dagster_hold_what_pdfs_say(service: Service, client: C
 
 
 def test_a_process_that_is_killed_while_it_reads_loses_and_doubles_nothing(service: Service, client: Client) -> None:
-    customer, made = client.customer(), statement_pdf("westpac", seed=8, pages=120)
+    customer, made = client.customer(), statement_pdf("westpac", seed=8, pages=60)
     job_id = submitted(client, customer, ("long.pdf", made.content))
     until(lambda: client.data("GET", f"/v1/jobs/{job_id}/status")["status"] == "Running")
     for process in service.processes("assets.warm"):

@@ -310,5 +310,6 @@ def test_a_wrong_part_is_found_out(
     assert is_found_out()
 
 
+@pytest.mark.slow  # as test_engine has it in every run
 def test_the_engine_itself_is_not_found_out(is_found_out: Callable[[], bool]) -> None:
     assert not is_found_out()

@@ -236,7 +236,6 @@ def follow(truth: list[Booked], papers: list[Document], batch_size: int) -> None
     assert held["transaction_id"].is_unique().all()
 
 
-@settings(max_examples=150, deadline=None)
 @given(truths(), documents, st.integers(1, 4))
 def test_however_a_true_list_is_cut_and_told_all_of_it_is_held_once(
     truth: list[Booked], papers: list[Document], batch_size: int

@@ -3,7 +3,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.enrich import enrich
@@ -12,6 +12,7 @@ from pipelines.enrich.knowledge import Knowledge, ModelOfCustomers
 from pipelines.enrich.narratives import understood
 from pipelines.enrich.taxonomy import TAXONOMY
 from pipelines.schemas import ALTERNATIVE, TRANSACTIONS, AccountType, Direction
+from tests.conftest import examples
 from tests.pipelines.enrich.examples import accepted
 
 NOTHING = pl.DataFrame(schema=TRANSACTIONS)
@@ -126,7 +127,7 @@ lines = st.lists(
 )
 
 
-@settings(max_examples=40)  # each prepares the search for all lists
+@examples(8)  # each prepares the search for all lists
 @given(lines, st.sampled_from(["1", "-1"]))
 def test_a_category_is_always_on_its_side_and_alternatives_are_others(words: list[str], amount: str) -> None:
     row = told(" ".join(words), amount)

@@ -11,13 +11,14 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 from pipelines.enrich.details import DETAILS, details
 from pipelines.enrich.text import matching_text
 from pipelines.schemas import MONEY, TRANSACTIONS, Channel
+from tests.conftest import examples
 
 EXAMPLES = pl.read_csv(Path(__file__).with_name("cleaning_examples.csv"), infer_schema=False)
 TOLD = [name for name in EXAMPLES.columns if name not in ("bank", "description")]
@@ -134,7 +135,6 @@ words = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(max_examples=50)
 @given(st.lists(words, min_size=1, max_size=8).map(" ".join) | st.text(min_size=1, max_size=60))
 def test_any_text_tells_something_in_bounds(description: str) -> None:
     text = pl.select(matching_text(pl.lit(description))).item()
@@ -149,7 +149,7 @@ def masked(row: dict[str, Any]) -> list[str | None]:
     return [row["card_last_four"], row["other_account"]]
 
 
-@settings(max_examples=30)
+@examples(6)
 @given(st.lists(words, min_size=1, max_size=6).map(" ".join))
 def test_cleaning_is_the_same_alone_and_among_others(description: str) -> None:
     alone = details(pl.Series([description]))

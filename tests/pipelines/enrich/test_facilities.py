@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
@@ -14,6 +14,7 @@ from pipelines.enrich.facilities import FACILITIES, facilities, facilities_of
 from pipelines.enrich.facilities.products import PRODUCTS
 from pipelines.enrich.facilities.terms import ASSUMED
 from pipelines.enrich.taxonomy import TAXONOMY
+from tests.conftest import examples
 from tests.pipelines.enrich.examples import ACCOUNT, OTHER_ACCOUNT, known
 
 MONDAY = date(2025, 1, 6)
@@ -412,7 +413,7 @@ def told(some: Sequence[Line]) -> list[Row]:
     return rows
 
 
-@settings(max_examples=40)
+@examples(8)
 @given(st.lists(lines, max_size=16), st.randoms(use_true_random=False))
 def test_the_order_of_rows_changes_nothing(some: list[Line], random: Random) -> None:
     rows = told(some)
@@ -422,7 +423,7 @@ def test_the_order_of_rows_changes_nothing(some: list[Line], random: Random) -> 
     assert_frame_equal(facilities_of(mixed, LATER), facilities_of(straight, LATER))
 
 
-@settings(max_examples=40)
+@examples(8)
 @given(st.lists(lines, max_size=16))
 def test_money_figures_are_those_of_a_plain_sum(some: list[Line]) -> None:
     """Sums over each facility's rows by hand, in Decimal; what bounced is told from the returning credits."""
@@ -458,7 +459,7 @@ def remaining_by_hand(facility: dict[str, Any], lent: Decimal, repaid_: Decimal)
             return Decimal(facility["estimated_remaining"])
 
 
-@settings(max_examples=40)
+@examples(8)
 @given(
     st.integers(1_000, 500_000),
     st.lists(st.tuples(st.integers(1, 900), st.integers(1, 4_000)), max_size=6, unique_by=lambda payment: payment[0]),
@@ -476,7 +477,7 @@ def test_a_loan_grows_and_shrinks_as_a_ledger_kept_by_hand(lent: int, payments: 
     assert float(found["estimated_remaining"]) == pytest.approx(max(0, balance), rel=1e-4, abs=1)
 
 
-@settings(max_examples=30)
+@examples(6)
 @given(st.integers(3, 20), st.integers(0, 10))
 def test_ids_stay_when_later_rows_come(count: int, more: int) -> None:
     rows = [drawn(MONDAY, "10000"), *weekly(MONDAY + timedelta(days=7), count + more, "-220")]

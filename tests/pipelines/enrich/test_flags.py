@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
@@ -289,7 +289,6 @@ def told(some: Sequence[tuple[int, str, str, str | None, bool]]) -> list[Row]:
     ]
 
 
-@settings(max_examples=60)
 @given(st.lists(lines, max_size=14), st.randoms(use_true_random=False))
 def test_the_order_of_rows_changes_nothing(some: list[tuple[int, str, str, str | None, bool]], random: Random) -> None:
     rows = told(some)
@@ -297,7 +296,6 @@ def test_the_order_of_rows_changes_nothing(some: list[tuple[int, str, str, str |
     assert_frame_equal(mixed.sort("position"), flags(known(*rows)).collect())
 
 
-@settings(max_examples=60)
 @given(st.lists(lines, max_size=14))
 def test_no_more_is_undone_than_was_done(some: list[tuple[int, str, str, str | None, bool]]) -> None:
     """Per account and amount, no more payments came back than returns are booked; so with refunds by counterparty."""
@@ -327,7 +325,6 @@ def duplicates_by_hand(rows: Sequence[Row]) -> list[int]:
     return sorted(later)
 
 
-@settings(max_examples=60)
 @given(st.lists(st.tuples(st.integers(0, 30), st.sampled_from(["-9", "-10", "-20"]), st.booleans()), max_size=14))
 def test_duplicate_charges_are_those_found_by_hand(some: list[tuple[int, str, bool]]) -> None:
     rows = told([(day, amount, "suppliers", "acme", other) for day, amount, other in some])

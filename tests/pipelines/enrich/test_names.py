@@ -4,7 +4,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 from stdnum.au import abn as abn_library
@@ -14,6 +14,7 @@ from pipelines.enrich.name_groups import grouped
 from pipelines.enrich.names import abns, named
 from pipelines.enrich.rule_files import RuleError, load_rules
 from pipelines.schemas import CounterpartyKind
+from tests.conftest import examples
 
 BUSINESS, PERSON, PROCESSOR, UNTOLD = "business", "person", "processor", None
 
@@ -269,7 +270,7 @@ def test_an_abn_is_found_wherever_it_is_printed_when_its_check_holds(line: str, 
     assert abns(pl.Series([line])).item() == abn
 
 
-@settings(max_examples=30, deadline=None)
+@examples(6)
 @given(st.lists(st.integers(10**10, 10**11 - 1), max_size=20).map(lambda numbers: [*numbers, 51824753556]))
 def test_the_check_of_an_abn_agrees_with_the_librarys(numbers: list[int]) -> None:
     lines = [f"ACME {number}" for number in numbers]
@@ -282,7 +283,7 @@ some_word = st.sampled_from(sorted(_SOME_WORDS.split()))
 some_text = st.one_of(st.text(max_size=60), st.lists(some_word, max_size=9).map(" ".join))
 
 
-@settings(max_examples=30, deadline=None)
+@examples(6)
 @given(st.lists(some_text, max_size=12))
 def test_any_text_is_answered_in_its_place(lines: list[str]) -> None:
     together = named(texts(*lines))
@@ -291,7 +292,7 @@ def test_any_text_is_answered_in_its_place(lines: list[str]) -> None:
         assert together.row(at) == named(texts(line)).row(0)
 
 
-@settings(max_examples=30, deadline=None)
+@examples(6)
 @given(st.lists(some_text, min_size=1, max_size=8))
 def test_who_is_named_has_a_group_and_nobody_else_has(lines: list[str]) -> None:
     found = named(texts(*lines))
@@ -402,7 +403,7 @@ def _is_cut(short: str, long: str) -> bool:
     )
 
 
-@settings(max_examples=30, deadline=None)
+@examples(6)
 @given(some_rows)
 def test_grouping_agrees_with_one_group_at_a_time_and_is_done_once(rows: list[tuple[int, str | None]]) -> None:
     customers, groups = [number for number, _ in rows], [group for _, group in rows]
@@ -411,7 +412,7 @@ def test_grouping_agrees_with_one_group_at_a_time_and_is_done_once(rows: list[tu
     assert joined(*once, customers=customers) == once
 
 
-@settings(max_examples=30, deadline=None)
+@examples(6)
 @given(some_rows.flatmap(lambda rows: st.tuples(st.just(rows), st.permutations(rows))))
 def test_grouping_does_not_depend_on_the_order_of_rows(orders: tuple[list[Any], list[Any]]) -> None:
     first, second = (

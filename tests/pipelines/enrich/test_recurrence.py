@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 from pipelines.enrich.recurrence import SERIES, recurrence, series
 from pipelines.enrich.recurrence.schedules import DAILY, NO_ANCHOR, SCHEDULES, TWICE_MONTHLY, Schedule, nearest_due
 from pipelines.schemas import TRANSACTIONS
+from tests.conftest import examples
 from tests.pipelines.enrich import recurring
 from tests.pipelines.enrich.examples import OTHER_ACCOUNT, known
 from tests.pipelines.enrich.recurring import is_business_day, month_day, nth_weekday, rolled
@@ -280,7 +281,7 @@ def test_the_rows_of_one_submission_take_little_time() -> None:
     assert min(times) < 0.1
 
 
-@settings(max_examples=30, deadline=None)
+@examples(6)
 @given(
     days=st.lists(st.dates(date(1970, 1, 1), date(2100, 12, 31)), min_size=1, max_size=60),
     cents=st.lists(st.sampled_from([0, 1, -1, 999, -(10**15) + 1, 10**15 - 1]), min_size=1),
@@ -336,7 +337,7 @@ def slotted(days: list[date], anchor: int, schedule: Schedule) -> pl.DataFrame:
 
 
 @pytest.mark.parametrize("schedule", ANCHORED, ids=lambda schedule: schedule.name)
-@settings(max_examples=25, deadline=None)
+@examples(5)
 @given(start=st.dates(date(1972, 1, 1), date(2095, 12, 31)))
 def test_due_dates_are_those_counted_by_hand(schedule: Schedule, start: date) -> None:
     anchor = int(schedule.anchor_of(np.array([numbered(start)]))[0])
@@ -351,7 +352,7 @@ def test_due_dates_are_those_counted_by_hand(schedule: Schedule, start: date) ->
 
 
 @given(start=st.dates(date(1990, 1, 1), date(2060, 12, 1)))
-@settings(max_examples=25, deadline=None)
+@examples(5)
 def test_twice_a_month_falls_on_both_days_of_every_month(start: date) -> None:
     twice = next(schedule for schedule in SCHEDULES if schedule.name == TWICE_MONTHLY)
     days = [start + timedelta(days=n) for n in range(400)]

@@ -5,13 +5,14 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.enrich import ENRICHMENT_VERSION, releases
 from pipelines.enrich.releases import EXAMPLES, Impact, checked, compare, fingerprint, merged
 from pipelines.enrich.rule_files import RuleError
 from pipelines.enrich.taxonomy import GROUPS, VERSION
+from tests.conftest import examples
 from tests.pipelines.enrich.examples import known
 
 AS_OF = date(2026, 4, 1)
@@ -173,7 +174,7 @@ slugs = st.sampled_from(["rent", "fuel", "customer_transfer", "own_transfer", "w
 lines = st.tuples(st.integers(1, 4), slugs, slugs, st.integers(-500, 500))
 
 
-@settings(max_examples=5, deadline=None)  # each makes all reports and metrics several times
+@examples(2)  # each makes all reports and metrics several times
 @given(st.lists(lines, min_size=1, max_size=12))
 def test_the_impact_on_all_is_the_sum_of_that_on_parts(some: list[tuple[int, str, str, int]]) -> None:
     def under(place: int) -> pl.DataFrame:

@@ -4,13 +4,14 @@ from random import Random
 from typing import Any
 
 import polars as pl
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 from pipelines.enrich import changed_customers, derived, enrich
 from pipelines.enrich.duplicates import KNOWN
 from pipelines.schemas import SORT_KEY, TRANSACTIONS
+from tests.conftest import examples
 from tests.pipelines.enrich.examples import ACCOUNT, OTHER_ACCOUNT, accepted, known, submission
 
 NOTHING = pl.DataFrame(schema=TRANSACTIONS)
@@ -54,7 +55,7 @@ lines = st.tuples(
 )
 
 
-@settings(max_examples=15)  # each runs every step twice
+@examples(3)  # each runs every step twice
 @given(st.lists(lines, max_size=8), st.randoms(use_true_random=False))
 def test_the_order_of_rows_changes_nothing(some: list[tuple[int, int, bool, str]], random: Random) -> None:
     rows = [
@@ -82,7 +83,7 @@ def known_facts(*rows: dict[str, Any]) -> pl.DataFrame:
 hostile = st.text(min_size=1, max_size=60) | st.sampled_from(["(((((", ".*", "a" * 1_000, "\u202e\u200d", "[[["])
 
 
-@settings(max_examples=20)  # each runs every step; the steps have hostile texts of their own
+@examples(4)  # each runs every step; the steps have hostile texts of their own
 @given(st.lists(hostile, min_size=1, max_size=12))
 def test_hostile_descriptions_come_through_verbatim(descriptions: list[str]) -> None:
     rows = enrich(NOTHING, accepted(*({"description": text} for text in descriptions))).transactions.collect()

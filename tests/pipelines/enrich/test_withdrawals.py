@@ -15,6 +15,7 @@ from pipelines.enrich import enrich
 from pipelines.enrich.duplicates import KNOWN, identify
 from pipelines.enrich.withdrawals import WITHDRAWN, Withdrawals, identify_without
 from pipelines.schemas import ACCEPTED, TRANSACTIONS, current
+from tests.conftest import examples
 from tests.pipelines.enrich.examples import ACCOUNT, OTHER_ACCOUNT, submission
 from tests.pipelines.enrich.test_duplicates import row_strategy, without_conflicts
 
@@ -188,7 +189,7 @@ events_strategy = st.lists(
 batch_sizes = st.integers(min_value=1, max_value=4)
 
 
-@settings(max_examples=50)
+@examples(10)
 @given(events_strategy, batch_sizes)
 def test_what_stands_is_what_the_other_submissions_make_and_every_past_state_can_be_told(
     drawn: list[Any], batch_size: int

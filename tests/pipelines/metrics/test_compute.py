@@ -6,12 +6,13 @@ from decimal import Decimal
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 from pipelines.metrics import METRICS, cause_of, readings, values, with_inputs
 from pipelines.metrics.registry import checked
+from tests.conftest import examples
 from tests.pipelines.metrics.customers import ACCOUNTS, START, Row, customer, customers, facts
 from tests.pipelines.metrics.oracle import Customer, Outcome
 
@@ -100,7 +101,7 @@ def _known(outcome: Outcome) -> Decimal:
     return outcome[0]
 
 
-@settings(max_examples=60, deadline=None)
+@examples(12)
 @given(customers(), st.integers(0, 900))
 def test_every_metric_is_what_plain_python_makes_of_the_rows(rows: list[Row], days: int) -> None:
     as_of = START + timedelta(days=days)

@@ -10,11 +10,12 @@ from zoneinfo import ZoneInfo
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.monitoring import Moves, moves, moving
 from pipelines.monitoring.moving import BY_STATE, COUNTS, FIRING, OUTCOMES, REARM, STATE
+from tests.conftest import examples
 from tests.pipelines.monitoring.oracle import Machine
 
 START = datetime(2026, 11, 20, 3, 0, tzinfo=UTC)
@@ -82,7 +83,7 @@ def counted(holds: Mapping[Key, bool | None], came: Mapping[Key, str]) -> set[tu
     }
 
 
-@settings(max_examples=50, deadline=None)
+@examples(10)
 @given(st.lists(looks, max_size=12))
 def test_rules_move_as_machines_do(history: Sequence[Look]) -> None:
     assert is_as_machines_say(history)

@@ -11,7 +11,7 @@ from uuid import UUID
 import msgspec
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.figures.facts import Facts
@@ -19,6 +19,7 @@ from pipelines.monitoring import Ruleset, Watched, checked, looks, observed, sim
 from pipelines.monitoring.looks import Day, Past, Stated, held
 from pipelines.monitoring.simulation import Simulation, Tallies, merged, simulated
 from pipelines.schemas import SORT_KEY, TRANSACTIONS
+from tests.conftest import examples
 from tests.pipelines.metrics.customers import START, Row, customer
 
 encode = msgspec.json.Encoder(decimal_format="number").encode
@@ -209,7 +210,7 @@ def run(of: Ruleset, rows: pl.DataFrame, past: Past, every: Sequence[Day]) -> tu
     return merged(part.tallies for part in parts), firings
 
 
-@settings(max_examples=25, deadline=None)
+@examples(5)
 @given(cases(), st.sampled_from((1, 300, looks.LOOK_ROWS)), st.sampled_from((1, 40, simulation.MOST_LOOKS)))
 def test_it_says_what_every_day_alone_says(
     case: tuple[Ruleset, pl.DataFrame, Past, list[Day]], look_rows: int, most_looks: int

@@ -9,11 +9,12 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.figures.tables import UNITS
 from pipelines.reports.aggregate import TABLES, aggregate_report
+from tests.conftest import examples
 from tests.pipelines.reports import aggregate_oracle as oracle
 from tests.pipelines.reports.examples import LOAN, MAIN, SAVINGS, START, Row, cents, chained, facts, row
 
@@ -175,13 +176,13 @@ def assert_as_worked_out(shown: dict[str, list[Row]], rows: list[Row], as_of: da
         assert len(shown[name]) == len(values), name
 
 
-@settings(max_examples=40, deadline=None)
+@examples(8)
 @given(customers())
 def test_every_figure_is_what_loops_over_the_rows_give(rows: list[Row]) -> None:
     assert_as_worked_out(tables(rows), rows)
 
 
-@settings(max_examples=8, deadline=None)
+@examples(3)
 @given(customers(), st.integers(0, 460))
 def test_nothing_after_the_day_of_the_report_counts(rows: list[Row], days: int) -> None:
     as_of = START + timedelta(days=days)
@@ -219,14 +220,14 @@ TOLD_ELSEWHERE = {  # each is proved by tests of its own
 }
 
 
-@settings(max_examples=10, deadline=None)
+@examples(3)
 @given(customers(), st.randoms(use_true_random=False))
 def test_the_order_of_the_rows_changes_nothing(rows: list[Row], random: Random) -> None:
     shuffled = random.sample(rows, len(rows))
     assert text_of(shuffled) == text_of(rows)
 
 
-@settings(max_examples=10, deadline=None)
+@examples(3)
 @given(customers(), customers())
 def test_an_account_more_changes_nothing_that_is_said_of_the_others(rows: list[Row], more: list[Row]) -> None:
     another = b"\7" * 16
@@ -257,7 +258,7 @@ def test_a_table_says_what_it_is_before_its_rows() -> None:
     ]
 
 
-@settings(max_examples=10, deadline=None)
+@examples(3)
 @given(customers())
 def test_every_value_has_exactly_the_declared_columns(rows: list[Row]) -> None:
     for each in read(text_of(rows)):

@@ -7,13 +7,14 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.errors import NotFound
 from pipelines.figures.context import Context
 from pipelines.figures.lineage import Formula, Sum, Trace, value_of
 from pipelines.reports.completeness import explain_completeness
+from tests.conftest import examples
 from tests.pipelines.reports.completeness_examples import (
     NOBODY_KNOWN,
     codes,
@@ -250,7 +251,7 @@ def test_rows_added_to_a_past_long_sent_are_backdated() -> None:
 # What holds of any customer.
 
 
-@settings(max_examples=15, deadline=None)
+@examples(3)
 @given(st.lists(any_row(), min_size=1, max_size=20), st.lists(any_row(), max_size=10))
 def test_another_accounts_rows_change_nothing_in_an_accounts_own_entries(rows: list[Row], more: list[Row]) -> None:
     def of_savings(data: dict[str, Any]) -> list[Any]:
@@ -262,7 +263,7 @@ def test_another_accounts_rows_change_nothing_in_an_accounts_own_entries(rows: l
     )
 
 
-@settings(max_examples=15, deadline=None)
+@examples(3)
 @given(st.lists(any_row(), min_size=1, max_size=20), st.randoms(use_true_random=False))
 def test_shuffling_the_rows_changes_nothing(rows: list[Row], random: Random) -> None:
     placed = identified([{**each, "position": place} for place, each in enumerate(rows)])
@@ -316,7 +317,7 @@ def assert_explained(rows: Sequence[Row], as_of: int, context: Context) -> None:
             assert set(each.contributions["transaction_id"]) <= ids
 
 
-@settings(max_examples=6, deadline=None)
+@examples(3)
 @given(statements(most_days=200), st.lists(any_row(most_days=200), max_size=12))
 def test_every_figure_is_explained(main: list[Row], others: list[Row]) -> None:
     speaking = [

@@ -10,11 +10,12 @@ from uuid import UUID
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.figures.context import STATEMENTS, Context
 from pipelines.reports import REPORTS
+from tests.conftest import examples
 from tests.pipelines.reports.completeness_examples import (
     codes,
     completeness,
@@ -225,7 +226,7 @@ def missing(documents: Sequence[Row], rows: Sequence[Row]) -> set[tuple[str, str
     return found
 
 
-@settings(max_examples=15, deadline=None)
+@examples(3)
 @given(st.randoms(use_true_random=True), st.integers(0, 8))
 def test_what_documents_cover_is_what_counting_days_gives(random: Random, count: int) -> None:
     accounts = ({"account_id": MAIN}, {"account_id": SAVINGS, "account_type": "savings"})
@@ -241,7 +242,7 @@ def test_what_documents_cover_is_what_counting_days_gives(random: Random, count:
 # Leaving data out never raises the score.
 
 
-@settings(max_examples=15, deadline=None)
+@examples(3)
 @given(statements(), st.data(), st.integers(0, 900))
 def test_nor_does_taking_rows_or_days_out_of_statements_of_which_some_do_not_reconcile(
     whole: list[Row], data: st.DataObject, as_of: int
@@ -252,7 +253,7 @@ def test_nor_does_taking_rows_or_days_out_of_statements_of_which_some_do_not_rec
     assert score(checked(less), as_of) <= score(checked(rows), as_of)
 
 
-@settings(max_examples=15, deadline=None)
+@examples(3)
 @given(statements(), st.integers(0, 900))
 def test_a_statement_that_does_not_reconcile_never_raises_it_either(whole: list[Row], as_of: int) -> None:
     assert score(unreconciled(checked(whole)), as_of) <= score(checked(whole), as_of)

@@ -9,9 +9,10 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from tests.conftest import examples
 from tests.pipelines.reports.completeness_examples import (
     codes,
     completeness,
@@ -101,7 +102,7 @@ def test_balances_once_a_day_and_rows_without_any_are_summed_up_to_the_next() ->
 # The oracle: what lies between two rows of a sound statement of which some were taken away.
 
 
-@settings(max_examples=50, deadline=None)
+@examples(10)
 @given(statements(), st.data())
 def test_every_break_is_where_rows_were_taken_and_as_large_as_they_were(whole: list[Row], data: st.DataObject) -> None:
     """Whole days, so that neighbours are known: whatever came between two days that follow now is missing there."""
@@ -118,7 +119,7 @@ def test_every_break_is_where_rows_were_taken_and_as_large_as_they_were(whole: l
     assert {gap["evidence"] for gap in found} <= {"balance_break"}
 
 
-@settings(max_examples=50, deadline=None)
+@examples(10)
 @given(statements(), st.data())
 def test_what_is_missing_in_all_is_what_was_taken_from_between(whole: list[Row], data: st.DataObject) -> None:
     """Any rows but the first and the last: the breaks' money adds up, wherever within a day it went missing."""
@@ -144,7 +145,7 @@ def test_a_monthly_account_may_be_silent_for_weeks_and_a_daily_one_may_not() -> 
     assert [gap["accountId"][-1] for gap in gaps([*monthly, *every_day], 360)] == ["1"]
 
 
-@settings(max_examples=40, deadline=None)
+@examples(8)
 @given(st.sets(st.integers(0, 120), min_size=2, max_size=80), st.integers(6, 40))
 def test_a_silence_states_the_probability_that_its_account_is_silent_so_long(active: set[int], pause: int) -> None:
     days = sorted({*active, *(day + 120 + pause for day in active)})
@@ -229,7 +230,7 @@ def test_an_account_reconciles_over_all_its_history_its_months_and_its_submissio
     assert [each["submission"] for each in data["reconciliationBySubmission"]] == [1, 2]
 
 
-@settings(max_examples=60, deadline=None)
+@examples(12)
 @given(statements(), st.data())
 def test_differences_are_the_money_that_was_taken(whole: list[Row], data: st.DataObject) -> None:
     days = data.draw(some_of(whole, "date"))

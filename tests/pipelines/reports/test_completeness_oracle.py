@@ -6,9 +6,10 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.conftest import examples
 from tests.pipelines.reports import completeness_oracle as oracle
 from tests.pipelines.reports.completeness_examples import completeness, day_of, identified, known
 from tests.pipelines.reports.examples import LOAN, MAIN, SAVINGS, Row, row
@@ -93,7 +94,7 @@ def assert_as_worked_out(random: Random, rows: int, as_of: int) -> None:
         assert (name, like(data[name], expected)) == (name, expected)
 
 
-@settings(max_examples=25, deadline=None)
+@examples(5)
 @given(st.randoms(use_true_random=True), st.sampled_from(SIZES), st.sampled_from((0, 60, 500)))
 def test_what_is_said_across_accounts_and_of_the_data_is_what_loops_over_the_rows_give(
     random: Random, rows: int, as_of: int

@@ -8,9 +8,10 @@ from itertools import chain
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.conftest import examples
 from tests.pipelines.reports.completeness_examples import completeness, daily, in_savings, score, some_of, statements
 from tests.pipelines.reports.examples import (
     LOAN,
@@ -126,7 +127,7 @@ def expected_summary(rows: Sequence[Row], as_of: date) -> tuple[Decimal, Decimal
     return _rounded(points, 2), _rounded(missing, 4)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(8)
 @given(st.lists(any_row(most_days=1200), min_size=1, max_size=25), st.integers(0, 1300), st.randoms())
 def test_the_summary_is_that_of_counting_days_one_by_one(drawn: list[Row], as_of: int, random: Random) -> None:
     verdicts = (None, None, None, "reconciled", "partial", "unreconciled")
@@ -139,7 +140,7 @@ def test_the_summary_is_that_of_counting_days_one_by_one(drawn: list[Row], as_of
 # What may be left out without raising the score.
 
 
-@settings(max_examples=40, deadline=None)
+@examples(8)
 @given(st.lists(any_row(most_days=1200), min_size=1, max_size=25), st.integers(0, 1300), st.data())
 def test_leaving_whole_accounts_out_never_raises_the_score(rows: list[Row], as_of: int, data: st.DataObject) -> None:
     kept = data.draw(st.sets(st.sampled_from((MAIN, SAVINGS, LOAN)), min_size=1, max_size=2))
@@ -147,7 +148,7 @@ def test_leaving_whole_accounts_out_never_raises_the_score(rows: list[Row], as_o
     assert not less or score(less, as_of) <= score(rows, as_of)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(8)
 @given(statements(), statements(), st.data(), st.integers(0, 900))
 def test_nor_does_leaving_an_account_out_whose_transfers_had_met_those_of_another(
     main: list[Row], other: list[Row], data: st.DataObject, as_of: int
@@ -158,21 +159,21 @@ def test_nor_does_leaving_an_account_out_whose_transfers_had_met_those_of_anothe
     assert score(alone, as_of) <= score([*chain(*both)], as_of)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(8)
 @given(st.lists(any_row(most_days=600), min_size=1, max_size=25), st.integers(0, 700))
 def test_nor_does_leaving_the_balances_out(rows: list[Row], as_of: int) -> None:
     without = [{**each, "balance": None, "balance_verified": None} for each in rows]
     assert score(without, as_of) <= score(rows, as_of)
 
 
-@settings(max_examples=50, deadline=None)
+@examples(10)
 @given(statements(), st.data(), st.integers(0, 900))
 def test_nor_does_taking_any_rows_out_of_a_sound_statement(whole: list[Row], data: st.DataObject, as_of: int) -> None:
     less = data.draw(some_of(whole, "position"))
     assert score(checked(less), as_of) <= score(checked(whole), as_of)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(8)
 @given(statements(), st.data(), st.integers(0, 900))
 def test_nor_does_taking_any_rows_out_where_no_balance_is_stated(
     whole: list[Row], data: st.DataObject, as_of: int
@@ -183,7 +184,7 @@ def test_nor_does_taking_any_rows_out_where_no_balance_is_stated(
     assert score(less, as_of) <= score(more, as_of)
 
 
-@settings(max_examples=50, deadline=None)
+@examples(10)
 @given(statements(), statements(), st.data(), st.integers(0, 900))
 def test_nor_does_taking_whole_days_out_of_accounts_that_lack_some_already(
     main: list[Row], other: list[Row], data: st.DataObject, as_of: int

@@ -9,7 +9,7 @@ from random import Random
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.enrich.facilities import facilities
@@ -18,6 +18,7 @@ from pipelines.enrich.taxonomy import TAXONOMY
 from pipelines.figures.facts import Facts
 from pipelines.figures.lineage import Sum
 from pipelines.reports.aggregate.commitments import FACILITIES_TABLE
+from tests.conftest import examples
 from tests.pipelines.enrich.examples import known
 from tests.pipelines.reports import facilities_oracle as oracle
 from tests.pipelines.reports.examples import Row
@@ -146,7 +147,7 @@ def assert_as_worked_out(customers: Sequence[Sequence[Row]], as_of: date) -> Non
             assert estimate == by_hand or float(estimate) == pytest.approx(float(by_hand), rel=1e-5, abs=0.5)
 
 
-@settings(max_examples=6, deadline=None)
+@examples(3)
 @given(st.randoms(use_true_random=True), st.integers(0, 600))
 def test_every_figure_of_facilities_is_what_loops_over_their_rows_give(random: Random, days: int) -> None:
     assert_as_worked_out([customer(random) for _ in range(12)], START + DAY * days)
@@ -160,7 +161,7 @@ def test_so_it_is_for_thousands_of_customers() -> None:
         assert_as_worked_out([customer(random) for _ in range(100)], as_of)
 
 
-@settings(max_examples=5, deadline=None)
+@examples(3)
 @given(st.randoms(use_true_random=True), st.integers(0, 600))
 def test_every_figure_of_facilities_leads_back_to_their_rows(random: Random, days: int) -> None:
     facts = Facts(joined([customer(random)]), START + DAY * days)

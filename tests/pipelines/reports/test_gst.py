@@ -8,13 +8,14 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.enrich.rule_files import RuleError
 from pipelines.figures.context import ATTRIBUTES, NO_CONTEXT, Context
 from pipelines.reports.aggregate.gst import GST_REVENUE
 from pipelines.reports.aggregate.tax_rules import GST, checked_gst
+from tests.conftest import examples
 from tests.pipelines.reports.examples import START, Row, any_row, counted, row
 from tests.pipelines.reports.tables import Value, assert_explained, facts_of, values
 
@@ -157,7 +158,6 @@ some_rows = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
 @given(some_rows, st.sampled_from((None, True, False)), st.integers(0, 10_000).map(lambda n: Decimal(n).scaleb(-4)))
 def test_every_month_is_what_a_loop_makes_of_it(rows: list[Row], registered: bool | None, share: Decimal) -> None:
     attributes = {"taxableShare": str(share)} | ({} if registered is None else {"gstRegistered": str(registered)})
@@ -168,7 +168,7 @@ def test_every_month_is_what_a_loop_makes_of_it(rows: list[Row], registered: boo
     assert all(value["revenue"] == 0 for month, value in shown.items() if month not in want)
 
 
-@settings(max_examples=15, deadline=None)
+@examples(3)
 @given(some_rows)
 def test_every_number_comes_from_rows(rows: list[Row]) -> None:
     facts = facts_of(rows, TODAY, told(gstRegistered="true", taxableShare="0.7"))

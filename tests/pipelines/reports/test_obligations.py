@@ -10,7 +10,7 @@ from typing import Any
 import holidays
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.enrich.rule_files import RuleError
@@ -21,6 +21,7 @@ from pipelines.reports.aggregate.payment_order import oldest_first
 from pipelines.reports.aggregate.super_obligations import SUPER_OBLIGATIONS
 from pipelines.reports.aggregate.tax_obligations import TAX_OBLIGATIONS
 from pipelines.reports.aggregate.tax_rules import OBLIGATIONS, checked_obligations
+from tests.conftest import examples
 from tests.pipelines.reports.examples import Row, counted, row
 from tests.pipelines.reports.tables import Value, assert_explained, facts_of, values
 
@@ -564,7 +565,6 @@ def as_dates(value: Value, *names: str) -> tuple[Any, ...]:
     return tuple(date.fromisoformat(value[name]) if name in dated else value[name] for name in names)
 
 
-@settings(max_examples=90, deadline=None)
 @given(histories())
 def test_super_is_what_a_loop_makes_of_it(rows: list[Row]) -> None:
     names = ("periodStart", "periodEnd", "dueDate", "wagesPaid", "expectedSuper", "superPaid")
@@ -574,7 +574,6 @@ def test_super_is_what_a_loop_makes_of_it(rows: list[Row]) -> None:
     )
 
 
-@settings(max_examples=90, deadline=None)
 @given(histories())
 def test_statements_are_what_a_loop_makes_of_them(rows: list[Row]) -> None:
     names = ("periodEnd", "dueDate", "impliedGst", "impliedTotal", "paid", "daysLate")
@@ -588,7 +587,7 @@ both_tables = pytest.mark.parametrize("table", [SUPER_OBLIGATIONS, TAX_OBLIGATIO
 
 
 @both_tables
-@settings(max_examples=15, deadline=None)
+@examples(3)
 @given(histories())
 def test_every_number_comes_from_rows(table: Table, rows: list[Row]) -> None:
     amounts = {place.to_bytes(16, "big"): abs(each["amount"]) for place, each in enumerate(rows)}
@@ -596,7 +595,7 @@ def test_every_number_comes_from_rows(table: Table, rows: list[Row]) -> None:
 
 
 @both_tables
-@settings(max_examples=25, deadline=None)
+@examples(5)
 @given(st.lists(histories(), min_size=2, max_size=3), st.randoms(use_true_random=False))
 def test_customers_at_once_in_any_order_give_what_each_gives_alone(
     table: Table, customers: list[list[Row]], random: Random

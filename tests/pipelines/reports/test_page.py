@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from pipelines.reports.page import CONTENT_POLICY, About, charts, page
 from pipelines.reports.page.style import STYLE
 from pipelines.reports.page.wording import abn, day, dollars, figure, money, percent, plain, short_money, words_of
+from tests.conftest import examples
 from tests.pipelines.reports.bundles import MAIN, PENDING, THROUGH, AMember, Data, bundle, everything, starts, tables
 from tests.pipelines.reports.documents import Element, parsed, table
 
@@ -151,7 +152,7 @@ def test_what_others_wrote_is_text_wherever_it_stands(hostile: str) -> None:
         assert [visible, visible] == [row[0] for row in table(parsed(text), "Top counterparties: Money in")[1:]]
 
 
-@settings(max_examples=12, suppress_health_check=[HealthCheck.too_slow])
+@settings(examples(3), suppress_health_check=[HealthCheck.too_slow])
 @given(st.text(min_size=1, max_size=40))
 def test_no_text_becomes_markup(anything: str) -> None:
     assert tags_when_called(anything) == tags_when_called("Plain")
@@ -427,7 +428,7 @@ ODD: tuple[object, ...] = (
 )
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+@settings(examples(8), suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.tuples(st.sampled_from(PATHS), st.sampled_from(ODD)), min_size=1, max_size=5))
 def test_a_bundle_that_lacks_something_or_has_it_in_another_form_still_gives_a_page(
     changes: list[tuple[tuple[str | int, ...], object]],

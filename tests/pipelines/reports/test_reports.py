@@ -10,12 +10,13 @@ from typing import Any
 import msgspec
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.figures.facts import Facts
 from pipelines.reports import REPORTS
 from pipelines.schemas import MONEY
+from tests.conftest import examples
 from tests.pipelines.reports.examples import START, Row, any_row, reports, row, transactions
 
 TODAY = START + timedelta(days=410)
@@ -32,7 +33,7 @@ def computed(kind: str, rows: list[Row]) -> dict[int, dict[str, Any]]:
 
 
 @every_report
-@settings(max_examples=10, deadline=None)
+@examples(3)
 @given(customers_of_any_kind)
 def test_several_customers_at_once_give_what_each_gives_alone(kind: str, customers: list[list[Row]]) -> None:
     each = [of(number, rows) for number, rows in enumerate(customers, 1)]
@@ -41,7 +42,7 @@ def test_several_customers_at_once_give_what_each_gives_alone(kind: str, custome
 
 
 @every_report
-@settings(max_examples=10, deadline=None)
+@examples(3)
 @given(customers_of_any_kind, st.randoms(use_true_random=False))
 def test_the_order_of_the_rows_changes_nothing(kind: str, customers: list[list[Row]], random: Random) -> None:
     rows = [row for number, rows in enumerate(customers, 1) for row in of(number, rows)]

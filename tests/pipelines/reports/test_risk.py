@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines import metrics
@@ -23,6 +23,7 @@ from pipelines.reports.risk.rating import rating
 from pipelines.reports.risk.sensitivity import sensitivity
 from pipelines.risk_models.default import DEFAULT
 from pipelines.risk_models.scorecard import Band, Feature, Link, Scorecard
+from tests.conftest import examples
 from tests.pipelines.reports.examples import (
     MAIN,
     START,
@@ -177,7 +178,7 @@ def test_a_rating_reaches_up_to_its_line(value: str, expected: str) -> None:
 # The oracle: what was read, counted by hand
 
 
-@settings(max_examples=15, deadline=None)
+@examples(3)
 @given(st.lists(any_row(), min_size=1, max_size=30).filter(counted))
 def test_the_report_follows_from_the_metrics_by_counting_by_hand(rows: list[Row]) -> None:
     data = report("risk", rows, START + timedelta(days=400))
@@ -195,7 +196,7 @@ def test_the_report_follows_from_the_metrics_by_counting_by_hand(rows: list[Row]
     assert all(reading in (None, known[name]) for name, reading in read.items())
 
 
-@settings(max_examples=8, deadline=None)
+@examples(3)
 @given(st.lists(any_row(), min_size=1, max_size=25), st.randoms())
 def test_shuffled_rows_and_other_customers_change_nothing(rows: list[Row], random: Any) -> None:
     placed = [{"position": place, **each} for place, each in enumerate(rows)]
@@ -256,7 +257,7 @@ def sizes_by_hand(readings_: Readings) -> tuple[list[Decimal], list[Decimal]]:
     return sorted(alone.values()), sorted(pairs.values())
 
 
-@settings(max_examples=30, deadline=None)
+@examples(6)
 @given(any_readings(DEFAULT))
 def test_each_change_crosses_a_line_and_no_smaller_one_does(readings_: Readings) -> None:
     listed = changes(readings_)
@@ -281,7 +282,7 @@ def test_each_change_crosses_a_line_and_no_smaller_one_does(readings_: Readings)
         assert not any(change["also"] for change in listed)
 
 
-@settings(max_examples=10, deadline=None)
+@examples(3)
 @given(st.integers(1, 22), any_readings(DEFAULT))
 def test_pairs_are_tried_where_no_driver_alone_is_enough(known: int, readings_: Readings) -> None:
     """Few readings: far down in E, one driver seldom is enough."""

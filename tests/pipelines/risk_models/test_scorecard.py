@@ -5,7 +5,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.metrics import METRICS
@@ -94,7 +94,6 @@ def test_values_of_many_are_those_of_each() -> None:
     ]
 
 
-@settings(max_examples=150, deadline=None)
 @given(any_readings(DEFAULT))
 def test_points_and_value_are_those_of_counting_by_hand(readings: Readings) -> None:
     [scored] = DEFAULT.scored(frame(readings)).to_dicts()
@@ -102,7 +101,6 @@ def test_points_and_value_are_those_of_counting_by_hand(readings: Readings) -> N
     assert scored["value"] == value_by_hand(DEFAULT, scored["points"])
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.data())
 def test_a_better_reading_never_raises_the_value(data: st.DataObject) -> None:
     readings = dict(data.draw(any_readings(DEFAULT)))
@@ -115,7 +113,6 @@ def test_a_better_reading_never_raises_the_value(data: st.DataObject) -> None:
     assert after <= before
 
 
-@settings(max_examples=100, deadline=None)
 @given(any_readings(DEFAULT), st.sets(st.sampled_from([feature.metric for feature in DEFAULT.features])))
 def test_a_missing_reading_never_helps(readings: Readings, lost: set[str]) -> None:
     less = {name: None if name in lost else reading for name, reading in readings.items()}

@@ -11,7 +11,7 @@ from typing import Any, get_args
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 from stdnum import luhn
@@ -21,6 +21,7 @@ from pipelines.sandbox import LABELLED, Business, book, business
 from pipelines.sandbox.model import Condition
 from pipelines.sandbox.styles import STYLES
 from pipelines.sandbox.trades import TRADES
+from tests.conftest import examples
 
 UNTIL = date(2025, 6, 30)
 CARD = re.compile(  # Visa, Mastercard, American Express, Diners, JCB, Discover and UnionPay, with their lengths
@@ -206,7 +207,7 @@ def test_the_same_seed_gives_the_same_rows_in_every_process() -> None:
     assert printed.pop().count(b"\n") > 50
 
 
-@settings(max_examples=15, deadline=None)
+@examples(3)
 @given(
     n=st.integers(0, 10**6),
     months=st.integers(1, 4),

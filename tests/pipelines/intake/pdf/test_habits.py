@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 from pipelines.intake.pdf import extract
 from pipelines.intake.pdf.result import Verdict
+from tests.conftest import examples
 from tests.pipelines.intake.pdf.drawing import Drawing
 
 PROVED = (Verdict.RECONCILED, Verdict.RECONCILED_DATES_DOUBTFUL)
-EXAMPLES = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+EXAMPLES = settings(examples(5), suppress_health_check=[HealthCheck.too_slow])
 
 
 @dataclass(frozen=True)

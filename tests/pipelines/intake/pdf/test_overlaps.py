@@ -8,11 +8,12 @@ from decimal import Decimal
 from itertools import accumulate, permutations
 from random import Random
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.intake.pdf.overlaps import repeats_within
 from pipelines.intake.pdf.result import Entry, Kind, Statement, Verdict
+from tests.conftest import examples
 
 MONDAY = date(2026, 3, 2)
 
@@ -86,7 +87,7 @@ def test_no_statements_repeat_nothing() -> None:
     assert repeats_within([statement()]) == [set()]
 
 
-@settings(max_examples=20, deadline=None)
+@examples(4)
 @given(
     st.lists(st.tuples(st.integers(0, 20), st.sampled_from(("-4.50", "-4.50", "-30"))), min_size=1, max_size=12),
     st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20), st.sampled_from(Kind)), min_size=1, max_size=3),

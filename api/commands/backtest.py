@@ -1,7 +1,6 @@
 """`tidemark policies backtest`: ask for a comparison over the book, wait for it, and show what would change."""
 
 import re
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from pathlib import Path
@@ -12,6 +11,7 @@ import polars as pl
 import typer
 
 from api import backtesting
+from api.commands.awaiting import completed
 from api.commands.console import AsJson, err, now, opened_store, out, print_json, print_record, print_records
 from api.commands.files import csv_of, write
 from api.commands.policies import ForClient, Slug, findings_told
@@ -22,18 +22,14 @@ from pipelines.errors import InvalidRequest, Unprocessable
 from pipelines.intake.strict_json import Number
 from pipelines.reports.page.wording import percent
 from pipelines.risk_models import files
-from storage import audit, backtests, jobs
+from storage import audit, backtests
 from storage import policies as stored_policies
 from storage.audit import OPERATOR
 from storage.backtests import Against, Backtest, Knowledge
 from storage.database import Reading
-from storage.jobs import Job
-from storage.models import LIVE, JobStatus
 from storage.paging import Page
 from storage.policies import PolicyVersion
-from storage.store import Store
 
-LOOK_EVERY_S = 0.5
 BOOLEANS = {"true": True, "false": False}
 NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
 SHOWN_CHANGES = 10
@@ -90,7 +86,7 @@ def backtest(
         if not wait:
             print_record({"jobId": job.job_id, "status": job.status}, as_json=as_json)
             return
-        _require_completed(_awaited(store, job))
+        completed(store, job)
         with store.db.reading() as r:
             done = backtests.get(r, policy, job.job_id)
             days, parts = backtests.result(r, done), backtests.parts(r, done)
@@ -206,22 +202,6 @@ def _uuid(text: str) -> UUID | None:
         return UUID(text)
     except ValueError:
         return None
-
-
-def _awaited(store: Store, job: Job) -> Job:
-    err.print(f"Waiting for job {job.job_id} of the running service …", style="dim", highlight=False)
-    while True:
-        with store.db.reading() as r:
-            standing = jobs.get(r, job.client_id, job.job_id)
-        if standing.status not in LIVE:
-            return standing
-        time.sleep(LOOK_EVERY_S)
-
-
-def _require_completed(job: Job) -> None:
-    if job.status is JobStatus.FAILED:
-        error = job.error or {"code": "Backtest.Failed", "message": "The backtest failed."}
-        raise Unprocessable(error["code"], error["message"])
 
 
 def _print(done: Backtest, days: Sequence[Mapping[str, Any]]) -> None:

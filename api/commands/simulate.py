@@ -1,7 +1,6 @@
 """`tidemark rulesets simulate`: try a ruleset on past days, wait for it, and show when it would fire, and for whom."""
 
 import json
-import time
 from collections.abc import Mapping, Sequence
 from datetime import date
 from pathlib import Path
@@ -11,25 +10,24 @@ from uuid import UUID
 import typer
 
 from api import simulating
+from api.commands.awaiting import completed
 from api.commands.console import AsJson, err, now, opened_store, out, print_json, print_record, print_records
 from api.commands.files import text_of, write
 from api.commands.policies import findings_told
 from api.monitoring import sound
 from api.schemas.simulations import SentSimulation
 from pipelines.decisions.canonical import canonical
-from pipelines.errors import NotFound, Unprocessable
+from pipelines.errors import NotFound
 from pipelines.monitoring import Ruleset, read_text
 from pipelines.reports.page.wording import counted, month
-from storage import audit, jobs, rulesets, simulations
+from storage import audit, rulesets, simulations
 from storage.audit import OPERATOR
 from storage.database import Writing
 from storage.jobs import Job
-from storage.models import LIVE, JobStatus
 from storage.rulesets import StoredRuleset
 from storage.simulations import Simulation
 from storage.store import Store
 
-LOOK_EVERY_S = 0.5
 BAR_WIDTH = 40
 SHOWN_CUSTOMERS = 20
 
@@ -66,7 +64,7 @@ def simulate(
         if not wait:
             print_record({"jobId": job.job_id, "status": job.status}, as_json=as_json)
             return
-        _require_completed(_awaited(store, job))
+        completed(store, job)
         done, result = _read(store, client, job, page)
     if as_json:
         print_json({**simulating.shown(done), "result": result})
@@ -104,22 +102,6 @@ def _stored(w: Writing, client: UUID, ruleset: Ruleset) -> StoredRuleset:
     audit.append(w, OPERATOR, "Ruleset.Created", {"rulesetId": made.ruleset_id}, now(), client_id=client)
     err.print(f"Saved the ruleset {ruleset.slug}, switched off.", style="dim", highlight=False)
     return made
-
-
-def _awaited(store: Store, job: Job) -> Job:
-    err.print(f"Waiting for job {job.job_id} of the running service …", style="dim", highlight=False)
-    while True:
-        with store.db.reading() as r:
-            standing = jobs.get(r, job.client_id, job.job_id)
-        if standing.status not in LIVE:
-            return standing
-        time.sleep(LOOK_EVERY_S)
-
-
-def _require_completed(job: Job) -> None:
-    if job.status is JobStatus.FAILED:
-        error = job.error or {"code": "Simulation.Failed", "message": "The simulation failed."}
-        raise Unprocessable(error["code"], error["message"])
 
 
 def _read(store: Store, client: UUID, job: Job, page: Path | None) -> tuple[Simulation, Mapping[str, Any]]:

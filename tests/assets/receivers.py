@@ -11,7 +11,8 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from ipaddress import ip_address
+from ipaddress import ip_address, ip_network
+from pathlib import Path
 
 import trustme
 from aiohttp.abc import AbstractResolver, ResolveResult
@@ -42,6 +43,14 @@ def tls(ca: trustme.CA, *names: str) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     ca.issue_cert(*(names or ("127.0.0.1",))).configure_cert(context)
     return context
+
+
+def trusting(ca: trustme.CA, folder: Path, timeout_s: float) -> Settings:
+    """Of a sender that may reach loopback, and trusts the authority."""
+    bundle = folder / "ca.pem"
+    ca.cert_pem.write_to_path(str(bundle))
+    loopback = (ip_network("127.0.0.0/8"),)
+    return Settings(home=folder, webhook_allow_cidrs=loopback, webhook_ca_bundle=bundle, webhook_timeout_s=timeout_s)
 
 
 @contextmanager

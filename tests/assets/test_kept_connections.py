@@ -4,7 +4,6 @@ import ssl
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from ipaddress import ip_network
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ import trustme
 
 from assets import sending
 from storage.settings import Settings
-from tests.assets.receivers import Misbehaving, posted_in_turn, read_request, receiver, tls
+from tests.assets.receivers import Misbehaving, posted_in_turn, read_request, receiver, tls, trusting
 
 TIMEOUT_S = 1.0
 ACCEPTED = b"HTTP/1.1 204 No Content\r\n\r\n"
@@ -28,10 +27,7 @@ def ca() -> trustme.CA:
 
 @pytest.fixture
 def settings(ca: trustme.CA, tmp_path: Path) -> Settings:
-    bundle = tmp_path / "ca.pem"
-    ca.cert_pem.write_to_path(str(bundle))
-    loopback = (ip_network("127.0.0.0/8"),)
-    return Settings(home=tmp_path, webhook_allow_cidrs=loopback, webhook_ca_bundle=bundle, webhook_timeout_s=TIMEOUT_S)
+    return trusting(ca, tmp_path, TIMEOUT_S)
 
 
 @contextmanager

@@ -5,7 +5,6 @@ import socket
 import ssl
 import struct
 import time
-from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from aiohttp.connector import Connection
 from assets import sending
 from storage.outbox import Attempt
 from storage.settings import Settings
-from tests.assets.receivers import Names, Script, answering, post, posted, receiver, tls
+from tests.assets.receivers import Names, Script, answering, post, posted, receiver, tls, trusting
 
 NAME = "lender.example"
 TIMEOUT_S = 1.0
@@ -32,10 +31,7 @@ def ca() -> trustme.CA:
 
 @pytest.fixture
 def settings(ca: trustme.CA, tmp_path: Path) -> Settings:
-    bundle = tmp_path / "ca.pem"
-    ca.cert_pem.write_to_path(str(bundle))
-    loopback = (ip_network("127.0.0.0/8"),)
-    return Settings(home=tmp_path, webhook_allow_cidrs=loopback, webhook_ca_bundle=bundle, webhook_timeout_s=TIMEOUT_S)
+    return trusting(ca, tmp_path, TIMEOUT_S)
 
 
 def steps(attempt: Attempt) -> list[int | None]:

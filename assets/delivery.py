@@ -185,7 +185,7 @@ class _Sender:
     def _anything_to_do(self, most: int, free: int, now: datetime) -> bool:
         with self._store.db.reading() as r:
             passed = outbox.any_expired(r, now) or outbox.any_retry_due(r, now)
-            return passed or (most > 0 and outbox.any_due(r, free))
+            return passed or (min(most, free) > 0 and outbox.any_due(r, free))
 
     def _give_back(self) -> None:
         with self._store.db.writing() as w:

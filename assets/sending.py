@@ -4,10 +4,11 @@ The guard makes the sockets, so it sees every address at the very moment of the 
 a moment ago. Behind the operator's proxy, which does the dialling, all that a name resolves to is looked at before the
 proxy is asked. Redirects, the environment's proxies, cookies and decompression are off.
 
-A connection is kept for a moment: making one costs more than all the rest of a delivery. A kept one has two traps. It
-may hold what was left of an earlier answer: then it is hung up on. And the receiver may close it just as it is used:
-then, if not a byte of an answer had come, the same bytes go out once more over a new one, and it is one attempt. So a
-receiver that died over a request may be sent it twice, as when we die, with the same id.
+A connection is kept for a moment: making one costs more than all the rest of a delivery. A kept one has two traps. The
+receiver may say something after its answer: then it is hung up on, unless it says so while the next delivery is under
+way already, which would take it for its own answer. And the receiver may close it just as it is used: then, if not a
+byte of an answer had come, the same bytes go out once more over a new one, and it is one attempt. So a receiver that
+died over a request may be sent it twice, as when we die, with the same id.
 
 The steps of a delivery are timed where they happen: names are resolved once the first socket is made, a connection
 stands once its TLS begins, and the answer has begun with the first byte that TLS lets through. Over a kept connection
@@ -31,9 +32,11 @@ from importlib.metadata import version
 from itertools import pairwise
 from typing import Any, Final
 from uuid import uuid4
+from weakref import WeakSet
 
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
+from aiohttp.client_proto import ResponseHandler
 from aiohttp.connector import Connection
 from aiohttp.tracing import Trace
 from yarl import URL
@@ -45,8 +48,9 @@ from storage.settings import Settings, SettingsError
 RESPONSE_HEAD_BYTES: Final = 16 * 1024
 NAMES_SHARE: Final = 0.5  # of the deadline, for the look-up of a name: a receiver must have time to answer
 GOODBYE_S: Final = 0.25  # for a receiver to return our TLS goodbye, before we just hang up
-KEPT_S: Final = 1.0  # an idle connection: well below what servers allow, and few are open at once
+KEPT_S: Final = 1.0  # an idle connection, or nearly twice that: well below what servers allow
 KEPT_AT_MOST_S: Final = 60.0  # a busy one: names may lead elsewhere meanwhile, and certificates be taken back
+KEPT_CONNECTIONS: Final = 250  # at once, those in use among them: a process may have few files open, often 1,024
 USER_AGENT: Final = f"Tidemark/{version('tidemark')}"
 NO_TIMEOUT: Final = aiohttp.ClientTimeout(total=None, sock_connect=None)  # the one deadline is ours
 
@@ -68,6 +72,9 @@ class Failure(StrEnum):
     RESET = "reset"  # the receiver hung up before its answer was complete
     PROTOCOL = "protocol"  # the answer was not HTTP
     SECRET = "secret"  # the signing secret can't be opened; nothing was sent
+
+
+NOTHING_SENT: Final = (Failure.DNS, Failure.CONNECT, Failure.TLS, Failure.REFUSED)
 
 
 class UnknownNameError(OSError):
@@ -128,7 +135,11 @@ def _connector(
 
 
 class _Connections(aiohttp.TCPConnector):
-    """Gives out a kept connection only if nothing speaks against it."""
+    """Keeps some connections, and gives out a kept one only if nothing speaks against it."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._lasting = WeakSet[ResponseHandler]()
 
     async def connect(
         self, req: aiohttp.ClientRequest, traces: list[Trace], timeout: aiohttp.ClientTimeout
@@ -136,8 +147,19 @@ class _Connections(aiohttp.TCPConnector):
         while True:
             connection = await super().connect(req, traces, timeout)
             if _serves(connection, _stopwatch()):
+                self._keep_or_not(connection)
                 return connection
             connection.close()
+
+    def _keep_or_not(self, connection: Connection) -> None:
+        """Decide on a new one: when its delivery has ended is too late."""
+        protocol = connection.protocol
+        if protocol is None or protocol in self._lasting:
+            return
+        if sum(each.is_connected() for each in self._lasting) < KEPT_CONNECTIONS:
+            self._lasting.add(protocol)
+        else:
+            protocol.force_close()
 
 
 def _serves(connection: Connection, delivery: "_Stopwatch") -> bool:
@@ -147,7 +169,8 @@ def _serves(connection: Connection, delivery: "_Stopwatch") -> bool:
     tls: _TimedTls = connection.transport.get_extra_info("ssl_object")
     if tls.was_made_by(delivery):
         return True
-    if delivery.needs_new_connection or connection.protocol.should_close or tls.age_s > KEPT_AT_MOST_S:
+    in_doubt = tls.heard_more or connection.protocol.should_close
+    if in_doubt or delivery.needs_new_connection or tls.age_s > KEPT_AT_MOST_S:
         return False
     tls.carries(delivery)
     return True
@@ -244,6 +267,7 @@ class _Stopwatch:
         self._found_kept = False
         self.dialled = False  # at least one of the addresses
         self.needs_new_connection = False
+        self.ended = False
 
     def dials(self) -> None:
         self.dialled = True
@@ -301,6 +325,7 @@ class _TimedTls(ssl.SSLObject):
 
     _its: _Stopwatch | None = None
     _made_at: float = 0.0
+    heard_more = False  # after the answer of its last delivery
 
     def do_handshake(self) -> None:
         if self._its is None:
@@ -326,6 +351,7 @@ class _TimedTls(ssl.SSLObject):
         received = super().read(len, buffer)
         if received and self._its is not None:
             self._its.answered()
+            self.heard_more |= self._its.ended
         return received
 
 
@@ -347,6 +373,9 @@ async def send(client: aiohttp.ClientSession, post: Post, timeout_s: float) -> A
         failure = failure_of(error)
         if failure is Failure.REFUSED and stopwatch.dialled:
             failure = Failure.CONNECT  # of its other addresses one was allowed, and nobody answered there
+        if failure in NOTHING_SENT and stopwatch.needs_new_connection:
+            failure = Failure.RESET  # it had been sent over the kept connection, and nobody knows what became of it
+    stopwatch.ended = True
     return Attempt(
         attempt_id=uuid4(),
         started_at=started_at,

@@ -94,6 +94,11 @@ def find_clients(r: Reading) -> list[Client]:
     return [Client(*row) for row in r.execute(select(*own).order_by(clients.c.created_at))]
 
 
+def lock_client(w: Writing, client_id: UUID) -> None:
+    """Others who lock the client wait until this transaction ends; what belongs to it can still be written."""
+    w.execute(select(clients.c.client_id).where(clients.c.client_id == client_id).with_for_update(key_share=True))
+
+
 def create_key(
     w: Writing,
     client_id: UUID,

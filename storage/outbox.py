@@ -612,8 +612,11 @@ def any_expired(r: Reading, now: datetime) -> bool:
 
 
 def release_expired(w: Writing, now: datetime) -> int:
-    """Make deliveries due again whose sender fell silent; how many there were."""
-    return _release(w, _expired(now))
+    """Make deliveries due again whose sender fell silent; how many there were. Those that somebody else has locked,
+    perhaps to record them after all, are left to them: waiting could go round in a circle.
+    """
+    lost = select(deliveries.c.number).where(_expired(now)).with_for_update(skip_locked=True)
+    return _release(w, deliveries.c.number.in_(w.execute(lost).scalars().all()))
 
 
 def give_back(w: Writing, holder: UUID) -> int:

@@ -25,7 +25,7 @@ from sqlalchemy.exc import IntegrityError
 from pipelines.decisions.canonical import canonical
 from pipelines.errors import Conflict, Corrupt, Fault, InvalidRequest, NotFound
 from pipelines.monitoring import Listed, Ruleset, Watched
-from storage import look_requests
+from storage import keys, look_requests
 from storage.customers import Customer, numbers
 from storage.database import Reading, Writing, insert_into
 from storage.models import customers, monitoring_ruleset_versions, monitoring_rulesets, rule_states
@@ -164,6 +164,7 @@ def create(w: Writing, client_id: UUID, ruleset: Ruleset, who: str, now: datetim
         Conflict: the slug is taken, by an archived one, too; or there are too many.
     """
     _listed(w, client_id, ruleset)
+    keys.lock_client(w, client_id)  # for the count below
     ruleset_id = uuid4()
     made = {"client_id": client_id, "version": 1, "created_at": now, "updated_at": now, "created_by": who}
     new = insert_into(w, monitoring_rulesets).values(ruleset_id=ruleset_id, **made, **_said(ruleset))

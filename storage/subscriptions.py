@@ -18,10 +18,10 @@ from sqlalchemy import delete as delete_from
 
 from pipelines.errors import Conflict, Fault, InvalidRequest, NotFound
 from pipelines.webhooks import SECRET_BYTES, EventType, key_of, new_secret
-from storage import outbox
+from storage import keys, outbox
 from storage.customers import numbers
 from storage.database import Reading, Writing, insert_into
-from storage.models import clients, customers, subscription_customers, subscriptions
+from storage.models import customers, subscription_customers, subscriptions
 from storage.paging import Page, Paged, limited, total_of
 from storage.vault import Vault
 
@@ -102,7 +102,7 @@ def create(
 
 def _require_room(w: Writing, client_id: UUID) -> None:
     """For one more; until this transaction ends nobody else makes one for the client."""
-    w.execute(select(clients.c.client_id).where(clients.c.client_id == client_id).with_for_update(key_share=True))
+    keys.lock_client(w, client_id)
     count = select(func.count()).where(subscriptions.c.client_id == client_id)
     if w.execute(count).scalar_one() >= MOST_SUBSCRIPTIONS:
         most = f"A client may have {MOST_SUBSCRIPTIONS:,} webhook subscriptions at most."

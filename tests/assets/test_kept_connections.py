@@ -1,6 +1,8 @@
 """Connections that are kept from delivery to delivery: when one serves, and that it costs no delivery and no answer."""
 
+import socket
 import ssl
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -89,11 +91,12 @@ def test_idle_or_old_connections_are_given_up(
     assert there.connections == 2
 
 
-def test_what_comes_after_an_answer_answers_nobody_else(ca: trustme.CA, settings: Settings) -> None:
+@pytest.mark.parametrize("more", [STRAY, STRAY[:20], b"\r\n"], ids=["an answer", "half of one", "an empty line"])
+def test_what_comes_after_an_answer_answers_nobody_else(ca: trustme.CA, settings: Settings, more: bytes) -> None:
     def accept_and_go_on(connection: ssl.SSLSocket) -> None:
         accept(connection)
         time.sleep(0.1)
-        connection.sendall(STRAY)
+        connection.sendall(more)
 
     with taking_turns(ca, accept_and_go_on, accept) as there:
         attempts = posted_in_turn(settings, [there.url] * 2, pause_s=0.3)
@@ -122,6 +125,35 @@ def test_it_is_made_good_once(ca: trustme.CA, settings: Settings) -> None:
         attempts = posted_in_turn(settings, [there.url] * 2)
     assert [(attempt.status_code, attempt.error) for attempt in attempts] == [(204, None), (None, "reset")]
     assert bodies(there) == [b"0", b"1", b"1"]
+
+
+def test_what_was_sent_is_not_said_to_have_gone_nowhere(ca: trustme.CA, settings: Settings) -> None:
+    """Though nobody is there any more when it is to be sent again."""
+    heard: list[bytes] = []
+
+    def converse_and_go() -> None:
+        connection, _ = server.accept()
+        server.close()
+        with tls(ca).wrap_socket(connection, server_side=True) as secured:
+            heard.append(read_request(secured))
+            accept(secured)
+            heard.append(read_request(secured))
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        url = f"https://127.0.0.1:{server.getsockname()[1]}/"
+        conversing = threading.Thread(target=converse_and_go)
+        conversing.start()
+        attempts = posted_in_turn(settings, [url] * 2)
+        conversing.join()
+    assert ([attempt.error for attempt in attempts], len(heard)) == ([None, "reset"], 2)
+
+
+def test_only_so_many_are_kept(ca: trustme.CA, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sending, "KEPT_CONNECTIONS", 1)
+    with taking_turns(ca, accept, accept) as first, taking_turns(ca, accept, accept) as second:
+        attempts = posted_in_turn(settings, [first.url, second.url] * 2)
+    assert [attempt.status_code for attempt in attempts] == [204] * 4
+    assert (first.connections, second.connections) == (1, 2)
 
 
 def begin_and_hang_up(connection: ssl.SSLSocket) -> None:

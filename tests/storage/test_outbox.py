@@ -20,6 +20,7 @@ from storage.paging import Page
 from storage.store import Store
 from storage.subscriptions import Subscription
 from tests.storage.examples import a_client, a_customer
+from tests.storage.values import on_postgresql
 
 ME, ANOTHER = UUID(int=1), UUID(int=2)
 LEASE_S = 45
@@ -247,6 +248,19 @@ def test_a_lease_that_ran_out_frees_the_delivery_with_the_same_bytes(store: Stor
         assert outbox.any_expired(w, late)
         assert outbox.release_expired(w, late) == 1
     assert claim(store, late, ANOTHER) == first
+
+
+@on_postgresql
+def test_a_lost_delivery_that_somebody_is_recording_is_not_waited_for(store: Store, now: datetime) -> None:
+    customer = a_customer(store, a_client(store, now), now)
+    subscribe(store, customer.client_id, now)
+    enqueue(store, an_event(customer, now), an_event(customer, now))
+    [recorded, lost], late = claim(store, now), now + timedelta(seconds=LEASE_S)
+    with store.db.writing() as recording:
+        outbox.record(recording, ME, [Ended(recorded.delivery_id, DeliveryStatus.CANCELLED, None)])
+        with store.db.writing() as w:
+            assert outbox.release_expired(w, late) == 1
+    assert claim(store, late, ANOTHER) == [lost]
 
 
 def test_a_lease_given_before_the_clock_was_set_back_is_not_stuck(store: Store, now: datetime) -> None:

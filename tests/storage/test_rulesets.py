@@ -106,6 +106,21 @@ def test_a_client_may_have_so_many(store: Store, now: datetime, monkeypatch: pyt
         assert [each.slug for each in rulesets.find(r, client_id).items] == ["one", "two"]
 
 
+def test_no_two_at_once_come_past_the_most(store: Store, now: datetime, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rulesets, "MOST_RULESETS", 3)
+    client_id = a_client(store, now)
+
+    def refused(nth: int) -> bool:
+        try:
+            created(store, client_id, a_ruleset(slug=f"of-{nth}"), now)
+        except Conflict:
+            return True
+        return False
+
+    with ThreadPoolExecutor(8) as at_once:
+        assert sum(at_once.map(refused, range(8))) == 5
+
+
 def test_listed_customers_are_the_client_s_own(store: Store, now: datetime) -> None:
     client_id = a_client(store, now)
     mine, strangers = a_customer(store, client_id, now), a_customer(store, a_client(store, now), now)

@@ -1,6 +1,6 @@
 """The HTTP door over a real store, behind a real server on a loopback socket."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -165,55 +165,109 @@ def spending_ruleset(slug: str, customer_ids: Sequence[str]) -> dict[str, Any]:
     return {"slug": slug, "name": "Spending", "appliesTo": whom, "metrics": [spent], "rules": [rule]}
 
 
+class Belongings(Mapping[str, str]):
+    """One thing of each kind that a client owns, by the name of its id in a path; each is made when first asked for."""
+
+    def __init__(self, store: Store, client: Client) -> None:
+        self._store, self._client = store, client
+        self._made: dict[str, str] = {}
+        self._makers = {
+            ("customerId", "subscriptionId", "jobId", "correctionId", "deliveryId", "eventId"): self._customer,
+            ("statementId", "transactionId"): self._statement,
+            ("slug",): self._policy,
+            ("backtestId",): self._backtest,
+            ("evaluationId",): self._evaluation,
+            ("rulesetId", "matchId"): self._ruleset,
+            ("simulationId",): self._simulation,
+        }
+
+    def __iter__(self) -> Iterator[str]:
+        return (kind for kinds in self._makers for kind in kinds)
+
+    def __len__(self) -> int:
+        return sum(map(len, self._makers))
+
+    def __contains__(self, kind: object) -> bool:
+        return any(kind in kinds for kinds in self._makers)
+
+    def __getitem__(self, kind: str) -> str:
+        if kind not in self._made:
+            make = next((make for kinds, make in self._makers.items() if kind in kinds), None)
+            if make is None:
+                raise KeyError(kind)
+            self._made |= make()
+        return self._made[kind]
+
+    def _customer(self) -> dict[str, str]:
+        """With a submission, of which a subscription is told."""
+        customer_id = self._client.new_customer()
+        hook = {"eventType": "job.completed", "webhookUrl": "https://lender.example/hook"}
+        subscription = self._posted("/v1/webhooks/subscriptions", hook)["webhookSubscriptionId"]
+        job_id = self._client.submitted(customer_id)
+        said = {"pattern": "coffee", "category": "meals"}
+        correction = self._posted(f"/v1/customer/{customer_id}/transactions/corrections", said)
+        end_submissions(self._store)
+        [delivery] = self._found(f"/v1/webhooks/subscriptions/{subscription}/deliveries")["deliveries"]
+        return {
+            "customerId": customer_id,
+            "subscriptionId": subscription,
+            "jobId": job_id,
+            "correctionId": correction["correctionId"],
+            **{name: delivery[name] for name in ("deliveryId", "eventId")},
+        }
+
+    def _statement(self) -> dict[str, str]:
+        mine = f"/v1/customer/{self['customerId']}"
+        extraction = self._posted(f"{mine}/statements", EXAMPLE_FILES)["jobId"]
+        end_extractions(self._store)
+        end_submissions(self._store)
+        [statement] = self._found(f"{mine}/statements")["statements"]
+        [transaction] = self._found(f"{mine}/transactions?jobId={extraction}")["transactions"]
+        return {"statementId": statement["statementId"], "transactionId": transaction["transactionId"]}
+
+    def _policy(self) -> dict[str, str]:
+        """With a published version, and a draft."""
+        slug = f"policy-{uuid4()}"
+        for notes in ("", "A draft."):
+            saved = self._client.call("PUT", f"/v1/decision-policies/{slug}", json=EXAMPLE_DOCUMENT | {"notes": notes})
+            assert saved.status_code == 201, saved.text
+            if not notes:
+                self._posted(f"/v1/decision-policies/{slug}/publish", {})
+        return {"slug": slug}
+
+    def _backtest(self) -> dict[str, str]:
+        asked = {"inputs": {"requestedAmount": 1}, "customerIds": [self["customerId"]]}
+        job_id = self._posted(f"/v1/decision-policies/{self['slug']}/backtest", asked)["jobId"]
+        backtests.run(self._store, UUID(job_id), lambda: datetime.now(UTC))
+        return {"backtestId": job_id}
+
+    def _evaluation(self) -> dict[str, str]:
+        path = f"/v1/customer/{self['customerId']}/decision-policies/{self['slug']}/evaluate"
+        return {"evaluationId": self._posted(path, {"inputs": {"requestedAmount": 1}})["evaluationId"]}
+
+    def _ruleset(self) -> dict[str, str]:
+        """That has fired."""
+        customer_id = self["customerId"]
+        document = spending_ruleset(f"ruleset-{uuid4()}", [customer_id])
+        ruleset_id = self._posted("/v1/monitoring/rulesets", document)["rulesetId"]
+        look_at(self._store, customer_id)
+        [match] = self._found(f"/v1/monitoring/matches?customerId={customer_id}")["matches"]
+        return {"rulesetId": ruleset_id, "matchId": match["matchId"]}
+
+    def _simulation(self) -> dict[str, str]:
+        job_id = self._posted(f"/v1/monitoring/rulesets/{self['rulesetId']}/simulate", {})["jobId"]
+        simulations.run(self._store, UUID(job_id), lambda: datetime.now(UTC))
+        return {"simulationId": job_id}
+
+    def _posted(self, path: str, body: Any) -> Any:
+        answer = self._client.post(path, body)
+        assert answer.ok, answer.text
+        return answer.json()["data"]
+
+    def _found(self, path: str) -> Any:
+        return self._client.get(path).json()["data"]
+
+
 def belongings(store: Store, client: Client) -> dict[str, str]:
-    """One thing of each kind that the client owns, by the name of its id in a path."""
-    customer_id = client.new_customer()
-    hook = {"eventType": "job.completed", "webhookUrl": "https://lender.example/hook"}
-    subscription = client.post("/v1/webhooks/subscriptions", hook).json()["data"]["webhookSubscriptionId"]
-    job_id = client.submitted(customer_id)
-    said = {"pattern": "coffee", "category": "meals"}
-    correction = client.post(f"/v1/customer/{customer_id}/transactions/corrections", said).json()["data"]
-    end_submissions(store)
-    extraction = client.post(f"/v1/customer/{customer_id}/statements", EXAMPLE_FILES).json()["data"]["jobId"]
-    end_extractions(store)
-    end_submissions(store)
-    [statement] = client.get(f"/v1/customer/{customer_id}/statements").json()["data"]["statements"]
-    of_pdf = f"/v1/customer/{customer_id}/transactions?jobId={extraction}"
-    [transaction] = client.get(of_pdf).json()["data"]["transactions"]
-    deliveries = client.get(f"/v1/webhooks/subscriptions/{subscription}/deliveries").json()["data"]["deliveries"]
-    policy = f"/v1/decision-policies/policy-{uuid4()}"
-    for notes, then in (("", "/publish"), ("A draft.", None)):
-        saved = client.call("PUT", policy, json=EXAMPLE_DOCUMENT | {"notes": notes})
-        assert saved.status_code == 201, saved.text
-        if then is not None:
-            assert client.post(policy + then, {}).status_code == 200
-    compared = client.post(f"{policy}/backtest", {"inputs": {"requestedAmount": 1}, "customerIds": [customer_id]})
-    assert compared.status_code == 202, compared.text
-    backtests.run(store, UUID(compared.json()["data"]["jobId"]), lambda: datetime.now(UTC))
-    evaluated = client.post(
-        f"/v1/customer/{customer_id}/decision-policies/{policy.rpartition('/')[2]}/evaluate",
-        {"inputs": {"requestedAmount": 1}},
-    )
-    assert evaluated.status_code == 200, evaluated.text
-    spending = client.post("/v1/monitoring/rulesets", spending_ruleset(f"ruleset-{uuid4()}", [customer_id]))
-    assert spending.status_code == 201, spending.text
-    look_at(store, customer_id)
-    [match] = client.get(f"/v1/monitoring/matches?customerId={customer_id}").json()["data"]["matches"]
-    tried = client.post(f"/v1/monitoring/rulesets/{spending.json()['data']['rulesetId']}/simulate", {})
-    assert tried.status_code == 202, tried.text
-    simulations.run(store, UUID(tried.json()["data"]["jobId"]), lambda: datetime.now(UTC))
-    return {
-        "customerId": customer_id,
-        "jobId": job_id,
-        "transactionId": transaction["transactionId"],
-        "statementId": statement["statementId"],
-        "correctionId": correction["correctionId"],
-        "subscriptionId": subscription,
-        **{name: deliveries[0][name] for name in ("deliveryId", "eventId")},
-        "slug": policy.rpartition("/")[2],
-        "evaluationId": evaluated.json()["data"]["evaluationId"],
-        "backtestId": compared.json()["data"]["jobId"],
-        "rulesetId": spending.json()["data"]["rulesetId"],
-        "matchId": match["matchId"],
-        "simulationId": tried.json()["data"]["jobId"],
-    }
+    """One thing of each kind, all of them made."""
+    return dict(Belongings(store, client))

@@ -1,8 +1,10 @@
 """Every operation of the OpenAPI document, so that a test can go through all of them and forget none."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from types import MappingProxyType
 from typing import Any, cast
 from uuid import uuid4
 
@@ -68,10 +70,14 @@ class Operation:
         """The documented body, or None."""
         return self.documented["requestBody"]["content"]["application/json"]["example"] if self.has_body else None
 
-    def path_for(self, **ids: str) -> str:
+    def path_for(self, ids: Mapping[str, str] = MappingProxyType({})) -> str:
         """The path with these ids; what is not given is unknown to the service."""
-        known = NO_IDS | ids
-        return re.sub("{(.+?)}", lambda match: known.get(match[1], str(uuid4())), self.path)
+
+        def in_its_place(match: re.Match[str]) -> str:
+            name = match[1]
+            return NO_IDS.get(name) or (ids[name] if name in ids else str(uuid4()))
+
+        return re.sub("{(.+?)}", in_its_place, self.path)
 
 
 @cache

@@ -63,7 +63,7 @@ def test_a_page_or_count_that_is_no_plain_number_in_range_is_refused(
     owner: tuple[Client, dict[str, str]], operation: Operation, text: str
 ) -> None:
     client, own = owner
-    answer = client.get(operation.path_for(**own), params={"page": text, "count": text})
+    answer = client.get(operation.path_for(own), params={"page": text, "count": text})
     assert answer.status_code == 400
     assert {fault["pointer"]: fault["code"] for fault in answer.json()["errors"]} == {
         "/page": "Pagination.InvalidPage",
@@ -81,7 +81,7 @@ def test_every_list_can_be_had_whole_and_by_the_page(
     owner: tuple[Client, dict[str, str]], operation: Operation
 ) -> None:
     client, own = owner
-    path = operation.path_for(**own)
+    path = operation.path_for(own)
     whole = client.get(path).json()["data"]
     page = client.get(path + "?page=1&count=1").json()["data"]
     assert whole["currentPage"] is None

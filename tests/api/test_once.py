@@ -1,6 +1,6 @@
 """`Idempotency-Key`, on every operation that takes one: answered again, done once."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
@@ -12,7 +12,7 @@ from sqlalchemy.exc import OperationalError
 
 from storage.database import Writing
 from storage.store import Store
-from tests.api.conftest import ABN, ITEM, Client, belongings, connected, new_client, serving
+from tests.api.conftest import ABN, ITEM, Belongings, Client, connected, new_client, serving
 from tests.api.operations import Operation, documented
 from tests.api.places import example_with
 from tests.api.worker import fail_deliveries
@@ -39,8 +39,8 @@ NOT_CREATING = {  # what they make is there after the second as after the first
 named = pytest.mark.parametrize
 
 
-def send(client: Client, operation: Operation, key: str, ids: dict[str, str], body: Any = None) -> requests.Response:
-    path = operation.path_for(**ids)
+def send(client: Client, operation: Operation, key: str, ids: Mapping[str, str], body: Any = None) -> requests.Response:
+    path = operation.path_for(ids)
     return client.call(operation.method, path, json=body or example_with(operation, ids), headers={HEADER: key})
 
 
@@ -85,7 +85,7 @@ def test_a_key_belongs_to_one_request_and_one_client(
 def refused_client(store: Store, base_url: str) -> tuple[Client, dict[str, str]]:
     """One of whom nothing is ever accepted, so that it keeps what it has."""
     client = new_client(store, base_url)
-    return client, things(store, client)
+    return client, dict(things(store, client))
 
 
 @postgres_first
@@ -97,7 +97,7 @@ def test_a_key_that_is_none_is_refused_and_nothing_is_done(
     client, ids = refused_client
     before = held(client)
     refused = client.call(
-        operation.method, operation.path_for(**ids), json=example_with(operation, ids), headers={HEADER: key.encode()}
+        operation.method, operation.path_for(ids), json=example_with(operation, ids), headers={HEADER: key.encode()}
     )
     assert (refused.status_code, refused.json()["code"]) == (400, "Idempotency.InvalidKey")
     assert held(client) == before
@@ -180,9 +180,10 @@ def test_a_request_that_failed_is_done_once_by_its_repetition(
     assert client.get("/v1/jobs").json()["data"]["totalCount"] == 1
 
 
-def things(store: Store, client: Client) -> dict[str, str]:
+def things(store: Store, client: Client) -> Mapping[str, str]:
     """One thing of each kind, and a delivery that may be sent again."""
-    ids = belongings(store, client)
+    ids = Belongings(store, client)
+    assert ids["deliveryId"]
     fail_deliveries(store)
     return ids
 

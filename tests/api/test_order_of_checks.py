@@ -112,7 +112,7 @@ def test_each_of_its_scopes_opens_a_route(store: Store, base_url: str, operation
 def test_an_unknown_id_is_not_found_even_when_all_else_is_wrong(
     client: Client, operation: Operation, text: str
 ) -> None:
-    path = operation.path_for(**dict.fromkeys(operation.ids, text)) + "?page=0&wait=x&count=x"
+    path = operation.path_for(dict.fromkeys(operation.ids, text)) + "?page=0&wait=x&count=x"
     answer = client.call(operation.method, path, json=[] if operation.has_body else None)
     assert answer.status_code == 404
     assert answer.json()["code"] == operation.not_found

@@ -164,7 +164,7 @@ def test_any_number_of_deliveries_is_listed_a_few_at_a_time(
     everything = client.get(path).json()["data"]
     listed = everything.pop("deliveries")
     assert everything == {"totalCount": 5, "currentPage": None, "pageSize": 5, "totalPages": 1}
-    assert listed[-2]["deliveryId"] == owned["deliveryId"]
+    assert listed[-1]["deliveryId"] == owned["deliveryId"]
     assert [each["dateCreated"] for each in listed] == sorted((each["dateCreated"] for each in listed), reverse=True)
     page = client.get(path, params={"page": 2, "count": 3}).json()["data"]
     assert (page["deliveries"], page["totalCount"], page["totalPages"]) == (listed[3:], 5, 2)

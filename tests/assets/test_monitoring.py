@@ -39,7 +39,10 @@ from storage.rule_matches import Cause, Count, Match
 from storage.rulesets import StoredRuleset
 from storage.store import Store
 from tests.assets.lender import Lender
+from tests.conftest import postgres_first
 from tests.storage.watching import LOW_SCORE, SCORE, a_rule, a_ruleset, created
+
+pytestmark = postgres_first
 
 TODAY = datetime.now(UTC).date()
 SHORT, OTHER_ABN = "SHORT", "53004085616"

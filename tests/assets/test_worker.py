@@ -221,6 +221,7 @@ def test_leases_are_kept_after_whatever_went_wrong_once(settings: Settings, monk
         store.close()
 
 
+@pytest.mark.slow
 def test_two_workers_of_a_home_share_its_runs(settings: Settings) -> None:
     with working(settings), working(settings), opened(settings) as bench:
         until(lambda: bench.warm_workers() == 2)

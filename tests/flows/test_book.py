@@ -22,12 +22,12 @@ from storage import upkeep
 from storage.models import customers
 from storage.store import Store
 from storage.upkeep import Standing, Task
-from tests.conftest import POSTGRES_FIRST, new_database
+from tests.conftest import DATABASES, new_database
 from tests.flows.service import Client, Service, command_of
 from tests.flows.test_main_job import asked_as_in_the_readme, counted_by_the_readme
 from tests.patience import until
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 BUCKET = 1
 OF_THE_BUCKET = 4
@@ -43,7 +43,7 @@ query Run($id: ID!) { runOrError(runId: $id) { ... on Run { status tags { key va
 REPOSITORY = {"repositoryLocationName": "tidemark", "repositoryName": "__repository__"}
 
 
-@pytest.fixture(scope="module", params=POSTGRES_FIRST)
+@pytest.fixture(scope="module", params=DATABASES)
 def service(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """One customer a slice, and long rests between: a backfill that can be met while it runs."""
     gentle = {"TIDEMARK_BOOK_SLICE_ROWS": "1", "TIDEMARK_BOOK_SHARE": "0.25"}
@@ -145,7 +145,6 @@ def report_status(client: Client, customer: str) -> str:
     return status
 
 
-@pytest.mark.slow
 def test_a_live_job_ends_while_a_backfill_runs(
     service: Service, client: Client, store: Store, bucket: list[str]
 ) -> None:
@@ -166,7 +165,6 @@ def test_a_live_job_ends_while_a_backfill_runs(
     assert again["buckets"] == [], "everyone is under the current version already"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("killed", ["the book's process", "everything"])
 def test_a_backfill_killed_midway_goes_on_by_itself_where_it_stopped(
     service: Service, store: Store, bucket: list[str], killed: str

@@ -57,6 +57,7 @@ def test_everything_killed_after_a_202_and_started_again(service: Service, clien
     assert_all_ended_right(client, jobs)
 
 
+@pytest.mark.slow
 def test_each_finished_job_is_told_exactly_once_per_event_however_often_it_was_killed(
     service: Service, client: Client, receiver: Receiver
 ) -> None:

@@ -13,7 +13,7 @@ install: $(BIN)/.runtime  ## Make .venv with the pinned dependencies and the tid
 demo: install  ## Run the whole story: transactions in, reports and a signed webhook out
 	@$(BIN)/tidemark demo
 
-test: $(BIN)/.dev lint  ## Lint, types, import contracts and all tests (under 12 minutes)
+test: $(BIN)/.dev lint  ## Lint, types, import contracts and all tests (some 18 minutes on two cores)
 	$(BIN)/pytest -m "not slow" -n 2 --no-loadscope-reorder
 
 test-slow: $(BIN)/.dev  ## The larger checks, and many more examples of each property (over an hour)

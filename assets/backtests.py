@@ -15,6 +15,7 @@ import polars as pl
 from dagster import DefaultSensorStatus, OpExecutionContext, ResourceParam, RunRequest, SkipReason, job, op, sensor
 
 from assets.batches import isolating
+from assets.book_jobs import failing_with_its_run
 from assets.reports import each_slice
 from assets.runs import BACKTEST_TAG, LANE_TAG
 from assets.sensors import EVERY_S
@@ -31,13 +32,12 @@ from pipelines.decisions.backtest import (
     result,
 )
 from pipelines.decisions.decision import figures, figures_of
-from pipelines.errors import TidemarkError
 from pipelines.figures.facts import COLUMNS, Facts, as_known
 from pipelines.schemas import TRANSACTIONS
-from storage import attributes, backtests, customers, jobs, policies, transactions
+from storage import attributes, backtests, book_jobs, customers, jobs, policies, transactions
 from storage.backtests import Against, Backtest, Knowledge, Request
 from storage.database import Reading
-from storage.models import TERMINAL, Lane
+from storage.models import TERMINAL, Flow, Lane
 from storage.store import Store
 
 CUSTOMERS_AT_ONCE = 20_000  # whose places are held at once
@@ -69,7 +69,7 @@ def policy_backtest() -> None:
 def requested_backtests_sensor(store: ResourceParam[Store]) -> list[RunRequest] | SkipReason:
     """Asks for each until it has begun; Dagster starts it once, by its key."""
     with store.db.reading() as r:
-        waiting = backtests.waiting(r)
+        waiting = book_jobs.waiting(r, Flow.POLICY_BACKTEST)
     asked = [RunRequest(run_key=f"backtest {each.job_id}", tags={BACKTEST_TAG: str(each.job_id)}) for each in waiting]
     return asked or SkipReason("Nothing was asked for.")
 
@@ -130,20 +130,8 @@ def run(store: Store, job_id: UUID, clock: Callable[[], datetime]) -> Done:
         backtest = backtests.with_id(r, job_id)
     if backtest.status in TERMINAL:
         return Done(0, 0, 0)
-    try:
+    with failing_with_its_run(store, backtest.client_id, backtest.job_id, "Backtest", clock):
         return _run(store, backtest, clock)
-    except BaseException as error:  # stopped from Dagster's pages, too
-        with store.db.writing() as w:
-            backtests.fail(w, backtest, _in_words(error), clock())
-        raise
-
-
-def _in_words(error: BaseException) -> Mapping[str, str]:
-    if isinstance(error, TidemarkError):
-        return {"code": error.code, "message": error.detail}
-    if not isinstance(error, Exception):
-        return {"code": "Backtest.Stopped", "message": "The run was stopped."}
-    return {"code": "Backtest.Failed", "message": "The comparison could not be computed."}
 
 
 def _run(store: Store, backtest: Backtest, clock: Callable[[], datetime]) -> Done:

@@ -4,7 +4,7 @@ A slice is as many whole customers as memory is meant for; what stays of it are 
 customer whose data can't be read is left out and counted: it takes nobody else with it.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
 from functools import partial
@@ -14,17 +14,17 @@ import polars as pl
 from dagster import DefaultSensorStatus, OpExecutionContext, ResourceParam, RunRequest, SkipReason, job, op, sensor
 
 from assets.batches import isolating
+from assets.book_jobs import failing_with_its_run
 from assets.reports import each_slice
 from assets.runs import LANE_TAG, SIMULATION_TAG
 from assets.sensors import EVERY_S
-from pipelines.errors import TidemarkError
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.monitoring import simulated, simulation
 from pipelines.monitoring.looks import Day, Past, Stated
 from pipelines.monitoring.simulation import NO_TALLIES, Simulated, Tallies
-from storage import attributes, customers, simulations, transactions
+from storage import attributes, book_jobs, customers, simulations, transactions
 from storage.database import Reading
-from storage.models import TERMINAL, Lane
+from storage.models import TERMINAL, Flow, Lane
 from storage.simulations import MOST_FIRINGS, Simulation
 from storage.store import Store
 
@@ -54,7 +54,7 @@ def ruleset_simulation() -> None:
 def requested_simulations_sensor(store: ResourceParam[Store]) -> list[RunRequest] | SkipReason:
     """Asks for each until it has begun; Dagster starts it once, by its key."""
     with store.db.reading() as r:
-        waiting = simulations.waiting(r)
+        waiting = book_jobs.waiting(r, Flow.RULESET_SIMULATION)
     asked = [
         RunRequest(run_key=f"simulation {each.job_id}", tags={SIMULATION_TAG: str(each.job_id)}) for each in waiting
     ]
@@ -105,20 +105,8 @@ def run(store: Store, job_id: UUID, clock: Callable[[], datetime]) -> Done:
         asked = simulations.with_id(r, job_id)
     if asked.status in TERMINAL:
         return Done(0, 0, 0)
-    try:
+    with failing_with_its_run(store, asked.client_id, asked.job_id, "Simulation", clock):
         return _run(store, asked, clock)
-    except BaseException as error:  # stopped from Dagster's pages, too
-        with store.db.writing() as w:
-            simulations.fail(w, asked, _in_words(error), clock())
-        raise
-
-
-def _in_words(error: BaseException) -> Mapping[str, str]:
-    if isinstance(error, TidemarkError):
-        return {"code": error.code, "message": error.detail}
-    if not isinstance(error, Exception):
-        return {"code": "Simulation.Stopped", "message": "The run was stopped."}
-    return {"code": "Simulation.Failed", "message": "The simulation could not be computed."}
 
 
 def _run(store: Store, asked: Simulation, clock: Callable[[], datetime]) -> Done:

@@ -20,10 +20,10 @@ from sqlalchemy import Row, Select, delete, func, insert, select, update
 from pipelines.decisions import Recorded, Value
 from pipelines.decisions.backtest import KNOWN_OUTCOMES, LIMITS_CHANGED, OUTCOME_CHANGED
 from pipelines.errors import NotFound
-from storage import jobs as all_jobs
+from storage import book_jobs
 from storage.commit import register
 from storage.database import Reading, Writing
-from storage.jobs import Ending, Job
+from storage.jobs import Job
 from storage.lake import Lake, Stored
 from storage.models import (
     Flow,
@@ -126,12 +126,10 @@ def request(
     Args:
         known_outcomes: KNOWN_OUTCOMES.
     """
-    job_id = uuid4()
-    job = {"job_id": job_id, "client_id": policy.client_id, "flow": Flow.POLICY_BACKTEST, "warnings": []}
-    w.execute(insert(jobs).values(**job, status=JobStatus.QUEUED, created_at=now))
+    job = book_jobs.request(w, policy.client_id, Flow.POLICY_BACKTEST, now)
     w.execute(
         insert(backtests).values(
-            job_id=job_id,
+            job_id=job.job_id,
             client_id=policy.client_id,
             policy_id=policy.policy_id,
             version=version,
@@ -143,7 +141,7 @@ def request(
             created_by=who,
         )
     )
-    return all_jobs.get(w, policy.client_id, job_id)
+    return job
 
 
 def _as_parquet(frame: pl.DataFrame) -> bytes:
@@ -234,14 +232,6 @@ def changed(lake: Lake, of: Sequence[Part], change: str | None, page: Page | Non
 # The work
 
 
-def waiting(r: Reading) -> list[Job]:
-    """Those that have not begun, in order of receipt."""
-    mine = (jobs.c.flow == Flow.POLICY_BACKTEST, jobs.c.status == JobStatus.QUEUED)
-    return [
-        all_jobs.as_job(row) for row in r.execute(all_jobs.select_jobs().where(*mine).order_by(jobs.c.received_seq))
-    ]
-
-
 def begin(w: Writing, backtest: Backtest, customers_total: int, now: datetime) -> None:
     """A run begins, with nothing of what an interrupted one had written."""
     mine = backtest_parts.c.job_id == backtest.job_id
@@ -250,15 +240,7 @@ def begin(w: Writing, backtest: Backtest, customers_total: int, now: datetime) -
     w.execute(delete(segments).where(segments.c.segment_id.in_(written)))
     fresh = {"customers_total": customers_total, "customers_done": 0, "customers_failed": 0, "result": None}
     w.execute(update(backtests).where(backtests.c.job_id == backtest.job_id).values(fresh))
-    w.execute(
-        update(jobs)
-        .where(jobs.c.job_id == backtest.job_id)
-        .values(
-            status=JobStatus.RUNNING,
-            attempts=jobs.c.attempts + 1,
-            started_at=func.coalesce(jobs.c.started_at, now),
-        )
-    )
+    book_jobs.begin(w, backtest.job_id, now)
 
 
 def path_of(backtest: Backtest) -> str:
@@ -287,13 +269,7 @@ def end(w: Writing, backtest: Backtest, told: Sequence[Mapping[str, Any]], faile
     """It is done; `failed` customers are not in it."""
     values = {"result": _encode(told).decode(), "customers_failed": failed}
     w.execute(update(backtests).where(backtests.c.job_id == backtest.job_id).values(values))
-    status = JobStatus.COMPLETED_WITH_ERRORS if failed else JobStatus.COMPLETED
-    all_jobs.finish(w, [Ending(all_jobs.get(w, backtest.client_id, backtest.job_id), status, None)], now)
-
-
-def fail(w: Writing, backtest: Backtest, error: Mapping[str, str], now: datetime) -> None:
-    job = all_jobs.get(w, backtest.client_id, backtest.job_id)
-    all_jobs.finish(w, [Ending(job, JobStatus.FAILED, None, error=error)], now)
+    book_jobs.end(w, backtest.client_id, backtest.job_id, failed, now)
 
 
 def latest_records(

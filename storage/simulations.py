@@ -14,15 +14,14 @@ from uuid import UUID, uuid4
 
 import msgspec
 import polars as pl
-from sqlalchemy import Row, Select, func, insert, select, update
+from sqlalchemy import Row, Select, insert, select, update
 
 from pipelines.errors import NotFound
 from pipelines.monitoring import Listed, Ruleset
-from storage import jobs as all_jobs
-from storage import rulesets
+from storage import book_jobs, rulesets
 from storage.commit import register
 from storage.database import Reading, Writing
-from storage.jobs import Ending, Job
+from storage.jobs import Job
 from storage.lake import Lake, Stored
 from storage.models import Flow, JobStatus, customers, jobs, segments, simulations
 from storage.paging import Page, Paged, limited, total_of
@@ -85,12 +84,10 @@ class Simulation:
 
 def request(w: Writing, stored: StoredRuleset, asked: Request, who: str, now: datetime) -> Job:
     """Accept a simulation of the ruleset by its newest version."""
-    job_id = uuid4()
-    job = {"job_id": job_id, "client_id": stored.client_id, "flow": Flow.RULESET_SIMULATION, "warnings": []}
-    w.execute(insert(jobs).values(**job, status=JobStatus.QUEUED, created_at=now))
+    job = book_jobs.request(w, stored.client_id, Flow.RULESET_SIMULATION, now)
     w.execute(
         insert(simulations).values(
-            job_id=job_id,
+            job_id=job.job_id,
             client_id=stored.client_id,
             ruleset_id=stored.ruleset_id,
             version=stored.version,
@@ -101,7 +98,7 @@ def request(w: Writing, stored: StoredRuleset, asked: Request, who: str, now: da
             created_by=who,
         )
     )
-    return all_jobs.get(w, stored.client_id, job_id)
+    return job
 
 
 def get(r: Reading, client_id: UUID, job_id: UUID) -> Simulation:
@@ -177,14 +174,6 @@ def listed(lake: Lake, of: Firings, page: Page | None) -> Iterator[pl.DataFrame]
 # The work
 
 
-def waiting(r: Reading) -> list[Job]:
-    """Those that have not begun, in order of receipt."""
-    mine = (jobs.c.flow == Flow.RULESET_SIMULATION, jobs.c.status == JobStatus.QUEUED)
-    return [
-        all_jobs.as_job(row) for row in r.execute(all_jobs.select_jobs().where(*mine).order_by(jobs.c.received_seq))
-    ]
-
-
 def customers_of(r: Reading, simulation: Simulation, ruleset: Ruleset) -> list[int]:
     """Numbers of the client's customers with transactions that are meant: asked for, and listed by the ruleset."""
     theirs = (customers.c.client_id == simulation.client_id, with_transactions())
@@ -199,15 +188,7 @@ def begin(w: Writing, simulation: Simulation, customers_total: int, now: datetim
     """A run begins."""
     fresh = {"customers_total": customers_total, "customers_done": 0, "customers_failed": 0}
     w.execute(update(simulations).where(simulations.c.job_id == simulation.job_id).values(fresh))
-    w.execute(
-        update(jobs)
-        .where(jobs.c.job_id == simulation.job_id)
-        .values(
-            status=JobStatus.RUNNING,
-            attempts=jobs.c.attempts + 1,
-            started_at=func.coalesce(jobs.c.started_at, now),
-        )
-    )
+    book_jobs.begin(w, simulation.job_id, now)
 
 
 def count_done(w: Writing, simulation: Simulation, done: int) -> None:
@@ -237,14 +218,8 @@ def end(
     segment_id = register(w, file, now)
     values = {"result": _encode(told).decode(), "customers_failed": failed, "segment_id": segment_id}
     w.execute(update(simulations).where(simulations.c.job_id == simulation.job_id).values(values))
-    status = JobStatus.COMPLETED_WITH_ERRORS if failed else JobStatus.COMPLETED
-    all_jobs.finish(w, [Ending(all_jobs.get(w, simulation.client_id, simulation.job_id), status, None)], now)
+    book_jobs.end(w, simulation.client_id, simulation.job_id, failed, now)
     lake.require(file[0].path)
-
-
-def fail(w: Writing, simulation: Simulation, error: Mapping[str, str], now: datetime) -> None:
-    job = all_jobs.get(w, simulation.client_id, simulation.job_id)
-    all_jobs.finish(w, [Ending(job, JobStatus.FAILED, None, error=error)], now)
 
 
 _SHOWN: Select[Any] = select(

@@ -15,9 +15,10 @@ from typer.testing import CliRunner, Result
 from api.cli import app
 from assets import backtests as work
 from pipelines.decisions import Policy
-from storage import attributes, backtests, customers, policies
+from storage import attributes, book_jobs, customers, policies
 from storage.attributes import NewAttribute
 from storage.customers import NewCustomer
+from storage.models import Flow
 from storage.settings import Settings
 from storage.store import Store
 from tests.api.test_backtests import DOCUMENT, stricter
@@ -61,7 +62,7 @@ def asked(client: UUID, *arguments: str | Path) -> Result:
 def working(store: Store) -> Iterator[None]:
     def look() -> None:
         with store.db.reading() as r:
-            waiting = backtests.waiting(r)
+            waiting = book_jobs.waiting(r, Flow.POLICY_BACKTEST)
         for job in waiting:
             work.run(store, job.job_id, lambda: datetime.now(UTC))
 
@@ -140,7 +141,7 @@ def test_outcomes_that_can_not_be_read_are_refused(client: UUID, tmp_path: Path,
 def test_whoever_does_not_wait_gets_the_job(store: Store, client: UUID) -> None:
     result = asked(client, *NEEDED, "--no-wait", "--json")
     with store.db.reading() as r:
-        [job] = backtests.waiting(r)
+        [job] = book_jobs.waiting(r, Flow.POLICY_BACKTEST)
     assert json.loads(result.stdout) == {"jobId": str(job.job_id), "status": "Queued"}
 
 

@@ -15,7 +15,8 @@ from api.cli import app
 from assets import simulations as work
 from pipelines.errors import InvalidRequest
 from pipelines.monitoring import checked
-from storage import rulesets, simulations
+from storage import book_jobs, rulesets, simulations
+from storage.models import Flow
 from storage.settings import Settings
 from storage.store import Store
 from tests.api.test_simulations import document
@@ -54,7 +55,7 @@ def asked(lender: Lender, what: str | Path, *arguments: str | Path) -> Result:
 def working(store: Store) -> Iterator[None]:
     def look() -> None:
         with store.db.reading() as r:
-            waiting = simulations.waiting(r)
+            waiting = book_jobs.waiting(r, Flow.RULESET_SIMULATION)
         for job in waiting:
             work.run(store, job.job_id, lambda: datetime.now(UTC))
 

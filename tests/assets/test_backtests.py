@@ -17,13 +17,13 @@ from pipelines.decisions import Attribute, Case, Policy, Ready, Told
 from pipelines.decisions.backtest import KNOWN_OUTCOMES
 from pipelines.decisions.decision import decided, figures
 from pipelines.figures.facts import Facts
-from storage import attributes, backtests, evaluations, jobs, policies, transactions
+from storage import attributes, backtests, book_jobs, evaluations, jobs, policies, transactions
 from storage.attributes import NewAttribute
 from storage.backtests import Against, Backtest, Knowledge, Request
 from storage.customers import Customer
 from storage.evaluations import NewEvaluation
 from storage.jobs import Job
-from storage.models import JobStatus
+from storage.models import Flow, JobStatus
 from storage.paging import Page
 from storage.policies import StoredPolicy
 from storage.store import Store
@@ -296,7 +296,7 @@ def test_a_run_that_was_lost_begins_anew(book: Book, monkeypatch: pytest.MonkeyP
 
     with monkeypatch.context() as patched:
         patched.setattr(backtests, "end", killed)
-        patched.setattr(backtests, "fail", killed)
+        patched.setattr(book_jobs, "fail", killed)
         with pytest.raises(KeyboardInterrupt):
             work.run(book.store, job.job_id, lambda: datetime.now(UTC))
     assert book.backtest(job).status is JobStatus.RUNNING
@@ -394,4 +394,4 @@ def test_jobs_of_no_customer_are_found_among_the_others(book: Book) -> None:
     assert (job.customer_id, job.customer_number) == (None, 0)
     with book.store.db.reading() as r:
         assert jobs.find(r, book.client_id).items[0].job_id == job.job_id
-        assert [each.job_id for each in backtests.waiting(r)] == [job.job_id]
+        assert [each.job_id for each in book_jobs.waiting(r, Flow.POLICY_BACKTEST)] == [job.job_id]

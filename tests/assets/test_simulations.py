@@ -14,7 +14,7 @@ from assets import reports as slicing
 from assets import simulations as work
 from pipelines.decisions.canonical import canonical
 from pipelines.monitoring import Observed, Ruleset, checked, looks, simulation
-from storage import attributes, jobs, rulesets, simulations, transactions
+from storage import attributes, book_jobs, jobs, rulesets, simulations, transactions
 from storage.attributes import NewAttribute
 from storage.jobs import Job
 from storage.models import JobStatus
@@ -229,7 +229,7 @@ def test_a_run_that_was_lost_begins_anew(book: Book, monkeypatch: pytest.MonkeyP
     for step in ("begin", "count_done", "end"):
         job, real = book.ask(of), getattr(simulations, step)
         monkeypatch.setattr(simulations, step, _killed)
-        monkeypatch.setattr(simulations, "fail", lambda *_: None)  # who is killed says nothing
+        monkeypatch.setattr(book_jobs, "fail", lambda *_: None)  # who is killed says nothing
         with pytest.raises(KeyboardInterrupt):
             book.run(job)
         monkeypatch.undo()

@@ -9,7 +9,7 @@ import pytest
 from pipelines.errors import Corrupt, NotFound
 from pipelines.monitoring import Listed, Ruleset, checked
 from pipelines.monitoring.simulation import FIRINGS
-from storage import jobs, rulesets, simulations
+from storage import book_jobs, jobs, rulesets, simulations
 from storage.jobs import Job
 from storage.models import Flow, JobStatus
 from storage.paging import Page
@@ -73,7 +73,10 @@ def test_the_newest_comes_first(store: Store, asked: Asked) -> None:
         assert [each.job_id for each in simulations.find(r, asked.ruleset).items] == [later.job_id, asked.job.job_id]
         second = simulations.find(r, asked.ruleset, Page(2, 1))
         assert ([each.job_id for each in second.items], second.total) == ([asked.job.job_id], 2)
-        assert [job.job_id for job in simulations.waiting(r)][-2:] == [asked.job.job_id, later.job_id]
+        assert [job.job_id for job in book_jobs.waiting(r, Flow.RULESET_SIMULATION)][-2:] == [
+            asked.job.job_id,
+            later.job_id,
+        ]
 
 
 def test_what_was_sent_along_is_simulated_else_the_version(store: Store, asked: Asked) -> None:
@@ -133,8 +136,9 @@ def test_what_failed_says_why(store: Store, asked: Asked) -> None:
     with store.db.reading() as r:
         simulation = simulations.with_id(r, asked.job.job_id)
     with store.db.writing() as w:
-        simulations.fail(w, simulation, {"code": "Simulation.Stopped", "message": "The run was stopped."}, NOW)
+        error = {"code": "Simulation.Stopped", "message": "The run was stopped."}
+        book_jobs.fail(w, simulation.client_id, simulation.job_id, error, NOW)
     with store.db.reading() as r:
         job = jobs.get(r, asked.client_id, asked.job.job_id)
-        assert simulations.waiting(r) == []
+        assert book_jobs.waiting(r, Flow.RULESET_SIMULATION) == []
     assert (job.status, job.error and job.error["code"]) == (JobStatus.FAILED, "Simulation.Stopped")

@@ -14,8 +14,8 @@ import polars as pl
 from pipelines.enrich.alignment import repeats
 from pipelines.enrich.matching import unpaired
 from pipelines.enrich.text import matching_text
-from pipelines.intake.accounts import identify
 from pipelines.intake.pdf.result import Kind, Statement
+from pipelines.intake.statement_rows import account_of
 from pipelines.schemas import ACCEPTED, TRANSACTIONS
 
 _RANKS = tuple(Kind)  # the best first
@@ -72,16 +72,7 @@ def _lines(statement: Statement, rank: int) -> pl.DataFrame:
 
 
 def _account_id(statement: Statement) -> bytes:
-    account, _ = identify(
-        _NOBODY,
-        account_name=statement.account_name,
-        bsb=statement.bsb,
-        account_number=statement.account_number,
-        bank_name=statement.bank_name,
-        account_type=statement.account_type,
-        credit_limit=statement.credit_limit,
-    )
-    return account.account_id.bytes
+    return account_of(_NOBODY, statement).account_id.bytes
 
 
 def _of_account(kept: pl.DataFrame, lines: pl.DataFrame) -> pl.DataFrame:

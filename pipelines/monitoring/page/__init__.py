@@ -5,18 +5,15 @@ text in it and never markup. It is drawn with that page's style and macros.
 """
 
 from collections.abc import Mapping, Sequence
-from functools import cache
 from typing import Any
 
-from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
-
 from pipelines.monitoring.page.reading import About, Shown, read
-from pipelines.reports.page.style import STYLE, STYLE_HASH
+from pipelines.reports.page.standing_alone import StandingAlone
 
 __all__ = ["CONTENT_POLICY", "About", "Shown", "page", "read"]
 
-CONTENT_POLICY = f"default-src 'none'; style-src '{STYLE_HASH}'; base-uri 'none'; form-action 'none'"
+PAGE = StandingAlone("pipelines.monitoring.page", "simulation.html")
+CONTENT_POLICY = PAGE.content_policy
 
 
 def page(result: Mapping[str, Any], about: About, firings: Sequence[Mapping[str, Any]]) -> str:
@@ -26,21 +23,4 @@ def page(result: Mapping[str, Any], about: About, firings: Sequence[Mapping[str,
         result: `simulated.told`, or what its JSON says.
         firings: the first of them, as the API lists them.
     """
-    shown = read(result, about, firings)
-    return _templates().get_template("simulation.html").render(shown=shown, style=Markup(STYLE), policy=CONTENT_POLICY)
-
-
-@cache
-def _templates() -> Environment:
-    return Environment(
-        loader=ChoiceLoader(
-            [
-                PackageLoader("pipelines.monitoring.page", "templates"),
-                PackageLoader("pipelines.reports.page", "templates"),  # its macros
-            ]
-        ),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    return PAGE.drawn(read(result, about, firings))

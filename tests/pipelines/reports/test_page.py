@@ -17,8 +17,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pipelines.reports.page import CONTENT_POLICY, About, charts, page
-from pipelines.reports.page.style import STYLE
+from pipelines.reports.page import CONTENT_POLICY, PAGE, About, charts, page
 from pipelines.reports.page.wording import abn, day, dollars, figure, money, percent, plain, short_money, words_of
 from tests.conftest import examples
 from tests.pipelines.reports.bundles import MAIN, PENDING, THROUGH, AMember, Data, bundle, everything, starts, tables
@@ -390,11 +389,11 @@ def contrast(one: str, other: str) -> float:
 
 
 def test_words_and_bars_stand_out_from_the_paper() -> None:
-    colours = dict(re.findall(r"--(\w+): (#[0-9a-f]{6})", STYLE))
+    colours = dict(re.findall(r"--(\w+): (#[0-9a-f]{6})", PAGE.style))
     for ground in ("#ffffff", colours["wash"]):
         for ink in ("ink", "soft", "strong", "in", "out"):
             assert contrast(colours[ink], ground) >= 4.5, (ink, ground)  # WCAG 2.2, 1.4.3: text
-    for drawn in re.findall(r"stroke: (#[0-9a-f]{6}); stroke-width: \.8", STYLE):
+    for drawn in re.findall(r"stroke: (#[0-9a-f]{6}); stroke-width: \.8", PAGE.style):
         assert contrast(drawn, "#ffffff") >= 3, drawn  # WCAG 2.2, 1.4.11: graphics
 
 

@@ -4,24 +4,16 @@ Like the reports' page it stands alone: it fetches nothing, runs no script, and 
 text in it and never markup. It is drawn with that page's style and macros.
 """
 
-from base64 import b64encode
 from collections.abc import Mapping, Sequence
-from functools import cache
-from hashlib import sha256
-from importlib.resources import files
 from typing import Any
 
-from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
-
 from pipelines.decisions.backtest.page.reading import About, Shown, read
-from pipelines.reports.page.style import STYLE as REPORTS_STYLE
+from pipelines.reports.page.standing_alone import StandingAlone
 
 __all__ = ["CONTENT_POLICY", "About", "Shown", "page", "read"]
 
-STYLE = REPORTS_STYLE + files("pipelines.decisions.backtest.page").joinpath("backtest.css").read_text("utf-8")
-_HASH = f"sha256-{b64encode(sha256(STYLE.encode()).digest()).decode()}"
-CONTENT_POLICY = f"default-src 'none'; style-src '{_HASH}'; base-uri 'none'; form-action 'none'"
+PAGE = StandingAlone("pipelines.decisions.backtest.page", "backtest.html", more_style="backtest.css")
+CONTENT_POLICY = PAGE.content_policy
 
 
 def page(
@@ -34,21 +26,4 @@ def page(
         changed: customers of the swap set that are shown, as the API lists them; `changed_in_all`: how many
             there are.
     """
-    shown = read(days, about, changed, changed_in_all)
-    return _templates().get_template("backtest.html").render(shown=shown, style=Markup(STYLE), policy=CONTENT_POLICY)
-
-
-@cache
-def _templates() -> Environment:
-    return Environment(
-        loader=ChoiceLoader(
-            [
-                PackageLoader("pipelines.decisions.backtest.page", "templates"),
-                PackageLoader("pipelines.reports.page", "templates"),  # its macros
-            ]
-        ),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    return PAGE.drawn(read(days, about, changed, changed_in_all))

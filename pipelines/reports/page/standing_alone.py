@@ -1,0 +1,52 @@
+"""What every page for people has in common: it is one document, with one style sheet that its content policy allows,
+and nothing else; it runs no script and fetches nothing.
+"""
+
+from base64 import b64encode
+from functools import cached_property
+from hashlib import sha256
+from importlib.resources import files
+from typing import Any
+
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+OURS = "pipelines.reports.page"  # the macros and the style of all pages
+
+
+class StandingAlone:
+    """A kind of page, drawn from a template of its package."""
+
+    def __init__(self, package: str, template: str, more_style: str | None = None) -> None:
+        """
+        Args:
+            more_style: a style sheet in the package, added to that of all pages.
+        """
+        self._package = package
+        self._template = template
+        self._sheets = [(OURS, "style.css")] + ([(package, more_style)] if more_style else [])
+
+    @cached_property
+    def style(self) -> str:
+        return "".join(files(package).joinpath(name).read_text("utf-8") for package, name in self._sheets)
+
+    @cached_property
+    def content_policy(self) -> str:
+        """For the page itself, and for the headers of a server that shows it."""
+        allowed = b64encode(sha256(self.style.encode()).digest()).decode()
+        return f"default-src 'none'; style-src 'sha256-{allowed}'; base-uri 'none'; form-action 'none'"
+
+    def drawn(self, shown: Any) -> str:
+        """A whole HTML document. What `shown` says is text in it and never markup."""
+        template = self._templates.get_template(self._template)
+        return template.render(shown=shown, style=Markup(self.style), policy=self.content_policy)
+
+    @cached_property
+    def _templates(self) -> Environment:
+        return Environment(
+            loader=ChoiceLoader([PackageLoader(package, "templates") for package in (self._package, OURS)]),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )

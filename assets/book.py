@@ -33,7 +33,7 @@ from assets.runs import COMPACTED, REENRICHED, REFRESHED
 from assets.transactions import enriched_transactions, recompute
 from assets.upkeep import Outcome, carry_out
 from pipelines import metrics
-from pipelines.enrich import ENRICHMENT_VERSION
+from pipelines.enrich.enrichment import ENRICHMENT_VERSION
 from pipelines.figures.facts import Facts
 from pipelines.reports import REPORTS, Report
 from storage import batches, book, compaction, peers, transactions, upkeep

@@ -14,7 +14,7 @@ from assets import checks, landing, looking, plots, withdrawals
 from assets.batches import Work, batch_of, days, isolating
 from assets.statements import extracted_statements
 from assets.withdrawals import Withdrawing
-from pipelines.enrich import ENRICHMENT_VERSION, changed_customers, enrich
+from pipelines.enrich.enrichment import ENRICHMENT_VERSION, changed_customers, enrich
 from pipelines.enrich.knowledge import Knowledge
 from pipelines.errors import Corrupt
 from pipelines.intake.rows import validate

@@ -25,7 +25,7 @@ from dagster_shared.error import SerializableErrorInfo
 from assets.lanes import FREE, INTERRUPT, RUN
 from assets.processes import line_to_parent
 from assets.runs import DEFINITIONS_MODULE
-from pipelines.enrich import prepare
+from pipelines.enrich.enrichment import prepare
 from storage import logs
 from storage.models import Lane
 from storage.settings import Settings

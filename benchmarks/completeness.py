@@ -17,7 +17,7 @@ import polars as pl
 from benchmarks.labelled import accepted
 from benchmarks.mentions import Named, lone_sides, named, numbers
 from benchmarks.table import Row
-from pipelines.enrich import enrich
+from pipelines.enrich.enrichment import enrich
 from pipelines.enrich.knowledge import CUSTOMERS, Knowledge
 from pipelines.figures.facts import Facts
 from pipelines.figures.printing import uuid_text

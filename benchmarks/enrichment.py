@@ -21,8 +21,8 @@ from benchmarks.filling import UNTIL
 from benchmarks.labelled import accepted
 from benchmarks.peers_of_rules import ASKED, InDuckDB, InPandas, Lists
 from benchmarks.table import Row, mebibytes, seconds
-from pipelines.enrich import enrich
 from pipelines.enrich.categories import SURE
+from pipelines.enrich.enrichment import enrich
 from pipelines.enrich.learned.model_file import base
 from pipelines.enrich.narratives import KEY, understood
 from pipelines.sandbox import book

@@ -13,7 +13,7 @@ from uuid import UUID, uuid4
 
 import polars as pl
 
-from pipelines.enrich import enrich
+from pipelines.enrich.enrichment import enrich
 from pipelines.intake.accounts import identify
 from pipelines.intake.rows import landed, validate
 from pipelines.sandbox import plain_rows

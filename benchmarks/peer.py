@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 from dagster import Config, Definitions, asset, define_asset_job, in_process_executor
 
-from pipelines.enrich import enrich
+from pipelines.enrich.enrichment import enrich
 from pipelines.intake.rows import validate
 from pipelines.schemas import TRANSACTIONS
 

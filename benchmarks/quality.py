@@ -13,9 +13,10 @@ import polars as pl
 
 from benchmarks.labelled import accepted
 from benchmarks.table import Row
-from pipelines.enrich import counterparties, enrich
+from pipelines.enrich import counterparties
 from pipelines.enrich.categories import learned
 from pipelines.enrich.counterparties import Directory
+from pipelines.enrich.enrichment import enrich
 from pipelines.enrich.learned.model_file import base
 from pipelines.enrich.narratives import understood
 from pipelines.enrich.phrases import words_of

@@ -24,7 +24,7 @@ from benchmarks.labelled import accepted
 from benchmarks.peers_of_figures import Totals, in_duckdb, in_pandas
 from benchmarks.table import Row, mebibytes, milliseconds, percentile, seconds
 from pipelines import metrics
-from pipelines.enrich import enrich
+from pipelines.enrich.enrichment import enrich
 from pipelines.figures.facts import COLUMNS, Facts
 from pipelines.reports import REPORTS
 from pipelines.sandbox import book

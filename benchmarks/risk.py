@@ -13,7 +13,7 @@ import polars as pl
 
 from benchmarks.labelled import accepted
 from benchmarks.table import Row, seconds
-from pipelines.enrich import enrich
+from pipelines.enrich.enrichment import enrich
 from pipelines.reports.risk.rating import rating
 from pipelines.risk_models import cohorts, files, fitted, measures
 from pipelines.sandbox import Business, book

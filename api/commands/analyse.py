@@ -19,7 +19,7 @@ from rich.table import Table as RichTable
 from api.commands.console import AsJson, now, out, print_json, print_records
 from api.commands.lender import complaint
 from api.commands.report import save, tell
-from pipelines.enrich import enrich
+from pipelines.enrich.enrichment import enrich
 from pipelines.enrich.knowledge import CUSTOMERS, Knowledge
 from pipelines.figures.context import INTAKE, Context
 from pipelines.figures.facts import Facts

@@ -12,7 +12,7 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from api.commands.console import AsJson, err, now, opened_store, print_json, print_records
-from pipelines.enrich import ENRICHMENT_VERSION
+from pipelines.enrich.enrichment import ENRICHMENT_VERSION
 from storage import buckets, leases, upkeep
 from storage.store import Store
 from storage.upkeep import Standing, State, Task

@@ -18,7 +18,7 @@ from rich.progress import track
 from rich.table import Table
 
 from api.commands.console import AsJson, err, now, opened_store, out, print_json, print_records
-from pipelines.enrich import ENRICHMENT_VERSION, enrich
+from pipelines.enrich.enrichment import ENRICHMENT_VERSION, enrich
 from pipelines.enrich.knowledge import Knowledge
 from pipelines.enrich.releases import Impact, Release, compare, fingerprint, merged, releases
 from pipelines.errors import TidemarkError

@@ -4,7 +4,6 @@ from hashlib import sha1
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
 
 from pipelines.schemas import UUID
 
@@ -25,5 +24,4 @@ def named_ids(namespaces: pl.Series, names: pl.Series) -> pl.Series:
     ids = np.frombuffer(digests, np.uint8).reshape(-1, _DIGEST_BYTES)[:, :_UUID_BYTES].copy()
     ids[:, 6] = ids[:, 6] & 0x0F | 0x50  # version 5
     ids[:, 8] = ids[:, 8] & 0x3F | 0x80  # the RFC's variant
-    fixed = pa.FixedSizeBinaryArray.from_buffers(pa.binary(_UUID_BYTES), len(ids), [None, pa.py_buffer(ids.tobytes())])
-    return pl.Series(fixed, dtype=UUID)
+    return pl.Series(ids.view(f"V{_UUID_BYTES}").ravel().tolist(), dtype=UUID)

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from pipelines.enrich import enrich
+from pipelines.enrich.enrichment import enrich
 from pipelines.errors import Unprocessable
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER

@@ -18,7 +18,7 @@ from polars.testing import assert_frame_equal
 from api.derived import FACILITIES, MENTIONED_ACCOUNTS, SERIES, Derived, Room
 from api.schemas.common import View
 from api.schemas.derived import FacilityView, MentionedAccountView, SeriesView
-from pipelines.enrich import enrich
+from pipelines.enrich.enrichment import enrich
 from pipelines.enrich.facilities import FACILITIES as FACILITIES_SCHEMA
 from pipelines.enrich.own_accounts import MENTIONED
 from pipelines.enrich.recurrence import SERIES as SERIES_SCHEMA

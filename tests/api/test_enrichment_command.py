@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from api import cli
 from api.cli import app
 from assets import transactions
-from pipelines.enrich import ENRICHMENT_VERSION, Enriched, enrich
+from pipelines.enrich.enrichment import ENRICHMENT_VERSION, Enriched, enrich
 from storage.settings import Settings
 from storage.store import Store
 from tests.assets.lender import COFFEE, RENT, SALE, Lender

@@ -10,7 +10,7 @@ import pytest
 
 from assets import batches as work_of
 from assets.transactions import recompute
-from pipelines.enrich import enrich
+from pipelines.enrich.enrichment import enrich
 from pipelines.enrich.knowledge import Knowledge
 from storage import batches, corrections, customers, jobs, knowledge, related_parties
 from storage.corrections import Correction, NewCorrection

@@ -20,7 +20,7 @@ from sqlalchemy import update
 
 from assets import dagster_home, schedules
 from assets.definitions import definitions
-from pipelines.enrich import ENRICHMENT_VERSION
+from pipelines.enrich.enrichment import ENRICHMENT_VERSION
 from storage import models, upkeep
 from storage.settings import Settings
 from storage.store import Store

@@ -15,7 +15,7 @@ from assets import book, transactions
 from assets import upkeep as upkeep_work
 from assets.batches import Work
 from assets.upkeep import Outcome, carry_out, rest, slices
-from pipelines.enrich import ENRICHMENT_VERSION, Enriched, enrich
+from pipelines.enrich.enrichment import ENRICHMENT_VERSION, Enriched, enrich
 from storage import models, upkeep
 from storage.book import reports_of
 from storage.reports import ReportStatus

@@ -20,7 +20,6 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from scipy.optimize.elementwise import find_root
 
 from pipelines.enrich.facilities.products import REVOLVING
 from pipelines.enrich.facilities.rhythm import period_days
@@ -65,6 +64,7 @@ UNFUNDED = 0.6  # of the confidence, where nothing shows what was lent
 SPREAD = 0.1  # of their mean, up to which repayments are level
 TERMS_MONTHS = (3, 6, 9, 12, 18, 24, 30, 36, 48, 60, 72, 84, 120, 180, 240, 300, 360)
 LEAST_RATE, MOST_RATE = 0.05, 0.9  # a year: what is outside is the wrong term
+HALVINGS = 60  # of an interval no wider than 1: more than the 53 bits of a float
 _LEAST_INTEREST = 1e-9  # an interval: at 0 the formula is solved by any loan
 
 
@@ -111,13 +111,32 @@ def with_rates(known: pl.DataFrame) -> pl.DataFrame:
         .unique("facility_id", keep="first", maintain_order=True)
     )
     payment, n = sold["payment"].to_numpy(), sold["payments"].to_numpy()
-    solved = find_root(_paid_above_interest, (np.full(n.size, _LEAST_INTEREST), payment), args=(payment, n))
-    implied = sold.select("facility_id", implied_rate=(1 + pl.lit(pl.Series(solved.x))) ** pl.col("a_year") - 1)
+    implied = sold.select(
+        "facility_id", implied_rate=(1 + pl.lit(pl.Series(_implied_interest(payment, n)))) ** pl.col("a_year") - 1
+    )
     return known.join(implied, on="facility_id", how="left", validate="1:1").select(
         pl.exclude("implied_rate"),
         yearly_rate=pl.coalesce("implied_rate", assumed),
         implied=pl.col("implied_rate").is_not_null(),
     )
+
+
+def _implied_interest(payment: Floats, payments: Floats) -> Floats:
+    """Solve `_paid_above_interest` for the rate of an interval by bisection, all loans at once.
+
+    The root is unique between (almost) 0, where the payments exceed the interest, and A / P, where they are all interest.
+    `scipy.optimize` would give the same root, but importing it takes a second, which every command would pay.
+
+    Args:
+        payment: A / P, each payment as a share of the loan.
+        payments: n, their number.
+    """
+    low, high = np.full(payment.size, _LEAST_INTEREST), payment
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        is_below_root = _paid_above_interest(middle, payment, payments) > 0
+        low, high = np.where(is_below_root, middle, low), np.where(is_below_root, high, middle)
+    return (low + high) / 2
 
 
 def _paid_above_interest(rate: Floats, payment: Floats, payments: Floats) -> Floats:

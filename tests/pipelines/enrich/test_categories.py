@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.enrich import enrich
 from pipelines.enrich.categories import CANDIDATE, decided
+from pipelines.enrich.enrichment import enrich
 from pipelines.enrich.knowledge import Knowledge, ModelOfCustomers
 from pipelines.enrich.narratives import understood
 from pipelines.enrich.taxonomy import TAXONOMY

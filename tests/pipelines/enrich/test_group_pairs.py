@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from pipelines.enrich import enrich
+from pipelines.enrich.enrichment import enrich
 from pipelines.enrich.group_pairs import COLUMNS, GROUP_ROWS, group_pairs, offered
 from pipelines.enrich.knowledge import Knowledge
 from pipelines.schemas import TRANSACTIONS

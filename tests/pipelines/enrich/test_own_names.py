@@ -4,7 +4,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from pipelines.enrich import enrich
+from pipelines.enrich.enrichment import enrich
 from pipelines.enrich.knowledge import CUSTOMERS, Knowledge
 from pipelines.schemas import TRANSACTIONS
 from tests.pipelines.enrich.examples import accepted

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.enrich import ENRICHMENT_VERSION, releases
+from pipelines.enrich import releases
+from pipelines.enrich.enrichment import ENRICHMENT_VERSION
 from pipelines.enrich.releases import EXAMPLES, Impact, checked, compare, fingerprint, merged
 from pipelines.enrich.rule_files import RuleError
 from pipelines.enrich.taxonomy import GROUPS, VERSION

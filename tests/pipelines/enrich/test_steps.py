@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
-from pipelines.enrich import changed_customers, derived, enrich
 from pipelines.enrich.duplicates import KNOWN
+from pipelines.enrich.enrichment import changed_customers, derived, enrich
 from pipelines.schemas import SORT_KEY, TRANSACTIONS
 from tests.conftest import examples
 from tests.pipelines.enrich.examples import ACCOUNT, OTHER_ACCOUNT, accepted, known, submission

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.enrich import enrich
+from pipelines.enrich.enrichment import enrich
 from pipelines.enrich.transfers import CONFIDENCE, MAX_BUSINESS_DAYS, MAX_CALENDAR_DAYS, transfers
 from pipelines.sandbox import Business, SandboxAccount, book
 from pipelines.schemas import ACCEPTED, MONEY, TRANSACTIONS

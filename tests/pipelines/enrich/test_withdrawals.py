@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
-from pipelines.enrich import enrich
 from pipelines.enrich.duplicates import KNOWN, identify
+from pipelines.enrich.enrichment import enrich
 from pipelines.enrich.withdrawals import WITHDRAWN, Withdrawals, identify_without
 from pipelines.schemas import ACCEPTED, TRANSACTIONS, current
 from tests.conftest import examples

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from benchmarks.labelled import accepted
-from pipelines.enrich import enrich
+from pipelines.enrich.enrichment import enrich
 from pipelines.errors import NotFound
 from pipelines.figures.facts import Facts
 from pipelines.figures.lineage import CONTRIBUTIONS, Constant, Formula, Sum, Trace, value_of

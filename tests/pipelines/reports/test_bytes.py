@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from benchmarks.labelled import accepted
-from pipelines.enrich import enrich
+from pipelines.enrich.enrichment import enrich
 from pipelines.sandbox import book
 from pipelines.schemas import ACCEPTED, TRANSACTIONS
 

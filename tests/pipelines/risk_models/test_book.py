@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.labelled import accepted
 from benchmarks.risk import UNTIL, judged
-from pipelines.enrich import enrich
+from pipelines.enrich.enrichment import enrich
 from pipelines.risk_models import cohorts, fitted, measures
 from pipelines.sandbox import book
 from pipelines.schemas import TRANSACTIONS

@@ -8,23 +8,16 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any, NewType
 
-from alembic import command
-from alembic.config import Config
-from alembic.migration import MigrationContext
-from alembic.script import ScriptDirectory
-from alembic.util.exc import CommandError
-from sqlalchemy import DateTime, Dialect, Engine, Table, TypeDecorator, create_engine, event, make_url
+from sqlalchemy import DateTime, Dialect, Engine, Table, TypeDecorator, create_engine, event, inspect, make_url, text
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import InterfaceError, InternalError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from pipelines.errors import Unavailable
-from storage import postgres
+from storage import migrations, postgres
 
 Reading = NewType("Reading", Connection)
 Writing = NewType("Writing", Reading)
@@ -32,7 +25,6 @@ Writing = NewType("Writing", Reading)
 BUSY_TIMEOUT_S = 5
 CHANGES_CHANNEL = "tidemark_changes"
 AWAY = (OperationalError, InterfaceError, InternalError, PoolTimeout, OSError)  # what an unreachable database raises
-NEWER_TABLES = "The database's tables are of a newer version of Tidemark: run that one, or restore a backup."
 
 _alembic = threading.Lock()  # its context is the process's
 
@@ -107,17 +99,15 @@ class Database:
     def revisions(self) -> tuple[str | None, str | None]:
         """The revision of the tables as they are, and the newest that this program knows."""
         with self.engine.connect() as connection:
-            current = MigrationContext.configure(connection).get_current_revision()
-        return current, ScriptDirectory.from_config(_migrations()).get_current_head()
+            return _revision(connection), migrations.NEWEST
 
     def _upgrade(self) -> None:
-        config = _migrations()
         with self._transaction() as connection, self._in_turn(connection):
-            config.attributes["connection"] = connection
-            try:
-                command.upgrade(config, "head")
-            except CommandError as error:
-                raise Unavailable("Service.Unavailable", NEWER_TABLES) from error
+            if _revision(connection) != migrations.NEWEST:
+                # Alembic takes half a second to import: only a database that is behind pays for it.
+                from storage import upgrading  # noqa: PLC0415
+
+                upgrading.upgrade(connection)
         self._up_to_date = True
 
     @contextmanager
@@ -160,10 +150,12 @@ def insert_into(w: Writing, table: Table) -> postgresql.Insert | sqlite.Insert:
     return postgresql.insert(table) if w.dialect.name == "postgresql" else sqlite.insert(table)
 
 
-def _migrations() -> Config:
-    config = Config()
-    config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
-    return config
+def _revision(connection: Connection) -> str | None:
+    """Return the revision of a database's tables, or None for a database without any."""
+    if not inspect(connection).has_table("alembic_version"):
+        return None
+    revision: str | None = connection.scalar(text("SELECT version_num FROM alembic_version"))
+    return revision
 
 
 def _sqlite(url: str) -> Engine:

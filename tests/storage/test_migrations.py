@@ -9,10 +9,11 @@ import pytest
 from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from sqlalchemy import inspect, text
 from sqlalchemy.exc import IntegrityError
 
-from storage import database
+from storage import migrations, upgrading
 from storage.database import Database
 from storage.models import metadata
 from storage.store import Store
@@ -22,6 +23,10 @@ from tests.conftest import DATABASES, new_database
 def test_a_migrated_database_is_what_the_models_say(store: Store) -> None:
     with store.db.reading() as r:
         assert compare_metadata(MigrationContext.configure(r), metadata) == []
+
+
+def test_newest_revision_is_the_head_of_the_migrations() -> None:
+    assert ScriptDirectory.from_config(upgrading.configuration()).get_current_head() == migrations.NEWEST
 
 
 BEFORE_0007 = """
@@ -79,7 +84,7 @@ def at_revision(request: pytest.FixtureRequest, folder: Path, kind: str, revisio
         with db.engine.begin() as connection:
             connection.exec_driver_sql("DROP SCHEMA public CASCADE")
             connection.exec_driver_sql("CREATE SCHEMA public")
-    config = database._migrations()
+    config = upgrading.configuration()
     with db._transaction() as connection:
         config.attributes["connection"] = connection
         command.upgrade(config, revision)

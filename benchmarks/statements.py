@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from benchmarks.statement_truth import Reading, Total, reading
 from benchmarks.table import Row
-from pipelines.intake.pdf import extract
+from pipelines.intake.pdf.extraction import extract
 from pipelines.sandbox.pdf import EVERY_LAYOUT, FORGERIES, HELD_OUT, LAYOUTS, STRESSES, forgeries_of, statement_pdf
 
 TITLE = "How right bank statements are read"

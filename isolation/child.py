@@ -29,7 +29,7 @@ from isolation.messages import (
     Words,
     framed,
 )
-from pipelines.intake.pdf import Limits, extract
+from pipelines.intake.pdf.extraction import Limits, extract
 from pipelines.intake.pdf.result import Refusal, refused
 from pipelines.intake.pdf.scanned import ScannedWord
 

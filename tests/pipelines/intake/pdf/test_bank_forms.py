@@ -8,7 +8,7 @@ from decimal import Decimal
 
 from reportlab.pdfgen.canvas import Canvas
 
-from pipelines.intake.pdf import extract
+from pipelines.intake.pdf.extraction import extract
 from pipelines.intake.pdf.result import Statement, Verdict
 
 COLUMNS = {"a": 40, "b": 110, "c": 300, "d": 420}

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from pipelines.intake.pdf import extract
+from pipelines.intake.pdf.extraction import extract
 from pipelines.intake.pdf.result import Statement, Verdict
 from tests.pipelines.intake.pdf.drawing import FOUR, HEADING, Drawing, four_rows, statement
 

@@ -5,7 +5,7 @@ With every sign turned, opening balance and rows still make the closing one: so 
 
 import pytest
 
-from pipelines.intake.pdf import extract
+from pipelines.intake.pdf.extraction import extract
 from pipelines.intake.pdf.result import Extraction, Statement, Verdict
 from tests.pipelines.intake.pdf.drawing import HEADING, Drawing, statement
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipelines.intake.pdf import extract
+from pipelines.intake.pdf.extraction import extract
 from pipelines.intake.pdf.result import Verdict
 from pipelines.sandbox.pdf import LAYOUTS, PrintedAccount, statement_pdf
 

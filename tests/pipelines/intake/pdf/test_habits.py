@@ -8,7 +8,7 @@ from decimal import Decimal
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pipelines.intake.pdf import extract
+from pipelines.intake.pdf.extraction import extract
 from pipelines.intake.pdf.result import Verdict
 from tests.conftest import examples
 from tests.pipelines.intake.pdf.drawing import Drawing

@@ -1,0 +1,138 @@
+"""PDF bank statements in, reconciled transactions out.
+
+    bytes → characters → words and lines, level and in order (`document`, `words`)
+          → whose statement it is (`layouts`), and where each account's part begins (`sections`)
+          → headings, columns, rows (`table`)
+          → signs from evidence, dates with their years, oldest first, proved by the balances (`statements`)
+
+Columns are learned from the page; there is no template for a bank. What a statement doesn't prove, its verdict says.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date
+
+from pipelines.intake.pdf.columns import Columns
+from pipelines.intake.pdf.details import Details, details_of
+from pipelines.intake.pdf.document import LIMITS, Limits, Scanned, Unreadable, opened, pages_of
+from pipelines.intake.pdf.file_facts import Facts, facts_of
+from pipelines.intake.pdf.integrity import signals_of
+from pipelines.intake.pdf.layouts import recognised
+from pipelines.intake.pdf.page import Page, Word
+from pipelines.intake.pdf.result import Box, Extraction, Kind, Refusal, Statement, refused
+from pipelines.intake.pdf.scanned import ScannedWord
+from pipelines.intake.pdf.sections import split
+from pipelines.intake.pdf.statements import statement_of
+from pipelines.intake.pdf.table import Table, read_table
+
+__all__ = ["LIMITS", "Limits", "ScannedWord", "TracedPage", "extract", "traced"]
+
+_NO_OCR = "The pages are pictures. Install tesseract (Debian package tesseract-ocr) to have scans read."
+_NOTHING = "No table of transactions was found in the file."
+
+
+def extract(
+    content: bytes,
+    password: str | None = None,
+    *,
+    limits: Limits = LIMITS,
+    scanned: Scanned | None = None,
+    on_page: Callable[[int, int], None] | None = None,
+) -> Extraction:
+    """The statements in a file, or why there are none. Never raises for what a file holds.
+
+    Args:
+        content: the file.
+        password: opens it.
+        limits: beyond them it is refused.
+        scanned: reads a page that is a picture (its number, and a PNG at 200 dpi); None where nothing can.
+        on_page: told after each page how many of how many were read.
+    """
+    try:
+        with opened(content, password) as document:
+            pages, facts = pages_of(document, limits, scanned, on_page), facts_of(document)
+    except Unreadable as unreadable:
+        return refused(unreadable.refusal, unreadable.message, unreadable.pages)
+    statements = statements_of(pages, facts)
+    signals = signals_of(content, facts, pages, statements)
+    if statements:
+        return Extraction(len(pages), statements, signals)
+    if scanned is None and any(page.is_picture for page in pages):
+        return refused(Refusal.IMAGE_ONLY, _NO_OCR, len(pages), signals)
+    return refused(Refusal.NOT_A_STATEMENT, _NOTHING, len(pages), signals)
+
+
+def statements_of(pages: Sequence[Page], facts: Facts) -> tuple[Statement, ...]:
+    """A statement for each account that has a table."""
+    layout = recognised(pages)
+    found = (
+        (read_table(section.lines, layout), details_of(section, pages, layout), section)
+        for section in split(pages, layout)
+    )
+    return tuple(
+        statement_of(table, details, section, pages, _made(facts))
+        for table, details, section in found
+        if table.rows or _stood_still(table, details)
+    )
+
+
+def _stood_still(table: Table, details: Details) -> bool:
+    """A period without transactions: a table's heading, and one balance from first to last."""
+    same = details.opening_balance is not None and details.opening_balance == details.closing_balance
+    return bool(table.regions) and same and details.kind is Kind.STATEMENT
+
+
+def _made(facts: Facts) -> date | None:
+    return facts.created.date() if facts.created else None
+
+
+@dataclass(frozen=True)
+class TracedPage:
+    """What the reading of a page went by, in points of the page as shown."""
+
+    number: int
+    words: tuple[Box, ...]
+    columns: tuple[Box, ...]  # right edges of figures and left ends of texts, each a box without width
+    rows: tuple[Box, ...]
+
+
+def traced(content: bytes, password: str | None) -> Iterator[TracedPage]:
+    """Words, column edges and rows of each page.
+
+    Raises:
+        Unreadable: the file can't be opened.
+    """
+    with opened(content, password) as document:
+        pages = pages_of(document)
+    layout = recognised(pages)
+    tables = [read_table(section.lines, layout) for section in split(pages, layout)]
+    for page in pages:
+        yield _traced(page, tables)
+
+
+def _traced(page: Page, tables: Sequence[Table]) -> TracedPage:
+    shown = page.turn.shown
+    edges = [
+        edge
+        for table in tables
+        for columns, first, last in table.regions
+        if first <= page.number <= last
+        for edge in _edges(columns)
+    ]
+    bottom = max((line.box.bottom for line in page.lines), default=0.0)
+    boxes = (box for table in tables for row in table.rows for box in row.boxes if box.page == page.number)
+    return TracedPage(
+        page.number,
+        tuple(shown(_box(page.number, word)) for line in page.lines for word in line.words),
+        tuple(shown(Box(page.number, edge, 0.0, edge, bottom)) for edge in sorted(set(edges))),
+        tuple(shown(box) for box in boxes),
+    )
+
+
+def _box(page: int, word: Word) -> Box:
+    return Box(page, word.left, word.top, word.right, word.bottom)
+
+
+def _edges(columns: Columns) -> Iterator[float]:
+    yield from (each.edge for each in columns.figures)
+    yield from (column.left for column in columns.heading.columns if column not in columns.heading.figures)

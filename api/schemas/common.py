@@ -18,7 +18,7 @@ MAX_PAGE = 1_000_000_000
 class Received(BaseModel):
     """Something a caller sends. Unknown fields are ignored."""
 
-    model_config = ConfigDict(alias_generator=to_camel, extra="ignore", frozen=True)
+    model_config = ConfigDict(defer_build=True, alias_generator=to_camel, extra="ignore", frozen=True)
     EXAMPLE: ClassVar[Mapping[str, Any]]
 
 
@@ -26,7 +26,10 @@ class View(BaseModel):
     """Something a caller is shown, made from a record of storage."""
 
     model_config = ConfigDict(
-        alias_generator=AliasGenerator(serialization_alias=to_camel), from_attributes=True, frozen=True
+        alias_generator=AliasGenerator(serialization_alias=to_camel),
+        defer_build=True,
+        from_attributes=True,
+        frozen=True,
     )
     EXAMPLE: ClassVar[Mapping[str, Any]]
 

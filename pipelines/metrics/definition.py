@@ -75,7 +75,7 @@ Names: TypeAlias = tuple[str, ...]
 
 
 class Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, alias_generator=to_camel)
+    model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True, alias_generator=to_camel)
 
 
 class Where(Strict):

@@ -1,84 +1,118 @@
-"""`tidemark`: the operator's door. Every command has an example in its help, and most speak JSON."""
+"""`tidemark`: the operator's command line. Every command has an example in its help, and most print JSON on request.
+
+A command's module is imported when the command runs: `--help` of the whole program would otherwise take seconds.
+"""
 
 import os
 import sys
+from importlib import import_module
+from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, NamedTuple
 
 import typer
-from pydantic import ValidationError
-from sqlalchemy.exc import SQLAlchemyError
+from typer.core import TyperCommand, TyperGroup
 
-from api.commands import (
-    access,
-    analyse,
-    backfill,
-    backtest,
-    categories,
-    deliveries,
-    demo,
-    enrichment,
-    evaluations,
-    events,
-    lake,
-    metrics,
-    policies,
-    processes,
-    report,
-    risk,
-    rulesets,
-    sandbox,
-    secrets,
-    simulate,
-    statements,
-    subscriptions,
-    trail,
-    upkeep,
+SUMMARY = "Bank transactions in, decision-ready reports out."
+FILES, SERVICE, OPERATION, LENDING, WEBHOOKS = (
+    "On your own files, without a service",
+    "Run the service",
+    "Operate it",
+    "Lend",
+    "Webhooks",
 )
-from api.commands.console import err
-from pipelines.errors import TidemarkError
-from storage.settings import SettingsError
+
+
+class Listed(NamedTuple):
+    """A command as the list of commands shows it, and where it is defined.
+
+    `module`, of `api.commands`, has the command (a function) or the group of commands (a Typer) as `attribute`; `more`
+    are modules that add commands to the group.
+    """
+
+    panel: str
+    summary: str
+    module: str
+    attribute: str
+    more: tuple[str, ...] = ()
+
+
+COMMANDS = {
+    "up": Listed(SERVICE, "Start everything in one process tree. Ctrl-C stops it.", "processes", "up"),
+    "demo": Listed(SERVICE, "Run the whole story: transactions in, reports and a signed webhook out.", "demo", "demo"),
+    "api": Listed(SERVICE, "Start the API alone.", "processes", "api"),
+    "worker": Listed(SERVICE, "Start a worker: runs and webhook deliveries.", "processes", "worker"),
+    "dagster": Listed(SERVICE, "Start Dagster and the dispatcher.", "processes", "dagster"),
+    "analyse": Listed(FILES, "Show the three reports of bank exports.", "analyse", "analyse"),
+    "categorise": Listed(FILES, "Categorise the rows of a file.", "categories", "categorise"),
+    "statements": Listed(FILES, "Read bank statements in PDF files.", "statements", "statements"),
+    "sandbox": Listed(FILES, "Make synthetic businesses, their statements and the truth.", "sandbox", "sandbox"),
+    "clients": Listed(OPERATION, "Create and list clients: the lenders' systems.", "access", "clients"),
+    "keys": Listed(OPERATION, "Issue, list, rotate and revoke API keys.", "access", "api_keys"),
+    "doctor": Listed(OPERATION, "Report what is wrong, and what to do.", "upkeep", "doctor_"),
+    "backup": Listed(OPERATION, "Back up the database and every file that it names.", "upkeep", "back_up"),
+    "compact": Listed(OPERATION, "Rewrite scattered customers into few files.", "upkeep", "compact"),
+    "sweep": Listed(OPERATION, "Remove what is past its retention time.", "upkeep", "sweep"),
+    "backfill": Listed(OPERATION, "Enrich customers again with the current rules.", "backfill", "backfill"),
+    "lake": Listed(OPERATION, "List the lake's open Parquet files.", "lake", "lake"),
+    "secrets": Listed(OPERATION, "List and rotate the keys that encrypt stored secrets.", "secrets", "secrets"),
+    "audit": Listed(OPERATION, "List the audit trail.", "trail", "trail"),
+    "report": Listed(LENDING, "Show a customer's three reports.", "report", "report"),
+    "metrics": Listed(LENDING, "List the registry of metrics.", "metrics", "metrics"),
+    "policies": Listed(LENDING, "Check, publish and backtest policies.", "policies", "policies", ("backtest",)),
+    "evaluations": Listed(LENDING, "List, show and replay decisions.", "evaluations", "evaluations"),
+    "rulesets": Listed(LENDING, "Watch customers; simulate rulesets.", "rulesets", "rulesets", ("simulate",)),
+    "risk": Listed(LENDING, "Fit, compare and activate risk models.", "risk", "risk"),
+    "categories": Listed(LENDING, "Train and activate learned models of categories.", "categories", "categories"),
+    "enrichment": Listed(LENDING, "List releases of the enrichment; compare two.", "enrichment", "enrichment"),
+    "subscriptions": Listed(WEBHOOKS, "List, pause and resume subscriptions.", "subscriptions", "subscriptions"),
+    "deliveries": Listed(WEBHOOKS, "List and resend deliveries.", "deliveries", "deliveries"),
+    "events": Listed(WEBHOOKS, "Show the types of events and their schemas.", "events", "events"),
+    "listen": Listed(WEBHOOKS, "Receive webhooks while developing: verify and print.", "processes", "listen"),
+}
+
+
+class CommandsOnDemand(TyperGroup):
+    """Lists every command from COMMANDS, and imports the one that is called."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands = {
+            name: TyperCommand(name, help=listed.summary, rich_help_panel=listed.panel)
+            for name, listed in COMMANDS.items()
+        }
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name, _, rest = super().resolve_command(ctx, args)
+        return name, None if name is None else imported(name), rest
+
+
+def imported(name: str) -> Any:
+    """Import a command of COMMANDS; return it as Typer runs it."""
+    listed = COMMANDS[name]
+    module, *_ = [import_module(f"api.commands.{each}") for each in (listed.module, *listed.more)]
+    found, holder = getattr(module, listed.attribute), typer.Typer()
+    if isinstance(found, typer.Typer):
+        holder.add_typer(found, name=name)
+    else:
+        holder.command(name)(found)
+    return typer.main.get_group(holder).commands[name]
+
 
 app = typer.Typer(
+    cls=CommandsOnDemand,
     name="tidemark",
-    help="Bank transactions in, decision-ready reports out.",
+    help=SUMMARY,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-app.command("up")(processes.up)
-app.command("api")(processes.api)
-app.command("worker")(processes.worker)
-app.command("dagster")(processes.dagster)
-app.command("listen")(processes.listen)
-app.command("demo")(demo.demo)
-app.command("categorise")(categories.categorise)
-app.command("analyse")(analyse.analyse)
-app.command("report")(report.report)
-app.command("backfill")(backfill.backfill)
-app.command("compact")(upkeep.compact)
-app.command("sweep")(upkeep.sweep)
-app.command("doctor")(upkeep.doctor_)
-app.command("backup")(upkeep.back_up)
-app.add_typer(access.clients, name="clients")
-app.add_typer(access.api_keys, name="keys")
-app.add_typer(deliveries.deliveries, name="deliveries")
-app.add_typer(enrichment.enrichment, name="enrichment")
-app.add_typer(categories.categories, name="categories")
-app.add_typer(lake.lake, name="lake")
-app.add_typer(metrics.metrics, name="metrics")
-policies.policies.command("backtest")(backtest.backtest)
-app.add_typer(policies.policies, name="policies")
-app.add_typer(evaluations.evaluations, name="evaluations")
-app.add_typer(events.events, name="events")
-app.add_typer(risk.risk, name="risk")
-rulesets.rulesets.command("simulate")(simulate.simulate)
-app.add_typer(rulesets.rulesets, name="rulesets")
-app.add_typer(sandbox.sandbox, name="sandbox")
-app.add_typer(secrets.secrets, name="secrets")
-app.add_typer(statements.statements, name="statements")
-app.add_typer(subscriptions.subscriptions, name="subscriptions")
-app.add_typer(trail.trail, name="audit")
+
+
+def print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"tidemark {version('tidemark')}")
+        raise typer.Exit
 
 
 @app.callback()
@@ -86,6 +120,9 @@ def options(
     home: Annotated[
         Path | None, typer.Option(help="Where this Tidemark keeps its state. Default: TIDEMARK_HOME or ./.tidemark")
     ] = None,
+    _version: Annotated[
+        bool, typer.Option("--version", callback=print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
 ) -> None:
     """Bank transactions in, decision-ready reports out."""
     if home is not None:
@@ -93,28 +130,17 @@ def options(
 
 
 def main() -> None:
-    """Run a command; whatever is expected to go wrong is one line on standard error and exit status 1."""
+    """Run a command; an expected failure is one line on standard error and exit status 1."""
     try:
         app()
-    except TidemarkError as error:
-        _fail(error.detail)
-    except SettingsError as error:
-        _fail(str(error))
-    except ValidationError as error:
-        _fail("; ".join(f"TIDEMARK_{'_'.join(map(str, e['loc'])).upper()}: {e['msg']}" for e in error.errors()))
-    except SQLAlchemyError as error:
-        cause = getattr(error, "orig", None) or error
-        _fail(f"the database can't be used: {_first_line(cause)}")
+    except Exception as error:
+        from api.commands import failures  # noqa: PLC0415  # it imports SQLAlchemy and pydantic, to know their errors
 
-
-def _first_line(error: BaseException) -> str:
-    """What follows is the statement, or advice on where to read more."""
-    return str(error).partition("\n")[0]
-
-
-def _fail(line: str) -> None:
-    err.print(f"tidemark: {line}", markup=False, highlight=False, soft_wrap=True)
-    sys.exit(1)
+        line = failures.explained(error)
+        if line is None:
+            raise
+        sys.stderr.write(f"tidemark: {line}\n")
+        sys.exit(1)
 
 
 if __name__ == "__main__":

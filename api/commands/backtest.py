@@ -14,7 +14,7 @@ from api import backtesting
 from api.commands.awaiting import completed
 from api.commands.console import AsJson, err, now, opened_store, out, print_json, print_record, print_records
 from api.commands.files import csv_of, write
-from api.commands.policies import ForClient, Slug, findings_told
+from api.commands.policies import ForClient, Slug, findings_told, policies
 from api.schemas.backtests import PUBLISHED, SentBacktest
 from pipelines.decisions import kinds
 from pipelines.decisions.backtest import AFTER, BEFORE, KNOWN_OUTCOMES
@@ -45,6 +45,7 @@ Attributes = Annotated[
 OutcomesFile = Annotated[Path | None, typer.Option("--outcomes", help="A CSV file: customer,defaulted (0 or 1).")]
 
 
+@policies.command("backtest")
 def backtest(
     slug: Slug,
     client: ForClient,

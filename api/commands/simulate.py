@@ -14,6 +14,7 @@ from api.commands.awaiting import completed
 from api.commands.console import AsJson, err, now, opened_store, out, print_json, print_record, print_records
 from api.commands.files import text_of, write
 from api.commands.policies import findings_told
+from api.commands.rulesets import rulesets as commands
 from api.monitoring import sound
 from api.schemas.simulations import SentSimulation
 from pipelines.decisions.canonical import canonical
@@ -32,6 +33,7 @@ BAR_WIDTH = 40
 SHOWN_CUSTOMERS = 20
 
 
+@commands.command("simulate")
 def simulate(
     ruleset: Annotated[str, typer.Argument(help="A ruleset's document in a file, or the slug of a ruleset.")],
     client: Annotated[UUID, typer.Option("--client", help="The client whose customers are looked at.")],

@@ -1,10 +1,13 @@
 """What is expected to go wrong is one line on standard error, never a traceback."""
 
+import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 from sqlalchemy import text
+from typer.testing import CliRunner
 
 from api import cli
 from storage.settings import Settings
@@ -53,3 +56,32 @@ def test_a_database_without_an_address(
 ) -> None:
     monkeypatch.setenv("TIDEMARK_DATABASE_URL", "nowhere")
     assert "the database can't be used" in fails(monkeypatch, capfd, tmp_path, *LIST)
+
+
+def test_each_listed_command_explains_itself(subtests: pytest.Subtests) -> None:
+    for name in cli.COMMANDS:
+        with subtests.test(name):
+            answer = CliRunner().invoke(cli.app, [name, "--help"])
+            assert answer.exit_code == 0, answer.output
+            assert f" {name} " in answer.stdout
+
+
+def test_a_misspelt_command_is_answered_with_the_nearest_one() -> None:
+    answer = CliRunner().invoke(cli.app, ["polices"])
+    assert answer.exit_code == 2
+    assert "Did you mean 'policies'?" in answer.output
+
+
+def test_version_is_that_of_the_package() -> None:
+    assert CliRunner().invoke(cli.app, ["--version"]).stdout == f"tidemark {version('tidemark')}\n"
+
+
+def test_help_and_version_import_nothing_that_a_command_needs(subtests: pytest.Subtests) -> None:
+    """They answer at once: importing all that commands use takes seconds."""
+    for option in ("--help", "--version"):
+        with subtests.test(option):
+            program = f"import runpy, sys; sys.argv = ['tidemark', '{option}']; sys.modules.pop('api.cli', None)\n"
+            program += "try: runpy.run_module('api.cli', run_name='__main__')\nexcept SystemExit: print(*sys.modules)"
+            loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+            assert "typer" in loaded.split()
+            assert not {"polars", "sqlalchemy", "pydantic", "numpy", "storage", "pipelines"} & set(loaded.split())

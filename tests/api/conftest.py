@@ -1,4 +1,4 @@
-"""The HTTP door over a real store, behind a real server on a loopback socket."""
+"""The HTTP API over a real store: called in this process, or behind its server where the socket is the subject."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,18 +15,19 @@ from uuid import UUID, uuid4
 import pytest
 import requests
 
-from api.app import server
+from api.app import create_app, server
 from api.schemas.policies import EXAMPLE_DOCUMENT
 from api.schemas.statements import EXAMPLE_FILES
 from assets import backtests, simulations
 from storage import keys
 from storage.settings import Quota, Settings
 from storage.store import Store
+from tests.api.in_process import running
 from tests.api.worker import end_extractions, end_submissions, look_at
-from tests.conftest import DATABASES, new_database
 
 ABN = "51824753556"
-HTTP = requests.Session()
+HTTP = requests.Session()  # for addresses that `answering` gives as well as for those of `serving`
+HTTP.trust_env = False  # no proxies to look up for each request
 ITEM = {"date": "2026-06-01", "description": "COFFEE", "amount": -4.5}
 
 
@@ -75,6 +76,16 @@ def connected(base_url: str) -> Iterator[HTTPConnection]:
 
 
 @contextmanager
+def answering(store: Store) -> Iterator[str]:
+    """The application in this process; gives an address at which HTTP finds it."""
+    url = f"http://{uuid4()}.tidemark"
+    with running(create_app(store)) as transport:
+        HTTP.mount(url, transport)
+        yield url
+        del HTTP.adapters[url]
+
+
+@contextmanager
 def serving(store: Store) -> Iterator[str]:
     """The application behind uvicorn, in a thread; gives its address."""
     served, door = server(store), create_server(("127.0.0.1", 0))
@@ -89,15 +100,14 @@ def serving(store: Store) -> Iterator[str]:
     assert not thread.is_alive(), "the server did not stop"
 
 
-@pytest.fixture(scope="session", params=DATABASES)
-def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
-    """One Tidemark on each database for all tests of the door: each test brings clients of its own."""
+@pytest.fixture(scope="session")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    """One Tidemark for all tests of the API: each test brings clients of its own."""
     settings = Settings(
         home=tmp_path_factory.mktemp("home"),
-        database_url=new_database(request, request.param),
         max_json_bytes=200_000,
         max_transactions=30,
-        wrong_key_limit=Quota(1_000_000, 60),  # hundreds of tests send wrong keys
+        wrong_key_limit=Quota(1_000_000, 60),  # hundreds of requests have wrong keys
     )
     opened = Store.open(settings)
     yield opened
@@ -114,6 +124,14 @@ def own_store(tmp_path: Path) -> Iterator[Store]:
 
 @pytest.fixture(scope="session")
 def base_url(store: Store) -> Iterator[str]:
+    """Where the application answers in this process."""
+    with answering(store) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def socket_url(store: Store) -> Iterator[str]:
+    """Where the application answers behind its server, for what is said on a socket."""
     with serving(store) as url, HTTP:
         yield url
 

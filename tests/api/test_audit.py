@@ -8,7 +8,6 @@ from threading import Event
 from uuid import UUID, uuid4
 
 import pytest
-import requests
 from sqlalchemy.exc import OperationalError
 from typer.testing import CliRunner
 
@@ -18,7 +17,7 @@ from api.refusals import MOST_KEPT, MOST_KINDS, Refusal, Refusals
 from storage import audit, keys, policies
 from storage.audit import ANONYMOUS, Actor, Entry, Outcome
 from storage.store import Store
-from tests.api.conftest import Client, belongings, new_client, serving
+from tests.api.conftest import HTTP, Client, answering, belongings, new_client
 from tests.api.worker import fail_deliveries
 
 HOOKS = "/v1/webhooks/subscriptions"
@@ -94,8 +93,8 @@ def test_a_missing_scope_is_written_down(store: Store, base_url: str) -> None:
 def test_a_wrong_key_is_written_down_without_key_and_address(own_store: Store) -> None:
     request_id = str(uuid4())
     headers = {"x-api-key": "tm_sandbox_wrong", "X-Request-Id": request_id}
-    with serving(own_store) as url:
-        assert requests.get(f"{url}/v1/jobs", headers=headers, timeout=10).status_code == 401
+    with answering(own_store) as url:
+        assert HTTP.get(f"{url}/v1/jobs", headers=headers, timeout=10).status_code == 401
         entry = awaited(own_store, request_id)
     assert (entry.who, entry.client_id, entry.action) == (ANONYMOUS, None, "Authentication.Failed")
     assert entry.resource == {"addressHash": own_store.vault.pseudonym("127.0.0.1")}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from storage.store import Store
-from tests.api.conftest import ABN, ITEM, Client, new_client, serving
+from tests.api.conftest import ABN, ITEM, Client, answering, new_client
 
 named = pytest.mark.parametrize
 JSON = {"Content-Type": "application/json"}
@@ -130,7 +130,7 @@ def test_a_malformed_submission_is_refused_whole(
 
 
 def test_fifty_thousand_transactions_are_accepted_and_one_more_is_refused_whole(own_store: Store) -> None:
-    with serving(own_store) as url:
+    with answering(own_store) as url:
         client = new_client(own_store, url)
         path = f"/v1/customer/{client.new_customer()}/transactions"
         refused = client.post(path, {"transactions": [ITEM] * 50_001})
@@ -262,6 +262,8 @@ def test_a_malformed_subscription_is_refused(client: Client, fields: dict[str, A
     assert client.get("/v1/webhooks/subscriptions").json()["data"]["totalCount"] == 0
 
 
-def test_a_body_over_the_limit_is_answered_while_it_is_still_being_sent(client: Client) -> None:
-    answer = client.call("POST", "/v1/customer", data=b" " * 8_000_000, headers=JSON)
+def test_a_body_over_the_limit_is_answered_while_it_is_still_being_sent(client: Client, socket_url: str) -> None:
+    answer = Client(socket_url, client.client_id, client.key).call(
+        "POST", "/v1/customer", data=b" " * 8_000_000, headers=JSON
+    )
     assert (answer.status_code, answer.json()["code"]) == (413, "Request.TooLarge")

@@ -28,7 +28,7 @@ from pipelines.schemas import MONEY, TRANSACTIONS
 from storage.paging import Page
 from storage.settings import Settings
 from storage.store import Store
-from tests.api.conftest import Client, new_client, serving
+from tests.api.conftest import Client, answering, new_client
 from tests.api.worker import end_submissions
 from tests.pipelines.enrich.examples import accepted, known
 
@@ -164,7 +164,7 @@ def test_facilities_are_seen_from_the_services_own_day(tmp_path: Path, zone: str
     """The date is never the same at both ends of the world."""
     latest = datetime.now(UTC).astimezone(ZoneInfo("Pacific/Kiritimati")).date()
     store = Store.open(Settings(home=tmp_path / "home", timezone=zone))
-    with serving(store) as url:
+    with answering(store) as url:
         client = new_client(store, url)
         customer_id = client.new_customer()
         client.submitted(customer_id)

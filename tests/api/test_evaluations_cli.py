@@ -18,7 +18,7 @@ from api.cli import app
 from pipelines.errors import NotFound
 from storage.models import locations
 from storage.store import Store
-from tests.api.conftest import Client, new_client, serving
+from tests.api.conftest import Client, answering, new_client
 from tests.api.test_evaluate import DOCUMENT, INPUTS, WITHOUT_INPUTS, challenge, decided, saved, with_score
 from tests.api.worker import end_submissions
 
@@ -27,7 +27,7 @@ from tests.api.worker import end_submissions
 def client(own_store: Store, monkeypatch: pytest.MonkeyPatch) -> Iterator[Client]:
     """A client of a Tidemark that the commands find."""
     monkeypatch.setenv("TIDEMARK_HOME", str(own_store.settings.home))
-    with serving(own_store) as url:
+    with answering(own_store) as url:
         yield new_client(own_store, url)
 
 

@@ -17,13 +17,13 @@ from storage import health, leases
 from storage.health import Part
 from storage.settings import Settings
 from storage.store import Store
-from tests.api.conftest import serving
+from tests.api.conftest import HTTP, answering
 
 WELL = {"ok": True, "reason": None}
 
 
 def get(url: str, path: str = "/health/ready") -> requests.Response:
-    return requests.get(url + path, timeout=10)
+    return HTTP.get(url + path, timeout=10)
 
 
 def work(store: Store) -> None:
@@ -44,7 +44,7 @@ def ailing(answer: requests.Response) -> dict[str, Any]:
 
 
 def test_readiness_follows_the_work(own_store: Store) -> None:
-    with serving(own_store) as url:
+    with answering(own_store) as url:
         assert get(url, "/health/live").json()["data"] == {"status": "live"}
         assert ailing(get(url)) == {"dispatcher": "Nobody dispatches jobs.", "worker": "No worker is warm."}
         work(own_store)
@@ -55,7 +55,7 @@ def test_readiness_follows_the_work(own_store: Store) -> None:
 
 def test_without_its_database_the_service_lives_and_is_not_ready(own_store: Store) -> None:
     work(own_store)
-    with serving(own_store) as url:
+    with answering(own_store) as url:
         with own_store.db.writing() as w:
             w.exec_driver_sql("ALTER TABLE leases RENAME TO gone")
         assert ailing(get(url)) == {
@@ -70,14 +70,14 @@ def test_a_lake_that_takes_nothing_is_named_without_its_path(own_store: Store) -
     work(own_store)
     own_store.lake.root.rmdir()
     own_store.lake.root.write_text("a file where the folder should be")
-    with serving(own_store) as url:
+    with answering(own_store) as url:
         assert ailing(get(url)) == {"lake": "The lake can't be written: Not a directory."}
 
 
 def test_a_disk_without_room_is_named(tmp_path: Path) -> None:
     full = Store.open(Settings(home=tmp_path / "home", min_free_bytes=2**60))
     work(full)
-    with serving(full) as url:
+    with answering(full) as url:
         assert ailing(get(url)) == {"disk": "Less than 1,099,511,627,776 MiB are free."}
     full.close()
 

@@ -16,9 +16,7 @@ from storage.store import Store
 from tests.api.conftest import Belongings, Client, new_client
 from tests.api.operations import document, documented
 from tests.api.places import PLACES, Place, example_with, put
-from tests.conftest import postgres_first
 
-named = pytest.mark.parametrize
 PUBLIC = {"/docs", "/openapi.json", "/health/live", "/health/ready", "/metrics"}
 
 
@@ -43,37 +41,41 @@ class Asker:
         return self.client.call(operation.method, path, params=ids["query"], json=ids["body"], headers=headers)
 
 
-@pytest.fixture(scope="module")
-def owner(store: Store, base_url: str) -> Asker:
+def new_asker(store: Store, base_url: str) -> Asker:
     client = new_client(store, base_url)
     return Asker(client, Belongings(store, client))
+
+
+@pytest.fixture(scope="module")
+def owner(store: Store, base_url: str) -> Asker:
+    return new_asker(store, base_url)
 
 
 @pytest.fixture(scope="module")
 def stranger(store: Store, base_url: str) -> Asker:
     """Another client, whose every request here is refused, so that it keeps what it owns."""
-    client = new_client(store, base_url)
-    return Asker(client, Belongings(store, client))
+    return new_asker(store, base_url)
 
 
-@postgres_first
-@named("place", PLACES, ids=str)
-def test_another_clients_id_is_as_unknown_as_a_random_one(owner: Asker, stranger: Asker, place: Place) -> None:
-    assert place.kind in owner.own, f"teach Belongings in tests/api/conftest.py to make a thing with a {place.kind}"
-    foreign, unknown = stranger.ask(place, owner.own[place.kind]), stranger.ask(place, str(uuid4()))
-    assert foreign.status_code in (400, 404)
-    assert (foreign.status_code, foreign.text) == (unknown.status_code, unknown.text)
+def test_another_clients_id_is_as_unknown_as_a_random_one(
+    subtests: pytest.Subtests, owner: Asker, stranger: Asker
+) -> None:
+    for place in PLACES:
+        with subtests.test(str(place)):
+            assert place.kind in owner.own, f"teach Belongings in tests/api/conftest.py to make a {place.kind}"
+            foreign, unknown = stranger.ask(place, owner.own[place.kind]), stranger.ask(place, str(uuid4()))
+            assert foreign.status_code in (400, 404)
+            assert (foreign.status_code, foreign.text) == (unknown.status_code, unknown.text)
 
 
-@postgres_first
-@named("place", PLACES, ids=str)
-def test_ones_own_id_is_known(request: pytest.FixtureRequest, store: Store, owner: Asker, place: Place) -> None:
+def test_ones_own_id_is_known(subtests: pytest.Subtests, store: Store, base_url: str, owner: Asker) -> None:
     """Who only reads may share what is there; whoever changes something has things of their own."""
-    client: Client = request.getfixturevalue("client")
-    asker = owner if place.operation.method == "GET" else Asker(client, Belongings(store, client))
-    known, unknown = asker.ask(place, asker.own[place.kind]), asker.ask(place, str(uuid4()))
-    assert known.status_code not in (400, 404)
-    assert unknown.status_code in (400, 404)
+    for place in PLACES:
+        with subtests.test(str(place)):
+            asker = owner if place.operation.method == "GET" else new_asker(store, base_url)
+            known, unknown = asker.ask(place, asker.own[place.kind]), asker.ask(place, str(uuid4()))
+            assert known.status_code not in (400, 404)
+            assert unknown.status_code in (400, 404)
 
 
 def test_nothing_is_served_that_is_not_documented(store: Store) -> None:

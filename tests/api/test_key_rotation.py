@@ -5,13 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import requests
 from typer.testing import CliRunner
 
 from api.cli import app
 from storage.settings import Settings
 from storage.store import Store
-from tests.api.conftest import serving
+from tests.api.conftest import HTTP, answering
 
 
 def run(*arguments: str, fails: bool = False) -> Any:
@@ -27,10 +26,10 @@ def test_a_rotated_key_ends_in_every_process_when_its_overlap_does(
     client_id = run("clients", "create", "Harbour Lending")["clientId"]
     first = run("keys", "create", "--client", client_id, "--scope", "customer:reports")
     stores = [Store.open(Settings(home=tmp_path)) for _ in range(2)]
-    with serving(stores[0]) as one, serving(stores[1]) as other:
+    with answering(stores[0]) as one, answering(stores[1]) as other:
 
         def statuses(key: str) -> list[int]:
-            answers = [requests.get(f"{url}/v1/jobs", headers={"x-api-key": key}, timeout=10) for url in (one, other)]
+            answers = [HTTP.get(f"{url}/v1/jobs", headers={"x-api-key": key}, timeout=10) for url in (one, other)]
             return [answer.status_code for answer in answers]
 
         assert statuses(first["key"]) == [200, 200]

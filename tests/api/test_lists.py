@@ -1,16 +1,18 @@
 """Pages to the letter, over every list of the service."""
 
+from itertools import product
 from typing import Any
 
 import pytest
 
 from storage.store import Store
 from tests.api.conftest import ABN, Client, belongings, new_client
-from tests.api.operations import Operation, documented
+from tests.api.operations import documented
 
 named = pytest.mark.parametrize
 LISTS = [operation for operation in documented() if "'page'" in str(operation.documented.get("parameters"))]
 LISTS = [operation for operation in LISTS if operation.path != "/v1/decision-policies"]  # its pages are its own
+NOT_IN_RANGE = ("0", "-1", "+1", "1.0", "1e3", "01", "", " 1", "x", "١", "NaN", "1000000000000000000", "9" * 5000)
 
 
 @pytest.fixture
@@ -57,18 +59,18 @@ def test_nothing_at_all_is_no_page(client: Client) -> None:
     assert counts(client.get("/v1/customers?page=1").json()["data"]) == (0, 1, 20, 0)
 
 
-@named("operation", LISTS, ids=str)
-@named("text", ["0", "-1", "+1", "1.0", "1e3", "01", "", " 1", "x", "١", "NaN", "1000000000000000000", "9" * 5000])
 def test_a_page_or_count_that_is_no_plain_number_in_range_is_refused(
-    owner: tuple[Client, dict[str, str]], operation: Operation, text: str
+    subtests: pytest.Subtests, owner: tuple[Client, dict[str, str]]
 ) -> None:
     client, own = owner
-    answer = client.get(operation.path_for(own), params={"page": text, "count": text})
-    assert answer.status_code == 400
-    assert {fault["pointer"]: fault["code"] for fault in answer.json()["errors"]} == {
-        "/page": "Pagination.InvalidPage",
-        "/count": "Pagination.InvalidCount",
-    }
+    for operation, text in product(LISTS, NOT_IN_RANGE):
+        with subtests.test(str(operation), text=text[:20]):
+            answer = client.get(operation.path_for(own), params={"page": text, "count": text})
+            assert answer.status_code == 400
+            assert {fault["pointer"]: fault["code"] for fault in answer.json()["errors"]} == {
+                "/page": "Pagination.InvalidPage",
+                "/count": "Pagination.InvalidCount",
+            }
 
 
 @named("query", ["page=1&page=1", "page=1&page=2", "count=5&count=5", "page=1&count=1001", "count=1001", "count=0"])
@@ -76,17 +78,18 @@ def test_a_parameter_given_twice_or_out_of_range_is_refused(client: Client, quer
     assert client.get(f"/v1/customers?{query}").status_code == 400
 
 
-@named("operation", LISTS, ids=str)
 def test_every_list_can_be_had_whole_and_by_the_page(
-    owner: tuple[Client, dict[str, str]], operation: Operation
+    subtests: pytest.Subtests, owner: tuple[Client, dict[str, str]]
 ) -> None:
     client, own = owner
-    path = operation.path_for(own)
-    whole = client.get(path).json()["data"]
-    page = client.get(path + "?page=1&count=1").json()["data"]
-    assert whole["currentPage"] is None
-    assert whole["pageSize"] == whole["totalCount"]
-    assert counts(page) == (whole["totalCount"], 1, 1, whole["totalCount"])
+    for operation in LISTS:
+        with subtests.test(str(operation)):
+            path = operation.path_for(own)
+            whole = client.get(path).json()["data"]
+            page = client.get(path + "?page=1&count=1").json()["data"]
+            assert whole["currentPage"] is None
+            assert whole["pageSize"] == whole["totalCount"]
+            assert counts(page) == (whole["totalCount"], 1, 1, whole["totalCount"])
 
 
 @named(

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from itertools import product
 from typing import Any
 from uuid import uuid4
 
@@ -12,11 +13,10 @@ from sqlalchemy.exc import OperationalError
 
 from storage.database import Writing
 from storage.store import Store
-from tests.api.conftest import ABN, ITEM, Belongings, Client, connected, new_client, serving
+from tests.api.conftest import ABN, ITEM, Belongings, Client, answering, connected, new_client
 from tests.api.operations import Operation, documented
 from tests.api.places import example_with
 from tests.api.worker import fail_deliveries
-from tests.conftest import postgres_first
 
 HEADER = "Idempotency-Key"
 ONCE = [
@@ -49,9 +49,13 @@ def test_every_post_that_creates_takes_a_key() -> None:
     assert {operation.documented["operationId"] for operation in ONCE} == posts - NOT_CREATING
 
 
-@postgres_first
-@named("operation", ONCE, ids=str)
-def test_the_same_request_is_answered_again(store: Store, client: Client, operation: Operation) -> None:
+def test_the_same_request_is_answered_again(subtests: pytest.Subtests, store: Store, base_url: str) -> None:
+    for operation in ONCE:
+        with subtests.test(str(operation)):
+            assert_answered_again(store, new_client(store, base_url), operation)
+
+
+def assert_answered_again(store: Store, client: Client, operation: Operation) -> None:
     ids = things(store, client)
     first, second = (send(client, operation, "same", ids) for _ in range(2))
     assert first.ok, first.text
@@ -66,11 +70,13 @@ def test_the_same_request_is_answered_again(store: Store, client: Client, operat
         assert second.headers.get(name) == first.headers.get(name)
 
 
-@postgres_first
-@named("operation", ONCE, ids=str)
-def test_a_key_belongs_to_one_request_and_one_client(
-    store: Store, client: Client, other_client: Client, operation: Operation
-) -> None:
+def test_a_key_belongs_to_one_request_and_one_client(subtests: pytest.Subtests, store: Store, base_url: str) -> None:
+    for operation in ONCE:
+        with subtests.test(str(operation)):
+            assert_key_is_of_one(store, new_client(store, base_url), new_client(store, base_url), operation)
+
+
+def assert_key_is_of_one(store: Store, client: Client, other_client: Client, operation: Operation) -> None:
     ids, their_ids = things(store, client), things(store, other_client)
     assert send(client, operation, "same", ids).ok
     assert send(other_client, operation, "same", their_ids).ok
@@ -81,30 +87,21 @@ def test_a_key_belongs_to_one_request_and_one_client(
     assert (reused.status_code, reused.json()["code"]) == (422, "Idempotency.KeyReused")
 
 
-@pytest.fixture(scope="module")
-def refused_client(store: Store, base_url: str) -> tuple[Client, dict[str, str]]:
-    """One of whom nothing is ever accepted, so that it keeps what it has."""
-    client = new_client(store, base_url)
-    return client, dict(things(store, client))
-
-
-@postgres_first
-@named("operation", ONCE, ids=str)
-@named("key", ["", "x" * 256, "a key", "é", "a\tb"])
 def test_a_key_that_is_none_is_refused_and_nothing_is_done(
-    refused_client: tuple[Client, dict[str, str]], operation: Operation, key: str
+    subtests: pytest.Subtests, store: Store, client: Client
 ) -> None:
-    client, ids = refused_client
+    ids = dict(things(store, client))
     before = held(client)
-    refused = client.call(
-        operation.method, operation.path_for(ids), json=example_with(operation, ids), headers={HEADER: key.encode()}
-    )
-    assert (refused.status_code, refused.json()["code"]) == (400, "Idempotency.InvalidKey")
-    assert held(client) == before
+    for operation, key in product(ONCE, ("", "x" * 256, "a key", "é", "a\tb")):
+        with subtests.test(str(operation), key=key):
+            body, headers = example_with(operation, ids), {HEADER: key.encode()}
+            refused = client.call(operation.method, operation.path_for(ids), json=body, headers=headers)
+            assert (refused.status_code, refused.json()["code"]) == (400, "Idempotency.InvalidKey")
+            assert held(client) == before
 
 
-def test_two_keys_are_no_key(client: Client) -> None:
-    with connected(client.base_url) as connection:
+def test_two_keys_are_no_key(client: Client, socket_url: str) -> None:
+    with connected(socket_url) as connection:
         connection.putrequest("POST", "/v1/customer")
         connection.putheader("x-api-key", client.key)
         connection.putheader("Content-Type", "application/json")
@@ -121,12 +118,7 @@ def test_twins_at_once_make_one_job(client: Client) -> None:
     path = f"/v1/customer/{client.new_customer()}/transactions"
 
     def submit(_: int) -> requests.Response:
-        return requests.post(
-            client.base_url + path,
-            json={"transactions": [ITEM]},
-            headers={"x-api-key": client.key, HEADER: "twin"},
-            timeout=20,
-        )
+        return client.post(path, {"transactions": [ITEM]}, headers={HEADER: "twin"})
 
     with ThreadPoolExecutor(8) as threads:
         answers = list(threads.map(submit, range(8)))
@@ -139,7 +131,7 @@ def test_twins_at_once_make_one_job(client: Client) -> None:
 
 def test_a_key_outlives_the_process(store: Store, client: Client) -> None:
     first = client.post("/v1/customer", {"abn": ABN}, headers={HEADER: "kept"})
-    with serving(store) as url:
+    with answering(store) as url:
         again = Client(url, client.client_id, client.key).post("/v1/customer", {"abn": ABN}, headers={HEADER: "kept"})
     assert again.content == first.content
 

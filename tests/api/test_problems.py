@@ -5,11 +5,10 @@ from collections.abc import Iterator
 from uuid import UUID
 
 import pytest
-import requests
 
 from storage import logs
 from storage.store import Store
-from tests.api.conftest import ABN, Client, connected, new_client, serving
+from tests.api.conftest import ABN, HTTP, Client, answering, connected, new_client
 from tests.api.operations import documented
 
 named = pytest.mark.parametrize
@@ -59,22 +58,25 @@ UNKNOWN = [
 ]
 
 
-@named("path", UNKNOWN)
-def test_an_unknown_path_is_not_found_and_leads_nowhere_else(client: Client, path: str) -> None:
-    with connected(client.base_url) as connection:
-        connection.request("GET", path, headers={"x-api-key": client.key})
-        answer = connection.getresponse()
-        assert (answer.status, answer.headers["Location"]) == (404, None)
-        assert b"Request.UnknownPath" in answer.read()
+def test_an_unknown_path_is_not_found_and_leads_nowhere_else(
+    subtests: pytest.Subtests, client: Client, socket_url: str
+) -> None:
+    for path in UNKNOWN:
+        with subtests.test(path), connected(socket_url) as connection:
+            connection.request("GET", path, headers={"x-api-key": client.key})
+            answer = connection.getresponse()
+            assert (answer.status, answer.headers["Location"]) == (404, None)
+            assert b"Request.UnknownPath" in answer.read()
 
 
-@named("path", PATHS)
-def test_a_wrong_method_is_told_every_right_one(base_url: str, path: str) -> None:
-    right = {operation.method for operation in documented() if operation.path == path}
-    for method in METHODS - right:
-        answer = requests.request(method, base_url + path, timeout=10)
-        assert answer.status_code == 405
-        assert set(answer.headers["Allow"].split(", ")) == right
+def test_a_wrong_method_is_told_every_right_one(subtests: pytest.Subtests, base_url: str) -> None:
+    for path in PATHS:
+        right = {operation.method for operation in documented() if operation.path == path}
+        for method in sorted(METHODS - right):
+            with subtests.test(path, method=method):
+                answer = HTTP.request(method, base_url + path)
+                assert answer.status_code == 405
+                assert set(answer.headers["Allow"].split(", ")) == right
 
 
 @named("given", ["lender-7", "a" * 128, "with space ~!"])
@@ -101,7 +103,7 @@ def test_every_answer_has_an_id_and_may_not_be_cached(client: Client, method: st
 
 @pytest.fixture
 def fragile(own_store: Store) -> Iterator[Client]:
-    with serving(own_store) as url:
+    with answering(own_store) as url:
         yield new_client(own_store, url)
 
 
@@ -148,5 +150,5 @@ def test_the_log_holds_no_key_and_no_address(client: Client, caplog: pytest.LogC
     assert client.key not in caplog.text
 
 
-def test_a_word_that_is_no_http_method_is_refused_before_it_is_routed(base_url: str) -> None:
-    assert requests.request("BREW", f"{base_url}/v1/jobs", timeout=10).status_code == 400
+def test_a_word_that_is_no_http_method_is_refused_before_it_is_routed(socket_url: str) -> None:
+    assert HTTP.request("BREW", f"{socket_url}/v1/jobs", timeout=10).status_code == 400

@@ -14,7 +14,6 @@ from storage.models import customers, locations
 from storage.store import Store
 from tests.api.conftest import Client
 from tests.api.worker import end_submissions
-from tests.conftest import postgres_first
 
 SALE = {"amount": Decimal("812.40"), "direction": "credit", "category": "card_settlement", "category_group": "revenue"}
 FIRST = [
@@ -124,7 +123,6 @@ def numbers(node: Any, pointer: str = "") -> Iterator[tuple[str, Any]]:
         yield pointer, node
 
 
-@postgres_first
 @pytest.mark.parametrize("kind", ["completeness", "risk"])
 def test_every_number_of_a_report_has_a_lineage_over_http(client: Client, path: str, kind: str) -> None:
     report = data(client, path, asOf="2026-06-30")[kind]["data"]

@@ -15,7 +15,7 @@ from pipelines.monitoring import library
 from storage import audit
 from storage.settings import Settings
 from storage.store import Store
-from tests.api.conftest import new_client, serving, spending_ruleset
+from tests.api.conftest import answering, new_client, spending_ruleset
 from tests.api.worker import end_submissions, look_at
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -165,7 +165,7 @@ def test_a_ruleset_of_the_library_is_adopted_switched_on_or_not(client: str, tmp
 def test_matches_are_listed_newest_first(tmp_path: Path) -> None:
     store = Store.open(Settings())
     try:
-        with serving(store) as url:
+        with answering(store) as url:
             lender = new_client(store, url)
             customer_id = lender.new_customer()
             lender.submitted(customer_id)

@@ -11,7 +11,7 @@ from storage import delivery_figures
 from storage.delivery_figures import Load
 from storage.models import Flow
 from storage.store import Store
-from tests.api.conftest import Client, serving
+from tests.api.conftest import HTTP, Client, answering
 from tests.api.test_deliveries import happen, subscribed
 
 IDLE = Load(
@@ -34,7 +34,7 @@ def samples(text: str) -> dict[tuple[str, ...], float]:
 
 
 def scraped(base_url: str) -> requests.Response:
-    return requests.get(f"{base_url}/metrics", timeout=10)
+    return HTTP.get(f"{base_url}/metrics", timeout=10)
 
 
 def test_anybody_may_scrape_and_learns_nothing_but_numbers(store: Store, client: Client) -> None:
@@ -59,7 +59,7 @@ def test_anybody_may_scrape_and_learns_nothing_but_numbers(store: Store, client:
 
 
 def test_the_numbers_are_those_of_the_database(own_store: Store) -> None:
-    with serving(own_store) as url:
+    with answering(own_store) as url:
         found = samples(scraped(url).text)
     assert found["tidemark_webhook_deliveries", "due"] == 0
     assert found["tidemark_jobs", "Enrichment", "Queued"] == 0
@@ -103,7 +103,7 @@ def test_what_can_not_be_counted_is_503(own_store: Store, monkeypatch: pytest.Mo
         raise RuntimeError("nobody foresaw it")
 
     monkeypatch.setattr(delivery_figures, "load", fails)
-    with serving(own_store) as url:
+    with answering(own_store) as url:
         answer = scraped(url)
     assert (answer.status_code, answer.json()["code"]) == (503, "Service.Unavailable")
     assert int(answer.headers["Retry-After"]) >= 1
@@ -111,7 +111,7 @@ def test_what_can_not_be_counted_is_503(own_store: Store, monkeypatch: pytest.Mo
 
 
 def test_without_its_database_the_service_has_no_metrics(own_store: Store) -> None:
-    with serving(own_store) as url:
+    with answering(own_store) as url:
         with own_store.db.writing() as w:
             w.exec_driver_sql("ALTER TABLE attempts RENAME TO gone")
         assert scraped(url).status_code == 503

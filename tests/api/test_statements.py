@@ -351,8 +351,8 @@ def test_what_stands_behind_the_form_is_not_read(client: Client, customer_id: st
     job_of(client, client.call("POST", path_of(customer_id), data=body, headers={"Content-Type": FORM}))
 
 
-def test_the_customer_is_looked_for_before_the_form_is_read(client: Client) -> None:
-    address = urlsplit(client.base_url)
+def test_the_customer_is_looked_for_before_the_form_is_read(client: Client, socket_url: str) -> None:
+    address = urlsplit(socket_url)
     body = b"garbage"
     headers = [f"x-api-key: {client.key}", f"Content-Type: {FORM}", f"Content-Length: {len(body)}", "Connection: close"]
     with socket.create_connection((address.hostname or "", address.port or 0), 10) as wire:

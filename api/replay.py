@@ -25,13 +25,13 @@ from pipelines.figures.context import NO_CONTEXT, Context
 from pipelines.figures.facts import Facts, as_known
 from pipelines.figures.lineage import CONTRIBUTIONS, Formula, Sum, Trace, below, no_figure, pointer, value_of
 from pipelines.metrics import Metrics
+from pipelines.report_view import ReportStatus, ReportView
 from pipelines.reports import REPORTS
 from pipelines.schemas import TRANSACTIONS, posted
 from storage import context, jobs, reports, transactions
 from storage.customers import Customer
 from storage.database import Reading
 from storage.paging import Page, Paged
-from storage.reports import ReportStatus, ReportView
 from storage.transactions import Location
 
 METRICS = "metrics"

@@ -7,11 +7,11 @@ can call an old report ready.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
-from enum import StrEnum
 from typing import Any
 
 from sqlalchemy import Row, func, or_, select
 
+from pipelines.report_view import ReportStatus, ReportView
 from storage import batches
 from storage.customers import Customer
 from storage.database import Reading, Writing, insert_into
@@ -19,26 +19,6 @@ from storage.jobs import has_unfinished_submission
 from storage.models import reports
 
 KINDS = ("completeness", "risk", "aggregate")
-
-
-class ReportStatus(StrEnum):
-    PENDING = "pending"
-    READY = "ready"
-    STALE = "stale"
-
-
-@dataclass(frozen=True)
-class ReportView:
-    """One member of the bundle. `data_json` holds the exact JSON text of the last good data."""
-
-    status: ReportStatus
-    failed: bool = False
-    generated_at: datetime | None = None
-    as_of: date | None = None
-    data_through: date | None = None
-    data_version: int | None = None
-    report_version: int | None = None
-    data_json: str | None = None
 
 
 @dataclass(frozen=True)

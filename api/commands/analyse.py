@@ -16,9 +16,8 @@ import typer
 from rich.markup import escape
 from rich.table import Table as RichTable
 
-from api.commands.console import AsJson, now, out, print_json, print_records
-from api.commands.lender import complaint
-from api.commands.report import save, tell
+from api.commands.console import AsJson, complaint, now, out, print_json, print_records
+from api.commands.report_output import save, show
 from pipelines.enrich.enrichment import enrich
 from pipelines.enrich.knowledge import CUSTOMERS, Knowledge
 from pipelines.figures.context import INTAKE, Context
@@ -26,6 +25,7 @@ from pipelines.figures.facts import Facts
 from pipelines.figures.printing import ratio
 from pipelines.intake.exports import Contents, Statement, read, statement_number, submitted, told_apart
 from pipelines.intake.rows import validate
+from pipelines.report_view import ReportStatus, ReportView
 from pipelines.reports import REPORTS
 from pipelines.reports.page import About, page
 from pipelines.reports.page.details import driver_details
@@ -35,7 +35,6 @@ from pipelines.reports.page.sections import Chosen, Plan, sections
 from pipelines.reports.page.wording import counted, dollars, plain
 from pipelines.schemas import TRANSACTIONS
 from storage.logs import printable
-from storage.reports import ReportStatus, ReportView
 from storage.settings import Settings
 
 MOST_BYTES = 1024**3  # of a file, which takes some twenty times that in memory
@@ -365,7 +364,7 @@ def _tell_refused(refused: Sequence[_Row]) -> None:
 
 def _tell_reports(bundle: Mapping[str, ReportView], whom: About) -> None:
     """What a credit analyst looks at first; the page and the JSON have it all."""
-    tell(bundle, whom)
+    show(bundle, whom)
     out.print()
     data = {kind: Fields.of_json(view.data_json) for kind, view in bundle.items()}
     if (drivers := _costliest(data["risk"])) is not None:

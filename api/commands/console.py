@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
@@ -15,7 +15,9 @@ from api.schemas.rules import moment
 from storage import settings
 from storage.logs import printable
 from storage.settings import Settings
-from storage.store import Store
+
+if TYPE_CHECKING:
+    from storage.store import Store
 
 out = Console()
 err = Console(stderr=True)
@@ -26,13 +28,22 @@ _json = msgspec.json.Encoder(decimal_format="number")
 
 
 @contextmanager
-def opened_store() -> Iterator[Store]:
-    """The store that the environment's settings name, for one command."""
+def opened_store() -> Iterator["Store"]:
+    """Open the store that the environment's settings name, for one command."""
+    # SQLAlchemy and the tables take half a second to import: commands on files do without.
+    from storage.store import Store  # noqa: PLC0415
+
     store = Store.open(Settings())
     try:
         yield store
     finally:
         store.close()
+
+
+def complaint(line: str) -> typer.Exit:
+    """Say what went wrong on standard error, and end with status 1."""
+    err.print(f"tidemark: {line}", markup=False, highlight=False, soft_wrap=True)
+    return typer.Exit(1)
 
 
 def now() -> datetime:

@@ -24,8 +24,8 @@ from rich.rule import Rule
 from rich.table import Table
 
 from api.commands import addresses
-from api.commands.console import out
-from api.commands.lender import Lender, complaint, issue_key, last_day
+from api.commands.console import complaint, out
+from api.commands.lender import Lender, issue_key, last_day
 from api.listen import Received, Receiver
 from pipelines.decisions import examples
 from pipelines.sandbox import book, business, submissions

@@ -6,9 +6,8 @@ from typing import Any, Final
 from uuid import UUID
 
 import requests
-import typer
 
-from api.commands.console import err, now
+from api.commands.console import complaint, now
 from pipelines.sandbox import Business
 from storage import audit, keys
 from storage.audit import OPERATOR
@@ -128,9 +127,3 @@ def _issued(store: Store, w: Writing, client_id: UUID) -> str:
     key, text = keys.create_key(w, client_id, keys.SCOPES, None, store.settings.key_prefix, now())
     audit.append(w, OPERATOR, "Key.Created", {"keyId": key.key_id}, now(), client_id=client_id)
     return text
-
-
-def complaint(line: str) -> typer.Exit:
-    """Say what went wrong on standard error, and end with status 1."""
-    err.print(f"tidemark: {line}", markup=False, highlight=False, soft_wrap=True)
-    return typer.Exit(1)

@@ -20,8 +20,8 @@ import pyarrow.parquet as pq
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from api.commands.console import AsJson, err, now, opened_store, print_record
-from api.commands.lender import Lender, complaint, issue_key_for
+from api.commands.console import AsJson, complaint, err, now, opened_store, print_record
+from api.commands.lender import Lender, issue_key_for
 from pipelines.sandbox import Business, Part, book, frames, submissions
 from pipelines.sandbox.pdf import EVERY_LAYOUT, LAYOUTS, statement_pdf
 from storage.settings import Environment, Settings

@@ -22,10 +22,10 @@ from api.schemas.reports import (
     member,
 )
 from api.unread import Query, QueryOf
+from pipelines.report_view import ReportView
 from pipelines.reports.diff import diff
 from storage import jobs, reports
 from storage.customers import Customer
-from storage.reports import ReportView
 
 router = APIRouter(prefix="/v1/customer/{customerId}/reports", tags=["Reports"])
 Refresher = Annotated[Caller, Depends(Allow("customer:riskscore"))]

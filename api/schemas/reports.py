@@ -12,8 +12,8 @@ from pydantic import ConfigDict, Field
 from api.schemas.common import Counts, Paging, Received, View
 from api.schemas.rules import Parameter, day, moment, text, whole
 from api.schemas.transactions import EXAMPLE_TRANSACTION, TransactionView
-from storage.reports import ReportStatus
-from storage.reports import ReportView as StoredReport
+from pipelines.report_view import ReportStatus
+from pipelines.report_view import ReportView as StoredReport
 
 _AS_OF = Parameter(
     day,

@@ -124,7 +124,7 @@ def with_rates(known: pl.DataFrame) -> pl.DataFrame:
 def _implied_interest(payment: Floats, payments: Floats) -> Floats:
     """Solve `_paid_above_interest` for the rate of an interval by bisection, all loans at once.
 
-    The root is unique between (almost) 0, where the payments exceed the interest, and A / P, where they are all interest.
+    The root is unique between (almost) 0, where payments exceed the interest, and A / P, where they are all interest.
     `scipy.optimize` would give the same root, but importing it takes a second, which every command would pay.
 
     Args:

@@ -1,0 +1,25 @@
+"""A report as its reader sees it: its status, and the last good data."""
+
+from dataclasses import dataclass
+from datetime import date, datetime
+from enum import StrEnum
+
+
+class ReportStatus(StrEnum):
+    PENDING = "pending"
+    READY = "ready"
+    STALE = "stale"
+
+
+@dataclass(frozen=True)
+class ReportView:
+    """One member of the bundle. `data_json` holds the exact JSON text of the last good data."""
+
+    status: ReportStatus
+    failed: bool = False
+    generated_at: datetime | None = None
+    as_of: date | None = None
+    data_through: date | None = None
+    data_version: int | None = None
+    report_version: int | None = None
+    data_json: str | None = None

@@ -1,9 +1,12 @@
 """Fixtures that every room shares: a store in a folder of its own, on SQLite and on PostgreSQL."""
 
 import os
+import shutil
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from uuid import uuid4
 
 import psycopg
@@ -146,10 +149,42 @@ def new_database(request: pytest.FixtureRequest, kind: str) -> str:
     return f"postgresql+psycopg://127.0.0.1:5432/{name}"
 
 
+@cache
+def migrated_file() -> bytes:
+    """Return a SQLite database file with empty tables of the newest revision. Migrations run once in a process."""
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "tidemark.db"
+        database = Database(f"sqlite:///{file}")
+        database.migrate()
+        database.close()  # the last connection moves the write-ahead log into the file
+        return file.read_bytes()
+
+
+def prepare_home(home: Path) -> Path:
+    """Put empty tables into a home that has no SQLite database yet, so that opening it needs no migrations."""
+    file = home / "tidemark.db"
+    if not file.exists():
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        file.write_bytes(migrated_file())
+    return home
+
+
+def copy_home(filled: Path, home: Path) -> Path:
+    """Copy a home on SQLite whose stores are closed. Build what is expensive once, and copy it for each test."""
+    return shutil.copytree(filled, home, dirs_exist_ok=True)
+
+
+def open_store(settings: Settings) -> Store:
+    """Do what Store.open does, without running the migrations of a new SQLite database."""
+    if not settings.database_url:
+        prepare_home(settings.home)
+    return Store.open(settings)
+
+
 @pytest.fixture(params=DATABASES)
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     """An empty Tidemark, on each database."""
     url = new_database(request, request.param)
-    opened = Store.open(Settings(home=tmp_path / "home", database_url=url))
+    opened = open_store(Settings(home=tmp_path / "home", database_url=url))
     yield opened
     opened.close()

@@ -43,7 +43,6 @@ from storage.store import Store
 from storage.upkeep import Task
 
 GROUP = "book"
-DAYS_LATE = timedelta(hours=30), timedelta(hours=54)  # what is made every night: one missed, two missed
 
 
 def columns(of: book.Columns) -> TableSchema:
@@ -53,10 +52,8 @@ def columns(of: book.Columns) -> TableSchema:
 buckets = StaticPartitionsDefinition([f"{bucket:02d}" for bucket in ALL])
 
 
-def nightly() -> FreshnessPolicy | None:
-    """Made every night, where schedules are on; where they are off, there is nothing to be late for."""
-    warn, fail = DAYS_LATE
-    return FreshnessPolicy.time_window(fail_window=fail, warn_window=warn) if Settings().schedules else None
+# What is made every night: a warning after one night missed, a failure after two.
+NIGHTLY = FreshnessPolicy.time_window(warn_window=timedelta(hours=30), fail_window=timedelta(hours=54))
 
 
 def outdated() -> ColumnElement[bool]:
@@ -101,7 +98,7 @@ def reenrich(store: Store, work: Work) -> Outcome:
     kinds={"polars", "parquet"},
     deps=[reenriched_transactions, AssetDep(enriched_transactions, partition_mapping=AllPartitionMapping())],
     check_specs=[AssetCheckSpec("readable", asset=COMPACTED, description="Every file to be rewritten is undamaged.")],
-    freshness_policy=nightly(),
+    freshness_policy=NIGHTLY,
 )
 def compacted_transactions(context: AssetExecutionContext, store: ResourceParam[Store]) -> MaterializeResult:
     """The bucket's live transactions in few, well-filled files, sorted by customer. Only what pays is rewritten."""
@@ -177,7 +174,7 @@ def _book_table(report: Report) -> AssetsDefinition:
         code_version=str(report.version),
         metadata={"dagster/column_schema": columns(book.REPORT_COLUMNS[report.kind])},
         check_specs=checks.specs(name, checks.OF_BOOK_TABLES),
-        freshness_policy=nightly(),
+        freshness_policy=NIGHTLY,
     )
     def table(context: AssetExecutionContext, store: ResourceParam[Store]) -> MaterializeResult:
         bucket = int(context.partition_key)
@@ -205,7 +202,7 @@ def _book_table(report: Report) -> AssetsDefinition:
     code_version=str(metrics.VERSION),
     metadata={"dagster/column_schema": columns(book.METRIC_COLUMNS)},
     check_specs=checks.specs(book.METRICS, checks.OF_METRICS),
-    freshness_policy=nightly(),
+    freshness_policy=NIGHTLY,
 )
 def metrics_book(context: AssetExecutionContext, store: ResourceParam[Store]) -> MaterializeResult:
     """Every metric of the bucket's customers as of today, or why it is unavailable, as Parquet."""
@@ -230,7 +227,7 @@ def metrics_book(context: AssetExecutionContext, store: ResourceParam[Store]) ->
     return MaterializeResult(metadata=metadata, check_results=checks.results(rows, checks.OF_METRICS))
 
 
-@asset(group_name=GROUP, kinds={"polars"}, deps=[metrics_book], freshness_policy=nightly())
+@asset(group_name=GROUP, kinds={"polars"}, deps=[metrics_book], freshness_policy=NIGHTLY)
 def peer_percentiles(store: ResourceParam[Store]) -> MaterializeResult:
     """How each client's customers spread over each metric: what the risk report compares a customer's readings with."""
     now = datetime.now(UTC)

@@ -1,6 +1,7 @@
 """The code location: assets, jobs, sensors and the store that they share."""
 
-from dagster import Definitions, in_process_executor
+import dagster
+from dagster import AssetsDefinition, Definitions, in_process_executor
 
 from assets import schedules
 from assets.backtests import policy_backtest, requested_backtests_sensor
@@ -13,34 +14,47 @@ from assets.sensors import submitted_jobs_sensor, webhook_outbox_sensor
 from assets.simulations import requested_simulations_sensor, ruleset_simulation
 from assets.statements import extracted_statements
 from assets.transactions import enriched_transactions, landed_transactions
+from storage.settings import Settings
 
-definitions = Definitions(
-    assets=[
-        extracted_statements,
-        *(landed_transactions, enriched_transactions),
-        *report_assets,
-        report_bundles,
-        *book_assets,
-        monitored_customers,
-    ],
-    jobs=[
-        enrichment_batch,
-        extraction_batch,
-        refresh_batch,
-        policy_backtest,
-        ruleset_simulation,
-        *schedules.book_jobs,
-        *schedules.lake_jobs,
-    ],
-    schedules=schedules.schedules,
-    sensors=[
-        submitted_jobs_sensor,
-        webhook_outbox_sensor,
-        schedules.requested_backfills_sensor,
-        schedules.requested_looks_sensor,
-        requested_backtests_sensor,
-        requested_simulations_sensor,
-    ],
-    resources={"store": store_resource},
-    executor=in_process_executor,
-)
+ASSETS = [
+    extracted_statements,
+    *(landed_transactions, enriched_transactions),
+    *report_assets,
+    report_bundles,
+    *book_assets,
+    monitored_customers,
+]
+
+
+@dagster.definitions
+def definitions() -> Definitions:
+    """Load the code location under the settings of this process."""
+    settings = Settings()
+    return Definitions(
+        assets=ASSETS if settings.schedules else [_never_late(each) for each in ASSETS],
+        jobs=[
+            enrichment_batch,
+            extraction_batch,
+            refresh_batch,
+            policy_backtest,
+            ruleset_simulation,
+            *schedules.book_jobs,
+            *schedules.lake_jobs,
+        ],
+        schedules=schedules.schedules_for(settings),
+        sensors=[
+            submitted_jobs_sensor,
+            webhook_outbox_sensor,
+            schedules.requested_backfills_sensor,
+            schedules.requested_looks_sensor,
+            requested_backtests_sensor,
+            requested_simulations_sensor,
+        ],
+        resources={"store": store_resource},
+        executor=in_process_executor,
+    )
+
+
+def _never_late(asset: AssetsDefinition) -> AssetsDefinition:
+    """Take the freshness policy off: without schedules nothing is made every night, so nothing can be late."""
+    return asset.map_asset_specs(lambda spec: spec.replace_attributes(freshness_policy=None))

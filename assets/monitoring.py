@@ -16,7 +16,7 @@ from sqlalchemy import ColumnElement, and_
 
 from assets import looking
 from assets.batches import Work
-from assets.book import GROUP, buckets, nightly
+from assets.book import GROUP, NIGHTLY, buckets
 from assets.reports import each_slice
 from assets.runs import ASKED_TAG, MONITORED
 from assets.transactions import enriched_transactions
@@ -38,7 +38,7 @@ def watched() -> ColumnElement[bool]:
     group_name=GROUP,
     kinds={"polars"},
     deps=[AssetDep(enriched_transactions, partition_mapping=AllPartitionMapping())],
-    freshness_policy=nightly(),
+    freshness_policy=NIGHTLY,
 )
 def monitored_customers(context: AssetExecutionContext, store: ResourceParam[Store]) -> MaterializeResult:
     """The bucket's customers, looked at by their clients' rulesets as of now: rules fire, and are armed again.

@@ -51,10 +51,6 @@ RUNS_A_LOOK = 100
 LOST_AFTER = timedelta(hours=1)  # no run is under way for a look that was asked for so long ago
 LONGEST_CHECK_S = 3_000  # within the hour that a run may take; the next one goes on from there
 
-_settings = Settings()
-ZONE = _settings.timezone
-ON_OR_OFF = DefaultScheduleStatus.RUNNING if _settings.schedules else DefaultScheduleStatus.STOPPED
-
 refresh_book = define_asset_job(
     "refresh_book",
     [refreshed_reports, *book_tables, metrics_book],
@@ -138,86 +134,34 @@ def integrity_check() -> None:
     check_files()
 
 
-@schedule(
-    cron_schedule="30 0 * * 0",
-    job=backfill,
-    execution_timezone=ZONE,
-    default_status=ON_OR_OFF,
-    description="Sundays: enrich again the customers whose transactions an older version of the enrichment made.",
-)
 def weekly_backfill(store: ResourceParam[Store]) -> list[RunRequest] | SkipReason:
-    """The buckets that have such customers."""
+    """Request the buckets with customers that an older version of the enrichment made."""
     with store.db.reading() as r:
         due = upkeep.buckets_due(r, outdated())
     return _runs(due) or SkipReason("Every customer is under the current version of the enrichment.")
 
 
-@schedule(
-    cron_schedule="30 1 * * *",
-    job=refresh_book,
-    execution_timezone=ZONE,
-    default_status=ON_OR_OFF,
-    description="Every night: refresh stale and old reports, and write the tables of reports and metrics.",
-)
 def nightly_refresh(store: ResourceParam[Store]) -> list[RunRequest] | SkipReason:
-    """All buckets that have customers with transactions: the tables are written anew where nothing was stale, too."""
-    with store.db.reading() as r:
-        due = upkeep.buckets_due(r, upkeep.with_transactions())
-    return _runs(due) or SkipReason("There are no transactions yet.")
+    """Request all buckets with transactions: the tables are written anew where nothing was stale, too."""
+    return _with_transactions(store)
 
 
-@schedule(
-    cron_schedule="0 4 * * *",
-    job=compact_book,
-    execution_timezone=ZONE,
-    default_status=ON_OR_OFF,
-    description="Every night: rewrite scattered transactions into few, well-filled files, where it pays.",
-)
 def nightly_compaction(store: ResourceParam[Store]) -> list[RunRequest] | SkipReason:
-    """All buckets that have customers with transactions."""
+    """Request all buckets with transactions."""
+    return _with_transactions(store)
+
+
+def _with_transactions(store: Store) -> list[RunRequest] | SkipReason:
     with store.db.reading() as r:
         due = upkeep.buckets_due(r, upkeep.with_transactions())
     return _runs(due) or SkipReason("There are no transactions yet.")
 
 
-@schedule(
-    cron_schedule="15 0 * * *",
-    job=look_at_book,
-    execution_timezone=ZONE,
-    default_status=ON_OR_OFF,
-    description="Every night: look at all customers that a ruleset watches, for rules that move with time.",
-)
 def nightly_look(store: ResourceParam[Store]) -> list[RunRequest] | SkipReason:
-    """The buckets that have such customers."""
+    """Request the buckets with customers that a ruleset watches."""
     with store.db.reading() as r:
         due = upkeep.buckets_due(r, watched())
     return _runs(due) or SkipReason("No ruleset watches anybody.")
-
-
-nightly_peers = ScheduleDefinition(
-    name="nightly_peers",
-    job=measure_peers,
-    cron_schedule="30 3 * * *",
-    execution_timezone=ZONE,
-    default_status=ON_OR_OFF,
-    description="Every night: measure how each client's customers spread over each metric, for the risk report.",
-)
-nightly_retention = ScheduleDefinition(
-    name="nightly_retention",
-    job=retention_sweep,
-    cron_schedule="0 5 * * *",
-    execution_timezone=ZONE,
-    default_status=ON_OR_OFF,
-    description="Every night: remove what is older than the retention time.",
-)
-weekly_integrity = ScheduleDefinition(
-    name="weekly_integrity",
-    job=integrity_check,
-    cron_schedule="0 6 * * 6",
-    execution_timezone=ZONE,
-    default_status=ON_OR_OFF,
-    description="Saturdays: find files that are missing or not what was written.",
-)
 
 
 @sensor(
@@ -274,14 +218,76 @@ def _runs(of: Iterable[int]) -> list[RunRequest]:
     return [RunRequest(partition_key=f"{bucket:02d}") for bucket in of]
 
 
+BY_BUCKET = (
+    (
+        weekly_backfill,
+        "30 0 * * 0",
+        backfill,
+        "Sundays: enrich again the customers whose transactions an older version of the enrichment made.",
+    ),
+    (
+        nightly_look,
+        "15 0 * * *",
+        look_at_book,
+        "Every night: look at all customers that a ruleset watches, for rules that move with time.",
+    ),
+    (
+        nightly_refresh,
+        "30 1 * * *",
+        refresh_book,
+        "Every night: refresh stale and old reports, and write the tables of reports and metrics.",
+    ),
+    (
+        nightly_compaction,
+        "0 4 * * *",
+        compact_book,
+        "Every night: rewrite scattered transactions into few, well-filled files, where it pays.",
+    ),
+)
+WHOLE = (
+    (
+        "nightly_peers",
+        "30 3 * * *",
+        measure_peers,
+        "Every night: measure how each client's customers spread over each metric, for the risk report.",
+    ),
+    (
+        "nightly_retention",
+        "0 5 * * *",
+        retention_sweep,
+        "Every night: remove what is older than the retention time.",
+    ),
+    (
+        "weekly_integrity",
+        "0 6 * * 6",
+        integrity_check,
+        "Saturdays: find files that are missing or not what was written.",
+    ),
+)
 book_jobs = [refresh_book, look_at_book, measure_peers, backfill, compact_book]
 lake_jobs = [retention_sweep, integrity_check]
-schedules = [
-    weekly_backfill,
-    nightly_look,
-    nightly_refresh,
-    nightly_compaction,
-    nightly_peers,
-    nightly_retention,
-    weekly_integrity,
-]
+
+
+def schedules_for(settings: Settings) -> list[ScheduleDefinition]:
+    """Define every schedule in the service's time zone, on unless the settings switch schedules off."""
+    status = DefaultScheduleStatus.RUNNING if settings.schedules else DefaultScheduleStatus.STOPPED
+    return [
+        schedule(
+            cron_schedule=cron,
+            job=of_job,
+            execution_timezone=settings.timezone,
+            default_status=status,
+            description=description,
+        )(buckets_due)
+        for buckets_due, cron, of_job, description in BY_BUCKET
+    ] + [
+        ScheduleDefinition(
+            name=name,
+            cron_schedule=cron,
+            job=of_job,
+            execution_timezone=settings.timezone,
+            default_status=status,
+            description=description,
+        )
+        for name, cron, of_job, description in WHOLE
+    ]

@@ -27,7 +27,7 @@ def instance(tmp_path: Path) -> Iterator[DagsterInstance]:
 
 
 def submitted(instance: DagsterInstance, asset: str | None = None, **tags: str) -> DagsterRun:
-    job = definitions.resolve_implicit_global_asset_job_def()
+    job = definitions().resolve_implicit_global_asset_job_def()
     origin = RemoteJobOrigin(
         RemoteRepositoryOrigin(RegisteredCodeLocationOrigin("tidemark"), "__repository__"), job.name
     )

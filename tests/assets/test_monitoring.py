@@ -17,7 +17,6 @@ from dagster import (
     DagsterRunStatus,
     RunRequest,
     SkipReason,
-    build_schedule_context,
     build_sensor_context,
     materialize,
 )
@@ -39,10 +38,7 @@ from storage.rule_matches import Cause, Count, Match
 from storage.rulesets import StoredRuleset
 from storage.store import Store
 from tests.assets.lender import Lender
-from tests.conftest import postgres_first
 from tests.storage.watching import LOW_SCORE, SCORE, a_rule, a_ruleset, created
-
-pytestmark = postgres_first
 
 TODAY = datetime.now(UTC).date()
 SHORT, OTHER_ABN = "SHORT", "53004085616"
@@ -595,8 +591,7 @@ def test_what_changes_while_a_look_is_under_way_is_looked_at_afterwards(
 
 def test_by_night_the_buckets_of_those_who_are_watched(store: Store) -> None:
     def due() -> list[str | None]:
-        answer = schedules.nightly_look(build_schedule_context(resources={"store": store}))
-        assert isinstance(answer, list | SkipReason)
+        answer = schedules.nightly_look(store)
         return [request.partition_key for request in answer] if isinstance(answer, list) else []
 
     one, other = Borrower(store), Borrower(store, OTHER_ABN)

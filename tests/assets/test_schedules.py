@@ -1,19 +1,15 @@
 """What runs by itself: when, for which buckets, and not at all where it was switched off."""
 
-import os
-import subprocess
-import sys
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
+import pytest
 from dagster import (
     DagsterInstance,
     DefaultScheduleStatus,
     RunRequest,
-    ScheduleDefinition,
     SkipReason,
-    build_schedule_context,
     build_sensor_context,
 )
 from sqlalchemy import update
@@ -37,15 +33,14 @@ def with_data(store: Store, now: datetime, enrichment_version: int = ENRICHMENT_
     return customer.number
 
 
-def asked_for(schedule: ScheduleDefinition, store: Store) -> list[str | None]:
-    """Partitions that a tick asks runs of."""
-    answer = schedule(build_schedule_context(resources={"store": store}))
-    assert isinstance(answer, list | SkipReason)
+def asked_for(schedule: Callable[[Store], list[RunRequest] | SkipReason], store: Store) -> list[str | None]:
+    """Return the partitions that a tick requests runs of."""
+    answer = schedule(store)
     return [request.partition_key for request in answer] if isinstance(answer, list) else []
 
 
 def test_runs_are_asked_for_only_where_there_is_something_to_do(store: Store, now: datetime) -> None:
-    everyone: list[Any] = [schedules.weekly_backfill, schedules.nightly_refresh, schedules.nightly_compaction]
+    everyone = [schedules.weekly_backfill, schedules.nightly_refresh, schedules.nightly_compaction]
     assert [asked_for(schedule, store) for schedule in everyone] == [[], [], []]
     current, behind = with_data(store, now), with_data(store, now, ENRICHMENT_VERSION - 1)
     assert (current, behind) == (1, 2)
@@ -79,7 +74,7 @@ def tick(store: Store) -> list[RunRequest]:
 
 
 def test_schedules_keep_the_business_s_hours_and_its_daylight_saving() -> None:
-    repository = definitions.get_repository_def()
+    repository = definitions().get_repository_def()
     assert {each.name for each in repository.schedule_defs} == {
         "weekly_backfill",
         "nightly_look",
@@ -96,10 +91,17 @@ def test_schedules_keep_the_business_s_hours_and_its_daylight_saving() -> None:
 
 
 def test_a_setting_switches_them_off(tmp_path: Path) -> None:
-    ask = "from assets.schedules import schedules; print({each.default_status.value for each in schedules})"
-    off = os.environ | {"TIDEMARK_SCHEDULES": "off", "TIDEMARK_HOME": str(tmp_path)}
-    said = subprocess.run([sys.executable, "-c", ask], env=off, capture_output=True, text=True, check=True).stdout
-    assert said.strip() == "{'STOPPED'}"
+    off = schedules.schedules_for(Settings(home=tmp_path, schedules=False))
+    assert {each.default_status for each in off} == {DefaultScheduleStatus.STOPPED}
+
+
+def test_without_schedules_nothing_is_ever_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    def watched_for_freshness() -> int:
+        return sum(spec.freshness_policy is not None for spec in definitions().resolve_all_asset_specs())
+
+    assert watched_for_freshness() > 0
+    monkeypatch.setenv("TIDEMARK_SCHEDULES", "off")
+    assert watched_for_freshness() == 0
 
 
 def test_dagster_forgets_runs_that_are_over_and_old_enough(tmp_path: Path) -> None:

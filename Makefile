@@ -13,17 +13,24 @@ install: $(BIN)/.runtime  ## Make .venv with the pinned dependencies and the tid
 demo: install  ## Run the whole story: transactions in, reports and a signed webhook out
 	@$(BIN)/tidemark demo
 
-test: $(BIN)/.dev lint  ## Lint, types, import contracts and all tests (some 18 minutes on two cores)
-	$(BIN)/pytest -m "not slow" -n 2 --no-loadscope-reorder
+test: lint imports types  ## Lint, types, import contracts and tests: what must pass before a change lands
+	$(BIN)/pytest -m "not slow and not service" -n 2 --dist worksteal
 
-test-slow: $(BIN)/.dev  ## The larger checks, and many more examples of each property (over an hour)
-	$(BIN)/pytest -m "slow or hypothesis" --hypothesis-profile=thorough
+test-service: $(BIN)/.dev  ## Tests of whole services, in parts (some: PARTS="service/flows"); see docs/testing.md
+	$(BIN)/python -m tests.parts service $(PARTS)
 
-lint: $(BIN)/.dev  ## Ruff, mypy and the import contracts
+test-slow: $(BIN)/.dev  ## Kills and thorough properties, in parts that can be resumed; see docs/testing.md
+	$(BIN)/python -m tests.parts slow $(PARTS)
+
+lint: $(BIN)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+
+imports: $(BIN)/.dev
 	$(BIN)/lint-imports --no-cache
+
+types: $(BIN)/.dev
+	$(BIN)/mypy
 
 bench: $(BIN)/.dev  ## Measure (over an hour; some: PARTS="doors reads" ON=SQLite); writes benchmarks/RESULTS.md
 	$(BIN)/python -m benchmarks $(PARTS) $(ON:%=--on %)
@@ -45,4 +52,4 @@ $(BIN)/.dev: requirements-dev.lock $(BIN)/.runtime
 	@$(PIP) install --no-deps --require-hashes -r requirements-dev.lock
 	@touch $@
 
-.PHONY: help install demo test test-slow lint bench lock
+.PHONY: help install demo test test-service test-slow lint imports types bench lock

@@ -1,0 +1,129 @@
+"""`make test-service` and `make test-slow`: the larger targets, in parts that run one at a time and can be resumed.
+
+A part is a file or a folder of tests. RECORD, which is committed, says when each part last passed and on which commit.
+A part that passed on a commit since which nothing but the record and the docs changed is not run again.
+"""
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+RECORD = Path(__file__).with_name("record.json")
+NOT_CODE = (":!tests/record.json", ":!docs", ":!*.md")
+BY_FILE = (PurePosixPath("tests/faults"), PurePosixPath("tests/flows"))  # where one file takes minutes
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Tests by their markers, and the options that they run with."""
+
+    prefix: str
+    markers: str
+    options: tuple[str, ...] = ()
+
+
+TARGETS: Mapping[str, tuple[Selection, ...]] = {
+    "service": (Selection("", "service and not slow"),),
+    "slow": (
+        Selection("", "slow"),
+        Selection(
+            "properties/",
+            "hypothesis and not slow and not service",
+            ("--hypothesis-profile=thorough", "-n", "2", "--dist", "loadfile"),
+        ),
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Part:
+    name: str
+    files: tuple[str, ...]
+    selection: Selection
+
+    def run(self) -> str | None:
+        """Run its tests; return pytest's closing line, or None if one failed."""
+        command = ["pytest", "-m", self.selection.markers, *self.selection.options, *self.files]
+        print(f"\n{self.name}: {' '.join(command)}", flush=True)  # noqa: T201
+        process = subprocess.Popen([sys.executable, "-m", *command], stdout=subprocess.PIPE, text=True)
+        assert process.stdout is not None
+        closing = ""
+        for line in process.stdout:
+            print(line, end="", flush=True)  # noqa: T201
+            closing = line.strip(" =\n") or closing
+        return closing if process.wait() == 0 else None
+
+
+def parts_of(target: str) -> list[Part]:
+    return [
+        Part(f"{target}/{selection.prefix}{name}", tuple(files), selection)
+        for selection in TARGETS[target]
+        for name, files in grouped(files_with(selection.markers)).items()
+    ]
+
+
+def files_with(markers: str) -> list[str]:
+    """Collect the test files that have a test with these markers."""
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-qq", "-m", markers, "tests"]
+    listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return re.findall(r"^(tests/\S+\.py): \d+$", listed, re.MULTILINE)
+
+
+def grouped(files: Iterable[str]) -> dict[str, list[str]]:
+    """Name the parts: one a file where files take minutes, else one for each folder two levels deep."""
+    groups: dict[str, list[str]] = {}
+    for file in files:
+        path = PurePosixPath(file)
+        inside = path.with_suffix("") if path.parent in BY_FILE else PurePosixPath(*path.parent.parts[:3])
+        groups.setdefault(str(inside.relative_to("tests")), []).append(file)
+    return groups
+
+
+def is_unchanged_since(commit: str) -> bool:
+    return not git("diff", "--name-only", commit, "--", ".", *NOT_CODE) if commit in git("rev-list", "HEAD") else False
+
+
+def git(*arguments: str) -> str:
+    return subprocess.run(["git", *arguments], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def read_record() -> dict[str, dict[str, Any]]:
+    return json.loads(RECORD.read_text()) if RECORD.exists() else {}
+
+
+def note_pass(name: str, closing: str) -> None:
+    commit = git("rev-parse", "HEAD") + ("" if is_unchanged_since("HEAD") else " with changes")
+    passed = {"passed": f"{datetime.now(UTC):%Y-%m-%d %H:%M}Z", "commit": commit, "result": closing}
+    RECORD.write_text(json.dumps(read_record() | {name: passed}, indent=1, sort_keys=True) + "\n")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.parts", description=__doc__)
+    parser.add_argument("target", choices=TARGETS)
+    parser.add_argument("parts", nargs="*", help="names of parts; default: all that have not passed on this code")
+    parser.add_argument("--list", action="store_true", help="only list the parts, and when each last passed")
+    asked = parser.parse_args()
+    failed = []
+    for part in parts_of(asked.target):
+        last = read_record().get(part.name, {})
+        if asked.list:
+            print(part.name, *last.values(), sep="  ")  # noqa: T201
+        elif part.name in asked.parts or (not asked.parts and not is_unchanged_since(last.get("commit", ""))):
+            if closing := part.run():
+                note_pass(part.name, closing)
+            else:
+                failed.append(part.name)
+    if failed:
+        print("\nfailed:", *failed)  # noqa: T201
+    return len(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,24 @@
+"""The larger test targets are cut into parts that leave nothing out."""
+
+from tests.parts import grouped
+
+
+def test_every_file_is_in_exactly_one_part() -> None:
+    files = [
+        "tests/api/test_contract.py",
+        "tests/api/test_listen.py",
+        "tests/faults/test_kills.py",
+        "tests/faults/test_disk.py",
+        "tests/flows/test_book.py",
+        "tests/pipelines/enrich/test_steps.py",
+        "tests/pipelines/enrich/learned/test_model.py",
+        "tests/test_parts.py",
+    ]
+    assert grouped(files) == {
+        "api": ["tests/api/test_contract.py", "tests/api/test_listen.py"],
+        "faults/test_kills": ["tests/faults/test_kills.py"],
+        "faults/test_disk": ["tests/faults/test_disk.py"],
+        "flows/test_book": ["tests/flows/test_book.py"],
+        "pipelines/enrich": ["tests/pipelines/enrich/test_steps.py", "tests/pipelines/enrich/learned/test_model.py"],
+        ".": ["tests/test_parts.py"],
+    }

@@ -17,7 +17,7 @@ from typing import Any
 
 RECORD = Path(__file__).with_name("record.json")
 NOT_CODE = (":!tests/record.json", ":!docs", ":!*.md")
-BY_FILE = (PurePosixPath("tests/faults"), PurePosixPath("tests/flows"))  # where one file takes minutes
+BY_FILE = (PurePosixPath("tests/faults"),)  # where one file takes minutes and starts services of its own
 
 
 @dataclass(frozen=True)

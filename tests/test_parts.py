@@ -18,7 +18,7 @@ def test_every_file_is_in_exactly_one_part() -> None:
         "api": ["tests/api/test_contract.py", "tests/api/test_listen.py"],
         "faults/test_kills": ["tests/faults/test_kills.py"],
         "faults/test_disk": ["tests/faults/test_disk.py"],
-        "flows/test_book": ["tests/flows/test_book.py"],
+        "flows": ["tests/flows/test_book.py"],
         "pipelines/enrich": ["tests/pipelines/enrich/test_steps.py", "tests/pipelines/enrich/learned/test_model.py"],
         ".": ["tests/test_parts.py"],
     }

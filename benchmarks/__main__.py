@@ -18,6 +18,7 @@ from benchmarks import (
     enrichment,
     evaluating,
     extraction,
+    feedback,
     growth,
     history,
     monitoring,
@@ -99,6 +100,7 @@ PARTS: Mapping[str, Part] = {
     "statements": by_itself(statements),
     "extraction": by_itself(extraction),
     "webhooks": on_databases(webhooks),
+    "feedback": Part(feedback.TITLE, feedback.ABOUT, lambda _: feedback.measure()),
 }
 
 

@@ -10,12 +10,12 @@ from assets.reports import end_refreshes, refresh
 from assets.transactions import recompute
 from pipelines.intake import accounts
 from pipelines.intake.rows import landed
+from pipelines.report_view import ReportStatus
 from pipelines.reports import REPORTS
 from storage import batches, customers, jobs, reports, transactions
 from storage.customers import Customer
 from storage.jobs import Job
 from storage.models import Lane
-from storage.reports import ReportStatus
 from storage.store import Store
 from tests.storage.examples import ABN, a_client, a_customer
 

@@ -5,13 +5,14 @@ from datetime import datetime
 import pytest
 
 from pipelines.errors import Conflict, Unprocessable
+from pipelines.report_view import ReportStatus
 from storage import batches, customers, jobs, reports
 from storage.batches import Superseded
 from storage.commit import Committed, NewValue, Recomputed, commit_values
 from storage.customers import Customer
 from storage.jobs import Ending, Job
 from storage.models import JobStatus, Lane
-from storage.reports import NewReport, ReportStatus
+from storage.reports import NewReport
 from storage.store import Store
 from tests.storage.examples import a_client, a_customer, a_submission, submit
 from tests.storage.values import on_postgresql

@@ -27,10 +27,8 @@ from storage.models import Flow, JobStatus
 from storage.paging import Page
 from storage.policies import StoredPolicy
 from storage.store import Store
+from tests.assets.conftest import Filled
 from tests.assets.lender import Lender
-from tests.conftest import postgres_first
-
-pytestmark = postgres_first
 
 MARCH, APRIL = date(2026, 3, 31), date(2026, 4, 30)
 ABNS = ("51824753556", "53004085616", "83914571673", "33102417032")
@@ -176,8 +174,8 @@ def item(day: date) -> dict[str, str]:
 
 
 @pytest.fixture
-def book(store: Store) -> Book:
-    return Book(store)
+def book(filled: Filled) -> Book:
+    return filled(Book)
 
 
 def counts(result: list[Any], side: str, day: int = 0) -> dict[str, int]:

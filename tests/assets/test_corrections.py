@@ -12,19 +12,16 @@ from assets import batches as work_of
 from assets.transactions import recompute
 from pipelines.enrich.enrichment import enrich
 from pipelines.enrich.knowledge import Knowledge
+from pipelines.report_view import ReportStatus
 from storage import batches, corrections, customers, jobs, knowledge, related_parties
 from storage.corrections import Correction, NewCorrection
 from storage.customers import Customer
 from storage.jobs import Job
 from storage.models import Flow, JobStatus, Lane
 from storage.related_parties import Party
-from storage.reports import ReportStatus
 from storage.store import Store
 from tests.assets.lender import COFFEE, RENT, SALE, Lender, refreshed, risk_status
-from tests.conftest import postgres_first
 from tests.storage.examples import a_customer
-
-pytestmark = postgres_first
 
 WHO = "a key"
 RENT_IS_PREMISES = NewCorrection(words="rent", direction="debit", category="strata")

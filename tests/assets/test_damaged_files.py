@@ -12,9 +12,6 @@ from storage.lake import Lake
 from storage.models import JobStatus, Lane
 from storage.store import Store
 from tests.assets.lender import COFFEE, RENT, SALE, Lender
-from tests.conftest import postgres_first
-
-pytestmark = postgres_first
 
 
 @pytest.fixture

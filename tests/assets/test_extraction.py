@@ -19,20 +19,17 @@ from assets.transactions import recompute
 from pipelines.errors import NotFound
 from pipelines.figures.facts import as_known
 from pipelines.intake.pdf.result import Extraction, Refusal, Verdict, refused
+from pipelines.report_view import ReportStatus
 from storage import batches, jobs, statements
 from storage.batches import Superseded
 from storage.jobs import Job
 from storage.models import JobStatus, Lane, Stage, events, statement_files
 from storage.models import jobs as all_jobs
-from storage.reports import ReportStatus
 from storage.statements import StoredStatement
 from storage.store import Store
 from tests.assets import lender as items
 from tests.assets.lender import Lender, refreshed, risk_status
-from tests.conftest import postgres_first
 from tests.papers import COFFEE, RENT, SALE, Shelf, entry, extract, extraction, opens_with, pdf, sent, statement
-
-pytestmark = postgres_first
 
 JUNE = extraction(statement(RENT, COFFEE, SALE), pages=2)
 STAGES = ("extraction", "enrichment", "job")

@@ -8,9 +8,6 @@ from storage import related_parties
 from storage.related_parties import Party
 from storage.store import Store
 from tests.assets.lender import Item, Lender
-from tests.conftest import postgres_first
-
-pytestmark = postgres_first
 
 SISTERS_ABN = "33051775556"
 OUT: Item = {"date": "2026-03-02", "description": "OSKO PAYMENT 88123", "amount": "-5000.00"}

@@ -37,6 +37,7 @@ from storage.models import look_requests as look_request_rows
 from storage.rule_matches import Cause, Count, Match
 from storage.rulesets import StoredRuleset
 from storage.store import Store
+from tests.assets.conftest import Filled
 from tests.assets.lender import Lender
 from tests.storage.watching import LOW_SCORE, SCORE, a_rule, a_ruleset, created
 
@@ -103,6 +104,17 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def borrower(store: Store) -> Borrower:
     return Borrower(store)
+
+
+@pytest.fixture
+def risen(filled: Filled) -> Borrower:
+    return filled(with_a_long_history)
+
+
+def with_a_long_history(store: Store) -> Borrower:
+    borrower = Borrower(store)
+    borrower.rise()
+    return borrower
 
 
 def event_types(store: Store) -> list[str]:
@@ -339,10 +351,10 @@ STEPS = {
 }
 
 
-@pytest.mark.parametrize("step", STEPS)
 def test_a_batch_that_dies_at_a_step_and_is_run_again_tells_once(
-    borrower: Borrower, monkeypatch: pytest.MonkeyPatch, step: str
+    borrower: Borrower, monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests
 ) -> None:
+    """It dies at each step in turn, and then no more."""
     borrower.watch()
     job = borrower.submit(item(60), item(1))
 
@@ -353,11 +365,12 @@ def test_a_batch_that_dies_at_a_step_and_is_run_again_tells_once(
         batch = batches.claim(w, Lane.ENRICHMENT, borrower.store.settings, datetime.now(UTC))
     assert batch is not None
     again = partial(work_of.claimed, borrower.store, batch.token, batch.partition_day)
-    with monkeypatch.context() as patch:
-        patch.setattr(*STEPS[step], dies)
-        with pytest.raises(KeyboardInterrupt):
-            enriching.recompute(borrower.store, again())
-    assert (borrower.customer.data_version, borrower.matches, borrower.fired()) == (0, [], [])
+    for step, place in STEPS.items():
+        with subtests.test(step), monkeypatch.context() as patch:
+            patch.setattr(*place, dies)
+            with pytest.raises(KeyboardInterrupt):
+                enriching.recompute(borrower.store, again())
+            assert (borrower.customer.data_version, borrower.matches, borrower.fired()) == (0, [], [])
     enriching.recompute(borrower.store, again())
     assert (borrower.now(job).status, len(borrower.matches)) == ("Completed", 1)
     assert event_types(borrower.store).count("monitoring.rule.triggered") == 1
@@ -388,13 +401,12 @@ def test_the_batch_and_the_night_at_once_tell_once(borrower: Borrower, monkeypat
         assert rule_matches.counts(r, ruleset, date.min) == [Count("LONG", 2, 1, 0, 1)]
 
 
-def test_many_nights_at_once_tell_once(borrower: Borrower) -> None:
-    borrower.rise()
-    borrower.watch()
+def test_many_nights_at_once_tell_once(risen: Borrower) -> None:
+    risen.watch()
     with ThreadPoolExecutor(4) as pool:
-        outcomes = list(pool.map(lambda _: borrower.look(), range(4)))
+        outcomes = list(pool.map(lambda _: risen.look(), range(4)))
     assert sum(outcome.changed for outcome in outcomes) == 1
-    assert len(borrower.matches) == 1
+    assert len(risen.matches) == 1
 
 
 # By night, and when it is asked for
@@ -412,12 +424,11 @@ def test_time_alone_fires_a_rule(borrower: Borrower) -> None:
     assert borrower.fired() == []
 
 
-def test_a_look_leaves_nobody_to_a_submission(borrower: Borrower) -> None:
+def test_a_look_leaves_nobody_to_a_submission(risen: Borrower) -> None:
     """One that brings nothing new would not look."""
-    borrower.rise()
-    borrower.watch()
-    borrower.submit(item(1))
-    assert borrower.look() == Outcome(customers=1, changed=1)
+    risen.watch()
+    risen.submit(item(1))
+    assert risen.look() == Outcome(customers=1, changed=1)
 
 
 def test_the_bucket_is_looked_at_in_slices_and_only_who_is_watched(store: Store) -> None:
@@ -447,28 +458,31 @@ def asked_for(store: Store) -> list[str | None]:
         return [request.partition_key for request in tick(store, instance)]
 
 
-def test_a_changed_ruleset_or_attribute_is_looked_by_without_waiting_for_the_night(borrower: Borrower) -> None:
-    store, bucket = borrower.store, f"{bucket_of(borrower.customer.number):02d}"
-    borrower.rise()
-    ruleset = borrower.watch(a_rule("LOW", LOW_SCORE), attributes=[SCORE])
+def test_a_changed_ruleset_or_attribute_is_looked_by_without_waiting_for_the_night(risen: Borrower) -> None:
+    store, bucket = risen.store, f"{bucket_of(risen.customer.number):02d}"
+    ruleset = risen.watch(a_rule("LOW", LOW_SCORE), attributes=[SCORE])
     for score, told in (("400", 1), ("600", 1), ("300", 2)):
-        borrower.score(score)
+        risen.score(score)
         assert asked_for(store) == [bucket]
-        borrower.look()
+        risen.look()
         assert asked_for(store) == []
-        assert len(borrower.matches) == told
+        assert len(risen.matches) == told
     more = a_ruleset(a_rule("LOW", LOW_SCORE), a_rule("LONG"), attributes=[SCORE])
     with store.db.writing() as w:
         rulesets.replace(w, ruleset, more, "test", datetime.now(UTC))
     assert asked_for(store) == [bucket]
-    borrower.look()
-    assert [list(match.rules) for match in borrower.matches] == [["LOW"], ["LOW"], ["LONG"]]
+    risen.look()
+    assert [list(match.rules) for match in risen.matches] == [["LOW"], ["LOW"], ["LONG"]]
 
 
 @pytest.fixture
-def bucket_mates(borrower: Borrower) -> list[Borrower]:
+def bucket_mates(filled: Filled) -> list[Borrower]:
+    return filled(mates_of_a_bucket)
+
+
+def mates_of_a_bucket(store: Store) -> list[Borrower]:
     """Three whose rules hold: the second is of the first one's client, the third of another."""
-    store = borrower.store
+    borrower = Borrower(store)
     others = [Borrower(store, OTHER_ABN, borrower.customer.client_id), Borrower(store, OTHER_ABN)]
     with store.db.writing() as w:
         for nth, each in enumerate(others, 1):
@@ -526,18 +540,17 @@ def test_a_run_is_told_by_its_tag_whom_to_look_at(
     assert matches(bucket_mates) == told
 
 
-def test_a_look_that_is_killed_is_asked_for_again(borrower: Borrower, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_look_that_is_killed_is_asked_for_again(risen: Borrower, monkeypatch: pytest.MonkeyPatch) -> None:
     def dies(*_: Any, **__: Any) -> Any:
         raise KeyboardInterrupt
 
-    borrower.rise()
-    borrower.watch()
+    risen.watch()
     with monkeypatch.context() as patch:
         patch.setattr(batches, "commit", dies)
         with pytest.raises(KeyboardInterrupt):
-            borrower.look(everybody=False)
-    assert asked_for(borrower.store) == [borrower.bucket]
-    assert borrower.look(everybody=False).changed == 1
+            risen.look(everybody=False)
+    assert asked_for(risen.store) == [risen.bucket]
+    assert risen.look(everybody=False).changed == 1
 
 
 def test_a_run_is_asked_for_where_none_is_under_way_and_once_by_its_key(borrower: Borrower) -> None:
@@ -571,22 +584,21 @@ def test_a_run_is_asked_for_where_none_is_under_way_and_once_by_its_key(borrower
 
 
 def test_what_changes_while_a_look_is_under_way_is_looked_at_afterwards(
-    borrower: Borrower, monkeypatch: pytest.MonkeyPatch
+    risen: Borrower, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    borrower.rise()
-    borrower.watch(a_rule("LOW", LOW_SCORE), attributes=[SCORE])
+    risen.watch(a_rule("LOW", LOW_SCORE), attributes=[SCORE])
     look = looking.look
 
     def overtaken(*arguments: Any, **named: Any) -> Any:
         seen = look(*arguments, **named)
-        borrower.score("400")
+        risen.score("400")
         return seen
 
     with monkeypatch.context() as patch:
         patch.setattr(looking, "look", overtaken)
-        assert borrower.look().left == 1
-    assert asked_for(borrower.store) == [f"{bucket_of(borrower.customer.number):02d}"]
-    assert borrower.look().changed == 1
+        assert risen.look().left == 1
+    assert asked_for(risen.store) == [f"{bucket_of(risen.customer.number):02d}"]
+    assert risen.look().changed == 1
 
 
 def test_by_night_the_buckets_of_those_who_are_watched(store: Store) -> None:
@@ -606,16 +618,15 @@ def test_by_night_the_buckets_of_those_who_are_watched(store: Store) -> None:
 
 
 def test_a_ruleset_that_comes_when_a_run_has_begun_is_seen_or_asks_for_another(
-    borrower: Borrower, monkeypatch: pytest.MonkeyPatch
+    risen: Borrower, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    borrower.rise()
     due = upkeep.due
 
     def overtaken(*arguments: Any) -> Any:
         """Whom the run is for is known; the ruleset can come only as soon as the run has begun."""
         found = due(*arguments)
         monkeypatch.setattr(upkeep, "due", due)
-        coming.append(pool.submit(borrower.watch))
+        coming.append(pool.submit(risen.watch))
         with suppress(TimeoutError):
             coming[0].result(timeout=1)
         return found
@@ -623,9 +634,9 @@ def test_a_ruleset_that_comes_when_a_run_has_begun_is_seen_or_asks_for_another(
     coming: list[Future[StoredRuleset]] = []
     monkeypatch.setattr(upkeep, "due", overtaken)
     with ThreadPoolExecutor(1) as pool:
-        borrower.look()
+        risen.look()
     coming[0].result()
-    assert borrower.matches or asked_for(borrower.store) == [borrower.bucket]
+    assert risen.matches or asked_for(risen.store) == [risen.bucket]
 
 
 # One client's ruleset that can't be read
@@ -657,20 +668,16 @@ def test_nor_by_night_and_its_customers_count_as_failed(store: Store) -> None:
     assert len(other.matches) == 1
 
 
-def test_a_look_that_can_t_be_decided_on_is_no_end_of_the_run(
-    borrower: Borrower, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    borrower.rise()
-    borrower.watch()
+def test_a_look_that_can_t_be_decided_on_is_no_end_of_the_run(risen: Borrower, monkeypatch: pytest.MonkeyPatch) -> None:
+    risen.watch()
     with monkeypatch.context() as patch:
         patch.setattr(rule_matches, "moves", failing)
-        assert borrower.look() == Outcome(customers=1, failed=1)
-    assert borrower.matches == []
-    assert borrower.look().changed == 1
+        assert risen.look() == Outcome(customers=1, failed=1)
+    assert risen.matches == []
+    assert risen.look().changed == 1
 
 
-def test_an_attribute_can_be_set_though_a_ruleset_can_t_be_read(borrower: Borrower) -> None:
-    borrower.rise()
-    borrower.watch_unreadably()
-    borrower.note("phone", "x")
-    assert asked_for(borrower.store) == [borrower.bucket]
+def test_an_attribute_can_be_set_though_a_ruleset_can_t_be_read(risen: Borrower) -> None:
+    risen.watch_unreadably()
+    risen.note("phone", "x")
+    assert asked_for(risen.store) == [risen.bucket]

@@ -21,10 +21,8 @@ from storage.models import JobStatus
 from storage.rulesets import StoredRuleset
 from storage.simulations import Request, Simulation
 from storage.store import Store
+from tests.assets.conftest import Filled
 from tests.assets.lender import Lender
-from tests.conftest import postgres_first
-
-pytestmark = postgres_first
 
 FIRST, LAST = date(2026, 1, 1), date(2026, 3, 31)
 ABNS = ("51824753556", "53004085616", "83914571673", "33102417032")
@@ -118,8 +116,8 @@ class Book:
 
 
 @pytest.fixture
-def book(store: Store) -> Book:
-    return Book(store)
+def book(filled: Filled) -> Book:
+    return filled(Book)
 
 
 def test_what_would_have_fired_and_for_whom(book: Book) -> None:

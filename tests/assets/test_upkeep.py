@@ -16,14 +16,14 @@ from assets import upkeep as upkeep_work
 from assets.batches import Work
 from assets.upkeep import Outcome, carry_out, rest, slices
 from pipelines.enrich.enrichment import ENRICHMENT_VERSION, Enriched, enrich
+from pipelines.report_view import ReportStatus
 from storage import models, upkeep
 from storage.book import reports_of
-from storage.reports import ReportStatus
 from storage.store import Store
 from storage.transactions import current_locations
 from storage.upkeep import Standing, Task
+from tests.assets.conftest import Filled
 from tests.assets.lender import COFFEE, RENT, SALE, Lender, refreshed, risk_status
-from tests.conftest import postgres_first
 
 BUCKET = 1
 
@@ -35,7 +35,11 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def lenders(store: Store) -> list[Lender]:
+def lenders(filled: Filled) -> list[Lender]:
+    return filled(outdated)
+
+
+def outdated(store: Store) -> list[Lender]:
     """Three, each with a customer in the same bucket that holds a row, under an older version of the enrichment."""
     three = [Lender(store) for _ in range(3)]
     number = models.customers.c.number
@@ -69,7 +73,6 @@ def enrichment_versions(store: Store) -> list[int]:
         return list(r.execute(query).scalars())
 
 
-@postgres_first
 def test_a_version_moves_only_where_rows_change_and_everyone_is_brought_up(
     store: Store, lenders: list[Lender], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -91,7 +94,6 @@ def test_a_version_moves_only_where_rows_change_and_everyone_is_brought_up(
 
 
 @pytest.mark.usefixtures("lenders")
-@postgres_first
 def test_what_was_done_before_it_broke_is_not_done_again(store: Store) -> None:
     tried: list[int] = []
 
@@ -112,7 +114,6 @@ def test_what_was_done_before_it_broke_is_not_done_again(store: Store) -> None:
     assert standing(store).error is None
 
 
-@postgres_first
 def test_a_customer_with_a_submission_under_way_is_left_to_it(store: Store, lenders: list[Lender]) -> None:
     lenders[1].submit(SALE)
     assert backfilled(store) == Outcome(customers=2, left=1)
@@ -121,7 +122,6 @@ def test_a_customer_with_a_submission_under_way_is_left_to_it(store: Store, lend
     assert enrichment_versions(store) == [ENRICHMENT_VERSION] * 3
 
 
-@postgres_first
 def test_a_submission_that_comes_while_a_slice_is_computed_goes_first(store: Store, lenders: list[Lender]) -> None:
     def overtaken(work: Work) -> Outcome:
         lenders[1].submit(SALE)
@@ -132,7 +132,6 @@ def test_a_submission_that_comes_while_a_slice_is_computed_goes_first(store: Sto
     assert enrichment_versions(store)[1] == ENRICHMENT_VERSION - 1
 
 
-@postgres_first
 def test_a_damaged_file_keeps_only_its_own_customers_behind(store: Store, lenders: list[Lender]) -> None:
     with store.db.reading() as r:
         [place] = current_locations(r, [lenders[1].customer.number])
@@ -143,7 +142,6 @@ def test_a_damaged_file_keeps_only_its_own_customers_behind(store: Store, lender
     assert enrichment_versions(store) == [ENRICHMENT_VERSION, ENRICHMENT_VERSION - 1, ENRICHMENT_VERSION]
 
 
-@postgres_first
 def test_stale_reports_are_refreshed_and_none_is_made_that_nobody_asked_for(
     store: Store, lenders: list[Lender]
 ) -> None:
@@ -163,7 +161,6 @@ def test_stale_reports_are_refreshed_and_none_is_made_that_nobody_asked_for(
         assert reports_of(r, "risk", BUCKET)["is_current"].to_list() == [True, True]
 
 
-@postgres_first
 def test_between_slices_upkeep_rests_while_somebody_waits_for_a_job(
     store: Store, lenders: list[Lender], monkeypatch: pytest.MonkeyPatch
 ) -> None:

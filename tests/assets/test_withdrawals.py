@@ -13,15 +13,12 @@ from sqlalchemy import func, select
 from assets import batches as work_of
 from assets.transactions import recompute
 from pipelines.errors import Conflict, NotFound
+from pipelines.report_view import ReportStatus
 from storage import batches, jobs, outcomes
 from storage.jobs import Job
 from storage.models import Flow, JobStatus, Lane, events
-from storage.reports import ReportStatus
 from storage.store import Store
 from tests.assets.lender import BAD, COFFEE, RENT, SALE, Item, Lender, refreshed, risk_status
-from tests.conftest import postgres_first
-
-pytestmark = postgres_first
 
 
 @pytest.fixture

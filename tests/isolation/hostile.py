@@ -4,6 +4,7 @@ import io
 import zipfile
 import zlib
 from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
 from typing import Final
 
 import pikepdf
@@ -11,6 +12,8 @@ import pikepdf
 PAGE: Final = b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 595 842]/Resources<<>>/Contents 4 0 R>>"
 CATALOG: Final = b"<</Type/Catalog/Pages 2 0 R>>"
 ONE_PAGE: Final = b"<</Type/Pages/Kids[3 0 R]/Count 1>>"
+ZLIB_HEADER: Final = b"\x78\xda"
+LAST_BLOCK: Final = b"\x03\x00"  # an empty one
 
 
 def pdf(*objects: bytes, trailer: bytes = b"") -> bytes:
@@ -38,16 +41,18 @@ def page_of(contents: bytes) -> bytes:
 
 def squeezed(times: int, mebibytes: int) -> bytes:
     """So much of the same, compressed so often over itself."""
-    squeeze = zlib.compressobj(9)
     piece = b"0 0 m " * (1024 * 1024 // 6)
-    data = b"".join(squeeze.compress(piece) for _ in range(mebibytes)) + squeeze.flush()
+    squeeze = zlib.compressobj(9, wbits=-zlib.MAX_WBITS)
+    block = squeeze.compress(piece) + squeeze.flush(zlib.Z_FULL_FLUSH)  # stands alone, so it can be repeated
+    checksum = reduce(lambda sum_, _: zlib.adler32(piece, sum_), range(mebibytes), 1)
+    data = ZLIB_HEADER + block * mebibytes + LAST_BLOCK + checksum.to_bytes(4, "big")
     for _ in range(times - 1):
         data = zlib.compress(data, 9)
     return stream(data, b"/Filter[%b]" % (b"/FlateDecode" * times))
 
 
 def compression_bomb() -> bytes:
-    """Two kilobytes that are a gigabyte of operators."""
+    """Less than a kilobyte that is a gigabyte of operators."""
     return page_of(squeezed(3, 1024))
 
 

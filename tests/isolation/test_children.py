@@ -206,7 +206,7 @@ def test_whoever_is_told_may_call_it_off(mark: str) -> None:
 
 def test_threads_read_side_by_side(mark: str) -> None:
     """The faults of some are nothing to the others."""
-    kinds = ["echoes", "breaks", "is_killed", "fails"] * 3
+    kinds = ["echoes", "breaks", "is_killed", "fails"] * 2
     with ThreadPoolExecutor(4) as threads:
         contents = [b"%%PDF %d" % number for number in range(len(kinds))]
         answers = list(threads.map(asked, kinds, [mark] * len(kinds), contents))

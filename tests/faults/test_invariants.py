@@ -35,7 +35,7 @@ from tests.faults.survival import LOOK_EVERY_S, watched
 from tests.faults.world import RUNS_END_WITHIN_S, World
 from tests.flows.service import Client
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.timeout(300)
 
 ONE_LIVE_REFRESH = next(index for index in jobs.indexes if index.name == "uq_jobs_one_live_refresh")
 
@@ -181,6 +181,7 @@ TAMPERINGS: Final[list[tuple[Tampering, invariants.Check]]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("tampering", "check"), TAMPERINGS, ids=lambda each: each.__name__)
 def test_what_is_wrong_is_found(world: World, tampering: Tampering, check: invariants.Check) -> None:
     after = Aftermath(world, world.lender(seed=TAMPERINGS.index((tampering, check))))
@@ -194,6 +195,7 @@ def test_what_is_wrong_is_found(world: World, tampering: Tampering, check: invar
     assert any(each.startswith(check.__name__) for each in found)
 
 
+@pytest.mark.slow
 def test_what_is_wrong_only_for_a_moment_is_found_too(world: World) -> None:
     after = Aftermath(world, world.lender(seed=len(TAMPERINGS)))
     submits_with_keys(after.lender)

@@ -1,4 +1,4 @@
-"""A few seeded kills in every test run; the rest of the harness runs with `make test-slow`."""
+"""A few seeded kills with `make test-service`; the rest of the harness runs with `make test-slow`."""
 
 import random
 from typing import Final
@@ -10,9 +10,9 @@ from tests.faults.scenarios import submits
 from tests.faults.survival import SEEDS, survives
 from tests.faults.world import World
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.service, pytest.mark.timeout(300)]
 WRITES: Final = {"api": 12, "enrichment": 60}  # of a part in this story, at least
-KILLS: Final = [("api", SEEDS[0]), ("enrichment", SEEDS[1]), pytest.param("api", SEEDS[2], marks=pytest.mark.slow)]
+KILLS: Final = [("api", SEEDS[0]), ("enrichment", SEEDS[1]), ("api", SEEDS[2])]
 
 
 @pytest.mark.parametrize(("part", "seed"), KILLS)

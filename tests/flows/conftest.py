@@ -1,17 +1,28 @@
-"""One whole Tidemark for all flows, and a receiver that it may reach.
+"""One whole Tidemark for all flows that don't kill it, and a receiver that it may reach.
 
-`make test` has the main story on each database, and everything on PostgreSQL; `make test-slow` has all the rest.
+`make test-service` has everything on SQLite and the main story on PostgreSQL, too; `make test-slow` has the longest
+stories, and everything on PostgreSQL.
 """
 
 from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
 from api.listen import Receiver
-from tests.conftest import DATABASES, POSTGRES_FIRST, new_database
+from tests.conftest import DATABASES, new_database
 from tests.flows.service import Client, Service
 
+SQLITE_FIRST = ("sqlite", pytest.param("postgresql", marks=pytest.mark.slow))
 on_each_database = pytest.mark.parametrize("service", DATABASES, indirect=True, scope="session")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Whatever is here needs a whole service; what is slow, too, is for `make test-slow` alone."""
+    for item in items:
+        if item.path.is_relative_to(Path(__file__).parent) and not item.get_closest_marker("slow"):
+            item.add_marker(pytest.mark.service)
 
 
 @pytest.fixture(scope="session")
@@ -20,21 +31,29 @@ def receiver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Receiver]:
         yield listening
 
 
-@pytest.fixture(scope="session", params=POSTGRES_FIRST)
+@pytest.fixture(scope="session", params=SQLITE_FIRST)
 def service(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, receiver: Receiver
 ) -> Iterator[Service]:
-    """Its leases are short, so that the dead are noticed within seconds."""
+    with started(tmp_path_factory.mktemp("service"), new_database(request, request.param), receiver) as running:
+        yield running
+
+
+@contextmanager
+def started(home: Path, database_url: str, receiver: Receiver) -> Iterator[Service]:
+    """A service whose leases are short, so that the dead are noticed within seconds."""
     running = Service(
-        tmp_path_factory.mktemp("service"),
-        TIDEMARK_DATABASE_URL=new_database(request, request.param),
+        home,
+        TIDEMARK_DATABASE_URL=database_url,
         TIDEMARK_BATCH_LEASE_S="4",
         TIDEMARK_WEBHOOK_ALLOW_CIDRS="127.0.0.0/8",
         TIDEMARK_WEBHOOK_CA_BUNDLE=str(receiver.ca_path),
     )
-    running.start()
-    yield running
-    running.stop()
+    try:
+        running.start()
+        yield running
+    finally:
+        running.stop()
 
 
 @pytest.fixture

@@ -1,8 +1,6 @@
-"""Killed at awkward moments, started again: every accepted job ends right, once.
+"""Killed at awkward moments, started again: every accepted job ends right, once."""
 
-On SQLite the kills of tests/faults/test_short.py are in every run.
-"""
-
+from collections.abc import Iterator
 from datetime import date
 
 import psutil
@@ -10,10 +8,21 @@ import pytest
 
 from api.listen import Receiver
 from pipelines.sandbox import plain_rows
+from tests.conftest import new_database
+from tests.flows.conftest import SQLITE_FIRST, started
 from tests.flows.service import Client, Service
 
 pytestmark = pytest.mark.timeout(300)
 ROWS = 50
+
+
+@pytest.fixture(scope="module", params=SQLITE_FIRST)
+def service(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, receiver: Receiver
+) -> Iterator[Service]:
+    """One to be killed."""
+    with started(tmp_path_factory.mktemp("killed"), new_database(request, request.param), receiver) as running:
+        yield running
 
 
 def submit_many(client: Client, customers: int) -> dict[str, str]:

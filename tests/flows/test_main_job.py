@@ -202,7 +202,6 @@ def test_a_refresh_tells_nobody(client: Client, receiver: Receiver) -> None:
     assert refresh not in {each.json.get("jobId") for each in receiver.received}
 
 
-@pytest.mark.slow  # tests/flows/test_book.py asks it in every run
 def test_the_readmes_query_reads_the_lake_through_the_manifest(
     service: Service, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,7 +17,7 @@ from storage.database import Database
 from storage.settings import Settings
 from storage.store import Store
 
-pytest_plugins = ["tests.sharing", "tests.faults.counts"]
+pytest_plugins = ["tests.faults.counts"]
 
 # A loaded machine is no bug. `make test` has few examples of each property, `make test-slow` many.
 LIGHT, THOROUGH = 20, 100

@@ -24,6 +24,7 @@ from storage.settings import Quota, Settings
 from storage.store import Store
 from tests.api.in_process import running
 from tests.api.worker import end_extractions, end_submissions, look_at
+from tests.conftest import open_store
 
 ABN = "51824753556"
 HTTP = requests.Session()  # for addresses that `answering` gives as well as for those of `serving`
@@ -109,7 +110,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
         max_transactions=30,
         wrong_key_limit=Quota(1_000_000, 60),  # hundreds of requests have wrong keys
     )
-    opened = Store.open(settings)
+    opened = open_store(settings)
     yield opened
     opened.close()
 
@@ -117,7 +118,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
 @pytest.fixture
 def own_store(tmp_path: Path) -> Iterator[Store]:
     """A Tidemark of this test alone."""
-    opened = Store.open(Settings(home=tmp_path / "home"))
+    opened = open_store(Settings(home=tmp_path / "home"))
     yield opened
     opened.close()
 

@@ -19,6 +19,7 @@ from storage.audit import ANONYMOUS, Actor, Entry, Outcome
 from storage.store import Store
 from tests.api.conftest import HTTP, Client, answering, belongings, new_client
 from tests.api.worker import fail_deliveries
+from tests.conftest import prepare_home
 
 HOOKS = "/v1/webhooks/subscriptions"
 NAMED = {"X-Request-Id": "lender-7"}
@@ -188,7 +189,7 @@ def test_whatever_goes_wrong_with_one_refusal_is_survived(own_store: Store, monk
 
 
 def test_the_operators_acts_are_written_down_and_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TIDEMARK_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("TIDEMARK_HOME", str(prepare_home(tmp_path / "home")))
 
     def run(*arguments: str) -> str:
         result = CliRunner().invoke(app, [*arguments, "--json"], catch_exceptions=False)

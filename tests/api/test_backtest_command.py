@@ -22,6 +22,7 @@ from storage.models import Flow
 from storage.settings import Settings
 from storage.store import Store
 from tests.api.test_backtests import DOCUMENT, stricter
+from tests.conftest import open_store
 from tests.patience import again_and_again
 
 NEEDED = ("--input", "amount=50000", "--input", "secured=true")
@@ -30,7 +31,7 @@ NEEDED = ("--input", "amount=50000", "--input", "secured=true")
 @pytest.fixture
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
     monkeypatch.setenv("TIDEMARK_HOME", str(tmp_path / "home"))
-    opened = Store.open(Settings())
+    opened = open_store(Settings())
     yield opened
     opened.close()
 

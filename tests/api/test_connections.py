@@ -21,6 +21,7 @@ from storage.store import Store
 from tests.api.conftest import ABN, Client, new_client, serving
 from tests.api.wire import LONGEST_S, head, line, problem, rest_of, statuses, until_closed
 from tests.api.worker import end_submissions
+from tests.conftest import open_store
 
 named = pytest.mark.parametrize
 CUSTOMER = b'{"abn": "%s"}' % ABN.encode()
@@ -31,7 +32,7 @@ MB = 2**20
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
     """On one database only: connections are the same before every other."""
-    opened = Store.open(Settings(home=tmp_path_factory.mktemp("home"), max_json_bytes=200_000))
+    opened = open_store(Settings(home=tmp_path_factory.mktemp("home"), max_json_bytes=200_000))
     yield opened
     opened.close()
 
@@ -231,7 +232,7 @@ def test_a_body_that_nobody_asked_for_costs_no_memory(base_url: str) -> None:
 @contextmanager
 def service(home: Path, **settings: Any) -> Iterator[tuple[Store, Client]]:
     """A service with these settings, and a client of it."""
-    opened = Store.open(Settings(home=home, **settings))
+    opened = open_store(Settings(home=home, **settings))
     with serving(opened) as url:
         yield opened, new_client(opened, url)
     opened.close()
@@ -341,7 +342,7 @@ def test_bodies_take_so_much_memory_together_and_no_more(tmp_path: Path) -> None
 
 
 def test_a_client_that_leaves_after_asking_leaves_a_whole_job_or_none(tmp_path: Path) -> None:
-    store = Store.open(Settings(home=tmp_path / "home"))
+    store = open_store(Settings(home=tmp_path / "home"))
     with serving(store) as url:
         client = new_client(store, url)
         customer_id = client.new_customer()

@@ -42,7 +42,7 @@ checks.positive_data_acceptance = {{ expected-statuses = {expected} }}
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
-    """On one database only: every other test of the door runs on both."""
+    """A Tidemark whose limits a long run does not reach."""
     settings = Settings(
         home=tmp_path_factory.mktemp("home"),
         max_json_bytes=200_000,
@@ -109,6 +109,7 @@ def config(client: Client, own: Mapping[str, list[str]], often: float) -> str:
     return made
 
 
+@pytest.mark.service
 @pytest.mark.parametrize("share", range(SHARES))
 def test_a_short_run_over_a_share_of_the_operations_finds_nothing(
     client: Client, own: Mapping[str, list[str]], tmp_path: Path, share: int
@@ -118,6 +119,7 @@ def test_a_short_run_over_a_share_of_the_operations_finds_nothing(
     run(client, own, tmp_path, 1, 1, ["--phases=examples,coverage,fuzzing", *only])
 
 
+@pytest.mark.service
 def test_a_short_run_along_the_links_finds_nothing(
     client: Client, own: Mapping[str, list[str]], tmp_path: Path
 ) -> None:

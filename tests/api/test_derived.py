@@ -30,6 +30,7 @@ from storage.settings import Settings
 from storage.store import Store
 from tests.api.conftest import Client, answering, new_client
 from tests.api.worker import end_submissions
+from tests.conftest import open_store
 from tests.pipelines.enrich.examples import accepted, known
 
 named = pytest.mark.parametrize
@@ -163,7 +164,7 @@ def test_a_damaged_file_is_a_problem_and_never_wrong_data(store: Store, client: 
 def test_facilities_are_seen_from_the_services_own_day(tmp_path: Path, zone: str, repayments: int) -> None:
     """The date is never the same at both ends of the world."""
     latest = datetime.now(UTC).astimezone(ZoneInfo("Pacific/Kiritimati")).date()
-    store = Store.open(Settings(home=tmp_path / "home", timezone=zone))
+    store = open_store(Settings(home=tmp_path / "home", timezone=zone))
     with answering(store) as url:
         client = new_client(store, url)
         customer_id = client.new_customer()

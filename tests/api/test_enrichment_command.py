@@ -18,6 +18,7 @@ from pipelines.enrich.enrichment import ENRICHMENT_VERSION, Enriched, enrich
 from storage.settings import Settings
 from storage.store import Store
 from tests.assets.lender import COFFEE, RENT, SALE, Lender
+from tests.conftest import open_store
 
 OLD, NEW = ENRICHMENT_VERSION - 1, ENRICHMENT_VERSION
 
@@ -25,7 +26,7 @@ OLD, NEW = ENRICHMENT_VERSION - 1, ENRICHMENT_VERSION
 @pytest.fixture
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
     monkeypatch.setenv("TIDEMARK_HOME", str(tmp_path / "home"))
-    opened = Store.open(Settings())
+    opened = open_store(Settings())
     yield opened
     opened.close()
 

@@ -18,6 +18,7 @@ from storage.health import Part
 from storage.settings import Settings
 from storage.store import Store
 from tests.api.conftest import HTTP, answering
+from tests.conftest import open_store
 
 WELL = {"ok": True, "reason": None}
 
@@ -75,7 +76,7 @@ def test_a_lake_that_takes_nothing_is_named_without_its_path(own_store: Store) -
 
 
 def test_a_disk_without_room_is_named(tmp_path: Path) -> None:
-    full = Store.open(Settings(home=tmp_path / "home", min_free_bytes=2**60))
+    full = open_store(Settings(home=tmp_path / "home", min_free_bytes=2**60))
     work(full)
     with answering(full) as url:
         assert ailing(get(url)) == {"disk": "Less than 1,099,511,627,776 MiB are free."}

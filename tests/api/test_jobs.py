@@ -12,6 +12,7 @@ from storage.settings import Settings
 from storage.store import Store
 from tests.api.conftest import ITEM, Client, new_client, serving
 from tests.api.worker import end_submissions
+from tests.conftest import open_store
 
 named = pytest.mark.parametrize
 REJECTED = {"position": 1, "field": "date", "code": "Transaction.InvalidDate", "message": "There is no such date."}
@@ -178,7 +179,7 @@ def test_a_foreign_customer_in_a_filter_is_not_found(client: Client, other_clien
 
 
 def test_a_service_that_stops_lets_its_waiters_go(tmp_path: Path) -> None:
-    opened = Store.open(Settings(home=tmp_path))
+    opened = open_store(Settings(home=tmp_path))
     with ThreadPoolExecutor() as pool:
         with serving(opened) as url:
             client = new_client(opened, url)

@@ -9,8 +9,8 @@ from typer.testing import CliRunner
 
 from api.cli import app
 from storage.settings import Settings
-from storage.store import Store
 from tests.api.conftest import HTTP, answering
+from tests.conftest import open_store, prepare_home
 
 
 def run(*arguments: str, fails: bool = False) -> Any:
@@ -22,10 +22,10 @@ def run(*arguments: str, fails: bool = False) -> Any:
 def test_a_rotated_key_ends_in_every_process_when_its_overlap_does(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("TIDEMARK_HOME", str(tmp_path))
+    monkeypatch.setenv("TIDEMARK_HOME", str(prepare_home(tmp_path)))
     client_id = run("clients", "create", "Harbour Lending")["clientId"]
     first = run("keys", "create", "--client", client_id, "--scope", "customer:reports")
-    stores = [Store.open(Settings(home=tmp_path)) for _ in range(2)]
+    stores = [open_store(Settings(home=tmp_path)) for _ in range(2)]
     with answering(stores[0]) as one, answering(stores[1]) as other:
 
         def statuses(key: str) -> list[int]:

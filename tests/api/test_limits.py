@@ -17,6 +17,7 @@ from storage.settings import Quota, Settings
 from storage.store import Store
 from tests.api.conftest import ABN, HTTP, Client, answering, new_client, serving
 from tests.api.operations import documented
+from tests.conftest import open_store
 
 named = pytest.mark.parametrize
 HOUR = 3600
@@ -31,7 +32,7 @@ def serve(tmp_path: Path) -> Iterator[Serve]:
     with ExitStack() as stack:
 
         def started(at: Where = answering, **settings: object) -> tuple[Store, str]:
-            opened = Store.open(Settings(home=tmp_path / "home", **settings))  # type: ignore[arg-type]
+            opened = open_store(Settings(home=tmp_path / "home", **settings))  # type: ignore[arg-type]
             stack.callback(opened.close)
             return opened, stack.enter_context(at(opened))
 

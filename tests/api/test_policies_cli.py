@@ -12,6 +12,7 @@ from api.cli import app
 from api.schemas.policies import EXAMPLE_DOCUMENT
 from pipelines.decisions import examples
 from pipelines.errors import TidemarkError
+from tests.conftest import prepare_home
 
 named = pytest.mark.parametrize
 DOCUMENT: dict[str, Any] = {"slug": "overdraft", **EXAMPLE_DOCUMENT}
@@ -24,7 +25,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def client() -> str:
+def client(home: Path) -> str:
+    prepare_home(home)
     return str(run("clients", "create", "Harbour Lending")["clientId"])
 
 

@@ -14,17 +14,20 @@ from api.cli import app
 from storage.settings import Settings
 from storage.store import Store
 from tests.assets.lender import RENT, SALE, Lender, refreshed
+from tests.conftest import open_store
 
 
-@pytest.fixture
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
-    monkeypatch.setenv("TIDEMARK_HOME", str(tmp_path / "home"))
-    opened = Store.open(Settings())
-    yield opened
-    opened.close()
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    """A home for all tests of the command, which only reads."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TIDEMARK_HOME", str(tmp_path_factory.mktemp("home")))
+        opened = open_store(Settings())
+        yield opened
+        opened.close()
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def lender(store: Store) -> Lender:
     """Its customer's reports are computed."""
     made = Lender(store)
@@ -123,6 +126,7 @@ def alive(process: int) -> bool:
     return state != "Z"
 
 
+@pytest.mark.service
 @pytest.mark.skipif(browser.installed() is None, reason="install Chromium or Chrome (apt install chromium) to run this")
 def test_paper_shows_the_page(lender: Lender, tmp_path: Path) -> None:
     run(lender, "--pdf", str(tmp_path / "page.pdf"))

@@ -14,9 +14,9 @@ from pipelines.errors import TidemarkError
 from pipelines.monitoring import library
 from storage import audit
 from storage.settings import Settings
-from storage.store import Store
 from tests.api.conftest import answering, new_client, spending_ruleset
 from tests.api.worker import end_submissions, look_at
+from tests.conftest import open_store, prepare_home
 
 DOCS = Path(__file__).parents[2] / "docs"
 DOCUMENT: dict[str, Any] = spending_ruleset("spending", []) | {"appliesTo": "all"}
@@ -29,7 +29,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def client() -> str:
+def client(home: Path) -> str:
+    prepare_home(home)
     return str(run("clients", "create", "Harbour Lending")["clientId"])
 
 
@@ -57,7 +58,7 @@ def written(folder: Path, **changes: object) -> Path:
 
 
 def actions(client: str) -> list[str]:
-    store = Store.open(Settings())
+    store = open_store(Settings())
     try:
         with store.db.reading() as r:
             entries = audit.find(r, UUID(client))
@@ -163,7 +164,7 @@ def test_a_ruleset_of_the_library_is_adopted_switched_on_or_not(client: str, tmp
 
 
 def test_matches_are_listed_newest_first(tmp_path: Path) -> None:
-    store = Store.open(Settings())
+    store = open_store(Settings())
     try:
         with answering(store) as url:
             lender = new_client(store, url)

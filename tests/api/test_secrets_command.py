@@ -14,7 +14,7 @@ from pipelines.errors import Conflict
 from pipelines.webhooks import EventType
 from storage import subscriptions, vault
 from storage.settings import Settings, SettingsError
-from storage.store import Store
+from tests.conftest import open_store
 from tests.storage.examples import a_client
 
 NEW = b64encode(b"n" * 32).decode()
@@ -26,7 +26,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("TIDEMARK_HOME", str(tmp_path / "home"))
     monkeypatch.setattr(vault, "FRESH_FOR_S", 0.0)
     now = datetime.now(UTC)
-    store = Store.open(Settings())
+    store = open_store(Settings())
     client_id = a_client(store, now)
     with store.db.writing() as w:
         subscriptions.create(w, client_id, EventType.JOB_COMPLETED, "https://example.com/", [], store.vault, now)

@@ -21,13 +21,14 @@ from storage.settings import Settings
 from storage.store import Store
 from tests.api.test_simulations import document
 from tests.assets.lender import Lender
+from tests.conftest import open_store
 from tests.patience import again_and_again
 
 
 @pytest.fixture
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
     monkeypatch.setenv("TIDEMARK_HOME", str(tmp_path / "home"))
-    opened = Store.open(Settings())
+    opened = open_store(Settings())
     yield opened
     opened.close()
 

@@ -21,6 +21,7 @@ from storage.store import Store
 from tests.api.conftest import Client, new_client, serving
 from tests.api.wire import head, line, problem, rest_of
 from tests.api.worker import end_extractions, end_submissions
+from tests.conftest import open_store
 from tests.papers import pdf
 from tests.patience import until
 
@@ -289,7 +290,7 @@ def nameless_files() -> list[str]:
 def small(tmp_path: Path) -> Iterator[tuple[Store, Client]]:
     """A service that takes little, and a client of it."""
     settings = Settings(home=tmp_path / "home", max_file_bytes=1_500_000, max_multipart_bytes=4_000_000)
-    store = Store.open(settings)
+    store = open_store(settings)
     with serving(store) as url:
         yield store, new_client(store, url)
     store.close()

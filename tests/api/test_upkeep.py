@@ -8,11 +8,13 @@ import pytest
 from typer.testing import CliRunner
 
 from api.cli import app
+from tests.conftest import prepare_home
 
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("TIDEMARK_HOME", str(tmp_path / "home"))
+    prepare_home(tmp_path / "home")
     run("clients", "list")
     return tmp_path / "home"
 

@@ -23,6 +23,7 @@ from storage import outbox, subscriptions
 from storage.outbox import NewEvent
 from storage.settings import Settings
 from storage.store import Store
+from tests.conftest import open_store
 from tests.storage.examples import a_client, a_customer
 
 PAGE = (Path(__file__).parents[2] / "docs" / "webhooks.md").read_text()
@@ -60,7 +61,7 @@ def delivered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Delivered]:
         settings = Settings(
             home=folder / "home", webhook_allow_cidrs=(ip_network("127.0.0.0/8"),), webhook_ca_bundle=receiver.ca_path
         )
-        store = Store.open(settings)
+        store = open_store(settings)
         secret = sent(store, receiver.url)
         (received,) = receiver.received
         yield Delivered(received.headers, received.body, secret)
@@ -153,6 +154,7 @@ console.log(JSON.stringify(Object.fromEntries(Object.entries(cases).map(([name, 
 """.replace("EVENT_ID", json.dumps(str(EVENT_ID)))
 
 
+@pytest.mark.service
 def test_the_javascript_example(delivered: Delivered, tmp_path: Path) -> None:
     node = tool("node")
     (tmp_path / "verify.mjs").write_text(examples("javascript")[0])
@@ -167,6 +169,7 @@ def test_the_javascript_example(delivered: Delivered, tmp_path: Path) -> None:
     assert json.loads(told.stdout) == EXPECTED
 
 
+@pytest.mark.service
 def test_the_shell_example(delivered: Delivered, tmp_path: Path) -> None:
     shell = tool("sh")
     assert tool("openssl")

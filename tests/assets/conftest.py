@@ -1,37 +1,33 @@
-"""Stores of these tests: copies of one empty home on SQLite, and of homes that were filled once."""
+"""What these tests share: empty stores, copies of what was filled once, and who vouches for receivers."""
 
 import copy
-import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 import pytest
+import trustme
 
 from storage.settings import Settings
 from storage.store import Store
-from tests.conftest import new_database
+from tests.conftest import copy_home, new_database, open_store
 
 Made = TypeVar("Made")
 SQLITE_FIRST = ("sqlite", pytest.param("postgresql", marks=pytest.mark.slow))
 
 
-@pytest.fixture(scope="session")
-def empty_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A home whose database is up to date, to be copied."""
-    home = tmp_path_factory.mktemp("empty") / "home"
-    Store.open(Settings(home=home)).close()
-    return home
-
-
 @pytest.fixture(params=SQLITE_FIRST)
-def store(request: pytest.FixtureRequest, tmp_path: Path, empty_home: Path) -> Iterator[Store]:
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     """An empty Tidemark: on SQLite, and with `make test-slow` on PostgreSQL, too."""
-    home = shutil.copytree(empty_home, tmp_path / "home")
-    opened = Store.open(Settings(home=home, database_url=new_database(request, request.param)))
+    opened = open_store(Settings(home=tmp_path / "home", database_url=new_database(request, request.param)))
     yield opened
     opened.close()
+
+
+@pytest.fixture(scope="session")
+def ca() -> trustme.CA:
+    return trustme.CA()
 
 
 class Filled(Protocol):
@@ -51,16 +47,12 @@ def templates() -> dict[Callable[[Store], Any], Template]:
 
 @pytest.fixture
 def filled(
-    store: Store,
-    templates: dict[Callable[[Store], Any], Template],
-    empty_home: Path,
-    tmp_path_factory: pytest.TempPathFactory,
+    store: Store, templates: dict[Callable[[Store], Any], Template], tmp_path_factory: pytest.TempPathFactory
 ) -> Filled:
     """Fills the empty store. On SQLite, what was made when first asked for is copied from then on."""
 
     def template(fill: Callable[[Store], Made]) -> Template:
-        home = shutil.copytree(empty_home, tmp_path_factory.mktemp("filled") / "home")
-        opened = Store.open(Settings(home=home))
+        opened = open_store(Settings(home=tmp_path_factory.mktemp("filled") / "home"))
         made = fill(opened)
         opened.close()
         return Template(opened, made)
@@ -72,7 +64,7 @@ def filled(
             templates[fill] = template(fill)
         of = templates[fill]
         store.close()  # its next transaction connects anew
-        shutil.copytree(of.store.settings.home, store.settings.home, dirs_exist_ok=True)
+        copy_home(of.store.settings.home, store.settings.home)
         made: Made = copy.deepcopy(of.made, {id(of.store): store})
         return made
 

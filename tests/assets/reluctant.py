@@ -1,4 +1,7 @@
-"""A process that takes a second to end when it is told to. It makes the file it is named, when it would notice."""
+"""A process that ends when it was told to and all its peers were told, too.
+
+It makes the file that it is named when it would notice, and others beside it when it was told and when it ends.
+"""
 
 import signal
 import sys
@@ -10,9 +13,13 @@ from pathlib import Path
 def main() -> None:
     told = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: told.set())
-    Path(sys.argv[1]).touch()
+    mark, peers = Path(sys.argv[1]), int(sys.argv[2])
+    mark.touch()
     told.wait()
-    time.sleep(1.0)
+    mark.with_suffix(".told").touch()
+    while len(list(mark.parent.glob("*.told"))) < peers:
+        time.sleep(0.01)
+    mark.with_suffix(".ended").touch()
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ from storage.jobs import Job
 from storage.models import Flow, JobStatus, Lane
 from storage.related_parties import Party
 from storage.store import Store
+from tests.assets.conftest import Filled
 from tests.assets.lender import COFFEE, RENT, SALE, Lender, refreshed, risk_status
 from tests.storage.examples import a_customer
 
@@ -66,6 +67,17 @@ class Corrector(Lender):
 @pytest.fixture
 def lender(store: Store) -> Corrector:
     return Corrector(store)
+
+
+@pytest.fixture
+def renting(filled: Filled) -> Corrector:
+    return filled(with_rent)
+
+
+def with_rent(store: Store) -> Corrector:
+    lender = Corrector(store)
+    lender.sent(RENT)
+    return lender
 
 
 def test_a_correction_changes_what_is_held_and_what_comes_until_it_is_revoked(lender: Corrector) -> None:
@@ -169,58 +181,55 @@ def test_one_that_is_made_while_a_batch_computes_is_not_lost(
     assert lender.categories()["RENT"] == ("strata", "client_rule")
 
 
-def test_upkeep_that_read_before_a_correction_gives_way(lender: Corrector, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_upkeep_that_read_before_a_correction_gives_way(renting: Corrector, monkeypatch: pytest.MonkeyPatch) -> None:
     """Even where the correction's own batch has ended by then and has changed nothing."""
-    lender.sent(RENT)
-    lender.correct(RENT_IS_PREMISES)
-    lender.end_all()
-    held = lender.rows()
+    renting.correct(RENT_IS_PREMISES)
+    renting.end_all()
+    held = renting.rows()
 
     def once_more() -> None:
-        lender.correct(RENT_IS_PREMISES)
-        lender.end_all()
+        renting.correct(RENT_IS_PREMISES)
+        renting.end_all()
 
     during_a_batch(monkeypatch, once_more)
     really, early = knowledge.read, [Knowledge()]
     monkeypatch.setattr("storage.knowledge.read", lambda *given: early.pop() if early else really(*given))
     today = datetime.now(UTC).date()
-    with work_of.without_jobs(lender.store, Lane.BOOK, today, [lender.customer.number]) as work:
-        _, committed = recompute(lender.store, work)
-    assert committed.lost == {lender.customer.number}
+    with work_of.without_jobs(renting.store, Lane.BOOK, today, [renting.customer.number]) as work:
+        _, committed = recompute(renting.store, work)
+    assert committed.lost == {renting.customer.number}
     shown = ("transaction_id", "category", "category_source")
-    assert [[row[name] for name in shown] for row in lender.rows()] == [[row[name] for name in shown] for row in held]
+    assert [[row[name] for name in shown] for row in renting.rows()] == [[row[name] for name in shown] for row in held]
 
 
-def test_corrections_made_at_once_while_batches_end_all_hold(lender: Corrector) -> None:
+def test_corrections_made_at_once_while_batches_end_all_hold(renting: Corrector) -> None:
     names = [f"Name {number}" for number in range(8)]
 
     def say(number: int) -> None:
         words = NewCorrection(words="rent", counterparty_name=names[number], client_wide=number % 2 == 0)
-        lender.correct(words)
-        lender.end_all()
+        renting.correct(words)
+        renting.end_all()
 
-    lender.sent(RENT)
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(say, range(8)))
-    while lender.queued():
-        lender.end_all()
-    with lender.store.db.reading() as r:
-        made = corrections.find(r, lender.customer).items
+    while renting.queued():
+        renting.end_all()
+    with renting.store.db.reading() as r:
+        made = corrections.find(r, renting.customer).items
     assert sorted(each.counterparty_name or "" for each in made) == names
-    assert [row["counterparty_name"] for row in lender.rows()] == [made[0].counterparty_name]
+    assert [row["counterparty_name"] for row in renting.rows()] == [made[0].counterparty_name]
 
 
-def test_a_batch_that_was_given_up_is_made_up_for(lender: Corrector) -> None:
-    lender.sent(RENT)
-    _, job = lender.correct(RENT_IS_PREMISES)
-    settings = lender.store.settings
-    with lender.store.db.writing() as w:
+def test_a_batch_that_was_given_up_is_made_up_for(renting: Corrector) -> None:
+    _, job = renting.correct(RENT_IS_PREMISES)
+    settings = renting.store.settings
+    with renting.store.db.writing() as w:
         batch = batches.claim(w, Lane.ENRICHMENT, settings, datetime.now(UTC))
         assert batch is not None
         batches.release(w, batch.token, settings, datetime.now(UTC))
-    assert lender.categories()["RENT"][0] != "strata"
-    lender.end_all()
-    assert (lender.now(job).status, lender.categories()["RENT"][0]) == (JobStatus.COMPLETED, "strata")
+    assert renting.categories()["RENT"][0] != "strata"
+    renting.end_all()
+    assert (renting.now(job).status, renting.categories()["RENT"][0]) == (JobStatus.COMPLETED, "strata")
 
 
 def test_a_new_list_of_related_parties_enriches_the_customer_once_more(lender: Corrector) -> None:
@@ -262,11 +271,10 @@ def test_the_first_list_is_not_lost_on_a_batch_that_computes_meanwhile(
     assert [frame["name"].to_list() for frame in read] == [[], ["Alex Nguyen"]]
 
 
-def test_a_correction_is_no_event_and_counts_no_rows(lender: Corrector) -> None:
-    lender.sent(RENT)
-    _, job = lender.correct(RENT_IS_PREMISES)
-    lender.end_all()
-    ended = lender.now(job)
+def test_a_correction_is_no_event_and_counts_no_rows(renting: Corrector) -> None:
+    _, job = renting.correct(RENT_IS_PREMISES)
+    renting.end_all()
+    ended = renting.now(job)
     assert (ended.received_rows, ended.processed_rows, ended.enriched_rows) == (0, 0, 0)
-    with lender.store.db.reading() as r:
-        assert customers.versions(r, [lender.customer.number]) == {lender.customer.number: ended.data_version}
+    with renting.store.db.reading() as r:
+        assert customers.versions(r, [renting.customer.number]) == {renting.customer.number: ended.data_version}

@@ -33,18 +33,14 @@ from storage.store import Store
 from storage.subscriptions import Subscription
 from storage.vault import Ring, Vault
 from tests.assets.receivers import Script, answering, receiver, saying, tls
+from tests.conftest import open_store
 from tests.storage.examples import a_client, a_customer
 
 PATIENCE_S = 10.0  # with receivers that answer: a busy machine is no failure of theirs
 TIMEOUT_S = 1.0  # with those that don't
-LATE_MS = 2_000
+LATE_MS = 8_000  # less than whoever waits for something else
 BODY = '{"name":"Café 🙂 \u2028","amount":12.50}'.encode()
 LOOPBACK = (ip_network("127.0.0.0/8"),)
-
-
-@pytest.fixture(scope="module")
-def ca() -> trustme.CA:
-    return trustme.CA()
 
 
 @pytest.fixture
@@ -109,7 +105,7 @@ class Sender:
 
 @pytest.fixture
 def sender(settings: Settings) -> Iterator[Sender]:
-    store, now = Store.open(settings), datetime.now(UTC)
+    store, now = open_store(settings), datetime.now(UTC)
     yield Sender(store, a_customer(store, a_client(store, now), now))
     store.close()
 
@@ -326,7 +322,7 @@ def test_a_receiver_that_clings_to_its_line_is_hung_up_on(ca: trustme.CA, sender
 
     def clinging(connection: ssl.SSLSocket) -> None:
         connection.sendall(b"not HTTP at all\r\n\r\n")
-        gone.append(eventually(lambda: not established(connection), within_s=2))
+        gone.append(eventually(lambda: not established(connection), within_s=8))
 
     with receiver(tls(ca), clinging) as there:
         sender.subscribe(there.url)
@@ -401,14 +397,14 @@ def test_a_delivery_that_is_under_way_when_its_subscription_is_deleted_ends_as_i
 
     def waiting(connection: ssl.SSLSocket) -> None:
         arrived.set()
-        answer.wait(5)
+        answer.wait(60)
         answering("200 OK")(connection)
 
     with receiver(tls(ca), waiting) as there:
         made, _ = sender.subscribe(there.url)
         sender.happen()
         with running(sender.store):
-            assert arrived.wait(5)
+            assert arrived.wait(60)
             with sender.store.db.writing() as w:
                 subscriptions.delete(w, sender.customer.client_id, made.subscription_id)
             sender.happen()
@@ -455,7 +451,7 @@ def running(store: Store, holder: UUID | None = None) -> Iterator[None]:
         loop.join()
 
 
-def eventually(fact: Callable[[], bool], within_s: float = 5) -> bool:
+def eventually(fact: Callable[[], bool], within_s: float = 60) -> bool:
     deadline = time.monotonic() + within_s
     while not fact() and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -463,16 +459,19 @@ def eventually(fact: Callable[[], bool], within_s: float = 5) -> bool:
 
 
 def test_the_loop_is_woken_by_the_commit(sender: Sender, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(delivery, "LOOK_AGAIN_S", 3.0)
+    monkeypatch.setattr(delivery, "LOOK_AGAIN_S", 120.0)
     with Receiver(tmp_path) as there:
         store = trusting(sender.store, there)
         with running(store):
             there.learn(signing_text(sender, there.url))
             time.sleep(0.2)
             sender.happen()
-            told = there.wait_for(lambda each: each.body == BODY, timeout_s=2.0)
+            told = there.wait_for(lambda each: each.body == BODY, timeout_s=60.0)
             assert told is not None
             assert told.verified
+            assert eventually(lambda: sender.log()[0].status is DeliveryStatus.DELIVERED)
+            monkeypatch.undo()
+            sender.happen()  # it looks up once more, and then as often as ever
             assert eventually(lambda: sender.log()[0].status is DeliveryStatus.DELIVERED)
 
 
@@ -486,15 +485,16 @@ def signing_text(sender: Sender, url: str) -> str:
         return subscriptions.create(w, client, EventType.JOB_COMPLETED, url, [], sender.store.vault, now)[1]
 
 
-def test_a_hanging_receiver_holds_nobody_up(ca: trustme.CA, sender: Sender) -> None:
+def test_a_hanging_receiver_holds_nobody_up(ca: trustme.CA, sender: Sender, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(delivery, "DRAIN_S", 0.1)
     with receiver(tls(ca), silent) as hanging, receiver(tls(ca), answering("200 OK")) as healthy:
         sender.subscribe(hanging.url, EventType.JOB_FAILED)
         sender.happen(100, EventType.JOB_FAILED)
         sender.subscribe(healthy.url)
-        with running(sender.with_deadline(3).store):
-            sender.happen(100)
-            assert eventually(lambda: len(healthy.requests) == 100, within_s=12)
-            assert hanging.connections <= 4 * outbox.PER_SUBSCRIPTION
+        with running(sender.with_deadline(120).store):
+            sender.happen(50)
+            assert eventually(lambda: len(healthy.requests) == 50)
+            assert hanging.connections <= outbox.PER_SUBSCRIPTION
 
 
 def test_clients_whose_receivers_all_hang_hold_no_other_client_up(
@@ -508,10 +508,10 @@ def test_clients_whose_receivers_all_hang_hold_no_other_client_up(
                 other.subscribe(hanging.url)
             other.happen(outbox.PER_SUBSCRIPTION)
         sender.subscribe(healthy.url)
-        with running(sender.store):
+        with running(sender.with_deadline(120).store):
             assert eventually(lambda: hanging.connections == 4 * 4)
             sender.happen()
-            assert eventually(lambda: len(healthy.requests) == 1, within_s=2)
+            assert eventually(lambda: len(healthy.requests) == 1)
     assert hanging.connections == 4 * 4
 
 
@@ -621,7 +621,7 @@ def test_many_events_at_once_invent_no_time_outs(ca: trustme.CA, sender: Sender)
     with receiver(tls(ca), answering("200 OK")) as there:
         for _ in range(20):
             sender.subscribe(there.url)
-        sender.happen(20)
-        assert sender.deliver() == 400
+        sender.happen(10)
+        assert sender.deliver() == 200
     assert {outcome(told) for told in sender.log()} == {(DeliveryStatus.DELIVERED, 200, None)}
-    assert len(there.requests) == 400
+    assert len(there.requests) == 200

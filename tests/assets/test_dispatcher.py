@@ -139,7 +139,7 @@ def test_a_submission_is_launched_within_a_moment_once_someone_leads(store: Stor
     with dispatching(store, launcher, leading=lambda: True):
         time.sleep(0.1)
         submitted(store, now, count=1)
-        until(lambda: len(launcher.launched) == 1, within_s=5)
+        until(lambda: len(launcher.launched) == 1)
     with dispatching(store, launcher, leading=lambda: False):
         with store.db.writing() as w:
             batches.commit(w, launcher.launched[0].token)
@@ -160,7 +160,7 @@ def test_an_error_that_nobody_foresaw_ends_no_dispatcher(store: Store) -> None:
 
     with dispatching(store, launcher, leading):
         submitted(store, now, count=1)
-        until(lambda: len(launcher.launched) == 1, within_s=5)
+        until(lambda: len(launcher.launched) == 1)
 
 
 def test_an_error_that_nobody_foresaw_ends_no_leadership(store: Store) -> None:
@@ -174,7 +174,7 @@ def test_an_error_that_nobody_foresaw_ends_no_leadership(store: Store) -> None:
     leadership = Leadership(store, uuid4(), able)
     keeping = threading.Thread(target=leadership.keep, args=(stop,))
     keeping.start()
-    until(leadership.leading, within_s=5)
+    until(leadership.leading)
     stop.set()
     keeping.join()
 

@@ -8,9 +8,12 @@ from socket import create_server
 from time import monotonic, sleep
 
 import psutil
+import pytest
 import requests
 
 from assets.parts import free_port
+
+pytestmark = pytest.mark.service
 
 
 @contextmanager

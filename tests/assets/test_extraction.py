@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from typing import NamedTuple
 
 import polars as pl
 import pytest
@@ -28,6 +29,7 @@ from storage.models import jobs as all_jobs
 from storage.statements import StoredStatement
 from storage.store import Store
 from tests.assets import lender as items
+from tests.assets.conftest import Filled
 from tests.assets.lender import Lender, refreshed, risk_status
 from tests.papers import COFFEE, RENT, SALE, Shelf, entry, extract, extraction, opens_with, pdf, sent, statement
 
@@ -41,6 +43,24 @@ JULY = extraction(statement(entry("WAGES", "1500.00", day=20)), pages=3)
 @pytest.fixture
 def lender(store: Store) -> Lender:
     return Lender(store)
+
+
+class InJune(NamedTuple):
+    """A lender whose file of June was read and enriched."""
+
+    lender: Lender
+    read: Shelf
+    job: Job
+
+
+@pytest.fixture
+def in_june(filled: Filled) -> InJune:
+    return filled(with_june)
+
+
+def with_june(store: Store) -> InJune:
+    lender, read = Lender(store), Shelf(june=JUNE)
+    return InJune(lender, read, ended(lender, read, "june"))
 
 
 def submitted(lender: Lender, *names: str, password: str | None = None) -> Job:
@@ -75,8 +95,8 @@ def claimed(store: Store, lane: Lane = Lane.EXTRACTION) -> Work:
     return work_of.claimed(store, batch.token, batch.partition_day)
 
 
-def test_the_rows_of_a_statement_become_transactions(lender: Lender) -> None:
-    job = ended(lender, Shelf(june=JUNE), "june")
+def test_the_rows_of_a_statement_become_transactions(in_june: InJune) -> None:
+    lender, _, job = in_june
     assert (job.status, job.stage, job.received_rows) == (JobStatus.COMPLETED, Stage.ENRICHMENT, 3)
     assert (job.processed_rows, job.enriched_rows, job.duplicate_rows, job.rejected_rows) == (3, 3, 0, 0)
     assert (job.pages_done, job.pages_total) == (2, 2)
@@ -95,8 +115,8 @@ def test_the_rows_of_a_statement_become_transactions(lender: Lender) -> None:
     assert (found.opening_balance, found.closing_balance) == (Decimal("5000.00"), Decimal("4907.90"))
 
 
-def test_each_stage_tells_of_its_end_in_order(lender: Lender) -> None:
-    job = ended(lender, Shelf(june=JUNE), "june")
+def test_each_stage_tells_of_its_end_in_order(in_june: InJune) -> None:
+    lender, _, job = in_june
     happened = told(lender, job)
     assert [body["eventType"] for body in happened] == [
         "job.extraction.completed",
@@ -195,9 +215,8 @@ def test_card_numbers_are_masked_wherever_they_stand(lender: Lender) -> None:
 # Files sent again
 
 
-def test_the_same_file_again_is_not_read_again_and_its_rows_are_duplicates(lender: Lender) -> None:
-    read = Shelf(june=JUNE)
-    ended(lender, read, "june")
+def test_the_same_file_again_is_not_read_again_and_its_rows_are_duplicates(in_june: InJune) -> None:
+    lender, read, _ = in_june
     again = ended(lender, read, "june")
     assert read.read == [pdf("june")]
     assert (again.status, again.received_rows, again.duplicate_rows, again.enriched_rows) == (
@@ -215,26 +234,25 @@ def test_the_same_file_twice_in_one_submission_is_read_once(lender: Lender) -> N
     assert lender.descriptions() == ["COFFEE", "RENT", "SALE"]
 
 
-def test_a_file_whose_submission_was_withdrawn_is_read_again(lender: Lender) -> None:
-    read = Shelf(june=JUNE)
-    lender.withdrawn(ended(lender, read, "june"))
+def test_a_file_whose_submission_was_withdrawn_is_read_again(in_june: InJune) -> None:
+    lender, read, job = in_june
+    lender.withdrawn(job)
     assert (lender.rows(), of_customer(lender)) == ([], [])
     ended(lender, read, "june")
     assert read.read == [pdf("june")] * 2
     assert lender.descriptions() == ["COFFEE", "RENT", "SALE"]
 
 
-def test_when_the_first_is_withdrawn_the_second_submission_of_a_file_has_its_rows(lender: Lender) -> None:
-    read = Shelf(june=JUNE)
-    first, second = ended(lender, read, "june"), ended(lender, read, "june")
+def test_when_the_first_is_withdrawn_the_second_submission_of_a_file_has_its_rows(in_june: InJune) -> None:
+    lender, read, first = in_june
+    second = ended(lender, read, "june")
     lender.withdrawn(first)
     assert lender.descriptions(second) == ["COFFEE", "RENT", "SALE"]
     assert [each.job_id for each in of_customer(lender)] == [second.job_id]
 
 
-def test_another_customers_file_is_read_by_itself(lender: Lender) -> None:
-    read = Shelf(june=JUNE)
-    ended(lender, read, "june")
+def test_another_customers_file_is_read_by_itself(in_june: InJune) -> None:
+    lender, read, _ = in_june
     ended(Lender(lender.store), read, "june")
     assert read.read == [pdf("june")] * 2
 
@@ -327,8 +345,8 @@ def test_jobs_are_listed_by_their_creation_however_long_they_were_read(lender: L
     assert listed == [second.job_id, first.job_id]
 
 
-def test_a_day_by_hand_hears_of_the_customers_whose_pdfs_were_read_then(lender: Lender) -> None:
-    job = ended(lender, Shelf(june=JUNE), "june")
+def test_a_day_by_hand_hears_of_the_customers_whose_pdfs_were_read_then(in_june: InJune) -> None:
+    lender, _, job = in_june
     yesterday = datetime.now(UTC) - timedelta(days=1)
     with lender.store.db.writing() as w:
         w.execute(update(all_jobs).where(all_jobs.c.job_id == job.job_id).values(created_at=yesterday))
@@ -382,8 +400,8 @@ def test_a_batch_reads_few_submissions_at_a_time(lender: Lender) -> None:
     assert len(claimed(lender.store).jobs) == batches.MOST_EXTRACTIONS
 
 
-def test_a_withdrawal_needs_a_submission_that_ended(lender: Lender) -> None:
-    job = ended(lender, Shelf(june=JUNE), "june")
+def test_a_withdrawal_needs_a_submission_that_ended(in_june: InJune) -> None:
+    lender, _, job = in_june
     withdrawal = lender.withdraw(job)
     with pytest.raises(NotFound):
         lender.withdraw(withdrawal)

@@ -5,8 +5,10 @@ from datetime import UTC, datetime
 import pytest
 
 from storage import related_parties
+from storage.jobs import Job
 from storage.related_parties import Party
 from storage.store import Store
+from tests.assets.conftest import Filled
 from tests.assets.lender import Item, Lender
 
 SISTERS_ABN = "33051775556"
@@ -32,8 +34,34 @@ class Group:
 
 
 @pytest.fixture
-def group(store: Store) -> Group:
-    return Group(store)
+def group(filled: Filled) -> Group:
+    return filled(declared_by_both)
+
+
+def declared_by_both(store: Store) -> Group:
+    group = Group(store)
+    group.declare(group.here, group.there)
+    group.declare(group.there, group.here)
+    group.here.sent(OUT)
+    assert categories(group.here) != ["related_entity"]
+    group.there.sent(IN)
+    group.settle()
+    return group
+
+
+@pytest.fixture
+def one_sided(filled: Filled) -> tuple[Group, Job]:
+    return filled(declared_by_one)
+
+
+def declared_by_one(store: Store) -> tuple[Group, Job]:
+    """A group that only one side declares, and the other side's submission."""
+    group = Group(store)
+    group.declare(group.here, group.there)
+    group.here.sent(OUT)
+    submission = group.there.sent(IN)
+    group.settle()
+    return group, submission
 
 
 def categories(lender: Lender) -> list[str]:
@@ -41,42 +69,25 @@ def categories(lender: Lender) -> list[str]:
 
 
 def test_the_side_that_was_there_first_learns_of_the_second(group: Group) -> None:
-    group.declare(group.here, group.there)
-    group.declare(group.there, group.here)
-    group.here.sent(OUT)
-    assert categories(group.here) != ["related_entity"]
-    group.there.sent(IN)
-    group.settle()
     assert (categories(group.here), categories(group.there)) == (["related_entity"], ["related_entity"])
     [mine], [theirs] = group.here.rows(), group.there.rows()
     assert mine["transfer_pair_id"] == theirs["transfer_pair_id"] is not None
 
 
-def test_only_who_declared_the_other_sees_a_group(group: Group) -> None:
-    group.declare(group.here, group.there)
-    group.here.sent(OUT)
-    group.there.sent(IN)
-    group.settle()
+def test_only_who_declared_the_other_sees_a_group(one_sided: tuple[Group, Job]) -> None:
+    group, _ = one_sided
     assert categories(group.here) == ["related_entity"]
     assert categories(group.there) != ["related_entity"]
 
 
 def test_it_ends_when_nothing_changes_any_more(group: Group) -> None:
-    group.declare(group.here, group.there)
-    group.declare(group.there, group.here)
-    group.here.sent(OUT)
-    group.there.sent(IN)
-    group.settle()
     version = group.here.customer.data_version
     group.settle()
     assert group.here.customer.data_version == version
 
 
-def test_a_withdrawn_side_takes_the_pair_along(group: Group) -> None:
-    group.declare(group.here, group.there)
-    group.here.sent(OUT)
-    submission = group.there.sent(IN)
-    group.settle()
+def test_a_withdrawn_side_takes_the_pair_along(one_sided: tuple[Group, Job]) -> None:
+    group, submission = one_sided
     assert categories(group.here) == ["related_entity"]
     group.there.withdrawn(submission)
     group.settle()

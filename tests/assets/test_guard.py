@@ -110,11 +110,6 @@ NO_URLS: Sequence[tuple[str, str]] = [
 ]
 
 
-@pytest.fixture(scope="module")
-def ca() -> trustme.CA:
-    return trustme.CA()
-
-
 @pytest.fixture
 def settings(ca: trustme.CA, tmp_path: Path) -> Settings:
     bundle = tmp_path / "ca.pem"

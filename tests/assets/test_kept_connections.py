@@ -22,11 +22,6 @@ STRAY = b"HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\n\r\n"
 Turn = Callable[[ssl.SSLSocket], None]
 
 
-@pytest.fixture(scope="module")
-def ca() -> trustme.CA:
-    return trustme.CA()
-
-
 @pytest.fixture
 def settings(ca: trustme.CA, tmp_path: Path) -> Settings:
     return trusting(ca, tmp_path, TIMEOUT_S)

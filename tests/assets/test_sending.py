@@ -24,11 +24,6 @@ NAME = "lender.example"
 TIMEOUT_S = 1.0
 
 
-@pytest.fixture(scope="module")
-def ca() -> trustme.CA:
-    return trustme.CA()
-
-
 @pytest.fixture
 def settings(ca: trustme.CA, tmp_path: Path) -> Settings:
     return trusting(ca, tmp_path, TIMEOUT_S)
@@ -136,10 +131,12 @@ def test_a_slow_name_server_takes_half_of_the_deadline_and_holds_nobody_else_up(
     with receiver(tls(ca, "prompt.example"), answering("200 OK")) as there:
         prompt = f"https://prompt.example:{there.port}/"
         urls = [f"https://{NAME}/", prompt, f"https://{NAME}/", prompt]
-        slow, fine, slow_too, fine_too = posted(settings, urls, SlowFor(["127.0.0.1"]))
+        patient = settings.model_copy(update={"webhook_timeout_s": 3.0})
+        deadline_ms = patient.webhook_timeout_s * 1000
+        slow, fine, slow_too, fine_too = posted(patient, urls, SlowFor(["127.0.0.1"]))
     for attempt in (slow, slow_too):
         assert (attempt.error, steps(attempt)) == ("dns", [None] * 4)
-        assert TIMEOUT_S * 500 <= attempt.duration_ms < TIMEOUT_S * 1000
+        assert deadline_ms / 2 <= attempt.duration_ms < deadline_ms
     for attempt in (fine, fine_too):
         assert (attempt.error, attempt.status_code) == (None, 200)
         assert attempt.duration_ms < min(slow.duration_ms, slow_too.duration_ms)
@@ -191,13 +188,15 @@ def test_an_answer_of_two_gigabytes_costs_neither_memory_nor_time(ca: trustme.CA
         block = bytes(2**20)
         for _ in range(2_048):
             connection.sendall(block)
+            poured.append(len(block))
 
+    poured: list[int] = []
     with receiver(tls(ca), pouring) as there:
         before = psutil.Process().memory_info().rss
         attempt = post(settings, there.url)
         grown = psutil.Process().memory_info().rss - before
     assert (attempt.status_code, len(attempt.response_head or b"")) == (200, 16_384)
-    assert attempt.duration_ms < 1_000
+    assert sum(poured) < 20 * 2**20, "hung up on"
     assert grown < 50 * 2**20
 
 

@@ -18,12 +18,23 @@ from storage import batches, jobs, outcomes
 from storage.jobs import Job
 from storage.models import Flow, JobStatus, Lane, events
 from storage.store import Store
+from tests.assets.conftest import Filled
 from tests.assets.lender import BAD, COFFEE, RENT, SALE, Item, Lender, refreshed, risk_status
 
 
 @pytest.fixture
 def lender(store: Store) -> Lender:
     return Lender(store)
+
+
+@pytest.fixture
+def rented(filled: Filled) -> tuple[Lender, Job]:
+    return filled(with_rent)
+
+
+def with_rent(store: Store) -> tuple[Lender, Job]:
+    lender = Lender(store)
+    return lender, lender.sent(RENT)
 
 
 def test_a_withdrawn_submissions_rows_are_gone_and_what_was_repeated_is_the_later_ones(lender: Lender) -> None:
@@ -47,8 +58,8 @@ def test_how_a_finished_job_ended_stays_as_it_was(lender: Lender) -> None:
     assert repeated == {"index": 0, "transactionId": UUID(bytes=coffee["transaction_id"])}
 
 
-def test_the_last_rows_may_go_and_come_back(lender: Lender) -> None:
-    first = lender.sent(RENT)
+def test_the_last_rows_may_go_and_come_back(rented: tuple[Lender, Job]) -> None:
+    lender, first = rented
     lender.withdrawn(first)
     assert lender.rows() == []
     assert lender.customer.enriched_rows == 0
@@ -66,23 +77,23 @@ def test_a_row_that_was_refused_stays_refused(lender: Lender, monkeypatch: pytes
     assert lender.descriptions() == ["COFFEE"]
 
 
-def test_withdrawing_twice_is_withdrawing_once(lender: Lender) -> None:
-    first = lender.sent(RENT)
+def test_withdrawing_twice_is_withdrawing_once(rented: tuple[Lender, Job]) -> None:
+    lender, first = rented
     once = lender.withdraw(first)
     assert lender.withdraw(first) == once
     lender.end_all()
     assert lender.withdraw(first) == lender.now(once)
 
 
-def test_withdrawals_asked_for_at_once_are_one(lender: Lender) -> None:
-    first = lender.sent(RENT)
+def test_withdrawals_asked_for_at_once_are_one(rented: tuple[Lender, Job]) -> None:
+    lender, first = rented
     with ThreadPoolExecutor(8) as pool:
         asked = list(pool.map(lender.withdraw, [first] * 8))
     assert len({job.job_id for job in asked}) == 1
 
 
-def test_a_withdrawal_is_no_event(lender: Lender) -> None:
-    first = lender.sent(RENT)
+def test_a_withdrawal_is_no_event(rented: tuple[Lender, Job]) -> None:
+    lender, first = rented
     withdrawal = lender.withdrawn(first)
     with lender.store.db.reading() as r:
         told = select(func.count()).select_from(events).where(events.c.job_id == withdrawal.job_id)
@@ -131,8 +142,8 @@ def test_recomputing_a_day_by_hand_brings_nothing_back(lender: Lender) -> None:
     assert lender.rows() == before
 
 
-def test_a_withdrawal_whose_run_was_given_up_comes_true_with_the_next(lender: Lender) -> None:
-    first = lender.sent(RENT)
+def test_a_withdrawal_whose_run_was_given_up_comes_true_with_the_next(rented: tuple[Lender, Job]) -> None:
+    lender, first = rented
     lender.sent(SALE)
     withdrawal = lender.withdraw(first)
     store, day = lender.store, datetime.now(UTC).date()
@@ -148,8 +159,8 @@ def test_a_withdrawal_whose_run_was_given_up_comes_true_with_the_next(lender: Le
     assert lender.descriptions() == ["SALE"]
 
 
-def test_a_report_is_stale_from_the_moment_a_withdrawal_is_accepted(lender: Lender) -> None:
-    first = lender.sent(RENT)
+def test_a_report_is_stale_from_the_moment_a_withdrawal_is_accepted(rented: tuple[Lender, Job]) -> None:
+    lender, first = rented
     lender.sent(SALE)
     lender.ask_for_reports()
     refreshed(lender)

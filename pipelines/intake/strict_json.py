@@ -14,7 +14,9 @@ from pipelines.errors import InvalidRequest
 
 MOST_VALUES = 2_000_000  # of a document, which takes a hundred times the memory that it was sent in: `[{},{},…`
 
-_TEXT = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+# A text with its quotes, or an open one up to the end. Possessive, and never without a match at a quote: backtracking,
+# or trying again from each next quote, takes the square of the body's length.
+_TEXT = re.compile(rb'"(?:[^"\\]++|\\.?)*+(?:"|\Z)', re.DOTALL)
 _SUSPICIOUS_ESCAPE = re.compile(rb"\\u(?:[dD][89a-fA-F]|0000)")
 
 

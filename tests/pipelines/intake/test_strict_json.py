@@ -27,6 +27,13 @@ def test_more_values_than_any_submission_has_are_refused_before_they_are_made(va
     assert refused.value.code == "Request.TooManyValues"
 
 
+def test_counting_values_takes_time_in_proportion_to_the_body(subtests: pytest.Subtests) -> None:
+    """In proportion to its square, each of these takes hours: the time limit of the suite ends it."""
+    for ending in (b'"\\' * 1_000_000, b'"' + b'\\"' * 1_000_000, b'"' + b"\\" * 2_000_001, b'\\"' * 1_000_000 + b"\\"):
+        with subtests.test(ending[:6]), pytest.raises(InvalidRequest):
+            parse(b"," * 2_100_000 + ending)
+
+
 def test_commas_and_braces_in_texts_are_no_values() -> None:
     text = "\\" + '"' + "[{,]" * MOST_VALUES
     assert parse(json.dumps([text, text]).encode()) == [text, text]

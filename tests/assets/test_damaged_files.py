@@ -11,7 +11,21 @@ from storage import batches, transactions
 from storage.lake import Lake
 from storage.models import JobStatus, Lane
 from storage.store import Store
+from tests.assets.conftest import Filled
 from tests.assets.lender import COFFEE, RENT, SALE, Lender
+
+
+@pytest.fixture
+def two(filled: Filled) -> tuple[Lender, Lender]:
+    return filled(two_with_rows)
+
+
+def two_with_rows(store: Store) -> tuple[Lender, Lender]:
+    """Lenders whose customers' rows lie in different files."""
+    hit, spared = Lender(store), Lender(store)
+    for each in (hit, spared):
+        each.sent(RENT, COFFEE)
+    return hit, spared
 
 
 @pytest.fixture
@@ -45,10 +59,10 @@ def refresh_all(store: Store) -> None:
     end_refreshes(store, claimed(store, batch.token, batch.partition_day))
 
 
-def test_a_submission_to_a_damaged_value_fails_and_names_the_file(store: Store, freshly_opened: Store) -> None:
-    hit, spared = Lender(store), Lender(store)
-    hit.sent(RENT)
-    spared.sent(RENT)
+def test_a_submission_to_a_damaged_value_fails_and_names_the_file(
+    store: Store, two: tuple[Lender, Lender], freshly_opened: Store
+) -> None:
+    hit, spared = two
     path = damage(store, hit)
     failing, other = hit.submit(SALE), spared.submit(SALE)
     hit.store = freshly_opened
@@ -56,8 +70,8 @@ def test_a_submission_to_a_damaged_value_fails_and_names_the_file(store: Store, 
     assert hit.now(failing).status is JobStatus.FAILED
     assert path in (hit.now(failing).error or {})["message"]
     assert spared.now(other).status is JobStatus.COMPLETED
-    assert spared.customer.enriched_rows == 2
-    assert hit.sent(COFFEE).status is JobStatus.FAILED, "alone in a batch, too"
+    assert spared.customer.enriched_rows == 3
+    assert hit.sent(SALE).status is JobStatus.FAILED, "alone in a batch, too"
 
 
 def test_a_damaged_submission_fails_and_names_the_file_to_the_client_and_in_the_log(
@@ -73,10 +87,8 @@ def test_a_damaged_submission_fails_and_names_the_file_to_the_client_and_in_the_
     assert spared.now(other).status is JobStatus.COMPLETED
 
 
-def test_reports_of_a_damaged_value_fail_alone(store: Store, freshly_opened: Store) -> None:
-    hit, spared = Lender(store), Lender(store)
-    hit.sent(RENT, COFFEE)
-    spared.sent(RENT, COFFEE)
+def test_reports_of_a_damaged_value_fail_alone(store: Store, two: tuple[Lender, Lender], freshly_opened: Store) -> None:
+    hit, spared = two
     damage(store, hit)
     failing, other = hit.ask_for_reports(), spared.ask_for_reports()
     refresh_all(freshly_opened)

@@ -110,6 +110,12 @@ def sender(settings: Settings) -> Iterator[Sender]:
     store.close()
 
 
+@pytest.fixture(autouse=True)
+def _looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A loop that is told to stop hears of it when it looks again."""
+    monkeypatch.setattr(delivery, "LOOK_AGAIN_S", 0.1)
+
+
 def outcome(told: Delivery) -> tuple[DeliveryStatus, int | None, str | None]:
     (attempt,) = told.attempts
     return told.status, attempt.status_code, attempt.error

@@ -13,7 +13,7 @@ from sqlalchemy.exc import OperationalError
 
 from storage.database import Writing
 from storage.store import Store
-from tests.api.conftest import ABN, ITEM, Belongings, Client, answering, connected, new_client
+from tests.api.conftest import ABN, ITEM, Belongings, Client, answering, connected
 from tests.api.operations import Operation, documented
 from tests.api.places import example_with
 from tests.api.worker import fail_deliveries
@@ -49,15 +49,15 @@ def test_every_post_that_creates_takes_a_key() -> None:
     assert {operation.documented["operationId"] for operation in ONCE} == posts - NOT_CREATING
 
 
-def test_the_same_request_is_answered_again(subtests: pytest.Subtests, store: Store, base_url: str) -> None:
+def test_the_same_request_is_answered_again(subtests: pytest.Subtests, store: Store, client: Client) -> None:
+    ids = dict(things(store, client))
     for operation in ONCE:
         with subtests.test(str(operation)):
-            assert_answered_again(store, new_client(store, base_url), operation)
+            assert_answered_again(client, operation, ids)
 
 
-def assert_answered_again(store: Store, client: Client, operation: Operation) -> None:
-    ids = things(store, client)
-    first, second = (send(client, operation, "same", ids) for _ in range(2))
+def assert_answered_again(client: Client, operation: Operation, ids: Mapping[str, str]) -> None:
+    first, second = (send(client, operation, operation.documented["operationId"], ids) for _ in range(2))
     assert first.ok, first.text
     assert HEADER.replace("Key", "Replayed") not in first.headers
     if "secret" in first.json()["data"]:
@@ -70,21 +70,20 @@ def assert_answered_again(store: Store, client: Client, operation: Operation) ->
         assert second.headers.get(name) == first.headers.get(name)
 
 
-def test_a_key_belongs_to_one_request_and_one_client(subtests: pytest.Subtests, store: Store, base_url: str) -> None:
+def test_a_key_belongs_to_one_request_and_one_client(
+    subtests: pytest.Subtests, store: Store, client: Client, other_client: Client
+) -> None:
+    ids, their_ids = (dict(things(store, each)) for each in (client, other_client))
     for operation in ONCE:
         with subtests.test(str(operation)):
-            assert_key_is_of_one(store, new_client(store, base_url), new_client(store, base_url), operation)
-
-
-def assert_key_is_of_one(store: Store, client: Client, other_client: Client, operation: Operation) -> None:
-    ids, their_ids = things(store, client), things(store, other_client)
-    assert send(client, operation, "same", ids).ok
-    assert send(other_client, operation, "same", their_ids).ok
-    if operation.has_body:
-        reused = send(client, operation, "same", ids, {**example_with(operation, ids), "more": 1})
-    else:
-        reused = send(client, operation, "same", {name: str(uuid4()) for name in ids})
-    assert (reused.status_code, reused.json()["code"]) == (422, "Idempotency.KeyReused")
+            key = operation.documented["operationId"]
+            assert send(client, operation, key, ids).ok
+            assert send(other_client, operation, key, their_ids).ok
+            if operation.has_body:
+                reused = send(client, operation, key, ids, {**example_with(operation, ids), "more": 1})
+            else:
+                reused = send(client, operation, key, {name: str(uuid4()) for name in ids})
+            assert (reused.status_code, reused.json()["code"]) == (422, "Idempotency.KeyReused")
 
 
 def test_a_key_that_is_none_is_refused_and_nothing_is_done(

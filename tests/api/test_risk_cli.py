@@ -17,7 +17,7 @@ from pipelines.errors import TidemarkError
 from storage import customers
 from tests.storage.values import commit, customers_of_a_bucket
 
-CUSTOMERS = 90
+CUSTOMERS = 70  # of which enough default for a fit, and for no more folds than needed
 AS_OF = date(2025, 6, 30)
 NOW = datetime(2026, 11, 21, 9, tzinfo=UTC)
 

@@ -52,8 +52,8 @@ def test_no_visa_number_survives_however_it_is_grouped(account: int, separator: 
 
 @pytest.mark.parametrize("group", ["1", "4111 1111 1111 1111", "TFN 123456782"])
 def test_a_text_as_long_as_a_body_may_be_is_masked_in_one_pass(group: str) -> None:
-    many = " ".join([group] * 100_000)
-    assert mask_text(many) == " ".join([mask_text(group)] * 100_000)
+    many = " ".join([group] * 20_000)
+    assert mask_text(many) == " ".join([mask_text(group)] * 20_000)
 
 
 def test_a_frame_is_masked_in_the_named_columns() -> None:

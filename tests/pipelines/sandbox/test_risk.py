@@ -9,6 +9,7 @@ from pipelines.sandbox.risk import causes, condition, outcome, stress
 
 UNTIL = date(2025, 6, 30)
 MIDDLING = Latents(0.0, 0.075, 0.25, 0.6, 0.0, 0.5, 4.0)
+of_a_large_portfolio = pytest.mark.slow  # 900 businesses are drawn, only to test the generator of synthetic data
 TROUBLES = ("dishonour", "arrears", "advance", "plan", "gambling")
 
 
@@ -65,6 +66,7 @@ def rate(businesses: list[Business]) -> float:
     return sum(one.outcome.defaults for one in businesses) / len(businesses)
 
 
+@of_a_large_portfolio
 def test_five_to_fifteen_per_cent_default_and_the_distressed_more(businesses: list[Business]) -> None:
     by_condition = {
         state: [one for one in businesses if one.condition == state] for state in ("sound", "distressed", "failing")
@@ -75,6 +77,7 @@ def test_five_to_fifteen_per_cent_default_and_the_distressed_more(businesses: li
     assert rate(by_condition["failing"]) > rate(by_condition["distressed"])
 
 
+@of_a_large_portfolio
 def test_probabilities_are_true(businesses: list[Business]) -> None:
     expected = sum(one.outcome.probability for one in businesses) / len(businesses)
     assert rate(businesses) == pytest.approx(expected, abs=0.03)
@@ -93,6 +96,7 @@ def troubles(one: Business) -> dict[str, bool]:
 
 
 @pytest.mark.parametrize("trouble", TROUBLES)
+@of_a_large_portfolio
 def test_no_visible_flag_alone_decides(businesses: list[Business], trouble: str) -> None:
     flagged = [one for one in businesses if troubles(one)[trouble]]
     others = [one for one in businesses if not troubles(one)[trouble]]
@@ -103,6 +107,7 @@ def test_no_visible_flag_alone_decides(businesses: list[Business], trouble: str)
 
 
 @pytest.mark.parametrize("trouble", ["dishonour", "arrears", "advance", "plan"])
+@of_a_large_portfolio
 def test_troubles_that_are_seen_tell_something(businesses: list[Business], trouble: str) -> None:
     flagged = [one for one in businesses if troubles(one)[trouble]]
     assert rate(flagged) > 1.4 * rate(businesses)

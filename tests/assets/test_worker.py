@@ -232,7 +232,7 @@ def test_leases_are_kept_after_whatever_went_wrong_once(settings: Settings, monk
 def test_two_workers_of_a_home_share_its_runs(settings: Settings) -> None:
     with working(settings), working(settings), opened(settings) as bench:
         until(lambda: bench.warm_workers() == 2)
-        both = [bench.launch(Lane.ENRICHMENT, sleep_s="1") for _ in range(2)]
+        both = [bench.launch(Lane.ENRICHMENT, sleep_s="8") for _ in range(2)]
         for run in both:
             until(lambda run=run: bench.pid_of(run) > 0)  # type: ignore[misc]
             assert bench.health(run) is WorkerStatus.RUNNING

@@ -22,6 +22,9 @@ test-service: $(BIN)/.dev  ## Tests of whole services, in parts (some: PARTS="se
 test-slow: $(BIN)/.dev  ## Kills and thorough properties, in parts that can be resumed; see docs/testing.md
 	$(BIN)/python -m tests.parts slow $(PARTS)
 
+mutants: $(BIN)/.dev  ## What the tests notice, now and at an earlier commit: BASE=9b9ce16 (hours; can be resumed)
+	$(BIN)/python -m tests.mutants $(BASE) HEAD
+
 lint: $(BIN)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -52,4 +55,4 @@ $(BIN)/.dev: requirements-dev.lock $(BIN)/.runtime
 	@$(PIP) install --no-deps --require-hashes -r requirements-dev.lock
 	@touch $@
 
-.PHONY: help install demo test test-service test-slow lint imports types bench lock
+.PHONY: help install demo test test-service test-slow mutants lint imports types bench lock

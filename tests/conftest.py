@@ -27,11 +27,6 @@ settings.load_profile("tidemark")
 
 POSTGRES = "postgresql://127.0.0.1:5432"
 DATABASES = ("sqlite", "postgresql")
-POSTGRES_FIRST = (
-    pytest.param("sqlite", marks=pytest.mark.slow),
-    "postgresql",
-)  # of what is alike on both, and long
-postgres_first = pytest.mark.parametrize("store", POSTGRES_FIRST, indirect=True)
 END_OTHERS = """
 SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
 WHERE datname = current_database() AND pid <> pg_backend_pid()

@@ -62,6 +62,8 @@ class Copy:
         while tests:
             with self._changed(mutant):
                 code = self._run_tests(tests, marks)
+                if code is None:  # perhaps the machine was suspended: only what hangs twice hangs
+                    code = self._run_tests(tests, marks)
             if code in (PASSED, NOTHING_TO_RUN):
                 return Outcome("survived" if code == PASSED else "untested")
             found = None if code is None else BLAMED.search(self.output.read_text(errors="replace"))

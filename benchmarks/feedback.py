@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
 from statistics import median
-from urllib.error import URLError
 from urllib.request import urlopen
 
 from benchmarks.table import Row
@@ -108,7 +107,7 @@ def _wait_for_answer(url: str, deadline: float) -> None:
         try:
             with urlopen(url, timeout=1):
                 return
-        except (URLError, ConnectionError):
+        except OSError:
             assert time.monotonic() < deadline, "the API does not answer"
             time.sleep(0.01)
 

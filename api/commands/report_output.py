@@ -9,7 +9,7 @@ from rich.table import Table
 
 from api.browser import pdf_of
 from api.commands.console import err, out
-from pipelines.errors import Unprocessable
+from api.commands.files import write
 from pipelines.reports.page import About, Member, read
 from storage.logs import printable
 
@@ -49,8 +49,5 @@ def _plain(text: str) -> str:
 
 
 def _write(path: Path, content: bytes) -> None:
-    try:
-        path.write_bytes(content)
-    except OSError as error:
-        raise Unprocessable("File.Unwritable", f"{path} can't be written: {error.strerror}.") from error
+    write(path, content)
     err.print(f"written: {path}", markup=False, highlight=False, soft_wrap=True)

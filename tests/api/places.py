@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from tests.api.operations import Operation, document, documented
@@ -30,17 +31,21 @@ class Place:
         return (LISTS_OF | ALSO_CALLED).get(name, name)
 
 
-def places() -> Iterator[Place]:
-    for operation in documented():
-        for name in operation.ids:
-            yield Place(operation, "path", (name,))
-        for parameter in operation.documented.get("parameters", ()):
-            if parameter["in"] == "query" and is_id(parameter["schema"]):
-                yield Place(operation, "query", (parameter["name"],))
-        if operation.has_body:
-            content = operation.documented["requestBody"]["content"]["application/json"]
-            for steps in ids_within(content["schema"]):
-                yield Place(operation, "body", steps)
+@cache
+def places() -> tuple[Place, ...]:
+    return tuple({str(place): place for operation in documented() for place in _places_of(operation)}.values())
+
+
+def _places_of(operation: Operation) -> Iterator[Place]:
+    for name in operation.ids:
+        yield Place(operation, "path", (name,))
+    for parameter in operation.documented.get("parameters", ()):
+        if parameter["in"] == "query" and is_id(parameter["schema"]):
+            yield Place(operation, "query", (parameter["name"],))
+    if operation.has_body:
+        content = operation.documented["requestBody"]["content"]["application/json"]
+        for steps in ids_within(content["schema"]):
+            yield Place(operation, "body", steps)
 
 
 def ids_within(schema: Mapping[str, Any], seen: frozenset[str] = frozenset()) -> Iterator[tuple[Step, ...]]:
@@ -63,13 +68,10 @@ def is_id(schema: Mapping[str, Any]) -> bool:
     return schema.get("format") == "uuid"
 
 
-PLACES = list({str(place): place for place in places()}.values())
-
-
 def example_with(operation: Operation, own: Mapping[str, str]) -> Any:
     """The documented body with these ids in every place where it takes one."""
     body = deepcopy(operation.example)
-    for place in PLACES:
+    for place in places():
         if place.operation == operation and place.within == "body":
             put(body, place, own[place.kind])
     return body

@@ -13,6 +13,8 @@ from api.cli import app
 from pipelines.errors import TidemarkError
 from tests.pipelines.enrich.learned.examples import table
 
+pytestmark = pytest.mark.service  # whole commands over whole files: many seconds
+
 STATEMENT = (
     "Date,Description,Amount,Balance\n"
     '2025-01-03,EFTPOS BUNNINGS 0441 SYDNEY NSWAU,"-1,120.50",3\n'

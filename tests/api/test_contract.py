@@ -17,7 +17,7 @@ from storage.settings import Quota, Settings
 from storage.store import Store
 from tests.api.conftest import Client, belongings, new_client, serving
 from tests.api.operations import NO_IDS, documented
-from tests.api.places import LISTS_OF, PLACES
+from tests.api.places import LISTS_OF, places
 from tests.api.worker import working
 
 HOOKS = Path(__file__).with_name("contract_hooks.py")
@@ -102,7 +102,7 @@ def config(client: Client, own: Mapping[str, list[str]], often: float) -> str:
     for name, ids in own.items():
         made += f"[dictionaries.{name}]\nvalues = {json.dumps(ids)}\n"
     made += "[parameters]\n"
-    for place in {f"{place.within}.{place.kind}": place.kind for place in PLACES if place.within != "body"}.items():
+    for place in {f"{place.within}.{place.kind}": place.kind for place in places() if place.within != "body"}.items():
         made += '"{}" = {{ dictionary = "{}", probability = {} }}\n'.format(*place, often)
     for name in LISTS_OF:
         made += f'"body.{name}[*]" = {{ dictionary = "{name}", probability = 1.0 }}\n'

@@ -20,6 +20,8 @@ from storage.store import Store
 from tests.assets.lender import COFFEE, RENT, SALE, Lender
 from tests.conftest import open_store
 
+pytestmark = pytest.mark.service  # whole commands over whole files: many seconds
+
 OLD, NEW = ENRICHMENT_VERSION - 1, ENRICHMENT_VERSION
 
 

@@ -15,7 +15,7 @@ from api.app import create_app
 from storage.store import Store
 from tests.api.conftest import Belongings, Client, new_client
 from tests.api.operations import document, documented
-from tests.api.places import PLACES, Place, example_with, put
+from tests.api.places import Place, example_with, places, put
 
 PUBLIC = {"/docs", "/openapi.json", "/health/live", "/health/ready", "/metrics"}
 
@@ -60,7 +60,7 @@ def stranger(store: Store, base_url: str) -> Asker:
 def test_another_clients_id_is_as_unknown_as_a_random_one(
     subtests: pytest.Subtests, owner: Asker, stranger: Asker
 ) -> None:
-    for place in PLACES:
+    for place in places():
         with subtests.test(str(place)):
             assert place.kind in owner.own, f"teach Belongings in tests/api/conftest.py to make a {place.kind}"
             foreign, unknown = stranger.ask(place, owner.own[place.kind]), stranger.ask(place, str(uuid4()))
@@ -70,7 +70,7 @@ def test_another_clients_id_is_as_unknown_as_a_random_one(
 
 def test_ones_own_id_is_known(subtests: pytest.Subtests, store: Store, base_url: str, owner: Asker) -> None:
     """Who only reads may share what is there; whoever changes something has things of their own."""
-    for place in PLACES:
+    for place in places():
         with subtests.test(str(place)):
             asker = owner if place.operation.method == "GET" else new_asker(store, base_url)
             known, unknown = asker.ask(place, asker.own[place.kind]), asker.ask(place, str(uuid4()))

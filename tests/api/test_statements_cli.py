@@ -16,6 +16,8 @@ from api.commands import statements
 from pipelines.sandbox.pdf import statement_pdf
 from tests.isolation import hostile
 
+pytestmark = pytest.mark.service  # a child process for each file
+
 MADE = statement_pdf("westpac", 7, rows=30)
 CARD = statement_pdf("cba_card", 3, rows=12)
 

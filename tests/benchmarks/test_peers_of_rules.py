@@ -42,10 +42,12 @@ def test_the_narratives_ask_for_every_layer(ours: pl.DataFrame) -> None:
     assert ours["category"].n_unique() >= 8
 
 
+@pytest.mark.slow  # makes of every rule an expression of pandas, to test a peer of a benchmark
 def test_pandas_decides_as_we_do(lists: Lists, ours: pl.DataFrame) -> None:
     assert InPandas(lists).categories(ours.select(ASKED).to_pandas()) == ours["category"].to_list()
 
 
+@pytest.mark.slow  # the same in SQL
 def test_duckdb_decides_as_we_do(lists: Lists, ours: pl.DataFrame, tmp_path: Path) -> None:
     ours.drop("category").write_parquet(tmp_path / "narratives.parquet")
     assert InDuckDB(lists).categories(tmp_path / "narratives.parquet") == ours["category"].to_list()

@@ -53,6 +53,7 @@ def test_guarded_by_hand_gorules_decides_as_we_do(customers: pl.DataFrame) -> No
     assert wrong(told, right(known(customers))).told() == f"0 verdicts, 0 limits of {CUSTOMERS:,}"
 
 
+@pytest.mark.slow  # so does this
 @pytest.mark.parametrize("made", [lambda: InZen(TABLE), InCel], ids=["GoRules", "CEL"])
 def test_of_what_is_known_and_off_the_cent_the_peers_say_the_same(made: Callable[[], Peer]) -> None:
     complete = known(with_gaps(CUSTOMERS * 10, 7).drop_nulls(pl.selectors.decimal()))
@@ -60,12 +61,14 @@ def test_of_what_is_known_and_off_the_cent_the_peers_say_the_same(made: Callable
     assert wrong(made().verdicts(given(complete)), right(complete)).told().startswith("0 verdicts, 0 limits")
 
 
+@pytest.mark.slow  # needs thousands of customers, to test a peer of a benchmark
 def test_a_double_is_off_by_a_cent() -> None:
     """Which is what customers on the cent are for: a peer with doubles errs on some of them."""
     customers = known(on_the_cent(CUSTOMERS, 6))
     assert wrong(InCel().verdicts(given(customers)), right(customers)).verdicts > 0
 
 
+@pytest.mark.slow  # runs a benchmark
 def test_everything_that_needs_no_service_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(policies, "alone", lambda measurement, *given: (measurement(*given), 0))  # in this process
     rows = {row.what: row for row in policies.measure(SMALL)}

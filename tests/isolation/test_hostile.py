@@ -19,6 +19,8 @@ from tests.conftest import examples
 from tests.isolation import hostile
 from tests.patience import until
 
+pytestmark = pytest.mark.service  # each test starts child processes; tests/isolation/test_children.py is always run
+
 MADE = statement_pdf("westpac", 7, rows=30)
 STATEMENT = MADE.content
 Rows = Sequence[tuple[date, str, Decimal]]

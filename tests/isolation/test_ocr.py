@@ -16,6 +16,8 @@ from pipelines.intake.pdf.result import Refusal, Verdict
 from pipelines.intake.pdf.scanned import ScannedWord
 from pipelines.sandbox.pdf import statement_pdf
 
+pytestmark = pytest.mark.service  # each test starts child processes; tests/isolation/test_children.py is always run
+
 TESSERACT = ocr.program()
 needs_tesseract = pytest.mark.skipif(TESSERACT is None, reason="apt-get install tesseract-ocr to run this")
 

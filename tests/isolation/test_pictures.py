@@ -10,6 +10,8 @@ from pipelines.intake.pdf.result import Box
 from pipelines.sandbox.pdf import statement_pdf
 from tests.isolation import hostile
 
+pytestmark = pytest.mark.service  # each test starts child processes; tests/isolation/test_children.py is always run
+
 MADE = statement_pdf("westpac", 7, pages=2)
 
 

@@ -440,7 +440,8 @@ def test_what_fails_again_meanwhile_is_not_met_again_by_the_same_order(
         record(store, [ended(each, now) for each in claim(store, now)])
 
 
-@pytest.mark.parametrize("rows", [8_000, pytest.param(100_000, marks=pytest.mark.slow)])
+@pytest.mark.slow  # compares times, which a busy machine changes
+@pytest.mark.parametrize("rows", [8_000, 100_000])
 @pytest.mark.parametrize("status", [DeliveryStatus.DUE, DeliveryStatus.RETRYING])
 def test_a_claim_costs_the_same_however_many_wait(
     store: Store, customer: Customer, now: datetime, status: DeliveryStatus, rows: int

@@ -503,9 +503,8 @@ def wide(count: int) -> Json:
     ]
 
 
-@pytest.mark.parametrize(
-    ("document", "code"),
-    [
+def test_a_document_beyond_bounds_is_refused_at_once(subtests: pytest.Subtests) -> None:
+    for document, code in (
         (asking(nested(20)), "TooDeep"),
         (asking(nested(10_000)), "TooDeep"),
         (policy(surprise=listed(10_000)), "TooDeep"),
@@ -515,12 +514,11 @@ def wide(count: int) -> Json:
         (policy(notes="n" * 2_000_000), "TooLarge"),
         (policy(**{"n" * 2_000_000: 1}), "UnknownField"),
         (policy(**{"n" * 200: 1}), "UnknownField"),
-    ],
-)
-def test_a_document_beyond_bounds_is_refused_at_once(document: Json, code: str) -> None:
-    started = time.thread_time()
-    assert {code for _, code in faults(document)} == {code}
-    assert time.thread_time() - started < 1
+    ):
+        with subtests.test(str(document)[:100] if code != "TooDeep" else code):
+            started = time.thread_time()
+            assert {code for _, code in faults(document)} == {code}
+            assert time.thread_time() - started < 1
 
 
 def test_twenty_operators_within_each_other_are_allowed() -> None:

@@ -22,6 +22,8 @@ Columns = Sequence[pl.Expr]
 PLACES = 10**numbers.SCALE
 DIVIDE = numbers.ARITHMETIC["divide"]
 
+pytestmark = pytest.mark.slow  # each mistake decides three thousand times again, to test the comparison, not the engine
+
 
 KEPT = (evaluate._value, readings._of_metric)
 

@@ -468,7 +468,7 @@ def super_by_hand(posted: Sequence[Row]) -> list[tuple[Any, ...]]:
     return [
         (debt["start"], debt["end"], debt["due"], debt["sum"], debt["expected"], debt["paid"] + debt["excess"])
         for debt in debts
-        if debt["end"] >= first and debt["end"] > last.replace(year=last.year - 5)
+        if debt["end"] >= first and debt["end"] > five_years_before(last)
     ]
 
 
@@ -513,8 +513,12 @@ def tax_by_hand(posted: Sequence[Row]) -> list[tuple[Any, ...]]:
     return [
         (end, due[end], *implied[end], paid[end], late.get(end))
         for _, end in known
-        if end >= first and end > last.replace(year=last.year - 5)
+        if end >= first and end > five_years_before(last)
     ]
+
+
+def five_years_before(day: date) -> date:
+    return date(day.year - 5, day.month, 28 if (day.month, day.day) == (2, 29) else day.day)
 
 
 def is_paid(each: Row) -> bool:

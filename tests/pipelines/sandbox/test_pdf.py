@@ -76,6 +76,7 @@ def test_rows_are_told_oldest_first_but_for_sections(layout: str) -> None:
         assert EVERY_LAYOUT[layout].sections or days == sorted(days)
 
 
+@of_many_papers
 @every_layout
 def test_each_row_is_on_its_page(layout: str) -> None:
     for seed in (1, 2):
@@ -88,6 +89,7 @@ def test_each_row_is_on_its_page(layout: str) -> None:
             assert row.balance is None or f"{abs(row.balance):,.2f}" in page
 
 
+@of_many_papers
 @every_layout
 def test_what_is_shown_of_the_account_is_on_the_first_pages(layout: str) -> None:
     made, pages = drawn(layout, 2)

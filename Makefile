@@ -22,8 +22,8 @@ test-service: $(BIN)/.dev  ## Tests of whole services, in parts (some: PARTS="se
 test-slow: $(BIN)/.dev  ## Kills and thorough properties, in parts that can be resumed; see docs/testing.md
 	$(BIN)/python -m tests.parts slow $(PARTS)
 
-mutants: $(BIN)/.dev  ## What the tests notice, now and at an earlier commit: BASE=9b9ce16 (hours; can be resumed)
-	$(BIN)/python -m tests.mutants $(BASE) HEAD
+mutants: $(BIN)/.dev  ## Do the tests still catch what those of BASE=9b9ce16 caught? (hours; can be resumed)
+	$(BIN)/python -m tests.mutants $(or $(BASE),$(error name the earlier commit: BASE=9b9ce16)) HEAD
 
 lint: $(BIN)/.dev
 	$(BIN)/ruff check .
@@ -33,7 +33,7 @@ imports: $(BIN)/.dev
 	$(BIN)/lint-imports --no-cache
 
 types: $(BIN)/.dev
-	$(BIN)/mypy
+	$(BIN)/pyrefly check
 
 bench: $(BIN)/.dev  ## Measure (over an hour; some: PARTS="doors reads" ON=SQLite); writes benchmarks/RESULTS.md
 	$(BIN)/python -m benchmarks $(PARTS) $(ON:%=--on %)

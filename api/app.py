@@ -89,7 +89,7 @@ def create_app(store: Store) -> FastAPI:
     for routes in ROUTERS:
         app.include_router(routes.router)
     docs.install(app)
-    app.openapi = cache(partial(openapi.document, app, DESCRIPTION))  # type: ignore[method-assign]  # FastAPI's own way
+    app.openapi = cache(partial(openapi.document, app, DESCRIPTION))  # pyrefly: ignore[method-assign]  # FastAPI's own way
     return app
 
 

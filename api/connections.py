@@ -100,9 +100,9 @@ class Waited:
 class Connection(HttpToolsProtocol):
     """uvicorn's connection, with limits."""
 
-    transport: Transport  # type: ignore[assignment]
+    transport: Transport
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: asyncio.Transport) -> None:
         super().connection_made(cast("asyncio.Transport", Transport(transport)))
         settings: Settings = cast("FastAPI", self.config.app).state.store.settings
         grace_s = settings.client_timeout_s

@@ -432,7 +432,7 @@ class _Handler(BaseHTTPRequestHandler):
             while self.connection.recv(65_536):
                 pass
 
-    def log_message(self, *args: Any) -> None:
+    def log_message(self, *args: Any, **_named: Any) -> None:
         """Whoever listens is told of deliveries, not of requests."""
 
 

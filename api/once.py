@@ -68,7 +68,7 @@ def is_once(endpoint: Callable[..., Any]) -> bool:
 
 def _content(parameters: Iterable[object]) -> bytes:
     """The body's raw bytes, or what stands for them; none where the route reads no body."""
-    return next((each.content for each in parameters if isinstance(each, Body | Files)), b"")
+    return next((each.content for each in parameters if isinstance(each, (Body, Files))), b"")
 
 
 def _made(claim: Claim, caller: Caller, content: bytes) -> Answer | None:

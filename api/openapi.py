@@ -385,7 +385,7 @@ def _problem(status: int) -> dict[str, Any]:
         headers["WWW-Authenticate"] = _header("How to authenticate.")
     if status in (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE):
         headers["Retry-After"] = _header("Seconds after which a new try is worth it.", "integer")
-    content = {"schema": {"$ref": REF.format(model="Problem")}, "examples": {}}
+    content: dict[str, Any] = {"schema": {"$ref": REF.format(model="Problem")}, "examples": {}}
     return {
         "description": HTTPStatus(status).phrase,
         "headers": headers,

@@ -89,8 +89,9 @@ class Refusals:
     def _due(self, *, over: bool) -> list[Due]:
         """What is to be written now: the firsts, and, when the window is over, the others."""
         with self._lock:
-            firsts, self._firsts = self._firsts, []
-            others, self._others = (self._others, {}) if over else ({}, self._others)
+            firsts, self._firsts = self._firsts, list[Due]()
+            none = dict[Refusal, int]()
+            others, self._others = (self._others, none) if over else (none, self._others)
         now = datetime.now(UTC)
         return firsts + [Due(refusal, now, times) for refusal, times in others.items() if times]
 

@@ -23,7 +23,7 @@ from api.schemas.reports import Moment
 from pipelines import metrics
 from pipelines.figures.context import NO_CONTEXT, Context
 from pipelines.figures.facts import Facts, as_known
-from pipelines.figures.lineage import CONTRIBUTIONS, Formula, Sum, Trace, below, no_figure, pointer, value_of
+from pipelines.figures.lineage import CONTRIBUTIONS, Constant, Formula, Sum, Trace, below, no_figure, pointer, value_of
 from pipelines.metrics import Metrics
 from pipelines.report_view import ReportStatus, ReportView
 from pipelines.reports import REPORTS
@@ -109,7 +109,7 @@ def _view(kind: str, facts: Facts, data_version: int) -> ReportView:
     return ReportView(
         status=ReportStatus.READY,
         as_of=facts.as_of,
-        data_through=facts.history["data_through"].max(),  # type: ignore[arg-type]  # a column of dates
+        data_through=facts.history["data_through"].max(),  # pyrefly: ignore[bad-argument-type]  # a column of dates
         data_version=data_version,
         report_version=report.version,
         data_json=texts[0],
@@ -153,7 +153,7 @@ def traced_metric(figure: str, facts: Facts, of: Metrics) -> Trace:
 def told(kind: str, figure: str, found: Trace, then_: Then) -> dict[str, Any]:
     """The figure and what it is made of, as the answer says it."""
     is_sum = isinstance(found, Sum)
-    inputs = {} if isinstance(found, Sum) else found.inputs
+    inputs: Mapping[str, Trace | Constant] = {} if isinstance(found, Sum) else found.inputs
     return {
         "kind": kind,
         "figure": figure,

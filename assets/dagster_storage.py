@@ -72,7 +72,7 @@ class PooledStorage(DagsterStorage[DagsterInstance], ConfigurableClass):
     _schedules: SqlScheduleStorage
 
     def __init__(self, inst_data: ConfigurableClassData | None) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]  # Dagster's mixin has no annotations here
+        super().__init__()
         self._inst_data = inst_data
 
     @abstractmethod
@@ -206,7 +206,7 @@ class _InOneFile:
 
     def __init__(self, file: Path, engine: Engine) -> None:
         self._engine = engine
-        super().__init__(_url(file))  # type: ignore[call-arg]  # of the stock storage beside it
+        super().__init__(_url(file))  # pyrefly: ignore[bad-argument-count]  # of the stock storage beside it
 
     @contextmanager
     def connect(self) -> Iterator[Connection]:
@@ -261,7 +261,7 @@ class _OverPool:
 
     def __init__(self, address: URL, engine: Engine) -> None:
         url = address.render_as_string(hide_password=False)
-        super().__init__(url, should_autocreate_tables=False)  # type: ignore[call-arg]  # of the storage beside it
+        super().__init__(url, should_autocreate_tables=False)  # pyrefly: ignore[bad-argument-count, unexpected-keyword]  # of the storage beside it
         self._engine = engine
 
     def optimize_for_webserver(self, statement_timeout: int, pool_recycle: int, max_overflow: int) -> None:

@@ -24,7 +24,7 @@ class WarmWorkerLauncher(RunLauncher[DagsterInstance], ConfigurableClass):
     """Named in `dagster.yaml` under `run_launcher`; `home` is the Dagster home whose workers get the runs."""
 
     def __init__(self, home: str, inst_data: ConfigurableClassData | None = None) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]  # Dagster's mixin has no annotations here
+        super().__init__()
         self._home = Path(home)
         self._inst_data = inst_data
 
@@ -83,7 +83,7 @@ def _refusal(run: DagsterRun, why: str) -> DagsterError:
     """A run of the book came from Dagster's queue, and to the queue this error is a reason to try again later."""
     if run.tags.get(LANE_TAG) == Lane.BOOK:
         return DagsterUserCodeUnreachableError(why)
-    return DagsterLaunchFailedError(why)  # type: ignore[no-untyped-call]  # Dagster's error has no annotations
+    return DagsterLaunchFailedError(why)
 
 
 def _take(run: DagsterRun) -> Call:

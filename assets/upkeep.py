@@ -80,7 +80,7 @@ def slices(due: Sequence[tuple[int, int]], most_rows: int) -> Iterator[list[int]
     for number, its_rows in due:
         if customers and (rows + its_rows > most_rows or len(customers) == SLICE_CUSTOMERS):
             yield customers
-            customers, rows = [], 0
+            customers, rows = list[int](), 0
         customers.append(number)
         rows += its_rows
     if customers:

@@ -102,7 +102,7 @@ def answering(home: Path, seat: int, answer: Callable[[Call], bool]) -> Iterator
 
         def handle(self) -> None:
             fields = json.loads(self.rfile.readline(LONGEST_LINE))
-            question = Call(**{**fields, "verb": Verb(fields["verb"])})
+            question = Call(Verb(fields.pop("verb")), **fields)
             self.wfile.write(json.dumps(answer(question)).encode() + b"\n")
 
     server = socketserver.ThreadingUnixStreamServer(str(path), Answering, bind_and_activate=False)

@@ -46,20 +46,24 @@ class Part:
     measured: Callable[[Sequence[str]], Mapping[str, Sequence[Row]]]
 
 
-class OfTheService(Protocol):
-    """What the module of a part has that measures a running service, or its store."""
+class OfAPart(Protocol):
+    """What the module of every part has: two constants, which nobody may set."""
 
-    TITLE: str
-    ABOUT: str
+    @property
+    def TITLE(self) -> str: ...  # noqa: N802
+
+    @property
+    def ABOUT(self) -> str: ...  # noqa: N802
+
+
+class OfTheService(OfAPart, Protocol):
+    """What the module of a part has that measures a running service, or its store."""
 
     def measure(self, folder: Path, database: str) -> Sequence[Row]: ...
 
 
-class OfPureCode(Protocol):
+class OfPureCode(OfAPart, Protocol):
     """What the module of a part has that no database has to do with."""
-
-    TITLE: str
-    ABOUT: str
 
     def measure(self) -> Sequence[Row]: ...
 

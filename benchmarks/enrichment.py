@@ -234,7 +234,7 @@ def _in_duckdb(file: Path, most: int) -> Peer:
 
 def _compared(name: str, found: Sequence[str], rows: pl.DataFrame, took_s: float) -> Peer:
     """Raises RuntimeError where the peer does something else than we do: its speed would say nothing."""
-    agreement = float((pl.Series(found, dtype=pl.String) == rows["category"]).mean() or 0)  # type: ignore[arg-type]
+    agreement = float((pl.Series(found, dtype=pl.String) == rows["category"]).mean() or 0)  # pyrefly: ignore[bad-argument-type]
     if agreement < LEAST_AGREEMENT:
         raise RuntimeError(f"{name} agrees with our rules on {agreement:.2%} of the narratives only")
     return Peer(name, Timed(rows.height, took_s), agreement)
@@ -242,7 +242,7 @@ def _compared(name: str, found: Sequence[str], rows: pl.DataFrame, took_s: float
 
 def _taken_in(files: Sequence[Path]) -> tuple[Timed, list[Path]]:
     """New rows, slice by slice; what they become is written beside them."""
-    written, count, took = [], 0, 0.0
+    written, count, took = list[Path](), 0, 0.0
     _warm(enrich(NOTHING_HELD, pl.read_parquet(files[0], n_rows=WARMING)).transactions)
     for file in files:
         new = pl.read_parquet(file)

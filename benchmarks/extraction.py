@@ -57,7 +57,7 @@ def _cpu_of_children() -> float:
 
 def _extracted(files: Sequence[PrintedStatement]) -> tuple[list[float], int]:
     """Seconds of each file, and how many of all rows came out with their date and amount."""
-    took, right = [], 0
+    took, right = list[float](), 0
     for made in files:
         began = time.perf_counter()
         found = extract(made.content, None)

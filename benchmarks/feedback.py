@@ -113,7 +113,7 @@ def _wait_for_answer(url: str, deadline: float) -> None:
 
 
 def _tests(checkout: Checkout) -> str:
-    for cache in (".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis"):
+    for cache in (".ruff_cache", ".pytest_cache", ".hypothesis"):
         shutil.rmtree(checkout.root / cache, ignore_errors=True)
     began = time.monotonic()
     ended = checkout.run(["make", "test"], check=False)

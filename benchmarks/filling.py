@@ -101,7 +101,7 @@ def _commit(store: Store, frame: pl.DataFrame) -> None:
     now = datetime.now(UTC)
     counts = frame.group_by("customer_number", maintain_order=True).len().rows()
     stored = store.lake.put_frame(f"transactions/{now:%Y-%m-%d}/{uuid4()}.parquet", frame)
-    values, first_row = [], 0
+    values, first_row = list[NewValue](), 0
     for number, rows in counts:
         values.append(NewValue(number, first_row, rows, rows))
         first_row += rows

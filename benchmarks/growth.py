@@ -68,7 +68,7 @@ def _at(folder: Path, database: str, count: int) -> dict[str, float]:
 
 
 def _median(service: Service, act: Act, customers: Sequence[UUID]) -> float:
-    http, took = service.session(), []
+    http, took = service.session(), list[float]()
     for index in range(TIMES):
         began = time.perf_counter()
         act(service, http, customers[index * 7 % len(customers)])

@@ -90,7 +90,7 @@ class _Seen:
 
     def told(self) -> tuple[Sequence[Arrival], int]:
         arrivals, most = self.arrivals, self.most_unanswered
-        self.arrivals, self.most_unanswered = [], self.unanswered
+        self.arrivals, self.most_unanswered = list[Arrival](), self.unanswered
         return arrivals, most
 
 

@@ -14,6 +14,7 @@ from uuid import UUID, uuid4
 import psutil
 import psycopg
 import requests
+from psycopg.sql import SQL, Identifier
 
 from api.commands.addresses import chosen, wait_until_ready
 from api.commands.console import now
@@ -123,11 +124,11 @@ def new_home(folder: Path, database: str) -> Iterator[Home]:
         return
     name = f"tidemark_bench_{uuid4().hex[:12]}"
     with psycopg.connect(f"postgresql://{POSTGRES}/test", autocommit=True) as admin:
-        admin.execute(f'CREATE DATABASE "{name}"')
+        admin.execute(SQL("CREATE DATABASE {}").format(Identifier(name)))
         try:
             yield _with_client(Settings(home=folder, database_url=f"postgresql+psycopg://{POSTGRES}/{name}"))
         finally:
-            admin.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
+            admin.execute(SQL("DROP DATABASE {} WITH (FORCE)").format(Identifier(name)))
 
 
 def _with_client(settings: Settings) -> Home:

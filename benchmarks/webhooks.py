@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
+from typing import Any
 from uuid import UUID, uuid4
 
 import aiohttp
@@ -64,7 +65,7 @@ def _measured(
     part: Callable[[Store, Receiver], list[Row]], folder: Path, database: str, receiver: Receiver
 ) -> list[Row]:
     with new_home(folder / part.__name__, database) as home:
-        local = {"webhook_allow_cidrs": "127.0.0.0/8", "webhook_ca_bundle": receiver.ca_path}
+        local: dict[str, Any] = {"webhook_allow_cidrs": "127.0.0.0/8", "webhook_ca_bundle": receiver.ca_path}
         store = Store.open(Settings(**dict(home.settings) | local))
         try:
             return part(store, receiver)

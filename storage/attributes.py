@@ -10,12 +10,12 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
-from sqlalchemy import Row, Select, and_, func, insert, select
+from sqlalchemy import and_, func, insert, select
 
 from pipelines.errors import Conflict
 from storage import rulesets
 from storage.customers import Customer, lock
-from storage.database import Reading, Writing
+from storage.database import AnyRow, AnySelect, Reading, Writing
 from storage.models import attributes
 from storage.paging import Page, Paged, limited, total_of
 
@@ -114,7 +114,7 @@ def history(r: Reading, customer: Customer, page: Page | None = None) -> Paged[A
     return Paged([_attribute(row) for row in rows], total_of(r, query), page)
 
 
-def _current(customer: Customer) -> Select[Any]:
+def _current(customer: Customer) -> AnySelect:
     """The last change of each name."""
     mine = attributes.c.customer_number == customer.number
     last = select(func.max(attributes.c.number)).where(mine).group_by(attributes.c.name)
@@ -130,11 +130,11 @@ def _columns(attribute: NewAttribute | None) -> dict[str, Any]:
     return {**vars(attribute), "value": _as_json(attribute.value)}
 
 
-def _content(row: Row[Any]) -> dict[str, Any]:
+def _content(row: AnyRow) -> dict[str, Any]:
     return {name: getattr(row, name) for name in CONTENT}
 
 
-def _attribute(row: Row[Any]) -> Attribute:
+def _attribute(row: AnyRow) -> Attribute:
     value = None if row.value is None else json.loads(row.value, parse_int=Decimal, parse_float=Decimal)
     return Attribute(row.name, value, row.source, row.evidence_date, row.expires_at, row.set_at, row.set_by)
 

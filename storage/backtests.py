@@ -15,14 +15,14 @@ from uuid import UUID, uuid4
 
 import msgspec
 import polars as pl
-from sqlalchemy import Row, Select, delete, func, insert, select, update
+from sqlalchemy import delete, func, insert, select, update
 
 from pipelines.decisions import Recorded, Value
 from pipelines.decisions.backtest import KNOWN_OUTCOMES, LIMITS_CHANGED, OUTCOME_CHANGED
 from pipelines.errors import NotFound
 from storage import book_jobs
 from storage.commit import register
-from storage.database import Reading, Writing
+from storage.database import AnyRow, AnySelect, Reading, Writing, values_of
 from storage.jobs import Job
 from storage.lake import Lake, Stored
 from storage.models import (
@@ -311,7 +311,7 @@ def customers_of(r: Reading, backtest: Backtest) -> list[int]:
     return [number for number, id_ in r.execute(named.order_by(customers.c.number)) if id_ in wanted]
 
 
-_SHOWN: Select[Any] = select(
+_SHOWN: AnySelect = select(
     *(column for column in backtests.c if column.name not in ("known_outcomes", "result", "request")),
     backtests.c.request,
     backtests.c.known_outcomes.is_not(None).label("knows_outcomes"),
@@ -319,13 +319,12 @@ _SHOWN: Select[Any] = select(
 ).join_from(backtests, jobs, jobs.c.job_id == backtests.c.job_id)
 
 
-def _one(r: Reading, query: Select[Any]) -> Backtest:
+def _one(r: Reading, query: AnySelect) -> Backtest:
     row = r.execute(query).first()
     if row is None:
         raise NotFound("Backtest.NotFound", "There is no backtest with this id.")
     return _backtest(row)
 
 
-def _backtest(row: Row[Any]) -> Backtest:
-    values = dict(row._mapping)
-    return Backtest(**{**values, "request": Request.of_json(row.request), "status": JobStatus(row.status)})
+def _backtest(row: AnyRow) -> Backtest:
+    return Backtest(**values_of(row, request=Request.of_json(row.request), status=JobStatus(row.status)))

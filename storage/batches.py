@@ -9,14 +9,13 @@ From the second interruption on they pause first: what interrupts twice in a row
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from itertools import accumulate, takewhile
-from typing import Any
 from uuid import UUID, uuid4
 
-from sqlalchemy import ColumnElement, Row, and_, case, func, insert, literal, or_, select, update
+from sqlalchemy import ColumnElement, and_, case, func, insert, literal, or_, select, update
 
 from pipelines.errors import Conflict
 from storage import leases, postgres
-from storage.database import Reading, UtcDateTime, Writing
+from storage.database import AnyRow, Reading, UtcDateTime, Writing
 from storage.jobs import Ending, as_job, finish, received_at, select_jobs
 from storage.models import LANE_OF, BatchState, Flow, JobStatus, Lane, Stage, batches, customers, jobs
 from storage.settings import Settings
@@ -165,7 +164,7 @@ def one_claimer_at_a_time(w: Writing) -> None:
         w.execute(select(func.pg_advisory_xact_lock(postgres.Lock.CLAIMING)))
 
 
-def _queued(r: Reading, lane: Lane, settings: Settings, now: datetime, limit: int) -> list[Row[Any]]:
+def _queued(r: Reading, lane: Lane, settings: Settings, now: datetime, limit: int) -> list[AnyRow]:
     query = (
         select(
             jobs.c.received_seq,
@@ -207,7 +206,7 @@ def _may_begin(lane: Lane, settings: Settings, now: datetime) -> ColumnElement[b
     return and_(jobs.c.customer_number.not_in(held), jobs.c.customer_number.not_in(pausing))
 
 
-def _fitting(queued: list[Row[Any]], most_jobs: int, most_rows: int) -> list[Row[Any]]:
+def _fitting(queued: list[AnyRow], most_jobs: int, most_rows: int) -> list[AnyRow]:
     """The queue's head that makes one batch: one day, bounded rows, fewer jobs after failed attempts."""
     if not queued:
         return []
@@ -256,12 +255,12 @@ def _close(w: Writing, token: int, state: BatchState) -> bool:
     return w.execute(statement.values(state=state)).rowcount == 1
 
 
-def _abandoned(row: Row[Any]) -> Ending:
+def _abandoned(row: AnyRow) -> Ending:
     job = as_job(row)
     error = {"code": "Job.Abandoned", "message": f"The work was interrupted {job.attempts} times."}
     return Ending(job, JobStatus.FAILED, data_version=None, error=error)
 
 
-def _day(row: Row[Any]) -> date:
+def _day(row: AnyRow) -> date:
     received: datetime = row.received_at
     return received.astimezone(UTC).date()

@@ -17,7 +17,7 @@ from pipelines.schemas import TIMESTAMP
 from pipelines.schemas import UUID as UUID_TYPE
 from storage.buckets import in_bucket
 from storage.commit import register
-from storage.database import Reading
+from storage.database import AnySelect, Reading
 from storage.lake import Stored
 from storage.models import book_tables, customers, reports, segments
 from storage.reports import KINDS
@@ -98,7 +98,7 @@ class BookTable:
 
 def reports_of(r: Reading, kind: str, bucket: int) -> pl.DataFrame:
     """The bucket's reports of one kind, with REPORT_COLUMNS of the kind."""
-    query = (
+    query: AnySelect = (
         select(
             customers.c.number,
             customers.c.customer_id,

@@ -5,6 +5,7 @@ Each has one run, which says when it begins and how it ends. No webhook tells of
 
 from collections.abc import Mapping
 from datetime import datetime
+from typing import Any
 from uuid import UUID, uuid4
 
 from sqlalchemy import func, insert, update
@@ -17,7 +18,7 @@ from storage.models import Flow, JobStatus, jobs
 def request(w: Writing, client_id: UUID, flow: Flow, now: datetime) -> Job:
     """Accept one."""
     job_id = uuid4()
-    job = {"job_id": job_id, "client_id": client_id, "flow": flow, "warnings": [], "created_at": now}
+    job: dict[str, Any] = {"job_id": job_id, "client_id": client_id, "flow": flow, "warnings": [], "created_at": now}
     w.execute(insert(jobs).values(**job, status=JobStatus.QUEUED))
     return get(w, client_id, job_id)
 

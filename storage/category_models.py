@@ -11,11 +11,11 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid4
 
-from sqlalchemy import Row, insert, select
+from sqlalchemy import insert, select
 
 from pipelines.errors import Conflict, Corrupt, NotFound
 from storage.customers import knowledge_of_all_changes, with_transactions
-from storage.database import Reading, Writing
+from storage.database import AnyRow, Reading, Writing
 from storage.jobs import request_recomputations
 from storage.models import Flow, category_model_uses, category_models, clients
 
@@ -130,5 +130,5 @@ def _require_client(r: Reading, client_id: UUID) -> None:
 _SHOWN = [column for column in category_models.c if column.name != "content"]
 
 
-def _model(row: Row[Any]) -> StoredModel:
+def _model(row: AnyRow) -> StoredModel:
     return StoredModel(row.model_id, row.client_id, row.fingerprint, row.facts, row.created_at)

@@ -109,7 +109,7 @@ def files_of(values: Sequence[Live]) -> Iterator[Sequence[Live]]:
             continue
         if filled + value.share_of_a_file > 1:
             yield together
-            together, filled = [], 0.0
+            together, filled = list[Live](), 0.0
         together.append(value)
         filled += value.share_of_a_file
     if together:

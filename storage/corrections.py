@@ -17,7 +17,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import polars as pl
-from sqlalchemy import ColumnElement, Select, and_, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, and_, func, insert, or_, select, update
 
 from pipelines.enrich.corrections import REACHED_BY, called, held, key_of, reached
 from pipelines.enrich.knowledge import CORRECTIONS
@@ -25,7 +25,7 @@ from pipelines.errors import Conflict, NotFound
 from pipelines.schemas import current
 from storage import jobs, transactions
 from storage.customers import Customer, knowledge_changes, knowledge_of_all_changes
-from storage.database import Reading, Writing
+from storage.database import AnySelect, Reading, Writing
 from storage.jobs import Job
 from storage.lake import Lake
 from storage.models import Flow, corrections, customers
@@ -324,7 +324,7 @@ def _about(customer: Customer) -> ColumnElement[bool]:
     return and_(corrections.c.client_id == customer.client_id, whose)
 
 
-def _newest_first(customer: Customer) -> Select[Any]:
+def _newest_first(customer: Customer) -> AnySelect:
     return select(corrections).where(_about(customer)).order_by(corrections.c.number.desc())
 
 

@@ -57,13 +57,14 @@ def create(w: Writing, client_id: UUID, new: NewCustomer, now: datetime) -> Crea
     if (known := _with_reference(w, client_id, new)) is not None:
         return Creation(known, created=False, others=())
     others = _with_abn(w, client_id, new.abn)
-    row = {"customer_id": uuid4(), "client_id": client_id, "created_at": now, **vars(new)}
+    customer_id = uuid4()
+    row = {"customer_id": customer_id, "client_id": client_id, "created_at": now, **vars(new)}
     try:
         with w.begin_nested():
             w.execute(insert(customers).values(row))
     except IntegrityError:  # another process was first with the same reference
         return create(w, client_id, new, now)
-    customer = get(w, client_id, row["customer_id"])
+    customer = get(w, client_id, customer_id)
     return Creation(customer, created=True, others=others)
 
 

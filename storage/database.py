@@ -8,9 +8,22 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Any, NewType
+from typing import Any, NewType, TypeAlias
 
-from sqlalchemy import DateTime, Dialect, Engine, Table, TypeDecorator, create_engine, event, inspect, make_url, text
+from sqlalchemy import (
+    DateTime,
+    Dialect,
+    Engine,
+    Row,
+    Select,
+    Table,
+    TypeDecorator,
+    create_engine,
+    event,
+    inspect,
+    make_url,
+    text,
+)
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 from sqlalchemy.engine.interfaces import DBAPIConnection
@@ -21,6 +34,8 @@ from storage import migrations, postgres
 
 Reading = NewType("Reading", Connection)
 Writing = NewType("Writing", Reading)
+AnySelect: TypeAlias = Select[*tuple[Any, ...]]  # of any number of columns: tables tell theirs at run time only
+AnyRow: TypeAlias = Row[*tuple[Any, ...]]
 
 BUSY_TIMEOUT_S = 5
 CHANGES_CHANNEL = "tidemark_changes"
@@ -148,6 +163,11 @@ class Database:
 def insert_into(w: Writing, table: Table) -> postgresql.Insert | sqlite.Insert:
     """An insert that may say what to do where the row is there already: both databases can, each in its own class."""
     return postgresql.insert(table) if w.dialect.name == "postgresql" else sqlite.insert(table)
+
+
+def values_of(row: AnyRow, **read: Any) -> dict[str, Any]:
+    """A row's values by name, for the class with fields of these names; `read` instead of what columns only encode."""
+    return {**row._asdict(), **read}
 
 
 def _revision(connection: Connection) -> str | None:

@@ -10,11 +10,11 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Row, Select, and_, bindparam, exists, select, update
+from sqlalchemy import ColumnElement, and_, bindparam, exists, select, update
 
 from pipelines.errors import Conflict, NotFound
 from pipelines.webhooks import EventType
-from storage.database import Reading, Writing
+from storage.database import AnyRow, AnySelect, Reading, Writing, values_of
 from storage.models import DeliveryStatus, attempts, deliveries, events, subscriptions
 from storage.outbox import OURS, Attempt, spelled
 from storage.paging import Page, Paged, limited, total_of
@@ -212,7 +212,7 @@ def _locked(w: Writing, client_id: UUID | None, delivery_id: UUID) -> Delivery:
     return get(w, client_id, delivery_id)
 
 
-def _one(client_id: UUID | None, delivery_id: UUID) -> Select[Any]:
+def _one(client_id: UUID | None, delivery_id: UUID) -> AnySelect:
     query = _select_deliveries().where(deliveries.c.delivery_id == delivery_id)
     return query if client_id is None else query.where(deliveries.c.client_id == client_id)
 
@@ -226,11 +226,11 @@ def _subscribed(r: Reading, subscription_id: UUID) -> bool:
     return r.execute(query).first() is not None
 
 
-def _newest_deliveries() -> Select[Any]:
+def _newest_deliveries() -> AnySelect:
     return _select_deliveries().order_by(deliveries.c.number.desc())
 
 
-def _select_deliveries() -> Select[Any]:
+def _select_deliveries() -> AnySelect:
     return select(
         deliveries.c.delivery_id,
         deliveries.c.client_id,
@@ -244,19 +244,19 @@ def _select_deliveries() -> Select[Any]:
     ).join_from(deliveries, events)
 
 
-def _with_attempts(r: Reading, query: Select[Any]) -> list[Delivery]:
+def _with_attempts(r: Reading, query: AnySelect) -> list[Delivery]:
     rows = r.execute(query).all()
     tries = _attempts(r, query)
     return [_delivery(row, tuple(tries[row.delivery_id])) for row in rows]
 
 
-def _attempts(r: Reading, query: Select[Any]) -> defaultdict[UUID, list[Attempt]]:
+def _attempts(r: Reading, query: AnySelect) -> defaultdict[UUID, list[Attempt]]:
     """The attempts at each delivery that `query` finds, in order."""
     found = query.subquery()
     made = select(attempts).join(found, found.c.delivery_id == attempts.c.delivery_id)
     tries: defaultdict[UUID, list[Attempt]] = defaultdict(list)
     for row in r.execute(made.order_by(attempts.c.started_at, attempts.c.attempt_id)):
-        values = dict(row._mapping)
+        values = values_of(row)
         tries[values["delivery_id"]].append(Attempt(**{name: values[name] for name in _OF_ATTEMPT}))
     return tries
 
@@ -264,6 +264,6 @@ def _attempts(r: Reading, query: Select[Any]) -> defaultdict[UUID, list[Attempt]
 _OF_ATTEMPT = [field.name for field in fields(Attempt)]
 
 
-def _delivery(row: Row[Any], tries: tuple[Attempt, ...]) -> Delivery:
-    typed = {"event_type": EventType(row.event_type), "status": DeliveryStatus(row.status)}
-    return Delivery(**{**dict(row._mapping), **typed}, attempts=tries)
+def _delivery(row: AnyRow, tries: tuple[Attempt, ...]) -> Delivery:
+    event_type, status = EventType(row.event_type), DeliveryStatus(row.status)
+    return Delivery(**values_of(row, event_type=event_type, status=status, attempts=tries))

@@ -5,10 +5,10 @@ from decimal import Decimal
 from typing import Any
 
 import polars as pl
-from sqlalchemy import Row, select
+from sqlalchemy import select
 
 from pipelines.figures.context import STATEMENTS
-from storage.database import Reading
+from storage.database import AnyRow, Reading
 from storage.models import Flow, JobStatus, jobs, statement_files, statements
 
 _ENDED = (JobStatus.COMPLETED, JobStatus.COMPLETED_WITH_ERRORS)
@@ -29,7 +29,7 @@ def behind(r: Reading, versions: Mapping[int, int]) -> pl.DataFrame:
         .where(statements.c.customer_number.in_(list(versions)))
         .order_by(statements.c.customer_number, statements.c.extracted_at, statements.c.position)
     )
-    once: dict[tuple[Any, ...], Row[Any]] = {}
+    once: dict[tuple[Any, ...], AnyRow] = {}
     for row in r.execute(query):
         if row.job_id in made_by:
             once.setdefault((row.customer_number, row.sha256, row.account_id, row.first_page, row.period_start), row)
@@ -39,7 +39,7 @@ def behind(r: Reading, versions: Mapping[int, int]) -> pl.DataFrame:
 def _submissions(r: Reading, versions: Mapping[int, int]) -> set[Any]:
     """Ids of the jobs that brought PDFs and stand behind the versions."""
     query = select(jobs.c.job_id, jobs.c.customer_number, jobs.c.withdraws, jobs.c.data_version, jobs.c.enriched_rows)
-    ended: list[Row[Any]] = list(
+    ended: list[AnyRow] = list(
         r.execute(
             query.where(
                 jobs.c.customer_number.in_(list(versions)),
@@ -52,23 +52,23 @@ def _submissions(r: Reading, versions: Mapping[int, int]) -> set[Any]:
     return set(brought) - set(_too_late(ended, brought, versions)) - set(_withdrawn(ended, brought, versions))
 
 
-def _too_late(ended: Iterable[Row[Any]], brought: Mapping[Any, bool], versions: Mapping[int, int]) -> Iterable[Any]:
+def _too_late(ended: Iterable[AnyRow], brought: Mapping[Any, bool], versions: Mapping[int, int]) -> Iterable[Any]:
     return (row.job_id for row in ended if row.job_id in brought and not _stands(row, brought[row.job_id], versions))
 
 
-def _withdrawn(ended: Iterable[Row[Any]], brought: Mapping[Any, bool], versions: Mapping[int, int]) -> Iterable[Any]:
+def _withdrawn(ended: Iterable[AnyRow], brought: Mapping[Any, bool], versions: Mapping[int, int]) -> Iterable[Any]:
     return (
         row.withdraws for row in ended if row.withdraws in brought and _stands(row, brought[row.withdraws], versions)
     )
 
 
-def _stands(row: Row[Any], made_a_version: bool, versions: Mapping[int, int]) -> bool:
+def _stands(row: AnyRow, made_a_version: bool, versions: Mapping[int, int]) -> bool:
     """Whether a job counts in the version of its customer: what it made or, where it made none, what came after it."""
     first = (row.data_version or 0) + (0 if made_a_version else 1)
     return first <= versions[row.customer_number]
 
 
-def _as_evidence(row: Row[Any]) -> tuple[Any, ...]:
+def _as_evidence(row: AnyRow) -> tuple[Any, ...]:
     return (
         row.customer_number,
         row.statement_id.bytes,

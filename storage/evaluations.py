@@ -7,14 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from hashlib import sha256
-from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Select, insert, select
+from sqlalchemy import insert, select
 
 from pipelines.errors import Conflict, Corrupt, NotFound
 from storage.customers import Customer
-from storage.database import Reading, Writing
+from storage.database import AnySelect, Reading, Writing
 from storage.models import customers, decision_overrides, evaluations, policies
 from storage.paging import Page, Paged, limited, total_of
 from storage.policies import StoredPolicy
@@ -166,14 +165,14 @@ _LAST_OVERRIDE = (
     .limit(1)
     .scalar_subquery()
 )
-_SHOWN: Select[Any] = (
+_SHOWN: AnySelect = (
     select(*_OWN, customers.c.customer_id, policies.c.slug, _LAST_OVERRIDE)
     .join_from(evaluations, customers, evaluations.c.customer_number == customers.c.number)
     .join(policies, policies.c.policy_id == evaluations.c.policy_id)
 )
 
 
-def _one(r: Reading, query: Select[Any]) -> Evaluation:
+def _one(r: Reading, query: AnySelect) -> Evaluation:
     row = r.execute(query).first()
     if row is None:
         raise NotFound("Evaluation.NotFound", "There is no evaluation with this id.")

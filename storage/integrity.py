@@ -17,9 +17,9 @@ from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Select, delete, select, union_all
+from sqlalchemy import ColumnElement, delete, select, union_all
 
-from storage.database import Reading, Writing, insert_into
+from storage.database import AnySelect, Reading, Writing, insert_into
 from storage.lake import Lake
 from storage.models import customers, damaged_files, jobs, locations, passes, segments, statement_files
 from storage.store import Store
@@ -59,7 +59,7 @@ class _Kind:
     """Files of one kind, in order of a key."""
 
     name: str
-    query: Select[Any]  # key, path, sha256
+    query: AnySelect  # key, path, sha256
     key: ColumnElement[Any]
     parse: Callable[[str], Any]
 
@@ -164,7 +164,7 @@ def _position(store: Store) -> str | None:
 def _to_check(store: Store, position: str | None) -> Iterator[list[_Named]]:
     """The files after a position of the pass, in slices."""
 
-    def read(query: Select[Any]) -> Sequence[Any]:
+    def read(query: AnySelect) -> Sequence[Any]:
         with store.db.reading() as r:
             return r.execute(query).all()
 
@@ -173,7 +173,7 @@ def _to_check(store: Store, position: str | None) -> Iterator[list[_Named]]:
         yield from _slices(read, kind, kind.parse(after) if after and kind.name == reached else None)
 
 
-def _slices(read: Callable[[Select[Any]], Sequence[Any]], kind: _Kind, after: Any) -> Iterator[list[_Named]]:
+def _slices(read: Callable[[AnySelect], Sequence[Any]], kind: _Kind, after: Any) -> Iterator[list[_Named]]:
     query = kind.query.order_by(kind.key).limit(SLICE)
     while rows := read(query if after is None else query.where(kind.key > after)):
         yield [(f"{kind.name}:{key}", path, sha256) for key, path, sha256 in rows]

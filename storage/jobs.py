@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID, uuid4
 
-from sqlalchemy import ColumnElement, Row, Select, bindparam, exists, func, insert, select, text, update
+from sqlalchemy import ColumnElement, bindparam, exists, func, insert, select, text, update
 from sqlalchemy.exc import IntegrityError
 
 from pipelines.errors import Conflict, NotFound, Unprocessable
@@ -15,7 +15,7 @@ from pipelines.intake.accounts import Account
 from pipelines.webhooks import JobOutcome
 from storage import outbox, postgres
 from storage.customers import Customer
-from storage.database import Reading, Writing
+from storage.database import AnyRow, AnySelect, Reading, Writing, values_of
 from storage.lake import Stored
 from storage.models import LIVE, SUBMISSIONS, Flow, JobStatus, Stage, customers, jobs, statement_files
 from storage.paging import Page, Paged, limited, total_of
@@ -85,7 +85,7 @@ class Ending:
     error: Mapping[str, str] | None = field(default=None)
 
 
-def select_jobs() -> Select[Any]:
+def select_jobs() -> AnySelect:
     """Jobs with their customer's public id and ABN, if they are one's, by the names of Job's fields."""
     of_customer = ("customer_number", "customer_id", "abn")
     own = [jobs.c[name] for name in Job.__dataclass_fields__ if name not in of_customer]
@@ -93,10 +93,9 @@ def select_jobs() -> Select[Any]:
     return select(*own, number, customers.c.customer_id, customers.c.abn).join(customers, isouter=True)
 
 
-def as_job(row: Row[Any]) -> Job:
-    values = dict(row._mapping)
+def as_job(row: AnyRow) -> Job:
     stage = None if row.stage is None else Stage(row.stage)
-    return Job(**{**values, "flow": Flow(row.flow), "stage": stage, "status": JobStatus(row.status)})
+    return Job(**values_of(row, flow=Flow(row.flow), stage=stage, status=JobStatus(row.status)))
 
 
 def submit_enrichment(

@@ -10,13 +10,12 @@ import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 from uuid import UUID, uuid4
 
-from sqlalchemy import Row, insert, select, update
+from sqlalchemy import insert, select, update
 
 from pipelines.errors import Conflict, Forbidden, NotFound, Unauthenticated
-from storage.database import Reading, Writing
+from storage.database import AnyRow, Reading, Writing
 from storage.models import api_keys, clients
 
 SCOPES = (
@@ -179,17 +178,18 @@ def authenticate(r: Reading, text: str, prefix: str, now: datetime) -> Principal
     return Principal(row.client_id, row.key_id, frozenset(row.scopes))
 
 
-def _look_up(r: Reading, text: str) -> Row[Any] | None:
+def _look_up(r: Reading, text: str) -> AnyRow | None:
     return r.execute(select(api_keys).where(api_keys.c.key_hash == _hash(text))).first()
 
 
-def _ended(row: Row[Any], now: datetime) -> bool:
+def _ended(row: AnyRow, now: datetime) -> bool:
     return row.revoked_at is not None or (row.expires_at is not None and row.expires_at <= now)
 
 
-def _key(row: Row[Any]) -> Key:
+def _key(row: AnyRow) -> Key:
     own = {name: getattr(row, name) for name in Key.__dataclass_fields__}
-    return Key(**{**own, "scopes": tuple(row.scopes)})
+    own["scopes"] = tuple(row.scopes)
+    return Key(**own)
 
 
 def _new_text(prefix: str) -> str:

@@ -31,9 +31,7 @@ from sqlalchemy import (
     Column,
     ColumnElement,
     Integer,
-    Row,
     ScalarSelect,
-    Select,
     String,
     and_,
     bindparam,
@@ -54,7 +52,7 @@ from pipelines.retries import MAX_RETRIES, longest_wait, streak_after, to_be_ret
 from pipelines.webhooks import Event, EventType, JobOutcome, extraction_completed
 from pipelines.webhooks import job_events as events_of_job
 from storage import audit, leases
-from storage.database import Reading, UtcDateTime, Writing, insert_into
+from storage.database import AnyRow, AnySelect, Reading, UtcDateTime, Writing, insert_into
 from storage.models import DeliveryStatus, attempts, deliveries, events, subscription_customers, subscriptions
 
 PER_SUBSCRIPTION = 4  # deliveries under way at once
@@ -178,7 +176,7 @@ def enqueue(w: Writing, new: Sequence[NewEvent]) -> None:
 class _Audience:
     """Who hears of what: subscriptions by client, type and customer; catch-alls stand under no customer."""
 
-    def __init__(self, matches: Iterable[Row[Any]]) -> None:
+    def __init__(self, matches: Iterable[AnyRow]) -> None:
         self._subscriptions: defaultdict[tuple[UUID, str, int | None], list[UUID]] = defaultdict(list)
         for match in matches:
             self._subscriptions[match.client_id, match.event_type, match.customer_number].append(match.subscription_id)
@@ -226,7 +224,7 @@ def enqueue_test(w: Writing, event: NewEvent, subscription_id: UUID) -> UUID:
     return delivery_id
 
 
-def _open_test(subscription_id: UUID) -> Select[Any]:
+def _open_test(subscription_id: UUID) -> AnySelect:
     query = select(deliveries.c.number).where(_IS_OPEN_TEST, deliveries.c.subscription_id == subscription_id)
     return query.limit(1)
 
@@ -330,7 +328,7 @@ def _clients_under_way(r: Reading) -> Counter[UUID]:
 
 
 @cache
-def _waiting() -> Select[Any]:
+def _waiting() -> AnySelect:
     """Each subscription with due deliveries: whose it is, how many it has under way, the first few due ones' numbers.
 
     The recursion hops through the index from one subscription to the next; those that are paused are left out.
@@ -427,8 +425,8 @@ class _Mine:
     """The end of a delivery that we still hold: what comes of it."""
 
     end: Ended
-    row: Row[Any]
-    receivers: Mapping[UUID, Row[Any]]  # the subscriptions that are still there
+    row: AnyRow
+    receivers: Mapping[UUID, AnyRow]  # the subscriptions that are still there
 
     @property
     def counts(self) -> bool:
@@ -455,7 +453,7 @@ class _Mine:
         return to_be_retried(tries, receiver.max_retries, attempt.status_code, attempt.error)
 
 
-def _facts() -> Select[Any]:
+def _facts() -> AnySelect:
     return select(
         deliveries.c.number,
         deliveries.c.delivery_id,
@@ -469,7 +467,7 @@ def _among(ended: Sequence[Ended]) -> ColumnElement[bool]:
     return deliveries.c.delivery_id.in_([end.delivery_id for end in ended])
 
 
-def _keep_attempts(w: Writing, ended: Sequence[Ended], told: Mapping[UUID, Row[Any]]) -> None:
+def _keep_attempts(w: Writing, ended: Sequence[Ended], told: Mapping[UUID, AnyRow]) -> None:
     tries = [
         {
             **vars(end.attempt),
@@ -484,11 +482,11 @@ def _keep_attempts(w: Writing, ended: Sequence[Ended], told: Mapping[UUID, Row[A
         w.execute(insert_into(w, attempts).on_conflict_do_nothing(), tries)
 
 
-def _locked_receivers(w: Writing, subscription_ids: Iterable[UUID]) -> dict[UUID, Row[Any]]:
+def _locked_receivers(w: Writing, subscription_ids: Iterable[UUID]) -> dict[UUID, AnyRow]:
     """The subscriptions that are still there, each in the same order for everybody, and before their deliveries: who
     deletes one locks in this order, too.
     """
-    query: Select[Any] = (
+    query: AnySelect = (
         select(
             subscriptions.c.subscription_id,
             subscriptions.c.client_id,
@@ -504,12 +502,12 @@ def _locked_receivers(w: Writing, subscription_ids: Iterable[UUID]) -> dict[UUID
     return {row.subscription_id: row for row in w.execute(query)}
 
 
-def _held_by(holder: UUID, ended: Sequence[Ended]) -> Select[Any]:
+def _held_by(holder: UUID, ended: Sequence[Ended]) -> AnySelect:
     held = and_(deliveries.c.status == DeliveryStatus.SENDING, deliveries.c.lease_holder == holder)
     return _facts().where(_among(ended), held).order_by(deliveries.c.number).with_for_update()
 
 
-def _counted(w: Writing, ends: Sequence[_Mine], receivers: Mapping[UUID, Row[Any]]) -> list[Pause]:
+def _counted(w: Writing, ends: Sequence[_Mine], receivers: Mapping[UUID, AnyRow]) -> list[Pause]:
     """Keep each subscription's streak and its last success and failure; those that were paused for it."""
     by_receiver: defaultdict[UUID, list[_Mine]] = defaultdict(list)
     for each in ends:
@@ -530,10 +528,10 @@ def _unless_null(name: str) -> ColumnElement[Any]:
     return func.coalesce(bindparam(f"new_{name}", type_=subscriptions.c[name].type), subscriptions.c[name])
 
 
-def _tally(receiver: Row[Any], mine: Sequence[_Mine]) -> tuple[dict[str, Any], Pause | None]:
+def _tally(receiver: AnyRow, mine: Sequence[_Mine]) -> tuple[dict[str, Any], Pause | None]:
     """What changes of a subscription, None where nothing does, and its pause if it is to be paused."""
-    in_order = sorted(mine, key=lambda each: (each.end.attempt.ended_at, each.row.number))  # type: ignore[union-attr]  # what counts was tried
-    times = {True: None, False: None} | {each.succeeded: each.end.attempt.ended_at for each in in_order}  # type: ignore[union-attr]
+    in_order = sorted(mine, key=lambda each: (each.end.attempt.ended_at, each.row.number))  # pyrefly: ignore[missing-attribute]  # what counts was tried
+    times = {True: None, False: None} | {each.succeeded: each.end.attempt.ended_at for each in in_order}  # pyrefly: ignore[missing-attribute]
     outcomes = [each.succeeded for each in in_order]
     streak, failures = streak_after(receiver.failure_streak, outcomes, receiver.pause_after)
     this: UUID = receiver.subscription_id
@@ -586,7 +584,7 @@ def _whose_time_has_come(r: Reading, now: datetime, most: int) -> Sequence[int]:
 
 
 @cache
-def _retries_due() -> Select[Any]:
+def _retries_due() -> AnySelect:
     """Deliveries whose time has come, or is further away than it can be: then the clock was set back.
 
     One look-up in the index for each number of tries and each of the two.

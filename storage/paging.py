@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
-from sqlalchemy import Select, func, select
+from sqlalchemy import func, select
 
-from storage.database import Reading
+from storage.database import AnySelect, Reading
 
 T = TypeVar("T")
 
@@ -46,9 +46,9 @@ class Paged(Generic[T]):
         return -(-self.total // self.page.count)
 
 
-def total_of(r: Reading, query: Select[Any]) -> int:
+def total_of(r: Reading, query: AnySelect) -> int:
     return r.execute(select(func.count()).select_from(query.order_by(None).subquery())).scalar_one()
 
 
-def limited(query: Select[Any], page: Page | None) -> Select[Any]:
+def limited(query: AnySelect, page: Page | None) -> AnySelect:
     return query if page is None else query.limit(page.count).offset(page.offset)

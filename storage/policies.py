@@ -11,12 +11,12 @@ from functools import cached_property
 from typing import Any
 from uuid import UUID, uuid4
 
-from sqlalchemy import Select, and_, func, insert, select, update
+from sqlalchemy import and_, func, insert, select, update
 
 from pipelines.decisions import Policy, kinds
 from pipelines.decisions.canonical import canonical, fingerprint
 from pipelines.errors import Conflict, NotFound, Unprocessable
-from storage.database import Reading, Writing, insert_into
+from storage.database import AnySelect, Reading, Writing, insert_into
 from storage.models import PolicyState, clients, policies, policy_versions
 from storage.paging import Page, Paged, limited, total_of
 
@@ -221,7 +221,7 @@ def set_challenger(w: Writing, policy: StoredPolicy, number: int, percent: int) 
     if chosen.state != PolicyState.DRAFT:
         raise Conflict("DecisionPolicy.NotADraft", "Only a draft can be the challenger of the published version.")
     row = w.execute(_published(policy.policy_id)).first()
-    beyond = [] if row is None else _inputs_beyond(chosen, _version(row))
+    beyond: list[str] = [] if row is None else _inputs_beyond(chosen, _version(row))
     if beyond:
         told = f"The published version doesn't declare these inputs, or as another kind: {', '.join(beyond)}."
         raise Unprocessable("DecisionPolicy.ChallengerInputs", told)
@@ -265,19 +265,19 @@ def _inputs_beyond(challenger: PolicyVersion, published: PolicyVersion) -> list[
     return [name for name, kind in kinds(challenger.policy.declared_inputs).items() if sent.get(name) != kind]
 
 
-def _published(policy_id: UUID) -> Select[Any]:
+def _published(policy_id: UUID) -> AnySelect:
     return _of(policy_id).where(policy_versions.c.state == PolicyState.PUBLISHED)
 
 
-def _newest_first(policy_id: UUID) -> Select[Any]:
+def _newest_first(policy_id: UUID) -> AnySelect:
     return _of(policy_id).order_by(policy_versions.c.version.desc()).limit(1)
 
 
-def _of(policy_id: UUID) -> Select[Any]:
+def _of(policy_id: UUID) -> AnySelect:
     return select(policy_versions).where(policy_versions.c.policy_id == policy_id)
 
 
-_WITH_VERSION: Select[Any] = select(policies, policy_versions).join_from(policies, policy_versions)
+_WITH_VERSION: AnySelect = select(policies, policy_versions).join_from(policies, policy_versions)
 
 
 def _with_version(row: Sequence[Any]) -> tuple[StoredPolicy, PolicyVersion]:

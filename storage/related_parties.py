@@ -6,12 +6,11 @@ A client sends the whole list. Every list that differs from the one before is ke
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Any
 
-from sqlalchemy import ColumnElement, Row, Select, delete, func, insert, select
+from sqlalchemy import ColumnElement, delete, func, insert, select
 
 from storage.customers import Customer, knowledge_changes, lock, versions
-from storage.database import Reading, Writing
+from storage.database import AnyRow, AnySelect, Reading, Writing
 from storage.jobs import request_recomputation
 from storage.models import Flow, customers, related_abns, related_parties
 from storage.paging import Page, Paged, limited, total_of
@@ -104,10 +103,10 @@ def _beside(r: Reading, which: ColumnElement[bool]) -> list[Beside]:
     return [Beside(*row) for row in r.execute(query)]
 
 
-def _newest_first(customer: Customer) -> Select[Any]:
+def _newest_first(customer: Customer) -> AnySelect:
     mine = related_parties.c.customer_number == customer.number
     return select(related_parties).where(mine).order_by(related_parties.c.number.desc())
 
 
-def _list(row: Row[Any]) -> PartyList:
+def _list(row: AnyRow) -> PartyList:
     return PartyList([Party(**party) for party in row.parties], row.set_at, row.set_by)

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
-from sqlalchemy import Row, func, or_, select
+from sqlalchemy import func, or_, select
 
 from pipelines.report_view import ReportStatus, ReportView
 from storage import batches
 from storage.customers import Customer
-from storage.database import Reading, Writing, insert_into
+from storage.database import AnyRow, Reading, Writing, insert_into
 from storage.jobs import has_unfinished_submission
 from storage.models import reports
 
@@ -38,7 +38,7 @@ def bundle(r: Reading, customer: Customer) -> dict[str, ReportView]:
     return {kind: _view(rows.get(kind), customer, unfinished) for kind in KINDS}
 
 
-def _view(row: Row[Any] | None, customer: Customer, unfinished: bool) -> ReportView:
+def _view(row: AnyRow | None, customer: Customer, unfinished: bool) -> ReportView:
     if row is None or row.data is None:
         return ReportView(ReportStatus.PENDING, failed=row is not None and row.failed)
     behind = row.failed or unfinished or row.data_version != customer.data_version

@@ -19,10 +19,11 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid4
 
-from sqlalchemy import Column, ColumnElement, Row, Select, Table, select, true, update
+from sqlalchemy import Column, ColumnElement, Table, select, true, update
 
 from pipelines.errors import Corrupt
 from storage import statements, vault, vault_keys
+from storage.database import AnyRow, AnySelect
 from storage.models import statement_files, subscriptions
 from storage.store import Store
 from storage.vault import key_of
@@ -123,18 +124,18 @@ class _Pass:
 
     def _slices(
         self, key: Column[UUID], *others: ColumnElement[Any], where: ColumnElement[bool]
-    ) -> Iterator[list[Row[Any]]]:
+    ) -> Iterator[list[AnyRow]]:
         query = select(key.label("id"), *others).where(where).order_by(key).limit(SLICE)
         after: ColumnElement[bool] = true()
         while rows := self._read(query.where(after)):
             yield rows
             after = key > rows[-1].id
 
-    def _read(self, query: Select[Any]) -> list[Row[Any]]:
+    def _read(self, query: AnySelect) -> list[AnyRow]:
         with self._store.db.reading() as r:
             return list(r.execute(query))
 
-    def _values(self, kind: _Kind, values: Sequence[Row[Any]]) -> None:
+    def _values(self, kind: _Kind, values: Sequence[AnyRow]) -> None:
         """Where the value is still the one that was read."""
         anew = [(each, self._sealed_anew(kind, each.id, each.value)) for each in values]
         with self._store.db.writing() as w:
@@ -153,7 +154,7 @@ class _Pass:
             self._unreadable[f"{kind.name} {value_id}"] = None
             return None
 
-    def _original(self, file: Row[Any], now: datetime) -> None:
+    def _original(self, file: AnyRow, now: datetime) -> None:
         context, keys, lake = statements.original_context(file.id), self._store.vault, self._store.lake
         try:
             content = keys.open(lake.verified(file.path, file.stored_sha256).read_bytes(), context)

@@ -11,13 +11,13 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid4
 
-from sqlalchemy import Row, insert, select
+from sqlalchemy import insert, select
 
 from pipelines.errors import Conflict, Corrupt, NotFound, Unprocessable
 from pipelines.metrics import METRICS
 from pipelines.risk_models import scorecard_file
 from pipelines.risk_models.scorecard import Scorecard
-from storage.database import Reading, Writing
+from storage.database import AnyRow, Reading, Writing, values_of
 from storage.jobs import request_recomputations
 from storage.models import LIVE, Flow, clients, customers, jobs, reports, risk_model_uses, risk_models
 
@@ -142,5 +142,5 @@ def _require_client(r: Reading, client_id: UUID) -> None:
 _SHOWN = [column for column in risk_models.c if column.name != "content"]
 
 
-def _model(row: Row[Any]) -> StoredModel:
-    return StoredModel(**row._mapping)
+def _model(row: AnyRow) -> StoredModel:
+    return StoredModel(**values_of(row))

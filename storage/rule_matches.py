@@ -21,7 +21,7 @@ from uuid import UUID, uuid4
 
 import msgspec
 import polars as pl
-from sqlalchemy import Select, bindparam, delete, func, insert, select
+from sqlalchemy import bindparam, delete, func, insert, select
 
 from pipelines.errors import Corrupt, NotFound
 from pipelines.monitoring import Moves, Observed, Watch, Watched, moves
@@ -29,7 +29,7 @@ from pipelines.monitoring.moving import FIRING
 from pipelines.webhooks import rule_triggered
 from storage import attributes, outbox, rulesets
 from storage.customers import Customer, ids_of, versions
-from storage.database import AWAY, Reading, Writing, insert_into
+from storage.database import AWAY, AnyRow, AnySelect, Reading, Writing, insert_into, values_of
 from storage.models import customers, monitoring_rulesets, rule_counts, rule_matches, rule_states
 from storage.outbox import NewEvent
 from storage.paging import Page, Paged, limited, total_of
@@ -406,20 +406,19 @@ def fired_now(r: Reading, ruleset: StoredRuleset) -> dict[str, int]:
 
 
 _OWN = [rule_matches.c[name] for name in Match.__dataclass_fields__ if name in rule_matches.c]
-_SHOWN: Select[Any] = (
+_SHOWN: AnySelect = (
     select(*_OWN, customers.c.customer_id, monitoring_rulesets.c.slug, monitoring_rulesets.c.name)
     .join_from(rule_matches, customers, rule_matches.c.customer_number == customers.c.number)
     .join(monitoring_rulesets, monitoring_rulesets.c.ruleset_id == rule_matches.c.ruleset_id)
 )
 
 
-def _one(r: Reading, query: Select[Any]) -> Match:
+def _one(r: Reading, query: AnySelect) -> Match:
     row = r.execute(query).first()
     if row is None:
         raise NotFound("RuleMatch.NotFound", "There is no match with this id.")
     return _shown(row)
 
 
-def _shown(row: Any) -> Match:
-    values = dict(row._mapping)
-    return Match(**{**values, "cause": Cause(row.cause)})
+def _shown(row: AnyRow) -> Match:
+    return Match(**values_of(row, cause=Cause(row.cause)))

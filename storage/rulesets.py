@@ -19,7 +19,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from pydantic import ValidationError
-from sqlalchemy import ColumnElement, Select, and_, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, and_, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from pipelines.decisions.canonical import canonical
@@ -27,7 +27,7 @@ from pipelines.errors import Conflict, Corrupt, Fault, InvalidRequest, NotFound
 from pipelines.monitoring import Listed, Ruleset, Watched
 from storage import keys, look_requests
 from storage.customers import Customer, numbers
-from storage.database import Reading, Writing, insert_into
+from storage.database import AnySelect, Reading, Writing, insert_into
 from storage.models import customers, monitoring_ruleset_versions, monitoring_rulesets, rule_states
 from storage.paging import Page, Paged, limited, total_of
 
@@ -373,14 +373,14 @@ def _slug_taken(ruleset: Ruleset) -> Conflict:
     return Conflict("Ruleset.SlugTaken", f"There is a ruleset {ruleset.slug} already.")
 
 
-_SHOWN: Select[Any] = select(monitoring_rulesets, _VERSION.document, _VERSION.sha256).join_from(
+_SHOWN: AnySelect = select(monitoring_rulesets, _VERSION.document, _VERSION.sha256).join_from(
     monitoring_rulesets,
     monitoring_ruleset_versions,
     and_(_VERSION.ruleset_id == _ROW.ruleset_id, _VERSION.version == _ROW.version),
 )
 
 
-def _one(r: Reading, query: Select[Any]) -> StoredRuleset:
+def _one(r: Reading, query: AnySelect) -> StoredRuleset:
     row = r.execute(query).first()
     if row is None:
         raise NotFound("Ruleset.NotFound", "There is no such ruleset.")

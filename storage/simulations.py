@@ -14,13 +14,13 @@ from uuid import UUID, uuid4
 
 import msgspec
 import polars as pl
-from sqlalchemy import Row, Select, insert, select, update
+from sqlalchemy import insert, select, update
 
 from pipelines.errors import NotFound
 from pipelines.monitoring import Listed, Ruleset
 from storage import book_jobs, rulesets
 from storage.commit import register
-from storage.database import Reading, Writing
+from storage.database import AnyRow, AnySelect, Reading, Writing, values_of
 from storage.jobs import Job
 from storage.lake import Lake, Stored
 from storage.models import Flow, JobStatus, customers, jobs, segments, simulations
@@ -222,18 +222,17 @@ def end(
     lake.require(file[0].path)
 
 
-_SHOWN: Select[Any] = select(
+_SHOWN: AnySelect = select(
     *(column for column in simulations.c if column.name not in ("result", "segment_id")), jobs.c.status
 ).join_from(simulations, jobs, jobs.c.job_id == simulations.c.job_id)
 
 
-def _one(r: Reading, query: Select[Any]) -> Simulation:
+def _one(r: Reading, query: AnySelect) -> Simulation:
     row = r.execute(query).first()
     if row is None:
         raise NotFound("Simulation.NotFound", "There is no simulation with this id.")
     return _simulation(row)
 
 
-def _simulation(row: Row[Any]) -> Simulation:
-    values = dict(row._mapping)
-    return Simulation(**{**values, "request": Request.of_json(row.request), "status": JobStatus(row.status)})
+def _simulation(row: AnyRow) -> Simulation:
+    return Simulation(**values_of(row, request=Request.of_json(row.request), status=JobStatus(row.status)))

@@ -15,7 +15,7 @@ from typing import Any
 from uuid import UUID
 
 import polars as pl
-from sqlalchemy import ColumnElement, Row, Select, delete, exists, insert, null, select, update
+from sqlalchemy import ColumnElement, delete, exists, insert, null, select, update
 
 from pipelines.errors import NotFound
 from pipelines.intake.accounts import Account
@@ -34,7 +34,7 @@ from pipelines.schemas import STATEMENT_ROWS
 from storage import batches, jobs, outbox
 from storage.commit import register
 from storage.customers import Customer
-from storage.database import Reading, Writing
+from storage.database import AnyRow, AnySelect, Reading, Writing, values_of
 from storage.jobs import Ending, Job
 from storage.lake import Lake, Stored
 from storage.models import Flow, JobStatus, Stage, damaged_files, segments, statement_files, statements
@@ -458,32 +458,34 @@ def _stands() -> ColumnElement[bool]:
     return ~withdrawn & (all_jobs.c.status != JobStatus.FAILED)
 
 
-_FILES: Select[Any] = select(*(statement_files.c[name] for name in StatementFile.__dataclass_fields__)).select_from(
+_FILES: AnySelect = select(*(statement_files.c[name] for name in StatementFile.__dataclass_fields__)).select_from(
     statement_files
 )
-_STATEMENTS: Select[Any] = select(
+_STATEMENTS: AnySelect = select(
     *(statements.c[name] for name in StoredStatement.__dataclass_fields__ if name != "file_name"),
     statement_files.c.file_name,
 ).join_from(statements, statement_files)
 _STANDING = _STATEMENTS.join(all_jobs, all_jobs.c.job_id == statements.c.job_id).where(_stands())
 
 
-def _as_file(row: Row[Any]) -> StatementFile:
-    return StatementFile(**{**row._mapping, "signals": _signals(row.signals)})
+def _as_file(row: AnyRow) -> StatementFile:
+    return StatementFile(**values_of(row, signals=_signals(row.signals)))
 
 
-def _as_statement(row: Row[Any]) -> StoredStatement:
-    values = {name: row._mapping[name] for name in StoredStatement.__dataclass_fields__}
-    money = ("credit_limit", "opening_balance", "closing_balance")
-    exact = {name: None if values[name] is None else Decimal(values[name]) for name in money}
+def _as_statement(row: AnyRow) -> StoredStatement:
     reasons = tuple(Reason(**each) for each in row.reasons)
-    return StoredStatement(
-        **{**values, **exact, "reasons": reasons, "kind": Kind(row.kind), "verdict": Verdict(row.verdict)}
-    )
+    values = values_of(row, reasons=reasons, kind=Kind(row.kind), verdict=Verdict(row.verdict))
+    for name in ("credit_limit", "opening_balance", "closing_balance"):
+        values[name] = None if values[name] is None else Decimal(values[name])
+    return StoredStatement(**{name: values[name] for name in StoredStatement.__dataclass_fields__})
 
 
 def _signals(told: Sequence[Mapping[str, Any]] | None) -> tuple[Signal, ...]:
-    return tuple(Signal(**{**each, "severity": Severity(each["severity"])}) for each in told or ())
+    return tuple(_signal(**each) for each in told or ())
+
+
+def _signal(severity: str, **rest: Any) -> Signal:
+    return Signal(severity=Severity(severity), **rest)
 
 
 def _text(amount: Decimal | None) -> str | None:

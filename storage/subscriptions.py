@@ -10,17 +10,16 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 from uuid import UUID, uuid4
 
-from sqlalchemy import Row, Select, Update, func, insert, select, update
+from sqlalchemy import Update, func, insert, select, update
 from sqlalchemy import delete as delete_from
 
 from pipelines.errors import Conflict, Fault, InvalidRequest, NotFound
 from pipelines.webhooks import SECRET_BYTES, EventType, key_of, new_secret
 from storage import keys, outbox
 from storage.customers import numbers
-from storage.database import Reading, Writing, insert_into
+from storage.database import AnyRow, AnySelect, Reading, Writing, insert_into, values_of
 from storage.models import customers, subscription_customers, subscriptions
 from storage.paging import Page, Paged, limited, total_of
 from storage.vault import Vault
@@ -247,7 +246,7 @@ def _this(subscription_id: UUID) -> Update:
     return update(subscriptions).where(subscriptions.c.subscription_id == subscription_id)
 
 
-def _select(client_id: UUID | None) -> Select[Any]:
+def _select(client_id: UUID | None) -> AnySelect:
     """Subscriptions of a client; None for everybody's."""
     query = select(*_COLUMNS)
     return query if client_id is None else query.where(subscriptions.c.client_id == client_id)
@@ -260,13 +259,13 @@ def _locked(w: Writing, client_id: UUID | None, subscription_id: UUID) -> Subscr
     return get(w, client_id, subscription_id)
 
 
-def _with_customers(r: Reading, query: Select[Any]) -> list[Subscription]:
+def _with_customers(r: Reading, query: AnySelect) -> list[Subscription]:
     rows = r.execute(query).all()
     scopes = _scopes(r, query)
     return [_subscription(row, tuple(scopes[row.subscription_id])) for row in rows]
 
 
-def _scopes(r: Reading, query: Select[Any]) -> defaultdict[UUID, list[UUID]]:
+def _scopes(r: Reading, query: AnySelect) -> defaultdict[UUID, list[UUID]]:
     """The customers of each subscription that `query` finds, in order of their creation."""
     found = query.subquery()
     scoped = (
@@ -281,8 +280,8 @@ def _scopes(r: Reading, query: Select[Any]) -> defaultdict[UUID, list[UUID]]:
     return scopes
 
 
-def _subscription(row: Row[Any], customer_ids: tuple[UUID, ...]) -> Subscription:
-    return Subscription(**{**row._mapping, "event_type": EventType(row.event_type)}, customer_ids=customer_ids)
+def _subscription(row: AnyRow, customer_ids: tuple[UUID, ...]) -> Subscription:
+    return Subscription(**values_of(row, event_type=EventType(row.event_type), customer_ids=customer_ids))
 
 
 def own_customers(r: Reading, client_id: UUID, customer_ids: Sequence[UUID]) -> list[int]:

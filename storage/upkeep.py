@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, and_, exists, or_, select, update
 
 from storage.buckets import BUCKETS, in_bucket
-from storage.database import Reading, Writing, insert_into
+from storage.database import AnyRow, Reading, Writing, insert_into, values_of
 from storage.jobs import with_unfinished_submission
 from storage.models import LANE_OF, LIVE, Lane, customers, jobs, reports, upkeep
 
@@ -127,13 +127,13 @@ def waiting(r: Reading, task: Task) -> list[Standing]:
     """What was asked for and has not begun."""
     asked, begun = upkeep.c.requested_at, upkeep.c.started_at
     query = select(upkeep).where(upkeep.c.task == task, asked.is_not(None), or_(begun.is_(None), begun < asked))
-    return [_standing(row._mapping) for row in r.execute(query.order_by(asked, upkeep.c.bucket))]
+    return [_standing(row) for row in r.execute(query.order_by(asked, upkeep.c.bucket))]
 
 
 def standing(r: Reading, task: Task, buckets: Iterable[int]) -> list[Standing]:
     """What is known of the task in these buckets, in their order; nothing for those where it never ran."""
     query = select(upkeep).where(upkeep.c.task == task, upkeep.c.bucket.in_(list(buckets)))
-    return [_standing(row._mapping) for row in r.execute(query.order_by(upkeep.c.bucket))]
+    return [_standing(row) for row in r.execute(query.order_by(upkeep.c.bucket))]
 
 
 def begin(w: Writing, task: Task, bucket: int, now: datetime) -> None:
@@ -174,5 +174,5 @@ def _upsert(w: Writing, rows: Sequence[Mapping[str, Any]]) -> None:
     w.execute(statement.on_conflict_do_update(index_elements=key, set_=new), rows)
 
 
-def _standing(row: Mapping[Any, Any]) -> Standing:
-    return Standing(**{**row, "task": Task(row["task"])})
+def _standing(row: AnyRow) -> Standing:
+    return Standing(**values_of(row, task=Task(row.task)))

@@ -36,7 +36,7 @@ from sqlalchemy.exc import ProgrammingError
 from pipelines.errors import Conflict, Unavailable
 from storage import audit, durable
 from storage.audit import OPERATOR
-from storage.database import AWAY, Database, Reading, Writing, insert_into
+from storage.database import AWAY, Database, Reading, Writing, insert_into, values_of
 from storage.models import statement_files, subscriptions, vault_keys
 from storage.settings import Settings, SettingsError, key_text, new_key
 from storage.vault import KEY_ID_BYTES, NONCE_BYTES, Ring, Vault, key_of, prefix
@@ -160,7 +160,7 @@ def _read(db: Database) -> list[DataKey]:
 def stored(r: Reading) -> list[DataKey]:
     """All of them, in order of their ids."""
     rows = r.execute(select(vault_keys).order_by(vault_keys.c.key_id))
-    return [DataKey(**{**row._mapping, "purpose": Purpose(row.purpose)}) for row in rows]
+    return [DataKey(**values_of(row, purpose=Purpose(row.purpose))) for row in rows]
 
 
 def master_key_of(r: Reading) -> str | None:

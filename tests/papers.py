@@ -107,7 +107,7 @@ def opens_with(secret: str, found: Extraction) -> Callable[[str | None], Extract
 
 def sent(store: Store, customer: Customer, *names: str, password: str | None = None) -> Job:
     """A submission of these files, queued."""
-    now, files = datetime.now(UTC), []
+    now, files = datetime.now(UTC), list[NewFile]()
     for name in names:
         file_id, content = uuid4(), pdf(name)
         sealed = statements.sealed_original(store.vault, file_id, content)

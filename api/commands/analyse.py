@@ -336,7 +336,7 @@ def _sizes(analysed: _Analysed) -> dict[int, tuple[str | None, int, int, Any]]:
         )
         .select("customer_number", "rows", "months", ratio(pl.col("revenue"), pl.col("months")))
     )
-    found = {number: rest for number, *rest in sizes.iter_rows()}
+    found = {number: (rows, months, revenue) for number, rows, months, revenue in sizes.iter_rows()}
     return {number: (name, *found.get(number, (0, 0, None))) for number, name in analysed.customers.items()}
 
 

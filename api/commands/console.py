@@ -114,7 +114,7 @@ def _text(value: object) -> str:
         return "–"
     if isinstance(value, datetime):
         return f"{value:%Y-%m-%d %H:%M:%SZ}"
-    if isinstance(value, list | tuple):
+    if isinstance(value, (list, tuple)):
         return " ".join(map(_text, value)) or "–"
     if isinstance(value, Mapping):
         return " ".join(f"{name}={_text(each)}" for name, each in value.items()) or "–"

@@ -156,7 +156,7 @@ def _tell(lender: Lender, receiver: Receiver, home: Path) -> list[dict[str, Any]
 
 
 def _subscribe(lender: Lender, receiver: Receiver) -> dict[str, Any]:
-    body = {"eventType": "job.completed", "webhookUrl": receiver.url, "customerIds": []}
+    body: dict[str, Any] = {"eventType": "job.completed", "webhookUrl": receiver.url, "customerIds": []}
     subscription = lender.post("/webhooks/subscriptions", body)
     receiver.learn(subscription["secret"])
     out.print(f"POST /v1/webhooks/subscriptions → {subscription['webhookSubscriptionId']}, secret shown this once")

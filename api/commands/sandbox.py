@@ -163,7 +163,7 @@ class _Clock:
         self._send(self.today, self.today + timedelta(days=1))
 
     def _send(self, after: date | None, through: date) -> None:
-        jobs = []
+        jobs: list[str] = []
         for customer_id, business in self._customers:
             jobs += self._lender.submit(customer_id, submissions(business, after, through))
         self.rows += sum(job["enrichedCount"] for job in self._lender.finished(jobs))

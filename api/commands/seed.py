@@ -24,7 +24,7 @@ def main() -> None:
                 return
         key = issue_key(store)
     lender = Lender(os.environ["TIDEMARK_BASE_URL"], key)
-    customer_ids, jobs = [], []
+    customer_ids, jobs = list[str](), list[str]()
     for business in book(CUSTOMERS, MONTHS, SEED, until=last_day(), faults=True):
         customer_ids.append(lender.create(business)["customerId"])
         jobs += lender.submit(customer_ids[-1], submissions(business))

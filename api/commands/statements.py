@@ -156,7 +156,7 @@ def _camel(value: Any) -> Any:
     """Names as the API has them."""
     if isinstance(value, Mapping):
         return {_camel_name(name): _camel(each) for name, each in value.items()}
-    return [_camel(each) for each in value] if isinstance(value, list | tuple) else value
+    return [_camel(each) for each in value] if isinstance(value, (list, tuple)) else value
 
 
 def _camel_name(name: str) -> str:

@@ -17,10 +17,10 @@ from pydantic import (
     model_validator,
 )
 from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+from pydantic_core import CoreSchema, core_schema
 
 from api.schemas.common import Counts, Received, View
-from api.schemas.rules import Rule, day, moment, optional, text
+from api.schemas.rules import Rule, day, moment, optional, refusal, text
 from pipelines.intake.masking import mask_text
 from pipelines.intake.strict_json import Number
 from storage.attributes import MOST_PER_CUSTOMER, Attribute, NewAttribute, Value
@@ -101,7 +101,7 @@ class BareOrWhole:
         try:
             return SentAttribute.model_construct(value=plain_value(given))
         except ValueError:
-            raise PydanticCustomError(INVALID_VALUE, VALUE_SAYS) from None
+            raise refusal(INVALID_VALUE, VALUE_SAYS) from None
 
 
 class SentAttribute(Received):
@@ -146,7 +146,7 @@ class SentAttribute(Received):
     @classmethod
     def _with_value(cls, given: Any) -> Any:
         """One without a value has a wrong one."""
-        return {"value": None} | given if isinstance(given, dict) else given
+        return {"value": None, **given} if isinstance(given, dict) else given
 
     def record(self) -> NewAttribute:
         return NewAttribute(self.value, self.source, self.evidence_date, self.expires_at)
@@ -165,9 +165,9 @@ class SentAttributes(Received):
     def _named(cls, given: Any) -> Any:
         """Tell wrong names before any value, and without repeating them."""
         if isinstance(given, dict) and len(given) > MOST_PER_CUSTOMER:
-            raise PydanticCustomError("Attribute.InvalidCount", f"{MOST_PER_CUSTOMER} attributes at most.")
+            raise refusal("Attribute.InvalidCount", f"{MOST_PER_CUSTOMER} attributes at most.")
         if isinstance(given, dict) and not all(re.fullmatch(NAME.strip("^$"), name) for name in given):
-            raise PydanticCustomError(
+            raise refusal(
                 "Attribute.InvalidName", "A name is an ASCII letter and up to 63 more letters, digits, _, . or -."
             )
         return given

@@ -270,8 +270,8 @@ def told(reached: Reach, made: Mapping[str, UUID] | None) -> MadeCorrectionView:
     counts = sorted(reached.by_category.items(), key=lambda pair: (-pair[1], pair[0]))
     return MadeCorrectionView(
         preview=made is None,
-        correction_id=made and made["correction_id"],
-        job_id=made and made["job_id"],
+        correction_id=None if made is None else made["correction_id"],
+        job_id=None if made is None else made["job_id"],
         transaction_count=reached.decided,
         changed_count=reached.changed,
         customer_count=len(reached.customers),

@@ -92,7 +92,7 @@ EXAMPLE_MENTIONED: dict[str, Any] = {
 
 class SeriesCounterpartyView(View):
     name: str | None = Field(description="Of the latest payment that names one.")
-    kind: Literal[KINDS] | None = Field(  # type: ignore[valid-type]  # a tuple of its literals
+    kind: Literal[KINDS] | None = Field(  # pyrefly: ignore[not-a-type]  # a tuple of its literals
         description="own is the customer itself. Null when unknown."
     )
     group: str | None = Field(description="The same for one counterparty in all its spellings.")
@@ -118,11 +118,11 @@ class SeriesView(View):
     counterparty: SeriesCounterpartyView
     description: str = Field(description="Clean description of its latest payment.")
     category: str = Field(description="Slug of the taxonomy: the most frequent of its payments.")
-    period: Literal[schemas.SERIES_PERIODS] = Field(  # type: ignore[valid-type]  # a tuple of its literals
+    period: Literal[schemas.SERIES_PERIODS] = Field(  # pyrefly: ignore[invalid-literal]  # a tuple of its literals
         description="business_daily is every day on which banks are open; four_weekly is every 28 days."
     )
     anchor: str = Field(description="When within the period, in words: Tuesday, last business day of the month.")
-    status: Literal[SERIES_STATUSES] = Field(  # type: ignore[valid-type]  # a tuple of its literals
+    status: Literal[SERIES_STATUSES] = Field(  # pyrefly: ignore[not-a-type]  # a tuple of its literals
         description="ended: more due dates in a row than its schedule allows have passed without a payment."
     )
     first_date: date = Field(description="Of its first payment.")
@@ -149,17 +149,17 @@ class FacilityView(View):
     facility_id: UUID = Field(description="As in `facilityId` of its transactions.")
     lender_name: str | None = Field(description="Null where no text names one.")
     lender_id: str | None = Field(description="As in `lenderId` of a counterparty.")
-    product: Literal[PRODUCT_NAMES] = Field(  # type: ignore[valid-type]  # a tuple of its literals
+    product: Literal[PRODUCT_NAMES] = Field(  # pyrefly: ignore[not-a-type]  # a tuple of its literals
         description="tax_payment_plan is one with the tax office; card is a credit card."
     )
     account_ids: list[UUID] = Field(description="Accounts that it was paid into or is repaid from.")
-    status: Literal[FACILITY_STATUSES] = Field(  # type: ignore[valid-type]  # a tuple of its literals
+    status: Literal[FACILITY_STATUSES] = Field(  # pyrefly: ignore[not-a-type]  # a tuple of its literals
         description="renewed: the lender lent again and this was paid out by it. likely_repaid: repayments stopped "
         "after enough was repaid. in_arrears: they stopped before, or of recent ones some are missing."
     )
     funding_date: date | None = Field(description="Of the first draw. Null: drawn before the statements begin.")
     funding_amount: Money | None = Field(description="AUD, all that was drawn.")
-    frequency: Literal[schemas.SERIES_PERIODS] | None = Field(  # type: ignore[valid-type]  # a tuple of its literals
+    frequency: Literal[schemas.SERIES_PERIODS] | None = Field(  # pyrefly: ignore[invalid-literal]  # a tuple of its literals
         description="Of repayments. Null when they keep to no rhythm."
     )
     repayment_count: int = Field(ge=0, description="Repayments that were not returned.")
@@ -182,7 +182,7 @@ class FacilityView(View):
     )
     estimated_remaining: Money | None = Field(description="AUD, still to be repaid. Null where nothing can be said.")
     remaining_confidence: float = Field(ge=0, le=1, description="How far to trust the estimate, by judgement.")
-    remaining_method: Literal[METHODS] = Field(  # type: ignore[valid-type]  # a tuple of its literals
+    remaining_method: Literal[METHODS] = Field(  # pyrefly: ignore[not-a-type]  # a tuple of its literals
         description="assumed_factor: drawn times the product's usual factor, less repaid. amortised: drawn less "
         "repaid, with interest to the day. drawn_less_repaid: without interest. payments_ended, rolled_over: nothing "
         "is left. unknown: drawn before the statements begin."

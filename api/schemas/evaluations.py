@@ -1,5 +1,6 @@
 """Evaluations as they are asked for and shown."""
 
+from collections.abc import Mapping
 from datetime import date, datetime
 from typing import Annotated, Any, ClassVar, Literal
 from uuid import UUID
@@ -432,7 +433,8 @@ class EvaluationListView(Counts):
 class DecisionOverrideView(View):
     """What somebody decided instead."""
 
-    EXAMPLE: ClassVar = SentOverride.EXAMPLE | {
+    EXAMPLE: ClassVar = {
+        **SentOverride.EXAMPLE,
         "at": "2026-07-01T04:00:00Z",
         "who": EvaluationSummaryView.EXAMPLE["who"],
     }
@@ -445,7 +447,7 @@ class DecisionOverrideView(View):
 
 
 class RecordedEvaluationView(EvaluationSummaryView):
-    EXAMPLE: ClassVar = {
+    EXAMPLE: ClassVar[Mapping[str, Any]] = {
         **EvaluationSummaryView.EXAMPLE,
         "overriddenOutcome": SentOverride.EXAMPLE["outcome"],
         "shadowOf": None,

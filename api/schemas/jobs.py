@@ -157,13 +157,13 @@ class JobView(View):
     pages_done: int | None = Field(exclude=True)
     pages_total: int | None = Field(exclude=True)
 
-    @computed_field  # type: ignore[prop-decorator]  # pydantic's own way to show a property
+    @computed_field
     @property
     def job_type(self) -> Flow:
         """Equals `flow`."""
         return self.flow
 
-    @computed_field  # type: ignore[prop-decorator]
+    @computed_field
     @property
     def stages(self) -> list[StageView]:
         """What the job goes through, in order; after a failure no further."""

@@ -237,7 +237,7 @@ class RulesetView(View):
 
 
 class SavedRulesetView(RulesetView):
-    EXAMPLE: ClassVar = {**EXAMPLE_RULESET, "warnings": []}
+    EXAMPLE: ClassVar[Mapping[str, Any]] = {**EXAMPLE_RULESET, "warnings": []}
 
     warnings: list[FindingView] = Field(description="What is odd, though no fault: a condition that can never be true.")
 

@@ -1,7 +1,7 @@
 """Decision policies as they are sent and shown. What a document may say, `pipelines.decisions.policy` has."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Annotated, Any, ClassVar, Literal
 from uuid import UUID
@@ -160,7 +160,7 @@ class SentPolicy(Received):
     )
 
     acknowledge: list[SentAcknowledgement] = Field(
-        default=[],
+        default=list[SentAcknowledgement](),
         max_length=MOST_ACKNOWLEDGED,
         description="Warnings that an earlier answer named, by code and pointer.",
     )
@@ -366,7 +366,7 @@ class VersionListView(Counts):
 class PolicyVersionView(PolicyView, VersionView):
     """A version whole: `document` is what to change and save again."""
 
-    EXAMPLE: ClassVar = {
+    EXAMPLE: ClassVar[Mapping[str, Any]] = {
         **EXAMPLE_POLICY,
         **EXAMPLE_VERSION,
         "document": {"slug": EXAMPLE_SLUG, "attributes": [], "metrics": [], **EXAMPLE_DOCUMENT},

@@ -5,12 +5,11 @@ from datetime import datetime
 from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, RootModel, field_validator
-from pydantic_core import PydanticCustomError
 from stdnum.au import abn as check_digits
 
 from api.schemas.common import Counts, Received, View
 from api.schemas.customers import ABN_SAYS, ABN_SCHEMA, EXAMPLE_ABN, INVALID_ABN, eleven_digits
-from api.schemas.rules import Rule, one_of, optional, text
+from api.schemas.rules import Rule, one_of, optional, refusal, text
 from pipelines.intake.masking import mask_text
 from storage.related_parties import Party
 
@@ -68,7 +67,7 @@ class SentParties(RootModel[list[SentParty]]):
     @classmethod
     def _counted(cls, given: Any) -> Any:
         if isinstance(given, list) and len(given) > MAX_PARTIES:
-            raise PydanticCustomError("RelatedParty.TooMany", f"{MAX_PARTIES} related parties at most.")
+            raise refusal("RelatedParty.TooMany", f"{MAX_PARTIES} related parties at most.")
         return given
 
     def records(self) -> list[Party]:

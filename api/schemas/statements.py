@@ -8,10 +8,9 @@ from typing import Annotated, Any, ClassVar
 from uuid import UUID
 
 from pydantic import Field, field_validator
-from pydantic_core import PydanticCustomError
 
 from api.schemas.common import Counts, Received, View
-from api.schemas.rules import Parameter, Rule, optional, text, whole
+from api.schemas.rules import Parameter, Rule, optional, refusal, text, whole
 from api.schemas.transactions import Day, Money
 from pipelines.intake.pdf.result import Kind, Severity, Verdict
 
@@ -136,7 +135,7 @@ class SentFiles(Received):
     def _counted(cls, value: Any) -> Any:
         """Tell a wrong count before looking at any file."""
         if isinstance(value, list) and not 0 < len(value) <= MAX_FILES:
-            raise PydanticCustomError("Statement.WrongCount", f"1 to {MAX_FILES} files.")
+            raise refusal("Statement.WrongCount", f"1 to {MAX_FILES} files.")
         return value
 
 

@@ -6,10 +6,9 @@ from typing import Annotated, Any, ClassVar, Literal
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, WithJsonSchema, field_validator
-from pydantic_core import PydanticCustomError
 
 from api.schemas.common import Counts, Paging, Received, View
-from api.schemas.rules import Parameter, Rule, Shown, identifier, money, one_of, optional, text
+from api.schemas.rules import Parameter, Rule, Shown, identifier, money, one_of, optional, refusal, text
 from pipelines import schemas
 from pipelines.intake.accounts import Account, Oddity, identify
 
@@ -164,7 +163,7 @@ class Submission(Received):
         """Tell a wrong count before looking at any item."""
         most = (info.context or {}).get("max_transactions", MAX_TRANSACTIONS)
         if isinstance(value, list) and not 0 < len(value) <= most:
-            raise PydanticCustomError("Submission.WrongCount", f"1 to {most:,} transactions.")
+            raise refusal("Submission.WrongCount", f"1 to {most:,} transactions.")
         return value
 
     def account_of(self, customer_id: UUID) -> tuple[Account, tuple[Oddity, ...]]:
@@ -198,7 +197,7 @@ class AccountView(View):
     bsb: str | None
     account_number_masked: str | None
     bank_name: str | None
-    account_type: Literal[schemas.ACCOUNT_TYPES]  # type: ignore[valid-type]  # a tuple of its literals
+    account_type: Literal[schemas.ACCOUNT_TYPES]  # pyrefly: ignore[invalid-literal]  # a tuple of its literals
 
 
 class CounterpartyView(View):
@@ -216,7 +215,7 @@ class AlternativeView(View):
 
 class RecurrenceView(View):
     series_id: UUID
-    period: Literal[schemas.SERIES_PERIODS]  # type: ignore[valid-type]  # a tuple of its literals
+    period: Literal[schemas.SERIES_PERIODS]  # pyrefly: ignore[invalid-literal]  # a tuple of its literals
     next_expected_date: date | None
 
 

@@ -7,10 +7,9 @@ from uuid import UUID
 
 from pydantic import AliasPath, BaseModel, BeforeValidator, ConfigDict, Field, computed_field, field_validator
 from pydantic.alias_generators import to_camel
-from pydantic_core import PydanticCustomError
 
 from api.schemas.common import Counts, NoteView, Paging, Received, View
-from api.schemas.rules import Parameter, Rule, identifier, moment, one_of, or_null, text, whole
+from api.schemas.rules import Parameter, Rule, identifier, moment, one_of, or_null, refusal, text, whole
 from pipelines.addresses import MAX_URL_CHARACTERS
 from pipelines.intake.strict_json import Number
 from pipelines.retries import LONGEST_STREAK, MAX_RETRIES
@@ -114,7 +113,7 @@ def _counted(least: int) -> Callable[[Any], Any]:
 
     def check(given: Any) -> Any:
         if isinstance(given, list) and not least <= len(given) <= MAX_CUSTOMERS:
-            raise PydanticCustomError(WRONG_COUNT, f"{least} to {MAX_CUSTOMERS:,} customerIds.")
+            raise refusal(WRONG_COUNT, f"{least} to {MAX_CUSTOMERS:,} customerIds.")
         return given
 
     return check
@@ -283,13 +282,13 @@ class SubscriptionView(View):
     date_last_delivered: datetime | None = Field(validation_alias="last_delivered_at")
     date_last_failed: datetime | None = Field(validation_alias="last_failed_at")
 
-    @computed_field  # type: ignore[prop-decorator]  # pydantic's own way to show a property
+    @computed_field
     @property
     def is_catch_all(self) -> bool:
         """Whether every customer's events are sent."""
         return not self.customer_ids
 
-    @computed_field  # type: ignore[prop-decorator]
+    @computed_field
     @property
     def is_paused(self) -> bool:
         """Whether deliveries wait until it is resumed."""
@@ -401,7 +400,7 @@ class SummaryView(View):
     )
     periods: Sequence[PeriodView]
 
-    @computed_field  # type: ignore[prop-decorator]
+    @computed_field
     @property
     def is_paused(self) -> bool:
         """Whether what is due waits until the subscription is resumed."""

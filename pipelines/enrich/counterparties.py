@@ -195,7 +195,7 @@ def _repetitions(said: Sequence[tuple[str, str]]) -> Iterator[str]:
 
 def _says(entry: Any) -> Sequence[str]:
     """The phrases that say it, or none where the entry is not what one should be."""
-    lists = [entry]
+    lists: list[Any] = [entry]
     if isinstance(entry, dict):
         lists = [entry.get("says"), entry.get("unless", ["-"])] if entry.keys() <= {"says", "unless"} else []
     sound = all(isinstance(each, list) and each and all(isinstance(text, str) for text in each) for each in lists)

@@ -160,7 +160,7 @@ def _names(lists: Mapping[str, Any]) -> dict[str, str]:
     family, weak_family = _strong_and_weak(lists[FAMILY_FILE])
     all_given, all_family = given | weak_given, family | weak_family
     both, strong, weak = all_given & all_family, given | family, weak_given & weak_family
-    letter = {}
+    letter: dict[str, str] = {}
     for word in all_given | all_family:
         sign = "X" if word in both else "G" if word in all_given else "S"
         letter[word] = sign if word in strong and word not in weak else sign.lower()

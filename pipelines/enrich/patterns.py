@@ -183,9 +183,9 @@ def checked(
             f"{tier}.yaml, rule {number} ({entry['category']}): {fault}"
             for (tier, number, entry), fault in _example_faults(numbered, rules, purposes_in)
         ]
-    if faults:
-        raise RuleError("\n".join(faults))
-    return rules
+        if not faults:
+            return rules
+    raise RuleError("\n".join(faults))
 
 
 def _rule(tier: Tier, entry: Mapping[str, Any]) -> Rule:

@@ -170,7 +170,8 @@ def printed(name: str, *, entity: bool) -> dict[str, float]:
 
 def _words(name: str) -> str:
     """Bare words, upper case, as they are looked for."""
-    return " ".join(re.findall(r"[^\W_]+", re.sub("['’]", "", name.upper())))
+    words: list[str] = re.findall(r"[^\W_]+", re.sub("['’]", "", name.upper()))
+    return " ".join(words)
 
 
 def _folded(name: str) -> str:

@@ -131,7 +131,7 @@ def checked(entries: Any) -> tuple[Release, ...]:
     """Entries of the file as releases, or every fault of theirs at once."""
     if faults := list(_faults(entries)):
         raise RuleError("\n".join(f"{FILE}: {fault}" for fault in faults))
-    return tuple(Release(**{**entry, "changes": tuple(entry["changes"])}) for entry in entries)
+    return tuple(Release(**entry | {"changes": tuple(entry["changes"])}) for entry in entries)
 
 
 def fingerprint() -> str:

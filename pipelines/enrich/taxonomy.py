@@ -77,7 +77,7 @@ def _members(document: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, An
 
 
 def _category(group_slug: str, group: Mapping[str, Any], own: Mapping[str, Any]) -> Category:
-    said = {**_INHERITED, **{name: group[name] for name in _INHERITED if name in group}, **own}
+    said: dict[str, Any] = {**_INHERITED, **{name: group[name] for name in _INHERITED if name in group}, **own}
     return Category(
         slug=said["slug"],
         name=said["name"],

@@ -279,4 +279,4 @@ def _as_unit(value: pl.Expr, column: Column) -> pl.Expr:
 def _literal(value: Constant, kind: pl.DataType) -> pl.Expr:
     """A value of a row, as computed or as read from JSON."""
     day = kind == pl.Date() and isinstance(value, str)
-    return pl.lit(date.fromisoformat(value) if day else value).cast(kind)  # type: ignore[arg-type]
+    return pl.lit(date.fromisoformat(value) if day else value).cast(kind)

@@ -53,7 +53,7 @@ def mask_frame(frame: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
 def _mask_cards(match: re.Match[str]) -> str:
     """Mask every card number in a run of digit groups; whole groups only, so longer numbers stay."""
     groups = re.split(r"(?<=[ -])", match.group())  # each with the separator after it
-    masked, first = [], 0
+    masked, first = list[str](), 0
     while first < len(groups):
         count = _card_at(groups[first : first + LONGEST])
         taken = "".join(groups[first : first + max(count, 1)])

@@ -7,6 +7,7 @@ A row that another statement of the same submission holds already keeps its plac
 import unicodedata
 from collections.abc import Collection, Mapping, Sequence
 from decimal import Decimal
+from typing import Any
 from uuid import UUID, uuid5
 
 import polars as pl
@@ -131,6 +132,9 @@ def _account(of: UUID, account: Account, statement: Statement) -> dict[str, obje
 def entries_of(rows: pl.DataFrame) -> tuple[Entry, ...]:
     """The entries of one statement, from its rows in STATEMENT_ROWS."""
     return tuple(
-        Entry(**{**row, "boxes": tuple(Box(**box) for box in row["boxes"])})
-        for row in rows.sort("row").drop("statement_id", "row", "position").iter_rows(named=True)
+        _entry(**row) for row in rows.sort("row").drop("statement_id", "row", "position").iter_rows(named=True)
     )
+
+
+def _entry(boxes: Sequence[Mapping[str, Any]], **rest: Any) -> Entry:
+    return Entry(boxes=tuple(Box(**box) for box in boxes), **rest)

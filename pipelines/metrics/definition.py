@@ -58,7 +58,7 @@ def _operand(text: str) -> str:
 
 
 def _known(names: tuple[str, ...], kind: str, among: object) -> tuple[str, ...]:
-    if unknown := [name for name in names if name not in among]:  # type: ignore[operator]
+    if unknown := [name for name in names if name not in among]:  # pyrefly: ignore[not-iterable]
         raise ValueError(f"there is no {kind} {', '.join(unknown)}")
     return names
 

@@ -187,7 +187,7 @@ _WORDS = ("slug", "name", "meaning", "unit", "format", "direction")
 
 def _unprintable(value: Any, *steps: int | str) -> Iterator[Finding]:
     """Texts that would show as something else than they are. Notes may have several lines."""
-    if isinstance(value, dict | list):
+    if isinstance(value, (dict, list)):
         for step, each in value.items() if isinstance(value, dict) else enumerate(value):
             yield from _unprintable(each, *steps, step)
     elif isinstance(value, str) and _UNPRINTABLE.search(_LINES.sub(" ", value) if steps == ("notes",) else value):

@@ -101,7 +101,7 @@ def _cohort(
     known = cases.filter(pl.col("case").is_in(seen[BY_CUSTOMER].unique().implode())).sort("case")
     if known.is_empty():
         raise Unprocessable("Risk.UnknownCustomers", "No customer of the outcomes has any transaction up to its day.")
-    facts = Facts(seen, known["as_of"].max())  # type: ignore[arg-type]
+    facts = Facts(seen, known["as_of"].max())  # pyrefly: ignore[bad-argument-type]
     read = readings(facts, [*slugs, *A_DAYS_INFLOW], metrics).sort(BY_CUSTOMER)
     inflow = pl.col(A_DAYS_INFLOW[0]).cast(pl.Float64) / pl.col(A_DAYS_INFLOW[1]).cast(pl.Float64)
     floats = read.select(pl.col(slugs).cast(pl.Float64), inflow=pl.when(inflow > 0).then(inflow))

@@ -219,7 +219,8 @@ def test_two_forms_of_one_letter_are_two_references(client: Client) -> None:
 @named("absent", [None, ""])
 def test_null_and_empty_account_fields_mean_absent(client: Client, absent: str | None) -> None:
     fields = ("accountName", "bsb", "accountNumber", "bankName", "accountType", "creditLimit")
-    assert client.submitted(client.new_customer(), **dict.fromkeys(fields, absent))
+    account: dict[str, Any] = dict.fromkeys(fields, absent)
+    assert client.submitted(client.new_customer(), **account)
 
 
 @named("limit", [5000, 5000.5, "5000.50", 0, 0.1 + 0.2])

@@ -321,7 +321,8 @@ def test_an_override_of_the_wrong_kind_is_refused(store: Store, client: Client) 
 )
 def test_a_malformed_body_is_refused(store: Store, client: Client, body: dict[str, Any]) -> None:
     saved(store, client)
-    assert evaluate(client, with_score(client), **({"inputs": INPUTS} | body)).status_code == 400
+    sent: dict[str, Any] = {"inputs": INPUTS} | body
+    assert evaluate(client, with_score(client), **sent).status_code == 400
 
 
 def test_a_draft_is_not_found_by_its_slug_but_by_its_version(store: Store, client: Client) -> None:

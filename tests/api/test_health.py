@@ -91,7 +91,7 @@ def test_a_look_leaves_nothing_in_the_lake(own_store: Store) -> None:
 def test_a_database_that_hangs_holds_nobody_up_and_is_asked_once(
     own_store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked, answers = [], threading.Event()
+    asked, answers = list[int](), threading.Event()
 
     def hangs(_store: Store, _now: datetime) -> health.Parts:
         asked.append(1)

@@ -32,7 +32,7 @@ def serve(tmp_path: Path) -> Iterator[Serve]:
     with ExitStack() as stack:
 
         def started(at: Where = answering, **settings: object) -> tuple[Store, str]:
-            opened = open_store(Settings(home=tmp_path / "home", **settings))  # type: ignore[arg-type]
+            opened = open_store(Settings(home=tmp_path / "home", **settings))  # pyrefly: ignore[bad-argument-type]
             stack.callback(opened.close)
             return opened, stack.enter_context(at(opened))
 

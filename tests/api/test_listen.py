@@ -178,7 +178,7 @@ def plain_server(to: Receiver) -> Iterator[str]:
             self.send_response(answer.status_code)
             self.end_headers()
 
-        def log_message(self, *args: object) -> None:
+        def log_message(self, *args: object, **_named: object) -> None:
             pass
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
@@ -246,9 +246,9 @@ def test_it_says_where_it_is_and_how_it_answers(tmp_path: Path, manners: Manners
 
 
 def received(body: bytes, headers: Mapping[str, str], **more: Any) -> Received:
-    usual = {"contract_signature": None, "standard_signature": None, "before": 0, "answered": 204}
+    usual: dict[str, Any] = {"contract_signature": None, "standard_signature": None, "before": 0, "answered": 204}
     moment = datetime(2026, 11, 20, tzinfo=UTC)
-    return Received(received_at=moment, path="/\x1b[2J", headers=headers, body=body, **{**usual, **more})
+    return Received(received_at=moment, path="/\x1b[2J", headers=headers, body=body, **usual | more)
 
 
 def text_of(body: bytes, headers: Mapping[str, str], **more: Any) -> str:

@@ -26,7 +26,7 @@ NOW = datetime(2026, 11, 21, 9, tzinfo=UTC)
 def book(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """Businesses of which those that live near nothing default more often; no descriptions."""
     draws = np.random.default_rng(8)
-    rows, outcomes = [], ["customer,asOf,defaulted,loan"]
+    rows, outcomes = list[str](), ["customer,asOf,defaulted,loan"]
     for number in range(CUSTOMERS):
         cushion = draws.normal()
         outcomes.append(f"c{number},{AS_OF},{int(draws.random() < 1 / (1 + np.exp(1 + 2 * cushion)))},{number % 7}")

@@ -121,8 +121,9 @@ def test_a_submission_lies_in_its_landing_file_before_it_is_accepted(store: Stor
     assert int(answer.headers["Retry-After"]) >= 1
     with store.db.reading() as r:
         job = jobs.get(r, client.client_id, UUID(job_id))
-    assert job.landing_path == f"landing/{datetime.now(UTC):%Y-%m-%d}/{job_id}.parquet"
-    landed = pl.read_parquet(store.lake.verified(job.landing_path, job.landing_sha256 or b""))
+    path = f"landing/{datetime.now(UTC):%Y-%m-%d}/{job_id}.parquet"
+    assert job.landing_path == path
+    landed = pl.read_parquet(store.lake.verified(path, job.landing_sha256 or b""))
     assert landed.schema == LANDED
     assert landed["amount"].to_list() == ["0.10", "-4.5"]
     assert landed["description"][0] == "card 411111xxxxxx1111"

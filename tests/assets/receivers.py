@@ -192,7 +192,7 @@ _watching = threading.Event()
 
 def _watch(event: str, args: tuple[object, ...]) -> None:
     if event == "socket.connect" and _watching.is_set():
-        host = str(args[1][0])  # type: ignore[index]  # an internet address: host, port, …
+        host = str(args[1][0])  # pyrefly: ignore[bad-index]  # an internet address: host, port, …
         _dialled.append(host)
         if not ip_address(host).is_loopback:
             raise ConnectionRefusedError

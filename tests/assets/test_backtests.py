@@ -338,7 +338,7 @@ def test_a_run_that_is_stopped_ends_the_job_and_none_begins_it_again(
 
 def tick(store: Store) -> list[RunRequest]:
     answer = work.requested_backtests_sensor(build_sensor_context(resources={"store": store}))
-    assert isinstance(answer, list | SkipReason)
+    assert isinstance(answer, (list, SkipReason))
     return answer if isinstance(answer, list) else []
 
 

@@ -33,7 +33,7 @@ def submitted(instance: DagsterInstance, asset: str | None = None, **tags: str) 
     )
     selection = {AssetKey(asset)} if asset else None
     run = instance.create_run_for_job(job, tags=tags, asset_selection=selection, remote_job_origin=origin)
-    context = SubmitRunContext(run, workspace=None)  # type: ignore[arg-type]  # nothing here needs one
+    context = SubmitRunContext(run, workspace=None)  # pyrefly: ignore[bad-argument-type]  # nothing here needs one
     return instance.run_coordinator.submit_run(context)
 
 
@@ -58,7 +58,7 @@ def test_every_other_run_is_launched_at_once(instance: DagsterInstance) -> None:
 def test_while_no_worker_runs_the_queue_tries_again_later(instance: DagsterInstance) -> None:
     run = submitted(instance, "risk_book")
     with pytest.raises(DagsterUserCodeUnreachableError, match="No Tidemark worker runs"):
-        instance.launch_run(run.run_id, workspace=None)  # type: ignore[arg-type]
+        instance.launch_run(run.run_id, workspace=None)  # pyrefly: ignore[bad-argument-type]
     queue = instance.get_concurrency_config().run_queue_config
     assert queue is not None
     assert queue.max_user_code_failure_retries > 10**6, "and doesn't tire of it"

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import polars as pl
 import pytest
@@ -24,6 +24,7 @@ from pipelines.report_view import ReportStatus
 from storage import batches, jobs, statements
 from storage.batches import Superseded
 from storage.jobs import Job
+from storage.lake import Stored
 from storage.models import JobStatus, Lane, Stage, events, statement_files
 from storage.models import jobs as all_jobs
 from storage.statements import StoredStatement
@@ -80,7 +81,7 @@ def of_customer(lender: Lender) -> list[StoredStatement]:
         return list(statements.find(r, lender.customer).items)
 
 
-def told(lender: Lender, job: Job) -> list[dict[str, object]]:
+def told(lender: Lender, job: Job) -> list[dict[str, Any]]:
     """The job's events, in the order of their making."""
     query = select(events.c.body).where(events.c.job_id == job.job_id)
     with lender.store.db.reading() as r:
@@ -499,8 +500,8 @@ def test_a_run_that_dies_before_its_commit_leaves_nothing_named(lender: Lender) 
     work = claimed(lender.store)
     store = lender.store
 
-    class Dying(type(store.lake)):  # type: ignore[misc]
-        def put_frame(self, path: str, frame: pl.DataFrame) -> object:
+    class Dying(type(store.lake)):
+        def put_frame(self, path: str, frame: pl.DataFrame) -> Stored:
             stored = super().put_frame(path, frame)
             if path.startswith("statements/"):
                 raise KilledError

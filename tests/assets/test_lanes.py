@@ -111,8 +111,8 @@ def test_a_lane_that_nobody_waits_for_has_a_process_only_while_there_is_work(not
         assert started[number - 1 :] == []
         lane.take(run(f"first {number}"))
         lane.take(run("long"))  # a second: longer than it may be idle
-        until(lambda number=number: len(notes.ended_runs) == 2 * number)  # type: ignore[misc]
-        until(lambda number=number: started[number - 1].process.poll() is not None)  # type: ignore[misc]
+        until(lambda number=number: len(notes.ended_runs) == 2 * number)
+        until(lambda number=number: started[number - 1].process.poll() is not None)
     assert notes.ended_runs == ["first 1", "long", "first 2", "long"]
     lane.end(grace_s=0)
     assert not lane.take(run("too late"))

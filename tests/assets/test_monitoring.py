@@ -457,7 +457,7 @@ def test_the_bucket_is_looked_at_in_slices_and_only_who_is_watched(store: Store)
 def tick(store: Store, instance: DagsterInstance) -> list[RunRequest]:
     """Runs that the sensor asks for."""
     answer = schedules.requested_looks_sensor(build_sensor_context(instance=instance, resources={"store": store}))
-    assert isinstance(answer, list | SkipReason)
+    assert isinstance(answer, (list, SkipReason))
     return answer if isinstance(answer, list) else []
 
 

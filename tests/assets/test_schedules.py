@@ -59,7 +59,7 @@ def test_what_the_command_asked_for_is_started_once_and_in_order(store: Store, n
 
 
 def test_a_run_that_ended_before_it_began_is_started_again_when_asked_for_again(store: Store, now: datetime) -> None:
-    keys = []
+    keys: list[str | None] = []
     for asked_at in (now, now + upkeep.SILENT_AFTER):
         with store.db.writing() as w:
             upkeep.request(w, Task.BACKFILL, [3], asked_at)
@@ -69,7 +69,7 @@ def test_a_run_that_ended_before_it_began_is_started_again_when_asked_for_again(
 
 def tick(store: Store) -> list[RunRequest]:
     answer = schedules.requested_backfills_sensor(build_sensor_context(resources={"store": store}))
-    assert isinstance(answer, list | SkipReason)
+    assert isinstance(answer, (list, SkipReason))
     return answer if isinstance(answer, list) else []
 
 

@@ -29,7 +29,7 @@ def working(store: Store, *roles: str) -> None:
 
 def tick(store: Store) -> list[RunRequest]:
     answer = submitted_jobs_sensor(build_sensor_context(resources={"store": store}))
-    assert isinstance(answer, list | SkipReason)
+    assert isinstance(answer, (list, SkipReason))
     return answer if isinstance(answer, list) else []
 
 

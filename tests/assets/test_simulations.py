@@ -96,7 +96,8 @@ class Book:
 
     def ask(self, of: StoredRuleset, **asked: Any) -> Job:
         with self.store.db.writing() as w:
-            request = Request(**{"first": FIRST, "last": LAST} | asked)
+            usual: dict[str, Any] = {"first": FIRST, "last": LAST}
+            request = Request(**usual | asked)
             return simulations.request(w, of, request, "test", datetime.now(UTC))
 
     def simulation(self, job: Job) -> Simulation:

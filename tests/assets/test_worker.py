@@ -46,7 +46,7 @@ class Bench:
         if batch is not None:
             tags[BATCH_TAG] = str(batch)
         run = self.instance.create_run_for_job(definitions.resolve_job_def("enrichment_batch"), tags=tags)
-        return self.instance.launch_run(run.run_id, workspace=None)  # type: ignore[arg-type]  # ours needs none
+        return self.instance.launch_run(run.run_id, workspace=None)  # pyrefly: ignore[bad-argument-type]  # ours needs none
 
     def status(self, run: DagsterRun) -> DagsterRunStatus:
         found = self.instance.get_run_by_id(run.run_id)
@@ -135,7 +135,7 @@ def test_runs_of_a_lane_share_a_warm_process_and_lanes_have_their_own(bench: Ben
     first, second = bench.launch(Lane.ENRICHMENT), bench.launch(Lane.ENRICHMENT)
     other, by_hand = bench.launch(Lane.REFRESH), bench.launch()
     for run in (first, second, other, by_hand):
-        until(lambda run=run: bench.status(run) is DagsterRunStatus.SUCCESS)  # type: ignore[misc]
+        until(lambda run=run: bench.status(run) is DagsterRunStatus.SUCCESS)
     assert bench.pid_of(first) == bench.pid_of(second) != bench.pid_of(other) == bench.pid_of(by_hand)
 
 
@@ -234,8 +234,8 @@ def test_two_workers_of_a_home_share_its_runs(settings: Settings) -> None:
         until(lambda: bench.warm_workers() == 2)
         both = [bench.launch(Lane.ENRICHMENT, sleep_s="8") for _ in range(2)]
         for run in both:
-            until(lambda run=run: bench.pid_of(run) > 0)  # type: ignore[misc]
+            until(lambda run=run: bench.pid_of(run) > 0)
             assert bench.health(run) is WorkerStatus.RUNNING
         assert bench.pid_of(both[0]) != bench.pid_of(both[1])
         for run in both:
-            until(lambda run=run: bench.status(run) is DagsterRunStatus.SUCCESS)  # type: ignore[misc]
+            until(lambda run=run: bench.status(run) is DagsterRunStatus.SUCCESS)

@@ -13,7 +13,7 @@ def behaving_as_tagged(context: AssetExecutionContext) -> MaterializeResult[None
     time.sleep(float(context.run.tags.get("sleep_s", "0")))
     if "fail" in context.run.tags:
         raise ValueError("as told")
-    return MaterializeResult(metadata={"pid": os.getpid()})
+    return MaterializeResult(metadata={"pid": os.getpid()})  # pyrefly: ignore[bad-return]  # has no value, so None
 
 
 definitions = Definitions(

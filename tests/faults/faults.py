@@ -130,7 +130,7 @@ class SystemCalls(Fault):
     how: str
 
     @property
-    def jobs_may_fail(self) -> bool:  # type: ignore[override]  # of one kind of how
+    def jobs_may_fail(self) -> bool:  # pyrefly: ignore[bad-override]  # of one kind of how
         """When a call fails again and again."""
         return self.how.endswith("+")
 

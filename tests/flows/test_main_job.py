@@ -163,7 +163,7 @@ def test_each_subscription_gets_its_own_signed_event(client: Client, receiver: R
     job = client.submit(customer, rows())
     for kind in kinds:
         told = receiver.wait_for(
-            lambda each, kind=kind: each.json.get("jobId") == job and each.json["eventType"] == kind,  # type: ignore[misc]
+            lambda each, kind=kind: each.json.get("jobId") == job and each.json["eventType"] == kind,
             timeout_s=20,
         )
         assert told is not None

@@ -108,9 +108,18 @@ def prints(_: Given) -> Said:
 def lies(_: Given) -> Said:
     """Money that is no number."""
     nothing: Mapping[str, Any] = dict.fromkeys(Statement.__dataclass_fields__)
-    more = {"kind": Kind.LISTING, "verdict": Verdict.PARTIAL, "reasons": (), "entries": (), "read_by_ocr": False}
-    statement = Statement(**{**nothing, **more, "first_page": 1, "last_page": 1, "closing_balance": Decimal("NaN")})
-    yield Answer(Extraction(1, (statement,), ()))
+    values: dict[str, Any] = {
+        **nothing,
+        "kind": Kind.LISTING,
+        "verdict": Verdict.PARTIAL,
+        "reasons": (),
+        "entries": (),
+        "read_by_ocr": False,
+        "first_page": 1,
+        "last_page": 1,
+        "closing_balance": Decimal("NaN"),
+    }
+    yield Answer(Extraction(1, (Statement(**values),), ()))
 
 
 def connects(given: Given) -> Said:
@@ -195,4 +204,4 @@ KINDS: Final[Mapping[str, Callable[[Given], Said]]] = {
 
 
 if __name__ == "__main__":
-    main(lambda *given: KINDS[sys.argv[1]](Given(*given)))
+    main(lambda line, task, content: KINDS[sys.argv[1]](Given(line, task, content)))

@@ -18,7 +18,7 @@ LAST_BLOCK: Final = b"\x03\x00"  # an empty one
 
 def pdf(*objects: bytes, trailer: bytes = b"") -> bytes:
     """A file of these objects, numbered from 1; the first is the catalog."""
-    content, places = bytearray(b"%PDF-1.7\n"), []
+    content, places = bytearray(b"%PDF-1.7\n"), list[int]()
     for number, each in enumerate(objects, start=1):
         places.append(len(content))
         content += b"%d 0 obj\n%b\nendobj\n" % (number, each)

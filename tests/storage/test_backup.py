@@ -56,7 +56,7 @@ def enrich_all(store: Store) -> None:
     held = transactions.scan(store.lake, places).collect()
     rows = pl.concat([held, *map(row_of, claimed)]).sort(SORT_KEY)
     stored = store.lake.put_frame(f"transactions/load/{uuid4()}.parquet", rows)
-    new, first = [], 0
+    new, first = list[NewValue](), 0
     for number, mine in rows.group_by("customer_number", maintain_order=True):
         new.append(NewValue(int(number[0]), first, mine.height, mine.height))
         first += mine.height
@@ -195,7 +195,7 @@ def copying(monkeypatch: pytest.MonkeyPatch, work: Callable[[sqlite3.Connection]
     class Slow(sqlite3.Connection):
         def execute(self, sql: str, *parameters: Any) -> sqlite3.Cursor:
             if sql.startswith("VACUUM"):
-                work(super())  # type: ignore[arg-type]
+                work(super())  # pyrefly: ignore[bad-argument-type]
             return super().execute(sql, *parameters)
 
     monkeypatch.setattr(backup, "PROLONG_EVERY_S", 0.01)

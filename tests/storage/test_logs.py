@@ -19,7 +19,7 @@ each_form = pytest.mark.parametrize("form", FORMS, ids=["text", "json"])
 
 
 def line(form: Line, message: str, *arguments: object, logger: str = "tidemark.api", **more: object) -> str:
-    record = logging.LogRecord(logger, logging.INFO, "", 0, message, arguments, more.pop("exc_info", None))  # type: ignore[arg-type]
+    record = logging.LogRecord(logger, logging.INFO, "", 0, message, arguments, more.pop("exc_info", None))  # pyrefly: ignore[bad-argument-type]
     record.__dict__.update(more)
     return form.format(record)
 

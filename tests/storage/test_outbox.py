@@ -44,7 +44,7 @@ def subscribe_often(store: Store, client: UUID, now: datetime, times: int) -> No
     first = subscribe(store, client, now)
     with store.db.writing() as w:
         query = select(subscriptions_table).where(subscriptions_table.c.subscription_id == first.subscription_id)
-        row = w.execute(query).mappings().one()
+        row = w.execute(query).one()._asdict()
         w.execute(insert(subscriptions_table), [{**row, "subscription_id": uuid4()} for _ in range(times - 1)])
 
 
@@ -130,7 +130,7 @@ def test_a_thousand_events_reach_whom_a_plain_loop_says(store: Store, now: datet
             client := data.draw(st.sampled_from(clients)),
             now,
             data.draw(st.sampled_from(types)),
-            data.draw(st.sets(st.sampled_from([each.customer_id for each in customers if each.client_id == client]))),  # type: ignore[arg-type]  # a set is as good as a list here
+            data.draw(st.sets(st.sampled_from([each.customer_id for each in customers if each.client_id == client]))),  # pyrefly: ignore[bad-argument-type]  # a set is as good as a list here
         )
         for _ in range(data.draw(st.integers(0, 6)))
     ]

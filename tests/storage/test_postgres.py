@@ -112,7 +112,7 @@ def test_a_silent_network_does_not_use_the_pool_up_for_ever(line: Network, store
         assert set(threads.map(ask, range(everybody))) <= {"OperationalError", "TimeoutError"}
         line.mend()
         assert set(threads.map(ask, range(everybody))) <= {"0", "TimeoutError"}
-    assert store.db.engine.pool.checkedout() == 0  # type: ignore[attr-defined]  # of the kind of pool that it is
+    assert store.db.engine.pool.checkedout() == 0  # pyrefly: ignore[missing-attribute]  # of the kind of pool that it is
 
 
 def test_a_lock_of_another_session_is_not_waited_for_for_ever(store: Store, now: datetime) -> None:

@@ -220,7 +220,7 @@ def test_whatever_changes_what_watches_asks_for_a_look(store: Store, now: dateti
     ]
     for nth, (step, asked) in enumerate(steps):
         with store.db.writing() as w:
-            step(w)  # type: ignore[operator]
+            step(w)  # pyrefly: ignore[not-callable]
         assert looks_asked_for(store) == asked, f"step {nth}"
         all_answered(store)
 

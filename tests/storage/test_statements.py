@@ -3,6 +3,7 @@ written before there were any are still read.
 """
 
 import os
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -135,7 +136,7 @@ def test_values_written_before_there_were_statements_are_read(store: Store, now:
     place = place_of(store, number)
     older = pl.read_parquet(store.lake.root / place.path).drop("statement_id")
     stored = store.lake.put_frame("transactions/older.parquet", older)
-    was = type(place)(**{**vars(place), "path": stored.path, "sha256": stored.sha256})
+    was = replace(place, path=stored.path, sha256=stored.sha256)
     for rows in (was.scan(store.lake), transactions.scan(store.lake, [was])):
         found = rows.collect()
         assert found.schema == TRANSACTIONS

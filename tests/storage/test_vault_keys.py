@@ -126,7 +126,7 @@ def test_a_new_master_key_opens_everything_and_the_old_one_nothing(lender: Lende
 
 def given(store: Store, key: str | bytes, new: str | bytes = "") -> Settings:
     """The settings with the master key from the environment."""
-    keys = {name: SecretStr(text if isinstance(text, str) else b64encode(text).decode())
+    keys: dict[str, Any] = {name: SecretStr(text if isinstance(text, str) else b64encode(text).decode())
             for name, text in (("master_key", key), ("new_master_key", new))}  # fmt: skip
     return Settings(**dict(store.settings) | keys)
 

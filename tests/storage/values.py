@@ -73,7 +73,7 @@ def commit(store: Store, rows: Mapping[int, int], now: datetime, read: Mapping[i
         token = batches.open_without_jobs(w, Lane.ENRICHMENT, now.date(), store.settings, now)
     frame = pl.concat([value(number, read[number] + 1, count) for number, count in sorted(rows.items())])
     stored = store.lake.put_frame(f"transactions/{now.date()}/{uuid4()}.parquet", frame.sort(SORT_KEY))
-    first, values = 0, []
+    first, values = 0, list[NewValue]()
     for number, count in sorted(rows.items()):
         values.append(NewValue(number, first, count, count))
         first += count

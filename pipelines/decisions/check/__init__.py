@@ -23,7 +23,7 @@ from pipelines.decisions.check.shape import plain, shaped
 from pipelines.decisions.plan import Plan
 from pipelines.decisions.policy import Policy
 
-__all__ = ["Checked", "Finding", "read", "read_text", "unreached"]
+__all__ = ["Checked", "Finding", "ranges", "read", "read_text", "references", "unreached"]
 
 MOST_FAULTS = 1_000  # told at once: a document with more is none
 CALCULATING = ("steps", "limits")  # where numbers and conditions stand

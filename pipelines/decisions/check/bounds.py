@@ -56,14 +56,12 @@ def _too_much(level: int, values: int) -> Finding:
 
 def _root(trail: Trail) -> int | str | None:
     """The member of the document that it stands in."""
-    first = None
-    while trail is not None:
-        trail, first = trail
-    return first
+    steps = [*_upwards(trail)]
+    return steps[-1] if steps else None
 
 
 def _members(value: object) -> int:
-    return len(value) if isinstance(value, dict | list) else 0
+    return len(value) if isinstance(value, (dict, list)) else 0
 
 
 def _below(value: object) -> Iterator[tuple[int | str, object]]:
@@ -81,7 +79,7 @@ def _unusable(value: object) -> Told | None:
         return _bad_name(list(value))
     if isinstance(value, str):
         return _bad_text(value)
-    if value is None or isinstance(value, list | bool | int | float | Decimal):
+    if value is None or isinstance(value, (list, bool, int, float, Decimal)):
         return None
     return "NotPlain", "Text is needed: put it in quotes."
 
@@ -99,8 +97,10 @@ def _bad_text(text: str) -> Told | None:
 
 
 def _pointer(trail: Trail) -> str:
-    steps: list[int | str] = []
+    return pointer_of(reversed([*_upwards(trail)]))
+
+
+def _upwards(trail: Trail) -> Iterator[int | str]:
     while trail is not None:
-        trail, step = trail
-        steps.append(step)
-    return pointer_of(reversed(steps))
+        trail, step = trail  # pyrefly: ignore[not-iterable]  # its narrowing stops at a recursive alias
+        yield step

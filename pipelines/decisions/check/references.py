@@ -194,7 +194,7 @@ _WANTS: Mapping[str, str | None] = {"isTrue": "boolean", "isKnown": None, "oneOf
 
 
 def _deeper(value: Data) -> list[tuple[str, Any]]:
-    return [(name, each) for name, each in value.items() if isinstance(each, list | dict) and "/" not in name]
+    return [(name, each) for name, each in value.items() if isinstance(each, (list, dict)) and "/" not in name]
 
 
 def _reference(value: Data) -> tuple[str, str] | None:

@@ -67,7 +67,7 @@ def _path(document: Any, loc: tuple[int | str, ...], kind: str) -> tuple[int | s
         return ()
     step, rest = loc[0], loc[1:]
     if kind in {"missing", "extra_forbidden"} and not rest:
-        return (step,) if isinstance(document, dict | list) else None
+        return (step,) if isinstance(document, (dict, list)) else None
     deeper, skipped = partial(_into, document, step, rest, kind), partial(_path, document, rest, kind)
     ways = (skipped, deeper) if rest and rest[0] == step else (deeper, skipped)
     return next((way for way in (each() for each in ways) if way is not None), None)
@@ -88,7 +88,9 @@ def _has(document: Any, step: int | str) -> bool:
 
 def _at(document: Any, path: Sequence[int | str]) -> Any:
     for step in path:
-        document = document[step] if _has(document, step) else None
+        if not _has(document, step):
+            return None
+        document = document[step]
     return document
 
 

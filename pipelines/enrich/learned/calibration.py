@@ -61,13 +61,14 @@ def evidence(found: Ranked, known: Weights, spoken: NDArray[np.bool_], agreed: N
     """
     lead = found.scores[:, 0] - found.scores[:, 1]
     share = np.clip(found.shares[:, 0], 1e-4, 1 - 1e-4)
-    return np.column_stack([lead, np.log(share / (1 - share)), known, spoken, agreed])
+    columns = [lead, np.log(share / (1 - share)), known, spoken, agreed]
+    return np.column_stack(columns)  # pyrefly: ignore[bad-return]  # of several types, which numpy widens
 
 
 def sharpest(scores: Weights, truth: NDArray[np.int64]) -> float:
     """The sharpness under which the true labels' shares are likeliest. Truth -1: a label the model doesn't know."""
     rows = np.flatnonzero(truth >= 0)
-    candidates = np.geomspace(0.5, 32, 25)
+    candidates: list[float] = list(np.geomspace(0.5, 32, 25))
     return float(max(candidates, key=lambda each: _likelihood(scores[rows], truth[rows], each)))
 
 

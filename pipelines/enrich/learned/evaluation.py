@@ -122,14 +122,14 @@ def reliability(confidence: pl.Series, right: pl.Series) -> list[Bin]:
         .group_by(bin=tenth)
         .agg(rows=pl.len(), said=pl.col("confidence").mean(), true=pl.col("right").mean())
     )
-    found = {number: rest for number, *rest in counted.rows()}
+    found = {number: (rows, said, true) for number, rows, said, true in counted.rows()}
     return [Bin(number / BINS, *found.get(number, (0, None, None))) for number in range(BINS)]
 
 
 def calibration_error(bins: Sequence[Bin]) -> float:
     """Expected calibration error (Naeini, Cooper and Hauskrecht, 2015)."""
     rows = sum(each.rows for each in bins)
-    off = (each.rows * abs(each.confidence - each.accuracy) for each in bins if each.rows)  # type: ignore[operator]
+    off = (each.rows * abs(each.confidence - each.accuracy) for each in bins if each.rows)  # pyrefly: ignore[unsupported-operation]
     return float(sum(off) / max(rows, 1))
 
 

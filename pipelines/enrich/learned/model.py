@@ -46,7 +46,7 @@ class Held:
 
 def commonest_share(labels: pl.Series) -> float:
     """The share of rows that have the commonest label."""
-    return float(labels.value_counts()["count"].max() or 0) / max(len(labels), 1)  # type: ignore[arg-type]
+    return float(labels.value_counts()["count"].max() or 0) / max(len(labels), 1)  # pyrefly: ignore[bad-argument-type]
 
 
 def no_better(accuracy: float, majority: float, rows: int) -> bool:

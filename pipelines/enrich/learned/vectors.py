@@ -61,7 +61,7 @@ def vocabulary(blocks: Sequence[Block], height: int, least: int) -> Vocabulary:
 
     Rarity is the square root of the usual inverse document frequency: with it whole, a few rare words drown the rest.
     """
-    buckets, rarity = [], []
+    buckets, rarity = list[NDArray[np.int32]](), list[Weights]()
     for name, block in zip(BLOCKS, blocks, strict=True):
         once = np.unique(block.rows << BUCKET_BITS | block.buckets) & ((1 << BUCKET_BITS) - 1)
         counts = np.bincount(once, minlength=1 << BUCKET_BITS)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from pipelines.enrich.calendars import CALENDARS, FIRST_DAY, LAST_DAY, business_days
 
-Integers: TypeAlias = NDArray[np.signedinteger[Any]]
+Integers: TypeAlias = NDArray[np.integer[Any]]
 Floats: TypeAlias = NDArray[np.float64]
 Flags: TypeAlias = NDArray[np.bool_]
 

@@ -95,7 +95,7 @@ def amounts_of(line: Line) -> tuple[Printed, ...]:
 
 def printed_in(words: Sequence[Word]) -> list[Printed]:
     """The amounts of a line, parts of one joined: `$` and `12.00`, `1,2` and `34.56`, `12.00` and `CR`."""
-    found, index = [], 0
+    found, index = list[Printed](), 0
     last = max((place for place, word in enumerate(words) if "." in word.text), default=-1)  # before the last cents
     while index <= last:
         each = _longest(words, index)

@@ -43,12 +43,11 @@ class Characters:
 
     def only(self, chosen: NDArray[Any]) -> "Characters":
         """These of them, by mask or by index."""
-        return Characters(
-            **{
-                field.name: value[chosen] if isinstance(value := getattr(self, field.name), np.ndarray) else value
-                for field in fields(self)
-            }
-        )
+        values: dict[str, Any] = {
+            field.name: value[chosen] if isinstance(value := getattr(self, field.name), np.ndarray) else value
+            for field in fields(self)
+        }
+        return Characters(**values)
 
 
 @dataclass(frozen=True)

@@ -113,7 +113,7 @@ def text_of(words: Sequence[Word]) -> str:
 
 def _words_of(line: Line, start: int, end: int) -> tuple[int, int]:
     """The words that a stretch of a line's text touches, as a range."""
-    offset, touched = 0, []
+    offset, touched = 0, list[int]()
     for number, word in enumerate(line.words):
         if offset < end and offset + len(word.text) > start:
             touched.append(number)

@@ -100,7 +100,7 @@ def _with_years(stream: Sequence[_Piece]) -> list[_Piece]:
 
 
 def _years_from_above(stream: Sequence[_Piece]) -> list[_Piece]:
-    year, found = None, []
+    year, found = None, list[_Piece]()
     for piece in stream:
         if piece.cells.year:
             year = piece.cells.year

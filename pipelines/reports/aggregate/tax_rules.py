@@ -84,9 +84,10 @@ def checked_obligations(document: Mapping[str, Any]) -> Obligations:
     """
     _refuse(OBLIGATIONS_FILE, _obligation_faults(document))
     guarantee, statements = document["super_guarantee"], document["activity_statements"]
+    exact: dict[str, Any] = {**_exact(guarantee), "rates": _dated(guarantee["rates"])}
     return Obligations(
         document["years_listed"],
-        SuperGuarantee(**{**_exact(guarantee), "rates": _dated(guarantee["rates"])}),
+        SuperGuarantee(**exact),
         _dated(document["withholding"]["shares"]),
         ActivityStatements(**_exact(statements)),
     )

@@ -186,7 +186,7 @@ def _lines(order: Order, layout: PdfLayout, found: Material, wear: Wear) -> Sequ
 
 
 def _with_balances(layout: PdfLayout, found: Material) -> list[Line]:
-    lines, balance = [], found.opening
+    lines, balance = list[Line](), found.opening
     days = [row.day for row in found.postings]
     for row, next_day in zip(found.postings, [*days[1:], None], strict=True):
         balance += row.amount

@@ -67,7 +67,7 @@ def around(call: Callable[..., Any]) -> Callable[..., Any]:
 def counting(kind: type[sqlite3.Connection]) -> type[sqlite3.Connection]:
     """Connections of this kind whose commits count, if they changed anything."""
 
-    class Counting(kind):  # type: ignore[valid-type, misc]  # made for whichever kind is asked for
+    class Counting(kind):  # made for whichever kind is asked for
         _changes_before = 0
 
         def commit(self) -> None:
@@ -89,13 +89,13 @@ def sabotage_sqlite() -> None:
         connection: sqlite3.Connection = connect(*args, **kwargs)
         return connection
 
-    sqlite3.dbapi2.connect = sqlite3.connect = sabotaged  # type: ignore[assignment]  # which has overloads
+    sqlite3.dbapi2.connect = sqlite3.connect = sabotaged  # pyrefly: ignore[bad-assignment]  # which has overloads
 
 
 def sabotage_postgresql() -> None:
     import psycopg  # noqa: PLC0415  # costs 0.1 s, so only where it will be used anyway
 
-    psycopg.Connection.commit = around(psycopg.Connection.commit)  # type: ignore[method-assign]
+    psycopg.Connection.commit = around(psycopg.Connection.commit)  # pyrefly: ignore[method-assign]
 
 
 def sleep(seconds: float) -> None:
@@ -109,4 +109,4 @@ if FOLDER:
     if os.environ.get("TIDEMARK_DATABASE_URL", "").startswith("postgresql"):
         sabotage_postgresql()
 if "DONT_FAKE_MONOTONIC" in os.environ:
-    time.sleep = sleep  # type: ignore[assignment]  # which takes anything that is like an integer, too
+    time.sleep = sleep  # pyrefly: ignore[bad-assignment]  # which takes anything that is like an integer, too

@@ -17,7 +17,7 @@ def mutilate(document: Json, chance: random.Random) -> None:
         if not keys:
             return
         key = chance.choice(keys)
-        if isinstance(at[key], dict | list) and chance.random() < 0.85:
+        if isinstance(at[key], (dict, list)) and chance.random() < 0.85:
             at = at[key]
             continue
         match chance.choice(("remove", "replace", "replace", "add")):

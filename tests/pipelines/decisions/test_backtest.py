@@ -95,7 +95,7 @@ def readings(customers: int, seed: int) -> pl.DataFrame:
 
 
 def sides(metrics: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    return tuple(evaluated(plan, read(plan, metrics, {}, {}, NOW)) for plan in (BEFORE, AFTER))  # type: ignore[return-value]
+    return tuple(evaluated(plan, read(plan, metrics, {}, {}, NOW)) for plan in (BEFORE, AFTER))  # pyrefly: ignore[bad-return]
 
 
 def outcomes(customers: int, seed: int = 3) -> pl.DataFrame:

@@ -68,7 +68,7 @@ def test_bars_are_as_long_as_their_figures(one_day: Sequence[Any]) -> None:
     chart = shown.figures[0].chart
     sizes = [(each["before"]["customers"], each["after"]["customers"]) for each in one_day[0]["outcomes"]]
     whole = max(size for pair in sizes for size in pair)
-    widths = [(row.before.width, row.after.width) for row in chart.rows]  # type: ignore[union-attr]
+    widths = [(row.before.width, row.after.width) for row in chart.rows]  # pyrefly: ignore[missing-attribute]
     assert widths == [tuple(round(size / whole * 400, 1) for size in pair) for pair in sizes]
 
 

@@ -130,9 +130,9 @@ def decided(slug: str, **changed: Value | str | None) -> Evaluation:
     for name, value in changed.items():
         sort = next(sort for sort, its in given.items() if name in its)
         gone: Any = INSUFFICIENT_HISTORY if sort == "metrics" else None
-        given[sort][name] = gone if value is None else values(it=value)["it"]  # type: ignore[arg-type]
+        given[sort][name] = gone if value is None else values(it=value)["it"]  # pyrefly: ignore[bad-argument-type]
     held = {name: Attribute(value) for name, value in given["attributes"].items()}
-    return evaluation(POLICIES[slug], given["metrics"], held, given["inputs"])  # type: ignore[arg-type]
+    return evaluation(POLICIES[slug], given["metrics"], held, given["inputs"])  # pyrefly: ignore[bad-argument-type]
 
 
 def told(of: Evaluation) -> tuple[str, list[str], list[str | None]]:

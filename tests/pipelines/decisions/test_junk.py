@@ -20,7 +20,7 @@ def places(document: Json, at: Place = ()) -> Iterator[Place]:
     yield at
     inner = document.items() if isinstance(document, dict) else enumerate(document)
     for key, each in inner:
-        if isinstance(each, dict | list):
+        if isinstance(each, (dict, list)):
             yield from places(each, (*at, key))
         else:
             yield (*at, key)

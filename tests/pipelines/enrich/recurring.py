@@ -128,7 +128,7 @@ def series_of(label: str, party: str, period: str, rng: Random, size: float = 1.
     missing, doubling = rng.choice((0, 0, 0.03, 0.08)), rng.choice((0, 0, 0.03))
     late = rng.choice((0, 0, 0, 0.1)) if period not in ("business_daily", "weekly") else 0
     branch = rng.choice(tuple(BSB_OF_STATE)) if state == "settlement" else state
-    of, paid = amounts(rng), []
+    of, paid = amounts(rng), list[Payment]()
     for n, due in enumerate(days[begin : begin + count]):
         if rng.random() < missing:
             continue

@@ -179,7 +179,7 @@ class Sure:
 def test_a_clients_own_model_is_asked_about_its_customers_alone() -> None:
     theirs = {"customer_number": 2, "received_seq": 2, "account_id": b"z" * 16}
     rows = accepted({"description": "qqq zzz"}, {"description": "qqq zzz", **theirs})
-    own = ModelOfCustomers(frozenset({2}), Sure())  # type: ignore[arg-type]  # it can predict, and has a name
+    own = ModelOfCustomers(frozenset({2}), Sure())  # pyrefly: ignore[bad-argument-type]  # it can predict, and has a name
     found = enrich(NOTHING, rows, knowledge=Knowledge(models=[own])).transactions.collect().sort("customer_number")
     assert found["category"][1] == "donations" != found["category"][0]
     assert (found["category_source"][1], found["category_basis"][1]) == ("learned", "model sure")
@@ -187,6 +187,6 @@ def test_a_clients_own_model_is_asked_about_its_customers_alone() -> None:
 
 def test_a_model_is_not_asked_where_a_rule_is_sure_nor_heard_on_the_wrong_side() -> None:
     rows = accepted({"description": "WAGES J SMITH"}, {"description": "qqq zzz", "amount": Decimal(5)})
-    own = ModelOfCustomers(frozenset({1}), Sure())  # type: ignore[arg-type]  # as above
+    own = ModelOfCustomers(frozenset({1}), Sure())  # pyrefly: ignore[bad-argument-type]  # as above
     found = enrich(NOTHING, rows, knowledge=Knowledge(models=[own])).transactions.collect().sort("position")
     assert found["category"].to_list() == ["wages", "unknown_credit"]

@@ -153,7 +153,7 @@ def test_however_submissions_are_cut_into_batches_the_oracle_agrees(
         for seq, (rows, appended) in enumerate(submissions, start=1)
     ]
     held = NOTHING
-    repeated = []
+    repeated: list[tuple[int, int]] = []
     for start in range(0, len(frames), batch_size):
         result = identify(held, pl.concat(frames[start : start + batch_size]))
         held = result.rows

@@ -434,9 +434,10 @@ def test_money_figures_are_those_of_a_plain_sum(some: list[Line]) -> None:
     for (facility_id,), own in held.group_by("facility_id"):
         facility = by_id[facility_id]
         amounts = own.select("category", "amount").rows()
-        lent = sum(amount for category, amount in amounts if amount > 0 and category != "returned_payment")
-        back = sum(amount for category, amount in amounts if category == "returned_payment")
-        gone = -sum(amount for _, amount in amounts if amount < 0)
+        start = Decimal(0)
+        lent = sum((amount for category, amount in amounts if amount > 0 and category != "returned_payment"), start)
+        back = sum((amount for category, amount in amounts if category == "returned_payment"), start)
+        gone = -sum((amount for _, amount in amounts if amount < 0), start)
         assert (facility["funding_amount"] or 0) == lent
         assert facility["repaid_total"] == gone - back
         assert facility["estimated_remaining"] == remaining_by_hand(facility, lent, gone - back)

@@ -316,7 +316,7 @@ def duplicates_by_hand(rows: Sequence[Row]) -> list[int]:
         if each["amount"] <= -10:
             key = (each.get("account_id"), each["amount"], each["counterparty_group"])
             charges.setdefault(key, []).append((each["date"], position))
-    later = []
+    later: list[int] = []
     for found in charges.values():
         ordered = sorted(found)
         gaps = [(after - before).days for (before, _), (after, _) in pairwise(ordered)]

@@ -99,7 +99,7 @@ lines = st.tuples(
 def test_every_mention_is_counted_once_and_no_dollar_is_lost(
     some: list[tuple[str | None, str, int, str | None]],
 ) -> None:
-    rows = [
+    rows: list[dict[str, Any]] = [
         {**OWN, "other_account": digits, "category": category, "amount": Decimal(amount), "counterparty_name": name}
         for digits, category, amount, name in some
     ]

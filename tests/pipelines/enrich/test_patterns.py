@@ -17,7 +17,7 @@ def purposes_in(texts: list[str]) -> list[str | None]:
 
 
 def rules(*entries: Entry, tier: Tier = "decisive") -> list[Rule]:
-    return checked({tier: entries}, purposes_in, PURPOSES)  # type: ignore[arg-type]  # a list is what the file has
+    return checked({tier: entries}, purposes_in, PURPOSES)  # pyrefly: ignore[bad-argument-type]  # a list is what the file has
 
 
 def categories(text: str, direction: str, *entries: Entry, **key: str) -> list[str]:

@@ -90,7 +90,7 @@ def words(text: str, numbers: Sequence[str]) -> list[str]:
     """The rule in plain Python: a number that no phrase asks for stands for any, and takes what follows it along."""
     read: list[str] = []
     for word in re.findall(r"[^\W_]+", text.upper().replace("'", "")):
-        letters, number = re.fullmatch(r"(\D*)(.*)", word).groups()  # type: ignore[union-attr]  # fits any word
+        letters, number = re.fullmatch(r"(\D*)(.*)", word).groups()  # pyrefly: ignore[missing-attribute]  # fits any word
         if word in numbers or not number:
             read.append(word)
         else:

@@ -30,7 +30,7 @@ def test_and_newest_first() -> None:
 def test_and_in_any_order(amounts: list[Decimal], random: object) -> None:
     rows = chained([row(0, amount) for amount in amounts])
     shuffled = rows.copy()
-    random.shuffle(shuffled)  # type: ignore[attr-defined]  # hypothesis types its Random as object
+    random.shuffle(shuffled)  # pyrefly: ignore[missing-attribute]  # hypothesis types its Random as object
     assert closing(shuffled) == {date(2025, 1, 1): rows[-1]["balance"]}
 
 

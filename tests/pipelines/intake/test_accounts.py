@@ -56,7 +56,7 @@ def test_a_card_number_as_account_number_is_masked_and_still_identifies() -> Non
     [({"bsb": "62000"}, "Account.OddBsb"), ({"account_number": "A?"}, "Account.OddNumber")],
 )
 def test_an_odd_number_is_a_warning(fields: dict[str, str], code: str) -> None:
-    _, oddities = identify(CUSTOMER, **{**dict.fromkeys(FIELDS), **fields})  # type: ignore[arg-type]  # all optional
+    _, oddities = identify(CUSTOMER, **{**dict.fromkeys(FIELDS), **fields})  # pyrefly: ignore[bad-argument-type]  # all optional
     assert [oddity.code for oddity in oddities] == [code]
 
 

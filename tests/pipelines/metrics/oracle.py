@@ -96,7 +96,7 @@ class Customer:
     @cached_property
     def months(self) -> list[date]:
         """First days of the months that the history covers, the latest first."""
-        found, month = [], self.last.replace(day=1)
+        found, month = list[date](), self.last.replace(day=1)
         while month >= self.first:
             if _next_month(month) - DAY <= self.last:
                 found.append(month)
@@ -185,7 +185,7 @@ class Customer:
             raise Unavailable("insufficient_history")
         by_month = Counter[date]()
         for row, value in self.found(each.where, each.measure, each.window):
-            by_month[row["date"].replace(day=1)] += value  # type: ignore[assignment]
+            by_month[row["date"].replace(day=1)] += value  # pyrefly: ignore[unsupported-operation]
         sums = [Decimal(by_month[month]) for month in chosen]
         count, total = len(sums), _total(sums)
         match each.aggregate:
@@ -237,7 +237,8 @@ class Customer:
             by_day = dict(_ends_of_days(rows))
             if (types or {None}) <= CASH and any(balance is not None for balance in by_day.values()):
                 stated[account] = by_day, -max(limits, default=Decimal(0))
-        told, held = [], {}
+        told: list[tuple[int, list[Decimal | None], bool]] = []
+        held: dict[bytes, Decimal | None] = {}
         for ahead in range((self.last - self.first).days + 1):
             day = self.first + ahead * DAY
             for account, (by_day, _) in stated.items():

@@ -73,7 +73,7 @@ def test_the_result_adds_up(result: Any) -> None:
 def test_bars_are_as_long_as_their_figures(result: Any) -> None:
     months = read(result, ABOUT, []).figures[0]
     sizes = [each["events"] for each in result["months"]]
-    widths = [row.bars[0].width for row in months.chart.rows]  # type: ignore[union-attr]
+    widths = [row.bars[0].width for row in months.chart.rows]  # pyrefly: ignore[missing-attribute]
     assert widths == [round(size / max(sizes) * 400, 1) for size in sizes]
 
 

@@ -66,7 +66,7 @@ class Seen:
     def balances(self, accounts: Sequence[bytes], through: date) -> dict[date, Decimal | None]:
         """What stood in these cash accounts on each day since the first of them is known of: None where unknown."""
         standing: dict[bytes, Decimal | None] = {}
-        result = {}
+        result: dict[date, Decimal | None] = {}
         for day in calendar(self.first, through):
             for account in accounts:
                 if self.is_cash(account) and day in self.closings[account]:

@@ -186,8 +186,8 @@ def is_supplied(r: Row, rows: Sequence[Row]) -> bool:
 
 def number_of(rows: Sequence[Row]) -> str | None:
     """BSB and number in digits; of a masked number what isn't masked."""
-    number = next((r["account_number"] for r in rows if r["account_number"]), None)
-    bsb = next((r["bsb"] for r in rows if r["bsb"]), "").replace("-", "")
+    number: str | None = next((r["account_number"] for r in rows if r["account_number"]), None)
+    bsb: str = next((r["bsb"] for r in rows if r["bsb"]), "").replace("-", "")
     if number is None:
         return None
     digits = "".join(each for each in number if each not in " -")

@@ -50,7 +50,7 @@ def transactions(rows: Iterable[Mapping[str, object]]) -> pl.LazyFrame:
 
 def chained(rows: Iterable[Row], opening: str | int | Decimal = 1000) -> list[Row]:
     """Adds to the rows of one account, in their order, the balance after each."""
-    balance, result = Decimal(opening), []
+    balance, result = Decimal(opening), list[Row]()
     for each in rows:
         balance += each["amount"]
         result.append({**each, "balance": balance})

@@ -253,7 +253,7 @@ def passed_over(facility: Facility) -> list[date]:
     every = facility.frequency
     if every is None or facility.is_revolving:
         return bounced
-    missing = []
+    missing: list[date] = []
     for day, later in pairwise(facility.slots):
         working = open_days(day, later)
         periods = min((later - day).days / PERIOD[every], working / (PERIOD[every] * 5 / 7))

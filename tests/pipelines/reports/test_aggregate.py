@@ -140,7 +140,7 @@ def with_chains(rows: Sequence[Row]) -> list[Row]:
 
 def generated(random: Random, rows: int) -> list[Row]:
     """A customer of so many rows, without hypothesis: much faster where thousands are needed."""
-    most_days, result = random.choice((0, 1, 28, 58, 365, 470)), []
+    most_days, result = random.choice((0, 1, 28, 58, 365, 470)), list[Row]()
     for _ in range(rows):
         account = random.choice((MAIN, MAIN, SAVINGS, LOAN))
         name, group = random.choice([(None, None), *PARTIES])

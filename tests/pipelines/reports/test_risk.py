@@ -380,7 +380,7 @@ def test_a_clients_own_scorecard_scores_its_customers_and_says_so() -> None:
 
 def figures(data: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
     """Every number of the report, with its way."""
-    if isinstance(data, Mapping | list):
+    if isinstance(data, (Mapping, list)):
         parts = data.items() if isinstance(data, Mapping) else enumerate(data)
         for name, each in parts:
             yield from figures(each, (*path, str(name)))

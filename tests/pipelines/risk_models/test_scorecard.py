@@ -26,7 +26,7 @@ D = Decimal
 def a_feature(**others: object) -> Feature:
     usual = {"metric": "buffer_days_180d", "more_is_better": True, "reason": "Why."}
     bands = (Band(D(30), D(5)), Band(D(7), D(2)), Band(None, D(0)))
-    return Feature(**{**usual, "bands": bands, **others})  # type: ignore[arg-type]
+    return Feature(**{**usual, "bands": bands, **others})  # pyrefly: ignore[bad-argument-type]
 
 
 def a_scorecard(*features: Feature, link: Link = DEFAULT.link) -> Scorecard:
@@ -106,7 +106,7 @@ def test_a_better_reading_never_raises_the_value(data: st.DataObject) -> None:
     readings = dict(data.draw(any_readings(DEFAULT)))
     feature = data.draw(st.sampled_from(DEFAULT.features))
     known = any_reading(feature).filter(lambda reading: reading is not None)
-    worse, better = sorted(data.draw(st.tuples(known, known)), reverse=not feature.more_is_better)  # type: ignore[type-var]
+    worse, better = sorted(data.draw(st.tuples(known, known)), reverse=not feature.more_is_better)  # pyrefly: ignore[no-matching-overload]
     before, after = DEFAULT.scored(frame({**readings, feature.metric: worse}, {**readings, feature.metric: better}))[
         "value"
     ]

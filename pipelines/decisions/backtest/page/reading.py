@@ -30,7 +30,7 @@ LABEL = 30  # characters of a chart's line that fit beside its figures
 MOST_BARS = 12
 SHADES = 5
 NO_RULE = "None: order or outcome of steps"
-_STRICTNESS = {outcome: place for place, outcome in enumerate(ALL_OUTCOMES[:-1])}
+_STRICTNESS: Mapping[str, int] = {outcome: place for place, outcome in enumerate(ALL_OUTCOMES[:-1])}
 
 Data = Mapping[str, Any]
 

@@ -33,14 +33,14 @@ def test_it_learns_what_names_tell(model: Model) -> None:
     later = rows(seed=2)
     predicted = model.predict(later)
     assert predicted.schema == PREDICTED
-    assert (predicted["category"] == later["label"]).mean() > 0.9  # type: ignore[operator]
+    assert (predicted["category"] == later["label"]).mean() > 0.9  # pyrefly: ignore[unsupported-operation]
     assert set(model.labels) == {*KINDS, "takings"}
 
 
 def test_confidence_is_a_chance_and_alternatives_are_less_likely(model: Model) -> None:
     predicted = model.predict(rows(seed=3))
     assert predicted["confidence"].is_between(0, 1).all()
-    assert predicted["alternatives"].list.len().max() <= ALTERNATIVES  # type: ignore[operator]
+    assert predicted["alternatives"].list.len().max() <= ALTERNATIVES  # pyrefly: ignore[unsupported-operation]
     others = predicted.explode("alternatives").unnest("alternatives", separator="_").drop_nulls()
     assert not others.is_empty()
     assert (others["alternatives_confidence"] <= others["confidence"]).all()
@@ -140,7 +140,7 @@ def test_a_pickle_is_never_opened() -> None:
         model_file.loads(buffer.getvalue())
 
 
-def _rewritten(filed: bytes, change) -> bytes:  # type: ignore[no-untyped-def]
+def _rewritten(filed: bytes, change) -> bytes:  # pyrefly: ignore[implicit-any-parameter]
     with np.load(BytesIO(filed)) as loaded:
         arrays = dict(loaded)
     change(arrays)

@@ -17,7 +17,7 @@ WRITINGS = {  # of an amount with a sign: what stands before and behind its digi
 
 def words(text: str, apart: float = 0.28) -> list[Word]:
     """Words of a line, so many times the size apart, letters half the size wide."""
-    found, left = [], 0.0
+    found, left = list[Word](), 0.0
     for each in text.split(" "):
         right = left + len(each) * SIZE / 2
         found.append(Word(each, left, 0, right, 10, "", SIZE))

@@ -411,7 +411,7 @@ def test_progress_is_told_after_each_page() -> None:
     told: list[tuple[int, int]] = []
     extract(
         four_rows(statement().line(*HEADING)).next_page().line((45, "end")).done(),
-        on_page=lambda *page: told.append(page),
+        on_page=lambda done, total: told.append((done, total)),
     )
     assert told == [(1, 2), (2, 2)]
 
@@ -427,7 +427,7 @@ def picture() -> bytes:
 
 def ocr(words: Sequence[tuple[float, float, str]]) -> list[ScannedWord]:
     """Words by their place in points, as pixels at 200 dpi; a negative place is a right edge."""
-    found, scale = [], 200 / 72
+    found, scale = list[ScannedWord](), 200 / 72
     for x, y, text in words:
         width = 4.5 * len(text)
         left = x if x >= 0 else -x - width

@@ -64,7 +64,7 @@ TEXTS = st.lists(
 @st.composite
 def histories(draw: st.DrawFn) -> list[Row]:
     """Up to 30 rows, oldest first, from a balance of 1,000.00."""
-    day, balance, rows = date(2023, 12, 20), Decimal("1000.00"), []
+    day, balance, rows = date(2023, 12, 20), Decimal("1000.00"), list[Row]()
     for wait, lines, cents in draw(
         st.lists(
             st.tuples(st.integers(0, 3), TEXTS, st.integers(-200_000, 200_000).filter(bool)), min_size=3, max_size=30

@@ -14,7 +14,7 @@ demo: install  ## Run the whole story: transactions in, reports and a signed web
 	@$(BIN)/tidemark demo
 
 test: lint imports types  ## Lint, types, import contracts and tests: what must pass before a change lands
-	$(BIN)/pytest -m "not slow and not service" -n 2 --dist worksteal
+	$(BIN)/pytest -m "not slow and not service" -n 3 --dist worksteal
 
 test-service: $(BIN)/.dev  ## Tests of whole services, in parts (some: PARTS="service/flows"); see docs/testing.md
 	$(BIN)/python -m tests.parts service $(PARTS)

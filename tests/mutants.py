@@ -36,7 +36,7 @@ TARGETS: Mapping[str, Sequence[str]] = {
     "test-slow": ("-m", "slow or hypothesis", "--hypothesis-profile=thorough"),
 }
 BEFORE = ("-m", "not slow", "--timeout=20")  # `make test` before there were services: an unknown marker is an error
-MEASURED = """-n2 --dist=worksteal --no-loadscope-reorder --maxfail=0 --timeout=900
+MEASURED = """-n3 --dist=worksteal --no-loadscope-reorder --maxfail=0 --timeout=900
     --cov=pipelines --cov=storage --cov-context=test --cov-report="""
 FAILED = r"(?m)^(?:SUBFAILED|FAILED|ERROR|ImportError while loading conftest)\b.*?(tests/[\w/]+\.py(?:::\w+)*)"
 PAIRS = "< <= > >= == != + - += -= * / // % & | and or any all min max True False is_null is_not_null continue break"

@@ -102,10 +102,8 @@ def test_a_decision_comes_out_the_same_whatever_has_happened_since(own_store: St
     assert (again["reproduced"], again["differs"], again["sha256"]) == (True, [], again["replayedSha256"])
 
 
-OTHER_PROCESSES = [("4", "0"), *(pytest.param(*each, marks=pytest.mark.slow) for each in (("1", "1"), ("2", "77")))]
-
-
-@pytest.mark.parametrize(("threads", "seed"), OTHER_PROCESSES)
+@pytest.mark.service  # starts another process
+@pytest.mark.parametrize(("threads", "seed"), [("4", "0"), ("1", "1"), ("2", "77")])
 def test_another_process_reproduces_it(own_store: Store, client: Client, threads: str, seed: str) -> None:
     saved(own_store, client, WITHOUT_INPUTS)
     evaluation_id = decided(client, with_rows(own_store, client), "plain")["evaluationId"]

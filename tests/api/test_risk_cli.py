@@ -17,6 +17,8 @@ from pipelines.errors import TidemarkError
 from storage import customers
 from tests.storage.values import commit, customers_of_a_bucket
 
+pytestmark = pytest.mark.service  # whole commands over whole files: many seconds
+
 CUSTOMERS = 70  # of which enough default for a fit, and for no more folds than needed
 AS_OF = date(2025, 6, 30)
 NOW = datetime(2026, 11, 21, 9, tzinfo=UTC)

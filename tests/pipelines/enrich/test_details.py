@@ -41,9 +41,11 @@ def told(*descriptions: str) -> pl.DataFrame:
     )
 
 
-@pytest.mark.parametrize("example", EXAMPLES.rows(named=True), ids=EXAMPLES["description"].to_list())
-def test_a_line_tells_whom_it_is_about_and_what_else(example: dict[str, str | None]) -> None:
-    assert told(str(example["description"])).row(0, named=True) == {name: example[name] for name in TOLD}
+def test_a_line_tells_whom_it_is_about_and_what_else(subtests: pytest.Subtests) -> None:
+    found = told(*EXAMPLES["description"])
+    for example, row in zip(EXAMPLES.rows(named=True), found.iter_rows(named=True), strict=True):
+        with subtests.test(example["description"]):
+            assert row == {name: example[name] for name in TOLD}
 
 
 def test_there_are_examples_of_every_bank_and_channel() -> None:

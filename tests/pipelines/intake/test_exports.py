@@ -189,7 +189,7 @@ def test_a_row_knows_its_line(layout: str) -> None:
         assert description.split()[-1] in lines[line - 1]
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("layout", list(LAYOUTS)[::5])
 def test_byte_order_mark_line_ends_and_blank_lines_make_no_difference(layout: str) -> None:
     text, _, _ = LAYOUTS[layout]
     for variant in (

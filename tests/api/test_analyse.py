@@ -16,6 +16,8 @@ AS_OF = "2026-11-02"
 FIRST = date(2026, 5, 1)
 DAYS = 180
 
+whole_command = pytest.mark.service  # a second and more for each
+
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -100,6 +102,7 @@ def test_json_holds_the_reports_and_what_became_of_the_rows(tmp_path: Path, home
     assert not home.exists()
 
 
+@whole_command
 def test_overlapping_exports_of_one_account_count_once(tmp_path: Path) -> None:
     files = [commonwealth(tmp_path / "new.csv", ROWS[60:]), commonwealth(tmp_path / "old.csv", ROWS[:90])]
     found = analysed(*files)
@@ -108,6 +111,7 @@ def test_overlapping_exports_of_one_account_count_once(tmp_path: Path) -> None:
     assert len(found["completeness"]["accounts"]) == 1
 
 
+@whole_command
 def test_files_that_do_not_meet_are_one_account_when_told_so(tmp_path: Path) -> None:
     files = [commonwealth(tmp_path / "a.csv", ROWS[:40]), commonwealth(tmp_path / "b.csv", ROWS[100:])]
     assert len(analysed(*files)["completeness"]["accounts"]) == 2
@@ -134,6 +138,7 @@ def test_a_person_sees_score_rating_months_and_what_was_refused(tmp_path: Path) 
         assert words in said
 
 
+@whole_command
 def test_the_page_is_written(tmp_path: Path) -> None:
     run(commonwealth(tmp_path / "cheque.csv", ROWS), "--html", "out.html", "--name", "Harbour <Coffee>")
     page = (tmp_path / "out.html").read_text("utf-8")
@@ -141,6 +146,7 @@ def test_the_page_is_written(tmp_path: Path) -> None:
     assert "Harbour &lt;Coffee&gt;" in page
 
 
+@whole_command
 def test_several_customers_are_a_line_each_or_one_is_chosen(tmp_path: Path) -> None:
     file = plain(tmp_path / "plain.csv", ["Harbour", "Pier"])
     lines = [line.split() for line in run(file).splitlines()]
@@ -159,6 +165,7 @@ def test_several_customers_are_a_line_each_or_one_is_chosen(tmp_path: Path) -> N
     assert "no file names a customer Mole" in refusal(file, "--customer", "Mole")
 
 
+@whole_command
 def test_the_apis_json_is_read(tmp_path: Path) -> None:
     items = [
         {"date": str(day), "description": what, "amount": float(amount), "balance": float(balance)}

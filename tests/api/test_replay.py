@@ -135,6 +135,7 @@ def assert_explained(client: Client, path: str, kind: str, figures: Iterable[tup
         assert found["value"] == value, figure
 
 
+@pytest.mark.service  # hundreds of requests
 @pytest.mark.parametrize("kind", ["completeness", "risk"])
 def test_every_kind_of_number_of_a_report_has_a_lineage_over_http(client: Client, path: str, kind: str) -> None:
     report = data(client, path, asOf="2026-06-30")[kind]["data"]

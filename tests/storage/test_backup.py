@@ -136,6 +136,7 @@ def new_database(request: pytest.FixtureRequest, store: Store) -> Callable[[], s
     return make
 
 
+@pytest.mark.slow  # as fast as it goes, for seconds
 def test_a_backup_taken_under_load_passes_the_invariants(
     store: Store, tmp_path: Path, new_database: Callable[[], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,6 +14,8 @@ from pipelines.risk_models import measures, scorecard_file
 from pipelines.risk_models.fitting import Learned, fit
 from pipelines.risk_models.scorecard import READING, Scorecard
 
+pytestmark = pytest.mark.slow  # cross-validated fits
+
 CASES = 400
 KNOWN = {
     "signal": Learned("Signal", "More is better.", more_is_better=True),
@@ -48,7 +50,6 @@ def a_fit() -> Scorecard:
     return fit(readings, defaulted, KNOWN, np.zeros(CASES), "client", "test")
 
 
-@pytest.mark.slow  # cross-validated fits, seconds each
 def test_the_signal_is_found_nearly_as_well_as_it_can_be() -> None:
     _, defaulted, odds = a_book()
     best = measures.auc(defaulted, odds)
@@ -109,7 +110,6 @@ def test_probabilities_are_about_as_frequent_as_they_say() -> None:
     assert gap < 0.08
 
 
-@pytest.mark.slow  # cross-validated fits, seconds each
 def test_the_same_cases_give_the_same_file() -> None:
     readings, defaulted, _ = a_book()
     again = fit(readings, defaulted, KNOWN, np.zeros(CASES), "client", "test")

@@ -23,6 +23,8 @@ from pipelines.sandbox.styles import STYLES
 from pipelines.sandbox.trades import TRADES
 from tests.conftest import examples
 
+pytestmark = pytest.mark.slow  # the generator of synthetic data alone; what is built on its rows is tested elsewhere
+
 UNTIL = date(2025, 6, 30)
 CARD = re.compile(  # Visa, Mastercard, American Express, Diners, JCB, Discover and UnionPay, with their lengths
     r"4\d{12}(\d{3}(\d{3})?)?|(5[1-5]|2[2-7])\d{14}|3[47]\d{13}|3[068]\d{12}|35\d{14}|6[0245]\d{14}"

@@ -68,7 +68,7 @@ COMMANDS = {
     "subscriptions": Listed(WEBHOOKS, "List, pause and resume subscriptions.", "subscriptions", "subscriptions"),
     "deliveries": Listed(WEBHOOKS, "List and resend deliveries.", "deliveries", "deliveries"),
     "events": Listed(WEBHOOKS, "Show the types of events and their schemas.", "events", "events"),
-    "listen": Listed(WEBHOOKS, "Receive webhooks while developing: verify and print.", "processes", "listen"),
+    "listen": Listed(WEBHOOKS, "Receive webhooks while developing: verify and print.", "listening", "listen"),
 }
 
 
@@ -124,7 +124,6 @@ def options(
         bool, typer.Option("--version", callback=print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """Bank transactions in, decision-ready reports out."""
     if home is not None:
         os.environ["TIDEMARK_HOME"] = str(home)
 

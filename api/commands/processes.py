@@ -8,18 +8,13 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
 from sqlalchemy.exc import OperationalError
 
-from api import app
-from api import listen as receiver
-from api.commands.console import AsJson, err, out
-from api.listen import Manners
-from pipelines.webhooks import key_of
+from api.commands.console import err
 from storage.settings import Settings
 from storage.store import Store
 
@@ -71,6 +66,8 @@ def api(
     if door is None:
         store.close()
         _become("assets.doors", "--host", host, "--port", str(port), "--processes", str(processes))
+    from api import app  # noqa: PLC0415  # two seconds, that the process that only starts others need not spend
+
     app.serve(store, socket.socket(fileno=door))
     store.close()
 
@@ -90,44 +87,6 @@ def dagster(host: Host = "127.0.0.1", dagster_port: DagsterPort = 3000, no_dagst
     """
     hidden = ["--no-ui"] if no_dagster_ui else []
     _become("assets.platform", "--host", host, "--dagster-port", str(dagster_port), *hidden)
-
-
-def listen(
-    port: Port = 8443,
-    secret: Annotated[list[str] | None, typer.Option(help="A signing secret to verify with; repeat for more.")] = None,
-    forward_to: Annotated[
-        str | None, typer.Option(metavar="URL", help="Pass each delivery on to this URL, and answer with its status.")
-    ] = None,
-    status: Annotated[int, typer.Option(min=200, max=599, help="Answer with this status.")] = 204,
-    hang: Annotated[bool, typer.Option("--hang", help="Never answer, to see what a time-out does.")] = False,
-    drip: Annotated[bool, typer.Option("--drip", help="Answer one byte a second.")] = False,
-    as_json: AsJson = False,
-) -> None:
-    """Receive webhooks while developing: an HTTPS server that verifies and prints.
-
-    Example: tidemark listen --port 8443 --secret cGxlYXNl… --forward-to http://127.0.0.1:3000/hooks
-    """
-    manners = Manners(status=status, forward_to=forward_to, hang=hang, drip=drip)
-    _check_manners(manners)
-    _check_secrets(secret or [])
-    receiver.listen(Settings().prepared().home, port, secret or [], manners, out, as_json=as_json)
-
-
-def _check_manners(manners: Manners) -> None:
-    if sum((manners.forward_to is not None, manners.hang, manners.drip)) > 1:
-        raise typer.BadParameter("--forward-to, --hang and --drip exclude one another")
-    if manners.status != Manners.status and (manners.hang or manners.forward_to is not None):
-        raise typer.BadParameter("with --hang or --forward-to there is no --status to answer with")
-    if manners.forward_to is not None and not manners.forward_to.startswith(("http://", "https://")):
-        raise typer.BadParameter("--forward-to must be an http:// or https:// URL")
-
-
-def _check_secrets(secrets: Sequence[str]) -> None:
-    try:
-        for each in secrets:
-            key_of(each)
-    except ValueError as error:
-        raise typer.BadParameter(f"--secret: {error}") from error
 
 
 def _check(settings: Settings) -> None:

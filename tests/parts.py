@@ -87,7 +87,9 @@ def grouped(files: Iterable[str]) -> dict[str, list[str]]:
 
 
 def is_unchanged_since(commit: str) -> bool:
-    return not git("diff", "--name-only", commit, "--", ".", *NOT_CODE) if commit in git("rev-list", "HEAD") else False
+    """Say whether only the record and the docs differ from a commit; "HEAD" is one, none is not."""
+    known = commit == "HEAD" or commit in git("rev-list", "HEAD").split()
+    return known and not git("diff", "--name-only", commit, "--", ".", *NOT_CODE)
 
 
 def git(*arguments: str) -> str:

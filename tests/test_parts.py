@@ -1,6 +1,6 @@
 """The larger test targets are cut into parts that leave nothing out."""
 
-from tests.parts import grouped
+from tests.parts import grouped, is_unchanged_since
 
 
 def test_every_file_is_in_exactly_one_part() -> None:
@@ -22,3 +22,8 @@ def test_every_file_is_in_exactly_one_part() -> None:
         "pipelines/enrich": ["tests/pipelines/enrich/test_steps.py", "tests/pipelines/enrich/learned/test_model.py"],
         ".": ["tests/test_parts.py"],
     }
+
+
+def test_a_part_that_never_passed_or_passed_on_an_unknown_commit_is_run() -> None:
+    for commit in ("", "0" * 40, "HEAD with changes"):
+        assert not is_unchanged_since(commit), commit

@@ -166,8 +166,14 @@ def posted(settings: Settings, urls: Sequence[str], names: AbstractResolver | No
     return asyncio.run(all_of_them())
 
 
-def posted_in_turn(settings: Settings, urls: Sequence[str], pause_s: float = 0.05) -> list[Attempt]:
-    """One POST to each URL, through one client, each when the one before has ended and a moment has passed."""
+def posted_in_turn(
+    settings: Settings, urls: Sequence[str], pause_s: float = 0.05, once: threading.Event | None = None
+) -> list[Attempt]:
+    """One POST to each URL, through one client, each when the one before has ended and a moment has passed.
+
+    Args:
+        once: what is waited for, too, before that moment.
+    """
 
     async def one_by_one() -> list[Attempt]:
         attempts = []
@@ -175,6 +181,8 @@ def posted_in_turn(settings: Settings, urls: Sequence[str], pause_s: float = 0.0
             for place, url in enumerate(urls):
                 request = sending.Post(url, b"%d" % place, {})
                 attempts.append(await sending.send(client, request, settings.webhook_timeout_s))
+                if once is not None:
+                    assert await asyncio.to_thread(once.wait, 60)
                 await asyncio.sleep(pause_s)
         return attempts
 

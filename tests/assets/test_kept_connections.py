@@ -15,7 +15,7 @@ from assets import sending
 from storage.settings import Settings
 from tests.assets.receivers import Misbehaving, posted_in_turn, read_request, receiver, tls, trusting
 
-TIMEOUT_S = 1.0
+PATIENT_S, IMPATIENT_S = 30.0, 2.0
 ACCEPTED = b"HTTP/1.1 204 No Content\r\n\r\n"
 STRAY = b"HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\n\r\n"
 
@@ -24,7 +24,7 @@ Turn = Callable[[ssl.SSLSocket], None]
 
 @pytest.fixture
 def settings(ca: trustme.CA, tmp_path: Path) -> Settings:
-    return trusting(ca, tmp_path, TIMEOUT_S)
+    return trusting(ca, tmp_path, PATIENT_S)
 
 
 @contextmanager
@@ -90,11 +90,13 @@ def test_idle_or_old_connections_are_given_up(
 def test_what_comes_after_an_answer_answers_nobody_else(ca: trustme.CA, settings: Settings, more: bytes) -> None:
     def accept_and_go_on(connection: ssl.SSLSocket) -> None:
         accept(connection)
-        time.sleep(0.1)
+        time.sleep(0.1)  # it is to come after the answer was read
         connection.sendall(more)
+        went_on.set()
 
+    went_on = threading.Event()
     with taking_turns(ca, accept_and_go_on, accept) as there:
-        attempts = posted_in_turn(settings, [there.url] * 2, pause_s=0.3)
+        attempts = posted_in_turn(settings, [there.url] * 2, once=went_on)
     assert [attempt.status_code for attempt in attempts] == [204, 204]
     assert (there.connections, bodies(there)) == (2, [b"0", b"1"])
 
@@ -156,7 +158,7 @@ def begin_and_hang_up(connection: ssl.SSLSocket) -> None:
 
 
 def say_nothing(connection: ssl.SSLSocket) -> None:
-    time.sleep(TIMEOUT_S * 1.5)
+    time.sleep(IMPATIENT_S * 1.5)
     assert not connection.pending()
 
 
@@ -164,8 +166,9 @@ def say_nothing(connection: ssl.SSLSocket) -> None:
 def test_whoever_began_to_answer_or_never_does_is_not_asked_again(
     ca: trustme.CA, settings: Settings, turn: Turn, error: str
 ) -> None:
+    impatient = settings.model_copy(update={"webhook_timeout_s": IMPATIENT_S})
     with taking_turns(ca, accept, turn) as there:
-        attempts = posted_in_turn(settings, [there.url] * 2)
+        attempts = posted_in_turn(impatient, [there.url] * 2)
     assert [attempt.error for attempt in attempts] == [None, error]
     assert bodies(there) == [b"0", b"1"]
 

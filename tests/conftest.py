@@ -29,6 +29,7 @@ settings.load_profile("tidemark")
 
 POSTGRES = "postgresql://127.0.0.1:5432"
 DATABASES = ("sqlite", "postgresql")
+SQLITE_FIRST = ("sqlite", pytest.param("postgresql", marks=pytest.mark.slow))
 END_OTHERS = """
 SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
 WHERE datname = current_database() AND pid <> pg_backend_pid()

@@ -11,10 +11,9 @@ import trustme
 
 from storage.settings import Settings
 from storage.store import Store
-from tests.conftest import copy_home, new_database, open_store
+from tests.conftest import SQLITE_FIRST, copy_home, new_database, open_store
 
 Made = TypeVar("Made")
-SQLITE_FIRST = ("sqlite", pytest.param("postgresql", marks=pytest.mark.slow))
 
 
 @pytest.fixture(params=SQLITE_FIRST)

@@ -20,10 +20,9 @@ from pipelines.webhooks import key_of, sign
 from storage import outbox, subscriptions
 from storage.models import DeliveryStatus, deliveries
 from storage.settings import Settings
-from tests.assets.conftest import SQLITE_FIRST
 from tests.assets.receivers import answering, receiver, tls
 from tests.assets.test_delivery import LOOPBACK, Sender, body_of, eventually, running, signature_of
-from tests.conftest import new_database, open_store
+from tests.conftest import SQLITE_FIRST, new_database, open_store
 from tests.storage.examples import a_client, a_customer
 
 DAY = timedelta(days=1)

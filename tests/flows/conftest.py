@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 
 from api.listen import Receiver
-from tests.conftest import DATABASES, new_database
+from tests.conftest import DATABASES, SQLITE_FIRST, new_database
 from tests.flows.service import Client, Service
 
-SQLITE_FIRST = ("sqlite", pytest.param("postgresql", marks=pytest.mark.slow))
 on_each_database = pytest.mark.parametrize("service", DATABASES, indirect=True, scope="session")
 
 

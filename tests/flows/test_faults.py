@@ -8,8 +8,8 @@ import pytest
 
 from api.listen import Receiver
 from pipelines.sandbox import plain_rows
-from tests.conftest import new_database
-from tests.flows.conftest import SQLITE_FIRST, started
+from tests.conftest import SQLITE_FIRST, new_database
+from tests.flows.conftest import started
 from tests.flows.service import Client, Service
 
 pytestmark = pytest.mark.timeout(300)

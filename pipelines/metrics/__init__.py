@@ -4,11 +4,22 @@
 one pass; `lineage` finds the way back to the transactions.
 """
 
-from pipelines.metrics.compute import cause_of, readings, values
+from pipelines.metrics.compute import READINGS, cause_of, readings, values
 from pipelines.metrics.definition import Metric, Metrics
 from pipelines.metrics.lineage import explain
 from pipelines.metrics.registry import METRICS, with_inputs
 
 VERSION = 1  # raised with every change that can move a value
 
-__all__ = ["METRICS", "VERSION", "Metric", "Metrics", "cause_of", "explain", "readings", "values", "with_inputs"]
+__all__ = [
+    "METRICS",
+    "READINGS",
+    "VERSION",
+    "Metric",
+    "Metrics",
+    "cause_of",
+    "explain",
+    "readings",
+    "values",
+    "with_inputs",
+]

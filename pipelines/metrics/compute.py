@@ -28,6 +28,9 @@ from pipelines.metrics.registry import METRICS, in_order
 from pipelines.metrics.sources import outcomes
 from pipelines.metrics.windows import periods
 
+READINGS = pl.Schema({BY_CUSTOMER: pl.Int64(), "metric": pl.String(), "value": VALUE, "cause": pl.String()})
+"""One row a metric (its slug) and customer; `value` in the metric's unit, or null and the `cause` of having none."""
+
 
 def cause_of(slug: str) -> str:
     """The column with the cause why a metric is unavailable. No slug has a space: it is nobody's own name."""
@@ -55,7 +58,7 @@ def values(facts: Facts, metrics: Metrics = METRICS) -> pl.DataFrame:
 
 
 def readings(facts: Facts, metrics: Metrics = METRICS) -> pl.DataFrame:
-    """The same, one row a metric and customer: `customer_number`, `metric` (its slug), `value`, `cause`."""
+    """Return the same as READINGS."""
     wide = facts.once(values) if metrics is METRICS else values(facts, metrics)
     causes = wide.unpivot([cause_of(slug) for slug in metrics], value_name="cause")["cause"]
     long = wide.unpivot(list(metrics), index=BY_CUSTOMER, variable_name="metric", value_name="value")

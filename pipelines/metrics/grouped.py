@@ -91,7 +91,7 @@ def _cents(definition: Transactions) -> pl.Expr:
     """What a row counts, as `rows.counted`."""
     match definition.measure:
         case "money_out":
-            return -pl.col("cents")
+            return 0 - pl.col("cents")  # Polars negates no Int128
         case "size":
             return pl.col("size")
         case _:

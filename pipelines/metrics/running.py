@@ -66,6 +66,7 @@ class Running:
         windows = dict.fromkeys(window for _, window in marked)
         at = [edge for _, *both in totalled for edge in both] + [edge for window in windows for edge in edges(window)]
         self.customers = periods.height
+        self._total_type = _total_type(rows)
         self._marks = {where: f"mark_{nth}" for nth, where in enumerate(dict.fromkeys(filters))}
         self._windows = {window: f"inside_{nth}" for nth, window in enumerate(windows)}
         self._totals = {each: f"total_{nth}" for nth, each in enumerate(dict.fromkeys(each for each, _, _ in totalled))}
@@ -110,7 +111,7 @@ class Running:
                     columns.append(condition.alias(shared[key]))
                 names.append(shared[key])
             marks.append((pl.all_horizontal(names) if names else pl.repeat(value=True, n=rows.height)).alias(mark))
-        cents = pl.col("amount").to_physical().cast(_kind_of_cents(rows))
+        cents = pl.col("amount").to_physical().cast(self._total_type)
         frame = rows.with_columns(
             pl.int_range(pl.len()).alias("row"),
             pl.col(BY_CUSTOMER).rle_id().cast(pl.Int64).alias("customer"),
@@ -146,7 +147,7 @@ class Running:
     def _running(self, each: Counted) -> pl.Expr:
         met = pl.col(self.mark(each.where))
         if each.column == "ones":
-            return met.cum_sum().cast(CENTS)
+            return met.cum_sum().cast(self._total_type)
         return pl.when(met).then(each.column).otherwise(0).cum_sum()
 
 
@@ -154,6 +155,8 @@ def _key(customer: pl.Expr, day: pl.Expr) -> pl.Expr:
     return customer * 2**32 + day.to_physical()
 
 
-def _kind_of_cents(rows: pl.DataFrame) -> pl.DataType:
-    """Wide enough that not even all rows together add up to more."""
+def _total_type(rows: pl.DataFrame) -> pl.DataType:
+    """Return the one type of all running totals, numbers of rows too: they are concatenated, which converts nothing.
+    It is wide enough that not even all rows together add up to more.
+    """
     return CENTS if int(rows["amount"].abs().sum() * 100) < 2**_CENTS_BITS else WIDE

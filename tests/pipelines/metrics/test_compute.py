@@ -175,6 +175,12 @@ def test_amounts_that_no_machine_word_holds_are_added_exactly() -> None:
     assert outcomes(taken, LATER)["seen_revenue_180d"] == (2_000 * least, None)
 
 
+def test_totals_beyond_a_machine_word_are_what_plain_python_adds_up() -> None:
+    usual = customer(random.Random(1), rows=60, most=10**15 - 1)
+    rows = [{**row, "amount": row["amount"] * 1000, "balance": None} for row in usual]
+    assert_same(outcomes(rows, LATER), Customer(rows, LATER, ALL).outcomes())
+
+
 def test_balances_of_an_account_without_any_do_not_hide_the_others() -> None:
     told = {"status": "posted", "superseded_seq": None, "amount": Decimal(1)}
     rows = [{**row, **told} for row in customer(random.Random(2), rows=2, days=0)]

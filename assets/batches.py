@@ -14,6 +14,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from assets.runs import BATCH_TAG
 from storage import batches, jobs
+from storage.database import AWAY
 from storage.jobs import Job
 from storage.models import SUBMISSIONS, Flow, Lane
 from storage.store import Store
@@ -97,10 +98,13 @@ def isolating(
 ) -> Sequence[T]:
     """`compute` for all customers in one pass; where that fails, for each half, down to the customers to blame.
 
-    One customer's data can then not take the others' results away; who failed is appended to `failed`.
+    One customer's data can then not take the others' results away; who failed is appended to `failed`. A database
+    that is away is nobody's fault: it ends the work, which is done again.
     """
     try:
         return compute(customers)
+    except AWAY:
+        raise
     except (Exception, pl.exceptions.PanicException) as error:
         if len(customers) == 1:
             log.error("computing failed for one customer: %s", type(error).__name__)

@@ -3,8 +3,10 @@
 Nobody waits for these assets. They are made in the book's own lane, by a process that exists only while it works.
 """
 
-from datetime import UTC, datetime, timedelta
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, timedelta
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import polars as pl
@@ -27,7 +29,7 @@ from dagster import (
 from sqlalchemy import ColumnElement
 
 from assets import checks, plots
-from assets.batches import Work
+from assets.batches import Work, isolating
 from assets.reports import each_slice, refresh, report_assets
 from assets.runs import COMPACTED, REENRICHED, REFRESHED
 from assets.transactions import enriched_transactions, recompute
@@ -212,19 +214,30 @@ def metrics_book(context: AssetExecutionContext, store: ResourceParam[Store]) ->
         places = transactions.locations_in(r, bucket)
     good, damaged = transactions.readable(store.lake, places)
     versions = {place.customer_number: place.data_version for place in good}
-    read = each_slice(store.lake, good, lambda rows: metrics.readings(Facts(rows, as_of)))
-    readings = pl.concat(list(read), how="vertical")
+    failed: list[int] = []
+    read = each_slice(store.lake, good, partial(_readings, as_of, failed))
+    readings = pl.concat([pl.DataFrame(schema=metrics.READINGS), *chain.from_iterable(read)])
     with store.db.reading() as r:
         rows = book.metrics_of(r, readings, versions, as_of)
     stored = book.put(store, book.METRICS, bucket, rows, now)
     metadata: dict[str, Any] = {
         "dagster/row_count": rows.height,
-        "customers": len(versions),
+        "customers": len(versions) - len(failed),
+        "customers failed": len(failed),
         "customers in damaged files": len(damaged),
         "bytes": stored.size,
         "path in the lake": stored.path,
     }
     return MaterializeResult(metadata=metadata, check_results=checks.results(rows, checks.OF_METRICS))
+
+
+def _readings(as_of: date, failed: list[int], rows: pl.DataFrame) -> Sequence[pl.DataFrame]:
+    """Read every metric of the rows' customers (READINGS); one whose metrics can't be computed is left out."""
+
+    def computed(numbers: Sequence[int]) -> list[pl.DataFrame]:
+        return [metrics.readings(Facts(rows.filter(pl.col("customer_number").is_in(list(numbers))), as_of))]
+
+    return isolating(computed, rows["customer_number"].unique().sort().to_list(), failed)
 
 
 @asset(group_name=GROUP, kinds={"polars"}, deps=[metrics_book], freshness_policy=NIGHTLY)

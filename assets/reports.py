@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from functools import partial
 from typing import TypeVar
 
@@ -12,7 +12,6 @@ from dagster import AssetExecutionContext, AssetsDefinition, MaterializeResult, 
 
 from assets.batches import Work, batch_of, days, isolating
 from assets.transactions import enriched_transactions
-from pipelines.figures.context import Context
 from pipelines.figures.facts import COLUMNS, Facts
 from pipelines.reports import REPORTS, Report
 from storage import batches, context, reports, transactions
@@ -72,9 +71,7 @@ def refresh(store: Store, work: Work, report: Report) -> Refreshed:
 
     def reported(rows: pl.DataFrame) -> Sequence[NewReport]:
         numbers = rows["customer_number"].unique().to_list()
-        with store.db.reading() as r:
-            known = context.read(r, {number: pinned[number] for number in numbers}, now, as_of)
-        return isolating(partial(_compute, report, rows, pinned, as_of, known), numbers, failed)
+        return isolating(partial(_compute, store, report, rows, pinned, now), numbers, failed)
 
     for reports_of_slice in each_slice(store.lake, good, reported):
         computed += reports_of_slice
@@ -116,13 +113,16 @@ def _pinned_versions(r: Reading, work: Work) -> dict[int, int]:
 
 
 def _compute(
+    store: Store,
     report: Report,
     rows: pl.DataFrame,
     pinned: Mapping[int, int],
-    as_of: date,
-    known: Context,
+    now: datetime,
     customers: Sequence[int],
 ) -> list[NewReport]:
+    as_of = now.astimezone(store.settings.zone).date()
+    with store.db.reading() as r:
+        known = context.read(r, {number: pinned[number] for number in customers}, now, as_of)
     facts = Facts(rows.filter(pl.col("customer_number").is_in(list(customers))), as_of, known)
     through = dict(facts.history.select("customer_number", "data_through").iter_rows())
     return [
@@ -146,15 +146,21 @@ def report_bundles(context: AssetExecutionContext, store: ResourceParam[Store]) 
 def end_refreshes(store: Store, work: Work) -> list[Ending]:
     with store.db.writing() as w:
         failures = reports.failures(w, [job.customer_number for job in work.jobs])
-        endings = [_ending(job, failures.get(job.customer_number, 0)) for job in work.jobs]
+        endings = [_ending(job, failures.get(job.customer_number, ())) for job in work.jobs]
         batches.commit(w, work.token)
         finish(w, endings, datetime.now(UTC))
     return endings
 
 
-def _ending(job: Job, failures: int) -> Ending:
-    if failures == len(REPORTS):
+def _ending(job: Job, failed: Sequence[str]) -> Ending:
+    """
+    Args:
+        failed: kinds of report that could not be computed.
+    """
+    if len(failed) == len(REPORTS):
         error = {"code": "Report.AllFailed", "message": "None of the reports could be computed."}
         return Ending(job, JobStatus.FAILED, job.data_version, error=error)
-    status = JobStatus.COMPLETED_WITH_ERRORS if failures else JobStatus.COMPLETED
-    return Ending(job, status, job.data_version)
+    if failed:
+        error = {"code": "Report.SomeFailed", "message": f"These reports could not be computed: {', '.join(failed)}."}
+        return Ending(job, JobStatus.COMPLETED_WITH_ERRORS, job.data_version, error=error)
+    return Ending(job, JobStatus.COMPLETED, job.data_version)

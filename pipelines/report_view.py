@@ -23,3 +23,11 @@ class ReportView:
     data_version: int | None = None
     report_version: int | None = None
     data_json: str | None = None
+
+    @property
+    def error(self) -> dict[str, str] | None:
+        """Return why the latest attempt brought no report, as a stable code and in words; null where it did."""
+        if not self.failed:
+            return None
+        message = "The latest attempt to compute this report failed."
+        return {"code": "Report.Failed", "message": message}

@@ -118,7 +118,7 @@ def reports_of(r: Reading, kind: str, bucket: int) -> pl.DataFrame:
     rows = [(number, id_.bytes, client.bytes, *rest) for number, id_, client, *rest in r.execute(query)]
     kinds = REPORT_COLUMNS[kind]
     headlines = (
-        pl.col("data").str.json_path_match(path).cast(kinds[name][0]).alias(name)
+        pl.col("data").str.json_path_match(path).cast(kinds[name][0], strict=False).alias(name)
         for name, path in _HEADLINES[kind].items()
     )
     return pl.DataFrame(rows, schema=schema_of(_REPORT), orient="row").with_columns(headlines)

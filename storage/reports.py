@@ -4,12 +4,13 @@ The status is derived when it is read, from versions and unfinished work, never 
 can call an old report ready.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
-from sqlalchemy import func, or_, select
+from sqlalchemy import or_, select
 
 from pipelines.report_view import ReportStatus, ReportView
 from storage import batches
@@ -73,12 +74,15 @@ def save_failures(w: Writing, token: int, kind: str, customer_numbers: Iterable[
     _upsert(w, [{"customer_number": number, "kind": kind, "failed": True} for number in customer_numbers])
 
 
-def failures(r: Reading, customer_numbers: Iterable[int]) -> dict[int, int]:
-    """How many kinds of report failed at their latest attempt, for the customers where any did."""
-    query = select(reports.c.customer_number, func.count().label("kinds")).where(
+def failures(r: Reading, customer_numbers: Iterable[int]) -> dict[int, list[str]]:
+    """Return the kinds of report that failed at their latest attempt, in order of KINDS, by customer number."""
+    query = select(reports.c.customer_number, reports.c.kind).where(
         reports.c.customer_number.in_(list(customer_numbers)), reports.c.failed.is_(True)
     )
-    return {row.customer_number: row.kinds for row in r.execute(query.group_by(reports.c.customer_number))}
+    failed: defaultdict[int, list[str]] = defaultdict(list)
+    for row in sorted(r.execute(query), key=lambda row: KINDS.index(row.kind)):
+        failed[row.customer_number].append(row.kind)
+    return failed
 
 
 def _values(report: NewReport) -> dict[str, Any]:

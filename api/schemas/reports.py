@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import msgspec
 from pydantic import ConfigDict, Field
 
-from api.schemas.common import Counts, Paging, Received, View
+from api.schemas.common import Counts, NoteView, Paging, Received, View
 from api.schemas.rules import Parameter, day, moment, text, whole
 from api.schemas.transactions import EXAMPLE_TRANSACTION, TransactionView
 from pipelines.report_view import ReportStatus
@@ -91,6 +91,7 @@ class DiffQuery(Received):
 EXAMPLE_MEMBER: dict[str, Any] = {
     "status": "ready",
     "failed": False,
+    "error": None,
     "generatedAt": "2026-07-01T02:20:00Z",
     "asOf": "2026-07-01",
     "dataThrough": "2026-06-30",
@@ -181,6 +182,7 @@ class Aggregate(_Data):
 class _MemberView(View):
     status: ReportStatus = Field(description="Check it before reading `data`.")
     failed: bool = Field(description="The latest attempt errored; any data are the last good ones.")
+    error: NoteView | None = Field(description="Why the latest attempt failed; null where none has.")
     generated_at: datetime | None = Field(description="Null while pending, and for a replay.")
     as_of: date | None = Field(description="The service's date when it was computed.")
     data_through: date | None = Field(description="Date of the last transaction counted.")
@@ -315,6 +317,7 @@ def member(report: StoredReport) -> dict[str, Any]:
     return {
         "status": report.status,
         "failed": report.failed,
+        "error": report.error,
         "generatedAt": report.generated_at,
         "asOf": report.as_of,
         "dataThrough": report.data_through,

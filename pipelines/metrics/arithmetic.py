@@ -1,26 +1,50 @@
 """Arithmetic over metrics: from the left, exact, and never more than decimals hold."""
 
-from collections.abc import Callable, Mapping
-from functools import reduce
+from collections.abc import Callable, Mapping, Sequence
 
 import polars as pl
 
-from pipelines.metrics.outcome import DIVISION_BY_ZERO, LARGEST, NOT_APPLICABLE, OVERFLOW, caused
+from pipelines.metrics.outcome import DIVISION_BY_ZERO, LARGEST, NOT_APPLICABLE, OVERFLOW, VALUE, caused
 
 Step = Callable[[pl.Expr, pl.Expr], pl.Expr]
 
 
-def calculated(operation: str, operands: list[pl.Expr], causes: list[pl.Expr]) -> tuple[pl.Expr, pl.Expr]:
-    """The value, and the cause why there is none: that of the first operand that is unavailable, or its own."""
+def calculated(operation: str, values: Sequence[pl.Series], causes: Sequence[pl.Series]) -> pl.LazyFrame:
+    """Work one operation out, row by row.
+
+    Args:
+        values: of each operand (VALUE), all of one length.
+        causes: why an operand has no value, likewise.
+
+    Returns:
+        `value` (VALUE) and `cause` why there is none: that of the first operand that is unavailable, or its own.
+    """
+    columns = {f"value_{nth}": each for nth, each in enumerate(values)}
+    columns |= {f"cause_{nth}": each for nth, each in enumerate(causes)}
+    operands, unavailable = ([pl.col(f"{name}_{nth}") for nth in range(len(values))] for name in ("value", "cause"))
     if operation in _CHOICES:
-        return _CHOICES[operation](operands), pl.coalesce(causes)
-    value = reduce(_STEPS[operation], operands)
+        return pl.LazyFrame(columns).select(
+            value=_CHOICES[operation](operands).cast(VALUE), cause=pl.coalesce(unavailable)
+        )
+    frame = _stepped(_STEPS[operation], pl.LazyFrame(columns), operands)
     own = []
     if operation in {"divide", "ratio"}:
         own.append(caused(DIVISION_BY_ZERO, operands[1] == 0))
     if operation == "ratio":
         own.append(caused(NOT_APPLICABLE, operands[1] < 0))
-    return value, pl.coalesce(*causes, *own, caused(OVERFLOW, value.is_null()))
+    value = pl.col("value")
+    return frame.select(value, cause=pl.coalesce(*unavailable, *own, caused(OVERFLOW, value.is_null())))
+
+
+def _stepped(step: Step, frame: pl.LazyFrame, operands: Sequence[pl.Expr]) -> pl.LazyFrame:
+    """Add `value`, one column replacing the last for each step: a step names what came before it several times, so
+    that one expression of all steps would double with each.
+    """
+    first, *others = operands
+    frame = frame.with_columns(value=first)
+    for operand in others:
+        frame = frame.with_columns(value=step(pl.col("value"), operand).cast(VALUE))
+    return frame
 
 
 def _within(estimate: pl.Expr, value: pl.Expr) -> pl.Expr:

@@ -143,16 +143,12 @@ def _alike(metrics: Sequence[Metric]) -> Iterator[list[Metric]]:
 def _calculated(metrics: Sequence[Metric], told: Mapping[str, Told], customers: int) -> pl.LazyFrame:
     """`value`, `cause` of metrics of one operation with equally many operands."""
     definitions = [metric.definition for metric in metrics if isinstance(metric.definition, Arithmetic)]
-    operation, operands = definitions[0].operation, range(len(definitions[0].operands))
-    columns = {}
-    for nth in operands:
-        outcomes = [_operand(definition.operands[nth], told, customers) for definition in definitions]
-        columns[f"value_{nth}"] = pl.concat(value for value, _ in outcomes)
-        columns[f"cause_{nth}"] = pl.concat(cause for _, cause in outcomes)
-    value, cause = calculated(
-        operation, [pl.col(f"value_{nth}") for nth in operands], [pl.col(f"cause_{nth}") for nth in operands]
-    )
-    return pl.LazyFrame(columns).select(value=value.cast(VALUE), cause=cause)
+    values, causes = list[pl.Series](), list[pl.Series]()
+    for operands in zip(*(definition.operands for definition in definitions), strict=True):
+        outcomes = [_operand(operand, told, customers) for operand in operands]
+        values.append(pl.concat(value for value, _ in outcomes))
+        causes.append(pl.concat(cause for _, cause in outcomes))
+    return calculated(definitions[0].operation, values, causes)
 
 
 def _operand(text: str, told: Mapping[str, Told], customers: int) -> Told:

@@ -23,7 +23,7 @@ from pipelines.decisions.readings import column_of
 from pipelines.metrics import Metrics, cause_of
 from pipelines.metrics.definition import Arithmetic, Balances, Groups, History, Transactions
 
-MOST_STEPS = 500_000  # values of nodes that one search for all leaves may look at: about a second
+MOST_STEPS = 500_000  # operands and rules that one search for all leaves may look at: a second or two
 _EVERY_OUTCOME = frozenset((*OUTCOMES, INDETERMINATE))
 _CENT = ONE // 100
 _UNITS_OF_METRIC = ONE // 10_000  # metrics have four places
@@ -160,7 +160,7 @@ class _Search:
         return None
 
     def _outcomes(self, node: Node, moving: Sequence[Node], among: Range) -> frozenset[str]:
-        self._left -= len(moving) + self._rules
+        self._left -= self._rules + sum(len(each.of) for each in moving)
         if self._left < 0:
             raise _GivenUp
         self._found[node.name] = among

@@ -4,14 +4,21 @@ from collections.abc import Collection, Iterator, Sequence
 from decimal import Decimal
 from typing import TypeAlias
 
+from pydantic.alias_generators import to_camel
+
 from pipelines.decisions.check.findings import Finding, Told, finding, pointer_of
+from pipelines.decisions.numbers import ARITHMETIC, COMPARISONS
 
 MOST_DEPTH = 20  # operators within each other
-MOST_NODES = 2_000  # operators and what they read, all together
+MOST_NODES = 2_000  # operators and what they read, constants too: each is a column of every evaluation. Our judgement:
+# shipped policies have a tenth, and twice as many took two seconds a customer
 MOST_LEVELS = 100  # of objects and lists within each other
 MOST_VALUES = 20_000
 MOST_CHARACTERS = 1_000_000  # of all texts and names together
 LONGEST_NAME = 100  # of a member of an object
+
+_CALCULATES = frozenset(map(to_camel, (*ARITHMETIC, *COMPARISONS, "between")))  # whose operands are numbers in a list
+_OF_BANDS = frozenset(("below", "value", "otherwise"))
 
 Trail: TypeAlias = "tuple[Trail, int | str] | None"  # from a value back to the root
 
@@ -33,11 +40,14 @@ def beyond_bounds(document: object, calculating: Collection[str]) -> Finding | N
         if wrong := _unusable(value):
             return finding(_pointer(trail), *wrong)
         if isinstance(value, dict):
-            is_node = len(value) == 1 and _root(trail) in calculating
-            nodes, depth = nodes + is_node, depth + is_node
+            is_operator = len(value) == 1 and _root(trail) in calculating
+            nodes, depth = nodes + is_operator, depth + is_operator
             characters += sum(map(len, value))
+        elif isinstance(value, str):
+            nodes += _is_constant(trail) and _root(trail) in calculating
         if nodes > MOST_NODES:
-            return finding("", "TooLarge", f"At most {MOST_NODES:,} operators and readings may stand in a document.")
+            says = f"At most {MOST_NODES:,} operators, readings and constants may stand in a document."
+            return finding("", "TooCostly", says)
         if depth > MOST_DEPTH:
             return finding(_pointer(trail), "TooDeep", f"At most {MOST_DEPTH} operators may stand within each other.")
         if values + len(waiting) + _members(value) > MOST_VALUES:
@@ -58,6 +68,12 @@ def _root(trail: Trail) -> int | str | None:
     """The member of the document that it stands in."""
     steps = [*_upwards(trail)]
     return steps[-1] if steps else None
+
+
+def _is_constant(trail: Trail) -> bool:
+    """Whether a text there is a number that is calculated with: an operand in a list, or of a band."""
+    *_, name, place = (None, None, *reversed([*_upwards(trail)]))
+    return name in _CALCULATES if isinstance(place, int) else place in _OF_BANDS
 
 
 def _members(value: object) -> int:

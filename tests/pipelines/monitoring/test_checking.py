@@ -242,7 +242,7 @@ def nested(depth: int) -> Json:
         (asking(nested(25)), "TooDeep"),
         (ruleset(mutedWhile=nested(25)), "TooDeep"),
         (ruleset(appliesTo={"where": nested(25)}), "TooDeep"),
-        (ruleset(*(rule({"all": [LOW] * 50}, f"R{n}") for n in range(50))), "TooLarge"),
+        (ruleset(*(rule({"all": [LOW] * 50}, f"R{n}") for n in range(50))), "TooCostly"),
         (ruleset(notes="x" * 1_000_001), "TooLarge"),
         (ruleset(appliesTo={"customers": [CUSTOMER] * 20_000}), "TooLarge"),
     ],

@@ -1,0 +1,93 @@
+"""The largest documents that are accepted cost what a process can bear, whatever they are made of."""
+
+from collections.abc import Mapping
+from decimal import Decimal
+from itertools import pairwise
+from typing import Any
+
+import polars as pl
+import pytest
+
+from pipelines.decisions import check, readings, sensitivity
+from pipelines.decisions.check.bounds import MOST_NODES
+from pipelines.decisions.evaluate import evaluated
+from pipelines.decisions.numbers import ARITHMETIC, in_bands
+from pipelines.decisions.plan import planned
+from pipelines.decisions.policy import Policy
+from pipelines.metrics.arithmetic import calculated
+from pipelines.metrics.outcome import VALUE
+from pipelines.monitoring.checking import checked
+from tests.pipelines.decisions.comparing import metrics_of
+from tests.pipelines.decisions.drawn import NOW
+from tests.pipelines.decisions.interpreter import Customer
+from tests.pipelines.decisions.largest import CONDITIONS, LEAF, filled, policy_of
+
+FACTORS = [f"1.{nth:04}" for nth in range(1, 20)]
+
+
+def operands(count: int) -> list[pl.Expr]:
+    return [pl.col(f"n{nth}") for nth in range(count)]
+
+
+EXPRESSIONS: Mapping[str, Any] = {
+    **{name: lambda count, of=of: of(operands(count)) for name, of in ARITHMETIC.items() if name != "divide"},
+    "tiers": lambda count: in_bands(operands(count), [str(nth) for nth in range(count - 2)]),
+}
+
+
+def test_an_expression_names_as_many_columns_more_with_every_operand(subtests: pytest.Subtests) -> None:
+    for name, of in EXPRESSIONS.items():
+        with subtests.test(name):
+            sizes = [len(of(count).meta.root_names()) for count in (4, 6, 8, 10)]
+            grown = [later - earlier for earlier, later in pairwise(sizes)]
+            assert len(set(grown)) == 1, sizes
+
+
+def largest_evaluated(name: str) -> None:
+    """Checked, evaluated, and searched for what would change it, as any other."""
+    document = filled(CONDITIONS[name])
+    codes = {fault.code for fault in check.read(document).faults}
+    assert not codes & {"DecisionPolicy.TooLarge", "DecisionPolicy.TooCostly"}
+    plan = planned(Policy.model_validate(document))
+    read = readings.read(plan, metrics_of([Customer({"revenue_90d": Decimal(1000)}, {})]), {0: {}}, {}, NOW)
+    assert evaluated(plan, read).height == 1
+    assert len(sensitivity.sensitivities(plan, read)) == 1
+
+
+def test_the_document_that_took_a_process_is_evaluated() -> None:
+    largest_evaluated("sums of products")
+
+
+@pytest.mark.slow
+def test_the_largest_document_of_every_operator_is_evaluated(subtests: pytest.Subtests) -> None:
+    for name in CONDITIONS:
+        with subtests.test(name):
+            largest_evaluated(name)
+
+
+def many(constants: int) -> list[dict[str, Any]]:
+    """Conditions with so many constants, and with their operators and readings twice as many nodes more."""
+    return [{"moreThan": [LEAF, f"{nth}"]} for nth in range(constants)]
+
+
+def test_a_policy_that_costs_more_than_an_evaluation_may_is_refused_when_it_is_saved() -> None:
+    fitting, beyond = policy_of(many(MOST_NODES // 3)), policy_of(many(MOST_NODES // 3 + 1))
+    assert "DecisionPolicy.TooCostly" not in {fault.code for fault in check.read(fitting).faults}
+    [fault] = check.read(beyond).faults
+    assert (fault.code, fault.pointer) == ("DecisionPolicy.TooCostly", "")
+
+
+def test_a_ruleset_that_costs_more_than_a_look_may_is_refused_when_it_is_saved() -> None:
+    rules = [{"code": "R", "message": "R holds.", "condition": {"any": many(MOST_NODES // 3 + 1)}}]
+    [fault] = checked({"slug": "r", "name": "R", "rules": rules}).faults
+    assert (fault.code, fault.pointer) == ("Ruleset.TooCostly", "")
+
+
+def test_a_metric_of_twenty_operands_is_worked_out_step_by_step() -> None:
+    values = [pl.Series([Decimal(each)], dtype=VALUE) for each in ("1000", *FACTORS)]
+    none = pl.Series([None], dtype=pl.String)
+    expected = Decimal(1000)
+    for factor in FACTORS:
+        expected = (expected * Decimal(factor)).quantize(Decimal("0.0001"))
+    found = calculated("multiply", values, [none] * len(values)).collect()
+    assert found.rows() == [(expected, None)]

@@ -71,12 +71,13 @@ Bank transactions in, decision-ready reports out.
 """
 
 
-def create_app(store: Store) -> FastAPI:
-    """The application over one store."""
+def create_app(store: Store, *, shows_docs: bool = True) -> FastAPI:
+    """The application over one store; without its documentation there is nothing at `/docs` and `/openapi.json`."""
     app = FastAPI(
         title="Tidemark",
         version=version("tidemark"),
         lifespan=_lifespan,
+        openapi_url="/openapi.json" if shows_docs else None,
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
@@ -88,7 +89,8 @@ def create_app(store: Store) -> FastAPI:
     problems.install(app)
     for routes in ROUTERS:
         app.include_router(routes.router)
-    docs.install(app)
+    if shows_docs:
+        docs.install(app)
     app.openapi = cache(partial(openapi.document, app, DESCRIPTION))  # pyrefly: ignore[method-assign]  # FastAPI's own way
     return app
 
@@ -127,7 +129,7 @@ def server(store: Store) -> uvicorn.Server:
     logging.getLogger("uvicorn.access").disabled = True  # it writes addresses, which may hold an ABN
     proxies = [str(network) for network in store.settings.trusted_proxies]
     config = uvicorn.Config(
-        create_app(store),
+        create_app(store, shows_docs=store.settings.shows_docs),
         http=Connection,
         ws="none",
         log_config=None,

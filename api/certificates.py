@@ -25,10 +25,10 @@ def for_this_machine(folder: Path) -> tuple[Path, Path]:
     """Paths of the authority's certificate and of the receiver's (with its key), made anew unless still valid."""
     authority, receiver = folder / "ca.pem", folder / "receiver.pem"
     if not _usable(authority, receiver):
-        durable.make_folder(folder, mode=0o700)
+        durable.make_folder(folder)
         authority_pem, receiver_pem = _make_certificates(datetime.now(UTC))
-        durable.replace(receiver, receiver_pem, mode=0o600)
-        durable.replace(authority, authority_pem, mode=0o600)
+        durable.replace(receiver, receiver_pem)
+        durable.replace(authority, authority_pem)
     return authority, receiver
 
 

@@ -261,6 +261,7 @@ def _raw_problem(status: int, code: str, detail: str) -> bytes:
         f"Content-Length: {len(content)}\r\n"
         f"X-Request-Id: {request_id}\r\n"
         "Cache-Control: no-store\r\n"
+        "X-Content-Type-Options: nosniff\r\n"
         "Connection: close\r\n\r\n"
     )
     return head.encode() + content

@@ -119,7 +119,7 @@ class Allow:
         store: Store = request.app.state.store
         now = datetime.now(UTC)
         principal = self._principal(request, store, now)
-        actor = Actor(str(principal.key_id), principal.client_id, request.state.request_id)
+        actor = _actor(request, str(principal.key_id), principal.client_id)
         self._require_scope(request, principal, actor)
         return Caller(store, request, principal.client_id, now, actor)
 
@@ -145,10 +145,14 @@ class Allow:
             raise
 
 
+def _actor(request: Request, who: str, client_id: UUID | None) -> Actor:
+    return Actor(who, client_id, request.state.request_id, request.state.own_request_id)
+
+
 def _refused_key(request: Request, store: Store, error: Unauthenticated) -> Refusal:
     """Who it was is known of a key that was good once; of others, where they came from."""
     who, client_id = (str(error.key_id), error.client_id) if isinstance(error, EndedKey) else (audit.ANONYMOUS, None)
-    actor = Actor(who, client_id, request.state.request_id)
+    actor = _actor(request, who, client_id)
     return Refusal(actor, "Authentication.Failed", "addressHash", store.vault.pseudonym(address(request.scope)))
 
 

@@ -36,10 +36,11 @@ class EveryRequest:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        answer = _Answer(scope, send, request_id(Headers(scope=scope).get("x-request-id", "")))
-        scope.setdefault("state", {})["request_id"] = answer.request_id
+        own_id = str(uuid4())
+        answer = _Answer(scope, send, request_id(Headers(scope=scope).get("x-request-id", ""), own_id))
+        scope.setdefault("state", {}).update(request_id=answer.request_id, own_request_id=own_id)
         started = time.perf_counter()
-        with logs.about(requestId=answer.request_id):
+        with logs.about(requestId=answer.request_id, ownRequestId=own_id):
             try:
                 await self._answered(scope, receive, answer)
             finally:
@@ -80,6 +81,7 @@ class _Answer:
             self.status = message["status"]
             headers = MutableHeaders(scope=message)
             headers["X-Request-Id"] = self.request_id
+            headers["X-Content-Type-Options"] = "nosniff"
             headers.setdefault("Cache-Control", "no-store")
             self._scope["app"].state.limits.standing(self._scope).write(headers)
         await self._send(message)
@@ -95,10 +97,14 @@ def _require_small_head(scope: Scope) -> None:
         raise HeadTooLarge("Request.HeadTooLarge", f"Address and headers may have {MAX_HEAD_BYTES:,} bytes at most.")
 
 
-def request_id(given: str) -> str:
-    """The caller's own id when it is printable ASCII of a sane length, else a new one."""
+def request_id(given: str, own: str) -> str:
+    """Return the id that the answer carries: the caller's when it is printable ASCII of a sane length, else our own.
+
+    Our own is never the caller's to choose: logs and audit carry it beside this one, so that requests that share an
+    id can be told apart.
+    """
     usable = 0 < len(given) <= MAX_REQUEST_ID_CHARACTERS and given.isascii() and given.isprintable()
-    return given if usable else str(uuid4())
+    return given if usable else own
 
 
 def _write_down(scope: Scope, answer: _Answer, took_s: float) -> None:

@@ -56,7 +56,7 @@ class Refusals:
         self._thread.start()
 
     def note(self, refusal: Refusal) -> None:
-        first, kind = refusal, replace(refusal, actor=replace(refusal.actor, request_id=None))
+        first, kind = refusal, replace(refusal, actor=replace(refusal.actor, request_id=None, own_request_id=None))
         with self._lock:
             if kind not in self._others and len(self._others) >= MOST_KINDS:
                 first = kind = Refusal(Actor(audit.ANONYMOUS), refusal.action, refusal.place, "others")

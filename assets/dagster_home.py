@@ -35,7 +35,7 @@ KEEP_TICKS_DAYS = {"skipped": 1, "success": 7, "failure": 30}
 def prepare(settings: Settings) -> Mapping[str, str]:
     """Write `dagster.yaml` into the home; what Dagster's processes need in their environment."""
     home = settings.prepared().dagster_home
-    durable.make_folder(home, mode=0o700)
+    durable.make_folder(home)
     content = yaml.safe_dump(instance_settings(settings), sort_keys=False)
     durable.replace(home / "dagster.yaml", content.encode())  # another part of Tidemark may read it right now
     return {
@@ -50,7 +50,7 @@ def workers(settings: Settings) -> str:
     """The role (a family of leases) of this home's workers, the only ones that its launcher reaches."""
     identity = settings.dagster_home / "identity"
     if not identity.exists():
-        durable.make_folder(settings.dagster_home, mode=0o700)
+        durable.make_folder(settings.dagster_home)
         with suppress(FileExistsError):  # another process was first
             durable.create(identity, uuid4().hex[:IDENTITY_CHARACTERS].encode())
     return f"{leases.WORKER}/{identity.read_text()}"

@@ -51,7 +51,8 @@ def _announce(api: Address, dagster: Address, published: bool, when_ready: str |
         if stop.wait(LOOK_EVERY_S):
             return
     _say(f"API                 {api.from_here}/v1")
-    _say(f"API documentation   {api.from_here}/docs")
+    if Settings().shows_docs:
+        _say(f"API documentation   {api.from_here}/docs")
     if published:
         _say(f"Dagster             {dagster.from_here}")
     _say("Ready. Ctrl-C stops everything.")

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from sqlalchemy import insert, select
 
-from storage.database import Reading, Writing
+from storage.database import Reading, Writing, values_of
 from storage.models import audit
 
 Ids = UUID | str | Sequence[UUID]
@@ -30,7 +30,8 @@ class Actor:
 
     who: str  # the key's id, `operator`, `service` or ANONYMOUS
     client_id: UUID | None = None
-    request_id: str | None = None
+    request_id: str | None = None  # as the answer carries it: the caller's, where it sent one
+    own_request_id: str | None = None  # never the caller's to choose
 
 
 ANONYMOUS = "anonymous"
@@ -50,6 +51,7 @@ class Entry:
     outcome: Outcome
     times: int  # how often within the minute: refusals are counted, not written one by one
     request_id: str | None
+    own_request_id: str | None
 
 
 def append(
@@ -71,7 +73,9 @@ def append(
         client_id: whose thing it is, when the actor is not that client.
     """
     ids = {name: _plain(value) for name, value in resource.items()}
-    entry = Entry(now, actor.who, client_id or actor.client_id, action, ids, outcome, times, actor.request_id)
+    whose = client_id or actor.client_id
+    requests = (actor.request_id, actor.own_request_id)
+    entry = Entry(now, actor.who, whose, action, ids, outcome, times, *requests)
     w.execute(insert(audit).values(vars(entry)))
 
 
@@ -79,15 +83,13 @@ def find(
     r: Reading, client_id: UUID | None = None, since: datetime | None = None, most: int | None = None
 ) -> Sequence[Entry]:
     """Entries, newest first: all of them, or those of one client, or from a time on."""
-    query = select(audit).order_by(audit.c.number.desc()).limit(most)
+    own = [audit.c[name] for name in Entry.__dataclass_fields__]
+    query = select(*own).order_by(audit.c.number.desc()).limit(most)
     if client_id is not None:
         query = query.where(audit.c.client_id == client_id)
     if since is not None:
         query = query.where(audit.c.at >= since)
-    return [
-        Entry(row.at, row.who, row.client_id, row.action, row.resource, Outcome(row.outcome), row.times, row.request_id)
-        for row in r.execute(query)
-    ]
+    return [Entry(**values_of(row, outcome=Outcome(row.outcome))) for row in r.execute(query)]
 
 
 def _plain(ids: Ids) -> str | list[str]:

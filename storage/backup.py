@@ -59,7 +59,7 @@ def back_up(store: Store, folder: Path, clock: Callable[[], datetime], patience_
         Conflict: a sweep or another backup has been under way for all of `patience_s`.
         Unavailable: the snapshot can't be taken.
     """
-    durable.make_folder(folder, mode=0o700)
+    durable.make_folder(folder)
     with leases.exclusively(store.db, leases.FILE_KEEPER, clock, patience_s) as prolong:
         take = _sqlite_snapshot if store.db.is_sqlite else _postgres_snapshot
         taken = take(store.db, folder, prolong)

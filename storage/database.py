@@ -4,9 +4,10 @@
 Writers begin IMMEDIATE on SQLite: with deferred transactions, concurrent writers fail instead of waiting their turn.
 """
 
+import os
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from typing import Any, NewType, TypeAlias
 
@@ -30,7 +31,7 @@ from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import InterfaceError, InternalError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from storage import migrations, postgres
+from storage import durable, migrations, postgres
 
 Reading = NewType("Reading", Connection)
 Writing = NewType("Writing", Reading)
@@ -182,6 +183,12 @@ def _sqlite(url: str) -> Engine:
     # isolation_level None: the driver never begins by itself, the listener below says which kind
     driver = {"timeout": BUSY_TIMEOUT_S, "isolation_level": None}
     engine = create_engine(url, connect_args=driver, pool_size=16, max_overflow=48, hide_parameters=True)
+
+    @event.listens_for(engine, "do_connect")
+    def make_private(_dialect: Dialect, _record: Any, arguments: list[Any], _options: dict[str, Any]) -> None:
+        """Make a new file before SQLite does; it gives the files beside it (`-wal`, `-shm`) the same mode."""
+        with suppress(OSError):  # SQLite says what is wrong
+            os.close(os.open(arguments[0], os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, durable.FILE_MODE))
 
     @event.listens_for(engine, "connect")
     def configure(connection: DBAPIConnection, _record: Any) -> None:

@@ -1,4 +1,4 @@
-"""Files that a power cut leaves whole or not there at all."""
+"""Files that a power cut leaves whole or not there at all, and that nobody but their owner may read."""
 
 import os
 from collections.abc import Iterator
@@ -6,17 +6,19 @@ from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
 
+FILE_MODE, FOLDER_MODE = 0o600, 0o700
+
 _synced: set[Path] = set()  # folders whose names this process knows to be on the disk
 
 
-def create(path: Path, content: bytes, mode: int = 0o666) -> None:
+def create(path: Path, content: bytes) -> None:
     """Write a new file: whole and synced under another name first, then under its own, then its folder is synced.
 
     Raises:
         FileExistsError: there is one of this name; it is left alone.
         OSError: the disk is full, or failed; there is no file of this name.
     """
-    with _draft(path, content, mode) as draft:
+    with _draft(path, content) as draft:
         os.link(draft, path)  # create-only: unlike a rename, it never replaces
     try:
         sync(path.parent)
@@ -25,23 +27,23 @@ def create(path: Path, content: bytes, mode: int = 0o666) -> None:
         raise
 
 
-def replace(path: Path, content: bytes, mode: int = 0o666) -> None:
+def replace(path: Path, content: bytes) -> None:
     """As `create`, but in the place of a file of this name: who reads it meanwhile reads all of the one or the other.
 
     Raises:
         OSError: the disk is full, or failed; after a power cut it may be the one or the other.
     """
-    with _draft(path, content, mode) as draft:
+    with _draft(path, content) as draft:
         draft.replace(path)
     sync(path.parent)
 
 
 @contextmanager
-def _draft(path: Path, content: bytes, mode: int) -> Iterator[Path]:
+def _draft(path: Path, content: bytes) -> Iterator[Path]:
     """The content, whole and synced, under another name in the same folder: for as long as it is not needed there."""
     draft = path.with_name(f".{path.name}.{uuid4().hex}")
     try:
-        with os.fdopen(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode), "wb") as file:
+        with os.fdopen(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, FILE_MODE), "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
@@ -50,15 +52,15 @@ def _draft(path: Path, content: bytes, mode: int) -> Iterator[Path]:
         draft.unlink(missing_ok=True)
 
 
-def make_folder(folder: Path, mode: int = 0o777) -> None:
+def make_folder(folder: Path) -> None:
     """Create a folder, and those above it, so that they survive, too.
 
-    One that is there may have been made a moment ago, by a process that has not synced it yet: it is synced by every
-    process once, unless the process could not have made it.
+    One that is there keeps its mode. It may have been made a moment ago, by a process that has not synced it yet: it is
+    synced by every process once, unless the process could not have made it.
     """
     if not folder.is_dir():
         make_folder(folder.parent)
-        folder.mkdir(mode, exist_ok=True)
+        folder.mkdir(FOLDER_MODE, exist_ok=True)
     elif folder in _synced or not os.access(folder.parent, os.W_OK):
         return
     sync(folder.parent)

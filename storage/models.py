@@ -550,6 +550,7 @@ audit = Table(
     Column("outcome", String(16), nullable=False),
     Column("times", Integer, nullable=False),
     Column("request_id", String(128)),
+    Column("own_request_id", String(36)),
     Index("ix_audit_client_id_number", "client_id", "number"),
 )
 

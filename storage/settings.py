@@ -145,6 +145,7 @@ class Settings(BaseSettings):
     database_url: str = ""
     lake_url: str = ""
     environment: Environment = Environment.SANDBOX
+    docs: Annotated[bool | None, BeforeValidator(_on_or_off)] = None  # unless set: in the sandbox alone
     timezone: Annotated[str, AfterValidator(_known_zone)] = "Australia/Sydney"
     master_key: SecretStr = SecretStr("")
     new_master_key: SecretStr = SecretStr("")  # of `tidemark secrets rotate` alone
@@ -231,6 +232,11 @@ class Settings(BaseSettings):
         return "tm_live_" if self.environment is Environment.PRODUCTION else "tm_sandbox_"
 
     @property
+    def shows_docs(self) -> bool:
+        """Whether `/docs` and `/openapi.json` are served."""
+        return self.environment is Environment.SANDBOX if self.docs is None else self.docs
+
+    @property
     def master_key_bytes(self) -> bytes:
         """The 32-byte key that encrypts data keys at rest: the setting (Base64), or the home's `master.key`.
 
@@ -284,7 +290,7 @@ class Settings(BaseSettings):
             if self.environment is Environment.PRODUCTION:
                 raise SettingsError("TIDEMARK_MASTER_KEY is required in production")
             with suppress(FileExistsError):  # another process was first
-                durable.create(self.key_file, key_text(new_key()), mode=0o600)
+                durable.create(self.key_file, key_text(new_key()))
         durable.sync(self.home)  # whoever made it may not have come so far
 
     def prepared(self) -> Self:
@@ -293,8 +299,8 @@ class Settings(BaseSettings):
         Raises:
             SettingsError: home or lake can't be written to; or the master key can't be used.
         """
-        _writable(self.home, mode=0o700)
-        _writable(self.lake, mode=0o777)
+        _writable(self.home)
+        _writable(self.lake)
         assert self.master_key_bytes
         return self
 
@@ -319,10 +325,10 @@ def _key(text: str, where: str) -> bytes:
     return key
 
 
-def _writable(folder: Path, mode: int) -> None:
+def _writable(folder: Path) -> None:
     """Make a folder durably, where there is none, and make sure that files can be made in it."""
     try:
-        durable.make_folder(folder, mode)
+        durable.make_folder(folder)
     except OSError as error:
         raise SettingsError(f"{folder} can't be made: {error.strerror}") from error
     if not os.access(folder, os.W_OK | os.X_OK):

@@ -291,7 +291,7 @@ def _new_master_key(settings: Settings) -> tuple[bytes, bool]:
     if begun is not None:
         return begun, True
     new = new_key()
-    durable.create(waiting_file(settings, fingerprint(new)), key_text(new), mode=0o600)
+    durable.create(waiting_file(settings, fingerprint(new)), key_text(new))
     return new, False
 
 

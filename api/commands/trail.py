@@ -26,11 +26,11 @@ def list_entries(
     start = None if since is None else now() - duration(since)
     with opened_store() as store, store.db.reading() as r:
         found = audit.find(r, client, start, most)
-    print_records([_record(each) for each in found], as_json=as_json, empty="No entries.")
+    print_records([_record(each, as_json=as_json) for each in found], as_json=as_json, empty="No entries.")
 
 
-def _record(entry: Entry) -> dict[str, Any]:
-    return {
+def _record(entry: Entry, *, as_json: bool) -> dict[str, Any]:
+    record = {
         "at": entry.at,
         "who": entry.who,
         "clientId": entry.client_id,
@@ -40,3 +40,4 @@ def _record(entry: Entry) -> dict[str, Any]:
         "times": entry.times,
         "requestId": entry.request_id,
     }
+    return record | ({"ownRequestId": entry.own_request_id} if as_json else {})  # a table has no room for it

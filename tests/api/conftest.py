@@ -8,14 +8,15 @@ from http.client import HTTPConnection
 from pathlib import Path
 from socket import create_server
 from threading import Thread
-from typing import Any
+from typing import Any, cast
 from urllib.parse import urlsplit
 from uuid import UUID, uuid4
 
 import pytest
 import requests
+from fastapi import FastAPI
 
-from api.app import create_app, server
+from api.app import server
 from api.schemas.policies import EXAMPLE_DOCUMENT
 from api.schemas.statements import EXAMPLE_FILES
 from assets import backtests, simulations
@@ -80,7 +81,7 @@ def connected(base_url: str) -> Iterator[HTTPConnection]:
 def answering(store: Store) -> Iterator[str]:
     """The application in this process; gives an address at which HTTP finds it."""
     url = f"http://{uuid4()}.tidemark"
-    with running(create_app(store)) as transport:
+    with running(cast(FastAPI, server(store).config.app)) as transport:
         HTTP.mount(url, transport)
         yield url
         del HTTP.adapters[url]

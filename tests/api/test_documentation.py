@@ -1,12 +1,17 @@
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 
-from tests.api.conftest import HTTP
+from storage.settings import Environment, Settings, key_text, new_key
+from tests.api.conftest import HTTP, answering
 from tests.api.operations import Operation, document, documented
+from tests.conftest import open_store
 
 OPERATIONS = documented()
+DOCUMENTATION = ("/openapi.json", "/docs", "/docs/assets/swagger-ui.css")
 CONTRACT = """
 POST /v1/customer
 POST /v1/customer/{customerId}/transactions
@@ -85,6 +90,18 @@ def test_the_page_and_all_it_loads_come_from_here(base_url: str) -> None:
     for address in loaded:
         assert address.startswith("/docs/")
         assert HTTP.get(base_url + address, timeout=10).status_code == 200
+
+
+@pytest.mark.parametrize("docs", [None, True])
+def test_production_shows_its_documentation_only_when_told_to(tmp_path: Path, docs: bool | None) -> None:
+    settings = Settings(
+        home=tmp_path, environment=Environment.PRODUCTION, master_key=SecretStr(key_text(new_key()).decode()), docs=docs
+    )
+    store = open_store(settings)
+    with answering(store) as url:
+        statuses = {HTTP.get(url + path, timeout=10).status_code for path in DOCUMENTATION}
+    store.close()
+    assert statuses == {200 if docs else 404}
 
 
 def test_every_reference_in_the_document_leads_somewhere() -> None:

@@ -1,12 +1,14 @@
 """Every answer that is no success is a problem, whatever went wrong and wherever."""
 
+import json
 import logging
 from collections.abc import Iterator
 from uuid import UUID
 
 import pytest
 
-from storage import logs
+from api.schemas.webhooks import EXAMPLE_NEW
+from storage import audit, logs
 from storage.store import Store
 from tests.api.conftest import ABN, HTTP, Client, answering, connected, new_client
 from tests.api.operations import documented
@@ -84,6 +86,21 @@ def test_the_callers_request_id_is_kept(client: Client, given: str) -> None:
     assert client.get("/v1/jobs", headers={"X-Request-Id": given}).headers["X-Request-Id"] == given
 
 
+def test_requests_that_share_an_id_are_told_apart_by_ours(
+    client: Client, store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.handler.setFormatter(logs.Json("api"))
+    with caplog.at_level(logging.INFO, logger="tidemark.api"):
+        for number in range(2):
+            body = EXAMPLE_NEW | {"eventType": ("job.completed", "job.failed")[number]}
+            client.post("/v1/webhooks/subscriptions", body, headers={"X-Request-Id": "same"})
+    lines = [line for line in map(json.loads, caplog.text.splitlines()) if line.get("requestId") == "same"]
+    assert len({UUID(line["ownRequestId"]) for line in lines}) == 2
+    with store.db.reading() as r:
+        written = [(entry.request_id, entry.own_request_id) for entry in audit.find(r, client.client_id)]
+    assert written == [("same", line["ownRequestId"]) for line in reversed(lines)]
+
+
 @named("given", ["", "a" * 129, "tab\there", "é"])
 def test_an_unusable_request_id_is_replaced(client: Client, given: str) -> None:
     answer = client.get("/v1/jobs", headers={"X-Request-Id": given.encode()})
@@ -98,6 +115,7 @@ def test_every_answer_has_an_id_and_may_not_be_cached(client: Client, method: st
     """Lists that are streamed, unknown paths, wrong methods and files included."""
     answer = client.call(method, path)
     assert answer.headers["Cache-Control"] == "no-store"
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
     assert UUID(answer.headers["X-Request-Id"])
 
 

@@ -16,12 +16,13 @@ def test_an_entry_says_who_did_what_to_which_when_and_how_it_ended(store: Store,
     client_id, key_id, subscription_id = uuid4(), uuid4(), uuid4()
     with store.db.writing() as w:
         audit.append(w, OPERATOR, "Client.Created", {}, now, client_id=client_id)
-        actor = Actor(str(key_id), client_id, "request-1")
+        actor = Actor(str(key_id), client_id, "request-1", "own-1")
         audit.append(w, actor, "Subscription.Deleted", {"subscriptionId": subscription_id}, now)
     with store.db.reading() as r:
         newest, oldest = audit.find(r, client_id)
     ids = {"subscriptionId": str(subscription_id)}
-    assert newest == Entry(now, str(key_id), client_id, "Subscription.Deleted", ids, Outcome.DONE, 1, "request-1")
+    deleted = (now, str(key_id), client_id, "Subscription.Deleted", ids, Outcome.DONE, 1, "request-1", "own-1")
+    assert newest == Entry(*deleted)
     assert (oldest.who, oldest.client_id, oldest.resource) == ("operator", client_id, {})
 
 

@@ -6,7 +6,7 @@ import os
 import stat
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import pytest
 from storage import durable
 from storage.lake import Lake
 from storage.settings import Settings
+from storage.store import Store
 
 
 @pytest.fixture
@@ -69,6 +70,27 @@ def test_home_and_lake_with_all_above_them(tmp_path: Path, steps: list[tuple[str
     for folder in ("", "srv", "data"):
         assert ("sync", tmp_path / folder) in steps
     assert stat.S_IMODE((tmp_path / "srv" / "home").stat().st_mode) == 0o700
+
+
+@pytest.fixture
+def usual_umask() -> Iterator[None]:
+    before = os.umask(0o022)
+    yield
+    os.umask(before)
+
+
+@pytest.mark.usefixtures("usual_umask")
+def test_others_may_read_nothing_even_in_a_home_that_they_may_look_into(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir(0o755)
+    store = Store.open(Settings(home=home))
+    with store.db.writing() as w:
+        w.exec_driver_sql("SELECT 1")
+    store.lake.put("landing/2026/some.json", b"rows")
+    modes = {str(path.relative_to(home)): oct(stat.S_IMODE(path.stat().st_mode)) for path in home.rglob("*")}
+    store.close()
+    assert {"lake", "lake/landing", "tidemark.db", "tidemark.db-wal", "tidemark.db-shm"} <= modes.keys()
+    assert set(modes.values()) == {"0o700", "0o600"}
 
 
 def test_a_folder_that_another_process_has_just_made_and_may_not_have_synced(
@@ -149,7 +171,7 @@ def test_a_replacement_that_can_not_be_synced_is_told(
 
 def test_a_replacement(tmp_path: Path, steps: list[tuple[str, Path]]) -> None:
     for content in (b"old", b"new"):
-        durable.replace(tmp_path / "settings", content, mode=0o600)
+        durable.replace(tmp_path / "settings", content)
     assert (tmp_path / "settings").read_bytes() == b"new"
     assert stat.S_IMODE((tmp_path / "settings").stat().st_mode) == 0o600
     synced = [path.name.startswith(".settings.") or path == tmp_path for step, path in steps if step == "sync"]

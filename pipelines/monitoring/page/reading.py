@@ -10,7 +10,6 @@ from pipelines.decisions.backtest.page.reading import Card, Figure
 from pipelines.decisions.backtest.result import share
 from pipelines.decisions.readings import CAUSES
 from pipelines.reports.page.charts import RowChart, bar_chart
-from pipelines.reports.page.fields import printable
 from pipelines.reports.page.grids import Column, Grid
 from pipelines.reports.page.wording import UNKNOWN, counted, day, month, percent, shortened
 
@@ -126,7 +125,7 @@ def _rule_table(result: Data) -> Grid:
             _whole(starts.get(each["code"], 0)),
             percent(share(each["daysHeld"], each["daysObserved"])),
             percent(share(each["daysUnknown"], each["daysObserved"])),
-            printable(each["message"]),
+            each["message"],
         ]
         for each in result["rules"]
     ]
@@ -203,7 +202,7 @@ def _value(value: Data) -> str:
     told = value["value"]
     if isinstance(told, bool):
         return "true" if told else "false"
-    return printable(str(told))
+    return str(told)
 
 
 def _times(count: int) -> str:

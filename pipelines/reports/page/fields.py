@@ -4,14 +4,10 @@ Reports gain members with every version, and old ones are shown, too; so nothing
 """
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from datetime import date
 from decimal import Decimal
 from typing import Self
-
-# Control characters and halves of surrogate pairs can't stand in a document.
-_UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
 
 class Fields:
@@ -29,7 +25,7 @@ class Fields:
         return bool(self._members)
 
     def __iter__(self) -> Iterator[str]:
-        return (printable(name) for name in self._members)
+        return iter(self._members)
 
     def raw(self, name: str) -> object:
         """The member as it was parsed."""
@@ -37,7 +33,7 @@ class Fields:
 
     def text(self, name: str) -> str | None:
         value = self._members.get(name)
-        return printable(value) if isinstance(value, str) else None
+        return value if isinstance(value, str) else None
 
     def number(self, name: str) -> Decimal | None:
         return as_number(self._members.get(name))
@@ -51,11 +47,6 @@ class Fields:
     def many(self, name: str) -> tuple["Fields", ...]:
         value = self._members.get(name)
         return tuple(map(Fields, value)) if isinstance(value, list) else ()
-
-
-def printable(text: str) -> str:
-    """The text without what can't stand in a document."""
-    return _UNPRINTABLE.sub("\ufffd", text)
 
 
 def as_number(value: object) -> Decimal | None:

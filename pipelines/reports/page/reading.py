@@ -8,7 +8,7 @@ from typing import Protocol
 
 from pipelines.reports.page import pictures
 from pipelines.reports.page.details import account_details, changes, driver_details, gap_details
-from pipelines.reports.page.fields import Fields, printable
+from pipelines.reports.page.fields import Fields
 from pipelines.reports.page.grids import NO_TABLE, Grid, Table, loose_grid
 from pipelines.reports.page.naming import account_name
 from pipelines.reports.page.pictures import Figure
@@ -110,7 +110,7 @@ def read(bundle: Mapping[str, Member], about: About) -> Shown:
     tables = {table.id: table for each in data["aggregate"].many("tables") if (table := Table.read(each, called))}
     through = _latest(bundle, "data_through")
     return Shown(
-        title=printable(about.name or "Business customer"),
+        title=about.name or "Business customer",
         identity=tuple(_identity(bundle, about)),
         notices=tuple(_notices(bundle)),
         cards=tuple(_cards(completeness, risk, tables)),
@@ -152,9 +152,9 @@ def _history(accounts: Sequence[Fields], through: date | None) -> tuple[date | N
 
 def _identity(bundle: Mapping[str, Member], about: About) -> Iterator[tuple[str, str]]:
     if about.abn:
-        yield "ABN", abn(printable(about.abn))
+        yield "ABN", abn(about.abn)
     if about.reference:
-        yield "Reference", printable(about.reference)
+        yield "Reference", about.reference
     yield "As of", day(_latest(bundle, "as_of"))
     yield "Data through", day(_latest(bundle, "data_through"))
     computed = [each.generated_at for each in bundle.values() if each.generated_at is not None]
@@ -164,7 +164,7 @@ def _identity(bundle: Mapping[str, Member], about: About) -> Iterator[tuple[str,
     if versions:
         yield "Data version", ", ".join(map(str, versions))
     if about.customer_id:
-        yield "Customer", printable(about.customer_id)
+        yield "Customer", about.customer_id
 
 
 def _notices(bundle: Mapping[str, Member]) -> Iterator[str]:

@@ -2,6 +2,7 @@
 and nothing else; it runs no script and fetches nothing.
 """
 
+import re
 from base64 import b64encode
 from functools import cached_property
 from hashlib import sha256
@@ -11,6 +12,11 @@ from typing import Any
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+# Control characters and halves of surrogate pairs can't stand in a document. Those that steer bidirectional text
+# (Unicode's Bidi_Control) would let a name rearrange what stands around it.
+UNPRINTABLE = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"
+)
 OURS = "pipelines.reports.page"  # the macros and the style of all pages
 
 
@@ -37,9 +43,10 @@ class StandingAlone:
         return f"default-src 'none'; style-src 'sha256-{allowed}'; base-uri 'none'; form-action 'none'"
 
     def drawn(self, shown: Any) -> str:
-        """A whole HTML document. What `shown` says is text in it and never markup."""
+        """A whole HTML document. What `shown` says is text in it, never markup, and `UNPRINTABLE` is U+FFFD."""
         template = self._templates.get_template(self._template)
-        return template.render(shown=shown, style=Markup(self.style), policy=self.content_policy)
+        document = template.render(shown=shown, style=Markup(self.style), policy=self.content_policy)
+        return UNPRINTABLE.sub("\ufffd", document)
 
     @cached_property
     def _templates(self) -> Environment:

@@ -6,7 +6,7 @@ from datetime import date
 from decimal import Decimal
 
 from pipelines.enrich.taxonomy import TAXONOMY
-from pipelines.reports.page.fields import as_day, as_number, printable
+from pipelines.reports.page.fields import as_day, as_number
 
 UNKNOWN = "–"
 MINUS = "−"
@@ -143,7 +143,7 @@ def figure(value: object, unit: str, column: str = "") -> str:
     if isinstance(value, bool):
         return "Yes" if value else "No"
     if isinstance(value, str):
-        return words_of(printable(value)) if column in _CODES else printable(value)
+        return words_of(value) if column in _CODES else value
     return UNKNOWN
 
 

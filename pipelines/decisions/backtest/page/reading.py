@@ -12,7 +12,6 @@ from pipelines.decisions.backtest.tallies import AFTER, BEFORE
 from pipelines.decisions.policy import INDETERMINATE
 from pipelines.decisions.readings import CAUSES
 from pipelines.reports.page.charts import RowChart, bar_chart
-from pipelines.reports.page.fields import printable
 from pipelines.reports.page.grids import Column, Grid
 from pipelines.reports.page.wording import (
     MINUS,
@@ -420,7 +419,7 @@ def _changed(changed: Sequence[Data], in_all: int, about: About) -> Grid:
     )
     rows = [
         [
-            printable(str(row["customerId"])),
+            str(row["customerId"]),
             _on(row["asOf"]),
             words_of(row["before"]),
             words_of(row["after"]),

@@ -60,20 +60,24 @@ def totals(found: Paged[Any]) -> dict[str, int | None]:
     }
 
 
-def streamed(name: str, counts: Mapping[str, int | None], slices: Iterable[bytes]) -> Response:
+def streamed(
+    name: str, counts: Mapping[str, int | None], slices: Iterable[bytes], message: str | None = None
+) -> Response:
     """A list of any length, sent slice by slice; each slice is its items' JSON, joined by commas.
 
     The first slice is made before the answer begins, so that a failure to read is still a clean problem.
     """
     rest = iter(slices)
     first = next(rest, b"")
-    return StreamingResponse(_pieces(name, counts, chain([first], rest)), media_type=MEDIA_TYPE)
+    return StreamingResponse(_pieces(name, counts, chain([first], rest), message), media_type=MEDIA_TYPE)
 
 
-def _pieces(name: str, counts: Mapping[str, int | None], slices: Iterable[bytes]) -> Iterator[bytes]:
+def _pieces(
+    name: str, counts: Mapping[str, int | None], slices: Iterable[bytes], message: str | None
+) -> Iterator[bytes]:
     yield encode({"data": counts})[:-2] + b"," + encode(name) + b":["
     comma = b""
     for items in filter(None, slices):
         yield comma + items
         comma = b","
-    yield b']},"message":null}'
+    yield b']},"message":' + encode(message) + b"}"

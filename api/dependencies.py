@@ -36,6 +36,7 @@ from storage.store import Store
 from storage.subscriptions import Subscription
 
 MAX_KEY_CHARACTERS = 256
+READING_ROWS = ("customer:reports", "transactions:enrich", "transactions:extract", "transactions:aggregate")
 READING = tuple(scope for scope in keys.SCOPES if scope.startswith(("customer:", "transactions:", "decision-")))
 KEY_HEADER = APIKeyHeader(
     name="x-api-key",
@@ -52,6 +53,7 @@ class Caller:
     store: Store
     request: Request
     client_id: UUID
+    scopes: frozenset[str]  # of the key
     now: datetime
     actor: Actor
     keeping: Callable[[Writing, Response], None] | None = None  # how this request's Idempotency-Key is honoured
@@ -60,6 +62,11 @@ class Caller:
     def today(self) -> date:
         """The service's day."""
         return self.now.astimezone(self.store.settings.zone).date()
+
+    @property
+    def may_read_rows(self) -> bool:
+        """Whether transactions with their texts may stand in any answer to this caller."""
+        return not self.scopes.isdisjoint(READING_ROWS)
 
     def reading(self) -> AbstractContextManager[Reading]:
         return self.store.db.reading()
@@ -121,7 +128,7 @@ class Allow:
         principal = self._principal(request, store, now)
         actor = _actor(request, str(principal.key_id), principal.client_id)
         self._require_scope(request, principal, actor)
-        return Caller(store, request, principal.client_id, now, actor)
+        return Caller(store, request, principal.client_id, principal.scopes, now, actor)
 
     def _principal(self, request: Request, store: Store, now: datetime) -> Principal:
         """Whose key it is: counted, whether good or wrong."""

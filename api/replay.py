@@ -18,7 +18,7 @@ from starlette.responses import Response
 
 from api import transactions_json
 from api.answers import streamed, totals
-from api.dependencies import Caller
+from api.dependencies import READING_ROWS, Caller
 from api.schemas.reports import Moment
 from pipelines import metrics
 from pipelines.figures.context import NO_CONTEXT, Context
@@ -41,6 +41,7 @@ HEADLINES = {  # what can be explained, and the figure that is when none is name
     "aggregate": "/tables/monthly_cash_flow/values/0/revenue",
     METRICS: "/months_of_history",
 }
+NO_ROWS = f"The transactions themselves are not shown: this key lacks the scope {' or '.join(READING_ROWS)}."
 
 log = logging.getLogger("tidemark.api")
 
@@ -195,12 +196,25 @@ def _sums(found: Trace) -> Iterator[Sum]:
 
 
 def lineage(
-    kind: str, figure: str, found: Trace, facts: Facts, then_: Then, customer: Customer, page: Page | None
+    caller: Caller,
+    kind: str,
+    figure: str,
+    found: Trace,
+    facts: Facts,
+    then_: Then,
+    customer: Customer,
+    page: Page | None,
 ) -> Response:
-    """The answer: the figure, what it is made of, and a page of the transactions behind it."""
+    """The answer: the figure, what it is made of, and a page of the transactions behind it.
+
+    Whoever may not read transactions is told how many there are, and no more.
+    """
     rows = behind(found, facts)
     counts = totals(Paged(range(rows.height), rows.height, page))
-    return streamed("transactions", {**told(kind, figure, found, then_), **counts}, as_json(rows, customer, page))
+    head = {**told(kind, figure, found, then_), **counts}
+    if not caller.may_read_rows:
+        return streamed("transactions", head, (), NO_ROWS)
+    return streamed("transactions", head, as_json(rows, customer, page))
 
 
 def as_json(rows: pl.DataFrame, customer: Customer, page: Page | None) -> Sequence[bytes]:

@@ -30,6 +30,8 @@ SCOPES = (
     "decision-policies:read",
     "decision-policies:evaluate",
     "decision-policies:write",
+    "decision-policies:publish",
+    "decision-policies:override",
     "monitoring:rules",
     "webhooks:subscribe",
 )

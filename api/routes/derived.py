@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from api import derived
 from api.answers import streamed, totals
-from api.dependencies import Allow, Caller, CustomerId
+from api.dependencies import READING_ROWS, Allow, Caller, CustomerId
 from api.derived import Derived
 from api.operations import DAMAGED_FILE, gives
 from api.schemas.common import Paging
@@ -19,7 +19,7 @@ from storage.paging import Paged
 router = APIRouter(prefix="/v1/customer/{customerId}", tags=["Transactions"])
 Reader = Annotated[
     Caller,
-    Depends(Allow("transactions:enrich", "transactions:extract", "transactions:aggregate", "customer:reports")),
+    Depends(Allow(*READING_ROWS)),
 ]
 WhichPage = Annotated[Query[Paging], Depends(QueryOf(Paging))]
 

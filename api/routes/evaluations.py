@@ -36,6 +36,7 @@ from storage.evaluations import Evaluation
 
 router = APIRouter(prefix="/v1", tags=["Decisions"])
 Evaluator = Annotated[Caller, Depends(Allow("decision-policies:evaluate"))]
+Overrider = Annotated[Caller, Depends(Allow("decision-policies:override"))]
 EvaluationBody = Annotated[Body[SentEvaluation], Depends(JsonBody(SentEvaluation))]
 SensitivityBody = Annotated[Body[SentSensitivity], Depends(JsonBody(SentSensitivity))]
 OverrideBody = Annotated[Body[SentOverride], Depends(JsonBody(SentOverride))]
@@ -143,7 +144,7 @@ def explain_evaluation(caller: Evaluator, evaluation_id: EvaluationId, query: Wh
     with caller.request.app.state.room.taken(customer.enriched_rows):
         facts = then.facts(caller)
         trace = replay.traced_metric(figure, facts, plan.metrics)
-        return replay.lineage("evaluation", figure, trace, facts, then, customer, asked.asked())
+        return replay.lineage(caller, "evaluation", figure, trace, facts, then, customer, asked.asked())
 
 
 @router.post(
@@ -151,7 +152,7 @@ def explain_evaluation(caller: Evaluator, evaluation_id: EvaluationId, query: Wh
     **gives(DecisionOverrideView, 201, refuses=[NOT_ENABLED, "Evaluation.NotADecision"]),
 )
 @once
-def override_decision(caller: Evaluator, evaluation_id: EvaluationId, body: OverrideBody) -> Response:
+def override_decision(caller: Overrider, evaluation_id: EvaluationId, body: OverrideBody) -> Response:
     """Note that somebody decided otherwise, who and why. The evaluation itself stays as it was. A what-if and a
     challenger's evaluation decided nothing, and have nothing to override.
     """

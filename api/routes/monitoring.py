@@ -172,7 +172,7 @@ def explain_match(caller: Watcher, match_id: MatchId, query: WhichMetric) -> Res
     figure = asked.figure or behind.first
     with caller.request.app.state.room.taken(customer.enriched_rows):
         trace, facts, then = behind.traced(figure, caller)
-        return replay.lineage("match", figure, trace, facts, then, customer, asked.asked())
+        return replay.lineage(caller, "match", figure, trace, facts, then, customer, asked.asked())
 
 
 @router.get("/library", **gives(LibraryView))

@@ -50,6 +50,7 @@ router = APIRouter(prefix="/v1/decision-policies", tags=["Decision policies"])
 Lister = Annotated[Caller, Depends(Allow("decision-policies:read"))]
 Reader = Annotated[Caller, Depends(Allow("decision-policies:read", "decision-policies:write"))]
 Author = Annotated[Caller, Depends(Allow("decision-policies:write"))]
+Publisher = Annotated[Caller, Depends(Allow("decision-policies:publish"))]
 PolicyBody = Annotated[Body[SentPolicy], Depends(JsonBody(SentPolicy))]
 PublicationBody = Annotated[Body[SentPublication], Depends(JsonBody(SentPublication))]
 ChallengerBody = Annotated[Body[SentChallenger], Depends(JsonBody(SentChallenger))]
@@ -146,7 +147,7 @@ def diff_decision_policy(caller: Reader, slug: PolicySlug, query: TwoVersions) -
     "/{slug}/publish",
     **gives(PolicyVersionView, refuses=[NOT_ENABLED, NO_VERSION, ARCHIVED, "DecisionPolicy.VersionRetired"]),
 )
-def publish_decision_policy(caller: Author, slug: PolicySlug, body: PublicationBody) -> Response:
+def publish_decision_policy(caller: Publisher, slug: PolicySlug, body: PublicationBody) -> Response:
     """Let a version decide from now on; the one before is retired. Asked again, nothing changes."""
     with caller.reading() as r:
         caller.policy(r, slug)

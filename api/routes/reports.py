@@ -118,7 +118,7 @@ def _explains(kind: str) -> None:
         with caller.request.app.state.room.taken(customer.enriched_rows):
             facts = then.facts(caller)
             found = replay.traced(kind, facts, figure)
-            return replay.lineage(kind, figure, found, facts, then, customer, asked.asked())
+            return replay.lineage(caller, kind, figure, found, facts, then, customer, asked.asked())
 
 
 for _kind in replay.HEADLINES:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from http.client import HTTPConnection
 from pathlib import Path
@@ -144,6 +144,13 @@ def new_client(store: Store, base_url: str, scopes: Sequence[str] = keys.SCOPES)
         client = keys.create_client(w, "Lender", decision_policies=True, now=now)
         _, text = keys.create_key(w, client.client_id, scopes, None, store.settings.key_prefix, now)
     return Client(base_url, client.client_id, text)
+
+
+def with_scopes(store: Store, client: Client, scopes: Sequence[str]) -> Client:
+    """The same client, calling with another key."""
+    with store.db.writing() as w:
+        _, text = keys.create_key(w, client.client_id, scopes, None, store.settings.key_prefix, datetime.now(UTC))
+    return replace(client, key=text)
 
 
 @pytest.fixture

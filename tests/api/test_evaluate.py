@@ -17,7 +17,7 @@ from pipelines.metrics import METRICS
 from storage import keys, policies
 from storage.policies import PolicyVersion
 from storage.store import Store
-from tests.api.conftest import Client, new_client
+from tests.api.conftest import Client, new_client, with_scopes
 from tests.api.worker import end_submissions
 
 SLUG = "overdraft"
@@ -445,6 +445,8 @@ def test_a_metric_of_the_policy_s_own_leads_to_its_transactions_as_they_were_rea
     assert sorted(each["contribution"] for each in told["transactions"]) == [40, 60.5]
     assert client.get(path).json()["data"]["figure"] == f"/{METRIC}"
     assert client.get(path, params={"figure": "/elsewhere"}).status_code == 404
+    without_rows = with_scopes(store, client, ["decision-policies:evaluate"]).get(path).json()
+    assert (without_rows["data"]["transactions"], "customer:reports" in without_rows["message"]) == ([], True)
 
 
 def _between(content: bytes, start: bytes, end: bytes) -> bytes:

@@ -15,13 +15,14 @@ import requests
 import yaml
 from sqlalchemy import delete
 
+from api.dependencies import READING_ROWS
 from api.schemas.monitoring import EXAMPLE_DOCUMENT, EXAMPLE_MATCH, EXAMPLE_RULESET
 from pipelines.monitoring import checked, library, moves
 from pipelines.monitoring.moving import FIRING, OUTCOMES, REARM
 from storage import audit
 from storage.models import customers, locations
 from storage.store import Store
-from tests.api.conftest import Client, spending_ruleset
+from tests.api.conftest import Client, spending_ruleset, with_scopes
 from tests.api.worker import end_submissions, look_at
 
 named = pytest.mark.parametrize
@@ -386,6 +387,17 @@ def test_without_a_baselines_day_its_metric_is_unavailable(store: Store, client:
 def test_a_figure_that_is_none_is_not_found(client: Client, match: dict[str, Any], figure: str) -> None:
     answer = client.get(f"{BASE}/matches/{match['matchId']}/lineage", params={"figure": figure})
     assert refusal(answer) == (404, "Report.FigureNotFound")
+
+
+@named("more", [(), *((scope,) for scope in READING_ROWS)])
+def test_the_rows_of_a_lineage_need_a_scope_that_reads_them(
+    store: Store, client: Client, match: dict[str, Any], more: tuple[str, ...]
+) -> None:
+    watcher = with_scopes(store, client, ["monitoring:rules", *more])
+    answer = watcher.get(f"{BASE}/matches/{match['matchId']}/lineage").json()
+    assert (answer["data"]["value"], answer["data"]["totalCount"]) == (50, 1)
+    assert len(answer["data"]["transactions"]) == (1 if more else 0)
+    assert ("customer:reports" in (answer["message"] or "")) == (not more)
 
 
 def test_lineage_ends_with_the_version_that_was_looked_at(

@@ -99,6 +99,12 @@ def test_without_its_scope_every_route_is_forbidden(subtests: pytest.Subtests, s
             assert (answer.status_code, answer.json()["code"]) == (403, "Authorization.MissingScope")
 
 
+def test_what_decides_about_customers_has_scopes_of_its_own() -> None:
+    scopes = {operation.path: operation.scopes for operation in KEYED if operation.method == "POST"}
+    assert scopes["/v1/decision-policies/{slug}/publish"] == ["decision-policies:publish"]
+    assert scopes["/v1/evaluations/{evaluationId}/override"] == ["decision-policies:override"]
+
+
 def test_each_of_its_scopes_opens_a_route(subtests: pytest.Subtests, store: Store, base_url: str) -> None:
     clients = {scope: new_client(store, base_url, [scope]) for scope in keys.SCOPES}
     for operation in KEYED:

@@ -5,21 +5,26 @@ says where to find them as soon as `GET /health/ready` answers 200.
 """
 
 import argparse
+import logging
 import os
 import subprocess
 import sys
 import threading
 from collections.abc import Sequence
+from pathlib import Path
 
 import requests
 
 from assets.doors import API_PORT, PortTakenError, api_parts, open_doors
 from assets.parts import DAGSTER_PORT, LOOK_EVERY_S, LOOPBACK, Address, Part, free_port, keep_running
 from assets.processes import told_to_stop
-from storage import logs
+from storage import logs, sqlite_check
 from storage.settings import Settings
 
 READY_ANSWER_WITHIN_S = 2.0
+CHECK_WITHIN_S = 60.0
+
+log = logging.getLogger(__name__)
 
 
 def run(api: Address, dagster: Address, *, processes: int, published: bool, when_ready: str | None) -> None:
@@ -29,10 +34,14 @@ def run(api: Address, dagster: Address, *, processes: int, published: bool, when
         PortTakenError: the API's address can't be had.
     """
     stop = told_to_stop(tethered=False)
+    database = sqlite_check.file_of(Settings())
+    suspect = database if database is not None and sqlite_check.was_left_open(database) else None
     doors = open_doors(api, processes)
     api = Address(api.host, doors[0].getsockname()[1])
     parts = [*_parts(dagster, published=published), *api_parts(doors)]
-    announcing = threading.Thread(target=_announce, args=(api, dagster, published, when_ready, stop), daemon=True)
+    announcing = threading.Thread(
+        target=_announce, args=(api, dagster, published, when_ready, suspect, stop), daemon=True
+    )
     announcing.start()
     keep_running(parts, stop)
 
@@ -46,7 +55,14 @@ def _parts(dagster: Address, *, published: bool) -> Sequence[Part]:
     ]
 
 
-def _announce(api: Address, dagster: Address, published: bool, when_ready: str | None, stop: threading.Event) -> None:
+def _announce(
+    api: Address,
+    dagster: Address,
+    published: bool,
+    when_ready: str | None,
+    suspect: Path | None,
+    stop: threading.Event,
+) -> None:
     while not _is_ready(api):
         if stop.wait(LOOK_EVERY_S):
             return
@@ -56,9 +72,22 @@ def _announce(api: Address, dagster: Address, published: bool, when_ready: str |
     if published:
         _say(f"Dagster             {dagster.from_here}")
     _say("Ready. Ctrl-C stops everything.")
+    if suspect is not None:
+        threading.Thread(target=check, args=(suspect,), daemon=True).start()
     if when_ready:
         environment = os.environ | {"TIDEMARK_BASE_URL": api.from_here}
         subprocess.run([sys.executable, "-m", when_ready], env=environment, check=False)
+
+
+def check(database: Path) -> None:
+    """Check a database that was not closed when it was last used, now that requests are answered."""
+    checked = sqlite_check.quick_check(database, CHECK_WITHIN_S)
+    if checked.damage is not None:
+        log.error("the database is damaged: %s. Restore it from a backup: docs/operations.md", checked.damage)
+    elif checked.complete:
+        log.info("Tidemark was not stopped cleanly; the check of its database found nothing wrong")
+    else:
+        log.warning("Tidemark was not stopped cleanly, and its database is too large to check here: tidemark doctor")
 
 
 def _is_ready(api: Address) -> bool:

@@ -18,7 +18,7 @@ from sqlalchemy import func, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from pipelines.errors import Corrupt
-from storage import integrity, leases, outbox, retention, subscriptions, vault_keys
+from storage import integrity, leases, outbox, retention, sqlite_check, subscriptions, vault_keys
 from storage.database import Database, Reading
 from storage.integrity import Damage
 from storage.lake import Lake
@@ -30,13 +30,13 @@ from storage.subscriptions import Subscription, open_secret
 from storage.vault import Vault
 
 LITTLE_SPACE, HARDLY_ANY_SPACE = 5 * 2**30, 2**30  # bytes
+QUICK_CHECK_WITHIN_S = 30.0
 CLOCKS_DIFFER_BY = timedelta(minutes=1)
 BATCH_OVERDUE = timedelta(minutes=2)  # its lease ran out, and nobody gave its jobs to another
 BATCH_STUCK = timedelta(hours=1)  # more than a run may take
 JOB_OVERDUE = timedelta(minutes=15)
 DELIVERY_OVERDUE = timedelta(minutes=10)
 LOOK_OVERDUE = timedelta(hours=1)
-SWEEP_OVERDUE = timedelta(days=7)
 PASS_OVERDUE = timedelta(days=30)
 
 
@@ -78,9 +78,9 @@ def _findings(settings: Settings, clock: Callable[[], datetime], deep: bool) -> 
     key = _key(settings)
     yield from key
     db = Database(settings.database)
-    unusable = list(_database(db))
-    yield from unusable
-    if not key and not unusable:
+    of_database = list(_database(settings, db))
+    yield from of_database
+    if not any(found.severity is Severity.ERROR for found in (*key, *of_database)):
         store = Store(settings, db, Lake(settings.lake), vault_keys.opened(db, settings))
         yield from _remembered(store, clock, deep)
     db.close()
@@ -146,7 +146,7 @@ def _key(settings: Settings) -> list[Finding]:
     return []
 
 
-def _database(db: Database) -> Iterator[Finding]:
+def _database(settings: Settings, db: Database) -> Iterator[Finding]:
     if db.is_sqlite and not Path(db.url.database or "").exists():
         yield error("database", f"{db.url.database} does not exist", "restore it, or start Tidemark to make a new one")
         return
@@ -156,9 +156,22 @@ def _database(db: Database) -> Iterator[Finding]:
         cause = str(getattr(failure, "orig", failure)).partition("\n")[0]
         yield error("database", f"it can't be used: {cause}", "start it; check TIDEMARK_DATABASE_URL")
         return
+    if (file := sqlite_check.file_of(settings)) is not None:
+        yield from _file(file)
     if current != newest:
         problem = f"its tables are of revision {current or 'none'}, this program's of {newest}"
         yield error("database", problem, "start this version of Tidemark to upgrade it, or install the newer one")
+
+
+def _file(database: Path) -> Iterator[Finding]:
+    """Whether SQLite finds its file whole."""
+    checked = sqlite_check.quick_check(database, QUICK_CHECK_WITHIN_S)
+    if checked.damage is not None:
+        remedy = "stop Tidemark and restore the database from a backup (docs/operations.md, Damaged files)"
+        yield error("database", f"{database} is damaged: {checked.damage}", remedy)
+    elif not checked.complete:
+        problem = f"checking {database} was given up after {QUICK_CHECK_WITHIN_S:.0f} s"
+        yield note("database", problem, f"at a quiet time: sqlite3 {database} 'PRAGMA quick_check'")
 
 
 def _clock(r: Reading, db: Database, now: datetime) -> Iterator[Finding]:
@@ -247,10 +260,12 @@ def _paused(subscription: Subscription) -> Finding:
 
 
 def _retention(r: Reading, kept_since: datetime) -> Iterator[Finding]:
-    overdue = locations.c.replaced_at < kept_since - SWEEP_OVERDUE
+    overdue = locations.c.replaced_at < kept_since - retention.SWEEP_OVERDUE
     if r.execute(select(locations.c.customer_number).where(overdue).limit(1)).first() is not None:
-        problem = f"versions are kept more than {SWEEP_OVERDUE.days} days longer than TIDEMARK_RETENTION says"
-        yield warning("retention", problem, "turn the schedules on, or run tidemark sweep")
+        problem = f"versions are kept more than {retention.SWEEP_OVERDUE.days} days longer than TIDEMARK_RETENTION says"
+        yield warning(
+            "retention", problem, "check the clock; then turn the schedules on, and run tidemark sweep --confirm"
+        )
 
 
 def _orphans(store: Store, now: datetime) -> Iterator[Finding]:

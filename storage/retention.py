@@ -35,6 +35,10 @@ in SHARE mode, which waits for their writers and holds new ones up). In it, the 
   transaction, that it is still there. Removed before: they find it gone and roll back. Not yet removed: the name is
   committed before the collector may look.
 
+**Why a sweep may refuse.** A clock that runs far ahead, a retention time that was shortened by mistake, or another
+database beside this lake make much look as if it could go. So a sweep that would remove an unexpected share of what is
+held (`unexpected`) removes nothing until an operator confirms it.
+
 So age (`ORPHAN_AGE`) decides nothing about truth: it only spares those who are slow a failure. Drafts, files that
 never got their own name, can't be named at all: their writer's last step fails if they are gone.
 """
@@ -49,6 +53,7 @@ from uuid import UUID
 
 from sqlalchemy import delete, func, select, text, tuple_
 
+from pipelines.errors import Conflict
 from storage import idempotency, leases, vault_keys
 from storage.database import Reading, Writing
 from storage.integrity import named
@@ -57,9 +62,14 @@ from storage.models import BatchState, batches, book_tables, damaged_files, loca
 from storage.store import Store
 
 # No other is touched: its files may have names elsewhere.
-FOLDERS = ("landing", "statements", "transactions", "outcomes", "book", "backtests", "simulations")
+LANDING = "landing"
+FOLDERS = (LANDING, "statements", "transactions", "outcomes", "book", "backtests", "simulations")
 ORPHAN_AGE = timedelta(hours=24)
 COUNTS_KEPT = timedelta(days=400)  # of what rules came to: a year, to compare with, and what is shown of it
+SWEEP_OVERDUE = timedelta(days=7)  # longer than nightly sweeps are ever late: our judgement
+EXPECTED_SHARE = 0.1  # of what is held that one sweep may remove although it is overdue or unnamed: our judgement
+STRAY_FILES = 1  # so few are no share: what a submission leaves that was killed before its commit
+UNEXPECTED = "Retention.Unexpected"
 CLOCKS_DIFFER_BY = timedelta(hours=1)  # the file system's from the database's, at most
 SLICE = 1_000  # what one transaction forgets, or removes
 
@@ -78,13 +88,15 @@ class Swept:
     bytes_freed: int
 
 
-def sweep(store: Store, clock: Callable[[], datetime]) -> Swept:
+def sweep(store: Store, clock: Callable[[], datetime], *, confirmed: bool = False) -> Swept:
     """Remove what has been kept long enough, and orphans.
 
     Raises:
-        Conflict: another sweep, or a backup, is under way.
+        Conflict: another sweep, or a backup, is under way; or an unexpected share would go, and nobody confirmed it.
     """
     with leases.exclusively(store.db, leases.FILE_KEEPER, clock) as prolong:
+        if not confirmed and (surprise := unexpected(store, clock())) is not None:
+            raise Conflict(UNEXPECTED, f"Nothing was removed: {surprise} If so: tidemark sweep --confirm")
         keys = _in_slices(store, lambda w: idempotency.sweep(w, clock(), SLICE), prolong)
         _in_slices(store, lambda w: _forget_counts(w, (clock() - COUNTS_KEPT).date()), prolong)
         versions = files = freed = 0
@@ -107,6 +119,46 @@ def collect_orphans(store: Store, clock: Callable[[], datetime], prolong: Callab
         freed += sum(sizes)
         prolong()
     return removed, freed
+
+
+def unexpected(store: Store, now: datetime) -> str | None:
+    """Say in words what a sweep would remove far more of than sweeps do, if there is such a thing.
+
+    That is replaced versions for which the retention time was over more than `SWEEP_OVERDUE` ago, and submissions as
+    they were received, which are kept for ever: the database names them all.
+    """
+    with store.db.reading() as r:
+        overdue, replaced = _overdue(r, now - store.settings.retention - SWEEP_OVERDUE)
+    if overdue > EXPECTED_SHARE * replaced:
+        return (
+            f"{overdue:,} of {replaced:,} replaced versions would go that an earlier sweep should have removed. "
+            "Is the clock right, and TIDEMARK_RETENTION what you mean?"
+        )
+    unnamed, received = _unnamed_submissions(store, now)
+    if unnamed > max(STRAY_FILES, EXPECTED_SHARE * received):
+        return f"the database doesn't name {unnamed:,} of {received:,} landing files. Is it the one of this lake?"
+    return None
+
+
+def _overdue(r: Reading, replaced_before: datetime) -> tuple[int, int]:
+    """How many replaced places and tables are older than that, and how many there are."""
+    overdue = replaced = 0
+    for at in (locations.c.replaced_at, book_tables.c.replaced_at):
+        query = select(func.count().filter(at < replaced_before), func.count()).where(at.is_not(None))
+        of_these, all_of_them = r.execute(query).one()
+        overdue, replaced = overdue + of_these, replaced + all_of_them
+    return overdue, replaced
+
+
+def _unnamed_submissions(store: Store, now: datetime) -> tuple[int, int]:
+    """How many landing files a sweep would take for orphans, and how many there are."""
+    unnamed = received = 0
+    for found in _slices(store.lake.files(LANDING)):
+        old = [file for file in found if file.modified < now - ORPHAN_AGE]
+        with store.db.reading() as r:
+            unnamed += len(_unnamed(r, old))
+        received += len(found)
+    return unnamed, received
 
 
 def orphans(store: Store, now: datetime) -> tuple[int, int]:

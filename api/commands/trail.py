@@ -9,6 +9,8 @@ from api.commands.console import AsJson, duration, now, opened_store, print_reco
 from storage import audit
 from storage.audit import Entry
 
+COLUMNS = ("at", "who", "clientId", "action", "resource", "outcome", "times", "requestId")
+
 trail = typer.Typer(help="The audit trail: list.", no_args_is_help=True)
 
 
@@ -26,11 +28,11 @@ def list_entries(
     start = None if since is None else now() - duration(since)
     with opened_store() as store, store.db.reading() as r:
         found = audit.find(r, client, start, most)
-    print_records([_record(each, as_json=as_json) for each in found], as_json=as_json, empty="No entries.")
+    print_records([_record(each) for each in found], columns=COLUMNS, as_json=as_json, empty="No entries.")
 
 
-def _record(entry: Entry, *, as_json: bool) -> dict[str, Any]:
-    record = {
+def _record(entry: Entry) -> dict[str, Any]:
+    return {
         "at": entry.at,
         "who": entry.who,
         "clientId": entry.client_id,
@@ -39,5 +41,5 @@ def _record(entry: Entry, *, as_json: bool) -> dict[str, Any]:
         "outcome": entry.outcome,
         "times": entry.times,
         "requestId": entry.request_id,
+        "ownRequestId": entry.own_request_id,
     }
-    return record | ({"ownRequestId": entry.own_request_id} if as_json else {})  # a table has no room for it

@@ -15,6 +15,7 @@ Buckets = Annotated[
     typer.Option(min=0, max=buckets.BUCKETS - 1, help="A bucket, 0–63; repeat for more. Default: all."),
 ]
 Deep = Annotated[bool, typer.Option("--deep", help="Also read every file and compare its SHA-256.")]
+Confirm = Annotated[bool, typer.Option("--confirm", help="Remove an unexpected share, too, once you know why.")]
 Folder = Annotated[
     Path, typer.Argument(help="Where the backup is kept; made when absent, brought up to date when not.")
 ]
@@ -45,13 +46,15 @@ def compact(bucket: Buckets = None, as_json: AsJson = False) -> None:
     print_records(records, as_json=as_json, empty="Nothing lies so scattered that moving it would pay.")
 
 
-def sweep(as_json: AsJson = False) -> None:
+def sweep(confirm: Confirm = False, as_json: AsJson = False) -> None:
     """Remove versions older than TIDEMARK_RETENTION, files that nothing names, and old idempotency keys.
+
+    Refuses to remove an unexpected share at once, as when the clock is far ahead, until it is confirmed.
 
     Example: tidemark sweep
     """
     with opened_store() as store:
-        swept = retention.sweep(store, now)
+        swept = retention.sweep(store, now, confirmed=confirm)
     record = {
         "versions": swept.versions,
         "files": swept.files,

@@ -9,12 +9,14 @@ from pydantic import SecretStr
 from sqlalchemy import text
 
 from pipelines.webhooks import EventType
-from storage import batches, integrity, leases, look_requests, subscriptions
+from storage import batches, doctor, integrity, leases, look_requests, sqlite_check, subscriptions
 from storage.doctor import Finding, Severity, examine
 from storage.models import Lane
 from storage.settings import Settings
 from storage.store import Store
+from tests.conftest import migrated_file, prepare_home
 from tests.storage.examples import a_client, a_customer, a_submission
+from tests.storage.test_sqlite_check import with_flipped_pages
 from tests.storage.values import commit, customers_of_a_bucket, on_sqlite, place_of
 
 
@@ -48,6 +50,24 @@ def test_looking_changes_nothing(tmp_path: Path, now: datetime) -> None:
     (finding,) = examine(Settings(home=tmp_path / "nowhere"), lambda: now)
     assert (finding.severity, finding.about) == (Severity.ERROR, "home")
     assert not (tmp_path / "nowhere").exists()
+
+
+def test_flipped_pages_of_the_database_are_found(tmp_path: Path, now: datetime) -> None:
+    settings = Settings(home=tmp_path / "home").prepared()
+    (settings.home / "tidemark.db").write_bytes(with_flipped_pages(migrated_file()))
+    damages = [each for each in examine(settings, lambda: now) if "is damaged" in each.problem]
+    assert only(damages) == (Severity.ERROR, "database")
+
+
+def test_a_check_of_the_database_that_takes_too_long_hides_nothing(
+    tmp_path: Path, now: datetime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = Settings(home=prepare_home(tmp_path / "home")).prepared()
+    monkeypatch.setattr(sqlite_check, "STEPS_BETWEEN_LOOKS", 1)
+    monkeypatch.setattr(doctor, "QUICK_CHECK_WITHIN_S", -1.0)
+    abouts = [(each.severity, each.about) for each in examine(settings, lambda: now)]
+    assert (Severity.NOTE, "database") in abouts
+    assert (Severity.NOTE, "processing") in abouts
 
 
 def only(findings: list[Finding]) -> tuple[Severity, str]:

@@ -77,7 +77,7 @@ def compaction_during(inner: Step) -> Step:
 
 def sweep() -> Step:
     def step(world: World) -> None:
-        retention.sweep(world.store, lambda: world.now)
+        retention.sweep(world.store, lambda: world.now, confirmed=True)
 
     return step
 
@@ -130,7 +130,7 @@ def test_every_customer_always_has_exactly_its_value(store: Store, now: datetime
                 assert values.read(store, place) == rows
     compact(store, BUCKET, lambda: world.now)
     assert integrity.check(store, lambda: world.now).damages == []
-    retention.sweep(store, lambda: world.now + 2 * store.settings.retention)
+    retention.sweep(store, lambda: world.now + 2 * store.settings.retention, confirmed=True)
     assert integrity.check(store, lambda: world.now).damages == []
     assert kept_versions(world) == sorted(world.expected), "of each customer the current one"
     for number, rows in world.expected.items():

@@ -224,3 +224,43 @@ def test_what_rules_came_to_is_forgotten_after_its_time(
     sweep(store, lambda: now)
     with store.db.reading() as r:
         assert sorted(r.execute(select(rule_counts.c.day)).scalars()) == days[5:]
+
+
+def assert_refused(store: Store, at: datetime) -> None:
+    """Nothing goes until somebody confirms it."""
+    before, known = on_disk(store), counts(store)
+    with pytest.raises(Conflict) as refusal:
+        sweep(store, lambda: at)
+    assert refusal.value.code == retention.UNEXPECTED
+    assert (on_disk(store), counts(store)) == (before, known)
+    sweep(store, lambda: at, confirmed=True)
+    assert on_disk(store) < before
+
+
+def test_with_the_clock_far_ahead_nothing_goes_unconfirmed(store: Store, now: datetime) -> None:
+    (number,) = customers_of_a_bucket(store, 1, now)
+    commit(store, {number: 2}, now)
+    commit(store, {number: 3}, now)
+    assert_refused(store, now + timedelta(days=365))
+
+
+@on_sqlite
+def test_with_a_shorter_retention_nothing_goes_unconfirmed(store: Store, now: datetime) -> None:
+    (number,) = customers_of_a_bucket(store, 1, now)
+    commit(store, {number: 2}, now)
+    commit(store, {number: 3}, now)
+    shorter = store.settings.model_copy(update={"retention": 2 * HOUR})
+    assert_refused(replace(store, settings=shorter), now + timedelta(days=29))
+
+
+@on_sqlite
+def test_beside_another_database_nothing_goes_unconfirmed(store: Store, now: datetime) -> None:
+    customer = a_customer(store, a_client(store, now), now)
+    named = [a_submission(store, customer, now) for _ in range(20)]
+    assert len(on_disk(store)) >= len(named)
+    one = aged(store, store.lake.put("landing/one", b"").path, now)
+    sweep(store, lambda: now + ORPHAN_AGE + HOUR)  # one that nothing names is what a killed submission leaves
+    assert one not in on_disk(store)
+    for number in range(3):
+        aged(store, store.lake.put(f"landing/{number}", b"").path, now)
+    assert_refused(store, now + ORPHAN_AGE + HOUR)

@@ -150,6 +150,7 @@ KNOWN: Mapping[str, tuple[int, str]] = {
     "Request.LoneSurrogate": (400, "A text holds half of a surrogate pair."),
     "Request.TooDeep": (400, "The body is nested too deeply."),
     "Request.TooManyValues": (400, "The body holds more than 2,000,000 values."),
+    "Request.TooManyDigits": (400, "A number has more than 4,300 digits."),
     "Request.NotAnObject": (400, "The body must be a JSON object."),
     "Request.Missing": (400, "The field is needed."),
     "Request.WrongType": (400, "The value has the wrong JSON type."),

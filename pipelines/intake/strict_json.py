@@ -3,20 +3,33 @@
 The standard parser takes NaN, keeps the last of two equal keys, turns 0.10 into a float and passes lone surrogates
 on to whoever first encodes them. Here each of these is refused with a code, and a number keeps the text that was
 sent.
+
+A document takes up to a hundred times the memory that it was sent in: `[{},{},…`. So its values, depth and digits are
+bounded by one pass over the bytes, before anything is made of them; that pass takes time in proportion to the bytes,
+whatever they are.
 """
 
 import json
 import re
-from collections.abc import Iterator
-from typing import NoReturn
+from collections.abc import Callable, Iterator
+from itertools import accumulate
+from typing import Final, NoReturn
 
 from pipelines.errors import InvalidRequest
 
-MOST_VALUES = 2_000_000  # of a document, which takes a hundred times the memory that it was sent in: `[{},{},…`
+# All are our judgement but the digits, which are what Python itself turns into an integer.
+MOST_VALUES: Final = 2_000_000  # names of members among them: 50,000 transactions of 19 members each
+MOST_MEMBERS: Final = 1_000  # of one object
+MOST_DEPTH: Final = 200  # objects and lists within each other; a policy's operators stand 20 deep
+MOST_DIGITS: Final = 4_300  # in a row
 
 # A text with its quotes, or an open one up to the end. Possessive, and never without a match at a quote: backtracking,
 # or trying again from each next quote, takes the square of the body's length.
 _TEXT = re.compile(rb'"(?:[^"\\]++|\\.?)*+(?:"|\Z)', re.DOTALL)
+# Looked for from the first digit of a row only, or it would take the square of a row's length.
+_LONG_NUMBER = re.compile(rb"[0-9](?<![0-9][0-9])[0-9]{%d}" % MOST_DIGITS)
+_NO_BRACKET = bytes(set(range(256)) - set(b"[]{}"))
+_STEPS = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
 _SUSPICIOUS_ESCAPE = re.compile(rb"\\u(?:[dD][89a-fA-F]|0000)")
 
 
@@ -26,25 +39,25 @@ class Number(str):
     __slots__ = ()
 
 
-def parse(body: bytes) -> object:
-    """The document in `body`: dict, list, str, Number, bool or None.
+def parse(body: bytes, number: Callable[[str], object] = Number) -> object:
+    """The document in `body`: dict, list, str, number, bool or None.
+
+    Args:
+        number: what becomes of the exact text of a number.
 
     Raises:
-        InvalidRequest: not UTF-8, not JSON, or JSON that two readers could understand differently.
+        InvalidRequest: not UTF-8, not JSON, too much of it, or JSON that two readers could understand differently.
     """
     if not body.strip():
         _refuse("EmptyBody", "The request has no body.")
-    if _separators(body) > MOST_VALUES and _separators(_TEXT.sub(b"", body)) > MOST_VALUES:
-        _refuse("TooManyValues", f"The body holds more than {MOST_VALUES:,} values.")
+    _require_bounded(body)
     try:
         text = body.decode("utf-8")
         document: object = json.loads(
-            text, parse_int=Number, parse_float=Number, parse_constant=_constant, object_pairs_hook=_object
+            text, parse_int=number, parse_float=number, parse_constant=_constant, object_pairs_hook=_object
         )
     except UnicodeDecodeError:
         _refuse("NotUtf8", "The body is not UTF-8.")
-    except RecursionError:
-        _refuse("TooDeep", "The body is nested too deeply.")
     except json.JSONDecodeError:
         _refuse("MalformedJson", "The body is not one valid JSON document.")
     if _SUSPICIOUS_ESCAPE.search(body):
@@ -52,12 +65,35 @@ def parse(body: bytes) -> object:
     return document
 
 
-def _separators(text: bytes) -> int:
-    """How many values there may be, at least: each stands after a comma, or opens with a bracket."""
-    return text.count(b",") + text.count(b"{") + text.count(b"[")
+def _require_bounded(body: bytes) -> None:
+    if _openings(body) <= MOST_DEPTH and _values(body) <= MOST_VALUES and not _LONG_NUMBER.search(body):
+        return  # even if none of it stood in texts, which are costly to leave out
+    bare = _TEXT.sub(b"", body)
+    if _values(bare) > MOST_VALUES:
+        _refuse("TooManyValues", f"The body holds more than {MOST_VALUES:,} values.")
+    if _depth(bare) > MOST_DEPTH:
+        _refuse("TooDeep", "The body is nested too deeply.")
+    if _LONG_NUMBER.search(bare):
+        _refuse("TooManyDigits", f"A number has more than {MOST_DIGITS:,} digits.")
+
+
+def _values(text: bytes) -> int:
+    """How many values there may be, at least: each stands after a comma or a colon, or opens with a bracket."""
+    return text.count(b",") + text.count(b":") + _openings(text)
+
+
+def _openings(text: bytes) -> int:
+    return text.count(b"{") + text.count(b"[")
+
+
+def _depth(text: bytes) -> int:
+    """How many objects and lists stand within each other at most."""
+    return max(accumulate(map(_STEPS.__getitem__, text.translate(None, _NO_BRACKET))), default=0)
 
 
 def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    if len(pairs) > MOST_MEMBERS:
+        _refuse("TooManyValues", f"An object holds more than {MOST_MEMBERS:,} members.")
     members = dict(pairs)
     if len(members) != len(pairs):
         _refuse("DuplicateKey", "An object names a member twice.")

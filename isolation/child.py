@@ -1,7 +1,7 @@
 """The process that reads one file: it takes its task, confines itself, and only then looks at the file.
 
 Started by `isolation.parent` as `python -I -m isolation.child`; run by hand it waits for a task on standard input. What
-it imports costs every file its time, so drawing, which few ask for, is imported when asked for.
+it imports costs every file its time, so what only one kind of task needs is imported when asked for.
 """
 
 import os
@@ -17,11 +17,16 @@ import pipelines
 from isolation.confinement import confine
 from isolation.messages import (
     LENGTH,
+    NUMBER,
     OUT_OF_MEMORY,
     Answer,
+    Decode,
+    Document,
     Draw,
+    Elements,
     Explain,
     Failed,
+    Invalid,
     Picture,
     Progress,
     Read,
@@ -29,11 +34,13 @@ from isolation.messages import (
     Words,
     framed,
 )
-from pipelines.intake.pdf.extraction import Limits, extract
+from pipelines.errors import InvalidRequest
+from pipelines.intake import strict_json
 from pipelines.intake.pdf.result import Refusal, refused
 from pipelines.intake.pdf.scanned import ScannedWord
 
 MOST_FRAMES: Final = 8
+ELEMENTS_AT_ONCE: Final = 500
 # What it may import late, and the layouts beside the engine.
 READABLE: Final = (sys.prefix, sys.base_prefix, *isolation.__path__, *pipelines.__path__)
 
@@ -74,6 +81,8 @@ Work = Callable[[Line, Task, bytes], Iterator[msgspec.Struct]]
 def main(work: Work | None = None) -> None:
     line = Line()
     task = line.task()
+    if isinstance(task.what, Read):
+        import pipelines.intake.pdf.extraction  # noqa: F401, PLC0415  # now: the memory it takes is not the file's
     confine(task.memory_bytes, task.cpu_s, task.parent, READABLE)
     sys.dont_write_bytecode = True  # it couldn't
     content = line.content(task.content_bytes)
@@ -88,7 +97,11 @@ def main(work: Work | None = None) -> None:
 
 def done(line: Line, task: Task, content: bytes) -> Iterator[msgspec.Struct]:
     match task.what:
+        case Decode():
+            yield from decoded(content)
         case Read() as read:
+            from pipelines.intake.pdf.extraction import Limits, extract  # noqa: PLC0415  # see above
+
             yield Answer(
                 extract(
                     content,
@@ -99,13 +112,37 @@ def done(line: Line, task: Task, content: bytes) -> Iterator[msgspec.Struct]:
                 )
             )
         case Draw(page, highlight):
-            from pipelines.intake.pdf.render import page_png  # noqa: PLC0415  # see above
+            from pipelines.intake.pdf.render import page_png  # noqa: PLC0415
 
             yield Picture(page, page_png(content, task.password, page, highlight))
         case Explain():
             from pipelines.intake.pdf.render import explained_pngs  # noqa: PLC0415
 
             yield from (Picture(page, png) for page, png in explained_pngs(content, task.password))
+
+
+def decoded(content: bytes) -> Iterator[msgspec.Struct]:
+    """A JSON document in parts, or what is wrong with it."""
+    try:
+        document = strict_json.parse(content, _number)
+    except InvalidRequest as refusal:
+        yield Invalid(refusal.code, refusal.detail)
+        return
+    if isinstance(document, dict):
+        for name, elements in document.items():
+            if isinstance(elements, list):
+                yield from _elements(name, elements)
+                document[name] = []
+    yield Document(document)
+
+
+def _number(text: str) -> msgspec.msgpack.Ext:
+    return msgspec.msgpack.Ext(NUMBER, text.encode())
+
+
+def _elements(name: str, elements: Sequence[object]) -> Iterator[Elements]:
+    for first in range(0, len(elements), ELEMENTS_AT_ONCE):
+        yield Elements(name, list(elements[first : first + ELEMENTS_AT_ONCE]))
 
 
 def _frames(error: BaseException) -> tuple[str, ...]:

@@ -21,3 +21,5 @@ class ChildLimits:
 
 
 LIMITS: Final = ChildLimits()
+# The bounds of `strict_json` let through nothing that takes more than half of it.
+DECODING: Final = ChildLimits(memory_bytes=1024 * MIB)

@@ -9,15 +9,17 @@ import struct
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from itertools import chain
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
 from pipelines.intake.pdf.result import Box, Extraction, Statement
 from pipelines.intake.pdf.scanned import ScannedWord
+from pipelines.intake.strict_json import Number
 
 LENGTH: Final = struct.Struct(">I")
 OUT_OF_MEMORY: Final = "Reading it takes more memory than a statement needs."
+NUMBER: Final = 1  # the extension of MessagePack that holds the exact text of a JSON number
 LARGEST_DIGITS: Final = 16  # before the point, of money in Decimal(18,2)
 
 
@@ -41,10 +43,14 @@ class Explain(msgspec.Struct, frozen=True, tag=True):
     """Every page as a picture, with what was seen in it."""
 
 
+class Decode(msgspec.Struct, frozen=True, tag=True):
+    """The content is JSON, as the contract reads it."""
+
+
 class Task(msgspec.Struct, frozen=True):
     """What stands at the head; the file's bytes follow."""
 
-    what: Read | Draw | Explain
+    what: Read | Draw | Explain | Decode
     password: str | None
     content_bytes: int
     memory_bytes: int
@@ -68,6 +74,27 @@ class Answer(msgspec.Struct, frozen=True, tag=True):
     extraction: Extraction
 
 
+class Elements(msgspec.Struct, frozen=True, tag=True):
+    """Some elements of a list that is a member of the document, in order. A list comes in parts because decoding a
+    message holds up every other thread."""
+
+    member: str
+    elements: list[Any]
+
+
+class Document(msgspec.Struct, frozen=True, tag=True):
+    """The document, last: without the elements that came before."""
+
+    document: Any
+
+
+class Invalid(msgspec.Struct, frozen=True, tag=True):
+    """Why the content is no document."""
+
+    code: str
+    detail: str
+
+
 class Failed(msgspec.Struct, frozen=True, tag=True):
     """A fault of ours, as far as it can be told without quoting the file: its type, and where it was raised."""
 
@@ -79,10 +106,17 @@ class Words(msgspec.Struct, frozen=True):
     words: tuple[ScannedWord, ...]
 
 
-FromChild = Progress | Picture | Answer | Failed
+FromChild = Progress | Picture | Answer | Elements | Document | Invalid | Failed
+
+
+def _extension(code: int, data: memoryview) -> Number:
+    if code != NUMBER:
+        raise ValueError
+    return Number(data, "ascii")
+
 
 encoder: Final = msgspec.msgpack.Encoder()
-_from_child: Final = msgspec.msgpack.Decoder[FromChild](FromChild)
+_from_child: Final = msgspec.msgpack.Decoder[FromChild](FromChild, ext_hook=_extension)
 
 
 class Garbled(Exception):
@@ -117,7 +151,7 @@ def messages(pieces: Iterable[bytes], longest: int) -> Iterator[FromChild]:
 def _decoded(payload: bytes) -> FromChild:
     try:
         message: FromChild = _from_child.decode(payload)
-    except (msgspec.DecodeError, RecursionError, ArithmeticError) as error:
+    except (msgspec.DecodeError, RecursionError, ArithmeticError, ValueError) as error:
         raise Garbled from error
     if isinstance(message, Answer) and not all(map(_is_sound, message.extraction.statements)):
         raise Garbled

@@ -1,7 +1,8 @@
 """What the rest of Tidemark calls to have a stranger's file read: it starts a child and outlives whatever happens.
 
-Whatever becomes of the child, the answer is an Extraction. A child that took more than it may is `limits_exceeded`; one
-that the file broke, or that answers nonsense, is `corrupt`. Several threads may call at once: they share nothing.
+Whatever becomes of a child that reads a PDF, the answer is an Extraction. One that took more than it may is
+`limits_exceeded`; one that the file broke, or that answers nonsense, is `corrupt`. Several threads may call at once:
+they share nothing.
 """
 
 import logging
@@ -9,6 +10,7 @@ import os
 import signal
 import sys
 import time
+from collections import defaultdict
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -16,15 +18,19 @@ from types import TracebackType
 from typing import Final, Self
 
 from isolation import ocr
-from isolation.limits import LIMITS, ChildLimits
+from isolation.limits import DECODING, LIMITS, ChildLimits
 from isolation.messages import (
     OUT_OF_MEMORY,
     Answer,
+    Decode,
+    Document,
     Draw,
+    Elements,
     Explain,
     Failed,
     FromChild,
     Garbled,
+    Invalid,
     Picture,
     Progress,
     Read,
@@ -35,12 +41,14 @@ from isolation.messages import (
     messages,
 )
 from isolation.process import Overdue, Process
+from pipelines.errors import InvalidRequest, Unavailable
 from pipelines.intake.pdf.result import Box, Extraction, Refusal, refused
 
 CHILD: Final = (sys.executable, "-I", "-m", "isolation.child")
 ENVIRONMENT: Final = {"OPENBLAS_NUM_THREADS": "1"}  # all it gets: a process of several threads can't confine itself
 PNG: Final = b"\x89PNG\r\n\x1a\n"
 BROKE: Final = "The file broke its reader: it is damaged, or made to do so."
+SMALLEST_MESSAGE_BYTES: Final = 64 * 1024
 KILLED: Final = "Its reader was ended from outside: the machine may be out of memory."
 
 log = logging.getLogger(__name__)
@@ -102,6 +110,39 @@ def explained_pngs(
     return _pictures(Explain(), content, password, limits, command)
 
 
+def decode(content: bytes, limits: ChildLimits = DECODING, *, command: Sequence[str] = CHILD) -> object:
+    """The JSON document in `content`, as `strict_json.parse` gives it.
+
+    Raises:
+        InvalidRequest: what `strict_json.parse` raises.
+        Unavailable: the child ended without an answer.
+    """
+    longest = 2 * len(content) + SMALLEST_MESSAGE_BYTES  # a number of one digit takes three bytes instead of two
+    try:
+        with _Child(Decode(), content, None, replace(limits, message_bytes=longest), command) as child:
+            return _document(child)
+    except _Ended as ended:
+        log.warning("a body was not decoded: %s", ended)
+        raise Unavailable("Service.Busy", "The service is busy. Try again.") from None
+
+
+def _document(child: "_Child") -> object:
+    """Raises InvalidRequest, _Ended."""
+    lists = defaultdict[str, list[object]](list)
+    for message in child.messages():
+        match message:
+            case Elements(member, elements):
+                lists[member] += elements
+            case Document(document):
+                return {**document, **lists} if isinstance(document, dict) else document
+            case Invalid(code, detail):
+                raise InvalidRequest(code, detail)
+            case Failed(error, raised_at):
+                _log_fault(error, raised_at)
+                break
+    raise child.ended()
+
+
 def _conversation(child: "_Child", tesseract: str | None, on_progress: Told | None) -> Extraction:
     """Raises _Ended."""
     for message in child.messages():
@@ -149,7 +190,7 @@ class _Child:
 
     def __init__(
         self,
-        what: Read | Draw | Explain,
+        what: Read | Draw | Explain | Decode,
         content: bytes,
         password: str | None,
         limits: ChildLimits,

@@ -8,6 +8,7 @@ off. What a connection is refused for is told as a problem where HTTP allows to 
 
 import asyncio
 import re
+from collections import Counter
 from collections.abc import Iterable
 from http import HTTPStatus
 from itertools import count
@@ -19,7 +20,7 @@ from fastapi import FastAPI
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from api import problems
-from api.limits import MAX_HEAD_BYTES
+from api.limits import MAX_HEAD_BYTES, Held, address
 from storage.settings import Settings
 
 MAX_FRAMING_BYTES = 512 * 1024  # of chunk sizes, extensions and trailers, beside what FRAMING_PER_BYTE allows
@@ -111,13 +112,22 @@ class Connection(HttpToolsProtocol):
         self._in_head, self._deaf = True, False
         self._head_bytes, self._message_bytes, self._body_bytes, self._messages = 0, 0, 0, 0
         self._number = next(_numbers)
+        self._address = address({"client": self.client})
         self._make_room(CONNECTIONS_PER_REQUEST * settings.max_requests)
 
     def _make_room(self, most: int) -> None:
-        """Of too many connections, the oldest with nothing under way ends: a flood of silent ones shuts nobody out."""
+        """Of too many connections, one with nothing under way ends, the oldest of whoever has most of these: a flood of
+        silent ones shuts nobody out, and closes no connection that another client keeps."""
         if len(self.connections) > most:
-            idle = (other for other in self.connections if isinstance(other, Connection) and other.idle)
-            min(idle, key=lambda other: other._number).transport.abort()
+            idle = [other for other in self.connections if isinstance(other, Connection) and other.idle]
+            of_asker = Counter(other.asker for other in idle)
+            min(idle, key=lambda other: (-of_asker[other.asker], other._number)).transport.abort()
+
+    @property
+    def asker(self) -> object:
+        """Whose connection it is: the client's of its last request, or an address."""
+        held: Held | None = None if self.cycle is None else self.cycle.scope["state"].get("held")
+        return held.asker.client if held else self._address
 
     @property
     def answering(self) -> bool:

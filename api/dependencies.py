@@ -15,10 +15,11 @@ from uuid import UUID
 from fastapi import Path, Request, Security
 from fastapi.security import APIKeyHeader
 from pydantic.alias_generators import to_camel
+from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from api import problems
-from api.limits import Limits, address
+from api.limits import Asker, Limits, address
 from api.refusals import Refusal
 from api.schemas import rules
 from pipelines.decisions.policy import POLICY_SLUG
@@ -122,13 +123,19 @@ class Allow:
     def __init__(self, *scopes: str) -> None:
         self.scopes = scopes
 
-    def __call__(self, request: Request, _: Annotated[None, Security(KEY_HEADER)]) -> Caller:
+    async def __call__(self, request: Request, _: Annotated[None, Security(KEY_HEADER)]) -> Caller:
+        caller, asker = await run_in_threadpool(self._caller, request)
+        request.state.held.pass_to(asker)
+        return caller
+
+    def _caller(self, request: Request) -> tuple[Caller, Asker]:
         store: Store = request.app.state.store
         now = datetime.now(UTC)
         principal = self._principal(request, store, now)
         actor = _actor(request, str(principal.key_id), principal.client_id)
         self._require_scope(request, principal, actor)
-        return Caller(store, request, principal.client_id, principal.scopes, now, actor)
+        caller = Caller(store, request, principal.client_id, principal.scopes, now, actor)
+        return caller, Asker(principal.client_id, principal.key_id)
 
     def _principal(self, request: Request, store: Store, now: datetime) -> Principal:
         """Whose key it is: counted, whether good or wrong."""

@@ -6,8 +6,11 @@ address, where only refused keys count. A good key is served from an address tha
 may be many clients, and one that fails must not lock out the others.
 """
 
-from collections.abc import Callable, Iterator, MutableMapping
-from contextlib import contextmanager
+import asyncio
+import os
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator, MutableMapping
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from ipaddress import ip_address, ip_network
 from uuid import UUID
@@ -21,6 +24,7 @@ from storage.settings import Quota, Settings
 MAX_HEAD_BYTES = 64 * 1024  # of a request: its address and headers
 MAX_HELD_BODIES = 8  # of the largest size allowed: so much memory is given to bodies that are being received or read
 MAX_HELD_UPLOADS = 16  # likewise, so much disk to files that are being sent
+MAX_WORKING = 32  # routes at once; the threads that they leave check keys
 IPV6_PREFIX = 64  # what one subscriber is given: every address in it is the same asker
 
 
@@ -52,6 +56,15 @@ class Standing:
         headers["RateLimit"] = f'"{self.policy.name}";r={remaining};t={self.count.reset_s}'
 
 
+@dataclass(frozen=True)
+class Asker:
+    """Who shares what the service can bear: a client, and within its part a key. Before a key is known to be good, an
+    address is both."""
+
+    client: UUID | str
+    key: UUID | str
+
+
 class Limits:
     """What one service allows, and how much of it is used."""
 
@@ -59,9 +72,11 @@ class Limits:
         self._counters = _counters(settings)
         self._of_key = Policy("key", settings.rate_limit)
         self._of_address = Policy("address", settings.wrong_key_limit)
-        self.requests = AtOnce(settings.max_requests)
-        self.bodies = AtOnce(MAX_HELD_BODIES * settings.max_json_bytes)
-        self.uploads = AtOnce(MAX_HELD_UPLOADS * settings.max_multipart_bytes)
+        self.requests = Shares(settings.max_requests)
+        self.bodies = Shares(MAX_HELD_BODIES * settings.max_json_bytes)
+        self.uploads = Shares(MAX_HELD_UPLOADS * settings.max_multipart_bytes)
+        self.working = Turns(MAX_WORKING)
+        self.decoding = Turns(os.cpu_count() or 1)
 
     def count_request(self, scope: Scope, key_id: UUID) -> None:
         """A request with a good key.
@@ -101,29 +116,110 @@ class Limits:
         return RateLimited(code, detail, self.standing(scope).count.reset_s)
 
 
-class AtOnce:
-    """So much of something at one time; more is refused, not queued. Used in the event loop only."""
+class Shares:
+    """So much of something at one time; more is refused, not queued. Used in the event loop only.
+
+    A client has at most three quarters of what the others leave, and so has a key of what the client's other keys
+    leave: however much one takes, some is left for who comes next, as with the deliveries of `storage.outbox`. There a
+    client has half; three quarters are our judgement, for most services have one busy client.
+    """
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._taken = 0
+        self._taken_by: Counter[tuple[UUID | str, ...]] = Counter()
+
+    def fits(self, asker: Asker, amount: int) -> bool:
+        """Whether so much more is left for this asker."""
+        mine, of_key = self.taken_by(asker)
+        for_client = _part(self._most - (self._taken - mine))
+        for_key = _part(for_client - (mine - of_key))
+        return self._taken + amount <= self._most and mine + amount <= for_client and of_key + amount <= for_key
+
+    def taken_by(self, asker: Asker) -> tuple[int, int]:
+        """How much the client has, and how much the key."""
+        return self._taken_by[asker.client,], self._taken_by[asker.client, asker.key]
+
+    def take(self, asker: Asker, amount: int) -> None:
+        """Negative amounts give back."""
+        self._taken += amount
+        for taker in ((asker.client,), (asker.client, asker.key)):
+            self._taken_by[taker] += amount
+            if not self._taken_by[taker]:
+                del self._taken_by[taker]
 
     @contextmanager
-    def share(self) -> Iterator[Callable[[int], None]]:
-        """Takes more and more, or raises Unavailable; all of it is given back in the end."""
-        mine = 0
-
-        def take(amount: int) -> None:
-            nonlocal mine
-            if self._taken + amount > self._most:
-                raise Unavailable("Service.Busy", "The service is busy. Try again.")
-            self._taken += amount
-            mine += amount
-
+    def held(self, asker: Asker) -> Iterator["Held"]:
+        """Nothing yet; all that is taken by then is given back in the end."""
+        held = Held(self, asker)
         try:
-            yield take
+            yield held
         finally:
-            self._taken -= mine
+            self.take(held.asker, -held.amount)
+
+
+def _part(amount: int) -> int:
+    return max(1, 3 * amount // 4)
+
+
+class Held:
+    """What one request has of something."""
+
+    def __init__(self, shares: Shares, asker: Asker) -> None:
+        self._shares = shares
+        self.asker = asker
+        self.amount = 0
+
+    def take(self, amount: int) -> None:
+        """Raises Unavailable where that is more than the asker's share."""
+        if not self._shares.fits(self.asker, amount):
+            raise Unavailable("Service.Busy", "The service is busy. Try again.")
+        self._shares.take(self.asker, amount)
+        self.amount += amount
+
+    def pass_to(self, asker: Asker) -> None:
+        """From now on it is this asker's. Raises Unavailable, like `take`."""
+        amount, self.amount = self.amount, 0
+        self._shares.take(self.asker, -amount)
+        self.asker = asker
+        self.take(amount)
+
+
+class Turns:
+    """So many pieces of work at one time, shared like all else; what is more waits. Used in the event loop only.
+
+    The next turn is the client's with the fewest, then the key's with the fewest, then who came first.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._shares = Shares(most)
+        self._waiting: list[tuple[Asker, asyncio.Future[None]]] = []
+
+    @asynccontextmanager
+    async def turn(self, asker: Asker) -> AsyncIterator[None]:
+        """Begins when it is the asker's turn."""
+        mine = asyncio.get_running_loop().create_future()
+        self._waiting.append((asker, mine))
+        self._give()
+        try:
+            await mine
+            yield
+        finally:
+            if mine.cancelled():
+                self._waiting.remove((asker, mine))
+            else:
+                self._shares.take(asker, -1)
+            self._give()
+
+    def _give(self) -> None:
+        while fitting := [each for each in self._waiting if self._fits(*each)]:
+            next_one = min(fitting, key=lambda waiting: self._shares.taken_by(waiting[0]))
+            self._waiting.remove(next_one)
+            self._shares.take(next_one[0], 1)
+            next_one[1].set_result(None)
+
+    def _fits(self, asker: Asker, turn: asyncio.Future[None]) -> bool:
+        return not turn.cancelled() and self._shares.fits(asker, 1)
 
 
 def _counters(settings: Settings) -> Counters:
@@ -132,6 +228,11 @@ def _counters(settings: Settings) -> Counters:
     from storage.shared_counters import SharedCounters  # noqa: PLC0415  # who names no Redis doesn't pay for its client
 
     return SharedCounters(settings.redis_url, f"tidemark:{settings.environment}:")
+
+
+def stranger(scope: Scope) -> Asker:
+    """Who asks, as long as nobody knows whose key it is."""
+    return Asker(address(scope), address(scope))
 
 
 def address(scope: Scope) -> str:

@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.dependencies import MAX_KEY_CHARACTERS
-from api.limits import MAX_HEAD_BYTES, Limits
+from api.limits import MAX_HEAD_BYTES, Limits, stranger
 from api.problems import of, unexpected
 from pipelines.errors import HeadTooLarge, TidemarkError
 from storage import logs
@@ -61,9 +61,10 @@ class EveryRequest:
         """What is polled is answered however busy the service is."""
         limits: Limits = scope["app"].state.limits
         _require_small_head(scope)
-        with limits.requests.share() as take:
+        with limits.requests.held(stranger(scope)) as held:
+            scope["state"]["held"] = held
             if not scope["path"].startswith(POLLED):
-                take(1)
+                held.take(1)
             await self.app(scope, receive, send)
 
 

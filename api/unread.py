@@ -5,20 +5,26 @@ answered before a body is even received. Reading finds every fault at once.
 """
 
 from collections.abc import AsyncIterator, Callable
+from concurrent.futures import Future
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
+from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers, QueryParams
 from starlette.requests import Request
 
-from api.limits import Limits
+import isolation
+from api.limits import Asker, Limits
 from api.schemas.rules import Rule
-from pipelines.errors import Fault, InvalidRequest, TooLarge, UnsupportedMedia
+from pipelines.errors import Fault, InvalidRequest, TidemarkError, TooLarge, UnsupportedMedia
 from pipelines.intake import strict_json
 
 MAX_FAULTS = 100
+MAX_DECODED_HERE_BYTES = 2**20  # it takes some ten milliseconds, less than to start a process
 JSON, MULTIPART = "A JSON body", "A multipart body"
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -29,6 +35,7 @@ class Body(Generic[Model]):
 
     model: type[Model]
     content: bytes
+    document: Callable[[], object]  # raises InvalidRequest where it is no strict JSON
 
     def read(self, **context: object) -> Model:
         """The model that the body holds.
@@ -36,7 +43,7 @@ class Body(Generic[Model]):
         Raises:
             InvalidRequest: not strict JSON, or not what the model asks for.
         """
-        return _validated(self.model, strict_json.parse(self.content), context)
+        return _validated(self.model, self.document(), context)
 
 
 @dataclass(frozen=True)
@@ -63,9 +70,8 @@ class JsonBody(Generic[Model]):
         _require_json(request.headers)
         require_plain(request.headers)
         require_length(request.headers, limit, JSON)
-        limits: Limits = request.app.state.limits
-        with limits.bodies.share() as take:
-            yield Body(self.model, await received(request, limit, take))
+        async with json_body(self.model, request, limit) as body:
+            yield body
 
 
 class QueryOf(Generic[Model]):
@@ -76,6 +82,29 @@ class QueryOf(Generic[Model]):
 
     async def __call__(self, request: Request) -> Query[Model]:
         return Query(self.model, request.query_params)
+
+
+@asynccontextmanager
+async def json_body(model: type[Model], request: Request, limit: int) -> AsyncIterator[Body[Model]]:
+    """A body of `limit` bytes at most, for as long as the block; what is wrong with it is told when it is read."""
+    limits: Limits = request.app.state.limits
+    asker: Asker = request.state.held.asker
+    with limits.bodies.held(asker) as held:
+        content = await received(request, limit, held.take)
+        yield Body(model, content, await _document(limits, asker, content))
+
+
+async def _document(limits: Limits, asker: Asker, content: bytes) -> Callable[[], object]:
+    """Decode a large body in a child process, lest it hold up every thread of this one."""
+    if len(content) <= MAX_DECODED_HERE_BYTES:
+        return partial(strict_json.parse, content)
+    outcome = Future[object]()
+    async with limits.decoding.turn(asker):
+        try:
+            outcome.set_result(await run_in_threadpool(isolation.decode, content))
+        except TidemarkError as refusal:
+            outcome.set_exception(refusal)
+    return outcome.result
 
 
 def is_json(headers: Headers) -> bool:

@@ -22,7 +22,7 @@ from starlette.requests import Request
 
 from api.limits import Limits
 from api.schemas.statements import MAX_FILES, MAX_PASSWORD_BYTES, SentFiles
-from api.unread import JSON, MULTIPART, Body, is_json, received, require_length, require_plain, too_large
+from api.unread import JSON, MULTIPART, Body, is_json, json_body, require_length, require_plain, too_large
 from pipelines.errors import InvalidRequest, TidemarkError, TooLarge, UnsupportedMedia
 from storage.settings import Settings
 
@@ -70,12 +70,12 @@ class FilesBody:
         require_plain(request.headers)
         if as_form:
             require_length(request.headers, settings.max_multipart_bytes, MULTIPART)
-            with limits.uploads.share() as take, _form(request, settings) as form:
-                yield await _received_form(request, form, settings.max_multipart_bytes, take)
+            with limits.uploads.held(request.state.held.asker) as held, _form(request, settings) as form:
+                yield await _received_form(request, form, settings.max_multipart_bytes, held.take)
         else:
             require_length(request.headers, settings.max_json_bytes, JSON)
-            with limits.bodies.share() as take:
-                yield _of_json(await received(request, settings.max_json_bytes, take), settings.max_file_bytes)
+            async with json_body(SentFiles, request, settings.max_json_bytes) as body:
+                yield _of_json(body, settings.max_file_bytes)
 
 
 def _is_form(request: Request) -> bool:
@@ -86,14 +86,14 @@ def _is_form(request: Request) -> bool:
     return True
 
 
-def _of_json(content: bytes, max_file_bytes: int) -> Files:
+def _of_json(body: Body[SentFiles], max_file_bytes: int) -> Files:
     def read() -> Sequence[SentFile]:
-        found = Body(SentFiles, content).read().files
+        found = body.read().files
         for file in found:
             _require_small(len(file.content_base64), max_file_bytes)
         return [_sent(file.file_name, file.content_base64, file.password) for file in found]
 
-    return Files(content, read)
+    return Files(body.content, read)
 
 
 def _sent(name: str, content: bytes, password: str | None) -> SentFile:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from api.unread import MAX_DECODED_HERE_BYTES
 from storage.store import Store
 from tests.api.conftest import ABN, ITEM, Client, answering, new_client
 
@@ -142,6 +143,22 @@ def test_fifty_thousand_transactions_are_accepted_and_one_more_is_refused_whole(
         assert accepted.status_code == 202
         [job] = client.get("/v1/jobs").json()["data"]["jobs"]
         assert (job["jobId"], job["totalReceivedTransactions"]) == (accepted.json()["data"]["jobId"], 50_000)
+
+
+def test_a_large_body_is_refused_like_a_small_one(own_store: Store) -> None:
+    many_members = json.dumps({"transactions": [ITEM | {f"extra{number}": 0 for number in range(100_000)}]})
+    with answering(own_store) as url:
+        client = new_client(own_store, url)
+        path = f"/v1/customer/{client.new_customer()}/transactions"
+        for body, code in (
+            (many_members, "Request.TooManyValues"),
+            (f'{{"transactions": 7, "padding": "{"x" * MAX_DECODED_HERE_BYTES}"}}', "Request.WrongType"),
+        ):
+            assert len(body) > MAX_DECODED_HERE_BYTES
+            refused = client.call("POST", path, data=body, headers=JSON)
+            assert (refused.status_code, refused.json()["code"]) == (400, code)
+            nobody = client.call("POST", "/v1/customer/unknown/transactions", data=body, headers=JSON)
+            assert nobody.status_code == 404
 
 
 def test_a_submission_needs_transactions(client: Client) -> None:

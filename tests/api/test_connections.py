@@ -247,8 +247,8 @@ def impatient(tmp_path: Path) -> Iterator[Client]:
 
 @pytest.fixture
 def narrow(tmp_path: Path) -> Iterator[Client]:
-    """A client of a service that does three things at once."""
-    with service(tmp_path, max_requests=3) as (_, client):
+    """A client of a service that does five things at once, three of them for one client, two of these for one key."""
+    with service(tmp_path, max_requests=5) as (_, client):
         yield client
 
 
@@ -304,12 +304,12 @@ def test_who_does_not_read_the_answer_is_cut_off(tmp_path: Path) -> None:
 
 def test_a_busy_service_says_so_and_stays_healthy(narrow: Client) -> None:
     job_id = narrow.submitted(narrow.new_customer())
-    with ThreadPoolExecutor(3) as pool:
-        waiting = [pool.submit(narrow.get, f"/v1/jobs/{job_id}/status?wait=3") for _ in range(3)]
+    with ThreadPoolExecutor(2) as pool:
+        waiting = [pool.submit(narrow.get, f"/v1/jobs/{job_id}/status?wait=3") for _ in range(2)]
         time.sleep(1)
         refused = narrow.get("/v1/jobs")
         healthy = requests.get(f"{narrow.base_url}/health/live", timeout=10)
-        assert [future.result().status_code for future in waiting] == [200] * 3
+        assert [future.result().status_code for future in waiting] == [200] * 2
     assert (refused.status_code, refused.json()["code"]) == (503, "Service.Busy")
     assert int(refused.headers["Retry-After"]) >= 1
     assert healthy.status_code == 200
@@ -331,14 +331,39 @@ def test_connections_that_were_refused_make_room_too(narrow: Client) -> None:
 
 
 def test_bodies_take_so_much_memory_together_and_no_more(tmp_path: Path) -> None:
-    with service(tmp_path, max_json_bytes=1000) as (_, client), ExitStack() as stack:
+    with service(tmp_path, max_json_bytes=1000) as (store, client), ExitStack() as stack:
         start = head("POST", "/v1/customer", f"x-api-key: {client.key}", JSON, "Transfer-Encoding: chunked")
         lines = [stack.enter_context(line(client.base_url)) for _ in range(MAX_HELD_BODIES + 1)]
         for each in lines:
             each.sendall(start + b"3e8\r\n" + b" " * 1000 + b"\r\n")  # the whole limit, and no end
-        [refused], _, _ = select(lines, [], [], LONGEST_S)
-        said = refused.recv(65536)
+        refused, _, _ = select(lines, [], [], LONGEST_S)
+        said = refused[0].recv(65536)
         assert (statuses(said), problem(said)["code"]) == ([503], "Service.Busy")
+        other = new_client(store, client.base_url)
+        assert other.post("/v1/customer", {"abn": ABN, "name": "x" * 200}).status_code == 201
+
+
+def test_a_client_is_served_while_another_key_holds_half_sent_bodies(tmp_path: Path) -> None:
+    with service(tmp_path, max_requests=8) as (store, client), ExitStack() as stack:
+        other = new_client(store, client.base_url)
+        unfinished = head("POST", "/v1/customer", f"x-api-key: {client.key}", JSON, "Content-Length: 100") + b"{"
+        lines = [stack.enter_context(line(client.base_url)) for _ in range(12)]
+        for each in lines:
+            each.sendall(unfinished)
+        assert select(lines, [], [], LONGEST_S)[0]  # those that are one too many are told so
+        assert [other.get("/v1/jobs").status_code for _ in range(5)] == [200] * 5
+
+
+def test_a_flood_of_slow_connections_closes_no_connection_of_another_client(narrow: Client) -> None:
+    asking = head("GET", "/v1/jobs", f"x-api-key: {narrow.key}")
+    with line(narrow.base_url) as kept, ExitStack() as stack:
+        for _ in range(5):
+            kept.sendall(asking)
+            assert statuses(kept.recv(65536)) == [200]
+            for _ in range(12):  # more than all connections that there may be
+                stack.enter_context(line(narrow.base_url)).sendall(b"POST /v1/customer HTTP/1.1\r\nX-Slow: ")
+        kept.sendall(asking)
+        assert statuses(kept.recv(65536)) == [200]
 
 
 def test_a_client_that_leaves_after_asking_leaves_a_whole_job_or_none(tmp_path: Path) -> None:

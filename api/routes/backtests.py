@@ -8,6 +8,7 @@ from starlette.responses import HTMLResponse, Response
 from api import backtesting
 from api.answers import accepted_job, answer, streamed, totals
 from api.dependencies import Allow, BacktestId, Caller, PolicySlug, as_uuid
+from api.in_turn import InTurn
 from api.once import once
 from api.operations import DAMAGED_FILE, gives, shows_page
 from api.schemas.backtests import BacktestListView, BacktestResultView, ChangedListView, SentBacktest, WhichChanges
@@ -22,7 +23,7 @@ from storage.database import Reading
 from storage.paging import Paged
 from storage.policies import StoredPolicy
 
-router = APIRouter(prefix="/v1/decision-policies/{slug}", tags=["Decision policies"])
+router = APIRouter(route_class=InTurn, prefix="/v1/decision-policies/{slug}", tags=["Decision policies"])
 Author = Annotated[Caller, Depends(Allow("decision-policies:write"))]
 BacktestBody = Annotated[Body[SentBacktest], Depends(JsonBody(SentBacktest))]
 WhichPage = Annotated[Query[Paging], Depends(QueryOf(Paging))]

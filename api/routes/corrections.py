@@ -7,6 +7,7 @@ from starlette.responses import Response
 
 from api.answers import accepted, accepted_job, answer, totals
 from api.dependencies import Allow, Caller, CorrectionId, CustomerId, as_uuid
+from api.in_turn import InTurn
 from api.once import once
 from api.operations import DAMAGED_FILE, gives
 from api.schemas.common import Paging
@@ -26,7 +27,9 @@ from storage import corrections
 from storage.corrections import Grounds, NewCorrection, Reach
 from storage.customers import Customer
 
-router = APIRouter(prefix="/v1/customer/{customerId}/transactions/corrections", tags=["Transactions"])
+router = APIRouter(
+    route_class=InTurn, prefix="/v1/customer/{customerId}/transactions/corrections", tags=["Transactions"]
+)
 Corrector = Annotated[Caller, Depends(Allow("transactions:enrich"))]
 CorrectionBody = Annotated[Body[SentCorrection], Depends(JsonBody(SentCorrection))]
 WhichPage = Annotated[Query[Paging], Depends(QueryOf(Paging))]

@@ -8,6 +8,7 @@ from starlette.responses import Response
 
 from api.answers import answer, listing
 from api.dependencies import READING, Allow, Caller, CustomerId
+from api.in_turn import InTurn
 from api.once import once
 from api.operations import gives
 from api.schemas.customers import (
@@ -21,7 +22,7 @@ from api.unread import Body, JsonBody, Query, QueryOf
 from storage import customers
 from storage.customers import Creation
 
-router = APIRouter(prefix="/v1", tags=["Customers"])
+router = APIRouter(route_class=InTurn, prefix="/v1", tags=["Customers"])
 Reader = Annotated[Caller, Depends(Allow(*READING))]
 Submitter = Annotated[Caller, Depends(Allow("transactions:enrich", "transactions:extract"))]
 CustomerBody = Annotated[Body[NewCustomer], Depends(JsonBody(NewCustomer))]

@@ -9,6 +9,7 @@ from api import derived
 from api.answers import streamed, totals
 from api.dependencies import READING_ROWS, Allow, Caller, CustomerId
 from api.derived import Derived
+from api.in_turn import InTurn
 from api.operations import DAMAGED_FILE, gives
 from api.schemas.common import Paging
 from api.schemas.derived import FacilityListView, MentionedAccountListView, SeriesListView
@@ -16,7 +17,7 @@ from api.unread import Query, QueryOf
 from storage import transactions
 from storage.paging import Paged
 
-router = APIRouter(prefix="/v1/customer/{customerId}", tags=["Transactions"])
+router = APIRouter(route_class=InTurn, prefix="/v1/customer/{customerId}", tags=["Transactions"])
 Reader = Annotated[
     Caller,
     Depends(Allow(*READING_ROWS)),

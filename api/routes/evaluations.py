@@ -10,6 +10,7 @@ from api import deciding, replay
 from api.answers import answer, listing
 from api.deciding import Asked, Snapshot
 from api.dependencies import Allow, Caller, CustomerId, EvaluationId, PolicySlug, as_uuid
+from api.in_turn import InTurn
 from api.once import once
 from api.operations import DAMAGED_FILE, gives
 from api.schemas.evaluations import (
@@ -34,7 +35,7 @@ from storage import evaluations, policies
 from storage.database import Reading
 from storage.evaluations import Evaluation
 
-router = APIRouter(prefix="/v1", tags=["Decisions"])
+router = APIRouter(route_class=InTurn, prefix="/v1", tags=["Decisions"])
 Evaluator = Annotated[Caller, Depends(Allow("decision-policies:evaluate"))]
 Overrider = Annotated[Caller, Depends(Allow("decision-policies:override"))]
 EvaluationBody = Annotated[Body[SentEvaluation], Depends(JsonBody(SentEvaluation))]

@@ -8,6 +8,7 @@ from starlette.responses import Response
 from api import waiting
 from api.answers import answer, listing
 from api.dependencies import READING, Allow, Caller, JobId
+from api.in_turn import InTurn
 from api.operations import DAMAGED_FILE, gives
 from api.schemas.common import Paging
 from api.schemas.jobs import (
@@ -23,7 +24,7 @@ from api.schemas.jobs import (
 from api.unread import Query, QueryOf
 from storage import customers, jobs, outcomes
 
-router = APIRouter(prefix="/v1/jobs", tags=["Jobs"])
+router = APIRouter(route_class=InTurn, prefix="/v1/jobs", tags=["Jobs"])
 Reader = Annotated[Caller, Depends(Allow(*READING))]
 WhichJobs = Annotated[Query[JobsQuery], Depends(QueryOf(JobsQuery))]
 WhichPage = Annotated[Query[Paging], Depends(QueryOf(Paging))]

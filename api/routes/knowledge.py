@@ -7,6 +7,7 @@ from starlette.responses import Response
 
 from api.answers import answer, totals
 from api.dependencies import Allow, Caller, CustomerId
+from api.in_turn import InTurn
 from api.operations import gives
 from api.schemas.attributes import AttributeChangeView, AttributeHistoryView, AttributesView, SentAttributes, shown
 from api.schemas.common import Paging
@@ -14,7 +15,7 @@ from api.schemas.related_parties import PartiesView, PartyHistoryView, PartyList
 from api.unread import Body, JsonBody, Query, QueryOf
 from storage import attributes, related_parties
 
-router = APIRouter(prefix="/v1/customer/{customerId}", tags=["Customers"])
+router = APIRouter(route_class=InTurn, prefix="/v1/customer/{customerId}", tags=["Customers"])
 AttributesCaller = Annotated[Caller, Depends(Allow("customer:attributes"))]
 PartiesCaller = Annotated[Caller, Depends(Allow("transactions:enrich", "transactions:extract"))]
 AttributesBody = Annotated[Body[SentAttributes], Depends(JsonBody(SentAttributes))]

@@ -8,6 +8,7 @@ from starlette.responses import Response
 from api import replay
 from api.answers import answer, listing
 from api.dependencies import READING, Allow, Caller, CustomerId
+from api.in_turn import InTurn
 from api.operations import DAMAGED_FILE, gives
 from api.routes.reports import VERSIONS
 from api.schemas.common import Paging
@@ -18,7 +19,7 @@ from pipelines import metrics
 from pipelines.metrics.listing import record
 from storage.paging import Paged
 
-router = APIRouter(prefix="/v1", tags=["Metrics"])
+router = APIRouter(route_class=InTurn, prefix="/v1", tags=["Metrics"])
 Anybody = Annotated[Caller, Depends(Allow(*READING))]
 Reader = Annotated[Caller, Depends(Allow("customer:reports"))]
 WhichPage = Annotated[Query[Paging], Depends(QueryOf(Paging))]

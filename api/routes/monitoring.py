@@ -10,6 +10,7 @@ from api import replay
 from api.answers import answer, encode, streamed, totals
 from api.authoring import as_records
 from api.dependencies import Allow, Caller, LibrarySlug, MatchId, RulesetId
+from api.in_turn import InTurn
 from api.monitoring import Behind, matches_shown, sound, with_counts
 from api.once import once
 from api.operations import DAMAGED_FILE, gives
@@ -38,7 +39,7 @@ from pipelines.monitoring import checked, library
 from storage import rule_matches, rulesets
 from storage.rule_matches import Match
 
-router = APIRouter(prefix="/v1/monitoring", tags=["Monitoring"])
+router = APIRouter(route_class=InTurn, prefix="/v1/monitoring", tags=["Monitoring"])
 Watcher = Annotated[Caller, Depends(Allow("monitoring:rules"))]
 RulesetBody = Annotated[Body[SentRuleset], Depends(JsonBody(SentRuleset))]
 WhichRulesets = Annotated[Query[RulesetPaging], Depends(QueryOf(RulesetPaging))]

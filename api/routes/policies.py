@@ -9,6 +9,7 @@ from starlette.responses import Response
 from api.answers import answer, listing
 from api.authoring import as_records, require_acknowledged, sound
 from api.dependencies import Allow, Caller, PolicySlug
+from api.in_turn import InTurn
 from api.operations import gives
 from api.reach import PART_ROWS, unreached
 from api.schemas.common import Paging
@@ -46,7 +47,7 @@ class _SlugConvertor(StringConvertor):
 
 
 register_url_convertor("policy", _SlugConvertor())
-router = APIRouter(prefix="/v1/decision-policies", tags=["Decision policies"])
+router = APIRouter(route_class=InTurn, prefix="/v1/decision-policies", tags=["Decision policies"])
 Lister = Annotated[Caller, Depends(Allow("decision-policies:read"))]
 Reader = Annotated[Caller, Depends(Allow("decision-policies:read", "decision-policies:write"))]
 Author = Annotated[Caller, Depends(Allow("decision-policies:write"))]

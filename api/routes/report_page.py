@@ -6,11 +6,12 @@ from fastapi import APIRouter, Depends
 from starlette.responses import HTMLResponse, Response
 
 from api.dependencies import Allow, Caller, CustomerId
+from api.in_turn import InTurn
 from api.operations import DAMAGED_FILE, shows_page
 from api.routes.reports import VERSIONS, WhichMoment, bundle_of
 from pipelines.reports.page import CONTENT_POLICY, About, page
 
-router = APIRouter(prefix="/v1/customer/{customerId}", tags=["Reports"])
+router = APIRouter(route_class=InTurn, prefix="/v1/customer/{customerId}", tags=["Reports"])
 Reader = Annotated[Caller, Depends(Allow("customer:reports"))]
 
 

@@ -8,6 +8,7 @@ from starlette.responses import Response
 from api import replay
 from api.answers import accepted_job, answer
 from api.dependencies import Allow, Caller, CustomerId
+from api.in_turn import InTurn
 from api.once import once
 from api.operations import DAMAGED_FILE, gives
 from api.schemas.jobs import EXAMPLE_REFRESH, JobView
@@ -27,7 +28,7 @@ from pipelines.reports.diff import diff
 from storage import jobs, reports
 from storage.customers import Customer
 
-router = APIRouter(prefix="/v1/customer/{customerId}/reports", tags=["Reports"])
+router = APIRouter(route_class=InTurn, prefix="/v1/customer/{customerId}/reports", tags=["Reports"])
 Refresher = Annotated[Caller, Depends(Allow("customer:riskscore"))]
 Reader = Annotated[Caller, Depends(Allow("customer:reports"))]
 REFUSALS = ("Report.RefreshRunning", "Report.NoEnrichedTransactions")

@@ -8,6 +8,7 @@ from starlette.responses import HTMLResponse, Response
 from api import simulating
 from api.answers import accepted_job, answer, streamed, totals
 from api.dependencies import Allow, Caller, RulesetId, SimulationId, as_uuid
+from api.in_turn import InTurn
 from api.once import once
 from api.operations import DAMAGED_FILE, gives, shows_page
 from api.schemas.common import Paging
@@ -21,7 +22,7 @@ from storage.database import Reading
 from storage.paging import Paged
 from storage.simulations import Simulation
 
-router = APIRouter(prefix="/v1/monitoring", tags=["Monitoring"])
+router = APIRouter(route_class=InTurn, prefix="/v1/monitoring", tags=["Monitoring"])
 Watcher = Annotated[Caller, Depends(Allow("monitoring:rules"))]
 SimulationBody = Annotated[Body[SentSimulation], Depends(JsonBody(SentSimulation))]
 WhichPage = Annotated[Query[Paging], Depends(QueryOf(Paging))]

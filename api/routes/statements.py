@@ -8,6 +8,7 @@ from starlette.responses import Response
 from api import statements
 from api.answers import answer, listing
 from api.dependencies import Allow, Caller, CustomerId, PageNumber, StatementId, TransactionId, as_uuid
+from api.in_turn import InTurn
 from api.once import once
 from api.operations import DAMAGED_FILE, gives, shows_picture
 from api.schemas.common import Paging
@@ -17,7 +18,7 @@ from api.unread import Query, QueryOf
 from api.uploads import Files, FilesBody
 from storage import statements as stored
 
-router = APIRouter(prefix="/v1/customer/{customerId}", tags=["Statements"])
+router = APIRouter(route_class=InTurn, prefix="/v1/customer/{customerId}", tags=["Statements"])
 Submitter = Annotated[Caller, Depends(Allow("transactions:extract"))]
 Reader = Annotated[Caller, Depends(Allow("transactions:enrich", "transactions:extract", "transactions:aggregate"))]
 SentFilesBody = Annotated[Files, Depends(FilesBody())]

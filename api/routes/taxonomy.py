@@ -7,11 +7,12 @@ from starlette.responses import Response
 
 from api.answers import answer
 from api.dependencies import READING, Allow, Caller
+from api.in_turn import InTurn
 from api.operations import gives
 from api.schemas.taxonomy import TaxonomyView
 from pipelines.enrich.taxonomy import TAXONOMY
 
-router = APIRouter(prefix="/v1/taxonomy", tags=["Transactions"])
+router = APIRouter(route_class=InTurn, prefix="/v1/taxonomy", tags=["Transactions"])
 Reader = Annotated[Caller, Depends(Allow(*READING))]
 
 

@@ -10,6 +10,7 @@ from starlette.responses import Response
 from api import submissions, transactions_json
 from api.answers import accepted_job, streamed, totals
 from api.dependencies import Allow, Caller, CustomerId, JobId, as_uuid
+from api.in_turn import InTurn
 from api.once import once
 from api.operations import DAMAGED_FILE, gives
 from api.schemas.common import Paging
@@ -20,7 +21,7 @@ from storage import customers, jobs, transactions
 from storage.paging import Paged
 from storage.transactions import Listing
 
-router = APIRouter(prefix="/v1", tags=["Transactions"])
+router = APIRouter(route_class=InTurn, prefix="/v1", tags=["Transactions"])
 Submitter = Annotated[Caller, Depends(Allow("transactions:enrich"))]
 Reader = Annotated[Caller, Depends(Allow("transactions:enrich", "transactions:extract", "transactions:aggregate"))]
 SubmissionBody = Annotated[Body[Submission], Depends(JsonBody(Submission))]

@@ -11,6 +11,7 @@ from starlette.responses import Response
 from api import samples
 from api.answers import accepted, answer, encode, listing, streamed, totals
 from api.dependencies import Allow, Caller, DeliveryId, SubscriptionId, as_uuid
+from api.in_turn import InTurn
 from api.once import once
 from api.operations import gives
 from api.schemas.common import Paging
@@ -41,7 +42,7 @@ from storage.delivery_log import Wanted
 from storage.paging import Paged
 from storage.subscriptions import Subscription
 
-router = APIRouter(prefix="/v1/webhooks", tags=["Webhook subscriptions"])
+router = APIRouter(route_class=InTurn, prefix="/v1/webhooks", tags=["Webhook subscriptions"])
 Subscriber = Annotated[Caller, Depends(Allow("webhooks:subscribe"))]
 SubscriptionBody = Annotated[Body[NewSubscription], Depends(JsonBody(NewSubscription))]
 CustomersBody = Annotated[Body[ScopedCustomers], Depends(JsonBody(ScopedCustomers))]

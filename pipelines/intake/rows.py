@@ -19,6 +19,7 @@ from pipelines.schemas import ACCEPTED, LANDED, MONEY, REJECTED, TransactionStat
 FIELDS = ("date", "description", "amount", "type", "balance", "transactionId", "currency", "valueDate", "status")
 NUMERIC_FIELDS = frozenset({"amount", "balance"})  # a JSON number or its text
 
+ROWS_AT_ONCE = 2_000  # made a frame of: that holds up every other thread
 MAX_DESCRIPTION = 1_000  # characters
 MAX_TRANSACTION_ID = 128  # characters
 MAX_INTEGER_DIGITS = 13  # |amount| < 10^13
@@ -44,7 +45,8 @@ class Validated:
 def landed(items: Sequence[Mapping[str, object]]) -> pl.DataFrame:
     """JSON items (as `strict_json.parse` gives them) as a frame in schema LANDED, card and tax file numbers masked."""
     rows = [_landed(position, item) for position, item in enumerate(items)]
-    frame = pl.DataFrame(rows, schema=LANDED, orient="row")
+    parts = (rows[first : first + ROWS_AT_ONCE] for first in range(0, max(1, len(rows)), ROWS_AT_ONCE))
+    frame = pl.concat(pl.DataFrame(part, schema=LANDED, orient="row") for part in parts)
     return mask_frame(frame, [*FIELDS, "extra"])
 
 

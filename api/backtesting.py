@@ -11,7 +11,7 @@ from api import deciding
 from api.answers import encode
 from api.schemas.attributes import plain_value
 from api.schemas.backtests import PUBLISHED, SentBacktest
-from api.unread import MAX_FAULTS
+from api.schemas.rules import MAX_FAULTS
 from pipelines.decisions import Value, kinds
 from pipelines.decisions.backtest import KNOWN_OUTCOMES
 from pipelines.decisions.backtest.page import About, page

@@ -20,7 +20,7 @@ import polars as pl
 from api.dependencies import Caller
 from api.schemas.attributes import MAX_TEXT
 from api.schemas.evaluations import SentAxis, SentEvaluation
-from api.unread import MAX_FAULTS
+from api.schemas.rules import MAX_FAULTS
 from pipelines.decisions import Attribute, Case, Decision, Kind, Node, Plan, Ready, Told, Value, decision, kinds
 from pipelines.decisions.numbers import rounded
 from pipelines.decisions.policy import NAME

@@ -14,8 +14,8 @@ from api.answers import encode
 from api.backtesting import numbers_of
 from api.monitoring import sound
 from api.schemas.monitoring import Read
+from api.schemas.rules import MAX_FAULTS
 from api.schemas.simulations import EARLIEST, MOST_MONTHS, USUAL_MONTHS, SentSimulation
-from api.unread import MAX_FAULTS
 from pipelines.decisions.canonical import canonical
 from pipelines.errors import Fault, InvalidRequest
 from pipelines.monitoring import Checked, Listed, Ruleset, checked

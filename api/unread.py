@@ -19,11 +19,10 @@ from starlette.requests import Request
 
 import isolation
 from api.limits import Asker, Limits
-from api.schemas.rules import Rule
+from api.schemas.rules import MAX_FAULTS, Rule
 from pipelines.errors import Fault, InvalidRequest, TidemarkError, TooLarge, UnsupportedMedia
 from pipelines.intake import strict_json
 
-MAX_FAULTS = 100
 MAX_DECODED_HERE_BYTES = 2**20  # it takes some ten milliseconds, less than to start a process
 JSON, MULTIPART = "A JSON body", "A multipart body"
 Model = TypeVar("Model", bound=BaseModel)

@@ -17,6 +17,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 MAX_INTEGER_DIGITS = 10
+MAX_FAULTS = 100  # of one request, that are told
 CENT, NOISE = Decimal("0.01"), Decimal("0.000001")
 
 

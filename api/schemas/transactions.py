@@ -2,13 +2,14 @@
 
 from datetime import date
 from decimal import Decimal
+from itertools import islice
 from typing import Annotated, Any, ClassVar, Literal
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, WithJsonSchema, field_validator
 
 from api.schemas.common import Counts, Paging, Received, View
-from api.schemas.rules import Parameter, Rule, Shown, identifier, money, one_of, optional, refusal, text
+from api.schemas.rules import MAX_FAULTS, Parameter, Rule, Shown, identifier, money, one_of, optional, refusal, text
 from pipelines import schemas
 from pipelines.intake.accounts import Account, Oddity, identify
 
@@ -160,11 +161,15 @@ class Submission(Received):
     @field_validator("transactions", mode="before")
     @classmethod
     def _counted(cls, value: Any, info: ValidationInfo) -> Any:
-        """Tell a wrong count before looking at any item."""
+        """Tell a wrong count before looking at any item; of items that are none, look at those that will be told."""
         most = (info.context or {}).get("max_transactions", MAX_TRANSACTIONS)
-        if isinstance(value, list) and not 0 < len(value) <= most:
+        if not isinstance(value, list):
+            return value
+        if not 0 < len(value) <= most:
             raise refusal("Submission.WrongCount", f"1 to {most:,} transactions.")
-        return value
+        no_items = (number for number, item in enumerate(value) if not isinstance(item, dict))
+        last_told = next(islice(no_items, MAX_FAULTS - 1, None), most)
+        return value[: last_told + 1]
 
     def account_of(self, customer_id: UUID) -> tuple[Account, tuple[Oddity, ...]]:
         """The account that the submission speaks of, and what is odd about it."""

@@ -5,7 +5,10 @@ import socket
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
+from api.schemas.rules import MAX_FAULTS
+from api.schemas.transactions import Submission
 from api.unread import MAX_DECODED_HERE_BYTES
 from storage.store import Store
 from tests.api.conftest import ABN, ITEM, Client, answering, new_client
@@ -159,6 +162,12 @@ def test_a_large_body_is_refused_like_a_small_one(own_store: Store) -> None:
             assert (refused.status_code, refused.json()["code"]) == (400, code)
             nobody = client.call("POST", "/v1/customer/unknown/transactions", data=body, headers=JSON)
             assert nobody.status_code == 404
+
+
+def test_no_more_faults_are_found_than_are_told() -> None:
+    with pytest.raises(ValidationError) as refused:
+        Submission.model_validate({"transactions": [ITEM] + [7] * 1_000})
+    assert [fault["loc"] for fault in refused.value.errors()] == [("transactions", 1 + n) for n in range(MAX_FAULTS)]
 
 
 def test_a_submission_needs_transactions(client: Client) -> None:

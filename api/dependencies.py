@@ -19,7 +19,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from api import problems
-from api.limits import Asker, Limits, address
+from api.limits import Asker, Held, Limits, address
 from api.refusals import Refusal
 from api.schemas import rules
 from pipelines.decisions.policy import POLICY_SLUG
@@ -125,7 +125,9 @@ class Allow:
 
     async def __call__(self, request: Request, _: Annotated[None, Security(KEY_HEADER)]) -> Caller:
         caller, asker = await run_in_threadpool(self._caller, request)
-        request.state.held.pass_to(asker)
+        held: Held = request.state.held
+        held.asker = asker
+        held.take(1)
         return caller
 
     def _caller(self, request: Request) -> tuple[Caller, Asker]:

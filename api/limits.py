@@ -177,13 +177,6 @@ class Held:
         self._shares.take(self.asker, amount)
         self.amount += amount
 
-    def pass_to(self, asker: Asker) -> None:
-        """From now on it is this asker's. Raises Unavailable, like `take`."""
-        amount, self.amount = self.amount, 0
-        self._shares.take(self.asker, -amount)
-        self.asker = asker
-        self.take(amount)
-
 
 class Turns:
     """So many pieces of work at one time, shared like all else; what is more waits. Used in the event loop only.

@@ -58,13 +58,12 @@ class EveryRequest:
             await unexpected(Request(scope))(scope, receive, answer.send)
 
     async def _within_limits(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """What is polled is answered however busy the service is."""
+        """A request is counted once its key is known to be good: what comes without one is answered at once, and what
+        is polled needs none."""
         limits: Limits = scope["app"].state.limits
         _require_small_head(scope)
         with limits.requests.held(stranger(scope)) as held:
             scope["state"]["held"] = held
-            if not scope["path"].startswith(POLLED):
-                held.take(1)
             await self.app(scope, receive, send)
 
 

@@ -36,21 +36,6 @@ def test_what_one_has_taken_is_there_again_once_it_is_given_back() -> None:
                 held.take(1)
 
 
-def test_what_a_stranger_has_becomes_the_clients_whose_key_it_shows() -> None:
-    shares = Shares(256)
-    with shares.held(OTHER) as held:
-        held.take(1)
-        held.pass_to(ONE)
-        assert (shares.taken_by(OTHER), shares.taken_by(ONE)) == ((0, 0), (1, 1))
-        shares.take(ONE, 143)
-        with shares.held(OTHER) as another:
-            another.take(1)
-            with pytest.raises(Unavailable):
-                another.pass_to(ONE)
-        assert shares.taken_by(OTHER) == (0, 0)
-    assert shares.taken_by(ONE) == (143, 143)
-
-
 def test_the_smallest_service_does_one_thing_at_a_time() -> None:
     shares = Shares(1)
     assert [taken(shares, asker) for asker in (ONE, OTHER)] == [1, 0]

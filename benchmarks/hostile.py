@@ -1,0 +1,258 @@
+"""Bodies and connections made to cost much: what they cost, and how another client is served meanwhile."""
+
+import json
+import random
+import resource
+import socket
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from multiprocessing import get_context
+from pathlib import Path
+from typing import TypeVar
+from urllib.parse import urlsplit
+
+import psutil
+import requests
+
+from api.commands.console import now
+from benchmarks.filling import UNTIL
+from benchmarks.service import Service, new_home, seconds_until, started
+from benchmarks.table import Row, milliseconds, percentile
+from pipelines.sandbox import plain_rows
+from storage import keys
+
+TITLE = "Hostile clients"
+MB = 10**6
+ANOTHER_ASKS_EVERY_S = 0.05
+DRIPS_EVERY_S = 3.0
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How much is measured."""
+
+    bodies: int
+    largest_bytes: int  # the smallest are a tenth of it
+    good_rows: int
+    slow: int  # connections
+    slow_s: float
+
+
+FULL = Scale(300, 35 * 2**20, 50_000, 900, 30.0)
+ABOUT = (
+    f"The API alone, one process. One client sends {FULL.bodies} generated bodies of up to 35 MiB one after another, "
+    f"then holds {FULL.slow} slow connections for {FULL.slow_s:.0f} s, each opened again when it is closed: heads "
+    "without an end and, with its key, bodies without one. Another client asks for its jobs twenty times a second, "
+    f"each time over a new connection. The good body has {FULL.good_rows:,} plain transactions; processor time is that "
+    "of the service with its children, what the other client costs included."
+)
+
+
+def measure(folder: Path, database: str, scale: Scale = FULL) -> Sequence[Row]:
+    with new_home(folder, database) as home, started(home, "api") as service:
+        seconds_until(service.base_url, "/health/live", time.monotonic())
+        with home.store() as store, store.db.writing() as w:
+            client = keys.create_client(w, "hostile", decision_policies=False, now=now())
+            key = keys.create_key(w, client.client_id, keys.SCOPES, None, home.settings.key_prefix, now())[1]
+        hostile = replace(service, home=replace(home, client_id=client.client_id, key=key))
+        with ProcessPoolExecutor(1, get_context("spawn")) as pool:  # the other client's clock must not wait for it
+            return [*_of_bodies(pool, service, hostile, scale), *_of_connections(pool, service, hostile, scale)]
+
+
+def _of_bodies(pool: ProcessPoolExecutor, service: Service, hostile: Service, scale: Scale) -> list[Row]:
+    target = _target(hostile)
+    good, _ = _served_meanwhile(service, pool.submit(_cost, target, _good_body(scale.good_rows)))
+    costs = list[Cost]()
+    served = list[float]()
+    for number in range(scale.bodies):
+        cost, meanwhile = _served_meanwhile(service, pool.submit(_cost_of, target, number, scale.largest_bytes))
+        costs.append(cost)
+        served += meanwhile
+    worst = max(costs, key=lambda cost: cost.per_mb_s)
+    return [
+        Row("a good body, processor time per MB", milliseconds(good.per_mb_s)),
+        Row(
+            f"the costliest of {scale.bodies} hostile bodies ({worst.kind}), in multiples of it",
+            f"{worst.per_mb_s / good.per_mb_s:.1f} ×",
+            "≤ 3 ×",
+        ),
+        Row("hostile bodies answered otherwise than with 202, 400 or 413", str(sum(not each.told for each in costs))),
+        *_of_the_other(served, "meanwhile"),
+    ]
+
+
+def _of_connections(pool: ProcessPoolExecutor, service: Service, hostile: Service, scale: Scale) -> list[Row]:
+    slow = pool.submit(_hold, hostile.base_url, hostile.home.key, scale.slow, scale.slow_s)
+    _, served = _served_meanwhile(service, slow)
+    return _of_the_other(served, f"beside {scale.slow} slow connections")
+
+
+def _of_the_other(served: Sequence[float], when: str) -> list[Row]:
+    answered = [took for took in served if took < float("inf")]
+    return [
+        Row(f"another client {when}, p99 of {len(served)}", milliseconds(percentile(answered, 0.99)), "< 250 ms"),
+        Row(f"another client {when}, requests that failed", str(len(served) - len(answered)), "0"),
+    ]
+
+
+def _served_meanwhile(service: Service, attack: Future[Result]) -> tuple[Result, Sequence[float]]:
+    """What came of the attack, and how long each request of another client took meanwhile (s; infinite: it failed)."""
+    served = list[float]()
+    while not attack.done():
+        served.append(_asked(service))
+        time.sleep(ANOTHER_ASKS_EVERY_S)
+    return attack.result(), served
+
+
+def _asked(service: Service) -> float:
+    began = time.perf_counter()
+    with suppress(requests.RequestException), service.session() as http:
+        if http.get(f"{service.base_url}/v1/jobs?page=1", timeout=30).ok:
+            return time.perf_counter() - began
+    return float("inf")
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where hostile bodies are sent to."""
+
+    url: str
+    key: str
+    pid: int
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one body cost the service."""
+
+    kind: str
+    per_mb_s: float  # processor time
+    told: bool  # accepted, or refused as it should be
+
+
+def _target(hostile: Service) -> Target:
+    customer_id = hostile.customer(hostile.session())
+    url = f"{hostile.base_url}/v1/customer/{customer_id}/transactions"
+    return Target(url, hostile.home.key, hostile.process.pid)
+
+
+def _cost_of(target: Target, number: int, largest_bytes: int) -> Cost:
+    """The cost of the hostile body of this number."""
+    chance = random.Random(number)
+    kind = list(HOSTILE)[number % len(HOSTILE)]
+    size = chance.randint(largest_bytes // 10, largest_bytes)
+    return replace(_cost(target, HOSTILE[kind](size)), kind=kind)
+
+
+def _cost(target: Target, body: bytes) -> Cost:
+    before = _cpu_s(target.pid)
+    headers = {"x-api-key": target.key, "Content-Type": "application/json"}
+    with requests.Session() as http:
+        http.trust_env = False
+        answer = http.post(target.url, data=body, headers=headers, timeout=120)
+    spent = _cpu_s(target.pid) - before
+    return Cost("good", spent / (len(body) / MB), answer.status_code in (202, 400, 413))
+
+
+def _cpu_s(pid: int) -> float:
+    """CPU seconds of a process with all its children, also of those that have ended."""
+    process = psutil.Process(pid)
+    return sum(sum(each.cpu_times()[:4]) for each in [process, *process.children(recursive=True)])
+
+
+def _good_body(rows: int) -> bytes:
+    return json.dumps({"transactions": plain_rows(rows, 1, UNTIL)}).encode()
+
+
+def _rows(size: int, row: bytes) -> bytes:
+    """A submission of as many equal rows as fit, 50,000 at most."""
+    return b'{"transactions":[' + b",".join([row] * min(50_000, size // (len(row) + 1))) + b"]}"
+
+
+def _members(size: int, each: Callable[[int], str]) -> bytes:
+    """A submission of one row with as many members as fit."""
+    members = (each(number) for number in range(size // len(each(size))))
+    return ('{"transactions":[{' + ",".join(members) + "}]}").encode()
+
+
+def _filled(size: int, start: bytes, piece: bytes, end: bytes = b"") -> bytes:
+    return start + piece * ((size - len(start) - len(end)) // len(piece)) + end
+
+
+ITEM = b'"date":"2026-06-01","description":"COFFEE","amount":-4.5'
+HOSTILE: Mapping[str, Callable[[int], bytes]] = {
+    "commas, then escaped quotes": lambda size: _filled(size, b"," * 2_100_000, b'"\\'),
+    "one row of many members": lambda size: _members(size, lambda number: f'"k{number:07}":1'),
+    "one member many times": lambda size: _members(size, lambda _: '"k":1'),
+    "escaped quotes in one text": lambda size: _filled(size, b'{"transactions":"', b'\\"', b'"}'),
+    "surrogates in one text": lambda size: _filled(size, b'{"transactions":"', b"\\ud83d", b'"}'),
+    "a text without an end": lambda size: _filled(size, b'{"transactions":"', b"\\\\"),
+    "empty texts": lambda size: _filled(size, b"[", b'"",', b'""]'),
+    "empty texts without commas": lambda size: _filled(size, b"[", b'"" '),
+    "empty objects": lambda size: _filled(min(size, 4 * MB), b"[", b"{},", b"{}]") + b" " * (size - 4 * MB),
+    "lists in each other": lambda size: _filled(size, b"", b"["),
+    "ends of lists": lambda size: _filled(size, b"[", b"]"),
+    "one number": lambda size: _filled(size, b"[", b"1", b"]"),
+    "numbers as long as may be": lambda size: _filled(size, b"[", b"1" * 4_300 + b",", b"1]"),
+    "digits in texts": lambda size: _filled(size, b'{"transactions":"', b"1" * 4_300 + b" ", b'"}'),
+    "white space": lambda size: _filled(size, b"{", b" \n", b"}"),
+    "no UTF-8": lambda size: _filled(size, b'{"transactions":"', b"\xff", b'"}'),
+    "wide characters": lambda size: _filled(size, b'{"transactions":"', "🏦".encode(), b'"}'),
+    "rows of many members": lambda size: _rows(
+        size, b"{" + ITEM + b"".join(b',"extra%d":1' % number for number in range(16)) + b"}"
+    ),
+    "rows of a long text": lambda size: _rows(size, b"{" + ITEM + b',"extra":"' + b"\\u00e9" * 95 + b'"}'),
+    "rows of nested lists": lambda size: _rows(size, b"{" + ITEM + b',"extra":' + b"[" * 15 + b"]" * 15 + b"}"),
+    "rows that are none": lambda size: _rows(size, b"7"),
+    "rows of card numbers": lambda size: _rows(
+        size, b"{" + ITEM + b',"extra":"' + b"4111 1111 1111 1111 " * 20 + b'"}'
+    ),
+}
+
+
+def _hold(base_url: str, key: str, connections: int, for_s: float) -> None:
+    """Keep slow connections open, half of them with a key and the start of a body; a byte now and then."""
+    allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(allowed, connections + 256), allowed))
+    address = urlsplit(base_url)
+    assert address.hostname is not None
+    assert address.port is not None
+    starts = (
+        b"GET /v1/jobs HTTP/1.1\r\nX-Slow: ",
+        f"POST /v1/customer HTTP/1.1\r\nHost: x\r\nx-api-key: {key}\r\nContent-Type: application/json\r\n"
+        "Content-Length: 30000000\r\n\r\n{".encode(),
+    )
+    held: list[socket.socket | None] = [None] * connections
+    until = time.monotonic() + for_s
+    while time.monotonic() < until:
+        for number, line in enumerate(held):
+            held[number] = _dripped(line) or _opened((address.hostname, address.port), starts[number % 2])
+        time.sleep(DRIPS_EVERY_S)
+
+
+def _opened(address: tuple[str, int], start: bytes) -> socket.socket | None:
+    with suppress(OSError):
+        line = socket.create_connection(address, timeout=5)
+        line.sendall(start)
+        line.setblocking(False)
+        return line
+    return None
+
+
+def _dripped(line: socket.socket | None) -> socket.socket | None:
+    """The connection, unless the service has answered or ended it."""
+    if line is None:
+        return None
+    try:
+        line.send(b" ")
+        line.recv(1)
+    except BlockingIOError:
+        return line
+    except OSError:
+        pass
+    line.close()
+    return None

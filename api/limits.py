@@ -58,8 +58,8 @@ class Standing:
 
 @dataclass(frozen=True)
 class Asker:
-    """Who shares what the service can bear: a client, and within its part a key. Before a key is known to be good, an
-    address is both."""
+    """Who shares what the service can bear: a client, and within its part a key. Until a key is known to be good, both
+    are its address."""
 
     client: UUID | str
     key: UUID | str

@@ -48,9 +48,10 @@ def rows_of(lake: Lake, submissions: Sequence[Job]) -> pl.LazyFrame:
 def _joined(
     lake: Lake, submissions: Sequence[Job], known: pl.LazyFrame, columns: Mapping[str, pl.DataType]
 ) -> pl.LazyFrame:
-    """The rows of their landing files, each beside what is known of its job."""
+    """The rows of their landing files, each beside what is known of its job. Columns that came later are null in those
+    written before."""
     paths = [str(lake.root / (job.landing_path or "")) for job in submissions]
-    rows = pl.scan_parquet(paths, include_file_paths="path", schema=columns)
+    rows = pl.scan_parquet(paths, include_file_paths="path", schema=columns, missing_columns="insert")
     joined = rows.join(known.with_columns(pl.Series("path", paths)), on="path", validate="m:1")
     return joined.select(*SUBMISSION.names(), *LANDED.names())
 

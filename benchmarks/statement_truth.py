@@ -28,7 +28,9 @@ class Reading:
     worded: int  # and the description, blanks aside
     placed: int  # and the page
     accounts: int
-    reconciled: int  # accounts so called
+    reconciled: (
+        int  # accounts so called, and listings that prove all rows but the oldest, before which no balance stands
+    )
     doubtful: int  # accounts called reconciled but for their dates
     wrongly: int  # accounts called either though a row is wrong, or forged
     details: int  # printed ones
@@ -61,6 +63,7 @@ def reading(made: PrintedStatement, found: Extraction, *, forged: bool = False) 
     entries = [entry for statement in found.statements for entry in statement.entries]
     rows = made.rows
     pairs = list(zip_longest(made.accounts, found.statements))
+    doubtful = sum(each.verdict is Verdict.RECONCILED_DATES_DOUBTFUL for each in found.statements)
     told = [told for account, statement in pairs if account and statement for told in _details(account, statement)]
     return Reading(
         layout=made.layout,
@@ -77,8 +80,8 @@ def reading(made: PrintedStatement, found: Extraction, *, forged: bool = False) 
             ((entry.date, entry.amount, entry.boxes[0].page if entry.boxes else 0) for entry in entries),
         ),
         accounts=len(made.accounts),
-        reconciled=sum(each.verdict is Verdict.RECONCILED for each in found.statements),
-        doubtful=sum(each.verdict is Verdict.RECONCILED_DATES_DOUBTFUL for each in found.statements),
+        reconciled=sum(_is_proved(each) for each in found.statements) - doubtful,
+        doubtful=doubtful,
         wrongly=sum(
             statement is not None and _wrongly_proved(None if forged and n == 0 else account, statement)
             for n, (account, statement) in enumerate(pairs)
@@ -91,12 +94,18 @@ def reading(made: PrintedStatement, found: Extraction, *, forged: bool = False) 
 
 def _flagged(found: Extraction) -> bool:
     signalled = any(signal.severity is not Severity.INFORMATION for signal in found.signals)
-    return signalled or not found.statements or any(each.verdict not in PROVED for each in found.statements)
+    return signalled or not found.statements or not all(map(_is_proved, found.statements))
+
+
+def _is_proved(statement: Statement) -> bool:
+    """As far as what is printed allows."""
+    all_but_oldest = {reason.code for reason in statement.reasons} == {"OldestRowUnproved"}
+    return statement.verdict in PROVED or (statement.verdict is Verdict.PARTIAL and all_but_oldest)
 
 
 def _wrongly_proved(account: PrintedAccount | None, statement: Statement) -> bool:
     """Without an account there was nothing to prove. Dates that are said to be doubtful may be wrong."""
-    if statement.verdict not in PROVED:
+    if not _is_proved(statement):
         return False
     if account is None:
         return True

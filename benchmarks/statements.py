@@ -13,8 +13,9 @@ ABOUT = (
     f"Generated PDF statements in {len(EVERY_LAYOUT)} layouts, {len(SEEDS)} of each; {len(HELD_OUT)} of the layouts, "
     "told apart, nobody looked at while extraction was made. A row is right when its date and amount are, exact when "
     "its printed balance is, too. A forgery is one row less, or one digit changed; a listing that prints neither "
-    "opening nor closing balance keeps its first and last row, whose loss nobody could tell. A file is flagged by a "
-    "verdict that proves less than all, or by a signal that is more than information. Called reconciled wrongly: "
+    "opening nor closing balance keeps its first and last row, whose loss nobody could tell; it counts as reconciled "
+    "where all rows but the oldest are proved, though its verdict is `partial`. A file is flagged by a verdict that "
+    "proves less, or by a signal that is more than information. Called reconciled wrongly: "
     "forged, or with a row too many, too few or wrong."
 )
 

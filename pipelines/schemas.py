@@ -91,6 +91,7 @@ SUBMISSION = pl.Schema(
         "credit_limit": MONEY,
         "statement_id": UUID,  # the PDF statement that the row stands on; null when it came as JSON
         "statement_verdict": StatementVerdict,  # of that statement; null when the row came as JSON
+        "statement_proved": pl.Boolean(),  # the row lies between two balances of the statement that agree with its rows
     }
 )
 
@@ -112,6 +113,7 @@ STATEMENT_ROWS = pl.Schema(
         "amount": MONEY,
         "balance": MONEY,  # after the row
         "balance_printed": pl.Boolean(),
+        "proved": pl.Boolean(),  # between two printed balances that agree with the rows; null in files from before
         "boxes": pl.List(BOX),
     }
 )

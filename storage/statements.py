@@ -419,7 +419,7 @@ def get(r: Reading, customer: Customer, statement_id: UUID) -> StoredStatement:
 
 
 def rows_of(r: Reading, lake: Lake, statement: StoredStatement) -> pl.DataFrame:
-    """The statement's rows in order, in schema STATEMENT_ROWS.
+    """The statement's rows in order, in schema STATEMENT_ROWS; columns that came later are null in files from before.
 
     Raises:
         Corrupt: the file that keeps them is damaged.
@@ -430,7 +430,7 @@ def rows_of(r: Reading, lake: Lake, statement: StoredStatement) -> pl.DataFrame:
         .where(all_jobs.c.job_id == statement.job_id)
     )
     path, sha256 = r.execute(kept).one()
-    rows = pl.scan_parquet(lake.verified(path, sha256), schema=STATEMENT_ROWS)
+    rows = pl.scan_parquet(lake.verified(path, sha256), schema=STATEMENT_ROWS, missing_columns="insert")
     return rows.filter(pl.col("statement_id") == statement.statement_id.bytes).sort("row").collect()
 
 

@@ -35,7 +35,7 @@ statements = typer.Typer(help="Bank statements as PDF files.", no_args_is_help=T
 
 COLUMNS = (
     "file", "bank", "account_name", "bsb", "account_number", "account_type",
-    "date", "value_date", "description", "amount", "balance", "balance_printed", "page", "verdict",
+    "date", "value_date", "description", "amount", "balance", "balance_printed", "proved", "page", "verdict",
 )  # fmt: skip
 FORMULAS = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet runs a cell of text that begins so
 CARD = "credit_card"
@@ -188,6 +188,7 @@ def _row(file: _File, statement: Statement, entry: Entry) -> list[object]:
         entry.amount,
         entry.balance,
         "yes" if entry.balance_printed else "no",
+        "yes" if entry.proved else "no",
         entry.boxes[0].page if entry.boxes else None,
         statement.verdict,
     ]
@@ -246,9 +247,15 @@ def _about(statement: Statement) -> Mapping[str, str | None]:
         "Period": " to ".join(period) if statement.period_start or statement.period_end else None,
         "Opening balance": money(statement.opening_balance),
         "Closing balance": money(statement.closing_balance),
-        "Rows": f"{len(statement.entries):,}",
+        "Rows": _proved_of(statement),
         "Verdict": statement.verdict.replace("_", " "),
     }
+
+
+def _proved_of(statement: Statement) -> str:
+    """How many rows there are, and how many of them the balances prove where that isn't all."""
+    count, proved = len(statement.entries), sum(entry.proved for entry in statement.entries)
+    return f"{count:,}" if proved == count else f"{count:,}, of which {proved:,} are proved by balances"
 
 
 def _tell_all(findings: Sequence[Reason | Signal]) -> None:

@@ -6,8 +6,7 @@ reverse, leads from each stated balance to the next; then only the first is in q
 with what the day before may have closed with. A day that chains neither way holds if its opening balance plus its sum
 is a balance that it states. Rows without a balance add their amounts and are not judged.
 
-Where all that leaves a row unchecked, a PDF statement may prove it: one that reconciles leads from its own opening
-balance to every row.
+Where all that leaves a row unchecked, a PDF statement may prove it: by the printed balances before and after the row.
 
 The **offset** of a row is its stated balance less the sum of all of the account's amounts up to it: what the account
 held before the first row. Balances that follow from each other share their offset, however many rows lie between.
@@ -20,7 +19,6 @@ from pipelines.schemas import posted
 _ACCOUNT = ("customer_number", "account_id")
 _DAY = (*_ACCOUNT, "date")
 _SENT = ("received_seq", "position")
-_RECONCILED = ("reconciled", "reconciled_dates_doubtful")  # verdicts that prove amounts and balances
 _SUM = pl.Decimal(38, 2)  # room for any number of amounts
 
 
@@ -42,9 +40,9 @@ def _with_verdicts(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _proven_by_statement() -> pl.Expr:
-    """True for rows with a balance on a statement that reconciles; else null."""
-    reconciles = pl.col("statement_verdict").is_in(_RECONCILED) & posted()
-    return pl.when(reconciles & pl.col("balance").is_not_null()).then(pl.lit(value=True))
+    """True for rows with a balance that the balances of their statement prove; else null."""
+    is_proved = pl.col("statement_proved") & posted()
+    return pl.when(is_proved & pl.col("balance").is_not_null()).then(pl.lit(value=True))
 
 
 def _judged(booked: pl.DataFrame) -> pl.DataFrame:

@@ -20,6 +20,8 @@ from pipelines.schemas import LANDED, OF_STATEMENT, STATEMENT_ROWS
 
 MAX_FILE_NAME = 255  # characters
 MOST = Decimal(10) ** MAX_INTEGER_DIGITS
+_OF_ROW = {name: OF_STATEMENT[name] for name in ("statement_id", "statement_proved")}  # not of a whole statement
+_OF_ACCOUNT = pl.Schema({name: kind for name, kind in OF_STATEMENT.items() if name != "statement_proved"})
 UNDESCRIBED = "(nothing printed)"  # a row must say something
 
 
@@ -78,7 +80,7 @@ def rows_of(statements: Mapping[UUID, Statement], repeated: Sequence[Collection[
 
 def _rows(statement_id: UUID, statement: Statement) -> pl.DataFrame:
     entries = statement.entries
-    facts = ("date", "value_date", "description", "amount", "balance", "balance_printed")
+    facts = ("date", "value_date", "description", "amount", "balance", "balance_printed", "proved")
     columns = {name: [getattr(entry, name) for entry in entries] for name in facts}
     boxes = [[vars(box) for box in entry.boxes] for entry in entries]
     frame = pl.DataFrame(
@@ -103,7 +105,7 @@ def _described() -> pl.Expr:
 def landed(rows: pl.DataFrame, accounts: Mapping[UUID, Account], statements: Mapping[UUID, Statement]) -> pl.DataFrame:
     """Those of `rows` (STATEMENT_ROWS) that land, each with its account: LANDED and OF_STATEMENT."""
     of_statements = pl.DataFrame(
-        [_account(each, account, statements[each]) for each, account in accounts.items()], schema=OF_STATEMENT
+        [_account(each, account, statements[each]) for each, account in accounts.items()], schema=_OF_ACCOUNT
     )
     return (
         rows.filter(pl.col("position").is_not_null())
@@ -114,8 +116,9 @@ def landed(rows: pl.DataFrame, accounts: Mapping[UUID, Account], statements: Map
             amount=pl.col("amount").cast(pl.String),
             balance=pl.col("balance").cast(pl.String),
             malformed=pl.lit([], LANDED["malformed"]),
+            statement_proved="proved",
         )
-        .match_to_schema({**LANDED, "statement_id": OF_STATEMENT["statement_id"]}, missing_columns="insert")
+        .match_to_schema({**LANDED, **_OF_ROW}, missing_columns="insert")
         .join(of_statements, on="statement_id", how="left", validate="m:1", maintain_order="left")
         .select(*LANDED.names(), *OF_STATEMENT.names())
     )
@@ -123,7 +126,7 @@ def landed(rows: pl.DataFrame, accounts: Mapping[UUID, Account], statements: Map
 
 def _account(of: UUID, account: Account, statement: Statement) -> dict[str, object]:
     described = {**vars(account), "account_id": account.account_id.bytes, "account_identified": account.identified}
-    return {name: described.get(name) for name in OF_STATEMENT.names()} | {
+    return {name: described.get(name) for name in _OF_ACCOUNT.names()} | {
         "statement_id": of.bytes,
         "statement_verdict": statement.verdict.value,
     }
@@ -136,5 +139,5 @@ def entries_of(rows: pl.DataFrame) -> tuple[Entry, ...]:
     )
 
 
-def _entry(boxes: Sequence[Mapping[str, Any]], **rest: Any) -> Entry:
-    return Entry(boxes=tuple(Box(**box) for box in boxes), **rest)
+def _entry(boxes: Sequence[Mapping[str, Any]], proved: bool | None, **rest: Any) -> Entry:
+    return Entry(boxes=tuple(Box(**box) for box in boxes), proved=bool(proved), **rest)

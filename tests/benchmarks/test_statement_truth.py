@@ -6,7 +6,7 @@ from decimal import Decimal
 import pytest
 
 from benchmarks.statement_truth import Reading, Total, reading
-from pipelines.intake.pdf.result import Box, Entry, Extraction, Severity, Signal, Statement, Verdict
+from pipelines.intake.pdf.result import Box, Entry, Extraction, Reason, Severity, Signal, Statement, Verdict
 from pipelines.sandbox.pdf import PrintedAccount, PrintedRow, PrintedStatement, statement_pdf
 
 
@@ -101,6 +101,16 @@ def test_a_forgery_is_flagged_by_verdict_or_by_signal(made: PrintedStatement) ->
     scored = [reading(made, found, forged=True) for found in (believed, doubted, signalled, noted)]
     assert [each.flagged for each in scored] == [False, True, True, False]
     assert [each.wrongly for each in scored] == [1, 0, 1, 1]
+
+
+def test_a_listing_proved_but_for_its_oldest_row_counts_and_one_with_more_in_doubt_does_not(
+    made: PrintedStatement,
+) -> None:
+    found, oldest = perfect(made), Reason("OldestRowUnproved", "No balance before it.")
+    for reasons, reconciled in (((oldest,), 1), ((oldest, Reason("PageMissing", "Page 2.")), 0)):
+        partial = replace(found.statements[0], verdict=Verdict.PARTIAL, reasons=reasons)
+        scored = reading(made, replace(found, statements=(partial,)))
+        assert (scored.reconciled, scored.doubtful, scored.flagged) == (reconciled, 0, not reconciled)
 
 
 def test_only_details_on_the_paper_count() -> None:

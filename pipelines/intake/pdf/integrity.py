@@ -219,8 +219,8 @@ def _date_order(statements: Sequence[Statement]) -> Iterator[Signal]:
         middles = [(page, sorted(days)[len(days) // 2]) for page, days in sorted(by_page.items())]
         steps = [(page, after - before) for (_, before), (page, after) in pairwise(middles)]
         if (against := _against(steps)) is not None:
-            proved = statement.verdict in (Verdict.RECONCILED, Verdict.RECONCILED_DATES_DOUBTFUL)
-            severity = Severity.INFORMATION if proved else Severity.WARNING
+            balances_hold = all(entry.proved for entry in statement.entries[1:])  # nothing may precede the oldest
+            severity = Severity.INFORMATION if balances_hold else Severity.WARNING
             message = "The dates of this page run against those of the pages before it."
             yield Signal("DatesOutOfSequence", severity, message, against)
 

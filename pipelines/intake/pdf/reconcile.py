@@ -1,7 +1,8 @@
 """Whether the balances prove the rows: opening balance plus rows makes each printed balance, down to the closing one.
 
 Nothing is tolerated, and nothing is made to fit. Between two balances that agree with the rows between them every
-amount is proved, if one of them alone were wrong; a stretch with a balance at one end only is not.
+amount is proved, if one of them alone were wrong. A row with a printed balance on one side only is not: its amount and
+its sign could be anything. So a listing without an opening balance is never proved whole.
 """
 
 from collections.abc import Iterator, Sequence
@@ -37,11 +38,13 @@ class Point:
 
 @dataclass(frozen=True)
 class Proof:
-    """What the balances say. `balances`: after each row, printed or between two that the rows connect."""
+    """What the balances say. `balances`: after each row, printed or between two that the rows connect. `proved`: each
+    row, whether it lies between two printed balances that agree with the rows between them."""
 
     verdict: Verdict
     reasons: tuple[Reason, ...]
     balances: tuple[Decimal | None, ...]
+    proved: tuple[bool, ...]
 
 
 def proved(
@@ -63,9 +66,14 @@ def proved(
     broken = [(one, two) for one, two in steps if one.balance + sums[two.after] - sums[one.after] != two.balance]
     reasons = [_break(one, two, sums) for one, two in broken]
     held = [(one, two) for one, two in steps if (one, two) not in broken]
-    covered = sum(two.after - one.after for one, two in held)
-    verdict, more = _verdict(postings, points, broken, covered, opening, closing, kind)
-    return Proof(verdict, (*reasons[:_MOST_REASONS], *more), tuple(_filled(postings, held if fills else (), sums)))
+    covered = {index for one, two in held for index in range(one.after, two.after)}
+    verdict, more = _verdict(postings, points, broken, len(covered), opening, closing, kind)
+    return Proof(
+        verdict,
+        (*reasons[:_MOST_REASONS], *more),
+        balances=tuple(_filled(postings, held if fills else (), sums)),
+        proved=tuple(index in covered for index in range(len(postings))),
+    )
 
 
 def _points(
@@ -108,31 +116,26 @@ def _verdict(
         return Verdict.UNRECONCILED, [Reason("NoBalances", "No two balances are printed that could prove the rows.")]
     if opening is not None and closing is not None:
         return Verdict.RECONCILED, []
-    return _open_ended(postings, points, opening, kind)
+    return _open_ended(postings, points, kind)
 
 
-def _open_ended(
-    postings: Sequence[Posting], points: Sequence[Point], opening: Decimal | None, kind: Kind
-) -> tuple[Verdict, list[Reason]]:
+def _open_ended(postings: Sequence[Posting], points: Sequence[Point], kind: Kind) -> tuple[Verdict, list[Reason]]:
     """Without an opening or a closing balance: a listing from online banking has neither, and a balance on each row."""
     before, behind = points[0].after, len(postings) - points[-1].after
     if behind:
-        return Verdict.PARTIAL, [_unproved(postings[-1].page, f"the last {behind} rows")]
-    is_running = kind is Kind.LISTING and before <= 1 and len(postings) > 2
-    if opening is not None and kind is Kind.LISTING:
-        return Verdict.RECONCILED, []
-    if not is_running:
+        return Verdict.PARTIAL, [
+            Reason("RowsUnproved", f"No balance proves the last {behind} rows.", postings[-1].page)
+        ]
+    if kind is not Kind.LISTING or before > 1:
         return Verdict.PARTIAL, [Reason("NoOpeningOrClosing", "The opening or the closing balance is not stated.")]
+    if not before:
+        return Verdict.RECONCILED, []
     oldest = Reason(
         "OldestRowUnproved",
-        "No balance stands before the oldest row: the others are proved, its amount is as printed.",
+        "No balance stands before the oldest row: the others are proved, its amount and sign are as printed.",
         postings[0].page,
     )
-    return Verdict.RECONCILED, [oldest]
-
-
-def _unproved(page: int, which: str) -> Reason:
-    return Reason("RowsUnproved", f"No balance proves {which}.", page)
+    return Verdict.PARTIAL, [oldest]
 
 
 def _filled(

@@ -15,7 +15,7 @@ class Verdict(StrEnum):
 
     RECONCILED = "reconciled"  # every balance follows from the rows before it, from opening to closing
     RECONCILED_DATES_DOUBTFUL = "reconciled_dates_doubtful"  # amounts are proved; a date was inferred and may be wrong
-    PARTIAL = "partial"  # some stretches are proved, or there was too little to prove all with
+    PARTIAL = "partial"  # some rows are proved and others not: each says which (`Entry.proved`)
     UNRECONCILED = "unreconciled"  # a balance contradicts the rows, or there is none
 
 
@@ -67,6 +67,7 @@ class Entry:
     balance: Decimal | None  # after the transaction; printed, or between two printed ones that the rows connect
     balance_printed: bool
     boxes: tuple[Box, ...]  # one a page; most rows have one
+    proved: bool = False  # between two printed balances that agree with the rows between them, its sign being printed
 
 
 @dataclass(frozen=True)

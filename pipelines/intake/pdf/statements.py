@@ -22,6 +22,8 @@ from pipelines.intake.pdf.table import Table
 from pipelines.intake.pdf.totals import contradicted
 
 _WORST = (Verdict.RECONCILED, Verdict.RECONCILED_DATES_DOUBTFUL, Verdict.PARTIAL, Verdict.UNRECONCILED)
+# Reasons that put every amount of a statement in doubt, whatever its balances say: with all signs turned they hold, too.
+_DOUBT_ALL = frozenset({"SignsUnproved", "SignsContradicted", "TotalsMismatch", "NeedsReview"})
 _UNREAD = "A row's own date couldn't be read; it has the date of the row above."
 _IN_ORDER = 0.95  # of steps from row to row that go one way: then the others are no habit of the bank's
 
@@ -43,8 +45,9 @@ def statement_of(
     ordered = _ordered(table, details, made)
     dates = _dates(ordered, details, made)
     proof = _proof(ordered, details, dates)
-    entries = tuple(_entries(ordered, dates, proof, {page.number: page for page in pages}))
     verdict, reasons = _judged(proof, ordered, dates, details, section, pages)
+    proof = replace(proof, proved=_proved(proof, ordered.signed, verdict, reasons))
+    entries = tuple(_entries(ordered, dates, proof, {page.number: page for page in pages}))
     opening, closing = _stated(ordered, details)
     return Statement(
         bank=details.bank,
@@ -184,9 +187,17 @@ def _between(ordered: _Ordered, details: Details, opening: Decimal | None, closi
     return points
 
 
+def _proved(proof: Proof, said: Signed, verdict: Verdict, reasons: Sequence[Reason]) -> tuple[bool, ...]:
+    """Which rows the balances prove: none where something printed puts all of them in doubt."""
+    if verdict is Verdict.UNRECONCILED or any(reason.code in _DOUBT_ALL for reason in reasons):
+        return (False,) * len(proof.proved)
+    return tuple(is_proved and index not in said.unreadable for index, is_proved in enumerate(proof.proved))
+
+
 def _entries(ordered: _Ordered, dates: Resolved, proof: Proof, pages: dict[int, Page]) -> Iterator[Entry]:
-    for row, day, amount, printed, balance in zip(
-        ordered.rows, dates.dates, ordered.signed.amounts, ordered.signed.balances, proof.balances, strict=True
+    said = ordered.signed
+    for row, day, amount, printed, balance, is_proved in zip(
+        ordered.rows, dates.dates, said.amounts, said.balances, proof.balances, proof.proved, strict=True
     ):
         if day is not None:
             yield Entry(
@@ -197,6 +208,7 @@ def _entries(ordered: _Ordered, dates: Resolved, proof: Proof, pages: dict[int, 
                 balance=balance,
                 balance_printed=printed is not None,
                 boxes=tuple(pages[box.page].turn.shown(box) for box in row.boxes),
+                proved=is_proved,
             )
 
 

@@ -32,14 +32,20 @@ def test_a_missing_row_shows_where_the_balance_breaks() -> None:
     assert verified(row(0, "10", "110"), row(2, "-5", "90"), row(3, "-5", "85")) == [None, False, True]
 
 
-def test_a_statement_that_reconciles_proves_the_row_that_it_opens_with() -> None:
-    for verdict, first in (("reconciled", True), ("reconciled_dates_doubtful", True), ("partial", None)):
-        rows = [row(1, "10", "110", statement_verdict=verdict), row(2, "5", None, statement_verdict=verdict)]
+def test_a_row_that_its_statement_proves_is_verified_though_nothing_precedes_it() -> None:
+    for proved, first in ((True, True), (False, None), (None, None)):
+        rows = [row(1, "10", "110", statement_proved=proved), row(2, "5", None, statement_proved=proved)]
         assert verified(*rows) == [first, None]
 
 
+def test_the_oldest_row_of_a_listing_is_not_verified() -> None:
+    oldest = row(1, "-9749.03", "110", statement_verdict="partial", statement_proved=False)
+    rest = row(2, "5", "115", statement_verdict="partial", statement_proved=True)
+    assert verified(oldest, rest) == [None, True]
+
+
 def test_it_proves_none_that_others_contradict() -> None:
-    rows = [row(1, "10", "110"), row(2, "5", "999", statement_verdict="reconciled")]
+    rows = [row(1, "10", "110"), row(2, "5", "999", statement_proved=True)]
     assert verified(*rows) == [None, False]
 
 

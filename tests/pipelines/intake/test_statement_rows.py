@@ -7,6 +7,7 @@ from uuid import UUID, uuid4
 import polars as pl
 import pytest
 
+from pipelines.intake.pdf.result import Verdict
 from pipelines.intake.rows import validate
 from pipelines.intake.statement_rows import UNDESCRIBED, account_of, entries_of, fits, landed, rows_of, shown_name
 from pipelines.schemas import LANDED, OF_STATEMENT, STATEMENT_ROWS
@@ -42,6 +43,15 @@ def test_rows_keep_their_places_and_those_held_already_land_no_second_time() -> 
     assert landing["description"].to_list() == ["RENT", "SALE", "COFFEE"]
     assert landing["amount"].to_list() == ["-900.00", "812.40", "-4.50"]
     assert landing["statement_id"].to_list() == [FIRST.bytes, FIRST.bytes, SECOND.bytes]
+
+
+def test_a_row_that_no_balance_proves_is_marked_where_it_lands() -> None:
+    told = {FIRST: statement(RENT, replace(SALE, proved=True), verdict=Verdict.PARTIAL)}
+    rows = rows_of(told, [frozenset()])
+    assert rows["proved"].to_list() == [False, True]
+    landing = landed(rows, {FIRST: account_of(CUSTOMER, told[FIRST])}, told)
+    assert landing["statement_proved"].to_list() == [False, True]
+    assert landing["statement_verdict"].unique().to_list() == ["partial"]
 
 
 def test_what_landed_is_valid_whatever_is_printed() -> None:

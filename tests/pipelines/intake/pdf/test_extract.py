@@ -36,10 +36,25 @@ def test_a_plain_statement_is_reconciled_with_each_rows_place() -> None:
     found = read(four_rows(statement().line(*HEADING)).done())
     assert rows(found) == FOUR
     assert (found.verdict, found.reasons) == (Verdict.RECONCILED, ())
+    assert all(entry.proved for entry in found.entries)
     assert (found.opening_balance, found.closing_balance) == (Decimal("100.00"), Decimal("1040.00"))
     assert [each.description for each in found.entries] == ["COFFEE", "SALARY ACME", "RENT", "ACCOUNT FEE"]
     (box,) = found.entries[0].boxes
     assert (box.page, round(box.left), round(box.right)) == (1, 45, 550)
+
+
+@pytest.mark.parametrize("oldest", ["-749.03", "-9,749.03", "749.03"])
+def test_a_listing_whose_oldest_row_could_be_any_is_not_reconciled(oldest: str) -> None:
+    found = drawn(
+        Drawing().line((45, "Transaction listing")).line((45, "BSB 123-456 Account number 12345678")),
+        ((45, "Date"), (110, "Details"), (-470, "Amount"), (-550, "Balance")),
+        ((45, "02 Mar 2024"), (110, "RENT"), (-470, oldest), (-550, "95.00")),
+        ((45, "03 Mar 2024"), (110, "SALARY ACME"), (-470, "1,000.00"), (-550, "1,095.00")),
+        ((45, "04 Mar 2024"), (110, "COFFEE"), (-470, "-50.00"), (-550, "1,045.00")),
+    )
+    assert found.verdict is Verdict.PARTIAL
+    assert [reason.code for reason in found.reasons] == ["OldestRowUnproved"]
+    assert [entry.proved for entry in found.entries] == [False, True, True]
 
 
 @pytest.mark.parametrize("turned", [90, 180, 270])

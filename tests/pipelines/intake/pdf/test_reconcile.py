@@ -103,11 +103,40 @@ def listing(*rows: tuple[str, str | None]) -> list[Posting]:
     return [Posting(Decimal(amount), Decimal(balance) if balance else None, 1) for amount, balance in rows]
 
 
-def test_a_listing_is_proved_by_its_running_balances_and_says_that_the_oldest_row_is_not() -> None:
+def test_a_listing_without_an_opening_balance_is_proved_but_for_its_oldest_row() -> None:
     rows = listing(("5", "105"), ("-5", "100"), ("1", "101"))
     proof = proved(rows, None, None, (), Kind.LISTING)
-    assert proof.verdict is Verdict.RECONCILED
+    assert proof.verdict is Verdict.PARTIAL
     assert [reason.code for reason in proof.reasons] == ["OldestRowUnproved"]
+    assert proof.proved == (False, True, True)
+
+
+def test_a_listing_with_an_opening_balance_is_proved_whole() -> None:
+    rows = listing(("5", "105"), ("-5", "100"), ("1", "101"))
+    proof = proved(rows, Decimal(100), None, (), Kind.LISTING)
+    assert (proof.verdict, proof.reasons, proof.proved) == (Verdict.RECONCILED, (), (True, True, True))
+
+
+@given(statements(), st.booleans(), st.booleans(), st.sampled_from(Kind), st.data(), AMOUNTS)
+def test_only_a_row_between_two_printed_balances_counts_as_proved(
+    statement: Statement, opens: bool, closes: bool, kind: Kind, data: st.DataObject, by: Decimal
+) -> None:
+    """The independent rule: an amount that may be changed alone without contradiction is not proved."""
+    opening, postings, closing = statement
+    stated = opening if opens else None, closing if closes else None
+    proof = proved(postings, *stated, (), kind)
+    index = data.draw(st.integers(0, len(postings) - 1))
+    changed = replace(postings[index], amount=postings[index].amount + by)
+    after = proved([*postings[:index], changed, *postings[index + 1 :]], *stated, (), kind)
+    is_noticed = any(reason.code == "BalanceMismatch" for reason in after.reasons)
+    assert proof.proved[index] == is_noticed
+    assert proof.verdict is not Verdict.RECONCILED or all(proof.proved)
+
+
+def test_rows_before_a_contradicted_balance_are_not_proved() -> None:
+    rows = listing(("5", "105"), ("-5", "999"), ("1", "1000"), ("1", "1001"))
+    proof = proved(rows, Decimal(100), Decimal(1001), (), Kind.STATEMENT)
+    assert proof.proved == (True, False, True, True)
 
 
 @pytest.mark.parametrize(
@@ -115,7 +144,7 @@ def test_a_listing_is_proved_by_its_running_balances_and_says_that_the_oldest_ro
     [
         listing(("5", "105"), ("-5", "100"), ("1", None)),  # the last is not proved
         listing(("5", None), ("-5", "100"), ("1", "101")),  # nor are the first two
-        listing(("5", "105"), ("-5", "100")),  # too few
+        listing(("5", "105"), ("-5", "100")),
     ],
 )
 def test_a_listing_with_rows_that_no_balance_proves_is_partial(rows: list[Posting]) -> None:

@@ -26,6 +26,7 @@ from pipelines.errors import Corrupt
 from pipelines.intake import statement_rows
 from pipelines.intake.pdf.overlaps import repeats_within
 from pipelines.intake.pdf.result import Extraction, Refusal, Statement, Verdict, refused
+from pipelines.intake.pdf.symbols import CURRENCY
 from storage import batches, statements
 from storage.jobs import Job
 from storage.models import Lane
@@ -130,6 +131,7 @@ def _read_before(store: Store, file: StatementFile) -> ReadFile | None:
 
 def _sound(extraction: Extraction) -> Extraction:
     """What can be kept as rows, or a refusal."""
+    extraction = statement_rows.in_currency(extraction, CURRENCY)
     if extraction.refusal is not None:
         return extraction
     if not extraction.statements:
@@ -205,6 +207,8 @@ def _warnings(found: ReadFile) -> Iterator[dict[str, str]]:
     about = f"File {found.file.position}: "
     if found.extraction.refusal is not None:
         yield {"code": _code(found.extraction.refusal), "message": about + (found.extraction.message or "")}
+    elif found.extraction.message is not None:  # some of its statements
+        yield {"code": _code(Refusal.UNSUPPORTED_CURRENCY), "message": about + found.extraction.message}
     for statement in found.extraction.statements:
         if statement.verdict is Verdict.UNRECONCILED:
             message = "the balances do not prove the rows of a statement; they were taken as read."

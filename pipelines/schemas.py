@@ -113,6 +113,7 @@ STATEMENT_ROWS = pl.Schema(
         "amount": MONEY,
         "balance": MONEY,  # after the row
         "balance_printed": pl.Boolean(),
+        "currency": pl.String(),  # ISO 4217, where it is not the statement's; null in files from before
         "proved": pl.Boolean(),  # between two printed balances that agree with the rows; null in files from before
         "boxes": pl.List(BOX),
     }

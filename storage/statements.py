@@ -141,7 +141,8 @@ class Read:
 
     @property
     def refused_files(self) -> int:
-        return sum(each.extraction.refusal is not None for each in self.files)
+        """Files that were refused, or of which a statement was."""
+        return sum(each.extraction.message is not None for each in self.files)
 
 
 def sealed_original(vault: Vault, file_id: UUID, content: bytes) -> bytes:
@@ -259,7 +260,8 @@ def read_before(r: Reading, lake: Lake, file: StatementFile) -> ReadFile | None:
         return None
     earlier = _as_file(row)
     found = [_as_read(lake, r, each) for each in _of_file(r, earlier)]
-    return ReadFile(file, Extraction(earlier.pages or 0, tuple(found), tuple(earlier.signals)), earlier.file_id)
+    extraction = Extraction(earlier.pages or 0, tuple(found), tuple(earlier.signals), message=earlier.message)
+    return ReadFile(file, extraction, earlier.file_id)
 
 
 def progress(w: Writing, token: int, job: Job, done: int, total: int) -> None:
@@ -442,7 +444,9 @@ def _of_file(r: Reading, file: StatementFile) -> list[StoredStatement]:
 def _as_read(lake: Lake, r: Reading, stored: StoredStatement) -> Statement:
     """As the engine gave it, but for what was masked."""
     same = {
-        name: getattr(stored, name) for name in Statement.__dataclass_fields__ if name not in ("reasons", "entries")
+        name: getattr(stored, name)
+        for name in Statement.__dataclass_fields__
+        if name not in ("reasons", "entries", "currency")  # what is kept is in the service's
     }
     return Statement(**same, reasons=tuple(stored.reasons), entries=entries_of(rows_of(r, lake, stored)))
 

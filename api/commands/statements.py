@@ -28,14 +28,17 @@ from api.commands.files import content_of, write
 from pipelines.errors import Unprocessable
 from pipelines.intake.masking import mask_text
 from pipelines.intake.pdf.result import Entry, Extraction, Reason, Refusal, Signal, Statement, Verdict
-from pipelines.reports.page.wording import counted, money
+from pipelines.intake.pdf.symbols import CODES, CURRENCY
+from pipelines.intake.statement_rows import in_currency
+from pipelines.reports.page.wording import counted
 from storage.logs import printable
 
 statements = typer.Typer(help="Bank statements as PDF files.", no_args_is_help=True)
 
 COLUMNS = (
     "file", "bank", "account_name", "bsb", "account_number", "account_type",
-    "date", "value_date", "description", "amount", "balance", "balance_printed", "proved", "page", "verdict",
+    "date", "value_date", "description", "amount", "balance", "currency", "balance_printed", "proved", "page",
+    "verdict",
 )  # fmt: skip
 FORMULAS = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet runs a cell of text that begins so
 CARD = "credit_card"
@@ -57,6 +60,10 @@ def extract(
     password_file: Annotated[
         Path | None, typer.Option(help="The files' password is the first line of this. Default: asked for when needed.")
     ] = None,
+    currency: Annotated[
+        str | None,
+        typer.Option(help="ISO 4217: statements that name no currency are in it, those in another are refused."),
+    ] = None,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print the rows as CSV.")] = False,
     as_json: AsJson = False,
     explain: Annotated[
@@ -72,8 +79,12 @@ def extract(
     """
     if as_csv and as_json:
         raise typer.BadParameter("--csv and --json exclude each other")
+    if currency is not None and currency not in CODES:
+        raise typer.BadParameter(f"{printable(currency)} is no currency: a code such as AUD or EUR")
     password = None if password_file is None else _first_line(password_file)
     read = [_asked_again(file) for file in _read([(path, content_of(path)) for path in files], password)]
+    if currency is not None:
+        read = [replace(file, extraction=_declared(file.extraction, currency)) for file in read]
     if explain is not None:
         _draw(read, explain)
     if as_json:
@@ -87,6 +98,12 @@ def extract(
         if as_csv:
             _complain(refused)
         raise typer.Exit(1)
+
+
+def _declared(extraction: Extraction, currency: str) -> Extraction:
+    """What is in this currency, or names none and is declared to be."""
+    own = in_currency(extraction, currency)
+    return replace(own, statements=tuple(replace(each, currency=currency) for each in own.statements))
 
 
 def _first_line(path: Path) -> str:
@@ -187,6 +204,7 @@ def _row(file: _File, statement: Statement, entry: Entry) -> list[object]:
         _inert(entry.description),
         entry.amount,
         entry.balance,
+        entry.currency or statement.currency,
         "yes" if entry.balance_printed else "no",
         "yes" if entry.proved else "no",
         entry.boxes[0].page if entry.boxes else None,
@@ -217,6 +235,8 @@ def _tell(file: _File) -> None:
     out.print(f"[bold]{_shown(str(file.path))}[/]  [dim]{pages}[/]", highlight=False)
     if found.refusal is not None:
         out.print(f"  [red]{found.refusal}[/]  {_shown(found.message or '')}", highlight=False)
+    elif found.message is not None:
+        out.print(f"  [yellow]{_shown(found.message)}[/]", highlight=False)
     for statement in found.statements:
         out.print(Padding(_facts(statement), (1, 2), expand=False))
         _tell_all(statement.reasons)
@@ -245,11 +265,17 @@ def _about(statement: Statement) -> Mapping[str, str | None]:
         "Type": statement.account_type and statement.account_type.replace("_", " "),
         "Document": statement.kind + (", read by OCR" if statement.read_by_ocr else ""),
         "Period": " to ".join(period) if statement.period_start or statement.period_end else None,
-        "Opening balance": money(statement.opening_balance),
-        "Closing balance": money(statement.closing_balance),
+        "Currency": statement.currency or f"{CURRENCY}, assumed: the statement names none",
+        "Opening balance": _money(statement.opening_balance),
+        "Closing balance": _money(statement.closing_balance),
         "Rows": _proved_of(statement),
         "Verdict": statement.verdict.replace("_", " "),
     }
+
+
+def _money(amount: Decimal | None) -> str | None:
+    """Without a sign of any currency, which stands in a line of its own."""
+    return None if amount is None else f"{amount:,.2f}"
 
 
 def _proved_of(statement: Statement) -> str:

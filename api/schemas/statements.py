@@ -60,6 +60,7 @@ EXAMPLE_ROW: dict[str, Any] = {
     "amount": -184.5,
     "balance": 10421.07,
     "balancePrinted": True,
+    "currency": None,
     "proved": True,
     "repeated": False,
     "index": 0,
@@ -226,9 +227,10 @@ class StatementRowView(View):
     amount: Money
     balance: Money | None
     balance_printed: bool
+    currency: str | None = Field(description="ISO 4217; null where it is the statement's, AUD.")
     proved: bool | None = Field(
-        description="It lies between two printed balances that agree with the rows between them, so that its amount and "
-        "sign can't be others. Null for statements read before this was kept."
+        description="Whether it lies between two printed balances that agree with the rows between them, so that neither "
+        "amount nor sign can be another. Null for statements read before this was kept."
     )
     repeated: bool = Field(description="Another statement of the same submission holds the row: it counts once.")
     index: int | None = Field(description="By which the job's errors and duplicates name the row; null when repeated.")

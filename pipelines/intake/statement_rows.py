@@ -6,6 +6,7 @@ A row that another statement of the same submission holds already keeps its plac
 
 import unicodedata
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 from uuid import UUID, uuid5
@@ -14,7 +15,7 @@ import polars as pl
 
 from pipelines.intake.accounts import Account, identify
 from pipelines.intake.masking import mask_frame, mask_text
-from pipelines.intake.pdf.result import Box, Entry, Statement
+from pipelines.intake.pdf.result import Box, Entry, Extraction, Refusal, Statement, refused
 from pipelines.intake.rows import MAX_DESCRIPTION, MAX_INTEGER_DIGITS
 from pipelines.schemas import LANDED, OF_STATEMENT, STATEMENT_ROWS
 
@@ -34,6 +35,22 @@ def shown_name(name: str) -> str:
 def statement_id(file_id: UUID, position: int) -> UUID:
     """Of the statement at this position in the file: reading the file again gives the same."""
     return uuid5(file_id, str(position))
+
+
+def in_currency(extraction: Extraction, currency: str) -> Extraction:
+    """A file with those of its statements alone that are in this currency; its message names the others'.
+
+    A statement that names no currency is taken to be in it. A file of which none is left is refused: amounts of two
+    currencies are never brought together.
+    """
+    own = tuple(each for each in extraction.statements if (each.currency or currency) == currency)
+    if len(own) == len(extraction.statements):
+        return extraction
+    others = ", ".join(sorted({each.currency for each in extraction.statements if each.currency} - {currency}))
+    message = f"Only {currency} is taken: its money in {others} was left out."
+    if not own:
+        return refused(Refusal.UNSUPPORTED_CURRENCY, message, extraction.pages, extraction.signals)
+    return replace(extraction, statements=own, message=message)
 
 
 def fits(statement: Statement) -> bool:
@@ -80,7 +97,7 @@ def rows_of(statements: Mapping[UUID, Statement], repeated: Sequence[Collection[
 
 def _rows(statement_id: UUID, statement: Statement) -> pl.DataFrame:
     entries = statement.entries
-    facts = ("date", "value_date", "description", "amount", "balance", "balance_printed", "proved")
+    facts = ("date", "value_date", "description", "amount", "balance", "balance_printed", "proved", "currency")
     columns = {name: [getattr(entry, name) for entry in entries] for name in facts}
     boxes = [[vars(box) for box in entry.boxes] for entry in entries]
     frame = pl.DataFrame(
@@ -117,6 +134,7 @@ def landed(rows: pl.DataFrame, accounts: Mapping[UUID, Account], statements: Map
             balance=pl.col("balance").cast(pl.String),
             malformed=pl.lit([], LANDED["malformed"]),
             statement_proved="proved",
+            currency="currency",
         )
         .match_to_schema({**LANDED, **_OF_ROW}, missing_columns="insert")
         .join(of_statements, on="statement_id", how="left", validate="m:1", maintain_order="left")

@@ -15,6 +15,8 @@ from api.cli import app
 from api.commands import statements
 from pipelines.sandbox.pdf import statement_pdf
 from tests.isolation import hostile
+from tests.pipelines.intake.pdf.drawing import HEADING, four_rows
+from tests.pipelines.intake.pdf.drawing import statement as drawn_statement
 
 pytestmark = pytest.mark.service  # a child process for each file
 
@@ -90,6 +92,19 @@ def test_rows_as_csv_can_be_analysed() -> None:
     (account,) = read["accounts"]
     assert (read["rows"], read["rejected"]) == (len(MADE.rows), 0)
     assert account["accountNumberMasked"] == f"xxxx{MADE.accounts[0].account_number[-4:]}"
+
+
+def test_the_currency_is_the_one_that_a_statement_states_or_the_user_declares() -> None:
+    stated = four_rows(drawn_statement().line((45, "Currency: INR")).line(*HEADING)).done()
+    names = [file("mumbai.pdf", stated), file("march.pdf")]
+    assert [row["currency"] for row in table(names[0])] == ["INR"] * 4
+    assert {row["currency"] for row in table(names[1])} == {""}
+    assert {row["currency"] for row in table("--currency", "INR", *names)} == {"INR"}
+    mumbai, march = found("--currency", "AUD", *names, status=1)
+    assert (mumbai["refusal"], mumbai["statements"]) == ("unsupported_currency", [])
+    assert march["statements"][0]["currency"] == "AUD"
+    assert "assumed" in ran(names[1]).stdout
+    assert ran("--currency", "DOLLAR", names[1]).exit_code == 2
 
 
 def test_of_a_card_only_the_last_digits_are_told() -> None:

@@ -195,6 +195,29 @@ def test_rows_that_do_not_reconcile_are_kept_and_marked(lender: Lender) -> None:
     assert [each.verdict for each in of_customer(lender)] == [Verdict.UNRECONCILED]
 
 
+def test_a_statement_in_another_currency_is_refused_and_nothing_of_it_is_kept(lender: Lender) -> None:
+    foreign = extraction(replace(statement(SALE), currency="INR"))
+    job = ended(lender, Shelf(mumbai=foreign), "mumbai")
+    assert (job.status, (job.error or {})["code"]) == (JobStatus.FAILED, "Statement.UnsupportedCurrency")
+    assert "INR" in (job.error or {})["message"]
+    assert of_customer(lender) == []
+
+
+def test_of_a_file_with_accounts_in_several_currencies_only_our_own_is_kept_each_time(lender: Lender) -> None:
+    dollars = replace(statement(RENT, account_number="87654321"), currency="USD")
+    both = extraction(replace(statement(SALE), currency="AUD"), dollars)
+    for _ in range(2):  # the second time it is not read again
+        job = ended(lender, Shelf(june=both), "june")
+        assert (job.status, job.received_rows) == (JobStatus.COMPLETED_WITH_ERRORS, 1)
+        assert [warning["code"] for warning in job.warnings] == ["Statement.UnsupportedCurrency"]
+
+
+def test_a_row_in_another_currency_than_its_statement_is_rejected(lender: Lender) -> None:
+    mixed = extraction(statement(SALE, replace(RENT, currency="EUR")))
+    job = ended(lender, Shelf(june=mixed), "june")
+    assert (job.status, job.received_rows, job.enriched_rows) == (JobStatus.COMPLETED_WITH_ERRORS, 2, 1)
+
+
 def test_amounts_that_no_account_has_are_a_refusal_and_no_accident(lender: Lender) -> None:
     absurd = extraction(statement(entry("LOTTERY", "9" * 20)))
     job = ended(lender, Shelf(absurd=absurd, june=JUNE), "absurd", "june")

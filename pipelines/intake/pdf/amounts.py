@@ -1,4 +1,5 @@
-"""Amounts as banks print them: `$1,234.50`, `1,234.50 CR`, `(12.00)`, `12.00-`, `+$5.00`, `1 234.50 DR`, `20.00 OD`.
+"""Amounts as banks print them: `$1,234.50`, `1,234.50 CR`, `(12.00)`, `12.00-`, `+$5.00`, `1 234.50 DR`, `20.00 OD`,
+`£12.00`, `12.00€`. Pages come with points for decimals and commas for thousands (`number_styles`).
 
 What is printed is kept apart from what it means: a mark is evidence for a sign, and the column it stands in decides
 what of (`signs`). An amount has cents; a number without them is a reference, a year or part of a name.
@@ -6,31 +7,37 @@ what of (`signs`). An amount has cents; a number without them is a reference, a 
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import lru_cache
 from itertools import pairwise
 
 from pipelines.intake.pdf.page import Line, Word
+from pipelines.intake.pdf.symbols import CODES, OF_SYMBOL, SYMBOL
 
 _MINUS = "-−–‒﹣"
+_CODE = "|".join(sorted(CODES))
 _AMOUNT = re.compile(
     rf"""
     (?P<before>CR|DR)?
     (?P<open>\()?
     (?P<first>[{_MINUS}+])?
-    (?:AUD|A\$|\$A|\$)?
+    (?:(?P<symbol>{SYMBOL}|{_CODE})|\$)?
     (?P<second>[{_MINUS}+])?
     (?P<whole>[0-9]{{1,3}}(?:,[0-9]{{3}})+|[0-9]{{0,13}})
     \.(?P<cents>[0-9]{{2}})
     (?P<third>[{_MINUS}+])?
     (?P<close>\))?
+    (?P<behind>[£€₹¥]|{_CODE})?
     (?P<after>CR|DR|OD|C|D)?
     [*\#^†]?
     """,
     re.VERBOSE | re.IGNORECASE,
 )
-_PART = re.compile(rf"(?:CR|DR|OD|AUD|A?\$A?|[0-9,.()+{_MINUS}])+[*#^†]?", re.IGNORECASE)
+_PART = re.compile(
+    rf"(?:CR|DR|OD|AUD|{SYMBOL}|\$|(?<=[0-9])(?:{_CODE})|(?:{_CODE})(?=[0-9])|[0-9,.()+{_MINUS}])+[*#^†]?",
+    re.IGNORECASE,
+)
 _SPACED = re.compile(r"^(?=.*[0-9])[($+−–-]*[0-9]{1,3}(?: [0-9]{3})+\.[0-9]{2}")
 _MARKS = {"CR": 1, "C": 1, "DR": -1, "D": -1, "OD": -1, "+": 1, "-": -1, "()": -1}
 _JOINED = 0.75  # of the size: parts of one amount stand closer
@@ -44,12 +51,14 @@ _LETTERS = re.compile(r"(?:CR|DR|OD)$", re.IGNORECASE)
 class Money:
     """An amount without its sign, and the mark that stood at it: ``""``, ``-``, ``()``, ``+``, CR, DR or OD.
 
-    `is_contradictory`: marks that don't go together, such as a minus and CR.
+    `is_contradictory`: marks that don't go together, such as a minus and CR. `currency`: ISO 4217, of a sign or
+    code that stands at it; None for a bare `$`.
     """
 
     value: Decimal
     mark: str = ""
     is_contradictory: bool = False
+    currency: str | None = field(default=None, compare=False)
 
     @property
     def sign(self) -> int | None:
@@ -84,7 +93,9 @@ def money(text: str) -> Money | None:
     letters = {each.upper() for each in match.group("before", "after") if each}
     marks = [*sorted(letters), *(["()"] if match["open"] else []), *sorted(signs)]
     value = Decimal(f"{match['whole'].replace(',', '') or '0'}.{match['cents']}")
-    return Money(value, marks[0] if marks else "", len({_MARKS[mark] for mark in marks}) > 1)
+    symbol = (match["symbol"] or match["behind"] or "").upper()
+    is_contradictory = len({_MARKS[mark] for mark in marks}) > 1
+    return Money(value, marks[0] if marks else "", is_contradictory, OF_SYMBOL.get(symbol, symbol) or None)
 
 
 @lru_cache(maxsize=16_384)
@@ -139,7 +150,7 @@ def _joined(text: str) -> Money | None:
     for before, after in pairwise(parts):
         if before[-1].isdigit() and after[0].isdigit() and not _makes_thousands(text):
             return None
-        if _CENTS.search(before) and after[0] in "$(":
+        if _CENTS.search(before) and after[0] in "$(£₹¥":
             return None  # the next amount
     return money("".join(parts))
 
@@ -157,5 +168,5 @@ def _printed(value: Money, words: Sequence[Word], start: int, stop: int) -> Prin
 
 def _edge(word: Word) -> float:
     """Where the digits of a word end, what follows them being as wide as they are."""
-    behind = len(word.text) - len(word.text.rstrip("CRDOcrdo)+*#^†" + _MINUS))
+    behind = len(word.text) - len(word.text.rstrip("CRDOcrdo)+*#^†£€₹¥" + _MINUS))
     return word.right - behind * (word.right - word.left) / len(word.text) if behind else word.right

@@ -15,6 +15,7 @@ from pipelines.intake.pdf.dates import Printed as PrintedDate
 from pipelines.intake.pdf.dates import leading, year_alone
 from pipelines.intake.pdf.headings import Column, Heading
 from pipelines.intake.pdf.page import Line, Word
+from pipelines.intake.pdf.symbols import CODES
 from pipelines.intake.pdf.wrapped_dates import TIME
 
 _ALIGNED = 3.0  # points between right edges of one column
@@ -25,7 +26,6 @@ _SAME_WORDS = 0.5  # of the size: an amount that close behind a word is part of 
 _LEAST_DATES = 2  # that show where dates stand
 _DATE_SLACK = 30.0  # a heading may stand that much to the right of the dates under it
 _BLANKS = {"blank", "nil"}  # what an empty cell may say
-_CURRENCIES = {"AUD", "NZD", "USD"}  # behind an amount they are part of it
 _DEBIT, _CREDIT = {"dr", "d", "debit", "-", "−", "–"}, {"cr", "c", "credit", "+"}
 
 
@@ -296,7 +296,7 @@ def _placed_amounts(words: Sequence[Word], columns: Columns) -> tuple[dict[str, 
         if other is not None:
             strays.append((other if placed[column.role] is each else each).money)
     taken = {index for each in placed.values() for index in range(each.start, each.stop)}
-    taken |= {each.stop for each in placed.values() if each.stop < len(words) and words[each.stop].text in _CURRENCIES}
+    taken |= {each.stop for each in placed.values() if each.stop < len(words) and words[each.stop].text in CODES}
     return {role: each.money for role, each in placed.items()}, tuple(strays), taken
 
 

@@ -15,6 +15,7 @@ from pipelines.intake.pdf import account_numbers
 from pipelines.intake.pdf.account_names import account_name
 from pipelines.intake.pdf.account_numbers import AccountNumber
 from pipelines.intake.pdf.account_types import account_type
+from pipelines.intake.pdf.currencies import currency_of
 from pipelines.intake.pdf.dates import leading
 from pipelines.intake.pdf.labels import cells, has_amount, is_row, labelled, text_of
 from pipelines.intake.pdf.layouts import Layout, recognised
@@ -77,6 +78,7 @@ class Details:
     minus: int | None  # what a minus at an amount is by the words of rows: 1 money in, -1 money out
     signs_told: bool  # something says whether it is an account or a debt
     credit_limit: Decimal | None
+    currency: str | None  # ISO 4217; None where nothing says it
     missing_page: str | None  # what says that a page of it isn't in the file
 
 
@@ -110,6 +112,7 @@ def details_of(section: Section, pages: Sequence[Page], layout: Layout | None) -
         minus=minus,
         signs_told=stated.is_debt or kind_of_account is not None or account.bsb is not None,
         credit_limit=stated.credit_limit,
+        currency=currency_of(lines, cover),
         missing_page=missing_page(lines, pages, opens=stated.opening is not None, closes=stated.closing is not None),
     )
 

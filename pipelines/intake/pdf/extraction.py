@@ -1,6 +1,7 @@
 """PDF bank statements in, reconciled transactions out.
 
     bytes → characters → words and lines, level and in order (`document`, `words`)
+          → numbers in one style (`number_styles`)
           → whose statement it is (`layouts`), and where each account's part begins (`sections`)
           → headings, columns, rows (`table`)
           → signs from evidence, dates with their years, oldest first, proved by the balances (`statements`)
@@ -18,6 +19,7 @@ from pipelines.intake.pdf.document import LIMITS, Limits, Scanned, Unreadable, o
 from pipelines.intake.pdf.file_facts import Facts, facts_of
 from pipelines.intake.pdf.integrity import signals_of
 from pipelines.intake.pdf.layouts import recognised
+from pipelines.intake.pdf.number_styles import in_one_style
 from pipelines.intake.pdf.page import Page, Word
 from pipelines.intake.pdf.result import Box, Extraction, Kind, Refusal, Statement, refused
 from pipelines.intake.pdf.scanned import ScannedWord
@@ -50,7 +52,8 @@ def extract(
     """
     try:
         with opened(content, password) as document:
-            pages, facts = pages_of(document, limits, scanned, on_page), facts_of(document)
+            pages = in_one_style(pages_of(document, limits, scanned, on_page))
+            facts = facts_of(document)
     except Unreadable as unreadable:
         return refused(unreadable.refusal, unreadable.message, unreadable.pages)
     statements = statements_of(pages, facts)
@@ -103,7 +106,7 @@ def traced(content: bytes, password: str | None) -> Iterator[TracedPage]:
         Unreadable: the file can't be opened.
     """
     with opened(content, password) as document:
-        pages = pages_of(document)
+        pages = in_one_style(pages_of(document))
     layout = recognised(pages)
     tables = [read_table(section.lines, layout) for section in split(pages, layout)]
     for page in pages:

@@ -17,6 +17,7 @@ import yaml
 from pipelines.intake.pdf.amounts import amounts_of
 from pipelines.intake.pdf.layouts import Layout
 from pipelines.intake.pdf.page import Line, Word
+from pipelines.intake.pdf.symbols import CODES, SYMBOL
 
 FLOWS = ("debit", "credit", "amount")
 FIGURES = (*FLOWS, "balance")
@@ -32,7 +33,8 @@ _LEAST_OF_TABLE = 0.5  # where dates, texts and amounts have their columns
 _LONGEST = 5  # words of a heading
 _LEAST_TOLD = 0.8  # of a cell's letters, in phrases that are headings
 _PLUS_MINUS = ("+/-", "-/+", "±")
-_OUTSIDE = re.compile(r"\(\s*(?:A?\$A?|AUD|A\$|\$AUD)\s*\)|A?\$A?|\bAUD\b", re.IGNORECASE)
+_CODE = "|".join(sorted(CODES))
+_OUTSIDE = re.compile(rf"\(\s*(?:{SYMBOL}|\$|\$?(?:{_CODE}))\s*\)|{SYMBOL}|\$|\b(?:{_CODE})\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)

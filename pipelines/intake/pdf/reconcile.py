@@ -123,9 +123,8 @@ def _open_ended(postings: Sequence[Posting], points: Sequence[Point], kind: Kind
     """Without an opening or a closing balance: a listing from online banking has neither, and a balance on each row."""
     before, behind = points[0].after, len(postings) - points[-1].after
     if behind:
-        return Verdict.PARTIAL, [
-            Reason("RowsUnproved", f"No balance proves the last {behind} rows.", postings[-1].page)
-        ]
+        message = f"No balance proves the last {behind} rows."
+        return Verdict.PARTIAL, [Reason("RowsUnproved", message, postings[-1].page)]
     if kind is not Kind.LISTING or before > 1:
         return Verdict.PARTIAL, [Reason("NoOpeningOrClosing", "The opening or the closing balance is not stated.")]
     if not before:

@@ -1,7 +1,8 @@
 """What comes out of a PDF statement, as plain data: the same in the child that reads it and in whoever asked for it.
 
-Money is exact (`Decimal`, AUD). A negative amount is money out, or a larger debt; a balance owing is negative. A place
-on a page is in points (1/72 inch) from the top left corner of the page as it is shown, rotation applied.
+Money is exact (`Decimal`), in the statement's currency. A negative amount is money out, or a larger debt; a balance
+owing is negative. A place on a page is in points (1/72 inch) from the top left corner of the page as it is shown, rotation
+applied.
 """
 
 import datetime as dt
@@ -28,6 +29,7 @@ class Refusal(StrEnum):
     NOT_A_STATEMENT = "not_a_statement"
     CORRUPT = "corrupt"
     TOO_MANY_PAGES = "too_many_pages"
+    UNSUPPORTED_CURRENCY = "unsupported_currency"  # its money is not in the one currency that is worked in
     LIMITS_EXCEEDED = "limits_exceeded"  # of memory, time or characters
 
 
@@ -68,6 +70,7 @@ class Entry:
     balance_printed: bool
     boxes: tuple[Box, ...]  # one a page; most rows have one
     proved: bool = False  # between two printed balances that agree with the rows between them, its sign being printed
+    currency: str | None = None  # ISO 4217, where it is another than the statement's
 
 
 @dataclass(frozen=True)
@@ -111,11 +114,12 @@ class Statement:
     first_page: int
     last_page: int
     read_by_ocr: bool
+    currency: str | None = None  # ISO 4217; None where the statement names none: a bare `$` is no name
 
 
 @dataclass(frozen=True)
 class Extraction:
-    """What one file came to: statements, or a refusal with a message for whoever sent it."""
+    """What one file came to: statements, or a refusal; a message for whoever sent it says what was refused."""
 
     pages: int
     statements: tuple[Statement, ...]

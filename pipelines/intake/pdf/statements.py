@@ -18,11 +18,12 @@ from pipelines.intake.pdf.rows import Mark, RawRow
 from pipelines.intake.pdf.scanned import capped
 from pipelines.intake.pdf.sections import Section
 from pipelines.intake.pdf.signs import Signed, Told, signed, suggested
+from pipelines.intake.pdf.symbols import CURRENCY
 from pipelines.intake.pdf.table import Table
 from pipelines.intake.pdf.totals import contradicted
 
 _WORST = (Verdict.RECONCILED, Verdict.RECONCILED_DATES_DOUBTFUL, Verdict.PARTIAL, Verdict.UNRECONCILED)
-# Reasons that put every amount of a statement in doubt, whatever its balances say: with all signs turned they hold, too.
+# Reasons that put every amount of a statement in doubt: balances hold with all signs turned, too.
 _DOUBT_ALL = frozenset({"SignsUnproved", "SignsContradicted", "TotalsMismatch", "NeedsReview"})
 _UNREAD = "A row's own date couldn't be read; it has the date of the row above."
 _IN_ORDER = 0.95  # of steps from row to row that go one way: then the others are no habit of the bank's
@@ -46,8 +47,9 @@ def statement_of(
     dates = _dates(ordered, details, made)
     proof = _proof(ordered, details, dates)
     verdict, reasons = _judged(proof, ordered, dates, details, section, pages)
-    proof = replace(proof, proved=_proved(proof, ordered.signed, verdict, reasons))
-    entries = tuple(_entries(ordered, dates, proof, {page.number: page for page in pages}))
+    others = tuple(_other_currency(row, details) for row in ordered.rows)
+    proof = replace(proof, proved=_proved(proof, ordered.signed, others, verdict, reasons))
+    entries = tuple(_entries(ordered, dates, proof, others, {page.number: page for page in pages}))
     opening, closing = _stated(ordered, details)
     return Statement(
         bank=details.bank,
@@ -68,6 +70,7 @@ def statement_of(
         first_page=section.first_page,
         last_page=section.last_page,
         read_by_ocr=_by_ocr(section, pages),
+        currency=details.currency,
     )
 
 
@@ -187,17 +190,27 @@ def _between(ordered: _Ordered, details: Details, opening: Decimal | None, closi
     return points
 
 
-def _proved(proof: Proof, said: Signed, verdict: Verdict, reasons: Sequence[Reason]) -> tuple[bool, ...]:
+def _other_currency(row: RawRow, details: Details) -> str | None:
+    """The currency that stands at a row's amount, where it is another than the statement's."""
+    stands = (money.currency for money in row.flows.values() if money.currency)
+    return next((currency for currency in stands if currency != (details.currency or CURRENCY)), None)
+
+
+def _proved(
+    proof: Proof, said: Signed, others: Sequence[str | None], verdict: Verdict, reasons: Sequence[Reason]
+) -> tuple[bool, ...]:
     """Which rows the balances prove: none where something printed puts all of them in doubt."""
-    if verdict is Verdict.UNRECONCILED or any(reason.code in _DOUBT_ALL for reason in reasons):
+    if verdict is Verdict.UNRECONCILED or any(others) or any(reason.code in _DOUBT_ALL for reason in reasons):
         return (False,) * len(proof.proved)
     return tuple(is_proved and index not in said.unreadable for index, is_proved in enumerate(proof.proved))
 
 
-def _entries(ordered: _Ordered, dates: Resolved, proof: Proof, pages: dict[int, Page]) -> Iterator[Entry]:
+def _entries(
+    ordered: _Ordered, dates: Resolved, proof: Proof, others: Sequence[str | None], pages: dict[int, Page]
+) -> Iterator[Entry]:
     said = ordered.signed
-    for row, day, amount, printed, balance, is_proved in zip(
-        ordered.rows, dates.dates, said.amounts, said.balances, proof.balances, proof.proved, strict=True
+    for row, day, amount, printed, balance, is_proved, other in zip(
+        ordered.rows, dates.dates, said.amounts, said.balances, proof.balances, proof.proved, others, strict=True
     ):
         if day is not None:
             yield Entry(
@@ -209,6 +222,7 @@ def _entries(ordered: _Ordered, dates: Resolved, proof: Proof, pages: dict[int, 
                 balance_printed=printed is not None,
                 boxes=tuple(pages[box.page].turn.shown(box) for box in row.boxes),
                 proved=is_proved,
+                currency=other,
             )
 
 
@@ -236,6 +250,11 @@ def _judged(
         verdict = _lower(verdict, Verdict.PARTIAL)
         message = "Descriptions say of most amounts the contrary of what columns and marks say: in may be out."
         reasons.append(Reason("SignsContradicted", message, page))
+    for row in ordered.rows:
+        if other := _other_currency(row, details):
+            verdict = _lower(verdict, Verdict.PARTIAL)
+            message = f"An amount is in {other}, the statement in {details.currency or CURRENCY}."
+            reasons.append(Reason("OtherCurrency", message, row.page))
     for index in ordered.signed.unreadable:
         verdict = _lower(verdict, Verdict.PARTIAL)
         message = "A row holds amounts or marks that contradict each other."

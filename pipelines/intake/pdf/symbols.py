@@ -1,0 +1,27 @@
+"""How currencies are written: ISO 4217 codes, names, and signs that stand for one currency alone."""
+
+import re
+
+CURRENCY = "AUD"  # the service's own: money is in it where nothing says otherwise
+# Currencies in which banks keep accounts. Those whose code is an English word (ALL, TRY, TOP) are left out: they are
+# read as no currency, as before.
+CODES = frozenset(
+    "AED AUD BDT BRL CAD CHF CLP CNH CNY COP CZK DKK EGP EUR FJD GBP HKD HUF IDR ILS INR ISK JPY KES KRW KWD LKR MXN "  # noqa: SIM905
+    "MYR NGN NOK NPR NZD PGK PHP PKR PLN QAR RON RUB SAR SEK SGD THB TWD UAH USD VND XPF ZAR".split()
+)
+NAMES = {
+    "australian dollars?": "AUD",
+    "us dollars?": "USD",
+    "united states dollars?": "USD",
+    "new zealand dollars?": "NZD",
+    "pounds? sterling": "GBP",
+    "british pounds?": "GBP",
+    "euros?": "EUR",
+    "indian rupees?": "INR",
+    "swiss francs?": "CHF",
+}
+OF_SYMBOL = {
+    "£": "GBP", "€": "EUR", "₹": "INR", "¥": "JPY", "A$": "AUD", "AU$": "AUD", "$A": "AUD", "US$": "USD", "NZ$": "NZD",
+    "HK$": "HKD", "S$": "SGD", "C$": "CAD", "CA$": "CAD", "FJ$": "FJD",
+}  # fmt: skip
+SYMBOL = "|".join(re.escape(each) for each in sorted(OF_SYMBOL, key=len, reverse=True))

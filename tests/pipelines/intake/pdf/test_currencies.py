@@ -1,0 +1,123 @@
+"""In which currency a statement's money is, from bytes to the row."""
+
+from decimal import Decimal
+
+import pytest
+
+from pipelines.intake.pdf.extraction import extract
+from pipelines.intake.pdf.result import Statement, Verdict
+from tests.pipelines.intake.pdf.drawing import HEADING, Drawing, four_rows, statement
+
+Lines = tuple[tuple[float, str], ...]
+AMOUNTS = ["-5.00", "1000.00", "-50.00", "-5.00"]
+
+
+def read(drawing: Drawing) -> Statement:
+    (found,) = extract(drawing.done()).statements
+    return found
+
+
+def amounts(found: Statement) -> list[str]:
+    return [str(entry.amount) for entry in found.entries]
+
+
+def written(drawing: Drawing, as_printed: dict[str, str]) -> Drawing:
+    """Rows from 1,234.50 to 2,229.50 with each figure as a bank of another country writes it."""
+    figures = {text: as_printed.get(text, text) for text in ("1,234.50", "5.00", "1,229.50", "1,000.00", "2,229.50")}
+    return drawing.line(*HEADING).lines(
+        ((45, "01 Mar"), (110, "OPENING BALANCE"), (-550, figures["1,234.50"])),
+        ((45, "02 Mar"), (110, "COFFEE"), (-400, figures["5.00"]), (-550, figures["1,229.50"])),
+        ((45, "03 Mar"), (110, "SALARY ACME"), (-470, figures["1,000.00"]), (-550, figures["2,229.50"])),
+        ((45, "31 Mar"), (110, "CLOSING BALANCE"), (-550, figures["2,229.50"])),
+    )
+
+
+FIGURES = ("1,234.50", "5.00", "1,229.50", "1,000.00", "2,229.50")
+
+
+def test_a_currency_is_told_by_what_the_statement_says_of_the_account(subtests: pytest.Subtests) -> None:
+    said: list[tuple[str, str | None]] = [
+        ("Currency: INR", "INR"),
+        ("Account currency USD", "USD"),
+        ("USD Account", "USD"),
+        ("GBP Business Current Account", "GBP"),
+        ("Account in EUR", "EUR"),
+        ("All amounts in EUR", "EUR"),
+        ("US Dollar Account", "USD"),
+        ("Currency: Australian dollars", "AUD"),
+        ("AUD Everyday Account", "AUD"),
+        ("Everyday Account", None),
+        ("Foreign currency fee 3 %", None),
+    ]
+    for line, currency in said:
+        with subtests.test(line):
+            found = read(four_rows(statement().line((45, line)).line(*HEADING)))
+            assert (found.currency, amounts(found), found.verdict) == (currency, AMOUNTS, Verdict.RECONCILED)
+
+
+def test_a_currency_is_told_by_headings_and_by_figures(subtests: pytest.Subtests) -> None:
+    def heading_in(currency: str) -> Lines:
+        debit, balance = f"Debit ({currency})", f"Balance ({currency})"
+        return (45, "Date"), (110, "Details"), (-400, debit), (-470, "Credit"), (-550, balance)
+
+    for said in ("GBP", "£"):
+        with subtests.test(f"heading {said}"):
+            assert read(four_rows(statement().line(*heading_in(said)))).currency == "GBP"
+    stands: list[tuple[str, str, str | None]] = [
+        *(("£", "", "GBP"), ("€", "", "EUR"), ("", " €", "EUR"), ("US$", "", "USD")),
+        *(("EUR ", "", "EUR"), ("", " CHF", "CHF"), ("$", "", None), ("A$", "", "AUD")),
+    ]
+    for before, behind, currency in stands:
+        with subtests.test(f"{before}1.00{behind}"):
+            found = read(written(statement(), {each: f"{before}{each}{behind}" for each in FIGURES}))
+            assert (found.currency, amounts(found)) == (currency, ["-5.00", "1000.00"])
+            assert found.verdict is Verdict.RECONCILED
+
+
+def test_numbers_of_other_styles_are_read_exactly(subtests: pytest.Subtests) -> None:
+    swapped = str.maketrans(",.", ".,")
+    styles: dict[str, dict[str, str]] = {
+        "comma": {each: each.translate(swapped) for each in FIGURES},
+        "comma and blanks": {each: each.replace(",", " ").replace(".", ",") for each in FIGURES},
+        "comma and euros": {each: f"{each.translate(swapped)} €" for each in FIGURES},
+        "apostrophes": {each: each.replace(",", "'") for each in FIGURES},
+        "blanks": {each: each.replace(",", " ") for each in FIGURES},
+        "lakhs": {each: f"11,00,0{each}" for each in ("1,234.50", "1,229.50", "2,229.50")},
+    }
+    for style, figures in styles.items():
+        with subtests.test(style):
+            found = read(written(statement(), figures))
+            assert (amounts(found), found.verdict) == (["-5.00", "1000.00"], Verdict.RECONCILED)
+            expected = "110002229.50" if style == "lakhs" else "2229.50"
+            assert found.closing_balance == Decimal(expected)
+
+
+def test_a_purchase_abroad_does_not_change_the_currency_of_an_account() -> None:
+    found = read(
+        statement().line(*HEADING).lines(
+            ((45, "01 Mar"), (110, "OPENING BALANCE"), (-550, "100.00")),
+            ((45, "02 Mar"), (110, "AMAZON USD 25.00"), (-400, "38.90"), (-550, "61.10")),
+            ((110, "Foreign currency: USD"),),
+            ((45, "03 Mar"), (110, "TRANSFER to USD Account"), (-400, "1.10"), (-550, "60.00")),
+            ((45, "31 Mar"), (110, "CLOSING BALANCE"), (-550, "60.00")),
+        )
+    )  # fmt: skip
+    assert (found.currency, amounts(found), found.verdict) == (None, ["-38.90", "-1.10"], Verdict.RECONCILED)
+
+
+def test_an_amount_in_another_currency_than_its_statement_says_so_and_nothing_is_proved() -> None:
+    found = read(written(statement(), {"5.00": "€5.00"}))
+    assert [entry.currency for entry in found.entries] == ["EUR", None]
+    assert (found.currency, found.verdict) == (None, Verdict.PARTIAL)
+    assert "OtherCurrency" in {reason.code for reason in found.reasons}
+    assert not any(entry.proved for entry in found.entries)
+
+
+def test_each_section_of_a_file_has_its_own_currency() -> None:
+    first = written(statement().line((45, "AUD Everyday Account")), {})
+    second = first.next_page().lines(
+        ((45, "USD Account"),), ((45, "BSB 123-456 Account number 87654321"),),
+        ((45, "Statement period 1 Mar 2024 - 31 Mar 2024"),),
+    )  # fmt: skip
+    found = extract(written(second, {}).done()).statements
+    assert [(each.account_number, each.currency) for each in found] == [("12345678", "AUD"), ("87654321", "USD")]

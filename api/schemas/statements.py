@@ -229,7 +229,7 @@ class StatementRowView(View):
     balance_printed: bool
     currency: str | None = Field(description="ISO 4217; null where it is the statement's, AUD.")
     proved: bool | None = Field(
-        description="Whether it lies between two printed balances that agree with the rows between them, so that neither "
+        description="Whether it lies between two printed balances that agree with the rows between them: neither its "
         "amount nor sign can be another. Null for statements read before this was kept."
     )
     repeated: bool = Field(description="Another statement of the same submission holds the row: it counts once.")

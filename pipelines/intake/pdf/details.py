@@ -73,6 +73,8 @@ class Details:
     period_end: date | None
     opening_balance: Decimal | None
     closing_balance: Decimal | None
+    openings: tuple[Decimal, ...]  # all that may be the opening balance; likewise below
+    closings: tuple[Decimal, ...]
     is_debt: bool  # a card or a loan, whatever its balances bear
     balance_is_owing: bool  # a balance that is printed without a mark is a debt
     minus: int | None  # what a minus at an amount is by the words of rows: 1 money in, -1 money out
@@ -107,6 +109,8 @@ def details_of(section: Section, pages: Sequence[Page], layout: Layout | None) -
         period_end=end,
         opening_balance=stated.opening,
         closing_balance=stated.closing,
+        openings=stated.openings,
+        closings=stated.closings,
         is_debt=stated.is_debt,
         balance_is_owing=stated.is_owing,
         minus=minus,

@@ -1,8 +1,8 @@
 """What comes out of a PDF statement, as plain data: the same in the child that reads it and in whoever asked for it.
 
 Money is exact (`Decimal`), in the statement's currency. A negative amount is money out, or a larger debt; a balance
-owing is negative. A place on a page is in points (1/72 inch) from the top left corner of the page as it is shown, rotation
-applied.
+owing is negative. A place on a page is in points (1/72 inch) from the top left corner of the page as it is shown,
+rotation applied.
 """
 
 import datetime as dt

@@ -9,7 +9,7 @@ from itertools import chain
 
 from pipelines.intake.pdf.amounts import Money, printed_in
 from pipelines.intake.pdf.dates import leading
-from pipelines.intake.pdf.labels import Labelled, labelled, text_of, wrapped_labels
+from pipelines.intake.pdf.labels import Labelled, is_row, labelled, text_of, wrapped_labels
 from pipelines.intake.pdf.missing_pages import is_between_pages
 from pipelines.intake.pdf.owing import balances_below_zero
 from pipelines.intake.pdf.page import Line, Word
@@ -34,6 +34,7 @@ _OWING = re.compile(
 _LIMIT = re.compile(r"\b(?:credit|overdraft|account|approved|facility|card|loan) limit\b", re.IGNORECASE)
 _MINIMUM = re.compile(r"\bmin(?:imum|\.)? (?:monthly )?(?:payment|repayment|amount)(?: due)?\b", re.IGNORECASE)
 _WHOLE_DOLLARS = re.compile(r"[: ]*\$ ?([0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?![0-9.,])")
+_MOST_CANDIDATES = 6
 _JOINS = re.compile(
     r"^(?:[:=*$+()]+|(?:as )?(?:at|on|of|is|for|from|to|owing|owed|statement|period|your|the|this|last|date|blank|"
     r"aud)\b[:,]?)\s*",
@@ -43,10 +44,16 @@ _JOINS = re.compile(
 
 @dataclass(frozen=True)
 class Stated:
-    """Balances signed for the holder: a debt is negative. None where the statement doesn't state them."""
+    """Balances signed for the holder: a debt is negative. None where the statement doesn't state them.
+
+    `openings`, `closings`: all that may be meant, in reading order: where panels stand side by side, or a page tells of
+    several accounts, more than one figure stands at a label.
+    """
 
     opening: Decimal | None
     closing: Decimal | None
+    openings: tuple[Decimal, ...]
+    closings: tuple[Decimal, ...]
     is_debt: bool  # the account is owed, whatever its balances bear
     is_owing: bool  # a balance without a mark is a debt
     credit_limit: Decimal | None
@@ -65,7 +72,17 @@ def stated_in(lines: Sequence[Line], *, is_debt: bool, minus: int | None) -> Sta
     closing = _usual(lines, _CLOSING) or owed or _last(lines, _AS_PRINTED)
     is_debt = is_debt or owed is not None
     is_owing = is_debt and _is_owing(lines, opening, closing, minus)
-    return Stated(_signed(opening, is_owing), _signed(closing, is_owing), is_debt, is_owing, _limit(lines))
+    openings = _candidates(lines, _OPENING) or _candidates(lines, _BROUGHT)
+    closings = _candidates(lines, _CLOSING) or _candidates(lines, _OWING) or _candidates(lines, _AS_PRINTED)
+    return Stated(
+        opening=_signed(opening, is_owing),
+        closing=_signed(closing, is_owing),
+        openings=_each_signed(openings, is_owing),
+        closings=_each_signed(closings, is_owing),
+        is_debt=is_debt,
+        is_owing=is_owing,
+        credit_limit=_limit(lines),
+    )
 
 
 def _is_owing(lines: Sequence[Line], opening: Money | None, closing: Money | None, minus: int | None) -> bool:
@@ -99,6 +116,12 @@ def _signed(balance: Money | None, is_owing: bool) -> Decimal | None:
     return -balance.value * (balance.sign or 1)
 
 
+def _each_signed(balances: Sequence[Money], is_owing: bool) -> tuple[Decimal, ...]:
+    """Each once; no more than somebody could have printed for one account."""
+    signed = (_signed(balance, is_owing) for balance in balances)
+    return tuple(dict.fromkeys(each for each in signed if each is not None))[:_MOST_CANDIDATES]
+
+
 def _limit(lines: Sequence[Line]) -> Decimal | None:
     """Limits are printed in whole dollars, too."""
     found = _first(lines, _LIMIT)
@@ -127,14 +150,26 @@ def _usual(lines: Sequence[Line], label: re.Pattern[str]) -> Money | None:
 
 
 def _amounts(lines: Sequence[Line], label: re.Pattern[str]) -> Iterator[Money]:
-    """The amount at each place of a label: what directly follows, else what stands below. What goes from page to page
-    is no balance of the statement's."""
+    """The amount at each place of a label: what directly follows, else what stands below."""
+    yield from (figures[0] for found in _places(lines, label) if (figures := _figures(found)))
+
+
+def _candidates(lines: Sequence[Line], label: re.Pattern[str]) -> Sequence[Money]:
+    """All amounts at each place of a label outside of rows: what the table states is never taken for another's."""
+    return [amount for found in _places(lines, label) if not is_row(found.line) for amount in _figures(found)]
+
+
+def _places(lines: Sequence[Line], label: re.Pattern[str]) -> Iterator[Labelled]:
+    """Where a label stands. What goes from page to page is no balance of the statement's."""
     for found in labelled(lines, label) if _stands(lines, label) else wrapped_labels(lines, label):
-        if is_between_pages(lines, found.position):
-            continue
-        amount = _following(found) or next((each for cell in found.below if (each := _leading(cell))), None)
-        if amount:
-            yield amount
+        if not is_between_pages(lines, found.position):
+            yield found
+
+
+def _figures(found: Labelled) -> Sequence[Money]:
+    """What may be meant at a place, the likeliest first: what directly follows, then what stands below."""
+    below = next((each for cell in found.below if (each := _leading(cell))), None)
+    return [amount for amount in (_following(found), below) if amount]
 
 
 def _stands(lines: Sequence[Line], label: re.Pattern[str]) -> bool:

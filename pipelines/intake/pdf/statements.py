@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
-from itertools import pairwise
+from itertools import pairwise, product
 
 from pipelines.intake.pdf.dates import Resolved, resolved
 from pipelines.intake.pdf.details import Details
@@ -24,8 +24,14 @@ from pipelines.intake.pdf.totals import contradicted
 
 _WORST = (Verdict.RECONCILED, Verdict.RECONCILED_DATES_DOUBTFUL, Verdict.PARTIAL, Verdict.UNRECONCILED)
 # Reasons that put every amount of a statement in doubt: balances hold with all signs turned, too.
-_DOUBT_ALL = frozenset({"SignsUnproved", "SignsContradicted", "TotalsMismatch", "NeedsReview"})
+_DOUBT_ALL = frozenset({"BalancesAmbiguous", "SignsUnproved", "SignsContradicted", "TotalsMismatch", "NeedsReview"})
 _UNREAD = "A row's own date couldn't be read; it has the date of the row above."
+_AMBIGUOUS = Reason(
+    "BalancesAmbiguous", "Several opening or closing balances are printed; which are meant is not known."
+)
+_CHOSEN = Reason(
+    "BalancesChosen", "Several opening or closing balances are printed; one pair alone agrees with the rows."
+)
 _IN_ORDER = 0.95  # of steps from row to row that go one way: then the others are no habit of the bank's
 
 
@@ -45,7 +51,7 @@ def statement_of(
     """The statement of a section whose table has been read."""
     ordered = _ordered(table, details, made)
     dates = _dates(ordered, details, made)
-    proof = _proof(ordered, details, dates)
+    details, proof = _settled(ordered, details, dates)
     verdict, reasons = _judged(proof, ordered, dates, details, section, pages)
     others = tuple(_other_currency(row, details) for row in ordered.rows)
     proof = replace(proof, proved=_proved(proof, ordered.signed, others, verdict, reasons))
@@ -143,6 +149,36 @@ def _out_of_order(dates: Sequence[date | None]) -> Iterator[str]:
     if back and len(steps) - len(back) >= _IN_ORDER * len(steps):
         one, two = back[0]
         yield f"A row of {two:%d %B %Y} stands below one of {one:%d %B %Y}, and nearly all others are in order."
+
+
+def _settled(ordered: _Ordered, details: Details, dates: Resolved) -> tuple[Details, Proof]:
+    """Which of the balances that may be meant are the statement's, and what they prove.
+
+    Others than the likeliest are tried only where those contradict the rows, and a pair counts only if the rows make it
+    exactly. Where several pairs do, or none, nobody knows which are meant: that is no contradiction, and nothing that a
+    forged file alone would show.
+    """
+    proof = _proof(ordered, details, dates)
+    pairs = list(
+        product(details.openings or (details.opening_balance,), details.closings or (details.closing_balance,))
+    )
+    if not _is_contradicted(proof) or len(pairs) < 2:
+        return details, proof
+    tried = [replace(details, opening_balance=opening, closing_balance=closing) for opening, closing in pairs]
+    holding = [(each, found) for each in tried if not _is_contradicted(found := _proof(ordered, each, dates))]
+    without = replace(details, opening_balance=None, closing_balance=None)
+    if not holding:
+        between_rows = _proof(ordered, without, dates).reasons
+        certain = tuple(each for each in proof.reasons if each.code != "BalanceMismatch" or each in between_rows)
+        return details, proof if certain == proof.reasons else replace(proof, reasons=(*certain, _AMBIGUOUS))
+    chosen, found = holding[0]
+    if len(holding) > 1:
+        return without, replace(found, verdict=Verdict.PARTIAL, reasons=(*found.reasons, _AMBIGUOUS))
+    return chosen, replace(found, reasons=(*found.reasons, _CHOSEN))
+
+
+def _is_contradicted(proof: Proof) -> bool:
+    return any(reason.code == "BalanceMismatch" for reason in proof.reasons)
 
 
 def _proof(ordered: _Ordered, details: Details, dates: Resolved) -> Proof:

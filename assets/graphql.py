@@ -1,10 +1,11 @@
-"""Dagster's GraphQL, as the dispatcher needs it: start a batch's run; say whether the code location answers."""
+"""Dagster's GraphQL, as the dispatcher needs it: start a batch's run; say which schedules and sensors are stopped."""
 
 from typing import Any
 
 import requests
 
 from assets.runs import CODE_LOCATION, JOB_OF, PARTITION_TAG, tags_of
+from storage.automations import Automation, Kind
 from storage.batches import Batch
 
 TIMEOUT_S = (2.0, 15.0)  # to connect, to answer
@@ -19,11 +20,30 @@ mutation Launch($execution: ExecutionParams!) {
   }
 }
 """
-LOCATION = """
-query Location($repository: RepositorySelector!) {
-  repositoryOrError(repositorySelector: $repository) { __typename }
+AUTOMATIONS = """
+query Automations($repository: RepositorySelector!) {
+  repositoryOrError(repositorySelector: $repository) {
+    __typename
+    ... on Repository {
+      schedules { name defaultStatus state: scheduleState { status } }
+      sensors { name defaultStatus state: sensorState { status } }
+    }
+  }
 }
 """
+RESET = {
+    Kind.SCHEDULE: """
+mutation Reset($selector: ScheduleSelector!) {
+  answer: resetSchedule(scheduleSelector: $selector) { __typename ... on Error { message } }
+}
+""",
+    Kind.SENSOR: """
+mutation Reset($selector: SensorSelector!) {
+  answer: resetSensor(sensorSelector: $selector) { __typename ... on Error { message } }
+}
+""",
+}
+RUNNING = "RUNNING"
 
 
 class RefusedError(Exception):
@@ -33,10 +53,11 @@ class RefusedError(Exception):
 class DagsterGraphQL:
     """For use by one thread."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, token: str) -> None:
         self._url = f"{address}/graphql"
         self._session = requests.Session()
         self._session.trust_env = False
+        self._session.headers["Authorization"] = f"Bearer {token}"
 
     def launch(self, batch: Batch) -> str:
         """Start the batch's run; its id.
@@ -50,13 +71,35 @@ class DagsterGraphQL:
             raise RefusedError(f"{result['__typename']}: {result.get('message', '')}".strip())
         return str(result["run"]["runId"])
 
-    def knows_the_code(self) -> bool:
-        """Whether runs could be launched: the server answers and has loaded the code location."""
+    def stopped(self) -> list[Automation] | None:
+        """Return the schedules and sensors that should run and don't; None where no run could be launched: the server
+        doesn't answer, or hasn't loaded the code location.
+        """
         try:
-            answer = self._ask(LOCATION, {"repository": _repository()})
+            answer = self._ask(AUTOMATIONS, {"repository": _repository()})
         except (requests.RequestException, RefusedError):
-            return False
-        return bool(answer["repositoryOrError"]["__typename"] == "Repository")
+            return None
+        repository = answer["repositoryOrError"]
+        if repository["__typename"] != "Repository":
+            return None
+        return [
+            Automation(kind, each["name"])
+            for kind in Kind
+            for each in repository[f"{kind}s"]
+            if each["defaultStatus"] == RUNNING and each["state"]["status"] != RUNNING
+        ]
+
+    def turn_on(self, automation: Automation) -> None:
+        """Make a schedule or sensor follow the code again, which says that it runs.
+
+        Raises:
+            RefusedError: Dagster did not do it.
+            requests.RequestException: no answer.
+        """
+        selector = {**_repository(), f"{automation.kind}Name": automation.name}
+        answer = self._ask(RESET[automation.kind], {"selector": selector})["answer"]
+        if "message" in answer:
+            raise RefusedError(f"{answer['__typename']}: {answer['message']}")
 
     def _ask(self, query: str, variables: dict[str, Any]) -> dict[str, Any]:
         response = self._session.post(

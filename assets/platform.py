@@ -17,7 +17,9 @@ from uuid import UUID
 from sqlalchemy.exc import SQLAlchemyError
 
 from assets import dagster_home
+from assets.automation import AutomationWatch
 from assets.dispatcher import Leadership, dispatch
+from assets.gate_tokens import Role, token
 from assets.graphql import DagsterGraphQL
 from assets.parts import DAGSTER_PORT, LOOK_EVERY_S, LOOPBACK, Address, Part, free_port
 from assets.processes import AlreadyRunningError, socket_path, the_only_one, told_to_stop
@@ -110,10 +112,12 @@ def _parts(settings: Settings, address: Address, module: str, environment: Mappi
 def dispatching(store: Store, holder: UUID, dagster: str) -> Iterator[None]:
     """Dispatch in threads, one a lane so that none waits for another, for as long as the context lasts."""
     stop = threading.Event()
-    leadership = Leadership(store, holder, able=DagsterGraphQL(dagster).knows_the_code)
+    operator = token(store.settings, Role.OPERATOR)
+    watch = AutomationWatch(store, DagsterGraphQL(dagster, operator))
+    leadership = Leadership(store, holder, able=watch.check)
     threads = [threading.Thread(target=leadership.keep, args=(stop,), name="leadership")]
     for lane in JOB_OF:
-        serving = (store, lane, DagsterGraphQL(dagster).launch, leadership.leading, stop)
+        serving = (store, lane, DagsterGraphQL(dagster, operator).launch, leadership.leading, stop)
         threads.append(threading.Thread(target=dispatch, args=serving, name=f"dispatch {lane}"))
     for thread in threads:
         thread.start()
@@ -127,7 +131,7 @@ def dispatching(store: Store, holder: UUID, dagster: str) -> Iterator[None]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m assets.platform", description=__doc__)
-    parser.add_argument("--host", default=LOOPBACK, help="Dagster's web server has no authentication")
+    parser.add_argument("--host", default=LOOPBACK, help="address of Dagster's pages")
     parser.add_argument("--dagster-port", type=int, default=DAGSTER_PORT)
     parser.add_argument("--no-ui", action="store_true", help="listen on a random loopback port only")
     parser.add_argument("--tethered", action="store_true", help="end when the standard input ends")

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import partial
+from itertools import starmap
 from pathlib import Path
 from uuid import uuid4
 
@@ -18,7 +19,8 @@ from sqlalchemy import func, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from pipelines.errors import Corrupt
-from storage import integrity, leases, outbox, retention, sqlite_check, subscriptions, vault_keys
+from storage import automations, integrity, leases, outbox, retention, sqlite_check, subscriptions, vault_keys
+from storage.automations import Automation
 from storage.database import Database, Reading
 from storage.integrity import Damage
 from storage.lake import Lake
@@ -99,6 +101,7 @@ def _remembered(store: Store, clock: Callable[[], datetime], deep: bool) -> Iter
         yield from _batches(r, now)
         yield from _deliveries(r, now)
         yield from _looks(r, now)
+        yield from starmap(_stopped, automations.stopped(r).items())
         yield from map(_paused, subscriptions.paused(r))
         yield from _retention(r, now - store.settings.retention)
         yield from map(_damaged, integrity.damages(r))
@@ -245,6 +248,14 @@ def _looks(r: Reading, now: datetime) -> Iterator[Finding]:
             f"{count} looks that changes asked for are still to be done, the oldest since {oldest:%Y-%m-%d %H:%M}Z"
         )
         yield warning("monitoring", problem, "look at the runs of look_at_book, and of the book's lane, in Dagster")
+
+
+def _stopped(automation: Automation, found_at: datetime) -> Finding:
+    return error(
+        "automation",
+        f"the {automation} should run, and is stopped, as found at {found_at:%Y-%m-%d %H:%M}Z",
+        "turn it on in Dagster's pages under Automation, or start Tidemark again, which does so by itself",
+    )
 
 
 def _paused(subscription: Subscription) -> Finding:

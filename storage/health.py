@@ -11,7 +11,7 @@ from datetime import datetime
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from storage import leases
+from storage import automations, leases
 from storage.store import Store
 
 PROBE_BYTES = 4_096
@@ -37,18 +37,20 @@ def work(store: Store, now: datetime) -> Parts:
         with store.db.reading() as r:
             dispatched = leases.held(r, leases.DISPATCHER, now)
             worked_on = leases.held(r, leases.WORKER, now)
+            stopped = automations.stopped(r)
     except SQLAlchemyError:
         return silent_database("The database can't be used.")
     return {
         "database": Part(),
         "dispatcher": Part(None if dispatched else "Nobody dispatches jobs."),
         "worker": Part(None if worked_on else "No worker is warm."),
+        "automation": Part("Schedules or sensors that should run are stopped." if stopped else None),
     }
 
 
 def silent_database(reason: str) -> Parts:
     unknown = Part("Not known without the database.")
-    return {"database": Part(reason), "dispatcher": unknown, "worker": unknown}
+    return {"database": Part(reason), "dispatcher": unknown, "worker": unknown, "automation": unknown}
 
 
 def disk(store: Store) -> Parts:

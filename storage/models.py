@@ -503,6 +503,15 @@ leases = Table(
     Column("expires_at", UtcDateTime, nullable=False),
 )
 
+# Schedules and sensors that should run and don't, as the dispatcher last found them.
+stopped_automations = Table(
+    "stopped_automations",
+    metadata,
+    Column("kind", String(16), primary_key=True),
+    Column("name", Text, primary_key=True),
+    Column("found_at", UtcDateTime, nullable=False),  # first
+)
+
 # How far the integrity pass has come through one kind of file: an interrupted pass goes on from here.
 passes = Table(
     "passes",

@@ -182,6 +182,7 @@ class Settings(BaseSettings):
     integrity_bytes_per_s: int = Field(default=50 * 2**20, ge=1)  # what the integrity schedule reads at most
 
     schedules: Annotated[bool, BeforeValidator(_on_or_off)] = True
+    dagster_hosts: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_comma_separated)] = ()
     report_max_age_days: int = Field(default=7, ge=1)  # older reports are refreshed by night
     book_share: float = Field(default=0.5, gt=0, le=1)  # of the time that the book's process may work
     book_threads: int = Field(default=1, ge=1)

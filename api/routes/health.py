@@ -20,7 +20,9 @@ async def get_liveness() -> Response:
 
 @router.get("/ready", **gives(ReadyView, refuses=["Service.NotReady"]))
 async def get_readiness(request: Request) -> Response:
-    """The database answers, jobs are being dispatched and worked on, the lake takes files and the disk has room."""
+    """The database answers, jobs are being dispatched and worked on, no schedule or sensor that should run is stopped,
+    the lake takes files and the disk has room.
+    """
     parts = await request.app.state.readiness.parts()
     ailing = [name for name, part in parts.items() if not part.ok]
     if ailing:

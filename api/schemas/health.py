@@ -17,7 +17,10 @@ class LiveView(View):
 class ReadyView(View):
     EXAMPLE: ClassVar = {
         "status": "ready",
-        "parts": {name: {"ok": True, "reason": None} for name in ("database", "dispatcher", "worker", "lake", "disk")},
+        "parts": {
+            name: {"ok": True, "reason": None}
+            for name in ("database", "dispatcher", "worker", "automation", "lake", "disk")
+        },
     }
 
     status: Literal["ready"]

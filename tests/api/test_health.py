@@ -40,7 +40,7 @@ def ailing(answer: requests.Response) -> dict[str, Any]:
     found = answer.json()
     assert (answer.status_code, found["code"]) == (503, "Service.NotReady")
     assert int(answer.headers["Retry-After"]) >= 1
-    assert set(found["parts"]) == {"database", "dispatcher", "worker", "lake", "disk"}
+    assert set(found["parts"]) == {"database", "dispatcher", "worker", "automation", "lake", "disk"}
     return {name: part["reason"] for name, part in found["parts"].items() if not part["ok"]}
 
 
@@ -50,7 +50,7 @@ def test_readiness_follows_the_work(own_store: Store) -> None:
         assert ailing(get(url)) == {"dispatcher": "Nobody dispatches jobs.", "worker": "No worker is warm."}
         work(own_store)
         ready = get(url)
-    parts = dict.fromkeys(("database", "dispatcher", "worker", "lake", "disk"), WELL)
+    parts = dict.fromkeys(("database", "dispatcher", "worker", "automation", "lake", "disk"), WELL)
     assert (ready.status_code, ready.json()["data"]) == (200, {"status": "ready", "parts": parts})
 
 
@@ -63,6 +63,7 @@ def test_without_its_database_the_service_lives_and_is_not_ready(own_store: Stor
             "database": "The database can't be used.",
             "dispatcher": "Not known without the database.",
             "worker": "Not known without the database.",
+            "automation": "Not known without the database.",
         }
         assert get(url, "/health/live").status_code == 200
 

@@ -14,6 +14,7 @@ from sqlalchemy import select
 
 from api.commands.addresses import chosen, is_ready
 from api.listen import Receiver
+from assets.gate_tokens import Role
 from assets.graphql import DagsterGraphQL, RefusedError
 from storage.batches import Batch
 from storage.models import Lane, batches
@@ -106,7 +107,7 @@ class Relaunched(Repeated):
             return False
         batch = Batch(row.token, row.batch_id, Lane(row.lane), row.partition_day, jobs=0, rows=0, customers=0)
         try:
-            DagsterGraphQL(f"http://127.0.0.1:{self.world.service.dagster_port}").launch(batch)
+            DagsterGraphQL(self.world.service.dagster_url, self.world.service.token(Role.OPERATOR)).launch(batch)
         except (RefusedError, requests.RequestException):
             return False
         return True

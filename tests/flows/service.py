@@ -13,6 +13,7 @@ import requests
 
 from api.commands.addresses import chosen, wait_until_ready
 from api.commands.console import now
+from assets.gate_tokens import Role, token
 from storage import keys
 from storage.settings import Settings
 from storage.store import Store
@@ -90,11 +91,31 @@ class Service:
         url = self.environment.get("TIDEMARK_DATABASE_URL", "")
         return Store.open(Settings(home=self.home, database_url=url))
 
+    @property
+    def dagster_url(self) -> str:
+        return f"http://127.0.0.1:{self.dagster_port}"
+
+    def token(self, role: Role) -> str:
+        """What opens Dagster's pages."""
+        return token(Settings(home=self.home), role)
+
+    @property
+    def operator(self) -> dict[str, str]:
+        """The header of somebody who may act in Dagster."""
+        return {"Authorization": f"Bearer {self.token(Role.OPERATOR)}"}
+
     def run(self, module: str, *arguments: str) -> str:
         """What `python -m module …` prints, with this service's settings."""
+        return self._run(module, *arguments, check=True)
+
+    def output_of(self, module: str, *arguments: str) -> str:
+        """As `run`, of a command that may end with another status than 0."""
+        return self._run(module, *arguments, check=False)
+
+    def _run(self, module: str, *arguments: str, check: bool) -> str:
         environment = self.environment | {"TIDEMARK_BASE_URL": self.base_url}
         command = [sys.executable, "-m", module, *arguments]
-        return subprocess.run(command, env=environment, check=True, capture_output=True, text=True, timeout=120).stdout
+        return subprocess.run(command, env=environment, check=check, capture_output=True, text=True, timeout=120).stdout
 
     def client(self, *scopes: str) -> "Client":
         """A new client with a key for `scopes` (all, when none is named)."""

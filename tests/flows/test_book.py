@@ -86,8 +86,10 @@ def rows(seed: int) -> list[dict[str, Any]]:
 
 
 def ask(service: Service, query: str, **variables: Any) -> Any:
-    url = f"http://127.0.0.1:{service.dagster_port}/graphql"
-    answer = requests.post(url, json={"query": query, "variables": variables}, timeout=30).json()
+    url = f"{service.dagster_url}/graphql"
+    answer = requests.post(
+        url, json={"query": query, "variables": variables}, headers=service.operator, timeout=30
+    ).json()
     assert not answer.get("errors"), answer
     return answer["data"]
 

@@ -16,6 +16,7 @@ from pathlib import Path
 import requests
 
 from assets.doors import API_PORT, PortTakenError, api_parts, open_doors
+from assets.gate_tokens import Role, token
 from assets.parts import DAGSTER_PORT, LOOK_EVERY_S, LOOPBACK, Address, Part, free_port, keep_running
 from assets.processes import told_to_stop
 from storage import logs, sqlite_check
@@ -71,6 +72,7 @@ def _announce(
         _say(f"API documentation   {api.from_here}/docs")
     if published:
         _say(f"Dagster             {dagster.from_here}")
+        _say(f"  operator's token  {token(Settings(), Role.OPERATOR)}")
     _say("Ready. Ctrl-C stops everything.")
     if suspect is not None:
         threading.Thread(target=check, args=(suspect,), daemon=True).start()

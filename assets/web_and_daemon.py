@@ -17,7 +17,7 @@ from contextlib import ExitStack, contextmanager, suppress
 import dagster
 import uvicorn
 from dagster import DagsterInstance
-from dagster._core.workspace.context import WorkspaceProcessContext
+from dagster._core.workspace.context import WorkspaceProcessContext, WorkspaceRequestContext
 from dagster._core.workspace.load_target import GrpcServerTarget
 from dagster._daemon.controller import DagsterDaemonController, create_daemons_from_instance
 from dagster._grpc.client import DagsterGrpcClient
@@ -25,6 +25,8 @@ from dagster_postgres.utils import DagsterPostgresException
 from dagster_webserver.app import create_app_from_workspace_process_context
 from sqlalchemy.exc import SQLAlchemyError
 
+from assets.gate import Gate, allowed_hosts, role_of
+from assets.gate_tokens import Role, tokens
 from assets.processes import end_with_parent
 from assets.runs import CODE_LOCATION
 from storage import logs
@@ -43,7 +45,8 @@ def main() -> None:
     parser.add_argument("--code-server", required=True, help="its socket")
     options = parser.parse_args()
     end_with_parent()
-    logs.to_stderr("dagster", Settings())
+    settings = Settings()
+    logs.to_stderr("dagster", settings)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends in order, and Dagster doesn't warn of it
     wait_for_code_server(options.code_server)
     with (
@@ -52,7 +55,7 @@ def main() -> None:
         _workspace(instance, options.code_server) as workspace,
         daemons(instance, workspace),
     ):
-        serve(workspace, options.host, options.port)
+        serve(gated(workspace, options.host, settings), options.host, options.port)
 
 
 def wait_for_code_server(socket: str) -> None:
@@ -68,9 +71,18 @@ def wait_for_code_server(socket: str) -> None:
             return
 
 
-def _workspace(instance: DagsterInstance, socket: str) -> WorkspaceProcessContext:
+class Workspace(WorkspaceProcessContext):
+    """Dagster's, whose pages show readers no buttons that the gate would refuse."""
+
+    def create_request_context(self, source: object | None = None) -> WorkspaceRequestContext:
+        context = super().create_request_context(source)
+        context._read_only = role_of(source) is Role.READER
+        return context
+
+
+def _workspace(instance: DagsterInstance, socket: str) -> Workspace:
     target = GrpcServerTarget(host="localhost", port=None, socket=socket, location_name=CODE_LOCATION)
-    return WorkspaceProcessContext(instance, target, version=dagster.__version__)
+    return Workspace(instance, target, version=dagster.__version__)
 
 
 @contextmanager
@@ -96,8 +108,13 @@ def _watch(controller: DagsterDaemonController) -> None:
             return
 
 
-def serve(workspace: WorkspaceProcessContext, host: str, port: int) -> None:
+def gated(workspace: WorkspaceProcessContext, host: str, settings: Settings) -> Gate:
+    """Return the web server's application behind its gate."""
     app = create_app_from_workspace_process_context(workspace)
+    return Gate(app, tokens(settings), allowed_hosts(host, settings.dagster_hosts))
+
+
+def serve(app: Gate, host: str, port: int) -> None:
     finish_within_s = FINISH_REQUESTS_WITHIN_S
     uvicorn.run(
         app, host=host, port=port, log_config=None, log_level="warning", timeout_graceful_shutdown=finish_within_s

@@ -427,6 +427,7 @@ def _farewell(home: Path, base_url: str, dagster_port: int) -> None:
     out.print(f"The report to read  {home / PAGE}", soft_wrap=True)
     out.print(f"A statement's page  {home / PICTURE}", soft_wrap=True)
     out.print(f"Dagster             http://127.0.0.1:{dagster_port}")
+    out.print(f"  operator's token  {home / 'operator.token'}", soft_wrap=True)
     out.print(f"The lake            TIDEMARK_HOME={home} tidemark lake manifest", soft_wrap=True)
     out.print(f"State and logs      {home}", soft_wrap=True)
 

@@ -81,7 +81,8 @@ def worker() -> None:
 
 
 def dagster(host: Host = "127.0.0.1", dagster_port: DagsterPort = 3000, no_dagster_ui: NoDagsterUi = False) -> None:
-    """Start Dagster and the dispatcher. Its web server has no authentication: keep it private.
+    """Start Dagster and the dispatcher. Sign in to its pages with the token in the
+    home's operator.token to act, or with that in reader.token to view.
 
     Example: tidemark dagster --dagster-port 3000
     """

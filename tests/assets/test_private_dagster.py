@@ -28,7 +28,7 @@ from dagster._core.storage.sql import (
     stamp_alembic_rev,
 )
 from dagster._core.workspace.autodiscovery import loadable_targets_from_python_module
-from dagster._core.workspace.context import WorkspaceProcessContext
+from dagster._core.workspace.context import WorkspaceProcessContext, WorkspaceRequestContext
 from dagster._core.workspace.load_target import GrpcServerTarget
 from dagster._daemon.controller import DagsterDaemonController, create_daemons_from_instance
 from dagster._grpc.client import DagsterGrpcClient
@@ -38,6 +38,7 @@ from dagster_postgres.event_log import PostgresEventLogStorage
 from dagster_postgres.run_storage import PostgresRunStorage
 from dagster_postgres.schedule_storage import PostgresScheduleStorage
 from dagster_webserver.app import create_app_from_workspace_process_context
+from dagster_webserver.graphql import GraphQLServer
 
 WEB_SERVER = ["self", "statement_timeout", "pool_recycle", "max_overflow"]
 USED: list[tuple[str, Callable[..., Any], list[str]]] = [
@@ -87,6 +88,7 @@ USED: list[tuple[str, Callable[..., Any], list[str]]] = [
     ("web_and_daemon", DagsterDaemonController.__init__, ["self", "workspace_process_context", "daemons"]),
     ("web_and_daemon", DagsterDaemonController.check_daemon_loop, ["self"]),
     ("web_and_daemon", WorkspaceProcessContext.__init__, ["self", "instance", "workspace_load_target", "version"]),
+    ("web_and_daemon", WorkspaceProcessContext.create_request_context, ["self", "source"]),
     ("web_and_daemon", DagsterGrpcClient.ping, ["self", "echo"]),
     ("web_and_daemon", create_app_from_workspace_process_context, ["workspace_process_context"]),
 ]
@@ -110,6 +112,27 @@ def test_values_of_private_types_are_made_as_we_make_them() -> None:
     assert ModuleCodePointer("some.module", "definitions").module == "some.module"
     target = GrpcServerTarget(host="localhost", port=None, socket="/run/code.sock", location_name="tidemark")
     assert [origin.socket for origin in target.create_origins()] == ["/run/code.sock"]
+
+
+def test_a_request_s_context_knows_whether_it_may_only_read() -> None:
+    """The workspace sets it for readers."""
+    assert "self._read_only = read_only" in inspect.getsource(WorkspaceRequestContext.__init__)
+    assert "get_user_permissions(self._read_only)" in inspect.getsource(WorkspaceRequestContext)
+
+
+def test_the_web_server_decides_by_the_headers_that_the_gate_looks_at() -> None:
+    """The gate sends no GraphQL on by GET, but for the page of queries, and by POST as JSON alone."""
+    source = inspect.getsource(GraphQLServer.graphql_http_endpoint)
+    assert 'if "text/html" in request.headers.get("Accept", "")' in source
+    assert 'if "application/json" in content_type:\n' in source
+    assert "data = await request.json()" in source
+
+
+def test_a_websocket_carries_subscriptions_alone() -> None:
+    """So readers may open one."""
+    source = inspect.getsource(GraphQLServer.execute_graphql_subscription)
+    assert "self._graphene_schema.subscribe(" in source
+    assert ".execute(" not in source
 
 
 def test_a_run_that_its_worker_does_not_hold_counts_as_lost() -> None:

@@ -1,0 +1,139 @@
+"""Dagster's own pages, behind the gate of a whole service: viewed, acted on, and put right again at the next start."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+from websockets.exceptions import InvalidStatus
+from websockets.sync.client import ClientConnection, connect
+from websockets.typing import Subprotocol
+
+from assets.gate import COOKIE
+from assets.gate_tokens import Role
+from assets.graphql import AUTOMATIONS
+from tests.flows.service import Service
+from tests.patience import until
+
+REPOSITORY = {"repositoryLocationName": "tidemark", "repositoryName": "__repository__"}
+SENSOR = "webhook_outbox_sensor"
+STOP = """
+mutation { stopSensor(id: "%s") { __typename ... on Error { message } } }
+"""
+STATE = """
+query ($sensor: SensorSelector!) {
+  sensorOrError(sensorSelector: $sensor) {
+    ... on Sensor { canEdit: hasCursorUpdatePermissions sensorState { id status } }
+  }
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def own_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    running = Service(tmp_path_factory.mktemp("gated"))
+    try:
+        running.start()
+        yield running
+    finally:
+        running.stop()
+
+
+def signed_in(service: Service, role: Role) -> requests.Session:
+    """A browser, after the form."""
+    http = requests.Session()
+    http.trust_env = False
+    http.headers["Origin"] = service.dagster_url
+    answer = http.post(f"{service.dagster_url}/sign-in", data={"token": service.token(role)}, timeout=30)
+    assert answer.ok, answer.text
+    assert http.cookies[COOKIE]
+    return http
+
+
+def ask(service: Service, http: requests.Session, query: str, **variables: Any) -> requests.Response:
+    body = {"query": query, "variables": variables}
+    return http.post(f"{service.dagster_url}/graphql", json=body, timeout=30)
+
+
+def sensor(service: Service, http: requests.Session) -> dict[str, Any]:
+    answer = ask(service, http, STATE, sensor={**REPOSITORY, "sensorName": SENSOR})
+    assert answer.ok, answer.text
+    found: dict[str, Any] = answer.json()["data"]["sensorOrError"]
+    return found
+
+
+def is_ready(service: Service) -> bool:
+    return requests.get(f"{service.base_url}/health/ready", timeout=10).ok
+
+
+def doctor(service: Service) -> str:
+    return service.output_of("api.cli", "doctor", "--json")
+
+
+def test_what_one_image_on_any_page_could_do_is_refused_and_a_stop_is_reported_until_the_next_start(
+    own_service: Service,
+) -> None:
+    operator = signed_in(own_service, Role.OPERATOR)
+    stop = STOP % sensor(own_service, operator)["sensorState"]["id"]
+    image = {"Host": "evil.example", "Accept": "image/*"}
+    for headers, status in ((image, 421), (image | {"Host": own_service.dagster_url[7:]}, 405)):
+        answer = operator.get(f"{own_service.dagster_url}/graphql", params={"query": stop}, headers=headers, timeout=30)
+        assert answer.status_code == status
+    assert sensor(own_service, operator)["sensorState"]["status"] == "RUNNING"
+    assert is_ready(own_service)
+
+    answer = ask(own_service, operator, stop)
+    assert "message" not in answer.json()["data"]["stopSensor"], answer.text
+    until(lambda: not is_ready(own_service))
+    assert SENSOR in doctor(own_service)
+
+    own_service.stop()
+    own_service.start()
+    assert sensor(own_service, signed_in(own_service, Role.OPERATOR))["sensorState"]["status"] == "RUNNING"
+    assert is_ready(own_service)
+    assert SENSOR not in doctor(own_service)
+
+
+def test_a_reader_views_and_is_offered_nothing_else(own_service: Service) -> None:
+    reader = signed_in(own_service, Role.READER)
+    page = reader.get(f"{own_service.dagster_url}/overview", headers={"Accept": "text/html"}, timeout=30)
+    assert page.ok
+    assert "<html" in page.text.lower()
+    assert ask(own_service, reader, AUTOMATIONS, repository=REPOSITORY).json()["data"]
+    found = sensor(own_service, reader)
+    assert not found["canEdit"]
+    assert sensor(own_service, signed_in(own_service, Role.OPERATOR))["canEdit"]
+    assert ask(own_service, reader, STOP % found["sensorState"]["id"]).status_code == 403
+
+
+@contextmanager
+def websocket(service: Service, cookie: str, origin: str) -> Iterator[ClientConnection]:
+    url = f"ws://127.0.0.1:{service.dagster_port}/graphql"
+    headers = {"Cookie": f"{COOKIE}={cookie}", "Origin": origin}
+    with connect(url, additional_headers=headers, subprotocols=[Subprotocol("graphql-ws")], proxy=None) as line:
+        line.send(json.dumps({"type": "connection_init"}))
+        assert json.loads(line.recv(30))["type"] == "connection_ack"
+        yield line
+
+
+def test_a_websocket_is_open_to_our_pages_alone_and_carries_no_mutation(own_service: Service) -> None:
+    operator = signed_in(own_service, Role.OPERATOR)
+    session = operator.cookies[COOKIE]
+    for cookie, origin in (("", own_service.dagster_url), (session, "http://evil.example")):
+        with pytest.raises(InvalidStatus), websocket(own_service, cookie, origin):
+            pass
+    state = sensor(own_service, operator)["sensorState"]
+    with websocket(own_service, session, own_service.dagster_url) as line:
+        line.send(json.dumps({"type": "start", "id": "1", "payload": {"query": STOP % state["id"]}}))
+        assert json.loads(line.recv(30))["type"] == "error"
+    assert sensor(own_service, operator)["sensorState"] == state
+
+
+def test_up_prints_the_operator_s_token_where_only_its_log_has_it(own_service: Service) -> None:
+    assert own_service.token(Role.OPERATOR) in own_service.log.read_text()
+    assert own_service.token(Role.READER) not in own_service.log.read_text()
+    home: Path = own_service.home
+    assert {each.stat().st_mode & 0o777 for each in home.glob("*.token")} == {0o600}

@@ -16,14 +16,17 @@ from multiprocessing.connection import Connection
 from typing import Protocol
 
 from assets.processes import Child
+from storage.heartbeat import BEAT_EVERY_S, Pulse
 
 log = logging.getLogger(__name__)
 
 FREE = "free"  # from the process: it is warm, or its run is over, however that went
+ALIVE = "alive"  # from the process, again and again, whatever it does
 RUN = "run"  # to the process: execute this run
 INTERRUPT = "interrupt"  # to the process: stop the run that executes
 STOP = "stop"  # to the process: end after the run that executes
 
+LOOK_EVERY_S = 0.25
 LONG_LIFE_S = 30.0
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 10.0
 
@@ -42,6 +45,28 @@ class Ledger(Protocol):
 
     def given_back(self, run: Run) -> None:
         """The run never began, or was ended on purpose."""
+
+
+class Reports:
+    """What a warm process tells its lane, from two threads: that it lives, from now on, and that it is free."""
+
+    def __init__(self, line: Connection) -> None:
+        self._line = line
+        self._lock = threading.Lock()
+        threading.Thread(target=self._beat, name="heartbeat", daemon=True).start()
+
+    def free(self) -> None:
+        self._send(FREE)
+
+    def _beat(self) -> None:
+        with suppress(OSError):  # without a parent the process ends anyhow
+            while True:
+                self._send(ALIVE)
+                time.sleep(BEAT_EVERY_S)
+
+    def _send(self, what: str) -> None:
+        with self._lock:
+            self._line.send(what)
 
 
 class WarmLane:
@@ -148,15 +173,23 @@ class WarmLane:
             return self._child.line
 
     def _listen(self, line: Connection) -> bool:
-        """Follow the process until its end; True when it is no longer needed."""
+        """Follow the process until its end; True when it is no longer needed, False when it died or hangs."""
+        pulse, busy_at = Pulse(), time.monotonic()
         with suppress(EOFError, OSError):
-            while line.poll(self._idle_s) or not self._retire():
-                if line.poll():
-                    line.recv()
-                    if over := self._next():
-                        self._ledger.ended(over)
-            return True
+            while not pulse.lost:
+                said = line.recv() if line.poll(LOOK_EVERY_S) else None
+                pulse.note(heard=said is not None)
+                if said == FREE:
+                    busy_at = time.monotonic()
+                    self._free()
+                if self._idle_s is not None and time.monotonic() - busy_at > self._idle_s and self._retire():
+                    return True
+            log.error("the %s process hangs: killing it, for it gave no sign of life for too long", self.name)
         return False
+
+    def _free(self) -> None:
+        if over := self._next():
+            self._ledger.ended(over)
 
     def _retire(self) -> bool:
         """From now on the process gets no run, unless it has one or one waits for it."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from assets.processes import Child, end, spawn
+from storage.heartbeat import Pulse, take_beats
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +52,9 @@ def keep_running(parts: Sequence["Part"], stop: threading.Event) -> None:
 
 
 class Part:
-    """A child process that is started again when it dies, after a pause that grows while it dies young."""
+    """A child process that is started again when it dies, after a pause that grows while it dies young. One that hangs
+    is killed, and so starts again, too.
+    """
 
     def __init__(
         self, name: str, module: str, *arguments: str, environment: Mapping[str, str], keep: Sequence[int] = ()
@@ -70,9 +73,12 @@ class Part:
     def begin(self) -> None:
         self._born = time.monotonic()
         self._child: Child | None = self._start()
+        self._pulse = Pulse()
 
     def look_after(self) -> None:
-        if self._child and self._child.process.poll() is not None:
+        if self._child and self._child.process.poll() is None:
+            self._feel_pulse(self._child)
+        elif self._child:
             self._mourn(self._child)
         if self._child is None and time.monotonic() >= self._restart_at:
             self._begin_again()
@@ -80,6 +86,12 @@ class Part:
     def end(self, grace_s: float = FINISH_WITHIN_S) -> None:
         if self._child:
             end(self._child.process, grace_s)
+
+    def _feel_pulse(self, child: Child) -> None:
+        self._pulse.note(heard=take_beats(child.line))
+        if self._pulse.lost:
+            log.error("the %s hangs: killing it, for it gave no sign of life for too long", self._name)
+            child.process.kill()
 
     def _begin_again(self) -> None:
         try:

@@ -22,6 +22,8 @@ from pathlib import Path
 from typing import NamedTuple
 from uuid import UUID, uuid4
 
+from storage.heartbeat import beat
+
 STANDARD_INPUT = 0
 LONGEST_SOCKET_PATH = 100  # the system's limit is 104 or 108 bytes
 MOST_SEATS = 32
@@ -56,7 +58,8 @@ def line_to_parent() -> Connection:
 
 
 def end_with_parent() -> None:
-    """End this process at once when its parent is gone."""
+    """End this process at once when its parent is gone; until then, give it signs of life."""
+    beat(STANDARD_INPUT)
     _when_parent_is_gone(partial(os._exit, 1))
 
 
@@ -66,6 +69,7 @@ def told_to_stop(tethered: bool) -> threading.Event:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     if tethered:
+        beat(STANDARD_INPUT)
         _when_parent_is_gone(stop.set)
     return stop
 

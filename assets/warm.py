@@ -22,7 +22,7 @@ from dagster._grpc.impl import core_execute_run
 from dagster._utils.interrupts import capture_interrupts, pop_captured_interrupt
 from dagster_shared.error import SerializableErrorInfo
 
-from assets.lanes import FREE, INTERRUPT, RUN
+from assets.lanes import INTERRUPT, RUN, Reports
 from assets.processes import line_to_parent
 from assets.runs import DEFINITIONS_MODULE
 from pipelines.enrich.enrichment import prepare
@@ -42,16 +42,17 @@ def main() -> None:
     os.nice(options.nice)
     logs.to_stderr(f"worker {options.lane}", Settings())
     line = line_to_parent()
+    reports = Reports(line)
     with capture_interrupts(), DagsterInstance.get() as instance:
         sent = listen(line)
         repository = warm_repository(options.module)
-        line.send(FREE)
+        reports.free()
         if options.lane == Lane.ENRICHMENT:
             prepare()  # a run that comes meanwhile waits no longer than if it had to do so itself
         while (run_id := sent.get()) is not None:
             pop_captured_interrupt()  # one that came too late for the run before
             execute(instance, repository, run_id)
-            line.send(FREE)
+            reports.free()
 
 
 def listen(line: Connection) -> "SimpleQueue[str | None]":

@@ -15,6 +15,7 @@ import typer
 from sqlalchemy.exc import OperationalError
 
 from api.commands.console import err
+from storage import heartbeat
 from storage.settings import Settings
 from storage.store import Store
 
@@ -24,6 +25,9 @@ DagsterPort = Annotated[int, typer.Option(help="Port of Dagster's pages; 0 takes
 NoDagsterUi = Annotated[bool, typer.Option("--no-dagster-ui", help="Don't publish Dagster's pages.")]
 Processes = Annotated[int, typer.Option(min=1, max=64, help="API processes behind the one port.")]
 Tethered = Annotated[bool, typer.Option("--tethered", hidden=True, help="End when the standard input ends.")]
+
+
+STANDARD_INPUT = 0
 
 
 def up(
@@ -61,6 +65,7 @@ def api(
     Example: tidemark api --host 0.0.0.0 --port 8000 --processes 2
     """
     if tethered:
+        heartbeat.beat(STANDARD_INPUT)
         threading.Thread(target=_end_with_standard_input, daemon=True).start()
     store = Store.open(Settings())
     if door is None:
@@ -108,6 +113,6 @@ def _become(module: str, *arguments: str) -> NoReturn:
 
 
 def _end_with_standard_input() -> None:
-    while os.read(0, 1):
+    while os.read(STANDARD_INPUT, 1):
         pass
     os.kill(os.getpid(), signal.SIGTERM)

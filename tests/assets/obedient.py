@@ -1,15 +1,17 @@
 """A process that speaks as a warm one does, without Dagster: a run's id says how to behave."""
 
 import os
+import signal
 import threading
 from queue import SimpleQueue
 
-from assets.lanes import FREE, INTERRUPT, RUN
+from assets.lanes import INTERRUPT, RUN, Reports
 from assets.processes import line_to_parent
 
 
 def main() -> None:
     line = line_to_parent()
+    reports = Reports(line)
     interrupted = threading.Event()
     waiting: SimpleQueue[str | None] = SimpleQueue()
 
@@ -25,13 +27,15 @@ def main() -> None:
                 waiting.put(run_id if what == RUN else None)
 
     threading.Thread(target=listen, daemon=True).start()
-    line.send(FREE)
+    reports.free()
     while (run_id := waiting.get()) is not None:
+        if run_id.startswith("hangs"):
+            os.kill(os.getpid(), signal.SIGSTOP)
         if run_id.startswith("dies"):
             os._exit(9)
         if run_id.startswith("long"):
             interrupted.wait(1.0 if run_id == "long" else 60.0)
-        line.send(FREE)
+        reports.free()
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """A lane executes one run after another, and outlives its process."""
 
+import time
 from collections.abc import Iterator
 from functools import partial
 
@@ -7,6 +8,7 @@ import pytest
 
 from assets.lanes import Run, WarmLane
 from assets.processes import Child, spawn
+from storage import heartbeat
 from tests.patience import until
 
 
@@ -66,6 +68,21 @@ def test_a_run_whose_process_dies_is_over_and_the_next_process_goes_on(lane: War
     lane.take(run("dies"))
     lane.take(run("next"))
     until(lambda: notes.ended_runs == ["dies", "next"])
+
+
+@pytest.mark.service
+def test_a_run_whose_process_hangs_is_over_and_the_next_process_goes_on(
+    lane: WarmLane, notes: Notes, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    lane.take(run("longer"))
+    monkeypatch.setattr(heartbeat, "HUNG_AFTER_S", 3 * heartbeat.BEAT_EVERY_S)
+    time.sleep(4 * heartbeat.BEAT_EVERY_S)
+    assert lane.held() == [run("longer")], "a long run is no hang"
+    assert lane.interrupt("longer")
+    lane.take(run("hangs"))
+    lane.take(run("next"))
+    until(lambda: notes.ended_runs == ["longer", "hangs", "next"])
+    assert "the enrichment process hangs" in caplog.text
 
 
 def test_an_executing_run_is_interrupted_and_ends_by_itself(lane: WarmLane, notes: Notes) -> None:

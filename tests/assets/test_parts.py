@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from assets.parts import Address, Part, keep_running
+from storage import heartbeat
 from tests.patience import until
 
 
@@ -30,6 +31,35 @@ def test_a_part_that_was_killed_is_started_again_and_ends_when_told() -> None:
     part.end()
     with pytest.raises(ProcessLookupError):
         os.kill(second, 0)
+
+
+@pytest.fixture
+def little_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who misses three beats hangs."""
+    monkeypatch.setattr(heartbeat, "HUNG_AFTER_S", 3 * heartbeat.BEAT_EVERY_S)
+
+
+@pytest.mark.service
+@pytest.mark.usefixtures("little_patience")
+def test_a_part_that_hangs_is_killed_started_again_and_reported(caplog: pytest.LogCaptureFixture) -> None:
+    part = Part("steadfast one", "tests.assets.steadfast", environment={})
+    first = part.pid
+    assert first is not None
+
+    def looked(until_s: float) -> None:
+        deadline = time.monotonic() + until_s
+        while part.pid == first and time.monotonic() < deadline:
+            part.look_after()
+            time.sleep(0.05)
+
+    looked(until_s=10)
+    assert part.pid == first, "it works, however long"
+    os.kill(first, signal.SIGSTOP)
+    looked(until_s=30)
+    assert part.pid != first
+    assert "the steadfast one hangs" in caplog.text
+    until(lambda: part.look_after() or part.pid is not None)
+    part.end()
 
 
 @contextmanager

@@ -1,0 +1,67 @@
+"""Signs of life between a process and the one that started it, over the socket that they share.
+
+A process that dies is noticed by itself; one that hangs is not: it holds its port, its leases and its work. So each
+sends a byte every two seconds from a thread of its own, however long a pass its other threads are in: only a process
+that is stopped, or whose interpreter one call never lets go, falls silent.
+"""
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from multiprocessing.connection import Connection
+
+BEAT_EVERY_S = 2.0
+HUNG_AFTER_S = 20.0  # ten beats
+FIRST_BEAT_WITHIN_S = 300.0  # until a process has imported what it needs, on a busy machine
+LONGEST_LOOK_S = 1.0  # whoever listens looks four times a second; for longer it was not awake itself
+
+
+def beat(descriptor: int) -> None:
+    """Send signs of life in a thread, for as long as somebody holds the other end."""
+
+    def send() -> None:
+        with suppress(OSError):  # what happens without a parent is decided elsewhere
+            while True:
+                os.write(descriptor, b".")
+                time.sleep(BEAT_EVERY_S)
+
+    threading.Thread(target=send, name="heartbeat", daemon=True).start()
+
+
+class Pulse:
+    """How long a process has been silent, in time that the listener was awake itself.
+
+    Counted by the listener's monotonic clock, and never more than a second from one look to the next: a machine that
+    was suspended, or too busy to let the listener look, says nothing about the process.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._looked_at = clock()
+        self._silent_s = 0.0
+        self._bearable_s = FIRST_BEAT_WITHIN_S
+
+    def note(self, *, heard: bool) -> None:
+        """Note that the listener looked just now, and whether there was a sign of life since it last did."""
+        now = self._clock()
+        if heard:
+            self._silent_s, self._bearable_s = 0.0, HUNG_AFTER_S
+        else:
+            self._silent_s += min(now - self._looked_at, LONGEST_LOOK_S)
+        self._looked_at = now
+
+    @property
+    def lost(self) -> bool:
+        """Whether the process hangs."""
+        return self._silent_s > self._bearable_s
+
+
+def take_beats(line: Connection) -> bool:
+    """Take what was sent by `beat`; return whether there was anything."""
+    os.set_blocking(line.fileno(), False)  # no poll: it fails in a process that is out of files
+    try:
+        return bool(os.read(line.fileno(), 65_536))
+    except OSError:  # nothing was sent, or the other end is gone
+        return False

@@ -1,0 +1,101 @@
+"""A hung process is told from a busy one, a sleeping machine and a late look."""
+
+import os
+from collections.abc import Iterator
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
+
+import pytest
+
+from storage import heartbeat
+from storage.heartbeat import FIRST_BEAT_WITHIN_S, HUNG_AFTER_S, Pulse, beat, take_beats
+from tests.patience import until
+
+LOOK_EVERY_S = 0.25
+
+
+class Watched:
+    """A pulse under a clock of the test's."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+        self.pulse = Pulse(lambda: self.now_s)
+
+    def passes(self, seconds: float, look_every_s: float = LOOK_EVERY_S) -> None:
+        """Time passes in which nothing is heard."""
+        for _ in range(int(seconds / look_every_s)):
+            self.now_s += look_every_s
+            self.pulse.note(heard=False)
+
+
+@pytest.fixture
+def watched() -> Watched:
+    """One that has begun."""
+    watched = Watched()
+    watched.pulse.note(heard=True)
+    return watched
+
+
+def test_a_process_that_is_silent_for_too_long_is_lost(watched: Watched) -> None:
+    watched.passes(HUNG_AFTER_S)
+    assert not watched.pulse.lost
+    watched.passes(1)
+    assert watched.pulse.lost
+
+
+def test_every_beat_begins_anew(watched: Watched) -> None:
+    for _ in range(10):
+        watched.passes(HUNG_AFTER_S)
+        watched.pulse.note(heard=True)
+        assert not watched.pulse.lost
+
+
+def test_time_in_which_nobody_looked_does_not_count(watched: Watched, subtests: pytest.Subtests) -> None:
+    with subtests.test("a laptop was suspended, or the supervisor stopped"):
+        watched.passes(8 * 3_600, look_every_s=3_600)
+        assert not watched.pulse.lost
+    with subtests.test("so busy a machine that looks are half a minute apart"):
+        watched.pulse.note(heard=True)
+        watched.passes(5 * 30, look_every_s=30)
+        assert not watched.pulse.lost
+
+
+def test_a_process_that_has_not_begun_yet_is_given_time_to() -> None:
+    starting = Watched()
+    starting.passes(FIRST_BEAT_WITHIN_S)
+    assert not starting.pulse.lost
+    starting.passes(1)
+    assert starting.pulse.lost
+
+
+Line = tuple[Connection, Connection]
+
+
+@pytest.fixture
+def line() -> Iterator[Line]:
+    """The listener's end, and the process's."""
+    ours, theirs = Pipe()
+    with ours, theirs:
+        yield ours, theirs
+
+
+def test_beats_come_again_and_again(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(heartbeat, "BEAT_EVERY_S", 0.001)
+    ours, theirs = line
+    assert not take_beats(ours)
+    beat(theirs.fileno())
+    for _ in range(3):
+        until(lambda: take_beats(ours))
+
+
+def test_what_was_sent_while_nobody_listened_is_heard_once(line: Line) -> None:
+    ours, theirs = line
+    os.write(theirs.fileno(), b"." * 300)
+    assert take_beats(ours)
+    assert not take_beats(ours)
+
+
+def test_the_end_of_the_line_is_no_sign_of_life(line: Line) -> None:
+    ours, theirs = line
+    theirs.close()
+    assert not take_beats(ours)

@@ -1,20 +1,30 @@
-"""Card numbers and tax file numbers are masked before anything is stored.
+"""Card numbers and tax file numbers are masked wherever they would be shown or kept.
 
-A card number is told by its issuer's range, its length and its check digit (ISO/IEC 7812-1); it may be grouped by
-single spaces or hyphens. What stays is what PCI DSS 3.4.1 allows to be shown: the first six and the last four
-digits. A tax file number has no range, so only a labelled one with a valid checksum is masked, and whole.
+A card number is told by its issuer's range, its length and its check digit (ISO/IEC 7812-1), and by standing as a word
+of its own: digits that touch an ASCII letter belong to a longer word, a hex number or a reference, and stay. It may be
+grouped: by single spaces in any way; by hyphens only as cards print it (4-4-4-4 and the like), and with no further part
+before or after, because ids are joined by hyphens, too. What stays is what PCI DSS 3.4.1 allows to be shown: the first
+six and the last four digits. A tax file number has no range, so only a labelled one with a valid checksum is masked,
+and whole.
+
+What is left is shown and no more: rows and accounts are told apart by what was sent (`intake.as_sent`).
 """
 
+import json
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import polars as pl
 from stdnum import luhn
 from stdnum.au import tfn
 
 LONGEST = 19  # digits of a card number
-_DIGITS = re.compile(r"\d+(?:[ -]\d+)*")
+_GROUP = r"(?<![\dA-Za-z])\d++(?![A-Za-z])"  # digits that are no part of a longer word
+_DIGITS = re.compile(rf"{_GROUP}(?:[ -]{_GROUP})*+")
+_PART_BEFORE, _PART_AFTER = re.compile(r"\w-"), re.compile(r"-\w")
+_PRINTED = frozenset({(4, 4, 4, 4), (4, 6, 5), (4, 6, 4), (4, 3, 3, 3), (4, 4, 4, 4, 3)})  # digits a group, on cards
+_JSON_TEXT = re.compile(r'"(?:[^"\\]++|\\.)*+"')  # with its quotes and escapes
 _TAX_FILE_NUMBER = re.compile(
     r"\b(TFN|tax file (?:number|no\.?|num\.?))([\s:#.-]*)(\d(?:[ -]?\d){7,8})(?!\d)", re.IGNORECASE
 )
@@ -42,36 +52,57 @@ def mask_text(text: str) -> str:
     return _DIGITS.sub(_mask_cards, _TAX_FILE_NUMBER.sub(_mask_tax_file_number, text))
 
 
+def mask_json(document: str) -> str:
+    """A JSON document with every text in it masked, names of members included."""
+    return _JSON_TEXT.sub(lambda match: json.dumps(mask_text(json.loads(match.group())), ensure_ascii=False), document)
+
+
+def masked_texts(texts: pl.Series, mask: Callable[[str], str] = mask_text) -> dict[str, str]:
+    """The texts that masking changes, each with what becomes of it. Only the few that could hold a number are read."""
+    candidates: Iterable[str] = texts.filter(texts.str.contains(_CANDIDATE)).unique()
+    return {text: found for text in candidates if (found := mask(text)) != text}
+
+
 def mask_frame(frame: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
-    """`frame` with the given text columns masked. Only the few distinct texts that could hold a number are touched."""
+    """`frame` with the given text columns masked."""
     texts = pl.concat([frame[name] for name in columns])  # one look at all columns: ten looks at one cost ten times it
-    candidates = texts.filter(texts.str.contains(_CANDIDATE)).unique()
-    masked = {text: found for text in candidates if (found := mask_text(text)) != text}
+    masked = masked_texts(texts)
     return frame.with_columns(pl.col(columns).replace(masked)) if masked else frame
 
 
 def _mask_cards(match: re.Match[str]) -> str:
     """Mask every card number in a run of digit groups; whole groups only, so longer numbers stay."""
     groups = re.split(r"(?<=[ -])", match.group())  # each with the separator after it
+    text, start, end = match.string, match.start(), match.end()
+    hyphens = [  # before each group, and after the last one
+        _PART_BEFORE.fullmatch(text, max(start - 2, 0), start) is not None,
+        *(group.endswith("-") for group in groups[:-1]),
+        _PART_AFTER.match(text, end) is not None,
+    ]
     masked, first = list[str](), 0
     while first < len(groups):
-        count = _card_at(groups[first : first + LONGEST])
+        count = _card_at(groups[first : first + LONGEST], hyphens[first : first + LONGEST + 1])
         taken = "".join(groups[first : first + max(count, 1)])
         masked.append(_masked_card(taken) if count else taken)
         first += max(count, 1)
     return "".join(masked)
 
 
-def _card_at(groups: Sequence[str]) -> int:
+def _card_at(groups: Sequence[str], hyphens: Sequence[bool]) -> int:
     """How many of the groups, from the first, make a card number; 0 for none."""
     number = ""
     for count, group in enumerate(groups, start=1):
         number += _digits(group)
         if len(number) > LONGEST:
             return 0
-        if _is_card(number):
+        if _is_card(number) and (not any(hyphens[1:count]) or _is_printed(groups[:count], hyphens)):
             return count
     return 0
+
+
+def _is_printed(groups: Sequence[str], hyphens: Sequence[bool]) -> bool:
+    """Whether the groups are those of a card, and no hyphen leads to another part on either side."""
+    return tuple(len(_digits(group)) for group in groups) in _PRINTED and not (hyphens[0] or hyphens[len(groups)])
 
 
 def _masked_card(groups: str) -> str:

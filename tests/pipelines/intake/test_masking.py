@@ -1,3 +1,5 @@
+import json
+
 import polars as pl
 import pytest
 from hypothesis import given
@@ -5,7 +7,7 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 from stdnum import luhn
 
-from pipelines.intake.masking import mask_frame, mask_text
+from pipelines.intake.masking import mask_frame, mask_json, mask_text
 
 
 @pytest.mark.parametrize(
@@ -17,6 +19,11 @@ from pipelines.intake.masking import mask_frame, mask_text
         ("12 4111111111111111 99", "12 411111xxxxxx1111 99"),
         ("4111111111111111-5555555555554444", "411111xxxxxx1111-555555xxxxxx4444"),
         ("\uff14111 1111 1111 1111", "411111xxxxxx1111"),  # NFKC, later, makes a 4 of a full-width one
+        ("CARD-4111111111111111", "CARD-411111xxxxxx1111"),
+        ("statement_4111111111111111.pdf", "statement_411111xxxxxx1111.pdf"),
+        ("PAID 3782-822463-10005, THANKS", "PAID 378282xxxxx0005, THANKS"),
+        ("- 4111-1111-1111-1111 -", "- 411111xxxxxx1111 -"),
+        ("卡4111111111111111号", "卡411111xxxxxx1111号"),  # such scripts have no spaces
         ("TFN 123 456 782", "TFN xxx xxx xxx"),
         ("TFN 123 456 78\uff12", "TFN xxx xxx xxx"),
         ("Tax file number: 123456782", "Tax file number: xxxxxxxxx"),
@@ -36,6 +43,15 @@ def test_card_and_tax_file_numbers_are_masked(text: str, masked: str) -> None:
         "TFN 123 456 789",  # wrong checksum
         "123 456 782",  # no label
         "invoice 2026-10-31 4411",
+        "a4603940000004085b",  # hex, around a card's digits
+        "9f24603940000004085",
+        "0b9f61a2-8c1d-4f7e-4603-940000004085",  # a UUID
+        "4603-940000004085",  # no card is printed so
+        "TXN4111111111111111",
+        "4111111111111111AUD",
+        "TXN-4111-1111-1111-1111",  # the groups of an id
+        "4111-1111-1111-1111-7",
+        "4111-1111-1111-1111-X",
     ],
 )
 def test_other_numbers_stay(text: str) -> None:
@@ -54,6 +70,12 @@ def test_no_visa_number_survives_however_it_is_grouped(account: int, separator: 
 def test_a_text_as_long_as_a_body_may_be_is_masked_in_one_pass(group: str) -> None:
     many = " ".join([group] * 20_000)
     assert mask_text(many) == " ".join([mask_text(group)] * 20_000)
+
+
+def test_a_number_next_to_an_escaped_character_is_masked_in_json() -> None:
+    document = {"4111111111111111": ["\n4111111111111111", "\x014111111111111111", None, True, '"\\'], "é": "4111"}
+    masked = json.dumps(document, ensure_ascii=False).replace("4111111111111111", "411111xxxxxx1111")
+    assert mask_json(json.dumps(document, ensure_ascii=False)) == masked
 
 
 def test_a_frame_is_masked_in_the_named_columns() -> None:

@@ -26,9 +26,10 @@ def submit(caller: Caller, customer_id: str, body: Body[Submission]) -> Response
     with caller.reading() as r:
         customer = caller.customer(r, customer_id)
     submission = body.read(max_transactions=caller.store.settings.max_transactions)
-    account, oddities = submission.account_of(customer.customer_id)
+    digest = caller.store.vault.digest
+    account, oddities = submission.account_of(customer.customer_id, digest)
     job_id = uuid4()
-    landed = rows.landed(submission.transactions)
+    landed = rows.landed(submission.transactions, digest)
     landing = caller.store.lake.put_frame(f"landing/{caller.now:%Y-%m-%d}/{job_id}.parquet", landed)
     with caller.writing() as w:
         job = jobs.submit_enrichment(
@@ -39,7 +40,7 @@ def submit(caller: Caller, customer_id: str, body: Body[Submission]) -> Response
             landing=landing,
             job_id=job_id,
             rows=landed.height,
-            warnings=[asdict(oddity) for oddity in oddities],
+            warnings=[*map(asdict, oddities), *rows.masked_warnings(landed)],
             now=caller.now,
         )
         caller.store.lake.require(landing.path)

@@ -36,7 +36,7 @@ def token(settings: Settings, role: Role) -> str:
     path = token_file(settings, role)
     if not path.exists():
         with suppress(FileExistsError):  # another process was first
-            durable.create(path, secrets.token_urlsafe(TOKEN_BYTES).encode(), mode=0o600)
+            durable.create(path, secrets.token_urlsafe(TOKEN_BYTES).encode())
     if stat.S_IMODE(path.stat().st_mode) & 0o077:
         raise SettingsError(f"{path} may be read by others: chmod 600 it")
     text = path.read_text().strip()

@@ -9,9 +9,10 @@ import os
 import threading
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor, wait
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from itertools import chain
@@ -24,6 +25,7 @@ import isolation
 from assets.batches import Work, batch_of, days
 from pipelines.errors import Corrupt
 from pipelines.intake import statement_rows
+from pipelines.intake.accounts import Account
 from pipelines.intake.pdf.overlaps import repeats_within
 from pipelines.intake.pdf.result import Extraction, Refusal, Statement, Verdict, refused
 from pipelines.intake.pdf.symbols import CURRENCY
@@ -101,7 +103,7 @@ def _one_content(store: Store, same: Sequence[StatementFile], read: Reader, prog
     for file in same:
         opened = next((each for each in found if each.extraction.refusal is None), None)
         if opened is not None:
-            found.append(ReadFile(file, opened.extraction, repeats=opened.file.file_id))
+            found.append(ReadFile(file, opened.extraction, opened.file.file_id, opened.accounts))
         else:
             found.append(_one_file(store, file, read, progress.of(file.file_id)))
     return found
@@ -168,8 +170,8 @@ def _assembled(
     assert job.customer_id is not None
     origin = {each: file.file.file_id for file in opened for each in _ids(file)}
     told = {each: statement for file in opened for each, statement in _ids(file).items()}
-    rows = statement_rows.rows_of(told, _repeated(opened))
-    accounts = {each: statement_rows.account_of(job.customer_id, statement) for each, statement in told.items()}
+    accounts = {each: account for file in opened for each, account in _accounts(store, job.customer_id, file).items()}
+    rows = statement_rows.rows_of(told, _repeated(opened, accounts), store.vault.digest)
     landed = statement_rows.landed(rows, accounts, told)
     return Read(
         job=job,
@@ -190,15 +192,28 @@ def _ids(file: ReadFile) -> dict[UUID, Statement]:
     return {of_file(position): each for position, each in enumerate(file.extraction.statements, start=1)}
 
 
-def _repeated(opened: Sequence[ReadFile]) -> list[frozenset[int]]:
+def _accounts(store: Store, customer_id: UUID, file: ReadFile) -> dict[UUID, Account]:
+    """By statement. What is kept of a file read before may be masked: its accounts are those that it was of then."""
+    found = {
+        each: statement_rows.account_of(customer_id, statement, store.vault.digest)
+        for each, statement in _ids(file).items()
+    }
+    before = file.accounts or [account.account_id for account in found.values()]
+    return {
+        each: replace(account, account_id=account_id)
+        for (each, account), account_id in zip(found.items(), before, strict=True)
+    }
+
+
+def _repeated(opened: Sequence[ReadFile], accounts: Mapping[UUID, Account]) -> list[frozenset[int]]:
     """Of each statement, which of its rows another one of the submission holds: of a file sent twice, all."""
     sent = {each.file.file_id for each in opened}
     twice = [each.repeats in sent for each in opened for _ in each.extraction.statements]
-    every = [statement for each in opened for statement in each.extraction.statements]
+    every = [(accounts[each].account_id, statement) for file in opened for each, statement in _ids(file).items()]
     among_others = iter(repeats_within([each for each, again in zip(every, twice, strict=True) if not again]))
     return [
-        frozenset(range(len(each.entries))) if again else frozenset(next(among_others))
-        for each, again in zip(every, twice, strict=True)
+        frozenset(range(len(statement.entries))) if again else frozenset(next(among_others))
+        for (_, statement), again in zip(every, twice, strict=True)
     ]
 
 
@@ -213,6 +228,9 @@ def _warnings(found: ReadFile) -> Iterator[dict[str, str]]:
         if statement.verdict is Verdict.UNRECONCILED:
             message = "the balances do not prove the rows of a statement; they were taken as read."
             yield {"code": "Statement.Unreconciled", "message": about + message}
+        if masked := statement_rows.masked_entries(statement):
+            message = f"rows with card or tax file numbers, which are masked wherever they are shown: {masked:,}."
+            yield {"code": "Statement.MaskedNumber", "message": about + message}
 
 
 def _error(found: Sequence[ReadFile]) -> dict[str, str]:

@@ -65,9 +65,11 @@ def _seed(store: Store, home: Home) -> None:
         with store.db.writing() as w:
             customer = customers.create(w, home.client_id, new_customer(), now).customer
         fields = dict.fromkeys(("account_name", "bank_name", "account_type", "credit_limit"))
-        account, _ = identify(customer.customer_id, bsb="062000", account_number="10000000", **fields)
+        account, _ = identify(
+            customer.customer_id, bsb="062000", account_number="10000000", digest=store.vault.digest, **fields
+        )
         rows = plain_rows(ROWS * (JOBS // CUSTOMERS), customer.number % 50, UNTIL)
-        parts = [landed(rows[at : at + ROWS]) for at in range(0, len(rows), ROWS)]
+        parts = [landed(rows[at : at + ROWS], store.vault.digest) for at in range(0, len(rows), ROWS)]
         named = [(uuid4(), part) for part in parts]
         files = [store.lake.put_frame(f"landing/{now:%Y-%m-%d}/{job_id}.parquet", part) for job_id, part in named]
         with store.db.writing() as w:

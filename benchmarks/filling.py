@@ -15,6 +15,7 @@ import polars as pl
 
 from pipelines.enrich.enrichment import enrich
 from pipelines.intake.accounts import identify
+from pipelines.intake.as_sent import for_this_run
 from pipelines.intake.rows import landed, validate
 from pipelines.sandbox import plain_rows
 from pipelines.schemas import SORT_KEY, SUBMISSION, TRANSACTIONS
@@ -56,7 +57,7 @@ def new_customer() -> NewCustomer:
 def submission_rows(rows: int, seed: int, customer_number: int = 1) -> pl.DataFrame:
     """SUBMISSION and LANDED of one account's rows."""
     fields = dict.fromkeys(("account_name", "bank_name", "account_type", "credit_limit"))
-    account, _ = identify(uuid4(), bsb="062000", account_number="10000000", **fields)
+    account, _ = identify(uuid4(), bsb="062000", account_number="10000000", digest=for_this_run, **fields)
     context: dict[str, Any] = dict.fromkeys(SUBMISSION.names()) | {
         "customer_number": customer_number,
         "job_id": uuid4().bytes,
@@ -73,7 +74,7 @@ def submission_rows(rows: int, seed: int, customer_number: int = 1) -> pl.DataFr
 
 def _landed(rows: int, seed: int) -> pl.DataFrame:
     """Rows as they land. Of many, only the first are written as JSON; the others repeat them in other words."""
-    first = landed(plain_rows(min(rows, WRITTEN_ROWS), seed, UNTIL))
+    first = landed(plain_rows(min(rows, WRITTEN_ROWS), seed, UNTIL), for_this_run)
     repeated = [
         first.with_columns(pl.col("description") + f" {number}") for number in range(1, math.ceil(rows / WRITTEN_ROWS))
     ]

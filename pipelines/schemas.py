@@ -67,6 +67,10 @@ LANDED = pl.Schema(
         "status": pl.String(),
         "malformed": pl.List(pl.String()),  # names of fields whose JSON type is wrong
         "extra": pl.String(),  # JSON object of all other fields and malformed values; null when there are none
+        "masked": pl.Boolean(),  # whether a card or tax file number was masked in any field
+        # Of the texts as sent, where they were masked (`intake.as_sent`): what tells rows apart that look alike.
+        "transactionIdDigest": pl.Binary(),
+        "descriptionDigest": pl.Binary(),
     }
 )
 
@@ -110,6 +114,7 @@ STATEMENT_ROWS = pl.Schema(
         "date": pl.Date(),
         "value_date": pl.Date(),
         "description": pl.String(),  # card and tax file numbers masked
+        "description_digest": pl.Binary(),  # of the description as printed, where it was masked
         "amount": MONEY,
         "balance": MONEY,  # after the row
         "balance_printed": pl.Boolean(),
@@ -124,10 +129,12 @@ ACCEPTED = pl.Schema(
     {
         **SUBMISSION,
         "position": pl.UInt32(),
-        "client_transaction_id": pl.String(),
+        "client_transaction_id": pl.String(),  # card and tax file numbers masked
+        "client_transaction_id_digest": pl.Binary(),  # of the id as sent, where it was masked
         "date": pl.Date(),
         "value_date": pl.Date(),
         "description": pl.String(),  # as sent, card and tax file numbers masked
+        "description_digest": pl.Binary(),  # of the description as sent, where it was masked
         "amount": MONEY,
         "balance": MONEY,  # after the transaction, as stated
         "status": TransactionStatus,

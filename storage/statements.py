@@ -114,11 +114,14 @@ class StoredStatement:
 
 @dataclass(frozen=True)
 class ReadFile:
-    """What came of one file; `repeats`: of the very same file, read before."""
+    """What came of one file; `repeats`: of the very same file, read before, and `accounts`: its statements' then. What
+    is kept of a card's number doesn't tell its account.
+    """
 
     file: StatementFile
     extraction: Extraction
     repeats: UUID | None = None
+    accounts: Sequence[UUID] = ()
 
 
 @dataclass(frozen=True)
@@ -259,9 +262,10 @@ def read_before(r: Reading, lake: Lake, file: StatementFile) -> ReadFile | None:
     if row is None:
         return None
     earlier = _as_file(row)
-    found = [_as_read(lake, r, each) for each in _of_file(r, earlier)]
-    extraction = Extraction(earlier.pages or 0, tuple(found), tuple(earlier.signals), message=earlier.message)
-    return ReadFile(file, extraction, earlier.file_id)
+    stored = _of_file(r, earlier)
+    found = tuple(_as_read(lake, r, each) for each in stored)
+    extraction = Extraction(earlier.pages or 0, found, tuple(earlier.signals), message=earlier.message)
+    return ReadFile(file, extraction, earlier.file_id, [each.account_id for each in stored])
 
 
 def progress(w: Writing, token: int, job: Job, done: int, total: int) -> None:

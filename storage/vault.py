@@ -15,6 +15,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from pipelines.errors import Corrupt
+from pipelines.intake.as_sent import digest
 
 KEY_ID_BYTES = 4
 NONCE_BYTES = 12
@@ -27,7 +28,7 @@ class Ring:
 
     keys: Mapping[int, bytes] = field(repr=False)  # that seal, and retired ones that still open
     current: int  # the one that seals
-    names: bytes = field(repr=False)  # pseudonyms are made with it, for ever
+    names: bytes = field(repr=False)  # pseudonyms and digests are made with it, for ever
 
 
 class Vault:
@@ -45,6 +46,10 @@ class Vault:
     def pseudonym(self, name: str) -> str:
         """Sixteen hex digits that stand for a name, always the same; without the keys nobody tells which."""
         return hmac.digest(self._ring().names, b"pseudonym:" + name.encode(), "sha256").hex()[:16]
+
+    def digest(self, text: str) -> bytes:
+        """What tells a text from others where it may not be kept, always the same (see `pipelines.intake.as_sent`)."""
+        return digest(self._ring().names, text)
 
     def seal(self, plaintext: bytes, context: bytes) -> bytes:
         """The data key's id, a fresh random nonce, then ciphertext and tag."""

@@ -49,7 +49,7 @@ log = logging.getLogger(__name__)
 
 class Purpose(StrEnum):
     SEALING = "sealing"
-    NAMES = "names"  # for pseudonyms: never replaced, or they would change
+    NAMES = "names"  # for pseudonyms and digests: never replaced, or they would change
 
 
 class WrongMasterKey(SettingsError):

@@ -12,6 +12,7 @@ from api.schemas.common import Counts, Paging, Received, View
 from api.schemas.rules import MAX_FAULTS, Parameter, Rule, Shown, identifier, money, one_of, optional, refusal, text
 from pipelines import schemas
 from pipelines.intake.accounts import Account, Oddity, identify
+from pipelines.intake.as_sent import Digest
 
 MAX_TRANSACTIONS = 50_000
 OVERLAP, APPEND = "overlap", "append"
@@ -171,7 +172,7 @@ class Submission(Received):
         last_told = next(islice(no_items, MAX_FAULTS - 1, None), most)
         return value[: last_told + 1]
 
-    def account_of(self, customer_id: UUID) -> tuple[Account, tuple[Oddity, ...]]:
+    def account_of(self, customer_id: UUID, digest: Digest) -> tuple[Account, tuple[Oddity, ...]]:
         """The account that the submission speaks of, and what is odd about it."""
         return identify(
             customer_id,
@@ -181,6 +182,7 @@ class Submission(Received):
             bank_name=self.bank_name,
             account_type=self.account_type,
             credit_limit=self.credit_limit,
+            digest=digest,
         )
 
 

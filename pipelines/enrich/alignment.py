@@ -37,7 +37,7 @@ _PROVEN = ("account_id", "date", "amount", "balance")
 _SAME_BALANCE = ("account_id", "amount", "balance")
 _SAME_DAY = ("account_id", "date", "amount")
 _SOURCE = ("account_id", "received_seq", "statement_id")
-_ID_KEY = ("account_id", "client_transaction_id")
+_ID_KEY = ("account_id", "sent_id")
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def aligned(held: pl.DataFrame, sent: pl.DataFrame) -> pl.DataFrame:
     """
     can_repeat = sent.filter(pl.col("status") == "posted", ~pl.col("appended")).join(held, on=_ID_KEY, how="anti")
     nth_of_id = pl.int_range(pl.len()).over(_ID_KEY)
-    once = can_repeat.filter(pl.col("client_transaction_id").is_null() | (nth_of_id == 0))
+    once = can_repeat.filter(pl.col("sent_id").is_null() | (nth_of_id == 0))
     stands = (pl.col("status") == "posted") & pl.col("superseded_seq").is_null()
     pairs = repeats(held.join(once, on="account_id", how="semi").filter(stands), once)
     return pl.concat([pairs, _sent_again(can_repeat, once, pairs)])
@@ -129,7 +129,7 @@ def _one_to_one(held: pl.DataFrame, data: pl.DataFrame, sent: pl.DataFrame) -> p
     sent = sent.sort(ORDER)
     proven = paired(alignable.filter(states_balance()), sent.filter(states_balance()), _PROVEN)
     left = unpaired(sent, proven)
-    word_for_word = matches(data.sort("date", *ORDER), left.filter(pl.col("client_transaction_id").is_null()))
+    word_for_word = matches(data.sort("date", *ORDER), left.filter(pl.col("sent_id").is_null()))
     left, free = unpaired(left, word_for_word), unpaired_held(alignable, proven)
     shifted = _shifted(alignable, sent, free, left, proven)
     left, free = unpaired(left, shifted), unpaired_held(free, shifted)

@@ -27,7 +27,7 @@ import polars as pl
 from pipelines.enrich.alignment import Turn, aligned, turns
 from pipelines.enrich.identities import named_ids
 from pipelines.enrich.matching import KEY, ORDER, matches, unpaired, unpaired_held
-from pipelines.enrich.text import matching_text
+from pipelines.enrich.text import id_as_sent, text_as_sent
 from pipelines.schemas import ACCEPTED, DUPLICATES, SORT_KEY, TRANSACTIONS
 
 IDENTITY = ("transaction_id", "ordinal", "revision", "since_seq", "superseded_seq")
@@ -35,7 +35,7 @@ KNOWN = pl.Schema({**ACCEPTED, **{name: TRANSACTIONS[name] for name in IDENTITY}
 PENDING_LASTS = timedelta(days=7)  # card schemes let an authorisation lapse after seven days
 POSTED_EARLIER = timedelta(days=1)  # banks date a posting back by a day at most
 
-_ID_KEY = ("account_id", "client_transaction_id")
+_ID_KEY = ("account_id", "sent_id")
 _SAME_PAYMENT = ("account_id", "amount", "text")
 _PAIRS = pl.Schema({**{name: ACCEPTED[name] for name in ORDER}, "posting_seq": ACCEPTED["received_seq"]})
 _FIRST_VERSION = (
@@ -43,7 +43,7 @@ _FIRST_VERSION = (
     pl.col("received_seq").alias("since_seq"),
     pl.lit(None, pl.Int64()).alias("superseded_seq"),
 )
-_CONTENT = ("date", "value_date", "description", "amount", "balance", "status")
+_CONTENT = ("date", "value_date", "description", "description_digest", "amount", "balance", "status")
 
 
 class _Waiting(NamedTuple):
@@ -65,8 +65,8 @@ class Identified:
 
 def identify(held: pl.DataFrame, accepted: pl.DataFrame) -> Identified:
     """Take newly accepted rows into what is held. Eager: how many rounds it takes depends on the data."""
-    known = held.select(KNOWN.names()).with_columns(text=matching_text(pl.col("description")))
-    new = accepted.with_columns(text=matching_text(pl.col("description"))).sort(*ORDER)
+    known = held.select(KNOWN.names()).with_columns(text=text_as_sent(), sent_id=id_as_sent())
+    new = accepted.with_columns(text=text_as_sent(), sent_id=id_as_sent()).sort(*ORDER)
     first, *later = turns(known, new)
     known, repeated = _taken_in(known, first)
     duplicates = [repeated]
@@ -82,7 +82,7 @@ def _taken_in(known: pl.DataFrame, turn: Turn) -> tuple[pl.DataFrame, pl.DataFra
     """All that is held after a turn, and the duplicates among its rows."""
     repeats = aligned(known, turn.meeting)
     new = unpaired(turn.rows, repeats)
-    has_id = pl.col("client_transaction_id").is_not_null()
+    has_id = pl.col("sent_id").is_not_null()
     versions, repeated = _by_id(known.filter(has_id), new.filter(has_id))
     counted, overlapping = _by_count(known.filter(~has_id), new.filter(~has_id), versions, repeats)
     # What a statement brought before is a posting all the same: the pending row of the same words waits no longer.
@@ -95,7 +95,7 @@ def _by_id(held: pl.DataFrame, new: pl.DataFrame) -> tuple[pl.DataFrame, pl.Data
     """Rows with a client's id: all versions, and the duplicates among the new rows."""
     if new.is_empty():
         return held, pl.DataFrame(schema=DUPLICATES)
-    identified = _with_ids(new, pl.concat_str(pl.lit("id:"), "client_transaction_id")).with_columns(
+    identified = _with_ids(new, pl.concat_str(pl.lit("id:"), "sent_id")).with_columns(
         _FIRST_VERSION, ordinal=pl.lit(None, pl.UInt32())
     )
     alone = _is_alone(identified, [held], _ID_KEY)

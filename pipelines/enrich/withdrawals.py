@@ -18,7 +18,7 @@ import polars as pl
 
 from pipelines.enrich.duplicates import KNOWN, Identified, identify, numbered_anew
 from pipelines.enrich.matching import ORDER, matches
-from pipelines.enrich.text import matching_text
+from pipelines.enrich.text import text_as_sent
 from pipelines.schemas import ACCEPTED, SORT_KEY, TRANSACTIONS, UUID
 
 # A submission to take back, and where it and its withdrawal stand in the order of receipt.
@@ -93,8 +93,8 @@ def _with_old_ids(identified: Identified, mine: pl.DataFrame) -> Identified:
     Only among rows without a client's id: an id derived from that one goes with it.
     """
     without_id = pl.col("client_transaction_id").is_null()
-    rows = identified.rows.with_columns(text=matching_text(pl.col("description")))
-    before = mine.filter(without_id).with_columns(text=matching_text(pl.col("description")))
+    rows = identified.rows.with_columns(text=text_as_sent())
+    before = mine.filter(without_id).with_columns(text=text_as_sent())
     own = rows.filter(without_id).join(mine, on="customer_number", how="semi")
     old_id, unnamed = ("ordinal", "transaction_id"), own.drop("ordinal", "transaction_id")
 

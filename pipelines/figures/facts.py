@@ -29,7 +29,7 @@ _PUT = {
 UNREAD = (
     *("job_id", "client_transaction_id", "account_type_text", "value_date", "location", "card_last_four", "ordinal"),
     *("foreign_amount", "foreign_currency", "intermediaries", "category_basis", "alternatives", "effective_date"),
-    "statement_id",
+    *("statement_id", "client_transaction_id_digest", "description_digest"),
 )
 COLUMNS = tuple(name for name in schemas.TRANSACTIONS if name not in UNREAD)
 

@@ -63,13 +63,6 @@ def masked_texts(texts: pl.Series, mask: Callable[[str], str] = mask_text) -> di
     return {text: found for text in candidates if (found := mask(text)) != text}
 
 
-def mask_frame(frame: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
-    """`frame` with the given text columns masked."""
-    texts = pl.concat([frame[name] for name in columns])  # one look at all columns: ten looks at one cost ten times it
-    masked = masked_texts(texts)
-    return frame.with_columns(pl.col(columns).replace(masked)) if masked else frame
-
-
 def _mask_cards(match: re.Match[str]) -> str:
     """Mask every card number in a run of digit groups; whole groups only, so longer numbers stay."""
     groups = re.split(r"(?<=[ -])", match.group())  # each with the separator after it

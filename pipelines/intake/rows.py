@@ -6,18 +6,19 @@ read digit by digit from their text: no float comes near them.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
 import polars as pl
 
-from pipelines.intake.masking import mask_frame
+from pipelines.intake.as_sent import Digest, masked_rows
 from pipelines.intake.strict_json import Number
 from pipelines.schemas import ACCEPTED, LANDED, MONEY, REJECTED, TransactionStatus
 
 FIELDS = ("date", "description", "amount", "type", "balance", "transactionId", "currency", "valueDate", "status")
 NUMERIC_FIELDS = frozenset({"amount", "balance"})  # a JSON number or its text
+AS_SENT = ("position", *FIELDS, "malformed", "extra")  # of LANDED
 
 ROWS_AT_ONCE = 2_000  # made a frame of: that holds up every other thread
 MAX_DESCRIPTION = 1_000  # characters
@@ -42,12 +43,27 @@ class Validated:
     rejected: pl.LazyFrame
 
 
-def landed(items: Sequence[Mapping[str, object]]) -> pl.DataFrame:
-    """JSON items (as `strict_json.parse` gives them) as a frame in schema LANDED, card and tax file numbers masked."""
+def landed(items: Sequence[Mapping[str, object]], digest: Digest) -> pl.DataFrame:
+    """JSON items (as `strict_json.parse` gives them) as a frame in schema LANDED, card and tax file numbers masked.
+
+    Args:
+        digest: of ids and descriptions as sent, where masking changes them.
+    """
     rows = [_landed(position, item) for position, item in enumerate(items)]
     parts = (rows[first : first + ROWS_AT_ONCE] for first in range(0, max(1, len(rows)), ROWS_AT_ONCE))
-    frame = pl.concat(pl.DataFrame(part, schema=LANDED, orient="row") for part in parts)
-    return mask_frame(frame, [*FIELDS, "extra"])
+    schema = [(name, LANDED[name]) for name in AS_SENT]
+    frame = pl.concat(pl.DataFrame(part, schema=schema, orient="row") for part in parts)
+    return masked_rows(frame, [*FIELDS, "extra"], digest).select(LANDED.names())
+
+
+def masked_warnings(landed: pl.DataFrame) -> Iterator[dict[str, str]]:
+    """What the sender of rows should know of numbers that were masked in them."""
+    if masked := landed["masked"].sum():
+        yield {
+            "code": "Transaction.MaskedNumber",
+            "message": f"Rows with card or tax file numbers, which are masked wherever they are shown: {masked:,}. "
+            "Rows are told apart by what was sent.",
+        }
 
 
 def _landed(position: int, item: Mapping[str, object]) -> tuple[object, ...]:
@@ -84,7 +100,9 @@ def _read_values(rows: pl.LazyFrame, timezone: str) -> pl.LazyFrame:
         date=_as_date("sent_date", timezone),
         value_date=_as_date("sent_valueDate", timezone),
         description=pl.col("sent_description"),
+        description_digest=pl.col("descriptionDigest"),
         client_transaction_id=pl.col("sent_transactionId"),
+        client_transaction_id_digest=pl.col("transactionIdDigest"),
         status=pl.col("sent_status").fill_null("posted").cast(TransactionStatus, strict=False),
         latest_date=pl.col("received_at").dt.convert_time_zone(timezone).dt.date() + pl.duration(days=1),
         **_number_columns("amount"),
@@ -157,8 +175,8 @@ def _signed_by_type() -> pl.Expr:
 
 def _mark_conflicts(rows: pl.LazyFrame) -> pl.LazyFrame:
     """`conflicting`: rows of one submission with the same transactionId and different content."""
-    content = pl.struct("date", "value_date", "description", "amount", "balance")
-    several = content.n_unique().over("job_id", "client_transaction_id") > 1
+    content = pl.struct("date", "value_date", "description", "description_digest", "amount", "balance")
+    several = content.n_unique().over("job_id", "client_transaction_id", "client_transaction_id_digest") > 1
     return rows.with_columns(conflicting=pl.col("client_transaction_id").is_not_null() & several)
 
 

@@ -14,7 +14,8 @@ from uuid import UUID, uuid5
 import polars as pl
 
 from pipelines.intake.accounts import Account, identify
-from pipelines.intake.masking import mask_frame, mask_text
+from pipelines.intake.as_sent import Digest, description_digests
+from pipelines.intake.masking import mask_text, masked_texts
 from pipelines.intake.pdf.result import Box, Entry, Extraction, Refusal, Statement, refused
 from pipelines.intake.rows import MAX_DESCRIPTION, MAX_INTEGER_DIGITS
 from pipelines.schemas import LANDED, OF_STATEMENT, STATEMENT_ROWS
@@ -60,7 +61,15 @@ def fits(statement: Statement) -> bool:
     return all(each.is_finite() and abs(each) < MOST and each == round(each, 2) for each in told if each is not None)
 
 
-def account_of(customer_id: UUID, statement: Statement) -> Account:
+def masked_entries(statement: Statement) -> int:
+    """In how many entries a card or tax file number is masked where they are shown."""
+    return sum(
+        entry.description_digest is not None or mask_text(entry.description) != entry.description
+        for entry in statement.entries
+    )
+
+
+def account_of(customer_id: UUID, statement: Statement, digest: Digest) -> Account:
     """The customer's account that a statement is of."""
     account, _ = identify(
         customer_id,
@@ -70,15 +79,17 @@ def account_of(customer_id: UUID, statement: Statement) -> Account:
         bank_name=statement.bank_name,
         account_type=statement.account_type,
         credit_limit=statement.credit_limit,
+        digest=digest,
     )
     return account
 
 
-def rows_of(statements: Mapping[UUID, Statement], repeated: Sequence[Collection[int]]) -> pl.DataFrame:
+def rows_of(statements: Mapping[UUID, Statement], repeated: Sequence[Collection[int]], digest: Digest) -> pl.DataFrame:
     """The statements' rows in schema STATEMENT_ROWS.
 
     Args:
         repeated: of each statement, which of its entries (from 0) another one of them holds already.
+        digest: of descriptions as printed, where masking changes them.
     """
     frames = [_rows(each, statement) for each, statement in statements.items()]
     known = [
@@ -91,13 +102,23 @@ def rows_of(statements: Mapping[UUID, Statement], repeated: Sequence[Collection[
         .with_columns(pl.Series("known", known, pl.Boolean))
         .with_columns(position=pl.when(lands).then(lands.cum_sum() - 1).cast(pl.UInt32))
         .select(STATEMENT_ROWS.names())
-        .pipe(mask_frame, ["description"])
+        .pipe(_masked, digest)
+    )
+
+
+def _masked(rows: pl.DataFrame, digest: Digest) -> pl.DataFrame:
+    """What was masked when the file was read before keeps the digest that it got then."""
+    changed = masked_texts(rows["description"])
+    fresh = description_digests(rows["description"], changed, digest)
+    return rows.with_columns(
+        pl.col("description").replace(changed), description_digest=pl.coalesce("description_digest", fresh)
     )
 
 
 def _rows(statement_id: UUID, statement: Statement) -> pl.DataFrame:
     entries = statement.entries
-    facts = ("date", "value_date", "description", "amount", "balance", "balance_printed", "proved", "currency")
+    facts = ("date", "value_date", "description", "description_digest", "amount", "balance", "balance_printed")
+    facts += ("proved", "currency")
     columns = {name: [getattr(entry, name) for entry in entries] for name in facts}
     boxes = [[vars(box) for box in entry.boxes] for entry in entries]
     frame = pl.DataFrame(
@@ -135,6 +156,8 @@ def landed(rows: pl.DataFrame, accounts: Mapping[UUID, Account], statements: Map
             malformed=pl.lit([], LANDED["malformed"]),
             statement_proved="proved",
             currency="currency",
+            masked=pl.col("description_digest").is_not_null(),
+            descriptionDigest="description_digest",
         )
         .match_to_schema({**LANDED, **_OF_ROW}, missing_columns="insert")
         .join(of_statements, on="statement_id", how="left", validate="m:1", maintain_order="left")

@@ -16,6 +16,7 @@ import polars as pl
 
 from pipelines.errors import Unprocessable
 from pipelines.intake.accounts import identify
+from pipelines.intake.as_sent import for_this_run
 from pipelines.schemas import ACCEPTED, MONEY
 
 TRANSACTION_COLUMNS = ("customer", "account", "date", "description", "amount", "balance")
@@ -137,6 +138,7 @@ def _account_id(case: int, account: str) -> bytes:
         bank_name=None,
         account_type=None,
         credit_limit=None,
+        digest=for_this_run,
     )
     return found.account_id.bytes
 

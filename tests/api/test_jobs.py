@@ -84,6 +84,14 @@ def test_odd_account_details_are_warnings(client: Client) -> None:
     assert [warning["code"] for warning in status(client, job_id)["warnings"]] == ["Account.OddBsb"]
 
 
+def test_masked_numbers_are_warnings(client: Client) -> None:
+    items = [{**ITEM, "transactionId": "4539120000041234"}, ITEM]
+    job_id = client.submitted(client.new_customer(), items, accountNumber="4539120000121234")
+    warnings = status(client, job_id)["warnings"]
+    assert [warning["code"] for warning in warnings] == ["Account.MaskedNumber", "Transaction.MaskedNumber"]
+    assert "4539120000" not in str(warnings)
+
+
 def test_waiting_ends_as_soon_as_the_job_does(store: Store, client: Client, queued: str) -> None:
     started = time.monotonic()
     worker = Timer(0.4, end_submissions, [store])

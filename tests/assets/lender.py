@@ -39,17 +39,18 @@ class Lender:
         with self.store.db.reading() as r:
             return customers.get(r, self._customer.client_id, self._customer.customer_id)
 
-    def submit(self, *items: Item) -> Job:
+    def submit(self, *items: Item, account_number: str = "12345678") -> Job:
         account, _ = accounts.identify(
             self._customer.customer_id,
             account_name=None,
             bsb=None,
-            account_number="12345678",
+            account_number=account_number,
             bank_name=None,
             account_type=None,
             credit_limit=None,
+            digest=self.store.vault.digest,
         )
-        job_id, rows = uuid4(), landed(items)
+        job_id, rows = uuid4(), landed(items, self.store.vault.digest)
         landing = self.store.lake.put_frame(f"landing/{job_id}.parquet", rows)
         with self.store.db.writing() as w:
             return jobs.submit_enrichment(
@@ -79,9 +80,9 @@ class Lender:
         if batch is not None:
             recompute(self.store, work_of.claimed(self.store, batch.token, batch.partition_day))
 
-    def sent(self, *items: Item) -> Job:
+    def sent(self, *items: Item, account_number: str = "12345678") -> Job:
         """A submission that has ended."""
-        job = self.submit(*items)
+        job = self.submit(*items, account_number=account_number)
         self.end_all()
         return self.now(job)
 

@@ -40,6 +40,7 @@ def submit(w: Writing, store: Store, customer: Customer, now: datetime, rows: in
         bank_name=None,
         account_type=None,
         credit_limit=None,
+        digest=store.vault.digest,
     )
     landing = store.lake.put(f"landing/{job_id}.parquet", b"rows")
     return jobs.submit_enrichment(

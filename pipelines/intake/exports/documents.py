@@ -1,11 +1,13 @@
 """The API's own JSON as statements: what was submitted, and what `GET …/transactions` answered."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 
 import polars as pl
 
 from pipelines.errors import InvalidRequest
+from pipelines.intake.as_sent import for_this_run
 from pipelines.intake.exports.sheet import refused
 from pipelines.intake.exports.statements import REFUSED, Contents, Statement
 from pipelines.intake.rows import landed
@@ -58,7 +60,7 @@ def _of_body(body: object) -> Iterator[Statement]:
 
 def _submitted(body: Mapping[str, object], items: Sequence[Mapping[str, object]]) -> Statement:
     return Statement(
-        rows=landed(items),
+        rows=landed(items, for_this_run),
         lines=pl.int_range(1, len(items) + 1, dtype=pl.UInt32, eager=True),
         **{name: _text(body, field) for field, name in _ACCOUNT_FIELDS.items()},
         credit_limit=_credit_limit(body),
@@ -86,26 +88,36 @@ def _credit_limit(body: Mapping[str, object]) -> Decimal | None:
 
 
 def _answered(items: Sequence[Mapping[str, object]]) -> Iterator[Statement]:
-    """An answer's transactions by customer and account, with the client's own ids, as if submitted."""
+    """An answer's transactions by customer and account, with the client's own ids, as if submitted.
+
+    What is masked there may be shown alike of several: the service's own ids tell rows and accounts apart then.
+    """
     groups: dict[tuple[str, str], list[tuple[int, Mapping[str, object]]]] = {}
     for number, item in enumerate(items, start=1):
         account = item.get("account")
         account_id = account.get("accountId") if isinstance(account, dict) else None
         groups.setdefault((str(item.get("customerId")), str(account_id)), []).append((number, item))
-    for (customer, _), group in groups.items():
+    for (customer, account_id), group in groups.items():
         account = group[0][1].get("account")
         fields = account if isinstance(account, dict) else {}
+        number = _text(fields, "accountNumberMasked")
         yield Statement(
-            rows=landed([_as_submitted(item) for _, item in group]),
+            rows=landed(list(_as_submitted([item for _, item in group])), for_this_run),
             lines=pl.Series([number for number, _ in group], dtype=pl.UInt32),
             customer=customer,
             account_name=_text(fields, "accountName"),
             bsb=_text(fields, "bsb"),
-            account_number=_text(fields, "accountNumberMasked"),
+            account_number=number,
             bank_name=_text(fields, "bankName"),
             account_type=_text(fields, "accountType"),
+            account_key=account_id if number else None,
         )
 
 
-def _as_submitted(item: Mapping[str, object]) -> Mapping[str, object]:
-    return {**{name: item.get(name) for name in _ANSWERED}, "transactionId": item.get("clientTransactionId")}
+def _as_submitted(items: Sequence[Mapping[str, object]]) -> Iterator[Mapping[str, object]]:
+    clients_own = [item.get("clientTransactionId") for item in items]
+    shown = Counter(each for each in clients_own if isinstance(each, str))
+    for item, own in zip(items, clients_own, strict=True):
+        repeated = isinstance(own, str) and shown[own] > 1
+        known = {name: item.get(name) for name in _ANSWERED}
+        yield {**known, "transactionId": item.get("transactionId") if repeated else own}

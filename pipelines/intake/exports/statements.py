@@ -12,10 +12,10 @@ from decimal import Decimal
 
 import polars as pl
 
+from pipelines.intake.as_sent import for_this_run, masked_rows
 from pipelines.intake.exports.columns import Columns, synonyms
 from pipelines.intake.exports.sheet import Sheet
 from pipelines.intake.exports.values import day, exact, money, negated, numbered_day
-from pipelines.intake.masking import mask_frame
 from pipelines.intake.rows import FIELDS
 from pipelines.schemas import LANDED
 
@@ -57,6 +57,7 @@ class Statement:
     bank_name: str | None = None
     account_type: str | None = None
     credit_limit: Decimal | None = None
+    account_key: str | None = None  # what tells accounts apart whose numbers are masked in the file
 
     @property
     def names_account(self) -> bool:
@@ -295,7 +296,8 @@ def _landed(rows: pl.DataFrame, columns: Columns) -> pl.DataFrame:
         extra=absent,
     )
     unique = pl.col("transactionId").is_unique().all().over(_ACCOUNT)
-    return mask_frame(landed, FIELDS).with_columns(transactionId=pl.when(unique).then("transactionId"))
+    told_apart = landed.with_columns(transactionId=pl.when(unique).then("transactionId"))
+    return masked_rows(told_apart, FIELDS, for_this_run)
 
 
 def _type_of(words: pl.Expr) -> pl.Expr:

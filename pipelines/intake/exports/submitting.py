@@ -8,6 +8,7 @@ from uuid import UUID, uuid5
 import polars as pl
 
 from pipelines.intake.accounts import identify
+from pipelines.intake.as_sent import for_this_run
 from pipelines.intake.exports.statements import Statement
 from pipelines.schemas import LANDED, SUBMISSION
 
@@ -63,22 +64,25 @@ def statement_number(job: bytes) -> int:
 def _context(
     statement: Statement, customer_number: int, number: int, received_seq: int, received_at: datetime
 ) -> dict[str, object]:
+    customer_id = uuid5(_CUSTOMERS, statement.customer or "")
     account, _ = identify(
-        uuid5(_CUSTOMERS, statement.customer or ""),
+        customer_id,
         account_name=statement.account_name,
         bsb=statement.bsb,
         account_number=statement.account_number,
         bank_name=statement.bank_name,
         account_type=statement.account_type,
         credit_limit=statement.credit_limit,
+        digest=for_this_run,
     )
+    account_id = uuid5(customer_id, statement.account_key) if statement.account_key else account.account_id
     return {
         "customer_number": customer_number,
         "job_id": job_id(number),
         "received_seq": received_seq,
         "received_at": received_at,
         "appended": False,
-        "account_id": account.account_id.bytes,
+        "account_id": account_id.bytes,
         "account_identified": account.identified,
         "account_name": account.account_name,
         "bsb": account.bsb,

@@ -15,35 +15,37 @@ from pipelines.enrich.alignment import repeats
 from pipelines.enrich.matching import unpaired
 from pipelines.enrich.text import matching_text
 from pipelines.intake.pdf.result import Kind, Statement
-from pipelines.intake.statement_rows import account_of
 from pipelines.schemas import ACCEPTED, TRANSACTIONS
 
 _RANKS = tuple(Kind)  # the best first
-_NOBODY = UUID(int=0)  # whoever's the accounts are, they are of one customer
 _MATCHED = (
-    *("job_id", "received_seq", "position", "account_id", "statement_id", "client_transaction_id"),
+    *("job_id", "received_seq", "position", "account_id", "statement_id"),
     *("date", "amount", "balance", "status", "transaction_id"),
 )
-_LINES = pl.Schema({**{name: TRANSACTIONS[name] for name in _MATCHED}, "text": pl.String()})
+_LINES = pl.Schema({**{name: TRANSACTIONS[name] for name in _MATCHED}, "text": pl.String(), "sent_id": pl.String()})
 
 
-def repeats_within(statements: Sequence[Statement]) -> list[frozenset[int]]:
-    """Of each statement, which of its entries (from 0) a surer one of the same account holds already."""
+def repeats_within(statements: Sequence[tuple[UUID, Statement]]) -> list[frozenset[int]]:
+    """Of each statement, which of its entries (from 0) a surer one of the same account holds already.
+
+    Args:
+        statements: each with the id of its account.
+    """
     found = [frozenset[int]()] * len(statements)
     kept = pl.DataFrame(schema=_LINES)
     told: list[tuple[bytes, date, date]] = []
-    for rank, (place, statement) in enumerate(_surest_first(statements)):
-        lines = _lines(statement, rank)
+    for rank, (place, (account_id, statement)) in enumerate(_surest_first(statements)):
+        lines = _lines(account_id.bytes, statement, rank)
         pairs = repeats(kept.pipe(_of_account, lines), lines.filter(_within(told)))
         found[place] = frozenset(pairs["position"])
         kept = pl.concat([kept, unpaired(lines, pairs)])
-        told += _days_told(statement, lines)
+        told += _days_told(account_id.bytes, statement, lines)
     return found
 
 
-def _surest_first(statements: Sequence[Statement]) -> list[tuple[int, Statement]]:
-    def rank(placed: tuple[int, Statement]) -> tuple[int, date, int]:
-        place, statement = placed
+def _surest_first(statements: Sequence[tuple[UUID, Statement]]) -> list[tuple[int, tuple[UUID, Statement]]]:
+    def rank(placed: tuple[int, tuple[UUID, Statement]]) -> tuple[int, date, int]:
+        place, (_, statement) = placed
         return _RANKS.index(statement.kind), statement.period_start or _first_date(statement), place
 
     return sorted(enumerate(statements), key=rank)
@@ -53,7 +55,7 @@ def _first_date(statement: Statement) -> date:
     return min((entry.date for entry in statement.entries), default=date.max)
 
 
-def _lines(statement: Statement, rank: int) -> pl.DataFrame:
+def _lines(account_id: bytes, statement: Statement, rank: int) -> pl.DataFrame:
     """Its entries as rows of a submission of their own."""
     facts = ("date", "amount", "balance", "description")
     entries = {name: [getattr(entry, name) for entry in statement.entries] for name in facts}
@@ -62,7 +64,7 @@ def _lines(statement: Statement, rank: int) -> pl.DataFrame:
         .with_columns(
             received_seq=pl.lit(rank, pl.Int64),
             position=pl.int_range(pl.len(), dtype=pl.UInt32),
-            account_id=pl.lit(_account_id(statement)),
+            account_id=pl.lit(account_id),
             statement_id=pl.lit(rank.to_bytes(16)),
             status=pl.lit("posted", ACCEPTED["status"]),
             text=matching_text(pl.col("description")),
@@ -71,18 +73,14 @@ def _lines(statement: Statement, rank: int) -> pl.DataFrame:
     )
 
 
-def _account_id(statement: Statement) -> bytes:
-    return account_of(_NOBODY, statement).account_id.bytes
-
-
 def _of_account(kept: pl.DataFrame, lines: pl.DataFrame) -> pl.DataFrame:
     return kept.join(lines, on="account_id", how="semi")
 
 
-def _days_told(statement: Statement, lines: pl.DataFrame) -> list[tuple[bytes, date, date]]:
+def _days_told(account_id: bytes, statement: Statement, lines: pl.DataFrame) -> list[tuple[bytes, date, date]]:
     """From when to when a statement tells of its account: its period, and its entries' days."""
     days = [*lines["date"], *(day for day in (statement.period_start, statement.period_end) if day)]
-    return [(_account_id(statement), min(days), max(days))] if days else []
+    return [(account_id, min(days), max(days))] if days else []
 
 
 def _within(told: Sequence[tuple[bytes, date, date]]) -> pl.Expr:

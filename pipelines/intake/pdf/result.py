@@ -71,6 +71,7 @@ class Entry:
     boxes: tuple[Box, ...]  # one a page; most rows have one
     proved: bool = False  # between two printed balances that agree with the rows between them, its sign being printed
     currency: str | None = None  # ISO 4217, where it is another than the statement's
+    description_digest: bytes | None = None  # of the description as printed, where what is kept of it is masked
 
 
 @dataclass(frozen=True)

@@ -146,7 +146,7 @@ def similar_accounts(facts: Facts) -> pl.LazyFrame:
     )
     other = accounts.rename({"accountId": "otherAccountId"})
     shared = same_days(facts).group_by(BY_CUSTOMER, *_PAIR).agg(same=pl.len())
-    same_number = (pl.col("number") == pl.col("number_other")).fill_null(value=False)
+    same_number = ((pl.col("number") == pl.col("number_other")) & ~_is_masked()).fill_null(value=False)
     of_shorter = ratio(pl.col("same"), pl.min_horizontal("days", "days_other"))
     much_the_same = (pl.col("same") >= FEWEST_SAME_DAYS) & (of_shorter >= pl.lit(SAME_SHARE).cast(RATIO))
     return (
@@ -156,6 +156,11 @@ def similar_accounts(facts: Facts) -> pl.LazyFrame:
         .filter(same_number | much_the_same.fill_null(value=False))
         .select(BY_CUSTOMER, *_PAIR, sameNumber=same_number)
     )
+
+
+def _is_masked() -> pl.Expr:
+    """Two cards may be shown alike."""
+    return pl.col("number").str.contains("[xX*]")
 
 
 SIMILAR = Table(

@@ -5,13 +5,14 @@ import polars as pl
 import pytest
 
 from pipelines.intake.accounts import Account, identify, masked
+from pipelines.intake.as_sent import for_this_run
 
 CUSTOMER = UUID(int=1)
 FIELDS = ("account_name", "bsb", "account_number", "bank_name", "account_type", "credit_limit")
 
 
 def account(customer: UUID = CUSTOMER, **fields: Any) -> Account:
-    return identify(customer, **{**dict.fromkeys(FIELDS), **fields})[0]
+    return identify(customer, digest=for_this_run, **{**dict.fromkeys(FIELDS), **fields})[0]
 
 
 def test_a_number_is_the_same_however_it_is_spaced() -> None:
@@ -56,7 +57,7 @@ def test_a_card_number_as_account_number_is_masked_and_still_identifies() -> Non
     [({"bsb": "62000"}, "Account.OddBsb"), ({"account_number": "A?"}, "Account.OddNumber")],
 )
 def test_an_odd_number_is_a_warning(fields: dict[str, str], code: str) -> None:
-    _, oddities = identify(CUSTOMER, **{**dict.fromkeys(FIELDS), **fields})  # pyrefly: ignore[bad-argument-type]  # all optional
+    _, oddities = identify(CUSTOMER, digest=for_this_run, **{**dict.fromkeys(FIELDS), **fields})  # pyrefly: ignore[bad-argument-type]  # all optional
     assert [oddity.code for oddity in oddities] == [code]
 
 

@@ -7,12 +7,15 @@ from datetime import date, timedelta
 from decimal import Decimal
 from itertools import accumulate, permutations
 from random import Random
+from uuid import UUID
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipelines.intake.as_sent import for_this_run
 from pipelines.intake.pdf.overlaps import repeats_within
 from pipelines.intake.pdf.result import Entry, Kind, Statement, Verdict
+from pipelines.intake.statement_rows import account_of
 from tests.conftest import examples
 
 MONDAY = date(2026, 3, 2)
@@ -49,42 +52,47 @@ def statement(
     )
 
 
+def repeated(statements: Sequence[Statement]) -> list[frozenset[int]]:
+    accounts = [account_of(UUID(int=0), each, for_this_run).account_id for each in statements]
+    return repeats_within(list(zip(accounts, statements, strict=True)))
+
+
 COFFEE, TEA = entry(0, "-4.50", "95.50"), entry(1, "-6", "89.50", "TEA")
 
 
 def test_a_listing_repeats_what_a_statement_holds_whatever_order_they_come_in() -> None:
     listing = statement(replace(COFFEE, description="CARD COFFEE CO"), TEA, kind=Kind.LISTING)
-    assert repeats_within([listing, statement(COFFEE)]) == [{0}, set()]
-    assert repeats_within([statement(COFFEE), listing]) == [set(), {0}]
+    assert repeated([listing, statement(COFFEE)]) == [{0}, set()]
+    assert repeated([statement(COFFEE), listing]) == [set(), {0}]
 
 
 def test_of_two_of_a_kind_the_earlier_period_keeps_its_rows() -> None:
     later, earlier = statement(TEA, days=(1, 9)), statement(COFFEE, TEA, days=(0, 1))
-    assert repeats_within([later, earlier]) == [{0}, set()]
+    assert repeated([later, earlier]) == [{0}, set()]
 
 
 def test_other_accounts_are_others() -> None:
-    assert repeats_within([statement(COFFEE), statement(COFFEE, number="87654321")]) == [set(), set()]
-    assert repeats_within([statement(COFFEE), statement(COFFEE, number="1234 5678")]) == [set(), {0}]
+    assert repeated([statement(COFFEE), statement(COFFEE, number="87654321")]) == [set(), set()]
+    assert repeated([statement(COFFEE), statement(COFFEE, number="1234 5678")]) == [set(), {0}]
 
 
 def test_beyond_the_days_that_both_tell_of_nothing_is_dropped() -> None:
     """The same amount leads to the same balance a day later: in the next statement's period, so it is another row."""
     paid, again = entry(6, "-10", "100"), entry(7, "-10", "100")
-    assert repeats_within([statement(paid, days=(0, 6)), statement(again, days=(7, 13))]) == [set(), set()]
+    assert repeated([statement(paid, days=(0, 6)), statement(again, days=(7, 13))]) == [set(), set()]
 
 
 def test_equal_coffees_of_one_day_are_as_many_as_the_fuller_document_has() -> None:
     silent = entry(0, "-4.50", None)
-    assert repeats_within([statement(silent, silent), statement(silent, silent, silent, kind=Kind.INTERIM)]) == [
+    assert repeated([statement(silent, silent), statement(silent, silent, silent, kind=Kind.INTERIM)]) == [
         set(),
         {0, 1},
     ]
 
 
 def test_no_statements_repeat_nothing() -> None:
-    assert repeats_within([]) == []
-    assert repeats_within([statement()]) == [set()]
+    assert repeated([]) == []
+    assert repeated([statement()]) == [set()]
 
 
 @examples(4)
@@ -119,7 +127,7 @@ def _document(truth: Sequence[tuple[int, str, str]], one: int, other: int, kind:
 def _left(statements: Sequence[Statement]) -> list[Entry]:
     return [
         each
-        for found, repeated in zip(statements, repeats_within(statements), strict=True)
+        for found, repeated in zip(statements, repeated(statements), strict=True)
         for place, each in enumerate(found.entries)
         if place not in repeated
     ]

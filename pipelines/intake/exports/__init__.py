@@ -6,18 +6,26 @@ Layouts are told from what stands in the file, not from a template for each bank
 understand; a row that can't be right is left for `intake.rows.validate`, which says why.
 """
 
+from pathlib import PurePath
+
 from pipelines.errors import InvalidRequest
 from pipelines.intake.exports.columns import columns_of
 from pipelines.intake.exports.documents import contents_of_json
+from pipelines.intake.exports.layout import Layout, parse_layout
 from pipelines.intake.exports.sheet import sheet, text_of
-from pipelines.intake.exports.statements import REFUSED, Contents, Statement, contents_of, told_apart
+from pipelines.intake.exports.signs import Signs
+from pipelines.intake.exports.statements import NO_ROW, REFUSED, Contents, Statement, contents_of, told_apart
 from pipelines.intake.exports.submitting import Submitted, statement_number, submitted
 
 __all__ = [
+    "NO_ROW",
     "REFUSED",
     "Contents",
+    "Layout",
+    "Signs",
     "Statement",
     "Submitted",
+    "parse_layout",
     "read",
     "statement_number",
     "submitted",
@@ -25,8 +33,8 @@ __all__ = [
 ]
 
 
-def read(name: str, content: bytes) -> Contents:
-    """The statements in a file of that name.
+def read(name: str, content: bytes, layout: Layout | None = None) -> Contents:
+    """The statements in a file of that name; `layout` says what its columns are where the user specified it.
 
     Raises:
         InvalidRequest: it can't be understood; its detail is one line with the file's name and the reason.
@@ -36,6 +44,6 @@ def read(name: str, content: bytes) -> Contents:
         if text.lstrip()[:1] in ("{", "["):
             return contents_of_json(content)
         cells = sheet(text)
-        return contents_of(cells, columns_of(cells))
+        return contents_of(cells, columns_of(cells, layout), PurePath(name).stem)
     except InvalidRequest as error:
         raise InvalidRequest(error.code, f"{name} {error.detail}") from None

@@ -4,23 +4,24 @@ There is no template for a bank: headings are looked up in one list of synonyms 
 a known one are told by dates, amounts, running balances that follow from amounts, and texts.
 """
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
-from importlib.resources import files
 from itertools import permutations
 
 import polars as pl
-import yaml
 
+from pipelines.intake.exports.currency import stated_in_heading, stated_in_line
+from pipelines.intake.exports.headings import roles_in
+from pipelines.intake.exports.layout import Layout
 from pipelines.intake.exports.sheet import SAMPLE, Sheet, refused, transactions
-from pipelines.intake.exports.values import day, exact, has_cents, has_decimal_comma, money
+from pipelines.intake.exports.values import exact, has_cents, has_decimal_comma, is_day, money
 
 HEADING_WITHIN = 60  # records: a file's preamble is shorter
 MOST_MONEY_COLUMNS = 5  # that are tried against each other
+_MOST_TRIED = 7  # likewise, with those that headings name
+FLOWS = ("amount", "debit", "credit", "balance")
 _ACCOUNT = r"^(?:[0-9]{3}-?[0-9]{3}[ /-]+)?[0-9xX*][0-9xX* -]{4,22}[0-9]$"
-_CONVENTION = "no balance proves which column is what: the usual order was assumed"
+_CONVENTION = "No balance proves which column is what: the usual order was assumed."
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,8 @@ class Columns:
     """The columns of a sheet by role; `first_row` is the sheet's row behind the heading (and what stands before it).
 
     Roles are the keys of `headings.yaml`. `texts`: the columns whose words make the description, where no heading
-    says which; `own_currency`: the amount's heading names its currency, so the currency column is another's.
+    says which. `currency`: of all amounts, as a heading, a line before it or the user says; a currency column is then
+    another amount's. `sign`: as in `Layout`.
     """
 
     roles: Mapping[str, str]
@@ -36,42 +38,51 @@ class Columns:
     first_row: int
     heading: Mapping[str, str] | None  # as printed, by column
     decimal_comma: bool
-    own_currency: bool
+    currency: str | None = None
+    sign: str = ""
     notes: tuple[str, ...] = ()
 
+    @property
+    def preamble(self) -> int:
+        """How many rows of the sheet stand before the heading, or before the first transaction if there is none."""
+        return self.first_row - (self.heading is not None)
 
-def columns_of(sheet: Sheet) -> Columns:
-    """What the columns of a sheet mean.
+    @property
+    def layout(self) -> Layout:
+        """The same columns as a user would specify them."""
+        numbers = {role: int(column.removeprefix("column_")) for role, column in self.roles.items()}
+        return Layout(numbers, self.sign, self.currency)
+
+
+def columns_of(sheet: Sheet, layout: Layout | None = None) -> Columns:
+    """Tell what the columns of a sheet mean; `layout` decides it where the user gave one.
 
     Raises:
-        InvalidRequest: no column holds dates, or none amounts.
+        InvalidRequest: no column holds dates, or none amounts; or the layout names a column that isn't there.
     """
-    columns = _by_heading(sheet) or Columns(
-        {}, (), _first_transaction(sheet), None, decimal_comma=False, own_currency=False
-    )
+    headed = _by_heading(sheet)
+    columns = headed or Columns({}, (), 0, None, decimal_comma=False)
+    if layout is not None:
+        columns = replace(columns, roles=_declared(sheet, layout), sign=layout.sign, currency=layout.currency)
     rows = transactions(sheet.cells.slice(columns.first_row, SAMPLE))
-    comma = _writes_decimal_commas(rows, sheet.columns)
-    found = _by_values(replace(columns, decimal_comma=comma), rows, sheet.columns)
+    columns = replace(columns, decimal_comma=_writes_decimal_commas(rows, sheet.columns))
+    found = columns if layout is not None else _by_values(columns, rows, sheet.columns)
     for role, what in (("date", "dates"), ("amount", "amounts")):
         if not _has(found.roles, role):
             raise refused("NoColumn", f"has no column of {what} that could be told from others")
-    return found
+    found = found if headed is not None else replace(found, first_row=_first_transaction(sheet, found))
+    return replace(found, currency=found.currency or _stated_currency(sheet, found))
+
+
+def _declared(sheet: Sheet, layout: Layout) -> dict[str, str]:
+    for role, number in layout.columns.items():
+        if number > len(sheet.columns):
+            raise refused("NoColumn", f"has {len(sheet.columns)} columns: no column {number} for {role}")
+    return {role: f"column_{number}" for role, number in layout.columns.items()}
 
 
 def _has(roles: Mapping[str, str], role: str) -> bool:
     return role in roles or (role == "amount" and ("debit" in roles or "credit" in roles))
-
-
-@cache
-def synonyms() -> Mapping[str, Sequence[str]]:
-    """The headings of each role, the preferred ones first."""
-    table = yaml.safe_load(files("pipelines.intake.exports").joinpath("headings.yaml").read_text("utf-8"))
-    return {role: tuple(headings) for role, headings in table.items()}
-
-
-def _plain(heading: str) -> str:
-    without_unit = re.sub(r"\(.*?\)|\[.*?\]", " ", heading.lower())
-    return " ".join(re.sub(r"[^a-z0-9]+", " ", without_unit).split())
 
 
 def _by_heading(sheet: Sheet) -> Columns | None:
@@ -80,34 +91,35 @@ def _by_heading(sheet: Sheet) -> Columns | None:
     data_lines = set(transactions(beginning)["line"])
     for row, cells in enumerate(beginning.iter_rows(named=True)):
         line, heading = cells.pop("line"), {column: text for column, text in cells.items() if text is not None}
-        roles = _named(heading)
-        if "date" in roles and _has(roles, "amount") and line not in data_lines:
-            own_currency = "AUD" in heading.get(roles.get("amount", ""), "")
-            return Columns(roles, (), row + 1, heading, decimal_comma=False, own_currency=own_currency)
+        roles = roles_in(heading)
+        names_both = "date" in roles and (_has(roles, "amount") or "balance" in roles)
+        if names_both and line not in data_lines:
+            return Columns(roles, (), row + 1, heading, decimal_comma=False)
     return None
 
 
-def _named(headings: Mapping[str, str]) -> dict[str, str]:
-    """Role → column. A column has one role; of two that could have it, the one with the preferred heading has."""
-    by_heading = {_plain(heading): column for column, heading in reversed(tuple(headings.items()))}
-    roles: dict[str, str] = {}
-    for role, known in synonyms().items():
-        free = (by_heading[each] for each in known if each in by_heading and by_heading[each] not in roles.values())
-        if column := next(free, None):
-            roles[role] = column
-    return roles
+def _first_transaction(sheet: Sheet, columns: Columns) -> int:
+    """Without a heading, what stands before the first line with a date or an amount in its column is a preamble."""
+    dated = is_day(pl.col(columns.roles["date"]))
+    flows = [columns.roles[role] for role in ("amount", "debit", "credit") if role in columns.roles]
+    paid = pl.any_horizontal(money(pl.col(name), decimal_comma=columns.decimal_comma).is_not_null() for name in flows)
+    begins = sheet.cells.select((dated | paid).arg_true().first()).item()
+    return 0 if begins is None else int(begins)
 
 
-def _first_transaction(sheet: Sheet) -> int:
-    """What stands before the first line with a date and an amount is a preamble."""
-    beginning = sheet.cells.head(SAMPLE)
-    first_line = transactions(beginning)["line"][0]
-    return beginning.filter(pl.col("line") < first_line).height
+def _stated_currency(sheet: Sheet, columns: Columns) -> str | None:
+    """What the heading of the amounts names, or a line before it."""
+    heading = columns.heading or {}
+    flows = [columns.roles[role] for role in ("amount", "debit", "credit") if role in columns.roles]
+    named = (stated_in_heading(heading[name]) for name in flows if name in heading)
+    before = sheet.cells.head(columns.preamble).drop("line").iter_rows()
+    lines = (stated_in_line([cell for cell in cells if cell is not None]) for cells in before)
+    return next(filter(None, (*named, *lines)), None)
 
 
 def _writes_decimal_commas(rows: pl.DataFrame, names: Sequence[str]) -> bool:
     """Some amounts make sense only with a decimal comma, and none with a point."""
-    cells = rows.unpivot(names, index="line", value_name="text").filter(day(pl.col("text")).is_null())
+    cells = rows.unpivot(names, index="line", value_name="text").filter(~is_day(pl.col("text")))
     text = pl.col("text")
     commas = cells.filter(has_decimal_comma(text), money(text, decimal_comma=True).is_not_null())
     points = cells.filter(has_cents(text), ~has_decimal_comma(text), money(text).is_not_null())
@@ -132,7 +144,7 @@ def _looks(rows: pl.DataFrame, names: Sequence[str], *, decimal_comma: bool) -> 
 
 
 def _look(texts: pl.Series, *, decimal_comma: bool) -> _Look:
-    text, is_date = pl.col("text"), day(pl.col("text")).is_not_null()
+    text, is_date = pl.col("text"), is_day(pl.col("text"))
     amount = pl.when(~is_date).then(money(text, decimal_comma=decimal_comma))
     summary = texts.to_frame("text").select(
         dates=is_date.mean().fill_null(0),
@@ -149,17 +161,14 @@ def _by_values(columns: Columns, rows: pl.DataFrame, names: Sequence[str]) -> Co
     """The roles that no heading gave, by what the free columns look like in rows that are transactions."""
     roles = dict(columns.roles)
     looks = _looks(rows, [name for name in names if name not in roles.values()], decimal_comma=columns.decimal_comma)
-    notes: list[str] = []
     if "date" not in roles and (dated := [name for name, look in looks.items() if look.filled and look.dates >= 0.8]):
         roles["date"] = dated[0]
     if columns.heading is None and (numbers := _account_column(looks)):
         roles["account"] = numbers
-    if not _has(roles, "amount"):
-        flows, proven = _flows(rows, _money_columns(looks, roles), roles, columns)
-        roles |= flows
-        notes += [] if proven or len(flows) == 1 else [_CONVENTION]
+    flows, note = _flows(rows, _money_columns(looks, roles), roles, columns)
+    roles |= flows
     texts = () if _has_words(roles) else tuple(_text_columns(looks, roles, rows.height))
-    return replace(columns, roles=roles, texts=texts, notes=tuple(notes))
+    return replace(columns, roles=roles, texts=texts, notes=(note,) if note else ())
 
 
 def _has_words(roles: Mapping[str, str]) -> bool:
@@ -196,19 +205,45 @@ def _text_columns(looks: Mapping[str, _Look], roles: Mapping[str, str], rows: in
 
 
 def _flows(
-    rows: pl.DataFrame, candidates: Sequence[str], roles: Mapping[str, str], columns: Columns
-) -> tuple[dict[str, str], bool]:
-    """Which money columns are amount, or debit and credit, and balance; and whether balances prove it."""
+    rows: pl.DataFrame, free: Sequence[str], roles: Mapping[str, str], columns: Columns
+) -> tuple[dict[str, str], str]:
+    """Which columns are amount, or debit and credit, and balance, beside those that headings name; and a note where no
+    balance proves it.
+    """
+    known = {role: roles[role] for role in FLOWS if role in roles}
     account = pl.col(roles["account"]) if "account" in roles else pl.lit(0)
+    candidates = [*known.values(), *free][:_MOST_TRIED]
     figures = rows.select(
         account=account,
         **{name: exact(money(pl.col(name), decimal_comma=columns.decimal_comma)) for name in candidates},
     )
-    proofs = {tuple(each.items()): _followed(figures, each) for each in _readings(figures, candidates)}
+    readings = (each for each in _readings(figures, candidates) if known.items() <= each.items())
+    proofs = {tuple(each.items()): _followed(figures, each) for each in readings}
     best = max(proofs, key=lambda each: proofs[each], default=())
     if best and proofs[best] * 2 > figures.height - 1 and proofs[best]:
-        return dict(best), True
-    return _usual(figures, candidates), False
+        return dict(best), ""
+    return _unproved(figures, free, known)
+
+
+def _unproved(figures: pl.DataFrame, free: Sequence[str], known: Mapping[str, str]) -> tuple[dict[str, str], str]:
+    if "amount" in known or {"debit", "credit"} <= known.keys():
+        return {}, ""
+    if sides := known.keys() & {"debit", "credit"}:
+        return _other_side(figures, free, known, *sides)
+    usual = _usual(figures, free) | known
+    return usual, _CONVENTION if len(usual) > 1 else ""
+
+
+def _other_side(
+    figures: pl.DataFrame, free: Sequence[str], known: Mapping[str, str], side: str
+) -> tuple[dict[str, str], str]:
+    """The column of the other side where headings name only one: it is filled where this one is not."""
+    other = "credit" if side == "debit" else "debit"
+    column = next((each for each in free if _exclude_each_other(figures, known[side], each)), None)
+    if column is None:
+        return {}, f"Only a column of {side}s was found: rows without one have no amount."
+    number = column.removeprefix("column_")
+    return {other: column}, f"Column {number} was read as {other}, because it is filled where {side} is not."
 
 
 def _readings(figures: pl.DataFrame, candidates: Sequence[str]) -> Iterator[dict[str, str]]:

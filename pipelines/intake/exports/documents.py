@@ -9,7 +9,8 @@ import polars as pl
 from pipelines.errors import InvalidRequest
 from pipelines.intake.as_sent import for_this_run
 from pipelines.intake.exports.sheet import refused
-from pipelines.intake.exports.statements import REFUSED, Contents, Statement
+from pipelines.intake.exports.signs import Signs
+from pipelines.intake.exports.statements import NO_ROW, REFUSED, Contents, Statement
 from pipelines.intake.rows import landed
 from pipelines.intake.strict_json import parse
 
@@ -20,7 +21,7 @@ _ACCOUNT_FIELDS = {  # as submitted: as a statement calls it
     "bankName": "bank_name",
     "accountType": "account_type",
 }
-_ANSWERED = ("date", "description", "amount", "balance", "status")
+_ANSWERED = ("date", "description", "amount", "balance", "currency", "status")
 
 
 def contents_of_json(content: bytes) -> Contents:
@@ -36,7 +37,15 @@ def contents_of_json(content: bytes) -> Contents:
     statements = tuple(_statements(document))
     if not statements:
         raise refused("Empty", "holds no submission")
-    return Contents(statements, pl.DataFrame(schema=REFUSED), ())
+    items = sum(statement.rows.height for statement in statements)
+    return Contents(
+        statements,
+        pl.DataFrame(schema=REFUSED),
+        pl.DataFrame(schema=NO_ROW),
+        headings=0,
+        lines=items,
+        signs=Signs.STATED,
+    )
 
 
 def _statements(document: object) -> Iterator[Statement]:

@@ -4,11 +4,12 @@ import csv
 import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import polars as pl
 
 from pipelines.errors import InvalidRequest
-from pipelines.intake.exports.values import day, money
+from pipelines.intake.exports.values import is_day, money
 
 DELIMITERS = (",", ";", "\t", "|")
 MOST_COLUMNS = 100
@@ -24,11 +25,11 @@ _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 @dataclass(frozen=True)
 class Sheet:
     """`cells`: `line` (where the record begins, from 1) and one text column for each column of the file, without
-    white space around it, null when empty. Records without any cell filled are left out.
+    white space around it, null when empty. Records without any cell filled are not in it: `blank` are their lines.
     """
 
     cells: pl.DataFrame
-    delimiter: str
+    blank: tuple[int, ...]
 
     @property
     def columns(self) -> list[str]:
@@ -72,12 +73,16 @@ def sheet(text: str) -> Sheet:
     Raises:
         InvalidRequest: no delimiter does, or the quotes don't fit together.
     """
-    samples = {delimiter: _cells(_records(text, delimiter, SAMPLE)) for delimiter in DELIMITERS}
+    samples = {delimiter: _cells(_sampled(text, delimiter)) for delimiter in DELIMITERS}
     hits = {delimiter: transactions(sample).height for delimiter, sample in samples.items()}
     best = max(DELIMITERS, key=lambda delimiter: hits[delimiter])
     if not hits[best]:
         raise refused("NoTransactions", "holds no line with a date and an amount in columns of their own")
-    return Sheet(_cells(_records(text, best, None)), best)
+    records = [*_parsed(text, best)]
+    return Sheet(
+        _cells([(line, cells) for line, cells in records if any(cells)]),
+        tuple(line for line, cells in records if not any(cells)),
+    )
 
 
 def transactions(cells: pl.DataFrame) -> pl.DataFrame:
@@ -86,25 +91,19 @@ def transactions(cells: pl.DataFrame) -> pl.DataFrame:
         return cells.clear()
     text = pl.col("text")
     is_amount = money(text).is_not_null() | money(text, decimal_comma=True).is_not_null()
-    told = cells.unpivot(index="line", value_name="text").select(
-        "line", is_date=day(text).is_not_null(), amount=is_amount
-    )
+    told = cells.unpivot(index="line", value_name="text").select("line", is_date=is_day(text), amount=is_amount)
     is_date, amount = pl.col("is_date"), pl.col("amount") & ~pl.col("is_date")
     lines = told.group_by("line").agg(is_date.any(), amount.any()).filter("is_date", "amount")
     return cells.join(lines, on="line", how="semi", maintain_order="left")
 
 
-def _records(text: str, delimiter: str, most: int | None) -> list[tuple[int, Sequence[str]]]:
-    """Line and cells of the first `most` records that have any, or of all."""
-    found = []
-    for record in _parsed(text, delimiter):
-        found.append(record)
-        if len(found) == most:
-            break
-    return found
+def _sampled(text: str, delimiter: str) -> list[tuple[int, Sequence[str]]]:
+    """Line and cells of the first records that have any."""
+    return list(islice(((line, cells) for line, cells in _parsed(text, delimiter) if any(cells)), SAMPLE))
 
 
 def _parsed(text: str, delimiter: str) -> Iterator[tuple[int, Sequence[str]]]:
+    """Line and cells of every record, blank ones too."""
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, skipinitialspace=True)
     line = 1
     try:
@@ -113,8 +112,7 @@ def _parsed(text: str, delimiter: str) -> Iterator[tuple[int, Sequence[str]]]:
                 raise refused("TooWide", f"has more than {MOST_COLUMNS} columns on line {line}")
             if reader.line_num > line:
                 _refuse_swallowed(cells, delimiter, line)
-            if any(cells):
-                yield line, cells
+            yield line, cells
             line = reader.line_num + 1
     except csv.Error:
         raise refused("OpenQuote", f"has a text on line {line} that never ends") from None

@@ -5,7 +5,7 @@ its reason. Rows run from the oldest to the newest, as banks book them, however 
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
@@ -13,18 +13,35 @@ from decimal import Decimal
 import polars as pl
 
 from pipelines.intake.as_sent import for_this_run, masked_rows
-from pipelines.intake.exports.columns import Columns, synonyms
-from pipelines.intake.exports.sheet import Sheet
+from pipelines.intake.exports.columns import Columns
+from pipelines.intake.exports.currency import stated_beside
+from pipelines.intake.exports.headings import synonyms
+from pipelines.intake.exports.layout import Layout
+from pipelines.intake.exports.sheet import Sheet, transactions
+from pipelines.intake.exports.signs import OF_ONE_ACCOUNT, Signs, signed, steps
 from pipelines.intake.exports.values import day, exact, money, negated, numbered_day
 from pipelines.intake.rows import FIELDS
 from pipelines.schemas import LANDED
 
 # A row that can't even be put before `validate`, and why.
 REFUSED = pl.Schema({"line": pl.UInt32(), "field": pl.String(), "code": pl.String(), "message": pl.String()})
+# A line that is no transaction, and which of the reasons below says so.
+NO_ROW = pl.Schema({"line": pl.UInt32(), "reason": pl.String()})
+BLANK, PREAMBLE, STATES_BALANCE, NO_AMOUNT = "blank", "before the rows", "states a balance", "no date and no amount"
 
 NO_DESCRIPTION = "-"
-_OUT, _IN = ("debit", "dr", "d", "withdrawal"), ("credit", "cr", "c", "deposit")
-_PENDING = ("pending", "authorised", "authorized", "authorisation", "held", "hold", "not posted", "uncleared")
+_BALANCE_WORDS = r"(?i)\bbalance\b|\b[bc]/?f(?:wd)?\b|\b(?:brought|carried) forward\b|\bsaldo\b|\bsolde\b"
+_PENDING = (
+    "pending",
+    "authorised",
+    "authorized",
+    "authorisation",
+    "authorization",
+    "held",
+    "hold",
+    "not posted",
+    "uncleared",
+)
 _TYPE_WORDS = {
     r"(?i)(?:\b|_)(?:credit[ _-]?card|visa|mastercard|amex|american express)(?:\b|_)": "credit_card",
     r"(?i)(?:\b|_)(?:savings?|saver)(?:\b|_)": "savings",
@@ -34,7 +51,9 @@ _TYPE_WORDS = {
 _BSB_AND_NUMBER = r"^([0-9]{3}-?[0-9]{3})[ /-]+([0-9xX*][0-9xX* -]{3,})$"
 _NUMBER = r"^[0-9xX*][0-9xX* -]{2,}[0-9]$"
 _ACCOUNT = ("customer", "bsb", "account_number", "account_name", "bank_name", "account_type")
-_OF_ONE_ACCOUNT = ("customer", "bsb", "account", "account_name")  # as printed
+_CARD_HEADINGS = r"(?i)^card(?: ?(?:no\.?|number|member|holder)|holder name)?$"
+_CARD_NAME = r"(?i)(?<!debit)(?:^|[^a-z])cards?(?:[^a-z]|$)"
+_DAY_ASSUMED = "No date tells whether the day or the month stands first: the day was assumed."
 _LONGEST_PAUSE = 31  # days between two exports of which one continues the other
 _LEAST_SHARED = (
     3  # rows without balances that make two exports of one account, if nearly all of what both cover is shared
@@ -66,36 +85,69 @@ class Statement:
 
 @dataclass(frozen=True)
 class Contents:
-    """What a file holds. `refused` (schema REFUSED): rows that belong to no statement; `notes`: how it was understood,
-    wherever that is not plain.
+    """What a file holds: every one of its `lines` is a row of a statement, `refused` (schema REFUSED: it belongs to no
+    statement), in `no_rows` (schema NO_ROW), or one of the `headings`. Of JSON, lines are items.
+
+    `notes`: how it was understood, wherever that is not plain. `signs`: what shows which amounts are money out.
+    `layout`: its columns; None for JSON.
     """
 
     statements: tuple[Statement, ...]
     refused: pl.DataFrame
-    notes: tuple[str, ...]
+    no_rows: pl.DataFrame
+    headings: int
+    lines: int
+    signs: Signs
+    notes: tuple[str, ...] = ()
+    layout: Layout | None = None
 
 
-def contents_of(sheet: Sheet, columns: Columns) -> Contents:
-    """The statements of a sheet whose columns are known."""
-    rows = sheet.cells.slice(columns.first_row).pipe(_by_role, columns)
+def contents_of(sheet: Sheet, columns: Columns, name: str) -> Contents:
+    """The statements of a sheet whose columns are known. The file's name may tell that it is of a card."""
+    preamble = sheet.cells.head(columns.preamble)
+    body = sheet.cells.slice(columns.first_row)
+    again = _is_heading(columns)
+    rows = body.filter(~again).pipe(_by_role, columns)
     month_first, dates_note = _month_first(rows)
-    read = rows.pipe(_read, columns, month_first=month_first)
+    read = rows.pipe(_read, columns, month_first=month_first).with_columns(
+        known_type=_known_type(_type_told(name, preamble, columns))
+    )
     sound = read.filter(_fault().is_null(), ~_is_footer())
-    signed, signs_note = sound.pipe(_oldest_first).pipe(_signed)
-    passed_over = read.filter(_is_footer() | _only_states_balance())
-    notes = (*columns.notes, dates_note, signs_note, _passed_over(passed_over["line"]))
+    split = "amount" not in columns.roles
+    told = signed(sound.pipe(_oldest_first), declared=columns.sign, split=split)
+    early = transactions(preamble)
+    no_rows = {
+        BLANK: pl.Series(sheet.blank, dtype=pl.UInt32),
+        PREAMBLE: preamble.filter(~pl.col("line").is_in(early["line"].implode()))["line"],
+        STATES_BALANCE: sound.filter(_only_states_balance())["line"],
+        NO_AMOUNT: read.filter(_fault().is_null(), _is_footer())["line"],
+    }
     return Contents(
-        statements=tuple(_statements(signed.filter(~_only_states_balance()).pipe(_landed, columns))),
-        refused=read.filter(_fault().is_not_null()).pipe(_refusals),
-        notes=tuple(note for note in notes if note),
+        statements=tuple(_statements(told.rows.filter(~_only_states_balance()).pipe(_landed, columns))),
+        refused=pl.concat([_before_heading(early["line"]), read.filter(_fault().is_not_null()).pipe(_refusals)]),
+        no_rows=_reasoned(no_rows),
+        headings=(columns.heading is not None) + body.filter(again).height,
+        lines=sheet.cells.height + len(sheet.blank),
+        signs=told.signs,
+        notes=tuple(note for note in (*columns.notes, dates_note, *told.notes) if note),
+        layout=columns.layout,
     )
 
 
-def _by_role(cells: pl.DataFrame, columns: Columns) -> pl.DataFrame:
-    """`line`, a column for each role (null where the file has none), `words`, and `surplus`: cells without a heading.
+def _reasoned(lines: Mapping[str, pl.Series]) -> pl.DataFrame:
+    frames = [each.alias("line").to_frame().with_columns(reason=pl.lit(reason)) for reason, each in lines.items()]
+    return pl.concat(frames).cast(NO_ROW).sort("line")
 
-    A heading that stands again, because exports were put one behind the other, is left out.
-    """
+
+def _is_heading(columns: Columns) -> pl.Expr:
+    """Whether the heading stands again, because exports were put one behind the other."""
+    named = columns.heading or {}
+    again = pl.all_horizontal(pl.lit(value=bool(named)), *(pl.col(name) == text for name, text in named.items()))
+    return again.fill_null(value=False)
+
+
+def _by_role(cells: pl.DataFrame, columns: Columns) -> pl.DataFrame:
+    """`line`, a column for each role (null where the file has none), `words`; `surplus`: cells without a heading."""
     absent = pl.lit(None, pl.String)
     roles = {role: pl.col(columns.roles[role]) if role in columns.roles else absent for role in synonyms()}
     words = pl.concat_str(columns.texts, separator=" ", ignore_nulls=True) if columns.texts else absent
@@ -104,8 +156,21 @@ def _by_role(cells: pl.DataFrame, columns: Columns) -> pl.DataFrame:
     surplus = pl.any_horizontal(
         pl.lit(value=False), *(pl.col(name).is_not_null() for name in cells.columns[last + 1 :])
     )
-    again = pl.all_horizontal(pl.lit(value=bool(named)), *(pl.col(name) == text for name, text in named.items()))
-    return cells.filter(~again.fill_null(value=False)).select("line", **roles, words=words, surplus=surplus)
+    return cells.select("line", **roles, words=words, surplus=surplus)
+
+
+def _type_told(name: str, preamble: pl.DataFrame, columns: Columns) -> str | None:
+    """A type of account that the file's name, the lines before its heading or headings of a card's columns tell."""
+    before = [cell for cells in preamble.drop("line").iter_rows() for cell in cells if cell is not None]
+    headings = (columns.heading or {}).values()
+    is_card = any(re.match(_CARD_HEADINGS, each) for each in headings) or re.search(_CARD_NAME, name)
+    return next(filter(None, map(_type_in, (name, *before))), "credit_card" if is_card else None)
+
+
+def _known_type(told: str | None) -> pl.Expr:
+    """What an account is said to be: by its own columns, else by its file."""
+    own = ("account_type", "account_name", "account")
+    return pl.coalesce(*(_type_of(pl.col(each)) for each in own), pl.lit(told, pl.String))
 
 
 def _month_first(rows: pl.DataFrame) -> tuple[bool, str]:
@@ -115,7 +180,7 @@ def _month_first(rows: pl.DataFrame) -> tuple[bool, str]:
     numbered = rows.filter(numbered_day(text))
     proofs = numbered.filter(as_month & ~as_day)
     if proofs.is_empty():
-        return False, ""
+        return False, _DAY_ASSUMED if not numbered.is_empty() and numbered.filter(~as_month).is_empty() else ""
     proof = f"{proofs['date'][0]} on line {proofs['line'][0]}"
     if numbered.filter(as_day & ~as_month).is_empty():
         return True, f"Dates were read with the month first: {proof} is no date otherwise."
@@ -137,6 +202,8 @@ def _read(rows: pl.DataFrame, columns: Columns, *, month_first: bool) -> pl.Data
         is_dated=day(pl.col("date"), month_first=month_first).is_not_null(),
         amount=pl.coalesce("plain_amount", "amount", in_two),
         balance=pl.coalesce("plain_balance", "balance"),
+        printed="amount",
+        stated_currency=pl.coalesce(*(stated_beside(pl.col(name)) for name in ("amount", "debit", "credit"))),
         both=(debit.is_not_null() & credit.is_not_null()),
     )
 
@@ -165,15 +232,11 @@ def _is_footer() -> pl.Expr:
 
 
 def _only_states_balance() -> pl.Expr:
-    """`Opening balance` and the like: no transaction, but the next balance follows from it."""
-    return pl.col("amount").is_null() & pl.col("balance").is_not_null()
-
-
-def _passed_over(lines: pl.Series) -> str:
-    if lines.is_empty():
-        return ""
-    shown = ", ".join(map(str, lines.head(5))) + (" …" if len(lines) > 5 else "")
-    return f"Passed over, because they state no transaction: line {shown}."
+    """`Opening balance` and the like: no transaction, but the next balance follows from it. Another row without an
+    amount is a transaction that can't be read."""
+    words = pl.concat_str("payee", "description", "words", "kind", separator=" ", ignore_nulls=True)
+    says_so = words.str.contains(_BALANCE_WORDS) | (words == "")
+    return pl.col("amount").is_null() & pl.col("balance").is_not_null() & says_so
 
 
 def _fault() -> pl.Expr:
@@ -182,6 +245,12 @@ def _fault() -> pl.Expr:
         pl.when("surplus").then(pl.lit("Export.SurplusCells")),
         pl.when("both").then(pl.lit("Export.DebitAndCredit")),
     )
+
+
+def _before_heading(lines: pl.Series) -> pl.DataFrame:
+    message = "The line stands before the heading, which may not be its own."
+    said = {"field": pl.lit("line"), "code": pl.lit("Export.BeforeHeading"), "message": pl.lit(message)}
+    return lines.to_frame("line").with_columns(**said).cast(REFUSED)
 
 
 def _refusals(rows: pl.DataFrame) -> pl.DataFrame:
@@ -193,77 +262,19 @@ def _refusals(rows: pl.DataFrame) -> pl.DataFrame:
     return refusals.with_columns(message=pl.col("code").replace_strict(messages, return_dtype=pl.String))
 
 
-def _steps(direction: int) -> pl.Expr:
-    """What each balance differs by from its account's row before (1) or after (-1) it."""
-    balance = exact(pl.col("balance"))
-    return balance - balance.shift(direction).over(_OF_ONE_ACCOUNT)
-
-
 def _oldest_first(rows: pl.DataFrame) -> pl.DataFrame:
     """The file's rows, turned round if they begin with the newest. Where dates don't tell, balances do."""
     day_of = pl.when("is_dated").then(pl.col("date").str.head(10))
-    before = day_of.shift(1).over(_OF_ONE_ACCOUNT)
+    before = day_of.shift(1).over(OF_ONE_ACCOUNT)
     size = exact(pl.col("amount")).abs()
     forwards, backwards, along, against = rows.select(
         forwards=(before < day_of).sum(),
         backwards=(before > day_of).sum(),
-        along=(_steps(1).abs() == size).sum(),
-        against=(_steps(-1).abs() == size).sum(),
+        along=(steps(1).abs() == size).sum(),
+        against=(steps(-1).abs() == size).sum(),
     ).row(0)
     newest_first = backwards > forwards if backwards != forwards else against > along
     return rows.reverse() if newest_first else rows
-
-
-def _signed(rows: pl.DataFrame) -> tuple[pl.DataFrame, str]:
-    """Rows, oldest first, with amounts whose sign says in or out, and how that was told where they had none.
-
-    Debit and credit in words count first, then whether the balance rose or fell. A balance that always goes the other
-    way is what is owed, as cards and loans print it: it is turned round.
-    """
-    negative = pl.col("amount").str.starts_with("-")
-    if rows.select(negative.any()).item():
-        return _turned_if_owed(rows)
-    if _in_words(rows.filter(pl.col("amount").is_not_null())["kind"]):
-        outgoing = pl.col("kind").str.to_lowercase().is_in(_OUT)
-        return _turned_if_owed(rows.with_columns(amount=_negated_where(outgoing)))
-    size, step = exact(pl.col("amount")), _steps(1)
-    fell, rose = (step == -size).fill_null(value=False), (step == size).fill_null(value=False)
-    steps, falls, rises = rows.select(steps=(step + size).is_not_null().sum(), falls=fell.sum(), rises=rose.sum()).row(
-        0
-    )
-    if falls and 10 * (falls + rises) >= 9 * steps:
-        note = "Amounts have no sign: where the balance fell by the amount, it was read as money out."
-        return rows.with_columns(amount=_negated_where(fell)), note
-    if rises < steps or not steps:
-        return rows, "No amount has a minus, and nothing else tells money out: all were read as money in."
-    return rows, ""
-
-
-def _in_words(kinds: pl.Series) -> bool:
-    """Whether the column says of every row debit or credit, and nothing else."""
-    return len(kinds) > 0 and kinds.str.to_lowercase().is_in([*_OUT, *_IN]).fill_null(value=False).all()
-
-
-def _negated_where(condition: pl.Expr) -> pl.Expr:
-    is_amount = exact(pl.col("amount")).is_not_null()
-    return pl.when(condition & is_amount).then(negated(pl.col("amount"))).otherwise("amount")
-
-
-def _turned_if_owed(rows: pl.DataFrame) -> tuple[pl.DataFrame, str]:
-    """Account by account: a balance that falls when money comes in is turned round."""
-    amount, step = exact(pl.col("amount")), _steps(1)
-    holds, falls = (((amount != 0) & (step == way)).sum().over(_OF_ONE_ACCOUNT) for way in (amount, -amount))
-    judged = rows.with_columns(is_owed=(falls >= 2) & (falls > 2 * holds))
-    if not judged["is_owed"].any():
-        return rows, ""
-    is_owed = pl.col("is_owed")
-    is_balance = exact(pl.col("balance")).is_not_null()
-    turned = pl.when(is_owed & is_balance).then(negated(pl.col("balance"))).otherwise("balance")
-    account_type = pl.coalesce("account_type", pl.when(is_owed).then(pl.lit("credit_card")))
-    return (
-        judged.with_columns(balance=turned, account_type=account_type),
-        "The balance rises when money goes out: it was read as what is owed, of a card or a loan.",
-    )
 
 
 def _landed(rows: pl.DataFrame, columns: Columns) -> pl.DataFrame:
@@ -289,7 +300,7 @@ def _landed(rows: pl.DataFrame, columns: Columns) -> pl.DataFrame:
         type=absent,
         balance="balance",
         transactionId="transaction_id",
-        currency=absent if columns.own_currency else pl.col("currency").str.to_uppercase(),
+        currency=_currency(columns),
         valueDate="value_date",
         status=pl.when(pl.col("status").str.to_lowercase().is_in(_PENDING)).then(pl.lit("pending")),
         malformed=pl.lit([], LANDED["malformed"]),
@@ -298,6 +309,13 @@ def _landed(rows: pl.DataFrame, columns: Columns) -> pl.DataFrame:
     unique = pl.col("transactionId").is_unique().all().over(_ACCOUNT)
     told_apart = landed.with_columns(transactionId=pl.when(unique).then("transactionId"))
     return masked_rows(told_apart, FIELDS, for_this_run)
+
+
+def _currency(columns: Columns) -> pl.Expr:
+    """The one that a row's column names, or stands beside its amount; null where nothing states one."""
+    if columns.currency is not None:
+        return pl.coalesce("stated_currency", pl.lit(columns.currency))
+    return pl.coalesce(pl.col("currency").str.to_uppercase(), "stated_currency")
 
 
 def _type_of(words: pl.Expr) -> pl.Expr:

@@ -8,6 +8,8 @@ from functools import partial
 
 import polars as pl
 
+from pipelines.intake.exports.currency import MARKS
+
 # After `_parted`: one "/" between the parts of a date, whatever stood there, and months cut to three letters.
 _YEAR_FIRST = r"^[0-9]{4}/[0-9]{1,2}/[0-9]{1,2}$"
 _DIGITS_ALONE = r"^(?:19|20)[0-9]{6}$"
@@ -34,9 +36,13 @@ _SIGNS = {
     **dict.fromkeys(("", "+", "CR", "+CR"), ""),
     **dict.fromkeys(("-", "()", "DR", "-DR", "()DR"), "-"),
 }
-_NO_SIGN = r"A\$|AUD?|[\s$']"
+_NO_SIGN = rf"{MARKS}|AU|[\s'’]"
 _AMOUNT = r"^[^0-9.,]*[0-9.,]+[^0-9.,]*$"
-_DOTTED = r"^(?:[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]*)?|[0-9]+\.?[0-9]*|\.[0-9]+)$"
+# The second form groups by lakh and crore, as banks of South Asia do: 1,23,456.00.
+_DOTTED = (
+    r"^(?:[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]*)?|[0-9]{1,2}(?:,[0-9]{2})+,[0-9]{3}(?:\.[0-9]*)?"
+    r"|[0-9]+\.?[0-9]*|\.[0-9]+)$"
+)
 _COMMAED = r"^(?:[0-9]{1,3}(?:\.[0-9]{3})+(?:,[0-9]*)?|[0-9]+,?[0-9]*|,[0-9]+)$"
 
 
@@ -61,6 +67,11 @@ def _read_days(texts: pl.DataFrame, month_first: bool) -> pl.Series:
     iso = pl.coalesce(read).dt.to_string("%Y-%m-%d")
     days = texts.with_columns(parted=_parted(text))
     return days.select(pl.when(text.str.contains(_UNIVERSAL)).then(text).otherwise(iso)).to_series()
+
+
+def is_day(text: pl.Expr) -> pl.Expr:
+    """Whether the text prints a date, with the day or the month first."""
+    return day(text).is_not_null() | day(text, month_first=True).is_not_null()
 
 
 def numbered_day(text: pl.Expr) -> pl.Expr:

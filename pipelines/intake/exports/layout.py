@@ -1,0 +1,73 @@
+"""Columns that a user specifies by hand: `date=1,amount=-3,description=2,currency=GBP`, in a command or a file."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from pipelines.intake.exports.currency import CODES
+from pipelines.intake.exports.headings import synonyms
+from pipelines.intake.exports.sheet import MOST_COLUMNS, refused
+
+_PART = re.compile(r"([a-z_]+)\s*=\s*([+-]?)([0-9]{1,3}|[A-Za-z]{3})")
+
+
+@dataclass(frozen=True)
+class Layout:
+    """`columns`: the number of each role's column, from 1. `sign`: `-` if the amounts' signs are to be inverted, `+` if
+    they are right as printed, empty if evidence decides. `currency`: of every row, unless a column says it.
+    """
+
+    columns: Mapping[str, int]
+    sign: str = ""
+    currency: str | None = None
+
+    def __str__(self) -> str:
+        return ",".join(self._parts())
+
+    def _parts(self) -> Iterator[str]:
+        for role, number in self.columns.items():
+            yield f"{role}={self.sign if role == 'amount' else ''}{number}"
+        if self.currency is not None:
+            yield f"currency={self.currency}"
+
+
+def parse_layout(text: str) -> Layout:
+    """Read a layout: parts separated by commas or line ends; `#` begins a comment.
+
+    Raises:
+        InvalidRequest: a part is malformed, names an unknown role or stands twice, or date or amount is missing.
+    """
+    columns: dict[str, int] = {}
+    sign, currency = "", None
+    for part in filter(None, map(str.strip, re.split(r"[,\n]", re.sub(r"#.*", "", text)))):
+        role, its_sign, value = _parsed(part)
+        if role in columns or (role == "currency" and currency is not None):
+            raise refused("Columns", f"names the column {role} twice")
+        if not value.isdigit():
+            currency = value.upper()
+        else:
+            columns[role] = int(value)
+        sign = its_sign or sign
+    if "date" not in columns or not columns.keys() & {"amount", "debit", "credit"}:
+        raise refused("Columns", "must name the columns date and amount (or debit and credit)")
+    return Layout(columns, sign, currency)
+
+
+def _parsed(part: str) -> tuple[str, str, str]:
+    found = _PART.fullmatch(part)
+    if found is None:
+        raise refused("Columns", f"has a part that is not ROLE=NUMBER, such as date=1 or amount=-3: {part[:40]}")
+    role, sign, value = found.groups()
+    if role not in synonyms():
+        raise refused("Columns", f"has an unknown role {role}; there are {', '.join(synonyms())}")
+    if sign and role != "amount":
+        raise refused("Columns", f"has a sign before {role}: only amount can have one")
+    if not value.isdigit() and (role != "currency" or value.upper() not in CODES):
+        raise refused("Columns", f"must give {role} as the number of a column{_or_code(role)}, not {value}")
+    if value.isdigit() and not 1 <= int(value) <= MOST_COLUMNS:
+        raise refused("Columns", f"numbers columns from 1 to {MOST_COLUMNS}, not {value}")
+    return role, sign, value
+
+
+def _or_code(role: str) -> str:
+    return " or a code of ISO 4217" if role == "currency" else ""

@@ -1,0 +1,195 @@
+"""Which amounts are money out, and what shows it: the file's own words or columns, its balances, or nothing.
+
+Exports of cards often print charges without a minus and payments with one. A running balance proves the sign of the
+amounts of an account that holds money. It proves nothing where the account may be a card whose balance is what is
+owed: amounts and balances can then both be read either way. What isn't proved is reported as assumed.
+
+The expressions and the words are our judgement, from exports of banks in general.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+import polars as pl
+
+from pipelines.intake.exports.values import exact, negated
+
+OF_ONE_ACCOUNT = ("customer", "bsb", "account", "account_name")  # as printed
+OUT, IN = ("debit", "dr", "d", "withdrawal"), ("credit", "cr", "c", "deposit")
+OWING = ("credit_card", "loan")  # types of account whose balance is usually printed as what is owed
+_OUT_WORDS = (
+    r"(?i)\b(?:purchase|eftpos|atm|withdrawal|cash advance|interest charged?|(?:annual|late|card|overlimit) fee"
+    r"|foreign transaction fee)\b"
+)
+_IN_WORDS = r"(?i)\bpayments? received\b|\bthank ?you\b"
+_BACK_WORDS = r"(?i)\b(?:refund|revers|rebate|cash ?back)"
+
+
+class Signs(StrEnum):
+    """What shows which amounts are money out."""
+
+    DECLARED = "declared"  # by the user
+    STATED = "stated"  # by columns or words for debit and credit
+    PROVED = "proved"  # by balances
+    ASSUMED = "assumed"
+
+
+@dataclass(frozen=True)
+class Signed:
+    """`rows` with money out as negative amounts and balances as money held; `notes`: how that was told."""
+
+    rows: pl.DataFrame
+    signs: Signs
+    notes: tuple[str, ...]
+
+
+def signed(rows: pl.DataFrame, *, declared: str, split: bool) -> Signed:
+    """Tell the sign of each amount.
+
+    Args:
+        rows: oldest first, with `amount` and `balance` as plain digits where they can be read, `printed`: the amount as
+            it stands in the file, `known_type`: the account's type, and the columns of `OF_ONE_ACCOUNT`.
+        declared: `-` if the user says that the signs are to be inverted, `+` if they are right, else empty.
+        split: amounts come from a debit and a credit column.
+    """
+    if declared:
+        held = rows.with_columns(amount=negated_where(pl.lit(value=declared == "-"))).pipe(_judged)
+        return _held(held, pl.col("mirrored"), Signs.DECLARED, ())
+    if split:
+        return _held(rows.pipe(_judged), pl.col("mirrored"), Signs.STATED, ())
+    if (outgoing := _stated(rows)) is not None:
+        stated = rows.with_columns(amount=negated_where(outgoing)).pipe(_judged)
+        return _held(stated, pl.col("mirrored"), Signs.STATED, ())
+    return _by_evidence(*_by_movement(rows))
+
+
+def steps(direction: int) -> pl.Expr:
+    """What each balance differs by from its account's row before (1) or after (-1) it."""
+    balance = exact(pl.col("balance"))
+    return balance - balance.shift(direction).over(OF_ONE_ACCOUNT)
+
+
+def negated_where(condition: pl.Expr) -> pl.Expr:
+    is_amount = exact(pl.col("amount")).is_not_null()
+    return pl.when(condition & is_amount).then(negated(pl.col("amount"))).otherwise("amount")
+
+
+def _stated(rows: pl.DataFrame) -> pl.Expr | None:
+    """Which amounts to negate, where the file says of every row whether it is debit or credit; else None.
+
+    A debit column's reversals are negative; so are a card's credits. What most rows of a side print decides its sign.
+    """
+    amounts = rows.filter(exact(pl.col("amount")).fill_null(0) != 0)
+    kind, negative = pl.col("kind").str.to_lowercase(), pl.col("amount").str.starts_with("-")
+    if not amounts.is_empty() and amounts.select(kind.is_in([*OUT, *IN]).fill_null(value=False).all()).item():
+        mostly = amounts.select(
+            debits=negative.filter(kind.is_in(OUT)).mean(), credits=negative.filter(kind.is_in(IN)).mean()
+        )
+        of_debits, of_credits = mostly.row(0)
+        turned = [
+            *(OUT if of_debits is not None and of_debits <= 0.5 else ()),
+            *(IN if (of_credits or 0) > 0.5 else ()),
+        ]
+        return kind.is_in(turned).fill_null(value=False)
+    suffix = pl.col("printed").str.extract(r"(?i)(CR|DR)\s*$").str.to_uppercase()
+    minus, credited, debited = amounts.select(
+        minus=negative.any(), credited=(suffix == "CR").any(), debited=(suffix == "DR").any()
+    ).row(0)
+    if debited:
+        return pl.lit(value=False)
+    bare_are_debits = credited and not minus and amounts.select(suffix.is_null().any()).item()
+    return suffix.is_null() if bare_are_debits else None
+
+
+def _by_movement(rows: pl.DataFrame) -> tuple[pl.DataFrame, tuple[str, ...]]:
+    """Amounts of which none has a minus, signed by whether the balance rose or fell, if it does by these amounts."""
+    if rows["amount"].str.starts_with("-").any():
+        return rows, ()
+    size, step = exact(pl.col("amount")), steps(1)
+    fell, rose = (step == -size).fill_null(value=False), (step == size).fill_null(value=False)
+    moved, falls, rises = rows.select(moved=(step + size).is_not_null().sum(), falls=fell.sum(), rises=rose.sum()).row(
+        0
+    )
+    if falls and 10 * (falls + rises) >= 9 * moved:
+        note = "Amounts have no sign: where the balance fell by the amount, it was read as money out."
+        return rows.with_columns(amount=negated_where(fell)), (note,)
+    return rows, ()
+
+
+def _judged(rows: pl.DataFrame) -> pl.DataFrame:
+    """By account: do balances follow amounts (`holds`), go the other way (`mirrored`) or neither; are most balances and
+    amounts positive; is it said to be a card or loan (`owing`); do words say that positive amounts are charges.
+    """
+    amount, step = exact(pl.col("amount")), steps(1)
+    moves = amount != 0
+    words = pl.concat_str("payee", "description", "words", "kind", separator=" ", ignore_nulls=True)
+    given_back = words.str.contains(_BACK_WORDS)
+    says_out, says_in = words.str.contains(_OUT_WORDS) & ~given_back, words.str.contains(_IN_WORDS) & ~given_back
+    counts = {
+        "follow": moves & (step == amount),
+        "oppose": moves & (step == -amount),
+        "compared": moves & step.is_not_null(),
+        "in_credit": exact(pl.col("balance")) > 0,
+        "in_debit": exact(pl.col("balance")) < 0,
+        "positive": amount > 0,
+        "negative": amount < 0,
+        "against": (says_out & (amount > 0)) | (says_in & (amount < 0)),
+        "agree": (says_out & (amount < 0)) | (says_in & (amount > 0)),
+    }
+    counted = rows.with_columns(
+        says_in=says_in, **{name: each.sum().over(OF_ONE_ACCOUNT) for name, each in counts.items()}
+    )
+    follow, oppose, most = pl.col("follow"), pl.col("oppose"), pl.col("compared")
+    return counted.with_columns(
+        holds=(follow > 2 * oppose) & (2 * follow > most),
+        mirrored=(oppose >= 2) & (oppose > 2 * follow),
+        owed=pl.col("in_credit") >= pl.col("in_debit"),
+        owing=pl.col("known_type").is_in(OWING).fill_null(value=False),
+        charged=pl.col("against") > pl.col("agree"),
+        turned=pl.lit(value=False),
+    )
+
+
+def _by_evidence(rows: pl.DataFrame, notes: tuple[str, ...]) -> Signed:
+    """Account by account: balances first, then what the account is, then words; a minus is money out otherwise."""
+    judged = rows.pipe(_judged)
+    holds, mirrored, owed, charged = (pl.col(name) for name in ("holds", "mirrored", "owed", "charged"))
+    as_card = charged | (pl.col("owing") & (pl.col("positive") > pl.col("negative")))
+    turned = (
+        pl.when(mirrored).then(~owed | (charged & ~pl.col("owing"))).when(holds).then(as_card & owed).otherwise(as_card)
+    )
+    unsigned = not rows["amount"].str.starts_with("-").any()
+    stays = pl.lit(value=unsigned) & pl.col(
+        "says_in"
+    )  # among charges without any sign, a payment received is still money in
+    proved = pl.when(mirrored).then(~owed | pl.col("owing")).otherwise(holds & ~turned)
+    is_owed = pl.when(mirrored).then(~turned).otherwise(holds & turned)
+    told = judged.with_columns(turned=turned, proved=proved, owed_balance=is_owed)
+    read = told.with_columns(amount=negated_where(pl.col("turned") & ~stays))
+    signs = Signs.PROVED if told["proved"].all() and not told.is_empty() else Signs.ASSUMED
+    return _held(read, pl.col("owed_balance"), signs, (*notes, *_explained(told, unsigned=unsigned)))
+
+
+def _explained(told: pl.DataFrame, *, unsigned: bool) -> Iterator[str]:
+    turned = told.filter("turned")
+    if not turned.filter("proved").is_empty():
+        yield "Balances prove that amounts without a minus are money out."
+    if not turned.filter(~pl.col("proved")).is_empty():
+        yield "Signs are assumed: amounts without a minus are money out, as on a card (by its name or its rows' words)."
+    if not told.filter(~pl.col("turned"), ~pl.col("proved")).is_empty():
+        read = "no amount has a minus, so all are money in" if unsigned else "a minus is money out"
+        yield f"Signs are assumed: {read}. No balance proves it."
+
+
+def _held(rows: pl.DataFrame, is_owed: pl.Expr, signs: Signs, notes: tuple[str, ...]) -> Signed:
+    """Balances of what is owed, turned round; the account is a card unless it is said to be something else."""
+    is_card = is_owed | (pl.col("turned") & pl.col("owing"))
+    account_type = pl.when(is_card).then(pl.coalesce("known_type", pl.lit("credit_card")))
+    judged = rows.with_columns(is_owed=is_owed, account_type=pl.coalesce("account_type", account_type))
+    if not judged["is_owed"].any():
+        return Signed(judged, signs, notes)
+    is_balance = exact(pl.col("balance")).is_not_null()
+    turned = pl.when(pl.col("is_owed") & is_balance).then(negated(pl.col("balance"))).otherwise("balance")
+    note = "The balance rises when money goes out: it was read as what is owed, of a card or a loan."
+    return Signed(judged.with_columns(balance=turned), signs, (*notes, note))

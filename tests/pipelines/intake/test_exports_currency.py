@@ -1,0 +1,101 @@
+"""The currency that an export states, row by row, and columns that a user specifies by hand."""
+
+import pytest
+
+from pipelines.errors import InvalidRequest
+from pipelines.intake.exports import Layout, parse_layout, read
+
+
+def currencies(text: str, layout: str | None = None) -> list[str | None]:
+    contents = read("x.csv", text.encode(), None if layout is None else parse_layout(layout))
+    return [each for statement in contents.statements for each in statement.rows["currency"]]
+
+
+@pytest.mark.parametrize(
+    ("heading", "currency"),
+    [
+        *((f"Amount {unit}", "GBP") for unit in ("(GBP)", "[gbp]", "GBP", "(£)", "£", "in GBP", "- GBP")),
+        *(("GBP Amount", "GBP"), ("Amount (€)", "EUR"), ("Transaction Amount (US$)", "USD"), ("AMOUNT INR", "INR")),
+        *(("Amount", None), ("Amount ($)", None), ("Total", None)),
+    ],
+)
+def test_a_heading_states_the_currency(heading: str, currency: str | None) -> None:
+    text = f"Date,Description,{heading}\n2026-01-13,A,-1.00\n2026-01-14,B,2.00\n"
+    assert currencies(text) == [currency] * 2
+
+
+def test_headings_of_two_columns_state_it_too() -> None:
+    text = "Date,Details,Paid out (£),Paid in (£),Balance (£)\n2026-01-13,A,1.00,,9.00\n2026-01-14,B,,2.00,11.00\n"
+    assert currencies(text) == ["GBP", "GBP"]
+
+
+@pytest.mark.parametrize(
+    ("printed", "amount", "currency"),
+    [
+        *(("£1,234.50", "1234.50", "GBP"), ("-£5.00", "-5.00", "GBP"), ("€1'234.50", "1234.50", "EUR")),
+        *(("1 234,50 €", "1 234,50 €", "EUR"), ("USD 12.00", "12.00", "USD"), ("12.00 usd", "12.00", "USD")),
+        *(("US$5.00", "5.00", "USD"), ("A$5.00", "5.00", "AUD"), ("$5.00", "5.00", None)),
+        *(("₹1,23,456.00", "123456.00", "INR"),),
+        *(("Rs. 500.00", "500.00", None), ("CHF 1’234.50", "1234.50", "CHF"), ("5.00 IDR", "5.00", "IDR")),
+        *(("5.00 DR", "-5.00", None), ("£5.00 CR", "5.00", "GBP")),
+    ],
+)  # fmt: skip
+def test_a_mark_beside_the_amount_states_it(printed: str, amount: str, currency: str | None) -> None:
+    text = f'Date,Description,Amount\n2026-01-12,A,-1.00\n2026-01-13,B,"{printed}"\n'
+    (statement,) = read("x.csv", text.encode()).statements
+    assert statement.rows.select("amount", "currency").row(1) == (amount, currency)
+
+
+def test_a_column_a_line_before_the_heading_or_the_user_states_it() -> None:
+    rows = "Date,Description,Amount,Ccy\n2026-01-13,A,-1.00,gbp\n2026-01-14,B,-1.00,\n"
+    assert currencies(rows) == ["GBP", None]
+    assert currencies("Currency:,INR\n" + rows.replace(",Ccy", ",X")) == ["INR", "INR"]
+    assert currencies(rows, "date=1,description=2,amount=3,currency=4") == ["GBP", None]
+    assert currencies(rows, "date=1,description=2,amount=3,currency=NZD") == ["NZD", "NZD"]
+
+
+def test_columns_by_hand_are_all_that_is_read() -> None:
+    text = "When;Who;How much;What\n13/01/2026;ACME;84.50;COFFEE\n14/01/2026;ACME;1.00;TEA\n"
+    contents = read("x.csv", text.encode(), parse_layout("date=1, amount=-3\ndescription=4 # words"))
+    (statement,) = contents.statements
+    said = statement.rows.select("date", "description", "amount").rows()
+    assert said == [("2026-01-13", "COFFEE", "-84.50"), ("2026-01-14", "TEA", "-1.00")]
+    assert (contents.headings, contents.no_rows.height, contents.lines) == (0, 1, 3)
+
+
+def test_the_layout_of_a_file_reads_it_the_same_when_given_by_hand() -> None:
+    text = "Date,Details,Debit,Credit,Balance\n2026-01-13,A,1.00,,9.00\n2026-01-14,B,,2.00,11.00\n"
+    found = read("x.csv", text.encode())
+    assert str(found.layout) == "date=1,description=2,debit=3,credit=4,balance=5"
+    again = read("x.csv", text.encode(), parse_layout(str(found.layout)))
+    assert again.statements[0].rows.equals(found.statements[0].rows)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("date=1", "must name the columns date and amount"),
+        ("date=1,amount=x", "not ROLE=NUMBER"),
+        ("date=1,amount=2,when=3", "unknown role when"),
+        ("date=1,date=2,amount=3", "date twice"),
+        ("date=-1,amount=3", "sign before date"),
+        ("date=0,amount=3", "from 1 to 100"),
+        ("date=1,amount=GBP", "amount as the number"),
+        ("date=1,amount=2,currency=XXQ", "currency as the number of a column or a code"),
+    ],
+)
+def test_a_layout_that_cannot_be_meant_is_refused(text: str, reason: str) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        parse_layout(text)
+    assert reason in caught.value.detail
+
+
+def test_a_column_that_is_not_there_is_refused() -> None:
+    with pytest.raises(InvalidRequest, match=r".*") as caught:
+        read("x.csv", b"13/01/2026,A,1.00\n", parse_layout("date=1,amount=7"))
+    assert caught.value.detail == "x.csv has 3 columns: no column 7 for amount"
+
+
+def test_a_layout_is_written_as_it_is_read() -> None:
+    layout = Layout({"date": 1, "amount": 3}, "-", "GBP")
+    assert parse_layout(str(layout)) == layout

@@ -1,0 +1,108 @@
+"""Every line of an export is a row, a heading, or an exception that is counted and named."""
+
+import csv
+import io
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipelines.errors import InvalidRequest
+from pipelines.intake.exports import Contents, read
+from tests.conftest import examples
+
+HEADINGS = [
+    ["Date", "Details", "Amount", "Balance"],
+    ["Date", "Details", "Debit", "Credit", "Balance"],
+    ["Date", "Details", "Outgoings", "Deposits", "Balance"],
+    ["Posted", "What", "Debit", "Incomings"],
+    None,
+]
+CELLS = st.sampled_from(
+    [
+        *("01/13/2026", "13/01/2026", "2026-02-03", "31/02/2026", "5 Mar 26", ""),
+        *("12.50", "-7.00", "1,234.50 CR", "(5.00)", "1.000,00", "one", "$5", "GBP 5.00"),
+        *("COFFEE", "Opening balance", "Card 4111", "Debit", "pending", " "),
+    ]
+)
+SOUND = st.tuples(
+    st.sampled_from(["02/01/2026", "03/01/2026", "01/13/2026"]),
+    st.sampled_from(["RENT", "SHOP"]),
+    st.sampled_from(["5.00", "-5.00", ""]),
+    st.sampled_from(["7.00", ""]),
+)
+
+
+@st.composite
+def files(draw: st.DrawFn) -> str:
+    """Lines of any kind around a few that are sound, with and without a heading that may stand twice."""
+    heading = draw(st.sampled_from(HEADINGS))
+    any_line = st.one_of(st.just([]), st.lists(CELLS, max_size=7), SOUND.map(list), st.just(heading or ["Report"]))
+    table = [
+        *draw(st.lists(st.lists(CELLS, max_size=3), max_size=3)),
+        *([heading] if heading else []),
+        *draw(st.lists(any_line, min_size=1, max_size=14)),
+    ]
+    target = io.StringIO(newline="")
+    csv.writer(target, lineterminator="\n").writerows(table)
+    return target.getvalue()
+
+
+def lines_of(contents: Contents) -> list[int]:
+    rows = [line for statement in contents.statements for line in statement.lines]
+    return [*rows, *contents.refused["line"], *contents.no_rows["line"]]
+
+
+@examples(60)
+@given(files())
+def test_rows_headings_and_exceptions_are_all_lines(text: str) -> None:
+    try:
+        contents = read("x.csv", text.encode())
+    except InvalidRequest:
+        return
+    told = lines_of(contents)
+    assert contents.lines == len(text.splitlines())
+    assert len(told) == len(set(told))
+    assert len(told) + contents.headings == contents.lines
+
+
+@pytest.mark.parametrize("newest_first", [False, True])
+def test_without_heading_month_first_dates_lose_no_row(newest_first: bool) -> None:
+    lines = [f"{month:02}/{day:02}/2026,-{day}.00,SHOP {day}\n" for month, day in [(1, 13), (1, 31), (2, 2), (3, 4)]]
+    contents = read("x.csv", "".join(lines[::-1] if newest_first else lines).encode())
+    (statement,) = contents.statements
+    assert statement.rows["date"].to_list() == ["2026-01-13", "2026-01-31", "2026-02-02", "2026-03-04"]
+    assert contents.no_rows.is_empty()
+
+
+def test_the_first_row_of_a_file_without_heading_may_be_wrong_but_is_a_row() -> None:
+    (statement,) = read("x.csv", b"31/02/2026,-1.00,A\n01/02/2026,-1.00,B\n").statements
+    assert statement.rows["date"].to_list() == ["31/02/2026", "2026-02-01"]
+
+
+@pytest.mark.parametrize("heading", ["Withdrawal Amt.", "Amount (Dr)", "Debits (INR)", "Outgoings", "Charged to you"])
+def test_debits_are_read_whatever_their_column_is_called(heading: str) -> None:
+    for balances in (("900.00", "950.00", "940.00"), ("", "", "")):
+        text = (
+            f"Date,Details,{heading},Deposits,Balance\n2026-01-13,SHOP,100.00,,{balances[0]}\n"
+            f"2026-01-14,PAY,,50.00,{balances[1]}\n2026-01-15,SHOP,10.00,,{balances[2]}\n"
+        )
+        (statement,) = read("x.csv", text.encode()).statements
+        assert statement.rows["amount"].to_list() == ["-100.00", "50.00", "-10.00"]
+
+
+def test_a_row_without_an_amount_is_a_row_and_only_words_of_balances_state_one() -> None:
+    text = (
+        "Date,Details,Amount,Balance\n2026-01-13,Opening balance,,100.00\n2026-01-13,SHOP,-10.00,90.00\n"
+        "2026-01-14,ATM,,70.00\n2026-01-15,Balance c/fwd,,70.00\n"
+    )
+    contents = read("x.csv", text.encode())
+    (statement,) = contents.statements
+    assert statement.lines.to_list() == [3, 4]
+    assert contents.no_rows.rows() == [(2, "states a balance"), (5, "states a balance")]
+
+
+def test_rows_before_the_heading_are_refused_by_name() -> None:
+    contents = read("x.csv", b"01/02/2026,RENT,-1.00\nDate,Details,Amount\n02/02/2026,SHOP,-2.00\n")
+    assert contents.refused.select("line", "code").rows() == [(1, "Export.BeforeHeading")]
+    assert contents.headings == 1

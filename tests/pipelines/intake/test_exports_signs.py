@@ -1,0 +1,130 @@
+"""Which amounts of an export are money out, and what shows it."""
+
+import pytest
+
+from pipelines.intake.exports import Contents, Signs, parse_layout, read
+
+CARD = (
+    "Date,Description,Amount\n2026-01-13,COLES,84.50\n2026-01-14,PAYMENT RECEIVED - THANK YOU,-500.00\n"
+    "2026-01-15,BUNNINGS,20.00\n2026-01-16,KMART,30.00\n"
+)
+SPENT = ["-84.50", "500.00", "-20.00", "-30.00"]
+
+
+def told(text: str, name: str = "export.csv", layout: str | None = None) -> Contents:
+    return read(name, text.encode(), None if layout is None else parse_layout(layout))
+
+
+def amounts(contents: Contents) -> list[str]:
+    return [amount for statement in contents.statements for amount in statement.rows["amount"]]
+
+
+CARD_MEMBER = (
+    "Date,Card Member,Description,Amount\n2026-01-13,J,COLES,84.50\n2026-01-14,J,TRANSFER,-500.00\n"
+    "2026-01-15,J,BUNNINGS,20.00\n2026-01-16,J,KMART,30.00\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("export.csv", CARD),
+        ("visa-2026.csv", CARD.replace("PAYMENT RECEIVED - THANK YOU", "TRANSFER")),
+        ("our card.csv", CARD.replace("PAYMENT RECEIVED - THANK YOU", "TRANSFER")),
+        ("export.csv", CARD_MEMBER),
+        ("export.csv", "Credit Card Statement\n" + CARD.replace("PAYMENT RECEIVED - THANK YOU", "TRANSFER")),
+    ],
+    ids=["words", "name of the file", "card in its name", "heading of a column", "line before the heading"],
+)  # fmt: skip
+def test_a_cards_positive_charges_are_money_out_and_said_to_be_assumed(name: str, text: str) -> None:
+    contents = told(text, name)
+    assert amounts(contents) == SPENT
+    assert contents.signs is Signs.ASSUMED
+    assert "Signs are assumed: amounts without a minus are money out" in " ".join(contents.notes)
+
+
+def test_a_card_whose_charges_have_a_minus_stays_as_it_is() -> None:
+    text = "Date,Description,Amount\n2026-01-13,COLES,-84.50\n2026-01-14,PAYMENT - THANK YOU,500.00\n"
+    contents = told(text, "visa.csv")
+    assert amounts(contents) == ["-84.50", "500.00"]
+    assert contents.signs is Signs.ASSUMED
+
+
+def test_charges_of_a_card_of_which_none_has_a_minus() -> None:
+    contents = told(CARD.replace("-500", "500"), "visa.csv")
+    assert amounts(contents) == SPENT
+
+
+def test_a_cards_balance_of_what_is_owed_rises_with_positive_charges() -> None:
+    text = (
+        "Date,Description,Amount,Balance\n2026-01-13,COLES,84.50,1084.50\n2026-01-14,PAYMENT,-500.00,584.50\n"
+        "2026-01-15,BUNNINGS,20.00,604.50\n"
+    )
+    contents = told(text, "credit-card.csv")
+    assert amounts(contents) == ["-84.50", "500.00", "-20.00"]
+    assert contents.statements[0].rows["balance"].to_list() == ["-1084.50", "-584.50", "-604.50"]
+    assert contents.signs is Signs.ASSUMED
+
+
+def test_a_balance_below_zero_proves_that_charges_are_positive() -> None:
+    text = (
+        "Date,Description,Amount,Balance\n2026-01-13,COLES,84.50,-1084.50\n2026-01-14,PAYMENT,-500.00,-584.50\n"
+        "2026-01-15,BUNNINGS,20.00,-604.50\n2026-01-16,KMART,1.00,-605.50\n"
+    )
+    contents = told(text)
+    assert amounts(contents) == ["-84.50", "500.00", "-20.00", "-1.00"]
+    assert contents.statements[0].rows["balance"].to_list() == ["-1084.50", "-584.50", "-604.50", "-605.50"]
+    assert contents.signs is Signs.PROVED
+
+
+def test_balances_of_money_that_is_held_prove_the_signs() -> None:
+    text = "Date,Description,Amount,Balance\n2026-01-13,RENT,-84.50,100.00\n2026-01-14,PAY,500.00,600.00\n"
+    contents = told(text)
+    assert amounts(contents) == ["-84.50", "500.00"]
+    assert (contents.signs, contents.notes) == (Signs.PROVED, ())
+
+
+def test_without_any_proof_a_minus_is_assumed_to_be_money_out() -> None:
+    contents = told("Date,Description,Amount\n2026-01-13,RENT,-84.50\n2026-01-14,PAY,500.00\n")
+    assert amounts(contents) == ["-84.50", "500.00"]
+    assert contents.signs is Signs.ASSUMED
+    assert contents.notes == ("Signs are assumed: a minus is money out. No balance proves it.",)
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        ([("Debit", "84.50"), ("Credit", "500.00")], ["-84.50", "500.00"]),
+        ([("Debit", "-84.50"), ("Credit", "500.00")], ["-84.50", "500.00"]),
+        ([("Debit", "84.50"), ("Credit", "-500.00")], ["-84.50", "500.00"]),
+        ([("Debit", "84.50"), ("Debit", "20.00"), ("Debit", "-84.50")], ["-84.50", "-20.00", "84.50"]),
+    ],
+)
+def test_words_for_debit_and_credit_state_the_sign(rows: list[tuple[str, str]], expected: list[str]) -> None:
+    lines = [f"2026-01-{day},SHOP,{kind},{amount}\n" for day, (kind, amount) in enumerate(rows, start=13)]
+    contents = told("Date,Description,Type,Amount\n" + "".join(lines))
+    assert amounts(contents) == expected
+    assert contents.signs is Signs.STATED
+
+
+def test_where_only_credits_are_marked_the_others_are_debits() -> None:
+    contents = told("Date,Description,Amount\n2026-01-13,COLES,84.50\n2026-01-14,PAYMENT,500.00 CR\n")
+    assert amounts(contents) == ["-84.50", "500.00"]
+    assert contents.signs is Signs.STATED
+
+
+def test_the_user_decides_over_all_evidence() -> None:
+    for amount, expected in {"-3": SPENT, "+3": ["84.50", "-500.00", "20.00", "30.00"]}.items():
+        contents = told(CARD, layout=f"date=1,description=2,amount={amount}")
+        assert amounts(contents) == expected
+        assert contents.signs is Signs.DECLARED
+
+
+def test_accounts_of_one_file_are_judged_on_their_own() -> None:
+    text = (
+        "Date,Account,Description,Amount\n2026-01-13,Visa,COLES,84.50\n2026-01-13,Cheque,PAY,500.00\n"
+        "2026-01-14,Visa,KMART,20.00\n2026-01-14,Cheque,RENT,-90.00\n"
+    )
+    visa, cheque = told(text).statements
+    assert visa.rows["amount"].to_list() == ["-84.50", "-20.00"]
+    assert cheque.rows["amount"].to_list() == ["500.00", "-90.00"]

@@ -3,6 +3,7 @@
 What the service would do with the same rows is done here in memory: validate, enrich, report.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,13 +18,36 @@ from rich.markup import escape
 from rich.table import Table as RichTable
 
 from api.commands.console import AsJson, complaint, now, out, print_json, print_records
-from api.commands.report_output import save, show
+from api.commands.exports import (
+    ColumnsFileOption,
+    ColumnsOption,
+    CurrencyOption,
+    ExportFile,
+    RefusedRow,
+    SaveColumnsOption,
+    described,
+    no_rows,
+    open_exports,
+    show_indented,
+    show_refused,
+    unreadable_rows,
+)
+from api.commands.report_output import in_currency, save, show
 from pipelines.enrich.enrichment import enrich
 from pipelines.enrich.knowledge import CUSTOMERS, Knowledge
 from pipelines.figures.context import INTAKE, Context
 from pipelines.figures.facts import Facts
 from pipelines.figures.printing import ratio
-from pipelines.intake.exports import Contents, Statement, read, statement_number, submitted, told_apart
+from pipelines.intake.exports import (
+    DEFAULT,
+    Basis,
+    InOneCurrency,
+    Statement,
+    in_one_currency,
+    statement_number,
+    submitted,
+    told_apart,
+)
 from pipelines.intake.rows import validate
 from pipelines.report_view import ReportStatus, ReportView
 from pipelines.reports import REPORTS
@@ -33,14 +57,12 @@ from pipelines.reports.page.fields import Fields
 from pipelines.reports.page.grids import Grid, Table
 from pipelines.reports.page.sections import Chosen, Plan, sections
 from pipelines.reports.page.wording import counted, dollars, plain
-from pipelines.schemas import TRANSACTIONS
+from pipelines.schemas import TRANSACTIONS, current, posted
 from storage.logs import printable
 from storage.settings import Settings
 
-MOST_BYTES = 1024**3  # of a file, which takes some twenty times that in memory
 MOST_LINES = 8  # of a table; --html and --json have them all
 MOST_MONTHS = 12  # likewise
-MOST_FAULTS = 10  # shown of the rows refused; --json has them all
 _EXCERPTS = (
     Plan(
         "monthly",
@@ -86,31 +108,19 @@ _EXCERPTS = (
 
 
 @dataclass(frozen=True)
-class _File:
-    path: Path
-    contents: Contents
-
-
-@dataclass(frozen=True)
-class _Row:
-    """A row of a file that was refused."""
-
-    file: str
-    line: int
-    field: str
-    code: str
-    message: str
-
-
-@dataclass(frozen=True)
 class _Analysed:
-    """What came of all files. `duplicates`: by statement, how many of its rows an earlier one has."""
+    """What came of all files. By statement: `used`, how many of its rows the reports are based on, and `unused`, how
+    many are not, by reason.
+    """
 
     facts: Facts
     customers: Mapping[int, str | None]
-    statements: Sequence[tuple[_File, Statement]]
-    refused: Sequence[_Row]
-    duplicates: Mapping[int, int]
+    files: Sequence[ExportFile]
+    statements: Sequence[tuple[ExportFile, Statement]]
+    money: InOneCurrency
+    refused: Sequence[RefusedRow]
+    used: Mapping[int, int]
+    unused: Mapping[str, Mapping[int, int]]
 
 
 def analyse(
@@ -127,30 +137,36 @@ def analyse(
     one_account: Annotated[
         bool, typer.Option("--one-account", help="Files that don't name their account are all of the same.")
     ] = False,
+    currency: CurrencyOption = None,
+    columns: ColumnsOption = None,
+    columns_file: ColumnsFileOption = None,
+    save_columns: SaveColumnsOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Show the reports of bank exports: no service needed, nothing kept.
 
     Reads CSV as banks export it, with or without a heading, CSV with the
     columns customer, account, date, description, amount and balance, and JSON
-    as the API takes and gives it. Files of one account may overlap.
+    as the API takes and gives it. Files of one account may overlap. All is in
+    one currency, which the files state or --currency declares.
 
     Example: tidemark analyse cheque.csv card.csv --html harbour.html
     """
     settings = Settings()
     today = now().astimezone(settings.zone).date() if as_of is None else as_of.date()
-    opened = [_opened(path) for path in files]
+    opened = open_exports(files, columns, columns_file, save_columns)
     statements = _of_customer(_statements(opened, one_account=one_account), customer)
-    analysed = _analysed(opened, statements, settings.timezone, today, name)
+    analysed = _analysed(opened, statements, currency, settings.timezone, today, name)
     if analysed.facts.rows.is_empty():
-        _tell_refused(analysed.refused)
+        show_refused(out, analysed.refused)
         raise complaint(f"no row of these files could be used for reports as of {today}")
     if len(analysed.customers) > 1 and (html is not None or name is not None):
         raise complaint(
             f"--html and --name are for one customer: choose one of {len(analysed.customers):,} with --customer"
         )
     if html is not None:
-        save(page(_bundle(analysed, next(iter(analysed.customers))), _about(analysed, name)), html, None)
+        written = page(_bundle(analysed, next(iter(analysed.customers))), _about(analysed, name))
+        save(in_currency(written, analysed.money.currency), html, None)
     if as_json:
         print_json(_as_json(analysed))
     elif len(analysed.customers) > 1:
@@ -158,20 +174,11 @@ def analyse(
         print_records(_summary(analysed), as_json=False, empty="")
     else:
         _tell_files(analysed)
-        _tell_reports(_bundle(analysed, next(iter(analysed.customers))), _about(analysed, name))
+        bundle = _bundle(analysed, next(iter(analysed.customers)))
+        _tell_reports(bundle, _about(analysed, name), analysed.money.currency)
 
 
-def _opened(path: Path) -> _File:
-    """A file's contents, or one line on why there are none."""
-    try:
-        if path.stat().st_size > MOST_BYTES:
-            raise complaint(f"{path} is larger than {MOST_BYTES:,} bytes")
-        return _File(path, read(str(path), path.read_bytes()))
-    except OSError as error:
-        raise complaint(f"{path} can't be read: {error.strerror}") from None
-
-
-def _statements(files: Sequence[_File], *, one_account: bool) -> list[tuple[_File, Statement]]:
+def _statements(files: Sequence[ExportFile], *, one_account: bool) -> list[tuple[ExportFile, Statement]]:
     """All files' statements; those that don't say of which account they are bear a file's name."""
     each = [(file, statement) for file in files for statement in file.contents.statements]
     stems = Counter(file.path.stem for file in files)
@@ -182,7 +189,9 @@ def _statements(files: Sequence[_File], *, one_account: bool) -> list[tuple[_Fil
     return [(file, statement) for (file, _), statement in zip(each, apart, strict=True)]
 
 
-def _of_customer(statements: list[tuple[_File, Statement]], customer: str | None) -> list[tuple[_File, Statement]]:
+def _of_customer(
+    statements: list[tuple[ExportFile, Statement]], customer: str | None
+) -> list[tuple[ExportFile, Statement]]:
     if customer is None:
         return statements
     found = [(file, statement) for file, statement in statements if statement.customer == customer]
@@ -192,25 +201,54 @@ def _of_customer(statements: list[tuple[_File, Statement]], customer: str | None
 
 
 def _analysed(
-    files: Sequence[_File], statements: Sequence[tuple[_File, Statement]], timezone: str, today: date, name: str | None
+    files: Sequence[ExportFile],
+    statements: Sequence[tuple[ExportFile, Statement]],
+    currency: str | None,
+    timezone: str,
+    today: date,
+    name: str | None,
 ) -> _Analysed:
-    """Statements validated, matched against each other and enriched, as the service does it."""
-    sent = submitted([statement for _, statement in statements], now())
+    """Statements in one currency validated, matched against each other and enriched, as the service does it."""
+    money = in_one_currency([statement for _, statement in statements], currency)
+    sent = submitted(money.statements, now())
     validated = validate(sent.rows, timezone)
     accepted, rejected = pl.collect_all([validated.accepted, validated.rejected])
     named = [(number, name, None) for number in sent.customers if name is not None]
     known = pl.DataFrame(named, schema=CUSTOMERS, orient="row")
     enriched = enrich(pl.DataFrame(schema=TRANSACTIONS), accepted, knowledge=Knowledge(customers=known))
     transactions, duplicates = pl.collect_all([enriched.transactions, enriched.duplicates])
-    repeated = Counter(map(statement_number, duplicates["job_id"]))
     of_intake = _intake(sent.rows, rejected, duplicates)
+    facts = Facts(transactions, today, Context(customers=known, intake=of_intake))
+    in_file = [(file, each) for (file, _), each in zip(statements, money.statements, strict=True)]
     return _Analysed(
-        facts=Facts(transactions, today, Context(customers=known, intake=of_intake)),
+        facts=facts,
         customers=sent.customers,
-        statements=statements,
-        refused=[*_unread(files), *_rejected(statements, rejected)],
-        duplicates=repeated,
+        files=files,
+        statements=in_file,
+        money=money,
+        refused=[*unreadable_rows(files), *_in_other_currency(in_file, money), *_rejected(in_file, rejected)],
+        used=_by_statement(transactions.filter(posted(), pl.col("date") <= today)),
+        unused=_unused(money, rejected, duplicates, transactions, today),
     )
+
+
+def _by_statement(rows: pl.DataFrame) -> Mapping[int, int]:
+    return Counter(map(statement_number, rows["job_id"]))
+
+
+def _unused(
+    money: InOneCurrency, rejected: pl.DataFrame, duplicates: pl.DataFrame, transactions: pl.DataFrame, today: date
+) -> Mapping[str, Mapping[int, int]]:
+    """How many rows of each statement the reports are not based on, by reason: each row has one."""
+    pending, stands = pl.col("status") == "pending", current()
+    return {
+        "refused": _by_statement(rejected),
+        "in another currency": {number: each.height for number, each in enumerate(money.refused)},
+        "already known from another file": _by_statement(duplicates),
+        "replaced by a later row": _by_statement(transactions.filter(~stands)),
+        "not posted yet (pending or authorised)": _by_statement(transactions.filter(stands, pending)),
+        f"after {today}": _by_statement(transactions.filter(stands, ~pending, pl.col("date") > today)),
+    }
 
 
 def _intake(rows: pl.LazyFrame, rejected: pl.DataFrame, duplicates: pl.DataFrame) -> pl.DataFrame:
@@ -228,16 +266,18 @@ def _intake(rows: pl.LazyFrame, rejected: pl.DataFrame, duplicates: pl.DataFrame
     )
 
 
-def _unread(files: Sequence[_File]) -> Iterator[_Row]:
-    for file in files:
-        for line, field, code, message in file.contents.refused.iter_rows():
-            yield _Row(str(file.path), line, field, code, message)
+def _in_other_currency(
+    statements: Sequence[tuple[ExportFile, Statement]], money: InOneCurrency
+) -> Iterator[RefusedRow]:
+    for (file, _), refused in zip(statements, money.refused, strict=True):
+        for line, field, code, message in refused.iter_rows():
+            yield RefusedRow(str(file.path), line, field, code, message)
 
 
-def _rejected(statements: Sequence[tuple[_File, Statement]], rejected: pl.DataFrame) -> Iterator[_Row]:
+def _rejected(statements: Sequence[tuple[ExportFile, Statement]], rejected: pl.DataFrame) -> Iterator[RefusedRow]:
     for job, position, field, code, message in rejected.iter_rows():
         file, statement = statements[statement_number(job)]
-        yield _Row(str(file.path), statement.lines[position], field, code, message)
+        yield RefusedRow(str(file.path), statement.lines[position], field, code, message)
 
 
 def _about(analysed: _Analysed, name: str | None) -> About:
@@ -263,35 +303,50 @@ def _bundle(analysed: _Analysed, number: int) -> dict[str, ReportView]:
 
 
 def _as_json(analysed: _Analysed) -> dict[str, Any]:
-    """The reports' data byte for byte; of several customers, as a list."""
+    """The reports' data byte for byte, but for units in another currency; of several customers, as a list."""
     reports = [
-        {kind: msgspec.Raw((view.data_json or "null").encode()) for kind, view in _bundle(analysed, number).items()}
+        {
+            kind: msgspec.Raw(_with_units(view.data_json or "null", analysed.money.currency).encode())
+            for kind, view in _bundle(analysed, number).items()
+        }
         for number in analysed.customers
     ]
-    about_rows = {"rejected": analysed.refused, "files": [*_files(analysed)]}
+    money = {"currency": analysed.money.currency, "currencyBasis": analysed.money.basis}
+    about_rows = {**money, "rejected": analysed.refused, "files": [*_files(analysed)]}
     if len(reports) == 1:
         return {**reports[0], **about_rows}
     named = [{"customer": name, **each} for name, each in zip(analysed.customers.values(), reports, strict=True)]
     return {"customers": named, **about_rows}
 
 
+def _with_units(data_json: str, currency: str) -> str:
+    units = re.sub(r'("unit":\s*")AUD\b', rf"\g<1>{currency}", data_json) if currency != DEFAULT else data_json
+    return in_currency(units, currency)
+
+
 def _files(analysed: _Analysed) -> Iterator[dict[str, Any]]:
-    """Each file: its accounts, what became of its rows, and how it was understood."""
-    refused = Counter(row.file for row in analysed.refused)
-    paths = dict.fromkeys(file.path for file, _ in analysed.statements)
-    for path in paths:
-        own = [
-            (number, file, statement)
-            for number, (file, statement) in enumerate(analysed.statements)
-            if file.path == path
-        ]
+    """Each file: its accounts, what became of its lines, and how it was understood."""
+    for file in analysed.files:
+        contents = file.contents
+        own = [number for number, (of, _) in enumerate(analysed.statements) if of is file]
+        rows = sum(each.rows.height for each in contents.statements) + contents.refused.height
+        used = sum(analysed.used.get(number, 0) for number in own)
+        unused = {why: sum(counts.get(number, 0) for number in own) for why, counts in analysed.unused.items()}
+        unused["refused"] += contents.refused.height
+        elsewhere = rows - used - sum(unused.values())
+        unused["of other customers"] = elsewhere
         yield {
-            "file": str(path),
-            "accounts": [_account(statement) for _, _, statement in own],
-            "rows": sum(statement.rows.height for _, _, statement in own),
-            "duplicates": sum(analysed.duplicates.get(number, 0) for number, _, _ in own),
-            "rejected": refused[str(path)],
-            "notes": own[0][1].contents.notes,
+            "file": str(file.path),
+            "accounts": [_account(analysed.statements[number][1]) for number in own],
+            "lines": contents.lines,
+            "headings": contents.headings,
+            "noRows": no_rows(contents),
+            "rows": rows,
+            "used": used,
+            "unused": {why: count for why, count in unused.items() if count},
+            "signs": contents.signs,
+            "columns": None if contents.layout is None else str(contents.layout),
+            "notes": contents.notes,
         }
 
 
@@ -318,14 +373,14 @@ def _summary(analysed: _Analysed) -> list[dict[str, Any]]:
             "months": months,
             "completeness": plain(Fields.of_json(completeness.get(number)).one("summary").number("completenessScore")),
             "rating": Fields.of_json(risk.get(number)).text("rating") or "–",
-            "revenue a month": dollars(revenue),
+            "revenue a month": in_currency(dollars(revenue), analysed.money.currency),
         }
         for number, (name, rows, months, revenue) in _sizes(analysed).items()
     ]
 
 
 def _sizes(analysed: _Analysed) -> dict[int, tuple[str | None, int, int, Any]]:
-    """By customer: name, posted rows, calendar months from the first to the last, and revenue a month in AUD."""
+    """By customer: name, posted rows, calendar months from the first to the last, and revenue a month."""
     month = pl.col("date").dt.year().cast(pl.Int64) * 12 + pl.col("date").dt.month()
     sizes = (
         analysed.facts.rows.group_by("customer_number")
@@ -341,40 +396,45 @@ def _sizes(analysed: _Analysed) -> dict[int, tuple[str | None, int, int, Any]]:
 
 
 def _tell_files(analysed: _Analysed) -> None:
-    for file in _files(analysed):
-        accounts = counted(len(file["accounts"]), "account")
-        counts = [f"{counted(file['rows'], 'row')} of {accounts}"]
-        counts += [f"{file[name]:,} {word}" for name, word in _COUNTS.items() if file[name]]
-        out.print(f"[dim]{_shown(file['file'])}: {', '.join(counts)}[/]", highlight=False, soft_wrap=True)
-        for note in file["notes"]:
-            out.print(f"  [yellow]{_shown(note)}[/]", highlight=False, soft_wrap=True)
-    _tell_refused(analysed.refused)
+    money = analysed.money
+    out.print(f"[bold]Amounts in {money.currency}[/] [dim]({_BASES[money.basis]})[/]", highlight=False)
+    if money.currency != DEFAULT:
+        show_indented(out, "Rules, thresholds and points are made for Australia and for AUD.", "yellow")
+    for each, file in zip(_files(analysed), analysed.files, strict=True):
+        accounts = counted(len(each["accounts"]), "account")
+        used = f"{each['used']:,} of {counted(each['rows'], 'row')} used"
+        out.print(f"[bold]{_shown(each['file'])}[/]: {used}, {accounts}, signs {each['signs']}", highlight=False)
+        if each["unused"]:
+            parts = (f"{count:,} {why}" for why, count in each["unused"].items())
+            show_indented(out, f"not used: {', '.join(parts)}", "yellow")
+        if apart := described(file.contents):
+            show_indented(out, f"no rows: {apart}", "dim")
+        for note in each["notes"]:
+            show_indented(out, note, "yellow")
+    show_refused(out, analysed.refused)
     out.print()
 
 
-_COUNTS = {"duplicates": "already known from another file", "rejected": "refused"}
+_BASES = {
+    Basis.STATED: "as the files or their columns state",
+    Basis.DECLARED: "as --currency says",
+    Basis.ASSUMED: "assumed: the files name none; --currency declares another",
+}
 
 
-def _tell_refused(refused: Sequence[_Row]) -> None:
-    for row in refused[:MOST_FAULTS]:
-        out.print(f"  [red]{_shown(row.file)}, line {row.line}: {_shown(row.message)}[/]", highlight=False)
-    if len(refused) > MOST_FAULTS:
-        out.print(f"  [red]and {len(refused) - MOST_FAULTS:,} more: --json lists them all[/]", highlight=False)
-
-
-def _tell_reports(bundle: Mapping[str, ReportView], whom: About) -> None:
+def _tell_reports(bundle: Mapping[str, ReportView], whom: About, currency: str) -> None:
     """What a credit analyst looks at first; the page and the JSON have it all."""
-    show(bundle, whom)
+    show(bundle, whom, currency)
     out.print()
     data = {kind: Fields.of_json(view.data_json) for kind, view in bundle.items()}
     if (drivers := _costliest(data["risk"])) is not None:
-        _print_grid(drivers, ("Driver", "Reading", "Points"))
+        _print_grid(drivers, currency, ("Driver", "Reading", "Points"))
     tables = {table.id: table for each in data["aggregate"].many("tables") if (table := Table.read(each, {}))}
     for section in sections(_EXCERPTS, tables):
         if not section.grids:
             out.print(f"[bold]{section.title}[/]  {section.none}\n", highlight=False)
         for grid in section.grids:
-            _print_grid(grid)
+            _print_grid(grid, currency)
 
 
 def _costliest(risk: Fields) -> Grid | None:
@@ -385,19 +445,22 @@ def _costliest(risk: Fields) -> Grid | None:
     return None if grid is None else replace(grid, caption="What costs points of the risk rating")
 
 
-def _print_grid(grid: Grid, columns: Sequence[str] = ()) -> None:
+def _print_grid(grid: Grid, currency: str, columns: Sequence[str] = ()) -> None:
     """The grid's first lines, or of months the last."""
     kept = [place for place, each in enumerate(grid.columns) if not columns or each.heading in columns]
     table = RichTable(box=None, header_style="dim", pad_edge=False, title=grid.caption, title_justify="left")
     table.title_style = "bold"
-    for place in kept:
-        column = grid.columns[place]
-        words = column.kind in ("text", "prose")
-        table.add_column(column.heading, justify="right" if column.kind == "number" else "left", no_wrap=not words)
     is_series = bool(grid.columns) and grid.columns[0].heading == "Month"
     rows = grid.rows[-MOST_MONTHS:] if is_series else grid.rows[:MOST_LINES]
-    for row in rows:
-        table.add_row(*(_shown(row[place]) for place in kept))
+    cells = [[_shown(in_currency(row[place], currency, mark="")) for place in kept] for row in rows]
+    for number, place in enumerate(kept):
+        column = grid.columns[place]
+        # Only headings and words may wrap: a figure is never cut short.
+        longest = 0 if column.kind in ("text", "prose") else max((len(row[number]) for row in cells), default=0)
+        justify = "right" if column.kind == "number" else "left"
+        table.add_column(column.heading, justify=justify, min_width=longest, overflow="fold")
+    for row in cells:
+        table.add_row(*row)
     more = len(grid.rows) - len(rows) + grid.left_out
     out.print(table)
     out.print(f"[dim]and {more:,} {'earlier' if is_series else 'more'}[/]\n" if more else "", highlight=False)

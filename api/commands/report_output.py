@@ -1,5 +1,6 @@
 """Reports on the terminal, as a page, on paper: from the service (`report`) or from files (`analyse`)."""
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from rich.table import Table
 from api.browser import pdf_of
 from api.commands.console import err, out
 from api.commands.files import write
+from pipelines.intake.exports import DEFAULT
 from pipelines.reports.page import About, Member, read
 from storage.logs import printable
 
@@ -26,8 +28,23 @@ def save(text: str, html: Path | None, pdf: Path | None) -> None:
         _write(pdf, pdf_of(text))
 
 
-def show(bundle: Mapping[str, Member], whom: About) -> None:
+def in_currency(text: str, currency: str, mark: str | None = None) -> str:
+    """A report's words and figures, which are written in Australian dollars, in the notation of another currency.
+
+    `mark` stands before figures; by default the currency's code does.
+    """
+    if currency == DEFAULT:
+        return text
+    before = f"{currency} " if mark is None else mark
+    return re.sub(r"\$(?=[0-9])", before, re.sub(r"(?<=[0-9] )AUD\b", currency, text))
+
+
+def show(bundle: Mapping[str, Member], whom: About, currency: str = DEFAULT) -> None:
     """Print the page's summary on the terminal."""
+
+    def _plain(text: str) -> str:
+        return escape(printable(in_currency(text, currency)))
+
     shown = read(bundle, whom)
     facts = "  ".join(f"[dim]{name}[/] {_plain(value)}" for name, value in shown.identity)
     out.print(f"[bold]{_plain(shown.title)}[/]", highlight=False)
@@ -42,10 +59,6 @@ def show(bundle: Mapping[str, Member], whom: About) -> None:
     for reason in (*shown.reasons, *shown.cautions):
         settled = f" [dim]To settle it: {_plain(reason.settled_by)}[/]" if reason.settled_by else ""
         out.print(f"• {_plain(reason.message or reason.code)}{settled}", highlight=False)
-
-
-def _plain(text: str) -> str:
-    return escape(printable(text))
 
 
 def _write(path: Path, content: bytes) -> None:

@@ -1,6 +1,7 @@
 """`tidemark analyse`: files in, the three reports out, without a service."""
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from datetime import date, timedelta
 from decimal import Decimal
@@ -89,7 +90,9 @@ def net_by_month() -> dict[str, Decimal]:
 
 def test_json_holds_the_reports_and_what_became_of_the_rows(tmp_path: Path, home: Path) -> None:
     found = analysed(commonwealth(tmp_path / "cheque.csv", ROWS))
-    assert set(found) == {"completeness", "risk", "aggregate", "rejected", "files"}
+    reports = {"completeness", "risk", "aggregate"}
+    assert set(found) == reports | {"currency", "currencyBasis", "rejected", "files"}
+    assert (found["currency"], found["currencyBasis"]) == ("AUD", "assumed")
     assert months(found) == net_by_month()
     assert found["completeness"]["summary"]["completenessScore"] > 0
     assert found["completeness"]["gaps"] == []
@@ -97,7 +100,19 @@ def test_json_holds_the_reports_and_what_became_of_the_rows(tmp_path: Path, home
     assert found["rejected"] == []
     account = {"account": "cheque", "accountNumberMasked": None, "rows": len(ROWS)}
     assert found["files"] == [
-        {"file": "cheque.csv", "accounts": [account], "rows": len(ROWS), "duplicates": 0, "rejected": 0, "notes": []}
+        {
+            "file": "cheque.csv",
+            "accounts": [account],
+            "lines": len(ROWS),
+            "headings": 0,
+            "noRows": [],
+            "rows": len(ROWS),
+            "used": len(ROWS),
+            "unused": {},
+            "signs": "proved",
+            "columns": "date=1,amount=2,balance=4",
+            "notes": [],
+        }
     ]
     assert not home.exists()
 
@@ -107,7 +122,7 @@ def test_overlapping_exports_of_one_account_count_once(tmp_path: Path) -> None:
     files = [commonwealth(tmp_path / "new.csv", ROWS[60:]), commonwealth(tmp_path / "old.csv", ROWS[:90])]
     found = analysed(*files)
     assert months(found) == net_by_month()
-    assert [file["duplicates"] for file in found["files"]] == [30, 0]
+    assert [file["unused"] for file in found["files"]] == [{"already known from another file": 30}, {}]
     assert len(found["completeness"]["accounts"]) == 1
 
 
@@ -124,7 +139,9 @@ def test_a_person_sees_score_rating_months_and_what_was_refused(tmp_path: Path) 
     with file.open("a") as more:
         more.write('31/02/2026,"-1.00","NO SUCH DAY","+1.00"\n')
     said = run(file.name)
-    assert f"cheque.csv: {len(ROWS) + 1} rows of 1 account, 1 refused" in said
+    assert f"cheque.csv: {len(ROWS)} of {len(ROWS) + 1} rows used, 1 account, signs proved" in said
+    assert "not used: 1 refused" in said
+    assert "Amounts in AUD (assumed" in said
     assert f"cheque.csv, line {len(ROWS) + 1}: date is not a date" in said
     assert "(indicative)" in said
     for words in (
@@ -193,3 +210,73 @@ def test_what_cannot_be_used_is_one_line_and_exit_status_1(tmp_path: Path) -> No
     assert "bad.csv, line 3: amount has more than two decimals." in refused.stdout
     (tmp_path / "future.csv").write_text("Date,Description,Amount\n2026-11-03,A,-1.00\n")
     assert "no row of these files could be used for reports as of 2026-11-02" in refusal("future.csv")
+
+
+def exported(path: Path, amount: str = "Amount", status: str = "posted") -> str:
+    """With headings; every third row has the status."""
+    lines = [
+        f"{day},{what},{amount},{balance},{status if number % 3 == 0 else 'posted'}\n"
+        for number, (day, what, amount, balance) in enumerate(ROWS)
+    ]
+    path.write_text(f"Date,Description,{amount},Balance,Status\n" + "".join(lines), "utf-8")
+    return path.name
+
+
+@whole_command
+def test_rows_that_are_not_posted_are_counted_and_named(tmp_path: Path) -> None:
+    file = exported(tmp_path / "card.csv", status="authorized")
+    (said,) = analysed(file)["files"]
+    authorised = (len(ROWS) + 2) // 3
+    assert (said["lines"], said["headings"], said["rows"]) == (len(ROWS) + 1, 1, len(ROWS))
+    assert said["used"] == len(ROWS) - authorised
+    assert said["unused"] == {"not posted yet (pending or authorised)": authorised}
+    shown = run(file)
+    assert f"card.csv: {len(ROWS) - authorised} of {len(ROWS)} rows used" in shown
+    assert f"not used: {authorised} not posted yet" in shown
+
+
+@whole_command
+def test_all_is_in_the_currency_that_the_file_states(tmp_path: Path) -> None:
+    file = exported(tmp_path / "uk.csv", "Amount (GBP)")
+    found = analysed(file)
+    assert (found["currency"], found["currencyBasis"]) == ("GBP", "stated")
+    assert months(found) == net_by_month()
+    assert '"AUD"' not in run(file, "--json")
+    shown = run(file)
+    assert "Amounts in GBP" in shown
+    assert re.search("GBP [0-9]", shown)
+    assert "$" not in shown
+
+
+def test_rows_in_another_currency_than_declared_are_refused_and_never_summed(tmp_path: Path) -> None:
+    file = tmp_path / "mixed.csv"
+    file.write_text(
+        "Date,Description,Amount,Currency\n2026-10-01,A,-1.00,AUD\n2026-10-02,B,-100.00,USD\n2026-10-03,C,-2.00,AUD\n"
+    )
+    assert "The rows are in several currencies: AUD (2), USD (1)" in refusal("mixed.csv")
+    found = analysed("mixed.csv", "--currency", "usd")
+    assert months(found) == {"2026-10": Decimal(-100)}
+    assert [(each["line"], each["code"]) for each in found["rejected"]] == [
+        (line, "Transaction.UnsupportedCurrency") for line in (2, 4)
+    ]
+    assert found["files"][0]["unused"] == {"in another currency": 2}
+    assert "is no code of ISO 4217" in CliRunner().invoke(app, ["analyse", "mixed.csv", "--currency", "XXQ"]).output
+
+
+@whole_command
+def test_columns_by_hand_can_be_saved_and_given_again(tmp_path: Path) -> None:
+    lines = [f"{what};{-amount};{day}\n" for day, what, amount, _ in ROWS]
+    (tmp_path / "odd.csv").write_text("".join(lines), "utf-8")
+    by_hand = analysed("odd.csv", "--columns", "date=3,amount=-2,description=1", "--save-columns", "odd.columns")
+    assert months(by_hand) == net_by_month()
+    assert by_hand["files"][0]["signs"] == "declared"
+    assert months(analysed("odd.csv", "--columns-file", "odd.columns")) == net_by_month()
+    assert "--columns must name the columns date and amount" in refusal("odd.csv", "--columns", "date=1")
+
+
+def test_figures_of_millions_fit_into_80_columns(tmp_path: Path) -> None:
+    lines = [f"{day},{what},{amount * 10_000},{balance * 10_000}\n" for day, what, amount, balance in ROWS]
+    (tmp_path / "large.csv").write_text("Date,Description,Amount,Balance\n" + "".join(lines), "utf-8")
+    ran = CliRunner().invoke(app, ["analyse", "large.csv", "--as-of", AS_OF], terminal_width=80)
+    assert "…" not in ran.stdout
+    assert max(map(len, ran.stdout.splitlines())) <= 80

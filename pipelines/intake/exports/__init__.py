@@ -10,21 +10,28 @@ from pathlib import PurePath
 
 from pipelines.errors import InvalidRequest
 from pipelines.intake.exports.columns import columns_of
+from pipelines.intake.exports.currency import CODES, DEFAULT
 from pipelines.intake.exports.documents import contents_of_json
 from pipelines.intake.exports.layout import Layout, parse_layout
+from pipelines.intake.exports.one_currency import Basis, InOneCurrency, in_one_currency
 from pipelines.intake.exports.sheet import sheet, text_of
 from pipelines.intake.exports.signs import Signs
 from pipelines.intake.exports.statements import NO_ROW, REFUSED, Contents, Statement, contents_of, told_apart
 from pipelines.intake.exports.submitting import Submitted, statement_number, submitted
 
 __all__ = [
+    "CODES",
+    "DEFAULT",
     "NO_ROW",
     "REFUSED",
+    "Basis",
     "Contents",
+    "InOneCurrency",
     "Layout",
     "Signs",
     "Statement",
     "Submitted",
+    "in_one_currency",
     "parse_layout",
     "read",
     "statement_number",

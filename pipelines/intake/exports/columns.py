@@ -230,7 +230,7 @@ def _unproved(figures: pl.DataFrame, free: Sequence[str], known: Mapping[str, st
         return {}, ""
     if sides := known.keys() & {"debit", "credit"}:
         return _other_side(figures, free, known, *sides)
-    usual = _usual(figures, free) | known
+    usual = {**_usual(figures, free), **known}
     return usual, _CONVENTION if len(usual) > 1 else ""
 
 

@@ -1,8 +1,10 @@
 """Categories without a server: what the rows of a file are, and the learned models that decide where no rule does."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 from uuid import UUID
@@ -11,15 +13,34 @@ import polars as pl
 import typer
 from polars.exceptions import PolarsError
 
-from api.commands.console import AsJson, err, now, opened_store, out, print_json, print_record, print_records
-from api.commands.files import content_of, write
+from api.commands.console import AsJson, complaint, err, now, opened_store, out, print_json, print_record, print_records
+from api.commands.exports import (
+    ColumnsFileOption,
+    ColumnsOption,
+    CurrencyOption,
+    ExportFile,
+    RefusedRow,
+    SaveColumnsOption,
+    described,
+    open_exports,
+    show_indented,
+    show_refused,
+    unreadable_rows,
+)
+from api.commands.files import as_csv, content_of, write
 from pipelines.enrich.learned import base_rows, deciding, labelled, model_file
+from pipelines.enrich.learned.features import CONTEXT
 from pipelines.enrich.learned.model import held_of
 from pipelines.errors import NotFound, Unprocessable
+from pipelines.intake.exports import InOneCurrency, in_one_currency, job_id, submitted
+from pipelines.intake.rows import validate
+from pipelines.reports.page.wording import counted
 from storage import audit, category_models
 from storage.audit import OPERATOR
 from storage.category_models import StoredModel
 from storage.database import Writing
+from storage.logs import printable
+from storage.settings import Settings
 
 if TYPE_CHECKING:
     from pipelines.enrich.learned.evaluation import Bin, Evaluation, Score
@@ -28,7 +49,7 @@ categories = typer.Typer(help="Learned models of categories: train, evaluate, ac
 
 BASE_WEIGHTS = 900_000  # some 3 MB, to come with the code
 
-CSV = Annotated[Path, typer.Argument(help="A CSV file: date,description,amount; other columns are ignored.")]
+Export = Annotated[Path, typer.Argument(help="An export as CSV, or JSON of this API.")]
 Labels = Annotated[
     list[Path] | None,
     typer.Option(help="A CSV file: date,description,amount,label and any context_ columns; repeat for more."),
@@ -38,20 +59,71 @@ ForClient = Annotated[UUID | None, typer.Option(help="For this client alone. Def
 
 
 def categorise(
-    file: CSV,
+    file: Export,
     model: Annotated[Path | None, typer.Option(help="A model's file. Default: the one that Tidemark brings.")] = None,
+    currency: CurrencyOption = None,
+    columns: ColumnsOption = None,
+    columns_file: ColumnsFileOption = None,
+    save_columns: SaveColumnsOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Say what each row of a file is, how surely, and who says so: CSV on standard output. Needs no server.
 
+    The file is read as `tidemark analyse` does. How, in which currency, and
+    what could not be read is on standard error.
+
     Example: tidemark categorise statement.csv > categorised.csv
     """
     chosen = model_file.base() if model is None else model_file.loads(content_of(model))
-    said = deciding.said(labelled.plain_rows(_table(file)).rows, chosen)
+    [opened] = open_exports([file], columns, columns_file, save_columns)
+    money = in_one_currency(opened.contents.statements, currency)
+    rows, refused = _readable_rows(opened, money)
+    _show_reading(opened, money, rows.height, refused)
+    if rows.is_empty():
+        raise complaint(f"no row of {file} can be categorised")
+    said = deciding.said(labelled.prepared(rows), chosen)
+    said.insert_column(said.get_column_index("amount") + 1, pl.lit(money.currency).alias("currency"))
     if as_json:
         print_json(said.to_dicts())
     else:
-        typer.echo(said.drop("alternatives").write_csv(), nl=False)
+        typer.echo(as_csv(said.drop("alternatives")), nl=False)
+
+
+def _readable_rows(file: ExportFile, money: InOneCurrency) -> tuple[pl.DataFrame, list[RefusedRow]]:
+    """Sound rows in the order of the file: `date`, `description`, `amount` and the file's columns of context; and
+    those that are refused.
+    """
+    validated = validate(submitted(money.statements, now()).rows, Settings().timezone)
+    accepted, rejected = pl.collect_all([validated.accepted, validated.rejected])
+    sent = [each.rows.select("position", "extra", line=each.lines) for each in money.statements]
+    numbered = pl.concat(rows.with_columns(pl.lit(job_id(number)).alias("job_id")) for number, rows in enumerate(sent))
+    rows = accepted.join(numbered, on=("job_id", "position"), validate="1:1").sort("line")
+    unsound = rejected.join(numbered, on=("job_id", "position"), validate="1:1")
+    of_intake = unsound.select("line", "field", "code", "message").iter_rows()
+    refused = [RefusedRow(str(file.path), *each) for each in chain(of_intake, *(r.iter_rows() for r in money.refused))]
+    found = rows.select("date", "description", "amount", *_context(rows["extra"]))
+    return found, sorted([*unreadable_rows([file]), *refused], key=lambda each: each.line)
+
+
+def _context(extra: pl.Series) -> list[pl.Series]:
+    """The columns that a model may have learned from beside the text."""
+    stated = extra.drop_nulls()
+    names = [name for name in json.loads(stated[0]) if name.startswith(CONTEXT)] if len(stated) else []
+    if not names:
+        return []
+    return extra.str.json_decode(pl.Struct(dict.fromkeys(names, pl.String()))).struct.unnest().get_columns()
+
+
+def _show_reading(file: ExportFile, money: InOneCurrency, used: int, refused: Sequence[RefusedRow]) -> None:
+    contents = file.contents
+    rows = counted(used + len(refused), "row")
+    line = f"{file.path}: {used:,} of {rows} categorised, {money.currency} {money.basis}, signs {contents.signs}"
+    err.print(printable(line), markup=False, highlight=False)
+    if apart := described(contents):
+        show_indented(err, f"no rows: {apart}", "dim")
+    for note in contents.notes:
+        show_indented(err, note, "yellow")
+    show_refused(err, refused)
 
 
 @categories.command("train")

@@ -7,6 +7,8 @@ from polars.exceptions import PolarsError
 
 from pipelines.errors import Unprocessable
 
+_FORMULA = r"^[=+\-@\t\r]"  # a spreadsheet runs a cell of text that begins so
+
 
 def content_of(path: Path) -> bytes:
     """Raises Unprocessable where it can't be read."""
@@ -48,3 +50,10 @@ def csv_of(path: Path) -> pl.DataFrame:
     except PolarsError as error:
         reason = str(error).splitlines()[0]
         raise Unprocessable("File.NotCsv", f"{path} is no CSV file: {reason}") from error
+
+
+def as_csv(frame: pl.DataFrame, *, heading: bool = True) -> str:
+    """A frame as CSV, with texts that no spreadsheet takes for formulas."""
+    text = pl.col(pl.String)
+    made_inert = pl.when(text.str.contains(_FORMULA)).then("'" + text).otherwise(text).name.keep()
+    return frame.with_columns(made_inert).write_csv(include_header=heading)

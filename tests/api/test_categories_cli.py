@@ -59,8 +59,18 @@ def test_a_file_is_categorised_without_a_home(tmp_path: Path, home: Path) -> Non
     file = tmp_path / "statement.csv"
     file.write_text(STATEMENT)
     result = CliRunner().invoke(app, ["categorise", str(file)])
+    assert "2 of 2 rows categorised, AUD assumed, signs assumed" in " ".join(result.stderr.split())
     rows = pl.read_csv(result.stdout.encode())
-    assert rows.columns == ["date", "description", "amount", "category", "confidence", "source", "counterparty"]
+    assert rows.columns == [
+        "date",
+        "description",
+        "amount",
+        "currency",
+        "category",
+        "confidence",
+        "source",
+        "counterparty",
+    ]
     assert rows["category"].to_list() == ["materials", "bank_fees"]
     assert rows["amount"].to_list() == [-1120.50, -10.0]
     assert run("categorise", file)[0]["category"] == "materials"
@@ -160,14 +170,26 @@ def test_a_few_unreadable_rows_are_left_out_and_named(tmp_path: Path, labels: Pa
     )
 
 
-def test_a_statement_with_an_unreadable_row_is_refused(tmp_path: Path) -> None:
+def test_rows_that_cannot_be_read_are_named_and_the_others_categorised(tmp_path: Path) -> None:
     file = tmp_path / "statement.csv"
-    file.write_text(STATEMENT * 1 + "2025-02-30,A,1.00,1\n" + "2025-02-03,A,1.00,1\n" * 30)
-    assert "first row 4" in refused("categorise", file)
+    file.write_text(STATEMENT + "2025-02-30,A,1.00,1\n" + "2025-02-03,A,1.00,1\n" * 30)
+    result = CliRunner().invoke(app, ["categorise", str(file)])
+    assert pl.read_csv(result.stdout.encode()).height == 32
+    assert "line 4: date is not a date" in " ".join(result.stderr.split())
+
+
+def test_the_currency_is_the_one_stated_and_formulas_are_inert(tmp_path: Path) -> None:
+    file = tmp_path / "card.csv"
+    file.write_text("Date,Description,Amount (GBP)\n2025-01-03,=1+1,5.00\n2025-01-04,PAYMENT THANK YOU,-9.00\n")
+    rows = pl.read_csv(CliRunner().invoke(app, ["categorise", str(file)]).stdout.encode())
+    assert rows["description"].to_list() == ["'=1+1", "PAYMENT THANK YOU"]
+    assert rows["amount"].to_list() == [-5.0, 9.0]
+    assert set(rows["currency"]) == {"GBP"}
 
 
 def test_a_file_that_is_not_there_and_one_that_is_no_model(tmp_path: Path, labels: Path) -> None:
-    assert "can't be read" in refused("categorise", tmp_path / "nothing.csv")
+    missing = CliRunner().invoke(app, ["categorise", str(tmp_path / "nothing.csv")])
+    assert (missing.exit_code, "can't be read" in missing.stderr) == (1, True)
     assert "no model at all" in refused("categorise", labels, "--model", labels)
 
 

@@ -19,7 +19,7 @@ def said(rows: pl.DataFrame, model: Model) -> pl.DataFrame:
     A model whose labels are not the taxonomy's decides alone: rules and lists speak another language.
 
     Args:
-        rows: of `labelled.plain_rows`.
+        rows: of `labelled.prepared`.
     """
     if speaks_taxonomy(model):
         concluded = learned(rows.lazy(), model).collect()

@@ -41,14 +41,6 @@ def labelled_rows(table: pl.DataFrame) -> File:
     return _read(table, (*NEEDED, "label"))
 
 
-def plain_rows(table: pl.DataFrame) -> File:
-    """Rows to categorise. Raises as `labelled_rows`, and where any row can't be read."""
-    file = _read(table, NEEDED)
-    if file.notes:
-        raise _unreadable(file.notes[0])
-    return file
-
-
 def prepared(rows: pl.DataFrame) -> pl.DataFrame:
     """`date`, `description` and `amount` (Decimal), cleaned and looked at by rules and lists."""
     side = pl.when(pl.col("amount") < 0).then(pl.lit("debit")).otherwise(pl.lit("credit")).cast(Direction)

@@ -17,7 +17,7 @@ from pipelines.intake.exports.one_currency import Basis, InOneCurrency, in_one_c
 from pipelines.intake.exports.sheet import sheet, text_of
 from pipelines.intake.exports.signs import Signs
 from pipelines.intake.exports.statements import NO_ROW, REFUSED, Contents, Statement, contents_of, told_apart
-from pipelines.intake.exports.submitting import Submitted, statement_number, submitted
+from pipelines.intake.exports.submitting import Submitted, job_id, statement_number, submitted
 
 __all__ = [
     "CODES",
@@ -32,6 +32,7 @@ __all__ = [
     "Statement",
     "Submitted",
     "in_one_currency",
+    "job_id",
     "parse_layout",
     "read",
     "statement_number",

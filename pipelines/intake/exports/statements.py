@@ -30,6 +30,7 @@ NO_ROW = pl.Schema({"line": pl.UInt32(), "reason": pl.String()})
 BLANK, PREAMBLE, STATES_BALANCE, NO_AMOUNT = "blank", "before the rows", "states a balance", "no date and no amount"
 
 NO_DESCRIPTION = "-"
+MORE = "context_"  # columns that a model of categories may have learned from: kept beside the row
 _BALANCE_WORDS = r"(?i)\bbalance\b|\b[bc]/?f(?:wd)?\b|\b(?:brought|carried) forward\b|\bsaldo\b|\bsolde\b"
 _PENDING = (
     "pending",
@@ -156,7 +157,9 @@ def _by_role(cells: pl.DataFrame, columns: Columns) -> pl.DataFrame:
     surplus = pl.any_horizontal(
         pl.lit(value=False), *(pl.col(name).is_not_null() for name in cells.columns[last + 1 :])
     )
-    return cells.select("line", **roles, words=words, surplus=surplus)
+    more = [pl.col(column).alias(text) for column, text in named.items() if text.startswith(MORE)]
+    extra = pl.struct(more).struct.json_encode() if more else absent
+    return cells.select("line", **roles, words=words, surplus=surplus, extra=extra)
 
 
 def _type_told(name: str, preamble: pl.DataFrame, columns: Columns) -> str | None:
@@ -304,11 +307,11 @@ def _landed(rows: pl.DataFrame, columns: Columns) -> pl.DataFrame:
         valueDate="value_date",
         status=pl.when(pl.col("status").str.to_lowercase().is_in(_PENDING)).then(pl.lit("pending")),
         malformed=pl.lit([], LANDED["malformed"]),
-        extra=absent,
+        extra="extra",
     )
     unique = pl.col("transactionId").is_unique().all().over(_ACCOUNT)
     told_apart = landed.with_columns(transactionId=pl.when(unique).then("transactionId"))
-    return masked_rows(told_apart, FIELDS, for_this_run)
+    return masked_rows(told_apart, [*FIELDS, "extra"], for_this_run)
 
 
 def _currency(columns: Columns) -> pl.Expr:

@@ -9,7 +9,7 @@ import polars as pl
 import typer
 
 from api.commands.console import AsJson, err, now, opened_store, out, print_json, print_record, print_records
-from api.commands.files import content_of, csv_of, write
+from api.commands.files import as_csv, content_of, csv_of, write
 from pipelines.errors import NotFound
 from pipelines.risk_models import files, scorecard_file
 from pipelines.risk_models.files import Outcomes
@@ -103,7 +103,7 @@ def score(outcomes: OutcomesFile, transactions_file: TransactionsFile = None, as
     if as_json:
         print_json({"cases": shown.to_dicts(), "auc": auc, "unknown": cohort.unknown})
         return
-    typer.echo(shown.write_csv(), nl=False)
+    typer.echo(as_csv(shown), nl=False)
     said = f"AUC {auc}" if judged else "no AUC: not every case says whether it defaulted, or all say the same"
     err.print(f"{scores.height} cases, {cohort.unknown} without transactions; {said}", highlight=False, soft_wrap=True)
 

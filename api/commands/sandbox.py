@@ -21,6 +21,7 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from api.commands.console import AsJson, complaint, err, now, opened_store, print_record
+from api.commands.files import as_csv
 from api.commands.lender import Lender, issue_key_for
 from pipelines.sandbox import Business, Part, book, frames, submissions
 from pipelines.sandbox.pdf import EVERY_LAYOUT, LAYOUTS, statement_pdf
@@ -191,7 +192,7 @@ class _Csv:
     _begun: bool = field(default=False, init=False)
 
     def write(self, rows: pl.DataFrame) -> None:
-        rows.write_csv(self.sink, include_header=not self._begun)
+        self.sink.write(as_csv(rows, heading=not self._begun).encode())
         self._begun = True
 
 

@@ -3,8 +3,6 @@
 Each file is read in a child process with limits, several side by side, just as the service does it.
 """
 
-import csv
-import io
 import os
 import sys
 from collections import Counter
@@ -16,6 +14,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
+import polars as pl
 import typer
 from rich.markup import escape
 from rich.padding import Padding
@@ -24,7 +23,7 @@ from rich.table import Table
 
 import isolation
 from api.commands.console import AsJson, err, out, print_json
-from api.commands.files import content_of, write
+from api.commands.files import as_csv, content_of, write
 from pipelines.errors import Unprocessable
 from pipelines.intake.masking import mask_text
 from pipelines.intake.pdf.result import Entry, Extraction, Reason, Refusal, Signal, Statement, Verdict
@@ -40,7 +39,6 @@ COLUMNS = (
     "date", "value_date", "description", "amount", "balance", "currency", "balance_printed", "proved", "page",
     "verdict",
 )  # fmt: skip
-FORMULAS = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet runs a cell of text that begins so
 CARD = "credit_card"
 
 _COLOURS = {Verdict.RECONCILED: "green", Verdict.UNRECONCILED: "red"}
@@ -182,26 +180,26 @@ def _camel_name(name: str) -> str:
 
 
 def _as_csv(files: Sequence[_File]) -> str:
-    table = io.StringIO()
-    writer = csv.writer(table, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    for file in files:
-        for statement in map(_masked, file.extraction.statements):
-            writer.writerows(_row(file, statement, entry) for entry in statement.entries)
-    return table.getvalue()
+    rows = [
+        _row(file, statement, entry)
+        for file in files
+        for statement in map(_masked, file.extraction.statements)
+        for entry in statement.entries
+    ]
+    return as_csv(pl.DataFrame(rows, schema=COLUMNS, orient="row", infer_schema_length=None))
 
 
 def _row(file: _File, statement: Statement, entry: Entry) -> list[object]:
     return [
-        _inert(str(file.path)),
-        _inert(statement.bank_name),
-        _inert(statement.account_name),
+        str(file.path),
+        statement.bank_name,
+        statement.account_name,
         statement.bsb,
-        _inert(statement.account_number),
+        statement.account_number,
         statement.account_type,
         entry.date,
         entry.value_date,
-        _inert(entry.description),
+        entry.description,
         entry.amount,
         entry.balance,
         entry.currency or statement.currency,
@@ -210,11 +208,6 @@ def _row(file: _File, statement: Statement, entry: Entry) -> list[object]:
         entry.boxes[0].page if entry.boxes else None,
         statement.verdict,
     ]
-
-
-def _inert(text: str | None) -> str | None:
-    """Text that no spreadsheet takes for a formula."""
-    return f"'{text}" if text is not None and text.startswith(FORMULAS) else text
 
 
 def _masked(statement: Statement) -> Statement:

@@ -160,12 +160,6 @@ def test_pages_are_drawn_for_whoever_wants_to_see(tmp_path: Path) -> None:
         assert len(picture.convert("RGB").getcolors(1 << 24) or ()) > 2
 
 
-def test_text_that_a_spreadsheet_would_run_is_made_inert() -> None:
-    ways = ["=1+1", "+61 2 9999", "-cmd", "@SUM(A1)", "\tx", "\rx"]
-    assert [statements._inert(text) for text in ways] == [f"'{text}" for text in ways]
-    assert [statements._inert(text) for text in ("Rent", "", None, "1=1")] == ["Rent", "", None, "1=1"]
-
-
 def test_a_name_speaks_to_no_terminal() -> None:
     name = file("[red]\x1b[31m\nmarch.pdf", b"")
     shown = ran(name)

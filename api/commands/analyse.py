@@ -61,6 +61,7 @@ from pipelines.schemas import TRANSACTIONS, current, posted
 from storage.logs import printable
 from storage.settings import Settings
 
+REFUSED, OTHER_CURRENCY, DUPLICATE = "refused", "in another currency", "already known from another file"
 MOST_LINES = 8  # of a table; --html and --json have them all
 MOST_MONTHS = 12  # likewise
 _EXCERPTS = (
@@ -242,9 +243,9 @@ def _unused(
     """How many rows of each statement the reports are not based on, by reason: each row has one."""
     pending, stands = pl.col("status") == "pending", current()
     return {
-        "refused": _by_statement(rejected),
-        "in another currency": {number: each.height for number, each in enumerate(money.refused)},
-        "already known from another file": _by_statement(duplicates),
+        REFUSED: _by_statement(rejected),
+        OTHER_CURRENCY: {number: each.height for number, each in enumerate(money.refused)},
+        DUPLICATE: _by_statement(duplicates),
         "replaced by a later row": _by_statement(transactions.filter(~stands)),
         "not posted yet (pending or authorised)": _by_statement(transactions.filter(stands, pending)),
         f"after {today}": _by_statement(transactions.filter(stands, ~pending, pl.col("date") > today)),
@@ -332,9 +333,8 @@ def _files(analysed: _Analysed) -> Iterator[dict[str, Any]]:
         rows = sum(each.rows.height for each in contents.statements) + contents.refused.height
         used = sum(analysed.used.get(number, 0) for number in own)
         unused = {why: sum(counts.get(number, 0) for number in own) for why, counts in analysed.unused.items()}
-        unused["refused"] += contents.refused.height
-        elsewhere = rows - used - sum(unused.values())
-        unused["of other customers"] = elsewhere
+        unused[REFUSED] += contents.refused.height
+        unused["of other customers"] = rows - used - sum(unused.values())
         yield {
             "file": str(file.path),
             "accounts": [_account(analysed.statements[number][1]) for number in own],
@@ -343,6 +343,8 @@ def _files(analysed: _Analysed) -> Iterator[dict[str, Any]]:
             "noRows": no_rows(contents),
             "rows": rows,
             "used": used,
+            "duplicates": unused[DUPLICATE],
+            "rejected": unused[REFUSED] + unused[OTHER_CURRENCY],
             "unused": {why: count for why, count in unused.items() if count},
             "signs": contents.signs,
             "columns": None if contents.layout is None else str(contents.layout),
@@ -453,16 +455,17 @@ def _print_grid(grid: Grid, currency: str, columns: Sequence[str] = ()) -> None:
     is_series = bool(grid.columns) and grid.columns[0].heading == "Month"
     rows = grid.rows[-MOST_MONTHS:] if is_series else grid.rows[:MOST_LINES]
     cells = [[_shown(in_currency(row[place], currency, mark="")) for place in kept] for row in rows]
-    for number, place in enumerate(kept):
-        column = grid.columns[place]
-        # Only headings and words may wrap: a figure is never cut short.
-        longest = 0 if column.kind in ("text", "prose") else max((len(row[number]) for row in cells), default=0)
+    # Only headings and words may wrap: a figure is never cut short, if need be by a table wider than the terminal.
+    needed = 0
+    for number, column in enumerate(grid.columns[place] for place in kept):
+        longest = 1 if column.kind in ("text", "prose") else max((len(row[number]) for row in cells), default=1)
         justify = "right" if column.kind == "number" else "left"
         table.add_column(column.heading, justify=justify, min_width=longest, overflow="fold")
+        needed += longest + 2
     for row in cells:
         table.add_row(*row)
     more = len(grid.rows) - len(rows) + grid.left_out
-    out.print(table)
+    out.print(table, width=max(out.width, needed), crop=False)
     out.print(f"[dim]and {more:,} {'earlier' if is_series else 'more'}[/]\n" if more else "", highlight=False)
 
 

@@ -10,7 +10,7 @@ from itertools import permutations
 
 import polars as pl
 
-from pipelines.intake.exports.currency import stated_in_heading, stated_in_line
+from pipelines.intake.exports.currency import CODES, stated_in_heading, stated_in_line
 from pipelines.intake.exports.headings import roles_in
 from pipelines.intake.exports.layout import Layout
 from pipelines.intake.exports.sheet import SAMPLE, Sheet, refused, transactions
@@ -165,6 +165,8 @@ def _by_values(columns: Columns, rows: pl.DataFrame, names: Sequence[str]) -> Co
         roles["date"] = dated[0]
     if columns.heading is None and (numbers := _account_column(looks)):
         roles["account"] = numbers
+    if "currency" not in roles and (codes := _currency_column(rows, looks)):
+        roles["currency"] = codes
     flows, note = _flows(rows, _money_columns(looks, roles), roles, columns)
     roles |= flows
     texts = () if _has_words(roles) else tuple(_text_columns(looks, roles, rows.height))
@@ -184,6 +186,12 @@ def _account_column(looks: Mapping[str, _Look]) -> str | None:
         if look.distinct * 3 <= look.filled or look.distinct == 1
     )
     return next(numbers, None)
+
+
+def _currency_column(rows: pl.DataFrame, looks: Mapping[str, _Look]) -> str | None:
+    """A column that holds a currency's code on every line."""
+    full = (name for name, look in looks.items() if look.filled == rows.height > 0)
+    return next((name for name in full if rows[name].str.to_uppercase().is_in(CODES).all()), None)
 
 
 def _money_columns(looks: Mapping[str, _Look], roles: Mapping[str, str]) -> list[str]:

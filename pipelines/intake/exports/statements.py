@@ -43,6 +43,7 @@ _PENDING = (
     "not posted",
     "uncleared",
 )
+_NOT_BOOKED = ("declined", "failed", "reverted", "cancelled", "canceled", "rejected", "expired", "void", "voided")
 _TYPE_WORDS = {
     r"(?i)(?:\b|_)(?:credit[ _-]?card|visa|mastercard|amex|american express)(?:\b|_)": "credit_card",
     r"(?i)(?:\b|_)(?:savings?|saver)(?:\b|_)": "savings",
@@ -247,6 +248,7 @@ def _fault() -> pl.Expr:
     return pl.coalesce(
         pl.when("surplus").then(pl.lit("Export.SurplusCells")),
         pl.when("both").then(pl.lit("Export.DebitAndCredit")),
+        pl.when(pl.col("status").str.to_lowercase().is_in(_NOT_BOOKED)).then(pl.lit("Export.NotBooked")),
     )
 
 
@@ -260,6 +262,7 @@ def _refusals(rows: pl.DataFrame) -> pl.DataFrame:
     messages = {
         "Export.SurplusCells": "The line has more columns than the heading: a text with a comma in it needs quotes.",
         "Export.DebitAndCredit": "Debit and credit are both filled.",
+        "Export.NotBooked": "Its status says that no money was moved.",
     }
     refusals = rows.select("line", field=pl.lit("amount"), code=_fault())
     return refusals.with_columns(message=pl.col("code").replace_strict(messages, return_dtype=pl.String))

@@ -49,6 +49,7 @@ def test_a_mark_beside_the_amount_states_it(printed: str, amount: str, currency:
 def test_a_column_a_line_before_the_heading_or_the_user_states_it() -> None:
     rows = "Date,Description,Amount,Ccy\n2026-01-13,A,-1.00,gbp\n2026-01-14,B,-1.00,\n"
     assert currencies(rows) == ["GBP", None]
+    assert currencies(rows.replace("Ccy", "Waehrung").replace("-1.00,\n", "-1.00,EUR\n")) == ["GBP", "EUR"]
     assert currencies("Currency:,INR\n" + rows.replace(",Ccy", ",X")) == ["INR", "INR"]
     assert currencies(rows, "date=1,description=2,amount=3,currency=4") == ["GBP", None]
     assert currencies(rows, "date=1,description=2,amount=3,currency=NZD") == ["NZD", "NZD"]

@@ -106,3 +106,9 @@ def test_rows_before_the_heading_are_refused_by_name() -> None:
     contents = read("x.csv", b"01/02/2026,RENT,-1.00\nDate,Details,Amount\n02/02/2026,SHOP,-2.00\n")
     assert contents.refused.select("line", "code").rows() == [(1, "Export.BeforeHeading")]
     assert contents.headings == 1
+
+
+def test_rows_that_were_never_booked_are_refused_by_name() -> None:
+    text = "Date,Details,Amount,State\n2026-01-13,A,-1.00,COMPLETED\n2026-01-14,B,-9.00,DECLINED\n"
+    contents = read("x.csv", text.encode())
+    assert contents.refused.select("line", "code").rows() == [(3, "Export.NotBooked")]

@@ -36,7 +36,7 @@ ColumnsOption = Annotated[
     str | None,
     typer.Option(
         metavar="ROLE=NUMBER,…",
-        help="The columns, where they aren't told right: date=1,amount=-3,description=2,currency=GBP. Numbers are from "
+        help="The columns, where they aren't told right, such as date=1, amount=-3, currency=GBP. Numbers are from "
         "1; a minus inverts the amounts' signs, a plus keeps them.",
     ),
 ]

@@ -185,7 +185,7 @@ def _explained(told: pl.DataFrame, *, unsigned: bool) -> Iterator[str]:
 def _held(rows: pl.DataFrame, is_owed: pl.Expr, signs: Signs, notes: tuple[str, ...]) -> Signed:
     """Balances of what is owed, turned round; the account is a card unless it is said to be something else."""
     is_card = is_owed | (pl.col("turned") & pl.col("owing"))
-    account_type = pl.when(is_card).then(pl.coalesce("known_type", pl.lit("credit_card")))
+    account_type = pl.when(is_card).then(pl.when("owing").then("known_type").otherwise(pl.lit("credit_card")))
     judged = rows.with_columns(is_owed=is_owed, account_type=pl.coalesce("account_type", account_type))
     if not judged["is_owed"].any():
         return Signed(judged, signs, notes)

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.errors import InvalidRequest
-from pipelines.intake.exports import Contents, read
-from tests.conftest import examples
+from pipelines.intake.exports import Contents, parse_layout, read
 
 HEADINGS = [
     ["Date", "Details", "Amount", "Balance"],
@@ -53,11 +52,10 @@ def lines_of(contents: Contents) -> list[int]:
     return [*rows, *contents.refused["line"], *contents.no_rows["line"]]
 
 
-@examples(60)
-@given(files())
-def test_rows_headings_and_exceptions_are_all_lines(text: str) -> None:
+@given(files(), st.sampled_from([None, "date=1,amount=3,description=2", "date=1,debit=3,credit=4"]))
+def test_rows_headings_and_exceptions_are_all_lines(text: str, columns: str | None) -> None:
     try:
-        contents = read("x.csv", text.encode())
+        contents = read("x.csv", text.encode(), None if columns is None else parse_layout(columns))
     except InvalidRequest:
         return
     told = lines_of(contents)

@@ -11,6 +11,7 @@ import pytest
 from stdnum import luhn
 
 from pipelines.figures.facts import as_known
+from pipelines.intake.rows import landed
 from storage import backup, resealing, transactions, vault, vault_keys
 from storage.settings import Settings
 from storage.store import Store
@@ -156,3 +157,14 @@ def test_statements_of_cards_that_are_shown_alike_are_of_two_accounts_however_of
     assert read("one", "other") == (2, 0)
     assert read("one", "other")[0] == 0, "what is kept of a file read before tells its account all the same"
     assert len({row["account_id"] for row in lender.rows()}) == len(lender.rows()) == 2
+
+
+def test_files_that_landed_without_digests_are_read_beside_others(
+    lender: Lender, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as before:
+        columns = ("masked", "transactionIdDigest", "descriptionDigest")
+        before.setattr("tests.assets.lender.landed", lambda items, digest: landed(items, digest).drop(columns))
+        lender.submit(COFFEE)
+    lender.sent(RENT)
+    assert lender.descriptions() == ["COFFEE", "RENT"]

@@ -207,7 +207,7 @@ HOSTILE: Mapping[str, Callable[[int], bytes]] = {
     ),
     "rows of a long text": lambda size: _rows(size, b"{" + ITEM + b',"extra":"' + b"\\u00e9" * 95 + b'"}'),
     "rows of nested lists": lambda size: _rows(size, b"{" + ITEM + b',"extra":' + b"[" * 15 + b"]" * 15 + b"}"),
-    "rows that are none": lambda size: _rows(size, b"7"),
+    "rows that are none": lambda size: _rows(size, b"7".ljust(size // 50_001)),
     "rows of card numbers": lambda size: _rows(
         size, b"{" + ITEM + b',"extra":"' + b"4111 1111 1111 1111 " * 20 + b'"}'
     ),

@@ -133,6 +133,9 @@ def decoded(content: bytes) -> Iterator[msgspec.Struct]:
             if isinstance(elements, list):
                 yield from _elements(name, elements)
                 document[name] = []
+    elif isinstance(document, list):
+        yield from _elements(None, document)
+        document = list[object]()
     yield Document(document)
 
 
@@ -140,7 +143,7 @@ def _number(text: str) -> msgspec.msgpack.Ext:
     return msgspec.msgpack.Ext(NUMBER, text.encode())
 
 
-def _elements(name: str, elements: Sequence[object]) -> Iterator[Elements]:
+def _elements(name: str | None, elements: Sequence[object]) -> Iterator[Elements]:
     for first in range(0, len(elements), ELEMENTS_AT_ONCE):
         yield Elements(name, list(elements[first : first + ELEMENTS_AT_ONCE]))
 

@@ -75,10 +75,10 @@ class Answer(msgspec.Struct, frozen=True, tag=True):
 
 
 class Elements(msgspec.Struct, frozen=True, tag=True):
-    """Some elements of a list that is a member of the document, in order. A list comes in parts because decoding a
-    message holds up every other thread."""
+    """Some elements of a list, in order: of a member of the document, or of the document itself. A list comes in parts
+    because decoding a message holds up every other thread."""
 
-    member: str
+    member: str | None
     elements: list[Any]
 
 

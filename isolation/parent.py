@@ -128,13 +128,13 @@ def decode(content: bytes, limits: ChildLimits = DECODING, *, command: Sequence[
 
 def _document(child: "_Child") -> object:
     """Raises InvalidRequest, _Ended."""
-    lists = defaultdict[str, list[object]](list)
+    lists = defaultdict[str | None, list[object]](list)
     for message in child.messages():
         match message:
             case Elements(member, elements):
                 lists[member] += elements
             case Document(document):
-                return {**document, **lists} if isinstance(document, dict) else document
+                return {**document, **lists} if isinstance(document, dict) else lists.get(None, document)
             case Invalid(code, detail):
                 raise InvalidRequest(code, detail)
             case Failed(error, raised_at):

@@ -41,7 +41,13 @@ def test_a_document_is_said_in_messages_of_bounded_length() -> None:
     assert [type(each) for each in said] == [Elements] * 3 + [Document]
 
 
-@pytest.mark.parametrize("document", ["[1]", '"text"', "7", "null"])
+def test_a_list_is_said_in_parts_too() -> None:
+    body = json.dumps(ROWS).encode()
+    assert [type(each) for each in messages(map(framed, decoded(body)), 64 * 1024)] == [Elements] * 3 + [Document]
+    assert decode(body) == strict_json.parse(body)
+
+
+@pytest.mark.parametrize("document", ["[]", '"text"', "7", "null"])
 def test_a_document_need_not_be_an_object(document: str) -> None:
     [said] = messages(map(framed, decoded(document.encode())), longest=64 * 1024)
     assert isinstance(said, Document)

@@ -12,10 +12,12 @@ from pipelines.metrics.definition import (
     SIDES,
     Arithmetic,
     Balances,
+    Days,
     Definition,
     Groups,
     History,
     Metric,
+    Months,
     Transactions,
     Where,
     Window,
@@ -79,12 +81,29 @@ def _running(
     return totals, Running(facts.rows.select(COLUMNS), own, (), marked)
 
 
-def looks_at_rows(metric: Metric) -> bool:
-    """Whether running totals alone don't tell it."""
-    return not isinstance(metric.definition, Arithmetic) and _kind(metric.definition) in _BY_ROW
+def reach(metric: Metric) -> int:
+    """Return of how many days before a customer's last row single rows are looked at, that day itself left out, because
+    running totals don't tell the metric. 0: of none; ALL_DAYS: of all.
+    """
+    definition = metric.definition
+    if not isinstance(definition, Transactions | Groups) or _kind(definition) not in _BY_ROW:
+        return 0
+    match definition.window:
+        case Days(days=days, offset=offset):
+            return offset + days
+        case Months(months=months, offset=offset):
+            return _LONGEST_MONTH * (offset + months + 1)  # the month of the last row may be under way
+        case None:
+            return ALL_DAYS
 
 
-_BY_ROW = frozenset({"grouped", "largest_share", "balances"})
+def looks_at_balances(metric: Metric) -> bool:
+    return isinstance(metric.definition, Balances)
+
+
+ALL_DAYS = 10**6  # more than lie between any two dates
+_LONGEST_MONTH = 31
+_BY_ROW = frozenset({"grouped", "largest_share"})
 _KINDS = ("plain", "mean", "share", "largest_share", "monthly", "grouped", "balances", "history")
 
 

@@ -52,7 +52,7 @@ def _as_of(facts: Facts, days: pl.DataFrame) -> Facts:
         return Facts(facts.transactions.clear(), facts.as_of)
     if isinstance(facts, FactsOfDays):
         return facts.on(days)
-    return FactsOfDays(facts.rows, days.with_columns(look=BY_CUSTOMER))
+    return FactsOfDays(facts, days.with_columns(look=BY_CUSTOMER))
 
 
 def _days(since: Since, facts: Facts, customers: pl.Series, attributes: Attributes, now: datetime) -> pl.DataFrame:

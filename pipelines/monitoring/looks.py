@@ -14,17 +14,17 @@ from functools import cached_property
 import polars as pl
 
 from pipelines.decisions.readings import Attribute, Value
-from pipelines.figures.accounts import DETAILS
+from pipelines.figures.accounts import BY_ACCOUNT, DETAILS, described
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER, age, days_behind
 from pipelines.metrics.definition import History, Metrics
 from pipelines.metrics.rows import COLUMNS
+from pipelines.metrics.sources import ALL_DAYS
 from pipelines.monitoring.ruleset import Ruleset, SinceAttribute, SinceDate, day_of
 
 LOOK_ROWS = 500_000  # of all looks that are made together: each has the rows up to its day
 
-READ = tuple(dict.fromkeys((*COLUMNS, *DETAILS, "balance", "received_seq")))
-"""Of rows, by metrics: single ones, and what accounts and their balances are made of."""
+_A_CUSTOMER = 2**32  # in a key of customer and day: more than there are days
 
 LOOKS = pl.Schema({"look": pl.Int64(), BY_CUSTOMER: pl.Int64(), "date": pl.Date(), "until": pl.Date()})
 """A customer on the day `date`, who stands so until before `until`. `look` counts from 0, in this order."""
@@ -131,30 +131,30 @@ def _told(ruleset: Ruleset, past: Past, days: Sequence[Day]) -> Iterator[tuple[i
 class FactsOfDays(Facts):
     """Looks as customers: each has the rows of its customer up to its day, and is looked at as of that day.
 
-    Looks at one customer share its rows; only what is not told by running totals has them once for each.
+    Looks at one customer share its rows, and what its accounts say by day. Only what running totals don't tell has the
+    rows once for each look, and of those no more than `reach`: a customer of 400,000 rows that is looked at every day
+    of a year would otherwise be gone through 365 times.
     """
 
     shares_rows = True
 
-    def __init__(self, rows: pl.DataFrame, looks: pl.DataFrame) -> None:
+    def __init__(self, plain: Facts, looks: pl.DataFrame, reach: int = ALL_DAYS) -> None:
         """
         Args:
-            rows: posted ones, in SORT_KEY's order, of these looks' customers at least.
+            plain: of these looks' customers at least, as of the last look's day or later.
             looks: `look`, its customer and `date`; sorted by look, customers in their order.
+            reach: days before a look's last row, of which single rows are looked at (`sources.reach`).
         """
-        last = looks["date"].max()
-        assert isinstance(last, date)
-        super().__init__(rows, last)
+        super().__init__(plain.transactions, plain.as_of)
         self._looks = looks
-        self._plain = Facts(rows, last)
+        self._plain = plain
+        self._reach = reach
 
     def on(self, days: pl.DataFrame) -> "FactsOfDays":
         """The same rows, of some looks each on another `date`, which is no later."""
         looks = self._looks.select("look", BY_CUSTOMER)
-        return FactsOfDays(
-            self._plain.rows,
-            looks.join(days.select("date", look=BY_CUSTOMER), on="look", validate="1:1", maintain_order="left"),
-        )
+        theirs = looks.join(days.select("date", look=BY_CUSTOMER), on="look", validate="1:1", maintain_order="left")
+        return FactsOfDays(self._plain, theirs, self._reach)
 
     @cached_property
     def customers(self) -> pl.DataFrame:
@@ -166,10 +166,24 @@ class FactsOfDays(Facts):
 
     @cached_property
     def rows(self) -> pl.DataFrame:
-        """As of facts, but only what metrics read, and so once for each look."""
-        spans = self._spans.select("look", row=pl.int_ranges("start", "end")).explode("row", empty_as_null=False)
-        mine = self.shared_rows.select(READ)[spans["row"]].with_columns(spans["look"].set_sorted().alias(BY_CUSTOMER))
-        return mine.with_columns(age=age())
+        """As of facts, but only what metrics read, within reach, and so once for each look."""
+        return self._of_each_look(self.shared_rows.select(COLUMNS), self._reach).with_columns(age=age())
+
+    @cached_property
+    def accounts(self) -> pl.DataFrame:
+        by_day = self._of_each_look(self._plain.once(_described_by_day))
+        return described(by_day.lazy()).sort(BY_ACCOUNT).collect(engine="in-memory")
+
+    @cached_property
+    def stated_closings(self) -> pl.DataFrame:
+        """What closes a day follows from that day's rows alone."""
+        return self._of_each_look(self._plain.once(closings_by_day)).sort(*BY_ACCOUNT, "date")
+
+    def _of_each_look(self, shared: pl.DataFrame, reach: int = ALL_DAYS) -> pl.DataFrame:
+        """Rows by customer and `date`, in this order → the same once for each look that they are known at."""
+        known = self._looks.with_columns(*spans(shared, self._looks, reach))
+        places = known.select("look", row=pl.int_ranges("start", "end")).explode("row", empty_as_null=False)
+        return shared[places["row"]].with_columns(places["look"].set_sorted().alias(BY_CUSTOMER))
 
     @cached_property
     def history(self) -> pl.DataFrame:
@@ -198,16 +212,47 @@ class FactsOfDays(Facts):
         return self._looks.with_columns(place, *spans(self.shared_rows, self._looks))
 
 
-def together(rows: pl.DataFrame, looks: pl.DataFrame) -> Iterable[pl.DataFrame]:
-    """Looks of which each can have its rows to itself, in their order: as many as memory is meant for, or one."""
-    part = ((pl.col("end") - pl.col("start")).cum_sum() - 1) // LOOK_ROWS
-    parts = pl.select(*spans(rows, looks)).select(part=part)["part"]
+def together(plain: Facts, looks: pl.DataFrame, reach: int, *, balances: bool) -> Iterable[pl.DataFrame]:
+    """Looks of which each can have its rows to itself, in their order: as many as memory is meant for, or one.
+
+    Args:
+        reach: days of which single rows are looked at, as of `FactsOfDays`.
+        balances: whether accounts' days are looked at.
+    """
+    shared = [(plain.rows, reach)] if reach else []
+    shared += [(plain.once(closings_by_day), ALL_DAYS)] if balances else []
+    held = pl.Series([1], dtype=pl.Int64).new_from_index(0, looks.height)
+    for rows, days in shared:
+        start, end = spans(rows, looks, days)
+        held += end - start
+    parts = ((held.cum_sum() - 1) // LOOK_ROWS).alias("part")
     return looks.with_columns(parts).partition_by("part", maintain_order=True, include_key=False)
 
 
-def spans(rows: pl.DataFrame, looks: pl.DataFrame) -> Iterator[pl.Series]:
-    """Of each look the rows of its customer up to its day, as places: `start`, and `end`, which isn't included."""
-    customer, day = pl.col(BY_CUSTOMER) * 2**32, pl.col("date").to_physical().cast(pl.Int64)
+def closings_by_day(facts: Facts) -> pl.DataFrame:
+    """`Facts.stated_closings`, by customer and day."""
+    return facts.stated_closings.sort(BY_CUSTOMER, "date")
+
+
+def _described_by_day(facts: Facts) -> pl.DataFrame:
+    """Of each account's day, sorted by customer and day: what `accounts.described` makes of it, and the `received_seq`
+    of what it says. Days are described together just as their rows would be.
+    """
+    newest = pl.col("received_seq") == pl.col("received_seq").max()
+    by_day = facts.rows.lazy().group_by(*BY_ACCOUNT, "date")
+    described_day = by_day.agg(pl.col("received_seq").max(), pl.col(DETAILS).filter(newest).max())
+    return described_day.sort(BY_CUSTOMER, "date").collect(engine="in-memory")
+
+
+def spans(rows: pl.DataFrame, looks: pl.DataFrame, reach: int = ALL_DAYS) -> tuple[pl.Series, pl.Series]:
+    """Return of each look the rows of its customer up to its day, as places: `start`, and `end`, which isn't included.
+    Of these only those of the last row's day and `reach` days before it.
+    """
+    customer, day = pl.col(BY_CUSTOMER) * _A_CUSTOMER, pl.col("date").to_physical().cast(pl.Int64)
     ordered = rows.select(key=customer + day)["key"].set_sorted()
     asked = looks.select(start=customer, end=customer + day + 1)
-    return (ordered.search_sorted(asked[name], side="left").cast(pl.Int64).alias(name) for name in ("start", "end"))
+    start, end = (ordered.search_sorted(asked[name], side="left").cast(pl.Int64) for name in ("start", "end"))
+    if ordered.len():
+        reached = ordered.search_sorted(ordered.gather((end - 1).clip(lower_bound=0)) - reach, side="left")
+        start = pl.select(pl.max_horizontal(start, reached.cast(pl.Int64))).to_series()
+    return start.alias("start"), end.alias("end")

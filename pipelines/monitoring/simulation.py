@@ -17,8 +17,10 @@ import msgspec
 import polars as pl
 
 from pipelines.decisions.readings import Attributes
+from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
-from pipelines.metrics.sources import looks_at_rows
+from pipelines.metrics import Metric
+from pipelines.metrics.sources import looks_at_balances, reach
 from pipelines.monitoring import Listed, Observed, Ruleset, Watch, Watched, figures, moves, observed_of, watch
 from pipelines.monitoring.looks import Day, FactsOfDays, Past, held, looks, together
 from pipelines.monitoring.moving import FIRING, OUTCOMES
@@ -66,10 +68,19 @@ class Simulation:
         return watch([Watched(self.ruleset_id, 0, everybody, None)])
 
     @cached_property
-    def looks_at_rows(self) -> bool:
-        """Whether it reads what running totals don't tell."""
+    def metrics(self) -> Sequence[Metric]:
+        """All that it reads, of the day and of baselines."""
         every = [self.watch.metrics, *(baseline.metrics for baseline in self.watch.baselines)]
-        return any(looks_at_rows(metric) for metrics in every for metric in metrics.values())
+        return [metric for metrics in every for metric in metrics.values()]
+
+    @cached_property
+    def reach(self) -> int:
+        """Of how many days single rows are looked at (`sources.reach`)."""
+        return max(map(reach, self.metrics), default=0)
+
+    @cached_property
+    def looks_at_balances(self) -> bool:
+        return any(map(looks_at_balances, self.metrics))
 
     @property
     def codes(self) -> list[str]:
@@ -127,7 +138,9 @@ def _groups(all_looks: pl.DataFrame) -> Iterator[pl.DataFrame]:
 
 def _simulated(of: Simulation, rows: pl.DataFrame, group: pl.DataFrame, past: Past, keep: int) -> Simulated:
     theirs = rows.filter(pl.col(BY_CUSTOMER).is_in(group[BY_CUSTOMER].unique().implode()))
-    parts = [_observed(of, theirs, part, past) for part in (together(theirs, group) if of.looks_at_rows else [group])]
+    plain = Facts(theirs, of.days[-1].date)
+    together_ = together(plain, group, of.reach, balances=of.looks_at_balances)
+    parts = [_observed(of, plain, part, past) for part in together_]
     seen = pl.concat(part.outcomes.rename({BY_CUSTOMER: "look"}) for part in parts)
     outcomes = seen.join(group, on="look", validate="m:1")
     causes = pl.concat(part.causes.rename({BY_CUSTOMER: "look"}) for part in parts)
@@ -148,9 +161,9 @@ def _simulated(of: Simulation, rows: pl.DataFrame, group: pl.DataFrame, past: Pa
 # Looks
 
 
-def _observed(of: Simulation, rows: pl.DataFrame, part: pl.DataFrame, past: Past) -> Observed:
+def _observed(of: Simulation, plain: Facts, part: pl.DataFrame, past: Past) -> Observed:
     """Some looks, each as a customer with its number."""
-    facts = FactsOfDays(rows, part)
+    facts = FactsOfDays(plain, part, of.reach)
     stated, now = _stated(of, part, past), of.days[-1].at
     return observed_of(of.watch, figures(of.watch, facts, part["look"].to_list(), stated, now), stated, now)
 

@@ -230,3 +230,17 @@ def test_it_says_what_every_day_alone_says(
     assert counted == wanted.days
     causes = {(*key, month): count for *key, month, count in tallies["causes"].iter_rows()}
     assert causes == wanted.causes
+
+
+def test_a_look_has_no_more_rows_than_its_windows_reach_and_of_balances_only_days() -> None:
+    """Or a customer of 400,000 rows would be gone through once for every day of the simulation."""
+    rows = [
+        {**row, "date": START + timedelta(days=nth // 10)}
+        for nth, row in enumerate(customer(random.Random(1), rows=900))
+    ]
+    plain = Facts(frame(rows), START + timedelta(days=89))
+    last = pl.DataFrame({"look": [0], "customer_number": [1], "date": [START + timedelta(days=89)]})
+    seen = looks.FactsOfDays(plain, last, reach=7)
+    assert seen.rows.height == plain.rows.filter(pl.col("date") >= START + timedelta(days=82)).height
+    assert seen.closings.drop("customer_number").equals(plain.closings.drop("customer_number"))
+    assert looks.FactsOfDays(plain, last).rows.height == plain.rows.height

@@ -18,7 +18,7 @@ from pydantic.alias_generators import to_camel
 from api import openapi, problems
 from api.connections import Connection, look_after
 from api.deciding import Kept
-from api.derived import MOST_ROWS, Room
+from api.derived import MOST_BYTES, Room
 from api.limits import Limits
 from api.middleware import EveryRequest
 from api.readiness import Look, Readiness
@@ -98,7 +98,7 @@ def create_app(store: Store, *, shows_docs: bool = True) -> FastAPI:
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     app.state.limits = Limits(app.state.store.settings)
-    app.state.room = Room(MOST_ROWS)
+    app.state.room = Room(MOST_BYTES)
     app.state.drawing = Room(DRAWN_AT_ONCE)
     app.state.kept = Kept()
     app.state.watcher = Watcher(app.state.store)

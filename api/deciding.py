@@ -18,6 +18,7 @@ from uuid import UUID, uuid4
 import polars as pl
 
 from api.dependencies import Caller
+from api.derived import BYTES_A_ROW
 from api.schemas.attributes import MAX_TEXT
 from api.schemas.evaluations import SentAxis, SentEvaluation
 from api.schemas.rules import MAX_FAULTS
@@ -208,7 +209,7 @@ def figures(caller: Caller, found: Snapshot, asked_: Asked) -> pl.DataFrame:
 
 
 def _computed(caller: Caller, found: Snapshot, key: FigureKey, plan: Plan) -> pl.DataFrame:
-    with caller.request.app.state.room.taken(found.customer.enriched_rows):
+    with caller.request.app.state.room.taken(found.customer.enriched_rows * BYTES_A_ROW):
         return figures_at(caller.store.lake, found.place, key.customer_number, key.as_of, plan)
 
 

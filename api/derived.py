@@ -1,7 +1,7 @@
 """What follows from a customer's transactions together: recurring series, credit facilities, accounts mentioned.
 
 Nothing of it is stored: it is computed from the transactions that stand when it is asked for, so it never lags behind
-them. For a long history that takes seconds and several times its memory, so only so many rows are worked on at a time.
+them. For a long history that takes seconds and several times its memory, so only so much is worked on at a time.
 """
 
 from collections.abc import Callable, Iterator
@@ -20,7 +20,9 @@ from pipelines.figures.json_text import json_objects
 from pipelines.figures.printing import RATIO_SCALE, uuid_text
 from storage.paging import Page
 
-MOST_ROWS = 3_000_000  # worked on at a time in one process: the largest customer, and many usual ones beside it
+MOST_BYTES = 3 * 2**30  # worked on at a time in one process: the largest customer, and usual ones beside it
+BYTES_A_ROW = 1_300  # of metrics, reports and what follows from them. Measured: 1,060 for metrics, 1,280 for reports
+BYTES_A_ROW_OF_DIFF = 4_300  # measured: two versions, and the reports of four
 SLICE_ITEMS = 5_000  # sent at once
 _STANDING = ("customer_number", "account_id", "date", "amount", "superseded_seq")
 
@@ -45,30 +47,30 @@ class Derived:
 
 
 class Room:
-    """How many rows may be worked on at a time. Who doesn't fit is refused, not queued, lest a few large customers hold
-    all threads; one that would never fit is let in alone."""
+    """How much may be worked on at a time, such as bytes of memory. Who doesn't fit is refused, not queued, lest a few
+    large customers hold all threads; one that would never fit is let in alone."""
 
-    def __init__(self, most_rows: int) -> None:
-        self._most = most_rows
+    def __init__(self, most: int) -> None:
+        self._most = most
         self._taken = 0
         self._lock = Lock()
 
     @contextmanager
-    def taken(self, rows: int) -> Iterator[None]:
+    def taken(self, amount: int) -> Iterator[None]:
         """Room for so many, held until the end.
 
         Raises:
             Unavailable: too much is under way.
         """
         with self._lock:
-            if self._taken and self._taken + rows > self._most:
+            if self._taken and self._taken + amount > self._most:
                 raise Unavailable("Service.Busy", "The service is busy. Try again.")
-            self._taken += rows
+            self._taken += amount
         try:
             yield
         finally:
             with self._lock:
-                self._taken -= rows
+                self._taken -= amount
 
 
 def series_counterparty() -> pl.Expr:

@@ -10,6 +10,7 @@ from api import deciding, replay
 from api.answers import answer, listing
 from api.deciding import Asked, Snapshot
 from api.dependencies import Allow, Caller, CustomerId, EvaluationId, PolicySlug, as_uuid
+from api.derived import BYTES_A_ROW
 from api.in_turn import InTurn
 from api.once import once
 from api.operations import DAMAGED_FILE, gives
@@ -142,7 +143,7 @@ def explain_evaluation(caller: Evaluator, evaluation_id: EvaluationId, query: Wh
         then = replay.when_decided(r, customer, found.data_version, found.as_of)
     plan = deciding.kept(caller).ready(version).plan
     figure = asked.figure or f"/{next(iter((*plan.labels('metric'), *plan.metrics)), '')}"
-    with caller.request.app.state.room.taken(customer.enriched_rows):
+    with caller.request.app.state.room.taken(customer.enriched_rows * BYTES_A_ROW):
         facts = then.facts(caller)
         trace = replay.traced_metric(figure, facts, plan.metrics)
         return replay.lineage(caller, "evaluation", figure, trace, facts, then, customer, asked.asked())

@@ -8,6 +8,7 @@ from starlette.responses import Response
 from api import replay
 from api.answers import answer, listing
 from api.dependencies import READING, Allow, Caller, CustomerId
+from api.derived import BYTES_A_ROW
 from api.in_turn import InTurn
 from api.operations import DAMAGED_FILE, gives
 from api.routes.reports import VERSIONS
@@ -40,7 +41,7 @@ def read_metrics(caller: Reader, customer_id: CustomerId, query: WhichMoment) ->
     with caller.reading() as r:
         customer = caller.customer(r, customer_id)
         then = replay.then(r, caller, customer, query.read())
-    with caller.request.app.state.room.taken(customer.enriched_rows):
+    with caller.request.app.state.room.taken(customer.enriched_rows * BYTES_A_ROW):
         facts = then.facts(caller)
         readings = metrics.readings(facts)
     of = {slug: (value, cause) for slug, value, cause in readings.select("metric", "value", "cause").iter_rows()}

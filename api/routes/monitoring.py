@@ -10,6 +10,7 @@ from api import replay
 from api.answers import answer, encode, streamed, totals
 from api.authoring import as_records
 from api.dependencies import Allow, Caller, LibrarySlug, MatchId, RulesetId
+from api.derived import BYTES_A_ROW
 from api.in_turn import InTurn
 from api.monitoring import Behind, matches_shown, sound, with_counts
 from api.once import once
@@ -171,7 +172,7 @@ def explain_match(caller: Watcher, match_id: MatchId, query: WhichMetric) -> Res
         fired = fired_rules(rule_matches.record(r, found))
         behind = Behind(ruleset, fired, replay.when_decided(r, customer, found.data_version, found.as_of))
     figure = asked.figure or behind.first
-    with caller.request.app.state.room.taken(customer.enriched_rows):
+    with caller.request.app.state.room.taken(customer.enriched_rows * BYTES_A_ROW):
         trace, facts, then = behind.traced(figure, caller)
         return replay.lineage(caller, "match", figure, trace, facts, then, customer, asked.asked())
 

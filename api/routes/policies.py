@@ -9,6 +9,7 @@ from starlette.responses import Response
 from api.answers import answer, listing
 from api.authoring import as_records, require_acknowledged, sound
 from api.dependencies import Allow, Caller, PolicySlug
+from api.derived import BYTES_A_ROW
 from api.in_turn import InTurn
 from api.operations import gives
 from api.reach import PART_ROWS, unreached
@@ -100,7 +101,7 @@ def save_decision_policy(caller: Author, slug: PolicySlug, body: PolicyBody) -> 
     sent = body.read()
     checked = check.read(sent.document(slug))
     policy = sound(checked, slug)
-    with caller.request.app.state.room.taken(PART_ROWS):
+    with caller.request.app.state.room.taken(PART_ROWS * BYTES_A_ROW):
         found = [*checked.warnings, *unreached(caller.store, caller.client_id, policy, caller.now)]
     accepted = sent.acknowledged()
     require_acknowledged(found, lambda each: (each.code, each.pointer) in accepted)

@@ -11,6 +11,7 @@ import re
 import secrets
 import socket
 import stat
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -24,17 +25,22 @@ from zoneinfo import ZoneInfo
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
 from pydantic_settings import (
     BaseSettings,
+    EnvSettingsSource,
     NoDecode,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
     TomlConfigSettingsSource,
 )
 
+from pipelines import nearest
 from pipelines.addresses import USUAL_PORTS, Ports, Reach
 from storage import durable, own_addresses
 
 SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 KEY_BYTES = 32
+PREFIX = "tidemark_"  # of environment variables, in capitals or not
+NO_SETTINGS = {"base_url"}  # told by `tidemark up` to what it starts
+DEFAULT_ZONE = "Australia/Sydney"
 SHORTEST_RETENTION = timedelta(hours=2)  # twice what may lie between a look-up and the last read (storage.retention)
 
 
@@ -132,21 +138,41 @@ def _on_or_off(value: object) -> object:
 
 
 def _known_zone(name: str) -> str:
-    ZoneInfo(name)
+    try:
+        ZoneInfo(name)
+    except (KeyError, OSError) as error:  # what is unknown is a KeyError, a folder of zones an OSError
+        raise ValueError(f"{name!r} is no time zone: write it like {DEFAULT_ZONE}") from error
     return name
+
+
+def _variables(source: PydanticBaseSettingsSource) -> Iterable[str]:
+    assert isinstance(source, EnvSettingsSource)
+    return source.env_vars
+
+
+def _require_known(given: Iterable[str], settings: type[BaseSettings]) -> None:
+    """Raise SettingsError for names that are no settings: misspelt, they would be ignored in silence."""
+    unknown = sorted({*given} - settings.model_fields.keys() - NO_SETTINGS)
+    if unknown:
+        told = (nearest.named(f"{PREFIX}{name}".upper(), _all_names(settings)) for name in unknown)
+        raise SettingsError(f"no setting of this name: {', '.join(told)}")
+
+
+def _all_names(settings: type[BaseSettings]) -> list[str]:
+    return [f"{PREFIX}{name}".upper() for name in settings.model_fields]
 
 
 class Settings(BaseSettings):
     """Every setting, with its unit and its limit. Environment variables are `TIDEMARK_` plus the name."""
 
-    model_config = SettingsConfigDict(env_prefix="TIDEMARK_", env_file=".env", frozen=True, extra="ignore")
+    model_config = SettingsConfigDict(env_prefix=PREFIX, env_file=".env", frozen=True, extra="ignore")
 
     home: Path = Path("./.tidemark")
     database_url: str = ""
     lake_url: str = ""
     environment: Environment = Environment.SANDBOX
     docs: Annotated[bool | None, BeforeValidator(_on_or_off)] = None  # unless set: in the sandbox alone
-    timezone: Annotated[str, AfterValidator(_known_zone)] = "Australia/Sydney"
+    timezone: Annotated[str, AfterValidator(_known_zone)] = DEFAULT_ZONE
     master_key: SecretStr = SecretStr("")
     new_master_key: SecretStr = SecretStr("")  # of `tidemark secrets rotate` alone
     log_format: LogFormat = LogFormat.AUTO
@@ -199,6 +225,9 @@ class Settings(BaseSettings):
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         home = Path(os.environ.get("TIDEMARK_HOME", "./.tidemark"))
         toml = TomlConfigSettingsSource(settings_cls, home / "tidemark.toml")
+        variables = {*_variables(env_settings), *_variables(dotenv_settings)}
+        _require_known({name.removeprefix(PREFIX) for name in variables if name.startswith(PREFIX)}, settings_cls)
+        _require_known(toml.toml_data, settings_cls)
         return init_settings, env_settings, dotenv_settings, toml
 
     @cached_property

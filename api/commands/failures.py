@@ -1,5 +1,7 @@
 """Expected failures of a command, each as one line."""
 
+import errno
+
 from pydantic import ValidationError
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -17,6 +19,8 @@ def explained(error: Exception) -> str | None:
         case ValidationError():
             faults = error.errors()
             return "; ".join(f"TIDEMARK_{'_'.join(map(str, fault['loc'])).upper()}: {fault['msg']}" for fault in faults)
+        case OSError(errno=errno.ENOSPC | errno.EDQUOT, filename=filename):
+            return f"the disk is full{f': {filename} can not be written' if filename else ''}"
         case SQLAlchemyError():
             cause = getattr(error, "orig", None) or error
             first, _, _advice = str(cause).partition("\n")

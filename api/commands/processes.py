@@ -107,7 +107,11 @@ def _check(settings: Settings) -> None:
 
 
 def _become(module: str, *arguments: str) -> NoReturn:
-    """Replace this process with `python -m module`: signals and exit status are then its own."""
+    """Replace this process with `python -m module`: signals and exit status are then its own.
+
+    What is wrong with the settings is said before, in one line.
+    """
+    Settings()
     sys.stdout.flush()
     os.execv(sys.executable, [sys.executable, "-m", module, *arguments])
 

@@ -17,6 +17,7 @@ from pipelines.decisions.evaluate import evaluated, step_column
 from pipelines.decisions.plan import Plan, planned
 from pipelines.decisions.policy import INDETERMINATE, OUTCOMES, Policy
 from pipelines.decisions.readings import NOT_SET, Attribute, column_of
+from pipelines.enrich.rule_files import parse
 from pipelines.intake import strict_json
 from pipelines.metrics import cause_of
 from tests.pipelines.decisions import drawn
@@ -773,3 +774,8 @@ def test_what_is_offered_for_a_harsher_outcome_alone_may_be_had_by_sending_less(
 @pytest.mark.parametrize("slug", sorted(examples.load()))
 def test_an_example_warns_of_nothing(slug: str) -> None:
     assert check.read(examples.load()[slug]).warnings == []
+
+
+@pytest.mark.parametrize("text", ["12:30", "1:30:00", "1:30.5"])
+def test_yaml_reads_what_looks_like_base_60_as_text(text: str) -> None:
+    assert parse(f"at: {text}\nwhole: 12\npart: 1.5\n", "document") == {"at": text, "whole": 12, "part": 1.5}

@@ -12,6 +12,7 @@ import msgspec
 from pydantic import BaseModel
 from starlette.responses import Response, StreamingResponse
 
+from api import unknown
 from api.schemas.jobs import JobView
 from storage.jobs import Job
 from storage.paging import Paged
@@ -32,7 +33,7 @@ encode = msgspec.json.Encoder(decimal_format="number", enc_hook=_plain).encode
 def answer(
     data: object, message: str | None = None, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> Response:
-    content = encode({"data": data, "message": message})
+    content = encode({"data": data, "message": unknown.message(message)})
     return Response(content, status, dict(headers or {}), MEDIA_TYPE)
 
 
@@ -69,7 +70,9 @@ def streamed(
     """
     rest = iter(slices)
     first = next(rest, b"")
-    return StreamingResponse(_pieces(name, counts, chain([first], rest), message), media_type=MEDIA_TYPE)
+    return StreamingResponse(
+        _pieces(name, counts, chain([first], rest), unknown.message(message)), media_type=MEDIA_TYPE
+    )
 
 
 def _pieces(

@@ -18,10 +18,11 @@ from pydantic.alias_generators import to_camel
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
-from api import problems
+from api import problems, unknown
 from api.limits import Asker, Held, Limits, address
 from api.refusals import Refusal
 from api.schemas import rules
+from api.unread import QueryOf
 from pipelines.decisions.policy import POLICY_SLUG
 from pipelines.errors import Forbidden, NotFound, TidemarkError, Unauthenticated
 from storage import audit, customers, jobs, keys, policies, rule_matches, rulesets, subscriptions
@@ -136,6 +137,7 @@ class Allow:
         principal = self._principal(request, store, now)
         actor = _actor(request, str(principal.key_id), principal.client_id)
         self._require_scope(request, principal, actor)
+        _note_parameters(request)
         caller = Caller(store, request, principal.client_id, principal.scopes, now, actor)
         return caller, Asker(principal.client_id, principal.key_id)
 
@@ -163,6 +165,13 @@ class Allow:
 
 def _actor(request: Request, who: str, client_id: UUID | None) -> Actor:
     return Actor(who, client_id, request.state.request_id, request.state.own_request_id)
+
+
+def _note_parameters(request: Request) -> None:
+    """A route that reads its query notes what it doesn't know; one that reads none knows no parameter."""
+    route = request.scope["route"]
+    if not any(isinstance(needed.call, QueryOf) for needed in route.dependant.dependencies):
+        unknown.note(request.query_params, ())
 
 
 def _refused_key(request: Request, store: Store, error: Unauthenticated) -> Refusal:

@@ -13,6 +13,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from api import unknown
 from api.dependencies import MAX_KEY_CHARACTERS
 from api.limits import MAX_HEAD_BYTES, Limits, stranger
 from api.problems import of, unexpected
@@ -40,7 +41,7 @@ class EveryRequest:
         answer = _Answer(scope, send, request_id(Headers(scope=scope).get("x-request-id", ""), own_id))
         scope.setdefault("state", {}).update(request_id=answer.request_id, own_request_id=own_id)
         started = time.perf_counter()
-        with logs.about(requestId=answer.request_id, ownRequestId=own_id):
+        with logs.about(requestId=answer.request_id, ownRequestId=own_id), unknown.collecting():
             try:
                 await self._answered(scope, receive, answer)
             finally:

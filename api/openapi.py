@@ -348,7 +348,7 @@ def _codes(special: Iterable[str], route: APIRoute) -> Iterator[tuple[int, str, 
 def _rules(model: type[BaseModel]) -> Iterator[tuple[int, str, str]]:
     """Of the model's fields, and of models inside it."""
     for field in model.model_fields.values():
-        yield from ((400, rule.code, rule.says) for rule in field.metadata if isinstance(rule, Rule))
+        yield from ((400, rule.code, rule.sentence) for rule in field.metadata if isinstance(rule, Rule))
         for inner in _models(field.annotation):
             yield from _rules(inner)
 

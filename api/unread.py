@@ -18,6 +18,7 @@ from starlette.datastructures import Headers, QueryParams
 from starlette.requests import Request
 
 import isolation
+from api import unknown
 from api.limits import Asker, Limits
 from api.schemas.rules import MAX_FAULTS, Rule
 from pipelines.errors import Fault, InvalidRequest, TidemarkError, TooLarge, UnsupportedMedia
@@ -42,7 +43,9 @@ class Body(Generic[Model]):
         Raises:
             InvalidRequest: not strict JSON, or not what the model asks for.
         """
-        return _validated(self.model, self.document(), context)
+        document = self.document()
+        unknown.note_fields(self.model, document)
+        return _validated(self.model, document, context)
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,7 @@ class Query(Generic[Model]):
     def read(self) -> Model:
         """The model that the query holds, or InvalidRequest."""
         given = {name: self.parameters.getlist(name) for name in self.parameters}
+        unknown.note_fields(self.model, given)
         return _validated(self.model, given, {})
 
 
@@ -182,7 +186,7 @@ def _of_missing(model: type[BaseModel], name: str) -> tuple[str, str]:
     """A field that has a rule is missed in the words of the rule."""
     metadata = [item for field in model.model_fields.values() if field.alias == name for item in field.metadata]
     rule = next((item for item in metadata if isinstance(item, Rule)), None)
-    return (rule.code, rule.says) if rule else ("Request.Missing", "The field is needed.")
+    return (rule.code, rule.sentence) if rule else ("Request.Missing", "The field is needed.")
 
 
 def _escaped(step: str) -> str:

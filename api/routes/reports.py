@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends
 from starlette.responses import Response
 
-from api import replay
+from api import replay, unknown
 from api.answers import accepted_job, answer
 from api.dependencies import Allow, Caller, CustomerId
 from api.derived import BYTES_A_ROW, BYTES_A_ROW_OF_DIFF
@@ -44,6 +44,7 @@ WhichVersions = Annotated[Query[DiffQuery], Depends(QueryOf(DiffQuery))]
 @once
 def refresh_reports(caller: Refresher, customer_id: CustomerId) -> Response:
     """Compute all three reports over the customer's enriched transactions; poll the job that the answer names."""
+    unknown.forget()
     with caller.writing() as w:
         job = jobs.request_refresh(w, caller.customer(w, customer_id), caller.now)
         return caller.keep(w, accepted_job(job))

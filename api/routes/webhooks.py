@@ -29,12 +29,12 @@ from api.schemas.webhooks import (
     ResentView,
     RotatedSecretView,
     ScopedCustomers,
+    SubscribedCustomers,
     SubscriptionListView,
     SubscriptionView,
     SummaryView,
 )
 from api.unread import Body, JsonBody, Query, QueryOf
-from pipelines.addresses import check_webhook_url
 from pipelines.errors import Conflict, Fault, InvalidRequest
 from storage import customers, delivery_figures, delivery_log, outbox, subscriptions
 from storage.database import Reading
@@ -74,14 +74,13 @@ SECRET_NOT_REPLAYABLE = "Idempotency.SecretNotReplayable"
 @once
 def create_subscription(caller: Subscriber, body: SubscriptionBody) -> Response:
     """Subscribe a URL to one type of event. The signing secret is in this answer and in no other."""
-    new = body.read()
-    url = _checked_url(caller, new)
+    new = _read_new(caller, body)
     with caller.writing() as w:
         made, secret = subscriptions.create(
             w,
             caller.client_id,
             new.event_type,
-            url,
+            new.webhook_url,
             new.customer_ids or (),
             caller.store.vault,
             caller.now,
@@ -289,21 +288,24 @@ def _in_slices(caller: Caller, numbers: Sequence[int]) -> Iterator[bytes]:
         yield b",".join(encode(DeliveryView.of(each)) for each in found)
 
 
-def _checked_url(caller: Caller, new: NewSubscription) -> str:
-    """Where webhooks may go; if they may not, unknown customers are told in the same breath."""
+def _read_new(caller: Caller, body: Body[NewSubscription]) -> NewSubscription:
+    """Read a new subscription; customers who are unknown are told together with what else is wrong with it."""
     try:
-        return check_webhook_url(new.webhook_url, caller.store.settings.webhook_reach)
+        return body.read(reach=caller.store.settings.webhook_reach)
     except InvalidRequest as refusal:
-        raise _with_unknown_customers(refusal, caller, new) from None
+        raise _with_unknown_customers(refusal, caller, body) from None
 
 
-def _with_unknown_customers(refusal: InvalidRequest, caller: Caller, new: NewSubscription) -> InvalidRequest:
+def _with_unknown_customers(refusal: InvalidRequest, caller: Caller, body: Body[NewSubscription]) -> InvalidRequest:
     try:
+        named = Body(SubscribedCustomers, body.content).read().customer_ids or ()
         with caller.reading() as r:
-            subscriptions.own_customers(r, caller.client_id, new.customer_ids or ())
+            subscriptions.own_customers(r, caller.client_id, named)
     except InvalidRequest as unknown:
-        faults = refusal.faults + unknown.faults
-        return InvalidRequest("Request.Invalid", "Several things are wrong with the request.", faults)
+        more = tuple(fault for fault in unknown.faults if fault not in refusal.faults)
+        if more:
+            faults = refusal.faults + more
+            return InvalidRequest("Request.Invalid", "Several things are wrong with the request.", faults)
     return refusal
 
 

@@ -41,11 +41,19 @@ class Rule:
     def __get_pydantic_json_schema__(self, _schema: CoreSchema, _handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         return dict(self.schema)
 
+    @property
+    def sentence(self) -> str:
+        """What the rule says, with every value of an enumeration."""
+        allowed = [value for value in self.schema.get("enum", ()) if isinstance(value, str) and value]
+        if all(value in self.says for value in allowed):
+            return self.says
+        return f"{self.says} Valid values: {', '.join(allowed)}."
+
     def _read(self, value: Any) -> object:
         try:
             return self.parse(value)
         except (ValueError, OverflowError):
-            raise refusal(self.code, self.says) from None
+            raise refusal(self.code, self.sentence) from None
 
 
 @dataclass(frozen=True)

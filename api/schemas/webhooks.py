@@ -5,12 +5,23 @@ from datetime import datetime
 from typing import Annotated, Any, ClassVar, Literal
 from uuid import UUID
 
-from pydantic import AliasPath, BaseModel, BeforeValidator, ConfigDict, Field, computed_field, field_validator
+from pydantic import (
+    AfterValidator,
+    AliasPath,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    computed_field,
+    field_validator,
+)
 from pydantic.alias_generators import to_camel
 
 from api.schemas.common import Counts, NoteView, Paging, Received, View
 from api.schemas.rules import Parameter, Rule, identifier, moment, one_of, or_null, refusal, text, whole
-from pipelines.addresses import MAX_URL_CHARACTERS
+from pipelines.addresses import MAX_URL_CHARACTERS, check_webhook_url
+from pipelines.errors import InvalidRequest
 from pipelines.intake.strict_json import Number
 from pipelines.retries import LONGEST_STREAK, MAX_RETRIES
 from pipelines.webhooks import EVENT_TYPES, EventType
@@ -165,6 +176,20 @@ Failures = Annotated[
 ]
 
 
+def _allowed_url(url: str, info: ValidationInfo) -> str:
+    """The URL as it is stored, when webhooks may be sent there: `reach` in the context says so."""
+    try:
+        return check_webhook_url(url, (info.context or {})["reach"])
+    except InvalidRequest as error:
+        raise refusal(error.code, error.detail) from None
+
+
+class SubscribedCustomers(Received):
+    """The one part of a new subscription that is checked against what is stored."""
+
+    customer_ids: Annotated[CustomerIdsGiven | None, BeforeValidator(_counted(0))] = None
+
+
 class NewSubscription(Received):
     EXAMPLE: ClassVar = EXAMPLE_NEW
 
@@ -185,6 +210,7 @@ class NewSubscription(Received):
             f"webhookUrl must be text of 1 to {MAX_URL_CHARACTERS} characters.",
             {"type": "string", "format": "uri", "pattern": "^https://", "maxLength": MAX_URL_CHARACTERS},
         ),
+        AfterValidator(_allowed_url),
     ]
     customer_ids: Annotated[CustomerIdsGiven | None, BeforeValidator(_counted(0))] = Field(
         default=None,

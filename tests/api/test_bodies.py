@@ -2,7 +2,10 @@
 
 import json
 import socket
+from datetime import date
+from decimal import Decimal
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from pydantic import ValidationError
@@ -10,8 +13,10 @@ from pydantic import ValidationError
 from api.schemas.rules import MAX_FAULTS
 from api.schemas.transactions import Submission
 from api.unread import MAX_DECODED_HERE_BYTES
+from pipelines.webhooks import EVENT_TYPES
 from storage.store import Store
 from tests.api.conftest import ABN, ITEM, Client, answering, new_client
+from tests.api.worker import end_submissions
 
 named = pytest.mark.parametrize
 JSON = {"Content-Type": "application/json"}
@@ -287,6 +292,43 @@ def test_a_malformed_subscription_is_refused(client: Client, fields: dict[str, A
     assert (answer.status_code, answer.json()["code"]) == (400, code)
     assert [fault["pointer"] for fault in answer.json()["errors"]] == [pointer]
     assert client.get("/v1/webhooks/subscriptions").json()["data"]["totalCount"] == 0
+
+
+def test_unknown_fields_and_parameters_are_accepted_and_named(client: Client) -> None:
+    made = client.post("/v1/customer?dryRun=1", {"abn": ABN, "refrence": "a", "reference": "b"})
+    assert made.status_code == 201
+    said = made.json()["message"]
+    assert "dryRun" in said
+    assert "refrence (did you mean reference?)" in said
+    customer_id = made.json()["data"]["customerId"]
+    listed = client.get("/v1/jobs?pages=1&customerId=" + customer_id)
+    assert listed.json()["message"] == "Unknown, and ignored: pages (did you mean page?)."
+    assert client.get("/v1/jobs").json()["message"] is None
+
+
+def test_unknown_fields_of_items_and_parameters_of_a_refresh_are_not_named(store: Store, client: Client) -> None:
+    customer_id = client.new_customer()
+    body = {"transactions": [ITEM | {"merchant": "x"}], "accountNummber": "1"}
+    said = client.post(f"/v1/customer/{customer_id}/transactions", body).json()["message"]
+    assert said == "Unknown, and ignored: accountNummber (did you mean accountNumber?)."
+    end_submissions(store, [{"date": date(2026, 6, 1), "amount": Decimal(1)}])
+    refresh = client.post(f"/v1/customer/{customer_id}/reports/refresh?force=1")
+    assert (refresh.status_code, refresh.json()["message"]) == (202, None)
+
+
+def test_of_very_many_unknown_names_a_few_are_named(client: Client) -> None:
+    many = {f"name{number}": 1 for number in range(5_000)}
+    said = client.post("/v1/customer", {"abn": ABN} | many).json()["message"]
+    assert said.endswith(" and others.")
+    assert len(said) < 1_000
+
+
+def test_a_wrong_value_of_an_enumeration_is_told_the_valid_ones(client: Client) -> None:
+    body = {"eventType": "job.done", "webhookUrl": "http://lender.example/hook", "customerIds": [str(uuid4())]}
+    faults = client.post("/v1/webhooks/subscriptions", body).json()["errors"]
+    assert {fault["pointer"] for fault in faults} == {"/eventType", "/webhookUrl", "/customerIds/0"}
+    [enumeration] = [fault["message"] for fault in faults if fault["pointer"] == "/eventType"]
+    assert all(name in enumeration for name in EVENT_TYPES)
 
 
 def test_a_body_over_the_limit_is_answered_while_it_is_still_being_sent(client: Client, socket_url: str) -> None:

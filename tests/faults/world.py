@@ -80,7 +80,7 @@ class World:
     def _environment(self, settings: Mapping[str, str]) -> dict[str, str]:
         return {
             "PYTHONPATH": os.pathsep.join([str(SABOTEUR), os.environ.get("PYTHONPATH", "")]),
-            "TIDEMARK_TEST_ORDERS": str(self.orders),
+            "SABOTEUR_ORDERS": str(self.orders),
             "TIDEMARK_BATCH_LEASE_S": "4",
             "TIDEMARK_WEBHOOK_ALLOW_CIDRS": "127.0.0.0/8",
             "TIDEMARK_WEBHOOK_CA_BUNDLE": str(self.receiver.ca_path),

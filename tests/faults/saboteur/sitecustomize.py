@@ -3,7 +3,7 @@
 A folder on PYTHONPATH holds this file, so every Python process of the service runs it before anything else. It counts
 the moments at which something becomes durable or visible: before each fsync, around each hard link (a file gets its
 name) and around each commit that changed something, on SQLite and on PostgreSQL. An order, a JSON file in the folder
-`TIDEMARK_TEST_ORDERS`, names a process by a piece of its command line and the count at which it ends by SIGKILL. The
+`SABOTEUR_ORDERS`, names a process by a piece of its command line and the count at which it ends by SIGKILL. The
 file is renamed before that, so an order is carried out once, whoever else fits it.
 
 Standard library only: it must cost nothing where no order waits, and nothing of the service may be imported by it.
@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-FOLDER = os.environ.get("TIDEMARK_TEST_ORDERS", "")
+FOLDER = os.environ.get("SABOTEUR_ORDERS", "")
 ORDER, CARRIED_OUT = os.path.join(FOLDER, "order.json"), os.path.join(FOLDER, "carried-out.json")
 WHO = " ".join(sys.orig_argv)
 

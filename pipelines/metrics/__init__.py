@@ -9,7 +9,7 @@ from pipelines.metrics.definition import Metric, Metrics
 from pipelines.metrics.lineage import explain
 from pipelines.metrics.registry import METRICS, with_inputs
 
-VERSION = 1  # raised with every change that can move a value
+VERSION = 2  # raised with every change that can move a value
 
 __all__ = [
     "METRICS",

@@ -72,6 +72,7 @@ Size: TypeAlias = Annotated[Exact, AfterValidator(_size)]
 Slug: TypeAlias = Annotated[str, Field(pattern=f"^{SLUG.pattern}$")]
 Operand: TypeAlias = Annotated[str, AfterValidator(_operand)]
 Names: TypeAlias = tuple[str, ...]
+GroupName: TypeAlias = Annotated[str, Field(min_length=1, max_length=200)]
 
 
 class Strict(BaseModel):
@@ -90,7 +91,8 @@ class Where(Strict):
     channels: Annotated[Names, _names("channel", Channel.categories.to_list())] = ()
     flags: Annotated[Names, _names("flag", FLAGS)] = ()
     account_types: Annotated[Names, _names("account type", ACCOUNT_TYPES)] = ()
-    direction: Literal["credit", "debit"] | None = None
+    counterparties: Annotated[tuple[GroupName, ...], Field(max_length=100)] = ()  # by `counterparty_group`
+    direction: Literal["credit", "debit", "either"] | None = None  # either: both sides count, and are meant to
     external: bool | None = None  # False: own transfers
     recurring: bool | None = None  # belongs to a recurring series
     facility: bool | None = None  # funds or repays a credit facility
@@ -102,6 +104,12 @@ class Where(Strict):
         if self.at_least is not None and self.at_most is not None and self.at_least > self.at_most:
             raise ValueError("no row is this large and this small: `atLeast` is above `atMost`")
         return self
+
+    @property
+    def says_what_for(self) -> bool:
+        """Whether it chooses rows by what the money was for: on the account's other side they mean the opposite."""
+        named = self.categories or self.groups or self.flags
+        return bool(named) or self.recurring is not None or self.facility is not None
 
 
 EVERY_ROW = Where()
@@ -292,6 +300,22 @@ class Metric(Strict):
 
 
 Metrics: TypeAlias = Mapping[str, Metric]
+
+
+def lacks_side(definition: Definition) -> bool:
+    """Whether it counts rows by what they are for without saying on which side of the account they count.
+
+    A creditor's dividend is of the category of payments to a liquidator, a repayment sent back of that of repayments:
+    counted on both sides, they say of people what isn't so. Amounts keep their sign, so that one side is set off
+    against the other, and a measure names its side.
+    """
+    match definition:
+        case Groups(where=where):
+            return where.says_what_for and where.direction is None
+        case Transactions(measure="amount" | "rows" as measure, aggregate=aggregate, where=where, of=of):
+            counts = measure == "rows" or aggregate in {"count", "distinct", "days_since"}
+            return counts and any(each.says_what_for and each.direction is None for each in (where, of or EVERY_ROW))
+    return False
 
 
 def window_in_words(window: Window) -> str:

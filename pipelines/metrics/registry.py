@@ -12,7 +12,7 @@ import yaml
 from pydantic import ValidationError
 
 from pipelines.enrich.rule_files import RuleError, parse
-from pipelines.metrics.definition import Metric, Metrics
+from pipelines.metrics.definition import Metric, Metrics, lacks_side
 
 FILE = "registry.yaml"
 
@@ -55,6 +55,8 @@ def _faults_between(metrics: Sequence[Metric]) -> Iterator[Fault]:
         if count > 1:
             yield (places[slug], "slug"), f"{slug} stands {count} times"
     for place, metric in enumerate(metrics):
+        if lacks_side(metric.definition):
+            yield (place, "definition"), f"{metric.slug} counts rows without saying on which side of the account"
         for unknown in sorted(set(metric.inputs) - places.keys()):
             yield (place, "definition", "operands"), f"there is no metric {unknown}"
     try:

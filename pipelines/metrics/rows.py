@@ -71,6 +71,8 @@ def _conditions(where: Where) -> Iterator[tuple[Hashable, pl.Expr]]:
             ("flags", where.flags),
             _sure(pl.any_horizontal(pl.col("flags").list.contains(each) for each in where.flags)),
         )
+    if where.counterparties:
+        yield ("counterparties", where.counterparties), _sure(pl.col("counterparty_group").is_in(where.counterparties))
     if where.external is not None:
         yield ("external", where.external), pl.col("is_external") if where.external else ~pl.col("is_external")
     if where.recurring is not None:
@@ -81,7 +83,7 @@ def _conditions(where: Where) -> Iterator[tuple[Hashable, pl.Expr]]:
         yield ("at_least", where.at_least), pl.col("amount").abs() >= pl.lit(where.at_least, _BOUND)
     if where.at_most is not None:
         yield ("at_most", where.at_most), pl.col("amount").abs() <= pl.lit(where.at_most, _BOUND)
-    if where.direction is not None:
+    if where.direction in ("credit", "debit"):
         yield (
             ("direction", where.direction),
             pl.col("amount") > 0 if where.direction == "credit" else pl.col("amount") < 0,

@@ -88,21 +88,21 @@ DEBT = (
         "What lenders already take of each dollar of revenue leaves less for the next one.",
     ),
     _less(
-        "active_lenders_180d",
+        "lenders_repaid_45d",
         "1:3 2:2 3:1",
         "Each further lender was needed because the last one was not enough.",
         _WHOLE,
     ),
     _less(
-        "stacking_180d",
+        "stacked_running_180d",
         "1:4 2:2",
-        "Facilities for working capital that run side by side: one pays for the other.",
+        "Facilities for working capital that run side by side: one often pays for the other.",
         _WHOLE,
     ),
     _less(
         "new_debt_to_revenue_180d",
         "0.02:3 0.10:2 0.25:1",
-        "Money borrowed lately has still to be repaid.",
+        "Money borrowed lately is money that trade did not bring in.",
     ),
     _less(
         "missed_repayments_180d",
@@ -163,7 +163,7 @@ TENURE = (
 )
 DEFAULT = Scorecard(
     name="default",
-    version="1",
+    version="2",
     calibration="none",
     features=(*BALANCES, *FLOWS, *DEBT, *DISTRESS, *BEHAVIOUR, *TENURE),
     link=Link(even=Decimal(30), doubling=Decimal(10)),

@@ -30,6 +30,12 @@ WIDER = """
     window: {days: 60, offset: 30}
     measure: size
     aggregate: sum
+- slug: with_parties
+  definition:
+    source: transactions
+    where: {counterparties: [Acme, Cove], flags: [cash, round_amount], direction: either}
+    window: {days: 300}
+    aggregate: count
 - slug: not_recurring
   definition: {source: transactions, where: {recurring: false, facility: false}, measure: money_out, aggregate: min}
 - slug: smallest

@@ -88,7 +88,7 @@ def test_a_sound_business_earns_every_point_there_is_a_reading_for() -> None:
     assert data["pdConfidenceRating"] == "high"
     assert codes(data) == ["Uncalibrated"]
     assert data["calibration"] == "none"
-    assert data["model"] == {"name": "default", "version": "1", "calibration": "none"}
+    assert data["model"] == {"name": "default", "version": "2", "calibration": "none"}
 
 
 def test_a_driver_says_what_was_read_and_what_it_earned() -> None:

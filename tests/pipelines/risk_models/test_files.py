@@ -89,7 +89,7 @@ def test_without_descriptions_nothing_is_read_that_only_they_show() -> None:
     known = cohorts.with_flows()
     by_meaning = {slug for slug in read if reads_meaning(known[slug], known)}
     assert {slug for slug in by_meaning if read[slug] is not None} == set()
-    assert {"dishonours_per_month_180d", "gambling_share_180d", "stacking_180d"} <= by_meaning
+    assert {"dishonours_per_month_180d", "gambling_share_180d", "stacked_running_180d"} <= by_meaning
     plain = {"buffer_days_180d", "inflow_to_outflow_180d", "overdrawn_day_share_180d", "inflow_volatility_12m"}
     assert all(read[slug] is not None for slug in plain)
 

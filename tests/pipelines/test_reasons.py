@@ -1,0 +1,250 @@
+"""Each reason that is given of a business holds of an example, and not of what merely looks like it.
+
+The cases are data beside what gives the reasons. A case is a list of rows, or a mapping of `rows`, `attributes`,
+`inputs` and `history`; what the reason says beside `holds` and `not` is true of all its cases. A row is
+`[days ago, amount, category]`, with several days for several alike, and may name `balance`, `limit`, `account`, `party`
+(by its group), `lender` and `flags`. `history`: days from the first row to today; what ran out of it is unknown, and an
+unknown reason doesn't count as one that isn't given.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from functools import partial
+from importlib.resources import files
+from typing import Any
+from uuid import UUID
+
+import polars as pl
+import pytest
+
+from pipelines.decisions import examples
+from pipelines.decisions.decision import figures_of
+from pipelines.decisions.evaluate import evaluated, rule_column
+from pipelines.decisions.plan import planned
+from pipelines.decisions.policy import Policy
+from pipelines.decisions.readings import Attribute, Value, read
+from pipelines.enrich.duplicates import KNOWN
+from pipelines.enrich.enrichment import derived
+from pipelines.enrich.facilities.joining import with_facility_ids
+from pipelines.enrich.rule_files import parse
+from pipelines.enrich.taxonomy import GROUPS
+from pipelines.figures.facts import Facts
+from pipelines.metrics import METRICS
+from pipelines.metrics.definition import Transactions, lacks_side
+from pipelines.metrics.rows import met
+from pipelines.monitoring import Ruleset, Watched, observed, watch
+from pipelines.monitoring.library import rulesets
+from pipelines.risk_models.default import DEFAULT
+from pipelines.risk_models.readings import readings
+from pipelines.schemas import TRANSACTIONS
+from tests.pipelines.enrich.examples import known
+
+NOW = datetime(2026, 11, 1, 3, tzinfo=UTC)
+TODAY = NOW.date()
+LEAST_NEAR_MISSES = 3
+HISTORY = 366  # days, unless a reason says otherwise: enough for every metric but those that look back further
+POLICIES = {slug: Policy.model_validate(document) for slug, document in examples.load().items()}
+RULESETS = {slug: Ruleset.model_validate(each.document) for slug, each in rulesets().items()}
+# Of a customer of whom nothing that is stated stands against them.
+STATED: Mapping[str, Value] = {
+    "loan_purpose": "stock",
+    "hardship_flag": False,
+    "ato_payment_plan": False,
+    **dict.fromkeys(("ato_debt", "ppsr_registrations", "overdraft_limit"), Decimal(0)),
+    "bas_lodged_to": Decimal(202606),
+    "bureau_score": Decimal(640),
+    "time_trading_months": Decimal(60),
+}
+ASKED: Mapping[str, Value] = {
+    **dict.fromkeys(("requestedLimit", "requestedAdvance", "requestedAmount"), Decimal(10000)),
+    "basDueTo": Decimal(202606),
+    "existingCustomer": False,
+    "holdback": Decimal("0.12"),
+    "channel": "direct",
+    "termMonths": Decimal(12),
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One customer, and whether the reason is given of them."""
+
+    reason: str
+    name: str
+    given: bool
+    rows: tuple[list[Any], ...] = ()
+    attributes: Mapping[str, Value] = field(default_factory=dict)
+    inputs: Mapping[str, Value] = field(default_factory=dict)
+    history: int = HISTORY
+
+
+def cases(reasons: Mapping[str, Any]) -> list[Case]:
+    return [case for reason, told in reasons.items() for case in _cases(reason, told)]
+
+
+def _cases(reason: str, told: Mapping[str, Any]) -> Iterator[Case]:
+    yield _case(reason, "holds", told, told.get("holds", []))
+    for name, differs in told["not"].items():
+        yield _case(reason, name, told, differs)
+
+
+def _case(reason: str, name: str, told: Mapping[str, Any], differs: Any) -> Case:
+    mine = differs if isinstance(differs, Mapping) else {"rows": differs}
+    return Case(
+        reason,
+        name,
+        name == "holds",
+        (*told.get("always", ()), *mine.get("rows", ())),
+        _values({**told.get("attributes", {}), **mine.get("attributes", {})}),
+        _values({**told.get("inputs", {}), **mine.get("inputs", {})}),
+        mine.get("history", told.get("history", HISTORY)),
+    )
+
+
+def _values(given: Mapping[str, Any]) -> Mapping[str, Value]:
+    """Numbers as decimals, as policies read them."""
+    return {name: value if isinstance(value, bool | str) else Decimal(str(value)) for name, value in given.items()}
+
+
+def facts(of: Iterable[Case]) -> Facts:
+    """The customers of the cases, numbered from 0, with the facilities that enrichment finds in their rows."""
+    rows = [row for number, case in enumerate(of) for row in _rows(number, case)]
+    numbered = [{**row, "position": nth, "transaction_id": nth.to_bytes(16)} for nth, row in enumerate(rows)]
+    return Facts(with_facility_ids(pl.DataFrame(numbered, schema=TRANSACTIONS)).select(TRANSACTIONS.names()), TODAY)
+
+
+def _rows(number: int, case: Case) -> Iterator[dict[str, Any]]:
+    quiet: list[list[Any]] = [[case.history - 1, 0, "bank_fees"], [0, 0, "bank_fees"]] if case.history else []
+    for days, amount, category, *more in (*quiet, *case.rows):
+        said = more[0] if more else {}
+        for ago in days if isinstance(days, list) else [days]:
+            yield {
+                "customer_number": number,
+                "account_id": said.get("account", "cash").encode().ljust(16),
+                "account_type": "credit_card" if said.get("account") == "card" else "transaction",
+                "credit_limit": _money(said.get("limit")),
+                "received_seq": 1,
+                "since_seq": 1,
+                "status": "posted",
+                "date": TODAY - timedelta(days=ago),
+                "amount": _money(amount),
+                "balance": _money(said.get("balance")),
+                "category": category,
+                "category_group": GROUPS[category],
+                "is_transfer": False,
+                "counterparty_group": said.get("party"),
+                "counterparty_lender_id": said.get("lender"),
+                "flags": said.get("flags", []),
+            }
+
+
+def _money(number: float | None) -> Decimal | None:
+    return None if number is None else Decimal(str(number))
+
+
+Given = list[bool | None]  # of each case whether its reason is given; null: unknown
+
+
+def by_scorecard(of: list[Case]) -> Given:
+    """Given where a reading is known and doesn't earn all points."""
+    features = {feature.metric: feature for feature in DEFAULT.features}
+    read_of = readings(facts(of), list(features)).sort("customer_number").to_dicts()
+    read_by_case = [(features[case.reason], row[case.reason]) for case, row in zip(of, read_of, strict=True)]
+    return [None if value is None else each.points_of(value) < each.most for each, value in read_by_case]
+
+
+def by_policy(slug: str, of: list[Case]) -> Given:
+    """Given where the rule of that code holds, or where the policy came to its default."""
+    plan, policy = planned(POLICIES[slug]), POLICIES[slug]
+    columns = {
+        planned_.rule.code: pl.col(rule_column(nth, place))
+        for nth, step in enumerate(plan.steps)
+        for place, planned_ in enumerate(step.rules)
+    }
+    if policy.default_reason is not None:
+        columns[policy.default_reason.code] = pl.col("step").is_null()
+    shown = figures_of(facts(of), plan.metrics, range(len(of)))
+    held = {
+        number: {name: Attribute(value) for name, value in {**STATED, **case.attributes}.items()}
+        for number, case in enumerate(of)
+    }
+    asked = [tuple((each.name, {**ASKED, **case.inputs}[each.name]) for each in policy.declared_inputs) for case in of]
+    told: dict[int, bool | None] = {}
+    for inputs in set(asked):  # a policy is evaluated for many customers at once, with one set of inputs
+        mine = shown.filter(pl.col("customer_number").is_in([n for n, each in enumerate(asked) if each == inputs]))
+        decided = evaluated(plan, read(plan, mine, held, dict(inputs), NOW))
+        for row in decided.with_columns(column.alias(code) for code, column in columns.items()).to_dicts():
+            told[row["customer_number"]] = row[of[row["customer_number"]].reason]
+    return [told[number] for number in range(len(of))]
+
+
+def by_ruleset(slug: str, of: list[Case]) -> Given:
+    watched = watch([Watched(UUID(int=1), 1, RULESETS[slug], None)])
+    stated = {
+        number: {name: Attribute(value) for name, value in case.attributes.items()} for number, case in enumerate(of)
+    }
+    outcomes = observed(watched, facts(of), stated, NOW).outcomes.select("customer_number", "rule", "holds")
+    holds = {(number, rule): given for number, rule, given in outcomes.iter_rows()}
+    return [holds.get((number, case.reason)) for number, case in enumerate(of)]
+
+
+def _data(package: str, name: str) -> Any:
+    return parse(files(package).joinpath(name).read_text("utf-8"), name)
+
+
+OF_SCORECARD = _data("pipelines.risk_models", "default_reasons.yaml")
+OF_POLICIES = _data("pipelines.decisions", "examples_reasons.yaml")
+OF_RULESETS = _data("pipelines.monitoring", "library_reasons.yaml")
+
+
+def givers() -> Iterator[Any]:
+    """What gives reasons: its cases by reason, the reasons that it can give, and whether it gives each case's."""
+    yield pytest.param(OF_SCORECARD, {feature.metric for feature in DEFAULT.features}, by_scorecard, id="scorecard")
+    for slug, policy in POLICIES.items():
+        codes = {rule.code for step in policy.steps for rule in step.rules}
+        default = set() if policy.default_reason is None else {policy.default_reason.code}
+        yield pytest.param(OF_POLICIES.get(slug, {}), codes | default, partial(by_policy, slug), id=slug)
+    for slug, ruleset in RULESETS.items():
+        codes = {rule.code for rule in ruleset.rules}
+        yield pytest.param(OF_RULESETS.get(slug, {}), codes, partial(by_ruleset, slug), id=slug)
+
+
+@pytest.mark.parametrize(("reasons", "expected", "given"), list(givers()))
+def test_a_reason_is_given_of_its_example_and_of_no_near_miss(
+    reasons: Mapping[str, Any], expected: set[str], given: Callable[[list[Case]], Given], subtests: pytest.Subtests
+) -> None:
+    assert reasons.keys() == expected
+    assert [reason for reason, told in reasons.items() if len(told["not"]) < LEAST_NEAR_MISSES] == []
+    all_cases = cases(reasons)
+    for case, is_given in zip(all_cases, given(all_cases), strict=True):
+        with subtests.test(f"{case.reason}: {case.name}"):
+            assert is_given is case.given
+
+
+def test_what_is_shipped_says_on_which_side_its_rows_count() -> None:
+    """The registry can't be loaded otherwise; policies and rulesets bring metrics of their own."""
+    of_their_own = [metric for each in (*POLICIES.values(), *RULESETS.values()) for metric in each.metrics]
+    assert [metric.slug for metric in of_their_own if lacks_side(metric.definition)] == []
+
+
+def test_there_are_cases_of_what_is_shipped_alone() -> None:
+    assert (OF_POLICIES.keys(), OF_RULESETS.keys()) == (POLICIES.keys(), RULESETS.keys())
+
+
+def test_the_tax_office_is_told_from_other_creditors_by_the_text() -> None:
+    told = {
+        "ATO GARNISHEE NOTICE S260-5 WITHDRAWAL": True,
+        "Garnishee Notice ATO s260-5 Sch 1 TAA DED": True,
+        "AUSTRALIAN TAXATION OFFICE GARNISHEE": True,
+        "SERVICES AUST CHILD SUPPORT GARNISHEE SEC 72A": False,
+        "GARNISHEE ORDER LOCAL COURT NSW 2025/00188": False,
+    }
+    sent = known(*({"description": text, "amount": Decimal(-900)} for text in told)).collect().select(KNOWN.names())
+    garnishees = derived(sent).collect()
+    of_tax_office = METRICS["tax_garnishees_180d"].definition
+    assert isinstance(of_tax_office, Transactions)
+    assert set(garnishees["category"]) == {"garnishee"}
+    by_text = garnishees.select("description", met(of_tax_office.where).alias("met"))
+    assert dict(by_text.iter_rows()) == told

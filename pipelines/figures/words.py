@@ -67,7 +67,7 @@ def is_tax() -> pl.Expr:
 
 def is_returned_payment() -> pl.Expr:
     """The customer's own payment coming back because it could not be met."""
-    return pl.col("category").eq_missing("returned_payment")
+    return pl.col("category").eq_missing("returned_payment") & is_credit()
 
 
 def is_categorised() -> pl.Expr:

@@ -34,6 +34,10 @@ def test_a_word_covers_categories_that_exist(word: pl.Expr, covered: set[str]) -
     assert slugs(word) == covered
 
 
+def test_a_returned_payment_comes_back() -> None:
+    assert slugs(words.is_returned_payment(), "-1") == set()
+
+
 def test_debt_service_is_its_group_and_leaves_the_account() -> None:
     group = {slug for slug, category in TAXONOMY.categories.items() if category.group == "debt_service"}
     assert slugs(words.is_debt_service(), "-1") == group != set()

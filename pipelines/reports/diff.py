@@ -3,6 +3,9 @@
 The reports are computed four times, from one version to the other in three steps, and a figure has the causes of the
 steps that moved it: first the later version's rows come (added, revised, withdrawn) while rows that stand in both keep
 what was said of them; then what the client corrected; then whatever else rules, model or knowledge say differently.
+
+What follows from several rows (pairs, series, facilities, flags) may move with each of the three. With rows that come
+or go it is theirs, but on rows that were corrected; without them it comes with the corrections, if there are any.
 """
 
 import json
@@ -15,6 +18,7 @@ from typing import Any, Literal
 
 import polars as pl
 
+from pipelines.enrich.duplicates import KNOWN
 from pipelines.figures.context import Context
 from pipelines.figures.facts import Facts
 from pipelines.reports import REPORTS
@@ -29,6 +33,7 @@ SAID = (  # of a row, what doesn't follow from other rows
 )
 WORDS = ("rating", "completenessTier", "pdConfidenceRating")  # texts that are figures all the same
 _KEYS_OF_LISTS = ("accountId", "metric", "code", "nextSeen", "name")  # what tells items of a list apart
+DERIVED = tuple(name for name in TRANSACTIONS if name not in KNOWN and name != "withdrawn_seq")  # SAID is part of it
 _ROW = ("customer_number", "transaction_id", "revision")
 
 
@@ -65,17 +70,21 @@ def diff(before: pl.DataFrame, after: pl.DataFrame, as_of: date, context: Contex
     earlier, later = before.filter(current()), after.filter(current())
     said = _said_before(later, earlier)
     told = pl.col("category_source").is_in(["correction", "client_rule"]).fill_null(value=False)
-    corrected = told | (pl.col("earlier_source").is_in(["correction", "client_rule"]).fill_null(value=False))
-    only_rows = said.select(_kept(pl.col("in_both")))
-    rows_and_corrections = said.select(_kept(pl.col("in_both") & ~corrected))
+    earlier_source = pl.col("category_source_earlier")
+    corrected = told | earlier_source.is_in(["correction", "client_rule"]).fill_null(value=False)
+    added, gone = later.join(earlier, on=_ROW, how="anti").height, earlier.join(later, on=_ROW, how="anti").height
+    differs = pl.any_horizontal(pl.col(name).ne_missing(pl.col(f"{name}_earlier")) for name in SAID)
+    other = said.filter("in_both", differs)
+    rows_corrected = other.filter(corrected).height
+    both, rows_moved = pl.col("in_both"), added + gone > 0
+    only_rows = said.select(_kept(both, (both & corrected) if rows_moved else both))
+    follows_later = pl.lit(value=rows_moved or rows_corrected > 0)
+    rows_and_corrections = said.select(_kept(both & ~corrected, both & ~follows_later))
     steps = [_figures(rows, as_of, context) for rows in (earlier, only_rows, rows_and_corrections, later)]
-    other = said.filter(
-        "in_both", pl.any_horizontal(pl.col(name).ne_missing(pl.col(f"{name}_earlier")) for name in SAID)
-    )
     return Diff(
-        rows_added=later.join(earlier, on=_ROW, how="anti").height,
-        rows_gone=earlier.join(later, on=_ROW, how="anti").height,
-        rows_corrected=other.filter(corrected).height,
+        rows_added=added,
+        rows_gone=gone,
+        rows_corrected=rows_corrected,
         rows_reenriched=other.filter(~corrected).height,
         figures=list(_moved(steps)),
     )
@@ -83,14 +92,21 @@ def diff(before: pl.DataFrame, after: pl.DataFrame, as_of: date, context: Contex
 
 def _said_before(later: pl.DataFrame, earlier: pl.DataFrame) -> pl.DataFrame:
     """The later rows, with what was said of them earlier beside it where they stood already (`in_both`)."""
-    known = earlier.select(*_ROW, *(pl.col(name).alias(f"{name}_earlier") for name in SAID), in_both=pl.lit(value=True))
+    known = earlier.select(
+        *_ROW, *(pl.col(name).alias(f"{name}_earlier") for name in DERIVED), in_both=pl.lit(value=True)
+    )
     joined = later.join(known, on=_ROW, how="left", validate="1:1", maintain_order="left")
-    return joined.with_columns(pl.col("in_both").fill_null(value=False), earlier_source="category_source_earlier")
+    return joined.with_columns(pl.col("in_both").fill_null(value=False))
 
 
-def _kept(where: pl.Expr) -> list[pl.Expr]:
-    """The columns of TRANSACTIONS, with what was said earlier `where` that holds."""
-    kept = {name: pl.when(where).then(f"{name}_earlier").otherwise(name).alias(name) for name in SAID}
+def _kept(said: pl.Expr, follows: pl.Expr) -> list[pl.Expr]:
+    """The columns of TRANSACTIONS, as they were earlier where `said` holds, for SAID, or `follows`, for what follows
+    from several rows.
+    """
+    kept = {
+        name: pl.when(said if name in SAID else follows).then(f"{name}_earlier").otherwise(name).alias(name)
+        for name in DERIVED
+    }
     return [kept.get(name, pl.col(name)) for name in TRANSACTIONS]
 
 

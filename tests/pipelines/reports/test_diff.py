@@ -56,6 +56,15 @@ def test_a_correction_is_told_from_what_rules_say_differently() -> None:
     assert {each.causes for each in reenriched.figures} == {("enrichment",)}
 
 
+def test_without_rows_that_come_or_go_none_is_a_cause() -> None:
+    """Both were taken for a pair; the client says of one what it is, and the other is none any more."""
+    pair = [{**each, "is_transfer": True, "transfer_pair_id": bytes(16)} for each in (SALE, COST)]
+    ours = {**COST, "category": "rent", "category_group": "premises", "category_source": "correction"}
+    corrected, reenriched = between(pair, [SALE, ours]), between(pair, [SALE, COST])
+    assert {each.causes for each in corrected.figures} == {("correction",)}
+    assert {each.causes for each in reenriched.figures} == {("enrichment",)}
+
+
 def test_a_figure_may_have_several_causes() -> None:
     other = {**SALE, "category": "grant", "category_group": "other_income"}
     found = between([SALE], [other, NEW])

@@ -9,7 +9,7 @@ import json
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -21,6 +21,7 @@ from api.answers import streamed, totals
 from api.dependencies import READING_ROWS, Caller
 from api.schemas.reports import Moment
 from pipelines import metrics
+from pipelines.errors import Gone
 from pipelines.figures.context import NO_CONTEXT, Context
 from pipelines.figures.facts import Facts, as_known
 from pipelines.figures.lineage import CONTRIBUTIONS, Constant, Formula, Sum, Trace, below, no_figure, pointer, value_of
@@ -28,7 +29,7 @@ from pipelines.metrics import Metrics
 from pipelines.report_view import ReportStatus, ReportView
 from pipelines.reports import REPORTS
 from pipelines.schemas import TRANSACTIONS, posted
-from storage import context, jobs, reports, transactions
+from storage import context, corrections, jobs, reports, transactions
 from storage.customers import Customer
 from storage.database import Reading
 from storage.paging import Page, Paged
@@ -68,19 +69,40 @@ def then(r: Reading, caller: Caller, customer: Customer, moment: Moment, kind: s
     """What `moment` asks for. Where it asks for nothing and `kind` has a stored report: what that report shows.
 
     Raises:
-        Gone: the version is kept no longer.
+        Gone: the version is kept no longer; of a time, only if what is kept can't tell what was known then.
         NotFound: there was no such version yet.
     """
     version, as_of = moment.data_version, moment.as_of
     stored = None if kind is None or moment.is_given else reports.bundle(r, customer).get(kind)
     if stored is not None and stored.data_json is not None:
         version, as_of = stored.data_version, stored.as_of
-    place = transactions.place_of(r, customer, version)
-    data_version = customer.data_version if version is None else version
-    known_seq = None if moment.known_at is None else jobs.last_received(r, customer, moment.known_at)
+    data_version, now = customer.data_version if version is None else version, caller.now
+    known_seq = None
+    if moment.known_at is None:
+        place = transactions.place_of(r, customer, version)
+    else:
+        data_version, now = min(data_version, transactions.version_at(r, customer, moment.known_at)), moment.known_at
+        place, known_seq = _known(r, customer, data_version, moment.known_at)
     day = as_of or caller.today
-    known = context.read(r, {customer.number: data_version}, caller.now, day)
+    known = context.read(r, {customer.number: data_version}, now, day)
     return Then(place, data_version, known_seq, day, known)
+
+
+def _known(r: Reading, customer: Customer, data_version: int, moment: datetime) -> tuple[Location | None, int | None]:
+    """Where the version in force at a time lies, which knows no more than was known then.
+
+    Once it is kept no longer: where the current one lies, of which the rows received by then count, up to that job. It
+    says of them what is said today; so it can stand for the other only while the client's own words are the same.
+
+    Raises:
+        Gone: the version is kept no longer, and corrections were made or revoked since.
+    """
+    try:
+        return transactions.place_of(r, customer, data_version), None
+    except Gone:
+        if corrections.changed_since(r, customer, moment):
+            raise
+    return transactions.place_of(r, customer), jobs.last_received(r, customer, moment)
 
 
 def when_decided(r: Reading, customer: Customer, data_version: int, as_of: date) -> Then:

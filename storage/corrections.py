@@ -199,6 +199,12 @@ def find(r: Reading, customer: Customer, page: Page | None = None) -> Paged[Corr
     return Paged([Correction(*row) for row in r.execute(limited(query, page))], total_of(r, query), page)
 
 
+def changed_since(r: Reading, customer: Customer, moment: datetime) -> bool:
+    """Whether any that was made for the customer or for all its client's was made or revoked after that time."""
+    later = or_(corrections.c.made_at > moment, corrections.c.revoked_at > moment)
+    return r.execute(select(corrections.c.number).where(_about(customer), later).limit(1)).first() is not None
+
+
 def counts(lake: Lake, on: Grounds) -> Mapping[UUID, int]:
     """How many rows each correction decides now, by its id."""
     found = Counter[UUID]()

@@ -8,10 +8,11 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from uuid import UUID
 
 import polars as pl
-from sqlalchemy import select, tuple_
+from sqlalchemy import func, select, tuple_
 
 from pipelines.errors import Corrupt, Gone, NotFound
 from pipelines.schemas import TRANSACTIONS, current, posted
@@ -19,7 +20,7 @@ from storage.buckets import in_bucket
 from storage.customers import Customer
 from storage.database import Reading
 from storage.lake import Lake
-from storage.models import customers, locations, segments
+from storage.models import customers, jobs, locations, segments
 from storage.paging import Page
 
 LISTING_ORDER = ("date", "customer_number", "received_seq", "position", "transaction_id")
@@ -118,6 +119,20 @@ def place_of(r: Reading, customer: Customer, data_version: int | None = None) ->
     if not found and version > 0:
         raise Gone("Report.VersionExpired", "This version of the customer's transactions is kept no longer.")
     return found[0] if found else None
+
+
+def version_at(r: Reading, customer: Customer, moment: datetime) -> int:
+    """The version of the customer's value that was in force at a time; 0 before the first.
+
+    A version's places are swept away and moved, so that jobs are asked, too: each names the version at its end.
+    """
+    of_places = select(func.max(locations.c.data_version)).where(
+        locations.c.customer_number == customer.number, locations.c.created_at <= moment
+    )
+    of_jobs = select(func.max(jobs.c.data_version)).where(
+        jobs.c.customer_number == customer.number, jobs.c.completed_at <= moment
+    )
+    return max(r.execute(query).scalar_one() or 0 for query in (of_places, of_jobs))
 
 
 def readable(lake: Lake, places: Iterable[Location]) -> tuple[list[Location], dict[int, Corrupt]]:

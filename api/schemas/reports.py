@@ -25,7 +25,7 @@ _KNOWN_AT = Parameter(
     moment,
     "Report.InvalidKnownAt",
     "knownAt must be a time with its offset, such as 2026-07-01T12:00:00Z, given once.",
-    {"type": "string", "format": "date-time", "description": "Count only what had been received by then."},
+    {"type": "string", "format": "date-time", "description": "What was known then: rows, and what was said of them."},
 )
 
 

@@ -1,27 +1,36 @@
 """Corrections, through the batches that the runs make of them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from types import SimpleNamespace
 from typing import Any
+from uuid import UUID
 
 import polars as pl
 import pytest
+from sqlalchemy import delete
 
+from api import replay
+from api.schemas.reports import Moment
 from assets import batches as work_of
 from assets.transactions import recompute
 from pipelines.enrich.enrichment import enrich
 from pipelines.enrich.knowledge import Knowledge
-from pipelines.report_view import ReportStatus
-from storage import batches, corrections, customers, jobs, knowledge, related_parties
+from pipelines.errors import Gone
+from pipelines.figures.context import NO_CONTEXT
+from pipelines.report_view import ReportStatus, ReportView
+from pipelines.reports.diff import diff
+from storage import batches, corrections, customers, jobs, knowledge, related_parties, reports, transactions
 from storage.corrections import Correction, NewCorrection
 from storage.customers import Customer
 from storage.jobs import Job
-from storage.models import Flow, JobStatus, Lane
+from storage.models import Flow, JobStatus, Lane, locations
 from storage.related_parties import Party
 from storage.store import Store
 from tests.assets.conftest import Filled
-from tests.assets.lender import COFFEE, RENT, SALE, Lender, refreshed, risk_status
+from tests.assets.lender import BAD, COFFEE, RENT, SALE, Lender, refreshed, risk_status
 from tests.storage.examples import a_customer
 
 WHO = "a key"
@@ -278,3 +287,107 @@ def test_a_correction_is_no_event_and_counts_no_rows(renting: Corrector) -> None
     assert (ended.received_rows, ended.processed_rows, ended.enriched_rows) == (0, 0, 0)
     with renting.store.db.reading() as r:
         assert customers.versions(r, [renting.customer.number]) == {renting.customer.number: ended.data_version}
+
+
+# What was known at an earlier time
+
+
+def replayed(store: Store, customer: Customer, moment: Moment) -> Mapping[str, ReportView]:
+    """The reports that the API computes for a moment."""
+    now = datetime.now(UTC)
+    caller: Any = SimpleNamespace(store=store, now=now, today=now.date())
+    with store.db.reading() as r:
+        then = replay.then(r, caller, customer, moment)
+    return replay.bundle(then.facts(caller), then.data_version)
+
+
+def known_at(moment: datetime, as_of: date | None = None) -> Moment:
+    return Moment.model_construct(known_at=moment, as_of=as_of)
+
+
+def shown(bundle: Mapping[str, ReportView]) -> dict[str, tuple[int | None, str | None]]:
+    return {kind: (report.data_version, report.data_json) for kind, report in bundle.items()}
+
+
+def test_a_stored_report_is_the_replay_of_its_time(lender: Corrector, subtests: pytest.Subtests) -> None:
+    """Whatever came later: corrections of rows, of counterparties, of words, revocations, rows, withdrawals."""
+    stored: list[tuple[str, Moment, dict[str, Any]]] = []
+
+    def report(what: str) -> None:
+        lender.end_all()
+        lender.ask_for_reports()
+        refreshed(lender)
+        with lender.store.db.reading() as r:
+            bundle = reports.bundle(r, lender.customer)
+        stored.append((what, known_at(datetime.now(UTC), bundle["risk"].as_of), shown(bundle)))
+
+    first = lender.sent(SALE, RENT, COFFEE, {**SALE, "date": "2026-03-10"})
+    report("rows")
+    sale = next(row["transaction_id"] for row in lender.rows() if row["description"] == "SALE")
+    lender.correct(NewCorrection(transaction_id=UUID(bytes=sale), category="owner_contribution"))
+    rent, _ = lender.correct(RENT_IS_PREMISES)
+    report("a transaction and words corrected")
+    lender.submit(AGAIN, BAD)
+    lender.correct(NewCorrection(words="coffee", counterparty_name="The Cart", client_wide=True))
+    report("more rows, corrected for all customers")
+    lender.revoke(rent)
+    lender.withdraw(first)
+    report("a correction revoked, a submission withdrawn")
+    assert len({str(bundle) for _, _, bundle in stored}) == len(stored)
+    for what, moment, bundle in stored:
+        with subtests.test(what):
+            assert shown(replayed(lender.store, lender.customer, moment)) == bundle
+
+
+def forgotten(store: Store, customer: Customer, data_version: int) -> None:
+    """The version is kept no longer."""
+    lies = (locations.c.customer_number == customer.number, locations.c.data_version == data_version)
+    with store.db.writing() as w:
+        w.execute(delete(locations).where(*lies))
+
+
+def test_of_a_version_that_is_gone_the_history_is_told(lender: Corrector) -> None:
+    lender.sent(SALE)
+    then = datetime.now(UTC)
+    lender.sent(RENT)
+    forgotten(lender.store, lender.customer, 1)
+    facts = replayed(lender.store, lender.customer, known_at(then))
+    assert '"transactionCount":1' in (facts["completeness"].data_json or "").replace(" ", "")
+
+
+@pytest.mark.parametrize("change", ["made", "revoked", "for all"])
+def test_what_was_said_before_a_correction_can_go(lender: Corrector, change: str) -> None:
+    """Categories are today's where the version of then is kept no longer: they would be another's, silently."""
+    lender.sent(RENT)
+    correction = lender.correct(RENT_IS_PREMISES)[0] if change == "revoked" else None
+    lender.end_all()
+    then, version = datetime.now(UTC), lender.customer.data_version
+    if correction is None:
+        lender.correct(replace(RENT_IS_PREMISES, client_wide=change == "for all"))
+    else:
+        lender.revoke(correction)
+    lender.end_all()
+    forgotten(lender.store, lender.customer, version)
+    with pytest.raises(Gone) as refused:
+        replayed(lender.store, lender.customer, known_at(then))
+    assert refused.value.code == "Report.VersionExpired"
+    replayed(lender.store, lender.customer, known_at(datetime.now(UTC)))
+
+
+def test_one_corrected_row_is_the_cause_of_all_that_a_diff_names(lender: Corrector) -> None:
+    """The facility, the series and the flags of a row follow from what it is said to be."""
+    instalment = {"description": "PROSPA LOAN REPAYMENT", "amount": "-450.00"}
+    lender.sent(SALE, *({**instalment, "date": f"2026-0{month}-02"} for month in range(1, 7)))
+    lender.correct(NewCorrection(words="prospa loan repayment", category="rent", counterparty_name="Landlord"))
+    lender.end_all()
+    before, after = replayed_rows(lender, 1), replayed_rows(lender, 2)
+    found = diff(before, after, datetime.now(UTC).date(), NO_CONTEXT)
+    assert (found.rows_added, found.rows_gone, found.rows_corrected, found.rows_reenriched) == (0, 0, 6, 0)
+    assert {each.causes for each in found.figures} == {("correction",)}
+
+
+def replayed_rows(lender: Corrector, data_version: int) -> pl.DataFrame:
+    with lender.store.db.reading() as r:
+        place = transactions.place_of(r, lender.customer, data_version)
+    assert place is not None
+    return place.scan(lender.store.lake).collect()

@@ -29,10 +29,11 @@ def _in_turn(endpoint: Callable[..., Any]) -> Callable[..., Any]:
         return endpoint
 
     @wraps(endpoint)
-    async def working(caller: Caller, **given: Any) -> Response:
+    async def working(**given: Any) -> Response:
+        caller = next(value for value in given.values() if isinstance(value, Caller))
         limits: Limits = caller.request.app.state.limits
         async with limits.working.turn(caller.request.state.held.asker):
-            answer: Response = await run_in_threadpool(endpoint, caller=caller, **given)
+            answer: Response = await run_in_threadpool(endpoint, **given)
             return answer
 
     return working

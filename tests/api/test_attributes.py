@@ -105,7 +105,7 @@ def test_an_expired_value_is_not_available(client: Client, customer_id: str) -> 
     assert read(client, customer_id)["history"][-1]["value"] == 684
 
 
-@named("number", ["1e9999999999999999999", "-1e-9999999999999999999", "0e9999999999999999999", "1e" + "9" * 5_000])
+@named("number", ["1e9999999999999999999", "-1e-9999999999999999999", "0e9999999999999999999", "1e" + "9" * 4_000])
 def test_a_number_with_an_exponent_beyond_reason_is_refused(client: Client, customer_id: str, number: str) -> None:
     body = f'{{"attributes": {{"x": {number}, "y": {{"value": {number}}}}}}}'
     url, headers = f"/v1/customer/{customer_id}/attributes", {"content-type": "application/json"}

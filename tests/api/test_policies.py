@@ -230,7 +230,7 @@ def test_the_path_and_the_document_name_the_same_policy(client: Client) -> None:
         assert {pointer for pointer, _ in faults(put(client, slug, document()))} == {"/slug"}
 
 
-@named("number", ["1e400", "-0", "1" * 5000, "0.1", "1E+2"])
+@named("number", ["1e400", "-0", "1" * 4_000, "0.1", "1E+2"])
 def test_numbers_where_texts_belong_are_faults(client: Client, number: str) -> None:
     body = f'{{"name": "X", "defaultOutcome": {number}, "declaredInputs": [{{"name": {number}}}]}}'
     headers = {"Content-Type": "application/json"}

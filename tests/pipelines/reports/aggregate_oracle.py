@@ -104,7 +104,7 @@ def counted_as(row: Row) -> Row:
         "out": max(-amount, ZERO),
         "month": row["date"].replace(day=1),
         "is_revenue": group == "revenue" and not own,
-        "dishonour": category == "returned_payment",
+        "dishonour": category == "returned_payment" and amount > 0,
         "party": counterparty,
         "line": TAXONOMY.categories[category].line if category in TAXONOMY.categories else "unallocated",
     }

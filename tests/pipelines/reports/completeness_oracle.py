@@ -223,7 +223,7 @@ def similar(rows: Sequence[Row]) -> list[Row]:
     for one, other in combinations(sorted(accounts), 2):
         numbers = [newest(accounts[each], "account_number") for each in (one, other)]
         plain = [number and number.replace(" ", "").replace("-", "") for number in numbers]
-        same_number = plain[0] is not None and plain[0] == plain[1]
+        same_number = plain[0] is not None and plain[0] == plain[1] and not set(plain[0]) & set("xX*")  # masked
         same = sum(days[other].get(day) == moved for day, moved in days[one].items())
         if same_number or (same >= 5 and 2 * same >= min(len(days[one]), len(days[other]))):
             pair = {"accountId": text(one), "otherAccountId": text(other)}

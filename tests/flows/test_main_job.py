@@ -270,7 +270,7 @@ def test_neither_logs_nor_dagster_hold_what_passed_through(
     canaries += account.values()
     for place, content in {"log": service.log.read_bytes(), **kept_by_dagster(service)}.items():
         assert not [canary for canary in canaries if canary.encode() in content], place
-    announced = ("API  ", "API documentation  ", "Dagster  ", "Ready. ")
+    announced = ("API  ", "API documentation  ", "Dagster  ", "  operator's token  ", "Ready. ")
     lines = [line for line in service.log.read_text().splitlines() if not line.startswith(announced)]
     parts = {json.loads(line)["part"] for line in lines}
     assert "api" in parts

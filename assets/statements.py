@@ -26,9 +26,9 @@ from assets.batches import Work, batch_of, days
 from pipelines.errors import Corrupt
 from pipelines.intake import statement_rows
 from pipelines.intake.accounts import Account
+from pipelines.intake.currencies import CURRENCY
 from pipelines.intake.pdf.overlaps import repeats_within
 from pipelines.intake.pdf.result import Extraction, Refusal, Statement, Verdict, refused
-from pipelines.intake.pdf.symbols import CURRENCY
 from storage import batches, statements
 from storage.jobs import Job
 from storage.models import Lane

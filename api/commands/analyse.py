@@ -38,8 +38,8 @@ from pipelines.enrich.knowledge import CUSTOMERS, Knowledge
 from pipelines.figures.context import INTAKE, Context
 from pipelines.figures.facts import Facts
 from pipelines.figures.printing import ratio
+from pipelines.intake.currencies import CURRENCY
 from pipelines.intake.exports import (
-    DEFAULT,
     Basis,
     InOneCurrency,
     Statement,
@@ -321,7 +321,7 @@ def _as_json(analysed: _Analysed) -> dict[str, Any]:
 
 
 def _with_units(data_json: str, currency: str) -> str:
-    units = re.sub(r'("unit":\s*")AUD\b', rf"\g<1>{currency}", data_json) if currency != DEFAULT else data_json
+    units = re.sub(r'("unit":\s*")AUD\b', rf"\g<1>{currency}", data_json) if currency != CURRENCY else data_json
     return in_currency(units, currency)
 
 
@@ -400,7 +400,7 @@ def _sizes(analysed: _Analysed) -> dict[int, tuple[str | None, int, int, Any]]:
 def _tell_files(analysed: _Analysed) -> None:
     money = analysed.money
     out.print(f"[bold]Amounts in {money.currency}[/] [dim]({_BASES[money.basis]})[/]", highlight=False)
-    if money.currency != DEFAULT:
+    if money.currency != CURRENCY:
         show_indented(out, "Rules, thresholds and points are made for Australia and for AUD.", "yellow")
     for each, file in zip(_files(analysed), analysed.files, strict=True):
         accounts = counted(len(each["accounts"]), "account")

@@ -11,7 +11,7 @@ from rich.table import Table
 from api.browser import pdf_of
 from api.commands.console import err, out
 from api.commands.files import write
-from pipelines.intake.exports import DEFAULT
+from pipelines.intake.currencies import CURRENCY
 from pipelines.reports.page import About, Member, read
 from storage.logs import printable
 
@@ -33,13 +33,13 @@ def in_currency(text: str, currency: str, mark: str | None = None) -> str:
 
     `mark` stands before figures; by default the currency's code does.
     """
-    if currency == DEFAULT:
+    if currency == CURRENCY:
         return text
     before = f"{currency} " if mark is None else mark
     return re.sub(r"\$(?=[0-9])", before, re.sub(r"(?<=[0-9] )AUD\b", currency, text))
 
 
-def show(bundle: Mapping[str, Member], whom: About, currency: str = DEFAULT) -> None:
+def show(bundle: Mapping[str, Member], whom: About, currency: str = CURRENCY) -> None:
     """Print the page's summary on the terminal."""
 
     def _plain(text: str) -> str:

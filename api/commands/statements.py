@@ -25,9 +25,10 @@ import isolation
 from api.commands.console import AsJson, err, out, print_json
 from api.commands.files import as_csv, content_of, write
 from pipelines.errors import Unprocessable
+from pipelines.intake.currencies import CURRENCY
 from pipelines.intake.masking import mask_text
 from pipelines.intake.pdf.result import Entry, Extraction, Reason, Refusal, Signal, Statement, Verdict
-from pipelines.intake.pdf.symbols import CODES, CURRENCY
+from pipelines.intake.pdf.symbols import CODES
 from pipelines.intake.statement_rows import in_currency
 from pipelines.reports.page.wording import counted
 from storage.logs import printable

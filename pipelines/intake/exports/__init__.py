@@ -9,8 +9,8 @@ understand; a row that can't be right is left for `intake.rows.validate`, which 
 from pathlib import PurePath
 
 from pipelines.errors import InvalidRequest
+from pipelines.intake.currencies import CODES, CURRENCY
 from pipelines.intake.exports.columns import columns_of
-from pipelines.intake.exports.currency import CODES, DEFAULT
 from pipelines.intake.exports.documents import contents_of_json
 from pipelines.intake.exports.layout import Layout, parse_layout
 from pipelines.intake.exports.one_currency import Basis, InOneCurrency, in_one_currency
@@ -21,7 +21,7 @@ from pipelines.intake.exports.submitting import Submitted, job_id, statement_num
 
 __all__ = [
     "CODES",
-    "DEFAULT",
+    "CURRENCY",
     "NO_ROW",
     "REFUSED",
     "Basis",

@@ -10,7 +10,8 @@ from itertools import permutations
 
 import polars as pl
 
-from pipelines.intake.exports.currency import CODES, stated_in_heading, stated_in_line
+from pipelines.intake.currencies import CODES
+from pipelines.intake.exports.currency import stated_in_heading, stated_in_line
 from pipelines.intake.exports.headings import roles_in
 from pipelines.intake.exports.layout import Layout
 from pipelines.intake.exports.sheet import SAMPLE, Sheet, refused, transactions

@@ -1,49 +1,19 @@
 """The currency that an export states: in a heading, beside an amount, or in a column of its own.
 
-A bare `$` names no currency: a dozen countries print it. `¥` and `kr` don't either.
+`¥` and `kr` name none: several countries print them.
 """
 
 import re
 
 import polars as pl
 
-DEFAULT = "AUD"  # the service's own currency, assumed where nothing states another
+from pipelines.intake.currencies import CODES, OF_SYMBOL
 
-# ISO 4217, active codes of countries' currencies.
-_ACTIVE = """
-AED AFN ALL AMD ANG AOA ARS AUD AWG AZN BAM BBD BDT BGN BHD BIF BMD BND BOB BRL BSD BTN BWP BYN BZD CAD CDF CHF CLP
-CNY COP CRC CUP CVE CZK DJF DKK DOP DZD EGP ERN ETB EUR FJD FKP GBP GEL GHS GIP GMD GNF GTQ GYD HKD HNL HTG HUF IDR
-ILS INR IQD IRR ISK JMD JOD JPY KES KGS KHR KMF KPW KRW KWD KYD KZT LAK LBP LKR LRD LSL LYD MAD MDL MGA MKD MMK MNT
-MOP MRU MUR MVR MWK MXN MYR MZN NAD NGN NIO NOK NPR NZD OMR PAB PEN PGK PHP PKR PLN PYG QAR RON RSD RUB RWF SAR SBD
-SCR SDG SEK SGD SHP SLE SOS SRD SSP STN SVC SYP SZL THB TJS TMT TND TOP TRY TTD TWD TZS UAH UGX USD UYU UZS VES VND
-VUV WST XAF XCD XOF XPF YER ZAR ZMW ZWG
-"""
-CODES = frozenset(_ACTIVE.split())
 _SYMBOLS = {
-    "A$": "AUD",
-    "AU$": "AUD",
-    "US$": "USD",
-    "NZ$": "NZD",
-    "C$": "CAD",
-    "CA$": "CAD",
-    "HK$": "HKD",
-    "S$": "SGD",
-    "R$": "BRL",
-    "£": "GBP",
-    "€": "EUR",
-    "₹": "INR",
-    "₩": "KRW",
-    "₽": "RUB",
-    "₺": "TRY",
-    "฿": "THB",
-    "₫": "VND",
-    "₪": "ILS",
-    "₦": "NGN",
-    "₱": "PHP",
-    "₴": "UAH",
-    "ZŁ": "PLN",
-    "KČ": "CZK",
-}
+    **OF_SYMBOL,
+    "R$": "BRL", "₩": "KRW", "₽": "RUB", "₺": "TRY", "฿": "THB", "₫": "VND", "₪": "ILS", "₦": "NGN", "₱": "PHP",
+    "₴": "UAH", "ZŁ": "PLN", "KČ": "CZK",
+}  # fmt: skip
 _NAMES = {**_SYMBOLS, **{code: code for code in CODES}}
 _UNNAMED = r"RS\.?|KR\.?|[$¥]"
 _NAMED = "|".join(re.escape(each) for each in sorted(_NAMES, key=len, reverse=True))

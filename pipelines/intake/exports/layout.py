@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from pipelines.intake.exports.currency import CODES
+from pipelines.intake.currencies import CODES
 from pipelines.intake.exports.headings import synonyms
 from pipelines.intake.exports.sheet import MOST_COLUMNS, refused
 

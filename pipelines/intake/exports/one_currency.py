@@ -7,7 +7,7 @@ from enum import StrEnum
 
 import polars as pl
 
-from pipelines.intake.exports.currency import CODES, DEFAULT
+from pipelines.intake.currencies import CODES, CURRENCY
 from pipelines.intake.exports.sheet import refused
 from pipelines.intake.exports.statements import REFUSED, Statement
 
@@ -42,7 +42,7 @@ def in_one_currency(statements: Sequence[Statement], declared: str | None) -> In
     if declared is None and len(stated) > 1:
         counts = ", ".join(f"{code} ({count:,})" for code, count in stated.most_common())
         raise refused("SeveralCurrencies", f"The rows are in several currencies: {counts}. Choose one with --currency.")
-    currency = declared or next(iter(stated), DEFAULT)
+    currency = declared or next(iter(stated), CURRENCY)
     basis = Basis.DECLARED if declared else Basis.STATED if stated else Basis.ASSUMED
     return InOneCurrency(
         currency,

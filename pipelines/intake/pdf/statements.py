@@ -9,6 +9,7 @@ from datetime import date
 from decimal import Decimal
 from itertools import pairwise, product
 
+from pipelines.intake.currencies import CURRENCY
 from pipelines.intake.pdf.dates import Resolved, resolved
 from pipelines.intake.pdf.details import Details
 from pipelines.intake.pdf.page import Page
@@ -18,7 +19,6 @@ from pipelines.intake.pdf.rows import Mark, RawRow
 from pipelines.intake.pdf.scanned import capped
 from pipelines.intake.pdf.sections import Section
 from pipelines.intake.pdf.signs import Signed, Told, signed, suggested
-from pipelines.intake.pdf.symbols import CURRENCY
 from pipelines.intake.pdf.table import Table
 from pipelines.intake.pdf.totals import contradicted
 

@@ -2,7 +2,8 @@
 
 import re
 
-CURRENCY = "AUD"  # the service's own: money is in it where nothing says otherwise
+from pipelines.intake import currencies
+
 # Currencies in which banks keep accounts. Those whose code is an English word (ALL, TRY, TOP) are left out: they are
 # read as no currency, as before.
 CODES = frozenset(
@@ -20,8 +21,5 @@ NAMES = {
     "indian rupees?": "INR",
     "swiss francs?": "CHF",
 }
-OF_SYMBOL = {
-    "£": "GBP", "€": "EUR", "₹": "INR", "¥": "JPY", "A$": "AUD", "AU$": "AUD", "$A": "AUD", "US$": "USD", "NZ$": "NZD",
-    "HK$": "HKD", "S$": "SGD", "C$": "CAD", "CA$": "CAD", "FJ$": "FJD",
-}  # fmt: skip
+OF_SYMBOL = {**currencies.OF_SYMBOL, "¥": "JPY", "$A": "AUD", "FJ$": "FJD"}
 SYMBOL = "|".join(re.escape(each) for each in sorted(OF_SYMBOL, key=len, reverse=True))

@@ -1,0 +1,21 @@
+"""Currencies and the signs that stand for one of them alone, as both exports and PDF statements print them.
+
+A bare `$` names no currency: a dozen countries print it.
+"""
+
+CURRENCY = "AUD"  # the service's own: money is in it where nothing says otherwise
+
+# ISO 4217, active codes of countries' currencies.
+_ACTIVE = """
+AED AFN ALL AMD ANG AOA ARS AUD AWG AZN BAM BBD BDT BGN BHD BIF BMD BND BOB BRL BSD BTN BWP BYN BZD CAD CDF CHF CLP
+CNY COP CRC CUP CVE CZK DJF DKK DOP DZD EGP ERN ETB EUR FJD FKP GBP GEL GHS GIP GMD GNF GTQ GYD HKD HNL HTG HUF IDR
+ILS INR IQD IRR ISK JMD JOD JPY KES KGS KHR KMF KPW KRW KWD KYD KZT LAK LBP LKR LRD LSL LYD MAD MDL MGA MKD MMK MNT
+MOP MRU MUR MVR MWK MXN MYR MZN NAD NGN NIO NOK NPR NZD OMR PAB PEN PGK PHP PKR PLN PYG QAR RON RSD RUB RWF SAR SBD
+SCR SDG SEK SGD SHP SLE SOS SRD SSP STN SVC SYP SZL THB TJS TMT TND TOP TRY TTD TWD TZS UAH UGX USD UYU UZS VES VND
+VUV WST XAF XCD XOF XPF YER ZAR ZMW ZWG
+"""
+CODES = frozenset(_ACTIVE.split())
+OF_SYMBOL = {
+    "A$": "AUD", "AU$": "AUD", "US$": "USD", "NZ$": "NZD", "C$": "CAD", "CA$": "CAD", "HK$": "HKD", "S$": "SGD",
+    "£": "GBP", "€": "EUR", "₹": "INR",
+}  # fmt: skip

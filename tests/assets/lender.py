@@ -5,6 +5,8 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID, uuid4
 
+from sqlalchemy import update
+
 from assets import batches as work_of
 from assets.reports import end_refreshes, refresh
 from assets.transactions import recompute
@@ -12,7 +14,7 @@ from pipelines.intake import accounts
 from pipelines.intake.rows import landed
 from pipelines.report_view import ReportStatus
 from pipelines.reports import REPORTS
-from storage import batches, customers, jobs, reports, transactions
+from storage import batches, customers, jobs, models, reports, transactions
 from storage.customers import Customer
 from storage.jobs import Job
 from storage.models import Lane
@@ -23,6 +25,7 @@ Item = Mapping[str, Any]
 RENT: Item = {"date": "2026-03-02", "description": "RENT", "amount": "-900.00"}
 COFFEE: Item = {"date": "2026-03-02", "description": "COFFEE", "amount": "-4.50"}
 SALE: Item = {"date": "2026-03-03", "description": "SALE", "amount": "812.40"}
+BUCKET = 1  # of the first customers
 BAD: Item = {"date": "2026-02-30", "description": "RENT", "amount": "-900.00"}
 
 
@@ -122,3 +125,15 @@ def refreshed(lender: Lender) -> None:
     for report in REPORTS.values():
         refresh(lender.store, work, report)
     end_refreshes(lender.store, work)
+
+
+def three_in_a_bucket(store: Store) -> list[Lender]:
+    """The first three of a store, each with a customer in BUCKET that holds a row."""
+    three = [Lender(store) for _ in range(3)]
+    number = models.customers.c.number
+    with store.db.writing() as w:
+        for nth in (1, 2):
+            w.execute(update(models.customers).where(number == 1 + nth).values(number=BUCKET + 64 * nth))
+    for lender, item in zip(three, (RENT, COFFEE, SALE), strict=True):
+        lender.sent(item)
+    return three

@@ -22,26 +22,12 @@ from storage.models import JobStatus
 from storage.store import Store
 from tests.assets import lender as lender_module
 from tests.assets.conftest import Filled
-from tests.assets.lender import COFFEE, RENT, SALE, Lender, refreshed
-
-BUCKET = 1
+from tests.assets.lender import BUCKET, Lender, refreshed, three_in_a_bucket
 
 
 @pytest.fixture
 def lenders(filled: Filled) -> list[Lender]:
-    return filled(three_clients)
-
-
-def three_clients(store: Store) -> list[Lender]:
-    """Each with a customer in the same bucket that holds a row."""
-    three = [Lender(store) for _ in range(3)]
-    number = models.customers.c.number
-    with store.db.writing() as w:
-        for nth in (1, 2):
-            w.execute(update(models.customers).where(number == 1 + nth).values(number=BUCKET + 64 * nth))
-    for lender, item in zip(three, (RENT, COFFEE, SALE), strict=True):
-        lender.sent(item)
-    return three
+    return filled(three_in_a_bucket)
 
 
 def broken_by(lender: Lender, works: Callable[[Facts], pl.DataFrame]) -> Callable[[Facts], pl.DataFrame]:

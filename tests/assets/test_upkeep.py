@@ -23,9 +23,7 @@ from storage.store import Store
 from storage.transactions import current_locations
 from storage.upkeep import Standing, Task
 from tests.assets.conftest import Filled
-from tests.assets.lender import COFFEE, RENT, SALE, Lender, refreshed, risk_status
-
-BUCKET = 1
+from tests.assets.lender import BUCKET, SALE, Lender, refreshed, risk_status, three_in_a_bucket
 
 
 @pytest.fixture(autouse=True)
@@ -41,13 +39,7 @@ def lenders(filled: Filled) -> list[Lender]:
 
 def outdated(store: Store) -> list[Lender]:
     """Three, each with a customer in the same bucket that holds a row, under an older version of the enrichment."""
-    three = [Lender(store) for _ in range(3)]
-    number = models.customers.c.number
-    with store.db.writing() as w:
-        for nth in (1, 2):
-            w.execute(update(models.customers).where(number == 1 + nth).values(number=BUCKET + 64 * nth))
-    for lender, item in zip(three, (RENT, COFFEE, SALE), strict=True):
-        lender.sent(item)
+    three = three_in_a_bucket(store)
     with store.db.writing() as w:
         w.execute(update(models.customers).values(enrichment_version=ENRICHMENT_VERSION - 1))
     return three

@@ -11,7 +11,7 @@ import os
 import socket
 from collections.abc import Sequence
 
-from assets.parts import LOOPBACK, Address, Part, keep_running
+from assets.parts import LOOPBACK, Address, NeverStartedError, Part, keep_running
 from assets.processes import told_to_stop
 from storage import logs
 from storage.settings import Settings
@@ -62,9 +62,9 @@ def main() -> None:
     stop = told_to_stop(tethered=False)
     try:
         doors = open_doors(Address(options.host, options.port), options.processes)
-    except PortTakenError as error:
+        keep_running(api_parts(doors), stop)
+    except (PortTakenError, NeverStartedError) as error:
         raise SystemExit(f"tidemark: {error}") from error
-    keep_running(api_parts(doors), stop)
 
 
 if __name__ == "__main__":

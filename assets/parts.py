@@ -42,13 +42,23 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+class NeverStartedError(Exception):
+    """A part ended by itself, and said why, before its first sign of life."""
+
+
 def keep_running(parts: Sequence["Part"], stop: threading.Event) -> None:
-    """Start again whichever part dies, until told to stop; then end them all."""
-    while not stop.wait(LOOK_EVERY_S):
-        for part in parts:
-            part.look_after()
-    with ThreadPoolExecutor(len(parts)) as ending:  # side by side: each may need the whole grace
-        list(ending.map(Part.end, parts))
+    """Start again whichever part dies, until told to stop; then end them all.
+
+    Raises:
+        NeverStartedError: what is wrong is nothing that starting it again would change.
+    """
+    try:
+        while not stop.wait(LOOK_EVERY_S):
+            for part in parts:
+                part.look_after()
+    finally:
+        with ThreadPoolExecutor(len(parts)) as ending:  # side by side: each may need the whole grace
+            list(ending.map(Part.end, parts))
 
 
 class Part:
@@ -63,6 +73,7 @@ class Part:
         self._start = partial(spawn, module, *arguments, environment=environment, keep=keep)
         self._pause_s = FIRST_PAUSE_S
         self._restart_at = 0.0
+        self._ever_lived = False
         self.begin()
 
     @property
@@ -88,7 +99,9 @@ class Part:
             end(self._child.process, grace_s)
 
     def _feel_pulse(self, child: Child) -> None:
-        self._pulse.note(heard=take_beats(child.line))
+        heard = take_beats(child.line)
+        self._ever_lived |= heard
+        self._pulse.note(heard=heard)
         if self._pulse.lost:
             log.error("the %s hangs: killing it, for it gave no sign of life for too long", self._name)
             child.process.kill()
@@ -101,6 +114,9 @@ class Part:
             log.exception("the %s could not be started; trying again in %.1f s", self._name, self._pause_s)
 
     def _mourn(self, child: Child) -> None:
+        self._ever_lived |= take_beats(child.line)
+        if not self._ever_lived and child.process.returncode > 0:  # not by a signal
+            raise NeverStartedError(f"the {self._name} could not be started")
         self._rest(lived_long=time.monotonic() - self._born > LONG_LIFE_S)
         log.warning(
             "the %s ended (%s); starting it again in %.1f s", self._name, child.process.returncode, self._pause_s

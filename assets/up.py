@@ -17,7 +17,7 @@ import requests
 
 from assets.doors import API_PORT, PortTakenError, api_parts, open_doors
 from assets.gate_tokens import Role, token
-from assets.parts import DAGSTER_PORT, LOOK_EVERY_S, LOOPBACK, Address, Part, free_port, keep_running
+from assets.parts import DAGSTER_PORT, LOOK_EVERY_S, LOOPBACK, Address, NeverStartedError, Part, free_port, keep_running
 from assets.processes import told_to_stop
 from storage import logs, sqlite_check
 from storage.settings import Settings
@@ -33,6 +33,7 @@ def run(api: Address, dagster: Address, *, processes: int, published: bool, when
 
     Raises:
         PortTakenError: the API's address can't be had.
+        NeverStartedError: a part ended before its first sign of life.
     """
     stop = told_to_stop(tethered=False)
     database = sqlite_check.file_of(Settings())
@@ -121,7 +122,7 @@ def main() -> None:
     published = not options.no_dagster_ui
     try:
         run(api, dagster, processes=options.api_processes, published=published, when_ready=options.when_ready)
-    except PortTakenError as error:
+    except (PortTakenError, NeverStartedError) as error:
         raise SystemExit(f"tidemark: {error}") from error
 
 

@@ -12,12 +12,10 @@ from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
-from sqlalchemy.exc import OperationalError
 
 from api.commands.console import err
 from storage import heartbeat
 from storage.settings import Settings
-from storage.store import Store
 
 Host = Annotated[str, typer.Option(help="Address to listen on.")]
 Port = Annotated[int, typer.Option(help="Port to listen on; 0 takes a free one.")]
@@ -64,14 +62,16 @@ def api(
 
     Example: tidemark api --host 0.0.0.0 --port 8000 --processes 2
     """
-    if tethered:
-        heartbeat.beat(STANDARD_INPUT)
-        threading.Thread(target=_end_with_standard_input, daemon=True).start()
-    store = Store.open(Settings())
     if door is None:
-        store.close()
         _become("assets.doors", "--host", host, "--port", str(port), "--processes", str(processes))
-    from api import app  # noqa: PLC0415  # two seconds, that the process that only starts others need not spend
+    if tethered:
+        threading.Thread(target=_end_with_standard_input, daemon=True).start()
+    from storage.store import Store  # noqa: PLC0415  # the process that only starts others needs neither
+
+    store = Store.open(Settings())
+    if tethered:
+        heartbeat.beat(STANDARD_INPUT)  # only now: what can't even open its store is not started again
+    from api import app  # noqa: PLC0415
 
     app.serve(store, socket.socket(fileno=door))
     store.close()
@@ -97,6 +97,10 @@ def dagster(host: Host = "127.0.0.1", dagster_port: DagsterPort = 3000, no_dagst
 
 def _check(settings: Settings) -> None:
     """Say once what is wrong with the settings or the database. A PostgreSQL that is down may still come up."""
+    from sqlalchemy.exc import OperationalError  # noqa: PLC0415  # a second, that the API's starter need not spend
+
+    from storage.store import Store  # noqa: PLC0415
+
     store = Store.open(settings)
     try:
         store.db.migrate()

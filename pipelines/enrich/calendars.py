@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from datetime import date
 from functools import cache
 
-import holidays
 import polars as pl
 
 FIRST_DAY, LAST_DAY = date(1960, 1, 1), date(2120, 12, 31)
@@ -89,6 +88,8 @@ def business_days() -> pl.DataFrame:
 
 
 def _closed_weekdays() -> Iterator[tuple[str, date]]:
+    import holidays  # noqa: PLC0415  # it computes calendars of half the world as it is imported
+
     by_state = {state: set(holidays.country_holidays("AU", subdiv=state, years=HOLIDAYS_KNOWN)) for state in STATES}
     shared = set.intersection(*(by_state[state] for state in _SETTLING_STATES))
     for calendar, days in {SETTLEMENT: shared, **by_state}.items():

@@ -72,3 +72,14 @@ def test_a_port_that_is_taken_is_one_clear_line(tmp_path: Path) -> None:
         ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
     assert ended.returncode == 1
     assert ended.stderr.splitlines() == [f"tidemark: can't listen on 127.0.0.1:{port}: Address already in use"]
+
+
+def test_a_home_that_can_not_be_used_is_said_once_and_not_tried_again(tmp_path: Path) -> None:
+    (tmp_path / "lake").write_text("a file, where a folder is needed")
+    environment = os.environ | {"TIDEMARK_HOME": str(tmp_path), "TIDEMARK_DATABASE_URL": ""}
+    command = [sys.executable, "-m", "api.cli", "api", "--port", str(free_port())]
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert ended.returncode == 1
+    why, closing = ended.stderr.splitlines()
+    assert str(tmp_path / "lake") in why
+    assert closing == "tidemark: the API could not be started"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from assets.parts import Address, Part, keep_running
+from assets.parts import Address, NeverStartedError, Part, keep_running
 from storage import heartbeat
 from tests.patience import until
 
@@ -60,6 +60,16 @@ def test_a_part_that_hangs_is_killed_started_again_and_reported(caplog: pytest.L
     assert "the steadfast one hangs" in caplog.text
     until(lambda: part.look_after() or part.pid is not None)
     part.end()
+
+
+def test_a_part_that_ends_before_it_ever_lived_ends_the_others_too() -> None:
+    other = Part("obedient one", "tests.assets.obedient", environment={})
+    broken = Part("broken one", "tests.assets.there_is_no_such_module", environment={})
+    with pytest.raises(NeverStartedError, match="broken one"):
+        keep_running([other, broken], threading.Event())
+    assert other.pid is not None
+    with pytest.raises(ProcessLookupError):
+        os.kill(other.pid, 0)
 
 
 @contextmanager

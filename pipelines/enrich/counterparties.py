@@ -9,7 +9,7 @@ says so, and may ask for the counterparty's purpose.
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from importlib.resources import files
 from itertools import starmap
 from typing import Any
@@ -82,7 +82,7 @@ class Directory:
         self._says = Phrasebook([phrase for phrase, _ in saying])
         self._unless = Phrasebook([phrase for phrase, _ in excluding])
 
-    @property
+    @cached_property
     def numbers(self) -> list[str]:
         """Words with digits that its phrases hold: `words_of` has to keep them."""
         return sorted({*self._says.numbers, *self._unless.numbers})

@@ -7,7 +7,7 @@ Both files say at their head how a rule reads.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntFlag
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, Literal
 
 import polars as pl
@@ -89,7 +89,7 @@ class Rulebook:
         self._alone = self._rules.filter("alone").select("rule")
         self._admitted = {column: _admitted(rules, column) for column in _CONDITIONS.values()}
 
-    @property
+    @cached_property
     def numbers(self) -> list[str]:
         """Words with digits that its phrases hold: `words_of` has to keep them."""
         return self._phrases.numbers

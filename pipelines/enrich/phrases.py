@@ -10,6 +10,7 @@ costs the same whether the lists are short or long.
 """
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import polars as pl
 
@@ -71,7 +72,7 @@ class Phrasebook:
         self._literals = asked["literal"].unique(maintain_order=True)
         self._words = pl.Series([_whole_word(literal) for literal in self._literals], dtype=pl.String)
 
-    @property
+    @cached_property
     def numbers(self) -> list[str]:
         """The words with digits that its phrases hold, but for those that stand for any number."""
         words = {word for literal in self._literals for word in literal.split()}

@@ -124,7 +124,7 @@ def choices() -> Integers:
     the state on either side.
     """
     day, calendar = _every_calendar_day()
-    differ = np.ones_like(day)
+    differ = np.ones_like(day, order="C")  # as the days are given, each look-up would copy it all
     for roll in (next_open, last_open):
         settles, opens = roll(day), roll(day, calendar)
         differ += (settles != day).astype(np.int32) + ((opens != day) & (opens != settles))

@@ -158,6 +158,7 @@ def test_who_listens_for_changes_finds_out_that_nobody_speaks_any_more(
         assert changes.wait(5)
 
 
+@pytest.mark.service  # starts other processes
 def test_processes_that_open_a_new_database_at_once_make_its_tables_once(store: Store, tmp_path: Path) -> None:
     with admin(store) as other:
         other.execute("DROP SCHEMA public CASCADE")

@@ -211,6 +211,7 @@ print(*(sha256(decided(number).record).hexdigest() for number in (1, 2, 3)))
 """
 
 
+@pytest.mark.service  # starts other processes
 def test_the_bytes_are_the_same_in_every_process_for_all_threads_and_hash_seeds() -> None:
     here = " ".join(sha256(decided(number).record).hexdigest() for number in (1, 2, 3))
     for threads, seed in (("1", "0"), ("4", "4242")):

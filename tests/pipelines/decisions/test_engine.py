@@ -123,6 +123,7 @@ def test_the_order_of_customers_changes_nothing() -> None:
         assert_frame_equal(again.sort("customer_number"), rows(plan, case))
 
 
+@pytest.mark.service  # starts other processes
 def test_answer_and_trace_are_the_same_bytes_in_every_process() -> None:
     runs = [_hashed(threads, seed) for threads, seed in ((1, 0), (5, 2))]
     assert [had for had, _ in runs] == [1, 5]

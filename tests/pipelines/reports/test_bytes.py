@@ -49,6 +49,7 @@ def computed(path: Path, threads: int, hash_seed: int) -> tuple[int, str]:
     return int(had), digest
 
 
+@pytest.mark.service  # starts other processes
 def test_reports_and_metrics_are_the_same_bytes_in_every_process(enriched: Path) -> None:
     runs = [computed(enriched, threads, seed) for threads, seed in ((1, 0), (2, 1), (5, 2))]
     assert [had for had, _ in runs] == [1, 2, 5]

@@ -26,7 +26,7 @@ from pipelines.sandbox.pdf import (
 from pipelines.schemas import ACCOUNT_TYPES
 
 every_layout = pytest.mark.parametrize("layout", EVERY_LAYOUT)
-of_many_papers = pytest.mark.slow  # hundreds of papers are drawn, only to test the generator of synthetic data
+pytestmark = pytest.mark.slow  # hundreds of papers are drawn, only to test the generator of synthetic data
 
 
 def squeezed(text: str) -> str:
@@ -76,7 +76,6 @@ def test_rows_are_told_oldest_first_but_for_sections(layout: str) -> None:
         assert EVERY_LAYOUT[layout].sections or days == sorted(days)
 
 
-@of_many_papers
 @every_layout
 def test_each_row_is_on_its_page(layout: str) -> None:
     for seed in (1, 2):
@@ -89,7 +88,6 @@ def test_each_row_is_on_its_page(layout: str) -> None:
             assert row.balance is None or f"{abs(row.balance):,.2f}" in page
 
 
-@of_many_papers
 @every_layout
 def test_what_is_shown_of_the_account_is_on_the_first_pages(layout: str) -> None:
     made, pages = drawn(layout, 2)
@@ -102,21 +100,18 @@ def test_what_is_shown_of_the_account_is_on_the_first_pages(layout: str) -> None
         assert "bsb" not in account.shown or account.bsb in text.replace("-", "")
 
 
-@of_many_papers
 @every_layout
 def test_a_file_has_the_pages_or_the_rows_that_were_asked_for(layout: str) -> None:
     assert [statement_pdf(layout, 3, pages=pages).pages for pages in (1, 2, 9)] == [1, 2, 9]
     assert len(statement_pdf(layout, 3, rows=50).rows) == 50
 
 
-@of_many_papers
 def test_two_hundred_pages_are_no_trouble() -> None:
     made = statement_pdf("nab", 5, pages=200)
     assert made.pages == 200
     assert {row.page for row in made.rows} == set(range(1, 201))
 
 
-@of_many_papers
 def test_the_same_wishes_give_the_same_bytes_in_every_process() -> None:
     here = {layout: hashlib.sha256(statement_pdf(layout, 7).content).hexdigest() for layout in EVERY_LAYOUT}
     program = (
@@ -128,7 +123,6 @@ def test_the_same_wishes_give_the_same_bytes_in_every_process() -> None:
     assert len(set(here.values())) == len(here)
 
 
-@of_many_papers
 def test_files_of_one_layout_differ_as_files_do() -> None:
     made = [statement_pdf("westpac", seed) for seed in range(30)]
     fonts, rotations = set(), set()
@@ -142,7 +136,6 @@ def test_files_of_one_layout_differ_as_files_do() -> None:
     assert len({each.pages for each in made}) > 1
 
 
-@of_many_papers
 @every_layout
 @pytest.mark.parametrize("forgery", FORGERIES)
 def test_a_forgery_changes_one_thing_only(layout: str, forgery: str) -> None:
@@ -162,7 +155,6 @@ def test_a_card_has_no_balance_to_forge() -> None:
         statement_pdf("cba_card", 1, forgery="digit of a balance changed")
 
 
-@of_many_papers
 @pytest.mark.parametrize("stress", STRESSES)
 def test_stress_changes_the_paper_and_not_what_happened(stress: str) -> None:
     changed = set()

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+from pydantic import SecretStr
 from sqlalchemy import select, text
 from sqlalchemy.exc import OperationalError
 
@@ -74,6 +75,7 @@ class World:
             home=self.home,
             database_url=database or settings.get("TIDEMARK_DATABASE_URL", ""),
             lake_url=settings.get("TIDEMARK_LAKE_URL", ""),
+            master_key=SecretStr(settings.get("TIDEMARK_MASTER_KEY", "")),
         )
         self.store = Store.open(self.settings)
 

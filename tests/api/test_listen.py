@@ -1,9 +1,13 @@
 import io
 import json
+import signal
 import socket
 import ssl
+import subprocess
+import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from http.client import HTTPSConnection
@@ -11,6 +15,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 from typing import Any
+from urllib.parse import urlsplit
 from uuid import UUID
 
 import pytest
@@ -281,3 +286,21 @@ def test_what_is_shown_can_not_steer_the_terminal(body: bytes) -> None:
     text += json.dumps(told(received(body, {hostile: hostile})))
     assert not any(ord(character) < 32 and character != "\n" for character in text)
     assert "\x9b" not in text
+
+
+@pytest.mark.service  # each starts a process
+@pytest.mark.parametrize("manners", [(), ("--hang",), ("--drip",)], ids=["at once", "hanging", "dripping"])
+def test_an_interrupt_ends_it_whatever_it_is_doing(tmp_path: Path, manners: Sequence[str]) -> None:
+    command = [sys.executable, "-m", "api.cli", "--home", str(tmp_path), "listen", "--port", "0", "--json", *manners]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        begun = json.loads(process.stdout.readline())
+        port = urlsplit(begun["listening"]).port
+        with socket.create_connection(("127.0.0.1", port)), ThreadPoolExecutor(1) as sender:  # one says nothing
+            sending = sender.submit(requests.post, begun["listening"], data=BODY, verify=begun["caBundle"], timeout=30)
+            assert json.loads(process.stdout.readline())["event"] == json.loads(BODY)
+            process.send_signal(signal.SIGINT)
+            assert process.wait(5) == 0
+            assert process.stderr.read() == ""
+            assert sending.exception(30) is None or manners

@@ -15,6 +15,8 @@ from starlette.responses import Response
 
 from api.dependencies import Caller
 from api.limits import Limits
+from api.still_wanted import StillWanted
+from pipelines.checkpoints import asking
 
 
 class InTurn(APIRoute):
@@ -33,7 +35,8 @@ def _in_turn(endpoint: Callable[..., Any]) -> Callable[..., Any]:
         caller = next(value for value in given.values() if isinstance(value, Caller))
         limits: Limits = caller.request.app.state.limits
         async with limits.working.turn(caller.request.state.held.asker):
-            answer: Response = await run_in_threadpool(endpoint, **given)
+            with asking(StillWanted(caller.request)):
+                answer: Response = await run_in_threadpool(endpoint, **given)
             return answer
 
     return working

@@ -18,6 +18,7 @@ from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
 from api import problems
 from api.dependencies import Allow
+from api.in_turn import InTurn
 from api.once import KEY_HEADER, KEY_PATTERN, REPLAYED_HEADER, is_once
 from api.operations import EXAMPLE, REFUSALS
 from api.schemas.common import Problem, Received
@@ -167,6 +168,7 @@ KNOWN: Mapping[str, tuple[int, str]] = {
     "Service.Failure": (500, "Something failed inside the service."),
     "Service.Unavailable": (503, "A store is not available. Try again."),
     "Service.Busy": (503, "The service is busy. Try again."),
+    "Service.TookTooLong": (503, "The answer took too long to work out."),
     "Service.NotReady": (503, "Not ready: dispatcher, worker."),
 }
 
@@ -333,6 +335,8 @@ def _codes(special: Iterable[str], route: APIRoute) -> Iterator[tuple[int, str, 
     if _given(route, Allow):
         codes += ["Authentication.InvalidKey", "Authorization.MissingScope"]
         codes += ["Authentication.RateLimited", "Request.RateLimited"]
+    if isinstance(route, InTurn):
+        codes += ["Service.TookTooLong"]
     if is_once(route.endpoint):
         codes += ["Idempotency.InvalidKey", "Idempotency.InFlight", "Idempotency.KeyReused"]
     for model in _bodies(route):

@@ -9,6 +9,7 @@ from functools import lru_cache, reduce
 
 import polars as pl
 
+from pipelines.checkpoints import checkpoint
 from pipelines.decisions.nodes import LEAVES, Graph, Node
 from pipelines.decisions.numbers import ARITHMETIC, COMPARISONS, NUMBER, constant, in_bands, rounded_down
 from pipelines.decisions.plan import Plan, PlannedCap, PlannedLimit, PlannedStep
@@ -40,6 +41,7 @@ def of_nodes(graph: Graph, readings: pl.DataFrame) -> pl.DataFrame:
 
 
 def _level(known: pl.DataFrame, level: tuple[Node, ...]) -> pl.DataFrame:
+    checkpoint()
     return known.with_columns(_value(node).alias(node.name) for node in level)
 
 

@@ -13,6 +13,7 @@ from math import gcd
 
 import polars as pl
 
+from pipelines.checkpoints import checkpoint
 from pipelines.decisions.enclosures import MOST, ONE, Found, Range, depending, fixed, outcomes
 from pipelines.decisions.evaluate import evaluated
 from pipelines.decisions.nodes import Node
@@ -160,6 +161,7 @@ class _Search:
         return None
 
     def _outcomes(self, node: Node, moving: Sequence[Node], among: Range) -> frozenset[str]:
+        checkpoint()
         self._left -= self._rules + sum(len(each.of) for each in moving)
         if self._left < 0:
             raise _GivenUp

@@ -11,6 +11,7 @@ from functools import cached_property
 import polars as pl
 
 from pipelines import schemas
+from pipelines.checkpoints import checkpoint
 from pipelines.figures import accounts, words
 from pipelines.figures.accounts import BY_ACCOUNT
 from pipelines.figures.context import NO_CONTEXT, Context
@@ -53,6 +54,7 @@ class Facts:
     def once(self, compute: Callable[["Facts"], pl.DataFrame]) -> pl.DataFrame:
         """`compute(self)`, worked out when it is first asked for: what several tables are made from."""
         if compute not in self._kept:
+            checkpoint()
             self._kept[compute] = compute(self)
         return self._kept[compute]
 

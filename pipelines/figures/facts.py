@@ -23,6 +23,7 @@ _PUT = {
     "money_in": words.money_in(),
     "money_out": words.money_out(),
     "is_revenue": words.is_revenue(),
+    "is_unreconciled": words.is_unreconciled(),
 }
 
 
@@ -72,8 +73,8 @@ class Facts:
     def rows(self) -> pl.DataFrame:
         """Posted rows dated up to `as_of`, in SORT_KEY's order, with what figures are made of:
 
-        `month` (its first day), `age` (days before the customer's last row), `is_external`, `is_revenue`, and
-        `money_in` and `money_out` (AUD, never negative; transfers included).
+        `month` (its first day), `age` (days before the customer's last row), `is_external`, `is_revenue`,
+        `is_unreconciled`, and `money_in` and `money_out` (AUD, never negative; transfers included).
         """
         counted = self.transactions.lazy().filter(schemas.posted(), pl.col("date") <= self.as_of)
         rows = counted.select(pl.exclude(UNREAD)).collect(engine="in-memory")

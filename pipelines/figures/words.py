@@ -74,6 +74,15 @@ def is_categorised() -> pl.Expr:
     return pl.col("category_group").ne_missing("unknown")
 
 
+def is_unreconciled() -> pl.Expr:
+    """Stands on a PDF statement whose balances don't prove it: every row of one that is `unreconciled`, of a `partial`
+    one those that lie outside of what its balances prove. Rows that came as JSON or CSV claim no proof: none of them.
+    """
+    verdict = pl.col("statement_verdict")
+    whole = verdict.is_in(("reconciled", "reconciled_dates_doubtful"))  # of rows from before each said so itself
+    return verdict.is_not_null() & ~pl.coalesce("statement_proved", whole)
+
+
 def is_cash_account() -> pl.Expr:
     """Accounts whose balance is money at hand; cards and loans state what is owed, some with the sign turned."""
     return pl.col("account_type").is_in(CASH_ACCOUNT_TYPES).fill_null(value=True)

@@ -31,6 +31,7 @@ COLUMNS = (
     "age",
     "amount",
     "is_external",
+    "is_unreconciled",
     "account_id",
     "account_type",
     "category",
@@ -58,6 +59,14 @@ def conditions(where: Where) -> tuple[tuple[Hashable, pl.Expr], ...]:
     return tuple(_conditions(where))
 
 
+_MARKS = {
+    "external": pl.col("is_external"),
+    "recurring": pl.col("series_id").is_not_null(),
+    "facility": pl.col("facility_id").is_not_null(),
+    "unreconciled": pl.col("is_unreconciled"),
+}
+
+
 def _conditions(where: Where) -> Iterator[tuple[Hashable, pl.Expr]]:
     if where.categories or where.groups:
         yield ("of", where.categories, where.groups), _of(where.categories, where.groups)
@@ -73,12 +82,9 @@ def _conditions(where: Where) -> Iterator[tuple[Hashable, pl.Expr]]:
         )
     if where.counterparties:
         yield ("counterparties", where.counterparties), _sure(pl.col("counterparty_group").is_in(where.counterparties))
-    if where.external is not None:
-        yield ("external", where.external), pl.col("is_external") if where.external else ~pl.col("is_external")
-    if where.recurring is not None:
-        yield ("recurring", where.recurring), _given("series_id", where.recurring)
-    if where.facility is not None:
-        yield ("facility", where.facility), _given("facility_id", where.facility)
+    for name, mark in _MARKS.items():
+        if (wanted := getattr(where, name)) is not None:
+            yield (name, wanted), mark if wanted else ~mark
     if where.at_least is not None:
         yield ("at_least", where.at_least), pl.col("amount").abs() >= pl.lit(where.at_least, _BOUND)
     if where.at_most is not None:
@@ -102,10 +108,6 @@ def _of(categories: Names, groups: Names) -> pl.Expr:
 
 def _sure(condition: pl.Expr) -> pl.Expr:
     return condition.fill_null(value=False)
-
-
-def _given(column: str, wanted: bool) -> pl.Expr:
-    return pl.col(column).is_not_null() if wanted else pl.col(column).is_null()
 
 
 def met(where: Where) -> pl.Expr:

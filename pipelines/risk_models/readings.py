@@ -48,5 +48,6 @@ def reads_meaning(metric: Metric, among: Metrics) -> bool:
 
 def _asks_meaning(where: Where) -> bool:
     plain = {"direction": where.direction, "external": where.external, "account_types": where.account_types}
+    plain |= {"unreconciled": where.unreconciled}
     sizes = {"at_least": where.at_least, "at_most": where.at_most}
     return where != EVERY_ROW.model_copy(update={**plain, **sizes})

@@ -52,3 +52,23 @@ def test_a_paired_transfer_is_never_revenue() -> None:
 def test_a_pair_that_the_client_calls_revenue_is_revenue() -> None:
     told = row(0, "1", kind="revenue/customer_transfer", is_transfer=True, category_source="correction")
     assert transactions([told]).filter(words.is_revenue()).collect().height == 1
+
+
+def test_a_row_is_unreconciled_where_its_pdf_statement_does_not_prove_it() -> None:
+    verdicts = [
+        (None, None, False),  # sent as JSON or CSV: no claim
+        ("reconciled", True, False),
+        ("reconciled_dates_doubtful", True, False),
+        ("partial", True, False),
+        ("partial", False, True),
+        ("unreconciled", False, True),
+        # read before rows said so themselves: the verdict is of the whole statement
+        ("reconciled", None, False),
+        ("reconciled_dates_doubtful", None, False),
+        ("partial", None, True),
+        ("unreconciled", None, True),
+    ]
+    rows = transactions(
+        row(0, "1", statement_verdict=verdict, statement_proved=proved) for verdict, proved, _ in verdicts
+    )
+    assert rows.select(words.is_unreconciled()).collect().to_series().to_list() == [said for _, _, said in verdicts]

@@ -31,6 +31,12 @@ OFTEN = (
 FLAGS = ("cash", "dishonoured", "round_amount", "related_party")
 CHANNELS = ("card", "npp", "atm", None)
 KINDS = ("business", "person", "lender", None)
+STATEMENTS: tuple[Row, ...] = (
+    *[{"statement_verdict": None, "statement_proved": None}] * 4,  # sent as JSON
+    *({"statement_verdict": "partial", "statement_proved": proved} for proved in (True, False)),
+    *({"statement_verdict": verdict, "statement_proved": None} for verdict in ("reconciled", "partial")),
+    {"statement_verdict": "unreconciled", "statement_proved": False},
+)
 PAYERS = ("Acme", "Bayside", "Cove", None)
 
 
@@ -80,6 +86,7 @@ def _row(chance: random.Random, number: int, nth: int, place: int, day: int, amo
         "series_id": chance.choice((None, b"s1", b"s2", b"s3")),
         "facility_id": chance.choice((None, None, b"f1", b"f2", b"f3")),
         "flags": sorted(chance.sample(FLAGS, chance.choice((0, 0, 1, 2)))),
+        **chance.choice(STATEMENTS),
     }
 
 

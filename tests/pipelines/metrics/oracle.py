@@ -337,10 +337,20 @@ def _meets(row: Row, where: Where) -> bool:
             where.external is None or where.external is not own,
             where.recurring is None or where.recurring is (row["series_id"] is not None),
             where.facility is None or where.facility is (row["facility_id"] is not None),
+            where.unreconciled is None or where.unreconciled is is_unreconciled(row),
             where.at_least is None or size >= where.at_least,
             where.at_most is None or size <= where.at_most,
         )
     )
+
+
+def is_unreconciled(row: Row) -> bool:
+    """Of a statement that reconciles no row, of any other that proves rows one by one those that it leaves out."""
+    if row["statement_verdict"] is None:
+        return False
+    if row["statement_proved"] is None:
+        return row["statement_verdict"] in {"partial", "unreconciled"}
+    return not row["statement_proved"]
 
 
 def _counted(row: Row, measure: str) -> Iterator[Decimal]:

@@ -98,8 +98,15 @@ EXAMPLE_MEMBER: dict[str, Any] = {
     "dataVersion": 4,
     "reportVersion": 2,
 }
+EXAMPLE_IN_ALL: dict[str, Any] = {"rows": 18, "amount": 9120.5, "shareOfRows": 0.0104, "shareOfAmount": 0.0087}
 EXAMPLE_COMPLETENESS = EXAMPLE_MEMBER | {
-    "data": {"summary": {"completenessScore": 91.5, "completenessTier": "complete", "totalMissingness": 0.085}}
+    "data": {
+        "summary": {"completenessScore": 91.5, "completenessTier": "complete", "totalMissingness": 0.085},
+        "unreconciled": {
+            **EXAMPLE_IN_ALL,
+            "figures": [{"row": "/accounts/0", "shares": {"transactionCount": 0.0104}}],
+        },
+    }
 }
 EXAMPLE_RISK = EXAMPLE_MEMBER | {
     "data": {
@@ -125,6 +132,7 @@ EXAMPLE_RISK = EXAMPLE_MEMBER | {
         ],
         "sensitivity": [],
         "model": {"name": "default", "version": "1", "calibration": "none"},
+        "unreconciled": {**EXAMPLE_IN_ALL, "figures": [{"row": "", "shares": {"value": 0.0061}}]},
     }
 }
 EXAMPLE_AGGREGATE = EXAMPLE_MEMBER | {
@@ -137,7 +145,8 @@ EXAMPLE_AGGREGATE = EXAMPLE_MEMBER | {
                 "type": "summary",
                 "values": [],
             }
-        ]
+        ],
+        "unreconciled": {**EXAMPLE_IN_ALL, "figures": []},
     }
 }
 
@@ -148,17 +157,36 @@ class _Data(View):
     model_config = ConfigDict(extra="allow")
 
 
+class RestingFigures(View):
+    row: str = Field(description="JSON Pointer into the report's `data`, tables by their id; empty: the data itself.")
+    shares: dict[str, float] = Field(description="By member of that row, 0 to 1; only those above zero.")
+
+
+class Unreconciled(View):
+    """What rests on rows of PDF statements that the statements' balances don't prove."""
+
+    rows: int
+    amount: float = Field(description="What they moved, signs left out.")
+    share_of_rows: float | None = Field(description="Of all posted rows; null where there are none.")
+    share_of_amount: float | None = Field(description="Of what all posted rows moved.")
+    figures: list[RestingFigures]
+
+
+class _Resting(_Data):
+    unreconciled: Unreconciled | None = Field(None, description="Missing in reports from before it was told.")
+
+
 class CompletenessSummary(_Data):
     completeness_score: float
     completeness_tier: str
     total_missingness: float
 
 
-class Completeness(_Data):
+class Completeness(_Resting):
     summary: CompletenessSummary
 
 
-class Risk(_Data):
+class Risk(_Resting):
     value: float = Field(description="Probability of default in 12 months; indicative until calibrated to a client.")
     rating: str = Field(description="A to E, A being the best.")
     calibration: str = Field(description="none, synthetic or client: what the value was fitted to.")
@@ -175,7 +203,7 @@ class AggregateTable(_Data):
     values: list[Any]
 
 
-class Aggregate(_Data):
+class Aggregate(_Resting):
     tables: list[AggregateTable]
 
 

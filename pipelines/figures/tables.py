@@ -146,8 +146,8 @@ class Table:
         """All customers' rows: `customer_number` and every column, hidden ones too."""
         summed = [self._summed(source, facts) for source in self.sources]
         first = self.listed(facts) if self.listed else summed.pop(0)
-        by = [self._by(source) for source in self.sources[len(self.sources) - len(summed) :]]
-        joined = reduce(_beside, zip(summed, by, strict=True), first)
+        by = [self.by(source) for source in self.sources[len(self.sources) - len(summed) :]]
+        joined = reduce(beside, zip(summed, by, strict=True), first)
         return reduce(pl.LazyFrame.with_columns, self._filled_and_derived, joined)
 
     @cached_property
@@ -168,9 +168,12 @@ class Table:
 
     def printed(self, rows: pl.LazyFrame) -> pl.LazyFrame:
         """The same, of `rows` that were made before."""
+        return self.ordered(rows).select(BY_CUSTOMER, *self._shown).select(BY_CUSTOMER, self._line)
+
+    def ordered(self, rows: pl.LazyFrame) -> pl.LazyFrame:
+        """Rows that were made before, as they are printed: customer by customer, in the table's order."""
         descending = [self.descending] * len(self.order) if isinstance(self.descending, bool) else [*self.descending]
-        ordered = rows.sort(BY_CUSTOMER, *self.order, descending=[False, *descending])
-        return ordered.select(BY_CUSTOMER, *self._shown).select(BY_CUSTOMER, self._line)
+        return rows.sort(BY_CUSTOMER, *self.order, descending=[False, *descending])
 
     @cached_property
     def _shown(self) -> list[pl.Expr]:
@@ -195,10 +198,9 @@ class Table:
         return below(self._trace(facts, row, name), inputs)
 
     def _trace(self, facts: Facts, row: Mapping[str, Any], name: str) -> Trace:
-        for source in self.sources:
-            for total in source.totals:
-                if total.name == name:
-                    return self._parts(source, total, facts, row)
+        for total in self.totals:
+            if total.name == name:
+                return Sum(contributions(self.contributing(total, facts, row), total.contributed()))
         for each in self.derived:
             if each.name == name:
                 inputs = {of: self._input(facts, row, of) for of in each.of}
@@ -227,10 +229,6 @@ class Table:
         constant: Constant = told.item()
         return constant
 
-    def _parts(self, source: Source, total: Total, facts: Facts, row: Mapping[str, Any]) -> Sum:
-        rows = source.rows(facts).filter(self._same(row, self._by(source)))
-        return Sum(contributions(rows, total.contributed()))
-
     def _same(self, row: Mapping[str, Any], keys: Sequence[str]) -> pl.Expr:
         """The rows with the keys of this one, which may have been read from JSON."""
         same = (pl.col(key).eq_missing(_literal(row[key], self._unit_of(key))) for key in keys)
@@ -242,12 +240,27 @@ class Table:
         again: Constant = pl.select(columns).select(_as_unit(each.value, each)).item()
         return again
 
+    def rests_on(self, name: str) -> tuple[Total, ...]:
+        """The sums that a column is made of, each once: itself, or those that it follows from; none where it is stated
+        with the row.
+        """
+        of = next((each.of for each in self.derived if each.name == name), ())
+        behind = (total for each in of for total in self.rests_on(each))
+        own = (total for total in self.totals if total.name == name)
+        return tuple({total.name: total for total in (*own, *behind)}.values())
+
+    def contributing(self, total: Total, facts: Facts, row: Mapping[str, Any]) -> pl.LazyFrame:
+        """The rows of its source that a total of this row, as printed, is summed over."""
+        source = next(each for each in self.sources if any(total is one for one in each.totals))
+        return source.rows(facts).filter(self._same(row, self.by(source)))
+
     def _summed(self, source: Source, facts: Facts) -> pl.LazyFrame:
         if source.summed:
             return source.summed(facts)
-        return summed(source.rows(facts), self._by(source), source.totals)
+        return summed(source.rows(facts), self.by(source), source.totals)
 
-    def _by(self, source: Source) -> tuple[str, ...]:
+    def by(self, source: Source) -> tuple[str, ...]:
+        """The keys that a source's rows are grouped by."""
         return self.row_keys if source.by is None else source.by
 
     def _unit_of(self, name: str) -> pl.DataType:
@@ -267,7 +280,8 @@ def summed(rows: pl.LazyFrame, by: Sequence[str], totals: Sequence[Total]) -> pl
     return parts.group_by(keys).agg(total.summed() for total in totals)
 
 
-def _beside(rows: pl.LazyFrame, summed: tuple[pl.LazyFrame, tuple[str, ...]]) -> pl.LazyFrame:
+def beside(rows: pl.LazyFrame, summed: tuple[pl.LazyFrame, tuple[str, ...]]) -> pl.LazyFrame:
+    """Rows of a table, and beside each what was summed by these keys."""
     frame, by = summed
     return rows.join(frame, on=(BY_CUSTOMER, *by), how="left", validate="m:1", nulls_equal=True)
 

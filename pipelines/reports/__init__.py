@@ -42,8 +42,8 @@ class Report:
 
 REPORTS: Mapping[str, Report] = MappingProxyType(
     {
-        "completeness": Report("completeness", 3, completeness_report, explain_completeness),
-        "risk": Report("risk", 2, risk_report, explain_risk),
-        "aggregate": Report("aggregate", 2, aggregate_report, explain_aggregate),
+        "completeness": Report("completeness", 4, completeness_report, explain_completeness),
+        "risk": Report("risk", 3, risk_report, explain_risk),
+        "aggregate": Report("aggregate", 3, aggregate_report, explain_aggregate),
     }
 )

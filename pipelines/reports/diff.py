@@ -34,6 +34,7 @@ SAID = (  # of a row, what doesn't follow from other rows
 WORDS = ("rating", "completenessTier", "pdConfidenceRating")  # texts that are figures all the same
 _KEYS_OF_LISTS = ("accountId", "metric", "code", "nextSeen", "name")  # what tells items of a list apart
 DERIVED = tuple(name for name in TRANSACTIONS if name not in KNOWN and name != "withdrawn_seq")  # SAID is part of it
+_SHARES = ("unreconciled", "figures")
 _ROW = ("customer_number", "transaction_id", "revision")
 
 
@@ -124,10 +125,16 @@ def _figures(rows: pl.DataFrame, as_of: date, context: Context) -> dict[tuple[st
 def _leaves(
     node: Any, path: tuple[str, ...] = (), pointer: str = "", key: str | None = None, table: str | None = None
 ) -> Iterator[tuple[tuple[str, ...], str, str | None, object]]:
-    """Numbers and WORDS below a node, with their path by keys, their JSON Pointer and the key of their row."""
+    """Numbers and WORDS below a node, with their path by keys, their JSON Pointer and the key of their row.
+
+    Of what rests on unreconciled statements only what is said of the whole report: shares of single figures stand by
+    place, so that a row more would seem to move those of all rows after it.
+    """
     if isinstance(node, Mapping):
         named = node.get("id") if "values" in node else table
         for name, value in node.items():
+            if (*path, name) == _SHARES:
+                continue
             yield from _leaves(value, (*path, name), f"{pointer}/{name}", key, named)
     elif isinstance(node, list):
         for index, item in enumerate(node):

@@ -15,6 +15,7 @@ from typing import Any
 
 import polars as pl
 
+from pipelines.figures import unreconciled
 from pipelines.figures.facts import Facts
 from pipelines.figures.json_text import laid_together
 from pipelines.figures.lineage import Trace, no_figure
@@ -60,11 +61,15 @@ TABLES: Sequence[Table] = (
 
 
 def aggregate_report(facts: Facts) -> pl.DataFrame:
-    """Facts → one row per customer: `data` with `tables`, each with its rows, none without posted rows."""
+    """Facts → one row per customer: `data` with `tables`, each with its rows, none without posted rows, and
+    `unreconciled` (`figures.unreconciled`).
+    """
     lines = pl.collect_all([table.lines(facts) for table in TABLES], engine="in-memory")
     opened = ['{"tables":[' + _opened(TABLES[0]), *("]}," + _opened(table) for table in TABLES[1:])]
     pieces: Iterator[str | pl.DataFrame] = chain.from_iterable(zip(opened, lines, strict=True))
-    return laid_together(facts.customers, [*pieces, "]}]}"])
+    placed = ((table, table.rows(facts), f"/tables/{table.id}/values/{{}}") for table in TABLES)
+    resting = unreconciled.section(facts, unreconciled.of_tables(facts, placed))
+    return laid_together(facts.customers, [*pieces, "]}],", *resting, "}"])
 
 
 def _opened(table: Table) -> str:
@@ -80,9 +85,24 @@ def explain_aggregate(facts: Facts, data: Mapping[str, Any], path: tuple[str, ..
         NotFound: there is no such figure.
     """
     match path:
+        case ("unreconciled", *inside):
+            return unreconciled.explain_section(
+                facts, data["unreconciled"], inside, lambda figure: unreconciled.explain(facts, *_placed(data, figure))
+            )
+    table, row, column = _placed(data, path)
+    return table.explain(facts, row, column)
+
+
+def _placed(data: Mapping[str, Any], path: tuple[str, ...]) -> tuple[Table, Mapping[str, Any], Sequence[str]]:
+    """The table, the row as printed, and the column with what is asked for below it.
+
+    Raises:
+        NotFound: there is no such row.
+    """
+    match path:
         case ("tables", named, "values", nth, *column) if column:
             for index, table in enumerate(TABLES):
                 values = data["tables"][index]["values"]
                 if named in (table.id, str(index)) and nth.isdecimal() and int(nth) < len(values):
-                    return table.explain(facts, values[int(nth)], column)
+                    return table, values[int(nth)], column
     raise no_figure(path)

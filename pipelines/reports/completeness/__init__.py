@@ -32,6 +32,7 @@ from typing import Any
 
 import polars as pl
 
+from pipelines.figures import unreconciled
 from pipelines.figures.facts import Facts
 from pipelines.figures.json_text import json_objects, laid_together
 from pipelines.figures.lineage import Trace, no_figure
@@ -54,7 +55,8 @@ TABLES: Sequence[Table] = (
 
 
 def completeness_report(facts: Facts) -> pl.DataFrame:
-    """Facts → one row per customer: `data`, with a member for each of TABLES, by its id, and `reasons`.
+    """Facts → one row per customer: `data`, with a member for each of TABLES, by its id, `reasons`, and `unreconciled`
+    (`figures.unreconciled`).
 
     A table without keys is an object, any other a list. A customer without posted rows has score 0, missingness 1,
     empty lists and the reason `Completeness.NoTransactions`.
@@ -68,7 +70,9 @@ def completeness_report(facts: Facts) -> pl.DataFrame:
         opened, closed = ("[", "],") if table.keys else ("", ",")
         pieces += [("" if place else "{") + f'"{table.id}":' + opened, each, closed]
     listed = told.select(BY_CUSTOMER, line=json_objects(told.select(REASONS)))
-    return laid_together(facts.customers, [*pieces, '"reasons":[', listed, "]}"])
+    placed = ((table, rows[table.id].lazy(), f"/{table.id}{'/{}' if table.keys else ''}") for table in TABLES)
+    resting = unreconciled.section(facts, unreconciled.of_tables(facts, placed))
+    return laid_together(facts.customers, [*pieces, '"reasons":[', listed, "],", *resting, "}"])
 
 
 def explain_completeness(facts: Facts, data: Mapping[str, Any], path: tuple[str, ...]) -> Trace:
@@ -77,10 +81,25 @@ def explain_completeness(facts: Facts, data: Mapping[str, Any], path: tuple[str,
     Raises:
         NotFound: there is no such figure.
     """
+    match path:
+        case ("unreconciled", *inside):
+            return unreconciled.explain_section(
+                facts, data["unreconciled"], inside, lambda figure: unreconciled.explain(facts, *_placed(data, figure))
+            )
+    table, row, column = _placed(data, path)
+    return table.explain(facts, row, column)
+
+
+def _placed(data: Mapping[str, Any], path: tuple[str, ...]) -> tuple[Table, Mapping[str, Any], Sequence[str]]:
+    """The table, the row as printed, and the column with what is asked for below it.
+
+    Raises:
+        NotFound: there is no such row.
+    """
     tables = {table.id: table for table in TABLES}
     match path:
         case (member, *inside) if member in tables and not tables[member].keys and inside:
-            return tables[member].explain(facts, data[member], inside)
+            return tables[member], data[member], inside
         case (member, nth, *inside) if member in tables and nth.isdecimal() and int(nth) < len(data[member]) and inside:
-            return tables[member].explain(facts, data[member][int(nth)], inside)
+            return tables[member], data[member][int(nth)], inside
     raise no_figure(path)

@@ -12,14 +12,16 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from pipelines.figures import unreconciled
 from pipelines.figures.context import ClientBook
 from pipelines.figures.facts import Facts
-from pipelines.figures.json_text import as_data
+from pipelines.figures.json_text import as_data, laid_together
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.reports.risk.confidence import INPUTS, confidence_rating, error_codes, with_confidence
 from pipelines.reports.risk.drivers import drivers, with_percentiles
 from pipelines.reports.risk.lineage import explain_risk
 from pipelines.reports.risk.rating import rating, with_interval
+from pipelines.reports.risk.resting import resting
 from pipelines.reports.risk.sensitivity import sensitivity
 from pipelines.risk_models.default import DEFAULT
 from pipelines.risk_models.evidence import evidence
@@ -31,15 +33,17 @@ __all__ = ["explain_risk", "risk_report"]
 
 def risk_report(facts: Facts) -> pl.DataFrame:
     """Facts → one row per customer: `customer_number`, `data` with `value`, `interval`, `rating`, `calibration`,
-    `pdConfidenceScore`, `pdConfidenceRating`, `errorCodes`, `drivers`, `sensitivity`, `model`.
+    `pdConfidenceScore`, `pdConfidenceRating`, `errorCodes`, `drivers`, `sensitivity`, `model`, `unreconciled`.
 
     A customer without posted rows earned nothing: rating E, confidence 0, `Risk.NoTransactions`.
     """
     known = evidence(facts)
-    parts = (
+    parts = [
         _of_book(facts, known.filter(pl.col(BY_CUSTOMER).is_in(list(book.customers))), book) for book in _books(facts)
-    )
-    return pl.concat(parts).sort(BY_CUSTOMER)
+    ]
+    opened = pl.concat(data for data, _ in parts).select(BY_CUSTOMER, line=pl.col("data").str.strip_suffix("}"))
+    shares = unreconciled.section(facts, [each for _, shares in parts for each in shares])
+    return laid_together(facts.customers, [opened, ",", *shares, "}"])
 
 
 def _books(facts: Facts) -> Iterator[ClientBook]:
@@ -53,8 +57,8 @@ def _books(facts: Facts) -> Iterator[ClientBook]:
         yield ClientBook(numbers)
 
 
-def _of_book(facts: Facts, known: pl.DataFrame, book: ClientBook) -> pl.DataFrame:
-    """The reports of customers that share a scorecard and their peers."""
+def _of_book(facts: Facts, known: pl.DataFrame, book: ClientBook) -> tuple[pl.DataFrame, list[pl.DataFrame]]:
+    """The reports of customers that share a scorecard and their peers, and what rests on unreconciled rows."""
     scorecard = book.scorecard or DEFAULT
     read = readings(facts, list(dict.fromkeys([*(feature.metric for feature in scorecard.features), *INPUTS])))
     scored = (
@@ -63,11 +67,12 @@ def _of_book(facts: Facts, known: pl.DataFrame, book: ClientBook) -> pl.DataFram
         .pipe(with_confidence, scorecard, facts.as_of)
         .pipe(with_interval, scorecard)
     )
-    return (
+    reports = (
         scored.pipe(with_percentiles, scorecard, book.peers)
         .join(sensitivity(scored, scorecard), on=BY_CUSTOMER, how="left", validate="1:1")
         .pipe(_as_report, scorecard, facts)
     )
+    return reports, resting(facts, scored, scorecard)
 
 
 def _as_report(scored: pl.DataFrame, scorecard: Scorecard, facts: Facts) -> pl.DataFrame:

@@ -4,13 +4,16 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
+from pipelines.figures import unreconciled
 from pipelines.figures.facts import Facts
 from pipelines.figures.lineage import Constant, Formula, Trace, below, no_figure
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.metrics import METRICS, values, with_inputs
+from pipelines.metrics import unreconciled as behind_metrics
 from pipelines.metrics.lineage import explain
 from pipelines.reports.risk.confidence import PARTS, Part
 from pipelines.reports.risk.rating import margin_of
+from pipelines.reports.risk.resting import of_value
 from pipelines.risk_models.default import DEFAULT
 from pipelines.risk_models.evidence import EVIDENCE, evidence
 from pipelines.risk_models.scorecard import Feature, Scorecard
@@ -52,7 +55,15 @@ class _Explained:
                 return below(self._driver(self._listed("drivers", place), name), rest)
             case ("sensitivity", place, *names) if names:
                 return self._change(self._listed("sensitivity", place), names)
+            case ("unreconciled", *inside):
+                return unreconciled.explain_section(self.facts, self.data["unreconciled"], inside, self._share)
         raise no_figure(path)
+
+    def _share(self, figure: tuple[str, ...]) -> Trace:
+        if figure == ("value",):
+            read = (feature for feature in self.scorecard.features if self.readings[feature.metric] is not None)
+            return of_value({feature: behind_metrics.explain(self.facts, feature.metric) for feature in read})
+        return behind_metrics.explain(self.facts, self._listed("drivers", figure[1])["metric"])
 
     def _listed(self, name: str, place: str) -> Data:
         listed = self.data[name]

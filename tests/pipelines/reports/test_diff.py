@@ -77,3 +77,13 @@ def test_a_figure_that_is_gone_is_named_where_it_was() -> None:
     gone = [each for each in found.figures if each.after is None]
     assert found.rows_gone == 1
     assert any(each.key and "unknown_debit" in each.key and each.before == Decimal(40) for each in gone)
+
+
+def test_of_what_rests_on_unreconciled_statements_the_whole_is_compared_with_its_cause() -> None:
+    unproved = {**NEW, "date": date(2025, 4, 1), "statement_verdict": "unreconciled", "statement_proved": False}
+    ours = {**unproved, "category": "rent", "category_group": "premises", "category_source": "correction"}
+    came, corrected = between([SALE, COST], [SALE, COST, unproved]), between([SALE, unproved], [SALE, ours])
+    moved = {each.figure: (each.after, each.causes) for each in came.figures if "unreconciled" in each.figure}
+    assert moved["/unreconciled/rows"] == (1, ("rows",))
+    assert len(moved) == 4
+    assert not [each for each in corrected.figures if "unreconciled" in each.figure]

@@ -1,0 +1,229 @@
+"""Unreconciled: how much of each figure rests on rows of statements that don't reconcile (`words.is_unreconciled`).
+
+The share of a figure that rows add up to is that of what such rows contribute to it, signs left out: of money by
+amount, of a count by rows, of days by days. A figure that follows from others rests on all the sums behind it. Those in
+one unit are taken together, since a dollar of cost weighs as much in a profit as a dollar of revenue; of several units
+the one counts that has the higher share, for dollars and days can't be added. A figure without rows behind it (a rate,
+a date, what a document says of itself) has no share.
+
+Contributions are those of lineage, so a share is about the very rows that lineage shows. What costs time is done for
+customers with such rows alone.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import reduce
+from typing import Any, TypeAlias
+
+import polars as pl
+
+from pipelines.figures.facts import Facts
+from pipelines.figures.lineage import Constant, Formula, Sum, Trace, below, contributions, no_figure, pointer
+from pipelines.figures.periods import BY_CUSTOMER
+from pipelines.figures.printing import ratio
+from pipelines.figures.tables import Derived, Source, Table, Total, beside
+
+SIZE = pl.Decimal(38, 4)
+ShareOfRow: TypeAlias = Callable[[tuple[str, ...]], Trace]
+WORDS = (
+    "what rows of statements that don't reconcile contribute, by all contributions, signs left out; of several units, "
+    "the higher"
+)
+
+_SIZE, _MARK = pl.col("amount").abs(), pl.col("is_unreconciled")
+IN_ALL = Table(
+    id="unreconciled",
+    name="Rows of statements that don't reconcile",
+    hierarchy="customer",
+    type="summary",
+    keys=(),
+    listed=lambda facts: facts.customers.lazy(),
+    sources=(
+        Source(
+            lambda facts: facts.rows.lazy(),
+            (
+                Total("rows", "count", _MARK.cast(pl.Int64), meaning="posted rows that their statement doesn't prove"),
+                Total("amount", "AUD", pl.when(_MARK).then(_SIZE), meaning="what they moved, in and out added up"),
+                Total("allRows", "count", pl.lit(1)),
+                Total("allAmount", "AUD", _SIZE),
+            ),
+        ),
+    ),
+    derived=(
+        Derived(
+            "shareOfRows",
+            "ratio",
+            ("rows", "allRows"),
+            ratio(pl.col("rows"), pl.col("allRows")),
+            "rows / all posted rows",
+        ),
+        Derived(
+            "shareOfAmount",
+            "ratio",
+            ("amount", "allAmount"),
+            ratio(pl.col("amount"), pl.col("allAmount")),
+            "amount / what all posted rows moved",
+        ),
+    ),
+    hidden=("allRows", "allAmount"),
+    order=(),
+    meaning="Posted rows of PDF statements that the statement's balances don't prove. Null where there are no rows.",
+)
+
+
+def section(facts: Facts, figures: Sequence[pl.DataFrame]) -> list[str | pl.DataFrame]:
+    """Pieces of a report (`json_text.laid_together`): the member `unreconciled`: IN_ALL, and `figures` as `lines`."""
+    opened = pl.col("line").str.strip_suffix("}")
+    return ['"unreconciled":', facts.once(_in_all).with_columns(opened), ',"figures":[', *figures, "]}"]
+
+
+def _in_all(facts: Facts) -> pl.DataFrame:
+    return IN_ALL.lines(facts).collect(engine="in-memory")
+
+
+def has_any(facts: Facts) -> bool:
+    return not facts.once(_such_rows).is_empty()
+
+
+def _such_rows(facts: Facts) -> pl.DataFrame:
+    such = facts.rows.lazy().filter("is_unreconciled")
+    return such.select(BY_CUSTOMER, "transaction_id").collect(engine="in-memory")
+
+
+def of_tables(facts: Facts, tables: Iterable[tuple[Table, pl.LazyFrame, str]]) -> list[pl.DataFrame]:
+    """Of each table, its rows and its rows' place, as `figures`; nothing is worked out where there are no such rows."""
+    if not has_any(facts):
+        return []
+    told = [figures(table, facts, rows, place) for table, rows, place in tables if table.totals]
+    return pl.collect_all(told, engine="in-memory")
+
+
+def figures(table: Table, facts: Facts, rows: pl.LazyFrame, place: str) -> pl.LazyFrame:
+    """`lines` of the table's rows, in the order printed.
+
+    Args:
+        rows: the table's, all customers'.
+        place: a row's JSON Pointer, with `{}` for its place among its customer's rows.
+    """
+    concerned = pl.col(BY_CUSTOMER).is_in(facts.once(_such_rows)[BY_CUSTOMER].unique().implode())
+    nth = pl.int_range(pl.len()).over(BY_CUSTOMER)
+    pointer = pl.format(place, nth) if "{}" in place else pl.lit(place)
+    shown = table.ordered(rows.filter(concerned)).with_columns(pointer.alias(_ROW))
+    sized = ((_sizes(source, table.by(source), facts, concerned), table.by(source)) for source in table.sources)
+    return reduce(beside, sized, shown).select(BY_CUSTOMER, _ROW, *_shares(table)).pipe(lines, _ROW)
+
+
+_ROW, _MARKED = "its place", "is it unreconciled"  # no column's names
+
+
+def _is_such(facts: Facts) -> pl.Expr:
+    return pl.col("transaction_id").is_in(facts.once(_such_rows)["transaction_id"].implode())
+
+
+def lines(shares: pl.LazyFrame, place: str) -> pl.LazyFrame:
+    """`customer_number`, a column with the JSON Pointer of a report's row, and one for each of its figures' shares →
+    `customer_number, line`: `{"row": POINTER, "shares": {FIGURE: share}}`, of those above zero.
+    """
+    names = [name for name in shares.collect_schema().names() if name not in (BY_CUSTOMER, place)]
+    told = (pl.when(pl.col(name) > 0).then(pl.concat_str(pl.lit(f'"{name}":'), name)) for name in names)
+    row, all_told = pl.lit('{"row":"'), pl.concat_str(*told, separator=",", ignore_nulls=True)
+    return (
+        shares.select(BY_CUSTOMER, place, told=all_told)
+        .filter(pl.col("told") != "")
+        .select(BY_CUSTOMER, line=pl.concat_str(row, place, pl.lit('","shares":{'), "told", pl.lit("}}")))
+    )
+
+
+def _sizes(source: Source, by: Sequence[str], facts: Facts, concerned: pl.Expr) -> pl.LazyFrame:
+    """By the keys, of each total what rows contribute, signs left out: `all TOTAL`, and `unreconciled TOTAL`."""
+    mark = _is_such(facts).alias(_MARKED)
+    parts = (total.contributed().abs() for total in source.totals)
+    names = [total.name for total in source.totals]
+    return (
+        source.rows(facts)
+        .filter(concerned)
+        .select(BY_CUSTOMER, *by, mark, *parts)
+        .group_by(BY_CUSTOMER, *by)
+        .agg(
+            *(pl.col(name).sum().alias(f"all {name}") for name in names),
+            *(pl.col(name).filter(_MARKED).sum().alias(f"unreconciled {name}") for name in names),
+        )
+    )
+
+
+def _shares(table: Table) -> Iterator[pl.Expr]:
+    for column in table.columns:
+        units = _by_unit(table, column.name)
+        if column.is_number and units:
+            each = (share(_pooled("unreconciled", totals), _pooled("all", totals)) for totals in units.values())
+            yield pl.when(pl.col(column.name).is_not_null()).then(pl.max_horizontal(*each)).alias(column.name)
+
+
+def _by_unit(table: Table, name: str) -> Mapping[str, Sequence[Total]]:
+    totals = table.rests_on(name)
+    units = dict.fromkeys(total.unit for total in totals)
+    return {unit: [total for total in totals if total.unit == unit] for unit in units}
+
+
+def _pooled(which: str, totals: Sequence[Total]) -> pl.Expr:
+    return pl.sum_horizontal(f"{which} {total.name}" for total in totals)
+
+
+def share(unreconciled: pl.Expr, everything: pl.Expr) -> pl.Expr:
+    """To four decimals; null where nothing contributes."""
+    return ratio(unreconciled, everything.cast(SIZE))
+
+
+def explain(facts: Facts, table: Table, row: Mapping[str, Any], column: Sequence[str]) -> Formula:
+    """Where the share of a column (its name alone) of this row, as printed, comes from.
+
+    Raises:
+        NotFound: no rows stand behind that column.
+    """
+    units = _by_unit(table, column[0])
+    if not units:
+        raise no_figure([table.id, *column])
+    parts = {unit: pl.concat(_contributions(table, facts, row, each) for each in units[unit]) for unit in units}
+    return of_sums({unit: (part.filter(_is_such(facts)), part) for unit, part in parts.items()})
+
+
+def _contributions(table: Table, facts: Facts, row: Mapping[str, Any], total: Total) -> pl.DataFrame:
+    return contributions(table.contributing(total, facts, row), total.contributed().abs())
+
+
+def of_sums(units: Mapping[str, tuple[pl.DataFrame, pl.DataFrame]]) -> Formula:
+    """The share as a formula: of each unit what unreconciled rows contribute, and what all do, as CONTRIBUTIONS."""
+    inputs = {
+        f"{which} {unit}": Sum(each)
+        for unit, both in units.items()
+        for which, each in zip(("unreconciled", "all"), both, strict=True)
+    }
+    return Formula(WORDS, inputs, lambda of: _highest([of[name] for name in inputs]))
+
+
+def _highest(sizes: Sequence[Constant]) -> Constant:
+    """Of the sizes of unreconciled and of all contributions, unit by unit."""
+    literals = [pl.lit(each, SIZE) for each in sizes]
+    each = (share(part, whole) for part, whole in zip(literals[::2], literals[1::2], strict=True))
+    highest: Constant = pl.select(pl.max_horizontal(pl.lit(None, SIZE), *each)).item()
+    return highest
+
+
+def explain_section(facts: Facts, data: Mapping[str, Any], path: Sequence[str], of_row: ShareOfRow) -> Trace:
+    """Where a figure of the member `unreconciled` comes from.
+
+    Args:
+        path: below the member.
+        of_row: where the share of a figure comes from, by its path in the report.
+
+    Raises:
+        NotFound: there is no such figure.
+    """
+    match path:
+        case ("figures", nth, "shares", name, *inside) if nth.isdecimal() and int(nth) < len(data["figures"]):
+            told = data["figures"][int(nth)]
+            if name in told["shares"]:
+                row = told["row"]
+                return below(of_row((*pointer(row), name) if row else (name,)), inside)
+        case (_, *_) if path[0] != "figures":
+            return IN_ALL.explain(facts, data, path)
+    raise no_figure(["unreconciled", *path])

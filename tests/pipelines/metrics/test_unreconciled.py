@@ -1,0 +1,65 @@
+"""What a reading owes to statements that don't reconcile, against sums in plain Python."""
+
+import random
+from collections import defaultdict
+from collections.abc import Iterator
+from datetime import timedelta
+from decimal import ROUND_HALF_EVEN, Decimal
+
+from pipelines.metrics import METRICS, unreconciled
+from pipelines.metrics.definition import EVERY_ROW, Arithmetic, Balances, Groups, Transactions, Where, Window
+from tests.pipelines.metrics.customers import START, customer, facts
+from tests.pipelines.metrics.oracle import Customer, is_unreconciled
+
+AS_OF = START + timedelta(days=500)
+ROWS_AGGREGATES = {"count", "distinct", "days_since"}
+
+
+def asked(slug: str) -> Iterator[tuple[Where, str, Window, bool]]:
+    """Filter, measure and window of all that stands behind a metric, and whether its rows are counted."""
+    match METRICS[slug].definition:
+        case Arithmetic(inputs=inputs):
+            for each in inputs:
+                yield from asked(each)
+        case Transactions() as each:
+            for where in (each.where, *([] if each.of is None else [each.of])):
+                yield where, each.measure, each.window, each.measure == "rows" or each.aggregate in ROWS_AGGREGATES
+        case Groups(source=source, where=where, window=window):
+            key = "facility" if source == "facilities" else "recurring"
+            yield where.model_copy(update={key: True}), "amount", window, True
+        case Balances(window=window):
+            yield EVERY_ROW, "amount", window, True
+
+
+def expected(one: Customer, slug: str) -> Decimal | None:
+    part, whole = defaultdict[bool, Decimal](Decimal), defaultdict[bool, Decimal](Decimal)
+    for where, measure, window, counts in dict.fromkeys(asked(slug)):
+        for row, value in one.found(where, measure, window):
+            size = Decimal(1) if counts else abs(value)
+            whole[counts] += size
+            part[counts] += size if is_unreconciled(row) else 0
+    shares = [part[counts] / size for counts, size in whole.items() if size]
+    return max(shares).quantize(Decimal("0.0001"), ROUND_HALF_EVEN) if shares else None
+
+
+def test_the_share_of_every_metric_is_what_plain_python_makes_of_the_rows() -> None:
+    for seed in range(3):
+        rows = customer(random.Random(seed), rows=60, most=(300, 9_000_00, 10**15 - 1)[seed])
+        one = Customer(rows, AS_OF, METRICS)
+        [told] = unreconciled.shares(facts(rows, AS_OF), list(METRICS)).to_dicts()
+        assert {slug: told[slug] for slug in METRICS} == {slug: expected(one, slug) for slug in METRICS}
+
+
+def test_and_is_explained_by_rows() -> None:
+    one = facts(customer(random.Random(1), rows=60), AS_OF)
+    slugs = ["revenue_180d", "debt_service_to_revenue_180d", "buffer_days_180d", "accounts_180d", "history_days"]
+    [told] = unreconciled.shares(one, slugs).to_dicts()
+    for slug in slugs:
+        assert unreconciled.explain(one, slug).value == told[slug]
+    assert told["history_days"] is None
+
+
+def test_nothing_is_said_of_a_customer_without_rows() -> None:
+    pending = customer(random.Random(1))[0] | {"status": "pending"}
+    [told] = unreconciled.shares(facts([pending], AS_OF), ["revenue_90d"]).to_dicts()
+    assert told == {"customer_number": 1, "revenue_90d": None}

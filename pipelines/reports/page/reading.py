@@ -6,7 +6,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Protocol
 
-from pipelines.reports.page import pictures
+from pipelines.reports.page import pictures, resting
 from pipelines.reports.page.details import account_details, changes, driver_details, gap_details
 from pipelines.reports.page.fields import Fields
 from pipelines.reports.page.grids import NO_TABLE, Grid, Table, loose_grid
@@ -28,7 +28,9 @@ FINDINGS = (
     "basQuarters",
     "quality",
 )
-_SHOWN = frozenset({"summary", "accounts", "gaps", "reasons", "drivers", "sensitivity", "errorCodes", *FINDINGS})
+_SHOWN = frozenset(
+    {"summary", "accounts", "gaps", "reasons", "drivers", "sensitivity", "errorCodes", "unreconciled", *FINDINGS}
+)
 
 
 class Member(Protocol):
@@ -112,7 +114,7 @@ def read(bundle: Mapping[str, Member], about: About) -> Shown:
     return Shown(
         title=about.name or "Business customer",
         identity=tuple(_identity(bundle, about)),
-        notices=tuple(_notices(bundle)),
+        notices=_said((*_notices(bundle), resting.notice(data) or "")),
         cards=tuple(_cards(completeness, risk, tables)),
         reasons=_reasons(completeness.many("reasons")),
         cautions=_reasons(risk.many("errorCodes")),
@@ -129,6 +131,7 @@ def read(bundle: Mapping[str, Member], about: About) -> Shown:
             *_loose(completeness, [name for name in completeness if name not in _SHOWN], called),
             *_loose(risk, [name for name in risk if name not in _SHOWN], called),
             *(table.grid() for table in tables.values()),
+            *(each for each in (resting.grid(data, tables),) if each is not None),
         ),
     )
 

@@ -335,6 +335,30 @@ def test_what_is_pending_failed_or_stale_is_said_at_the_top(member: AMember, not
     assert notice is None or notice in notices[0]
 
 
+def test_what_rests_on_unreconciled_statements_is_said_at_the_top_and_listed_by_column() -> None:
+    data = everything()
+    for kind, figures in {
+        "completeness": [{"row": "/accounts/0", "shares": {"transactionCount": 0.25}}],
+        "risk": [{"row": "", "shares": {"value": 0.1}}, {"row": "/drivers/1", "shares": {"reading": 0.5}}],
+        "aggregate": [
+            {"row": f"/tables/monthly_cash_flow/values/{nth}", "shares": {"moneyIn": share, "net": 0.5}}
+            for nth, share in enumerate((0.125, 0.75))
+        ],
+    }.items():
+        data[kind]["unreconciled"] = {"rows": 9, "shareOfRows": 0.3, "shareOfAmount": 0.125, "figures": figures}
+    document = shown(data)
+    [notice] = [each.text for each in document.all("div") if each.attributes.get("class") == "notices"]
+    assert "12.5 % of the money moved (30 % of the rows) stands on PDF statements that do not prove it." in notice
+    assert table(document, "Figures that rest on statements that do not reconcile")[1:] == [
+        ["Accounts", "Transactions", "1", "25 %"],
+        ["Risk rating", "Value", "1", "10 %"],
+        ["Revenue trend", "Reading", "1", "50 %"],
+        ["Monthly cash flow", "Money in", "2", "75 %"],
+        ["Monthly cash flow", "Net", "2", "50 %"],
+    ]
+    assert not [each for each in whole().all("div") if each.attributes.get("class") == "notices"]
+
+
 def test_of_a_long_table_the_newest_rows_stand_and_the_others_are_counted() -> None:
     data = everything(months=30)
     rows = data["aggregate"]["tables"][1]["values"]

@@ -1,0 +1,52 @@
+"""What of the figures rests on PDF statements that don't reconcile, as people are told."""
+
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+
+from pipelines.reports.page.fields import Fields
+from pipelines.reports.page.grids import Column, Grid, Table
+from pipelines.reports.page.naming import driver_name
+from pipelines.reports.page.wording import heading, percent, plain
+
+Found = tuple[str, str, Decimal]  # where the figure stands, what it is, its share
+
+
+def notice(reports: Mapping[str, Fields]) -> str | None:
+    """What all rows owe to such statements, above zero: every report says the same of the same rows."""
+    for report in reports.values():
+        told = report.one("unreconciled")
+        if told.number("rows"):
+            money, rows = percent(told.number("shareOfAmount")), percent(told.number("shareOfRows"))
+            return f"{money} of the money moved ({rows} of the rows) stands on PDF statements that do not prove it."
+    return None
+
+
+def grid(reports: Mapping[str, Fields], tables: Mapping[str, Table]) -> Grid | None:
+    """How many figures of each column have a share, and the highest; None where none has."""
+    shares: dict[tuple[str, str], list[Decimal]] = {}
+    for where, what, share in _found(reports, tables):
+        shares.setdefault((where, what), []).append(share)
+    if not shares:
+        return None
+    columns = [Column("Part"), Column("Figure"), Column("How many", "number"), Column("Highest share", "number")]
+    rows = [(*named, plain(Decimal(len(each))), percent(max(each))) for named, each in shares.items()]
+    return Grid.of("Figures that rest on statements that do not reconcile", columns, rows)
+
+
+def _found(reports: Mapping[str, Fields], tables: Mapping[str, Table]) -> Iterator[Found]:
+    for report in reports.values():
+        for row in report.one("unreconciled").many("figures"):
+            where, shares = _named(row.text("row") or "", report, tables), row.one("shares")
+            yield from ((where, heading(name), share) for name in shares if (share := shares.number(name)))
+
+
+def _named(place: str, report: Fields, tables: Mapping[str, Table]) -> str:
+    """The part of the report that a JSON Pointer leads to."""
+    match place.split("/")[1:]:
+        case ["tables", named, *_] if named in tables:
+            return tables[named].name
+        case ["drivers", nth] if nth.isdecimal() and int(nth) < len(drivers := report.many("drivers")):
+            return driver_name(drivers[int(nth)])
+        case [member, *_]:
+            return heading(member)
+    return "Risk rating"

@@ -284,3 +284,18 @@ def test_a_table_fits_80_columns_and_is_wider_only_for_figures_that_do_not(tmp_p
         assert f"${ROWS[-1][3] * factor:,.2f}" in shown
         assert "…" not in shown
         assert max(map(len, shown.splitlines())) <= most
+
+
+@whole_command
+def test_rows_that_their_statement_does_not_prove_are_told_of(tmp_path: Path) -> None:
+    """As `tidemark statements extract --csv` writes them."""
+    verdicts = {True: "no,unreconciled", False: "yes,reconciled"}
+    lines = (f"{day},{what},{amount},{balance},{verdicts[amount < 0]}\n" for day, what, amount, balance in ROWS)
+    (tmp_path / "rows.csv").write_text("date,description,amount,balance,proved,verdict\n" + "".join(lines), "utf-8")
+    assert "of the money moved" in (told := run("rows.csv"))
+    assert "stands on PDF statements that do not prove it." in " ".join(told.split())
+    reports = analysed("rows.csv")
+    shares = {each["row"]: each["shares"] for each in reports["aggregate"]["unreconciled"]["figures"]}
+    assert shares["/tables/rolling_windows/values/0"]["moneyOut"] == 1
+    assert "moneyIn" not in shares["/tables/rolling_windows/values/0"]
+    assert 0 < shares["/tables/rolling_windows/values/0"]["net"] < 1

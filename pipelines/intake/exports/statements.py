@@ -21,13 +21,18 @@ from pipelines.intake.exports.sheet import Sheet, transactions
 from pipelines.intake.exports.signs import OF_ONE_ACCOUNT, Signs, signed, steps
 from pipelines.intake.exports.values import day, exact, money, negated, numbered_day
 from pipelines.intake.rows import FIELDS
-from pipelines.schemas import LANDED
+from pipelines.schemas import LANDED, SUBMISSION
 
 # A row that can't even be put before `validate`, and why.
 REFUSED = pl.Schema({"line": pl.UInt32(), "field": pl.String(), "code": pl.String(), "message": pl.String()})
 # A line that is no transaction, and which of the reasons below says so.
 NO_ROW = pl.Schema({"line": pl.UInt32(), "reason": pl.String()})
 BLANK, PREAMBLE, STATES_BALANCE, NO_AMOUNT = "blank", "before the rows", "states a balance", "no date and no amount"
+
+# What a CSV of `tidemark statements extract` says against a row. What it says for one proves nothing here: anybody may
+# have written it.
+DOUBTED = pl.Schema({name: SUBMISSION[name] for name in ("statement_verdict", "statement_proved")})
+_DOUBTS = ("partial", "unreconciled")
 
 NO_DESCRIPTION = "-"
 MORE = "context_"  # columns that a model of categories may have learned from: kept beside the row
@@ -64,9 +69,9 @@ _LEAST_SHARED = (
 
 @dataclass(frozen=True)
 class Statement:
-    """One account's rows of a file: `rows` in schema LANDED, oldest first, and `lines`, the line of the file (of JSON,
-    the item, from 1) that each began on. Account fields are as the file names them; null when it doesn't. What an
-    account is called stands as its bank's name: `account_name` is whose it is.
+    """One account's rows of a file: `rows` in schema LANDED, with DOUBTED of a CSV, oldest first, and `lines`, the line
+    of the file (of JSON, the item, from 1) that each began on. Account fields are as the file names them; null when
+    it doesn't. What an account is called stands as its bank's name: `account_name` is whose it is.
     """
 
     rows: pl.DataFrame
@@ -284,7 +289,7 @@ def _oldest_first(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _landed(rows: pl.DataFrame, columns: Columns) -> pl.DataFrame:
-    """The account's fields, `line`, and LANDED but for the position; card and tax file numbers masked."""
+    """The account's fields, `line`, LANDED but for the position, DOUBTED; card and tax file numbers masked."""
     account = pl.col("account")
     of_branch = account.str.contains(_BSB_AND_NUMBER)
     is_number = account.str.contains(_NUMBER)
@@ -311,10 +316,20 @@ def _landed(rows: pl.DataFrame, columns: Columns) -> pl.DataFrame:
         status=pl.when(pl.col("status").str.to_lowercase().is_in(_PENDING)).then(pl.lit("pending")),
         malformed=pl.lit([], LANDED["malformed"]),
         extra="extra",
+        **_doubted(),
     )
     unique = pl.col("transactionId").is_unique().all().over(_ACCOUNT)
     told_apart = landed.with_columns(transactionId=pl.when(unique).then("transactionId"))
     return masked_rows(told_apart, [*FIELDS, "extra"], for_this_run)
+
+
+def _doubted() -> dict[str, pl.Expr]:
+    verdict, proved = (pl.col(name).str.to_lowercase() for name in ("statement_verdict", "statement_proved"))
+    doubted = verdict.is_in(_DOUBTS) & (proved == "no")
+    return {
+        "statement_verdict": pl.when(doubted).then(verdict),
+        "statement_proved": pl.when(doubted).then(pl.lit(value=False)),
+    }
 
 
 def _currency(columns: Columns) -> pl.Expr:
@@ -343,7 +358,7 @@ def _statements(landed: pl.DataFrame) -> Iterator[Statement]:
     for key, rows in landed.partition_by(_ACCOUNT, as_dict=True, include_key=False).items():
         numbered = rows.with_row_index("position")
         yield Statement(
-            rows=numbered.select(LANDED.names()).cast(LANDED),
+            rows=numbered.select(*LANDED.names(), *DOUBTED.names()).cast({**LANDED, **DOUBTED}),
             lines=numbered["line"],
             **dict(zip(_ACCOUNT, key, strict=True)),
         )

@@ -9,9 +9,10 @@ import polars as pl
 
 from pipelines.intake.accounts import identify
 from pipelines.intake.as_sent import for_this_run
-from pipelines.intake.exports.statements import Statement
+from pipelines.intake.exports.statements import DOUBTED, Statement
 from pipelines.schemas import LANDED, SUBMISSION
 
+_OF_ROW = pl.Schema({**LANDED, **DOUBTED})
 _CUSTOMERS = UUID("6f1c9f0e-2a57-4c0b-9d5e-8b1f5d1f7a10")  # ids of customers and all below them follow from their names
 
 
@@ -40,14 +41,16 @@ def submitted(statements: Sequence[Statement], received_at: datetime) -> Submitt
     )
     rows = pl.concat(
         [
-            pl.DataFrame(schema={"job_id": SUBMISSION["job_id"], **LANDED}),
+            pl.DataFrame(schema={"job_id": SUBMISSION["job_id"], **_OF_ROW}),
             *(
-                statement.rows.select(pl.lit(job_id(number)).alias("job_id"), *LANDED.names())
+                statement.rows.match_to_schema(_OF_ROW, missing_columns="insert").select(
+                    pl.lit(job_id(number)).alias("job_id"), *_OF_ROW.names()
+                )
                 for number, statement in enumerate(statements)
             ),
         ]
     )
-    joined = contexts.lazy().join(rows.lazy(), on="job_id", validate="1:m", maintain_order="left_right")
+    joined = contexts.drop(*DOUBTED).lazy().join(rows.lazy(), on="job_id", validate="1:m", maintain_order="left_right")
     return Submitted(
         joined.select(*SUBMISSION.names(), *LANDED.names()), {number: name for name, number in numbers.items()}
     )

@@ -1,9 +1,11 @@
 """Exports as banks write them. The layouts are from general knowledge: hand-written, a few lines of each."""
 
+from datetime import UTC, datetime
+
 import pytest
 
 from pipelines.errors import InvalidRequest
-from pipelines.intake.exports import REFUSED, Statement, read
+from pipelines.intake.exports import REFUSED, Statement, read, submitted
 from pipelines.schemas import LANDED
 
 # What every bank's sample below says of its account, oldest first: two on one day, one in, one out.
@@ -178,7 +180,7 @@ def test_every_layout_says_the_same(layout: str) -> None:
     statement = only_statement(text)
     assert rows_of(statement) == ROWS
     assert statement.rows["balance"].to_list() == (BALANCES if has_balances else [None] * 3)
-    assert statement.rows.schema == LANDED
+    assert statement.rows.select(LANDED.names()).schema == LANDED
     assert statement.rows["position"].to_list() == [0, 1, 2]
     named = {name: getattr(statement, name) for name in ACCOUNT_FIELDS if getattr(statement, name) is not None}
     assert named == account
@@ -418,3 +420,20 @@ def test_a_file_that_cannot_be_understood_is_one_line(content: bytes, reason: st
     assert caught.value.detail.startswith("feed.csv")
     assert reason in caught.value.detail
     assert "\n" not in caught.value.detail
+
+
+def test_what_statements_extract_says_against_a_row_is_kept_and_what_it_says_for_one_is_not() -> None:
+    lines = (
+        "date,description,amount,balance,proved,verdict",
+        "2026-01-30,RENT UNIT 4,-1500.00,8500.00,no,partial",
+        "2026-02-02,DIRECT CREDIT TYRO PAYMENTS,2812.40,11312.40,yes,partial",
+        "2026-02-03,EFTPOS BUNNINGS ALEXANDRIA,-84.50,11227.90,no,unreconciled",
+        "2026-02-04,EFTPOS BUNNINGS ALEXANDRIA,-84.50,11143.40,no,guilty",
+    )
+    rows = submitted(read("rows.csv", "\n".join(lines).encode()).statements, datetime(2026, 3, 1, tzinfo=UTC)).rows
+    assert rows.select("statement_verdict", "statement_proved").collect().rows() == [
+        ("partial", False),
+        (None, None),
+        ("unreconciled", False),
+        (None, None),
+    ]

@@ -56,7 +56,7 @@ from pipelines.reports.page.details import driver_details
 from pipelines.reports.page.fields import Fields
 from pipelines.reports.page.grids import Grid, Table
 from pipelines.reports.page.sections import Chosen, Plan, sections
-from pipelines.reports.page.wording import counted, dollars, plain
+from pipelines.reports.page.wording import counted, dollars, percent, plain
 from pipelines.schemas import TRANSACTIONS, current, posted
 from storage.logs import printable
 from storage.settings import Settings
@@ -365,7 +365,7 @@ def _summary(analysed: _Analysed) -> list[dict[str, Any]]:
     """A line for each customer."""
     facts = analysed.facts
     completeness, risk = (
-        dict(REPORTS[kind].compute(facts).select("customer_number", "data").iter_rows())
+        {number: Fields.of_json(text) for number, text in REPORTS[kind].compute(facts).iter_rows()}
         for kind in ("completeness", "risk")
     )
     return [
@@ -373,12 +373,18 @@ def _summary(analysed: _Analysed) -> list[dict[str, Any]]:
             "customer": name if name is not None else "–",
             "rows": rows,
             "months": months,
-            "completeness": plain(Fields.of_json(completeness.get(number)).one("summary").number("completenessScore")),
-            "rating": Fields.of_json(risk.get(number)).text("rating") or "–",
+            "completeness": plain(completeness.get(number, _NONE).one("summary").number("completenessScore")),
+            "unreconciled": percent(
+                completeness.get(number, _NONE).one("unreconciled").number("shareOfAmount") or None
+            ),
+            "rating": risk.get(number, _NONE).text("rating") or "–",
             "revenue a month": in_currency(dollars(revenue), analysed.money.currency),
         }
         for number, (name, rows, months, revenue) in _sizes(analysed).items()
     ]
+
+
+_NONE = Fields(None)  # of a customer none of whose rows could be used
 
 
 def _sizes(analysed: _Analysed) -> dict[int, tuple[str | None, int, int, Any]]:

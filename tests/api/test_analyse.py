@@ -299,3 +299,15 @@ def test_rows_that_their_statement_does_not_prove_are_told_of(tmp_path: Path) ->
     assert shares["/tables/rolling_windows/values/0"]["moneyOut"] == 1
     assert "moneyIn" not in shares["/tables/rolling_windows/values/0"]
     assert 0 < shares["/tables/rolling_windows/values/0"]["net"] < 1
+
+
+@whole_command
+def test_of_several_customers_each_line_tells_what_rests_on_such_rows(tmp_path: Path) -> None:
+    doubted = [("Harbour", "no,partial"), ("Pier", "yes,reconciled")]
+    lines = [f"{name},{day},{what},{amount},{says}\n" for name, says in doubted for day, what, amount, _ in ROWS]
+    lines.append("Mole,soon,LUNCH,-12.00,no,partial\n")
+    (tmp_path / "rows.csv").write_text("customer,date,description,amount,proved,verdict\n" + "".join(lines), "utf-8")
+    told = {line.split()[0]: line for line in run("rows.csv").splitlines() if line.strip()}
+    assert "100 %" in told["Harbour"]
+    assert "%" not in told["Pier"]
+    assert "Mole" in told

@@ -21,7 +21,7 @@ from pipelines.errors import NotFound
 from pipelines.figures.facts import as_known
 from pipelines.intake.pdf.result import Extraction, Refusal, Verdict, refused
 from pipelines.report_view import ReportStatus
-from storage import batches, jobs, statements
+from storage import batches, jobs, reports, statements
 from storage.batches import Superseded
 from storage.jobs import Job
 from storage.lake import Stored
@@ -193,6 +193,17 @@ def test_rows_that_do_not_reconcile_are_kept_and_marked(lender: Lender) -> None:
     assert job.status is JobStatus.COMPLETED
     assert [warning["code"] for warning in job.warnings] == ["Statement.Unreconciled"]
     assert [each.verdict for each in of_customer(lender)] == [Verdict.UNRECONCILED]
+
+
+def test_reports_say_how_much_rests_on_rows_that_their_statement_does_not_prove(lender: Lender) -> None:
+    lender.sent(items.RENT)
+    ended(lender, Shelf(june=extraction(statement(SALE, verdict=Verdict.UNRECONCILED))), "june")
+    lender.ask_for_reports()
+    refreshed(lender)
+    with lender.store.db.reading() as r:
+        stored = reports.bundle(r, lender.customer)
+    told = [json.loads(each.data_json or "")["unreconciled"] for each in stored.values()]
+    assert [(each["rows"], each["shareOfRows"]) for each in told] == [(1, 0.5)] * 3
 
 
 def test_a_statement_in_another_currency_is_refused_and_nothing_of_it_is_kept(lender: Lender) -> None:

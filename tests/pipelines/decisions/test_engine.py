@@ -324,3 +324,19 @@ def test_metrics_of_no_transactions_at_all_can_be_read() -> None:
 def test_a_policy_without_steps_decides_by_its_default() -> None:
     found = evaluation(policy(defaultOutcome="conditional"))
     assert (found.verdict["outcome"], found.row["step"]) == ("conditional", None)
+
+
+def test_a_policy_reads_how_much_rests_on_statements_that_do_not_reconcile() -> None:
+    doubted = {"statement_verdict": "unreconciled", "statement_proved": False}
+    plain = {"statement_verdict": None, "statement_proved": None}
+    share = {"moreThan": [{"metric": "unreconciled_share_180d"}, "0.2"]}
+    small = policy(steps=[step(rule(share, code="UNPROVED"))])
+    rows = [{**each, "category": "wages", "category_group": "payroll", "status": "posted", "superseded_seq": None}
+            for each in transactions_of(random.Random(4), days=60)]  # fmt: skip
+    for marks, outcome in (([doubted], "blocked"), ([plain], "proceed"), ([doubted, *[plain] * 39], "proceed")):
+        marked = [{**each, **marks[nth % len(marks)]} for nth, each in enumerate(rows)]
+        [told] = metrics.values(facts(marked, NOW.date()), planned(small).metrics).to_dicts()
+        assert (
+            evaluation(small, {"unreconciled_share_180d": told["unreconciled_share_180d"]}).verdict["outcome"]
+            == outcome
+        )

@@ -93,8 +93,8 @@ def of_tables(facts: Facts, tables: Iterable[tuple[Table, pl.LazyFrame, str]]) -
     """Of each table, its rows and its rows' place, as `figures`; nothing is worked out where there are no such rows."""
     if not has_any(facts):
         return []
-    told = [figures(table, facts, rows, place) for table, rows, place in tables if table.totals]
-    return pl.collect_all(told, engine="in-memory")
+    told = (figures(table, facts, rows, place) for table, rows, place in tables if table.totals)
+    return [each.collect(engine="in-memory") for each in told]  # one by one: each holds all rows of its table's sources
 
 
 def figures(table: Table, facts: Facts, rows: pl.LazyFrame, place: str) -> pl.LazyFrame:

@@ -88,11 +88,12 @@ class Whose:
         )
         latest = pl.col("since").max().over(*self.by, "date")
         speaker = pl.col("account_id").filter(pl.col("since") == latest).min().over(*self.by, "date")
+        each = facts.once(self.steps).lazy().join(held.select(BY_ACCOUNT).unique(), on=self.by, validate="m:m")
+        balances = held.with_columns(date="since").sort("date")
         return (
-            facts.once(self.steps)
-            .lazy()
-            .join(held, on=self.by, validate="m:m")
-            .filter(pl.col("since") <= pl.col("date"), pl.col("date") < pl.col("until"))
+            each.sort("date", *BY_ACCOUNT)
+            .join_asof(balances, on="date", by=BY_ACCOUNT, check_sortedness=False)
+            .filter(pl.col("date") < pl.col("until"))
             .with_columns(speaks=pl.col("account_id") == speaker)
         )
 

@@ -19,12 +19,16 @@ def _days(facts: Facts) -> pl.LazyFrame:
 def _closing_parts(facts: Facts) -> pl.LazyFrame:
     """Of each day with rows the balances that stood at its end."""
     stated = ALL_ACCOUNTS.stated(facts).rename({"date": "step"})
-    within = (pl.col("step") <= _DATE) & (pl.col("step") + pl.duration(days="days") > _DATE)
-    return _days(facts).join(stated, on=BY_CUSTOMER, validate="m:m").filter(within)
+    return _in_steps(facts).drop("balance").join(stated, on=(BY_CUSTOMER, "step"), validate="m:m")
 
 
 def _closings(facts: Facts) -> pl.LazyFrame:
-    steps = facts.once(ALL_ACCOUNTS.steps).lazy().select(BY_CUSTOMER, "date", "balance")
+    return _in_steps(facts).drop("step")
+
+
+def _in_steps(facts: Facts) -> pl.LazyFrame:
+    """Each day with rows, the `step` (its first day) that it lies in, and the `balance` then."""
+    steps = facts.once(ALL_ACCOUNTS.steps).lazy().select(BY_CUSTOMER, "date", "balance", step="date")
     steps = steps.sort("date", BY_CUSTOMER)
     days = _days(facts).sort("date", BY_CUSTOMER)
     return days.join_asof(steps, on="date", by=BY_CUSTOMER, check_sortedness=False)

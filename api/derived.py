@@ -21,8 +21,10 @@ from pipelines.figures.printing import RATIO_SCALE, uuid_text
 from storage.paging import Page
 
 MOST_BYTES = 3 * 2**30  # worked on at a time in one process: the largest customer, and usual ones beside it
-BYTES_A_ROW = 1_300  # of metrics, reports and what follows from them. Measured: 1,060 for metrics, 1,280 for reports
-BYTES_A_ROW_OF_DIFF = 4_300  # measured: two versions, and the reports of four
+# What a row of a customer takes at most, by tests/api/test_measured_bytes.py:
+BYTES_A_ROW = 2_800  # of metrics, reports and what follows from them
+BYTES_A_ROW_OF_DIFF = 5_200  # of two versions, and the reports of four
+BYTES_A_LISTED_ROW = 3_500  # of those that are held at once, and of their JSON
 SLICE_ITEMS = 5_000  # sent at once
 _STANDING = ("customer_number", "account_id", "date", "amount", "superseded_seq")
 

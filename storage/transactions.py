@@ -24,8 +24,9 @@ from storage.models import customers, jobs, locations, segments
 from storage.paging import Page
 
 LISTING_ORDER = ("date", "customer_number", "received_seq", "position", "transaction_id")
-SLICE_ROWS = 5_000  # sent at once
-PART_ROWS = 100_000  # held at once: a history, and all the more a book, may be much longer
+SLICE_ROWS = 1_000  # sent at once
+PART_ROWS = 10_000  # of a customer's history, held at once: it may be much longer
+PART_ROWS_OF_CLIENT = 100_000  # each part looks for its days in all files, so that smaller ones would take much longer
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,7 @@ class Listing:
     parts: Iterable[pl.LazyFrame]
     total: int
     page: Page | None
+    part_rows: int  # of the largest part, at most
 
     def slices(self) -> Iterator[pl.DataFrame]:
         """The rows, read part by part as they are asked for."""
@@ -176,16 +178,17 @@ def of_customer(
     """The customer's current transactions by date and position; of one job: the rows it added or revised."""
     places = current_locations(r, [customer.number])
     if not places:
-        return Listing([], 0, page)
+        return Listing([], 0, page, 0)
     rows = places[0].scan(lake)
     if job_id is not None:
         rows = rows.filter(current(), pl.col("job_id") == job_id.bytes).collect().lazy()
-        return Listing([_page(rows, page)], rows.select(pl.len()).collect().item(), page)
+        count = rows.select(pl.len()).collect().item()
+        return Listing([_page(rows, page)], count, page, count)
     if page is not None:
-        return Listing([_page(rows.filter(current()), page)], customer.enriched_rows, page)
+        return Listing([_page(rows.filter(current()), page)], customer.enriched_rows, page, page.count)
     starts = range(0, places[0].row_count, PART_ROWS)
     parts = [rows.slice(start, PART_ROWS).filter(current()) for start in starts]
-    return Listing(parts, customer.enriched_rows, page)
+    return Listing(parts, customer.enriched_rows, page, PART_ROWS)
 
 
 def of_client(r: Reading, lake: Lake, client_id: UUID, page: Page | None = None) -> Listing:
@@ -193,7 +196,8 @@ def of_client(r: Reading, lake: Lake, client_id: UUID, page: Page | None = None)
     query = _CURRENT.where(customers.c.client_id == client_id).add_columns(customers.c.enriched_rows)
     found = r.execute(query).all()
     rows = scan(lake, [Location(*row[:-1]) for row in found]).filter(current())
-    return Listing(_by_date(rows, page), sum(row.enriched_rows for row in found), page)
+    total = sum(row.enriched_rows for row in found)
+    return Listing(_by_date(rows, page), total, page, min(total, PART_ROWS_OF_CLIENT))
 
 
 def booked(r: Reading, lake: Lake, customer: Customer, columns: Sequence[str]) -> pl.LazyFrame:
@@ -216,7 +220,7 @@ def _by_date(rows: pl.LazyFrame, page: Page | None) -> Iterator[pl.LazyFrame]:
     counted = rows.group_by("date").agg(rows=pl.len().cast(pl.Int64())).sort("date")
     days = counted.with_columns(start=pl.col("rows").cum_sum() - pl.col("rows"))
     touched = days.filter(pl.col("start") + pl.col("rows") > first, pl.col("start") < last).collect()
-    part = (pl.col("start") - touched["start"].min()) // PART_ROWS
+    part = (pl.col("start") - touched["start"].min()) // PART_ROWS_OF_CLIENT
     for _, some in touched.group_by(part, maintain_order=True):
         mine = rows.filter(pl.col("date").is_between(some["date"][0], some["date"][-1])).sort(LISTING_ORDER)
         skipped = max(first - some["start"][0], 0)

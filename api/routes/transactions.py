@@ -1,6 +1,6 @@
 """Transactions in, and enriched transactions out."""
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Annotated
 from uuid import UUID
 
@@ -10,6 +10,7 @@ from starlette.responses import Response
 from api import submissions, transactions_json
 from api.answers import accepted_job, streamed, totals
 from api.dependencies import Allow, Caller, CustomerId, JobId, as_uuid
+from api.derived import BYTES_A_LISTED_ROW
 from api.in_turn import InTurn
 from api.once import once
 from api.operations import DAMAGED_FILE, gives
@@ -78,11 +79,18 @@ def list_transactions(caller: Reader, query: WhichPage) -> Response:
 
 
 def _listing(caller: Caller, found: Listing) -> Response:
-    """Sent in slices: a customer's history may be long."""
+    """Sent in slices, so that a long history takes no more memory than a short one."""
 
     def ids_of(numbers: Iterable[int]) -> dict[int, UUID]:
         with caller.reading() as r:
             return customers.ids_of(r, numbers)
 
     counts = totals(Paged(range(found.total), found.total, found.page))
-    return streamed("transactions", counts, transactions_json.in_slices(found, ids_of))
+    rows = transactions_json.in_slices(found, ids_of)
+    return streamed("transactions", counts, held(caller, found.part_rows * BYTES_A_LISTED_ROW, rows))
+
+
+def held(caller: Caller, amount: int, slices: Iterable[bytes]) -> Generator[bytes, None, None]:
+    """The slices, with room for so many bytes from the first to the last of them."""
+    with caller.request.app.state.room.taken(amount):
+        yield from slices

@@ -1,15 +1,20 @@
 import json
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from types import SimpleNamespace
 from typing import Any
 from uuid import UUID, uuid4
 
 import hypothesis.strategies as st
 import polars as pl
+import pytest
 from hypothesis import HealthCheck, given, settings
 
+from api.derived import Room
+from api.routes.transactions import held
 from api.schemas.transactions import TransactionView
 from api.transactions_json import as_json
+from pipelines.errors import Unavailable
 from pipelines.schemas import LANDED, TRANSACTIONS
 from storage import jobs
 from storage.store import Store
@@ -198,3 +203,19 @@ def test_a_damaged_file_is_a_problem_and_never_wrong_data(store: Store, client: 
     newest.write_bytes(newest.read_bytes()[:-1])
     answer = client.get(f"/v1/customer/{customer_id}/transactions")
     assert (answer.status_code, answer.json()["code"]) == (500, "Lake.ChecksumMismatch")
+
+
+def test_a_listing_has_room_until_its_last_slice_or_until_nobody_reads_on() -> None:
+    room = Room(10)
+    caller: Any = SimpleNamespace(request=SimpleNamespace(app=SimpleNamespace(state=SimpleNamespace(room=room))))
+    for read_to_the_end in (True, False):
+        slices = held(caller, 6, iter([b"one", b"two"]))
+        assert next(slices) == b"one"
+        with pytest.raises(Unavailable), room.taken(6):
+            pass
+        if read_to_the_end:
+            assert list(slices) == [b"two"]
+        else:
+            slices.close()
+        with room.taken(10):
+            pass

@@ -17,6 +17,7 @@ from tests.storage.values import commit, content, customers_of_a_bucket, date_of
 @pytest.fixture
 def short_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transactions, "PART_ROWS", 4)
+    monkeypatch.setattr(transactions, "PART_ROWS_OF_CLIENT", 4)
 
 
 def client_of(store: Store, number: int) -> tuple[UUID, UUID]:

@@ -8,7 +8,11 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from pipelines.intake.pdf import labels
+from pipelines.intake.pdf.page import Line
+
 SHORTEST, LONGEST = 5, 12  # digits of an account's number
+_FIRST_LINES = 150  # of an account's: its numbers stand on its first pages
 _DASH = "[-–‑ ]"
 _BSB = rf"[0-9]{{3}}{_DASH}?[0-9]{{3}}"
 _NUMBER = r"[0-9](?:[ -]?[0-9]){3,15}"
@@ -67,6 +71,18 @@ def labelled(text: str) -> Iterator[AccountNumber]:
         return
     for label, read in LABELS:
         yield from (found for match in label.finditer(text) if (found := read(text[match.end() :])))
+
+
+def numbers_on(lines: Sequence[Line]) -> Iterator[AccountNumber]:
+    """By label on a line, below a label, by a label of the bank's own; at last a line that is both and nothing else."""
+    plain = [line for line in lines[:_FIRST_LINES] if not labels.is_row(line)]
+    yield from (found for line in plain for found in labelled(line.text))
+    for label, read in LABELS:
+        below = (labels.text_of(cell) for found in labels.labelled(plain, label) for cell in found.below)
+        yield from filter(None, map(read, below))
+    yield from filter(None, (of_product(line.text) for line in plain))
+    texts = (labels.text_of(cell) for line in plain for cell in (line.words, *labels.cells(line.words)))
+    yield from filter(None, (branch_and_number(text) for text in texts if not re.search("[A-Za-z]", text)))
 
 
 def of_product(text: str) -> AccountNumber | None:

@@ -5,30 +5,29 @@ What is not printed is None: nothing is guessed here that a reader of the page c
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from itertools import chain
 
-from pipelines.intake.pdf import account_numbers
 from pipelines.intake.pdf.account_names import account_name
-from pipelines.intake.pdf.account_numbers import AccountNumber
+from pipelines.intake.pdf.account_numbers import AccountNumber, numbers_on
 from pipelines.intake.pdf.account_types import account_type
 from pipelines.intake.pdf.currencies import currency_of
 from pipelines.intake.pdf.dates import leading
-from pipelines.intake.pdf.labels import cells, has_amount, is_row, labelled, text_of
-from pipelines.intake.pdf.layouts import Layout, recognised
+from pipelines.intake.pdf.documents import Document
+from pipelines.intake.pdf.labels import cells, has_amount, is_row, text_of
+from pipelines.intake.pdf.layouts import Layout
 from pipelines.intake.pdf.missing_pages import missing_page
 from pipelines.intake.pdf.owing import has_two_columns, minus_of_rows
 from pipelines.intake.pdf.page import Line, Page
 from pipelines.intake.pdf.periods import period_of
 from pipelines.intake.pdf.result import Kind
 from pipelines.intake.pdf.rows import mark_kind
-from pipelines.intake.pdf.sections import Section, document_of
+from pipelines.intake.pdf.sections import Section
 from pipelines.intake.pdf.stated import stated_in
 
-_FIRST_LINES = 150  # of a section: its numbers stand on its first pages
 _HEAD = 40  # lines of a section that say whose and what it is; less where rows begin before
 
 _LINES_OF_A_LOGO = 4
@@ -84,13 +83,10 @@ class Details:
     missing_page: str | None  # what says that a page of it isn't in the file
 
 
-def details_of(section: Section, pages: Sequence[Page], layout: Layout | None) -> Details:
+def details_of(section: Section, document: Document, layout: Layout | None) -> Details:
     """What a section says; what it leaves to the head of its document, such as the period, from there."""
     lines, head = section.lines, _head_of(section.lines)
-    document = document_of(section, pages)
-    if len(document) < len(pages):
-        layout = recognised(document) or layout
-    cover = document[0].lines
+    cover = document.pages[0].lines
     account, kind_of_account = _account(lines, cover), account_type(head, layout)
     start, end = _period(lines, cover)
     minus = minus_of_rows(lines, is_debt=_is_debt(kind_of_account, layout))
@@ -99,7 +95,7 @@ def details_of(section: Section, pages: Sequence[Page], layout: Layout | None) -
     is_framed = None not in (start, end, stated.opening, stated.closing)
     return Details(
         bank=layout.slug if layout else None,
-        bank_name=layout.name if layout else _bank_name(document),
+        bank_name=layout.name if layout else _bank_name(document.pages),
         account_name=account_name(head, layout) or account_name(cover, layout),
         bsb=account.bsb,
         account_number=account.number,
@@ -117,7 +113,7 @@ def details_of(section: Section, pages: Sequence[Page], layout: Layout | None) -
         signs_told=stated.is_debt or kind_of_account is not None or account.bsb is not None,
         credit_limit=stated.credit_limit,
         currency=currency_of(lines, cover),
-        missing_page=missing_page(lines, pages, opens=stated.opening is not None, closes=stated.closing is not None),
+        missing_page=missing_page(lines, document, opens=stated.opening is not None, closes=stated.closing is not None),
     )
 
 
@@ -148,7 +144,7 @@ def _period(lines: Sequence[Line], cover: Sequence[Line]) -> tuple[date | None, 
 
 def _account(lines: Sequence[Line], cover: Sequence[Line]) -> AccountNumber:
     """The account's number and its BSB: printed together best, or the number here and on the cover its BSB."""
-    own, on_cover = list(_numbers(lines)), list(_numbers(cover))
+    own, on_cover = list(numbers_on(lines)), list(numbers_on(cover))
     found = own or on_cover
     plain = next((each for each in found if each.number and not each.is_card), None)
     numbered = plain or next((each for each in found if each.number), None)
@@ -156,19 +152,6 @@ def _account(lines: Sequence[Line], cover: Sequence[Line]) -> AccountNumber:
     together = (each.bsb for each in (*own, *on_cover) if number is not None and each.number == number and each.bsb)
     alone = (each.bsb for each in (*own, *on_cover) if each.number is None and each.bsb)
     return AccountNumber(next(chain(together, alone), None), number)
-
-
-def _numbers(lines: Sequence[Line]) -> Iterator[AccountNumber]:
-    """By label on a line, below a label, by a label of the bank's own; at last a line that is both and nothing else."""
-    plain = [line for line in lines[:_FIRST_LINES] if not is_row(line)]
-    yield from (found for line in plain for found in account_numbers.labelled(line.text))
-    for label, read in account_numbers.LABELS:
-        below = (text_of(cell) for found in labelled(plain, label) for cell in found.below)
-        yield from filter(None, map(read, below))
-    yield from filter(None, (account_numbers.of_product(line.text) for line in plain))
-    texts = (text_of(cell) for line in plain for cell in (line.words, *cells(line.words)))
-    pairs = (account_numbers.branch_and_number(text) for text in texts if not re.search("[A-Za-z]", text))
-    yield from filter(None, pairs)
 
 
 def _closes(line: Line) -> bool:

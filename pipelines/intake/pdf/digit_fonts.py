@@ -28,17 +28,17 @@ class _Figure:
 
 
 def odd_amounts(page: Page, rows: Sequence[Box]) -> Sequence[str]:
-    """The fonts of amounts in rows that differ from their column's, one for each such amount."""
+    """The fonts of amounts in rows that differ from their column's, one for each such; rows as they are shown."""
     if page.read_by_ocr:
         return ()
-    lines = [line for line in page.lines if any(_is_in(line, row) for row in rows)]
+    lines = [line for line in page.lines if _is_in(page.shown(line.box), rows)]
     figures = sorted((each for line in lines for each in _figures(line)), key=lambda each: each.word.right)
     return [_plain(figure.word.font) for column in _columns(figures) for figure in _odd(column)]
 
 
-def _is_in(line: Line, row: Box) -> bool:
-    middle = (line.words[0].top + line.words[0].bottom) / 2
-    return row.top <= middle <= row.bottom
+def _is_in(place: Box, rows: Sequence[Box]) -> bool:
+    across, down = (place.left + place.right) / 2, (place.top + place.bottom) / 2
+    return any(row.left <= across <= row.right and row.top <= down <= row.bottom for row in rows)
 
 
 def _figures(line: Line) -> Iterator[_Figure]:

@@ -6,16 +6,17 @@ One page is open at a time, so a file of two hundred pages takes the memory of o
 import io
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pypdfium2 as pdfium
 from pypdfium2 import raw
 
-from pipelines.intake.pdf.characters import bounds, characters_of, count
-from pipelines.intake.pdf.page import Page
+from pipelines.intake.pdf.characters import Characters, bounds, characters_of, count
+from pipelines.intake.pdf.page import Line, Page
 from pipelines.intake.pdf.result import Refusal
 from pipelines.intake.pdf.scanned import DOTS_PER_INCH, ScannedWord, lines_of_scanned
+from pipelines.intake.pdf.sheets import Cut, cut_of
 from pipelines.intake.pdf.words import lines_of, upright
 from pipelines.intake.pdf.wrapped_dates import with_whole_dates
 
@@ -95,7 +96,7 @@ def pages_of(
     scanned: Scanned | None = None,
     on_page: Callable[[int, int], None] | None = None,
 ) -> list[Page]:
-    """The pages in order.
+    """The pages in the order of the file; two where a sheet holds two.
 
     Raises:
         Unreadable: there are too many, or too much on them, or none can be read.
@@ -105,9 +106,9 @@ def pages_of(
         message = f"The file has {number} pages; at most {limits.max_pages} are read."
         raise Unreadable(Refusal.TOO_MANY_PAGES, message, number)
     reading = _Reading(document, limits, scanned)
-    pages = []
+    pages: list[Page] = []
     for index in range(number):
-        pages.append(reading.page(index))
+        pages.extend(reading.sheet(index, len(pages) + 1))
         if on_page is not None:
             on_page(index + 1, number)
     if not number or reading.broken == number:
@@ -122,32 +123,33 @@ class _Reading:
         self.document, self.limits, self.scanned = document, limits, scanned
         self.characters = self.pictures = self.broken = 0
 
-    def page(self, index: int) -> Page:
+    def sheet(self, index: int, number: int) -> Sequence[Page]:
+        """The pages on a sheet of the file, numbered from a number on."""
         handle = raw.FPDF_LoadPage(self.document.raw, index)
         if not handle:
             self.broken += 1
-            return Page(index + 1, 0.0, 0.0, (), is_picture=False, read_by_ocr=False)
+            return [Page(number, 0.0, 0.0, (), is_picture=False, read_by_ocr=False, on_sheet=index + 1)]
         try:
-            return self._read(handle, index + 1)
+            return self._read(handle, Page(number, *_size(handle), (), False, False, on_sheet=index + 1))
         finally:
             raw.FPDF_ClosePage(handle)
 
-    def _read(self, handle: Any, number: int) -> Page:
-        width, height = raw.FPDF_GetPageWidthF(handle), raw.FPDF_GetPageHeightF(handle)
+    def _read(self, handle: Any, empty: Page) -> Sequence[Page]:
         text_page = raw.FPDFText_LoadPage(handle)
         if not text_page:
             self.broken += 1
-            return Page(number, width, height, (), is_picture=False, read_by_ocr=False)
+            return [empty]
         try:
             self._count(count(text_page))
             characters = characters_of(handle, text_page)
         finally:
             raw.FPDFText_ClosePage(text_page)
-        if len(characters) < _FEW and _shows_a_picture(handle, width * height):
-            return self._picture(handle, number, width, height)
-        level = upright(characters, width, height)
-        lines = with_whole_dates(lines_of(level.characters, number))
-        return Page(number, width, height, lines, False, characters.invisible, level.turn)
+        if len(characters) < _FEW and _shows_a_picture(handle, empty.width * empty.height):
+            return self._picture(handle, empty)
+        level = upright(characters, empty.width, empty.height)
+        page = replace(empty, read_by_ocr=characters.invisible, turn=level.turn)
+        lines = _lines(level.characters, page.number)
+        return _pages_on(page, lines, lambda cut: _parted(level.characters, page.number, cut))
 
     def _count(self, characters: int) -> None:
         self.characters += characters
@@ -155,16 +157,55 @@ class _Reading:
             message = f"The file holds more than {self.limits.max_characters:,} characters."
             raise Unreadable(Refusal.LIMITS_EXCEEDED, message, len(self.document))
 
-    def _picture(self, handle: Any, number: int, width: float, height: float) -> Page:
+    def _picture(self, handle: Any, empty: Page) -> Sequence[Page]:
         self.pictures += 1
+        page = replace(empty, is_picture=True)
         if self.scanned is None:
-            return Page(number, width, height, (), is_picture=True, read_by_ocr=False)
+            return [page]
         if self.pictures > self.limits.max_scanned_pages:
             message = f"The file has more than {self.limits.max_scanned_pages} scanned pages."
             raise Unreadable(Refusal.LIMITS_EXCEEDED, message, len(self.document))
-        scale = picture_scale(width, height)
-        words = self.scanned(number, _png(handle, width, height, scale))
-        return Page(number, width, height, lines_of_scanned(words, number, scale), True, bool(words))
+        scale = picture_scale(page.width, page.height)
+        words = self.scanned(page.sheet, _png(handle, page.width, page.height, scale))
+        lines = lines_of_scanned(words, page.number, scale)
+        page = replace(page, read_by_ocr=bool(words))
+        return _pages_on(page, lines, lambda cut: _parted_words(words, page.number, scale, cut))
+
+
+def _size(handle: Any) -> tuple[float, float]:
+    return raw.FPDF_GetPageWidthF(handle), raw.FPDF_GetPageHeightF(handle)
+
+
+def _pages_on(
+    sheet: Page, lines: Sequence[Line], parted: Callable[[Cut], tuple[Sequence[Line], Sequence[Line]]]
+) -> Sequence[Page]:
+    """The sheet as one page, or the two on it, each with places from its own corner."""
+    cut = cut_of(lines, *sheet.turn.size(sheet.width, sheet.height))
+    if cut is None:
+        return [replace(sheet, lines=lines)]
+    first, second = parted(cut)
+    moved = [line.moved(-cut.left, -cut.top) for line in second]
+    turn = sheet.turn.moved(cut.left, cut.top)
+    return [replace(sheet, lines=first), replace(sheet, number=sheet.number + 1, lines=moved, turn=turn)]
+
+
+def _lines(characters: Characters, page: int) -> Sequence[Line]:
+    return with_whole_dates(lines_of(characters, page))
+
+
+def _parted(characters: Characters, page: int, cut: Cut) -> tuple[Sequence[Line], Sequence[Line]]:
+    """Lines of either side, made anew: lines of two pages that stand nearly level are not one."""
+    second = cut.is_second(characters.left, characters.top)
+    return _lines(characters.only(~second), page), _lines(characters.only(second), page + 1)
+
+
+def _parted_words(
+    words: Sequence[ScannedWord], page: int, scale: float, cut: Cut
+) -> tuple[Sequence[Line], Sequence[Line]]:
+    sides: tuple[list[ScannedWord], list[ScannedWord]] = ([], [])
+    for word in words:
+        sides[cut.is_second(word.left / scale, word.top / scale)].append(word)
+    return lines_of_scanned(sides[0], page, scale), lines_of_scanned(sides[1], page + 1, scale)
 
 
 def picture_scale(width: float, height: float) -> float:

@@ -1,6 +1,7 @@
 """PDF bank statements in, reconciled transactions out.
 
     bytes → characters → words and lines, level and in order (`document`, `words`)
+          → two pages of one sheet apart (`sheets`); pages of one document together and in order (`documents`)
           → numbers in one style (`number_styles`)
           → whose statement it is (`layouts`), and where each account's part begins (`sections`)
           → headings, columns, rows (`table`)
@@ -10,12 +11,14 @@ Columns are learned from the page; there is no template for a bank. What a state
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
+from itertools import chain
 
 from pipelines.intake.pdf.columns import Columns
 from pipelines.intake.pdf.details import Details, details_of
 from pipelines.intake.pdf.document import LIMITS, Limits, Scanned, Unreadable, opened, pages_of
+from pipelines.intake.pdf.documents import Document, documents_of
 from pipelines.intake.pdf.file_facts import Facts, facts_of
 from pipelines.intake.pdf.integrity import signals_of
 from pipelines.intake.pdf.layouts import recognised
@@ -52,31 +55,31 @@ def extract(
     """
     try:
         with opened(content, password) as document:
-            pages = in_one_style(pages_of(document, limits, scanned, on_page))
-            facts = facts_of(document)
+            number, facts = len(document), facts_of(document)
+            documents = _read(pages_of(document, limits, scanned, on_page))
     except Unreadable as unreadable:
         return refused(unreadable.refusal, unreadable.message, unreadable.pages)
-    statements = statements_of(pages, facts)
-    signals = signals_of(content, facts, pages, statements)
+    statements = tuple(statement for each in documents for statement in statements_of(each, facts))
+    signals = signals_of(content, facts, documents, statements)
     if statements:
-        return Extraction(len(pages), statements, signals)
-    if scanned is None and any(page.is_picture for page in pages):
-        return refused(Refusal.IMAGE_ONLY, _NO_OCR, len(pages), signals)
-    return refused(Refusal.NOT_A_STATEMENT, _NOTHING, len(pages), signals)
+        return Extraction(number, statements, signals)
+    if scanned is None and any(page.is_picture for each in documents for page in each.pages):
+        return refused(Refusal.IMAGE_ONLY, _NO_OCR, number, signals)
+    return refused(Refusal.NOT_A_STATEMENT, _NOTHING, number, signals)
 
 
-def statements_of(pages: Sequence[Page], facts: Facts) -> tuple[Statement, ...]:
-    """A statement for each account that has a table."""
-    layout = recognised(pages)
-    found = (
-        (read_table(section.lines, layout), details_of(section, pages, layout), section)
-        for section in split(pages, layout)
-    )
-    return tuple(
-        statement_of(table, details, section, pages, _made(facts))
-        for table, details, section in found
-        if table.rows or _stood_still(table, details)
-    )
+def _read(pages: Sequence[Page]) -> Sequence[Document]:
+    """The documents of a file, each with numbers in its own style."""
+    return [replace(document, pages=in_one_style(document.pages)) for document in documents_of(pages)]
+
+
+def statements_of(document: Document, facts: Facts) -> Iterator[Statement]:
+    """A statement for each account of a document that has a table."""
+    layout = recognised(document.pages)
+    for section in split(document.pages, layout):
+        table, details = read_table(section.lines, layout), details_of(section, document, layout)
+        if table.rows or _stood_still(table, details):
+            yield statement_of(table, details, section, document, _made(facts))
 
 
 def _stood_still(table: Table, details: Details) -> bool:
@@ -106,15 +109,29 @@ def traced(content: bytes, password: str | None) -> Iterator[TracedPage]:
         Unreadable: the file can't be opened.
     """
     with opened(content, password) as document:
-        pages = in_one_style(pages_of(document))
-    layout = recognised(pages)
-    tables = [read_table(section.lines, layout) for section in split(pages, layout)]
-    for page in pages:
-        yield _traced(page, tables)
+        documents = _read(pages_of(document))
+    on_sheets: dict[int, list[TracedPage]] = {}
+    for each in documents:
+        layout = recognised(each.pages)
+        tables = [read_table(section.lines, layout) for section in split(each.pages, layout)]
+        for page in each.pages:
+            on_sheets.setdefault(page.sheet, []).append(_traced(page, tables))
+    for number, pages in sorted(on_sheets.items()):
+        yield _on_sheet(number, pages)
+
+
+def _on_sheet(number: int, pages: Sequence[TracedPage]) -> TracedPage:
+    """What the reading of all pages on a sheet went by."""
+    return TracedPage(
+        number,
+        tuple(chain.from_iterable(page.words for page in pages)),
+        tuple(chain.from_iterable(page.columns for page in pages)),
+        tuple(chain.from_iterable(page.rows for page in pages)),
+    )
 
 
 def _traced(page: Page, tables: Sequence[Table]) -> TracedPage:
-    shown = page.turn.shown
+    shown = page.shown
     edges = [
         edge
         for table in tables
@@ -125,7 +142,7 @@ def _traced(page: Page, tables: Sequence[Table]) -> TracedPage:
     bottom = max((line.box.bottom for line in page.lines), default=0.0)
     boxes = (box for table in tables for row in table.rows for box in row.boxes if box.page == page.number)
     return TracedPage(
-        page.number,
+        page.sheet,
         tuple(shown(_box(page.number, word)) for line in page.lines for word in line.words),
         tuple(shown(Box(page.number, edge, 0.0, edge, bottom)) for edge in sorted(set(edges))),
         tuple(shown(box) for box in boxes),

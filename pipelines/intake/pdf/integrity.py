@@ -7,6 +7,7 @@ twice is seldom a forgery, one with a pasted digit often is.
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cache
 from importlib.resources import files
@@ -15,9 +16,11 @@ from types import MappingProxyType
 
 from pipelines.intake.pdf.amounts import amounts_of
 from pipelines.intake.pdf.digit_fonts import odd_amounts
+from pipelines.intake.pdf.documents import Document
 from pipelines.intake.pdf.file_facts import Facts, Overlay
 from pipelines.intake.pdf.layout_files import mistakes_in_programs, parsed
 from pipelines.intake.pdf.layouts import LayoutError, layouts
+from pipelines.intake.pdf.missing_pages import gaps_in
 from pipelines.intake.pdf.overprints import overprinted
 from pipelines.intake.pdf.page import Page
 from pipelines.intake.pdf.result import Box, Kind, Severity, Signal, Statement, Verdict
@@ -32,13 +35,13 @@ _PROGRAMS = (  # group of producers.yaml, signal, how much it weighs, what it re
 )
 _SAVED_AT_ONCE = timedelta(minutes=10)
 _WIDEST_ZONE = timedelta(hours=14)
-_PAGE_OF = re.compile(r"\bpage:? *(?:number:? *)?([0-9]{1,3}) *(?:of|/) *([0-9]{1,3})\b", re.IGNORECASE)
 
 
 def signals_of(
-    content: bytes, facts: Facts, pages: Sequence[Page], statements: Sequence[Statement]
+    content: bytes, facts: Facts, documents: Sequence[Document], statements: Sequence[Statement]
 ) -> tuple[Signal, ...]:
     """Every signal of a file, the weightiest first."""
+    pages = [page for document in documents for page in document.pages]
     found = [
         *_versions(content),
         *_programs(facts, statements),
@@ -47,9 +50,8 @@ def signals_of(
         *_mixed_fonts(pages, statements),
         *_overprinted(pages),
         *_contradicted(statements),
-        *_page_order(pages),
-        *_missing(statements),
-        *_date_order(statements),
+        *dict.fromkeys((*_page_order(documents), *_missing(statements))),
+        *_date_order(statements, {page.sheet: page.number for page in pages}),
         *_extras(content, facts),
     ]
     weights = (Severity.ALERT, Severity.WARNING, Severity.INFORMATION)
@@ -134,21 +136,20 @@ def _passed(created: datetime, modified: datetime) -> timedelta:
 
 def _laid_over(overlays: Sequence[Overlay], pages: Sequence[Page]) -> Iterator[Signal]:
     """One signal a page and kind; over an amount it weighs more."""
-    by_number = {page.number: page for page in pages}
     for (page, what), group in groupby(
         sorted(overlays, key=lambda each: (each.box.page, each.what)), lambda each: (each.box.page, each.what)
     ):
         these = list(group)
-        covers = any(_covers_amount(each.box, by_number.get(page)) for each in these)
+        covers = any(_covers_amount(each.box, on_it) for each in these for on_it in pages if on_it.sheet == page)
         severity = Severity.INFORMATION if these[0].is_note else Severity.ALERT if covers else Severity.WARNING
         place = "over an amount" if covers else "over the page"
         yield Signal("OverlayAnnotation", severity, f"There is {what} {place}, added after the page was made.", page)
 
 
-def _covers_amount(box: Box, page: Page | None) -> bool:
-    lines = page.lines if page else ()
-    amounts = (amount for line in lines if _meets(box, line.box) for amount in amounts_of(line))
-    return any(amount.left < box.right and box.left < amount.right for amount in amounts)
+def _covers_amount(box: Box, page: Page) -> bool:
+    lines = ((line.box, amount) for line in page.lines for amount in amounts_of(line))
+    amounts = (page.shown(replace(place, left=amount.left, right=amount.right)) for place, amount in lines)
+    return any(_meets(box, each) and each.left < box.right and box.left < each.right for each in amounts)
 
 
 def _meets(one: Box, other: Box) -> bool:
@@ -159,17 +160,17 @@ def _meets(one: Box, other: Box) -> bool:
 def _mixed_fonts(pages: Sequence[Page], statements: Sequence[Statement]) -> Iterator[Signal]:
     boxes = [box for statement in statements for entry in statement.entries for box in entry.boxes]
     for page in pages:
-        if fonts := odd_amounts(page, [box for box in boxes if box.page == page.number]):
+        if fonts := odd_amounts(page, [box for box in boxes if box.page == page.sheet]):
             look = ", ".join(sorted(set(fonts)))
             message = f"Amounts on this page look unlike the rest of their column: {len(fonts)}, set in {look}."
-            yield Signal("MixedDigitFonts", Severity.WARNING, message, page.number)
+            yield Signal("MixedDigitFonts", Severity.WARNING, message, page.sheet)
 
 
 def _overprinted(pages: Sequence[Page]) -> Iterator[Signal]:
     for page in pages:
         if found := sum(1 for _ in overprinted(page)):
             message = f"Figures stand over other figures on this page, in {found} place{'s' if found > 1 else ''}."
-            yield Signal("FigureOverFigure", Severity.ALERT, message, page.number)
+            yield Signal("FigureOverFigure", Severity.ALERT, message, page.sheet)
 
 
 def _contradicted(statements: Sequence[Statement]) -> Iterator[Signal]:
@@ -183,17 +184,19 @@ def _contradicted(statements: Sequence[Statement]) -> Iterator[Signal]:
             yield from (Signal("BalanceContradicted", Severity.ALERT, reason.message, reason.page) for reason in broken)
 
 
-def _page_order(pages: Sequence[Page]) -> Iterator[Signal]:
-    """`Page 3 of 5` follows `Page 2 of 5`; a page 1 begins another document."""
-    said = [(page.number, found) for page in pages if (found := _says(page))]
-    for (_, (before, _of)), (page, (number, _)) in pairwise(said):
-        if number not in (before, before + 1, 1):
-            message = f"The page says that it is number {number}, after number {before}."
-            yield Signal("PageOutOfSequence", Severity.WARNING, message, page)
-    for (page, (number, of)), (_, (following, _of)) in pairwise([*said, (0, (1, 1))]):
-        if number < of and following == 1:
-            message = f"The page says that it is number {number} of {of}, and no further one follows."
-            yield Signal("PageMissing", Severity.WARNING, message, page)
+def _page_order(documents: Sequence[Document]) -> Iterator[Signal]:
+    """What numbers say of pages that stand elsewhere in the file, and of those that aren't in it."""
+    for document in documents:
+        said = [(page.sheet, found) for page, found in zip(document.pages, document.numbers, strict=True) if found]
+        for (_, one), (page, two) in pairwise(sorted(said, key=lambda each: each[0])):
+            if two.number < one.number or (document.is_mixed and two.number == one.number):
+                message = f"The page says that it is number {two.number}, after number {one.number}."
+                yield Signal("PageOutOfSequence", Severity.WARNING, message, page)
+        yield from (Signal("PageMissing", Severity.WARNING, text, page.sheet) for page, text in gaps_in(document))
+        last = document.numbers[-1]
+        if last and last.of and last.number < last.of:
+            message = f"The page says that it is number {last.number} of {last.of}, and no further one follows."
+            yield Signal("PageMissing", Severity.WARNING, message, document.pages[-1].sheet)
 
 
 def _missing(statements: Sequence[Statement]) -> Iterator[Signal]:
@@ -204,19 +207,15 @@ def _missing(statements: Sequence[Statement]) -> Iterator[Signal]:
                 yield Signal("PageMissing", Severity.WARNING, reason.message, reason.page)
 
 
-def _says(page: Page) -> tuple[int, int] | None:
-    found = (match for line in page.lines if (match := _PAGE_OF.search(line.text)))
-    return next(((int(match[1]), int(match[2])) for match in found if int(match[1]) <= int(match[2])), None)
-
-
-def _date_order(statements: Sequence[Statement]) -> Iterator[Signal]:
+def _date_order(statements: Sequence[Statement], read_as: Mapping[int, int]) -> Iterator[Signal]:
     """Rows run one way through the pages; a page that runs against the rest was put there, or comes from elsewhere."""
     for statement in statements:
         by_page: dict[int, list[int]] = {}
         for entry in statement.entries:
             if entry.boxes:
                 by_page.setdefault(entry.boxes[0].page, []).append(entry.date.toordinal())
-        middles = [(page, sorted(days)[len(days) // 2]) for page, days in sorted(by_page.items())]
+        in_order = sorted(by_page.items(), key=lambda each: read_as.get(each[0], each[0]))
+        middles = [(page, sorted(days)[len(days) // 2]) for page, days in in_order]
         steps = [(page, after - before) for (_, before), (page, after) in pairwise(middles)]
         if (against := _against(steps)) is not None:
             balances_hold = all(entry.proved for entry in statement.entries[1:])  # nothing may precede the oldest

@@ -28,6 +28,7 @@ _LEGAL, _LOGO, _IN_HEAD, _OF_BRANCH = 3, 4, 3, 3
 _MOST_NAMED, _MOST_WORDS = 3, 2
 _HEAD = 14  # lines of the first page
 _LOOKED_AT = 3  # pages from the first; and the last
+_NOT_COMPACT = re.compile(r"[^a-z0-9.\n]")
 _LONG_NAME = 5  # letters: a shorter one is a word of the language unless it stands in capitals
 _OF_ANOTHER = r"(?<!division of )(?<!brand of )(?<!subsidiary of )(?<!part of )(?<!business of )(?<!to )(?<!from )"
 
@@ -79,6 +80,21 @@ def recognised(pages: Sequence[Page]) -> Layout | None:
     return max(_by_bank()[bank], key=lambda document: _likeness(document, seen))
 
 
+def banks_hinted(page: Page) -> frozenset[str]:
+    """The banks that a page may be of: named at its head, or by a legal mark anywhere. Cheap, and no evidence yet."""
+    head = [line for line in page.lines[:_HEAD] if not is_row(line)]
+    named = "\n".join(line.text for line in head)
+    folded = named.lower()
+    compact = "".join(_NOT_COMPACT.sub("", line.text.lower()) for line in page.lines)
+    return frozenset(
+        slug
+        for slug, (bank, *_) in _by_bank().items()
+        if any(mark in compact for mark in (*bank.web, *bank.abn, *bank.licences))
+        or (any(name.lower() in folded for name in bank.names) and any(_names(bank, line.text) for line in head))
+        or any(line.text in bank.logos for line in head)
+    )
+
+
 @dataclass(frozen=True)
 class _Seen:
     """What the pages say outside of rows, where payees' banks are named, too."""
@@ -99,7 +115,7 @@ class _Seen:
         head = tuple(line.text for page in pages[:1] for line in list(page.lines)[:_HEAD] if not is_row(line))
         branches = tuple(found.bsb for text in chain(head, lines) for found in labelled(text) if found.bsb)
         everything = "\n".join(outside).lower()
-        compact = re.sub(r"[^a-z0-9.\n]", "", everything)
+        compact = _NOT_COMPACT.sub("", everything)
         return cls(lines, head, everything, compact, branches[:4], _date_form([line.text for line in every]))
 
 

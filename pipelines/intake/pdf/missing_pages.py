@@ -5,9 +5,10 @@ where a statement ends or begins: taken for it, the rows of the lost page would 
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from pipelines.intake.pdf.labels import cells, is_row, text_of
+from pipelines.intake.pdf.documents import Document
+from pipelines.intake.pdf.labels import is_row
 from pipelines.intake.pdf.page import Line, Page
 
 _FORWARD = r"(?:forward|over|f(?:wd)?\b)"
@@ -17,10 +18,6 @@ _BETWEEN_PAGES = re.compile(
     r"\bsub ?-?totals?\b|\bpage totals?\b|\b(?:next|previous|last|preceding) page\b", re.IGNORECASE
 )
 _ENDS = re.compile(r"\bclosing (?:account )?balance\b|\b(?:balance )?brought forward\b", re.IGNORECASE)
-_NUMBER = re.compile(
-    r"(?<!see )(?<!to )(?<!on )\bpage:? *(?:number:? *)?([0-9]{1,3})(?: *(?:of|/) *([0-9]{1,3}))?\b(?! *[.,/-]?[0-9])",
-    re.IGNORECASE,
-)
 
 _NO_NEXT = "The last page carries its balance to a next page, which isn't in the file."
 _NO_PREVIOUS = "The first page brings its balance from a page before it, which isn't in the file."
@@ -36,12 +33,12 @@ def is_between_pages(lines: Sequence[Line], position: int) -> bool:
     return bool(_BETWEEN_PAGES.search(f"{line.text} {rest}"))
 
 
-def missing_page(lines: Sequence[Line], pages: Sequence[Page], *, opens: bool, closes: bool) -> str | None:
-    """What says that a page is missing from an account's part of a file; None where nothing does.
+def missing_page(lines: Sequence[Line], document: Document, *, opens: bool, closes: bool) -> str | None:
+    """What says that a page is missing where an account's part of a document begins or ends; None where nothing does.
 
     Args:
         lines: the account's.
-        pages: all of the file.
+        document: that it is of.
         opens: it states an opening balance.
         closes: it states a closing balance.
     """
@@ -49,12 +46,28 @@ def missing_page(lines: Sequence[Line], pages: Sequence[Page], *, opens: bool, c
         return _NO_NEXT
     if _begins_in_the_middle(lines):
         return _NO_PREVIOUS
-    first, last = _numbered(pages, lines[0].page), _numbered(pages, lines[-1].page)
-    if not opens and first and first[0] > 1 and lines[0].page == 1:
-        return f"The file begins with the page that says it is number {first[0]}, and no opening balance is printed."
-    if not closes and last and last[0] < last[1] and lines[-1].page == len(pages):
-        return f"The file ends with page {last[0]} of {last[1]}, and no closing balance is printed."
+    pages, (first, last) = document.pages, (document.numbers[0], document.numbers[-1])
+    if not opens and first and first.number > 1 and lines[0].page == pages[0].number:
+        return (
+            f"The file begins with the page that says it is number {first.number}, and no opening balance is printed."
+        )
+    if not closes and last and last.number < (last.of or 0) and lines[-1].page == pages[-1].number:
+        return f"The file ends with page {last.number} of {last.of}, and no closing balance is printed."
     return None
+
+
+def gaps_in(document: Document) -> Iterator[tuple[Page, str]]:
+    """Where numbers of pages say that one isn't in the file: the page behind, and what it says. A page without a number
+    between two others has the number between theirs.
+    """
+    before, place_before = 0, -1
+    for place, (page, printed) in enumerate(zip(document.pages, document.numbers, strict=True)):
+        if printed is None:
+            continue
+        if printed.number - before > place - place_before > 0:
+            said = f"after number {before}" if before else "and no other stands before it"
+            yield page, f"The page says that it is number {printed.number}, {said}: pages between are missing."
+        before, place_before = printed.number, place
 
 
 def _ends_in_the_middle(lines: Sequence[Line]) -> bool:
@@ -68,11 +81,3 @@ def _begins_in_the_middle(lines: Sequence[Line]) -> bool:
     rows = (place for place, line in enumerate(lines) if is_row(line))
     head = range(next(rows, len(lines)))
     return any(_BROUGHT.search(lines[place].text) and is_between_pages(lines, place) for place in head)
-
-
-def _numbered(pages: Sequence[Page], number: int) -> tuple[int, int] | None:
-    """What a page says it is: its number, and of how many (its own where it doesn't say)."""
-    lines = next((page.lines for page in pages if page.number == number), ())
-    texts = (text_of(cell) for line in lines if not is_row(line) for cell in cells(line.words))
-    found = next((match for text in texts if (match := _NUMBER.search(text)) and match.end() == len(text)), None)
-    return (int(found[1]), int(found[2] or found[1])) if found else None

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -20,6 +20,10 @@ class Word:
     bottom: float
     font: str  # as the file names it; empty for a word that was read from a picture
     size: float  # of its characters
+
+    def moved(self, across: float, down: float) -> "Word":
+        left, right = self.left + across, self.right + across
+        return replace(self, left=left, top=self.top + down, right=right, bottom=self.bottom + down)
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +50,10 @@ class Line:
             max(word.bottom for word in words),
         )
 
+    def moved(self, across: float, down: float) -> "Line":
+        """The same line elsewhere on its page."""
+        return Line(self.page, tuple(word.moved(across, down) for word in self.words))
+
 
 @dataclass(frozen=True, slots=True)
 class Turn:
@@ -69,7 +77,15 @@ class Turn:
 
     @property
     def is_none(self) -> bool:
-        return self.cosine == 1.0 and self.sine == 0.0
+        return self.cosine == 1.0 and self.sine == self.across == self.down == 0.0
+
+    def size(self, width: float, height: float) -> tuple[float, float]:
+        """How wide and high the level text of a page is that is shown so wide and high."""
+        return (height, width) if abs(self.sine) > 0.5 else (width, height)
+
+    def moved(self, left: float, top: float) -> "Turn":
+        """Of a part of the page that begins at a point of the level text."""
+        return replace(self, across=self.across - left, down=self.down - top)
 
     def to_upright(self, x: Any, y: Any) -> tuple[Any, Any]:
         """Of a point, or of arrays of them."""
@@ -93,12 +109,37 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page's lines from top to bottom."""
+    """A page's lines from top to bottom. Two may stand on one sheet: then each is a page, and `turn` says where on the
+    sheet it begins.
+    """
 
-    number: int  # from 1
-    width: float  # as shown
+    number: int  # from 1, in the order in which pages are read
+    width: float  # of its sheet as shown
     height: float
     lines: Sequence[Line]
     is_picture: bool  # no text of its own, an image over most of it
     read_by_ocr: bool
     turn: Turn = Turn()
+    on_sheet: int | None = None  # where it isn't the sheet of its own number
+
+    @property
+    def sheet(self) -> int:
+        """The page of the file that shows it, from 1."""
+        return self.on_sheet or self.number
+
+    @property
+    def is_half(self) -> bool:
+        """Whether it is the second page on its sheet."""
+        return bool(self.turn.across or self.turn.down)
+
+    def shown(self, box: Box) -> Box:
+        """Where a place of the page is on its sheet."""
+        shown = self.turn.shown(box)
+        return shown if shown.page == self.sheet else replace(shown, page=self.sheet)
+
+    def numbered(self, number: int) -> "Page":
+        """The same page at another place in the order of reading."""
+        if number == self.number:
+            return self
+        lines = [Line(number, line.words) for line in self.lines]
+        return replace(self, number=number, lines=lines, on_sheet=self.sheet)

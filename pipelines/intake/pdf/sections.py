@@ -1,13 +1,12 @@
-"""Where one account's part of a file ends and the next one's begins.
+"""Where one account's part of a document ends and the next one's begins.
 
-Banks print several accounts in one statement, and people put several statements into one file. A new account's number
-begins a section, and so does a page that counts from one again. An account's number that is printed again at the head
-of each page begins none, nor do accounts that are only mentioned: a section has rows.
+Banks print several accounts in one statement. A new account's number begins a section. An account's number that is
+printed again at the head of each page begins none, nor do accounts that are only mentioned: a section has rows.
 """
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from pipelines.intake.pdf.account_numbers import AccountNumber, labelled, names_both
 from pipelines.intake.pdf.account_numbers import branch_and_number as pair_in
@@ -16,7 +15,6 @@ from pipelines.intake.pdf.labels import cells, has_amount, is_row, text_of
 from pipelines.intake.pdf.layouts import Layout
 from pipelines.intake.pdf.page import Line, Page
 
-_FIRST_PAGE = re.compile(r"\bpage:? *(?:number:? *)?1 *(?:of|/) *([0-9]+)", re.IGNORECASE)
 _STATES_BALANCE = re.compile(r"\b(?:opening|previous|closing) balance|\bbrought forward", re.IGNORECASE)
 _HEADING = re.compile(
     r"\b(?:dates?|descriptions?|details|transactions?|particulars|debits?|credits?|withdrawals?|deposits?|amount|balance|"
@@ -38,7 +36,7 @@ class Section:
 
 
 def split(pages: Sequence[Page], layout: Layout | None) -> Sequence[Section]:
-    """The accounts' parts of a file; one where nothing speaks for several."""
+    """The accounts' parts of a document; one where nothing speaks for several."""
     lines = [line for page in pages for line in page.lines]
     if not lines:
         return ()
@@ -47,32 +45,20 @@ def split(pages: Sequence[Page], layout: Layout | None) -> Sequence[Section]:
     return tuple(_section(lines[first:last]) for first, last in zip(beginnings, ends, strict=True))
 
 
-def document_of(section: Section, pages: Sequence[Page]) -> Sequence[Page]:
-    """The pages of the document that a section is of, its first page first: all of a file, or those from a page that
-    counts from one again."""
-    lines = [line for page in pages for line in page.lines]
-    again = [lines[position].page for position in _restarts(lines)]
-    first = max((page for page in again if page <= section.first_page), default=0)
-    return [page for page in pages if first <= page.number <= section.last_page] if first else pages
-
-
 def _section(lines: Sequence[Line]) -> Section:
     return Section(lines, lines[0].page, lines[-1].page)
 
 
 @dataclass(frozen=True)
 class _Mention:
-    """An account's number in a line that is no row, or a page that counts from one, with the number next to it."""
+    """An account's number in a line that is no row."""
 
     position: int
-    number: str | None
+    number: str
     bsb: str | None = None
     is_card: bool = False
-    is_restart: bool = False
 
     def same(self, other: "_Mention") -> bool:
-        if self.number is None or other.number is None:
-            return self.number is other.number
         ends_alike = self.number.endswith(other.number) or other.number.endswith(self.number)
         return ends_alike and (self.bsb == other.bsb or None in (self.bsb, other.bsb))
 
@@ -80,17 +66,8 @@ class _Mention:
 def _beginnings(lines: Sequence[Line], pages: int, layout: Layout | None) -> list[int]:
     """The first lines of sections. What stands before the first account belongs to it."""
     mentions = _without_furniture(list(_mentions(lines, layout)), lines, pages)
-    restarts = [_restart(position, mentions) for position in _restarts(lines)]
-    runs = _runs(sorted([*restarts, *mentions], key=lambda mention: mention.position), lines)
-    starts = [run.position if run.is_restart else _with_title(lines, run.position) for run in runs]
-    return [0, *starts] if runs and runs[0].is_restart else [0, *starts[1:]]
-
-
-def _restart(position: int, mentions: Sequence[_Mention]) -> _Mention:
-    following = next((mention for mention in mentions if mention.position >= position), None)
-    if following is None:
-        return _Mention(position, None, is_restart=True)
-    return replace(following, position=position, is_restart=True)
+    runs = _runs(mentions, lines)
+    return [0, *(_with_title(lines, run.position) for run in runs[1:])]
 
 
 def _mentions(lines: Sequence[Line], layout: Layout | None) -> Iterator[_Mention]:
@@ -99,7 +76,7 @@ def _mentions(lines: Sequence[Line], layout: Layout | None) -> Iterator[_Mention
         if has_amount(text) or leading(text) or (layout and layout.ignores(text)):
             continue
         found = next((each for each in labelled(text) if each.number), None) or _below_heading(lines, position)
-        if found and not _continues_a_row(lines, position):
+        if found and found.number and not _continues_a_row(lines, position):
             yield _Mention(position, found.number, found.bsb, found.is_card)
 
 
@@ -115,19 +92,9 @@ def _texts(line: Line) -> Sequence[str]:
     return [line.text, *(text_of(cell) for cell in cells(line.words))]
 
 
-def _restarts(lines: Sequence[Line]) -> Sequence[int]:
-    """The first lines of pages after the first that say they are page 1. A footer that says so on each page of a file
-    with as many pages as it names is the same everywhere, and counts nothing."""
-    first_of_page = {line.page: position for position, line in reversed(list(enumerate(lines)))}
-    saying = {line.page: int(found[1]) for line in lines if (found := _FIRST_PAGE.search(line.text))}
-    if len(saying) == len(first_of_page) > 1 and set(saying.values()) == {len(saying)}:
-        return ()
-    return [first_of_page[page] for page in sorted(saying) if page != lines[0].page]
-
-
 def _without_furniture(mentions: Sequence[_Mention], lines: Sequence[Line], pages: int) -> Sequence[_Mention]:
     """Without the number at the head or foot of every page, where other accounts have sections of their own."""
-    places: dict[tuple[str | None, int], list[_Mention]] = {}
+    places: dict[tuple[str, int], list[_Mention]] = {}
     for mention in mentions:
         places.setdefault((mention.number, round(lines[mention.position].box.top / _SAME_PLACE)), []).append(mention)
     everywhere = [alike for alike in places.values() if len({lines[each.position].page for each in alike}) == pages]
@@ -139,9 +106,9 @@ def _runs(mentions: Sequence[_Mention], lines: Sequence[Line]) -> Sequence[_Ment
     """The mentions that begin a section: of another account than the one before, and with rows until the next."""
     runs: list[_Mention] = []
     for number, mention in enumerate(mentions):
-        if runs and not mention.is_restart and mention.same(runs[-1]):
+        if runs and mention.same(runs[-1]):
             continue
-        others = (each for each in mentions[number + 1 :] if each.is_restart or not each.same(mention))
+        others = (each for each in mentions[number + 1 :] if not each.same(mention))
         until = next((each.position for each in others), None)
         if _has_rows(lines[mention.position : until], mention):
             runs.append(mention)

@@ -12,6 +12,8 @@ from itertools import pairwise, product
 from pipelines.intake.currencies import CURRENCY
 from pipelines.intake.pdf.dates import Resolved, resolved
 from pipelines.intake.pdf.details import Details
+from pipelines.intake.pdf.documents import Document
+from pipelines.intake.pdf.missing_pages import gaps_in
 from pipelines.intake.pdf.page import Page
 from pipelines.intake.pdf.reconcile import Point, Posting, Proof, follows, is_newest_first, proved
 from pipelines.intake.pdf.result import Entry, Kind, Reason, Statement, Verdict
@@ -32,6 +34,12 @@ _AMBIGUOUS = Reason(
 _CHOSEN = Reason(
     "BalancesChosen", "Several opening or closing balances are printed; one pair alone agrees with the rows."
 )
+_RESTORED = Reason(
+    "PagesReordered", "The pages are out of order in the file; they were read in the order of their printed numbers."
+)
+_MIXED = Reason(
+    "PageOrderUnknown", "Which statement a page of the file is of is not known; its pages were left in order."
+)
 _IN_ORDER = 0.95  # of steps from row to row that go one way: then the others are no habit of the bank's
 
 
@@ -45,17 +53,16 @@ class _Ordered:
     was_newest_first: bool
 
 
-def statement_of(
-    table: Table, details: Details, section: Section, pages: Sequence[Page], made: date | None
-) -> Statement:
+def statement_of(table: Table, details: Details, section: Section, document: Document, made: date | None) -> Statement:
     """The statement of a section whose table has been read."""
-    ordered = _ordered(table, details, made)
+    pages = [page for page in document.pages if section.first_page <= page.number <= section.last_page]
+    ordered = _ordered(_on_sheets(table, pages), details, made)
     dates = _dates(ordered, details, made)
     details, proof = _settled(ordered, details, dates)
-    verdict, reasons = _judged(proof, ordered, dates, details, section, pages)
+    verdict, reasons = _judged(proof, ordered, dates, details, section, document, pages)
     others = tuple(_other_currency(row, details) for row in ordered.rows)
     proof = replace(proof, proved=_proved(proof, ordered.signed, others, verdict, reasons))
-    entries = tuple(_entries(ordered, dates, proof, others, {page.number: page for page in pages}))
+    entries = tuple(_entries(ordered, dates, proof, others))
     opening, closing = _stated(ordered, details)
     return Statement(
         bank=details.bank,
@@ -73,11 +80,19 @@ def statement_of(
         verdict=verdict,
         reasons=reasons,
         entries=entries,
-        first_page=section.first_page,
-        last_page=section.last_page,
-        read_by_ocr=_by_ocr(section, pages),
+        first_page=min(page.sheet for page in pages),
+        last_page=max(page.sheet for page in pages),
+        read_by_ocr=any(page.read_by_ocr for page in pages),
         currency=details.currency,
     )
+
+
+def _on_sheets(table: Table, pages: Sequence[Page]) -> Table:
+    """Rows and balances with their places on the sheets of the file, as they are shown."""
+    by_number = {page.number: page for page in pages}
+    rows = tuple(replace(row, boxes=tuple(by_number[box.page].shown(box) for box in row.boxes)) for row in table.rows)
+    marks = tuple(replace(mark, page=by_number[mark.page].sheet) for mark in table.marks)
+    return replace(table, rows=rows, marks=marks)
 
 
 def _ordered(table: Table, details: Details, made: date | None) -> _Ordered:
@@ -241,9 +256,7 @@ def _proved(
     return tuple(is_proved and index not in said.unreadable for index, is_proved in enumerate(proof.proved))
 
 
-def _entries(
-    ordered: _Ordered, dates: Resolved, proof: Proof, others: Sequence[str | None], pages: dict[int, Page]
-) -> Iterator[Entry]:
+def _entries(ordered: _Ordered, dates: Resolved, proof: Proof, others: Sequence[str | None]) -> Iterator[Entry]:
     said = ordered.signed
     for row, day, amount, printed, balance, is_proved, other in zip(
         ordered.rows, dates.dates, said.amounts, said.balances, proof.balances, proof.proved, others, strict=True
@@ -256,7 +269,7 @@ def _entries(
                 amount=amount,
                 balance=balance,
                 balance_printed=printed is not None,
-                boxes=tuple(pages[box.page].turn.shown(box) for box in row.boxes),
+                boxes=row.boxes,
                 proved=is_proved,
                 currency=other,
             )
@@ -273,11 +286,17 @@ def _value_date(row: RawRow, day: date) -> date | None:
 
 
 def _judged(
-    proof: Proof, ordered: _Ordered, dates: Resolved, details: Details, section: Section, pages: Sequence[Page]
+    proof: Proof,
+    ordered: _Ordered,
+    dates: Resolved,
+    details: Details,
+    section: Section,
+    document: Document,
+    pages: Sequence[Page],
 ) -> tuple[Verdict, tuple[Reason, ...]]:
     """The proof's verdict, lowered by whatever the balances can't prove."""
     verdict, reasons = proof.verdict, list(proof.reasons)
-    page = ordered.rows[0].page if ordered.rows else section.first_page
+    page = ordered.rows[0].page if ordered.rows else pages[0].sheet
     if not ordered.signed.is_evident:
         verdict = _lower(verdict, Verdict.PARTIAL)
         message = "Nothing printed says which amounts are money in and which are money out."
@@ -302,19 +321,29 @@ def _judged(
     if details.missing_page:
         verdict = _lower(verdict, Verdict.PARTIAL)
         reasons.append(Reason("PageMissing", details.missing_page, page))
+    if document.is_mixed:
+        verdict = _lower(verdict, Verdict.PARTIAL)
+        reasons.append(_MIXED)
+    reasons.extend(_of_pages(document, pages))
     if any(day is None for day in dates.dates):
         verdict = _lower(verdict, Verdict.PARTIAL if any(dates.dates) else Verdict.UNRECONCILED)
     for doubt in dates.doubts:
         verdict = _lower(verdict, Verdict.RECONCILED_DATES_DOUBTFUL)
         reasons.append(Reason("DatesDoubtful", doubt, page))
-    if _by_ocr(section, pages):
+    if any(each.read_by_ocr for each in pages):
         return capped(verdict, tuple(reasons), page)
     return verdict, tuple(reasons)
 
 
+def _of_pages(document: Document, pages: Sequence[Page]) -> Iterator[Reason]:
+    """What is to be known of a statement's pages: balances alone say whether rows are missing with one."""
+    if document.is_restored:
+        yield _RESTORED
+    numbers = {page.number for page in pages}
+    yield from (Reason("PageMissing", said, page.sheet) for page, said in gaps_in(document) if page.number in numbers)
+    if cut := next((page for page in pages if page.is_half), None):
+        yield Reason("PagesOnOneSheet", "Two pages stand on one sheet; each was read by itself.", cut.sheet)
+
+
 def _lower(verdict: Verdict, most: Verdict) -> Verdict:
     return max(verdict, most, key=_WORST.index)
-
-
-def _by_ocr(section: Section, pages: Sequence[Page]) -> bool:
-    return any(page.read_by_ocr for page in pages if section.first_page <= page.number <= section.last_page)

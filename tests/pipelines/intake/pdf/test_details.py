@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from pipelines.intake.pdf.details import Details, details_of
+from pipelines.intake.pdf.documents import documents_of
 from pipelines.intake.pdf.layouts import Layout, layouts
 from pipelines.intake.pdf.result import Kind
 from pipelines.intake.pdf.sections import split
@@ -17,7 +18,7 @@ ROW = "02 Jan 2025 Shop | | 1.00 | 9.00"
 
 def read(*texts: str, layout: Layout | None = None) -> Details:
     pages = [page(1, *texts, "", "", ROW)]
-    return details_of(split(pages, layout)[0], pages, layout)
+    return details_of(split(pages, layout)[0], documents_of(pages)[0], layout)
 
 
 def layout_of(slug: str, document: str) -> Layout:
@@ -243,7 +244,7 @@ def test_each_account_of_a_file_has_its_own_details_and_the_period_of_the_cover(
             "Online Saver", "BSB 814-879", "Account number 33334444", *table, "Opening balance | | | 20.00", ROW,
         )
     ]  # fmt: skip
-    both = [details_of(section, pages, None) for section in split(pages, None)]
+    both = [details_of(section, documents_of(pages)[0], None) for section in split(pages, None)]
     assert [details.account_number for details in both] == ["11112222", "33334444"]
     assert [details.account_type for details in both] == ["transaction", "savings"]
     assert [details.opening_balance for details in both] == [Decimal("10.00"), Decimal("20.00")]
@@ -274,7 +275,7 @@ def test_words_of_rows_tell_what_a_minus_is_and_whether_it_is_a_debt(
     printed: list[str], minus: int | None, is_debt: bool
 ) -> None:
     pages = [page(1, "Somebody", *printed)]
-    details = details_of(split(pages, None)[0], pages, None)
+    details = details_of(split(pages, None)[0], documents_of(pages)[0], None)
     assert (details.minus, details.is_debt) == (minus, is_debt)
 
 
@@ -286,7 +287,7 @@ def test_a_zero_to_pay_tells_that_a_balance_is_in_credit_where_debts_bear_a_minu
         *rows("Uber | 5.00 | -105.00", "Lyft | 5.00 | 20.00"),
     )
     pages = [page(1, *printed)]
-    assert details_of(split(pages, None)[0], pages, None).closing_balance == Decimal("20.00")
+    assert details_of(split(pages, None)[0], documents_of(pages)[0], None).closing_balance == Decimal("20.00")
 
 
 def test_a_second_document_in_a_file_has_its_own_cover() -> None:
@@ -296,7 +297,8 @@ def test_a_second_document_in_a_file_has_its_own_cover() -> None:
              "Page 1 of 1", *table),
         page(2, "Harbour Bank", "Account number 33334444", "Page 1 of 1", *table),
     ]  # fmt: skip
-    both = [details_of(section, pages, None) for section in split(pages, None)]
+    documents = documents_of(pages)
+    both = [details_of(split(each.pages, None)[0], each, None) for each in documents]
     assert [details.bank_name for details in both] == ["Riverina Mutual", "Harbour Bank"]
     assert [details.period_start for details in both] == [date(2025, 1, 1), None]
 
@@ -313,13 +315,13 @@ def test_a_debt_whose_balances_bear_a_mark_is_one_all_the_same() -> None:
 
 def test_a_credit_is_told_from_a_debt_by_the_rows_where_all_balances_bear_a_minus() -> None:
     pages = [page(1, *CARD, "Closing balance -$9.00", *rows("Uber | | 5.00", "Payment, thank you | | -14.00"))]
-    details = details_of(split(pages, None)[0], pages, None)
+    details = details_of(split(pages, None)[0], documents_of(pages)[0], None)
     assert (details.closing_balance, details.balance_is_owing) == (Decimal("9.00"), True)
 
 
 def test_balances_of_rows_tell_how_a_debt_is_printed_where_none_is_stated() -> None:
     pages = [page(1, "Variable Rate Home Loan", *rows("Interest | 5.00 | -105.00", "Interest | 5.00 | -110.00"))]
-    assert not details_of(split(pages, None)[0], pages, None).balance_is_owing
+    assert not details_of(split(pages, None)[0], documents_of(pages)[0], None).balance_is_owing
 
 
 @pytest.mark.parametrize(
@@ -332,4 +334,4 @@ def test_an_account_that_is_neither_called_a_debt_nor_anything_else_leaves_signs
 
 def test_what_ends_with_a_closing_balance_is_no_listing() -> None:
     pages = [page(1, "Date | Details | Amount", ROW, "30 Sep 2025 CLOSING BALANCE | | | 9.00")]
-    assert details_of(split(pages, None)[0], pages, None).kind is Kind.STATEMENT
+    assert details_of(split(pages, None)[0], documents_of(pages)[0], None).kind is Kind.STATEMENT

@@ -11,6 +11,7 @@ import pytest
 from reportlab.pdfgen.canvas import Canvas
 
 from pipelines.intake.pdf.document import opened, pages_of
+from pipelines.intake.pdf.documents import documents_of
 from pipelines.intake.pdf.file_facts import Facts, facts_of
 from pipelines.intake.pdf.integrity import signals_of
 from pipelines.intake.pdf.page import Line, Page
@@ -50,7 +51,7 @@ def changed(content: bytes, change: Callable[[pikepdf.Pdf], None], *, linearize:
 
 def signals(content: bytes, *statements: Statement) -> tuple[Signal, ...]:
     with opened(content, None) as document:
-        return signals_of(content, facts_of(document), pages_of(document), statements)
+        return signals_of(content, facts_of(document), documents_of(pages_of(document)), statements)
 
 
 def codes(found: tuple[Signal, ...]) -> list[tuple[str, str, int | None]]:
@@ -200,7 +201,7 @@ def fonts_of(*lines: Line) -> list[tuple[str, str, int | None]]:
     boxes = [Box(1, 0.0, each.box.top, 560.0, each.box.bottom) for each in lines]
     entries = tuple(replace(ENTRY, boxes=(box,)) for box in boxes)
     pages = [Page(1, 595.0, 842.0, lines, is_picture=False, read_by_ocr=False)]
-    return codes(signals_of(b"", Facts(), pages, [replace(STATEMENT, entries=entries)]))
+    return codes(signals_of(b"", Facts(), documents_of(pages), [replace(STATEMENT, entries=entries)]))
 
 
 def test_an_amount_in_another_font_or_size_than_its_column_is_told() -> None:
@@ -252,11 +253,11 @@ def test_many_contradictions_are_one_doubt_about_the_reading() -> None:
     [
         (["Page 1 of 3", "Page 2 of 3", "Page 3 of 3"], []),
         (["Page 1 of 2", "Page 2 of 2", "Page 1 of 1"], []),
-        (
-            ["Page 1 of 3", "Page 3 of 3", "Page 2 of 3"],
-            ["PageOutOfSequence 2", "PageOutOfSequence 3", "PageMissing 3"],
-        ),
-        (["Page 1 of 3", "Page 3 of 3"], ["PageOutOfSequence 2"]),
+        (["Page 1 of 3", "Page 3 of 3", "Page 2 of 3"], ["PageOutOfSequence 3"]),
+        (["Page 3 of 3", "Page 2 of 3", "Page 1 of 3"], ["PageOutOfSequence 2", "PageOutOfSequence 3"]),
+        (["Page 1 of 3", "Page 3 of 3"], ["PageMissing 2"]),
+        (["Page 2 of 3", "Page 3 of 3"], ["PageMissing 1"]),
+        (["Statement", "Page 2 of 3", "Page 3 of 3"], []),
         (["Page 1 of 3", "Page 2 of 3"], ["PageMissing 2"]),
         (["Statement", "Balance 1 of 3"], []),
     ],

@@ -2,6 +2,7 @@
 
 import pytest
 
+from pipelines.intake.pdf.documents import documents_of
 from pipelines.intake.pdf.missing_pages import missing_page
 from tests.pipelines.intake.pdf.pages import page
 
@@ -12,7 +13,7 @@ HEAD = ("Date | Debit | Balance", ROW)
 def missing(*pages: tuple[str, ...], opens: bool = True, closes: bool = True) -> bool:
     read = [page(number, *texts) for number, texts in enumerate(pages, start=1)]
     lines = [line for each in read for line in each.lines]
-    return missing_page(lines, read, opens=opens, closes=closes) is not None
+    return missing_page(lines, documents_of(read)[0], opens=opens, closes=closes) is not None
 
 
 CARRIED = ("SUB TOTAL CARRIED FORWARD TO | 1.00 | 9.00", "NEXT PAGE")

@@ -49,25 +49,6 @@ def test_the_number_at_the_head_of_every_page_is_furniture_where_accounts_have_h
     assert first_lines(*pages) == ["Account number 11112222", "Saver"]
 
 
-def test_a_page_that_counts_from_one_again_begins_a_section_of_the_same_account_too() -> None:
-    pages = [
-        page(number, f"Page {said} of 2", "Account number 11112222", "", TABLE, *rows(2))
-        for number, said in enumerate((1, 2, 1, 2), start=1)
-    ]
-    sections = split(pages, None)
-    assert [(section.first_page, section.last_page) for section in sections] == [(1, 2), (3, 4)]
-
-
-def test_pages_that_count_from_one_without_rows_stay_with_what_stands_before() -> None:
-    pages = [page(1, "Page 1 of 1", *account("11112222"), *rows(2)), page(2, "Page 1 of 1", "Terms and conditions")]
-    assert len(split(pages, None)) == 1
-
-
-def test_statements_without_any_account_number_are_told_apart_by_their_pages() -> None:
-    pages = [page(number, "Page 1 of 1", "", TABLE, *rows(2)) for number in (1, 2)]
-    assert [section.first_page for section in split(pages, None)] == [1, 2]
-
-
 def test_a_second_card_of_one_account_is_no_section_of_its_own() -> None:
     lines = (
         "Account number 4111 0000 0000 1111", "Opening balance | | | 10.00", "", TABLE, *rows(2), "",
@@ -78,10 +59,3 @@ def test_a_second_card_of_one_account_is_no_section_of_its_own() -> None:
 
 def test_a_file_without_text_has_no_section() -> None:
     assert split([page(1)], None) == ()
-
-
-def test_a_footer_that_says_page_1_everywhere_begins_nothing() -> None:
-    pages = [page(number, "Account number 11112222", TABLE, *rows(2), "Page 1 of 2") for number in (1, 2)]
-    assert [section.last_page for section in split(pages, None)] == [2]
-    single = [page(number, "Account number 11112222", TABLE, *rows(2), "Page 1 of 1") for number in (1, 2)]
-    assert [section.last_page for section in split(single, None)] == [1, 2]

@@ -1,0 +1,157 @@
+"""Several statements in one file, pages that are out of order, and pages that aren't there."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from pipelines.intake.pdf.documents import documents_of
+from pipelines.intake.pdf.extraction import extract
+from pipelines.intake.pdf.page import Page
+from pipelines.intake.pdf.page_numbers import printed_number
+from pipelines.intake.pdf.result import Extraction, Verdict
+from pipelines.sandbox.pdf import PrintedAccount, statement_pdf
+from tests.pipelines.intake.pdf.drawing import HEADING, four_rows, statement
+from tests.pipelines.intake.pdf.files import merged
+from tests.pipelines.intake.pdf.pages import page
+
+TABLE = "Date | Details | Amount | Balance"
+ROWS = ("02 Jan 2025 Shop | | 1.00 | 9.00", "03 Jan 2025 Shop | | 1.00 | 8.00")
+
+
+def said(*texts: str, account: str = "11112222") -> list[list[int]]:
+    """Which pages of a file are of one document, by what each prints as its number."""
+    head = (f"Account number {account}",) if account else ()
+    return sheets([page(number, text, *head, "", TABLE, *ROWS) for number, text in enumerate(texts, start=1)])
+
+
+def sheets(pages: Sequence[Page]) -> list[list[int]]:
+    return [[each.sheet for each in document.pages] for document in documents_of(pages)]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Page 2 of 5", (2, 5)),
+        ("Statement 12 (Page 2 of 5)", (2, 5)),
+        ("page number: 2/5", (2, 5)),
+        ("Account number 123 | Page | 2 of 5", (2, 5)),
+        ("2/5", (2, 5)),
+        ("- 2 of 5 -", (2, 5)),
+        ("Interim statement - page 2", (2, None)),
+        ("Fees are explained on page 2", None),
+        ("02 Jan 2025 Instalment 2/5 | 9.00", None),
+        ("Page 6 of 5", None),
+        ("2/5/2025", None),
+        ("Statement 2 of 5 of the year", None),
+    ],
+)
+def test_a_page_says_its_number_in_several_ways(text: str, expected: tuple[int, int | None] | None) -> None:
+    found = printed_number(page(1, "Some Bank", text, TABLE, *ROWS).lines)
+    assert (found and (found.number, found.of)) == expected
+
+
+def test_a_wrapped_line_of_a_row_is_no_number_of_a_page() -> None:
+    assert printed_number(page(1, TABLE, *ROWS, "7/12", "| 9.00").lines) is None
+
+
+@pytest.mark.parametrize(
+    ("texts", "expected"),
+    [
+        (["Page 1 of 3", "Page 2 of 3", "Page 3 of 3"], [[1, 2, 3]]),
+        (["Page 3 of 3", "Page 2 of 3", "Page 1 of 3"], [[3, 2, 1]]),
+        (["Page 2", "Page 3", "Page 1"], [[3, 1, 2]]),
+        (["3/3", "1/3", "2/3"], [[2, 3, 1]]),
+        (["Page 1 of 2", "Page 2 of 2", "Page 1 of 2", "Page 2 of 2"], [[1, 2], [3, 4]]),
+        (["Page 2 of 2", "Page 1 of 2", "Page 2 of 2", "Page 1 of 2"], [[2, 1], [4, 3]]),
+        (["Page 1 of 1", "Page 1 of 1"], [[1], [2]]),
+        (["Page 1 of 2", "Page 1 of 2"], [[1, 2]]),  # printed everywhere, it counts nothing
+        (["Page 1 of 5", "Page 2 of 5", "Page 4 of 5", "Page 5 of 5"], [[1, 2, 3, 4]]),
+        (["", "", ""], [[1, 2, 3]]),
+        (["Page 3 of 4", "", "Page 1 of 4"], [[3, 2, 1]]),  # one without a number stays
+        (["", "Page 2 of 2", "", "Page 2 of 2"], [[1, 2], [3, 4]]),
+    ],
+)
+def test_pages_are_read_as_their_numbers_say(texts: list[str], expected: list[list[int]]) -> None:
+    assert said(*texts) == expected
+    assert said(*texts, account="") == expected
+
+
+def test_pages_are_numbered_as_they_are_read() -> None:
+    (document,) = documents_of([page(number, f"Page {4 - number} of 3", TABLE, *ROWS) for number in (1, 2, 3)])
+    assert [(each.number, each.sheet, each.lines[0].page) for each in document.pages] == [
+        (1, 3, 1),
+        (2, 2, 2),
+        (3, 1, 3),
+    ]
+    assert (document.is_restored, document.is_mixed) == (True, False)
+
+
+def test_pages_of_two_accounts_that_were_mixed_up_are_sorted_out() -> None:
+    pages = [
+        page(place, f"Page {number} of 2", f"Account number {account}", "", TABLE, *ROWS)
+        for place, (number, account) in enumerate(
+            [(1, "11112222"), (2, "33334444"), (2, "11112222"), (1, "33334444")], start=1
+        )
+    ]
+    assert sheets(pages) == [[1, 3], [4, 2]]
+
+
+def test_where_nothing_tells_whose_a_page_is_nothing_is_moved_and_that_is_told() -> None:
+    pages = [page(place, f"Page {number} of 2", TABLE, *ROWS) for place, number in enumerate((1, 1, 2, 2), start=1)]
+    documents = documents_of(pages)
+    assert any(document.is_mixed for document in documents)
+    assert not any(document.is_restored for document in documents if document.is_mixed)
+
+
+def test_a_page_that_was_copied_twice_is_no_document_of_its_own() -> None:
+    assert said("Page 1 of 3", "Page 2 of 3", "Page 2 of 3", "Page 3 of 3") == [[1, 2, 3, 4]]
+
+
+def of(found: Extraction, account: PrintedAccount) -> list[object]:
+    """What was read of an account, against what is printed."""
+    (read,) = [each for each in found.statements if each.account_number == account.account_number]
+    rows = [(entry.date, entry.amount) for entry in read.entries] == [(row.date, row.amount) for row in account.rows]
+    ends = (read.opening_balance, read.closing_balance) == (account.opening, account.closing)
+    return [rows, ends, read.verdict, read.bank, read.bsb == account.bsb]
+
+
+WESTPAC, ANZ = (statement_pdf(layout, 61, rows=36) for layout in ("westpac", "anz"))
+SEVERAL = {
+    "behind each other": None,
+    "second page first": [1, 0, 2, 3],
+    "back to front": [3, 2, 1, 0],
+    "in turn": [0, 2, 1, 3],
+}
+
+
+def test_each_account_of_a_file_has_its_own_bank_balances_rows_and_verdict(subtests: pytest.Subtests) -> None:
+    for name, order in SEVERAL.items():
+        with subtests.test(name):
+            found = extract(merged(WESTPAC.content, ANZ.content, order=order))
+            assert len(found.statements) == 2
+            assert of(found, WESTPAC.accounts[0]) == [True, True, Verdict.RECONCILED, "westpac", True]
+            assert of(found, ANZ.accounts[0]) == [True, True, Verdict.RECONCILED, "anz", True]
+            codes = {reason.code for statement in found.statements for reason in statement.reasons}
+            assert codes == (set() if order is None else {"PagesReordered"})
+
+
+def test_rows_point_at_the_pages_of_the_file() -> None:
+    (found,) = extract(merged(WESTPAC.content, order=[1, 0])).statements
+    (read,) = extract(WESTPAC.content).statements
+    turned = {1: 2, 2: 1}
+    as_they_stood = [[replace(box, page=turned[box.page]) for box in entry.boxes] for entry in found.entries]
+    assert as_they_stood == [list(entry.boxes) for entry in read.entries]
+    assert (found.first_page, found.last_page, found.verdict) == (1, 2, Verdict.RECONCILED)
+
+
+def test_a_number_that_is_missing_is_told() -> None:
+    drawing = statement().line((45, "Page 2 of 5")).line(*HEADING)
+    four_rows(drawing).next_page().line((45, "Page 4 of 5")).line(*HEADING)
+    found = extract(drawing.line((45, "05 Apr"), (110, "COFFEE"), (-400, "5.00"), (-550, "9.00")).done())
+    (read,) = found.statements
+    missing = [(reason.message, reason.page) for reason in read.reasons if reason.code == "PageMissing"]
+    assert [page for _, page in missing] == [1, 2]
+    assert "number 4, after number 2" in missing[1][0]
+    assert [signal.page for signal in found.signals if signal.code == "PageMissing"] == [1, 2, 2]
+    assert read.verdict is Verdict.PARTIAL

@@ -185,8 +185,8 @@ def _pages_on(
         return [replace(sheet, lines=lines)]
     first, second = parted(cut)
     moved = [line.moved(-cut.left, -cut.top) for line in second]
-    turn = sheet.turn.moved(cut.left, cut.top)
-    return [replace(sheet, lines=first), replace(sheet, number=sheet.number + 1, lines=moved, turn=turn)]
+    half = replace(sheet, lines=first, is_half=True)
+    return [half, replace(half, number=half.number + 1, lines=moved, turn=half.turn.moved(cut.left, cut.top))]
 
 
 def _lines(characters: Characters, page: int) -> Sequence[Line]:

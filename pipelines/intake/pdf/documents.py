@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import pairwise
+from itertools import islice, pairwise
 
 from pipelines.intake.pdf.account_numbers import numbers_on
 from pipelines.intake.pdf.headings import Vocabulary, heading_at
@@ -21,6 +21,7 @@ from pipelines.intake.pdf.periods import period_of
 
 _HEAD = 40  # lines before the first row that say of what document a page is
 _FOOT = 8  # lines behind the last row
+_MOST_ACCOUNTS = 8  # of a page: more tell nothing, and each is held against each
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,7 @@ class _Leaf:
 
     @cached_property
     def accounts(self) -> frozenset[str]:
-        return frozenset(found.number for found in numbers_on(self.outside) if found.number)
+        return frozenset(islice((found.number for found in numbers_on(self.outside) if found.number), _MOST_ACCOUNTS))
 
     @cached_property
     def marks(self) -> frozenset[str]:
@@ -156,7 +157,7 @@ class _Group:
     def has_twin(self, leaf: _Leaf) -> bool:
         """Whether it is a page of these that was copied twice."""
         number = leaf.number.number if leaf.number else 1
-        return number > 1 and any(leaf.is_twin(each) for each in self.leaves)
+        return number > 1 and any(each.number == leaf.number and leaf.is_twin(each) for each in self.leaves)
 
     @property
     def lacks_first(self) -> bool:

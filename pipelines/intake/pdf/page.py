@@ -71,8 +71,8 @@ class Turn:
         cosine, sine = math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
         bare = cls(cosine, sine)
         corners = [bare.to_upright(x, y) for x in (0.0, width) for y in (0.0, height)]
-        if abs(sine) < 0.5:  # askew, not sideways: the corner stays
-            return cls(cosine, sine) if abs(sine) > 1e-9 or cosine < 0 else cls()
+        if abs(sine) < 0.5 and cosine > 0:  # askew, neither sideways nor upside down: the corner stays
+            return bare if abs(sine) > 1e-9 else cls()
         return cls(cosine, sine, -min(x for x, _ in corners), -min(y for _, y in corners))
 
     @property
@@ -121,16 +121,12 @@ class Page:
     read_by_ocr: bool
     turn: Turn = Turn()
     on_sheet: int | None = None  # where it isn't the sheet of its own number
+    is_half: bool = False  # of its sheet
 
     @property
     def sheet(self) -> int:
         """The page of the file that shows it, from 1."""
         return self.on_sheet or self.number
-
-    @property
-    def is_half(self) -> bool:
-        """Whether it is the second page on its sheet."""
-        return bool(self.turn.across or self.turn.down)
 
     def shown(self, box: Box) -> Box:
         """Where a place of the page is on its sheet."""

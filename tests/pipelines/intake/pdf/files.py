@@ -17,8 +17,8 @@ def merged(*files: bytes, order: Sequence[int] | None = None) -> bytes:
     return _made(files, fill)
 
 
-def two_on_a_sheet(content: bytes, *, beside: bool) -> bytes:
-    """Pages side by side on sheets of landscape, or above each other on sheets of portrait."""
+def two_on_a_sheet(content: bytes, *, beside: bool, turned: int = 0) -> bytes:
+    """Pages side by side on sheets of landscape, or above each other on sheets of portrait; shown turned by degrees."""
     width, height = reversed(A4) if beside else A4
     first = (0, 0, width / 2, height) if beside else (0, height / 2, width, height)
     second = (width / 2, 0, width, height) if beside else (0, 0, width, height / 2)
@@ -26,6 +26,7 @@ def two_on_a_sheet(content: bytes, *, beside: bool) -> bytes:
     def fill(made: pikepdf.Pdf, pages: Sequence[pikepdf.Page]) -> None:
         for place in range(0, len(pages), 2):
             made.add_blank_page(page_size=(width, height))
+            made.pages[-1].Rotate = turned
             for page, part in zip(pages[place : place + 2], (first, second), strict=False):
                 made.pages[-1].add_overlay(page, pikepdf.Rectangle(*part))
 

@@ -63,7 +63,7 @@ def test_a_page_shown_turned_is_read_and_its_boxes_lie_on_the_page_as_shown(turn
         ((45, "Statement period 1 Mar 2024 - 31 Mar 2024"),), ((45, "BSB 123-456 Account number 12345678"),)
     )
     found = read(four_rows(drawing.line(*HEADING)).done())
-    assert (rows(found), found.verdict) == (FOUR, Verdict.RECONCILED)
+    assert (rows(found), found.verdict, found.reasons) == (FOUR, Verdict.RECONCILED, ())
     (box,) = found.entries[0].boxes
     along, down = (round(box.left), round(box.right)), (round(box.top), round(box.bottom))
     assert (along if turned == 180 else down) == (45, 550)
@@ -480,6 +480,16 @@ def test_a_scan_is_read_by_whoever_can_and_needs_review() -> None:
     assert rows(found) == [("2024-03-02", "-5.00", "95.00"), ("2024-03-03", "10.00", "105.00")]
     assert (found.verdict, found.read_by_ocr) == (Verdict.PARTIAL, True)
     assert "NeedsReview" in {reason.code for reason in found.reasons}
+
+
+def test_a_scan_of_two_pages_is_read_as_two() -> None:
+    numbered = [(45, 30, "Page"), (75, 30, "1"), (85, 30, "of"), (100, 30, "1"), *SCANNED]
+    words = ocr([*numbered, *((x, y + 421, text) for x, y, text in numbered)])
+    found = extract(picture(), scanned=lambda _page, _png: words)
+    both = [rows(each) for each in found.statements]
+    assert both == [[("2024-03-02", "-5.00", "95.00"), ("2024-03-03", "10.00", "105.00")]] * 2
+    upper, lower = (each.entries[0].boxes[0] for each in found.statements)
+    assert (upper.page, lower.page, round(lower.top - upper.top)) == (1, 1, 421)
 
 
 def test_more_scanned_pages_than_the_limit_are_refused() -> None:

@@ -100,5 +100,13 @@ def test_two_pages_on_a_sheet_are_read_like_any_and_rows_lie_where_they_stand(is
     assert (drawn.number, set(drawn.rows)) == (1, {box for entry in found.entries for box in entry.boxes})
 
 
+@pytest.mark.parametrize("turned", [90, 180])
+def test_sheets_that_are_shown_turned_are_cut_as_they_are_read(turned: int) -> None:
+    (found,) = extract(two_on_a_sheet(PRINTED.content, beside=True, turned=turned)).statements
+    assert (found.verdict, found.reasons[-1].code) == (Verdict.RECONCILED, "PagesOnOneSheet")
+    first, last = found.entries[0].boxes[0], found.entries[-1].boxes[0]
+    assert last.top > 421 > first.bottom if turned == 90 else first.left > 421 > last.right
+
+
 def _is_second(box: Box, *, beside: bool) -> bool:
     return box.left >= 421 if beside else box.top >= 421

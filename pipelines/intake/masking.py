@@ -13,22 +13,31 @@ What is left is shown and no more: rows and accounts are told apart by what was 
 import json
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
+from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING
 
-import polars as pl
-from stdnum import luhn
 from stdnum.au import tfn
 
-LONGEST = 19  # digits of a card number
+if TYPE_CHECKING:
+    import polars as pl
+
+SHORTEST, PREFIX = 13, 4  # digits of a card number, and those that tell its issuer
+_ONCE = bytes(byte - ord("0") if byte >= ord("0") else 0 for byte in range(256))
+_TWICE = bytes(sum(divmod(2 * once, 10)) for once in _ONCE)
 _GROUP = r"(?<![\dA-Za-z])\d++(?![A-Za-z])"  # digits that are no part of a longer word
 _DIGITS = re.compile(rf"{_GROUP}(?:[ -]{_GROUP})*+")
 _PART_BEFORE, _PART_AFTER = re.compile(r"\w-"), re.compile(r"-\w")
 _PRINTED = frozenset({(4, 4, 4, 4), (4, 6, 5), (4, 6, 4), (4, 3, 3, 3), (4, 4, 4, 4, 3)})  # digits a group, on cards
+_MANY_DIGITS = r"\d(?:[ -]?\d){12}"
+_CANDIDATE = rf"{_MANY_DIGITS}|(?i:tfn|tax file)"  # all that either could be: a cheap look before the exact one
+_DIGITS_OF_A_CARD = re.compile(_MANY_DIGITS)
+_MONEY = re.compile(r"-?[0-9]{1,13}(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _JSON_TEXT = re.compile(r'"(?:[^"\\]++|\\.)*+"')  # with its quotes and escapes
 _TAX_FILE_NUMBER = re.compile(
     r"\b(TFN|tax file (?:number|no\.?|num\.?))([\s:#.-]*)(\d(?:[ -]?\d){7,8})(?!\d)", re.IGNORECASE
 )
-_CANDIDATE = r"\d(?:[ -]?\d){12}|(?i:tfn|tax file)"  # all that either could be: a cheap look before the exact one
 
 # First digits (as a range of prefixes of one length) and lengths. Issuers' own published ranges, as of 2025.
 _ISSUERS: Sequence[tuple[range, frozenset[int]]] = (
@@ -57,7 +66,18 @@ def mask_json(document: str) -> str:
     return _JSON_TEXT.sub(lambda match: json.dumps(mask_text(json.loads(match.group())), ensure_ascii=False), document)
 
 
-def masked_texts(texts: pl.Series, mask: Callable[[str], str] = mask_text) -> dict[str, str]:
+def is_money(text: str) -> bool:
+    """Whether it is an amount that a row may have, whatever its digits look like."""
+    return _MONEY.fullmatch(text) is not None
+
+
+def may_need_masking(text: str) -> bool:
+    """A cheap look before the exact one."""
+    lower = text.lower()
+    return _DIGITS_OF_A_CARD.search(text) is not None or "tfn" in lower or "tax file" in lower
+
+
+def masked_texts(texts: "pl.Series", mask: Callable[[str], str] = mask_text) -> dict[str, str]:
     """The texts that masking changes, each with what becomes of it. Only the few that could hold a number are read."""
     candidates: Iterable[str] = texts.filter(texts.str.contains(_CANDIDATE)).unique()
     return {text: found for text in candidates if (found := mask(text)) != text}
@@ -65,59 +85,93 @@ def masked_texts(texts: pl.Series, mask: Callable[[str], str] = mask_text) -> di
 
 def _mask_cards(match: re.Match[str]) -> str:
     """Mask every card number in a run of digit groups; whole groups only, so longer numbers stay."""
-    groups = re.split(r"(?<=[ -])", match.group())  # each with the separator after it
-    text, start, end = match.string, match.start(), match.end()
-    hyphens = [  # before each group, and after the last one
-        _PART_BEFORE.fullmatch(text, max(start - 2, 0), start) is not None,
-        *(group.endswith("-") for group in groups[:-1]),
-        _PART_AFTER.match(text, end) is not None,
-    ]
-    masked, first = list[str](), 0
-    while first < len(groups):
-        count = _card_at(groups[first : first + LONGEST], hyphens[first : first + LONGEST + 1])
-        taken = "".join(groups[first : first + max(count, 1)])
-        masked.append(_masked_card(taken) if count else taken)
-        first += max(count, 1)
-    return "".join(masked)
+    text = match.group()
+    if len(text) < SHORTEST:
+        return text
+    masked, kept = list[str](), 0
+    for start, end, number in _Run(match).cards():
+        masked += [text[kept:start], number[:6], "x" * (len(number) - 10), number[-4:]]
+        kept = end
+    return "".join([*masked, text[kept:]])
 
 
-def _card_at(groups: Sequence[str], hyphens: Sequence[bool]) -> int:
-    """How many of the groups, from the first, make a card number; 0 for none."""
-    number = ""
-    for count, group in enumerate(groups, start=1):
-        number += _digits(group)
-        if len(number) > LONGEST:
-            return 0
-        if _is_card(number) and (not any(hyphens[1:count]) or _is_printed(groups[:count], hyphens)):
-            return count
-    return 0
+class _Run:
+    """A run of digit groups. Each is looked at in a few steps, whatever stands there: a body may hold millions."""
+
+    def __init__(self, match: re.Match[str]) -> None:
+        plain, text = _plain(match.group()), match.string
+        groups = plain.replace("-", " ").split(" ")
+        self._starts = list(accumulate(map(len, groups), initial=0))  # in the digits, and where the last group ends
+        self._group_at = {start: group for group, start in enumerate(self._starts)}
+        self._digits = "".join(groups)
+        self._separators = plain.encode().translate(None, b"0123456789")  # after each group but the last
+        self._sums = _luhn_sums(self._digits)
+        self._part_before = _PART_BEFORE.fullmatch(text, max(match.start() - 2, 0), match.start())
+        self._part_after = _PART_AFTER.match(text, match.end())
+
+    def cards(self) -> Iterator[tuple[int, int, str]]:
+        """Where in the run a card number begins and ends, and its digits."""
+        after = 0
+        for first, start in enumerate(self._starts):
+            lengths = _lengths(self._digits[start : start + PREFIX])
+            if lengths and first >= after and (found := self._card_at(first, start, lengths)):
+                after, end = found, self._starts[found]
+                yield start + first, end + found - 1, self._digits[start:end]
+
+    def _card_at(self, first: int, start: int, lengths: Iterable[int]) -> int:
+        """The group after a card number that begins with this group; 0 for none."""
+        for length in lengths:
+            after = self._group_at.get(start + length, 0)
+            if after and self._is_valid(start, start + length) and self._is_joined(first, after):
+                return after
+        return 0
+
+    def _is_valid(self, start: int, end: int) -> bool:
+        """Whether the check digit is right: every second digit counts twice, the last one once."""
+        sums = self._sums[end % 2]
+        return (sums[end] - sums[start]) % 10 == 0
+
+    def _is_joined(self, first: int, after: int) -> bool:
+        """By spaces; or by hyphens as on cards, and no hyphen leads to another part on either side."""
+        if b"-" not in self._separators[first : after - 1]:
+            return True
+        sizes = tuple(end - start for start, end in pairwise(self._starts[first : after + 1]))
+        return sizes in _PRINTED and not (self._hyphen_before(first) or self._hyphen_after(after))
+
+    def _hyphen_before(self, group: int) -> bool:
+        return self._separators[group - 1 : group] == b"-" if group else self._part_before is not None
+
+    def _hyphen_after(self, group: int) -> bool:
+        last = len(self._starts) - 1
+        return self._separators[group - 1 : group] == b"-" if group < last else self._part_after is not None
 
 
-def _is_printed(groups: Sequence[str], hyphens: Sequence[bool]) -> bool:
-    """Whether the groups are those of a card, and no hyphen leads to another part on either side."""
-    return tuple(len(_digits(group)) for group in groups) in _PRINTED and not (hyphens[0] or hyphens[len(groups)])
+def _luhn_sums(digits: str) -> tuple[list[int], list[int]]:
+    """Running sums with every second digit counted twice: from the first digit on, and from the second."""
+    once = digits.encode()
+    twice = once.translate(_TWICE)
+    even, odd = bytearray(once.translate(_ONCE)), bytearray(once.translate(_ONCE))
+    even[::2], odd[1::2] = twice[::2], twice[1::2]
+    return list(accumulate(even, initial=0)), list(accumulate(odd, initial=0))
 
 
-def _masked_card(groups: str) -> str:
-    number, separator = _digits(groups), groups[len(groups.rstrip(" -")) :]
-    return number[:6] + "x" * (len(number) - 10) + number[-4:] + separator
+@cache
+def _lengths(prefix: str) -> Sequence[int]:
+    """How many digits a card number may have that begins so, in ascending order."""
+    if len(prefix) < PREFIX:
+        return ()
+    issuers = (lengths for prefixes, lengths in _ISSUERS if int(prefix[: len(str(prefixes.start))]) in prefixes)
+    return sorted(frozenset().union(*issuers))
 
 
-def _digits(text: str) -> str:
-    """The digits of any script, as 0 to 9: what is compared later is the compatibility form, which makes them so."""
-    return "".join(str(unicodedata.decimal(character)) for character in text if character.isdecimal())
-
-
-def _is_card(number: str) -> bool:
-    return 13 <= len(number) <= LONGEST and _issued(number) and bool(luhn.is_valid(number))
-
-
-def _issued(digits: str) -> bool:
-    return any(
-        len(digits) in lengths and int(digits[: len(str(prefixes.start))]) in prefixes for prefixes, lengths in _ISSUERS
-    )
+def _plain(text: str) -> str:
+    """The digits of any script as 0 to 9: what is compared later is the compatibility form, which makes them so."""
+    if text.isascii():
+        return text
+    return "".join(str(unicodedata.decimal(each)) if each.isdecimal() else each for each in text)
 
 
 def _mask_tax_file_number(match: re.Match[str]) -> str:
     label, gap, number = match.groups()
-    return label + gap + re.sub(r"\d", "x", number) if tfn.is_valid(_digits(number)) else match.group()
+    digits = _plain(number).replace(" ", "").replace("-", "")
+    return label + gap + re.sub(r"\d", "x", number) if tfn.is_valid(digits) else match.group()

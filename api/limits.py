@@ -76,7 +76,8 @@ class Limits:
         self.bodies = Shares(MAX_HELD_BODIES * settings.max_json_bytes)
         self.uploads = Shares(MAX_HELD_UPLOADS * settings.max_multipart_bytes)
         self.working = Turns(MAX_WORKING)
-        self.decoding = Turns(os.cpu_count() or 1)
+        self.decoding = Turns(os.cpu_count() or 1)  # in child processes
+        self.decoding_here = Turns(os.cpu_count() or 1)
 
     def count_request(self, scope: Scope, key_id: UUID) -> None:
         """A request with a good key.
@@ -117,7 +118,7 @@ class Limits:
 
 
 class Shares:
-    """So much of something at one time; more is refused, not queued. Used in the event loop only.
+    """So much of something at one time; more is refused, not queued. Used by one thread at a time.
 
     A client has at most three quarters of what the others leave, and so has a key of what the client's other keys
     leave: however much one takes, some is left for who comes next, as with the deliveries of `storage.outbox`. There a
@@ -135,6 +136,10 @@ class Shares:
         for_client = _part(self._most - (self._taken - mine))
         for_key = _part(for_client - (mine - of_key))
         return self._taken + amount <= self._most and mine + amount <= for_client and of_key + amount <= for_key
+
+    @property
+    def untaken(self) -> bool:
+        return not self._taken
 
     def taken_by(self, asker: Asker) -> tuple[int, int]:
         """How much the client has, and how much the key."""

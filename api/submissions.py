@@ -29,7 +29,7 @@ def submit(caller: Caller, customer_id: str, body: Body[Submission]) -> Response
     digest = caller.store.vault.digest
     account, oddities = submission.account_of(customer.customer_id, digest)
     job_id = uuid4()
-    landed = rows.landed(submission.transactions, digest)
+    landed = rows.landed(body.decoded().lines, digest)
     landing = caller.store.lake.put_frame(f"landing/{caller.now:%Y-%m-%d}/{job_id}.parquet", landed)
     with caller.writing() as w:
         job = jobs.submit_enrichment(

@@ -4,11 +4,12 @@ A route reads them after it has found the resource, because 404 goes before 400;
 answered before a body is even received. Reading finds every fault at once.
 """
 
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -19,11 +20,13 @@ from starlette.requests import Request
 
 import isolation
 from api import unknown
-from api.limits import Asker, Limits
+from api.limits import Asker, Limits, Turns
 from api.schemas.rules import MAX_FAULTS, Rule
 from pipelines.errors import Fault, InvalidRequest, TidemarkError, TooLarge, UnsupportedMedia
-from pipelines.intake import strict_json
+from pipelines.intake.lines import Decoded, Rows, decoded
+from storage.settings import Settings
 
+MAX_DECODED_AT_ONCE_BYTES = 2**14  # some milliseconds at most
 MAX_DECODED_HERE_BYTES = 2**20  # it takes some ten milliseconds, less than to start a process
 JSON, MULTIPART = "A JSON body", "A multipart body"
 Model = TypeVar("Model", bound=BaseModel)
@@ -35,7 +38,7 @@ class Body(Generic[Model]):
 
     model: type[Model]
     content: bytes
-    document: Callable[[], object]  # raises InvalidRequest where it is no strict JSON
+    decoded: Callable[[], Decoded]  # raises InvalidRequest where it is no strict JSON
 
     def read(self, **context: object) -> Model:
         """The model that the body holds.
@@ -43,7 +46,7 @@ class Body(Generic[Model]):
         Raises:
             InvalidRequest: not strict JSON, or not what the model asks for.
         """
-        document = self.document()
+        document = self.decoded().document
         unknown.note_fields(self.model, document)
         return _validated(self.model, document, context)
 
@@ -63,17 +66,23 @@ class Query(Generic[Model]):
 
 
 class JsonBody(Generic[Model]):
-    """Receives a JSON body, within the limit, without reading it."""
+    """Receives a JSON body, within the limit, without reading it.
 
-    def __init__(self, model: type[Model]) -> None:
+    Args:
+        rows: the member that is a list of transactions, where the body has one.
+    """
+
+    def __init__(self, model: type[Model], rows: str | None = None) -> None:
         self.model = model
+        self._rows = rows
 
     async def __call__(self, request: Request) -> AsyncIterator[Body[Model]]:
-        limit: int = request.app.state.store.settings.max_json_bytes
+        settings: Settings = request.app.state.store.settings
         _require_json(request.headers)
         require_plain(request.headers)
-        require_length(request.headers, limit, JSON)
-        async with json_body(self.model, request, limit) as body:
+        require_length(request.headers, settings.max_json_bytes, JSON)
+        rows = Rows(self._rows, settings.max_transactions) if self._rows else None
+        async with json_body(self.model, request, settings.max_json_bytes, rows) as body:
             yield body
 
 
@@ -88,23 +97,34 @@ class QueryOf(Generic[Model]):
 
 
 @asynccontextmanager
-async def json_body(model: type[Model], request: Request, limit: int) -> AsyncIterator[Body[Model]]:
+async def json_body(
+    model: type[Model], request: Request, limit: int, rows: Rows | None = None
+) -> AsyncIterator[Body[Model]]:
     """A body of `limit` bytes at most, for as long as the block; what is wrong with it is told when it is read."""
     limits: Limits = request.app.state.limits
     asker: Asker = request.state.held.asker
     with limits.bodies.held(asker) as held:
         content = await received(request, limit, held.take)
-        yield Body(model, content, await _document(limits, asker, content))
+        yield Body(model, content, await _decoded(limits, asker, content, rows))
 
 
-async def _document(limits: Limits, asker: Asker, content: bytes) -> Callable[[], object]:
-    """Decode a large body in a child process, lest it hold up every thread of this one."""
+async def _decoded(limits: Limits, asker: Asker, content: bytes, rows: Rows | None) -> Callable[[], Decoded]:
+    """Decode a body when it is its sender's turn; a large one in a child process, lest it hold up every thread of this
+    one.
+    """
+    if len(content) <= MAX_DECODED_AT_ONCE_BYTES:
+        return cache(partial(decoded, content, rows))
     if len(content) <= MAX_DECODED_HERE_BYTES:
-        return partial(strict_json.parse, content)
-    outcome = Future[object]()
-    async with limits.decoding.turn(asker):
+        return await _outcome(limits.decoding_here, asker, partial(decoded, content, rows))
+    return await _outcome(limits.decoding, asker, partial(isolation.decode, content, rows))
+
+
+async def _outcome(turns: Turns, asker: Asker, decode: Callable[[], Decoded]) -> Callable[[], Decoded]:
+    """What decoding gives or raises, for when the route asks."""
+    outcome = Future[Decoded]()
+    async with turns.turn(asker):
         try:
-            outcome.set_result(await run_in_threadpool(isolation.decode, content))
+            outcome.set_result(await run_in_threadpool(decode))
         except TidemarkError as refusal:
             outcome.set_exception(refusal)
     return outcome.result
@@ -152,18 +172,19 @@ def too_large(limit: int, what: str) -> TooLarge:
 
 def _validated(model: type[Model], document: Any, context: dict[str, object]) -> Model:
     try:
-        return model.model_validate(document, context=context)
+        return model.model_validate(document, context={"faults": Counter[str](), **context})
     except ValidationError as error:
         found = error.errors(include_url=False, include_context=False, include_input=False)
-        raise _refused([_fault(model, details) for details in found[:MAX_FAULTS]]) from None
+        more = f" Only the first {MAX_FAULTS} faults are told." if len(found) > MAX_FAULTS else ""
+        raise _refused([_fault(model, details) for details in found[:MAX_FAULTS]], more) from None
 
 
-def _refused(faults: list[Fault]) -> InvalidRequest:
+def _refused(faults: list[Fault], more: str) -> InvalidRequest:
     """The request's own code is its faults' code when they agree."""
     codes = {fault.code for fault in faults}
     if len(codes) == 1:
-        return InvalidRequest(faults[0].code, faults[0].message, tuple(faults))
-    return InvalidRequest("Request.Invalid", "Several things are wrong with the request.", tuple(faults))
+        return InvalidRequest(faults[0].code, faults[0].message + more, tuple(faults))
+    return InvalidRequest("Request.Invalid", "Several things are wrong with the request." + more, tuple(faults))
 
 
 def _fault(model: type[BaseModel], details: ErrorDetails) -> Fault:

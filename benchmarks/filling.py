@@ -16,6 +16,7 @@ import polars as pl
 from pipelines.enrich.enrichment import enrich
 from pipelines.intake.accounts import identify
 from pipelines.intake.as_sent import for_this_run
+from pipelines.intake.lines import as_lines
 from pipelines.intake.rows import landed, validate
 from pipelines.sandbox import plain_rows
 from pipelines.schemas import SORT_KEY, SUBMISSION, TRANSACTIONS
@@ -74,7 +75,7 @@ def submission_rows(rows: int, seed: int, customer_number: int = 1) -> pl.DataFr
 
 def _landed(rows: int, seed: int) -> pl.DataFrame:
     """Rows as they land. Of many, only the first are written as JSON; the others repeat them in other words."""
-    first = landed(plain_rows(min(rows, WRITTEN_ROWS), seed, UNTIL), for_this_run)
+    first = landed(as_lines(plain_rows(min(rows, WRITTEN_ROWS), seed, UNTIL)), for_this_run)
     repeated = [
         first.with_columns(pl.col("description") + f" {number}") for number in range(1, math.ceil(rows / WRITTEN_ROWS))
     ]

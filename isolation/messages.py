@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
+from pipelines.intake.lines import Rows
 from pipelines.intake.pdf.result import Box, Extraction, Statement
 from pipelines.intake.pdf.scanned import ScannedWord
 from pipelines.intake.strict_json import Number
@@ -45,6 +46,8 @@ class Explain(msgspec.Struct, frozen=True, tag=True):
 
 class Decode(msgspec.Struct, frozen=True, tag=True):
     """The content is JSON, as the contract reads it."""
+
+    rows: Rows | None
 
 
 class Task(msgspec.Struct, frozen=True):
@@ -82,6 +85,12 @@ class Elements(msgspec.Struct, frozen=True, tag=True):
     elements: list[Any]
 
 
+class Lines(msgspec.Struct, frozen=True, tag=True):
+    """Some of the lines of the document's rows, in order."""
+
+    text: bytes
+
+
 class Document(msgspec.Struct, frozen=True, tag=True):
     """The document, last: without the elements that came before."""
 
@@ -106,7 +115,13 @@ class Words(msgspec.Struct, frozen=True):
     words: tuple[ScannedWord, ...]
 
 
-FromChild = Progress | Picture | Answer | Elements | Document | Invalid | Failed
+FromChild = Progress | Picture | Answer | Elements | Lines | Document | Invalid | Failed
+
+
+def _exact(value: object) -> msgspec.msgpack.Ext:
+    if not isinstance(value, Number):
+        raise NotImplementedError
+    return msgspec.msgpack.Ext(NUMBER, value.encode())
 
 
 def _extension(code: int, data: memoryview) -> Number:
@@ -115,7 +130,7 @@ def _extension(code: int, data: memoryview) -> Number:
     return Number(data, "ascii")
 
 
-encoder: Final = msgspec.msgpack.Encoder()
+encoder: Final = msgspec.msgpack.Encoder(enc_hook=_exact)
 _from_child: Final = msgspec.msgpack.Decoder[FromChild](FromChild, ext_hook=_extension)
 
 

@@ -31,6 +31,7 @@ from isolation.messages import (
     FromChild,
     Garbled,
     Invalid,
+    Lines,
     Picture,
     Progress,
     Read,
@@ -42,6 +43,7 @@ from isolation.messages import (
 )
 from isolation.process import Overdue, Process
 from pipelines.errors import InvalidRequest, Unavailable
+from pipelines.intake.lines import Decoded, Rows
 from pipelines.intake.pdf.result import Box, Extraction, Refusal, refused
 
 CHILD: Final = (sys.executable, "-I", "-m", "isolation.child")
@@ -110,31 +112,38 @@ def explained_pngs(
     return _pictures(Explain(), content, password, limits, command)
 
 
-def decode(content: bytes, limits: ChildLimits = DECODING, *, command: Sequence[str] = CHILD) -> object:
-    """The JSON document in `content`, as `strict_json.parse` gives it.
+def decode(
+    content: bytes, rows: Rows | None = None, limits: ChildLimits = DECODING, *, command: Sequence[str] = CHILD
+) -> Decoded:
+    """The JSON document in `content`, as `lines.decoded` gives it.
 
     Raises:
-        InvalidRequest: what `strict_json.parse` raises.
+        InvalidRequest: what `lines.decoded` raises.
         Unavailable: the child ended without an answer.
     """
     longest = 2 * len(content) + SMALLEST_MESSAGE_BYTES  # a number of one digit takes three bytes instead of two
     try:
-        with _Child(Decode(), content, None, replace(limits, message_bytes=longest), command) as child:
-            return _document(child)
+        with _Child(Decode(rows), content, None, replace(limits, message_bytes=longest), command) as child:
+            return _decoded(child)
     except _Ended as ended:
         log.warning("a body was not decoded: %s", ended)
         raise Unavailable("Service.Busy", "The service is busy. Try again.") from None
 
 
-def _document(child: "_Child") -> object:
+def _decoded(child: "_Child") -> Decoded:
     """Raises InvalidRequest, _Ended."""
     lists = defaultdict[str | None, list[object]](list)
+    lines = bytearray()
     for message in child.messages():
         match message:
             case Elements(member, elements):
                 lists[member] += elements
+            case Lines(text):
+                lines += text
+            case Document(dict() as document):
+                return Decoded({**document, **lists}, bytes(lines))
             case Document(document):
-                return {**document, **lists} if isinstance(document, dict) else lists.get(None, document)
+                return Decoded(lists.get(None, document))
             case Invalid(code, detail):
                 raise InvalidRequest(code, detail)
             case Failed(error, raised_at):

@@ -25,7 +25,7 @@ from storage.transactions import Listing
 router = APIRouter(route_class=InTurn, prefix="/v1", tags=["Transactions"])
 Submitter = Annotated[Caller, Depends(Allow("transactions:enrich"))]
 Reader = Annotated[Caller, Depends(Allow("transactions:enrich", "transactions:extract", "transactions:aggregate"))]
-SubmissionBody = Annotated[Body[Submission], Depends(JsonBody(Submission))]
+SubmissionBody = Annotated[Body[Submission], Depends(JsonBody(Submission, rows="transactions"))]
 WhichTransactions = Annotated[Query[TransactionsQuery], Depends(QueryOf(TransactionsQuery))]
 WhichPage = Annotated[Query[Paging], Depends(QueryOf(Paging))]
 

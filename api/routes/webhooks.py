@@ -298,7 +298,7 @@ def _read_new(caller: Caller, body: Body[NewSubscription]) -> NewSubscription:
 
 def _with_unknown_customers(refusal: InvalidRequest, caller: Caller, body: Body[NewSubscription]) -> InvalidRequest:
     try:
-        named = Body(SubscribedCustomers, body.content, body.document).read().customer_ids or ()
+        named = Body(SubscribedCustomers, body.content, body.decoded).read().customer_ids or ()
         with caller.reading() as r:
             subscriptions.own_customers(r, caller.client_id, named)
     except InvalidRequest as unknown:

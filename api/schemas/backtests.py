@@ -12,7 +12,7 @@ from api.schemas.attributes import VALUE_SCHEMAS
 from api.schemas.common import Counts, Paging, Received, View
 from api.schemas.evaluations import VALUE as INPUT_VALUE
 from api.schemas.jobs import EXAMPLE_BACKTEST_JOB
-from api.schemas.rules import Parameter, Rule, day, identifier, one_of, whole
+from api.schemas.rules import OneOfMany, Parameter, Rule, day, identifier, one_of, whole
 from pipelines.decisions import INDETERMINATE, OUTCOMES
 from pipelines.decisions.backtest import LIMITS_CHANGED, OUTCOME_CHANGED
 from pipelines.intake.strict_json import Number
@@ -255,7 +255,7 @@ class SentBacktest(Received):
             json_schema_extra={"additionalProperties": {"anyOf": list(VALUE_SCHEMAS)}},
         ),
     ] = Field(None, description="Only customers whose attributes have these values now.")
-    outcomes: list[SentOutcome] | None = Field(
+    outcomes: list[Annotated[SentOutcome, OneOfMany()]] | None = Field(
         None, max_length=MOST_NAMED, description="Known outcomes: what became of customers, each at most once."
     )
 

@@ -11,7 +11,7 @@ from pydantic.alias_generators import to_camel
 
 from api.schemas.common import DEFAULT_COUNT, MAX_COUNT, Counts, PageParameter, Received, View
 from api.schemas.metrics import EXAMPLE_METRIC
-from api.schemas.rules import Parameter, Rule, one_of, text, whole
+from api.schemas.rules import OneOfMany, Parameter, Rule, one_of, text, whole
 from pipelines.decisions import Plan, Policy, metric_of, planned
 from pipelines.intake.strict_json import Number
 from pipelines.metrics import Metric
@@ -159,7 +159,7 @@ class SentPolicy(Received):
         json_schema_extra=_with_document,
     )
 
-    acknowledge: list[SentAcknowledgement] = Field(
+    acknowledge: list[Annotated[SentAcknowledgement, OneOfMany()]] = Field(
         default=list[SentAcknowledgement](),
         max_length=MOST_ACKNOWLEDGED,
         description="Warnings that an earlier answer named, by code and pointer.",

@@ -9,7 +9,7 @@ from stdnum.au import abn as check_digits
 
 from api.schemas.common import Counts, Received, View
 from api.schemas.customers import ABN_SAYS, ABN_SCHEMA, EXAMPLE_ABN, INVALID_ABN, eleven_digits
-from api.schemas.rules import Rule, one_of, optional, refusal, text
+from api.schemas.rules import OneOfMany, Rule, one_of, optional, refusal, text
 from pipelines.intake.masking import mask_text
 from storage.related_parties import Party
 
@@ -56,12 +56,12 @@ class SentParty(Received):
         return Party(self.name, self.abn, check_digits.is_valid(self.abn) if self.abn else None, self.role)
 
 
-class SentParties(RootModel[list[SentParty]]):
+class SentParties(RootModel[list[Annotated[SentParty, OneOfMany()]]]):
     """The whole list. Somebody with two roles stands in it twice."""
 
     EXAMPLE: ClassVar = EXAMPLE_SENT
 
-    root: list[SentParty] = Field(json_schema_extra={"maxItems": MAX_PARTIES})
+    root: list[Annotated[SentParty, OneOfMany()]] = Field(json_schema_extra={"maxItems": MAX_PARTIES})
 
     @field_validator("root", mode="before")
     @classmethod

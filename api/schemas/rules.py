@@ -5,6 +5,7 @@ no whole number, and a parameter given twice is no parameter.
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -12,9 +13,16 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
-from pydantic import BaseModel, GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic import (
+    BaseModel,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    ValidationError,
+    ValidationInfo,
+    ValidatorFunctionWrapHandler,
+)
 from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+from pydantic_core import CoreSchema, PydanticCustomError, PydanticOmit, core_schema
 
 MAX_INTEGER_DIGITS = 10
 MAX_FAULTS = 100  # of one request, that are told
@@ -77,6 +85,25 @@ class Shown:
     def __get_pydantic_json_schema__(self, _schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         good = handler(self.model.__pydantic_core_schema__)
         return {"anyOf": [good, {"type": "object", "description": self.otherwise}]}
+
+
+class OneOfMany:
+    """For the items of a list: once more faults are known than will be told, no further item is looked at."""
+
+    def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.with_info_wrap_validator_function(self._read, handler(source))
+
+    @staticmethod
+    def _read(value: object, read: ValidatorFunctionWrapHandler, info: ValidationInfo) -> object:
+        assert info.context is not None
+        known: Counter[str] = info.context["faults"]
+        if known.total() > MAX_FAULTS:
+            raise PydanticOmit
+        try:
+            return read(value)
+        except ValidationError as error:
+            known["told"] += error.error_count()
+            raise
 
 
 def text(max_characters: int) -> Callable[[Any], str]:

@@ -10,7 +10,7 @@ from uuid import UUID
 from pydantic import Field, field_validator
 
 from api.schemas.common import Counts, Received, View
-from api.schemas.rules import Parameter, Rule, optional, refusal, text, whole
+from api.schemas.rules import OneOfMany, Parameter, Rule, optional, refusal, text, whole
 from api.schemas.transactions import Day, Money
 from pipelines.intake.pdf.result import Kind, Severity, Verdict
 
@@ -130,7 +130,7 @@ class SentFiles(Received):
 
     EXAMPLE: ClassVar = EXAMPLE_FILES
 
-    files: list[SentPdf] = Field(json_schema_extra={"minItems": 1, "maxItems": MAX_FILES})
+    files: list[Annotated[SentPdf, OneOfMany()]] = Field(json_schema_extra={"minItems": 1, "maxItems": MAX_FILES})
 
     @field_validator("files", mode="before")
     @classmethod

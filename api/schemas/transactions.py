@@ -2,14 +2,13 @@
 
 from datetime import date
 from decimal import Decimal
-from itertools import islice
 from typing import Annotated, Any, ClassVar, Literal
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, WithJsonSchema, field_validator
 
 from api.schemas.common import Counts, Paging, Received, View
-from api.schemas.rules import MAX_FAULTS, Parameter, Rule, Shown, identifier, money, one_of, optional, refusal, text
+from api.schemas.rules import OneOfMany, Parameter, Rule, Shown, identifier, money, one_of, optional, refusal, text
 from pipelines import schemas
 from pipelines.intake.accounts import Account, Oddity, identify
 from pipelines.intake.as_sent import Digest
@@ -119,7 +118,9 @@ class Submission(Received):
 
     EXAMPLE: ClassVar = EXAMPLE_SUBMISSION
 
-    transactions: list[Item] = Field(json_schema_extra={"minItems": 1, "maxItems": MAX_TRANSACTIONS})
+    transactions: list[Annotated[Item, OneOfMany()]] = Field(
+        json_schema_extra={"minItems": 1, "maxItems": MAX_TRANSACTIONS}
+    )
     account_name: Annotated[str | None, _account_text("accountName", 200)] = None
     bsb: Annotated[str | None, _account_text("bsb", 32, "An odd one is a warning on the job.")] = None
     account_number: Annotated[str | None, _account_text("accountNumber", 64, "Spaces and hyphens are ignored.")] = None
@@ -162,15 +163,12 @@ class Submission(Received):
     @field_validator("transactions", mode="before")
     @classmethod
     def _counted(cls, value: Any, info: ValidationInfo) -> Any:
-        """Tell a wrong count before looking at any item; of items that are none, look at those that will be told."""
-        most = (info.context or {}).get("max_transactions", MAX_TRANSACTIONS)
-        if not isinstance(value, list):
-            return value
-        if not 0 < len(value) <= most:
+        """Tell a wrong count before looking at any item."""
+        assert info.context is not None
+        most = info.context["max_transactions"]
+        if isinstance(value, list) and not 0 < len(value) <= most:
             raise refusal("Submission.WrongCount", f"1 to {most:,} transactions.")
-        no_items = (number for number, item in enumerate(value) if not isinstance(item, dict))
-        last_told = next(islice(no_items, MAX_FAULTS - 1, None), most)
-        return value[: last_told + 1]
+        return value
 
     def account_of(self, customer_id: UUID, digest: Digest) -> tuple[Account, tuple[Oddity, ...]]:
         """The account that the submission speaks of, and what is odd about it."""

@@ -19,7 +19,7 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 
 from api.schemas.common import Counts, NoteView, Paging, Received, View
-from api.schemas.rules import Parameter, Rule, identifier, moment, one_of, or_null, refusal, text, whole
+from api.schemas.rules import OneOfMany, Parameter, Rule, identifier, moment, one_of, or_null, refusal, text, whole
 from pipelines.addresses import MAX_URL_CHARACTERS, check_webhook_url
 from pipelines.errors import InvalidRequest
 from pipelines.intake.strict_json import Number
@@ -115,6 +115,7 @@ CustomerIdsGiven = list[
             "There is no customer with this id.",
             {"type": "string", "format": "uuid"},
         ),
+        OneOfMany(),
     ]
 ]
 

@@ -7,7 +7,6 @@ leaves as it is needs none, so what is derived from it stays what it always was.
 """
 
 import hmac
-import re
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -15,14 +14,11 @@ from functools import partial
 import polars as pl
 
 from pipelines.enrich.text import matching_text
-from pipelines.intake.masking import mask_json, mask_text, masked_texts
+from pipelines.intake.masking import is_money, mask_json, mask_text, masked_texts
 
 Digest = Callable[[str], bytes]  # of a text as sent: always the same, and telling nothing of it
 
 DIGEST_BYTES = 16
-_MONEY = re.compile(
-    r"-?[0-9]{1,13}(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
-)  # an amount that a row may have, whatever its digits look like
 
 
 def digest(key: bytes, text: str) -> bytes:
@@ -40,7 +36,7 @@ def masked_rows(frame: pl.DataFrame, columns: Sequence[str], of: Digest) -> pl.D
     """
     texts = [name for name in columns if name != "extra"]
     changed = masked_texts(pl.concat([frame[name] for name in texts]))
-    no_money = {text: found for text, found in changed.items() if not _MONEY.fullmatch(text)}
+    no_money = {text: found for text, found in changed.items() if not is_money(text)}
     changes = {name: no_money if name in ("amount", "balance") else changed for name in texts}
     if "extra" in columns:
         changes["extra"] = masked_texts(frame["extra"], mask_json)
@@ -51,6 +47,19 @@ def masked_rows(frame: pl.DataFrame, columns: Sequence[str], of: Digest) -> pl.D
         transactionIdDigest=digests(frame["transactionId"], changed, of),
         descriptionDigest=description_digests(frame["description"], changed, of),
     )
+
+
+def digested_rows(frame: pl.DataFrame, of: Digest) -> pl.DataFrame:
+    """Rows that were masked as lines (`intake.lines`): the digests are filled from the texts as sent."""
+    compared = frame.select(matching_text(pl.col("sentDescription"))).to_series()
+    return frame.with_columns(
+        transactionIdDigest=_each_digest(frame["sentTransactionId"], of),
+        descriptionDigest=_each_digest(compared, of),
+    )
+
+
+def _each_digest(texts: pl.Series, of: Digest) -> pl.Series:
+    return pl.Series([None if text is None else of(text) for text in texts], dtype=pl.Binary)
 
 
 def description_digests(descriptions: pl.Series, changed: Mapping[str, str], of: Digest) -> pl.Series:

@@ -1,26 +1,24 @@
 """Submitted rows, accepted or refused one by one: a good row is never lost to a bad neighbour.
 
-`landed` turns JSON items into a frame of texts, exactly as sent; `validate` decides, vectorised over all
+`landed` turns lines of JSON into a frame of texts, exactly as sent; `validate` decides, vectorised over all
 submissions of a batch, which rows are sound, and says of each other row which field is wrong and why. Amounts are
 read digit by digit from their text: no float comes near them.
 """
 
-import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from io import BytesIO
 
 import polars as pl
 
-from pipelines.intake.as_sent import Digest, masked_rows
-from pipelines.intake.strict_json import Number
+from pipelines.intake.as_sent import Digest, digested_rows
+from pipelines.intake.lines import FIELDS, NUMERIC_FIELDS, SENT
 from pipelines.schemas import ACCEPTED, LANDED, MONEY, REJECTED, TransactionStatus
 
-FIELDS = ("date", "description", "amount", "type", "balance", "transactionId", "currency", "valueDate", "status")
-NUMERIC_FIELDS = frozenset({"amount", "balance"})  # a JSON number or its text
-AS_SENT = ("position", *FIELDS, "malformed", "extra")  # of LANDED
+_OF_LANDED = (*FIELDS, "malformed", "extra", "masked")
+IN_LINES = pl.Schema({name: LANDED[name] for name in _OF_LANDED} | dict.fromkeys(SENT.values(), pl.String()))
 
-ROWS_AT_ONCE = 2_000  # made a frame of: that holds up every other thread
 MAX_DESCRIPTION = 1_000  # characters
 MAX_TRANSACTION_ID = 128  # characters
 MAX_INTEGER_DIGITS = 13  # |amount| < 10^13
@@ -43,17 +41,14 @@ class Validated:
     rejected: pl.LazyFrame
 
 
-def landed(items: Sequence[Mapping[str, object]], digest: Digest) -> pl.DataFrame:
-    """JSON items (as `strict_json.parse` gives them) as a frame in schema LANDED, card and tax file numbers masked.
+def landed(lines: bytes, digest: Digest) -> pl.DataFrame:
+    """Rows as `lines.as_lines` writes them, as a frame in schema LANDED, card and tax file numbers masked.
 
     Args:
         digest: of ids and descriptions as sent, where masking changes them.
     """
-    rows = [_landed(position, item) for position, item in enumerate(items)]
-    parts = (rows[first : first + ROWS_AT_ONCE] for first in range(0, max(1, len(rows)), ROWS_AT_ONCE))
-    schema = [(name, LANDED[name]) for name in AS_SENT]
-    frame = pl.concat(pl.DataFrame(part, schema=schema, orient="row") for part in parts)
-    return masked_rows(frame, [*FIELDS, "extra"], digest).select(LANDED.names())
+    read = pl.read_ndjson(BytesIO(lines), schema=IN_LINES).with_row_index("position")
+    return digested_rows(read, digest).select(LANDED.names())
 
 
 def masked_warnings(landed: pl.DataFrame) -> Iterator[dict[str, str]]:
@@ -64,17 +59,6 @@ def masked_warnings(landed: pl.DataFrame) -> Iterator[dict[str, str]]:
             "message": f"Rows with card or tax file numbers, which are masked wherever they are shown: {masked:,}. "
             "Rows are told apart by what was sent.",
         }
-
-
-def _landed(position: int, item: Mapping[str, object]) -> tuple[object, ...]:
-    malformed = [name for name in FIELDS if not _has_right_type(name, item.get(name))]
-    rest = {name: value for name, value in item.items() if name not in FIELDS or name in malformed}
-    values = [None if name in malformed else item.get(name) for name in FIELDS]
-    return position, *values, malformed, json.dumps(rest, ensure_ascii=False) if rest else None
-
-
-def _has_right_type(name: str, value: object) -> bool:
-    return value is None or type(value) is str or (type(value) is Number and name in NUMERIC_FIELDS)
 
 
 def validate(rows: pl.LazyFrame, timezone: str) -> Validated:

@@ -11,6 +11,7 @@ from assets import batches as work_of
 from assets.reports import end_refreshes, refresh
 from assets.transactions import recompute
 from pipelines.intake import accounts
+from pipelines.intake.lines import as_lines
 from pipelines.intake.rows import landed
 from pipelines.report_view import ReportStatus
 from pipelines.reports import REPORTS
@@ -53,7 +54,7 @@ class Lender:
             credit_limit=None,
             digest=self.store.vault.digest,
         )
-        job_id, rows = uuid4(), landed(items, self.store.vault.digest)
+        job_id, rows = uuid4(), landed(as_lines(items), self.store.vault.digest)
         landing = self.store.lake.put_frame(f"landing/{job_id}.parquet", rows)
         with self.store.db.writing() as w:
             return jobs.submit_enrichment(

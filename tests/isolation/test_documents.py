@@ -19,7 +19,7 @@ BODY = json.dumps(
 
 
 def test_a_child_decodes_what_would_be_decoded_here() -> None:
-    found, expected = decode(BODY), strict_json.parse(BODY)
+    found, expected = decode(BODY).document, strict_json.parse(BODY)
     assert found == expected
     assert repr(found) == repr(expected)
     assert {type(number) for number in numbers(found)} == {strict_json.Number}
@@ -33,7 +33,7 @@ def test_a_child_refuses_what_would_be_refused_here() -> None:
 
 def test_a_child_without_an_answer_means_to_try_again() -> None:
     with pytest.raises(Unavailable):
-        decode(b"[" + b"{}," * 300_000 + b"{}]", replace(DECODING, memory_bytes=16 * MIB))
+        decode(b"[" + b"{}," * 300_000 + b"{}]", limits=replace(DECODING, memory_bytes=16 * MIB))
 
 
 def test_a_document_is_said_in_messages_of_bounded_length() -> None:
@@ -44,7 +44,7 @@ def test_a_document_is_said_in_messages_of_bounded_length() -> None:
 def test_a_list_is_said_in_parts_too() -> None:
     body = json.dumps(ROWS).encode()
     assert [type(each) for each in messages(map(framed, decoded(body)), 64 * 1024)] == [Elements] * 3 + [Document]
-    assert decode(body) == strict_json.parse(body)
+    assert decode(body).document == strict_json.parse(body)
 
 
 @pytest.mark.parametrize("document", ["[]", '"text"', "7", "null"])

@@ -11,6 +11,7 @@ from pipelines.intake.as_sent import for_this_run
 from pipelines.intake.exports.sheet import refused
 from pipelines.intake.exports.signs import Signs
 from pipelines.intake.exports.statements import NO_ROW, REFUSED, Contents, Statement
+from pipelines.intake.lines import as_lines
 from pipelines.intake.rows import landed
 from pipelines.intake.strict_json import parse
 
@@ -69,7 +70,7 @@ def _of_body(body: object) -> Iterator[Statement]:
 
 def _submitted(body: Mapping[str, object], items: Sequence[Mapping[str, object]]) -> Statement:
     return Statement(
-        rows=landed(items, for_this_run),
+        rows=landed(as_lines(items), for_this_run),
         lines=pl.int_range(1, len(items) + 1, dtype=pl.UInt32, eager=True),
         **{name: _text(body, field) for field, name in _ACCOUNT_FIELDS.items()},
         credit_limit=_credit_limit(body),
@@ -111,7 +112,7 @@ def _answered(items: Sequence[Mapping[str, object]]) -> Iterator[Statement]:
         fields = account if isinstance(account, dict) else {}
         number = _text(fields, "accountNumberMasked")
         yield Statement(
-            rows=landed(list(_as_submitted([item for _, item in group])), for_this_run),
+            rows=landed(as_lines(list(_as_submitted([item for _, item in group]))), for_this_run),
             lines=pl.Series([number for number, _ in group], dtype=pl.UInt32),
             customer=customer,
             account_name=_text(fields, "accountName"),

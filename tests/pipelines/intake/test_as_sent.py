@@ -16,6 +16,7 @@ from pipelines.enrich.duplicates import KNOWN, identify
 from pipelines.intake import accounts
 from pipelines.intake.as_sent import digest, for_this_run
 from pipelines.intake.exports import read, submitted
+from pipelines.intake.lines import as_lines
 from pipelines.intake.rows import landed, masked_warnings, validate
 from pipelines.schemas import SUBMISSION
 from tests.conftest import examples
@@ -41,7 +42,7 @@ def of_job(seq: int, rows: pl.DataFrame) -> pl.LazyFrame:
 def held_after(*submissions: Sequence[dict[str, Any]]) -> pl.DataFrame:
     held = pl.DataFrame(schema=KNOWN)
     for seq, items in enumerate(submissions, start=1):
-        validated = validate(of_job(seq, landed(items, for_this_run)), "UTC")
+        validated = validate(of_job(seq, landed(as_lines(items), for_this_run)), "UTC")
         assert validated.rejected.collect().is_empty()
         held = identify(held, validated.accepted.collect()).rows
     return held
@@ -67,7 +68,7 @@ def test_as_many_ids_as_were_sent_are_as_many_transactions(first: list[str], sec
 
 
 def test_digests_need_the_key_and_are_those_of_masked_texts_only() -> None:
-    rows = landed([{**ITEM, "transactionId": ONE}, {**ITEM, "transactionId": "A-1"}], for_this_run)
+    rows = landed(as_lines([{**ITEM, "transactionId": ONE}, {**ITEM, "transactionId": "A-1"}]), for_this_run)
     assert rows["transactionIdDigest"].to_list() == [for_this_run(ONE), None]
     assert rows["descriptionDigest"].to_list() == [None, None]
     assert rows["masked"].to_list() == [True, False]
@@ -81,21 +82,21 @@ def test_spacing_and_case_of_a_masked_description_make_no_other_transaction() ->
 
 @pytest.mark.parametrize("amount", ["4000000000006", "-4000000000006.50", "4.4000000000000002", "4000000000006e-2"])
 def test_an_amount_is_no_card_whatever_its_digits_look_like(amount: str) -> None:
-    [row] = landed([{**ITEM, "amount": amount, "balance": amount}], for_this_run).to_dicts()
+    [row] = landed(as_lines([{**ITEM, "amount": amount, "balance": amount}]), for_this_run).to_dicts()
     assert (row["amount"], row["balance"], row["masked"]) == (amount, amount, False)
 
 
 def test_a_card_in_the_wrong_field_is_masked() -> None:
     [row] = landed(
-        [{**ITEM, "amount": ONE, "balance": f"{ONE[:4]} {ONE[4:]}", "note": {"n": [ONE]}}], for_this_run
+        as_lines([{**ITEM, "amount": ONE, "balance": f"{ONE[:4]} {ONE[4:]}", "note": {"n": [ONE]}}]), for_this_run
     ).to_dicts()
     assert (row["amount"], row["balance"]) == (SHOWN, SHOWN)
     assert json.loads(row["extra"]) == {"note": {"n": [SHOWN]}}
 
 
 def test_whoever_sent_masked_rows_is_told() -> None:
-    assert list(masked_warnings(landed([ITEM], for_this_run))) == []
-    [warning] = masked_warnings(landed([ITEM, {**ITEM, "note": ONE}], for_this_run))
+    assert list(masked_warnings(landed(as_lines([ITEM]), for_this_run))) == []
+    [warning] = masked_warnings(landed(as_lines([ITEM, {**ITEM, "note": ONE}]), for_this_run))
     assert warning["code"] == "Transaction.MaskedNumber"
     assert "shown: 1." in warning["message"]
 

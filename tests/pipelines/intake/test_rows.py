@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.intake.as_sent import for_this_run
+from pipelines.intake.lines import as_lines
 from pipelines.intake.rows import FAULTS, landed, validate
 from pipelines.intake.strict_json import parse
 from pipelines.schemas import ACCEPTED, REJECTED, SUBMISSION
@@ -23,7 +24,7 @@ def submitted(*items: Mapping[str, Any] | str) -> pl.LazyFrame:
     texts = [item if isinstance(item, str) else json.dumps(item) for item in items]
     parsed: Any = parse(f"[{','.join(texts)}]".encode())
     context = {**dict.fromkeys(SUBMISSION.names()), "job_id": b"j", "received_at": RECEIVED}
-    return landed(parsed, for_this_run).join(pl.DataFrame([context], schema=SUBMISSION), how="cross").lazy()
+    return landed(as_lines(parsed), for_this_run).join(pl.DataFrame([context], schema=SUBMISSION), how="cross").lazy()
 
 
 def accepted(*items: Mapping[str, Any] | str) -> list[dict[str, Any]]:
@@ -155,7 +156,7 @@ def test_the_same_id_twice_with_other_content_refuses_both() -> None:
 
 
 def test_a_card_number_is_masked_in_every_field_and_unknown_ones_are_kept() -> None:
-    frame = landed([{**RENT, "description": "4111111111111111", "note": "4111 1111 1111 1111"}], for_this_run)
+    frame = landed(as_lines([{**RENT, "description": "4111111111111111", "note": "4111 1111 1111 1111"}]), for_this_run)
     assert frame["description"].item() == "411111xxxxxx1111"
     assert json.loads(frame["extra"].item()) == {"note": "411111xxxxxx1111"}
 

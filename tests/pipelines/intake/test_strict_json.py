@@ -1,11 +1,12 @@
 import json
+import tracemalloc
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipelines.errors import InvalidRequest
-from pipelines.intake.strict_json import MOST_DEPTH, MOST_DIGITS, MOST_MEMBERS, MOST_VALUES, Number, parse
+from pipelines.intake.strict_json import MOST_DEPTH, MOST_DIGITS, MOST_MEMBERS, MOST_VALUES, PIECE_BYTES, Number, parse
 
 plain_text = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
 documents = st.recursive(
@@ -62,6 +63,23 @@ def test_counting_values_takes_time_in_proportion_to_the_body(subtests: pytest.S
     for ending in (b'"\\' * 1_000_000, b'"' + b'\\"' * 1_000_000, b'"' + b"\\" * 2_000_001, b'\\"' * 1_000_000 + b"\\"):
         with subtests.test(str(ending[:6])), pytest.raises(InvalidRequest):
             parse(b"," * 2_100_000 + ending)
+
+
+def test_millions_of_texts_are_left_out_in_little_memory() -> None:
+    """All at once they took sixty times the body, more than a child may have."""
+    body = b"[" + b'"",' * 2_100_000 + b'""]'
+    tracemalloc.start()
+    try:
+        assert refusal(body) == "Request.TooManyValues"
+        assert tracemalloc.get_traced_memory()[1] < 10 * len(body)
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_text_may_lie_across_the_pieces_that_are_looked_through() -> None:
+    for before in range(3):
+        text = "," * (PIECE_BYTES - 4 + before) + '"' + "," * MOST_VALUES
+        assert parse(json.dumps([text, 1]).encode()) == [text, "1"]
 
 
 def test_commas_and_braces_in_texts_are_no_values() -> None:

@@ -1,0 +1,98 @@
+"""Rows on their way into a frame: a line of JSON for each, which Polars reads without holding the interpreter's lock.
+
+A child process makes the lines of a large body, so nothing here imports Polars: a process of several threads can't
+confine itself.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final, TypeGuard
+
+from pipelines.intake import strict_json
+from pipelines.intake.masking import is_money, mask_json, mask_text, may_need_masking
+from pipelines.intake.strict_json import MOST_OTHER_VALUES, Number
+
+FIELDS: Final = ("date", "description", "amount", "type", "balance", "transactionId", "currency", "valueDate", "status")
+NUMERIC_FIELDS: Final = frozenset({"amount", "balance"})  # a JSON number or its text
+SENT: Final = {"transactionId": "sentTransactionId", "description": "sentDescription"}  # what tells rows apart
+
+_written = json.JSONEncoder(ensure_ascii=False).encode
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The member of a document that is a list of rows, and how many it may hold. All other members are plain."""
+
+    member: str
+    most: int
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """A document, and the lines of its rows. Of a document with rows only so much is left as tells what is wrong with
+    it: an empty object for each row and null for what is none, at most one more than there may be."""
+
+    document: object
+    lines: bytes = b""
+
+
+def decoded(body: bytes, rows: Rows | None) -> Decoded:
+    """A JSON document with or without rows.
+
+    Raises:
+        InvalidRequest: what `strict_json.parse` raises.
+    """
+    if rows is None:
+        return Decoded(strict_json.parse(body, MOST_OTHER_VALUES))
+    document = strict_json.parse(body)
+    if not isinstance(document, dict):
+        return Decoded(type(document)() if isinstance(document, list) else document)
+    items = document.get(rows.member)
+    plain = {name: type(value)() if isinstance(value, (dict, list)) else value for name, value in document.items()}
+    if not isinstance(items, list):
+        return Decoded(plain)
+    kept = items[: rows.most + 1]
+    return Decoded(
+        plain | {rows.member: [{} if isinstance(item, dict) else None for item in kept]},
+        as_lines(kept) if len(kept) <= rows.most and _are_rows(kept) else b"",
+    )
+
+
+def as_lines(rows: Iterable[Mapping[str, object]]) -> bytes:
+    """A line for each row: its fields, the names of those that are `malformed`, and all else as `extra`, all of them
+    masked; and of what tells rows apart, the text as sent where masking changed it.
+    """
+    return b"".join(map(_line, rows))
+
+
+def _are_rows(items: list[object]) -> TypeGuard[list[Mapping[str, object]]]:
+    return all(isinstance(item, dict) for item in items)
+
+
+def _line(row: Mapping[str, object]) -> bytes:
+    malformed = [name for name in FIELDS if not _has_right_type(name, row.get(name))]
+    line = {name: row[name] for name in FIELDS if name in row and name not in malformed}
+    extra = {name: value for name, value in row.items() if name not in line}
+    line |= {"malformed": malformed, "extra": _written(extra) if extra else None, "masked": False}
+    written = _written(line)
+    return (_written(_masked(line)) if may_need_masking(written) else written).encode() + b"\n"
+
+
+def _masked(line: dict[str, object]) -> dict[str, object]:
+    texts = {name: value for name, value in line.items() if isinstance(value, str)}
+    shown = {name: _shown(name, text) for name, text in texts.items()}
+    changed = {name for name, text in shown.items() if text != texts[name]}
+    as_sent = {sent: texts[name] for name, sent in SENT.items() if name in changed}
+    return line | shown | as_sent | {"masked": bool(changed)}
+
+
+def _shown(name: str, text: str) -> str:
+    """An amount is masked only where it is none: a price must not change because its digits could be a card's."""
+    if name == "extra":
+        return mask_json(text)
+    return text if name in NUMERIC_FIELDS and is_money(text) else mask_text(text)
+
+
+def _has_right_type(name: str, value: object) -> bool:
+    return value is None or type(value) is str or (type(value) is Number and name in NUMERIC_FIELDS)

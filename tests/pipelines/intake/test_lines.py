@@ -1,0 +1,65 @@
+"""Lines of rows: what becomes a frame, and what is left of the document that they stood in."""
+
+import json
+from typing import Any
+
+import pytest
+
+from pipelines.errors import InvalidRequest
+from pipelines.intake.as_sent import for_this_run, masked_rows
+from pipelines.intake.lines import FIELDS, Rows, as_lines, decoded
+from pipelines.intake.rows import landed
+from pipelines.intake.strict_json import MOST_OTHER_VALUES, parse
+
+ROWS = Rows("transactions", most=3)
+ITEM: dict[str, Any] = {"date": "2026-06-01", "description": "COFFEE", "amount": -4.5}
+CARD = "4111111111111111"
+
+
+def of(items: object, **beside: object) -> tuple[object, bytes]:
+    """What a body comes to: its document, and its lines."""
+    found = decoded(json.dumps({"transactions": items} | beside).encode(), ROWS)
+    return found.document, found.lines
+
+
+def test_of_a_document_with_rows_only_plain_members_are_left() -> None:
+    document, lines = of([ITEM, {}], bsb="062-000", limit=1.5, odd={"deep": [1]}, list=[1, 2])
+    assert document == {"transactions": [{}, {}], "bsb": "062-000", "limit": "1.5", "odd": {}, "list": []}
+    assert len(lines.splitlines()) == 2
+
+
+@pytest.mark.parametrize(
+    ("items", "left"),
+    [([], []), ([ITEM] * 9, [{}] * 4), ([ITEM, 7, [1]], [{}, None, None]), (None, None), ({"a": 1}, {}), ("x", "x")],
+)
+def test_where_rows_are_none_just_enough_is_left_to_say_so(items: object, left: object) -> None:
+    document, lines = of(items)
+    assert document == {"transactions": left}
+    assert lines == b""
+
+
+@pytest.mark.parametrize(("body", "left"), [(b"[1, 2]", []), (b"null", None), (b'"x"', "x"), (b"7", "7")])
+def test_a_document_that_is_no_object_has_no_rows(body: bytes, left: object) -> None:
+    assert decoded(body, ROWS).document == left
+
+
+def test_a_document_without_rows_holds_fewer_values() -> None:
+    body = b"[" + b"0," * MOST_OTHER_VALUES + b"0]"
+    assert decoded(body, ROWS).document == []
+    with pytest.raises(InvalidRequest, match="700,000 values"):
+        decoded(body, None)
+
+
+def test_lines_are_masked_as_a_frame_would_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows of files and statements are masked as frames."""
+    texts = [CARD, "TFN 123 456 782", "Tax File Number: 123456782", "RENT", "1 2 3 4 5 6 7 8 9 0 1 2 3", "4111 1111"]
+    items = [ITEM | {"description": text, "transactionId": text, "note": {text: [text]}} for text in texts]
+    items += [ITEM | {"amount": CARD}, ITEM | {"balance": int(CARD)}, ITEM | {"date": [CARD]}, {}]
+    parsed: Any = parse(json.dumps(items).encode())
+    masked = landed(as_lines(parsed), for_this_run)
+    monkeypatch.setattr("pipelines.intake.lines.may_need_masking", lambda _: False)
+    as_sent = landed(as_lines(parsed), for_this_run)
+    assert masked.equals(masked_rows(as_sent, [*FIELDS, "extra"], for_this_run))
+    assert masked["masked"].to_list() == [True] * 3 + [False, False, False, True, True, True, False]
+    assert CARD in str(as_sent.to_dicts())
+    assert CARD not in str(masked.to_dicts())

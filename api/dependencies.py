@@ -66,6 +66,11 @@ class Caller:
         return self.now.astimezone(self.store.settings.zone).date()
 
     @property
+    def asker(self) -> Asker:
+        held: Held = self.request.state.held
+        return held.asker
+
+    @property
     def may_read_rows(self) -> bool:
         """Whether transactions with their texts may stand in any answer to this caller."""
         return not self.scopes.isdisjoint(READING_ROWS)

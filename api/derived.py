@@ -12,6 +12,7 @@ from threading import Lock
 
 import polars as pl
 
+from api.limits import Asker, Shares
 from pipelines.enrich.facilities import facilities_of
 from pipelines.enrich.own_accounts import mentioned_accounts
 from pipelines.enrich.recurrence import series
@@ -49,30 +50,29 @@ class Derived:
 
 
 class Room:
-    """How much may be worked on at a time, such as bytes of memory. Who doesn't fit is refused, not queued, lest a few
-    large customers hold all threads; one that would never fit is let in alone."""
+    """How much may be worked on at a time, such as bytes of memory; clients and keys share it. Who doesn't fit is
+    refused, not queued, lest a few large customers hold all threads; one that would never fit is let in alone."""
 
     def __init__(self, most: int) -> None:
-        self._most = most
-        self._taken = 0
+        self._shares = Shares(most)
         self._lock = Lock()
 
     @contextmanager
-    def taken(self, amount: int) -> Iterator[None]:
+    def taken(self, asker: Asker, amount: int) -> Iterator[None]:
         """Room for so many, held until the end.
 
         Raises:
-            Unavailable: too much is under way.
+            Unavailable: too much is under way, by the asker or by all.
         """
         with self._lock:
-            if self._taken and self._taken + amount > self._most:
+            if not (self._shares.fits(asker, amount) or self._shares.untaken):
                 raise Unavailable("Service.Busy", "The service is busy. Try again.")
-            self._taken += amount
+            self._shares.take(asker, amount)
         try:
             yield
         finally:
             with self._lock:
-                self._taken -= amount
+                self._shares.take(asker, -amount)
 
 
 def series_counterparty() -> pl.Expr:

@@ -34,7 +34,7 @@ def _in_turn(endpoint: Callable[..., Any]) -> Callable[..., Any]:
     async def working(**given: Any) -> Response:
         caller = next(value for value in given.values() if isinstance(value, Caller))
         limits: Limits = caller.request.app.state.limits
-        async with limits.working.turn(caller.request.state.held.asker):
+        async with limits.working.turn(caller.asker):
             with asking(StillWanted(caller.request)):
                 answer: Response = await run_in_threadpool(endpoint, **given)
             return answer

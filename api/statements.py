@@ -98,7 +98,7 @@ def page_png(caller: Caller, customer_id: str, statement_id: UUID, page: str, qu
         number, row = _page(file, page), query.read().row
         marked = [] if row is None else _boxes(r, caller, found, number, row)
     content = statements.original(caller.store, file)
-    with caller.request.app.state.drawing.taken(1):
+    with caller.request.app.state.drawing.taken(caller.asker, 1):
         png = isolation.page_png(content, None, number, marked)
     if png is None and file.had_password:
         raise Conflict("Statement.PageLocked", "The file opens with a password only, and that was not kept.")

@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from polars.testing import assert_frame_equal
 
 from api.derived import BYTES_A_ROW_OF_DIFF, FACILITIES, MENTIONED_ACCOUNTS, MOST_BYTES, SERIES, Derived, Room
+from api.limits import Asker
 from api.schemas.common import View
 from api.schemas.derived import FacilityView, MentionedAccountView, SeriesView
 from pipelines.enrich.enrichment import enrich
@@ -43,6 +44,7 @@ VIEWS: Mapping[str, type[View]] = {
     "facilities": FacilityView,
     "mentionedAccounts": MentionedAccountView,
 }
+ONE, OTHER = Asker("one", "key"), Asker("other", "key")
 each_list = named("what", EACH, ids=lambda what: what.name)
 
 
@@ -359,36 +361,42 @@ def test_amounts_at_both_ends_of_the_range_are_summed_exactly(what: Derived) -> 
 
 
 def test_rows_beyond_the_room_are_refused_until_there_is_room() -> None:
-    room = Room(10)
-    with room.taken(6):
-        with pytest.raises(Unavailable, match="busy"), room.taken(5):
+    room = Room(100)
+    with room.taken(ONE, 30):
+        with pytest.raises(Unavailable, match="busy"), room.taken(ONE, 27):
             pass
-        with room.taken(4):
+        with room.taken(ONE, 26):
             pass
-    with room.taken(10):
+    with room.taken(ONE, 56):
+        pass
+
+
+def test_whoever_takes_all_the_room_there_is_for_one_leaves_some_to_others() -> None:
+    room = Room(100)
+    with room.taken(ONE, 56), room.taken(OTHER, 20), pytest.raises(Unavailable), room.taken(ONE, 1):
         pass
 
 
 def test_a_diff_is_let_in_by_what_it_takes_not_by_its_rows() -> None:
     """Eight callers at 200,000 rows each took 3.3 GB, and were all let in."""
     room, diff = Room(MOST_BYTES), 200_000 * BYTES_A_ROW_OF_DIFF
-    with room.taken(diff), room.taken(diff), pytest.raises(Unavailable), room.taken(6 * diff):
+    with room.taken(ONE, diff), room.taken(ONE, diff), pytest.raises(Unavailable), room.taken(ONE, 6 * diff):
         pass
 
 
 def test_what_fails_leaves_its_room_to_others() -> None:
     room = Room(10)
-    with pytest.raises(ZeroDivisionError), room.taken(10):
+    with pytest.raises(ZeroDivisionError), room.taken(ONE, 10):
         raise ZeroDivisionError
-    with room.taken(10):
+    with room.taken(ONE, 10):
         pass
 
 
 def test_what_would_never_fit_is_let_in_alone() -> None:
     room = Room(10)
-    with room.taken(11), pytest.raises(Unavailable), room.taken(1):
+    with room.taken(ONE, 11), pytest.raises(Unavailable), room.taken(ONE, 1):
         pass
-    with room.taken(1), pytest.raises(Unavailable), room.taken(11):
+    with room.taken(ONE, 1), pytest.raises(Unavailable), room.taken(ONE, 11):
         pass
 
 

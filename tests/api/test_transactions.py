@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from api.derived import Room
+from api.limits import Asker
 from api.routes.transactions import held
 from api.schemas.transactions import TransactionView
 from api.transactions_json import as_json
@@ -207,15 +208,16 @@ def test_a_damaged_file_is_a_problem_and_never_wrong_data(store: Store, client: 
 
 def test_a_listing_has_room_until_its_last_slice_or_until_nobody_reads_on() -> None:
     room = Room(10)
-    caller: Any = SimpleNamespace(request=SimpleNamespace(app=SimpleNamespace(state=SimpleNamespace(room=room))))
+    asker = Asker("client", "key")
+    caller: Any = SimpleNamespace(asker=asker, request=SimpleNamespace(app=SimpleNamespace(state=SimpleNamespace(room=room))))
     for read_to_the_end in (True, False):
         slices = held(caller, 6, iter([b"one", b"two"]))
         assert next(slices) == b"one"
-        with pytest.raises(Unavailable), room.taken(6):
+        with pytest.raises(Unavailable), room.taken(asker, 6):
             pass
         if read_to_the_end:
             assert list(slices) == [b"two"]
         else:
             slices.close()
-        with room.taken(10):
+        with room.taken(asker, 10):
             pass

@@ -28,6 +28,8 @@ TITLE = "Hostile clients"
 MB = 10**6
 ANOTHER_ASKS_EVERY_S = 0.05
 DRIPS_EVERY_S = 3.0
+AROUND = 100  # bytes, or fewer, that a submission has beside its rows
+SPAN = 32  # the largest body is so many times the smallest, which is still decoded in a process of its own
 Result = TypeVar("Result")
 
 
@@ -36,7 +38,7 @@ class Scale:
     """How much is measured."""
 
     bodies: int
-    largest_bytes: int  # the smallest are a tenth of it
+    largest_bytes: int
     good_rows: int
     slow: int  # connections
     slow_s: float
@@ -44,8 +46,9 @@ class Scale:
 
 FULL = Scale(300, 35 * 2**20, 50_000, 900, 30.0)
 ABOUT = (
-    f"The API alone, one process. One client sends {FULL.bodies} generated bodies of up to 35 MiB one after another, "
-    f"then holds {FULL.slow} slow connections for {FULL.slow_s:.0f} s, each opened again when it is closed: heads "
+    f"The API alone, one process. One client sends {FULL.bodies} generated bodies one after another: each kind at the "
+    "limit of 35 MiB first, then of 1.1 to 35 MiB, as many between 1.1 and 2.2 as between 17.5 and 35. Then it "
+    f"holds {FULL.slow} slow connections for {FULL.slow_s:.0f} s, each opened again when it is closed: heads "
     "without an end and, with its key, bodies without one. Another client asks for its jobs twenty times a second, "
     f"each time over a new connection. The good body has {FULL.good_rows:,} plain transactions; processor time is that "
     "of the service with its children, what the other client costs included."
@@ -144,7 +147,7 @@ def _cost_of(target: Target, number: int, largest_bytes: int) -> Cost:
     """The cost of the hostile body of this number."""
     chance = random.Random(number)
     kind = list(HOSTILE)[number % len(HOSTILE)]
-    size = chance.randint(largest_bytes // 10, largest_bytes)
+    size = largest_bytes if number < len(HOSTILE) else int(largest_bytes / SPAN ** chance.random())
     return replace(_cost(target, HOSTILE[kind](size)), kind=kind)
 
 
@@ -170,12 +173,17 @@ def _good_body(rows: int) -> bytes:
 
 def _rows(size: int, row: bytes) -> bytes:
     """A submission of as many equal rows as fit, 50,000 at most."""
-    return b'{"transactions":[' + b",".join([row] * min(50_000, size // (len(row) + 1))) + b"]}"
+    return _different_rows(size, lambda _: row)
+
+
+def _different_rows(size: int, row: Callable[[int], bytes]) -> bytes:
+    rows = map(row, range(min(50_000, (size - AROUND) // (len(row(50_000)) + 1))))
+    return b'{"transactions":[' + b",".join(rows) + b"]}"
 
 
 def _members(size: int, each: Callable[[int], str]) -> bytes:
     """A submission of one row with as many members as fit."""
-    members = (each(number) for number in range(size // len(each(size))))
+    members = (each(number) for number in range((size - AROUND) // (len(each(size)) + 1)))
     return ('{"transactions":[{' + ",".join(members) + "}]}").encode()
 
 
@@ -208,6 +216,12 @@ HOSTILE: Mapping[str, Callable[[int], bytes]] = {
     "rows of a long text": lambda size: _rows(size, b"{" + ITEM + b',"extra":"' + b"\\u00e9" * 95 + b'"}'),
     "rows of nested lists": lambda size: _rows(size, b"{" + ITEM + b',"extra":' + b"[" * 15 + b"]" * 15 + b"}"),
     "rows that are none": lambda size: _rows(size, b"7".ljust(size // 50_001)),
+    "rows of different card numbers": lambda size: _different_rows(
+        size, lambda number: b"{" + ITEM + b',"extra":"' + b"4111 1111 1111 1111 " * 20 + b'%05d"}' % number
+    ),
+    "rows of digits by themselves": lambda size: _different_rows(
+        size, lambda number: b"{" + ITEM + b',"extra":"' + b"4 " * 200 + b'%05d"}' % number
+    ),
     "rows of card numbers": lambda size: _rows(
         size, b"{" + ITEM + b',"extra":"' + b"4111 1111 1111 1111 " * 20 + b'"}'
     ),
@@ -230,6 +244,8 @@ def _hold(base_url: str, key: str, connections: int, for_s: float) -> None:
     until = time.monotonic() + for_s
     while time.monotonic() < until:
         for number, line in enumerate(held):
+            if time.monotonic() > until:
+                return
             held[number] = _dripped(line) or _opened((address.hostname, address.port), starts[number % 2])
         time.sleep(DRIPS_EVERY_S)
 

@@ -47,7 +47,7 @@ class Scale:
 FULL = Scale(300, 35 * 2**20, 50_000, 900, 30.0)
 ABOUT = (
     f"The API alone, one process. One client sends {FULL.bodies} generated bodies one after another: each kind at the "
-    "limit of 35 MiB first, then of 1.1 to 35 MiB, as many between 1.1 and 2.2 as between 17.5 and 35. Then it "
+    "limit of 35 MiB first, then of 1.1 to 35 MiB, 5 MiB on average. Then it "
     f"holds {FULL.slow} slow connections for {FULL.slow_s:.0f} s, each opened again when it is closed: heads "
     "without an end and, with its key, bodies without one. Another client asks for its jobs twenty times a second, "
     f"each time over a new connection. The good body has {FULL.good_rows:,} plain transactions; processor time is that "
@@ -147,7 +147,7 @@ def _cost_of(target: Target, number: int, largest_bytes: int) -> Cost:
     """The cost of the hostile body of this number."""
     chance = random.Random(number)
     kind = list(HOSTILE)[number % len(HOSTILE)]
-    size = largest_bytes if number < len(HOSTILE) else int(largest_bytes / SPAN ** chance.random())
+    size = largest_bytes if number < len(HOSTILE) else int(largest_bytes / SPAN ** chance.random() ** 0.5)
     return replace(_cost(target, HOSTILE[kind](size)), kind=kind)
 
 

@@ -110,26 +110,23 @@ class _Run:
         self._part_after = _PART_AFTER.match(text, match.end())
 
     def cards(self) -> Iterator[tuple[int, int, str]]:
-        """Where in the run a card number begins and ends, and its digits."""
-        after = 0
-        for first, start in enumerate(self._starts):
-            lengths = _lengths(self._digits[start : start + PREFIX])
-            if lengths and first >= after and (found := self._card_at(first, start, lengths)):
-                after, end = found, self._starts[found]
-                yield start + first, end + found - 1, self._digits[start:end]
-
-    def _card_at(self, first: int, start: int, lengths: Iterable[int]) -> int:
-        """The group after a card number that begins with this group; 0 for none."""
-        for length in lengths:
-            after = self._group_at.get(start + length, 0)
-            if after and self._is_valid(start, start + length) and self._is_joined(first, after):
-                return after
-        return 0
-
-    def _is_valid(self, start: int, end: int) -> bool:
-        """Whether the check digit is right: every second digit counts twice, the last one once."""
-        sums = self._sums[end % 2]
-        return (sums[end] - sums[start]) % 10 == 0
+        """Where in the run a card number begins and ends, and its digits. For the check digit every second digit counts
+        twice, the last one once.
+        """
+        group_at, sums, next_group = self._group_at, self._sums, 0
+        for group, start in enumerate(self._starts):
+            if group < next_group:
+                continue
+            for length in _lengths(self._digits[start : start + PREFIX]):
+                end = start + length
+                if (
+                    end in group_at
+                    and (sums[end % 2][end] - sums[end % 2][start]) % 10 == 0
+                    and self._is_joined(group, group_at[end])
+                ):
+                    next_group = group_at[end]
+                    yield start + group, end + next_group - 1, self._digits[start:end]
+                    break
 
     def _is_joined(self, first: int, after: int) -> bool:
         """By spaces; or by hyphens as on cards, and no hyphen leads to another part on either side."""

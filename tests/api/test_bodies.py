@@ -15,7 +15,7 @@ from api.schemas.backtests import SentBacktest
 from api.schemas.common import Received
 from api.schemas.related_parties import SentParties
 from api.schemas.rules import MAX_FAULTS, OneOfMany, Rule
-from api.unread import MAX_DECODED_HERE_BYTES, Body
+from api.unread import MAX_DECODED_AT_ONCE_BYTES, MAX_DECODED_HERE_BYTES, Body
 from pipelines.errors import InvalidRequest
 from pipelines.intake.lines import decoded
 from pipelines.webhooks import EVENT_TYPES
@@ -166,8 +166,9 @@ def test_a_large_body_is_refused_like_a_small_one(own_store: Store) -> None:
         for body, code in (
             (many_members, "Request.TooManyValues"),
             (f'{{"transactions": 7, "padding": "{"x" * MAX_DECODED_HERE_BYTES}"}}', "Request.WrongType"),
+            (f'{{"transactions": 7, "padding": "{"x" * MAX_DECODED_AT_ONCE_BYTES}"}}', "Request.WrongType"),
+            (f'{{"transactions": 7, "transactions": "{"x" * MAX_DECODED_AT_ONCE_BYTES}"}}', "Request.DuplicateKey"),
         ):
-            assert len(body) > MAX_DECODED_HERE_BYTES
             refused = client.call("POST", path, data=body, headers=JSON)
             assert (refused.status_code, refused.json()["code"]) == (400, code)
             nobody = client.call("POST", "/v1/customer/unknown/transactions", data=body, headers=JSON)

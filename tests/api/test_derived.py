@@ -380,7 +380,7 @@ def test_whoever_takes_all_the_room_there_is_for_one_leaves_some_to_others() -> 
 def test_a_diff_is_let_in_by_what_it_takes_not_by_its_rows() -> None:
     """Eight callers at 200,000 rows each took 3.3 GB, and were all let in."""
     room, diff = Room(MOST_BYTES), 200_000 * BYTES_A_ROW_OF_DIFF
-    with room.taken(ONE, diff), room.taken(ONE, diff), pytest.raises(Unavailable), room.taken(ONE, 6 * diff):
+    with room.taken(ONE, diff), room.taken(OTHER, diff), pytest.raises(Unavailable), room.taken(ONE, 6 * diff):
         pass
 
 

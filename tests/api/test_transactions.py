@@ -209,7 +209,9 @@ def test_a_damaged_file_is_a_problem_and_never_wrong_data(store: Store, client: 
 def test_a_listing_has_room_until_its_last_slice_or_until_nobody_reads_on() -> None:
     room = Room(10)
     asker = Asker("client", "key")
-    caller: Any = SimpleNamespace(asker=asker, request=SimpleNamespace(app=SimpleNamespace(state=SimpleNamespace(room=room))))
+    caller: Any = SimpleNamespace(
+        asker=asker, request=SimpleNamespace(app=SimpleNamespace(state=SimpleNamespace(room=room)))
+    )
     for read_to_the_end in (True, False):
         slices = held(caller, 6, iter([b"one", b"two"]))
         assert next(slices) == b"one"

@@ -150,7 +150,7 @@ KNOWN: Mapping[str, tuple[int, str]] = {
     "Request.NullCharacter": (400, "A text holds the character NUL."),
     "Request.LoneSurrogate": (400, "A text holds half of a surrogate pair."),
     "Request.TooDeep": (400, "The body is nested too deeply."),
-    "Request.TooManyValues": (400, "The body holds more than 2,000,000 values."),
+    "Request.TooManyValues": (400, "The body holds more than 2,000,000 values, or without rows more than 700,000."),
     "Request.TooManyDigits": (400, "A number has more than 4,300 digits."),
     "Request.NotAnObject": (400, "The body must be a JSON object."),
     "Request.Missing": (400, "The field is needed."),

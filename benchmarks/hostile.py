@@ -222,6 +222,15 @@ HOSTILE: Mapping[str, Callable[[int], bytes]] = {
     "rows of digits by themselves": lambda size: _different_rows(
         size, lambda number: b"{" + ITEM + b',"extra":"' + b"4 " * 200 + b'%05d"}' % number
     ),
+    "rows of digits joined by hyphens": lambda size: _different_rows(
+        size, lambda number: b"{" + ITEM + b',"extra":"' + b"4-0-0-" * 66 + b'%05d"}' % number
+    ),
+    "rows of almost card numbers": lambda size: _different_rows(
+        size, lambda number: b"{" + ITEM + b',"extra":"' + b"4111111111111," * 28 + b'%05d"}' % number
+    ),
+    "rows of tax file numbers": lambda size: _different_rows(
+        size, lambda number: b"{" + ITEM + b',"extra":"' + b"TFN 123 456 789 " * 25 + b'%05d"}' % number
+    ),
     "rows of card numbers": lambda size: _rows(
         size, b"{" + ITEM + b',"extra":"' + b"4111 1111 1111 1111 " * 20 + b'"}'
     ),

@@ -2,7 +2,7 @@
 
 A card number is told by its issuer's range, its length and its check digit (ISO/IEC 7812-1), and by standing as a word
 of its own: digits that touch an ASCII letter belong to a longer word, a hex number or a reference, and stay. It may be
-grouped: by single spaces in any way; by hyphens only as cards print it (4-4-4-4 and the like), and with no further part
+grouped: by spaces in any way; by hyphens only as cards print it (4-4-4-4 and the like), and with no further part
 before or after, because ids are joined by hyphens, too. What stays is what PCI DSS 3.4.1 allows to be shown: the first
 six and the last four digits. A tax file number has no range, so only a labelled one with a valid checksum is masked,
 and whole.
@@ -13,9 +13,9 @@ What is left is shown and no more: rows and accounts are told apart by what was 
 import json
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from stdnum.au import tfn
@@ -30,13 +30,18 @@ _GROUP = r"(?<![\dA-Za-z])\d++(?![A-Za-z])"  # digits that are no part of a long
 _DIGITS = re.compile(rf"{_GROUP}(?:[ -]{_GROUP})*+")
 _PART_BEFORE, _PART_AFTER = re.compile(r"\w-"), re.compile(r"-\w")
 _PRINTED = frozenset({(4, 4, 4, 4), (4, 6, 5), (4, 6, 4), (4, 3, 3, 3), (4, 4, 4, 4, 3)})  # digits a group, on cards
-_MANY_DIGITS = r"\d(?:[ -]?\d){12}"
+_SPACES = "\u00a0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
+    map(chr, range(0x2000, 0x200B))
+)  # beside the plain one
+_HYPHENS = "\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\uff0d"
+_UNSEEN = "\u00ad\u200b\u200c\u200d\u2060\ufeff"  # what stands before and after is shown as one
+_MANY_DIGITS = rf"\d(?:[ {_SPACES}{_HYPHENS}{_UNSEEN}-]*\d){{12}}"
 _CANDIDATE = rf"{_MANY_DIGITS}|(?i:tfn|tax file)"  # all that either could be: a cheap look before the exact one
 _DIGITS_OF_A_CARD = re.compile(_MANY_DIGITS)
 _MONEY = re.compile(r"-?[0-9]{1,13}(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _JSON_TEXT = re.compile(r'"(?:[^"\\]++|\\.)*+"')  # with its quotes and escapes
 _TAX_FILE_NUMBER = re.compile(
-    r"\b(TFN|tax file (?:number|no\.?|num\.?))([\s:#.-]*)(\d(?:[ -]?\d){7,8})(?!\d)", re.IGNORECASE
+    r"\b(?:TFN|tax file (?:number|no\.?|num\.?))[\s:#.-]*(\d(?:[ -]?\d){7,8})(?!\d)", re.IGNORECASE
 )
 
 # First digits (as a range of prefixes of one length) and lengths. Issuers' own published ranges, as of 2025.
@@ -57,8 +62,18 @@ _ISSUERS: Sequence[tuple[range, frozenset[int]]] = (
 
 
 def mask_text(text: str) -> str:
-    """`text` with card numbers as first six, x, last four, and labelled tax file numbers as x."""
-    return _DIGITS.sub(_mask_cards, _TAX_FILE_NUMBER.sub(_mask_tax_file_number, text))
+    """`text` with card numbers as first six, x, last four, and the digits of labelled tax file numbers as x."""
+    plain, places = _plain(text)
+    untaxed = _TAX_FILE_NUMBER.sub(_mask_tax_file_number, plain)
+    edits = [(at, at + 1, "x") for at, sent in enumerate(plain) if sent != untaxed[at]] if untaxed != plain else []
+    for match in _DIGITS.finditer(untaxed):
+        if len(match.group()) >= SHORTEST:
+            edits += _Run(match).cards()
+    masked, kept = list[str](), 0
+    for start, end, shown in sorted(edits):
+        masked += [text[kept : places[start]], shown]
+        kept = places[end - 1] + 1
+    return "".join([*masked, text[kept:]])
 
 
 def mask_json(document: str) -> str:
@@ -83,25 +98,15 @@ def masked_texts(texts: "pl.Series", mask: Callable[[str], str] = mask_text) -> 
     return {text: found for text in candidates if (found := mask(text)) != text}
 
 
-def _mask_cards(match: re.Match[str]) -> str:
-    """Mask every card number in a run of digit groups; whole groups only, so longer numbers stay."""
-    text = match.group()
-    if len(text) < SHORTEST:
-        return text
-    masked, kept = list[str](), 0
-    for start, end, number in _Run(match).cards():
-        masked += [text[kept:start], number[:6], "x" * (len(number) - 10), number[-4:]]
-        kept = end
-    return "".join([*masked, text[kept:]])
-
-
 class _Run:
     """A run of digit groups. Each is looked at in a few steps, whatever stands there: a body may hold millions."""
 
     def __init__(self, match: re.Match[str]) -> None:
-        plain, text = _plain(match.group()), match.string
+        plain, text = match.group(), match.string
+        self._at = match.start()
         groups = plain.replace("-", " ").split(" ")
-        self._starts = list(accumulate(map(len, groups), initial=0))  # in the digits, and where the last group ends
+        self._sizes = list(map(len, groups))
+        self._starts = list(accumulate(self._sizes, initial=0))  # in the digits, and where the last group ends
         self._group_at = {start: group for group, start in enumerate(self._starts)}
         self._digits = "".join(groups)
         self._separators = plain.encode().translate(None, b"0123456789")  # after each group but the last
@@ -110,8 +115,8 @@ class _Run:
         self._part_after = _PART_AFTER.match(text, match.end())
 
     def cards(self) -> Iterator[tuple[int, int, str]]:
-        """Where in the run a card number begins and ends, and its digits. For the check digit every second digit counts
-        twice, the last one once.
+        """Where in the text a card number begins and ends, and what is shown of it. Whole groups only, so longer ones
+        stay. For the check digit every second digit counts twice, the last one once.
         """
         group_at, sums, next_group = self._group_at, self._sums, 0
         for group, start in enumerate(self._starts):
@@ -124,16 +129,17 @@ class _Run:
                     and (sums[end % 2][end] - sums[end % 2][start]) % 10 == 0
                     and self._is_joined(group, group_at[end])
                 ):
-                    next_group = group_at[end]
-                    yield start + group, end + next_group - 1, self._digits[start:end]
+                    next_group, number = group_at[end], self._digits[start:end]
+                    shown = f"{number[:6]}{'x' * (length - 10)}{number[-4:]}"
+                    yield self._at + start + group, self._at + end + next_group - 1, shown
                     break
 
     def _is_joined(self, first: int, after: int) -> bool:
         """By spaces; or by hyphens as on cards, and no hyphen leads to another part on either side."""
         if b"-" not in self._separators[first : after - 1]:
             return True
-        sizes = tuple(end - start for start, end in pairwise(self._starts[first : after + 1]))
-        return sizes in _PRINTED and not (self._hyphen_before(first) or self._hyphen_after(after))
+        printed = tuple(self._sizes[first:after]) in _PRINTED
+        return printed and not (self._hyphen_before(first) or self._hyphen_after(after))
 
     def _hyphen_before(self, group: int) -> bool:
         return self._separators[group - 1 : group] == b"-" if group else self._part_before is not None
@@ -161,14 +167,27 @@ def _lengths(prefix: str) -> Sequence[int]:
     return sorted(frozenset().union(*issuers))
 
 
-def _plain(text: str) -> str:
-    """The digits of any script as 0 to 9: what is compared later is the compatibility form, which makes them so."""
-    if text.isascii():
-        return text
-    return "".join(str(unicodedata.decimal(each)) if each.isdecimal() else each for each in text)
+def _plain(text: str) -> tuple[str, Sequence[int]]:
+    """A text as it is looked through, and where in `text` each of its characters stands: digits of any script as 0 to 9
+    (what is compared later is the compatibility form, which makes them so), each space a plain one and one of several,
+    each hyphen a plain one, and nothing that is not seen.
+    """
+    if text.isascii() and "  " not in text:
+        return text, range(len(text))
+    alike = text.translate(_alike())
+    places = [at for at, each in enumerate(alike) if each not in _UNSEEN and not (each == " " == alike[at - 1 : at])]
+    return "".join(map(alike.__getitem__, places)), places
+
+
+@cache
+def _alike() -> Mapping[int, str]:
+    """What stands for a character; all decimal digits have code points below 0x20000."""
+    decimals = {code: str(unicodedata.decimal(chr(code))) for code in range(0x20000) if chr(code).isdecimal()}
+    return {**decimals, **dict.fromkeys(map(ord, _SPACES), " "), **dict.fromkeys(map(ord, _HYPHENS), "-")}
 
 
 def _mask_tax_file_number(match: re.Match[str]) -> str:
-    label, gap, number = match.groups()
-    digits = _plain(number).replace(" ", "").replace("-", "")
-    return label + gap + re.sub(r"\d", "x", number) if tfn.is_valid(digits) else match.group()
+    """The match with its number's digits as x, in the same length."""
+    number, text = match.group(1), match.group()
+    is_valid = tfn.checksum(number.replace(" ", "").replace("-", "")) == 0
+    return text[: -len(number)] + re.sub(r"\d", "x", number) if is_valid else text

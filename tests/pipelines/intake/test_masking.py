@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from stdnum import luhn
 
-from pipelines.intake.masking import mask_json, mask_text, masked_texts
+from pipelines.intake.masking import mask_json, mask_text, masked_texts, may_need_masking
 
 
 @pytest.mark.parametrize(
@@ -23,6 +23,15 @@ from pipelines.intake.masking import mask_json, mask_text, masked_texts
         ("PAID 3782-822463-10005, THANKS", "PAID 378282xxxxx0005, THANKS"),
         ("- 4111-1111-1111-1111 -", "- 411111xxxxxx1111 -"),
         ("卡4111111111111111号", "卡411111xxxxxx1111号"),  # such scripts have no spaces
+        ("CARD 4111\u00a01111\u00a01111\u00a01111", "CARD 411111xxxxxx1111"),  # pages and PDFs have such spaces
+        ("CARD 4111  1111   1111 1111", "CARD 411111xxxxxx1111"),
+        ("CARD 4111\u200b1111\u200b1111\u200b1111", "CARD 411111xxxxxx1111"),  # shown as one number
+        ("4111\u20131111\u20131111\u20131111", "411111xxxxxx1111"),
+        ("é 41\u00ad1111 1111\u2009 1111 11 é", "é 411111xxxxxx1111 é"),
+        ("4111  1111  1111  1111  X", "411111xxxxxx1111  X"),
+        ("4111\u2009\u20091111 1111\u30001111", "411111xxxxxx1111"),
+        ("41111111\u00ad11111111 7", "411111xxxxxx1111 7"),
+        ("TFN 123\u00a0456\u2010782", "TFN xxx\u00a0xxx\u2010xxx"),
         ("TFN 123 456 782", "TFN xxx xxx xxx"),
         ("TFN 123 456 78\uff12", "TFN xxx xxx xxx"),
         ("Tax file number: 123456782", "Tax file number: xxxxxxxxx"),
@@ -51,21 +60,31 @@ def test_card_and_tax_file_numbers_are_masked(text: str, masked: str) -> None:
         "TXN-4111-1111-1111-1111",  # the groups of an id
         "4111-1111-1111-1111-7",
         "4111-1111-1111-1111-X",
+        "4111\u20111111\u20111111\u20111111\u2011X",
+        "4111 - 1111 - 1111 - 1111",
+        "4111\n1111\n1111\n1111",
     ],
 )
 def test_other_numbers_stay(text: str) -> None:
     assert mask_text(text) == text
 
 
-@given(st.integers(0, 10**9 - 1), st.sampled_from(["", " ", "-"]))
+@given(
+    st.integers(0, 10**9 - 1), st.sampled_from(["", " ", "-", "  ", "\u00a0", "\u202f", "\u2011", "\u200d", " \u00ad"])
+)
 def test_no_visa_number_survives_however_it_is_grouped(account: int, separator: str) -> None:
     payload = f"4{account:014d}"
     number = payload + luhn.calc_check_digit(payload)
     grouped = separator.join(number[start : start + 4] for start in range(0, 16, 4))
-    assert mask_text(f"PAID {grouped} OK") == f"PAID {number[:6]}xxxxxx{number[-4:]} OK"
+    masked = f"PAID {number[:6]}xxxxxx{number[-4:]} OK"
+    assert mask_text(f"PAID {grouped} OK") == masked
+    document = json.dumps({"PAID": f"PAID {grouped} OK"}, ensure_ascii=False)
+    assert may_need_masking(document)
+    assert json.loads(mask_json(document)) == {"PAID": masked}
+    assert masked_texts(pl.Series([f"PAID {grouped} OK"])) == {f"PAID {grouped} OK": masked}
 
 
-@pytest.mark.parametrize("group", ["1", "4111 1111 1111 1111", "TFN 123456782"])
+@pytest.mark.parametrize("group", ["1", "4111 1111 1111 1111", "TFN 123456782", "1" + 100 * " ", "1" + 100 * "\u200b"])
 def test_a_text_as_long_as_a_body_may_be_is_masked_in_one_pass(group: str) -> None:
     many = " ".join([group] * 20_000)
     assert mask_text(many) == " ".join([mask_text(group)] * 20_000)
@@ -78,6 +97,5 @@ def test_a_number_next_to_an_escaped_character_is_masked_in_json() -> None:
 
 
 def test_only_the_texts_that_change_are_told() -> None:
-    assert masked_texts(pl.Series(["4111111111111111", None, "RENT", "0000000000000"])) == {
-        "4111111111111111": "411111xxxxxx1111"
-    }
+    texts = ["4111111111111111", None, "RENT", "0000000000000", "4111\u00a01111  1111\u20111111", "4111  11111111 1111"]
+    assert masked_texts(pl.Series(texts)) == dict.fromkeys([texts[0], *texts[-2:]], "411111xxxxxx1111")

@@ -30,7 +30,9 @@ _DATE = r"(?-u)^\d{4}-\d{2}-\d{2}$"
 _CLOCK = r"(?:[01]\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:\.\d{1,9})?)?"
 _DATE_TIME = rf"(?-u)^\d{{4}}-\d{{2}}-\d{{2}}[Tt ]{_CLOCK}(?:[Zz]|[+-](?:[01]\d|2[0-3]):?[0-5]\d)?$"
 _CONTROL = r"\p{Cc}"
-_LARGEST_EXPONENT = 40  # far beyond the largest amount; beyond it a number is too large, or nothing
+_LARGEST_POWER = 40  # of ten: far beyond the largest amount; beyond it a number is too large, or nothing
+_LONGEST_EXPONENT = 9  # digits: larger ones than a text of a gigabyte could have zeros
+_TOO_LARGE = "9" * _LARGEST_POWER
 
 
 @dataclass(frozen=True)
@@ -142,13 +144,21 @@ def _without_exponents(texts: pl.Series) -> pl.Series:
 
 
 def _plain(text: str) -> str:
+    """Exactly the same number, or as good as that where it is far too large, nothing, or longer than any amount."""
     mantissa, _, exponent = text.lower().partition("e")
-    if Decimal(mantissa) == 0:
+    whole, _, fraction = mantissa.lstrip("-").partition(".")
+    digits = (whole + fraction).lstrip("0")
+    if not digits:
         return "0"
-    sign, size = exponent[:1].strip("+0123456789"), exponent.lstrip("+-0") or "0"
-    if len(size) > 2 or int(size) > _LARGEST_EXPONENT:
-        return "0" if sign and len(mantissa) < _LARGEST_EXPONENT else "9" * _LARGEST_EXPONENT
-    return f"{Decimal(mantissa).scaleb(int(sign + size)):f}"
+    size = exponent.lstrip("+-0") or "0"
+    if len(size) > _LONGEST_EXPONENT:  # no mantissa makes up for it
+        return "0" if exponent.startswith("-") else _TOO_LARGE
+    first = len(digits) - len(fraction) - 1 + int(size) * (-1 if exponent.startswith("-") else 1)  # its power of ten
+    if first > _LARGEST_POWER:
+        return _TOO_LARGE
+    digits = digits[: 2 * _LARGEST_POWER]
+    sign = "-" if mantissa.startswith("-") else ""
+    return "0" if first < -_LARGEST_POWER else f"{Decimal(f'{sign}{digits}e{first - len(digits) + 1}'):f}"
 
 
 def _signed_by_type() -> pl.Expr:

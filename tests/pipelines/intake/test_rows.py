@@ -84,6 +84,10 @@ def test_a_good_row_is_kept_beside_a_bad_one() -> None:
         ({"amount": "10e15"}, ("amount", "NumberTooLarge")),  # its cents fill an Int64, but no Decimal(20, 2)
         ({"amount": "1e400"}, ("amount", "NumberTooLarge")),
         ({"amount": "9" * 400}, ("amount", "NumberTooLarge")),
+        ({"amount": "5" + "0" * 38 + "e-41"}, ("amount", "TooManyDecimals")),  # half a cent
+        ({"amount": "-5" + "0" * 38 + "e-41"}, ("amount", "TooManyDecimals")),
+        ({"amount": "1" + "0" * 5_000 + "e-4999"}, None),
+        ({"amount": "0." + "0" * 5_000 + "1e5003"}, None),
         ({"amount": "1.005"}, ("amount", "TooManyDecimals")),
         ({"type": "withdrawal"}, ("type", "InvalidType")),
         ({"type": "credit"}, ("type", "ContradictorySign")),
@@ -137,6 +141,9 @@ def test_a_date_time_is_a_date_in_the_right_zone(text: str, expected: date) -> N
         ("1e3", "1000.00"),
         ("1.5E-1", "0.15"),
         ("1e-400", "0.00"),
+        ("-" + "9" * 39 + "e-41", "-0.01"),
+        ("9" * 45 + "e-60", "0.00"),
+        ("1" + "0" * 50 + "e-48", "100.00"),
         ("9007199254740.99", "9007199254740.99"),
     ],
 )

@@ -12,11 +12,12 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing.connection import Connection
 from typing import Protocol
 
 from assets.processes import Child
-from storage.heartbeat import BEAT_EVERY_S, Pulse
+from storage.heartbeat import Pulse, beat_by
 
 log = logging.getLogger(__name__)
 
@@ -53,16 +54,10 @@ class Reports:
     def __init__(self, line: Connection) -> None:
         self._line = line
         self._lock = threading.Lock()
-        threading.Thread(target=self._beat, name="heartbeat", daemon=True).start()
+        beat_by(partial(self._send, ALIVE))
 
     def free(self) -> None:
         self._send(FREE)
-
-    def _beat(self) -> None:
-        with suppress(OSError):  # without a parent the process ends anyhow
-            while True:
-                self._send(ALIVE)
-                time.sleep(BEAT_EVERY_S)
 
     def _send(self, what: str) -> None:
         with self._lock:

@@ -6,6 +6,7 @@ that is stopped, or whose interpreter one call never lets go, falls silent.
 """
 
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -20,14 +21,35 @@ LONGEST_LOOK_S = 1.0  # whoever listens looks four times a second; for longer it
 
 def beat(descriptor: int) -> None:
     """Send signs of life in a thread, for as long as somebody holds the other end."""
+    beat_by(lambda: os.write(descriptor, b"."))
 
-    def send() -> None:
+
+def beat_by(send: Callable[[], object]) -> None:
+    """Call `send` every two seconds in a thread, until nobody holds the other end.
+
+    The process ends at once if a thread found no memory to begin: whoever started that thread waits for ever
+    (`Thread.start` waits for its first step), and no other thread can tell. Python only reports it, and a function of
+    our own to report to would need memory, too; a list's `append` needs next to none.
+    """
+    failures: list[sys.UnraisableHookArgs] = []
+    sys.unraisablehook = failures.append
+
+    def keep_on() -> None:
         with suppress(OSError):  # what happens without a parent is decided elsewhere
             while True:
-                os.write(descriptor, b".")
+                _report(failures)
+                send()
                 time.sleep(BEAT_EVERY_S)
 
-    threading.Thread(target=send, name="heartbeat", daemon=True).start()
+    threading.Thread(target=keep_on, name="heartbeat", daemon=True).start()
+
+
+def _report(failures: "list[sys.UnraisableHookArgs]") -> None:
+    while failures:
+        failure = failures.pop(0)
+        sys.__unraisablehook__(failure)
+        if issubclass(failure.exc_type, MemoryError):
+            os._exit(1)
 
 
 class Pulse:

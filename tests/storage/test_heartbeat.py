@@ -1,6 +1,8 @@
 """A hung process is told from a busy one, a sleeping machine and a late look."""
 
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
@@ -81,11 +83,37 @@ def line() -> Iterator[Line]:
 
 def test_beats_come_again_and_again(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(heartbeat, "BEAT_EVERY_S", 0.001)
+    monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)  # put back what the test runner has there
     ours, theirs = line
     assert not take_beats(ours)
     beat(theirs.fileno())
     for _ in range(3):
         until(lambda: take_beats(ours))
+
+
+WITHOUT_MEMORY_FOR_A_THREAD = """
+import sys, time
+from storage import heartbeat
+heartbeat.BEAT_EVERY_S = 0.01
+heartbeat.beat(sys.stdout.fileno())
+class Reported:  # in the way in which Python reports that a thread could not begin
+    def __init__(self, failure): self.failure = failure
+    def __del__(self): raise self.failure
+Reported(ValueError("to be told and no more"))
+time.sleep(0.5)
+print("lives", flush=True)
+Reported(MemoryError())
+time.sleep(60)
+"""
+
+
+def test_a_process_in_which_a_thread_could_not_begin_ends() -> None:
+    command = [sys.executable, "-c", WITHOUT_MEMORY_FOR_A_THREAD]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    assert ended.returncode == 1
+    assert "lives" in ended.stdout
+    assert "to be told and no more" in ended.stderr
+    assert "MemoryError" in ended.stderr
 
 
 def test_what_was_sent_while_nobody_listened_is_heard_once(line: Line) -> None:

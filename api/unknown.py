@@ -13,6 +13,7 @@ from typing import Any, Union, get_args, get_origin
 from pydantic import BaseModel
 
 from pipelines import nearest
+from pipelines.intake.masking import mask_text
 
 MOST_NAMED = 10
 LONGEST_NAME = 64
@@ -35,7 +36,8 @@ def note(given: Iterable[str], known: Iterable[str]) -> None:
     collected, all_known = _names.get(), frozenset(known)
     if collected is None:
         return
-    unknown = (name[:LONGEST_NAME] for name in given if name not in all_known)
+    # masked, as answers may be kept, and before they are cut, as half a card's number is none
+    unknown = (mask_text(name[: 2 * LONGEST_NAME])[:LONGEST_NAME] for name in given if name not in all_known)
     for name in islice(unknown, MOST_NAMED + 1 - len(collected)):  # there may be millions, and likeness takes long
         told = nearest.named(name, sorted(all_known))
         if told not in collected:

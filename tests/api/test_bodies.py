@@ -367,6 +367,11 @@ def test_unknown_fields_of_items_and_parameters_of_a_refresh_are_not_named(store
     assert (refresh.status_code, refresh.json()["message"]) == (202, None)
 
 
+def test_an_unknown_name_is_masked(client: Client) -> None:
+    said = client.post("/v1/customer", {"abn": ABN, "card 4111 1111 1111 1111": 1}).json()["message"]
+    assert said == "Unknown, and ignored: card 411111xxxxxx1111."
+
+
 def test_of_very_many_unknown_names_a_few_are_named(client: Client) -> None:
     many = {f"name{number}": 1 for number in range(900)}
     said = client.post("/v1/customer", {"abn": ABN} | many).json()["message"]

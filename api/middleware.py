@@ -17,7 +17,7 @@ from api import unknown
 from api.dependencies import MAX_KEY_CHARACTERS
 from api.limits import MAX_HEAD_BYTES, Limits, stranger
 from api.problems import of, unexpected
-from pipelines.errors import HeadTooLarge, TidemarkError
+from pipelines.errors import HeadTooLarge, NotFound, TidemarkError
 from storage import logs
 
 POLLED = ("/health/", "/metrics")  # by monitoring: always answered, and no news in the log
@@ -63,6 +63,7 @@ class EveryRequest:
         is polled needs none."""
         limits: Limits = scope["app"].state.limits
         _require_small_head(scope)
+        _require_whole_path(scope)
         with limits.requests.held(stranger(scope)) as held:
             scope["state"]["held"] = held
             await self.app(scope, receive, send)
@@ -96,6 +97,12 @@ def _require_small_head(scope: Scope) -> None:
     cut = "head_too_large" in scope["state"]
     if (cut or size > MAX_HEAD_BYTES) and longest_key <= MAX_KEY_CHARACTERS:
         raise HeadTooLarge("Request.HeadTooLarge", f"Address and headers may have {MAX_HEAD_BYTES:,} bytes at most.")
+
+
+def _require_whole_path(scope: Scope) -> None:
+    """To the router a path and a line feed is the path; to a proxy that keeps some to itself it isn't."""
+    if scope["path"].endswith("\n"):
+        raise NotFound("Request.UnknownPath", "There is nothing at this path.")
 
 
 def request_id(given: str, own: str) -> str:

@@ -2,10 +2,11 @@
 an image on any web page could stop every schedule.
 
 Every request and every websocket passes four checks: its host is one of ours (else a foreign name could be pointed at
-this machine), it carries a session or a token, it comes from our own pages, and its role allows what it asks for. A
-reader may send queries only; nobody may send GraphQL by GET.
+this machine) and its path plain, it carries a session or a token, it comes from our own pages, and its role allows what
+it asks for. A reader may send queries only; nobody may send GraphQL by GET.
 """
 
+import asyncio
 import hashlib
 import hmac
 import json
@@ -30,6 +31,8 @@ SIGN_IN = "/sign-in"
 GRAPHQL = "/graphql"
 LONGEST_BODY = 2**20  # bytes of a reader's query; those of Dagster's pages have a few thousand
 LONGEST_FORM = 4_096  # bytes
+BODY_WITHIN_S = 10.0
+NOT_ALLOWED = 1008  # RFC 6455, 7.4.1
 MOST_TOKENS = 10_000  # of a reader's query: parsing them takes under a second
 ROLE = "tidemark.role"  # in the scope of what was let in
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
@@ -47,7 +50,7 @@ input, button {{ font: inherit; padding: .4rem; width: 100%; box-sizing: border-
 </form></html>
 """
 WELCOME = (
-    "Sign in with the operator’s token, which <code>tidemark up</code> prints, to act, or with the reader’s to view. "
+    "Sign in with the operator’s token, which <code>tidemark up</code> tells, to act, or with the reader’s to view. "
     "Both are files of the home: <code>operator.token</code> and <code>reader.token</code>."
 )
 WRONG = "That is not a token of this home."
@@ -108,6 +111,7 @@ class Gate:
             Refused: the request stays outside.
         """
         check_host(connection, self._hosts)
+        check_path(connection)
         is_http = connection.scope["type"] == "http"
         if is_http and connection.scope["path"] == SIGN_IN:
             return await self._sign_in(Request(connection.scope, receive)), receive
@@ -118,9 +122,27 @@ class Gate:
         if is_http:
             check_method(connection)
         check_origin(connection, required=not _is_safe(connection) and "authorization" not in connection.headers)
-        if is_http and not _is_safe(connection):
+        if not is_http:
+            return self._app, self._while_signed_in(connection, receive)
+        if not _is_safe(connection):
             receive = await _check_action(connection, role, receive)
         return self._app, receive
+
+    def _while_signed_in(self, websocket: HTTPConnection, receive: Receive) -> Receive:
+        """A websocket that was opened in a session ends with it; one opened with a token has no end."""
+        if "authorization" in websocket.headers:
+            return receive
+        ends_in_s = int(websocket.cookies[COOKIE].split(".")[1]) - self._clock()
+        deadline = asyncio.get_running_loop().time() + ends_in_s
+
+        async def receive_in_time() -> Message:
+            try:
+                async with asyncio.timeout_at(deadline):
+                    return await receive()
+            except TimeoutError:
+                return {"type": "websocket.disconnect", "code": NOT_ALLOWED}
+
+        return receive_in_time
 
     def _role(self, connection: HTTPConnection) -> Role | None:
         header = connection.headers.get("authorization")
@@ -178,6 +200,12 @@ def check_host(connection: HTTPConnection, hosts: Set[str]) -> None:
         raise Refused(421, detail, **{"Cache-Control": "no-store"})
 
 
+def check_path(connection: HTTPConnection) -> None:
+    """Refuse a path that Dagster's router could read otherwise than this gate: it overlooks a line feed at the end."""
+    if not connection.scope["path"].isprintable():
+        raise Refused(404, "There is nothing at this path.", **{"Cache-Control": "no-store"})
+
+
 def check_method(connection: HTTPConnection) -> None:
     """Refuse methods that Dagster's pages don't use, and GraphQL by GET, which any web page can send."""
     method = connection.scope["method"]
@@ -210,11 +238,20 @@ async def _check_action(connection: HTTPConnection, role: Role, receive: Receive
         return receive
     if connection.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         raise Refused(415, "GraphQL is sent as application/json.")
+    _take_body_alone(connection.scope)
     if role is Role.OPERATOR:
         return receive
     body = await _read(receive, LONGEST_BODY)
     await run_in_threadpool(check_only_queries, body)
     return _again(body, receive)
+
+
+def _take_body_alone(scope: Scope) -> None:
+    """Leave Dagster nothing to read but the JSON: it knows the type by lower-case letters only, and reads the address
+    where it doesn't.
+    """
+    scope["query_string"] = b""
+    MutableHeaders(scope=scope)["content-type"] = "application/json"
 
 
 def check_only_queries(body: bytes) -> None:
@@ -229,7 +266,15 @@ def check_only_queries(body: bytes) -> None:
 
 
 async def _read(receive: Receive, longest: int) -> bytes:
-    body, more = b"", True
+    try:
+        async with asyncio.timeout(BODY_WITHIN_S):
+            return await _whole(receive, longest)
+    except TimeoutError:
+        raise Refused(408, "The request's body took too long.", Connection="close") from None
+
+
+async def _whole(receive: Receive, longest: int) -> bytes:
+    body, more = bytearray(), True
     while more:
         message = await receive()
         if message["type"] != "http.request":
@@ -237,8 +282,8 @@ async def _read(receive: Receive, longest: int) -> bytes:
         body += message.get("body", b"")
         more = message.get("more_body", False)
         if len(body) > longest:
-            raise Refused(413, f"A body of at most {longest} bytes is taken here.")
-    return body
+            raise Refused(413, f"A body of at most {longest} bytes is taken here.", Connection="close")
+    return bytes(body)
 
 
 def _again(body: bytes, receive: Receive) -> Receive:

@@ -16,7 +16,7 @@ from pathlib import Path
 import requests
 
 from assets.doors import API_PORT, PortTakenError, api_parts, open_doors
-from assets.gate_tokens import Role, token
+from assets.gate_tokens import Role, token, token_file
 from assets.parts import DAGSTER_PORT, LOOK_EVERY_S, LOOPBACK, Address, NeverStartedError, Part, free_port, keep_running
 from assets.processes import told_to_stop
 from storage import logs, sqlite_check
@@ -73,13 +73,18 @@ def _announce(
         _say(f"API documentation   {api.from_here}/docs")
     if published:
         _say(f"Dagster             {dagster.from_here}")
-        _say(f"  operator's token  {token(Settings(), Role.OPERATOR)}")
+        _say(f"  operator's token  {told_token(Settings(), sys.stdout.isatty())}")
     _say("Ready. Ctrl-C stops everything.")
     if suspect is not None:
         threading.Thread(target=check, args=(suspect,), daemon=True).start()
     if when_ready:
         environment = os.environ | {"TIDEMARK_BASE_URL": api.from_here}
         subprocess.run([sys.executable, "-m", when_ready], env=environment, check=False)
+
+
+def told_token(settings: Settings, on_terminal: bool) -> str:
+    """Return the operator's token for somebody who looks on; else where it is: what is printed becomes a log."""
+    return token(settings, Role.OPERATOR) if on_terminal else f"in {token_file(settings, Role.OPERATOR)}"
 
 
 def check(database: Path) -> None:

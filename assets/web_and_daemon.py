@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from typing import Any
 
 import dagster
 import uvicorn
@@ -26,6 +27,7 @@ from dagster_webserver.app import create_app_from_workspace_process_context
 from sqlalchemy.exc import SQLAlchemyError
 
 from assets.gate import Gate, allowed_hosts, role_of
+from assets.gate_connections import Connection
 from assets.gate_tokens import Role, tokens
 from assets.processes import end_with_parent
 from assets.runs import CODE_LOCATION
@@ -35,7 +37,13 @@ from storage.settings import Settings
 log = logging.getLogger("dagster.daemon")
 
 CODE_SERVER_WITHIN_S = 120.0
-FINISH_REQUESTS_WITHIN_S = 2
+SERVER: dict[str, Any] = {
+    "http": Connection,
+    "ws_max_size": 64 * 1024,  # bytes of a message; a subscription is parsed while nobody else is answered
+    "log_config": None,
+    "log_level": "warning",
+    "timeout_graceful_shutdown": 2,
+}
 
 
 def main() -> None:
@@ -115,10 +123,7 @@ def gated(workspace: WorkspaceProcessContext, host: str, settings: Settings) -> 
 
 
 def serve(app: Gate, host: str, port: int) -> None:
-    finish_within_s = FINISH_REQUESTS_WITHIN_S
-    uvicorn.run(
-        app, host=host, port=port, log_config=None, log_level="warning", timeout_graceful_shutdown=finish_within_s
-    )
+    uvicorn.run(app, host=host, port=port, **SERVER)
 
 
 if __name__ == "__main__":

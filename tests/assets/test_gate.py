@@ -14,6 +14,7 @@ from starlette.websockets import WebSocket
 
 from assets.gate import COOKIE, LONGEST_BODY, SESSION_S, Gate, allowed_hosts, role_of
 from assets.gate_tokens import Role, token, token_file
+from assets.up import told_token
 from storage.settings import Settings, SettingsError
 from tests.assets.asgi import Answer, ask, open_websocket
 
@@ -207,13 +208,30 @@ def test_a_request_from_another_origin_is_refused(
 def test_get_carries_no_graphql(browser: Browser, dagster: Dagster, subtests: pytest.Subtests) -> None:
     browser.sign_in(TOKENS[Role.OPERATOR])
     for query in ("mutation{stopSensor(id:1){id}}", "{version}", "query A{version} mutation B{x}"):
-        for path in ("/graphql", "/%67raphql"):
+        for path in ("/graphql", "/%67raphql", "/graphql%0A"):
             with subtests.test(query=query, path=path):
                 answer = browser.get(f"{path}?{urlencode({'query': query})}", Accept="image/*")
-                assert (answer.status, answer.headers["Allow"]) == (405, "POST")
+                assert answer.status == (404 if path.endswith("%0A") else 405)
     assert dagster.reached == []
     with subtests.test("the page for queries is shown"):
         assert browser.get("/graphql", Accept="text/html").status == 200
+
+
+def test_a_path_that_a_router_may_read_otherwise_is_refused(
+    browser: Browser, dagster: Dagster, subtests: pytest.Subtests
+) -> None:
+    """To Starlette's router `/graphql` and a line feed is `/graphql`."""
+    for path in ("/graphql%0A", "/graphql%00", "/%0Agraphql", "/graphql%E2%80%A8", "/sign-in%0A", "/runs%7F"):
+        for method in ("GET", "POST"):
+            with subtests.test(method=method, path=path):
+                assert browser.send(method, path, MUTATION, **bearer(Role.OPERATOR)).status == 404
+    with subtests.test("websocket"):
+        assert (
+            open_websocket(browser.gate, "/graphql%0A", {"Host": "localhost:3000", **bearer(Role.READER)}).status == 403
+        )
+    assert dagster.reached == []
+    with subtests.test("a name in another script"):
+        assert browser.get("/assets/caf%C3%A9", **bearer(Role.READER)).status == 200
 
 
 def test_other_methods_are_refused(browser: Browser, dagster: Dagster, subtests: pytest.Subtests) -> None:
@@ -287,6 +305,23 @@ def test_graphql_comes_as_json_alone(browser: Browser, dagster: Dagster, subtest
     assert dagster.reached == []
 
 
+def test_dagster_reads_what_the_gate_has_read(subtests: pytest.Subtests) -> None:
+    """Dagster knows JSON by lower-case letters alone: of `Application/JSON` it took the mutation in the address."""
+    read: list[tuple[list[str], str, bytes]] = []
+
+    async def graphql(request: Request) -> Response:
+        read.append((request.headers.getlist("content-type"), request.url.query, await request.body()))
+        return JSONResponse({})
+
+    gate = Gate(Starlette(routes=[Route("/graphql", graphql, methods=["POST"])]), TOKENS, allowed_hosts("::1", ()))
+    for role in Role:
+        for kind in ("application/json", "Application/JSON", "APPLICATION/JSON; charset=utf-8"):
+            with subtests.test(role=role, kind=kind):
+                headers = {"Host": "localhost", "Content-Type": kind, **bearer(role)}
+                assert ask(gate, "POST", "/graphql?query=mutation{x}", headers, QUERY).status == 200
+                assert read.pop() == (["application/json"], "", QUERY)
+
+
 def test_websockets_pass_the_same_gate(browser: Browser, dagster: Dagster, subtests: pytest.Subtests) -> None:
     browser.sign_in(TOKENS[Role.READER])
     session = {"Cookie": f"{COOKIE}={browser.cookie}"}
@@ -321,6 +356,13 @@ def test_tokens_are_made_once_and_private(tmp_path: Path) -> None:
     for role in Role:
         assert token_file(settings, role).stat().st_mode & 0o777 == 0o600
         assert len(made[role]) >= 43, "32 random bytes"
+
+
+def test_the_token_is_told_on_a_terminal_and_kept_out_of_logs(tmp_path: Path) -> None:
+    settings = Settings(home=tmp_path)
+    secret = token(settings, Role.OPERATOR)
+    assert told_token(settings, on_terminal=True) == secret
+    assert told_token(settings, on_terminal=False) == f"in {tmp_path / 'operator.token'}"
 
 
 def test_a_token_that_others_may_read_or_that_is_none_is_refused(tmp_path: Path) -> None:

@@ -132,8 +132,9 @@ def test_a_websocket_is_open_to_our_pages_alone_and_carries_no_mutation(own_serv
     assert sensor(own_service, operator)["sensorState"] == state
 
 
-def test_up_prints_the_operator_s_token_where_only_its_log_has_it(own_service: Service) -> None:
-    assert own_service.token(Role.OPERATOR) in own_service.log.read_text()
-    assert own_service.token(Role.READER) not in own_service.log.read_text()
+def test_a_log_says_where_the_operator_s_token_is_and_holds_no_token(own_service: Service) -> None:
+    log = own_service.log.read_text()
+    assert str(own_service.home / "operator.token") in log
+    assert not [role for role in Role if own_service.token(role) in log]
     home: Path = own_service.home
     assert {each.stat().st_mode & 0o777 for each in home.glob("*.token")} == {0o600}

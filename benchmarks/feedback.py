@@ -94,10 +94,16 @@ def _ready_once(checkout: Checkout, home: Path) -> float:
     environment = os.environ | {"TIDEMARK_HOME": str(home)}
     command: list[str | Path] = [checkout.root / ".venv/bin/tidemark", "api", "--port", str(port)]
     began = time.monotonic()
-    with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+    log = home.with_name("api.log")
+    with (
+        log.open("wb") as sink,
+        subprocess.Popen(command, env=environment, stdout=sink, stderr=subprocess.STDOUT) as process,
+    ):
         try:
             _wait_for_answer(f"http://127.0.0.1:{port}/health/live", began + READY_WITHIN_S)
             return time.monotonic() - began
+        except TimeoutError as error:
+            raise TimeoutError(f"the API of {checkout.root} does not answer: {log.read_text()}") from error
         finally:
             process.terminate()
 
@@ -108,7 +114,8 @@ def _wait_for_answer(url: str, deadline: float) -> None:
             with urlopen(url, timeout=1):
                 return
         except OSError:
-            assert time.monotonic() < deadline, "the API does not answer"
+            if time.monotonic() > deadline:
+                raise TimeoutError from None
             time.sleep(0.01)
 
 

@@ -81,4 +81,4 @@ def test_everything_that_needs_no_service_is_measured(monkeypatch: pytest.Monkey
 @pytest.mark.slow
 def test_a_service_is_measured(tmp_path: Path) -> None:
     rows = evaluating.measure(tmp_path, "SQLite", evaluating.Scale(4, 8, 4, 2, 50))
-    assert [row.asked for row in rows if row.asked] == ["≤ 40 ms", "≥ 60/s", "≤ 300 ms"]
+    assert [row.asked for row in rows if row.asked] == ["≤ 40 ms", *("≥ 60/s", "≤ 300 ms") * 2]

@@ -21,7 +21,6 @@ from pipelines.decisions import Recorded, Value
 from pipelines.decisions.backtest import KNOWN_OUTCOMES, LIMITS_CHANGED, OUTCOME_CHANGED
 from pipelines.errors import NotFound
 from storage import book_jobs
-from storage.commit import register
 from storage.database import AnyRow, AnySelect, Reading, Writing, values_of
 from storage.jobs import Job
 from storage.lake import Lake, Stored
@@ -37,6 +36,7 @@ from storage.models import (
 )
 from storage.paging import Page, Paged, limited, total_of
 from storage.policies import StoredPolicy
+from storage.segments import register
 
 FOLDER = "backtests"
 MOST_DAYS = 24

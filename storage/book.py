@@ -16,11 +16,11 @@ from sqlalchemy import insert, select, update
 from pipelines.schemas import TIMESTAMP
 from pipelines.schemas import UUID as UUID_TYPE
 from storage.buckets import in_bucket
-from storage.commit import register
 from storage.database import AnySelect, Reading
 from storage.lake import Stored
 from storage.models import book_tables, customers, reports, segments
 from storage.reports import KINDS
+from storage.segments import register
 from storage.store import Store
 
 NAME_OF = {kind: f"{kind}_book" for kind in KINDS}

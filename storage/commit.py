@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from sqlalchemy import bindparam, insert, select, update
 
@@ -19,9 +19,10 @@ from storage.customers import clients_of, knowledge_versions
 from storage.database import Reading, Writing
 from storage.jobs import Ending, finish, request_recomputations, with_unfinished_submission
 from storage.lake import Stored
-from storage.models import Flow, JobStatus, clients, customers, jobs, locations, segments
+from storage.models import Flow, JobStatus, clients, customers, jobs, locations
 from storage.related_parties import whom_they_stand_beside
 from storage.rule_matches import Look, Settled, settle_if_possible
+from storage.segments import register
 
 
 @dataclass(frozen=True)
@@ -154,15 +155,6 @@ def _known_better(w: Writing, read_knowledge: Mapping[int, int]) -> frozenset[in
     """Customers of whom something else is known than what the batch read. Their rows are locked already."""
     now_at = knowledge_versions(w, read_knowledge)
     return frozenset(number for number, version in now_at.items() if version != read_knowledge[number])
-
-
-def register(w: Writing, file: tuple[Stored, int], now: datetime) -> UUID:
-    """Name a durable file, with its number of rows: the segment's id."""
-    stored, rows = file
-    segment_id = uuid4()
-    row = {"segment_id": segment_id, "path": stored.path, "sha256": stored.sha256, "bytes": stored.size}
-    w.execute(insert(segments).values(**row, rows=rows, created_at=now))
-    return segment_id
 
 
 def _point(w: Writing, segment_id: UUID, values: Iterable[NewValue], now: datetime) -> None:

@@ -24,9 +24,9 @@ from pipelines.errors import Corrupt
 from pipelines.schemas import SORT_KEY
 from storage import transactions
 from storage.buckets import in_bucket
-from storage.commit import register
 from storage.database import Reading, Writing
 from storage.models import customers, locations, segments
+from storage.segments import register
 from storage.store import Store
 from storage.transactions import Location
 

@@ -19,13 +19,13 @@ from sqlalchemy import insert, select, update
 from pipelines.errors import NotFound
 from pipelines.monitoring import Listed, Ruleset
 from storage import book_jobs, rulesets
-from storage.commit import register
 from storage.database import AnyRow, AnySelect, Reading, Writing, values_of
 from storage.jobs import Job
 from storage.lake import Lake, Stored
 from storage.models import Flow, JobStatus, customers, jobs, segments, simulations
 from storage.paging import Page, Paged, limited, total_of
 from storage.rulesets import StoredRuleset
+from storage.segments import register
 from storage.upkeep import with_transactions
 
 FOLDER = "simulations"

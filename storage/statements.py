@@ -32,7 +32,6 @@ from pipelines.intake.pdf.result import (
 from pipelines.intake.statement_rows import entries_of
 from pipelines.schemas import STATEMENT_ROWS
 from storage import batches, jobs, outbox
-from storage.commit import register
 from storage.customers import Customer
 from storage.database import AnyRow, AnySelect, Reading, Writing, values_of
 from storage.jobs import Ending, Job
@@ -40,6 +39,7 @@ from storage.lake import Lake, Stored
 from storage.models import Flow, JobStatus, Stage, damaged_files, segments, statement_files, statements
 from storage.models import jobs as all_jobs
 from storage.paging import Page, Paged, limited, total_of
+from storage.segments import register
 from storage.store import Store
 from storage.vault import Vault
 

@@ -10,12 +10,12 @@ from sqlalchemy import event, func, insert, select
 
 from pipelines.errors import Conflict
 from storage import batches, idempotency, leases, retention
-from storage.commit import register
 from storage.compaction import LOOSE_FILES, compact
 from storage.idempotency import Claim
 from storage.lake import Lake
 from storage.models import Lane, locations, rule_counts, segments
 from storage.retention import ORPHAN_AGE, sweep
+from storage.segments import register
 from storage.store import Store
 from tests.storage import values
 from tests.storage.examples import a_client, a_customer, a_submission

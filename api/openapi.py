@@ -23,8 +23,8 @@ from api.once import KEY_HEADER, KEY_PATTERN, REPLAYED_HEADER, is_once
 from api.operations import EXAMPLE, REFUSALS
 from api.schemas.common import Problem, Received
 from api.schemas.corrections import FAULTS as CORRECTION_FAULTS
+from api.schemas.files import FORM_SCHEMA
 from api.schemas.rules import Rule
-from api.schemas.statements import FORM_SCHEMA
 from api.unread import JsonBody, QueryOf
 from api.uploads import FORM, FilesBody
 

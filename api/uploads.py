@@ -21,7 +21,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
 from api.limits import Limits
-from api.schemas.statements import MAX_FILES, MAX_PASSWORD_BYTES, SentFiles
+from api.schemas.files import MAX_FILES, MAX_PASSWORD_BYTES, SentFiles
 from api.unread import JSON, MULTIPART, Body, is_json, json_body, require_length, require_plain, too_large
 from pipelines.errors import InvalidRequest, TidemarkError, TooLarge, UnsupportedMedia
 from storage.settings import Settings

@@ -1,30 +1,18 @@
 """PDF statements as they are sent, and what was read from them."""
 
-import base64
-import binascii
 from collections.abc import Sequence
 from datetime import date, datetime
 from typing import Annotated, Any, ClassVar
 from uuid import UUID
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from api.schemas.common import Counts, Received, View
-from api.schemas.rules import OneOfMany, Parameter, Rule, optional, refusal, text, whole
+from api.schemas.rules import Parameter, whole
 from api.schemas.transactions import Day, Money
 from pipelines.intake.pdf.result import Kind, Severity, Verdict
 
-MAX_FILES = 20
-MAX_PASSWORD_BYTES = 1024
 MAX_ROW = 1_000_000
-# One empty page: a PDF, though no statement.
-EXAMPLE_PDF = (
-    b"%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\n2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj\n"
-    b"3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 595 842]>>endobj\ntrailer<</Root 1 0 R>>\n%%EOF\n"
-)
-EXAMPLE_FILES: dict[str, Any] = {
-    "files": [{"fileName": "statement-2026-06.pdf", "contentBase64": base64.b64encode(EXAMPLE_PDF).decode()}]
-}
 EXAMPLE_BOX: dict[str, Any] = {"page": 2, "left": 42.5, "top": 310.2, "right": 552.0, "bottom": 331.8}
 EXAMPLE_STATEMENT: dict[str, Any] = {
     "statementId": "7c2f9f4e-6a43-5c39-9e3b-2f1d8a7b6c50",
@@ -71,95 +59,6 @@ EXAMPLE_SIGNAL: dict[str, Any] = {
     "severity": "warning",
     "message": "The file was changed after it was made.",
     "page": None,
-}
-
-
-def _base64(value: Any) -> bytes:
-    if type(value) is not str:
-        raise ValueError
-    try:
-        return base64.b64decode(value, validate=True)
-    except (binascii.Error, ValueError):
-        raise ValueError from None
-
-
-def _any_text(value: Any) -> str:
-    if value is None:
-        return ""
-    if type(value) is not str:
-        raise ValueError
-    return value
-
-
-class SentPdf(Received):
-    file_name: Annotated[
-        str,
-        Rule(
-            _any_text,
-            "Statement.InvalidFileName",
-            "fileName is text.",
-            {"type": ["string", "null"], "description": "Only ever shown, of 255 characters at most."},
-        ),
-    ] = ""
-    content_base64: Annotated[
-        bytes,
-        Rule(
-            _base64,
-            "Statement.InvalidContent",
-            "contentBase64 is a file of at most 25 MiB in Base64.",
-            {"type": "string", "contentEncoding": "base64", "contentMediaType": "application/pdf"},
-        ),
-    ]
-    password: Annotated[
-        str | None,
-        Rule(
-            optional(text(MAX_PASSWORD_BYTES)),
-            "Statement.InvalidPassword",
-            f"password is text of at most {MAX_PASSWORD_BYTES} bytes.",
-            {
-                "type": ["string", "null"],
-                "maxLength": MAX_PASSWORD_BYTES,
-                "description": "Kept, encrypted, until the file was read.",
-            },
-        ),
-    ] = None
-
-
-class SentFiles(Received):
-    """PDF statements of one customer, of any of its accounts and banks."""
-
-    EXAMPLE: ClassVar = EXAMPLE_FILES
-
-    files: list[Annotated[SentPdf, OneOfMany()]] = Field(json_schema_extra={"minItems": 1, "maxItems": MAX_FILES})
-
-    @field_validator("files", mode="before")
-    @classmethod
-    def _counted(cls, value: Any) -> Any:
-        """Tell a wrong count before looking at any file."""
-        if isinstance(value, list) and not 0 < len(value) <= MAX_FILES:
-            raise refusal("Statement.WrongCount", f"1 to {MAX_FILES} files.")
-        return value
-
-
-# The same as a form.
-FORM_SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "required": ["file"],
-    "properties": {
-        "file": {
-            "type": "array",
-            "minItems": 1,
-            "maxItems": MAX_FILES,
-            "items": {"type": "string", "contentMediaType": "application/pdf", "format": "binary"},
-            "description": "PDF files of at most 25 MiB each, together 100 MiB.",
-        },
-        "password": {
-            "type": "array",
-            "maxItems": MAX_FILES,
-            "items": {"type": "string", "maxLength": MAX_PASSWORD_BYTES},
-            "description": "One for all files, or one for each in their order; an empty one is none.",
-        },
-    },
 }
 
 

@@ -17,8 +17,8 @@ import requests
 from fastapi import FastAPI
 
 from api.app import server
+from api.schemas.files import EXAMPLE_FILES
 from api.schemas.policies import EXAMPLE_DOCUMENT
-from api.schemas.statements import EXAMPLE_FILES
 from assets import backtests, simulations
 from storage import keys
 from storage.settings import Quota, Settings

@@ -22,8 +22,8 @@ from schemathesis.generation.meta import TestPhase
 
 from api.schemas import monitoring
 from api.schemas.evaluations import SentSensitivity
+from api.schemas.files import EXAMPLE_FILES, EXAMPLE_PDF
 from api.schemas.policies import EXAMPLE_DOCUMENT
-from api.schemas.statements import EXAMPLE_FILES, EXAMPLE_PDF
 from pipelines.enrich.taxonomy import TAXONOMY
 
 OWN_IDS = "TIDEMARK_TEST_OWN_IDS"  # lists by the name of a parameter, or of a list in a body, as JSON

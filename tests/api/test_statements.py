@@ -12,7 +12,7 @@ from uuid import uuid4
 import pytest
 import requests
 
-from api.schemas.statements import EXAMPLE_PDF
+from api.schemas.files import EXAMPLE_PDF
 from api.uploads import MAX_PARTS
 from storage import statements
 from storage.models import statement_files

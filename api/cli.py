@@ -8,6 +8,7 @@ import sys
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
+from types import ModuleType
 from typing import Annotated, Any, NamedTuple
 
 import typer
@@ -26,8 +27,8 @@ FILES, SERVICE, OPERATION, LENDING, WEBHOOKS = (
 class Listed(NamedTuple):
     """A command as the list of commands shows it, and where it is defined.
 
-    `module`, of `api.commands`, has the command (a function) or the group of commands (a Typer) as `attribute`; `more`
-    are modules that add commands to the group.
+    `module`, as `subject.name` of a folder `commands`, has the command (a function) or the group of commands (a Typer)
+    as `attribute`; `more` are modules that add commands to the group.
     """
 
     panel: str
@@ -38,37 +39,53 @@ class Listed(NamedTuple):
 
 
 COMMANDS = {
-    "up": Listed(SERVICE, "Start everything in one process tree. Ctrl-C stops it.", "processes", "up"),
-    "demo": Listed(SERVICE, "Run the whole story: transactions in, reports and a signed webhook out.", "demo", "demo"),
-    "api": Listed(SERVICE, "Start the API alone.", "processes", "api"),
-    "worker": Listed(SERVICE, "Start a worker: runs and webhook deliveries.", "processes", "worker"),
-    "dagster": Listed(SERVICE, "Start Dagster and the dispatcher.", "processes", "dagster"),
-    "analyse": Listed(FILES, "Show the three reports of bank exports.", "analyse", "analyse"),
-    "categorise": Listed(FILES, "Categorise the rows of a file.", "categories", "categorise"),
-    "statements": Listed(FILES, "Read bank statements in PDF files.", "statements", "statements"),
-    "sandbox": Listed(FILES, "Make synthetic businesses, their statements and the truth.", "sandbox", "sandbox"),
-    "clients": Listed(OPERATION, "Create and list clients: the lenders' systems.", "access", "clients"),
-    "keys": Listed(OPERATION, "Issue, list, rotate and revoke API keys.", "access", "api_keys"),
-    "doctor": Listed(OPERATION, "Report what is wrong, and what to do.", "upkeep", "doctor_"),
-    "backup": Listed(OPERATION, "Back up the database and every file that it names.", "upkeep", "back_up"),
-    "compact": Listed(OPERATION, "Rewrite scattered customers into few files.", "upkeep", "compact"),
-    "sweep": Listed(OPERATION, "Remove what is past its retention time.", "upkeep", "sweep"),
-    "backfill": Listed(OPERATION, "Enrich customers again with the current rules.", "backfill", "backfill"),
-    "lake": Listed(OPERATION, "List the lake's open Parquet files.", "lake", "lake"),
-    "secrets": Listed(OPERATION, "List and rotate the keys that encrypt stored secrets.", "secrets", "secrets"),
-    "audit": Listed(OPERATION, "List the audit trail.", "trail", "trail"),
-    "report": Listed(LENDING, "Show a customer's three reports.", "report", "report"),
-    "metrics": Listed(LENDING, "List the registry of metrics.", "metrics", "metrics"),
-    "policies": Listed(LENDING, "Check, publish and backtest policies.", "policies", "policies", ("backtest",)),
-    "evaluations": Listed(LENDING, "List, show and replay decisions.", "evaluations", "evaluations"),
-    "rulesets": Listed(LENDING, "Watch customers; simulate rulesets.", "rulesets", "rulesets", ("simulate",)),
-    "risk": Listed(LENDING, "Fit, compare and activate risk models.", "risk", "risk"),
-    "categories": Listed(LENDING, "Train and activate learned models of categories.", "categories", "categories"),
-    "enrichment": Listed(LENDING, "List releases of the enrichment; compare two.", "enrichment", "enrichment"),
-    "subscriptions": Listed(WEBHOOKS, "List, pause and resume subscriptions.", "subscriptions", "subscriptions"),
-    "deliveries": Listed(WEBHOOKS, "List and resend deliveries.", "deliveries", "deliveries"),
-    "events": Listed(WEBHOOKS, "Show the types of events and their schemas.", "events", "events"),
-    "listen": Listed(WEBHOOKS, "Receive webhooks while developing: verify and print.", "listening", "listen"),
+    "up": Listed(SERVICE, "Start everything in one process tree. Ctrl-C stops it.", "service.processes", "up"),
+    "demo": Listed(
+        SERVICE, "Run the whole story: transactions in, reports and a signed webhook out.", "service.demo", "demo"
+    ),
+    "api": Listed(SERVICE, "Start the API alone.", "service.processes", "api"),
+    "worker": Listed(SERVICE, "Start a worker: runs and webhook deliveries.", "service.processes", "worker"),
+    "dagster": Listed(SERVICE, "Start Dagster and the dispatcher.", "service.processes", "dagster"),
+    "analyse": Listed(FILES, "Show the three reports of bank exports.", "reports.analyse", "analyse"),
+    "categorise": Listed(FILES, "Categorise the rows of a file.", "enrichment.categories", "categorise"),
+    "statements": Listed(FILES, "Read bank statements in PDF files.", "intake.statements", "statements"),
+    "sandbox": Listed(
+        FILES, "Make synthetic businesses, their statements and the truth.", "service.sandbox", "sandbox"
+    ),
+    "clients": Listed(OPERATION, "Create and list clients: the lenders' systems.", "access.access", "clients"),
+    "keys": Listed(OPERATION, "Issue, list, rotate and revoke API keys.", "access.access", "api_keys"),
+    "doctor": Listed(OPERATION, "Report what is wrong, and what to do.", "operations.upkeep", "doctor_"),
+    "backup": Listed(OPERATION, "Back up the database and every file that it names.", "operations.upkeep", "back_up"),
+    "compact": Listed(OPERATION, "Rewrite scattered customers into few files.", "operations.upkeep", "compact"),
+    "sweep": Listed(OPERATION, "Remove what is past its retention time.", "operations.upkeep", "sweep"),
+    "backfill": Listed(OPERATION, "Enrich customers again with the current rules.", "portfolio.backfill", "backfill"),
+    "lake": Listed(OPERATION, "List the lake's open Parquet files.", "operations.lake", "lake"),
+    "secrets": Listed(
+        OPERATION, "List and rotate the keys that encrypt stored secrets.", "operations.secrets", "secrets"
+    ),
+    "audit": Listed(OPERATION, "List the audit trail.", "access.trail", "trail"),
+    "report": Listed(LENDING, "Show a customer's three reports.", "reports.report", "report"),
+    "metrics": Listed(LENDING, "List the registry of metrics.", "metrics.metrics", "metrics"),
+    "policies": Listed(
+        LENDING, "Check, publish and backtest policies.", "decisions.policies", "policies", ("portfolio.backtest",)
+    ),
+    "evaluations": Listed(LENDING, "List, show and replay decisions.", "decisions.evaluations", "evaluations"),
+    "rulesets": Listed(
+        LENDING, "Watch customers; simulate rulesets.", "monitoring.rulesets", "rulesets", ("portfolio.simulate",)
+    ),
+    "risk": Listed(LENDING, "Fit, compare and activate risk models.", "decisions.risk", "risk"),
+    "categories": Listed(
+        LENDING, "Train and activate learned models of categories.", "enrichment.categories", "categories"
+    ),
+    "enrichment": Listed(
+        LENDING, "List releases of the enrichment; compare two.", "enrichment.enrichment", "enrichment"
+    ),
+    "subscriptions": Listed(
+        WEBHOOKS, "List, pause and resume subscriptions.", "webhooks.subscriptions", "subscriptions"
+    ),
+    "deliveries": Listed(WEBHOOKS, "List and resend deliveries.", "webhooks.deliveries", "deliveries"),
+    "events": Listed(WEBHOOKS, "Show the types of events and their schemas.", "webhooks.events", "events"),
+    "listen": Listed(WEBHOOKS, "Receive webhooks while developing: verify and print.", "webhooks.listening", "listen"),
 }
 
 
@@ -90,13 +107,18 @@ class CommandsOnDemand(TyperGroup):
 def imported(name: str) -> Any:
     """Import a command of COMMANDS; return it as Typer runs it."""
     listed = COMMANDS[name]
-    module, *_ = [import_module(f"api.commands.{each}") for each in (listed.module, *listed.more)]
+    module, *_ = map(_module, (listed.module, *listed.more))
     found, holder = getattr(module, listed.attribute), typer.Typer()
     if isinstance(found, typer.Typer):
         holder.add_typer(found, name=name)
     else:
         holder.command(name)(found)
     return typer.main.get_group(holder).commands[name]
+
+
+def _module(listed_as: str) -> ModuleType:
+    subject, _, name = listed_as.partition(".")
+    return import_module(f"api.{subject}.commands.{name}")
 
 
 app = typer.Typer(
@@ -133,7 +155,7 @@ def main() -> None:
     try:
         app()
     except Exception as error:
-        from api.commands import failures  # noqa: PLC0415  # it imports SQLAlchemy and pydantic, to know their errors
+        from api.core.commands import failures  # noqa: PLC0415  # it imports SQLAlchemy and pydantic, to know their errors
 
         line = failures.explained(error)
         if line is None:

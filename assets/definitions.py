@@ -3,18 +3,18 @@
 import dagster
 from dagster import AssetsDefinition, Definitions, in_process_executor
 
-from assets import schedules
-from assets.backtests import policy_backtest, requested_backtests_sensor
-from assets.book import book_assets
-from assets.jobs import enrichment_batch, extraction_batch, refresh_batch
-from assets.monitoring import monitored_customers
-from assets.reports import report_assets, report_bundles
-from assets.resources import store_resource
-from assets.sensors import submitted_jobs_sensor, webhook_outbox_sensor
-from assets.simulations import requested_simulations_sensor, ruleset_simulation
-from assets.statements import extracted_statements
-from assets.transactions import enriched_transactions, landed_transactions
-from storage.settings import Settings
+from assets.core.resources import store_resource
+from assets.dispatch.jobs import enrichment_batch, extraction_batch, refresh_batch
+from assets.dispatch.sensors import submitted_jobs_sensor, webhook_outbox_sensor
+from assets.enrichment.transactions import enriched_transactions, landed_transactions
+from assets.intake.statements import extracted_statements
+from assets.portfolio import schedules
+from assets.portfolio.backtests import policy_backtest, requested_backtests_sensor
+from assets.portfolio.book import book_assets
+from assets.portfolio.monitoring import monitored_customers
+from assets.portfolio.simulations import requested_simulations_sensor, ruleset_simulation
+from assets.reports.reports import report_assets, report_bundles
+from storage.core.settings import Settings
 
 ASSETS = [
     extracted_statements,

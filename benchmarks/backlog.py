@@ -17,11 +17,12 @@ from pipelines.intake.accounts import identify
 from pipelines.intake.lines import as_lines
 from pipelines.intake.rows import landed
 from pipelines.sandbox import plain_rows
-from storage import customers, jobs
-from storage.models import LIVE, JobStatus
-from storage.models import customers as customer_table
-from storage.models import jobs as job_table
-from storage.store import Store
+from storage.core.models import LIVE, JobStatus
+from storage.core.models import customers as customer_table
+from storage.core.models import jobs as job_table
+from storage.core.store import Store
+from storage.customers import customers
+from storage.jobs import jobs
 
 TITLE = "More than can be done"
 JOBS, CUSTOMERS, ROWS = 60_000, 6_000, 20

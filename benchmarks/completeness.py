@@ -17,14 +17,14 @@ import polars as pl
 from benchmarks.labelled import accepted
 from benchmarks.mentions import Named, lone_sides, named, numbers
 from benchmarks.table import Row
-from pipelines.enrich.enrichment import enrich
-from pipelines.enrich.knowledge import CUSTOMERS, Knowledge
+from pipelines.enrichment.enrichment import enrich
+from pipelines.enrichment.knowledge import CUSTOMERS, Knowledge
 from pipelines.figures.facts import Facts
-from pipelines.figures.printing import uuid_text
 from pipelines.reports.completeness import completeness_report
 from pipelines.sandbox import Business, business
-from pipelines.sandbox.faults import FAULTS, Fault, with_fault
-from pipelines.schemas import TRANSACTIONS
+from pipelines.sandbox.ledger.faults import FAULTS, Fault, with_fault
+from pipelines.vocabulary.printing import uuid_text
+from pipelines.vocabulary.schemas import TRANSACTIONS
 
 TITLE = "How well completeness finds what is missing"
 BUSINESSES, MONTHS, SEED, UNTIL = 120, 12, 77_120_531, date(2026, 10, 31)

@@ -9,7 +9,7 @@ from typing import Any
 
 import aiohttp
 
-from api.commands.addresses import chosen
+from api.service.commands.addresses import chosen
 from benchmarks.filling import UNTIL
 from benchmarks.service import Home, Service, new_home, seconds_until, started
 from benchmarks.table import Row, mebibytes, seconds

@@ -21,12 +21,12 @@ from benchmarks.filling import UNTIL
 from benchmarks.labelled import accepted
 from benchmarks.peers_of_rules import ASKED, InDuckDB, InPandas, Lists
 from benchmarks.table import Row, mebibytes, seconds
-from pipelines.enrich.categories import SURE
-from pipelines.enrich.enrichment import enrich
-from pipelines.enrich.learned.model_file import base
-from pipelines.enrich.narratives import KEY, understood
+from pipelines.enrichment.counterparties.categories import SURE
+from pipelines.enrichment.counterparties.narratives import KEY, understood
+from pipelines.enrichment.enrichment import enrich
+from pipelines.enrichment.learned.model_file import base
 from pipelines.sandbox import book
-from pipelines.schemas import ACCEPTED, TRANSACTIONS, Direction
+from pipelines.vocabulary.schemas import ACCEPTED, TRANSACTIONS, Direction
 
 
 @dataclass(frozen=True)

@@ -13,18 +13,19 @@ from uuid import UUID, uuid4
 
 import polars as pl
 
-from pipelines.enrich.enrichment import enrich
+from pipelines.enrichment.enrichment import enrich
 from pipelines.intake.accounts import identify
 from pipelines.intake.as_sent import for_this_run
 from pipelines.intake.lines import as_lines
 from pipelines.intake.rows import landed, validate
 from pipelines.sandbox import plain_rows
-from pipelines.schemas import SORT_KEY, SUBMISSION, TRANSACTIONS
-from storage import batches, customers
-from storage.commit import NewValue, commit_values
-from storage.customers import NewCustomer
-from storage.models import Lane
-from storage.store import Store
+from pipelines.vocabulary.schemas import SORT_KEY, SUBMISSION, TRANSACTIONS
+from storage.core.models import Lane
+from storage.core.store import Store
+from storage.customers import customers
+from storage.customers.customers import NewCustomer
+from storage.enrichment.commit import NewValue, commit_values
+from storage.jobs import batches
 
 UNTIL = date(2026, 10, 31)
 ORIGINALS = 10  # businesses that are enriched for real

@@ -17,12 +17,12 @@ from urllib.parse import urlsplit
 import psutil
 import requests
 
-from api.commands.console import now
+from api.core.commands.console import now
 from benchmarks.filling import UNTIL
 from benchmarks.service import Service, new_home, seconds_until, started
 from benchmarks.table import Row, milliseconds, percentile
 from pipelines.sandbox import plain_rows
-from storage import keys
+from storage.access import keys
 
 TITLE = "Hostile clients"
 MB = 10**6

@@ -10,7 +10,7 @@ import polars as pl
 from pipelines.intake.accounts import identify
 from pipelines.intake.as_sent import for_this_run
 from pipelines.sandbox import LABELLED, Business, SandboxAccount
-from pipelines.schemas import ACCEPTED, MONEY, AccountType
+from pipelines.vocabulary.schemas import ACCEPTED, MONEY, AccountType
 
 RECEIVED = datetime(2026, 11, 1, tzinfo=UTC)
 TRUTH = ("category", "counterparty", "transfer_pair", "series", "series_period", "facility", "held_out", "injected")

@@ -14,7 +14,7 @@ import polars as pl
 
 from pipelines.figures.facts import Facts
 from pipelines.reports.completeness.across import mentioning_rows
-from pipelines.schemas import TRANSACTIONS
+from pipelines.vocabulary.schemas import TRANSACTIONS
 
 BETWEEN_OWN = ("own_transfer", "card_repayment", "card_advance")
 OF_A_LOAN = ("term_loan_repayment", "term_loan_funding")

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 import polars as pl
 
-from assets.reports import SLICES_AT_ONCE
+from assets.reports.reports import SLICES_AT_ONCE
 from benchmarks import reports
 from benchmarks.alone import alone
 from benchmarks.many_rulesets import IN_HARDSHIP, known, watching

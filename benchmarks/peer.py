@@ -10,9 +10,9 @@ from pathlib import Path
 import polars as pl
 from dagster import Config, Definitions, asset, define_asset_job, in_process_executor
 
-from pipelines.enrich.enrichment import enrich
+from pipelines.enrichment.enrichment import enrich
 from pipelines.intake.rows import validate
-from pipelines.schemas import TRANSACTIONS
+from pipelines.vocabulary.schemas import TRANSACTIONS
 
 
 class Submission(Config):

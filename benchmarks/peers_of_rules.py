@@ -19,12 +19,12 @@ import duckdb
 import pandas as pd
 import polars as pl
 
-from pipelines.enrich import counterparties, patterns
-from pipelines.enrich.counterparties import Party
-from pipelines.enrich.patterns import Rule
-from pipelines.enrich.phrases import literals
-from pipelines.enrich.rule_files import load_rules
-from pipelines.enrich.taxonomy import SIDES, UNKNOWN_CREDIT, UNKNOWN_DEBIT
+from pipelines.enrichment.counterparties import counterparties, patterns
+from pipelines.enrichment.counterparties.counterparties import Party
+from pipelines.enrichment.counterparties.patterns import Rule
+from pipelines.enrichment.wording.phrases import literals
+from pipelines.vocabulary.rule_files import load_rules
+from pipelines.vocabulary.taxonomy import SIDES, UNKNOWN_CREDIT, UNKNOWN_DEBIT
 
 UNKNOWN = {"credit": UNKNOWN_CREDIT.slug, "debit": UNKNOWN_DEBIT.slug}
 ASKED = ("description", "direction", "account_type", "counterparty_kind")  # what both peers are given

@@ -14,7 +14,7 @@ from uuid import UUID
 
 import polars as pl
 
-from assets.backtests import run
+from assets.portfolio.backtests import run
 from benchmarks import reports, ten_rules
 from benchmarks.alone import alone
 from benchmarks.filling import UNTIL, fill
@@ -24,10 +24,10 @@ from benchmarks.service import Home, new_home
 from benchmarks.table import Row, mebibytes, seconds
 from benchmarks.ten_rules import MISSING_SHARE, REQUESTED, Verdict, Wrong, wrong
 from pipelines.decisions import Plan, evaluated, planned, readings
-from storage import backtests
-from storage import policies as stored_policies
-from storage.backtests import Against, Knowledge, Request
-from storage.store import Store
+from storage.core.store import Store
+from storage.decisions import backtests
+from storage.decisions import policies as stored_policies
+from storage.decisions.backtests import Against, Knowledge, Request
 
 
 @dataclass(frozen=True)

@@ -13,16 +13,16 @@ import polars as pl
 
 from benchmarks.labelled import accepted
 from benchmarks.table import Row
-from pipelines.enrich import counterparties
-from pipelines.enrich.categories import learned
-from pipelines.enrich.counterparties import Directory
-from pipelines.enrich.enrichment import enrich
-from pipelines.enrich.learned.model_file import base
-from pipelines.enrich.narratives import understood
-from pipelines.enrich.phrases import words_of
-from pipelines.enrich.text import matching_text
+from pipelines.enrichment.counterparties import counterparties
+from pipelines.enrichment.counterparties.categories import learned
+from pipelines.enrichment.counterparties.counterparties import Directory
+from pipelines.enrichment.counterparties.narratives import understood
+from pipelines.enrichment.enrichment import enrich
+from pipelines.enrichment.learned.model_file import base
+from pipelines.enrichment.wording.phrases import words_of
+from pipelines.enrichment.wording.text import matching_text
 from pipelines.sandbox import HELD_OUT_STYLES, book, is_held_out
-from pipelines.schemas import MONEY, TRANSACTIONS, AccountType, Direction
+from pipelines.vocabulary.schemas import MONEY, TRANSACTIONS, AccountType, Direction
 
 TITLE = "How right enrichment is"
 CUSTOMERS, MONTHS, SEED, UNTIL = 300, 12, 20_261_101, date(2026, 10, 31)

@@ -18,7 +18,7 @@ from benchmarks.filling import UNTIL, fill
 from benchmarks.service import Home, Service, new_home, running
 from benchmarks.table import Row, milliseconds, percentile
 from pipelines.sandbox import plain_rows
-from pipelines.schemas import SORT_KEY, current
+from pipelines.vocabulary.schemas import SORT_KEY, current
 
 TITLE = "A page in a lake of ten million rows"
 CUSTOMERS, ROWS_EACH = 5_000, 2_000

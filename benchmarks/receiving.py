@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from api.certificates import for_this_machine
+from api.webhooks.certificates import for_this_machine
 
 HANG = "/hang"
 ANSWER = b"HTTP/1.1 204 No Content\r\n\r\n"

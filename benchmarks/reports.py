@@ -17,18 +17,18 @@ from pathlib import Path
 
 import polars as pl
 
-from assets.reports import SLICES_AT_ONCE
+from assets.reports.reports import SLICES_AT_ONCE
 from benchmarks.alone import alone
 from benchmarks.filling import UNTIL
 from benchmarks.labelled import accepted
 from benchmarks.peers_of_figures import Totals, in_duckdb, in_pandas
 from benchmarks.table import Row, mebibytes, milliseconds, percentile, seconds
 from pipelines import metrics
-from pipelines.enrich.enrichment import enrich
+from pipelines.enrichment.enrichment import enrich
 from pipelines.figures.facts import COLUMNS, Facts
 from pipelines.reports import REPORTS
 from pipelines.sandbox import book
-from pipelines.schemas import ACCEPTED, SORT_KEY, TRANSACTIONS
+from pipelines.vocabulary.schemas import ACCEPTED, SORT_KEY, TRANSACTIONS
 
 
 @dataclass(frozen=True)

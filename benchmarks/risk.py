@@ -13,11 +13,12 @@ import polars as pl
 
 from benchmarks.labelled import accepted
 from benchmarks.table import Row, seconds
-from pipelines.enrich.enrichment import enrich
+from pipelines.enrichment.enrichment import enrich
 from pipelines.reports.risk.rating import rating
-from pipelines.risk_models import cohorts, files, fitted, measures
+from pipelines.risk_models import cohorts, files, fitted
 from pipelines.sandbox import Business, book
-from pipelines.schemas import TRANSACTIONS
+from pipelines.scorecards import measures
+from pipelines.vocabulary.schemas import TRANSACTIONS
 
 TITLE = "Risk against outcomes"
 CUSTOMERS, MONTHS, SEED, UNTIL = 400, 14, 20_261_102, date(2026, 10, 31)

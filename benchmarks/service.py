@@ -16,11 +16,11 @@ import psycopg
 import requests
 from psycopg.sql import SQL, Identifier
 
-from api.commands.addresses import chosen, wait_until_ready
-from api.commands.console import now
-from storage import keys
-from storage.settings import Settings
-from storage.store import Store
+from api.core.commands.console import now
+from api.service.commands.addresses import chosen, wait_until_ready
+from storage.access import keys
+from storage.core.settings import Settings
+from storage.core.store import Store
 
 DATABASES = ("SQLite", "PostgreSQL")
 POSTGRES = "127.0.0.1:5432"

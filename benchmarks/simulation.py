@@ -25,7 +25,7 @@ from pipelines.monitoring.library import rulesets
 from pipelines.monitoring.looks import Day, Past, Stated, held
 from pipelines.monitoring.moving import FIRING
 from pipelines.monitoring.simulation import Simulation, simulated
-from pipelines.schemas import posted
+from pipelines.vocabulary.schemas import posted
 
 
 @dataclass(frozen=True)

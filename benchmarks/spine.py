@@ -13,7 +13,7 @@ from typing import Any
 
 import requests
 
-from api.commands.addresses import chosen
+from api.service.commands.addresses import chosen
 from benchmarks.filling import UNTIL, submission_rows
 from benchmarks.service import Service, new_home, running
 from benchmarks.table import Row, percentile, seconds

@@ -7,7 +7,7 @@ from datetime import date
 from decimal import Decimal
 from itertools import zip_longest
 
-from pipelines.intake.pdf.result import Entry, Extraction, Severity, Statement, Verdict
+from pipelines.intake.pdf.page.result import Entry, Extraction, Severity, Statement, Verdict
 from pipelines.sandbox.pdf import PrintedAccount, PrintedRow, PrintedStatement
 
 PROVED = frozenset({Verdict.RECONCILED, Verdict.RECONCILED_DATES_DOUBTFUL})

@@ -20,17 +20,19 @@ import requests
 import urllib3
 from sqlalchemy import func, select
 
-from assets import delivery
+from assets.webhooks import delivery
 from benchmarks.filling import new_customer
 from benchmarks.receiving import HANG, Arrival, Receiver, receiving
 from benchmarks.service import new_home
 from benchmarks.table import Row, milliseconds, percentile, seconds
-from pipelines.webhooks import EventType, signatures
-from storage import customers, keys, outbox, subscriptions
-from storage.models import DeliveryStatus, attempts, deliveries
-from storage.outbox import Ended, NewEvent
-from storage.settings import Settings
-from storage.store import Store
+from pipelines.webhooks.events import EventType, signatures
+from storage.access import keys
+from storage.core.models import DeliveryStatus, attempts, deliveries
+from storage.core.settings import Settings
+from storage.core.store import Store
+from storage.customers import customers
+from storage.webhooks import outbox, subscriptions
+from storage.webhooks.outbox import Ended, NewEvent
 
 TITLE = "Webhooks"
 CLIENTS, EACH = 4, 16  # subscriptions of a client: together they fill a sender's slots

@@ -35,11 +35,11 @@ from isolation.messages import (
     Words,
     framed,
 )
-from pipelines.errors import InvalidRequest
 from pipelines.intake import lines
 from pipelines.intake.lines import Rows
-from pipelines.intake.pdf.result import Refusal, refused
-from pipelines.intake.pdf.scanned import ScannedWord
+from pipelines.intake.pdf.document.scanned import ScannedWord
+from pipelines.intake.pdf.page.result import Refusal, refused
+from pipelines.vocabulary.errors import InvalidRequest
 
 MOST_FRAMES: Final = 8
 ELEMENTS_AT_ONCE: Final = 500

@@ -14,9 +14,9 @@ from typing import Any, Final
 import msgspec
 
 from pipelines.intake.lines import Rows
-from pipelines.intake.pdf.result import Box, Extraction, Statement
-from pipelines.intake.pdf.scanned import ScannedWord
-from pipelines.intake.strict_json import Number
+from pipelines.intake.pdf.document.scanned import ScannedWord
+from pipelines.intake.pdf.page.result import Box, Extraction, Statement
+from pipelines.vocabulary.strict_json import Number
 
 LENGTH: Final = struct.Struct(">I")
 OUT_OF_MEMORY: Final = "Reading it takes more memory than a statement needs."

@@ -12,7 +12,7 @@ from typing import Final
 from isolation import confinement
 from isolation.limits import MIB, ChildLimits
 from isolation.process import Overdue, Process
-from pipelines.intake.pdf.scanned import ScannedWord
+from pipelines.intake.pdf.document.scanned import ScannedWord
 
 ADVICE: Final = (
     "The pages are pictures without text, and no OCR is installed here: apt-get install tesseract-ocr, then send the "

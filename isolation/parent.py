@@ -42,9 +42,9 @@ from isolation.messages import (
     messages,
 )
 from isolation.process import Overdue, Process
-from pipelines.errors import InvalidRequest, Unavailable
 from pipelines.intake.lines import Decoded, Rows
-from pipelines.intake.pdf.result import Box, Extraction, Refusal, refused
+from pipelines.intake.pdf.page.result import Box, Extraction, Refusal, refused
+from pipelines.vocabulary.errors import InvalidRequest, Unavailable
 
 CHILD: Final = (sys.executable, "-I", "-m", "isolation.child")
 ENVIRONMENT: Final = {"OPENBLAS_NUM_THREADS": "1"}  # all it gets: a process of several threads can't confine itself

@@ -15,9 +15,9 @@ import pytest
 from hypothesis import settings
 from psycopg.sql import SQL, Identifier
 
-from storage.database import Database
-from storage.settings import Settings
-from storage.store import Store
+from storage.core.database import Database
+from storage.core.settings import Settings
+from storage.core.store import Store
 
 pytest_plugins = ["tests.faults.counts"]
 

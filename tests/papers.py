@@ -8,9 +8,9 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from uuid import uuid4
 
-from assets import batches as work_of
-from assets.statements import Reader, extract_all
-from pipelines.intake.pdf.result import (
+from assets.core import batches as work_of
+from assets.intake.statements import Reader, extract_all
+from pipelines.intake.pdf.page.result import (
     Box,
     Entry,
     Extraction,
@@ -22,13 +22,14 @@ from pipelines.intake.pdf.result import (
     Verdict,
     refused,
 )
-from storage import batches, statements
-from storage.customers import Customer
-from storage.jobs import Job
-from storage.models import Lane
-from storage.statements import NewFile
-from storage.store import Store
-from storage.vault import key_of
+from storage.core.models import Lane
+from storage.core.store import Store
+from storage.core.vault import key_of
+from storage.customers.customers import Customer
+from storage.intake import statements
+from storage.intake.statements import NewFile
+from storage.jobs import batches
+from storage.jobs.jobs import Job
 
 JUNE = date(2026, 6, 1)
 CHANGED = Signal("IncrementalUpdate", Severity.WARNING, "The file was changed after it was made.", None)

@@ -17,6 +17,7 @@ from typing import Any
 
 RECORD = Path(__file__).with_name("record.json")
 NOT_CODE = (":!tests/record.json", ":!docs", ":!*.md")
+CORE = PurePosixPath("tests/pipelines")
 BY_FILE = (PurePosixPath("tests/faults"),)  # where one file takes minutes and starts services of its own
 
 
@@ -77,11 +78,12 @@ def files_with(markers: str) -> list[str]:
 
 
 def grouped(files: Iterable[str]) -> dict[str, list[str]]:
-    """Name the parts: one a file where files take minutes, else one for each folder two levels deep."""
+    """Name the parts: one a file where files take minutes, else one a folder, of the core one a subject."""
     groups: dict[str, list[str]] = {}
     for file in files:
         path = PurePosixPath(file)
-        inside = path.with_suffix("") if path.parent in BY_FILE else PurePosixPath(*path.parent.parts[:3])
+        depth = 3 if path.is_relative_to(CORE) else 2
+        inside = path.with_suffix("") if path.parent in BY_FILE else PurePosixPath(*path.parent.parts[:depth])
         groups.setdefault(str(inside.relative_to("tests")), []).append(file)
     return groups
 

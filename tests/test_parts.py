@@ -5,21 +5,24 @@ from tests.parts import grouped, is_unchanged_since
 
 def test_every_file_is_in_exactly_one_part() -> None:
     files = [
-        "tests/api/test_contract.py",
-        "tests/api/test_listen.py",
+        "tests/api/core/test_contract.py",
+        "tests/api/webhooks/test_listen.py",
         "tests/faults/test_kills.py",
         "tests/faults/test_disk.py",
         "tests/flows/test_book.py",
-        "tests/pipelines/enrich/test_steps.py",
-        "tests/pipelines/enrich/learned/test_model.py",
+        "tests/pipelines/enrichment/matching/test_steps.py",
+        "tests/pipelines/enrichment/learned/test_model.py",
         "tests/test_parts.py",
     ]
     assert grouped(files) == {
-        "api": ["tests/api/test_contract.py", "tests/api/test_listen.py"],
+        "api": ["tests/api/core/test_contract.py", "tests/api/webhooks/test_listen.py"],
         "faults/test_kills": ["tests/faults/test_kills.py"],
         "faults/test_disk": ["tests/faults/test_disk.py"],
         "flows": ["tests/flows/test_book.py"],
-        "pipelines/enrich": ["tests/pipelines/enrich/test_steps.py", "tests/pipelines/enrich/learned/test_model.py"],
+        "pipelines/enrichment": [
+            "tests/pipelines/enrichment/matching/test_steps.py",
+            "tests/pipelines/enrichment/learned/test_model.py",
+        ],
         ".": ["tests/test_parts.py"],
     }
 

@@ -9,12 +9,12 @@ from functools import lru_cache, reduce
 
 import polars as pl
 
-from pipelines.checkpoints import checkpoint
 from pipelines.decisions.nodes import LEAVES, Graph, Node
 from pipelines.decisions.numbers import ARITHMETIC, COMPARISONS, NUMBER, constant, in_bands, rounded_down
 from pipelines.decisions.plan import Plan, PlannedCap, PlannedLimit, PlannedStep
 from pipelines.decisions.policy import INDETERMINATE, OUTCOMES, Limit
 from pipelines.decisions.readings import KEPT, column_of
+from pipelines.vocabulary.checkpoints import checkpoint
 
 OUTCOME = pl.Enum([*OUTCOMES, INDETERMINATE])
 MONEY = pl.Decimal(38, 2)

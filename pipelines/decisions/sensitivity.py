@@ -13,7 +13,6 @@ from math import gcd
 
 import polars as pl
 
-from pipelines.checkpoints import checkpoint
 from pipelines.decisions.enclosures import MOST, ONE, Found, Range, depending, fixed, outcomes
 from pipelines.decisions.evaluate import evaluated
 from pipelines.decisions.nodes import Node
@@ -23,6 +22,7 @@ from pipelines.decisions.policy import INDETERMINATE, OUTCOMES, Policy
 from pipelines.decisions.readings import column_of
 from pipelines.metrics import Metrics, cause_of
 from pipelines.metrics.definition import Arithmetic, Balances, Groups, History, Transactions
+from pipelines.vocabulary.checkpoints import checkpoint
 
 MOST_STEPS = 500_000  # operands and rules that one search for all leaves may look at: a second or two
 _EVERY_OUTCOME = frozenset((*OUTCOMES, INDETERMINATE))

@@ -7,8 +7,8 @@ from typing import Annotated
 from pydantic import Field, TypeAdapter
 
 from pipelines.decisions.policy import Kind, Name
-from pipelines.enrich.rule_files import parse
 from pipelines.metrics.definition import Strict
+from pipelines.vocabulary.rule_files import parse
 
 _FILE = "starter_attributes.yaml"
 

@@ -2,8 +2,8 @@
 
 import polars as pl
 
-from pipelines.figures.printing import uuid_text
 from pipelines.intake.accounts import masked
+from pipelines.vocabulary.printing import uuid_text
 
 BY_ACCOUNT = ("customer_number", "account_id")
 BALANCE = pl.Decimal(38, 2)

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
-from pipelines.risk_models.scorecard import READING, Scorecard
-from pipelines.schemas import MONEY, UUID, StatementVerdict
+from pipelines.scorecards.scorecard import READING, Scorecard
+from pipelines.vocabulary.schemas import MONEY, UUID, StatementVerdict
 
 LEAST_PEERS = 20  # fewer are no book to be compared with
 CUSTOMERS = pl.Schema({"customer_number": pl.Int64(), "name": pl.String(), "abn": pl.String()})

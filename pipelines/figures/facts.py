@@ -10,12 +10,12 @@ from functools import cached_property
 
 import polars as pl
 
-from pipelines import schemas
-from pipelines.checkpoints import checkpoint
 from pipelines.figures import accounts, words
 from pipelines.figures.accounts import BY_ACCOUNT
 from pipelines.figures.context import NO_CONTEXT, Context
 from pipelines.figures.periods import BY_CUSTOMER, age, booked_month, days_behind
+from pipelines.vocabulary import schemas
+from pipelines.vocabulary.checkpoints import checkpoint
 
 _PUT = {
     "month": booked_month(),

@@ -17,8 +17,8 @@ from typing import Any, TypeAlias
 
 import polars as pl
 
-from pipelines.errors import NotFound
-from pipelines.schemas import UUID
+from pipelines.vocabulary.errors import NotFound
+from pipelines.vocabulary.schemas import UUID
 
 Constant: TypeAlias = int | Decimal | date | str | bool | None
 CONTRIBUTIONS = pl.Schema({"transaction_id": UUID, "contribution": pl.Decimal(38, 4)})

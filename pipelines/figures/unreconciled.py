@@ -19,8 +19,8 @@ import polars as pl
 from pipelines.figures.facts import Facts
 from pipelines.figures.lineage import Constant, Formula, Sum, Trace, below, contributions, no_figure, pointer
 from pipelines.figures.periods import BY_CUSTOMER
-from pipelines.figures.printing import ratio
 from pipelines.figures.tables import Derived, Source, Table, Total, beside
+from pipelines.vocabulary.printing import ratio
 
 SIZE = pl.Decimal(38, 4)
 ShareOfRow: TypeAlias = Callable[[tuple[str, ...]], Trace]

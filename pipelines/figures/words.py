@@ -1,13 +1,13 @@
 """The words of banking and credit that reports speak, each one an expression over schema TRANSACTIONS.
 
 A report filters and sums by these, never by a raw slug, so that "revenue" means the same everywhere. What a
-category means is the taxonomy's business (`pipelines/enrich/taxonomy.py`); here stand only the groups and the few
+category means is the taxonomy's business (`pipelines/vocabulary/taxonomy.py`); here stand only the groups and the few
 slugs that a figure is named after.
 """
 
 import polars as pl
 
-from pipelines.schemas import MONEY
+from pipelines.vocabulary.schemas import MONEY
 
 CASH_ACCOUNT_TYPES = ("transaction", "savings", "term_deposit", "other")
 

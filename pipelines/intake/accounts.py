@@ -15,7 +15,7 @@ import polars as pl
 
 from pipelines.intake.as_sent import Digest, told_apart_by
 from pipelines.intake.masking import mask_text
-from pipelines.schemas import ACCOUNT_TYPES
+from pipelines.vocabulary.schemas import ACCOUNT_TYPES
 
 SHOWN_DIGITS = 4
 

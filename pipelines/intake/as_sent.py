@@ -13,7 +13,7 @@ from functools import partial
 
 import polars as pl
 
-from pipelines.enrich.text import matching_text
+from pipelines.enrichment.wording.text import matching_text
 from pipelines.intake.masking import is_money, mask_json, mask_text, masked_texts
 
 Digest = Callable[[str], bytes]  # of a text as sent: always the same, and telling nothing of it

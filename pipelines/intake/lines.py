@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeGuard
 
-from pipelines.intake import strict_json
 from pipelines.intake.masking import is_money, mask_json, mask_text, may_need_masking
-from pipelines.intake.strict_json import MOST_OTHER_VALUES, Number
+from pipelines.vocabulary import strict_json
+from pipelines.vocabulary.strict_json import MOST_OTHER_VALUES, Number
 
 FIELDS: Final = ("date", "description", "amount", "type", "balance", "transactionId", "currency", "valueDate", "status")
 NUMERIC_FIELDS: Final = frozenset({"amount", "balance"})  # a JSON number or its text

@@ -14,7 +14,7 @@ import polars as pl
 
 from pipelines.intake.as_sent import Digest, digested_rows
 from pipelines.intake.lines import FIELDS, NUMERIC_FIELDS, SENT
-from pipelines.schemas import ACCEPTED, LANDED, MONEY, REJECTED, TransactionStatus
+from pipelines.vocabulary.schemas import ACCEPTED, LANDED, MONEY, REJECTED, TransactionStatus
 
 _OF_LANDED = (*FIELDS, "malformed", "extra", "masked")
 IN_LINES = pl.Schema({name: LANDED[name] for name in _OF_LANDED} | dict.fromkeys(SENT.values(), pl.String()))

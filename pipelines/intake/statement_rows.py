@@ -16,9 +16,9 @@ import polars as pl
 from pipelines.intake.accounts import Account, identify
 from pipelines.intake.as_sent import Digest, description_digests
 from pipelines.intake.masking import mask_text, masked_texts
-from pipelines.intake.pdf.result import Box, Entry, Extraction, Refusal, Statement, refused
+from pipelines.intake.pdf.page.result import Box, Entry, Extraction, Refusal, Statement, refused
 from pipelines.intake.rows import MAX_DESCRIPTION, MAX_INTEGER_DIGITS
-from pipelines.schemas import LANDED, OF_STATEMENT, STATEMENT_ROWS
+from pipelines.vocabulary.schemas import LANDED, OF_STATEMENT, STATEMENT_ROWS
 
 MAX_FILE_NAME = 255  # characters
 MOST = Decimal(10) ** MAX_INTEGER_DIGITS

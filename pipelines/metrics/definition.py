@@ -23,9 +23,9 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel
 
-from pipelines.enrich.flags import FLAGS
-from pipelines.enrich.taxonomy import TAXONOMY
-from pipelines.schemas import ACCOUNT_TYPES, Channel, CounterpartyKind
+from pipelines.enrichment.flags import FLAGS
+from pipelines.vocabulary.schemas import ACCOUNT_TYPES, Channel, CounterpartyKind
+from pipelines.vocabulary.taxonomy import TAXONOMY
 
 NAMESPACE = UUID("6f1b2f0e-5c1d-5a55-9b1a-0c1f5f7c9d21")  # of the metrics' ids
 

@@ -11,8 +11,8 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
-from pipelines.enrich.rule_files import RuleError, parse
 from pipelines.metrics.definition import Metric, Metrics, lacks_side
+from pipelines.vocabulary.rule_files import RuleError, parse
 
 FILE = "registry.yaml"
 

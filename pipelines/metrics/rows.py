@@ -7,7 +7,7 @@ import polars as pl
 
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.metrics.definition import SIDES, Key, Measure, Names, Where
-from pipelines.schemas import MONEY
+from pipelines.vocabulary.schemas import MONEY
 
 THIRTY_DAYS = 30
 _CACHED = 1_000  # filters of which the expressions are kept: to write them takes longer than to read a customer's rows

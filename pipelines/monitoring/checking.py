@@ -18,9 +18,9 @@ from pipelines.decisions.check.files import document_in
 from pipelines.decisions.check.findings import Finding, finding, pointer_of
 from pipelines.decisions.check.references import Data, entries
 from pipelines.decisions.check.shape import plain, shaped
-from pipelines.errors import Fault
 from pipelines.metrics import METRICS
 from pipelines.monitoring.ruleset import Ruleset
+from pipelines.vocabulary.errors import Fault
 
 CALCULATING = ("rules", "mutedWhile", "appliesTo")  # where numbers and conditions stand
 

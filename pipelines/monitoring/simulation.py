@@ -24,7 +24,7 @@ from pipelines.metrics.sources import looks_at_balances, reach
 from pipelines.monitoring import Listed, Observed, Ruleset, Watch, Watched, figures, moves, observed_of, watch
 from pipelines.monitoring.looks import Day, FactsOfDays, Past, held, looks, together
 from pipelines.monitoring.moving import FIRING, OUTCOMES
-from pipelines.schemas import posted
+from pipelines.vocabulary.schemas import posted
 
 MOST_LOOKS = 50_000  # of the customers that are gone through together
 ALL = "*"  # in the place of a rule's code, which it can't be: any of them

@@ -18,12 +18,12 @@ from typing import Any, Literal
 
 import polars as pl
 
-from pipelines.enrich.duplicates import KNOWN
+from pipelines.enrichment.matching.duplicates import KNOWN
 from pipelines.figures.context import Context
 from pipelines.figures.facts import Facts
 from pipelines.reports import REPORTS
 from pipelines.reports.aggregate import TABLES
-from pipelines.schemas import TRANSACTIONS, current
+from pipelines.vocabulary.schemas import TRANSACTIONS, current
 
 Cause = Literal["rows", "correction", "enrichment"]
 CAUSES: Sequence[Cause] = ("rows", "correction", "enrichment")

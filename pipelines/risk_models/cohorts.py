@@ -12,16 +12,16 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from pipelines.enrich.enrichment import enrich
-from pipelines.errors import Unprocessable
+from pipelines.enrichment.enrichment import enrich
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.metrics import METRICS, Metrics
 from pipelines.metrics.registry import FILE, checked
-from pipelines.risk_models.default import DEFAULT
 from pipelines.risk_models.files import Outcomes, accepted
 from pipelines.risk_models.readings import readings
-from pipelines.schemas import TRANSACTIONS
+from pipelines.scorecards.default import DEFAULT
+from pipelines.vocabulary.errors import Unprocessable
+from pipelines.vocabulary.schemas import TRANSACTIONS
 
 SCALE_FREE = ("ratio", "per month", "days")  # units that are the same in any currency
 OF_DEFAULT = tuple(feature.metric for feature in DEFAULT.features)

@@ -8,8 +8,8 @@ import polars as pl
 from pipelines.figures import words
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
-from pipelines.figures.printing import ratio
 from pipelines.figures.tables import Column, Derived, Source, Table, Total
+from pipelines.vocabulary.printing import ratio
 
 WINDOW = 180  # days before the customer's last row
 

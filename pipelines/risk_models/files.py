@@ -14,10 +14,10 @@ from uuid import UUID
 
 import polars as pl
 
-from pipelines.errors import Unprocessable
 from pipelines.intake.accounts import identify
 from pipelines.intake.as_sent import for_this_run
-from pipelines.schemas import ACCEPTED, MONEY
+from pipelines.vocabulary.errors import Unprocessable
+from pipelines.vocabulary.schemas import ACCEPTED, MONEY
 
 TRANSACTION_COLUMNS = ("customer", "account", "date", "description", "amount", "balance")
 OUTCOME_COLUMNS = ("customer", "asOf")

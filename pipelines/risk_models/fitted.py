@@ -7,11 +7,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from pipelines.metrics import Metrics
-from pipelines.risk_models import fitting
 from pipelines.risk_models.cohorts import Cohort, with_flows
-from pipelines.risk_models.default import DEFAULT
-from pipelines.risk_models.fitting import Learned
-from pipelines.risk_models.scorecard import Calibration, Scorecard
+from pipelines.scorecards import fitting
+from pipelines.scorecards.default import DEFAULT
+from pipelines.scorecards.fitting import Learned
+from pipelines.scorecards.scorecard import Calibration, Scorecard
 
 _BETTER = {"higher_is_better": True, "lower_is_better": False, "neutral": None}
 

@@ -8,11 +8,11 @@ import polars as pl
 from pipelines import metrics
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
-from pipelines.figures.printing import RATIO
 from pipelines.metrics import METRICS, Metric, Metrics
 from pipelines.metrics.definition import EVERY_ROW, Arithmetic, Groups, Transactions, Where
 from pipelines.risk_models.evidence import evidence
-from pipelines.risk_models.scorecard import READING
+from pipelines.scorecards.scorecard import READING
+from pipelines.vocabulary.printing import RATIO
 
 # A business whose rows say nothing has no dishonours, and must not earn points by that: where less than this share of
 # the money moved has a category, metrics that read categories or names have no reading.

@@ -15,9 +15,9 @@ repetitions are labelled too. What the business owes and whether it defaults sta
 """
 
 from pipelines.sandbox.book import book, business
-from pipelines.sandbox.brands import HELD_OUT_STYLES, is_held_out
-from pipelines.sandbox.model import LABELLED, Business, Facility, Latents, Outcome, Part, SandboxAccount
 from pipelines.sandbox.submissions import plain_rows, submissions
+from pipelines.sandbox.world.brands import HELD_OUT_STYLES, is_held_out
+from pipelines.sandbox.world.model import LABELLED, Business, Facility, Latents, Outcome, Part, SandboxAccount
 
 __all__ = [
     "HELD_OUT_STYLES",

@@ -5,17 +5,17 @@ from datetime import date
 from itertools import chain
 from random import Random
 
-from pipelines.sandbox import risk
-from pipelines.sandbox.days import Window, window
-from pipelines.sandbox.faults import injected
-from pipelines.sandbox.habits import Habits
-from pipelines.sandbox.ledger import Ledger, in_booking_order
-from pipelines.sandbox.model import Business, Facility, Outcome, Part
-from pipelines.sandbox.profile import Profile, drawn
-from pipelines.sandbox.spending import spending
-from pipelines.sandbox.standing import facilities
-from pipelines.sandbox.statements import accounts
-from pipelines.sandbox.takings import DAYS_A_MONTH, takings
+from pipelines.sandbox.businesses import risk
+from pipelines.sandbox.businesses.profile import Profile, drawn
+from pipelines.sandbox.ledger.faults import injected
+from pipelines.sandbox.ledger.habits import Habits
+from pipelines.sandbox.ledger.ledger import Ledger, in_booking_order
+from pipelines.sandbox.ledger.spending import spending
+from pipelines.sandbox.ledger.standing import facilities
+from pipelines.sandbox.ledger.statements import accounts
+from pipelines.sandbox.ledger.takings import DAYS_A_MONTH, takings
+from pipelines.sandbox.world.days import Window, window
+from pipelines.sandbox.world.model import Business, Facility, Outcome, Part
 
 
 def book(

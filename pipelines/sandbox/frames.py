@@ -4,8 +4,8 @@ from dataclasses import asdict
 
 import polars as pl
 
-from pipelines.sandbox.model import LABELLED, Business
-from pipelines.schemas import MONEY
+from pipelines.sandbox.world.model import LABELLED, Business
+from pipelines.vocabulary.schemas import MONEY
 
 _CUSTOMER = pl.Schema({"customer": pl.UInt32()})  # number in the book, from 0
 TRANSACTIONS = pl.Schema(

@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 
 from pipelines.sandbox.book import business
-from pipelines.sandbox.model import Business, SandboxAccount
+from pipelines.sandbox.world.model import Business, SandboxAccount
 
 MAX_ROWS = 50_000  # of one submission
 _OPENING = Decimal("25000.00")  # of the account in `plain_rows`

@@ -16,13 +16,13 @@ import pytest
 import requests
 from fastapi import FastAPI
 
-from api.app import server
-from api.schemas.files import EXAMPLE_FILES
-from api.schemas.policies import EXAMPLE_DOCUMENT
-from assets import backtests, simulations
-from storage import keys
-from storage.settings import Quota, Settings
-from storage.store import Store
+from api.core.schemas.files import EXAMPLE_FILES
+from api.decisions.schemas.policies import EXAMPLE_DOCUMENT
+from api.service.app import server
+from assets.portfolio import backtests, simulations
+from storage.access import keys
+from storage.core.settings import Quota, Settings
+from storage.core.store import Store
 from tests.api.in_process import running
 from tests.api.worker import end_extractions, end_submissions, look_at
 from tests.conftest import open_store

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from tests.api.operations import Operation, document, documented
+from tests.api.core.operations import Operation, document, documented
 
 LISTS_OF = {"customerIds": "customerId", "customers": "customerId"}
 ALSO_CALLED = {"before": "deliveryId"}

@@ -11,12 +11,14 @@ import pytest
 from sqlalchemy.exc import OperationalError
 from typer.testing import CliRunner
 
-from api import refusals as api_refusals
 from api.cli import app
-from api.refusals import MOST_KEPT, MOST_KINDS, Refusal, Refusals
-from storage import audit, keys, policies
-from storage.audit import ANONYMOUS, Actor, Entry, Outcome
-from storage.store import Store
+from api.core import refusals as api_refusals
+from api.core.refusals import MOST_KEPT, MOST_KINDS, Refusal, Refusals
+from storage.access import keys
+from storage.core import audit
+from storage.core.audit import ANONYMOUS, Actor, Entry, Outcome
+from storage.core.store import Store
+from storage.decisions import policies
 from tests.api.conftest import HTTP, Client, answering, belongings, new_client
 from tests.api.worker import fail_deliveries
 from tests.conftest import prepare_home

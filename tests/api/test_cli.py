@@ -10,8 +10,8 @@ from sqlalchemy import text
 from typer.testing import CliRunner
 
 from api import cli
-from storage.settings import Settings
-from storage.store import Store
+from storage.core.settings import Settings
+from storage.core.store import Store
 
 LIST = ["clients", "list"]
 

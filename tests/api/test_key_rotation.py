@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from api.cli import app
-from storage.settings import Settings
+from storage.core.settings import Settings
 from tests.api.conftest import HTTP, answering
 from tests.conftest import open_store, prepare_home
 

@@ -10,20 +10,24 @@ from uuid import UUID, uuid4
 
 import polars as pl
 
-from api.schemas.reports import ReportBundleView
-from assets.batches import without_jobs
-from assets.monitoring import look_again
-from assets.statements import Told
-from pipelines.intake.pdf.result import Extraction
-from pipelines.schemas import DUPLICATES, REJECTED, SORT_KEY, TRANSACTIONS
-from storage import batches, customers, jobs, leases, outbox, outcomes, reports
-from storage import transactions as stored
-from storage.commit import NewValue, commit_values
-from storage.jobs import Ending, Job
-from storage.models import SUBMISSIONS, DeliveryStatus, Flow, JobStatus, Lane
-from storage.outbox import Attempt, Ended
-from storage.reports import KINDS, NewReport
-from storage.store import Store
+from api.reports.schemas.reports import ReportBundleView
+from assets.core.batches import without_jobs
+from assets.intake.statements import Told
+from assets.portfolio.monitoring import look_again
+from pipelines.intake.pdf.page.result import Extraction
+from pipelines.vocabulary.schemas import DUPLICATES, REJECTED, SORT_KEY, TRANSACTIONS
+from storage.core import leases
+from storage.core.models import SUBMISSIONS, DeliveryStatus, Flow, JobStatus, Lane
+from storage.core.store import Store
+from storage.customers import customers
+from storage.enrichment import transactions as stored
+from storage.enrichment.commit import NewValue, commit_values
+from storage.jobs import batches, jobs, outcomes
+from storage.jobs.jobs import Ending, Job
+from storage.reports import reports
+from storage.reports.reports import KINDS, NewReport
+from storage.webhooks import outbox
+from storage.webhooks.outbox import Attempt, Ended
 from tests.papers import RENT, extract, extraction, statement
 from tests.patience import again_and_again
 

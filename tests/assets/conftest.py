@@ -9,8 +9,8 @@ from typing import Any, Protocol, TypeVar
 import pytest
 import trustme
 
-from storage.settings import Settings
-from storage.store import Store
+from storage.core.settings import Settings
+from storage.core.store import Store
 from tests.conftest import SQLITE_FIRST, copy_home, new_database, open_store
 
 Made = TypeVar("Made")

@@ -7,19 +7,23 @@ from uuid import UUID, uuid4
 
 from sqlalchemy import update
 
-from assets import batches as work_of
-from assets.reports import end_refreshes, refresh
-from assets.transactions import recompute
+from assets.core import batches as work_of
+from assets.enrichment.transactions import recompute
+from assets.reports.reports import end_refreshes, refresh
 from pipelines.intake import accounts
 from pipelines.intake.lines import as_lines
 from pipelines.intake.rows import landed
-from pipelines.report_view import ReportStatus
 from pipelines.reports import REPORTS
-from storage import batches, customers, jobs, models, reports, transactions
-from storage.customers import Customer
-from storage.jobs import Job
-from storage.models import Lane
-from storage.store import Store
+from pipelines.reports.report_view import ReportStatus
+from storage.core import models
+from storage.core.models import Lane
+from storage.core.store import Store
+from storage.customers import customers
+from storage.customers.customers import Customer
+from storage.enrichment import transactions
+from storage.jobs import batches, jobs
+from storage.jobs.jobs import Job
+from storage.reports import reports
 from tests.storage.examples import ABN, a_client, a_customer
 
 Item = Mapping[str, Any]

@@ -5,8 +5,8 @@ import signal
 import threading
 from queue import SimpleQueue
 
-from assets.lanes import INTERRUPT, RUN, Reports
-from assets.processes import line_to_parent
+from assets.core.processes import line_to_parent
+from assets.workers.lanes import INTERRUPT, RUN, Reports
 
 
 def main() -> None:

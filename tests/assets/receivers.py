@@ -17,9 +17,9 @@ from pathlib import Path
 import trustme
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from assets import sending
-from storage.outbox import Attempt
-from storage.settings import Settings
+from assets.webhooks import sending
+from storage.core.settings import Settings
+from storage.webhooks.outbox import Attempt
 
 Script = Callable[[ssl.SSLSocket], None]
 

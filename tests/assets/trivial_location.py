@@ -5,7 +5,7 @@ import time
 
 from dagster import AssetExecutionContext, Definitions, MaterializeResult, asset, define_asset_job, in_process_executor
 
-from assets.runs import JOB_OF
+from assets.core.runs import JOB_OF
 
 
 @asset

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from benchmarks.mentions import Named, lone_sides, named, numbers
-from tests.pipelines.enrich.examples import known
+from tests.pipelines.enrichment.examples import known
 
 OWN: dict[str, Any] = {"category": "own_transfer", "is_transfer": False, "account_number": "062001111"}
 LABELS = {"true_category": pl.String, "true_transfer_pair": pl.UInt32, "true_facility": pl.UInt32}

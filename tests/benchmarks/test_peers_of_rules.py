@@ -6,9 +6,9 @@ import polars as pl
 import pytest
 
 from benchmarks.peers_of_rules import ASKED, InDuckDB, InPandas, Lists, expression
-from pipelines.enrich.narratives import understood
-from pipelines.enrich.phrases import literals
-from pipelines.schemas import AccountType, Direction
+from pipelines.enrichment.counterparties.narratives import understood
+from pipelines.enrichment.wording.phrases import literals
+from pipelines.vocabulary.schemas import AccountType, Direction
 
 NARRATIVES = [
     ("TELSTRA CORP INV4410", "debit"),

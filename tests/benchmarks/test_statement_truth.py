@@ -6,7 +6,7 @@ from decimal import Decimal
 import pytest
 
 from benchmarks.statement_truth import Reading, Total, reading
-from pipelines.intake.pdf.result import Box, Entry, Extraction, Reason, Severity, Signal, Statement, Verdict
+from pipelines.intake.pdf.page.result import Box, Entry, Extraction, Reason, Severity, Signal, Statement, Verdict
 from pipelines.sandbox.pdf import PrintedAccount, PrintedRow, PrintedStatement, statement_pdf
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from api.listen import Receiver
+from api.webhooks.listen import Receiver
 from tests.faults.world import World, running
 
 

@@ -18,9 +18,9 @@ from uuid import UUID
 
 from sqlalchemy import ColumnElement, func, select
 
-from api.listen import Received
-from storage.database import Reading
-from storage.models import (
+from api.webhooks.listen import Received
+from storage.core.database import Reading
+from storage.core.models import (
     LIVE,
     BatchState,
     DeliveryStatus,

@@ -18,8 +18,8 @@ from uuid import uuid4
 
 import requests
 
-from api.listen import Receiver
-from api.once import KEY_HEADER
+from api.core.once import KEY_HEADER
+from api.webhooks.listen import Receiver
 from pipelines.sandbox import plain_rows
 from tests.faults.ledger import Entry, Ledger, Subscription
 from tests.flows.service import Client

@@ -14,7 +14,7 @@ from typing import Final
 import psycopg
 import pytest
 
-from api.commands.addresses import chosen
+from api.service.commands.addresses import chosen
 from tests.faults.faults import Fault, Repeated
 
 PROGRAMS: Final = max(Path("/usr/lib/postgresql").glob("*/bin"), default=Path("/usr/local/bin"))

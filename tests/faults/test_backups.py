@@ -15,15 +15,16 @@ import polars as pl
 import pytest
 from sqlalchemy import delete, select
 
-from api.commands.console import now
-from api.listen import Receiver
-from pipelines.schemas import current
-from storage import leases, models, transactions
-from storage.database import Database
-from storage.doctor import Severity, examine
-from storage.integrity import all_named
-from storage.settings import Settings
-from storage.store import Store
+from api.core.commands.console import now
+from api.webhooks.listen import Receiver
+from pipelines.vocabulary.schemas import current
+from storage.core import leases, models
+from storage.core.database import Database
+from storage.core.settings import Settings
+from storage.core.store import Store
+from storage.enrichment import transactions
+from storage.operations.doctor import Severity, examine
+from storage.operations.integrity import all_named
 from tests.faults.commands import run
 from tests.faults.faults import KillAtWrite
 from tests.faults.ledger import Row
@@ -33,12 +34,13 @@ from tests.faults.scenarios import submits_with_keys
 from tests.faults.survival import survives
 from tests.faults.world import World, running, sha256
 from tests.patience import again_and_again
+from tests.root import ROOT
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 FIRST = range(1, 60, 10)  # writes of a backup into an empty folder, some of them
 LATER = range(1, 30, 2)  # and of one that copies what is new
 AT_LEAST = 10  # writes of one that finds nothing new
-OPERATIONS: Final = Path(__file__).parents[2] / "docs" / "operations.md"
+OPERATIONS: Final = ROOT / "docs" / "operations.md"
 
 
 @pytest.fixture(scope="module")

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 from sqlalchemy import func, select
 
-from api.listen import Receiver
-from storage.models import attempts
+from api.webhooks.listen import Receiver
+from storage.core.models import attempts
 from tests.faults.faults import ClockJump, KillAtWrite, faked_clock, set_clock
 from tests.faults.scenarios import submits, submits_and_refreshes
 from tests.faults.survival import survives

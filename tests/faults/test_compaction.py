@@ -4,7 +4,7 @@ from typing import Final
 
 import pytest
 
-from storage import buckets
+from storage.core import buckets
 from tests.faults.commands import run
 from tests.faults.faults import KillAtWrite
 from tests.faults.lender import Lender

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from api.listen import Receiver
-from storage.settings import Settings
-from storage.store import Store
+from api.webhooks.listen import Receiver
+from storage.core.settings import Settings
+from storage.core.store import Store
 from tests.faults.faults import FileSizeLimit, FullDisk, MemoryLimit, SystemCalls, remount, small_disk
 from tests.faults.lender import Lender
 from tests.faults.scenarios import Scenario, submits_and_refreshes, submits_for_many

@@ -9,8 +9,8 @@ from uuid import UUID
 import pytest
 from sqlalchemy import select
 
-from storage.models import customers
-from storage.transactions import current_locations
+from storage.core.models import customers
+from storage.enrichment.transactions import current_locations
 from tests.faults.counts import INJECTED, SURVIVED
 from tests.faults.invariants import Aftermath, violations
 from tests.faults.lender import Lender

@@ -13,8 +13,8 @@ import pytest
 from sqlalchemy import delete, insert, select, update
 from sqlalchemy.schema import DropIndex
 
-from storage import keys
-from storage.models import (
+from storage.access import keys
+from storage.core.models import (
     LIVE,
     DeliveryStatus,
     Flow,

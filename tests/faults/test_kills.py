@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 import pytest
 
-from api.listen import Receiver
+from api.webhooks.listen import Receiver
 from tests.faults.faults import Fault, KillAtWrite, SystemCalls
 from tests.faults.scenarios import Scenario, submits, submits_and_refreshes
 from tests.faults.survival import survives

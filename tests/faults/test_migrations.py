@@ -20,12 +20,13 @@ from alembic.config import Config
 from alembic.migration import MigrationContext
 from sqlalchemy import Boolean, Text, Uuid, column, insert, select, table
 
-from api.commands.console import now
-from storage import database
-from storage.database import Database, UtcDateTime
-from storage.models import metadata
-from storage.settings import Settings
-from storage.store import Store
+from api.core.commands.console import now
+from storage.core import migrations
+from storage.core.column_types import UtcDateTime
+from storage.core.database import Database
+from storage.core.models import metadata
+from storage.core.settings import Settings
+from storage.core.store import Store
 from tests.faults.counts import INJECTED, SURVIVED
 from tests.faults.faults import KillAtCall, need_strace
 from tests.faults.postgres import USER, Server, server
@@ -35,8 +36,8 @@ KILLS = 12  # of each kind, seeded, over all of its calls
 FIRST = "0001"
 NAME = "a lender"
 OPEN: Final = """
-from storage.settings import Settings
-from storage.store import Store
+from storage.core.settings import Settings
+from storage.core.store import Store
 Store.open(Settings()).db.migrate()
 """
 
@@ -103,7 +104,7 @@ def begun(empty: Empty, revision: str | None) -> Settings:
     settings = empty()
     if revision is not None:
         config = Config()
-        config.set_main_option("script_location", str(Path(database.__file__).parent / "migrations"))
+        config.set_main_option("script_location", str(migrations.FOLDER))
         db = Database(settings.database)
         with db.engine.begin() as connection:
             config.attributes["connection"] = connection

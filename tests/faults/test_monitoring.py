@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 from sqlalchemy import ColumnElement, select
 
-from storage.models import customers, deliveries, events, rule_matches
+from storage.core.models import customers, deliveries, events, rule_matches
 from tests.faults.faults import Fault, KillAtWrite
 from tests.faults.lender import Lender
 from tests.faults.scenarios import LONG_HISTORY, is_watched, watches
@@ -68,6 +68,8 @@ def test_killed_while_the_book_looks(world: World, nth: int) -> None:
         watches(lender)
         until(lambda: len(told(world, lender)) == len(watched), LOOKED_AT_WITHIN_S)
 
-    injected, matches = lived_through(world, is_watched_afterwards, KillAtWrite(world, "assets.warm book", nth), nth)
+    injected, matches = lived_through(
+        world, is_watched_afterwards, KillAtWrite(world, "assets.dagster_internals.warm book", nth), nth
+    )
     assert list(matches.values()) == [1, 1]
     assert injected or nth > OF_A_LOOK // 3, "nobody was killed"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import pytest
 import requests
 
-from api.listen import Receiver
+from api.webhooks.listen import Receiver
 from tests.faults.faults import Fault, KillAtWrite
 from tests.faults.postgres import LockedTable, Restart, Server, TerminatedBackends, database_answers, server
 from tests.faults.scenarios import submits, submits_and_refreshes, submits_with_keys

@@ -12,12 +12,12 @@ import pytest
 import requests
 from sqlalchemy import select
 
-from api.commands.addresses import chosen, is_ready
-from api.listen import Receiver
-from assets.gate_tokens import Role
-from assets.graphql import DagsterGraphQL, RefusedError
-from storage.batches import Batch
-from storage.models import Lane, batches
+from api.service.commands.addresses import chosen, is_ready
+from api.webhooks.listen import Receiver
+from assets.access.gate_tokens import Role
+from assets.core.graphql import DagsterGraphQL, RefusedError
+from storage.core.models import Lane, batches
+from storage.jobs.batches import Batch
 from tests.faults.faults import Fault, Frozen, KillAtWrite, Repeated
 from tests.faults.invariants import Aftermath, violations
 from tests.faults.lender import Lender

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import pytest
 from sqlalchemy import select
 
-from storage.models import subscriptions
-from storage.store import Store
-from storage.subscriptions import open_secret
+from storage.core.models import subscriptions
+from storage.core.store import Store
+from storage.webhooks.subscriptions import open_secret
 from tests.faults.commands import run
 from tests.faults.faults import KillAtWrite
 from tests.faults.lender import Lender

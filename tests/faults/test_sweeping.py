@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import pytest
 
-from storage.retention import orphans
+from storage.operations.retention import orphans
 from tests.faults.commands import run
 from tests.faults.faults import KillAtCall, KillAtWrite, faked_clock, set_clock
 from tests.faults.invariants import Aftermath, violations

@@ -16,13 +16,13 @@ from pydantic import SecretStr
 from sqlalchemy import select, text
 from sqlalchemy.exc import OperationalError
 
-from api.commands.addresses import is_ready
-from api.listen import Receiver
-from storage import keys
-from storage.database import Reading
-from storage.models import LIVE, DeliveryStatus, deliveries, jobs
-from storage.settings import Settings
-from storage.store import Store
+from api.service.commands.addresses import is_ready
+from api.webhooks.listen import Receiver
+from storage.access import keys
+from storage.core.database import Reading
+from storage.core.models import LIVE, DeliveryStatus, deliveries, jobs
+from storage.core.settings import Settings
+from storage.core.store import Store
 from tests.faults.ledger import Ledger
 from tests.faults.lender import Lender
 from tests.flows.service import Service, command_of
@@ -36,13 +36,13 @@ BACK_WITHIN_S = 60.0
 # How each process of the service is told by its command line, and a lane's run by its process.
 PARTS: Mapping[str, str] = {
     "api": "api.cli api",
-    "worker": "assets.worker",
-    "enrichment": "assets.warm enrichment",
-    "extraction": "assets.warm extraction",
-    "refresh": "assets.warm refresh",
-    "platform": "assets.platform",
-    "web": "assets.web_and_daemon",
-    "code": "assets.code_server",
+    "worker": "assets.service.worker",
+    "enrichment": "assets.dagster_internals.warm enrichment",
+    "extraction": "assets.dagster_internals.warm extraction",
+    "refresh": "assets.dagster_internals.warm refresh",
+    "platform": "assets.service.platform",
+    "web": "assets.dagster_internals.web_and_daemon",
+    "code": "assets.dagster_internals.code_server",
 }
 
 _ledgers = count(1)

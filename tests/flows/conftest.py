@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from api.listen import Receiver
+from api.webhooks.listen import Receiver
 from tests.conftest import DATABASES, SQLITE_FIRST, new_database
 from tests.flows.service import Client, Service
 

@@ -11,12 +11,12 @@ from typing import Any
 import psutil
 import requests
 
-from api.commands.addresses import chosen, wait_until_ready
-from api.commands.console import now
-from assets.gate_tokens import Role, token
-from storage import keys
-from storage.settings import Settings
-from storage.store import Store
+from api.core.commands.console import now
+from api.service.commands.addresses import chosen, wait_until_ready
+from assets.access.gate_tokens import Role, token
+from storage.access import keys
+from storage.core.settings import Settings
+from storage.core.store import Store
 
 READY_WITHIN_S = 90
 

@@ -18,10 +18,10 @@ from sqlalchemy import update
 
 from pipelines.metrics import METRICS
 from pipelines.sandbox import plain_rows
-from storage import upkeep
-from storage.models import customers
-from storage.store import Store
-from storage.upkeep import Standing, Task
+from storage.core.models import customers
+from storage.core.store import Store
+from storage.portfolio import upkeep
+from storage.portfolio.upkeep import Standing, Task
 from tests.conftest import DATABASES, new_database
 from tests.flows.service import Client, Service, command_of
 from tests.flows.test_main_job import asked_as_in_the_readme, counted_by_the_readme
@@ -111,7 +111,7 @@ def materialised(service: Service, *assets: str) -> dict[str, str]:
 
 
 def book_processes(service: Service) -> list[psutil.Process]:
-    return [process for process in service.processes("assets.warm") if "book" in command_of(process)]
+    return [process for process in service.processes("assets.dagster_internals.warm") if "book" in command_of(process)]
 
 
 def test_a_bucket_materialised_by_hand_is_refreshed_in_the_book_s_lane_and_stands_in_the_manifest(

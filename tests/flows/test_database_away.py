@@ -18,7 +18,14 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 ROWS = plain_rows(30, seed=3, until=date(2026, 10, 31))
 AWAY_S, SILENT_S = 60, 20  # longer than every lease
-PARTS = ("api.cli", "assets.worker", "assets.warm", "assets.platform", "assets.web_and_daemon", "assets.code_server")
+PARTS = (
+    "api.cli",
+    "assets.service.worker",
+    "assets.dagster_internals.warm",
+    "assets.service.platform",
+    "assets.dagster_internals.web_and_daemon",
+    "assets.dagster_internals.code_server",
+)
 
 
 @pytest.fixture

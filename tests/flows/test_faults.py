@@ -6,7 +6,7 @@ from datetime import date
 import psutil
 import pytest
 
-from api.listen import Receiver
+from api.webhooks.listen import Receiver
 from pipelines.sandbox import plain_rows
 from tests.conftest import SQLITE_FIRST, new_database
 from tests.flows.conftest import started
@@ -49,12 +49,12 @@ def kill(victims: list[psutil.Process]) -> None:
 
 def test_a_worker_killed_mid_batch_loses_nothing(service: Service, client: Client) -> None:
     jobs = submit_many(client, 5)
-    kill(service.processes("assets.worker"))
+    kill(service.processes("assets.service.worker"))
     assert_all_ended_right(client, jobs)
 
 
 def test_the_daemon_killed_holds_nothing_up(service: Service, client: Client) -> None:
-    kill(service.processes("assets.web_and_daemon"))
+    kill(service.processes("assets.dagster_internals.web_and_daemon"))
     assert_all_ended_right(client, submit_many(client, 3))
 
 

@@ -12,9 +12,9 @@ from websockets.exceptions import InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 from websockets.typing import Subprotocol
 
-from assets.gate import COOKIE
-from assets.gate_tokens import Role
-from assets.graphql import AUTOMATIONS
+from assets.access.gate import COOKIE
+from assets.access.gate_tokens import Role
+from assets.core.graphql import AUTOMATIONS
 from tests.flows.service import Service
 from tests.patience import until
 

@@ -11,11 +11,12 @@ import duckdb
 import pytest
 from sqlalchemy import inspect
 
-from api.listen import Received, Receiver
+from api.webhooks.listen import Received, Receiver
 from pipelines.sandbox import plain_rows
 from tests.flows.conftest import on_each_database
 from tests.flows.service import Client, Service
 from tests.patience import until
+from tests.root import ROOT
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -222,15 +223,15 @@ def counted_by_the_readme(service: Service) -> int:
 def asked_as_in_the_readme(service: Service, nth: int) -> list[Any]:
     """What the README's nth query of the lake gives."""
     Path("manifest.json").write_text(service.run("api.cli", "lake", "manifest", "--json"))
-    readme = (Path(__file__).parents[2] / "README.md").read_text()
+    readme = (ROOT / "README.md").read_text()
     queries = re.findall(r'duckdb -c "(.+?)"\n', readme, re.DOTALL)
     return duckdb.execute(queries[nth]).fetchall()
 
 
 @pytest.mark.slow
 def test_a_running_service_is_seeded_once(service: Service) -> None:
-    assert "12 businesses" in service.run("api.commands.seed")
-    assert "Already seeded" in service.run("api.commands.seed")
+    assert "12 businesses" in service.run("api.service.commands.seed")
+    assert "Already seeded" in service.run("api.service.commands.seed")
 
 
 @on_each_database

@@ -8,11 +8,11 @@ from datetime import UTC, date, datetime
 import psutil
 import pytest
 
-from api.commands.addresses import chosen, is_ready
-from assets import dagster_home
+from api.service.commands.addresses import chosen, is_ready
+from assets.dagster_internals import dagster_home
 from pipelines.sandbox import plain_rows
-from storage import leases
-from storage.store import Store
+from storage.core import leases
+from storage.core.store import Store
 from tests.flows.service import Client, Service, command_of
 from tests.patience import until
 
@@ -58,7 +58,9 @@ def warm_workers(store: Store) -> int:
 @pytest.mark.usefixtures("second_worker")
 def test_a_worker_takes_what_the_other_is_too_busy_for(service: Service, client: Client) -> None:
     slow, quick = client.customer(), client.customer()
-    [busy] = [process for process in service.processes("assets.warm") if "enrichment" in command_of(process)]
+    [busy] = [
+        process for process in service.processes("assets.dagster_internals.warm") if "enrichment" in command_of(process)
+    ]
     busy.suspend()
     try:
         stuck = client.submit(slow, ROWS)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from api.listen import Received, Receiver
+from api.webhooks.listen import Received, Receiver
 from tests.flows.service import Client
 from tests.patience import until
 

@@ -5,9 +5,9 @@ from datetime import date
 
 import pytest
 
-from api.commands.console import now
+from api.core.commands.console import now
 from pipelines.sandbox import book
-from storage import keys
+from storage.access import keys
 from tests.flows.service import Client, Service
 
 pytestmark = pytest.mark.timeout(300)

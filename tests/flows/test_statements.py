@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from api.listen import Received, Receiver
+from api.webhooks.listen import Received, Receiver
 from pipelines.sandbox.pdf import PrintedStatement, statement_pdf
 from tests.flows.service import Client, Service
 from tests.flows.test_main_job import kept_by_dagster
@@ -149,7 +149,7 @@ def test_a_process_that_is_killed_while_it_reads_loses_and_doubles_nothing(servi
     customer, made = client.customer(), statement_pdf("westpac", seed=8, pages=60)
     job_id = submitted(client, customer, ("long.pdf", made.content))
     until(lambda: client.data("GET", f"/v1/jobs/{job_id}/status")["status"] == "Running")
-    for process in service.processes("assets.warm"):
+    for process in service.processes("assets.dagster_internals.warm"):
         if "extraction" in process.cmdline():
             process.kill()
     ended = client.finished(job_id)

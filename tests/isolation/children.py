@@ -16,7 +16,7 @@ import msgspec
 
 from isolation.child import Line, main
 from isolation.messages import LENGTH, Answer, Progress, Task
-from pipelines.intake.pdf.result import Extraction, Kind, Refusal, Statement, Verdict, refused
+from pipelines.intake.pdf.page.result import Extraction, Kind, Refusal, Statement, Verdict, refused
 
 Said = Iterator[msgspec.Struct]
 MIB: Final = 1024 * 1024

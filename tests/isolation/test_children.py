@@ -18,7 +18,7 @@ import pytest
 
 from isolation import LIMITS, ChildLimits, extract, page_png
 from isolation.limits import MIB
-from pipelines.intake.pdf.result import Extraction, Refusal
+from pipelines.intake.pdf.page.result import Extraction, Refusal
 from tests.patience import until
 
 CHILDREN = Path(__file__).with_name("children.py")

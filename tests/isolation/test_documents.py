@@ -9,8 +9,8 @@ from isolation import decode
 from isolation.child import ELEMENTS_AT_ONCE, decoded
 from isolation.limits import DECODING, MIB
 from isolation.messages import Document, Elements, framed, messages
-from pipelines.errors import InvalidRequest, Unavailable
-from pipelines.intake import strict_json
+from pipelines.vocabulary import strict_json
+from pipelines.vocabulary.errors import InvalidRequest, Unavailable
 
 ROWS = [{"amount": 0.1, "kept": {"deep": [1, "1", None, True]}}] * (2 * ELEMENTS_AT_ONCE + 1)
 BODY = json.dumps(

@@ -6,7 +6,7 @@ import pytest
 from PIL import Image, ImageChops
 
 from isolation import ChildLimits, explained_pngs, page_png
-from pipelines.intake.pdf.result import Box
+from pipelines.intake.pdf.page.result import Box
 from pipelines.sandbox.pdf import statement_pdf
 from tests.isolation import hostile
 

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.addresses import Ports, Reach, check_webhook_url, forbidden, parsed
-from pipelines.errors import InvalidRequest
+from pipelines.vocabulary.errors import InvalidRequest
+from pipelines.webhooks.addresses import Ports, Reach, check_webhook_url, forbidden, parsed
 
 LOOPBACK = (ip_network("127.0.0.0/8"),)
 ANYWHERE = Reach()

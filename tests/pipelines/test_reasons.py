@@ -25,21 +25,21 @@ from pipelines.decisions.evaluate import evaluated, rule_column
 from pipelines.decisions.plan import planned
 from pipelines.decisions.policy import Policy
 from pipelines.decisions.readings import Attribute, Value, read
-from pipelines.enrich.duplicates import KNOWN
-from pipelines.enrich.enrichment import derived
-from pipelines.enrich.facilities.joining import with_facility_ids
-from pipelines.enrich.rule_files import parse
-from pipelines.enrich.taxonomy import GROUPS
+from pipelines.enrichment.enrichment import derived
+from pipelines.enrichment.facilities.joining import with_facility_ids
+from pipelines.enrichment.matching.duplicates import KNOWN
 from pipelines.figures.facts import Facts
 from pipelines.metrics import METRICS
 from pipelines.metrics.definition import Transactions, lacks_side
 from pipelines.metrics.rows import met
 from pipelines.monitoring import Ruleset, Watched, observed, watch
 from pipelines.monitoring.library import rulesets
-from pipelines.risk_models.default import DEFAULT
 from pipelines.risk_models.readings import readings
-from pipelines.schemas import TRANSACTIONS
-from tests.pipelines.enrich.examples import known
+from pipelines.scorecards.default import DEFAULT
+from pipelines.vocabulary.rule_files import parse
+from pipelines.vocabulary.schemas import TRANSACTIONS
+from pipelines.vocabulary.taxonomy import GROUPS
+from tests.pipelines.enrichment.examples import known
 
 NOW = datetime(2026, 11, 1, 3, tzinfo=UTC)
 TODAY = NOW.date()

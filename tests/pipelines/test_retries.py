@@ -2,7 +2,7 @@ from datetime import timedelta
 
 import pytest
 
-from pipelines.retries import MAX_RETRIES, longest_wait, streak_after, to_be_retried, wait_after
+from pipelines.webhooks.retries import MAX_RETRIES, longest_wait, streak_after, to_be_retried, wait_after
 
 
 def test_the_schedule_is_the_documented_one() -> None:

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines import webhooks
-from pipelines.webhooks import (
+from pipelines.webhooks import events as webhooks
+from pipelines.webhooks.events import (
     EVENT_TYPES,
     Event,
     JobOutcome,

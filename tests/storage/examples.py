@@ -4,11 +4,13 @@ from datetime import datetime
 from uuid import UUID, uuid4
 
 from pipelines.intake import accounts
-from storage import customers, jobs, keys
-from storage.customers import Customer, NewCustomer
-from storage.database import Writing
-from storage.jobs import Job
-from storage.store import Store
+from storage.access import keys
+from storage.core.database import Writing
+from storage.core.store import Store
+from storage.customers import customers
+from storage.customers.customers import Customer, NewCustomer
+from storage.jobs import jobs
+from storage.jobs.jobs import Job
 
 ABN = "51824753556"
 

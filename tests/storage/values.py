@@ -9,15 +9,16 @@ import polars as pl
 import pytest
 from sqlalchemy import func, insert, select
 
-from pipelines.schemas import SORT_KEY, TRANSACTIONS
-from storage import batches, transactions
-from storage.buckets import BUCKETS, bucket_of
-from storage.commit import Committed, NewValue, commit_values
-from storage.customers import versions
-from storage.lake import Lake, Stored
-from storage.models import Lane, customers
-from storage.store import Store
-from storage.transactions import Location
+from pipelines.vocabulary.schemas import SORT_KEY, TRANSACTIONS
+from storage.core.buckets import BUCKETS, bucket_of
+from storage.core.lake import Lake, Stored
+from storage.core.models import Lane, customers
+from storage.core.store import Store
+from storage.customers.customers import versions
+from storage.enrichment import transactions
+from storage.enrichment.commit import Committed, NewValue, commit_values
+from storage.enrichment.transactions import Location
+from storage.jobs import batches
 from tests.storage.examples import ABN, a_client
 
 BUCKET = 7

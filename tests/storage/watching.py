@@ -10,11 +10,11 @@ import polars as pl
 
 from pipelines.monitoring import Observed, Ruleset, Watch
 from pipelines.monitoring.moving import OUTCOMES, REARM
-from storage import attributes, rule_matches, rulesets
-from storage.customers import Customer, versions
-from storage.rule_matches import Cause, Look, Seen, Settled
-from storage.rulesets import StoredRuleset
-from storage.store import Store
+from storage.core.store import Store
+from storage.customers.customers import Customer, versions
+from storage.monitoring import attributes, rule_matches, rulesets
+from storage.monitoring.rule_matches import Cause, Look, Seen, Settled
+from storage.monitoring.rulesets import StoredRuleset
 
 LONG = {"moreThan": [{"metric": "history_days"}, "30"]}
 LOW_SCORE = {"lessThan": [{"attribute": "score"}, "500"]}

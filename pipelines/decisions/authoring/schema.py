@@ -10,11 +10,11 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from pipelines.decisions.policy import Condition, Number, Policy
-from pipelines.enrich.flags import FLAGS
-from pipelines.enrich.taxonomy import TAXONOMY
+from pipelines.enrichment.flags import FLAGS
 from pipelines.metrics import METRICS
 from pipelines.metrics.definition import DECIMAL, Strict
-from pipelines.schemas import ACCOUNT_TYPES, Channel, CounterpartyKind
+from pipelines.vocabulary.schemas import ACCOUNT_TYPES, Channel, CounterpartyKind
+from pipelines.vocabulary.taxonomy import TAXONOMY
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 Data = dict[str, Any]

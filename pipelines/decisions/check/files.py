@@ -4,9 +4,9 @@ import yaml as library
 
 from pipelines.decisions.check.bounds import MOST_CHARACTERS, MOST_LEVELS, MOST_VALUES
 from pipelines.decisions.check.findings import Finding, finding
-from pipelines.enrich.rule_files import RuleError, parse
-from pipelines.errors import InvalidRequest
-from pipelines.intake import strict_json
+from pipelines.vocabulary import strict_json
+from pipelines.vocabulary.errors import InvalidRequest
+from pipelines.vocabulary.rule_files import RuleError, parse
 
 Read = tuple[object, Finding | None]  # the document, or what is wrong with the text
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import TypeAlias
 
-from pipelines.errors import Fault
+from pipelines.vocabulary.errors import Fault
 
 Finding: TypeAlias = Fault
 Told: TypeAlias = tuple[str, str]  # its code and message, before it is known where it stands

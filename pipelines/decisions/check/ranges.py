@@ -18,18 +18,7 @@ from pipelines.decisions.check.folding import Open, folded, most
 from pipelines.decisions.check.references import Data, entries
 from pipelines.decisions.check.spans import Box, both, excluded
 from pipelines.decisions.check.truth import ANYTHING, Truth, all_true, any_true, truth
-from pipelines.decisions.policy import (
-    OUTCOMES,
-    AllOf,
-    AnyOf,
-    Between,
-    Condition,
-    Limit,
-    Not,
-    Number,
-    Operation,
-    Tiers,
-)
+from pipelines.decisions.policy import OUTCOMES, AllOf, AnyOf, Between, Condition, Limit, Not, Number, Operation, Tiers
 
 _CONDITION: TypeAdapter[Any] = TypeAdapter(Condition)
 _NUMBER: TypeAdapter[Any] = TypeAdapter(Number)

@@ -14,8 +14,8 @@ from pydantic import ValidationError
 
 from pipelines.decisions import policy as documents
 from pipelines.decisions.check.findings import Finding, Told, finding, pointer_of
-from pipelines.intake.strict_json import Number
 from pipelines.metrics.definition import SLUG, Strict
+from pipelines.vocabulary.strict_json import Number
 
 _LARGEST_INTEGER = 10**18
 

@@ -3,7 +3,7 @@
 from importlib.resources import files
 from typing import Any
 
-from pipelines.enrich.rule_files import parse
+from pipelines.vocabulary.rule_files import parse
 
 
 def load() -> dict[str, dict[str, Any]]:

@@ -8,7 +8,6 @@ understand; a row that can't be right is left for `intake.rows.validate`, which 
 
 from pathlib import PurePath
 
-from pipelines.errors import InvalidRequest
 from pipelines.intake.currencies import CODES, CURRENCY
 from pipelines.intake.exports.columns import columns_of
 from pipelines.intake.exports.documents import contents_of_json
@@ -18,6 +17,7 @@ from pipelines.intake.exports.sheet import sheet, text_of
 from pipelines.intake.exports.signs import Signs
 from pipelines.intake.exports.statements import NO_ROW, REFUSED, Contents, Statement, contents_of, told_apart
 from pipelines.intake.exports.submitting import Submitted, job_id, statement_number, submitted
+from pipelines.vocabulary.errors import InvalidRequest
 
 __all__ = [
     "CODES",

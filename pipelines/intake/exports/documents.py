@@ -6,14 +6,14 @@ from decimal import Decimal, InvalidOperation
 
 import polars as pl
 
-from pipelines.errors import InvalidRequest
 from pipelines.intake.as_sent import for_this_run
 from pipelines.intake.exports.sheet import refused
 from pipelines.intake.exports.signs import Signs
 from pipelines.intake.exports.statements import NO_ROW, REFUSED, Contents, Statement
 from pipelines.intake.lines import as_lines
 from pipelines.intake.rows import landed
-from pipelines.intake.strict_json import parse
+from pipelines.vocabulary.errors import InvalidRequest
+from pipelines.vocabulary.strict_json import parse
 
 _ACCOUNT_FIELDS = {  # as submitted: as a statement calls it
     "accountName": "account_name",

@@ -8,8 +8,8 @@ from itertools import islice
 
 import polars as pl
 
-from pipelines.errors import InvalidRequest
 from pipelines.intake.exports.values import is_day, money
+from pipelines.vocabulary.errors import InvalidRequest
 
 DELIMITERS = (",", ";", "\t", "|")
 MOST_COLUMNS = 100

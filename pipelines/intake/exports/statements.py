@@ -21,7 +21,7 @@ from pipelines.intake.exports.sheet import Sheet, transactions
 from pipelines.intake.exports.signs import OF_ONE_ACCOUNT, Signs, signed, steps
 from pipelines.intake.exports.values import day, exact, money, negated, numbered_day
 from pipelines.intake.lines import FIELDS
-from pipelines.schemas import LANDED, SUBMISSION
+from pipelines.vocabulary.schemas import LANDED, SUBMISSION
 
 # A row that can't even be put before `validate`, and why.
 REFUSED = pl.Schema({"line": pl.UInt32(), "field": pl.String(), "code": pl.String(), "message": pl.String()})

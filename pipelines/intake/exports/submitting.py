@@ -10,7 +10,7 @@ import polars as pl
 from pipelines.intake.accounts import identify
 from pipelines.intake.as_sent import for_this_run
 from pipelines.intake.exports.statements import DOUBTED, Statement
-from pipelines.schemas import LANDED, SUBMISSION
+from pipelines.vocabulary.schemas import LANDED, SUBMISSION
 
 _OF_ROW = pl.Schema({**LANDED, **DOUBTED})
 _CUSTOMERS = UUID("6f1c9f0e-2a57-4c0b-9d5e-8b1f5d1f7a10")  # ids of customers and all below them follow from their names

@@ -15,20 +15,20 @@ from dataclasses import dataclass, replace
 from datetime import date
 from itertools import chain
 
-from pipelines.intake.pdf.columns import Columns
-from pipelines.intake.pdf.details import Details, details_of
-from pipelines.intake.pdf.document import LIMITS, Limits, Scanned, Unreadable, opened, pages_of
-from pipelines.intake.pdf.documents import Document, documents_of
-from pipelines.intake.pdf.file_facts import Facts, facts_of
-from pipelines.intake.pdf.integrity import signals_of
-from pipelines.intake.pdf.layouts import recognised
-from pipelines.intake.pdf.number_styles import in_one_style
-from pipelines.intake.pdf.page import Page, Word
-from pipelines.intake.pdf.result import Box, Extraction, Kind, Refusal, Statement, refused
-from pipelines.intake.pdf.scanned import ScannedWord
-from pipelines.intake.pdf.sections import split
-from pipelines.intake.pdf.statements import statement_of
-from pipelines.intake.pdf.table import Table, read_table
+from pipelines.intake.pdf.document.document import LIMITS, Limits, Scanned, Unreadable, opened, pages_of
+from pipelines.intake.pdf.document.documents import Document, documents_of
+from pipelines.intake.pdf.document.scanned import ScannedWord
+from pipelines.intake.pdf.document.sections import split
+from pipelines.intake.pdf.layout.columns import Columns
+from pipelines.intake.pdf.layout.layouts import recognised
+from pipelines.intake.pdf.page.file_facts import Facts, facts_of
+from pipelines.intake.pdf.page.number_styles import in_one_style
+from pipelines.intake.pdf.page.page import Page, Word
+from pipelines.intake.pdf.page.result import Box, Extraction, Kind, Refusal, Statement, refused
+from pipelines.intake.pdf.statement.details import Details, details_of
+from pipelines.intake.pdf.statement.integrity import signals_of
+from pipelines.intake.pdf.statement.statements import statement_of
+from pipelines.intake.pdf.table.table import Table, read_table
 
 __all__ = ["LIMITS", "Limits", "ScannedWord", "TracedPage", "extract", "traced"]
 

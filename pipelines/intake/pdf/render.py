@@ -7,9 +7,9 @@ from contextlib import contextmanager
 import pypdfium2 as pdfium
 from PIL import Image, ImageDraw
 
-from pipelines.intake.pdf.document import Unreadable, opened
+from pipelines.intake.pdf.document.document import Unreadable, opened
 from pipelines.intake.pdf.extraction import TracedPage, traced
-from pipelines.intake.pdf.result import Box, Refusal
+from pipelines.intake.pdf.page.result import Box, Refusal
 
 _LONGEST = 6_000  # pixels a side, however large the page
 _EXPLAINED_SCALE = 2.0

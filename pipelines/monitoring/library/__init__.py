@@ -10,7 +10,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from pipelines.enrich.rule_files import parse
+from pipelines.vocabulary.rule_files import parse
 
 
 @dataclass(frozen=True)

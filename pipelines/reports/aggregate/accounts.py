@@ -6,7 +6,6 @@ from pipelines.figures import words
 from pipelines.figures.accounts import BY_ACCOUNT, printed_details
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
-from pipelines.figures.printing import uuid_text
 from pipelines.figures.tables import Column, Source, Table, Total
 from pipelines.reports.aggregate.balances import account_history
 from pipelines.reports.aggregate.cash_flow import with_account
@@ -20,6 +19,7 @@ from pipelines.reports.aggregate.flows import (
     by_account_and_month,
     flows,
 )
+from pipelines.vocabulary.printing import uuid_text
 
 
 def last_stated(facts: Facts) -> pl.LazyFrame:

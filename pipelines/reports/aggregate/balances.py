@@ -16,8 +16,8 @@ import polars as pl
 from pipelines.figures.accounts import BALANCE, BY_ACCOUNT
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER, booked_month, months_of
-from pipelines.figures.printing import uuid_text
 from pipelines.figures.tables import Derived, Source, Total
+from pipelines.vocabulary.printing import uuid_text
 
 _KNOWN = pl.col("balance").is_not_null()
 _CLOSES = pl.col("closing_balance")

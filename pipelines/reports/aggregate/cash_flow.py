@@ -4,7 +4,6 @@ import polars as pl
 
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER, is_partial_month, months_of
-from pipelines.figures.printing import uuid_text
 from pipelines.figures.tables import Column, Table
 from pipelines.reports.aggregate.balances import (
     MEAN_BALANCE,
@@ -13,6 +12,7 @@ from pipelines.reports.aggregate.balances import (
     each_account_by_month,
 )
 from pipelines.reports.aggregate.flows import NET, by_account_and_month, by_month, flows
+from pipelines.vocabulary.printing import uuid_text
 
 MONTH = Column("month", "month", meaning="its first day")
 PARTIAL = Column("partial", "boolean", meaning="the history starts or ends within the month")

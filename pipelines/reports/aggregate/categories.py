@@ -4,13 +4,13 @@ from collections.abc import Callable
 
 import polars as pl
 
-from pipelines.enrich.taxonomy import TAXONOMY
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
-from pipelines.figures.printing import ratio
 from pipelines.figures.tables import Column, Derived, Source, Table, Total, summed
 from pipelines.reports.aggregate.cash_flow import MONTH, PARTIAL, months
 from pipelines.reports.aggregate.flows import NET
+from pipelines.vocabulary.printing import ratio
+from pipelines.vocabulary.taxonomy import TAXONOMY
 
 GROUP = Column("categoryGroup", "text", meaning="group of the taxonomy")
 CATEGORY = Column("category", "text", meaning="category of the taxonomy")

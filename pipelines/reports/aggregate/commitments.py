@@ -4,14 +4,14 @@ from collections.abc import Callable
 
 import polars as pl
 
-from pipelines.enrich.facilities import FACILITIES, facilities_of, flows_of, with_interest
-from pipelines.enrich.facilities.products import PRODUCTS, product_of
-from pipelines.enrich.facilities.terms import estimated, factor
+from pipelines.enrichment.facilities import FACILITIES, facilities_of, flows_of, with_interest
+from pipelines.enrichment.facilities.products import PRODUCTS, product_of
+from pipelines.enrichment.facilities.terms import estimated, factor
 from pipelines.figures import words
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
-from pipelines.figures.printing import uuid_text
 from pipelines.figures.tables import Column, Derived, Source, Table, Total, summed
+from pipelines.vocabulary.printing import uuid_text
 
 _ONE, _SIZE = pl.lit(1), pl.col("amount").abs()
 PAYMENTS_A_YEAR = {

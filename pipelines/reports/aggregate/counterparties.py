@@ -2,13 +2,13 @@
 
 import polars as pl
 
-from pipelines.enrich.reversals import party
+from pipelines.enrichment.matching.reversals import party
 from pipelines.figures import words
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
-from pipelines.figures.printing import ratio
 from pipelines.figures.tables import Column, Derived, Source, Table, Total
 from pipelines.reports.aggregate.revenue import FEE_RATES
+from pipelines.vocabulary.printing import ratio
 
 WINDOW = 365  # days
 TREND = 90  # days

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 
 import polars as pl
 
-from pipelines.enrich.calendars import FIRST_DAY, LAST_DAY, STATES, business_days
+from pipelines.enrichment.calendars import FIRST_DAY, LAST_DAY, STATES, business_days
 from pipelines.figures.facts import Facts
 from pipelines.reports.aggregate.tax_rules import OBLIGATIONS
 

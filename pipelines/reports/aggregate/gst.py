@@ -9,11 +9,11 @@ import polars as pl
 
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
-from pipelines.figures.printing import RATIO
 from pipelines.figures.tables import UNITS, Column, Derived, Source, Table, Total, summed
 from pipelines.reports.aggregate.cash_flow import MONTH, PARTIAL, months
 from pipelines.reports.aggregate.categories import by_category_and_month
 from pipelines.reports.aggregate.tax_rules import GST
+from pipelines.vocabulary.printing import RATIO
 
 DAYS_OF_TURNOVER = 365
 SIX_PLACES = pl.Decimal(38, 6)  # a product of cents and a share, exactly

@@ -5,13 +5,13 @@ from importlib.resources import files
 
 import polars as pl
 
-from pipelines.enrich.rule_files import parse
 from pipelines.figures import words
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
-from pipelines.figures.printing import RATIO, ratio
 from pipelines.figures.tables import Column, Derived, Source, Table, Total
 from pipelines.reports.aggregate.categories import CATEGORY
+from pipelines.vocabulary.printing import RATIO, ratio
+from pipelines.vocabulary.rule_files import parse
 
 WINDOW = 365  # days
 FEE_FILE = "fee_rates.yaml"

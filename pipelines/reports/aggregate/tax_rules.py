@@ -10,9 +10,9 @@ from typing import Any
 
 import polars as pl
 
-from pipelines.enrich.rule_files import RuleError, parse
-from pipelines.enrich.taxonomy import TAXONOMY, Taxonomy
-from pipelines.figures.printing import RATIO
+from pipelines.vocabulary.printing import RATIO
+from pipelines.vocabulary.rule_files import RuleError, parse
+from pipelines.vocabulary.taxonomy import TAXONOMY, Taxonomy
 
 OBLIGATIONS_FILE, GST_FILE = "obligations.yaml", "gst.yaml"
 

@@ -6,7 +6,6 @@ import polars as pl
 
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
-from pipelines.figures.printing import ratio
 from pipelines.figures.tables import Column, Derived, Source, Table, Total
 from pipelines.reports.aggregate.balances import (
     ALL_ACCOUNTS,
@@ -28,6 +27,7 @@ from pipelines.reports.aggregate.flows import (
     by_month,
     flows,
 )
+from pipelines.vocabulary.printing import ratio
 
 WINDOWS = (30, 60, 90, 180, 365)  # days
 _DAY = pl.duration(days=1)

@@ -5,11 +5,11 @@ import polars as pl
 from pipelines.figures.accounts import BY_ACCOUNT, printed_details
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
-from pipelines.figures.printing import ratio, score, uuid_text
 from pipelines.figures.tables import Column, Derived, Source, Table, Total
 from pipelines.reports.completeness import coverage
 from pipelines.reports.completeness.once import once
 from pipelines.reports.completeness.score import SCORE_WORDS, points
+from pipelines.vocabulary.printing import ratio, score, uuid_text
 
 ACCOUNT_ID = Column("accountId", "text")
 DETAILS = (

@@ -2,16 +2,16 @@
 
 import polars as pl
 
-from pipelines.enrich.own_accounts import mentions
+from pipelines.enrichment.transfers.own_accounts import mentions
 from pipelines.figures import words
 from pipelines.figures.accounts import BY_ACCOUNT
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
-from pipelines.figures.printing import RATIO, ratio
 from pipelines.figures.tables import Column, Derived, Source, Table, Total
 from pipelines.reports.completeness.accounts import with_account_id
 from pipelines.reports.completeness.coverage import is_one_sided, steps
 from pipelines.reports.completeness.once import once
+from pipelines.vocabulary.printing import RATIO, ratio
 
 FEWEST_SAME_DAYS = 5  # in two accounts, before they look the same
 SAME_SHARE = "0.5"  # of the days with rows of the one that has fewer

@@ -17,7 +17,7 @@ from pipelines.figures.accounts import BALANCE, BY_ACCOUNT
 from pipelines.figures.facts import Facts
 from pipelines.reports.completeness.coverage import is_break, steps
 from pipelines.reports.completeness.once import once
-from pipelines.schemas import UUID
+from pipelines.vocabulary.schemas import UUID
 
 _DAY = (*BY_ACCOUNT, "date")
 _BREAKS = pl.Schema(

@@ -25,13 +25,13 @@ from decimal import Decimal
 
 import polars as pl
 
-from pipelines.enrich.taxonomy import TRANSFER
 from pipelines.figures.accounts import BALANCE, BY_ACCOUNT
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
-from pipelines.figures.printing import RATIO
 from pipelines.reports.completeness.once import once
-from pipelines.schemas import StatementVerdict
+from pipelines.vocabulary.printing import RATIO
+from pipelines.vocabulary.schemas import StatementVerdict
+from pipelines.vocabulary.taxonomy import TRANSFER
 
 PROVEN, OPEN, PLAUSIBLE = Decimal("1"), Decimal("0.85"), Decimal("0.7")
 # Days without a row that mean little in an account without balances. Fixed by the kind of account, not by its own

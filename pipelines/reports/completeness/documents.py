@@ -14,11 +14,11 @@ import polars as pl
 from pipelines.figures.accounts import BY_ACCOUNT
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
-from pipelines.figures.printing import ratio, uuid_text
 from pipelines.figures.tables import Column, Derived, Table
 from pipelines.reports.completeness.accounts import ACCOUNT_ID
 from pipelines.reports.completeness.coverage import steps
 from pipelines.reports.completeness.once import once
+from pipelines.vocabulary.printing import ratio, uuid_text
 
 _DAY = (*BY_ACCOUNT, "date")
 STATEMENT_ID = Column("statementId", "text")

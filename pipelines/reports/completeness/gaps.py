@@ -19,7 +19,6 @@ import polars as pl
 from pipelines.figures.accounts import BY_ACCOUNT
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER, booked_month
-from pipelines.figures.printing import uuid_text
 from pipelines.figures.tables import Column, Derived, Source, Table, Total
 from pipelines.reports.completeness import rhythm
 from pipelines.reports.completeness.accounts import ACCOUNT_ID, with_account_id
@@ -27,7 +26,8 @@ from pipelines.reports.completeness.breaks import breaks
 from pipelines.reports.completeness.coverage import is_break, is_unproven, steps
 from pipelines.reports.completeness.documents import missing_periods
 from pipelines.reports.completeness.once import once
-from pipelines.schemas import UUID
+from pipelines.vocabulary.printing import uuid_text
+from pipelines.vocabulary.schemas import UUID
 
 SHORTEST_SILENCE = 5  # days without rows: a long weekend and a day
 FEWEST_SERIES = 2

@@ -13,10 +13,10 @@ import polars as pl
 from pipelines.figures.accounts import BY_ACCOUNT
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
-from pipelines.figures.printing import ratio
 from pipelines.figures.tables import Column, Derived, Source, Table, Total
 from pipelines.reports.completeness.accounts import printed_accounts
 from pipelines.reports.completeness.once import once
+from pipelines.vocabulary.printing import ratio
 
 BAS_G1 = r"^basG1-(\d{4})Q([1-4])$"
 _AUD = r"^-?\d{1,13}(?:\.\d{1,2})?$"

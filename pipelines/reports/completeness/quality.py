@@ -14,9 +14,9 @@ from pipelines.figures import words
 from pipelines.figures.accounts import BY_ACCOUNT
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
-from pipelines.figures.printing import RATIO, ratio
 from pipelines.figures.tables import Column, Derived, Source, Table, Total
 from pipelines.reports.completeness.once import once
+from pipelines.vocabulary.printing import RATIO, ratio
 
 LATE = 31  # days: a statement that comes after the next one is nothing odd
 ROUND = 100  # AUD

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 import polars as pl
 
 from pipelines.figures.periods import BY_CUSTOMER
-from pipelines.figures.printing import RATIO
 from pipelines.reports.completeness.accounts import ACCOUNTS
 from pipelines.reports.completeness.across import LENDERS, MENTIONED, SIMILAR, TRANSFERS
 from pipelines.reports.completeness.documents import SIGNALS, STATEMENTS
@@ -18,6 +17,7 @@ from pipelines.reports.completeness.gaps import GAPS
 from pipelines.reports.completeness.identity import BAS, HOLDERS
 from pipelines.reports.completeness.quality import QUALITY
 from pipelines.reports.completeness.score import FRESHNESS
+from pipelines.vocabulary.printing import RATIO
 
 STALE_AFTER = 14  # days
 SHORT_HISTORY = 90  # days

@@ -4,9 +4,9 @@ import polars as pl
 
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
-from pipelines.figures.printing import banded, ratio, score
 from pipelines.figures.tables import Column, Derived, Source, Table, Total
 from pipelines.reports.completeness.coverage import BEFORE, YEAR, best_days, epoch
+from pipelines.vocabulary.printing import banded, ratio, score
 
 YEAR_POINTS, BEFORE_POINTS = 90, 10
 TIERS = (("complete", 80), ("substantial", 60), ("partial", 30))  # from that score on; below: insufficient

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from datetime import date
 from decimal import Decimal
 
-from pipelines.enrich.taxonomy import TAXONOMY
 from pipelines.reports.page.fields import as_day, as_number
+from pipelines.vocabulary.taxonomy import TAXONOMY
 
 UNKNOWN = "–"
 MINUS = "−"

@@ -23,10 +23,10 @@ from pipelines.reports.risk.lineage import explain_risk
 from pipelines.reports.risk.rating import rating, with_interval
 from pipelines.reports.risk.resting import resting
 from pipelines.reports.risk.sensitivity import sensitivity
-from pipelines.risk_models.default import DEFAULT
 from pipelines.risk_models.evidence import evidence
 from pipelines.risk_models.readings import readings
-from pipelines.risk_models.scorecard import Scorecard
+from pipelines.scorecards.default import DEFAULT
+from pipelines.scorecards.scorecard import Scorecard
 
 __all__ = ["explain_risk", "risk_report"]
 

@@ -14,10 +14,10 @@ import polars as pl
 
 from pipelines.figures.lineage import Constant
 from pipelines.figures.periods import days_behind
-from pipelines.figures.printing import RATIO, SCORE, banded, ratio, reason, reasons, score
 from pipelines.risk_models.evidence import WINDOW
 from pipelines.risk_models.readings import LEAST_CATEGORISED
-from pipelines.risk_models.scorecard import Scorecard
+from pipelines.scorecards.scorecard import Scorecard
+from pipelines.vocabulary.printing import RATIO, SCORE, banded, ratio, reason, reasons, score
 
 FULL_HISTORY = 12  # months: every season once
 SHORT_HISTORY = 3  # months

@@ -3,9 +3,9 @@
 import polars as pl
 
 from pipelines.figures.periods import BY_CUSTOMER
-from pipelines.figures.printing import SCORE
 from pipelines.metrics import METRICS
-from pipelines.risk_models.scorecard import POINTS_OF, READING, Feature, Scorecard
+from pipelines.scorecards.scorecard import POINTS_OF, READING, Feature, Scorecard
+from pipelines.vocabulary.printing import SCORE
 
 PERCENTILE = "percentile_of_"
 

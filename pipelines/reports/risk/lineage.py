@@ -14,9 +14,9 @@ from pipelines.metrics.lineage import explain
 from pipelines.reports.risk.confidence import PARTS, Part
 from pipelines.reports.risk.rating import margin_of
 from pipelines.reports.risk.resting import of_value
-from pipelines.risk_models.default import DEFAULT
 from pipelines.risk_models.evidence import EVIDENCE, evidence
-from pipelines.risk_models.scorecard import Feature, Scorecard
+from pipelines.scorecards.default import DEFAULT
+from pipelines.scorecards.scorecard import Feature, Scorecard
 
 Data = Mapping[str, Any]
 

@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import polars as pl
 
-from pipelines.risk_models.scorecard import POINTS, VALUE, Scorecard
+from pipelines.scorecards.scorecard import POINTS, VALUE, Scorecard
 
 # A rating and the highest value that still has it. The lines lie where lenders to small businesses commonly stop
 # offering their best terms, stop lending unsecured, look at security alone, and stop.

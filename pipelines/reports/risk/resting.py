@@ -13,7 +13,7 @@ from pipelines.figures.lineage import Constant, Formula
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.figures.unreconciled import SIZE, has_any, lines, share
 from pipelines.metrics import unreconciled
-from pipelines.risk_models.scorecard import Feature, Scorecard
+from pipelines.scorecards.scorecard import Feature, Scorecard
 
 WORDS = "the shares of its readings, each weighed by the points of its best band"
 

@@ -13,10 +13,10 @@ from collections.abc import Iterator
 import polars as pl
 
 from pipelines.figures.periods import BY_CUSTOMER
-from pipelines.figures.printing import SCORE, ratio
 from pipelines.metrics import METRICS
 from pipelines.reports.risk.rating import rating
-from pipelines.risk_models.scorecard import POINTS, POINTS_OF, READING, Scorecard
+from pipelines.scorecards.scorecard import POINTS, POINTS_OF, READING, Scorecard
+from pipelines.vocabulary.printing import SCORE, ratio
 
 MOST = 3
 AT_ONCE = 1_000_000  # pairs of moves in memory

@@ -8,7 +8,7 @@ from datetime import date
 from decimal import Decimal
 from typing import Literal, NamedTuple
 
-from pipelines.intake.pdf.result import Kind
+from pipelines.intake.pdf.page.result import Kind
 from pipelines.sandbox.pdf.paper import Font
 
 Holds = Literal["date", "value_date", "type", "description", "debit", "credit", "amount", "sign", "balance"]

@@ -1,6 +1,6 @@
 """What the four large banks print."""
 
-from pipelines.intake.pdf.result import Kind
+from pipelines.intake.pdf.page.result import Kind
 from pipelines.sandbox.pdf.layout import Block, Column, Money, PdfLayout
 
 _CR_DR = ("{} CR", "{} DR")

@@ -9,14 +9,14 @@ from datetime import date, timedelta
 from decimal import Decimal
 from random import Random
 
-from pipelines.sandbox.blanks import digits
 from pipelines.sandbox.book import lived
-from pipelines.sandbox.days import window
-from pipelines.sandbox.model import Booked, Role
-from pipelines.sandbox.names import SUBURBS
-from pipelines.sandbox.narratives import Teller
-from pipelines.sandbox.profile import Profile, drawn
-from pipelines.sandbox.styles import STYLES, BankStyle
+from pipelines.sandbox.businesses.profile import Profile, drawn
+from pipelines.sandbox.ledger.narratives import Teller
+from pipelines.sandbox.world.blanks import digits
+from pipelines.sandbox.world.days import window
+from pipelines.sandbox.world.model import Booked, Role
+from pipelines.sandbox.world.names import SUBURBS
+from pipelines.sandbox.world.styles import STYLES, BankStyle
 
 CENT = Decimal("0.01")
 _STREETS = ("Station Street", "Church Street", "High Street", "Railway Parade", "King Street", "Victoria Road")

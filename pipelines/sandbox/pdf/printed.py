@@ -6,7 +6,7 @@ from datetime import date
 from decimal import Decimal
 from typing import Any
 
-from pipelines.intake.pdf.result import Kind
+from pipelines.intake.pdf.page.result import Kind
 
 
 @dataclass(frozen=True)

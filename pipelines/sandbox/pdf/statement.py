@@ -7,7 +7,6 @@ from decimal import Decimal
 from itertools import accumulate
 from random import Random
 
-from pipelines.sandbox.model import Role
 from pipelines.sandbox.pdf.blocks import Told
 from pipelines.sandbox.pdf.layout import Block, PdfLayout
 from pipelines.sandbox.pdf.material import Material, loan, material, style_of
@@ -16,6 +15,7 @@ from pipelines.sandbox.pdf.printed import PrintedAccount, PrintedRow, PrintedSta
 from pipelines.sandbox.pdf.table import Line, Part, Table, taken, without_some_balances
 from pipelines.sandbox.pdf.tampering import FORGERIES, provable
 from pipelines.sandbox.pdf.wear import STRESSES, wear_of
+from pipelines.sandbox.world.model import Role
 
 ROWS_A_PAGE = 70  # no layout prints more
 USUAL_ROWS = (12, 120)

@@ -5,7 +5,7 @@ from dataclasses import replace
 from random import Random
 from types import MappingProxyType
 
-from pipelines.intake.pdf.result import Kind
+from pipelines.intake.pdf.page.result import Kind
 from pipelines.sandbox.pdf.layout import PdfLayout
 from pipelines.sandbox.pdf.paper import Wear
 

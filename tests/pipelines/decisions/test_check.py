@@ -17,9 +17,9 @@ from pipelines.decisions.evaluate import evaluated, step_column
 from pipelines.decisions.plan import Plan, planned
 from pipelines.decisions.policy import INDETERMINATE, OUTCOMES, Policy
 from pipelines.decisions.readings import NOT_SET, Attribute, column_of
-from pipelines.enrich.rule_files import parse
-from pipelines.intake import strict_json
 from pipelines.metrics import cause_of
+from pipelines.vocabulary import strict_json
+from pipelines.vocabulary.rule_files import parse
 from tests.pipelines.decisions import drawn
 from tests.pipelines.decisions.comparing import Case, cases, metrics_of
 from tests.pipelines.decisions.mutilated import mutilate

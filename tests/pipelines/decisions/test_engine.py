@@ -8,7 +8,6 @@ import sys
 from collections.abc import Iterator, Sequence
 from datetime import date, timedelta
 from decimal import Decimal
-from pathlib import Path
 
 import polars as pl
 import pytest
@@ -26,7 +25,7 @@ from pipelines.decisions.readings import Attribute, Value
 from pipelines.figures.facts import Facts
 from pipelines.metrics import cause_of
 from pipelines.metrics.outcome import CAUSES
-from pipelines.schemas import TRANSACTIONS
+from pipelines.vocabulary.schemas import TRANSACTIONS
 from tests.pipelines.decisions.comparing import (
     Case,
     Compared,
@@ -43,8 +42,8 @@ from tests.pipelines.decisions.interpreter import Seen
 from tests.pipelines.decisions.small import declared, evaluation, policy, rule, step, value_of
 from tests.pipelines.metrics.customers import customer as transactions_of
 from tests.pipelines.metrics.customers import facts
+from tests.root import ROOT
 
-ROOT = Path(__file__).parents[3]
 LARGEST = "999999999999999.99999999"
 ANSWERED_AND_HASHED = """
 import hashlib, sys

@@ -15,10 +15,11 @@ from pipelines.decisions.readings import Attribute, Value
 from pipelines.decisions.starter import ATTRIBUTES
 from pipelines.metrics.outcome import INSUFFICIENT_HISTORY
 from tests.pipelines.decisions.small import Evaluation, evaluation
+from tests.root import ROOT
 
 Json = Any
 
-PAGE = (Path(__file__).parents[3] / "docs" / "policies.md").read_text("utf-8")
+PAGE = (ROOT / "docs" / "policies.md").read_text("utf-8")
 DOCUMENTS = examples.load()
 POLICIES = {slug: Policy.model_validate(document) for slug, document in DOCUMENTS.items()}
 

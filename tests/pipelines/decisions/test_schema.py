@@ -3,7 +3,6 @@
 import json
 import random
 from copy import deepcopy
-from pathlib import Path
 from typing import Any
 
 import jsonschema_rs
@@ -17,6 +16,7 @@ from pipelines.metrics import METRICS
 from tests.pipelines.decisions import drawn
 from tests.pipelines.decisions.mutilated import mutilate
 from tests.pipelines.decisions.test_check import MISSHAPEN
+from tests.root import ROOT
 
 Json = Any
 SCHEMA = jsonschema_rs.Draft202012Validator(as_json_schema())
@@ -24,7 +24,7 @@ EXAMPLES = examples.load()
 
 
 def test_the_file_is_the_programs() -> None:
-    file = Path(__file__).parents[3] / "docs" / "policy.schema.json"
+    file = ROOT / "docs" / "policy.schema.json"
     assert file.read_text("utf-8") == as_text()
 
 

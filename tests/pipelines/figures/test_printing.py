@@ -6,7 +6,7 @@ from uuid import UUID
 import polars as pl
 from hypothesis import given
 
-from pipelines.figures.printing import banded, listed, ratio, reason, reasons, score, uuid_text
+from pipelines.vocabulary.printing import banded, listed, ratio, reason, reasons, score, uuid_text
 from tests.pipelines.reports.examples import cents
 
 

@@ -3,8 +3,8 @@
 import polars as pl
 import pytest
 
-from pipelines.enrich.taxonomy import TAXONOMY
 from pipelines.figures import words
+from pipelines.vocabulary.taxonomy import TAXONOMY
 from tests.pipelines.reports.examples import row, transactions
 
 

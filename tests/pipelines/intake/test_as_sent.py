@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from stdnum import luhn
 
-from pipelines.enrich.duplicates import KNOWN, identify
+from pipelines.enrichment.matching.duplicates import KNOWN, identify
 from pipelines.intake import accounts
 from pipelines.intake.as_sent import digest, for_this_run
 from pipelines.intake.exports import read, submitted
 from pipelines.intake.lines import as_lines
 from pipelines.intake.rows import landed, masked_warnings, validate
-from pipelines.schemas import SUBMISSION
+from pipelines.vocabulary.schemas import SUBMISSION
 from tests.conftest import examples
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)

@@ -4,9 +4,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from pipelines.errors import InvalidRequest
 from pipelines.intake.exports import REFUSED, Statement, read, submitted
-from pipelines.schemas import LANDED
+from pipelines.vocabulary.errors import InvalidRequest
+from pipelines.vocabulary.schemas import LANDED
 
 # What every bank's sample below says of its account, oldest first: two on one day, one in, one out.
 ROWS = [

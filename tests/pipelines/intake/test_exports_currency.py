@@ -2,8 +2,8 @@
 
 import pytest
 
-from pipelines.errors import InvalidRequest
 from pipelines.intake.exports import Layout, parse_layout, read
+from pipelines.vocabulary.errors import InvalidRequest
 
 
 def currencies(text: str, layout: str | None = None) -> list[str | None]:

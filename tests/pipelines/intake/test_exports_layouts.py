@@ -16,10 +16,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.errors import InvalidRequest
 from pipelines.intake.exports import Statement, read, statement_number, submitted, told_apart
 from pipelines.intake.rows import validate
-from pipelines.schemas import LANDED, SUBMISSION
+from pipelines.vocabulary.errors import InvalidRequest
+from pipelines.vocabulary.schemas import LANDED, SUBMISSION
 
 NOW = datetime(2026, 11, 20, 3, 0, tzinfo=UTC)
 DATES = ("%d/%m/%Y", "%Y-%m-%d", "%d %b %Y", "%d-%b-%y", "%d/%m/%y", "%Y%m%d", "%d %B %Y", "%a %d %b %Y", "%d.%m.%Y")

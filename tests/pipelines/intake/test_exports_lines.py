@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.errors import InvalidRequest
 from pipelines.intake.exports import Contents, parse_layout, read
+from pipelines.vocabulary.errors import InvalidRequest
 
 HEADINGS = [
     ["Date", "Details", "Amount", "Balance"],

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from pipelines.errors import InvalidRequest
 from pipelines.intake.as_sent import for_this_run, masked_rows
 from pipelines.intake.lines import FIELDS, Rows, as_lines, decoded
 from pipelines.intake.rows import landed
-from pipelines.intake.strict_json import MOST_OTHER_VALUES, parse
+from pipelines.vocabulary.errors import InvalidRequest
+from pipelines.vocabulary.strict_json import MOST_OTHER_VALUES, parse
 
 ROWS = Rows("transactions", most=3)
 ITEM: dict[str, Any] = {"date": "2026-06-01", "description": "COFFEE", "amount": -4.5}

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from pipelines.intake.as_sent import for_this_run
 from pipelines.intake.lines import as_lines
 from pipelines.intake.rows import FAULTS, landed, validate
-from pipelines.intake.strict_json import parse
-from pipelines.schemas import ACCEPTED, REJECTED, SUBMISSION
+from pipelines.vocabulary.schemas import ACCEPTED, REJECTED, SUBMISSION
+from pipelines.vocabulary.strict_json import parse
 
 RECEIVED = datetime(2026, 11, 20, 12, 30, tzinfo=UTC)  # 23:30 in Sydney
 RENT: Mapping[str, Any] = {"date": "2026-03-02", "description": "RENT", "amount": "-100.00"}

@@ -8,10 +8,10 @@ import polars as pl
 import pytest
 
 from pipelines.intake.as_sent import for_this_run
-from pipelines.intake.pdf.result import Verdict
+from pipelines.intake.pdf.page.result import Verdict
 from pipelines.intake.rows import validate
 from pipelines.intake.statement_rows import UNDESCRIBED, account_of, entries_of, fits, landed, rows_of, shown_name
-from pipelines.schemas import LANDED, OF_STATEMENT, STATEMENT_ROWS
+from pipelines.vocabulary.schemas import LANDED, OF_STATEMENT, STATEMENT_ROWS
 from tests.papers import COFFEE, RENT, SALE, entry, statement
 
 CUSTOMER, FIRST, SECOND = UUID(int=1), UUID(int=2), UUID(int=3)

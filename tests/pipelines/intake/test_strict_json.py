@@ -5,8 +5,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.errors import InvalidRequest
-from pipelines.intake.strict_json import MOST_DEPTH, MOST_DIGITS, MOST_MEMBERS, MOST_VALUES, PIECE_BYTES, Number, parse
+from pipelines.vocabulary.errors import InvalidRequest
+from pipelines.vocabulary.strict_json import (
+    MOST_DEPTH,
+    MOST_DIGITS,
+    MOST_MEMBERS,
+    MOST_VALUES,
+    PIECE_BYTES,
+    Number,
+    parse,
+)
 
 plain_text = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
 documents = st.recursive(

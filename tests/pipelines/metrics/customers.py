@@ -9,9 +9,9 @@ from typing import Any
 import polars as pl
 from hypothesis import strategies as st
 
-from pipelines.enrich.taxonomy import GROUPS
 from pipelines.figures.facts import Facts
-from pipelines.schemas import TRANSACTIONS
+from pipelines.vocabulary.schemas import TRANSACTIONS
+from pipelines.vocabulary.taxonomy import GROUPS
 
 Row = dict[str, Any]
 START = date(2024, 1, 1)  # a leap year

@@ -8,13 +8,13 @@ import polars as pl
 import pytest
 
 from benchmarks.labelled import accepted
-from pipelines.enrich.enrichment import enrich
-from pipelines.errors import NotFound
+from pipelines.enrichment.enrichment import enrich
 from pipelines.figures.facts import Facts
 from pipelines.figures.lineage import CONTRIBUTIONS, Constant, Formula, Sum, Trace, value_of
 from pipelines.metrics import METRICS, cause_of, explain, values
 from pipelines.sandbox import book
-from pipelines.schemas import ACCEPTED, TRANSACTIONS
+from pipelines.vocabulary.errors import NotFound
+from pipelines.vocabulary.schemas import ACCEPTED, TRANSACTIONS
 from tests.pipelines.metrics.customers import customer, facts
 from tests.pipelines.metrics.test_compute import ALL, LATER
 

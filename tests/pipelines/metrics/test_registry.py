@@ -1,18 +1,18 @@
 """The registry is checked when it is loaded; what is wrong is told with file, line and reason."""
 
 import json
-from pathlib import Path
 from uuid import UUID
 
 import pytest
 from typer.testing import CliRunner
 
 from api.cli import app
-from pipelines.enrich.rule_files import RuleError
 from pipelines.metrics import METRICS, with_inputs
 from pipelines.metrics.definition import Arithmetic, Transactions
 from pipelines.metrics.listing import as_markdown, record
 from pipelines.metrics.registry import checked, in_order
+from pipelines.vocabulary.rule_files import RuleError
+from tests.root import ROOT
 
 SCORECARD = {
     "overdrawn_day_share_180d",
@@ -167,7 +167,7 @@ def test_a_definition_goes_out_as_it_came_in() -> None:
 
 def test_the_documentation_is_what_the_command_prints() -> None:
     printed = CliRunner().invoke(app, ["metrics", "list", "--markdown"]).stdout
-    file = Path(__file__).parents[3] / "docs" / "metrics.md"
+    file = ROOT / "docs" / "metrics.md"
     assert printed == as_markdown(METRICS) == file.read_text("utf-8")
     assert all(f"| `{slug}` |" in printed for slug in METRICS)
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from pipelines.decisions.canonical import canonical, fingerprint
-from pipelines.intake import strict_json
 from pipelines.monitoring import Checked, Ruleset, checked, read_text
+from pipelines.vocabulary import strict_json
 from tests.pipelines.decisions.mutilated import mutilate
 from tests.pipelines.decisions.test_junk import JUNK, places, with_junk
 from tests.pipelines.monitoring import drawn

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -15,12 +14,13 @@ from api.cli import app
 from pipelines.decisions.policy import kinds
 from pipelines.decisions.readings import Attribute, Value
 from pipelines.decisions.starter import ATTRIBUTES
-from pipelines.enrich.taxonomy import GROUPS
 from pipelines.metrics.definition import EVERY_ROW
 from pipelines.monitoring import Ruleset, Watched, checked, observed, read_text, watch
 from pipelines.monitoring.library import rulesets
 from pipelines.monitoring.library.listing import as_markdown
+from pipelines.vocabulary.taxonomy import GROUPS
 from tests.pipelines.metrics.customers import Row, facts
+from tests.root import ROOT
 
 TODAY = date(2026, 11, 1)
 NOW = datetime(2026, 11, 1, 3, tzinfo=UTC)
@@ -426,7 +426,7 @@ def test_a_document_says_why_and_what_to_do(slug: str) -> None:
 
 @pytest.mark.parametrize("slug", sorted(LIBRARY))
 def test_the_file_is_named_after_the_ruleset(slug: str) -> None:
-    folder = Path(__file__).parents[3] / "pipelines" / "monitoring" / "library"
+    folder = ROOT / "pipelines" / "monitoring" / "library"
     assert (folder / f"{slug}.yaml").read_text("utf-8") == LIBRARY[slug].text
 
 
@@ -461,7 +461,7 @@ def test_all_are_watched_together() -> None:
 
 def test_the_documentation_is_what_the_command_prints() -> None:
     printed = CliRunner().invoke(app, ["rulesets", "library", "--markdown"]).stdout
-    file = Path(__file__).parents[3] / "docs" / "monitoring-library.md"
+    file = ROOT / "docs" / "monitoring-library.md"
     assert printed == as_markdown(LIBRARY) == file.read_text("utf-8")
     for slug, code in RULES:
         assert f"(#{slug})" in printed

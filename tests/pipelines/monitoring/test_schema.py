@@ -2,7 +2,6 @@
 
 import random
 from copy import deepcopy
-from pathlib import Path
 from typing import Any
 
 import jsonschema_rs
@@ -15,6 +14,7 @@ from pipelines.monitoring.schema import as_json_schema, as_text
 from tests.pipelines.decisions.mutilated import mutilate
 from tests.pipelines.monitoring import drawn
 from tests.pipelines.monitoring.test_checking import SOUND
+from tests.root import ROOT
 
 Json = Any
 SCHEMA = jsonschema_rs.Draft202012Validator(as_json_schema())
@@ -22,7 +22,7 @@ BEYOND_SHAPE = {"DecisionPolicy.InvalidValue", "DecisionPolicy.NotAnId"}  # a da
 
 
 def test_the_file_is_the_programs() -> None:
-    file = Path(__file__).parents[3] / "docs" / "ruleset.schema.json"
+    file = ROOT / "docs" / "ruleset.schema.json"
     assert file.read_text("utf-8") == as_text()
 
 

@@ -18,7 +18,7 @@ from pipelines.figures.facts import Facts
 from pipelines.monitoring import Ruleset, Watched, checked, looks, observed, simulation, watch
 from pipelines.monitoring.looks import Day, Past, Stated, held
 from pipelines.monitoring.simulation import Simulation, Tallies, merged, simulated
-from pipelines.schemas import SORT_KEY, TRANSACTIONS
+from pipelines.vocabulary.schemas import SORT_KEY, TRANSACTIONS
 from tests.conftest import examples
 from tests.pipelines.metrics.customers import START, Row, customer
 

@@ -7,7 +7,7 @@ from decimal import ROUND_HALF_EVEN, Decimal, localcontext
 from typing import Any
 from uuid import UUID
 
-from pipelines.enrich.taxonomy import TAXONOMY
+from pipelines.vocabulary.taxonomy import TAXONOMY
 
 Row = dict[str, Any]
 ZERO, DAY = Decimal(0), timedelta(days=1)

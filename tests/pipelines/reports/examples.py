@@ -9,10 +9,10 @@ from typing import Any
 import polars as pl
 from hypothesis import strategies as st
 
-from pipelines.enrich.balances import verify_balances
+from pipelines.enrichment.balances import verify_balances
 from pipelines.figures.facts import Facts
 from pipelines.reports import REPORTS
-from pipelines.schemas import TRANSACTIONS
+from pipelines.vocabulary.schemas import TRANSACTIONS
 
 Row = dict[str, Any]
 START = date(2025, 1, 1)

@@ -17,8 +17,8 @@ from uuid import UUID
 
 import holidays
 
-from pipelines.enrich.facilities.products import PRODUCTS
-from pipelines.enrich.facilities.terms import ASSUMED, TERMS_MONTHS
+from pipelines.enrichment.facilities.products import PRODUCTS
+from pipelines.enrichment.facilities.terms import ASSUMED, TERMS_MONTHS
 from tests.pipelines.reports.examples import Row, counted
 
 DAY, ZERO = timedelta(days=1), Decimal(0)

@@ -1,14 +1,13 @@
 """What the documentation says of the tables is what computes them."""
 
-from pathlib import Path
-
 import pytest
 
 from pipelines.figures.tables import Derived, Table
 from pipelines.reports.aggregate import TABLES
 from pipelines.reports.aggregate.described import as_markdown
+from tests.root import ROOT
 
-REPORTS = Path(__file__).parents[3] / "docs" / "reports.md"
+REPORTS = ROOT / "docs" / "reports.md"
 
 
 def test_the_documentation_of_the_tables_is_current() -> None:

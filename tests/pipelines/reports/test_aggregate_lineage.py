@@ -11,14 +11,14 @@ import polars as pl
 import pytest
 
 from benchmarks.labelled import accepted
-from pipelines.enrich.enrichment import enrich
-from pipelines.enrich.facilities import facilities_of
-from pipelines.errors import NotFound
+from pipelines.enrichment.enrichment import enrich
+from pipelines.enrichment.facilities import facilities_of
 from pipelines.figures.facts import Facts
 from pipelines.figures.lineage import Formula, Sum
 from pipelines.reports.aggregate import TABLES, aggregate_report, explain_aggregate
 from pipelines.sandbox import book
-from pipelines.schemas import ACCEPTED, TRANSACTIONS
+from pipelines.vocabulary.errors import NotFound
+from pipelines.vocabulary.schemas import ACCEPTED, TRANSACTIONS
 from tests.pipelines.reports.examples import LOAN, MAIN, SAVINGS, chained, facts, row
 from tests.pipelines.reports.test_aggregate import generated
 

@@ -11,9 +11,9 @@ import polars as pl
 import pytest
 
 from benchmarks.labelled import accepted
-from pipelines.enrich.enrichment import enrich
+from pipelines.enrichment.enrichment import enrich
 from pipelines.sandbox import book
-from pipelines.schemas import ACCEPTED, TRANSACTIONS
+from pipelines.vocabulary.schemas import ACCEPTED, TRANSACTIONS
 
 AS_OF = date(2026, 10, 31)
 COMPUTED_AND_HASHED = """

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.errors import NotFound
 from pipelines.figures.context import Context
 from pipelines.figures.lineage import Formula, Sum, Trace, value_of
 from pipelines.reports.completeness import explain_completeness
+from pipelines.vocabulary.errors import NotFound
 from tests.conftest import examples
 from tests.pipelines.reports.completeness_examples import (
     NOBODY_KNOWN,

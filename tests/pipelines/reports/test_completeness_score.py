@@ -13,18 +13,7 @@ from hypothesis import strategies as st
 
 from tests.conftest import examples
 from tests.pipelines.reports.completeness_examples import completeness, daily, in_savings, score, some_of, statements
-from tests.pipelines.reports.examples import (
-    LOAN,
-    MAIN,
-    SAVINGS,
-    START,
-    Row,
-    any_row,
-    chained,
-    checked,
-    counted,
-    row,
-)
+from tests.pipelines.reports.examples import LOAN, MAIN, SAVINGS, START, Row, any_row, chained, checked, counted, row
 
 ALLOWED = {"transaction": 14, "savings": 35, "loan": 35}
 PROVEN, OPEN, PLAUSIBLE, BESIDE = Decimal(1), Decimal("0.85"), Decimal("0.7"), Decimal("0.25")

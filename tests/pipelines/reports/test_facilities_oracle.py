@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.enrich.facilities import facilities
-from pipelines.enrich.facilities.products import PRODUCTS
-from pipelines.enrich.taxonomy import TAXONOMY
+from pipelines.enrichment.facilities import facilities
+from pipelines.enrichment.facilities.products import PRODUCTS
 from pipelines.figures.facts import Facts
 from pipelines.figures.lineage import Sum
 from pipelines.reports.aggregate.commitments import FACILITIES_TABLE
+from pipelines.vocabulary.taxonomy import TAXONOMY
 from tests.conftest import examples
-from tests.pipelines.enrich.examples import known
+from tests.pipelines.enrichment.examples import known
 from tests.pipelines.reports import facilities_oracle as oracle
 from tests.pipelines.reports.examples import Row
 from tests.pipelines.reports.test_aggregate import with_dates

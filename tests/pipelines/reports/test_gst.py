@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.enrich.rule_files import RuleError
 from pipelines.figures.context import ATTRIBUTES, NO_CONTEXT, Context
 from pipelines.reports.aggregate.gst import GST_REVENUE
 from pipelines.reports.aggregate.tax_rules import GST, checked_gst
+from pipelines.vocabulary.rule_files import RuleError
 from tests.conftest import examples
 from tests.pipelines.reports.examples import START, Row, any_row, counted, row
 from tests.pipelines.reports.tables import Value, assert_explained, facts_of, values

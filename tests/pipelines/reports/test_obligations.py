@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.enrich.rule_files import RuleError
 from pipelines.figures.context import ATTRIBUTES, NO_CONTEXT, Context
 from pipelines.figures.tables import Table
 from pipelines.reports.aggregate.due_dates import business_days_after, statement_due, super_due
@@ -21,6 +20,7 @@ from pipelines.reports.aggregate.payment_order import oldest_first
 from pipelines.reports.aggregate.super_obligations import SUPER_OBLIGATIONS
 from pipelines.reports.aggregate.tax_obligations import TAX_OBLIGATIONS
 from pipelines.reports.aggregate.tax_rules import OBLIGATIONS, checked_obligations
+from pipelines.vocabulary.rule_files import RuleError
 from tests.conftest import examples
 from tests.pipelines.reports.examples import Row, counted, row
 from tests.pipelines.reports.tables import Value, assert_explained, facts_of, values

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from pipelines.figures.facts import Facts
 from pipelines.reports import REPORTS
-from pipelines.schemas import MONEY
+from pipelines.vocabulary.schemas import MONEY
 from tests.conftest import examples
 from tests.pipelines.reports.examples import START, Row, any_row, reports, row, transactions
 

@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines import metrics
-from pipelines.errors import NotFound
 from pipelines.figures.context import PEERS, ClientBook, Context
 from pipelines.figures.facts import Facts
 from pipelines.figures.json_text import as_data
@@ -21,8 +20,9 @@ from pipelines.figures.lineage import pointer, value_of
 from pipelines.reports.risk import explain_risk, risk_report
 from pipelines.reports.risk.rating import rating
 from pipelines.reports.risk.sensitivity import sensitivity
-from pipelines.risk_models.default import DEFAULT
-from pipelines.risk_models.scorecard import Band, Feature, Link, Scorecard
+from pipelines.scorecards.default import DEFAULT
+from pipelines.scorecards.scorecard import Band, Feature, Link, Scorecard
+from pipelines.vocabulary.errors import NotFound
 from tests.conftest import examples
 from tests.pipelines.reports.examples import (
     MAIN,

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.errors import NotFound
 from pipelines.figures.facts import Facts
 from pipelines.figures.lineage import Sum, Trace, pointer, value_of
 from pipelines.figures.unreconciled import of_tables
 from pipelines.reports import REPORTS
 from pipelines.reports.aggregate.cash_flow import CASH_FLOW
+from pipelines.vocabulary.errors import NotFound
 from tests.conftest import examples
 from tests.pipelines.reports.examples import LOAN, Row, any_row, chained, counted, facts, report, reports, row
 from tests.pipelines.reports.test_aggregate import generated

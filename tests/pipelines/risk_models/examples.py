@@ -6,7 +6,7 @@ from decimal import Decimal
 import polars as pl
 from hypothesis import strategies as st
 
-from pipelines.risk_models.scorecard import READING, Feature, Scorecard
+from pipelines.scorecards.scorecard import READING, Feature, Scorecard
 
 Readings = Mapping[str, Decimal | None]
 

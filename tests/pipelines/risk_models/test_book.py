@@ -8,10 +8,11 @@ import pytest
 
 from benchmarks.labelled import accepted
 from benchmarks.risk import UNTIL, judged
-from pipelines.enrich.enrichment import enrich
-from pipelines.risk_models import cohorts, fitted, measures
+from pipelines.enrichment.enrichment import enrich
+from pipelines.risk_models import cohorts, fitted
 from pipelines.sandbox import book
-from pipelines.schemas import TRANSACTIONS
+from pipelines.scorecards import measures
+from pipelines.vocabulary.schemas import TRANSACTIONS
 from tests.pipelines.reports.examples import row, transactions
 
 

@@ -6,11 +6,11 @@ from decimal import Decimal
 import polars as pl
 import pytest
 
-from pipelines.errors import Unprocessable
 from pipelines.risk_models import cohorts, files
-from pipelines.risk_models.default import DEFAULT
 from pipelines.risk_models.readings import reads_meaning
-from pipelines.schemas import ACCEPTED
+from pipelines.scorecards.default import DEFAULT
+from pipelines.vocabulary.errors import Unprocessable
+from pipelines.vocabulary.schemas import ACCEPTED
 
 
 def table(text: str) -> pl.DataFrame:

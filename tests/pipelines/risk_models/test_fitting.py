@@ -9,10 +9,10 @@ import polars as pl
 import pytest
 from numpy.typing import NDArray
 
-from pipelines.errors import Unprocessable
-from pipelines.risk_models import measures, scorecard_file
-from pipelines.risk_models.fitting import Learned, fit
-from pipelines.risk_models.scorecard import READING, Scorecard
+from pipelines.scorecards import measures, scorecard_file
+from pipelines.scorecards.fitting import Learned, fit
+from pipelines.scorecards.scorecard import READING, Scorecard
+from pipelines.vocabulary.errors import Unprocessable
 
 pytestmark = pytest.mark.slow  # cross-validated fits
 

@@ -1,7 +1,6 @@
 """Readings earn points and points say a probability: exact, monotone, and nothing is earned by leaving data out."""
 
 from decimal import Decimal
-from pathlib import Path
 
 import polars as pl
 import pytest
@@ -9,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.metrics import METRICS
-from pipelines.risk_models.default import DEFAULT
-from pipelines.risk_models.scorecard import POINTS, Band, Feature, Link, Scorecard
+from pipelines.scorecards.default import DEFAULT
+from pipelines.scorecards.scorecard import POINTS, Band, Feature, Link, Scorecard
 from tests.pipelines.risk_models.examples import (
     Readings,
     any_reading,
@@ -19,6 +18,7 @@ from tests.pipelines.risk_models.examples import (
     total_by_hand,
     value_by_hand,
 )
+from tests.root import ROOT
 
 D = Decimal
 
@@ -144,7 +144,7 @@ class TestTheDefault:
     def test_is_documented_as_it_is(self, feature: Feature) -> None:
         sign = "≥" if feature.more_is_better else "≤"
         bands = ", ".join(f"{band.points} at {sign} {band.limit}" for band in feature.bands[:-1])
-        document = (Path(__file__).parents[3] / "docs" / "risk.md").read_text()
+        document = (ROOT / "docs" / "risk.md").read_text()
         assert f"| `{feature.metric}` | {bands} | {feature.reason} |" in document
 
     def test_is_calibrated_to_nothing(self) -> None:

@@ -18,9 +18,9 @@ from stdnum import luhn
 from stdnum.au import abn
 
 from pipelines.sandbox import LABELLED, Business, book, business
-from pipelines.sandbox.model import Condition
-from pipelines.sandbox.styles import STYLES
-from pipelines.sandbox.trades import TRADES
+from pipelines.sandbox.businesses.trades import TRADES
+from pipelines.sandbox.world.model import Condition
+from pipelines.sandbox.world.styles import STYLES
 from tests.conftest import examples
 
 pytestmark = pytest.mark.slow  # the generator of synthetic data alone; what is built on its rows is tested elsewhere

@@ -6,9 +6,9 @@ import polars as pl
 import pytest
 
 from pipelines.sandbox import HELD_OUT_STYLES, Business, Part, book, is_held_out
-from pipelines.sandbox.brands import IRREPLACEABLE, allowed, available, canonical
-from pipelines.sandbox.merchants import BILL_FAMILIES, EVERYDAY, STATE_BODIES, WAGERING, WATER
-from pipelines.sandbox.styles import STYLES
+from pipelines.sandbox.world.brands import IRREPLACEABLE, allowed, available, canonical
+from pipelines.sandbox.world.merchants import BILL_FAMILIES, EVERYDAY, STATE_BODIES, WAGERING, WATER
+from pipelines.sandbox.world.styles import STYLES
 
 UNTIL = date(2025, 6, 30)
 BRANDS = sorted(

@@ -2,7 +2,7 @@ from datetime import date
 
 import pytest
 
-from pipelines.sandbox.days import (
+from pipelines.sandbox.world.days import (
     bank_holidays,
     easter_sunday,
     is_business_day,

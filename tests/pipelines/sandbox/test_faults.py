@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from pipelines.sandbox import LABELLED, Business, book
-from pipelines.sandbox.faults import (
+from pipelines.sandbox.ledger.faults import (
     FAULTS,
     Fault,
     with_fault,

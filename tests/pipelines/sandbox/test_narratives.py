@@ -3,9 +3,9 @@ from random import Random
 
 import pytest
 
-from pipelines.sandbox.model import Booked, Movement, Party
-from pipelines.sandbox.narratives import narrative
-from pipelines.sandbox.styles import STYLES, BankStyle
+from pipelines.sandbox.ledger.narratives import narrative
+from pipelines.sandbox.world.model import Booked, Movement, Party
+from pipelines.sandbox.world.styles import STYLES, BankStyle
 
 BOOKED_ON = date(2024, 4, 24).toordinal()
 BY_NAME = {style.name: style for style in STYLES}

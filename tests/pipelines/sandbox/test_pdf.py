@@ -11,7 +11,7 @@ from itertools import pairwise
 import pdfplumber
 import pytest
 
-from pipelines.intake.pdf.result import Kind
+from pipelines.intake.pdf.page.result import Kind
 from pipelines.sandbox.pdf import (
     EVERY_LAYOUT,
     FORGERIES,
@@ -23,7 +23,7 @@ from pipelines.sandbox.pdf import (
     forgeries_of,
     statement_pdf,
 )
-from pipelines.schemas import ACCOUNT_TYPES
+from pipelines.vocabulary.schemas import ACCOUNT_TYPES
 
 every_layout = pytest.mark.parametrize("layout", EVERY_LAYOUT)
 pytestmark = pytest.mark.slow  # hundreds of papers are drawn, only to test the generator of synthetic data

@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from pipelines.sandbox import Business, Latents, book
-from pipelines.sandbox.risk import causes, condition, outcome, stress
+from pipelines.sandbox.businesses.risk import causes, condition, outcome, stress
 
 UNTIL = date(2025, 6, 30)
 MIDDLING = Latents(0.0, 0.075, 0.25, 0.6, 0.0, 0.5, 4.0)

@@ -2,7 +2,6 @@
 
 from datetime import date
 from decimal import Decimal
-from pathlib import Path
 
 import polars as pl
 import pytest
@@ -10,11 +9,12 @@ import yaml
 
 from pipelines.sandbox import Business, book
 from pipelines.sandbox.frames import TRANSACTIONS, transactions
+from tests.root import ROOT
 
 pytestmark = pytest.mark.slow  # a book of 260 businesses, only to test the generator of synthetic data
 
 UNTIL = date(2025, 6, 30)
-TAXONOMY = Path(__file__).parents[3] / "pipelines/enrich/rules/taxonomy.yaml"
+TAXONOMY = ROOT / "pipelines/enrichment/rules/taxonomy.yaml"
 CATEGORIES = {
     category["slug"]: {**group, **category}
     for group in yaml.safe_load(TAXONOMY.read_text(encoding="utf-8"))["groups"].values()

@@ -3,7 +3,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.sandbox.wear import mistyped, spoken, typed_reference
+from pipelines.sandbox.world.wear import mistyped, spoken, typed_reference
 
 
 @given(text=st.text(max_size=40), seed=st.integers(0, 10**6))

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from pipelines.intake.pdf.page import Line, Page, Word
+from pipelines.intake.pdf.page.page import Line, Page, Word
 
 CELL = 230.0  # points from cell to cell
 CHARACTER = 5.0

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.intake.pdf.amounts import Money, money, printed_in
-from pipelines.intake.pdf.page import Word
+from pipelines.intake.pdf.page.amounts import Money, money, printed_in
+from pipelines.intake.pdf.page.page import Word
 
 SIZE = 8.0
 WRITINGS = {  # of an amount with a sign: what stands before and behind its digits

@@ -9,7 +9,7 @@ from decimal import Decimal
 from reportlab.pdfgen.canvas import Canvas
 
 from pipelines.intake.pdf.extraction import extract
-from pipelines.intake.pdf.result import Statement, Verdict
+from pipelines.intake.pdf.page.result import Statement, Verdict
 
 COLUMNS = {"a": 40, "b": 110, "c": 300, "d": 420}
 EDGES = {"d": 380, "c": 460, "b": 550}  # debit, credit, balance

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from pipelines.intake.pdf.extraction import extract
-from pipelines.intake.pdf.result import Statement, Verdict
+from pipelines.intake.pdf.page.result import Statement, Verdict
 from tests.pipelines.intake.pdf.drawing import FOUR, HEADING, Drawing, four_rows, statement
 
 

@@ -5,7 +5,7 @@ from decimal import Decimal
 import pytest
 
 from pipelines.intake.pdf.extraction import extract
-from pipelines.intake.pdf.result import Statement, Verdict
+from pipelines.intake.pdf.page.result import Statement, Verdict
 from tests.pipelines.intake.pdf.drawing import HEADING, Drawing, four_rows, statement
 
 Lines = tuple[tuple[float, str], ...]

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from pipelines.intake.pdf.dates import Printed, leading, resolved
+from pipelines.intake.pdf.page.dates import Printed, leading, resolved
 
 FULL = ["%d %b %Y", "%d %B %Y", "%d/%m/%Y", "%d/%m/%y", "%d-%b-%Y", "%d-%b-%y", "%d.%m.%y", "%Y-%m-%d", "%d%b%Y",
         "%d%b%y", "%b %d, %Y", "%a %d %b %Y", "%A, %d %B %Y", "%d %b %y"]  # fmt: skip

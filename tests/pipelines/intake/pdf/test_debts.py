@@ -6,7 +6,7 @@ With every sign turned, opening balance and rows still make the closing one: so 
 import pytest
 
 from pipelines.intake.pdf.extraction import extract
-from pipelines.intake.pdf.result import Extraction, Statement, Verdict
+from pipelines.intake.pdf.page.result import Extraction, Statement, Verdict
 from tests.pipelines.intake.pdf.drawing import HEADING, Drawing, statement
 
 OWED = ["-94.13", "-20.00", "50.00"]

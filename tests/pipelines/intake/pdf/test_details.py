@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from pipelines.intake.pdf.details import Details, details_of
-from pipelines.intake.pdf.documents import documents_of
-from pipelines.intake.pdf.layouts import Layout, layouts
-from pipelines.intake.pdf.result import Kind
-from pipelines.intake.pdf.sections import split
+from pipelines.intake.pdf.document.documents import documents_of
+from pipelines.intake.pdf.document.sections import split
+from pipelines.intake.pdf.layout.layouts import Layout, layouts
+from pipelines.intake.pdf.page.result import Kind
+from pipelines.intake.pdf.statement.details import Details, details_of
 from tests.pipelines.intake.pdf.pages import page
 
 ROW = "02 Jan 2025 Shop | | 1.00 | 9.00"

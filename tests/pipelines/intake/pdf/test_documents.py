@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from pipelines.intake.pdf.documents import documents_of
+from pipelines.intake.pdf.document.documents import documents_of
 from pipelines.intake.pdf.extraction import extract
-from pipelines.intake.pdf.page import Page
-from pipelines.intake.pdf.page_numbers import printed_number
-from pipelines.intake.pdf.result import Extraction, Verdict
+from pipelines.intake.pdf.page.page import Page
+from pipelines.intake.pdf.page.page_numbers import printed_number
+from pipelines.intake.pdf.page.result import Extraction, Verdict
 from pipelines.sandbox.pdf import PrintedAccount, statement_pdf
 from tests.pipelines.intake.pdf.drawing import HEADING, four_rows, statement
 from tests.pipelines.intake.pdf.files import merged

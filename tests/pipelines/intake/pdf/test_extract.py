@@ -10,7 +10,7 @@ from PIL import Image
 from reportlab.lib.utils import ImageReader
 
 from pipelines.intake.pdf.extraction import Limits, ScannedWord, extract, traced
-from pipelines.intake.pdf.result import Refusal, Statement, Verdict
+from pipelines.intake.pdf.page.result import Refusal, Statement, Verdict
 from tests.pipelines.intake.pdf.drawing import FOUR, HEADING, Drawing, four_rows, statement
 
 Row = tuple[str, str, str | None]

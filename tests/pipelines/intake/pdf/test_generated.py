@@ -3,7 +3,7 @@
 import pytest
 
 from pipelines.intake.pdf.extraction import extract
-from pipelines.intake.pdf.result import Verdict
+from pipelines.intake.pdf.page.result import Verdict
 from pipelines.sandbox.pdf import LAYOUTS, PrintedAccount, statement_pdf
 
 SEEDS = (11, 12)

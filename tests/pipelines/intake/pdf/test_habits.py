@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pipelines.intake.pdf.extraction import extract
-from pipelines.intake.pdf.result import Verdict
+from pipelines.intake.pdf.page.result import Verdict
 from tests.conftest import examples
 from tests.pipelines.intake.pdf.drawing import Drawing
 

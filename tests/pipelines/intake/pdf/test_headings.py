@@ -1,7 +1,7 @@
 import pytest
 
-from pipelines.intake.pdf.headings import Vocabulary, heading_at, plain, synonyms
-from pipelines.intake.pdf.page import Line, Word
+from pipelines.intake.pdf.layout.headings import Vocabulary, heading_at, plain, synonyms
+from pipelines.intake.pdf.page.page import Line, Word
 
 KNOWN = Vocabulary.of(None)
 

@@ -10,12 +10,12 @@ import pikepdf
 import pytest
 from reportlab.pdfgen.canvas import Canvas
 
-from pipelines.intake.pdf.document import opened, pages_of
-from pipelines.intake.pdf.documents import documents_of
-from pipelines.intake.pdf.file_facts import Facts, facts_of
-from pipelines.intake.pdf.integrity import signals_of
-from pipelines.intake.pdf.page import Line, Page
-from pipelines.intake.pdf.result import Box, Entry, Kind, Reason, Severity, Signal, Statement, Verdict
+from pipelines.intake.pdf.document.document import opened, pages_of
+from pipelines.intake.pdf.document.documents import documents_of
+from pipelines.intake.pdf.page.file_facts import Facts, facts_of
+from pipelines.intake.pdf.page.page import Line, Page
+from pipelines.intake.pdf.page.result import Box, Entry, Kind, Reason, Severity, Signal, Statement, Verdict
+from pipelines.intake.pdf.statement.integrity import signals_of
 from tests.pipelines.intake.pdf.pages import line
 
 ENTRY = Entry(date(2025, 1, 2), None, "Shop", Decimal("-1.00"), Decimal("9.00"), balance_printed=True, boxes=())

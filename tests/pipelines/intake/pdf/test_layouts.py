@@ -2,10 +2,10 @@
 
 import pytest
 
-from pipelines.intake.pdf.layout_files import DATE_FORMATS, DATE_SHAPES
-from pipelines.intake.pdf.layouts import LayoutError, checked, layouts, recognised
-from pipelines.intake.pdf.result import Kind
-from pipelines.schemas import ACCOUNT_TYPES
+from pipelines.intake.pdf.layout.layout_files import DATE_FORMATS, DATE_SHAPES
+from pipelines.intake.pdf.layout.layouts import LayoutError, checked, layouts, recognised
+from pipelines.intake.pdf.page.result import Kind
+from pipelines.vocabulary.schemas import ACCOUNT_TYPES
 from tests.pipelines.intake.pdf.pages import page
 
 BANKS = {"06": "Commonwealth Bank"}

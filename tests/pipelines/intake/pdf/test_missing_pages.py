@@ -2,8 +2,8 @@
 
 import pytest
 
-from pipelines.intake.pdf.documents import documents_of
-from pipelines.intake.pdf.missing_pages import missing_page
+from pipelines.intake.pdf.document.documents import documents_of
+from pipelines.intake.pdf.document.missing_pages import missing_page
 from tests.pipelines.intake.pdf.pages import page
 
 ROW = "02 Jan 2025 Shop | 1.00 | 9.00"

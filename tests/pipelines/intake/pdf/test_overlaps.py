@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.intake.as_sent import for_this_run
-from pipelines.intake.pdf.overlaps import repeats_within
-from pipelines.intake.pdf.result import Entry, Kind, Statement, Verdict
+from pipelines.intake.pdf.page.result import Entry, Kind, Statement, Verdict
+from pipelines.intake.pdf.statement.overlaps import repeats_within
 from pipelines.intake.statement_rows import account_of
 from tests.conftest import examples
 

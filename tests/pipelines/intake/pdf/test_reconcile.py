@@ -7,8 +7,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from pipelines.intake.pdf.reconcile import Point, Posting, is_newest_first, proved
-from pipelines.intake.pdf.result import Kind, Verdict
+from pipelines.intake.pdf.page.result import Kind, Verdict
+from pipelines.intake.pdf.statement.reconcile import Point, Posting, is_newest_first, proved
 
 AMOUNTS = st.integers(-10_000_00, 10_000_00).filter(bool).map(lambda cents: Decimal(cents) / 100)
 PRINTED = st.sampled_from([True, True, False])

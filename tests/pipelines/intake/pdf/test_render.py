@@ -7,9 +7,9 @@ import pytest
 from PIL import Image
 from reportlab.pdfgen.canvas import Canvas
 
-from pipelines.intake.pdf.document import Unreadable
+from pipelines.intake.pdf.document.document import Unreadable
+from pipelines.intake.pdf.page.result import Box
 from pipelines.intake.pdf.render import explained_pngs, page_png
-from pipelines.intake.pdf.result import Box
 
 ROWS = ("02 Jan 2025", "Shop", "1.00", "9.00"), ("03 Jan 2025", "Salary", "5.00", "14.00")
 WHITE = (255, 255, 255)

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from pipelines.intake.pdf.page import Page
-from pipelines.intake.pdf.sections import split
+from pipelines.intake.pdf.document.sections import split
+from pipelines.intake.pdf.page.page import Page
 from tests.pipelines.intake.pdf.pages import page
 
 TABLE = "Date | Details | Amount | Balance"

@@ -2,10 +2,10 @@ from decimal import Decimal
 
 import pytest
 
-from pipelines.intake.pdf.amounts import money
-from pipelines.intake.pdf.result import Box
-from pipelines.intake.pdf.rows import RawRow, Title, title_of
-from pipelines.intake.pdf.signs import Signed, Told, signed, suggested
+from pipelines.intake.pdf.page.amounts import money
+from pipelines.intake.pdf.page.result import Box
+from pipelines.intake.pdf.table.rows import RawRow, Title, title_of
+from pipelines.intake.pdf.table.signs import Signed, Told, signed, suggested
 
 HERE = (Box(1, 0, 0, 1, 1),)
 HELD, OWED = Told(is_owing=False), Told(is_owing=True)

@@ -5,7 +5,7 @@ from decimal import Decimal
 import pytest
 
 from pipelines.intake.pdf.extraction import extract
-from pipelines.intake.pdf.result import Extraction, Verdict
+from pipelines.intake.pdf.page.result import Extraction, Verdict
 from tests.pipelines.intake.pdf.drawing import Drawing
 
 Lines = tuple[tuple[tuple[float, str], ...], ...]

@@ -1,0 +1,1 @@
+"""Clients, keys and the audit trail."""

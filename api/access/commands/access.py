@@ -1,0 +1,143 @@
+"""Clients and their API keys, issued by the operator."""
+
+from collections.abc import Iterable
+from typing import Annotated, Any
+from uuid import UUID
+
+import typer
+
+from api.core.commands.console import AsJson, duration, now, opened_store, print_record, print_records
+from storage.access import keys
+from storage.core import audit
+from storage.core.audit import OPERATOR
+
+clients = typer.Typer(help="Clients: the lenders' systems that call the API.", no_args_is_help=True)
+api_keys = typer.Typer(help="API keys: issue, list, rotate, revoke.", no_args_is_help=True)
+
+NOT_IN_ALL_SCOPES = "customer:delete"  # erasure can't be undone: it is asked for by name
+
+
+@clients.command("create")
+def create_client(
+    name: Annotated[str, typer.Argument(help="What to call the client.")],
+    no_decision_policies: Annotated[bool, typer.Option(help="Leave decision policies off.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Create a client.
+
+    Example: tidemark clients create "Harbour Lending"
+    """
+    with opened_store() as store, store.db.writing() as w:
+        client = keys.create_client(w, name, not no_decision_policies, now())
+        audit.append(w, OPERATOR, "Client.Created", {}, now(), client_id=client.client_id)
+    print_record(_client(client), as_json=as_json)
+
+
+@clients.command("list")
+def list_clients(as_json: AsJson = False) -> None:
+    """List the clients.
+
+    Example: tidemark clients list --json
+    """
+    with opened_store() as store, store.db.reading() as r:
+        found = keys.find_clients(r)
+    print_records([_client(client) for client in found], as_json=as_json, empty="No clients yet.")
+
+
+@api_keys.command("create")
+def create_key(
+    client: Annotated[UUID, typer.Option(help="The client's id.")],
+    scope: Annotated[list[str] | None, typer.Option(help="A scope; repeat for more.")] = None,
+    all_scopes: Annotated[bool, typer.Option(help=f"Every scope but {NOT_IN_ALL_SCOPES}.")] = False,
+    expires_in: Annotated[str | None, typer.Option(help="Lifetime, like 90d. Default: no end.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Issue a key. Its text is shown once.
+
+    Example: tidemark keys create --client 2f0c… --scope transactions:enrich --expires-in 90d
+    """
+    scopes = _scopes(scope or [], all_scopes=all_scopes)
+    created = now()
+    expires = None if expires_in is None else created + duration(expires_in)
+    with opened_store() as store, store.db.writing() as w:
+        key, text = keys.create_key(w, client, scopes, expires, store.settings.key_prefix, created)
+        audit.append(w, OPERATOR, "Key.Created", {"keyId": key.key_id}, created, client_id=client)
+    print_record(_issued(key, text), as_json=as_json)
+
+
+@api_keys.command("list")
+def list_keys(
+    client: Annotated[UUID | None, typer.Option(help="Only this client's.")] = None, as_json: AsJson = False
+) -> None:
+    """List keys, without their text.
+
+    Example: tidemark keys list --client 2f0c…
+    """
+    with opened_store() as store, store.db.reading() as r:
+        found = keys.find_keys(r, client)
+    print_records([_key(key) for key in found], as_json=as_json, empty="No keys yet.")
+
+
+@api_keys.command("rotate")
+def rotate_key(
+    key_id: Annotated[UUID, typer.Argument(help="The key's id.")],
+    overlap: Annotated[str, typer.Option(help="How long the old key still works, like 24h; 0s ends it now.")] = "24h",
+    as_json: AsJson = False,
+) -> None:
+    """Replace a key by a new one with the same client and scopes. The new text is shown once.
+
+    Example: tidemark keys rotate 7d1e… --overlap 24h
+    """
+    rotated, lasting = now(), duration(overlap)
+    with opened_store() as store, store.db.writing() as w:
+        key, text = keys.rotate(w, key_id, lasting, store.settings.key_prefix, rotated)
+        resource = {"keyId": key_id, "successorKeyId": key.key_id}
+        audit.append(w, OPERATOR, "Key.Rotated", resource, rotated, client_id=key.client_id)
+    print_record(_issued(key, text), as_json=as_json)
+
+
+@api_keys.command("revoke")
+def revoke_key(key_id: Annotated[UUID, typer.Argument(help="The key's id.")], as_json: AsJson = False) -> None:
+    """End a key: its next request is refused.
+
+    Example: tidemark keys revoke 7d1e…
+    """
+    with opened_store() as store, store.db.writing() as w:
+        client_id = keys.revoke(w, key_id, now())
+        audit.append(w, OPERATOR, "Key.Revoked", {"keyId": key_id}, now(), client_id=client_id)
+    print_record({"keyId": key_id, "revoked": True}, as_json=as_json)
+
+
+def _scopes(named: Iterable[str], *, all_scopes: bool) -> set[str]:
+    if unknown := set(named) - set(keys.SCOPES):
+        raise typer.BadParameter(f"unknown scope {', '.join(sorted(unknown))}; there are {', '.join(keys.SCOPES)}")
+    scopes = set(named) | (set(keys.SCOPES) - {NOT_IN_ALL_SCOPES} if all_scopes else set())
+    if not scopes:
+        raise typer.BadParameter("name a --scope, or take --all-scopes")
+    return scopes
+
+
+def _client(client: keys.Client) -> dict[str, Any]:
+    return {
+        "clientId": client.client_id,
+        "name": client.name,
+        "decisionPolicies": client.decision_policies,
+        "dateCreated": client.created_at,
+    }
+
+
+def _issued(key: keys.Key, text: str) -> dict[str, Any]:
+    return {"keyId": key.key_id, "key": text, "scopes": list(key.scopes), "expiresAt": key.expires_at}
+
+
+def _key(key: keys.Key) -> dict[str, Any]:
+    return {
+        "keyId": key.key_id,
+        "clientId": key.client_id,
+        "hint": key.hint,
+        "scopes": list(key.scopes),
+        "dateCreated": key.created_at,
+        "expiresAt": key.expires_at,
+        "revokedAt": key.revoked_at,
+        "rotatedTo": key.rotated_to,
+    }

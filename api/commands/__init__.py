@@ -1,1 +1,0 @@
-"""The operator's commands, one module per thing they act on."""

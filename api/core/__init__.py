@@ -1,0 +1,1 @@
+"""What every endpoint and command shares: callers, limits, problems, bodies, idempotency."""

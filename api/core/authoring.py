@@ -1,0 +1,48 @@
+"""Saving a policy, by whichever door it comes: every fault at once, then the warnings that nobody has acknowledged."""
+
+from collections.abc import Callable, Sequence
+
+from pipelines.decisions import Policy
+from pipelines.decisions.check import Checked, Finding
+from pipelines.vocabulary.errors import Fault, InvalidRequest
+
+
+def sound(checked: Checked, slug: str | None = None) -> Policy:
+    """The policy of a document without faults.
+
+    Args:
+        slug: the one that the document must have.
+
+    Raises:
+        InvalidRequest: with all faults.
+    """
+    faults = [*checked.faults, *_slug_faults(checked.policy, slug)]
+    if faults or checked.policy is None:
+        raise _refused("DecisionPolicy.Invalid", f"The policy has {counted(len(faults), 'fault')}.", faults)
+    return checked.policy
+
+
+def require_acknowledged(warnings: Sequence[Finding], accepts: Callable[[Finding], bool]) -> None:
+    """Raises InvalidRequest with the warnings that aren't accepted."""
+    left = [each for each in warnings if not accepts(each)]
+    if left:
+        told = f"The policy has {counted(len(left), 'warning')} to acknowledge by code and pointer."
+        raise _refused("DecisionPolicy.WarningsNotAcknowledged", told, left)
+
+
+def as_records(findings: Sequence[Finding]) -> list[dict[str, str]]:
+    return [{"pointer": each.pointer, "code": each.code, "message": each.message} for each in findings]
+
+
+def _slug_faults(policy: Policy | None, slug: str | None) -> list[Fault]:
+    if policy is not None and slug is not None and policy.slug != slug:
+        return [Fault("/slug", "DecisionPolicy.SlugMismatch", "The document's slug is not the one in the path.")]
+    return []
+
+
+def _refused(code: str, told: str, findings: Sequence[Finding]) -> InvalidRequest:
+    return InvalidRequest(code, told, tuple(findings))
+
+
+def counted(count: int, what: str) -> str:
+    return f"1 {what}" if count == 1 else f"{count} {what}s"

@@ -1,0 +1,28 @@
+"""Commands that ask the running service for a job, and wait until it has ended."""
+
+import time
+
+from api.core.commands.console import err
+from pipelines.vocabulary.errors import Unprocessable
+from storage.core.models import LIVE, JobStatus
+from storage.core.store import Store
+from storage.jobs import jobs
+from storage.jobs.jobs import Job
+
+LOOK_EVERY_S = 0.5
+
+
+def completed(store: Store, job: Job) -> None:
+    """Wait for it.
+
+    Raises:
+        Unprocessable: it has failed, and why.
+    """
+    err.print(f"Waiting for job {job.job_id} of the running service …", style="dim", highlight=False)
+    while job.status in LIVE:
+        time.sleep(LOOK_EVERY_S)
+        with store.db.reading() as r:
+            job = jobs.get(r, job.client_id, job.job_id)
+    if job.status is JobStatus.FAILED:
+        error = job.error or {"code": "Job.Failed", "message": "The job failed."}
+        raise Unprocessable(error["code"], error["message"])

@@ -1,0 +1,122 @@
+"""What holds for every request, whatever it asks: an id, a line in the log, its asker's standing, no caching, no more
+at once than the service can bear, and no failure without an answer.
+
+Plain ASGI, so that streamed answers stay streams. The log names the route's template and never the address itself,
+which may hold an ABN.
+"""
+
+import logging
+import time
+from uuid import uuid4
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from api.core import unknown
+from api.core.dependencies import MAX_KEY_CHARACTERS
+from api.core.limits import MAX_HEAD_BYTES, Limits, stranger
+from api.core.problems import of, unexpected
+from pipelines.vocabulary.errors import HeadTooLarge, NotFound, TidemarkError
+from storage.core import logs
+
+POLLED = ("/health/", "/metrics")  # by monitoring: always answered, and no news in the log
+MAX_REQUEST_ID_CHARACTERS = 128
+BYTES_AROUND_A_HEADER = len(": \r\n")
+
+log = logging.getLogger("tidemark.api")
+
+
+class EveryRequest:
+    """The outermost layer of the application."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        own_id = str(uuid4())
+        answer = _Answer(scope, send, request_id(Headers(scope=scope).get("x-request-id", ""), own_id))
+        scope.setdefault("state", {}).update(request_id=answer.request_id, own_request_id=own_id)
+        started = time.perf_counter()
+        with logs.about(requestId=answer.request_id, ownRequestId=own_id), unknown.collecting():
+            try:
+                await self._answered(scope, receive, answer)
+            finally:
+                _write_down(scope, answer, time.perf_counter() - started)
+
+    async def _answered(self, scope: Scope, receive: Receive, answer: "_Answer") -> None:
+        try:
+            await self._within_limits(scope, receive, answer.send)
+        except TidemarkError as refusal:
+            await of(Request(scope), refusal)(scope, receive, answer.send)
+        except Exception:
+            log.exception("a request failed")
+            if answer.status is not None:
+                raise  # half an answer is out: cutting the connection is the only way to say so
+            await unexpected(Request(scope))(scope, receive, answer.send)
+
+    async def _within_limits(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """A request is counted once its key is known to be good: what comes without one is answered at once, and what
+        is polled needs none."""
+        limits: Limits = scope["app"].state.limits
+        _require_small_head(scope)
+        _require_whole_path(scope)
+        with limits.requests.held(stranger(scope)) as held:
+            scope["state"]["held"] = held
+            await self.app(scope, receive, send)
+
+
+class _Answer:
+    """The way out: puts our headers on the answer and remembers its status."""
+
+    def __init__(self, scope: Scope, send: Send, request_id: str) -> None:
+        self._scope = scope
+        self._send = send
+        self.request_id = request_id
+        self.status: int | None = None
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            headers = MutableHeaders(scope=message)
+            headers["X-Request-Id"] = self.request_id
+            headers["X-Content-Type-Options"] = "nosniff"
+            headers.setdefault("Cache-Control", "no-store")
+            self._scope["app"].state.limits.standing(self._scope).write(headers)
+        await self._send(message)
+
+
+def _require_small_head(scope: Scope) -> None:
+    """When it is the key that is too long, it will be refused as any other wrong key is."""
+    size = len(scope["raw_path"]) + len(scope["query_string"])
+    size += sum(len(name) + len(value) + BYTES_AROUND_A_HEADER for name, value in scope["headers"])
+    longest_key = max((len(value) for name, value in scope["headers"] if name == b"x-api-key"), default=0)
+    cut = "head_too_large" in scope["state"]
+    if (cut or size > MAX_HEAD_BYTES) and longest_key <= MAX_KEY_CHARACTERS:
+        raise HeadTooLarge("Request.HeadTooLarge", f"Address and headers may have {MAX_HEAD_BYTES:,} bytes at most.")
+
+
+def _require_whole_path(scope: Scope) -> None:
+    """To the router a path and a line feed is the path; to a proxy that keeps some to itself it isn't."""
+    if scope["path"].endswith("\n"):
+        raise NotFound("Request.UnknownPath", "There is nothing at this path.")
+
+
+def request_id(given: str, own: str) -> str:
+    """Return the id that the answer carries: the caller's when it is printable ASCII of a sane length, else our own.
+
+    Our own is never the caller's to choose: logs and audit carry it beside this one, so that requests that share an
+    id can be told apart.
+    """
+    usable = 0 < len(given) <= MAX_REQUEST_ID_CHARACTERS and given.isascii() and given.isprintable()
+    return given if usable else own
+
+
+def _write_down(scope: Scope, answer: _Answer, took_s: float) -> None:
+    template = getattr(scope.get("route"), "path", "(no route)")
+    level = logging.DEBUG if template.startswith(POLLED) else logging.INFO
+    fields = {"ms": round(took_s * 1000, 1)}
+    log.log(level, "%s %s %s", scope["method"], template, answer.status, extra={"fields": fields})

@@ -1,0 +1,125 @@
+"""Every refusal and failure as RFC 9457 `application/problem+json`, mapped here once.
+
+A problem says what was wrong and where, never what was sent: bodies of bank statements don't belong in error logs.
+`code` is stable and part of the public contract; `type` is the same code as a URN, and `title` belongs to the status.
+"""
+
+import logging
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+
+import msgspec
+from fastapi import FastAPI
+from fastapi.routing import iter_route_contexts
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Match
+
+from api.core.schemas.common import PartView, Problem
+from pipelines.vocabulary.errors import Corrupt, Fault, RateLimited, TidemarkError, Unauthenticated, Unavailable
+from storage.core.database import AWAY
+from storage.operations.health import Parts
+
+MEDIA_TYPE = "application/problem+json"
+CHALLENGE = 'ApiKey realm="tidemark", header="x-api-key"'
+RETRY_AFTER_S = 5
+FILE_METHODS = ("GET", "HEAD")  # of mounted static files, which name none
+
+log = logging.getLogger("tidemark.api")
+
+
+def problem(
+    request: Request,
+    status: int,
+    code: str,
+    detail: str,
+    faults: tuple[Fault, ...] = (),
+    headers: Mapping[str, str] | None = None,
+    parts: Parts | None = None,
+) -> Response:
+    content = body(status, code, detail, request.state.request_id, faults, parts)
+    return Response(msgspec.json.encode(content), status, dict(headers or {}), MEDIA_TYPE)
+
+
+def body(
+    status: int,
+    code: str,
+    detail: str,
+    request_id: str,
+    faults: tuple[Fault, ...] = (),
+    parts: Parts | None = None,
+) -> dict[str, Any]:
+    found = Problem(
+        type=f"urn:tidemark:problem:{code}",
+        title=HTTPStatus(status).phrase,
+        status=status,
+        detail=detail,
+        code=code,
+        request_id=request_id,
+        errors=faults or None,
+        parts=parts and {name: PartView.of(part) for name, part in parts.items()},
+    )
+    return found.model_dump(by_alias=True, exclude_none=True)
+
+
+def unexpected(request: Request) -> Response:
+    """The answer to a failure that nobody foresaw: its details stay in the log, under the request's id."""
+    return problem(request, 500, "Service.Failure", "Something failed inside the service.")
+
+
+def install(app: FastAPI) -> None:
+    """Let `app` answer every known kind of exception with its problem."""
+    app.add_exception_handler(TidemarkError, _refusal)
+    app.add_exception_handler(HTTPException, _unrouted)
+    app.add_exception_handler(ClientDisconnect, _cut_off)
+    for away in AWAY:
+        app.add_exception_handler(away, _unavailable)
+
+
+async def _refusal(request: Request, error: Exception) -> Response:
+    assert isinstance(error, TidemarkError)
+    if isinstance(error, Corrupt):
+        log.error("%s", error.detail)
+    return of(request, error)
+
+
+def of(request: Request, error: TidemarkError) -> Response:
+    return problem(request, error.status, error.code, error.detail, error.faults, _headers(error))
+
+
+def _headers(error: TidemarkError) -> dict[str, str]:
+    if isinstance(error, Unauthenticated):
+        return {"WWW-Authenticate": CHALLENGE}
+    if isinstance(error, RateLimited):
+        return {"Retry-After": str(error.retry_after_s)}
+    return {"Retry-After": str(RETRY_AFTER_S)} if isinstance(error, Unavailable) else {}
+
+
+async def _unrouted(request: Request, error: Exception) -> Response:
+    """What the router refuses: a path that is none of ours, or a method that the path doesn't have."""
+    assert isinstance(error, HTTPException)
+    if error.status_code != HTTPStatus.METHOD_NOT_ALLOWED:
+        return problem(request, 404, "Request.UnknownPath", "There is nothing at this path.")
+    allowed = {"Allow": ", ".join(_methods(request))}
+    return problem(request, 405, "Request.MethodNotAllowed", "The path has other methods.", headers=allowed)
+
+
+def _methods(request: Request) -> list[str]:
+    """Every method of the path, over all of its routes (each route alone knows only its own)."""
+    routes = [context.original_route for context in iter_route_contexts(request.app.routes)]
+    found = [route for route in routes if route.matches(request.scope)[0] is not Match.NONE]
+    named = {method for route in found for method in getattr(route, "methods", None) or ()}
+    return sorted(named or FILE_METHODS)
+
+
+async def _cut_off(request: Request, _error: Exception) -> Response:
+    """The client left while sending: nothing was done, and nobody reads this."""
+    return problem(request, 400, "Request.Incomplete", "The request's body ended early.")
+
+
+async def _unavailable(request: Request, error: Exception) -> Response:
+    """A store that is down, full, locked or too slow."""
+    log.error("a store is unavailable", exc_info=error)
+    return await _refusal(request, Unavailable("Service.Unavailable", "A store is not available. Try again."))

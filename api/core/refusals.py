@@ -1,0 +1,117 @@
+"""Refused callers in the audit trail, in bounded number however many come.
+
+Of each kind (who, from where, refused what) the first in a minute is written at once and the others as one entry with
+their number when the minute is over. A thread writes: what an answer says, and how long it takes, must not depend on
+whether its refusal was the first, which would tell keys that were revoked from keys that never were. While the database
+is away, entries wait, in bounded number too.
+"""
+
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from threading import Event, Lock, Thread
+
+from storage.core import audit
+from storage.core.audit import Actor, Outcome
+from storage.core.database import AWAY, Database, Writing
+
+WINDOW_S = 60.0
+MOST_KINDS = 100  # in a window; what comes from still other places is counted together
+MOST_KEPT = 10 * MOST_KINDS  # entries, while the database is away
+
+log = logging.getLogger("tidemark.api")
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A kind of refusal: an unusable key from an address, or a key without the scope of an operation."""
+
+    actor: Actor
+    action: str
+    place: str  # `addressHash` or `operation`, …
+    name: str  # … and which one
+
+
+@dataclass(frozen=True)
+class Due:
+    """An entry to be written."""
+
+    refusal: Refusal
+    at: datetime
+    times: int = 1
+
+
+class Refusals:
+    """Counts refusals and writes them down."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+        self._lock = Lock()
+        self._firsts: list[Due] = []
+        self._others: dict[Refusal, int] = {}  # of every kind in this window: how many came after the first
+        self._wake, self._stopped = Event(), Event()
+        self._thread = Thread(target=self._run, name="tidemark-refusals", daemon=True)
+        self._thread.start()
+
+    def note(self, refusal: Refusal) -> None:
+        first, kind = refusal, replace(refusal, actor=replace(refusal.actor, request_id=None, own_request_id=None))
+        with self._lock:
+            if kind not in self._others and len(self._others) >= MOST_KINDS:
+                first = kind = Refusal(Actor(audit.ANONYMOUS), refusal.action, refusal.place, "others")
+            if kind in self._others:
+                self._others[kind] += 1
+                return
+            self._others[kind] = 0
+            self._firsts.append(Due(first, datetime.now(UTC)))
+        self._wake.set()
+
+    def stop(self) -> None:
+        """Write what is left, and end."""
+        self._stopped.set()
+        self._wake.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        window_ends = time.monotonic() + WINDOW_S
+        stopping = False
+        left: Sequence[Due] = ()
+        while not stopping:
+            self._wake.wait(max(0.0, window_ends - time.monotonic()))
+            self._wake.clear()
+            stopping = self._stopped.is_set()
+            over = stopping or time.monotonic() >= window_ends
+            left = self._write([*left, *self._due(over=over)])
+            if over:
+                window_ends = time.monotonic() + WINDOW_S
+
+    def _due(self, *, over: bool) -> list[Due]:
+        """What is to be written now: the firsts, and, when the window is over, the others."""
+        with self._lock:
+            firsts, self._firsts = self._firsts, list[Due]()
+            none = dict[Refusal, int]()
+            others, self._others = (self._others, none) if over else (none, self._others)
+        now = datetime.now(UTC)
+        return firsts + [Due(refusal, now, times) for refusal, times in others.items() if times]
+
+    def _write(self, due: Sequence[Due]) -> Sequence[Due]:
+        """Write these down. What is left for the next try: all of it, within bounds, if only the database is away."""
+        if not due:
+            return ()
+        try:
+            with self._db.writing() as w:
+                for each in due:
+                    _append(w, each)
+        except AWAY as error:
+            log.warning("%s refusals could not be written down yet: %s", len(due), type(error).__name__)
+            return due[:MOST_KEPT]
+        except Exception:
+            log.exception("%s refusals could not be written down", len(due))
+        return ()
+
+
+def _append(w: Writing, due: Due) -> None:
+    refusal = due.refusal
+    place = {refusal.place: refusal.name}
+    audit.append(w, refusal.actor, refusal.action, place, due.at, outcome=Outcome.REFUSED, times=due.times)

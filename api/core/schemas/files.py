@@ -1,0 +1,110 @@
+"""PDF statements as they are sent."""
+
+import base64
+import binascii
+from typing import Annotated, Any, ClassVar
+
+from pydantic import Field, field_validator
+
+from api.core.schemas.common import Received
+from api.core.schemas.rules import OneOfMany, Rule, optional, refusal, text
+
+MAX_FILES = 20
+MAX_PASSWORD_BYTES = 1024
+# One empty page: a PDF, though no statement.
+EXAMPLE_PDF = (
+    b"%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\n2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj\n"
+    b"3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 595 842]>>endobj\ntrailer<</Root 1 0 R>>\n%%EOF\n"
+)
+EXAMPLE_FILES: dict[str, Any] = {
+    "files": [{"fileName": "statement-2026-06.pdf", "contentBase64": base64.b64encode(EXAMPLE_PDF).decode()}]
+}
+
+
+def _base64(value: Any) -> bytes:
+    if type(value) is not str:
+        raise ValueError
+    try:
+        return base64.b64decode(value, validate=True)
+    except (binascii.Error, ValueError):
+        raise ValueError from None
+
+
+def _any_text(value: Any) -> str:
+    if value is None:
+        return ""
+    if type(value) is not str:
+        raise ValueError
+    return value
+
+
+class SentPdf(Received):
+    file_name: Annotated[
+        str,
+        Rule(
+            _any_text,
+            "Statement.InvalidFileName",
+            "fileName is text.",
+            {"type": ["string", "null"], "description": "Only ever shown, of 255 characters at most."},
+        ),
+    ] = ""
+    content_base64: Annotated[
+        bytes,
+        Rule(
+            _base64,
+            "Statement.InvalidContent",
+            "contentBase64 is a file of at most 25 MiB in Base64.",
+            {"type": "string", "contentEncoding": "base64", "contentMediaType": "application/pdf"},
+        ),
+    ]
+    password: Annotated[
+        str | None,
+        Rule(
+            optional(text(MAX_PASSWORD_BYTES)),
+            "Statement.InvalidPassword",
+            f"password is text of at most {MAX_PASSWORD_BYTES} bytes.",
+            {
+                "type": ["string", "null"],
+                "maxLength": MAX_PASSWORD_BYTES,
+                "description": "Kept, encrypted, until the file was read.",
+            },
+        ),
+    ] = None
+
+
+class SentFiles(Received):
+    """PDF statements of one customer, of any of its accounts and banks."""
+
+    EXAMPLE: ClassVar = EXAMPLE_FILES
+
+    files: list[Annotated[SentPdf, OneOfMany()]] = Field(json_schema_extra={"minItems": 1, "maxItems": MAX_FILES})
+
+    @field_validator("files", mode="before")
+    @classmethod
+    def _counted(cls, value: Any) -> Any:
+        """Tell a wrong count before looking at any file."""
+        if isinstance(value, list) and not 0 < len(value) <= MAX_FILES:
+            raise refusal("Statement.WrongCount", f"1 to {MAX_FILES} files.")
+        return value
+
+
+# The same as a form.
+FORM_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "required": ["file"],
+    "properties": {
+        "file": {
+            "type": "array",
+            "minItems": 1,
+            "maxItems": MAX_FILES,
+            "items": {"type": "string", "contentMediaType": "application/pdf", "format": "binary"},
+            "description": "PDF files of at most 25 MiB each, together 100 MiB.",
+        },
+        "password": {
+            "type": "array",
+            "maxItems": MAX_FILES,
+            "items": {"type": "string", "maxLength": MAX_PASSWORD_BYTES},
+            "description": "One for all files, or one for each in their order; an empty one is none.",
+        },
+    },
+}

@@ -1,0 +1,287 @@
+"""Files that have arrived and were not looked at yet: as multipart/form-data or as Base64 in JSON.
+
+Multipart is taken in piece by piece, whatever its size: small files stay in memory, larger ones lie on the disk under
+no name, so that nothing is left of them however a request ends. What is wrong with the form is told when the route
+reads it, because 404 goes before 400.
+"""
+
+import hashlib
+import json
+import tempfile
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from enum import Enum, auto
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from python_multipart.exceptions import MultipartParseError
+from python_multipart.multipart import MultipartParser, parse_options_header
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+
+from api.core.limits import Limits
+from api.core.schemas.files import MAX_FILES, MAX_PASSWORD_BYTES, SentFiles
+from api.core.unread import JSON, MULTIPART, Body, is_json, json_body, require_length, require_plain, too_large
+from pipelines.vocabulary.errors import InvalidRequest, TidemarkError, TooLarge, UnsupportedMedia
+from storage.core.settings import Settings
+
+if TYPE_CHECKING:
+    from python_multipart.multipart import MultipartCallbacks
+
+FORM: Final = "multipart/form-data"
+MAX_PARTS = 3 * MAX_FILES  # a file and its password each, and some that nobody reads
+MAX_HEADER_BYTES = 64 * 1024  # of a part: a file's name may be long, and is cut later
+IN_MEMORY_BYTES = 512 * 1024  # of a file
+HEAD_BYTES = 1024
+
+
+@dataclass(frozen=True)
+class SentFile:
+    """One file as sent; `content` reads it."""
+
+    name: str
+    size: int
+    sha256: bytes
+    head: bytes
+    password: str | None
+    content: Callable[[], bytes]
+
+
+@dataclass(frozen=True)
+class Files:
+    """What was sent. `content` is what makes two requests one: of JSON the raw bytes; of a form its parts, for a client
+    that sends it again draws another boundary.
+    """
+
+    content: bytes
+    read: Callable[[], Sequence[SentFile]]
+
+
+class FilesBody:
+    """Receives files, within the limits, without looking at them."""
+
+    model = SentFiles
+
+    async def __call__(self, request: Request) -> AsyncIterator[Files]:
+        settings: Settings = request.app.state.store.settings
+        limits: Limits = request.app.state.limits
+        as_form = _is_form(request)
+        require_plain(request.headers)
+        if as_form:
+            require_length(request.headers, settings.max_multipart_bytes, MULTIPART)
+            with limits.uploads.held(request.state.held.asker) as held, _form(request, settings) as form:
+                yield await _received_form(request, form, settings.max_multipart_bytes, held.take)
+        else:
+            require_length(request.headers, settings.max_json_bytes, JSON)
+            async with json_body(SentFiles, request, settings.max_json_bytes) as body:
+                yield _of_json(body, settings.max_file_bytes)
+
+
+def _is_form(request: Request) -> bool:
+    if is_json(request.headers):
+        return False
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != FORM:
+        raise UnsupportedMedia("Request.NotJson", f"The body must be {FORM} or application/json in UTF-8.")
+    return True
+
+
+def _of_json(body: Body[SentFiles], max_file_bytes: int) -> Files:
+    def read() -> Sequence[SentFile]:
+        found = body.read().files
+        for file in found:
+            _require_small(len(file.content_base64), max_file_bytes)
+        return [_sent(file.file_name, file.content_base64, file.password) for file in found]
+
+    return Files(body.content, read)
+
+
+def _sent(name: str, content: bytes, password: str | None) -> SentFile:
+    sha256 = hashlib.sha256(content).digest()
+    return SentFile(name, len(content), sha256, content[:HEAD_BYTES], password, lambda: content)
+
+
+@contextmanager
+def _form(request: Request, settings: Settings) -> Iterator["_Form"]:
+    _, options = parse_options_header(request.headers["content-type"])
+    with ExitStack() as files:
+        yield _Form(options.get(b"boundary", b""), files, settings.home, settings.max_file_bytes)
+
+
+async def _received_form(request: Request, form: "_Form", limit: int, take: Callable[[int], None]) -> Files:
+    """The whole form; reading ends where it goes wrong, or gets too large."""
+    size = 0
+    async for chunk in request.stream():
+        take(len(chunk))
+        size += len(chunk)
+        if size > limit:
+            raise too_large(limit, MULTIPART)
+        if form.fault is None:
+            await run_in_threadpool(form.take, chunk)
+        if form.fault is not None:
+            break
+    form.close()
+    return Files(form.fingerprint(), form.read)
+
+
+class _Kind(Enum):
+    FILE = auto()
+    PASSWORD = auto()
+    OTHER = auto()  # ignored, like unknown fields of JSON
+
+
+class _Part:
+    """One part of a form, as it comes in."""
+
+    def __init__(self, kind: _Kind, name: str, sink: "tempfile.SpooledTemporaryFile[bytes] | None") -> None:
+        self.kind = kind
+        self.name = name
+        self.size = 0
+        self.sha256 = hashlib.sha256()
+        self.head = b""
+        self._sink = sink
+
+    def add(self, data: bytes) -> None:
+        self.size += len(data)
+        self.sha256.update(data)
+        if self._sink is not None:
+            self.head += data[: HEAD_BYTES - len(self.head)]
+            self._sink.write(data)
+
+    def content(self) -> bytes:
+        assert self._sink is not None
+        self._sink.seek(0)
+        return self._sink.read()
+
+
+class _Form:
+    """A form that is taken in. The first thing that is wrong with it ends it."""
+
+    def __init__(self, boundary: bytes, files: ExitStack, folder: Path, max_file_bytes: int) -> None:
+        self._files = files
+        self._folder = folder
+        self._max_file_bytes = max_file_bytes
+        self._parts: list[_Part] = []
+        self._header: tuple[bytearray, bytearray] = (bytearray(), bytearray())  # name and value so far
+        self._headers: dict[str, str] = {}
+        self._whole = False
+        self.fault: TidemarkError | None = None
+        try:
+            self._parser = MultipartParser(boundary, self._callbacks(), max_header_size=MAX_HEADER_BYTES)
+        except (MultipartParseError, ValueError):
+            self.fault = _malformed("The body has no boundary.")
+        if not boundary:
+            self.fault = _malformed("The body has no boundary.")
+
+    def take(self, chunk: bytes) -> None:
+        try:
+            self._parser.write(chunk)
+        except MultipartParseError:
+            self.fault = _malformed(f"The body is not {FORM}.")
+        except TidemarkError as fault:
+            self.fault = fault
+
+    def close(self) -> None:
+        """All that comes has come."""
+        if self.fault is None and not self._whole:
+            self.fault = _malformed(f"The body ends in the middle of its {FORM}.")
+
+    def read(self) -> Sequence[SentFile]:
+        """The files with their passwords.
+
+        Raises:
+            InvalidRequest: the form is none, or holds too many files, or too few.
+            TooLarge: one of them is too large.
+        """
+        if self.fault is not None:
+            raise self.fault
+        files = [part for part in self._parts if part.kind is _Kind.FILE]
+        if not files:
+            raise _wrong_count()
+        passwords = self._passwords(len(files))
+        return [
+            SentFile(part.name, part.size, part.sha256.digest(), part.head, password, part.content)
+            for part, password in zip(files, passwords, strict=True)
+        ]
+
+    def _passwords(self, files: int) -> list[str | None]:
+        """One for all files, or one for each, in order; an empty one is none."""
+        given = [part.content() for part in self._parts if part.kind is _Kind.PASSWORD]
+        if len(given) not in (0, 1, files):
+            raise InvalidRequest("Statement.PasswordsDontMatch", "Give one password for all files, or one for each.")
+        try:
+            texts = [each.decode() or None for each in given]
+        except UnicodeDecodeError:
+            raise _invalid_password() from None
+        if any("\0" in each for each in texts if each):  # what reads PDFs would look no further
+            raise _invalid_password()
+        return texts * files if len(texts) == 1 else texts or [None] * files
+
+    def fingerprint(self) -> bytes:
+        told = [[part.kind.name, part.name, part.sha256.hexdigest()] for part in self._parts]
+        return json.dumps(told).encode()
+
+    # What the parser tells
+
+    def _callbacks(self) -> "MultipartCallbacks":
+        return {
+            "on_part_begin": self._part_begins,
+            "on_header_field": lambda data, start, end: self._header[0].extend(data[start:end]),
+            "on_header_value": lambda data, start, end: self._header[1].extend(data[start:end]),
+            "on_header_end": self._header_ends,
+            "on_headers_finished": self._open_part,
+            "on_part_data": lambda data, start, end: self._add(data[start:end]),
+            "on_end": self._end,
+        }
+
+    def _part_begins(self) -> None:
+        self._headers = {}
+        if len(self._parts) == MAX_PARTS:
+            raise InvalidRequest("Statement.TooManyParts", f"A form may have {MAX_PARTS} parts at most.")
+
+    def _header_ends(self) -> None:
+        name, value = self._header
+        self._headers[name.decode("latin-1").lower()] = value.decode("latin-1")
+        self._header = (bytearray(), bytearray())
+
+    def _open_part(self) -> None:
+        _, options = parse_options_header(self._headers.get("content-disposition", ""))
+        kind = {b"file": _Kind.FILE, b"password": _Kind.PASSWORD}.get(options.get(b"name", b""), _Kind.OTHER)
+        if kind is _Kind.FILE and sum(part.kind is _Kind.FILE for part in self._parts) == MAX_FILES:
+            raise _wrong_count()
+        sink = None if kind is _Kind.OTHER else self._files.enter_context(self._nameless())
+        self._parts.append(_Part(kind, options.get(b"filename", b"").decode(errors="replace"), sink))
+
+    def _nameless(self) -> "tempfile.SpooledTemporaryFile[bytes]":
+        """A file that has no name on the disk, once it gets there at all."""
+        return tempfile.SpooledTemporaryFile(IN_MEMORY_BYTES, dir=str(self._folder))
+
+    def _add(self, data: bytes) -> None:
+        part = self._parts[-1]
+        part.add(data)
+        if part.kind is _Kind.FILE:
+            _require_small(part.size, self._max_file_bytes)
+        elif part.kind is _Kind.PASSWORD and part.size > MAX_PASSWORD_BYTES:
+            raise _invalid_password()
+
+    def _end(self) -> None:
+        self._whole = True
+
+
+def _require_small(size: int, limit: int) -> None:
+    if size > limit:
+        raise TooLarge("Statement.FileTooLarge", f"A file may have {limit:,} bytes at most.")
+
+
+def _malformed(says: str) -> InvalidRequest:
+    return InvalidRequest("Request.MalformedForm", says)
+
+
+def _wrong_count() -> InvalidRequest:
+    return InvalidRequest("Statement.WrongCount", f"1 to {MAX_FILES} files.")
+
+
+def _invalid_password() -> InvalidRequest:
+    return InvalidRequest(
+        "Statement.InvalidPassword", f"password is UTF-8 text of at most {MAX_PASSWORD_BYTES} bytes, without NUL."
+    )

@@ -1,0 +1,1 @@
+"""Customers, their attributes and related parties."""

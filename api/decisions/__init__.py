@@ -1,0 +1,1 @@
+"""Policies, evaluations and risk models."""

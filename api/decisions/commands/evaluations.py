@@ -1,0 +1,141 @@
+"""Evaluations: looked up, shown with all that they read, and decided again to prove that they come out the same."""
+
+from hashlib import sha256
+from typing import Annotated, Any
+from uuid import UUID
+
+import msgspec
+import typer
+
+from api.core.commands.console import AsJson, opened_store, out, print_json, print_record, print_records
+from api.decisions import deciding
+from pipelines.decisions import Ready, Replay, decision
+from pipelines.vocabulary.errors import Gone
+from storage.core.database import Reading
+from storage.core.paging import Page
+from storage.core.store import Store
+from storage.customers import customers
+from storage.decisions import evaluations as stored_evaluations
+from storage.decisions import policies
+from storage.decisions.evaluations import Evaluation
+from storage.enrichment import transactions
+from storage.enrichment.transactions import Location
+
+evaluations = typer.Typer(help="Decisions that were made: list, show, replay.", no_args_is_help=True)
+
+Which = Annotated[UUID, typer.Argument(help="The evaluation's id.")]
+OfClient = Annotated[UUID, typer.Option("--client", help="Whose evaluations.")]
+REPRODUCED = "The bytes are the same."
+DIFFERS = {
+    "policy": "The policy's version is not what it was.",
+    "data": "The customer's data give other figures.",
+    "engine": "Another engine decides it now.",
+}
+
+
+@evaluations.command("list")
+def list_evaluations(
+    client: OfClient,
+    customer: Annotated[UUID | None, typer.Option(help="Of this customer alone.")] = None,
+    policy: Annotated[str | None, typer.Option(help="By this policy alone: its slug.")] = None,
+    shadows: Annotated[bool, typer.Option("--shadows", help="Also those of challengers.")] = False,
+    limit: Annotated[int, typer.Option(min=1, max=1_000, help="How many of the newest.")] = 50,
+    as_json: AsJson = False,
+) -> None:
+    """List a client's evaluations, newest first.
+
+    Example: tidemark evaluations list --client 2f0c… --policy working-capital-loan
+    """
+    with opened_store() as store, store.db.reading() as r:
+        of = None if customer is None else customers.get(r, client, customer)
+        by = None if policy is None else policies.get(r, client, policy)
+        found = stored_evaluations.find(r, client, customer=of, policy=by, shadows=shadows, page=Page(1, limit))
+    records = [_record(each) if as_json else _line(each) for each in found.items]
+    print_records(records, as_json=as_json, empty="No evaluations yet.")
+
+
+@evaluations.command("show")
+def show(evaluation_id: Which, as_json: AsJson = False) -> None:
+    """Show an evaluation with all that it read: inputs, attributes, metrics with causes, the trace and the answer.
+
+    Example: tidemark evaluations show 5b0e… --json
+    """
+    with opened_store() as store, store.db.reading() as r:
+        found = stored_evaluations.with_id(r, evaluation_id)
+        content = stored_evaluations.record(r, found)
+        overrides = stored_evaluations.overrides_of(r, found)
+    if as_json:
+        told = {"overrides": [vars(each) for each in overrides], "record": msgspec.Raw(content)}
+        print_json({**_record(found), **told})
+        return
+    print_record({**_record(found), "sha256": found.sha256.hex()}, as_json=False)
+    for each in overrides:
+        out.print(f"\nOverridden: {each.outcome}, by {each.decided_by}: {each.reason}", markup=False, highlight=False)
+    out.print()
+    typer.echo(msgspec.json.format(content, indent=2))
+
+
+@evaluations.command("replay")
+def replay(evaluation_id: Which, as_json: AsJson = False) -> None:
+    """Decide again, from the policy's version, the data's version, and the recorded inputs and attributes.
+
+    Says whether the very same bytes come out, and if not, whether
+    policy, data or engine differs (exit status 1).
+
+    Example: tidemark evaluations replay 5b0e…
+    """
+    with opened_store() as store:
+        found, again = _replayed(store, evaluation_id)
+    told = {
+        "evaluationId": found.evaluation_id,
+        "reproduced": again.reproduced,
+        "sha256": found.sha256.hex(),
+        "replayedSha256": sha256(again.record).hexdigest() if again.record else None,
+        "differs": list(again.differs),
+        "notes": [*(DIFFERS[each] for each in again.differs), *again.notes] or [REPRODUCED],
+    }
+    print_record(told, as_json=as_json)
+    if not again.reproduced:
+        raise typer.Exit(1)
+
+
+def _replayed(store: Store, evaluation_id: UUID) -> tuple[Evaluation, Replay]:
+    with store.db.reading() as r:
+        found = stored_evaluations.with_id(r, evaluation_id)
+        earlier = stored_evaluations.record(r, found)
+        policy = policies.get(r, found.client_id, found.slug)
+        ready = Ready.of(policies.version(r, policy, found.version).policy)
+        place, is_kept = _place(r, found)
+    shown = deciding.figures_at(store.lake, place, found.customer_number, found.as_of, ready.plan) if is_kept else None
+    return found, decision.replayed(ready, earlier, found.customer_number, shown)
+
+
+def _place(r: Reading, found: Evaluation) -> tuple[Location | None, bool]:
+    """Where the version of the data lies that was looked at, and whether it is kept."""
+    customer = customers.get(r, found.client_id, found.customer_id)
+    try:
+        return transactions.place_of(r, customer, found.data_version), True
+    except Gone:
+        return None, False
+
+
+def _line(found: Evaluation) -> dict[str, Any]:
+    """What fits on a line with the whole id."""
+    told = {"evaluationId": found.evaluation_id, "outcome": found.outcome}
+    return {**told, "overridden": found.overridden_outcome, "on": found.at.date()}
+
+
+def _record(found: Evaluation) -> dict[str, Any]:
+    return {
+        "evaluationId": found.evaluation_id,
+        "customerId": found.customer_id,
+        "slug": found.slug,
+        "policyVersion": found.version,
+        "at": found.at,
+        "outcome": found.outcome,
+        "overriddenOutcome": found.overridden_outcome,
+        "whatIf": found.what_if,
+        "dataVersion": found.data_version,
+        "asOf": found.as_of,
+        "shadowOf": found.shadow_of,
+    }

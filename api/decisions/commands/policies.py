@@ -1,0 +1,298 @@
+"""Decision policies as files: checked without a server, pushed into the home, published, compared and pulled out."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+from uuid import UUID
+
+import typer
+import yaml
+
+from api.core.authoring import as_records, require_acknowledged, sound
+from api.core.commands.console import AsJson, now, opened_store, print_json, print_record, print_records
+from api.core.commands.files import folder_at, text_of, write
+from api.decisions.reach import unreached
+from pipelines.decisions import Policy, check, examples
+from pipelines.decisions.authoring import diff, schema, statement
+from pipelines.decisions.canonical import fingerprint
+from pipelines.decisions.check import Checked
+from pipelines.vocabulary.errors import InvalidRequest
+from storage.access import keys
+from storage.core import audit
+from storage.core.audit import OPERATOR
+from storage.core.database import Reading, Writing
+from storage.decisions import policies as stored_policies
+from storage.decisions.policies import PolicyVersion, StoredPolicy
+
+policies = typer.Typer(help="Decision policies: check, push, publish, compare, pull.", no_args_is_help=True)
+
+File = Annotated[Path, typer.Argument(help="A policy's document in YAML, or in JSON if it ends in .json.")]
+Slug = Annotated[str, typer.Argument(help="The policy's slug.")]
+ForClient = Annotated[UUID, typer.Option("--client", help="The client whose policy is meant.")]
+OfVersion = Annotated[int | None, typer.Option("--version", min=1, help="Default: the published one.")]
+
+
+@policies.command("check")
+def check_file(file: File, as_json: AsJson = False) -> None:
+    """Find every fault of a document, and what has to be acknowledged. Needs no server.
+
+    Example: tidemark policies check loan.yaml
+    """
+    checked = _read(file)
+    shown = {"faults": as_records(checked.faults), "warnings": as_records(checked.warnings)}
+    if as_json:
+        policy = checked.policy
+        print_json({"fingerprint": None if policy is None else fingerprint(policy), **shown})
+    else:
+        print_records([*shown["faults"], *shown["warnings"]], as_json=False, empty="Nothing is wrong with it.")
+    sound(checked)
+
+
+@policies.command("push")
+def push(
+    file: File,
+    client: ForClient,
+    publish_too: Annotated[bool, typer.Option("--publish", help="Let it decide from now on.")] = False,
+    acknowledge: Annotated[
+        list[str] | None, typer.Option(help="Accept all warnings with this code; repeat for more.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Save a document as a new draft; if the newest version says the same, that one is meant.
+
+    Example: tidemark policies push loan.yaml --client 2f0c… --publish
+    """
+    checked = _read(file)
+    with opened_store() as store:
+        with store.db.reading() as r:
+            stored_policies.require_enabled(r, client)
+        with findings_told(as_json=as_json):
+            policy = sound(checked)
+            warnings = [*checked.warnings, *unreached(store, client, policy, now())]
+            require_acknowledged(warnings, lambda warning: warning.code in (acknowledge or ()))
+        with store.db.writing() as w:
+            stored, saved = _save(w, client, policy, as_records(warnings))
+            if publish_too:
+                saved = _publish(w, stored, saved.version)
+    print_record(_record(stored, saved), as_json=as_json)
+
+
+@policies.command("publish")
+def publish(
+    slug: Slug,
+    client: ForClient,
+    version: Annotated[int | None, typer.Option("--version", min=1, help="Default: the newest.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Let a version decide from now on; the one before is retired.
+
+    Example: tidemark policies publish working-capital-loan --client 2f0c…
+    """
+    with opened_store() as store, store.db.writing() as w:
+        stored = _policy(w, client, slug)
+        published = _publish(w, stored, version)
+    print_record(_record(stored, published), as_json=as_json)
+
+
+@policies.command("pull")
+def pull(
+    slug: Slug,
+    client: ForClient,
+    version: OfVersion = None,
+    file: Annotated[Path | None, typer.Option("--out", help="Write it to this file.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print a version's document as YAML, or as JSON with --json.
+
+    Example: tidemark policies pull working-capital-loan --client 2f0c… > loan.yaml
+    """
+    with opened_store() as store, store.db.reading() as r:
+        found = stored_policies.version(r, _policy(r, client, slug), version)
+    text = f"{found.document}\n" if as_json else _as_yaml(found.policy)
+    if file is None:
+        typer.echo(text, nl=False)
+    else:
+        write(file, text.encode())
+
+
+@policies.command("list")
+def list_policies(
+    client: Annotated[UUID | None, typer.Option(help="Only this client's.")] = None, as_json: AsJson = False
+) -> None:
+    """List all policies with their newest versions: drafts and archived ones, too.
+
+    Example: tidemark policies list --client 2f0c…
+    """
+    with opened_store() as store, store.db.reading() as r:
+        if client is not None:
+            stored_policies.require_enabled(r, client)
+        clients = [each.client_id for each in keys.find_clients(r)] if client is None else [client]
+        found = [each for of in clients for each in stored_policies.all_of(r, of)]
+    records = [{"clientId": stored.client_id, **_record(stored, version)} for stored, version in found]
+    columns = ("slug", "version", "state", "isArchived", "dateCreated")
+    print_records(records, as_json=as_json, empty="No policies yet: see tidemark policies examples.", columns=columns)
+
+
+@policies.command("archive")
+def archive(slug: Slug, client: ForClient, as_json: AsJson = False) -> None:
+    """Put a policy away: nobody is decided by it until it is taken back.
+
+    Example: tidemark policies archive merchant-cash-advance --client 2f0c…
+    """
+    _put_away(slug, client, "Policy.Archived", stored_policies.archive, as_json=as_json)
+
+
+@policies.command("unarchive")
+def unarchive(slug: Slug, client: ForClient, as_json: AsJson = False) -> None:
+    """Take an archived policy back, with the version that was published.
+
+    Example: tidemark policies unarchive merchant-cash-advance --client 2f0c…
+    """
+    _put_away(slug, client, "Policy.Unarchived", stored_policies.unarchive, as_json=as_json)
+
+
+@policies.command("diff")
+def diff_versions(
+    slug: Slug,
+    client: ForClient,
+    from_: Annotated[int | None, typer.Option("--from", min=1, help="Default: the published one.")] = None,
+    to: Annotated[int | None, typer.Option("--to", min=1, help="Default: the newest.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say in words what two versions have different.
+
+    Example: tidemark policies diff working-capital-loan --client 2f0c… --from 1 --to 2
+    """
+    with opened_store() as store, store.db.reading() as r:
+        stored = _policy(r, client, slug)
+        before = stored_policies.version(r, stored, from_)
+        after = stored_policies.newest(r, stored) if to is None else stored_policies.version(r, stored, to)
+    changes = diff.in_words(before.policy, after.policy)
+    if as_json:
+        print_json({"from": before.version, "to": after.version, "changes": changes})
+    else:
+        same = f"Versions {before.version} and {after.version} say the same."
+        typer.echo("\n".join(changes or [same]))
+
+
+@policies.command("adm-statement")
+def adm_statement(client: ForClient, as_json: AsJson = False) -> None:
+    """Print, as Markdown, what personal information the published policies use and what they decide by themselves.
+
+    It is material for the privacy policy that the Privacy Act asks for.
+
+    Example: tidemark policies adm-statement --client 2f0c… > statement.md
+    """
+    with opened_store() as store, store.db.reading() as r:
+        stored_policies.require_enabled(r, client)
+        published = [version.policy for _, version in stored_policies.find(r, client).items]
+    told = statement.statement(published)
+    if as_json:
+        print_json(told)
+    else:
+        typer.echo(statement.as_markdown(told), nl=False)
+
+
+@policies.command("schema")
+def print_schema() -> None:
+    """Print the JSON Schema of a policy's document, for editors.
+
+    Example: tidemark policies schema > policy.schema.json
+    """
+    typer.echo(schema.as_text(), nl=False)
+
+
+@policies.command("examples")
+def print_examples(
+    folder: Annotated[Path | None, typer.Option("--write", help="Write them into this folder, as YAML.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the policies that come with Tidemark, to begin with.
+
+    Example: tidemark policies examples --write policies
+    """
+    records = [{"slug": slug, "name": each["name"], "notes": each["notes"]} for slug, each in examples.load().items()]
+    if folder is not None:
+        for name, text in examples.texts().items():
+            write(folder_at(folder) / name, text.encode())
+    print_records(records, as_json=as_json, empty="")
+
+
+def _read(file: Path) -> Checked:
+    return check.read_text(text_of(file), yaml=file.suffix != ".json")
+
+
+@contextmanager
+def findings_told(*, as_json: bool) -> Iterator[None]:
+    """What is refused is listed before the one line that refuses it."""
+    try:
+        yield
+    except InvalidRequest as error:
+        print_records(as_records(error.faults), as_json=as_json, empty="")
+        raise
+
+
+def _policy(r: Reading, client: UUID, slug: str) -> StoredPolicy:
+    stored_policies.require_enabled(r, client)
+    return stored_policies.get(r, client, slug)
+
+
+def _save(
+    w: Writing, client: UUID, policy: Policy, warnings: Sequence[Mapping[str, str]]
+) -> tuple[StoredPolicy, PolicyVersion]:
+    moment = now()
+    saved = stored_policies.save_draft(w, client, policy, warnings, OPERATOR.who, moment)
+    stored = stored_policies.get(w, client, policy.slug)
+    if saved.created_at == moment:
+        _audit(w, "Policy.Saved", stored, saved.version)
+    return stored, saved
+
+
+def _publish(w: Writing, stored: StoredPolicy, version: int | None) -> PolicyVersion:
+    moment = now()
+    published = stored_policies.publish(w, stored, version, OPERATOR.who, moment)
+    if published.published_at == moment:
+        _audit(w, "Policy.Published", stored, published.version)
+    return published
+
+
+def _put_away(
+    slug: str,
+    client: UUID,
+    action: str,
+    change: Callable[[Writing, StoredPolicy], StoredPolicy],
+    *,
+    as_json: bool,
+) -> None:
+    with opened_store() as store, store.db.writing() as w:
+        stored = change(w, _policy(w, client, slug))
+        _audit(w, action, stored)
+    shown = {"policyId": stored.policy_id, "slug": stored.slug, "isArchived": stored.is_archived}
+    print_record(shown, as_json=as_json)
+
+
+def _audit(w: Writing, action: str, stored: StoredPolicy, version: int | None = None) -> None:
+    resource: dict[str, audit.Ids] = {"policyId": stored.policy_id}
+    if version is not None:
+        resource["version"] = str(version)
+    audit.append(w, OPERATOR, action, resource, now(), client_id=stored.client_id)
+
+
+def _record(stored: StoredPolicy, version: PolicyVersion) -> dict[str, Any]:
+    return {
+        "policyId": stored.policy_id,
+        "slug": stored.slug,
+        "name": version.policy.name,
+        "isArchived": stored.is_archived,
+        "version": version.version,
+        "state": version.state,
+        "dateCreated": version.created_at,
+        "fingerprint": version.fingerprint[:12],
+    }
+
+
+def _as_yaml(policy: Policy) -> str:
+    document = policy.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+    text: str = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=110)
+    return text

@@ -1,0 +1,248 @@
+"""The risk model: fitted to a lender's outcomes, measured against the scorecard that Tidemark brings, and activated."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+from uuid import UUID
+
+import polars as pl
+import typer
+
+from api.core.commands.console import AsJson, err, now, opened_store, out, print_json, print_record, print_records
+from api.core.commands.files import as_csv, content_of, csv_of, write
+from pipelines.risk_models import files
+from pipelines.risk_models.files import Outcomes
+from pipelines.scorecards import scorecard_file
+from pipelines.scorecards.scorecard import Scorecard
+from pipelines.vocabulary.errors import NotFound
+from storage.core import audit
+from storage.core.audit import OPERATOR
+from storage.core.database import Writing
+from storage.customers import customers
+from storage.decisions import risk_models
+from storage.decisions.risk_models import StoredModel
+from storage.enrichment import transactions
+
+if TYPE_CHECKING:
+    from pipelines.risk_models.cohorts import Cohort
+
+risk = typer.Typer(help="Risk models: fit to outcomes, compare, activate.", no_args_is_help=True)
+
+OutcomesFile = Annotated[
+    Path, typer.Option("--outcomes", help="A CSV file: customer,asOf,defaulted and any columns of numbers.")
+]
+TransactionsFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--transactions", help="A CSV file: customer,account,date,description,amount,balance. No server then."
+    ),
+]
+OfClient = Annotated[UUID | None, typer.Option("--client", help="Keep it for this client.")]
+ForClient = Annotated[UUID, typer.Option("--client", help="The client whose customers are meant.")]
+
+
+@risk.command("fit")
+def fit(
+    outcomes: OutcomesFile,
+    transactions_file: TransactionsFile = None,
+    client: OfClient = None,
+    file: Annotated[Path | None, typer.Option("--out", help="Write the model to this file.")] = None,
+    name: Annotated[str, typer.Option(help="What reports call the model.")] = "fitted",
+    registry_only: Annotated[
+        bool, typer.Option("--registry-only", help="Look at nothing but what reports can read.")
+    ] = False,
+    synthetic: Annotated[
+        bool, typer.Option("--synthetic", help="The outcomes are invented: reports go on to call the value indicative.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Fit a model to outcomes and say how good it is on cases it has not seen. It scores nobody until it is activated.
+
+    Without --transactions, the stored transactions of the client are read,
+    up to each case's day, and customers are named by their customerId.
+
+    Example: tidemark risk fit --outcomes outcomes.csv --client 2f0c…
+    """
+    cases = _outcomes(outcomes, judged=True)
+    if transactions_file is not None:
+        cohort = _cohort_of_files(transactions_file, cases, registry_only=registry_only)
+    elif client is not None:
+        cohort = _stored_cohort(cases, client)
+    else:
+        raise typer.BadParameter("name a file with --transactions, or a client with --client")
+    from pipelines.risk_models import fitted  # noqa: PLC0415  scikit-learn takes half a second: only who fits waits
+
+    if cohort.unknown:
+        _warn(f"{cohort.unknown} of {cases.cases.height} cases have no transactions up to their day: left out")
+    scorecard = fitted.fit(cohort, "synthetic" if synthetic else "client", name)
+    kept = _kept(scorecard, client, file)
+    shown = {**kept, "name": name, "calibration": scorecard.calibration, **_figures(scorecard.facts)}
+    if as_json:
+        facts = {key: value for key, value in scorecard.facts.items() if key != "coefficients"}
+        print_json({**shown, **facts, "unknown": cohort.unknown})
+        return
+    print_record(shown, as_json=False)
+    out.print("\nBy tenths of the cases, the probability foretold and the share that defaulted:\n")
+    print_records(scorecard.facts["calibrationTable"], as_json=False, empty="")
+
+
+@risk.command("score")
+def score(outcomes: OutcomesFile, transactions_file: TransactionsFile = None, as_json: AsJson = False) -> None:
+    """Print each case's points and value by the scorecard that Tidemark brings, as CSV. Needs no server.
+
+    Where the outcomes say who defaulted, the last line on standard error
+    tells how well the points tell them from the others (AUC).
+
+    Example: tidemark risk score --transactions rows.csv --outcomes outcomes.csv > scores.csv
+    """
+    if transactions_file is None:
+        raise typer.BadParameter("name a file with --transactions")
+    cohort = _cohort_of_files(transactions_file, _outcomes(outcomes, judged=False), registry_only=True)
+    from pipelines.risk_models import fitted  # noqa: PLC0415  as above
+    from pipelines.scorecards import measures  # noqa: PLC0415  as above
+
+    scores = fitted.default_scores(cohort)
+    shown = scores.select("customer", pl.col("as_of").alias("asOf"), "defaulted", "points", "value")
+    judged = scores["defaulted"].null_count() == 0 and scores["defaulted"].n_unique() > 1
+    auc = round(measures.auc(cohort.defaulted, fitted.default_risk(cohort)), 4) if judged else None
+    if as_json:
+        print_json({"cases": shown.to_dicts(), "auc": auc, "unknown": cohort.unknown})
+        return
+    typer.echo(as_csv(shown), nl=False)
+    said = f"AUC {auc}" if judged else "no AUC: not every case says whether it defaulted, or all say the same"
+    err.print(f"{scores.height} cases, {cohort.unknown} without transactions; {said}", highlight=False, soft_wrap=True)
+
+
+@risk.command("models")
+def models(as_json: AsJson = False) -> None:
+    """List the models that are kept, how good they are, and for whom each is used.
+
+    Example: tidemark risk models
+    """
+    with opened_store() as store, store.db.reading() as r:
+        found, uses = risk_models.find(r), risk_models.uses(r)
+    records = [
+        _record(model, sorted(str(by) for by, used in uses.items() if used == model.model_id)) for model in found
+    ]
+    print_records(records, as_json=as_json, empty="No models yet: the scorecard that Tidemark brings scores everybody.")
+
+
+@risk.command("activate")
+def activate(
+    model: Annotated[str, typer.Argument(help="The model's id, or the file of one.")],
+    client: ForClient,
+    as_json: AsJson = False,
+) -> None:
+    """Score a client's customers by a model from now on. Those that have a report are queued for a new one.
+
+    Example: tidemark risk activate 7d1e… --client 2f0c…
+    """
+    with opened_store() as store, store.db.writing() as w:
+        chosen = _chosen(w, model, client)
+        risk_models.activate(w, chosen.model_id, client, OPERATOR.who, now())
+        audit.append(w, OPERATOR, "RiskModel.Activated", {"modelId": chosen.model_id}, now(), client_id=client)
+    print_record({"modelId": chosen.model_id, "usedFor": client}, as_json=as_json)
+
+
+@risk.command("deactivate")
+def deactivate(client: ForClient, as_json: AsJson = False) -> None:
+    """Go back to the scorecard that Tidemark brings.
+
+    Example: tidemark risk deactivate --client 2f0c…
+    """
+    with opened_store() as store, store.db.writing() as w:
+        used = risk_models.deactivate(w, client, OPERATOR.who, now())
+        if used is None:
+            raise NotFound("RiskModel.NotActive", "No risk model is activated there.")
+        audit.append(w, OPERATOR, "RiskModel.Deactivated", {"modelId": used}, now(), client_id=client)
+    print_record({"modelId": used, "usedFor": None}, as_json=as_json)
+
+
+def _outcomes(path: Path, *, judged: bool) -> Outcomes:
+    read = files.outcomes(csv_of(path), judged=judged)
+    if read.ignored:
+        _warn(f"{path}: {', '.join(read.ignored)} are not numbers: not looked at")
+    return read
+
+
+def _cohort_of_files(path: Path, cases: Outcomes, *, registry_only: bool) -> "Cohort":
+    from pipelines.risk_models import cohorts  # noqa: PLC0415  enrichment reads its lists
+
+    return cohorts.of_files(files.transactions(csv_of(path)), cases, registry_only=registry_only)
+
+
+def _stored_cohort(cases: Outcomes, client: UUID) -> "Cohort":
+    from pipelines.risk_models import cohorts  # noqa: PLC0415  as above
+
+    ids = {text: parsed for text in cases.cases["customer"] if (parsed := _uuid(text)) is not None}
+    with opened_store() as store, store.db.reading() as r:
+        numbers = customers.numbers(r, client, ids.values())
+        places = transactions.current_locations(r, numbers.values())
+        rows = transactions.scan(store.lake, places).collect()
+    by_text = {text: numbers.get(parsed) for text, parsed in ids.items()}
+    number = pl.col("customer").replace_strict(by_text, default=None, return_dtype=pl.Int64)
+    return cohorts.of_transactions(rows, cases.cases.with_columns(customer_number=number))
+
+
+def _uuid(text: str) -> UUID | None:
+    try:
+        return UUID(text)
+    except ValueError:
+        return None
+
+
+def _kept(scorecard: Scorecard, client: UUID | None, file: Path | None) -> dict[str, Any]:
+    kept: dict[str, Any] = {}
+    if file is not None:
+        write(file, scorecard_file.dumps(scorecard))
+        kept["file"] = str(file)
+    if client is not None:
+        with opened_store() as store, store.db.writing() as w:
+            stored = risk_models.add(w, scorecard, client, now())
+            audit.append(w, OPERATOR, "RiskModel.Fitted", {"modelId": stored.model_id}, now(), client_id=client)
+        kept["modelId"] = str(stored.model_id)
+    return kept
+
+
+def _chosen(w: Writing, model: str, client: UUID) -> StoredModel:
+    """The model of that id; or of that file, which is kept first."""
+    try:
+        return risk_models.get(w, UUID(model))
+    except ValueError:
+        return risk_models.add(w, scorecard_file.loads(content_of(Path(model))), client, now())
+
+
+def _figures(facts: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "cases": facts["cases"],
+        "defaults": facts["defaults"],
+        "features": facts["features"],
+        "crossValidation": facts["crossValidation"],
+        "auc": facts["auc"],
+        "aucInterval": facts["aucInterval"],
+        "defaultScorecardAuc": facts["defaultScorecardAuc"],
+        "defaultScorecardAucInterval": facts["defaultScorecardAucInterval"],
+        "ks": facts["ks"],
+        "brier": facts["brier"],
+        "brierOfBaseRate": facts["brierOfBaseRate"],
+    }
+
+
+def _record(model: StoredModel, used_for: Sequence[str]) -> dict[str, Any]:
+    return {
+        "modelId": model.model_id,
+        "clientId": model.client_id,
+        "name": model.name,
+        "calibration": model.calibration,
+        "cases": model.facts["cases"],
+        "defaults": model.facts["defaults"],
+        "auc": model.facts["auc"],
+        "defaultScorecardAuc": model.facts["defaultScorecardAuc"],
+        "usedFor": used_for,
+        "dateCreated": model.created_at,
+        "fingerprint": model.fingerprint[:12],
+    }
+
+
+def _warn(line: str) -> None:
+    err.print(f"tidemark: warning: {line}", style="bold yellow", markup=False, highlight=False, soft_wrap=True)

@@ -1,0 +1,229 @@
+"""Decisions on customers: evaluated, explained, varied, looked up, and overridden by people."""
+
+from typing import Annotated, Any
+
+import msgspec
+from fastapi import APIRouter, Depends
+from starlette.responses import Response
+
+from api.core.answers import answer, listing
+from api.core.dependencies import Allow, Caller, CustomerId, EvaluationId, PolicySlug, as_uuid
+from api.core.derived import BYTES_A_ROW
+from api.core.in_turn import InTurn
+from api.core.once import once
+from api.core.operations import DAMAGED_FILE, gives
+from api.core.unread import Body, JsonBody, Query, QueryOf
+from api.decisions import deciding
+from api.decisions.deciding import Asked, Snapshot
+from api.decisions.schemas.evaluations import (
+    DecisionOverrideView,
+    EvaluationListView,
+    EvaluationPaging,
+    EvaluationSummaryView,
+    EvaluationView,
+    RecordedEvaluationView,
+    SensitivitiesView,
+    SentEvaluation,
+    SentGrid,
+    SentOverride,
+    SentSensitivity,
+)
+from api.reports import replay
+from api.reports.schemas.reports import Behind, LineageView
+from pipelines.decisions import Node, Plan, evaluated, metric_of, readings, sensitivity
+from pipelines.decisions.sensitivity import Axis, Sensitivity
+from pipelines.vocabulary.errors import Fault, InvalidRequest
+from storage.core.database import Reading
+from storage.decisions import evaluations, policies
+from storage.decisions.evaluations import Evaluation
+
+router = APIRouter(route_class=InTurn, prefix="/v1", tags=["Decisions"])
+Evaluator = Annotated[Caller, Depends(Allow("decision-policies:evaluate"))]
+Overrider = Annotated[Caller, Depends(Allow("decision-policies:override"))]
+EvaluationBody = Annotated[Body[SentEvaluation], Depends(JsonBody(SentEvaluation))]
+SensitivityBody = Annotated[Body[SentSensitivity], Depends(JsonBody(SentSensitivity))]
+OverrideBody = Annotated[Body[SentOverride], Depends(JsonBody(SentOverride))]
+WhichEvaluations = Annotated[Query[EvaluationPaging], Depends(QueryOf(EvaluationPaging))]
+WhichMetric = Annotated[Query[Behind], Depends(QueryOf(Behind))]
+NOT_ENABLED = "DecisionPolicy.NotEnabled"
+REFUSED = (
+    *(NOT_ENABLED, "DecisionPolicy.VersionNotFound", "DecisionPolicy.Archived"),
+    *(deciding.MISSING, deciding.UNKNOWN, deciding.INVALID, *DAMAGED_FILE),
+)
+
+
+@router.post("/customer/{customerId}/decision-policies/{slug}/evaluate", **gives(EvaluationView, refuses=REFUSED))
+@once
+def evaluate_decision_policy(
+    caller: Evaluator, customer_id: CustomerId, slug: PolicySlug, body: EvaluationBody
+) -> Response:
+    """Decide on a customer by a policy: from its transactions and attributes as they stand, and the declared inputs.
+
+    With `attributeOverrides`, or by any version but the published one, the answer is a what-if; nothing that is stored
+    changes. Every evaluation is recorded with all that it read.
+    """
+    found, sent = _asked_of(caller, customer_id, slug, body)
+    real = deciding.asked(caller, found, sent)
+    beside = deciding.shadow(caller, found, real)
+    made, new = deciding.decided(caller, found, real)
+    shadows = [] if beside is None else [deciding.decided(caller, found, beside)[1]]
+    with caller.writing() as w:
+        for each in (new, *shadows):
+            evaluations.save(w, each)
+        return caller.keep(w, answer(made.answer, real.message))
+
+
+@router.post(
+    "/customer/{customerId}/decision-policies/{slug}/sensitivity",
+    **gives(SensitivitiesView, refuses=[*REFUSED, "DecisionPolicy.UnknownNumber", "DecisionPolicy.SameNumber"]),
+)
+def vary_decision(caller: Evaluator, customer_id: CustomerId, slug: PolicySlug, body: SensitivityBody) -> Response:
+    """Say how far the decision is from another: of each number that the policy reads, the nearest value that changes
+    the outcome while all else stays; of one that is unavailable, what it would have to be. With a `grid`, decide for
+    all values of two of them. Nothing is recorded.
+    """
+    found, sent = _asked_of(caller, customer_id, slug, body)
+    asked = deciding.asked(caller, found, sent)
+    plan, case = asked.ready.plan, asked.case
+    axes = None if sent.grid is None else _axes(plan, sent.grid)
+    shown = deciding.figures(caller, found, asked)
+    read = readings.read(plan, shown, {case.customer_number: case.stated}, case.inputs, case.at)
+    told = {
+        "outcome": evaluated(plan, read)["outcome"][0],
+        "policyVersion": case.policy_version,
+        "dataVersion": case.data_version,
+        "sensitivities": [_sensitivity(plan, each) for each in sensitivity.sensitivities(plan, read)],
+        "grid": None if axes is None else _grid(asked, sensitivity.grid(plan, read, *axes).to_dicts(), *axes),
+    }
+    return answer(told, asked.message)
+
+
+@router.get("/customer/{customerId}/evaluations", **gives(EvaluationListView, refuses=[NOT_ENABLED]))
+def list_evaluations(caller: Evaluator, customer_id: CustomerId, query: WhichEvaluations) -> Response:
+    """List the customer's evaluations, newest first; a challenger's are named by the one beside which they were run."""
+    with caller.reading() as r:
+        customer = caller.customer(r, customer_id)
+        policies.require_enabled(r, caller.client_id)
+        asked = query.read()
+        policy = None if asked.policy is None else policies.get(r, caller.client_id, asked.policy)
+        found = evaluations.find(r, caller.client_id, customer=customer, policy=policy, page=asked.asked())
+    return listing("evaluations", found, EvaluationSummaryView)
+
+
+@router.get("/evaluations/{evaluationId}", **gives(RecordedEvaluationView, refuses=[NOT_ENABLED, "Evaluation.Corrupt"]))
+def get_evaluation(caller: Evaluator, evaluation_id: EvaluationId) -> Response:
+    """Read an evaluation with its record: what it read, which rule compared which value with what, and the answer."""
+    with caller.reading() as r:
+        found = _evaluation(r, caller, evaluation_id)
+        record = evaluations.record(r, found)
+        overrides = [DecisionOverrideView.of(each) for each in evaluations.overrides_of(r, found)]
+        shadows = [each.evaluation_id for each in evaluations.shadows_of(r, found)]
+    told = {
+        **EvaluationSummaryView.of(found).model_dump(by_alias=True),
+        "shadowOf": found.shadow_of,
+        "shadows": shadows,
+        "overrides": overrides,
+        "sha256": found.sha256.hex(),
+        "record": msgspec.Raw(record),
+    }
+    return answer(told)
+
+
+@router.get(
+    "/evaluations/{evaluationId}/lineage",
+    **gives(LineageView, refuses=[NOT_ENABLED, "Report.FigureNotFound", "Report.VersionExpired", *DAMAGED_FILE]),
+)
+def explain_evaluation(caller: Evaluator, evaluation_id: EvaluationId, query: WhichMetric) -> Response:
+    """The transactions behind a metric as the evaluation read it, the policy's own metrics included; of one that
+    follows from others, the formula and its inputs. By default the first metric that the policy reads.
+    """
+    with caller.reading() as r:
+        found, asked = _evaluation(r, caller, evaluation_id), query.read()
+        customer = caller.customer(r, str(found.customer_id))
+        version = policies.version(r, policies.with_id(r, found.policy_id), found.version)
+        then = replay.when_decided(r, customer, found.data_version, found.as_of)
+    plan = deciding.kept(caller).ready(version).plan
+    figure = asked.figure or f"/{next(iter((*plan.labels('metric'), *plan.metrics)), '')}"
+    with caller.request.app.state.room.taken(caller.asker, customer.enriched_rows * BYTES_A_ROW):
+        facts = then.facts(caller)
+        trace = replay.traced_metric(figure, facts, plan.metrics)
+        return replay.lineage(caller, "evaluation", figure, trace, facts, then, customer, asked.asked())
+
+
+@router.post(
+    "/evaluations/{evaluationId}/override",
+    **gives(DecisionOverrideView, 201, refuses=[NOT_ENABLED, "Evaluation.NotADecision"]),
+)
+@once
+def override_decision(caller: Overrider, evaluation_id: EvaluationId, body: OverrideBody) -> Response:
+    """Note that somebody decided otherwise, who and why. The evaluation itself stays as it was. A what-if and a
+    challenger's evaluation decided nothing, and have nothing to override.
+    """
+    with caller.reading() as r:
+        found = _evaluation(r, caller, evaluation_id)
+    sent = body.read()
+    with caller.writing() as w:
+        by = (sent.outcome, sent.reason, sent.decided_by)
+        made = evaluations.add_override(w, found, *by, caller.actor.who, caller.now)
+        caller.audit(w, "Decision.Overridden", evaluationId=found.evaluation_id)
+        location = {"Location": f"/v1/evaluations/{found.evaluation_id}"}
+        return caller.keep(w, answer(DecisionOverrideView.of(made), status=201, headers=location))
+
+
+def _asked_of(caller: Caller, customer_id: str, slug: str, body: Body[Any]) -> tuple[Snapshot, Any]:
+    """What an evaluation reads, at one moment, and what was sent with it."""
+    with caller.reading() as r:
+        customer, policy = caller.customer(r, customer_id), caller.policy(r, slug)
+        sent = body.read()
+        return deciding.snapshot(r, customer, policy, sent.version), sent
+
+
+def _evaluation(r: Reading, caller: Caller, evaluation_id: str) -> Evaluation:
+    policies.require_enabled(r, caller.client_id)
+    return evaluations.get(r, caller.client_id, as_uuid(evaluation_id))
+
+
+def _axes(plan: Plan, sent: SentGrid) -> tuple[Axis, Axis]:
+    across, down = deciding.axis(plan, sent.across, "/grid/across"), deciding.axis(plan, sent.down, "/grid/down")
+    if across.node == down.node:
+        fault = Fault("/grid/down", "DecisionPolicy.SameNumber", "Across and down are two different numbers.")
+        raise InvalidRequest(fault.code, fault.message, (fault,))
+    return across, down
+
+
+def _sensitivity(plan: Plan, found: Sensitivity) -> dict[str, Any]:
+    changes = {name: getattr(found, name) for name in ("below", "above", "nearest")}
+    return {
+        **_leaf(found.node),
+        "metricId": _metric_id(plan, found.node),
+        "value": found.value,
+        **{name: None if each is None else vars(each) for name, each in changes.items()},
+        "changes": [vars(each) for each in found.changes],
+        "complete": found.complete,
+    }
+
+
+def _metric_id(plan: Plan, node: Node) -> Any:
+    return plan.policy.metric_id(metric_of(plan.policy, node.label)) if node.operator == "metric" else None
+
+
+def _leaf(node: Node) -> dict[str, Any]:
+    return {"kind": node.operator, "name": node.label}
+
+
+def _grid(asked: Asked, cells: list[dict[str, Any]], across: Axis, down: Axis) -> dict[str, Any]:
+    plan, width = asked.ready.plan, len(across.values)
+    rows = [cells[start : start + width] for start in range(0, len(cells), width)]
+    products = {product.slug: product.id for product in plan.policy.products}
+    return {
+        "across": {**_leaf(across.node), "values": across.values},
+        "down": {**_leaf(down.node), "values": down.values},
+        "outcomes": [[cell["outcome"] for cell in row] for row in rows],
+        "limits": [
+            {
+                "productId": products[planned.limit.product],
+                "amounts": [[cell[f"amount_{nth}"] for cell in row] for row in rows],
+            }
+            for nth, planned in enumerate(plan.limits)
+        ],
+    }

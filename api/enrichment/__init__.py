@@ -1,0 +1,1 @@
+"""Corrections, the taxonomy, and models of categories."""

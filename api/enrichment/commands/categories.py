@@ -1,0 +1,369 @@
+"""Categories without a server: what the rows of a file are, and the learned models that decide where no rule does."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from datetime import datetime
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+from uuid import UUID
+
+import polars as pl
+import typer
+from polars.exceptions import PolarsError
+
+from api.core.commands.console import (
+    AsJson,
+    complaint,
+    err,
+    now,
+    opened_store,
+    out,
+    print_json,
+    print_record,
+    print_records,
+)
+from api.core.commands.files import as_csv, content_of, write
+from api.intake.commands.exports import (
+    ColumnsFileOption,
+    ColumnsOption,
+    CurrencyOption,
+    ExportFile,
+    RefusedRow,
+    SaveColumnsOption,
+    described,
+    open_exports,
+    show_indented,
+    show_refused,
+    unreadable_rows,
+)
+from pipelines.enrichment.learned import model_file
+from pipelines.enrichment.learned.features import CONTEXT
+from pipelines.enrichment.learned.model import held_of
+from pipelines.enrichment.training import deciding, labelled
+from pipelines.intake.exports import InOneCurrency, in_one_currency, job_id, submitted
+from pipelines.intake.rows import validate
+from pipelines.reports.page.wording import counted
+from pipelines.sandbox import base_rows
+from pipelines.vocabulary.errors import NotFound, Unprocessable
+from storage.core import audit
+from storage.core.audit import OPERATOR
+from storage.core.database import Writing
+from storage.core.logs import printable
+from storage.core.settings import Settings
+from storage.enrichment import category_models
+from storage.enrichment.category_models import StoredModel
+
+if TYPE_CHECKING:
+    from pipelines.enrichment.training.evaluation import Bin, Evaluation, Score
+
+categories = typer.Typer(help="Learned models of categories: train, evaluate, activate.", no_args_is_help=True)
+
+BASE_WEIGHTS = 900_000  # some 3 MB, to come with the code
+
+Export = Annotated[Path, typer.Argument(help="An export as CSV, or JSON of this API.")]
+Labels = Annotated[
+    list[Path] | None,
+    typer.Option(help="A CSV file: date,description,amount,label and any context_ columns; repeat for more."),
+]
+SplitDate = Annotated[datetime | None, typer.Option(formats=["%Y-%m-%d"], help="The first day not to train on.")]
+ForClient = Annotated[UUID | None, typer.Option(help="For this client alone. Default: for all.")]
+
+
+def categorise(
+    file: Export,
+    model: Annotated[Path | None, typer.Option(help="A model's file. Default: the one that Tidemark brings.")] = None,
+    currency: CurrencyOption = None,
+    columns: ColumnsOption = None,
+    columns_file: ColumnsFileOption = None,
+    save_columns: SaveColumnsOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say what each row of a file is, how surely, and who says so: CSV on standard output. Needs no server.
+
+    The file is read as `tidemark analyse` does. How, in which currency, and
+    what could not be read is on standard error.
+
+    Example: tidemark categorise statement.csv > categorised.csv
+    """
+    chosen = model_file.base() if model is None else model_file.loads(content_of(model))
+    [opened] = open_exports([file], columns, columns_file, save_columns)
+    money = in_one_currency(opened.contents.statements, currency)
+    rows, refused = _readable_rows(opened, money)
+    _show_reading(opened, money, rows.height, refused)
+    if rows.is_empty():
+        raise complaint(f"no row of {file} can be categorised")
+    said = deciding.said(labelled.prepared(rows), chosen)
+    said.insert_column(said.get_column_index("amount") + 1, pl.lit(money.currency).alias("currency"))
+    if as_json:
+        print_json(said.to_dicts())
+    else:
+        typer.echo(as_csv(said.drop("alternatives")), nl=False)
+
+
+def _readable_rows(file: ExportFile, money: InOneCurrency) -> tuple[pl.DataFrame, list[RefusedRow]]:
+    """Sound rows in the order of the file: `date`, `description`, `amount` and the file's columns of context; and
+    those that are refused.
+    """
+    validated = validate(submitted(money.statements, now()).rows, Settings().timezone)
+    accepted, rejected = pl.collect_all([validated.accepted, validated.rejected])
+    sent = [each.rows.select("position", "extra", line=each.lines) for each in money.statements]
+    numbered = pl.concat(rows.with_columns(pl.lit(job_id(number)).alias("job_id")) for number, rows in enumerate(sent))
+    rows = accepted.join(numbered, on=("job_id", "position"), validate="1:1").sort("line")
+    unsound = rejected.join(numbered, on=("job_id", "position"), validate="1:1")
+    of_intake = unsound.select("line", "field", "code", "message").iter_rows()
+    refused = [RefusedRow(str(file.path), *each) for each in chain(of_intake, *(r.iter_rows() for r in money.refused))]
+    found = rows.select("date", "description", "amount", *_context(rows["extra"]))
+    return found, sorted([*unreadable_rows([file]), *refused], key=lambda each: each.line)
+
+
+def _context(extra: pl.Series) -> list[pl.Series]:
+    """The columns that a model may have learned from beside the text."""
+    stated = extra.drop_nulls()
+    names = [name for name in json.loads(stated[0]) if name.startswith(CONTEXT)] if len(stated) else []
+    if not names:
+        return []
+    return extra.str.json_decode(pl.Struct(dict.fromkeys(names, pl.String()))).struct.unnest().get_columns()
+
+
+def _show_reading(file: ExportFile, money: InOneCurrency, used: int, refused: Sequence[RefusedRow]) -> None:
+    contents = file.contents
+    rows = counted(used + len(refused), "row")
+    line = f"{file.path}: {used:,} of {rows} categorised, {money.currency} {money.basis}, signs {contents.signs}"
+    err.print(printable(line), markup=False, highlight=False)
+    if apart := described(contents):
+        show_indented(err, f"no rows: {apart}", "dim")
+    for note in contents.notes:
+        show_indented(err, note, "yellow")
+    show_refused(err, refused)
+
+
+@categories.command("train")
+def train(
+    labels: Labels = None,
+    book: Annotated[int, typer.Option(min=0, help="Also learn from a synthetic book of so many businesses.")] = 0,
+    client: ForClient = None,
+    split_date: SplitDate = None,
+    file: Annotated[
+        Path | None, typer.Option("--out", help="Write the model to this file instead of the home.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Train a model on labelled transactions and keep it. It decides nothing until it is activated.
+
+    Example: tidemark categories train --labels labelled.csv --client 2f0c…
+    """
+    rows = _training_rows(labels or [], book)
+    if split_date is not None:
+        rows = rows.filter(pl.col("date") < split_date.date())
+    from pipelines.enrichment.training import training  # noqa: PLC0415  scikit-learn takes half a second: only who trains waits
+
+    model = training.train(rows, BASE_WEIGHTS) if book else training.train(rows)
+    content = model_file.dumps(model)
+    facts, fingerprint = dict(model.facts), model_file.fingerprint(model)
+    if file is not None:
+        write(file, content)
+        kept = {"file": str(file)}
+    else:
+        with opened_store() as store, store.db.writing() as w:
+            stored = category_models.add(w, content, fingerprint, facts, client, now())
+            resource = {"modelId": stored.model_id}
+            audit.append(w, OPERATOR, "Model.Trained", resource, now(), client_id=client)
+        kept = {"modelId": str(stored.model_id)}
+    print_record({**kept, "fingerprint": fingerprint, "bytes": len(content), **_shown(facts)}, as_json=as_json)
+    if held_of(model).worthless:
+        _warn(_WORTHLESS)
+
+
+@categories.command("evaluate")
+def evaluate(labels: Labels = None, split_date: SplitDate = None, as_json: AsJson = False) -> None:
+    """Train on the earlier rows, decide the later ones and count; beside it, a plain baseline.
+
+    The baseline is a linear support-vector machine on character n-grams of the description and the amount. The default
+    split leaves about four fifths of the rows before it.
+
+    Example: tidemark categories evaluate --labels labelled.csv --split-date 2025-01-01
+    """
+    rows = _training_rows(labels or [], 0)
+    from pipelines.enrichment.training import evaluation  # noqa: PLC0415  as above
+
+    measured = evaluation.evaluate(rows, None if split_date is None else split_date.date())
+    if as_json:
+        print_json({**asdict(measured), "worthless": measured.worthless})
+    else:
+        _print_evaluation(measured)
+    if measured.worthless:
+        _warn(_WORTHLESS)
+
+
+@categories.command("list")
+def list_models(as_json: AsJson = False) -> None:
+    """List the models that are kept, and for whom each is used.
+
+    Example: tidemark categories list
+    """
+    with opened_store() as store, store.db.reading() as r:
+        found, uses = category_models.find(r), category_models.uses(r)
+    users: dict[UUID, list[str]] = {}
+    for client_id, model_id in uses.items():
+        users.setdefault(model_id, []).append("all" if client_id is None else str(client_id))
+    records = [_record(model, sorted(users.get(model.model_id, []))) for model in found]
+    print_records(records, as_json=as_json, empty="No models yet: the one that Tidemark brings decides for all.")
+
+
+@categories.command("activate")
+def activate(
+    model: Annotated[str, typer.Argument(help="The model's id, or the file of one.")],
+    client: ForClient = None,
+    as_json: AsJson = False,
+) -> None:
+    """Use a model from now on. Customers that have transactions are queued to be enriched again.
+
+    Example: tidemark categories activate 7d1e… --client 2f0c…
+    """
+    with opened_store() as store, store.db.writing() as w:
+        chosen = _chosen(w, model, client)
+        content = model_file.loads(category_models.content(w, chosen.model_id))
+        if not deciding.speaks_taxonomy(content):
+            raise Unprocessable("Model.OtherLabels", "The model's labels are not all categories of the taxonomy.")
+        if held_of(content).worthless:
+            raise Unprocessable("Model.Worthless", f"The model is not activated: {_WORTHLESS}")
+        category_models.activate(w, chosen.model_id, client, OPERATOR.who, now())
+        resource = {"modelId": chosen.model_id}
+        audit.append(w, OPERATOR, "Model.Activated", resource, now(), client_id=client)
+    print_record({"modelId": chosen.model_id, "usedFor": client or "all"}, as_json=as_json)
+
+
+@categories.command("deactivate")
+def deactivate(client: ForClient = None, as_json: AsJson = False) -> None:
+    """Go back: a client to the model for all, all to the model that Tidemark brings.
+
+    Example: tidemark categories deactivate --client 2f0c…
+    """
+    with opened_store() as store, store.db.writing() as w:
+        used = category_models.deactivate(w, client, OPERATOR.who, now())
+        if used is None:
+            raise NotFound("Model.NotActive", "No model is activated there.")
+        audit.append(w, OPERATOR, "Model.Deactivated", {"modelId": used}, now(), client_id=client)
+    print_record({"modelId": used, "usedFor": None}, as_json=as_json)
+
+
+_WORTHLESS = (
+    "on rows held back it is no better than always saying the commonest label, so there is nothing in it: "
+    "are these the right labels?"
+)
+
+
+def _training_rows(files: Sequence[Path], businesses: int) -> pl.DataFrame:
+    """The rows of all files, and of the book."""
+    if not files and not businesses:
+        raise typer.BadParameter("name a file with --labels")
+    read = [_labelled_rows(file) for file in files]
+    together = pl.concat(read, how="diagonal") if read else None
+    if not businesses:
+        assert together is not None
+        return together
+    book = base_rows.book_rows(businesses)
+    return book if together is None else base_rows.with_labelled_by_hand(book, together)
+
+
+def _labelled_rows(path: Path) -> pl.DataFrame:
+    file = labelled.labelled_rows(_table(path))
+    for note in file.notes:
+        _warn(f"{path}: {note}")
+    return file.rows
+
+
+def _table(path: Path) -> pl.DataFrame:
+    """The file's columns as text.
+
+    Raises:
+        Unprocessable: it can't be read, or is no CSV.
+    """
+    try:
+        return pl.read_csv(content_of(path), infer_schema=False, encoding="utf8-lossy")
+    except PolarsError as error:
+        raise Unprocessable("Labels.Unreadable", f"{path} is no CSV file: {str(error).splitlines()[0]}") from error
+
+
+def _chosen(w: Writing, model: str, client: UUID | None) -> StoredModel:
+    """The model of that id; or of that file, which is kept first."""
+    try:
+        return category_models.get(w, UUID(model))
+    except ValueError:
+        content = content_of(Path(model))
+        loaded = model_file.loads(content)
+        return category_models.add(w, content, model_file.fingerprint(loaded), loaded.facts, client, now())
+
+
+def _record(model: StoredModel, used_for: Sequence[str]) -> dict[str, Any]:
+    held = model.facts["held"]
+    return {
+        "modelId": model.model_id,
+        "clientId": model.client_id,
+        "rows": model.facts["rows"],
+        "labels": model.facts["labels"],
+        "accuracy": round(held["accuracy"], 3),
+        "usedFor": used_for,
+        "dateCreated": model.created_at,
+        "fingerprint": model.fingerprint[:12],
+    }
+
+
+def _shown(facts: Mapping[str, Any]) -> dict[str, Any]:
+    held = facts["held"]
+    return {
+        **{name: value for name, value in facts.items() if name != "held"},
+        "heldRows": held["rows"],
+        "accuracy": _rounded(held["accuracy"]),
+        "accuracySeenMerchants": _rounded(held["seen"]),
+        "accuracyUnseenMerchants": _rounded(held["unseen"]),
+        "commonestLabelShare": _rounded(held["majority"]),
+    }
+
+
+def _print_evaluation(measured: "Evaluation") -> None:
+    for line in (
+        f"Trained on the {measured.trained_rows:,} rows before {measured.split}, with {measured.labels:,} labels.",
+        f"Tested on the {measured.tested_rows:,} rows from then on; {measured.unseen_rows:,} of merchants not known.\n",
+    ):
+        out.print(line, soft_wrap=True, highlight=False)
+    print_records(
+        [_scored("learned model", measured.model), _scored("baseline", measured.baseline)], as_json=False, empty=""
+    )
+    out.print(f"\nAlways the commonest label: {measured.majority:.4f}\n")
+    print_records(
+        [{"is": each.label, "said": each.said, "rows": each.rows} for each in measured.confusions],
+        as_json=False,
+        empty="Nothing was confused.",
+    )
+    out.print(f"\nExpected calibration error {measured.calibration_error:.4f}\n")
+    print_records([_bin(each) for each in measured.bins], as_json=False, empty="")
+
+
+def _scored(name: str, score: "Score") -> dict[str, Any]:
+    return {
+        "": name,
+        "accuracy": _rounded(score.accuracy),
+        "seen merchants": _rounded(score.seen),
+        "unseen merchants": _rounded(score.unseen),
+        "macro-F1": _rounded(score.macro_f1),
+    }
+
+
+def _bin(each: "Bin") -> dict[str, Any]:
+    return {
+        "confidence": f"{each.from_:.1f}–{each.from_ + 0.1:.1f}",
+        "rows": each.rows,
+        "said": _rounded(each.confidence),
+        "right": _rounded(each.accuracy),
+    }
+
+
+def _rounded(share: float | None) -> float | None:
+    return None if share is None else round(share, 4)
+
+
+def _warn(line: str) -> None:
+    err.print(f"tidemark: warning: {line}", style="bold yellow", markup=False, highlight=False, soft_wrap=True)

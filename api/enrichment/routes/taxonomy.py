@@ -1,0 +1,23 @@
+"""The categories that enrichment sorts transactions into."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends
+from starlette.responses import Response
+
+from api.core.answers import answer
+from api.core.dependencies import READING, Allow, Caller
+from api.core.in_turn import InTurn
+from api.core.operations import gives
+from api.enrichment.schemas.taxonomy import TaxonomyView
+from pipelines.vocabulary.taxonomy import TAXONOMY
+
+router = APIRouter(route_class=InTurn, prefix="/v1/taxonomy", tags=["Transactions"])
+Reader = Annotated[Caller, Depends(Allow(*READING))]
+
+
+@router.get("", **gives(TaxonomyView))
+def get_taxonomy(_: Reader) -> Response:
+    """Every category with its group and what it means for a lender."""
+    groups, categories = [*TAXONOMY.groups.values()], [*TAXONOMY.categories.values()]
+    return answer(TaxonomyView(version=TAXONOMY.version, groups=groups, categories=categories))

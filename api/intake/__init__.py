@@ -1,0 +1,1 @@
+"""Submissions: transactions as JSON, statements as PDF."""

@@ -1,0 +1,147 @@
+"""Exports that a command reads: with which columns, in which currency, and what it says of their lines."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.padding import Padding
+
+from api.core.commands.console import complaint
+from api.core.commands.files import text_of, write
+from pipelines.intake.exports import CODES, Contents, Layout, parse_layout, read
+from pipelines.vocabulary.errors import InvalidRequest
+from storage.core.logs import printable
+
+MOST_BYTES = 1024**3  # of a file, which takes some twenty times that in memory
+MOST_FAULTS = 10  # shown of the rows refused; --json has them all
+MOST_LINES = 5  # numbers of lines shown for a reason
+
+
+def to_currency(text: str | None) -> str | None:
+    """A code of ISO 4217.
+
+    Raises:
+        typer.BadParameter: anything else.
+    """
+    if text is not None and text.upper() not in CODES:
+        raise typer.BadParameter(f"{text} is no code of ISO 4217")
+    return None if text is None else text.upper()
+
+
+ColumnsOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ROLE=NUMBER,…",
+        help="The columns, where they aren't told right, such as date=1, amount=-3, currency=GBP. Numbers are from "
+        "1; a minus inverts the amounts' signs, a plus keeps them.",
+    ),
+]
+ColumnsFileOption = Annotated[Path | None, typer.Option(help="The columns from a file that --save-columns wrote.")]
+SaveColumnsOption = Annotated[Path | None, typer.Option(help="Write the columns, as read or given, to this file.")]
+
+
+CurrencyOption = Annotated[
+    str | None,
+    typer.Option(
+        callback=to_currency, help="The amounts' currency, such as NZD, where files don't state it or state several."
+    ),
+]
+
+
+@dataclass(frozen=True)
+class ExportFile:
+    path: Path
+    contents: Contents
+
+
+@dataclass(frozen=True)
+class RefusedRow:
+    """A row of a file that can't be right, with the reason."""
+
+    file: str
+    line: int
+    field: str
+    code: str
+    message: str
+
+
+def open_exports(
+    paths: Sequence[Path], columns: str | None, columns_file: Path | None, save_columns: Path | None
+) -> list[ExportFile]:
+    """Read files with the columns that the user gives, and write these down if asked to; else complain in one line."""
+    layout = _layout(columns, columns_file)
+    files = [_opened(path, layout) for path in paths]
+    if save_columns is not None:
+        _save(files, save_columns)
+    return files
+
+
+def _layout(columns: str | None, file: Path | None) -> Layout | None:
+    if columns is not None and file is not None:
+        raise typer.BadParameter("--columns and --columns-file exclude each other")
+    text = columns if file is None else text_of(file)
+    if text is None:
+        return None
+    try:
+        return parse_layout(text)
+    except InvalidRequest as error:
+        raise complaint(f"{'--columns' if file is None else file} {error.detail}") from None
+
+
+def _opened(path: Path, layout: Layout | None) -> ExportFile:
+    try:
+        if path.stat().st_size > MOST_BYTES:
+            raise complaint(f"{path} is larger than {MOST_BYTES:,} bytes")
+        return ExportFile(path, read(str(path), path.read_bytes(), layout))
+    except OSError as error:
+        raise complaint(f"{path} can't be read: {error.strerror}") from None
+
+
+def _save(files: Sequence[ExportFile], target: Path) -> None:
+    layouts = {str(file.contents.layout) for file in files if file.contents.layout is not None}
+    if len(layouts) != 1:
+        raise complaint("--save-columns is for files with the same columns: name one")
+    write(target, f"# Columns of {files[0].path.name}, for --columns-file\n{layouts.pop()}\n".encode())
+
+
+def unreadable_rows(files: Sequence[ExportFile]) -> Iterator[RefusedRow]:
+    """Rows that belong to no statement."""
+    for file in files:
+        for line, field, code, message in file.contents.refused.iter_rows():
+            yield RefusedRow(str(file.path), line, field, code, message)
+
+
+def no_rows(contents: Contents) -> list[dict[str, Any]]:
+    """Lines that are no transactions: how many for each reason, and which."""
+    groups = contents.no_rows.partition_by("reason", as_dict=True, maintain_order=True)
+    return [
+        {"reason": reason, "count": lines.height, "lines": lines["line"].to_list()}
+        for (reason,), lines in groups.items()
+    ]
+
+
+def show_refused(console: Console, refused: Sequence[RefusedRow]) -> None:
+    for row in refused[:MOST_FAULTS]:
+        show_indented(console, f"{row.file}, line {row.line}: {row.message}", "red")
+    if len(refused) > MOST_FAULTS:
+        show_indented(console, f"and {len(refused) - MOST_FAULTS:,} more: --json lists them all", "red")
+
+
+def show_indented(console: Console, line: str, style: str) -> None:
+    """A line below a file's heading, wrapped between words."""
+    console.print(Padding(f"[{style}]{escape(printable(line))}[/]", (0, 0, 0, 2)), highlight=False)
+
+
+def described(contents: Contents) -> str:
+    """The lines of a file that are no rows, as `1 heading, 2 blank, 1 states a balance (line 9)`."""
+    headings = contents.headings
+    parts = [f"{headings} heading{'s' * (headings > 1)}"] if headings else []
+    for each in no_rows(contents):
+        shown = ", ".join(map(str, each["lines"][:MOST_LINES])) + (" …" if each["count"] > MOST_LINES else "")
+        where = "" if each["reason"] == "blank" else f" (line {shown})"
+        parts.append(f"{each['count']:,} {each['reason']}{where}")
+    return ", ".join(parts)

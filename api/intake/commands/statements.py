@@ -1,0 +1,296 @@
+"""`tidemark statements extract`: the rows of PDF statements, and what proves them, without a service or a trace.
+
+Each file is read in a child process with limits, several side by side, just as the service does it.
+"""
+
+import os
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import polars as pl
+import typer
+from rich.markup import escape
+from rich.padding import Padding
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.table import Table
+
+import isolation
+from api.core.commands.console import AsJson, err, out, print_json
+from api.core.commands.files import as_csv, content_of, write
+from pipelines.intake.currencies import CURRENCY
+from pipelines.intake.masking import mask_text
+from pipelines.intake.pdf.page.result import Entry, Extraction, Reason, Refusal, Signal, Statement, Verdict
+from pipelines.intake.pdf.page.symbols import CODES
+from pipelines.intake.statement_rows import in_currency
+from pipelines.reports.page.wording import counted
+from pipelines.vocabulary.errors import Unprocessable
+from storage.core.logs import printable
+
+statements = typer.Typer(help="Bank statements as PDF files.", no_args_is_help=True)
+
+COLUMNS = (
+    "file", "bank", "account_name", "bsb", "account_number", "account_type",
+    "date", "value_date", "description", "amount", "balance", "currency", "balance_printed", "proved", "page",
+    "verdict",
+)  # fmt: skip
+CARD = "credit_card"
+
+_COLOURS = {Verdict.RECONCILED: "green", Verdict.UNRECONCILED: "red"}
+
+
+@dataclass(frozen=True)
+class _File:
+    path: Path
+    content: bytes
+    password: str | None
+    extraction: Extraction
+
+
+@statements.command("extract")
+def extract(
+    files: Annotated[list[Path], typer.Argument(help="Statements as PDF, as the bank gave them.")],
+    password_file: Annotated[
+        Path | None, typer.Option(help="The files' password is the first line of this. Default: asked for when needed.")
+    ] = None,
+    currency: Annotated[
+        str | None,
+        typer.Option(help="ISO 4217: statements that name no currency are in it, those in another are refused."),
+    ] = None,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print the rows as CSV.")] = False,
+    as_json: AsJson = False,
+    explain: Annotated[
+        Path | None, typer.Option(help="Draw each page into this folder, with the words, columns and rows seen in it.")
+    ] = None,
+) -> None:
+    """Read PDF statements: their rows, and how far the balances prove them. Needs no server, keeps nothing.
+
+    Rows as CSV can be handed to `tidemark analyse`. Exit status 1 says that at
+    least one file was refused; the others were read.
+
+    Example: tidemark statements extract march.pdf april.pdf --csv > rows.csv
+    """
+    if as_csv and as_json:
+        raise typer.BadParameter("--csv and --json exclude each other")
+    if currency is not None and currency not in CODES:
+        raise typer.BadParameter(f"{printable(currency)} is no currency: a code such as AUD or EUR")
+    password = None if password_file is None else _first_line(password_file)
+    read = [_asked_again(file) for file in _read([(path, content_of(path)) for path in files], password)]
+    if currency is not None:
+        read = [replace(file, extraction=_declared(file.extraction, currency)) for file in read]
+    if explain is not None:
+        _draw(read, explain)
+    if as_json:
+        print_json([_as_json(file) for file in read])
+    elif as_csv:
+        typer.echo(_as_csv(read), nl=False)
+    else:
+        for file in read:
+            _tell(file)
+    if refused := [file for file in read if file.extraction.refusal is not None]:
+        if as_csv:
+            _complain(refused)
+        raise typer.Exit(1)
+
+
+def _declared(extraction: Extraction, currency: str) -> Extraction:
+    """What is in this currency, or names none and is declared to be."""
+    own = in_currency(extraction, currency)
+    return replace(own, statements=tuple(replace(each, currency=currency) for each in own.statements))
+
+
+def _first_line(path: Path) -> str:
+    try:
+        return content_of(path).decode().partition("\n")[0].removesuffix("\r")
+    except UnicodeDecodeError:
+        raise Unprocessable("File.NotText", f"{path} is not text in UTF-8.") from None
+
+
+def _read(files: Sequence[tuple[Path, bytes]], password: str | None) -> list[_File]:
+    """All files, as many at once as there are processors."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("pages"))
+    with (
+        Progress(*columns, console=err, disable=not err.is_terminal, transient=True) as progress,
+        ThreadPoolExecutor(os.cpu_count()) as threads,
+    ):
+        bars = [progress.add_task(_shown(path.name), total=None) for path, _ in files]
+        told = [lambda done, total, bar=bar: progress.update(bar, completed=done, total=total) for bar in bars]
+        paths, contents = [path for path, _ in files], [content for _, content in files]
+        found = threads.map(isolation.extract, contents, [password] * len(files), [isolation.LIMITS] * len(files), told)
+        return [
+            _File(path, content, password, each) for path, content, each in zip(paths, contents, found, strict=True)
+        ]
+
+
+def _asked_again(file: _File) -> _File:
+    """With the password, where one is needed and somebody is there to know it."""
+    if file.extraction.refusal is not Refusal.ENCRYPTED or not _somebody_sits_there():
+        return file
+    password = typer.prompt(f"Password of {printable(str(file.path))}", hide_input=True, err=True)
+    return replace(file, password=password, extraction=isolation.extract(file.content, password))
+
+
+def _somebody_sits_there() -> bool:
+    return sys.stdin.isatty()
+
+
+def _draw(files: Sequence[_File], folder: Path) -> None:
+    """A picture for each page that can be drawn."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise Unprocessable("File.Unwritable", f"{folder} can't be made: {error.strerror}.") from error
+    for name, file in zip(_names(files), files, strict=True):
+        count = 0
+        for page, png in isolation.explained_pngs(file.content, file.password):
+            write(folder / f"{name}-{page:03}.png", png)
+            count += 1
+        missing = f" of {file.extraction.pages}" if count < file.extraction.pages else ""
+        err.print(f"drawn: {file.path}: {count}{missing} pages", markup=False, highlight=False, soft_wrap=True)
+
+
+def _names(files: Sequence[_File]) -> Iterator[str]:
+    """What their pictures begin with: the file's own name, numbered where two have the same."""
+    count = Counter(file.path.stem for file in files)
+    for number, file in enumerate(files, start=1):
+        yield file.path.stem if count[file.path.stem] == 1 else f"{number}-{file.path.stem}"
+
+
+def _as_json(file: _File) -> dict[str, Any]:
+    found = replace(file.extraction, statements=tuple(map(_masked, file.extraction.statements)))
+    plain = msgspec.to_builtins(found, builtin_types=(Decimal,))
+    return {"file": str(file.path), **_camel(plain)}
+
+
+def _camel(value: Any) -> Any:
+    """Names as the API has them."""
+    if isinstance(value, Mapping):
+        return {_camel_name(name): _camel(each) for name, each in value.items()}
+    return [_camel(each) for each in value] if isinstance(value, (list, tuple)) else value
+
+
+def _camel_name(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(map(str.capitalize, rest))
+
+
+def _as_csv(files: Sequence[_File]) -> str:
+    rows = [
+        _row(file, statement, entry)
+        for file in files
+        for statement in map(_masked, file.extraction.statements)
+        for entry in statement.entries
+    ]
+    return as_csv(pl.DataFrame(rows, schema=COLUMNS, orient="row", infer_schema_length=None))
+
+
+def _row(file: _File, statement: Statement, entry: Entry) -> list[object]:
+    return [
+        str(file.path),
+        statement.bank_name,
+        statement.account_name,
+        statement.bsb,
+        statement.account_number,
+        statement.account_type,
+        entry.date,
+        entry.value_date,
+        entry.description,
+        entry.amount,
+        entry.balance,
+        entry.currency or statement.currency,
+        "yes" if entry.balance_printed else "no",
+        "yes" if entry.proved else "no",
+        entry.boxes[0].page if entry.boxes else None,
+        statement.verdict,
+    ]
+
+
+def _masked(statement: Statement) -> Statement:
+    """Without numbers of cards and tax file numbers, wherever they stand; an account's own is its identity."""
+    number = _last_digits(statement) if statement.account_type == CARD else statement.account_number
+    entries = tuple(replace(entry, description=mask_text(entry.description)) for entry in statement.entries)
+    return replace(statement, account_number=number, entries=entries)
+
+
+def _last_digits(statement: Statement) -> str | None:
+    number = statement.account_number
+    return f"xxxx{number[-4:]}" if number else None
+
+
+def _tell(file: _File) -> None:
+    found = file.extraction
+    pages = counted(found.pages, "page") if found.pages else ""
+    out.print(f"[bold]{_shown(str(file.path))}[/]  [dim]{pages}[/]", highlight=False)
+    if found.refusal is not None:
+        out.print(f"  [red]{found.refusal}[/]  {_shown(found.message or '')}", highlight=False)
+    elif found.message is not None:
+        out.print(f"  [yellow]{_shown(found.message)}[/]", highlight=False)
+    for statement in found.statements:
+        out.print(Padding(_facts(statement), (1, 2), expand=False))
+        _tell_all(statement.reasons)
+    if found.signals:
+        out.print("  [dim]What a lender may want to look at:[/]", highlight=False)
+        _tell_all(found.signals)
+    out.print()
+
+
+def _facts(statement: Statement) -> Table:
+    table = Table(box=None, show_header=False, pad_edge=False)
+    colour = _COLOURS.get(statement.verdict, "yellow")
+    for name, value in _about(statement).items():
+        shown = _shown(value) if value else "–"
+        table.add_row(f"[dim]{name}[/]", f"[{colour}]{shown}[/]" if name == "Verdict" else shown)
+    return table
+
+
+def _about(statement: Statement) -> Mapping[str, str | None]:
+    period = (f"{day:%-d %b %Y}" if day else "?" for day in (statement.period_start, statement.period_end))
+    return {
+        "Bank": statement.bank_name,
+        "Account": statement.account_name,
+        "BSB": statement.bsb and f"{statement.bsb[:3]}-{statement.bsb[3:]}",
+        "Number": _last_digits(statement),
+        "Type": statement.account_type and statement.account_type.replace("_", " "),
+        "Document": statement.kind + (", read by OCR" if statement.read_by_ocr else ""),
+        "Period": " to ".join(period) if statement.period_start or statement.period_end else None,
+        "Currency": statement.currency or f"{CURRENCY}, assumed: the statement names none",
+        "Opening balance": _money(statement.opening_balance),
+        "Closing balance": _money(statement.closing_balance),
+        "Rows": _proved_of(statement),
+        "Verdict": statement.verdict.replace("_", " "),
+    }
+
+
+def _money(amount: Decimal | None) -> str | None:
+    """Without a sign of any currency, which stands in a line of its own."""
+    return None if amount is None else f"{amount:,.2f}"
+
+
+def _proved_of(statement: Statement) -> str:
+    """How many rows there are, and how many of them the balances prove where that isn't all."""
+    count, proved = len(statement.entries), sum(entry.proved for entry in statement.entries)
+    return f"{count:,}" if proved == count else f"{count:,}, of which {proved:,} are proved by balances"
+
+
+def _tell_all(findings: Sequence[Reason | Signal]) -> None:
+    for each in findings:
+        page = f"page {each.page}: " if each.page else ""
+        weight = f" [dim]({each.severity})[/]" if isinstance(each, Signal) else ""
+        out.print(f"  • {page}{_shown(each.message)}{weight}", highlight=False)
+
+
+def _complain(files: Sequence[_File]) -> None:
+    """Beside rows on standard output, which don't speak of files that have none."""
+    for file in files:
+        line = f"tidemark: {file.path}: {file.extraction.refusal}: {file.extraction.message}"
+        err.print(printable(line), markup=False, highlight=False, soft_wrap=True)
+
+
+def _shown(text: str) -> str:
+    return escape(printable(text))

@@ -1,0 +1,60 @@
+"""The registry of metrics, and what they read of a customer."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends
+from starlette.responses import Response
+
+from api.core.answers import answer, listing
+from api.core.dependencies import READING, Allow, Caller, CustomerId
+from api.core.derived import BYTES_A_ROW
+from api.core.in_turn import InTurn
+from api.core.operations import DAMAGED_FILE, gives
+from api.core.schemas.common import Paging
+from api.core.unread import Query, QueryOf
+from api.metrics.schemas import MetricListView, ReadingsView
+from api.reports import replay
+from api.reports.routes.reports import VERSIONS
+from api.reports.schemas.reports import Moment
+from pipelines import metrics
+from pipelines.metrics.listing import record
+from storage.core.paging import Paged
+
+router = APIRouter(route_class=InTurn, prefix="/v1", tags=["Metrics"])
+Anybody = Annotated[Caller, Depends(Allow(*READING))]
+Reader = Annotated[Caller, Depends(Allow("customer:reports"))]
+WhichPage = Annotated[Query[Paging], Depends(QueryOf(Paging))]
+WhichMoment = Annotated[Query[Moment], Depends(QueryOf(Moment))]
+
+
+@router.get("/metrics", **gives(MetricListView))
+def list_metrics(_: Anybody, query: WhichPage) -> Response:
+    """Every metric that reports, policies and rules may read, in the registry's order."""
+    every = [record(metric) for metric in metrics.METRICS.values()]
+    page = query.read().asked()
+    return listing("metrics", Paged(every if page is None else every[page.offset :][: page.count], len(every), page))
+
+
+@router.get("/customer/{customerId}/metrics", **gives(ReadingsView, refuses=[*VERSIONS, *DAMAGED_FILE]))
+def read_metrics(caller: Reader, customer_id: CustomerId, query: WhichMoment) -> Response:
+    """Every metric of a customer: a value, or the cause of having none. Computed now, from all that is held."""
+    with caller.reading() as r:
+        customer = caller.customer(r, customer_id)
+        then = replay.then(r, caller, customer, query.read())
+    with caller.request.app.state.room.taken(caller.asker, customer.enriched_rows * BYTES_A_ROW):
+        facts = then.facts(caller)
+        readings = metrics.readings(facts)
+    of = {slug: (value, cause) for slug, value, cause in readings.select("metric", "value", "cause").iter_rows()}
+    return answer(
+        {
+            "asOf": then.as_of,
+            "dataThrough": facts.history["data_through"].max(),
+            "dataVersion": then.data_version,
+            "metricsVersion": metrics.VERSION,
+            "metrics": [
+                {"metricId": metric.id, "slug": slug, **dict(zip(("value", "cause"), of[slug], strict=True))}
+                for slug, metric in metrics.METRICS.items()
+                if slug in of
+            ],
+        }
+    )

@@ -1,0 +1,304 @@
+"""Rulesets of monitoring as files: checked without a server, pushed into the home and pulled out; what matched."""
+
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any
+from uuid import UUID
+
+import typer
+import yaml
+
+from api.core.authoring import as_records
+from api.core.commands.console import AsJson, now, opened_store, print_json, print_record, print_records
+from api.core.commands.files import folder_at, text_of, write
+from api.decisions.commands.policies import findings_told
+from api.monitoring.rulesets import matches_shown, sound, with_counts
+from pipelines.decisions.canonical import fingerprint
+from pipelines.monitoring import Checked, Ruleset, checked, library, read_text, schema
+from pipelines.monitoring.library.listing import as_markdown
+from pipelines.vocabulary.errors import Conflict, NotFound
+from storage.access import keys
+from storage.core import audit
+from storage.core.audit import OPERATOR
+from storage.core.database import Reading, Writing
+from storage.core.paging import Page
+from storage.core.settings import Settings
+from storage.customers import customers
+from storage.monitoring import rule_matches
+from storage.monitoring import rulesets as stored_rulesets
+from storage.monitoring.rule_matches import Match
+from storage.monitoring.rulesets import RulesetVersion, StoredRuleset
+
+rulesets = typer.Typer(help="Monitoring: rulesets that watch customers, and what matched.", no_args_is_help=True)
+
+File = Annotated[Path, typer.Argument(help="A ruleset's document in YAML, or in JSON if it ends in .json.")]
+Slug = Annotated[str, typer.Argument(help="The ruleset's slug.")]
+ForClient = Annotated[UUID, typer.Option("--client", help="The client whose ruleset is meant.")]
+
+
+@rulesets.command("check")
+def check_file(file: File, as_json: AsJson = False) -> None:
+    """Find every fault of a document, and what is odd about it. Needs no server.
+
+    Example: tidemark rulesets check after-the-loan.yaml
+    """
+    found = _read(file)
+    shown = {"faults": as_records(found.faults), "warnings": as_records(found.warnings)}
+    if as_json:
+        ruleset = found.ruleset
+        print_json({"fingerprint": None if ruleset is None else fingerprint(ruleset), **shown})
+    else:
+        print_records([*shown["faults"], *shown["warnings"]], as_json=False, empty="Nothing is wrong with it.")
+    sound(found)
+
+
+@rulesets.command("push")
+def push(file: File, client: ForClient, as_json: AsJson = False) -> None:
+    """Watch by a document from now on: as a new ruleset, or as a new version of the one with its slug.
+
+    What the ruleset says already makes no version. It is switched on and off by `active` in the document.
+
+    Example: tidemark rulesets push after-the-loan.yaml --client 2f0c…
+    """
+    with findings_told(as_json=as_json):
+        ruleset = sound(_read(file))
+    with opened_store() as store, findings_told(as_json=as_json), store.db.writing() as w:
+        saved = _save(w, client, ruleset)
+    print_record(_record(saved), as_json=as_json)
+
+
+@rulesets.command("list")
+def list_rulesets(
+    client: Annotated[UUID | None, typer.Option(help="Only this client's.")] = None,
+    archived: Annotated[bool, typer.Option("--archived", help="Archived ones, too.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """List rulesets, and how often they matched over the last 30 days.
+
+    Example: tidemark rulesets list --client 2f0c…
+    """
+    with opened_store() as store, store.db.reading() as r:
+        clients = [each.client_id for each in keys.find_clients(r)] if client is None else [_known(r, client)]
+        found = [each for of in clients for each in stored_rulesets.find(r, of, include_archived=archived).items]
+        records = [{**_record(each), **_sums(r, each, store.settings)} for each in found]
+    columns = ("slug", "version", "active", "isArchived", "rules", "observed", "unknown", "fired", "firedNow")
+    print_records(records, as_json=as_json, empty="No rulesets yet: see tidemark rulesets library.", columns=columns)
+
+
+@rulesets.command("pull")
+def pull(
+    slug: Slug,
+    client: ForClient,
+    version: Annotated[int | None, typer.Option("--version", min=1, help="Default: the newest.")] = None,
+    file: Annotated[Path | None, typer.Option("--out", help="Write it to this file.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print a ruleset's document as YAML, or as JSON with --json.
+
+    Example: tidemark rulesets pull after-the-loan --client 2f0c… > after-the-loan.yaml
+    """
+    with opened_store() as store, store.db.reading() as r:
+        stored = stored_rulesets.with_slug(r, client, slug)
+        found = stored if version is None else _version(r, stored, version)
+    text = f"{found.document}\n" if as_json else _as_yaml(found.ruleset)
+    if file is None:
+        typer.echo(text, nl=False)
+    else:
+        write(file, text.encode())
+
+
+@rulesets.command("archive")
+def archive(slug: Slug, client: ForClient, as_json: AsJson = False) -> None:
+    """Put a ruleset away: nobody is looked at by it until it is taken back.
+
+    Example: tidemark rulesets archive after-the-loan --client 2f0c…
+    """
+    _put_away(slug, client, "Ruleset.Archived", stored_rulesets.archive, as_json=as_json)
+
+
+@rulesets.command("unarchive")
+def unarchive(slug: Slug, client: ForClient, as_json: AsJson = False) -> None:
+    """Take an archived ruleset back; if it is active, it watches again.
+
+    Example: tidemark rulesets unarchive after-the-loan --client 2f0c…
+    """
+    _put_away(slug, client, "Ruleset.Unarchived", stored_rulesets.unarchive, as_json=as_json)
+
+
+@rulesets.command("schema")
+def print_schema() -> None:
+    """Print the JSON Schema of a ruleset's document, for editors.
+
+    Example: tidemark rulesets schema > ruleset.schema.json
+    """
+    typer.echo(schema.as_text(), nl=False)
+
+
+@rulesets.command("library")
+def list_library(
+    folder: Annotated[Path | None, typer.Option("--write", help="Write them into this folder, as YAML.")] = None,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print docs/monitoring-library.md.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """List the rulesets that come with Tidemark. None of them watches anybody before it is adopted or pushed.
+
+    Example: tidemark rulesets library --write rulesets
+    """
+    found = library.rulesets()
+    if folder is not None:
+        for slug, each in found.items():
+            write(folder_at(folder) / f"{slug}.yaml", each.text.encode())
+    if markdown:
+        typer.echo(as_markdown(found), nl=False)
+        return
+    records = [{"slug": slug, "name": each.document["name"], "about": each.about} for slug, each in found.items()]
+    print_records(records, as_json=as_json, empty="")
+
+
+@rulesets.command("adopt")
+def adopt(
+    slug: Slug,
+    client: ForClient,
+    inactive: Annotated[bool, typer.Option("--inactive", help="Leave it off, to simulate it first.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Watch by a ruleset of the library, as it stands there; again with or without --inactive: switch it off or on.
+
+    To change it, pull it, edit it and push it. One that was changed is never overwritten from here.
+
+    Example: tidemark rulesets adopt dishonour-in-7-days --client 2f0c…
+    """
+    found = library.rulesets().get(slug)
+    if found is None:
+        raise NotFound("Ruleset.NotFound", f"The library has no ruleset {slug}: see tidemark rulesets library.")
+    ruleset = sound(checked({**found.document, "active": not inactive}))
+    with opened_store() as store, store.db.writing() as w:
+        if not _is_as_shipped(w, client, ruleset):
+            raise Conflict("Ruleset.SlugTaken", f"{slug} was changed since it was adopted: edit it, and push it.")
+        adopted = _save(w, client, ruleset)
+    print_record(_record(adopted), as_json=as_json)
+
+
+@rulesets.command("matches")
+def list_matches(
+    client: Annotated[UUID, typer.Option("--client", help="Whose matches.")],
+    customer: Annotated[UUID | None, typer.Option(help="Of this customer alone.")] = None,
+    ruleset: Annotated[str | None, typer.Option(help="Of this ruleset alone: its slug.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=1_000, help="How many of the newest.")] = 50,
+    as_json: AsJson = False,
+) -> None:
+    """List what matched, newest first; with --json, the values that did, too.
+
+    Example: tidemark rulesets matches --client 2f0c… --ruleset after-the-loan
+    """
+    with opened_store() as store, store.db.reading() as r:
+        of = None if customer is None else customers.get(r, client, customer)
+        by = None if ruleset is None else stored_rulesets.with_slug(r, client, ruleset)
+        found = rule_matches.find(r, client, customer=of, ruleset=by, page=Page(1, limit)).items
+        records = list(matches_shown(r, found)) if as_json else [_line(each) for each in found]
+    print_records(records, as_json=as_json, empty="Nothing has matched.")
+
+
+def _read(file: Path) -> Checked:
+    return read_text(text_of(file), yaml=file.suffix != ".json")
+
+
+def _known(r: Reading, client: UUID) -> UUID:
+    """Raises NotFound for a client that isn't there."""
+    if all(each.client_id != client for each in keys.find_clients(r)):
+        raise NotFound("Client.NotFound", "There is no client with this id.")
+    return client
+
+
+def _save(w: Writing, client: UUID, ruleset: Ruleset) -> StoredRuleset:
+    moment = now()
+    _known(w, client)
+    try:
+        stored = stored_rulesets.with_slug(w, client, ruleset.slug)
+    except NotFound:
+        return _create(w, client, ruleset, moment)
+    saved = stored_rulesets.replace(w, stored, ruleset, OPERATOR.who, moment)
+    if saved.updated_at == moment:
+        _audit(w, "Ruleset.Replaced", saved, moment, version=str(saved.version))
+    return saved
+
+
+def _is_as_shipped(r: Reading, client: UUID, shipped: Ruleset) -> bool:
+    """Whether the client has none of this slug, or just this one, be it on or off."""
+    try:
+        stored = stored_rulesets.with_slug(r, client, shipped.slug)
+    except NotFound:
+        return True
+    return stored.ruleset.model_copy(update={"active": shipped.active}) == shipped
+
+
+def _create(w: Writing, client: UUID, ruleset: Ruleset, moment: datetime) -> StoredRuleset:
+    made = stored_rulesets.create(w, client, ruleset, OPERATOR.who, moment)
+    _audit(w, "Ruleset.Created", made, moment)
+    return made
+
+
+def _put_away(
+    slug: str,
+    client: UUID,
+    action: str,
+    change: Callable[[Writing, StoredRuleset, datetime], StoredRuleset],
+    *,
+    as_json: bool,
+) -> None:
+    moment = now()
+    with opened_store() as store, store.db.writing() as w:
+        stored = change(w, stored_rulesets.with_slug(w, client, slug), moment)
+        if stored.updated_at == moment:
+            _audit(w, action, stored, moment)
+    print_record(_record(stored), as_json=as_json)
+
+
+def _audit(w: Writing, action: str, stored: StoredRuleset, moment: datetime, **also: str) -> None:
+    resource: dict[str, audit.Ids] = {"rulesetId": stored.ruleset_id, **also}
+    audit.append(w, OPERATOR, action, resource, moment, client_id=stored.client_id)
+
+
+def _record(stored: StoredRuleset) -> dict[str, Any]:
+    return {
+        "rulesetId": stored.ruleset_id,
+        "clientId": stored.client_id,
+        "slug": stored.slug,
+        "name": stored.name,
+        "version": stored.version,
+        "active": stored.active,
+        "isArchived": stored.is_archived,
+        "dateUpdated": stored.updated_at,
+        "rules": len(stored.ruleset.rules),
+    }
+
+
+def _sums(r: Reading, stored: StoredRuleset, settings: Settings) -> dict[str, int]:
+    """Over all of its rules."""
+    counts = with_counts(r, stored, now().astimezone(settings.zone).date())["counts"]
+    return {name: sum(each[name] for each in counts) for name in ("observed", "held", "unknown", "fired", "firedNow")}
+
+
+def _version(r: Reading, stored: StoredRuleset, number: int) -> RulesetVersion:
+    if number > stored.version:
+        raise typer.BadParameter(f"The ruleset has {stored.version} versions.")
+    return stored_rulesets.version(r, stored.ruleset_id, number)
+
+
+def _line(match: Match) -> dict[str, Any]:
+    """What of a match fits on a line."""
+    return {
+        "matchId": match.match_id,
+        "ruleset": match.slug,
+        "customerId": match.customer_id,
+        "dateMatched": match.at,
+        "cause": match.cause,
+        "rules": match.rules,
+    }
+
+
+def _as_yaml(ruleset: Ruleset) -> str:
+    document = ruleset.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+    text: str = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=110)
+    return text

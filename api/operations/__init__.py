@@ -1,0 +1,1 @@
+"""Health, metrics for monitoring, and looking after a service."""

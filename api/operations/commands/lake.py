@@ -1,0 +1,52 @@
+"""The lake for whoever reads it from outside: always through the manifest, never by a glob."""
+
+import typer
+
+from api.core.commands.console import AsJson, opened_store, print_records
+from storage.core.buckets import bucket_of
+from storage.enrichment.transactions import current_locations
+from storage.portfolio.book import current_tables
+
+lake = typer.Typer(help="The lake: open Parquet files.", no_args_is_help=True)
+
+
+@lake.command("manifest")
+def manifest(as_json: AsJson = False) -> None:
+    """Name the current files and, in each, the row ranges that are live.
+
+    Dataset `transactions`: a line for each customer; its files also hold versions that were replaced since, and only
+    the rows named here are true now. The book's report tables: a line for each bucket, whose file is current whole.
+
+    Example: tidemark lake manifest --json > manifest.json
+    """
+    with opened_store() as store, store.db.reading() as r:
+        root = store.lake.root
+        places = current_locations(r)
+        tables = current_tables(r)
+    records = [
+        {
+            "dataset": "transactions",
+            "path": str(root / place.path),
+            "sha256": place.sha256.hex(),
+            "bucket": bucket_of(place.customer_number),
+            "customerNumber": place.customer_number,
+            "dataVersion": place.data_version,
+            "firstRow": place.first_row,
+            "rows": place.row_count,
+        }
+        for place in places
+    ]
+    records += [
+        {
+            "dataset": table.name,
+            "path": str(root / table.path),
+            "sha256": table.sha256.hex(),
+            "bucket": table.bucket,
+            "customerNumber": None,
+            "dataVersion": None,
+            "firstRow": 0,
+            "rows": table.rows,
+        }
+        for table in tables
+    ]
+    print_records(records, as_json=as_json, empty="The lake holds no enriched transactions yet.")

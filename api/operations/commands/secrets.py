@@ -1,0 +1,125 @@
+"""The keys that secrets at rest are sealed under: which there are, and new ones in their place."""
+
+from typing import Annotated, Any
+
+import typer
+
+from api.core.commands.console import AsJson, now, opened_store, out, print_json, print_record, print_records
+from pipelines.vocabulary.errors import Conflict
+from storage.core import vault_keys
+from storage.core.database import Database
+from storage.core.settings import Settings
+from storage.core.vault_keys import DataKey, Sealed
+from storage.operations import resealing
+
+secrets = typer.Typer(help="Keys of what is sealed at rest: look at them, replace them.", no_args_is_help=True)
+
+Reseal = Annotated[bool, typer.Option("--reseal", help="A new data key instead, and everything sealed anew under it.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Do it: what was sealed under the lost key never opens again.")]
+
+
+@secrets.command("status")
+def status(as_json: AsJson = False) -> None:
+    """Tell which keys there are and how much is sealed under each. Shows no key.
+
+    Example: tidemark secrets status
+    """
+    with opened_store() as store:
+        store.vault.refresh()  # keys are made when first needed
+        with store.db.reading() as r:
+            keys, sealed, master = vault_keys.stored(r), vault_keys.sealed_under(r), vault_keys.master_key_of(r)
+        settings = store.settings
+        source = str(settings.key_file) if settings.keeps_key_file else "TIDEMARK_MASTER_KEY"
+        unfinished = settings.keeps_key_file and vault_keys.waiting(settings) is not None
+    record = {"masterKey": master, "source": source, "rotationUnfinished": unfinished}
+    records = [_key(key, sealed.get(key.key_id, Sealed()), master) for key in keys]
+    if as_json:
+        print_json({**record, "dataKeys": records})
+        return
+    print_record(record, as_json=False)
+    out.print()
+    print_records(records, as_json=False, empty="")
+
+
+@secrets.command("rotate")
+def rotate(reseal: Reseal = False, as_json: AsJson = False) -> None:
+    """Replace the master key by a new one, while everything runs. Interrupted, it goes on when called again.
+
+    Where TIDEMARK_MASTER_KEY gives the master key, give the new one as TIDEMARK_NEW_MASTER_KEY, and start all processes
+    again with it as TIDEMARK_MASTER_KEY. With --reseal the data key is replaced, which takes as long as reading and
+    writing every stored PDF.
+
+    Example: tidemark secrets rotate
+    """
+    if reseal:
+        _reseal(as_json)
+        return
+    settings = Settings().prepared()
+    db = Database(settings.database)
+    try:
+        rotated = vault_keys.rotate_master_key(db, settings, now())
+    finally:
+        db.close()
+    record = {"before": rotated.before, "masterKey": rotated.now, "resumed": rotated.resumed}
+    print_record(record, as_json=as_json)
+    if not as_json and settings.keeps_key_file:
+        out.print(f"Keep a copy of {settings.key_file} apart; backups made before need the key of their time.")
+    elif not as_json:
+        out.print("Start every process again with the new key as TIDEMARK_MASTER_KEY.")
+
+
+def _reseal(as_json: bool) -> None:
+    """The exit status is 1 when something could not be opened."""
+    with opened_store() as store:
+        done = resealing.reseal(store, now)
+        gone = vault_keys.forget(store.db, now())
+    record = {
+        "dataKey": done.data_key,
+        "made": done.made,
+        "webhookSecrets": done.webhook_secrets,
+        "originals": done.originals,
+        "passwords": done.passwords,
+        "unreadable": list(done.unreadable),
+        "forgottenKeys": gone,
+    }
+    print_record(record, as_json=as_json)
+    if done.unreadable:
+        raise typer.Exit(1)
+
+
+@secrets.command("abandon")
+def abandon(yes: Yes = False, as_json: AsJson = False) -> None:
+    """Begin anew with the present master key, when the one before is lost. Webhook secrets then have to be rotated.
+
+    Example: tidemark secrets abandon --yes
+    """
+    if not yes:
+        raise Conflict("Key.NotConfirmed", "What was sealed under the lost key never opens again: say --yes to do it.")
+    settings = Settings().prepared()
+    db = Database(settings.database)
+    try:
+        vault_keys.abandon(db, settings, now())
+        with db.reading() as r:
+            print_record({"masterKey": vault_keys.master_key_of(r)}, as_json=as_json)
+    finally:
+        db.close()
+
+
+def _key(key: DataKey, sealed: Sealed, master: str | None) -> dict[str, Any]:
+    return {
+        "id": key.key_id,
+        "purpose": key.purpose.value,
+        "state": _state(key, master),
+        "createdAt": key.created_at,
+        "retiredAt": key.retired_at,
+        "wrappedBy": key.wrapped_by,
+        "webhookSecrets": sealed.webhook_secrets,
+        "originals": sealed.originals,
+        "passwords": sealed.passwords,
+    }
+
+
+def _state(key: DataKey, master: str | None) -> str:
+    if key.retired_at is None:
+        return "in use"
+    return "retired" if key.wrapped_by == master else "lost"

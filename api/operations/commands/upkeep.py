@@ -1,0 +1,107 @@
+"""Keeping the lake in order by hand: what the schedules do by themselves, and what only the operator can."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from api.core.commands.console import AsJson, now, opened_store, out, print_json, print_record, print_records
+from storage.core import buckets
+from storage.core.settings import Settings
+from storage.enrichment import compaction
+from storage.operations import backup, doctor, retention
+
+Buckets = Annotated[
+    list[int] | None,
+    typer.Option(min=0, max=buckets.BUCKETS - 1, help="A bucket, 0–63; repeat for more. Default: all."),
+]
+Deep = Annotated[bool, typer.Option("--deep", help="Also read every file and compare its SHA-256.")]
+Confirm = Annotated[bool, typer.Option("--confirm", help="Remove an unexpected share, too, once you know why.")]
+Folder = Annotated[
+    Path, typer.Argument(help="Where the backup is kept; made when absent, brought up to date when not.")
+]
+
+STYLES = {doctor.Severity.ERROR: "bold red", doctor.Severity.WARNING: "yellow", doctor.Severity.NOTE: "dim"}
+
+
+def compact(bucket: Buckets = None, as_json: AsJson = False) -> None:
+    """Rewrite customers that lie scattered into few, well-filled files. Safe while everything runs.
+
+    Example: tidemark compact --bucket 7 --bucket 8
+    """
+    with opened_store() as store:
+        done = [compaction.compact(store, each, now) for each in bucket or buckets.ALL]
+    records = [
+        {
+            "bucket": each.bucket,
+            "moved": each.moved,
+            "skipped": each.skipped,
+            "unreadable": each.unreadable,
+            "files": each.files,
+            "bytesRead": each.bytes_read,
+            "bytesWritten": each.bytes_written,
+        }
+        for each in done
+        if as_json or each.moved or each.skipped or each.unreadable
+    ]
+    print_records(records, as_json=as_json, empty="Nothing lies so scattered that moving it would pay.")
+
+
+def sweep(confirm: Confirm = False, as_json: AsJson = False) -> None:
+    """Remove versions older than TIDEMARK_RETENTION, files that nothing names, and old idempotency keys.
+
+    Refuses to remove an unexpected share at once, as when the clock is far ahead, until it is confirmed.
+
+    Example: tidemark sweep
+    """
+    with opened_store() as store:
+        swept = retention.sweep(store, now, confirmed=confirm)
+    record = {
+        "versions": swept.versions,
+        "files": swept.files,
+        "orphans": swept.orphans,
+        "idempotencyKeys": swept.idempotency_keys,
+        "bytesFreed": swept.bytes_freed,
+    }
+    print_record(record, as_json=as_json)
+
+
+def doctor_(deep: Deep = False, as_json: AsJson = False) -> None:
+    """Name what is wrong and what to do. The exit status is 1 when something needs you.
+
+    Example: tidemark doctor --deep
+    """
+    findings = doctor.examine(Settings(), now, deep=deep)
+    if as_json:
+        print_json([asdict(finding) for finding in findings])
+    for finding in [] if as_json else findings:
+        style = STYLES[finding.severity]
+        out.print(f"[{style}]{finding.severity:>8}[/]  ", end="")
+        out.print(f"{finding.about}: {finding.problem}", markup=False, highlight=False, soft_wrap=True)
+        out.print(f"          → {finding.remedy}", markup=False, highlight=False, soft_wrap=True)
+    if not as_json and not findings:
+        out.print("Nothing is wrong.")
+    if any(finding.needs_the_operator for finding in findings):
+        raise typer.Exit(1)
+
+
+def back_up(folder: Folder, as_json: AsJson = False) -> None:
+    """Back up the database and every file that it names, while everything runs. Not the master key, of which only the
+    fingerprint is told: keep that apart.
+
+    Example: tidemark backup /mnt/backup/tidemark
+    """
+    with opened_store() as store:
+        done = backup.back_up(store, folder, now)
+    record = {
+        "snapshot": done.snapshot,
+        "files": done.files,
+        "copied": done.copied,
+        "bytesCopied": done.bytes_copied,
+        "masterKey": done.master_key,
+        "damaged": [f"{path} is {problem}" for path, problem in done.damages],
+    }
+    print_record(record, as_json=as_json)
+    if done.damages:
+        raise typer.Exit(1)

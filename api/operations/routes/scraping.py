@@ -1,0 +1,28 @@
+"""Metrics for the operator's monitoring. Needs no key, and may be polled."""
+
+import logging
+
+from fastapi import APIRouter, Request
+from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
+from starlette.responses import Response
+
+from api.core.operations import shows_metrics
+from api.core.problems import RETRY_AFTER_S, problem
+
+router = APIRouter(tags=["Health"])
+
+log = logging.getLogger("tidemark.api")
+
+
+@router.get("/metrics", **shows_metrics(refuses=["Service.Unavailable"]))
+async def get_service_metrics(request: Request) -> Response:
+    """Webhook deliveries and jobs in numbers, in Prometheus' text form: counts and ages only, of everybody together."""
+    try:
+        text = await request.app.state.scrape.ask()
+    except Exception as error:  # whatever it is, the one who scrapes comes again
+        log.warning("the metrics could not be counted: %s", type(error).__name__)
+        text = b""
+    if text:
+        return Response(text, media_type=CONTENT_TYPE_PLAIN_0_0_4)
+    later = {"Retry-After": str(RETRY_AFTER_S)}
+    return problem(request, 503, "Service.Unavailable", "The metrics can't be counted now. Try again.", headers=later)

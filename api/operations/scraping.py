@@ -1,0 +1,89 @@
+"""The service's metrics in Prometheus' text form, counted from SQL at the moment somebody scrapes.
+
+Counts and ages only: no client, customer, URL or id. One look serves everybody who asks within ten seconds.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import TypeVar
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.exposition import generate_latest
+from prometheus_client.registry import Collector
+
+from storage.webhooks.delivery_figures import Load
+
+Label = TypeVar("Label", bound=tuple[str, ...])
+
+GOOD_FOR_S = 10.0  # it needs no key: asking often must cost nothing
+
+
+class Scrape:
+    """Makes the text anew when the last one is too old. For use by one thread."""
+
+    def __init__(self, load: Callable[[], Load], clock: Callable[[], float] = time.monotonic) -> None:
+        self._load = load
+        self._clock = clock
+        self._made_at: float | None = None
+        self._text = b""
+
+    def __call__(self) -> bytes:
+        now = self._clock()
+        if self._made_at is None or now - self._made_at >= GOOD_FOR_S:
+            self._text, self._made_at = as_text(self._load()), now
+        return self._text
+
+
+def as_text(load: Load) -> bytes:
+    """Version 0.0.4 of the format."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Told(load))
+    return generate_latest(registry)
+
+
+class _Told(Collector):
+    """One look, as gauges."""
+
+    def __init__(self, load: Load) -> None:
+        self._load = load
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        yield _labelled(
+            "tidemark_webhook_deliveries",
+            "Webhook deliveries that have not ended, by state; paused: due, but the subscription is paused.",
+            ["state"],
+            {(state,): count for state, count in self._load.deliveries.items()},
+        )
+        yield GaugeMetricFamily(
+            "tidemark_webhook_oldest_due_seconds",
+            "For how long the oldest delivery has been due, paused subscriptions left out; 0 when none is.",
+            value=self._load.oldest_due_s,
+        )
+        yield _labelled(
+            "tidemark_webhook_attempts_last_hour",
+            "Attempts at deliveries that began within the last hour, by outcome.",
+            ["outcome"],
+            {(outcome,): count for outcome, count in self._load.attempts_last_hour.items()},
+        )
+        yield GaugeMetricFamily(
+            "tidemark_webhook_paused_subscriptions",
+            "Subscriptions that are paused, for their failures or by hand.",
+            value=self._load.paused_subscriptions,
+        )
+        yield _labelled(
+            "tidemark_jobs", "Jobs that have not ended, by flow and status.", ["flow", "status"], self._load.jobs
+        )
+        yield _labelled(
+            "tidemark_oldest_job_seconds",
+            "For how long the oldest unfinished job has waited or run, by flow; 0 when there is none.",
+            ["flow"],
+            {(flow,): age for flow, age in self._load.oldest_job_s.items()},
+        )
+
+
+def _labelled(name: str, tells: str, labels: list[str], values: Mapping[Label, float]) -> GaugeMetricFamily:
+    family = GaugeMetricFamily(name, tells, labels=labels)
+    for which, value in values.items():
+        family.add_metric(which, value)
+    return family

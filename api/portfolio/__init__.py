@@ -1,0 +1,1 @@
+"""Backtests, simulations and backfills."""

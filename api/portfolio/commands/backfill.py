@@ -1,0 +1,98 @@
+"""`tidemark backfill`: enrich customers again under the current version of the enrichment, bucket by bucket.
+
+It asks through a table, follows the same table, and does no work itself: the runs are Dagster's, in the book's lane, as
+if they had been started from its pages or by the weekly schedule. So it may be left at any time, and asked again.
+"""
+
+import time
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+from api.core.commands.console import AsJson, err, now, opened_store, print_json, print_records
+from pipelines.enrichment.enrichment import ENRICHMENT_VERSION
+from storage.core import buckets, leases
+from storage.core.store import Store
+from storage.portfolio import upkeep
+from storage.portfolio.upkeep import Standing, State, Task
+
+LOOK_EVERY_S = 0.5
+
+Bucket = Annotated[
+    list[int] | None,
+    typer.Option(help="A bucket of customers; repeat for more.", min=buckets.ALL[0], max=buckets.ALL[-1]),
+]
+Everything = Annotated[bool, typer.Option("--all", help="All buckets.")]
+
+
+def backfill(bucket: Bucket = None, everything: Everything = False, as_json: AsJson = False) -> None:
+    """Enrich customers again under the current version of the enrichment.
+
+    A bucket is one of 64 parts of all customers. Who is under the current version
+    already is skipped; a customer's version moves only if its rows change.
+    Ctrl-C leaves the work running.
+
+    Example: tidemark backfill --bucket 3 --bucket 17
+    """
+    if bool(bucket) == everything:
+        raise typer.BadParameter("name buckets with --bucket, or all of them with --all")
+    with opened_store() as store:
+        asked = _ask(store, buckets.ALL if everything else bucket or ())
+        ended = _follow(store, asked, print_progress=not as_json) if asked else []
+    _tell(ended, as_json=as_json)
+    if any(each.error or each.failed for each in ended):
+        raise typer.Exit(1)
+
+
+def _ask(store: Store, wanted: Sequence[int]) -> list[int]:
+    """The buckets in which there is something to do; their work is asked for."""
+    with store.db.writing() as w:
+        due = upkeep.buckets_due(w, upkeep.outdated(ENRICHMENT_VERSION))
+        asked = sorted(set(wanted).intersection(due))
+        upkeep.request(w, Task.BACKFILL, asked, now())
+        if asked and not leases.ready(w, now()):
+            err.print("It is noted, and begins as soon as Dagster and a worker run (`tidemark up`).", highlight=False)
+    return asked
+
+
+def _follow(store: Store, asked: Sequence[int], *, print_progress: bool) -> list[Standing]:
+    """Wait for the end of what was asked for."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("customers"))
+    with Progress(*columns, console=err, disable=not print_progress) as progress:
+        bar = progress.add_task("waiting", total=None)
+        while True:
+            with store.db.reading() as r:
+                standing = upkeep.standing(r, Task.BACKFILL, asked)
+            states = [each.state(now()) for each in standing]
+            ended = sum(state in (State.DONE, State.FAILED) for state in states)
+            progress.update(
+                bar,
+                description=f"{ended} of {len(asked)} buckets",
+                completed=sum(each.done for each in standing),
+                total=sum(each.total for each in standing),
+            )
+            if ended == len(asked):
+                return standing
+            time.sleep(LOOK_EVERY_S)
+
+
+def _tell(ended: Sequence[Standing], *, as_json: bool) -> None:
+    records = [
+        {
+            "bucket": each.bucket,
+            "customers": each.done,
+            "changed": each.changed,
+            "failed": each.failed,
+            "error": each.error,
+            "startedAt": each.started_at,
+            "completedAt": each.completed_at,
+        }
+        for each in ended
+    ]
+    if as_json:
+        print_json({"enrichmentVersion": ENRICHMENT_VERSION, "buckets": records})
+    else:
+        current = f"Every customer there is under version {ENRICHMENT_VERSION} of the enrichment already."
+        print_records(records, as_json=False, empty=current)

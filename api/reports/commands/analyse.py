@@ -1,0 +1,479 @@
+"""`tidemark analyse`: the three reports from files that people have, without a service and without a trace.
+
+What the service would do with the same rows is done here in memory: validate, enrich, report.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import polars as pl
+import typer
+from rich.markup import escape
+from rich.table import Table as RichTable
+
+from api.core.commands.console import AsJson, complaint, now, out, print_json, print_records
+from api.intake.commands.exports import (
+    ColumnsFileOption,
+    ColumnsOption,
+    CurrencyOption,
+    ExportFile,
+    RefusedRow,
+    SaveColumnsOption,
+    described,
+    no_rows,
+    open_exports,
+    show_indented,
+    show_refused,
+    unreadable_rows,
+)
+from api.reports.commands.report_output import in_currency, save, show
+from pipelines.enrichment.enrichment import enrich
+from pipelines.enrichment.knowledge import CUSTOMERS, Knowledge
+from pipelines.figures.context import INTAKE, Context
+from pipelines.figures.facts import Facts
+from pipelines.intake.currencies import CURRENCY
+from pipelines.intake.exports import (
+    Basis,
+    InOneCurrency,
+    Statement,
+    in_one_currency,
+    statement_number,
+    submitted,
+    told_apart,
+)
+from pipelines.intake.rows import validate
+from pipelines.reports import REPORTS
+from pipelines.reports.page import About, page
+from pipelines.reports.page.details import driver_details
+from pipelines.reports.page.fields import Fields
+from pipelines.reports.page.grids import Grid, Table
+from pipelines.reports.page.sections import Chosen, Plan, sections
+from pipelines.reports.page.wording import counted, dollars, percent, plain
+from pipelines.reports.report_view import ReportStatus, ReportView
+from pipelines.vocabulary.printing import ratio
+from pipelines.vocabulary.schemas import TRANSACTIONS, current, posted
+from storage.core.logs import printable
+from storage.core.settings import Settings
+
+REFUSED, OTHER_CURRENCY, DUPLICATE = "refused", "in another currency", "already known from another file"
+MOST_LINES = 8  # of a table; --html and --json have them all
+MOST_MONTHS = 12  # likewise
+_EXCERPTS = (
+    Plan(
+        "monthly",
+        "Month by month",
+        (
+            Chosen(
+                "monthly_cash_flow",
+                ("month", "moneyIn", "moneyOut", "net", "revenue", "closingBalance"),
+            ),
+        ),
+        "No months yet.",
+    ),
+    Plan(
+        "counterparties",
+        "Whom money came from and went to",
+        (Chosen("top_counterparties", ("name", "amount", "share", "transactionCount"), split="direction"),),
+        "No counterparties were recognised.",
+    ),
+    Plan(
+        "recurring",
+        "What recurs",
+        (
+            Chosen(
+                "recurring_commitments",
+                ("counterparty", "category", "direction", "period", "usualAmount"),
+            ),
+        ),
+        "Nothing was found that recurs.",
+    ),
+    Plan(
+        "facilities",
+        "Debt",
+        (
+            Chosen(
+                "facilities",
+                ("lenderName", "product", "status", "repaidTotal", "lastRepaymentDate"),
+            ),
+        ),
+        "No lenders were recognised.",
+    ),
+    Plan("dishonours", "Dishonours", (Chosen("dishonours"),), "No payment bounced."),
+)
+
+
+@dataclass(frozen=True)
+class _Analysed:
+    """What came of all files. By statement: `used`, how many of its rows the reports are based on, and `unused`, how
+    many are not, by reason.
+    """
+
+    facts: Facts
+    customers: Mapping[int, str | None]
+    files: Sequence[ExportFile]
+    statements: Sequence[tuple[ExportFile, Statement]]
+    money: InOneCurrency
+    refused: Sequence[RefusedRow]
+    used: Mapping[int, int]
+    unused: Mapping[str, Mapping[int, int]]
+
+
+def analyse(
+    files: Annotated[list[Path], typer.Argument(help="Exports as CSV, or JSON of this API.")],
+    html: Annotated[Path | None, typer.Option(help="Write the reports to this file as a page.")] = None,
+    as_of: Annotated[
+        datetime | None,
+        typer.Option(formats=["%Y-%m-%d"], help="The day to look from; later rows don't count. Default: today."),
+    ] = None,
+    customer: Annotated[str | None, typer.Option(help="Of files with several customers, this one.")] = None,
+    name: Annotated[
+        str | None, typer.Option(help="The business's own name: payments to and from it are then its own transfers.")
+    ] = None,
+    one_account: Annotated[
+        bool, typer.Option("--one-account", help="Files that don't name their account are all of the same.")
+    ] = False,
+    currency: CurrencyOption = None,
+    columns: ColumnsOption = None,
+    columns_file: ColumnsFileOption = None,
+    save_columns: SaveColumnsOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the reports of bank exports: no service needed, nothing kept.
+
+    Reads CSV as banks export it, with or without a heading, CSV with the
+    columns customer, account, date, description, amount and balance, and JSON
+    as the API takes and gives it. Files of one account may overlap. All is in
+    one currency, which the files state or --currency declares.
+
+    Example: tidemark analyse cheque.csv card.csv --html harbour.html
+    """
+    settings = Settings()
+    today = now().astimezone(settings.zone).date() if as_of is None else as_of.date()
+    opened = open_exports(files, columns, columns_file, save_columns)
+    statements = _of_customer(_statements(opened, one_account=one_account), customer)
+    analysed = _analysed(opened, statements, currency, settings.timezone, today, name)
+    if analysed.facts.rows.is_empty():
+        show_refused(out, analysed.refused)
+        raise complaint(f"no row of these files could be used for reports as of {today}")
+    if len(analysed.customers) > 1 and (html is not None or name is not None):
+        raise complaint(
+            f"--html and --name are for one customer: choose one of {len(analysed.customers):,} with --customer"
+        )
+    if html is not None:
+        written = page(_bundle(analysed, next(iter(analysed.customers))), _about(analysed, name))
+        save(in_currency(written, analysed.money.currency), html, None)
+    if as_json:
+        print_json(_as_json(analysed))
+    elif len(analysed.customers) > 1:
+        _tell_files(analysed)
+        print_records(_summary(analysed), as_json=False, empty="")
+    else:
+        _tell_files(analysed)
+        bundle = _bundle(analysed, next(iter(analysed.customers)))
+        _tell_reports(bundle, _about(analysed, name), analysed.money.currency)
+
+
+def _statements(files: Sequence[ExportFile], *, one_account: bool) -> list[tuple[ExportFile, Statement]]:
+    """All files' statements; those that don't say of which account they are bear a file's name."""
+    each = [(file, statement) for file in files for statement in file.contents.statements]
+    stems = Counter(file.path.stem for file in files)
+    names = [file.path.stem if stems[file.path.stem] == 1 else str(file.path) for file, _ in each]
+    if one_account:
+        names = names[:1] * len(names)
+    apart = told_apart([(name, statement) for name, (_, statement) in zip(names, each, strict=True)])
+    return [(file, statement) for (file, _), statement in zip(each, apart, strict=True)]
+
+
+def _of_customer(
+    statements: list[tuple[ExportFile, Statement]], customer: str | None
+) -> list[tuple[ExportFile, Statement]]:
+    if customer is None:
+        return statements
+    found = [(file, statement) for file, statement in statements if statement.customer == customer]
+    if not found:
+        raise complaint(f"no file names a customer {customer}")
+    return found
+
+
+def _analysed(
+    files: Sequence[ExportFile],
+    statements: Sequence[tuple[ExportFile, Statement]],
+    currency: str | None,
+    timezone: str,
+    today: date,
+    name: str | None,
+) -> _Analysed:
+    """Statements in one currency validated, matched against each other and enriched, as the service does it."""
+    money = in_one_currency([statement for _, statement in statements], currency)
+    sent = submitted(money.statements, now())
+    validated = validate(sent.rows, timezone)
+    accepted, rejected = pl.collect_all([validated.accepted, validated.rejected])
+    named = [(number, name, None) for number in sent.customers if name is not None]
+    known = pl.DataFrame(named, schema=CUSTOMERS, orient="row")
+    enriched = enrich(pl.DataFrame(schema=TRANSACTIONS), accepted, knowledge=Knowledge(customers=known))
+    transactions, duplicates = pl.collect_all([enriched.transactions, enriched.duplicates])
+    of_intake = _intake(sent.rows, rejected, duplicates)
+    facts = Facts(transactions, today, Context(customers=known, intake=of_intake))
+    in_file = [(file, each) for (file, _), each in zip(statements, money.statements, strict=True)]
+    return _Analysed(
+        facts=facts,
+        customers=sent.customers,
+        files=files,
+        statements=in_file,
+        money=money,
+        refused=[*unreadable_rows(files), *_in_other_currency(in_file, money), *_rejected(in_file, rejected)],
+        used=_by_statement(transactions.filter(posted(), pl.col("date") <= today)),
+        unused=_unused(money, rejected, duplicates, transactions, today),
+    )
+
+
+def _by_statement(rows: pl.DataFrame) -> Mapping[int, int]:
+    return Counter(map(statement_number, rows["job_id"]))
+
+
+def _unused(
+    money: InOneCurrency, rejected: pl.DataFrame, duplicates: pl.DataFrame, transactions: pl.DataFrame, today: date
+) -> Mapping[str, Mapping[int, int]]:
+    """How many rows of each statement the reports are not based on, by reason: each row has one."""
+    pending, stands = pl.col("status") == "pending", current()
+    return {
+        REFUSED: _by_statement(rejected),
+        OTHER_CURRENCY: {number: each.height for number, each in enumerate(money.refused)},
+        DUPLICATE: _by_statement(duplicates),
+        "replaced by a later row": _by_statement(transactions.filter(~stands)),
+        "not posted yet (pending or authorised)": _by_statement(transactions.filter(stands, pending)),
+        f"after {today}": _by_statement(transactions.filter(stands, ~pending, pl.col("date") > today)),
+    }
+
+
+def _intake(rows: pl.LazyFrame, rejected: pl.DataFrame, duplicates: pl.DataFrame) -> pl.DataFrame:
+    """Schema INTAKE: of each customer's rows, how many were refused and how many stood twice."""
+    owners = rows.select("job_id", "customer_number").unique()
+    parts = {"rejected": rejected, "duplicates": duplicates}
+    counts = (frame.lazy().group_by("job_id").agg(pl.len().alias(name)) for name, frame in parts.items())
+    return (
+        pl.concat([owners, *(owners.join(each, on="job_id", validate="1:1") for each in counts)], how="diagonal")
+        .group_by("customer_number")
+        .agg(pl.col(name).sum().cast(INTAKE[name]) for name in parts)
+        .select(INTAKE.names())
+        .sort("customer_number")
+        .collect()
+    )
+
+
+def _in_other_currency(
+    statements: Sequence[tuple[ExportFile, Statement]], money: InOneCurrency
+) -> Iterator[RefusedRow]:
+    for (file, _), refused in zip(statements, money.refused, strict=True):
+        for line, field, code, message in refused.iter_rows():
+            yield RefusedRow(str(file.path), line, field, code, message)
+
+
+def _rejected(statements: Sequence[tuple[ExportFile, Statement]], rejected: pl.DataFrame) -> Iterator[RefusedRow]:
+    for job, position, field, code, message in rejected.iter_rows():
+        file, statement = statements[statement_number(job)]
+        yield RefusedRow(str(file.path), statement.lines[position], field, code, message)
+
+
+def _about(analysed: _Analysed, name: str | None) -> About:
+    of_file = next(iter(analysed.customers.values()))
+    return About(name=name or of_file, reference=of_file if name else None)
+
+
+def _bundle(analysed: _Analysed, number: int) -> dict[str, ReportView]:
+    """A customer's three reports, as the service serves them."""
+    facts = analysed.facts.of_customer(number)
+    through = facts.rows["date"].max()
+    return {
+        kind: ReportView(
+            ReportStatus.READY,
+            generated_at=now(),
+            as_of=facts.as_of,
+            data_through=through if isinstance(through, date) else None,
+            report_version=report.version,
+            data_json=report.compute(facts)["data"][0],
+        )
+        for kind, report in REPORTS.items()
+    }
+
+
+def _as_json(analysed: _Analysed) -> dict[str, Any]:
+    """The reports' data byte for byte, but for units in another currency; of several customers, as a list."""
+    reports = [
+        {
+            kind: msgspec.Raw(_with_units(view.data_json or "null", analysed.money.currency).encode())
+            for kind, view in _bundle(analysed, number).items()
+        }
+        for number in analysed.customers
+    ]
+    money = {"currency": analysed.money.currency, "currencyBasis": analysed.money.basis}
+    about_rows = {**money, "rejected": analysed.refused, "files": [*_files(analysed)]}
+    if len(reports) == 1:
+        return {**reports[0], **about_rows}
+    named = [{"customer": name, **each} for name, each in zip(analysed.customers.values(), reports, strict=True)]
+    return {"customers": named, **about_rows}
+
+
+def _with_units(data_json: str, currency: str) -> str:
+    units = re.sub(r'("unit":\s*")AUD\b', rf"\g<1>{currency}", data_json) if currency != CURRENCY else data_json
+    return in_currency(units, currency)
+
+
+def _files(analysed: _Analysed) -> Iterator[dict[str, Any]]:
+    """Each file: its accounts, what became of its lines, and how it was understood."""
+    for file in analysed.files:
+        contents = file.contents
+        own = [number for number, (of, _) in enumerate(analysed.statements) if of is file]
+        rows = sum(each.rows.height for each in contents.statements) + contents.refused.height
+        used = sum(analysed.used.get(number, 0) for number in own)
+        unused = {why: sum(counts.get(number, 0) for number in own) for why, counts in analysed.unused.items()}
+        unused[REFUSED] += contents.refused.height
+        unused["of other customers"] = rows - used - sum(unused.values())
+        yield {
+            "file": str(file.path),
+            "accounts": [_account(analysed.statements[number][1]) for number in own],
+            "lines": contents.lines,
+            "headings": contents.headings,
+            "noRows": no_rows(contents),
+            "rows": rows,
+            "used": used,
+            "duplicates": unused[DUPLICATE],
+            "rejected": unused[REFUSED] + unused[OTHER_CURRENCY],
+            "unused": {why: count for why, count in unused.items() if count},
+            "signs": contents.signs,
+            "columns": None if contents.layout is None else str(contents.layout),
+            "notes": contents.notes,
+        }
+
+
+def _account(statement: Statement) -> dict[str, Any]:
+    number = "".join((statement.account_number or "").split())
+    return {
+        "account": statement.account_name or statement.bank_name,
+        "accountNumberMasked": f"xxxx{number[-4:]}" if len(number) > 4 else None,
+        "rows": statement.rows.height,
+    }
+
+
+def _summary(analysed: _Analysed) -> list[dict[str, Any]]:
+    """A line for each customer."""
+    facts = analysed.facts
+    completeness, risk = (
+        {number: Fields.of_json(text) for number, text in REPORTS[kind].compute(facts).iter_rows()}
+        for kind in ("completeness", "risk")
+    )
+    return [
+        {
+            "customer": name if name is not None else "–",
+            "rows": rows,
+            "months": months,
+            "completeness": plain(completeness.get(number, _NONE).one("summary").number("completenessScore")),
+            "unreconciled": percent(
+                completeness.get(number, _NONE).one("unreconciled").number("shareOfAmount") or None
+            ),
+            "rating": risk.get(number, _NONE).text("rating") or "–",
+            "revenue a month": in_currency(dollars(revenue), analysed.money.currency),
+        }
+        for number, (name, rows, months, revenue) in _sizes(analysed).items()
+    ]
+
+
+_NONE = Fields(None)  # of a customer none of whose rows could be used
+
+
+def _sizes(analysed: _Analysed) -> dict[int, tuple[str | None, int, int, Any]]:
+    """By customer: name, posted rows, calendar months from the first to the last, and revenue a month."""
+    month = pl.col("date").dt.year().cast(pl.Int64) * 12 + pl.col("date").dt.month()
+    sizes = (
+        analysed.facts.rows.group_by("customer_number")
+        .agg(
+            rows=pl.len(),
+            months=month.max() - month.min() + 1,
+            revenue=pl.col("amount").filter("is_revenue").sum(),
+        )
+        .select("customer_number", "rows", "months", ratio(pl.col("revenue"), pl.col("months")))
+    )
+    found = {number: (rows, months, revenue) for number, rows, months, revenue in sizes.iter_rows()}
+    return {number: (name, *found.get(number, (0, 0, None))) for number, name in analysed.customers.items()}
+
+
+def _tell_files(analysed: _Analysed) -> None:
+    money = analysed.money
+    out.print(f"[bold]Amounts in {money.currency}[/] [dim]({_BASES[money.basis]})[/]", highlight=False)
+    if money.currency != CURRENCY:
+        show_indented(out, "Rules, thresholds and points are made for Australia and for AUD.", "yellow")
+    for each, file in zip(_files(analysed), analysed.files, strict=True):
+        accounts = counted(len(each["accounts"]), "account")
+        used = f"{each['used']:,} of {counted(each['rows'], 'row')} used"
+        out.print(f"[bold]{_shown(each['file'])}[/]: {used}, {accounts}, signs {each['signs']}", highlight=False)
+        if each["unused"]:
+            parts = (f"{count:,} {why}" for why, count in each["unused"].items())
+            show_indented(out, f"not used: {', '.join(parts)}", "yellow")
+        if apart := described(file.contents):
+            show_indented(out, f"no rows: {apart}", "dim")
+        for note in each["notes"]:
+            show_indented(out, note, "yellow")
+    show_refused(out, analysed.refused)
+    out.print()
+
+
+_BASES = {
+    Basis.STATED: "as the files or their columns state",
+    Basis.DECLARED: "as --currency says",
+    Basis.ASSUMED: "assumed: the files name none; --currency declares another",
+}
+
+
+def _tell_reports(bundle: Mapping[str, ReportView], whom: About, currency: str) -> None:
+    """What a credit analyst looks at first; the page and the JSON have it all."""
+    show(bundle, whom, currency)
+    out.print()
+    data = {kind: Fields.of_json(view.data_json) for kind, view in bundle.items()}
+    if (drivers := _costliest(data["risk"])) is not None:
+        _print_grid(drivers, currency, ("Driver", "Reading", "Points"))
+    tables = {table.id: table for each in data["aggregate"].many("tables") if (table := Table.read(each, {}))}
+    for section in sections(_EXCERPTS, tables):
+        if not section.grids:
+            out.print(f"[bold]{section.title}[/]  {section.none}\n", highlight=False)
+        for grid in section.grids:
+            _print_grid(grid, currency)
+
+
+def _costliest(risk: Fields) -> Grid | None:
+    """The drivers that lose points, most first."""
+    lost = [(each, (each.number("maxPoints") or 0) - (each.number("points") or 0)) for each in risk.many("drivers")]
+    costly = sorted((each for each in lost if each[1] > 0), key=lambda each: each[1], reverse=True)
+    grid = driver_details([driver for driver, _ in costly])
+    return None if grid is None else replace(grid, caption="What costs points of the risk rating")
+
+
+def _print_grid(grid: Grid, currency: str, columns: Sequence[str] = ()) -> None:
+    """The grid's first lines, or of months the last."""
+    kept = [place for place, each in enumerate(grid.columns) if not columns or each.heading in columns]
+    table = RichTable(box=None, header_style="dim", pad_edge=False, title=grid.caption, title_justify="left")
+    table.title_style = "bold"
+    is_series = bool(grid.columns) and grid.columns[0].heading == "Month"
+    rows = grid.rows[-MOST_MONTHS:] if is_series else grid.rows[:MOST_LINES]
+    cells = [[_shown(in_currency(row[place], currency, mark="")) for place in kept] for row in rows]
+    # Only headings and words may wrap: a figure is never cut short, if need be by a table wider than the terminal.
+    needed = 0
+    for number, column in enumerate(grid.columns[place] for place in kept):
+        longest = 1 if column.kind in ("text", "prose") else max((len(row[number]) for row in cells), default=1)
+        justify = "right" if column.kind == "number" else "left"
+        table.add_column(column.heading, justify=justify, min_width=longest, overflow="fold")
+        needed += longest + 2
+    for row in cells:
+        table.add_row(*row)
+    more = len(grid.rows) - len(rows) + grid.left_out
+    out.print(table, width=max(out.width, needed), crop=False)
+    out.print(f"[dim]and {more:,} {'earlier' if is_series else 'more'}[/]\n" if more else "", highlight=False)
+
+
+def _shown(text: str) -> str:
+    return escape(printable(text))

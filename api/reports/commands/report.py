@@ -1,0 +1,44 @@
+"""A customer's reports for people: on the terminal, as a page, on paper."""
+
+from pathlib import Path
+from typing import Annotated
+from uuid import UUID
+
+import typer
+
+from api.core.commands.console import AsJson, opened_store, print_json
+from api.reports.commands.report_output import save, show
+from api.reports.schemas.reports import member
+from pipelines.reports.page import About, page
+from storage.customers import customers
+from storage.customers.customers import Customer
+from storage.reports import reports
+
+
+def report(
+    customer_id: Annotated[UUID, typer.Argument(help="The customer's id.")],
+    html: Annotated[
+        Path | None, typer.Option(help="Write the page to this file: HTML that needs nothing else.")
+    ] = None,
+    pdf: Annotated[
+        Path | None, typer.Option(help="Print the page to this file, with an installed Chromium or Chrome.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show a customer's three reports as they were last computed.
+
+    Example: tidemark report 2f0c… --html harbour.html --pdf harbour.pdf
+    """
+    with opened_store() as store, store.db.reading() as r:
+        customer = customers.with_id(r, customer_id)
+        bundle = reports.bundle(r, customer)
+    if html is not None or pdf is not None:
+        save(page(bundle, about(customer)), html, pdf)
+    if as_json:
+        print_json({kind: member(each) for kind, each in bundle.items()})
+    elif html is None and pdf is None:
+        show(bundle, about(customer))
+
+
+def about(customer: Customer) -> About:
+    return About(customer.name, customer.abn, customer.reference, str(customer.customer_id))

@@ -1,0 +1,66 @@
+"""Reports on the terminal, as a page, on paper: from the service (`report`) or from files (`analyse`)."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from rich.markup import escape
+from rich.padding import Padding
+from rich.table import Table
+
+from api.core.commands.console import err, out
+from api.core.commands.files import write
+from api.reports.browser import pdf_of
+from pipelines.intake.currencies import CURRENCY
+from pipelines.reports.page import About, Member, read
+from storage.core.logs import printable
+
+
+def save(text: str, html: Path | None, pdf: Path | None) -> None:
+    """Write the page to the files that are named, and say so on standard error.
+
+    Raises:
+        Unprocessable: a file can't be written, or no browser can print.
+    """
+    if html is not None:
+        _write(html, text.encode())
+    if pdf is not None:
+        _write(pdf, pdf_of(text))
+
+
+def in_currency(text: str, currency: str, mark: str | None = None) -> str:
+    """A report's words and figures, which are written in Australian dollars, in the notation of another currency.
+
+    `mark` stands before figures; by default the currency's code does.
+    """
+    if currency == CURRENCY:
+        return text
+    before = f"{currency} " if mark is None else mark
+    return re.sub(r"\$(?=[0-9])", before, re.sub(r"(?<=[0-9] )AUD\b", currency, text))
+
+
+def show(bundle: Mapping[str, Member], whom: About, currency: str = CURRENCY) -> None:
+    """Print the page's summary on the terminal."""
+
+    def _plain(text: str) -> str:
+        return escape(printable(in_currency(text, currency)))
+
+    shown = read(bundle, whom)
+    facts = "  ".join(f"[dim]{name}[/] {_plain(value)}" for name, value in shown.identity)
+    out.print(f"[bold]{_plain(shown.title)}[/]", highlight=False)
+    out.print(facts, highlight=False)
+    for notice in shown.notices:
+        out.print(f"[yellow]{_plain(notice)}[/]", highlight=False)
+    table = Table(box=None, show_header=False, pad_edge=False)
+    for card in shown.cards:
+        mark = f" ({card.mark.lower()})" if card.mark else ""
+        table.add_row(_plain(card.title), f"[bold]{_plain(card.figure)}[/]{mark}", _plain("; ".join(card.lines)))
+    out.print(Padding(table, (1, 0)))
+    for reason in (*shown.reasons, *shown.cautions):
+        settled = f" [dim]To settle it: {_plain(reason.settled_by)}[/]" if reason.settled_by else ""
+        out.print(f"• {_plain(reason.message or reason.code)}{settled}", highlight=False)
+
+
+def _write(path: Path, content: bytes) -> None:
+    write(path, content)
+    err.print(f"written: {path}", markup=False, highlight=False, soft_wrap=True)

@@ -1,0 +1,151 @@
+"""The HTTP door, assembled: routes, problems, documentation, and what lives as long as the process."""
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from functools import cache, partial
+from importlib.metadata import version
+from socket import socket
+from typing import cast
+
+import uvicorn
+from fastapi import FastAPI
+from pydantic.alias_generators import to_camel
+
+from api.core import problems
+from api.core.connections import Connection, look_after
+from api.core.derived import MOST_BYTES, Room
+from api.core.limits import Limits
+from api.core.middleware import EveryRequest
+from api.core.refusals import Refusals
+from api.customers.routes import customers, knowledge
+from api.decisions.deciding import Kept
+from api.decisions.routes import evaluations, policies
+from api.enrichment.routes import corrections, taxonomy
+from api.intake.routes import statements, transactions
+from api.intake.statements import DRAWN_AT_ONCE
+from api.jobs import routes as jobs
+from api.jobs.waiting import Watcher
+from api.metrics import routes as metrics
+from api.monitoring import routes as monitoring
+from api.operations.readiness import Look, Readiness
+from api.operations.routes import health, scraping
+from api.operations.scraping import Scrape
+from api.portfolio.routes import backtests, simulations
+from api.reports.routes import derived, report_page, reports
+from api.service import openapi
+from api.service.routes import docs
+from api.webhooks.routes import events, webhooks
+from storage.core import logs
+from storage.core.store import Store
+from storage.webhooks import delivery_figures
+from storage.webhooks.delivery_figures import Load
+
+ROUTERS = (
+    *(customers, knowledge, transactions, statements, derived, corrections, taxonomy, jobs),
+    *(reports, report_page, metrics, policies, backtests, evaluations),
+    *(monitoring, simulations, webhooks, health, scraping),
+)
+TICKS_PER_LOOK = 10  # uvicorn's ticks are a tenth of a second
+GRACE_S = 10  # how long requests in flight may take when the service is told to stop
+DESCRIPTION = """\
+Bank transactions in, decision-ready reports out.
+
+- Every success is `{"data": …, "message": …}`, everything else `application/problem+json` with a stable `code`.
+- Lists take `page` and `count`; without a page they return everything.
+- Money is exact to the cent, times are UTC.
+- Every answer to a readable request says in `RateLimit` what its key may still ask; 429 and 503 say in `Retry-After`
+  when to come again.
+"""
+
+
+def create_app(store: Store, *, shows_docs: bool = True) -> FastAPI:
+    """The application over one store; without its documentation there is nothing at `/docs` and `/openapi.json`."""
+    app = FastAPI(
+        title="Tidemark",
+        version=version("tidemark"),
+        lifespan=_lifespan,
+        openapi_url="/openapi.json" if shows_docs else None,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        webhooks=events.router,
+        generate_unique_id_function=lambda route: to_camel(route.name),
+    )
+    app.state.store = store
+    app.add_middleware(EveryRequest)
+    problems.install(app)
+    for routes in ROUTERS:
+        app.include_router(routes.router)
+    if shows_docs:
+        docs.install(app)
+    app.openapi = cache(partial(openapi.document, app, DESCRIPTION))  # pyrefly: ignore[method-assign]  # FastAPI's own way
+    return app
+
+
+@asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    app.state.limits = Limits(app.state.store.settings)
+    app.state.room = Room(MOST_BYTES)
+    app.state.drawing = Room(DRAWN_AT_ONCE)
+    app.state.kept = Kept()
+    app.state.watcher = Watcher(app.state.store)
+    app.state.refusals = Refusals(app.state.store.db)
+    app.state.readiness = Readiness(app.state.store)
+    app.state.scrape = Look(Scrape(partial(_load, app.state.store)), b"")
+    yield
+    app.state.scrape.close()
+    app.state.readiness.close()
+    await asyncio.to_thread(app.state.watcher.stop)
+    await asyncio.to_thread(app.state.refusals.stop)
+    app.state.limits.close()
+
+
+def _load(store: Store) -> Load:
+    with store.db.reading() as r:
+        return delivery_figures.load(r, datetime.now(UTC))
+
+
+def serve(store: Store, door: socket) -> None:
+    """Answer at a listening socket until SIGINT or SIGTERM."""
+    logs.to_stderr("api", store.settings)
+    server(store).run(sockets=[door])
+
+
+def server(store: Store) -> uvicorn.Server:
+    """The application behind uvicorn."""
+    logging.getLogger("uvicorn.access").disabled = True  # it writes addresses, which may hold an ABN
+    proxies = [str(network) for network in store.settings.trusted_proxies]
+    config = uvicorn.Config(
+        create_app(store, shows_docs=store.settings.shows_docs),
+        http=Connection,
+        ws="none",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=bool(proxies),  # from nobody else is X-Forwarded-For believed
+        forwarded_allow_ips=proxies,
+        timeout_graceful_shutdown=GRACE_S,
+    )
+    return _Server(config)
+
+
+class _Server(uvicorn.Server):
+    """A server that looks after its connections and, told to stop, first lets go of those who wait for a job."""
+
+    looked_at = 0.0
+
+    async def on_tick(self, counter: int) -> bool:
+        if counter % TICKS_PER_LOOK == 0:
+            now = time.monotonic()
+            look_after(self.server_state.connections, now - self.looked_at)
+            self.looked_at = now
+        return await super().on_tick(counter)
+
+    async def shutdown(self, sockets: list[socket] | None = None) -> None:
+        app = cast("FastAPI", self.config.app)
+        app.state.watcher.release()
+        await super().shutdown(sockets)

@@ -1,0 +1,451 @@
+"""`tidemark demo`: the whole story through the front doors, on a synthetic business's statements.
+
+It starts the real service in a home of its own, plays a lender's backend over HTTP, receives the signed webhook as that
+backend would, and shows what was computed. Nothing here reaches past the API but the making of a client and its key.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from textwrap import shorten
+from typing import Annotated, Any
+
+import typer
+from rich.box import SIMPLE_HEAD
+from rich.panel import Panel
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.rule import Rule
+from rich.table import Table
+
+from api.core.commands.console import complaint, out
+from api.service.commands import addresses
+from api.service.commands.lender import Lender, issue_key, last_day
+from api.webhooks.listen import Received, Receiver
+from pipelines.decisions import examples
+from pipelines.sandbox import book, business, submissions
+from pipelines.sandbox.pdf import statement_pdf
+from storage.core.settings import Settings
+from storage.core.store import Store
+
+CUSTOMERS, MONTHS, SEED = 4, 12, 7
+READY_WITHIN_S = 90
+LONGEST_NAME = 30
+PAGE = "report.html"  # in the home: the first customer's reports
+PICTURE = "statement.png"  # in the home: a page of the statement, with one row marked
+KNOWN = {  # of a customer, beside its transactions
+    "loan_purpose": "stock",
+    "bureau_score": {"value": 684, "source": "commercial bureau", "evidenceDate": "2026-10-12"},
+    "ato_debt": 0,
+    "ato_payment_plan": False,
+    "time_trading_months": 74,
+    "ppsr_registrations": 1,
+    "bas_lodged_to": 202609,
+    "overdraft_limit": 0,
+    "hardship_flag": False,
+}
+ASKED: Mapping[str, tuple[str, Mapping[str, Any]]] = {  # of each policy: in short, and the inputs that it declares
+    "working-capital-loan": ("capital loan", {"requestedAmount": 40_000, "termMonths": 12}),
+    "line-of-credit": ("line of credit", {"requestedLimit": 25_000, "basDueTo": 202609, "existingCustomer": False}),
+    "merchant-cash-advance": ("cash advance", {"requestedAdvance": 20_000, "holdback": "0.12", "channel": "direct"}),
+}
+WATCHED_BY = "own-repayment-returned"  # a ruleset of the library
+BOUNCED = (  # what the bank of a customer says one day after the other, in AUD
+    ("DIRECT DEBIT HARBOUR LENDING LOAN 20881", "-482.50"),
+    ("DIRECT DEBIT DISHONOUR HARBOUR LENDING LOAN 20881", "482.50"),
+)
+BAD_ROWS = (
+    {"date": "2026-02-30", "description": "EFTPOS PURCHASE", "amount": "-12.00"},
+    {"date": "2026-03-02", "description": "TRANSFER", "amount": "12.345"},
+)
+
+
+def demo(
+    leave: Annotated[bool, typer.Option("--exit", help="End when the story is told, also on a terminal.")] = False,
+    host: Annotated[str, typer.Option(help="Address that the API listens on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port of the API; 0 takes a free one.")] = 0,
+    dagster_port: Annotated[int, typer.Option(help="Port of Dagster's pages; 0 takes a free one.")] = 0,
+) -> None:
+    """Run the whole story: transactions in, reports and a signed webhook out.
+
+    Example: tidemark demo --exit
+    """
+    home = _fresh_home()
+    with Receiver(home=home) as receiver:
+        environment = _environment(home, receiver)
+        ports = addresses.chosen(port), addresses.chosen(dagster_port)
+        with _service(environment, host, *ports) as base_url:
+            lender = Lender(base_url, _key(home))
+            customers = _tell(lender, receiver, home)
+            (home / PAGE).write_bytes(lender.content(f"/customer/{customers[0]['customerId']}/reports.html"))
+            _farewell(home, base_url, ports[1])
+            if sys.stdout.isatty() and not leave:
+                _until_interrupted()
+
+
+def _fresh_home() -> Path:
+    home = Settings().home / "demo"
+    shutil.rmtree(home, ignore_errors=True)
+    home.mkdir(parents=True, mode=0o700)
+    return home
+
+
+def _environment(home: Path, receiver: Receiver) -> dict[str, str]:
+    """The service's settings: a home of its own, and leave to call a receiver on this machine."""
+    return os.environ | {
+        "TIDEMARK_HOME": str(home),
+        "TIDEMARK_DATABASE_URL": "",
+        "TIDEMARK_LAKE_URL": "",
+        "TIDEMARK_ENVIRONMENT": "sandbox",
+        "TIDEMARK_WEBHOOK_ALLOW_CIDRS": "127.0.0.0/8",
+        "TIDEMARK_WEBHOOK_CA_BUNDLE": str(receiver.ca_path),
+    }
+
+
+@contextmanager
+def _service(environment: Mapping[str, str], host: str, port: int, dagster_port: int) -> Iterator[str]:
+    """`tidemark up`, from ready to ended."""
+    command = [sys.executable, "-m", "api.cli", "up", "--host", host, "--port", str(port)]
+    command += ["--dagster-port", str(dagster_port)]
+    log = Path(environment["TIDEMARK_HOME"]) / "up.log"
+    with log.open("wb") as sink:
+        process = subprocess.Popen(command, env=environment, stdout=sink, stderr=subprocess.STDOUT)
+    base_url = f"http://{host}:{port}"
+    try:
+        with out.status("Starting the API, the worker and Dagster …"):
+            addresses.wait_until_ready(base_url, process, READY_WITHIN_S)
+        yield base_url
+    finally:
+        process.terminate()
+        process.wait(timeout=30)
+
+
+def _key(home: Path) -> str:
+    store = Store.open(Settings(home=home, database_url="", lake_url=""))
+    text = issue_key(store)
+    store.close()
+    return text
+
+
+def _tell(lender: Lender, receiver: Receiver, home: Path) -> list[dict[str, Any]]:
+    """The story, chapter by chapter; its customers."""
+    _chapter("1", "A lender subscribes to finished jobs")
+    subscription = _subscribe(lender, receiver)
+    _chapter("2", f"{CUSTOMERS} small businesses send {MONTHS} months of bank transactions")
+    customers = _submit_all(lender)
+    _chapter("3", "Cleaned, categorised and linked")
+    _show_transactions(lender, customers[0])
+    _chapter("4", "Three reports, refreshed")
+    first = _show_reports(lender, customers)
+    _chapter("5", "A figure, followed down to its transactions")
+    _show_lineage(lender, customers[0], first)
+    _chapter("6", "Three lending policies decide, and say why")
+    _show_decisions(lender, customers)
+    _chapter("7", "A statement on paper, read and proved")
+    _show_statement(lender, home)
+    _chapter("8", "The webhook, verified")
+    _show_webhook(receiver, subscription)
+    _chapter("9", "Watching the loan")
+    _show_watching(lender, receiver, customers)
+    return customers
+
+
+def _subscribe(lender: Lender, receiver: Receiver) -> dict[str, Any]:
+    body: dict[str, Any] = {"eventType": "job.completed", "webhookUrl": receiver.url, "customerIds": []}
+    subscription = lender.post("/webhooks/subscriptions", body)
+    receiver.learn(subscription["secret"])
+    out.print(f"POST /v1/webhooks/subscriptions → {subscription['webhookSubscriptionId']}, secret shown this once")
+    return subscription
+
+
+def _submit_all(lender: Lender) -> list[dict[str, Any]]:
+    """Create the customers, send every account, wait for every job; the first account gets two bad rows."""
+    businesses = list(book(CUSTOMERS, MONTHS, SEED, until=last_day(), faults=True))
+    bodies = {business.abn: list(submissions(business)) for business in businesses}
+    bodies[businesses[0].abn][0]["transactions"] += BAD_ROWS
+    customers = [lender.create(business) for business in businesses]
+    jobs: list[str] = []
+    with _progress() as progress:
+        total = sum(map(len, bodies.values()))
+        sent, done = progress.add_task("submitted", total=total), progress.add_task("enriched", total=total)
+        for customer, business in zip(customers, businesses, strict=True):
+            jobs += lender.submit(customer["customerId"], bodies[business.abn], partial(progress.advance, sent))
+        ended = lender.finished(jobs, partial(progress.advance, done))
+    _show_jobs(ended)
+    return customers
+
+
+def _show_jobs(jobs: list[dict[str, Any]]) -> None:
+    counts = ("totalReceivedTransactions", "enrichedCount", "duplicateCount", "rejectedCount")
+    received, enriched, duplicates, rejected = (sum(job[name] or 0 for job in jobs) for name in counts)
+    out.print(
+        f"{len(jobs)} jobs, {received:,} rows: [b]{enriched:,} enriched[/],"
+        f" {duplicates} duplicates, {rejected} rejected"
+    )
+    for error in [error for job in jobs for error in job["errors"]][:3]:
+        out.print(f"  rejected row {error['index']}: [b]{error['code']}[/] {error['message']}")
+
+
+def _show_transactions(lender: Lender, customer: Mapping[str, Any]) -> None:
+    listed = lender.get(f"/customer/{customer['customerId']}/transactions", page=1, count=14)
+    table = _table(customer["name"], "date", "description, cleaned", "amount >", "category")
+    for row in listed["transactions"]:
+        names = (_cut(row["cleanDescription"]), f"{row['amount']:,.2f}", row["category"])
+        table.add_row(row["date"], *names, style=None if row["direction"] == "debit" else "green")
+    out.print(table)
+    out.print(f"… and {listed['totalCount'] - len(listed['transactions']):,} more of this customer")
+
+
+def _show_reports(lender: Lender, customers: list[dict[str, Any]]) -> dict[str, Any]:
+    """The first customer's bundle."""
+    ids = [customer["customerId"] for customer in customers]
+    lender.refresh(ids)
+    bundles = [lender.get(f"/customer/{customer_id}/reports") for customer_id in ids]
+    table = _table("Reports", "customer", "completeness", "risk", "confidence")
+    for customer, bundle in zip(customers, bundles, strict=True):
+        summary, risk = bundle["completeness"]["data"]["summary"], bundle["risk"]["data"]
+        table.add_row(
+            _cut(customer["name"]),
+            f"{summary['completenessScore']} {summary['completenessTier']}",
+            f"{risk['value']} {risk['rating']}",
+            f"{risk['pdConfidenceScore']} {risk['pdConfidenceRating']}",
+        )
+    out.print(table)
+    out.print(
+        "The chance of default is indicative, for it was never fitted to defaults, and says so: Risk.Uncalibrated"
+    )
+    _show_cash_flow(customers[0], bundles[0])
+    return bundles[0]
+
+
+def _show_lineage(lender: Lender, customer: Mapping[str, Any], bundle: Mapping[str, Any]) -> None:
+    """The revenue of the last month but one: what it is the sum of."""
+    nth = len(_table_named(bundle, "monthly")["values"]) - 2
+    figure = f"/tables/monthly_cash_flow/values/{nth}/revenue"
+    path = f"/customer/{customer['customerId']}/reports/aggregate/lineage"
+    found = lender.get(path, figure=figure, page=1, count=5)
+    table = _table(f"Revenue of {customer['name']}", "date", "description", "adds >")
+    for row in found["transactions"]:
+        table.add_row(row["date"], _cut(row["description"]), _money(row["contribution"]))
+    out.print(table)
+    more = found["totalCount"] - len(found["transactions"])
+    out.print(f"… and {more:,} more: together {_money(found['total'])}, to the cent the figure that the report shows")
+
+
+def _show_decisions(lender: Lender, customers: list[dict[str, Any]]) -> None:
+    """The example policies, published; what they make of every customer, and why of the first that is declined."""
+    for slug, document in examples.load().items():
+        lender.put(f"/decision-policies/{slug}", document)
+        lender.post(f"/decision-policies/{slug}/publish", {})
+    for customer in customers[:-1]:  # of the last nothing is known but its transactions
+        lender.put(f"/customer/{customer['customerId']}/attributes", {"attributes": KNOWN})
+    decisions = {
+        (customer["name"], slug): lender.post(
+            f"/customer/{customer['customerId']}/decision-policies/{slug}/evaluate", {"inputs": inputs}
+        )
+        for customer in customers
+        for slug, (_, inputs) in ASKED.items()
+    }
+    table = _table("Decisions, AUD", "customer", *(title for title, _ in ASKED.values()))
+    for customer in customers:
+        table.add_row(_cut(customer["name"], 18), *(_decided(decisions[customer["name"], slug]) for slug in ASKED))
+    out.print(table)
+    _show_reasons(decisions)
+
+
+def _decided(evaluation: Mapping[str, Any]) -> str:
+    limit, outcome = evaluation["computedLimits"][0], evaluation["verdict"]["outcome"]
+    return f"{outcome} {limit['amount']:,.0f}" if outcome in {"proceed", "conditional"} else outcome
+
+
+def _show_reasons(decisions: Mapping[tuple[str, str], Mapping[str, Any]]) -> None:
+    """One decision of each outcome that has reasons: what was found, or what would settle it."""
+    told = set[str]()
+    for (name, slug), evaluation in decisions.items():
+        verdict = evaluation["verdict"]
+        reasons = [each["message"] for each in verdict["matchedRules"]]
+        reasons += [f"{each['message']} {each['settle']}" for each in verdict["reasons"]]
+        if reasons and verdict["outcome"] not in told:
+            told.add(verdict["outcome"])
+            out.print(f"[b]{verdict['outcome']}[/]: {name}, {slug}")
+            for reason in reasons[:3]:
+                out.print(f"  {reason}")
+
+
+def _show_statement(lender: Lender, home: Path) -> None:
+    """Somebody who has nothing but a PDF; and one of the rows, back on the page that it was read from."""
+    paper = statement_pdf("nab", SEED, pages=2)
+    account = paper.accounts[0]
+    abn = business(CUSTOMERS, MONTHS, SEED, last_day()).abn
+    path = f"/customer/{lender.post('/customer', {'abn': abn, 'name': account.account_name})['customerId']}"
+    [job] = lender.finished([lender.upload(path.rpartition("/")[2], "statement.pdf", paper.content)])
+    [listed] = lender.get(f"{path}/statements")["statements"]
+    out.print(
+        f"{listed['bankName']}, {account.account_name}, {listed['periodStart']} to {listed['periodEnd']}: "
+        f"{job['enrichedCount']} rows, [b]{listed['verdict']}[/]"
+    )
+    opening, closing = _money(listed["openingBalance"]), _money(listed["closingBalance"])
+    out.print(f"  {opening} and the rows make {closing}, and every balance between", soft_wrap=True)
+    whole = lender.get(f"{path}/statements/{listed['statementId']}")
+    row = max(whole["rows"], key=lambda each: abs(each["amount"]))
+    page = row["boxes"][0]["page"]
+    picture = lender.content(f"{path}/statements/{listed['statementId']}/pages/{page}.png", row=row["row"])
+    (home / PICTURE).write_bytes(picture)
+    told = f"{row['date']} {_cut(row['description'])} {_money(row['amount'])}"
+    out.print(f"  marked in {PICTURE}, page {page}: {told}", soft_wrap=True)
+
+
+def _show_cash_flow(customer: Mapping[str, Any], bundle: Mapping[str, Any]) -> None:
+    table = _table(
+        f"Cash flow of {customer['name']}", "month", "money in >", "money out >", "net >", "count >", "at month's end >"
+    )
+    for row in _table_named(bundle, "monthly")["values"]:
+        money = (row["moneyIn"], row["moneyOut"], row["net"])
+        count = row["creditCount"] + row["debitCount"]
+        table.add_row(row["month"][:7], *map(_money, money), str(count), _money(row["closingBalance"]))
+    out.print(table)
+
+
+def _table(title: str, *columns: str) -> Table:
+    """A table that fits on 80 columns; names that end in `>` are of figures."""
+    table = Table(title=title, box=SIMPLE_HEAD, pad_edge=False)
+    for name in columns:
+        table.add_column(name.removesuffix(" >"), justify="right" if name.endswith(">") else "left", no_wrap=True)
+    return table
+
+
+def _cut(name: str, width: int = LONGEST_NAME) -> str:
+    return shorten(name, width, placeholder=" …")
+
+
+def _money(value: float | None) -> str:
+    return "–" if value is None else f"{value:,.2f}"
+
+
+def _table_named(bundle: Mapping[str, Any], start: str) -> dict[str, Any]:
+    tables: list[dict[str, Any]] = bundle["aggregate"]["data"]["tables"]
+    return next(table for table in tables if table["id"].lower().startswith(start))
+
+
+def _show_webhook(receiver: Receiver, subscription: Mapping[str, Any]) -> None:
+    _show_delivery(subscription, _delivered(receiver, "job.completed"))
+    verified = sum(each.verified is True for each in receiver.received)
+    out.print(f"{verified} of {len(receiver.received)} deliveries verified so far")
+
+
+def _delivered(receiver: Receiver, event_type: str) -> Received:
+    """The first delivery of the type whose signature was verified."""
+    found = receiver.wait_for(lambda each: each.verified is True and each.json["eventType"] == event_type, timeout_s=20)
+    if found is None:
+        raise complaint(f"no verified webhook {event_type} arrived within 20 s")
+    return found
+
+
+def _show_delivery(subscription: Mapping[str, Any], delivery: Received) -> None:
+    lines = [
+        f"POST {subscription['webhookUrl']}",
+        f"X-Service-Webhook-Signature: {delivery.headers['x-service-webhook-signature']}",
+        "",
+        delivery.body.decode(),
+    ]
+    out.print(Panel("\n".join(lines), title="[green]✔ signature verified[/]", title_align="left", expand=False))
+
+
+def _show_watching(lender: Lender, receiver: Receiver, customers: list[dict[str, Any]]) -> None:
+    """A ruleset of the library, adopted; a repayment that bounces; the webhook, and what lies behind it."""
+    nth = _soundest(lender, customers)
+    customer = customers[nth]
+    subscription = _watch(lender, receiver, customer)
+    body = _bounced(nth)
+    lender.finished(lender.submit(customer["customerId"], [body]))
+    out.print(f"POST …/transactions → a repayment of {customer['name']} comes back:")
+    for row in body["transactions"]:
+        out.print(f"  {row['date']} {row['description']} {row['amount']}", soft_wrap=True)
+    delivery = _delivered(receiver, "monitoring.rule.triggered")
+    _show_delivery(subscription, delivery)
+    _show_match(lender, delivery.json["eventId"])
+
+
+def _soundest(lender: Lender, customers: list[dict[str, Any]]) -> int:
+    """Which of them had the fewest repayments returned; not the first, whose reports are shown."""
+
+    def missed(nth: int) -> float:
+        read = lender.get(f"/customer/{customers[nth]['customerId']}/metrics")["metrics"]
+        return next(each["value"] or 0 for each in read if each["slug"] == "missed_repayments_180d")
+
+    return min(range(1, len(customers)), key=missed)
+
+
+def _watch(lender: Lender, receiver: Receiver, customer: Mapping[str, Any]) -> dict[str, Any]:
+    """Subscribe to what is said of one customer, and adopt the ruleset; the subscription."""
+    body = {"eventType": "monitoring.rule.triggered", "webhookUrl": receiver.url}
+    subscription = lender.post("/webhooks/subscriptions", body | {"customerIds": [customer["customerId"]]})
+    receiver.learn(subscription["secret"])
+    found = lender.get(f"/monitoring/library/{WATCHED_BY}")
+    ruleset = lender.post("/monitoring/rulesets", found["document"] | {"active": True})
+    out.print(f"POST /v1/monitoring/rulesets → [b]{ruleset['slug']}[/] of the library, switched on")
+    for rule in ruleset["document"]["rules"]:
+        out.print(f"  {rule['code']}: {rule['message']}", soft_wrap=True)
+    return subscription
+
+
+def _bounced(nth: int) -> dict[str, Any]:
+    """Two more rows of the n-th business's first account."""
+    account = next(submissions(business(nth, MONTHS, SEED, last_day())))
+    days = (last_day() + timedelta(days=day) for day in range(len(BOUNCED)))
+    rows = [
+        {"date": day.isoformat(), "description": description, "amount": amount}
+        for day, (description, amount) in zip(days, BOUNCED, strict=True)
+    ]
+    return account | {"transactions": rows}
+
+
+def _show_match(lender: Lender, match_id: str) -> None:
+    """By the event's id: the rules with the values that they read, and the transactions behind the first of these."""
+    match = lender.get(f"/monitoring/matches/{match_id}")
+    out.print(f"GET /v1/monitoring/matches/{match_id[:8]}… → what matched")
+    for rule in match["rules"]:
+        out.print(f"  [b]{rule['code']}[/], {rule['severity']}: {rule['message']}", soft_wrap=True)
+        for each in rule["values"]:
+            out.print(f"    {each['name']} = {each['value']:g}")
+        for action in rule["recommendedActions"]:
+            out.print(f"    → {action}", soft_wrap=True)
+    behind = lender.get(f"/monitoring/matches/{match_id}/lineage")
+    for row in behind["transactions"]:
+        told = f"{row['date']} {row['description']} {_money(row['amount'])}"
+        out.print(f"GET …/{match_id[:8]}…/lineage → {told}", soft_wrap=True)
+
+
+def _farewell(home: Path, base_url: str, dagster_port: int) -> None:
+    out.print(Rule("Have a look"))
+    out.print(f"API documentation   {base_url}/docs")
+    out.print(f"The report to read  {home / PAGE}", soft_wrap=True)
+    out.print(f"A statement's page  {home / PICTURE}", soft_wrap=True)
+    out.print(f"Dagster             http://127.0.0.1:{dagster_port}")
+    out.print(f"  operator's token  {home / 'operator.token'}", soft_wrap=True)
+    out.print(f"The lake            TIDEMARK_HOME={home} tidemark lake manifest", soft_wrap=True)
+    out.print(f"State and logs      {home}", soft_wrap=True)
+
+
+def _until_interrupted() -> None:
+    out.print("\nThe service keeps running until you press [b]Ctrl-C[/].")
+    try:
+        while True:
+            addresses.pause()
+    except KeyboardInterrupt:
+        out.print("Stopping …")
+
+
+def _chapter(number: str, title: str) -> None:
+    out.print()
+    out.print(Rule(f"[b]{number}. {title}[/]", align="left"))
+
+
+def _progress() -> Progress:
+    columns = (SpinnerColumn(), TextColumn("{task.description:>10}"), BarColumn(), MofNCompleteColumn())
+    return Progress(*columns, TimeElapsedColumn(), console=out)

@@ -1,0 +1,130 @@
+"""A lender's backend, as the demo and the seed play it: an API key and the few calls that it makes, over HTTP."""
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import date, timedelta
+from typing import Any, Final
+from uuid import UUID
+
+import requests
+
+from api.core.commands.console import complaint, now
+from pipelines.sandbox import Business
+from storage.access import keys
+from storage.core import audit
+from storage.core.audit import OPERATOR
+from storage.core.database import Writing
+from storage.core.store import Store
+
+NAME: Final = "Harbour Lending"
+JOB_WITHIN_S = 60
+WAIT_S = 20  # that one look at a job may be held
+
+Told = Callable[[], object]
+
+
+class Lender:
+    """Speaks to one Tidemark.
+
+    Raises:
+        typer.Exit: a request was refused, or a job took too long; standard error then says what happened.
+    """
+
+    def __init__(self, base_url: str, key: str) -> None:
+        self.base_url = base_url
+        self._http = requests.Session()
+        self._http.trust_env = False
+        self._http.headers["x-api-key"] = key
+
+    def post(self, path: str, body: object = None) -> dict[str, Any]:
+        return self._data(self._http.post(f"{self.base_url}/v1{path}", json=body, timeout=60))
+
+    def put(self, path: str, body: object) -> dict[str, Any]:
+        return self._data(self._http.put(f"{self.base_url}/v1{path}", json=body, timeout=60))
+
+    def get(self, path: str, **query: Any) -> dict[str, Any]:
+        return self._data(self._http.get(f"{self.base_url}/v1{path}", params=query, timeout=60))
+
+    def upload(self, customer_id: str, name: str, content: bytes) -> str:
+        """Send a PDF statement; the id of its job."""
+        url = f"{self.base_url}/v1/customer/{customer_id}/statements"
+        answer = self._http.post(url, files={"file": (name, content, "application/pdf")}, timeout=60)
+        job_id: str = self._data(answer)["jobId"]
+        return job_id
+
+    def content(self, path: str, **query: Any) -> bytes:
+        """What is no JSON: a page, a picture."""
+        answer = self._http.get(f"{self.base_url}/v1{path}", params=query, timeout=60)
+        return self._checked(answer).content
+
+    def create(self, business: Business) -> dict[str, Any]:
+        """Create the customer; its id, beside the name and trade that only this side knows."""
+        created = self.post("/customer", {"abn": business.abn, "name": business.name, "state": business.state})
+        return created | {"name": business.name, "trade": business.trade}
+
+    def submit(self, customer_id: str, bodies: Iterable[dict[str, Any]], each: Told = lambda: None) -> list[str]:
+        """Send submissions; the ids of their jobs."""
+        jobs = []
+        for body in bodies:
+            jobs.append(self.post(f"/customer/{customer_id}/transactions", body)["jobId"])
+            each()
+        return jobs
+
+    def refresh(self, customer_ids: Iterable[str]) -> None:
+        """Refresh the customers' reports, and wait for them."""
+        jobs = [self.post(f"/customer/{customer_id}/reports/refresh")["jobId"] for customer_id in customer_ids]
+        self.finished(jobs)
+
+    def finished(self, job_ids: Sequence[str], each: Told = lambda: None) -> list[dict[str, Any]]:
+        """The jobs' statuses once all are terminal."""
+        ended = []
+        for job_id in job_ids:
+            ended.append(self._finished(job_id))
+            each()
+        return ended
+
+    def _finished(self, job_id: str) -> dict[str, Any]:
+        """`wait` holds the answer, so this is one call or two."""
+        for _ in range(JOB_WITHIN_S // WAIT_S):
+            job = self.get(f"/jobs/{job_id}/status", wait=WAIT_S)
+            if job["status"] not in ("Queued", "Running"):
+                return job
+        raise complaint(f"job {job_id} has not ended within {JOB_WITHIN_S} s")
+
+    def _data(self, answer: requests.Response) -> dict[str, Any]:
+        data: dict[str, Any] = self._checked(answer).json()["data"]
+        return data
+
+    @staticmethod
+    def _checked(answer: requests.Response) -> requests.Response:
+        if not answer.ok:
+            raise complaint(f"{answer.request.method} {answer.url}: {answer.status_code} {answer.text}")
+        return answer
+
+
+def last_day() -> date:
+    """Of its customers' statements: yesterday, for a decision wants them fresh."""
+    return now().date() - timedelta(days=1)
+
+
+def issue_key(store: Store) -> str:
+    """What an operator does once: make the client, and a key for it."""
+    with store.db.writing() as w:
+        client = keys.create_client(w, NAME, decision_policies=True, now=now())
+        audit.append(w, OPERATOR, "Client.Created", {}, now(), client_id=client.client_id)
+        return _issued(store, w, client.client_id)
+
+
+def issue_key_for(store: Store, client_id: UUID) -> str:
+    """A key for a client that exists.
+
+    Raises:
+        NotFound: no such client.
+    """
+    with store.db.writing() as w:
+        return _issued(store, w, client_id)
+
+
+def _issued(store: Store, w: Writing, client_id: UUID) -> str:
+    key, text = keys.create_key(w, client_id, keys.SCOPES, None, store.settings.key_prefix, now())
+    audit.append(w, OPERATOR, "Key.Created", {"keyId": key.key_id}, now(), client_id=client_id)
+    return text

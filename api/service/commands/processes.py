@@ -1,0 +1,126 @@
+"""Starting Tidemark: all of it in one process tree, or its parts one by one.
+
+The worker and Dagster are started by module name: this door never imports Dagster, which would cost a second and 65 MB.
+"""
+
+import os
+import signal
+import socket
+import sys
+import threading
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+
+from api.core.commands.console import err
+from storage.core import heartbeat
+from storage.core.settings import Settings
+
+Host = Annotated[str, typer.Option(help="Address to listen on.")]
+Port = Annotated[int, typer.Option(help="Port to listen on; 0 takes a free one.")]
+DagsterPort = Annotated[int, typer.Option(help="Port of Dagster's pages; 0 takes a free one.")]
+NoDagsterUi = Annotated[bool, typer.Option("--no-dagster-ui", help="Don't publish Dagster's pages.")]
+Processes = Annotated[int, typer.Option(min=1, max=64, help="API processes behind the one port.")]
+Tethered = Annotated[bool, typer.Option("--tethered", hidden=True, help="End when the standard input ends.")]
+
+
+STANDARD_INPUT = 0
+
+
+def up(
+    home: Annotated[Path | None, typer.Option(help="Where this Tidemark keeps its state.")] = None,
+    host: Host = "127.0.0.1",
+    port: Port = 8000,
+    api_processes: Processes = 1,
+    dagster_port: DagsterPort = 3000,
+    no_dagster_ui: NoDagsterUi = False,
+    seed_demo: Annotated[bool, typer.Option("--seed-demo", help="Fill it with synthetic businesses.")] = False,
+) -> None:
+    """Start everything in one process tree: API, worker, Dagster. Ctrl-C stops it.
+
+    Example: tidemark up --home /var/lib/tidemark --port 8000
+    """
+    if home is not None:
+        os.environ["TIDEMARK_HOME"] = str(home)
+    _check(Settings())
+    options = ["--host", host, "--port", str(port), "--dagster-port", str(dagster_port)]
+    options += ["--api-processes", str(api_processes)]
+    options += ["--no-dagster-ui"] if no_dagster_ui else []
+    options += ["--when-ready", "api.service.commands.seed"] if seed_demo else []
+    _become("assets.service.up", *options)
+
+
+def api(
+    host: Host = "127.0.0.1",
+    port: Port = 8000,
+    processes: Processes = 1,
+    door: Annotated[int | None, typer.Option("--socket", hidden=True, help="An inherited listening socket.")] = None,
+    tethered: Tethered = False,
+) -> None:
+    """Start the API alone.
+
+    Example: tidemark api --host 0.0.0.0 --port 8000 --processes 2
+    """
+    if door is None:
+        _become("assets.service.doors", "--host", host, "--port", str(port), "--processes", str(processes))
+    if tethered:
+        threading.Thread(target=_end_with_standard_input, daemon=True).start()
+    from storage.core.store import Store  # noqa: PLC0415  # the process that only starts others needs neither
+
+    store = Store.open(Settings())
+    if tethered:
+        heartbeat.beat(STANDARD_INPUT)  # only now: what can't even open its store is not started again
+    from api.service import app  # noqa: PLC0415
+
+    app.serve(store, socket.socket(fileno=door))
+    store.close()
+
+
+def worker() -> None:
+    """Start a worker: warm processes for runs, and the webhook deliveries.
+
+    Example: tidemark worker
+    """
+    _become("assets.service.worker")
+
+
+def dagster(host: Host = "127.0.0.1", dagster_port: DagsterPort = 3000, no_dagster_ui: NoDagsterUi = False) -> None:
+    """Start Dagster and the dispatcher. Sign in to its pages with the token in the
+    home's operator.token to act, or with that in reader.token to view.
+
+    Example: tidemark dagster --dagster-port 3000
+    """
+    hidden = ["--no-ui"] if no_dagster_ui else []
+    _become("assets.service.platform", "--host", host, "--dagster-port", str(dagster_port), *hidden)
+
+
+def _check(settings: Settings) -> None:
+    """Say once what is wrong with the settings or the database. A PostgreSQL that is down may still come up."""
+    from sqlalchemy.exc import OperationalError  # noqa: PLC0415  # a second, that the API's starter need not spend
+
+    from storage.core.store import Store  # noqa: PLC0415
+
+    store = Store.open(settings)
+    try:
+        store.db.migrate()
+    except OperationalError as error:
+        err.print(f"tidemark: starts, and waits for its database: {error.orig}", markup=False, highlight=False)
+    finally:
+        store.close()
+
+
+def _become(module: str, *arguments: str) -> NoReturn:
+    """Replace this process with `python -m module`: signals and exit status are then its own.
+
+    What is wrong with the settings is said before, in one line.
+    """
+    Settings()
+    sys.stdout.flush()
+    os.execv(sys.executable, [sys.executable, "-m", module, *arguments])
+
+
+def _end_with_standard_input() -> None:
+    while os.read(STANDARD_INPUT, 1):
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)

@@ -1,0 +1,287 @@
+"""`tidemark sandbox`: the synthetic book as files to study and train on, as PDF statements, or as a client's customers
+whose days go by.
+
+Files need no service. Seeding goes through the front door with a key of its own, and only where the environment is a
+sandbox: made-up businesses have no place beside real ones.
+"""
+
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta
+from enum import StrEnum
+from pathlib import Path
+from typing import IO, Annotated, Any, Protocol, TypeVar
+from uuid import UUID
+
+import polars as pl
+import pyarrow.parquet as pq
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from api.core.commands.console import AsJson, complaint, err, now, opened_store, print_record
+from api.core.commands.files import as_csv
+from api.service.commands.lender import Lender, issue_key_for
+from pipelines.sandbox import Business, Part, book, frames, submissions
+from pipelines.sandbox.pdf import EVERY_LAYOUT, LAYOUTS, statement_pdf
+from storage.core.settings import Environment, Settings
+
+sandbox = typer.Typer(help="The synthetic book: businesses, their statements and the truth.", no_args_is_help=True)
+
+_Thing = TypeVar("_Thing")
+BUSINESSES_A_PIECE = 20  # held in memory before they are written
+
+
+class Format(StrEnum):
+    CSV = "csv"
+    PARQUET = "parquet"
+    JSON = "json"
+
+
+class PartOf(StrEnum):
+    TRAIN = "train"
+    TEST = "test"
+
+
+Customers = Annotated[int, typer.Option(help="How many businesses.", min=1, max=1_000_000)]
+Months = Annotated[int, typer.Option(help="How many months each is seen.", min=1, max=36)]
+Seed = Annotated[int, typer.Option(help="The same seed gives the same book.")]
+Until = Annotated[datetime | None, typer.Option(formats=["%Y-%m-%d"], help="Last day. Default: yesterday.")]
+
+
+@sandbox.command("generate")
+def generate(
+    customers: Customers = 100,
+    months: Months = 12,
+    seed: Seed = 1,
+    until: Until = None,
+    faults: Annotated[bool, typer.Option(help="Inject gaps and re-submissions.")] = False,
+    out: Annotated[Path, typer.Option(help="Folder to write to; it must be new or empty.")] = Path("sandbox"),
+    format_: Annotated[Format, typer.Option("--format", help="Of the transactions.")] = Format.CSV,
+    part: Annotated[PartOf | None, typer.Option(help="Businesses to train on, or those to test on.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write a book: transactions with their labels, customers with outcomes, accounts and facilities.
+
+    labels.csv is what `tidemark categories train --labels` reads. JSON is one
+    object a line. Businesses to train on meet no held-out brand and no held-out
+    bank; those to test on meet them wherever there is a choice.
+
+    Example: tidemark sandbox generate --customers 500 --months 12 --seed 7 --out book
+    """
+    _must_be_empty(out)
+    wanted: Part | None = None if part is None else part.value
+    businesses = book(customers, months, seed, _last_day(until), faults, wanted)
+    with ExitStack() as files:
+        folder = _Folder(out, format_, files)
+        for piece in _in_pieces(_with_progress(businesses, customers, show=not as_json)):
+            folder.write(piece)
+    print_record({"folder": str(out), **vars(folder.summary)}, as_json=as_json)
+
+
+@sandbox.command("statements")
+def statements(
+    layout: Annotated[list[str] | None, typer.Option(help="Repeat for several. Default: one of each.")] = None,
+    files: Annotated[int, typer.Option(help="How many of each layout.", min=1, max=10_000)] = 1,
+    seed: Seed = 1,
+    pages: Annotated[int | None, typer.Option(help="Of each file. Default: as it comes.", min=1, max=1_000)] = None,
+    out: Annotated[Path, typer.Option(help="Folder to write to; it must be new or empty.")] = Path("statements"),
+    as_json: AsJson = False,
+) -> None:
+    """Write bank statements as PDF files, and the truth about each beside it as JSON.
+
+    They are drawn as Australian banks print them, with rows of the synthetic
+    book. What a statement says of its account is under "accounts"; "shown" names
+    the details that can be read on the paper.
+
+    Example: tidemark sandbox statements --layout westpac --layout nab --files 5 --out statements
+    """
+    _must_be_empty(out)
+    names = layout or list(LAYOUTS)
+    if unknown := set(names) - set(EVERY_LAYOUT):
+        raise complaint(f"there is no layout {', '.join(sorted(unknown))}; there are {', '.join(EVERY_LAYOUT)}")
+    out.mkdir(parents=True, exist_ok=True)
+    wanted = [(name, number) for name in names for number in range(seed, seed + files)]
+    rows = 0
+    for name, number in _with_progress(iter(wanted), len(wanted), show=not as_json):
+        made = statement_pdf(name, number, pages=pages)
+        (out / f"{name}-{number}.pdf").write_bytes(made.content)
+        (out / f"{name}-{number}.json").write_text(json.dumps(made.truth(), indent=2) + "\n", "utf-8")
+        rows += len(made.rows)
+    print_record({"folder": str(out), "statements": len(wanted), "transactions": rows}, as_json=as_json)
+
+
+@sandbox.command("seed")
+def seed_(
+    client: Annotated[UUID, typer.Option(help="The client that gets the customers.")],
+    customers: Customers = 5,
+    months: Months = 6,
+    seed: Seed = 1,
+    days: Annotated[int, typer.Option(help="Days at the end that come one by one.", min=0, max=366)] = 0,
+    until: Until = None,
+    url: Annotated[str, typer.Option(help="Address of the service.", envvar="TIDEMARK_BASE_URL")] = (
+        "http://127.0.0.1:8000"
+    ),
+    as_json: AsJson = False,
+) -> None:
+    """Give a client synthetic customers, and let their last days go by one by one.
+
+    Each customer's history is sent up to a start date; then every day's new rows
+    come as new submissions, a day after the other, as from a live bank feed.
+
+    Example: tidemark sandbox seed --client 2f0c… --customers 5 --months 6 --days 30
+    """
+    if Settings().environment is not Environment.SANDBOX:
+        raise complaint("sandbox customers are refused in production: set TIDEMARK_ENVIRONMENT=sandbox")
+    with opened_store() as store:
+        lender = Lender(url, issue_key_for(store, client))
+    last = _last_day(until)
+    clock = _Clock(lender, list(book(customers, months, seed, last)))
+    clock.start(last - timedelta(days=days))
+    for _ in _with_progress(iter(range(days)), days, show=not as_json):
+        clock.next_day()
+    print_record(
+        {"clientId": client, "customers": customers, "transactions": clock.rows, "through": clock.today},
+        as_json=as_json,
+    )
+
+
+class _Clock:
+    """A client's customers, and the day until which the service has heard of them."""
+
+    def __init__(self, lender: Lender, businesses: list[Business]) -> None:
+        self._lender = lender
+        self._customers = [(lender.create(business)["customerId"], business) for business in businesses]
+        self.rows = 0
+        self.today = date.min
+
+    def start(self, today: date) -> None:
+        """Everything up to a day."""
+        self._send(None, today)
+
+    def next_day(self) -> None:
+        self._send(self.today, self.today + timedelta(days=1))
+
+    def _send(self, after: date | None, through: date) -> None:
+        jobs: list[str] = []
+        for customer_id, business in self._customers:
+            jobs += self._lender.submit(customer_id, submissions(business, after, through))
+        self.rows += sum(job["enrichedCount"] for job in self._lender.finished(jobs))
+        self.today = through
+
+
+@dataclass
+class _Summary:
+    customers: int = 0
+    accounts: int = 0
+    transactions: int = 0
+    facilities: int = 0
+    defaults: int = 0
+
+
+class _Writer(Protocol):
+    def write(self, rows: pl.DataFrame) -> None: ...
+
+
+@dataclass
+class _Csv:
+    """Appends; the header stands once."""
+
+    sink: IO[bytes]
+    _begun: bool = field(default=False, init=False)
+
+    def write(self, rows: pl.DataFrame) -> None:
+        self.sink.write(as_csv(rows, heading=not self._begun).encode())
+        self._begun = True
+
+
+@dataclass
+class _Json:
+    sink: IO[bytes]
+
+    def write(self, rows: pl.DataFrame) -> None:
+        rows.write_ndjson(self.sink)
+
+
+@dataclass
+class _Parquet:
+    """One row group a piece."""
+
+    path: Path
+    files: ExitStack
+    _open: Any = field(default=None, init=False)
+
+    def write(self, rows: pl.DataFrame) -> None:
+        table = rows.to_arrow()
+        if self._open is None:
+            self._open = self.files.enter_context(pq.ParquetWriter(self.path, table.schema, compression="zstd"))
+        self._open.write_table(table)
+
+
+class _Folder:
+    """The files of a book, growing piece by piece."""
+
+    def __init__(self, out: Path, format_: Format, files: ExitStack) -> None:
+        out.mkdir(parents=True, exist_ok=True)
+        self.summary = _Summary()
+        self._transactions = _transactions_writer(out, format_, files)
+        names = ("labels", "customers", "accounts", "facilities")
+        self._tables = {name: _Csv(files.enter_context((out / f"{name}.csv").open("wb"))) for name in names}
+
+    def write(self, piece: list[tuple[int, Business]]) -> None:
+        rows = pl.concat(frames.transactions(number, business) for number, business in piece)
+        self._transactions.write(rows)
+        tables = {
+            "labels": frames.training_labels(rows),
+            "customers": pl.concat(frames.customer(*each) for each in piece),
+            "accounts": pl.concat(frames.accounts(*each) for each in piece),
+            "facilities": pl.concat(frames.facilities(*each) for each in piece),
+        }
+        for name, table in tables.items():
+            self._tables[name].write(table)
+        self._count(rows, tables)
+
+    def _count(self, rows: pl.DataFrame, tables: dict[str, pl.DataFrame]) -> None:
+        self.summary.customers += tables["customers"].height
+        self.summary.accounts += tables["accounts"].height
+        self.summary.transactions += rows.height
+        self.summary.facilities += tables["facilities"].height
+        self.summary.defaults += int(tables["customers"]["defaults"].sum())
+
+
+def _transactions_writer(out: Path, format_: Format, files: ExitStack) -> _Writer:
+    if format_ is Format.PARQUET:
+        return _Parquet(out / "transactions.parquet", files)
+    if format_ is Format.JSON:
+        return _Json(files.enter_context((out / "transactions.jsonl").open("wb")))
+    return _Csv(files.enter_context((out / "transactions.csv").open("wb")))
+
+
+def _must_be_empty(out: Path) -> None:
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise complaint(f"{out} is not an empty folder: name another with --out")
+
+
+def _last_day(until: datetime | None) -> date:
+    return (now() - timedelta(days=1)).date() if until is None else until.date()
+
+
+def _in_pieces(businesses: Iterator[Business]) -> Iterator[list[tuple[int, Business]]]:
+    piece: list[tuple[int, Business]] = []
+    for numbered in enumerate(businesses):
+        piece.append(numbered)
+        if len(piece) == BUSINESSES_A_PIECE:
+            yield piece
+            piece = []
+    if piece:
+        yield piece
+
+
+def _with_progress(things: Iterator[_Thing], total: int, *, show: bool) -> Iterator[_Thing]:
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=err, disable=not show, transient=True) as progress:
+        task = progress.add_task("book", total=total)
+        for thing in things:
+            yield thing
+            progress.advance(task)

@@ -1,0 +1,1 @@
+"""Subscriptions, events, deliveries, and a receiver for development."""

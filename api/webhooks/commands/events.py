@@ -1,0 +1,44 @@
+"""What webhooks tell: the types of events, and the JSON Schema of each."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from api.core.commands.console import AsJson, print_records
+from api.core.commands.files import folder_at, write
+from api.webhooks import event_schemas
+from pipelines.webhooks.events import EventType
+
+events = typer.Typer(help="The events that webhooks tell: their types and schemas.", no_args_is_help=True)
+
+
+@events.command("list")
+def list_types(as_json: AsJson = False) -> None:
+    """List the types, one of which each subscription names.
+
+    Example: tidemark events list
+    """
+    records = [{"eventType": each, "tells": event_schemas.WORDS[each]} for each in EventType]
+    print_records(records, as_json=as_json, empty="")
+
+
+@events.command("schema")
+def print_schema(
+    event_type: Annotated[EventType, typer.Argument(help="A type, as in job.completed.", metavar="TYPE")],
+) -> None:
+    """Print the JSON Schema of a type's payload, with an example.
+
+    Example: tidemark events schema monitoring.rule.triggered
+    """
+    typer.echo(event_schemas.as_text(event_type), nl=False)
+
+
+@events.command("write")
+def write_schemas(folder: Annotated[Path, typer.Argument(help="Made where it isn't there.")]) -> None:
+    """Write the JSON Schemas of all types into a folder.
+
+    Example: tidemark events write docs/events
+    """
+    for name, text in event_schemas.files().items():
+        write(folder_at(folder) / name, text.encode())

@@ -1,0 +1,48 @@
+"""The events as JSON Schemas, one a type: the files `docs/events/*.schema.json`, of the OpenAPI document's own models.
+
+A payload may gain fields without notice, so none of them forbids others.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from fastapi.routing import APIRoute
+
+from api.webhooks.routes import events
+from api.webhooks.schemas import EVENTS
+from pipelines.webhooks.events import EventType
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+WORDS: Mapping[str, str] = {
+    route.path: route.description for route in events.router.routes if isinstance(route, APIRoute)
+}
+
+
+def as_json_schema(event_type: EventType) -> dict[str, Any]:
+    """JSON Schema 2020-12, with an example."""
+    written = _plainer(EVENTS[event_type].model_json_schema())
+    about = {"$schema": DIALECT, "title": event_type.value, "description": WORDS[event_type]}
+    return about | {name: each for name, each in written.items() if name not in about}
+
+
+def files() -> dict[str, str]:
+    """The text of every file, by its name."""
+    return {f"{event_type}.schema.json": as_text(event_type) for event_type in EVENTS}
+
+
+def as_text(event_type: EventType) -> str:
+    return json.dumps(as_json_schema(event_type), indent=1, ensure_ascii=False) + "\n"
+
+
+def _plainer(schema: Any) -> Any:
+    """Without the titles that pydantic makes of names."""
+    match schema:
+        case {"title": str(), **others}:
+            return _plainer(others)
+        case dict():
+            return {name: _plainer(each) for name, each in schema.items()}
+        case list():
+            return [_plainer(each) for each in schema]
+        case _:
+            return schema

@@ -1,0 +1,1 @@
+"""The gate before Dagster's pages."""

@@ -1,0 +1,1 @@
+"""What every asset is made with: runs, batches, checks, processes."""

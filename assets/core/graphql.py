@@ -1,0 +1,126 @@
+"""Dagster's GraphQL, as the dispatcher needs it: start a batch's run; say which schedules and sensors are stopped."""
+
+from typing import Any
+
+import requests
+
+from assets.core.runs import CODE_LOCATION, JOB_OF, PARTITION_TAG, tags_of
+from storage.jobs.batches import Batch
+from storage.operations.automations import Automation, Kind
+
+TIMEOUT_S = (2.0, 15.0)  # to connect, to answer
+REPOSITORY = "__repository__"
+
+LAUNCH = """
+mutation Launch($execution: ExecutionParams!) {
+  launchRun(executionParams: $execution) {
+    __typename
+    ... on LaunchRunSuccess { run { runId } }
+    ... on Error { message }
+  }
+}
+"""
+AUTOMATIONS = """
+query Automations($repository: RepositorySelector!) {
+  repositoryOrError(repositorySelector: $repository) {
+    __typename
+    ... on Repository {
+      schedules { name defaultStatus state: scheduleState { status } }
+      sensors { name defaultStatus state: sensorState { status } }
+    }
+  }
+}
+"""
+RESET = {
+    Kind.SCHEDULE: """
+mutation Reset($selector: ScheduleSelector!) {
+  answer: resetSchedule(scheduleSelector: $selector) { __typename ... on Error { message } }
+}
+""",
+    Kind.SENSOR: """
+mutation Reset($selector: SensorSelector!) {
+  answer: resetSensor(sensorSelector: $selector) { __typename ... on Error { message } }
+}
+""",
+}
+RUNNING = "RUNNING"
+
+
+class RefusedError(Exception):
+    """Dagster said no: the run did not begin."""
+
+
+class DagsterGraphQL:
+    """For use by one thread."""
+
+    def __init__(self, address: str, token: str) -> None:
+        self._url = f"{address}/graphql"
+        self._session = requests.Session()
+        self._session.trust_env = False
+        self._session.headers["Authorization"] = f"Bearer {token}"
+
+    def launch(self, batch: Batch) -> str:
+        """Start the batch's run; its id.
+
+        Raises:
+            RefusedError: it did not begin.
+            requests.RequestException: no answer; unless the connection failed, it may have begun.
+        """
+        result = self._ask(LAUNCH, {"execution": execution_of(batch)})["launchRun"]
+        if result["__typename"] != "LaunchRunSuccess":
+            raise RefusedError(f"{result['__typename']}: {result.get('message', '')}".strip())
+        return str(result["run"]["runId"])
+
+    def stopped(self) -> list[Automation] | None:
+        """Return the schedules and sensors that should run and don't; None where no run could be launched: the server
+        doesn't answer, or hasn't loaded the code location.
+        """
+        try:
+            answer = self._ask(AUTOMATIONS, {"repository": _repository()})
+        except (requests.RequestException, RefusedError):
+            return None
+        repository = answer["repositoryOrError"]
+        if repository["__typename"] != "Repository":
+            return None
+        return [
+            Automation(kind, each["name"])
+            for kind in Kind
+            for each in repository[f"{kind}s"]
+            if each["defaultStatus"] == RUNNING and each["state"]["status"] != RUNNING
+        ]
+
+    def turn_on(self, automation: Automation) -> None:
+        """Make a schedule or sensor follow the code again, which says that it runs.
+
+        Raises:
+            RefusedError: Dagster did not do it.
+            requests.RequestException: no answer.
+        """
+        selector = {**_repository(), f"{automation.kind}Name": automation.name}
+        answer = self._ask(RESET[automation.kind], {"selector": selector})["answer"]
+        if "message" in answer:
+            raise RefusedError(f"{answer['__typename']}: {answer['message']}")
+
+    def _ask(self, query: str, variables: dict[str, Any]) -> dict[str, Any]:
+        response = self._session.post(
+            self._url, json={"query": query, "variables": variables}, timeout=TIMEOUT_S, allow_redirects=False
+        )
+        body = response.json()
+        if not body.get("data"):
+            raise RefusedError(f"GraphQL answered {response.status_code} without data")
+        return dict(body["data"])
+
+
+def execution_of(batch: Batch) -> dict[str, Any]:
+    """The `ExecutionParams` of a batch's run."""
+    tags = {**tags_of(batch), PARTITION_TAG: batch.partition_day.isoformat()}
+    return {
+        "selector": {**_repository(), "jobName": JOB_OF[batch.lane]},
+        "runConfigData": {},
+        "mode": "default",
+        "executionMetadata": {"tags": [{"key": key, "value": value} for key, value in tags.items()]},
+    }
+
+
+def _repository() -> dict[str, str]:
+    return {"repositoryLocationName": CODE_LOCATION, "repositoryName": REPOSITORY}

@@ -1,0 +1,42 @@
+"""What a batch's run is called and tagged. Imports no Dagster: the dispatcher and the worker's head stay small."""
+
+from storage.core.models import Lane
+from storage.jobs.batches import Batch
+from storage.portfolio.book import NAME_OF
+
+CODE_LOCATION = "tidemark"
+DEFINITIONS_MODULE = "assets.definitions"
+
+JOB_OF = {
+    Lane.ENRICHMENT: "enrichment_batch",
+    Lane.EXTRACTION: "extraction_batch",
+    Lane.REFRESH: "refresh_batch",
+}
+
+# The book's assets, over hash buckets of the customer. Runs of them wait in Dagster's queue for the book's lane.
+REENRICHED = "reenriched_transactions"
+COMPACTED = "compacted_transactions"
+REFRESHED = "refreshed_reports"
+MONITORED = "monitored_customers"
+BOOK_ASSETS = frozenset({REENRICHED, COMPACTED, REFRESHED, MONITORED, *NAME_OF.values()})
+
+BATCH_TAG = "tidemark/batch"  # the fencing token
+LANE_TAG = "tidemark/lane"
+JOBS_TAG = "tidemark/jobs"
+ROWS_TAG = "tidemark/rows"
+CUSTOMERS_TAG = "tidemark/customers"
+BACKTEST_TAG = "tidemark/backtest"  # the job's id
+SIMULATION_TAG = "tidemark/simulation"  # likewise
+ASKED_TAG = "tidemark/asked"  # a look at those alone whom a change concerns
+PARTITION_TAG = "dagster/partition"
+
+
+def tags_of(batch: Batch) -> dict[str, str]:
+    """Which batch a run is for, and how large it is: nothing that names a customer or an account."""
+    return {
+        BATCH_TAG: str(batch.token),
+        LANE_TAG: batch.lane.value,
+        JOBS_TAG: str(batch.jobs),
+        ROWS_TAG: str(batch.rows),
+        CUSTOMERS_TAG: str(batch.customers),
+    }

@@ -1,0 +1,1 @@
+"""From queued jobs to Dagster runs."""

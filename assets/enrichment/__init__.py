@@ -1,0 +1,1 @@
+"""The hot path: landed rows become enriched transactions."""

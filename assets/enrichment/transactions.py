@@ -1,0 +1,317 @@
+"""The hot path: landed rows become enriched transactions, one Polars pass for all customers of a batch."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+from uuid import uuid4
+
+import polars as pl
+from dagster import AssetExecutionContext, MaterializeResult, ResourceParam, asset
+
+from assets.core import checks, plots
+from assets.core.batches import Work, batch_of, days, isolating
+from assets.enrichment import withdrawals
+from assets.enrichment.withdrawals import Withdrawing
+from assets.intake import landing
+from assets.intake.statements import extracted_statements
+from assets.monitoring import looking
+from pipelines.enrichment.enrichment import ENRICHMENT_VERSION, changed_customers, enrich
+from pipelines.enrichment.knowledge import Knowledge
+from pipelines.intake.rows import validate
+from pipelines.vocabulary.errors import Corrupt
+from pipelines.vocabulary.schemas import DUPLICATES, REJECTED, TRANSACTIONS, current
+from storage.core.lake import Stored
+from storage.core.models import SUBMISSIONS, Flow, JobStatus, Lane
+from storage.core.store import Store
+from storage.customers.customers import knowledge_versions, versions
+from storage.enrichment import knowledge, transactions
+from storage.enrichment.commit import Committed, NewValue, Recomputed, commit_values
+from storage.jobs import outcomes
+from storage.jobs.jobs import RECOMPUTING, Ending, Job
+
+GROUP = "transactions"
+
+log = logging.getLogger(__name__)
+
+
+@asset(partitions_def=days, group_name=GROUP, kinds={"parquet"}, deps=[extracted_statements])
+def landed_transactions(context: AssetExecutionContext, store: ResourceParam[Store]) -> MaterializeResult:
+    """Rows exactly as clients sent them that day, or as they stand on the PDFs that were sent: one immutable file per
+    submission (card numbers masked).
+    """
+    with batch_of(context, store, Lane.ENRICHMENT) as work:
+        submissions = _submissions(work.jobs)
+        readable, unreadable = landing.readable(store.lake, submissions)
+        return MaterializeResult(
+            metadata={
+                "submissions": len(submissions),
+                "dagster/row_count": sum(job.received_rows for job in submissions),
+                "unreadable files": len(unreadable),
+                "accounts": len({job.submission["account_id"] for job in readable if job.submission}),
+            }
+        )
+
+
+@asset(
+    partitions_def=days,
+    group_name=GROUP,
+    kinds={"polars", "parquet"},
+    deps=[landed_transactions],
+    check_specs=checks.specs("enriched_transactions", checks.OF_TRANSACTIONS),
+)
+def enriched_transactions(context: AssetExecutionContext, store: ResourceParam[Store]) -> MaterializeResult:
+    """Cleaned, categorised and linked transactions of every customer heard from that day, each recomputed whole.
+
+    Materialised by hand, a day re-enriches the customers received then from what is held; it restores nothing old.
+    """
+    with batch_of(context, store, Lane.ENRICHMENT) as work:
+        computed, committed = recompute(store, work)
+    return MaterializeResult(
+        metadata=_metadata(work, computed, committed),
+        check_results=checks.results(computed.transactions, checks.OF_TRANSACTIONS),
+    )
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """All that one pass needs: what the batch brings and takes back, and the value that each customer held."""
+
+    jobs: Sequence[Job]
+    unreadable: Sequence[tuple[Job, Corrupt]]  # submissions whose file is damaged
+    withdrawing: Withdrawing
+    recomputing: Sequence[Job]  # that bring nothing: what is known of their customers has changed
+    knowledge: Knowledge
+    versions: Mapping[int, int]  # customer number → data version read
+    knowledge_versions: Mapping[int, int]
+    damaged: Mapping[int, Corrupt]  # customers whose value can't be read, and why
+    landed: pl.LazyFrame  # SUBMISSION and LANDED
+    held: pl.LazyFrame  # TRANSACTIONS
+    timezone: str
+
+    def of(self, customers: Sequence[int]) -> "_Reading":
+        only = pl.col("customer_number").is_in(list(customers))
+        return replace(
+            self,
+            withdrawing=self.withdrawing.of(customers),
+            knowledge=self.knowledge.of(customers),
+            landed=self.landed.filter(only),
+            held=self.held.filter(only),
+        )
+
+
+@dataclass(frozen=True)
+class _Pass:
+    """What one pass computed for some of the customers."""
+
+    transactions: pl.DataFrame
+    duplicates: pl.DataFrame
+    rejected: pl.DataFrame
+    changed: frozenset[int]
+
+
+@dataclass(frozen=True)
+class Computed:
+    """What came of enriching a batch's customers."""
+
+    transactions: pl.DataFrame  # TRANSACTIONS, sorted; of all customers that could be computed
+    duplicates: pl.DataFrame
+    rejected: pl.DataFrame
+    changed: frozenset[int]  # customers whose value differs from the one held
+    failed: frozenset[int]  # customers that could not be computed
+
+
+def recompute(store: Store, work: Work) -> tuple[Computed, Committed]:
+    """Enrich the batch's customers whole, with its new rows if it has any, and commit."""
+    reading = _read(store, work)
+    computed = _compute(reading)
+    return computed, _write(store, work, reading, computed)
+
+
+def _read(store: Store, work: Work) -> _Reading:
+    """The new rows, and the customers' values as one snapshot."""
+    readable, unreadable = landing.readable(store.lake, _submissions(work.jobs))
+    with store.db.reading() as r:
+        withdrawing = withdrawals.read(r, store.lake, work.jobs)
+        known, known_at = knowledge.read(r, store.lake, work.customers), knowledge_versions(r, work.customers)
+        read_versions = versions(r, work.customers)
+        places = transactions.current_locations(r, work.customers)
+    good, damaged = transactions.readable(store.lake, places)
+    held = transactions.scan(store.lake, good)
+    landed = landing.rows_of(store.lake, readable)
+    for error in (*damaged.values(), *(error for _, error in (*unreadable, *withdrawing.impossible))):
+        log.error("%s", error.detail)
+    return _Reading(
+        jobs=readable,
+        unreadable=unreadable,
+        withdrawing=withdrawing,
+        recomputing=[job for job in work.jobs if job.flow in RECOMPUTING],
+        knowledge=known,
+        versions=read_versions,
+        knowledge_versions=known_at,
+        damaged=damaged,
+        landed=landed,
+        held=held,
+        timezone=store.settings.timezone,
+    )
+
+
+def _submissions(batch: Sequence[Job]) -> list[Job]:
+    return [job for job in batch if job.flow in SUBMISSIONS]
+
+
+def _compute(reading: _Reading) -> Computed:
+    """One pass over everyone, or, if someone's data breaks it, over everyone else."""
+    failed = list(reading.damaged)
+    computable = [number for number in reading.versions if number not in reading.damaged]
+    passes = isolating(lambda customers: [_one_pass(reading.of(customers))], computable, failed)
+    frames = [pl.DataFrame(schema=TRANSACTIONS), *(one.transactions for one in passes)]
+    return Computed(
+        transactions=pl.concat(frames),
+        duplicates=pl.concat([pl.DataFrame(schema=DUPLICATES), *(one.duplicates for one in passes)]),
+        rejected=pl.concat([pl.DataFrame(schema=REJECTED), *(one.rejected for one in passes)]),
+        changed=frozenset().union(*(one.changed for one in passes)),
+        failed=frozenset(failed),
+    )
+
+
+def _one_pass(reading: _Reading) -> _Pass:
+    held = reading.held.collect()
+    validated = validate(reading.landed, reading.timezone)
+    accepted, rejected = pl.collect_all([validated.accepted, validated.rejected])
+    enriched = enrich(held, accepted, reading.withdrawing.validated(reading.timezone), reading.knowledge)
+    rows, duplicates = pl.collect_all([enriched.transactions, enriched.duplicates])
+    return _Pass(rows, duplicates, rejected, frozenset(changed_customers(held, rows)))
+
+
+def _write(store: Store, work: Work, reading: _Reading, computed: Computed) -> Committed:
+    """Files first, durable; then the one transaction that makes them the truth."""
+    segment, values = _segment(store, work, computed)
+    kept_out = _outcomes(store, work, computed)
+    endings = _endings(reading, computed, kept_out[0].path if kept_out else None)
+    recomputed = Recomputed(ENRICHMENT_VERSION, frozenset(reading.versions) - computed.failed)
+    changed = {number: reading.versions[number] + 1 for number in sorted(computed.changed)}
+    look = looking.of_batch(store, computed.transactions, changed) if changed else None
+    with store.db.writing() as w:
+        return commit_values(
+            w,
+            work.token,
+            reading.versions,
+            values,
+            segment,
+            kept_out,
+            endings,
+            datetime.now(UTC),
+            recomputed,
+            read_knowledge=reading.knowledge_versions,
+            look=look,
+            yielding=not work.jobs,
+        )
+
+
+def _segment(store: Store, work: Work, computed: Computed) -> tuple[tuple[Stored, int] | None, list[NewValue]]:
+    """The changed customers' values as one file, and which of its rows are whose."""
+    rows = computed.transactions.filter(pl.col("customer_number").is_in(list(computed.changed)))
+    if rows.is_empty():
+        return None, []
+    stored = store.lake.put_frame(f"transactions/{work.day}/{uuid4()}.parquet", rows)
+    ranges = (
+        rows.lazy()
+        .with_row_index("first_row")
+        .group_by("customer_number")
+        .agg(pl.col("first_row").min(), pl.len().alias("row_count"), current().sum().alias("current_rows"))
+        .sort("customer_number")
+        .collect()
+    )
+    values = [
+        NewValue(number, first_row, row_count, current_rows)
+        for number, first_row, row_count, current_rows in ranges.rows()
+    ]
+    return (stored, rows.height), values
+
+
+def _outcomes(store: Store, work: Work, computed: Computed) -> tuple[Stored, int] | None:
+    frame = outcomes.frame(computed.rejected, computed.duplicates)
+    if frame.is_empty():
+        return None
+    return store.lake.put_frame(f"outcomes/{work.day}/{uuid4()}.parquet", frame), frame.height
+
+
+def _endings(reading: _Reading, computed: Computed, outcomes_path: str | None) -> list[Ending]:
+    """How each job ends, with its counts: received = processed + rejected, processed = enriched + duplicates."""
+    rejected = _count_by_job(computed.rejected)
+    duplicates = _count_by_job(computed.duplicates)
+    damaged = [*reading.unreadable, *reading.withdrawing.impossible]
+    return [_failed(job, damage.code, damage.detail) for job, damage in damaged] + [
+        _not_computed(job, reading.damaged.get(job.customer_number))
+        if job.customer_number in computed.failed
+        else _ended(
+            job,
+            rejected.get(job.job_id.bytes, 0),
+            duplicates.get(job.job_id.bytes, 0),
+            reading.versions[job.customer_number] + (job.customer_number in computed.changed),
+            outcomes_path,
+        )
+        for job in (*reading.jobs, *reading.withdrawing.jobs, *reading.recomputing)
+    ]
+
+
+def _count_by_job(rows: pl.DataFrame) -> dict[bytes, int]:
+    return dict(rows.group_by("job_id").len().rows())
+
+
+def _ended(job: Job, rejected: int, duplicates: int, data_version: int, outcomes_path: str | None) -> Ending:
+    if job.flow not in SUBMISSIONS:
+        return Ending(job, JobStatus.COMPLETED, data_version)
+    processed = job.received_rows - rejected
+    return Ending(
+        job,
+        _status(job, rejected),
+        data_version,
+        processed=processed,
+        enriched=processed - duplicates,
+        duplicates=duplicates,
+        rejected=rejected,
+        outcomes_path=outcomes_path if rejected or duplicates else None,
+        error=None
+        if processed or not rejected
+        else {"code": "Job.AllRowsRejected", "message": "Every row was rejected."},
+    )
+
+
+def _status(job: Job, rejected: int) -> JobStatus:
+    """A statement of a month in which nothing happened brings no row, and nothing is wrong with it."""
+    if rejected and rejected == job.received_rows:
+        return JobStatus.FAILED
+    return JobStatus.COMPLETED_WITH_ERRORS if rejected or job.refused_files else JobStatus.COMPLETED
+
+
+def _not_computed(job: Job, damage: Corrupt | None) -> Ending:
+    if damage is not None:
+        return _failed(job, damage.code, damage.detail)
+    return _failed(job, "Enrichment.Failed", "The customer's transactions could not be enriched.")
+
+
+def _failed(job: Job, code: str, message: str) -> Ending:
+    return Ending(job, JobStatus.FAILED, data_version=None, error={"code": code, "message": message})
+
+
+def _metadata(work: Work, computed: Computed, committed: Committed) -> dict[str, Any]:
+    """Counts and categories only: nothing personal goes where erasure doesn't reach."""
+    counts = computed.transactions.filter(current()).group_by("category").len("transactions")
+    by_category = counts.sort("transactions", "category", descending=[True, False])
+    return {
+        "dagster/row_count": computed.transactions.height,
+        "customers": computed.transactions["customer_number"].n_unique(),
+        "customers changed": len(committed.moved),
+        "customers left to a later batch": len(committed.lost),
+        "matches of rulesets": committed.looked.matches,
+        "customers not looked at": len(committed.looked.failed),
+        "submissions": len(_submissions(work.jobs)),
+        "withdrawals": sum(job.flow is Flow.WITHDRAWAL for job in work.jobs),
+        "corrections": sum(job.flow is Flow.CORRECTION for job in work.jobs),
+        "rejected rows": computed.rejected.height,
+        "duplicate rows": computed.duplicates.height,
+        **plots.bars("categories", by_category, "category", "transactions"),
+    }

@@ -1,0 +1,91 @@
+"""A batch's withdrawals, and what they need: the rows of the customers' later submissions, as they were sent.
+
+Duplicates are not kept in a customer's value, so what a later submission repeated is read from its landing file again.
+It costs as much as these submissions are long, which is fair: withdrawing is rare.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+from uuid import UUID
+
+import polars as pl
+
+from assets.intake import landing
+from pipelines.enrichment.matching.withdrawals import NO_WITHDRAWALS, WITHDRAWN, Withdrawals
+from pipelines.intake.rows import validate
+from pipelines.vocabulary.errors import Corrupt
+from storage.core.database import Reading
+from storage.core.lake import Lake
+from storage.core.models import Flow
+from storage.jobs import jobs, outcomes
+from storage.jobs.jobs import Job
+
+
+@dataclass(frozen=True)
+class Withdrawing:
+    """What a batch takes back."""
+
+    jobs: Sequence[Job]
+    impossible: Sequence[tuple[Job, Corrupt]]  # withdrawals that need a file that is damaged
+    withdrawn: pl.DataFrame  # WITHDRAWN
+    landed: pl.LazyFrame  # SUBMISSION and LANDED: the later submissions
+    refused: pl.DataFrame  # job_id, position: rows of theirs that were refused
+
+    def of(self, customers: Sequence[int]) -> "Withdrawing":
+        only = pl.col("customer_number").is_in(list(customers))
+        return replace(self, withdrawn=self.withdrawn.filter(only), landed=self.landed.filter(only))
+
+    def validated(self, timezone: str) -> Withdrawals:
+        """What was refused once stays refused, whatever the rules are by now."""
+        if self.withdrawn.is_empty():
+            return NO_WITHDRAWALS
+        accepted = validate(self.landed, timezone).accepted.collect()
+        return Withdrawals(self.withdrawn, accepted.join(self.refused, on=["job_id", "position"], how="anti"))
+
+
+def read(r: Reading, lake: Lake, batch: Sequence[Job]) -> Withdrawing:
+    """The withdrawals among a batch's jobs."""
+    requested = [job for job in batch if job.flow is Flow.WITHDRAWAL]
+    standing = jobs.standing_submissions(r, {job.customer_number for job in requested}) if requested else []
+    seqs = {job.job_id: job.received_seq for job in standing}
+    later = _later_ones(standing, {job.withdraws for job in requested})
+    refused, damaged = _refused(r, lake, later)
+    possible = [job for job in requested if job.customer_number not in damaged]
+    return Withdrawing(
+        jobs=possible,
+        impossible=[(job, damaged[job.customer_number]) for job in requested if job.customer_number in damaged],
+        withdrawn=pl.DataFrame([_withdrawn(job, seqs) for job in possible], schema=WITHDRAWN),
+        landed=landing.rows_of(lake, [job for job in later if job.customer_number not in damaged]),
+        refused=refused,
+    )
+
+
+def _later_ones(standing: Sequence[Job], withdrawn: Iterable[UUID | None]) -> list[Job]:
+    """The submissions received after their customer's first withdrawn one, but for the withdrawn."""
+    gone = [job for job in standing if job.job_id in withdrawn]
+    first = {job.customer_number: job.received_seq for job in reversed(gone)}
+    return [job for job in standing if job not in gone and job.received_seq > first[job.customer_number]]
+
+
+def _refused(r: Reading, lake: Lake, submissions: Iterable[Job]) -> tuple[pl.DataFrame, dict[int, Corrupt]]:
+    """Rows that the submissions had refused, and customers of whom a file can't be read, with what is wrong."""
+    refused = [pl.DataFrame(schema={"job_id": WITHDRAWN["job_id"], "position": pl.UInt32})]
+    damaged: dict[int, Corrupt] = {}
+    for job in submissions:
+        try:
+            lake.verified(job.landing_path or "", job.landing_sha256 or b"")
+            refused.append(outcomes.refused_places(r, lake, job))
+        except Corrupt as error:
+            damaged[job.customer_number] = error
+    return pl.concat(refused), damaged
+
+
+def _withdrawn(job: Job, seqs: dict[UUID, int]) -> dict[str, Any]:
+    assert job.withdraws is not None
+    return {
+        "customer_number": job.customer_number,
+        "job_id": job.withdraws.bytes,
+        "submission_seq": seqs[job.withdraws],
+        "withdrawal_seq": job.received_seq,
+    }

@@ -1,0 +1,1 @@
+"""Landing files, and the extraction of PDF statements."""

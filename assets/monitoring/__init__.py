@@ -1,0 +1,1 @@
+"""Rulesets computed for many customers at once."""

@@ -1,0 +1,1 @@
+"""What is made by night, by week or on request for all customers, a bucket at a time."""

@@ -1,0 +1,295 @@
+"""What runs by itself, in the business's time zone: by night the reports and the lake's upkeep, by week the rest.
+
+Each schedule starts small jobs in the book's lane, one run a bucket, for buckets where there is something to do. They
+are on unless `TIDEMARK_SCHEDULES=off`; either way each can be switched in Dagster's pages. The hours keep clear of two
+to three in the morning, which daylight saving skips or repeats.
+"""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+
+from dagster import (
+    DagsterInstance,
+    DagsterRunStatus,
+    DefaultScheduleStatus,
+    DefaultSensorStatus,
+    Failure,
+    OpExecutionContext,
+    ResourceParam,
+    RunRequest,
+    RunsFilter,
+    ScheduleDefinition,
+    SensorEvaluationContext,
+    SkipReason,
+    define_asset_job,
+    job,
+    op,
+    schedule,
+    sensor,
+)
+
+from assets.core.runs import ASKED_TAG, LANE_TAG, MONITORED, PARTITION_TAG
+from assets.dispatch.sensors import EVERY_S
+from assets.portfolio.book import (
+    book_tables,
+    compacted_transactions,
+    metrics_book,
+    outdated,
+    peer_percentiles,
+    reenriched_transactions,
+    refreshed_reports,
+)
+from assets.portfolio.monitoring import monitored_customers, watched
+from storage.core.models import Lane
+from storage.core.settings import Settings
+from storage.core.store import Store
+from storage.monitoring import look_requests
+from storage.operations import integrity, retention
+from storage.portfolio import upkeep
+
+IN_THE_BOOKS_LANE = {LANE_TAG: Lane.BOOK.value}
+FINISHED = [DagsterRunStatus.SUCCESS, DagsterRunStatus.FAILURE, DagsterRunStatus.CANCELED]
+RUNS_A_LOOK = 100
+LOST_AFTER = timedelta(hours=1)  # no run is under way for a look that was asked for so long ago
+LONGEST_CHECK_S = 3_000  # within the hour that a run may take; the next one goes on from there
+
+refresh_book = define_asset_job(
+    "refresh_book",
+    [refreshed_reports, *book_tables, metrics_book],
+    tags=IN_THE_BOOKS_LANE,
+    description="Refresh a bucket's stale and old reports, and write its tables of reports and metrics.",
+)
+backfill = define_asset_job(
+    "backfill",
+    [reenriched_transactions],
+    tags=IN_THE_BOOKS_LANE,
+    description="Enrich a bucket's customers again under the current version of the enrichment.",
+)
+compact_book = define_asset_job(
+    "compact_book",
+    [compacted_transactions],
+    tags=IN_THE_BOOKS_LANE,
+    description="Rewrite a bucket's transactions into few, well-filled files.",
+)
+look_at_book = define_asset_job(
+    "look_at_book",
+    [monitored_customers],
+    tags=IN_THE_BOOKS_LANE,
+    description="Look at a bucket's customers by their clients' monitoring rulesets.",
+)
+measure_peers = define_asset_job(
+    "measure_peers",
+    [peer_percentiles],
+    tags=IN_THE_BOOKS_LANE,
+    description="Measure how each client's customers spread over each metric.",
+)
+
+
+@op
+def sweep_lake(context: OpExecutionContext, store: ResourceParam[Store]) -> None:
+    """Remove what the retention time is over for: replaced versions, files that nothing names, Dagster's old runs."""
+    swept = retention.sweep(store, lambda: datetime.now(UTC))
+    runs = forget_runs(context.instance, datetime.now(UTC) - store.settings.retention)
+    context.add_output_metadata({**vars(swept), "runs of Dagster": runs})
+
+
+@job(tags=IN_THE_BOOKS_LANE)
+def retention_sweep() -> None:
+    """Remove what is older than the retention time."""
+    sweep_lake()
+
+
+def forget_runs(instance: DagsterInstance, before: datetime) -> int:
+    """Delete what Dagster keeps of runs that were created before a time and are over; how many there were."""
+    forgotten = 0
+    old = RunsFilter(statuses=FINISHED, created_before=before)
+    while records := instance.get_run_records(old, limit=RUNS_A_LOOK):
+        for record in records:
+            instance.delete_run(record.dagster_run.run_id)
+        forgotten += len(records)
+    return forgotten
+
+
+@op
+def check_files(context: OpExecutionContext, store: ResourceParam[Store]) -> None:
+    """Read every file that the database names, and compare its SHA-256 with the one recorded."""
+    checked = integrity.check(
+        store,
+        lambda: datetime.now(UTC),
+        bytes_per_s=store.settings.integrity_bytes_per_s,
+        stop_after_s=LONGEST_CHECK_S,
+    )
+    found = {
+        "files": checked.files,
+        "bytes": checked.bytes,
+        "damaged files": len(checked.damages),
+        "all files seen": checked.complete,
+    }
+    if checked.damages:
+        raise Failure("Files are damaged: `tidemark doctor` names them and says what to do.", metadata=found)
+    context.add_output_metadata(found)
+
+
+@job(tags=IN_THE_BOOKS_LANE)
+def integrity_check() -> None:
+    """Find files that are missing or not what was written."""
+    check_files()
+
+
+def weekly_backfill(store: ResourceParam[Store]) -> list[RunRequest] | SkipReason:
+    """Request the buckets with customers that an older version of the enrichment made."""
+    with store.db.reading() as r:
+        due = upkeep.buckets_due(r, outdated())
+    return _runs(due) or SkipReason("Every customer is under the current version of the enrichment.")
+
+
+def nightly_refresh(store: ResourceParam[Store]) -> list[RunRequest] | SkipReason:
+    """Request all buckets with transactions: the tables are written anew where nothing was stale, too."""
+    return _with_transactions(store)
+
+
+def nightly_compaction(store: ResourceParam[Store]) -> list[RunRequest] | SkipReason:
+    """Request all buckets with transactions."""
+    return _with_transactions(store)
+
+
+def _with_transactions(store: Store) -> list[RunRequest] | SkipReason:
+    with store.db.reading() as r:
+        due = upkeep.buckets_due(r, upkeep.with_transactions())
+    return _runs(due) or SkipReason("There are no transactions yet.")
+
+
+def nightly_look(store: ResourceParam[Store]) -> list[RunRequest] | SkipReason:
+    """Request the buckets with customers that a ruleset watches."""
+    with store.db.reading() as r:
+        due = upkeep.buckets_due(r, watched())
+    return _runs(due) or SkipReason("No ruleset watches anybody.")
+
+
+@sensor(
+    job=backfill,
+    minimum_interval_seconds=EVERY_S,
+    default_status=DefaultSensorStatus.RUNNING,
+    description="Starts the runs that `tidemark backfill` asked for.",
+)
+def requested_backfills_sensor(store: ResourceParam[Store]) -> list[RunRequest] | SkipReason:
+    """Asks for each until it has begun; Dagster starts it once, by its key."""
+    with store.db.reading() as r:
+        waiting = upkeep.waiting(r, upkeep.Task.BACKFILL)
+    return [
+        RunRequest(run_key=f"backfill {each.bucket:02d} {each.requested_at}", partition_key=f"{each.bucket:02d}")
+        for each in waiting
+    ] or SkipReason("Nothing was asked for.")
+
+
+@sensor(
+    job=look_at_book,
+    minimum_interval_seconds=EVERY_S,
+    default_status=DefaultSensorStatus.RUNNING,
+    description="Starts the looks that changed rulesets and attributes asked for, where no look is under way.",
+)
+def requested_looks_sensor(
+    context: SensorEvaluationContext, store: ResourceParam[Store]
+) -> list[RunRequest] | SkipReason:
+    """Asks for a run of each bucket until what was asked for is answered. By its key Dagster starts it once; and again
+    for what is asked for later, or where all that was started has failed or was lost.
+    """
+    with store.db.reading() as r:
+        waiting = look_requests.waiting(r)
+    under_way = _looks_under_way(context.instance) if waiting else frozenset()
+    runs = [_look_at(each, datetime.now(UTC)) for each in waiting if f"{each.bucket:02d}" not in under_way]
+    return runs or SkipReason("Nothing was asked for that no run is under way for.")
+
+
+def _looks_under_way(instance: DagsterInstance) -> frozenset[str]:
+    """Partitions with a look that waits or runs: it answers what was asked for before, and what it doesn't is seen to
+    afterwards.
+    """
+    unfinished = [status for status in DagsterRunStatus if status not in FINISHED]
+    runs = instance.get_runs(RunsFilter(job_name=look_at_book.name, statuses=unfinished))
+    return frozenset(run.tags[PARTITION_TAG] for run in runs if PARTITION_TAG in run.tags)
+
+
+def _look_at(asked: look_requests.Waiting, now: datetime) -> RunRequest:
+    times = (now - asked.since) // LOST_AFTER
+    key = f"{MONITORED} {asked.bucket:02d} {asked.newest} {times}"
+    return RunRequest(run_key=key, partition_key=f"{asked.bucket:02d}", tags={ASKED_TAG: "look"})
+
+
+def _runs(of: Iterable[int]) -> list[RunRequest]:
+    return [RunRequest(partition_key=f"{bucket:02d}") for bucket in of]
+
+
+BY_BUCKET = (
+    (
+        weekly_backfill,
+        "30 0 * * 0",
+        backfill,
+        "Sundays: enrich again the customers whose transactions an older version of the enrichment made.",
+    ),
+    (
+        nightly_look,
+        "15 0 * * *",
+        look_at_book,
+        "Every night: look at all customers that a ruleset watches, for rules that move with time.",
+    ),
+    (
+        nightly_refresh,
+        "30 1 * * *",
+        refresh_book,
+        "Every night: refresh stale and old reports, and write the tables of reports and metrics.",
+    ),
+    (
+        nightly_compaction,
+        "0 4 * * *",
+        compact_book,
+        "Every night: rewrite scattered transactions into few, well-filled files, where it pays.",
+    ),
+)
+WHOLE = (
+    (
+        "nightly_peers",
+        "30 3 * * *",
+        measure_peers,
+        "Every night: measure how each client's customers spread over each metric, for the risk report.",
+    ),
+    (
+        "nightly_retention",
+        "0 5 * * *",
+        retention_sweep,
+        "Every night: remove what is older than the retention time.",
+    ),
+    (
+        "weekly_integrity",
+        "0 6 * * 6",
+        integrity_check,
+        "Saturdays: find files that are missing or not what was written.",
+    ),
+)
+book_jobs = [refresh_book, look_at_book, measure_peers, backfill, compact_book]
+lake_jobs = [retention_sweep, integrity_check]
+
+
+def schedules_for(settings: Settings) -> list[ScheduleDefinition]:
+    """Define every schedule in the service's time zone, on unless the settings switch schedules off."""
+    status = DefaultScheduleStatus.RUNNING if settings.schedules else DefaultScheduleStatus.STOPPED
+    return [
+        schedule(
+            cron_schedule=cron,
+            job=of_job,
+            execution_timezone=settings.timezone,
+            default_status=status,
+            description=description,
+        )(buckets_due)
+        for buckets_due, cron, of_job, description in BY_BUCKET
+    ] + [
+        ScheduleDefinition(
+            name=name,
+            cron_schedule=cron,
+            job=of_job,
+            execution_timezone=settings.timezone,
+            default_status=status,
+            description=description,
+        )
+        for name, cron, of_job, description in WHOLE
+    ]

@@ -1,0 +1,126 @@
+"""Long work over a bucket's customers, in slices, at a bounded share of the machine.
+
+Each slice is a batch of its own that nobody waits for: read, computed, and committed by compare-and-swap like any
+other. So it may be killed after any slice, and who starts it again finds only what is left to do.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from sqlalchemy import ColumnElement
+
+from assets.core.batches import Work, without_jobs
+from pipelines.vocabulary.errors import Corrupt
+from storage.core.models import Lane
+from storage.core.store import Store
+from storage.portfolio import upkeep
+from storage.portfolio.upkeep import Task
+
+log = logging.getLogger(__name__)
+
+SLICE_CUSTOMERS = 2_000
+LONGEST_WAIT_S = 5.0  # for live jobs, after a slice: where they never end, upkeep still gets on
+LOOK_EVERY_S = 0.1
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of some customers."""
+
+    customers: int = 0
+    changed: int = 0
+    failed: int = 0
+    left: int = 0  # to a submission of theirs that is under way, and that does the same work
+
+    def __add__(self, other: "Outcome") -> "Outcome":
+        return Outcome(*(mine + theirs for mine, theirs in zip(vars(self).values(), vars(other).values(), strict=True)))
+
+
+def carry_out(
+    store: Store,
+    task: Task,
+    bucket: int,
+    condition: ColumnElement[bool],
+    do: Callable[[Work], Outcome],
+    *,
+    yielding: bool = True,
+) -> Outcome:
+    """Do the task for every customer of the bucket that meets `condition`; each is tried once. `yielding`: those with
+    an unfinished submission are left to it.
+    """
+    with store.db.writing() as w:
+        upkeep.begin(w, task, bucket, datetime.now(UTC))
+        due = upkeep.due(w, condition, bucket)
+        upkeep.expect(w, task, bucket, len(due))
+    total = Outcome()
+    try:
+        for customers in slices(due, store.settings.book_slice_rows):
+            began = time.monotonic()
+            outcome = _one_slice(store, condition, customers, do) if yielding else _attempt(store, customers, do)
+            total += outcome
+            with store.db.writing() as w:
+                upkeep.advance(
+                    w, task, bucket, datetime.now(UTC), len(customers), changed=outcome.changed, failed=outcome.failed
+                )
+            rest(store, time.monotonic() - began)
+    except BaseException as error:  # stopped from Dagster's pages, too
+        _end(store, task, bucket, type(error).__name__)
+        raise
+    _end(store, task, bucket, None)
+    return total
+
+
+def slices(due: Sequence[tuple[int, int]], most_rows: int) -> Iterator[list[int]]:
+    """Customer numbers, cut so that no slice has many customers, or more rows than `most_rows` but for one customer."""
+    customers: list[int] = []
+    rows = 0
+    for number, its_rows in due:
+        if customers and (rows + its_rows > most_rows or len(customers) == SLICE_CUSTOMERS):
+            yield customers
+            customers, rows = list[int](), 0
+        customers.append(number)
+        rows += its_rows
+    if customers:
+        yield customers
+
+
+def rest(store: Store, worked_s: float) -> None:
+    """Leave the machine to others: in proportion to the work just done, and while somebody waits for a job."""
+    time.sleep(worked_s * (1 / store.settings.book_share - 1))
+    deadline = time.monotonic() + LONGEST_WAIT_S
+    while time.monotonic() < deadline and _jobs_wait(store):
+        time.sleep(LOOK_EVERY_S)
+
+
+def _one_slice(
+    store: Store, condition: ColumnElement[bool], customers: Sequence[int], do: Callable[[Work], Outcome]
+) -> Outcome:
+    with store.db.reading() as r:
+        mine = upkeep.still_due(r, condition, customers)
+    return Outcome(left=len(customers) - len(mine)) + (_attempt(store, mine, do) if mine else Outcome())
+
+
+def _attempt(store: Store, customers: Sequence[int], do: Callable[[Work], Outcome]) -> Outcome:
+    """Do it for all at once; where a damaged file forbids that, for each half, down to the customers that lie in it."""
+    try:
+        with without_jobs(store, Lane.BOOK, datetime.now(UTC).date(), customers) as work:
+            return do(work)
+    except Corrupt as error:
+        if len(customers) == 1:
+            log.error("a customer was passed over: %s", error.detail)
+            return Outcome(customers=1, failed=1)
+    middle = len(customers) // 2
+    return _attempt(store, customers[:middle], do) + _attempt(store, customers[middle:], do)
+
+
+def _jobs_wait(store: Store) -> bool:
+    with store.db.reading() as r:
+        return upkeep.jobs_wait(r)
+
+
+def _end(store: Store, task: Task, bucket: int, error: str | None) -> None:
+    with store.db.writing() as w:
+        upkeep.end(w, task, bucket, datetime.now(UTC), error)

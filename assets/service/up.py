@@ -1,0 +1,145 @@
+"""API, worker and Dagster of one machine in one process tree (`python -m assets.service.up`, or `tidemark up`).
+
+This process, the root, only starts the parts, starts one again that died, and ends them all when it is told to stop. It
+says where to find them as soon as `GET /health/ready` answers 200.
+"""
+
+import argparse
+import logging
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+import requests
+
+from assets.access.gate_tokens import Role, token, token_file
+from assets.core.processes import told_to_stop
+from assets.service.doors import API_PORT, PortTakenError, api_parts, open_doors
+from assets.service.parts import (
+    DAGSTER_PORT,
+    LOOK_EVERY_S,
+    LOOPBACK,
+    Address,
+    NeverStartedError,
+    Part,
+    free_port,
+    keep_running,
+)
+from storage.core import logs
+from storage.core.settings import Settings
+from storage.operations import sqlite_check
+
+READY_ANSWER_WITHIN_S = 2.0
+CHECK_WITHIN_S = 60.0
+
+log = logging.getLogger(__name__)
+
+
+def run(api: Address, dagster: Address, *, processes: int, published: bool, when_ready: str | None) -> None:
+    """Keep the parts running until told to stop; once ready, say so and run `when_ready` (a module).
+
+    Raises:
+        PortTakenError: the API's address can't be had.
+        NeverStartedError: a part ended before its first sign of life.
+    """
+    stop = told_to_stop(tethered=False)
+    database = sqlite_check.file_of(Settings())
+    suspect = database if database is not None and sqlite_check.was_left_open(database) else None
+    doors = open_doors(api, processes)
+    api = Address(api.host, doors[0].getsockname()[1])
+    parts = [*_parts(dagster, published=published), *api_parts(doors)]
+    announcing = threading.Thread(
+        target=_announce, args=(api, dagster, published, when_ready, suspect, stop), daemon=True
+    )
+    announcing.start()
+    keep_running(parts, stop)
+
+
+def _parts(dagster: Address, *, published: bool) -> Sequence[Part]:
+    web = ("--host", dagster.host, "--dagster-port", str(dagster.port), "--tethered")
+    hidden = () if published else ("--no-ui",)
+    return [
+        Part("Dagster platform", "assets.service.platform", *web, *hidden, environment={}),
+        Part("worker", "assets.service.worker", "--tethered", environment={}),
+    ]
+
+
+def _announce(
+    api: Address,
+    dagster: Address,
+    published: bool,
+    when_ready: str | None,
+    suspect: Path | None,
+    stop: threading.Event,
+) -> None:
+    while not _is_ready(api):
+        if stop.wait(LOOK_EVERY_S):
+            return
+    _say(f"API                 {api.from_here}/v1")
+    if Settings().shows_docs:
+        _say(f"API documentation   {api.from_here}/docs")
+    if published:
+        _say(f"Dagster             {dagster.from_here}")
+        _say(f"  operator's token  {told_token(Settings(), sys.stdout.isatty())}")
+    _say("Ready. Ctrl-C stops everything.")
+    if suspect is not None:
+        threading.Thread(target=check, args=(suspect,), daemon=True).start()
+    if when_ready:
+        environment = os.environ | {"TIDEMARK_BASE_URL": api.from_here}
+        subprocess.run([sys.executable, "-m", when_ready], env=environment, check=False)
+
+
+def told_token(settings: Settings, on_terminal: bool) -> str:
+    """Return the operator's token for somebody who looks on; else where it is: what is printed becomes a log."""
+    return token(settings, Role.OPERATOR) if on_terminal else f"in {token_file(settings, Role.OPERATOR)}"
+
+
+def check(database: Path) -> None:
+    """Check a database that was not closed when it was last used, now that requests are answered."""
+    checked = sqlite_check.quick_check(database, CHECK_WITHIN_S)
+    if checked.damage is not None:
+        log.error("the database is damaged: %s. Restore it from a backup: docs/operations.md", checked.damage)
+    elif checked.complete:
+        log.info("Tidemark was not stopped cleanly; the check of its database found nothing wrong")
+    else:
+        log.warning("Tidemark was not stopped cleanly, and its database is too large to check here: tidemark doctor")
+
+
+def _is_ready(api: Address) -> bool:
+    with requests.Session() as http:
+        http.trust_env = False
+        try:
+            return http.get(f"{api.from_here}/health/ready", timeout=READY_ANSWER_WITHIN_S).ok
+        except requests.RequestException:
+            return False
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m assets.service.up", description=__doc__)
+    parser.add_argument("--host", default=LOOPBACK, help="address of the API")
+    parser.add_argument("--port", type=int, default=API_PORT)
+    parser.add_argument("--api-processes", type=int, default=1)
+    parser.add_argument("--dagster-port", type=int, default=DAGSTER_PORT)
+    parser.add_argument("--no-dagster-ui", action="store_true")
+    parser.add_argument("--when-ready", help="a module to run once everything is ready")
+    options = parser.parse_args()
+    logs.to_stderr("tidemark", Settings())
+    dagster = Address(LOOPBACK, options.dagster_port or free_port())
+    api = Address(options.host, options.port)
+    published = not options.no_dagster_ui
+    try:
+        run(api, dagster, processes=options.api_processes, published=published, when_ready=options.when_ready)
+    except (PortTakenError, NeverStartedError) as error:
+        raise SystemExit(f"tidemark: {error}") from error
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Warm processes, and the calls that reach them."""

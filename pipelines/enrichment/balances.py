@@ -1,0 +1,105 @@
+"""Do the stated running balances follow from the amounts?
+
+A bank states the balance after each row, but the order of rows within a day is not known: some lists run forwards,
+some backwards, some by type. So each account's day is taken as a whole. Its rows chain if one order of sending, or its
+reverse, leads from each stated balance to the next; then only the first is in question, and it holds if the day opens
+with what the day before may have closed with. A day that chains neither way holds if its opening balance plus its sum
+is a balance that it states. Rows without a balance add their amounts and are not judged.
+
+Where all that leaves a row unchecked, a PDF statement may prove it: by the printed balances before and after the row.
+
+The **offset** of a row is its stated balance less the sum of all of the account's amounts up to it: what the account
+held before the first row. Balances that follow from each other share their offset, however many rows lie between.
+"""
+
+import polars as pl
+
+from pipelines.vocabulary.schemas import posted
+
+_ACCOUNT = ("customer_number", "account_id")
+_DAY = (*_ACCOUNT, "date")
+_SENT = ("received_seq", "position")
+_SUM = pl.Decimal(38, 2)  # room for any number of amounts
+
+
+def verify_balances(rows: pl.LazyFrame) -> pl.LazyFrame:
+    """Fill `balance_verified`: true, false, or null where no balance is stated or nothing can be checked."""
+    return (
+        rows.drop("balance_verified", strict=False)
+        .with_columns(balance_verified=pl.lit(None, pl.Boolean()))
+        .map_batches(_with_verdicts, predicate_pushdown=False, projection_pushdown=False)
+    )
+
+
+def _with_verdicts(rows: pl.DataFrame) -> pl.DataFrame:
+    """`balance_verified` filled. Eager, because a plan that branches runs the steps before it once a branch."""
+    numbered = rows.drop("balance_verified").with_row_index("row")
+    judged = numbered.filter(posted()).pipe(_judged)
+    told = numbered.join(judged, on="row", how="left", validate="1:1", maintain_order="left").drop("row")
+    return told.with_columns(balance_verified=pl.coalesce("balance_verified", _proven_by_statement()))
+
+
+def _proven_by_statement() -> pl.Expr:
+    """True for rows with a balance that the balances of their statement prove; else null."""
+    is_proved = pl.col("statement_proved") & posted()
+    return pl.when(is_proved & pl.col("balance").is_not_null()).then(pl.lit(value=True))
+
+
+def _judged(booked: pl.DataFrame) -> pl.DataFrame:
+    """`row` and `balance_verified` of every row that states a balance."""
+    stated = booked.pipe(_offsets)
+    days = stated.pipe(_days).pipe(_openings)
+    return stated.join(days, on=_DAY, how="left", validate="m:1").select("row", balance_verified=_verdict())
+
+
+def _offsets(booked: pl.DataFrame) -> pl.DataFrame:
+    """Rows that state a balance, with their offset if the day runs forwards, backwards, or ends with the row."""
+    amount, balance, so_far = pl.col("amount").cast(_SUM), pl.col("balance").cast(_SUM), pl.col("so_far")
+    return (
+        booked.select("row", *_DAY, *_SENT, "amount", "balance")
+        .sort(*_DAY, *_SENT)
+        .with_columns(so_far=amount.cum_sum().over(_ACCOUNT))
+        .with_columns(day_end=so_far.last().over(_DAY), day_start=(so_far - amount).first().over(_DAY))
+        .filter(pl.col("balance").is_not_null())
+        .with_columns(
+            forwards=balance - so_far,
+            backwards=balance - (pl.col("day_start") + pl.col("day_end") - so_far + amount),
+            ending=balance - pl.col("day_end"),
+            nth=pl.int_range(pl.len()).over(_DAY),
+            nth_last=pl.int_range(pl.len(), 0, -1).over(_DAY) - 1,
+        )
+        .select("row", *_DAY, "forwards", "backwards", "ending", "nth", "nth_last")
+    )
+
+
+def _days(stated: pl.DataFrame) -> pl.DataFrame:
+    """Each account's days: the offset that all rows share, each way, if they do; and every offset it may end with."""
+    shared = {way: pl.when(pl.col(way).n_unique() == 1).then(pl.col(way).first()) for way in ("forwards", "backwards")}
+    return (
+        stated.group_by(_DAY)
+        .agg(pl.col("ending").unique(), **{f"{way}_offset": offset for way, offset in shared.items()})
+        .with_columns(chained=pl.concat_list("forwards_offset", "backwards_offset").list.drop_nulls())
+        .with_columns(closing=pl.when(_chains()).then("chained").otherwise("ending"))
+    )
+
+
+def _chains() -> pl.Expr:
+    return pl.col("chained").list.len() > 0
+
+
+def _openings(days: pl.DataFrame) -> pl.DataFrame:
+    """Whether each day follows from the day before: null for an account's first."""
+    before = pl.col("closing").shift(1).over(_ACCOUNT, order_by="date")
+    meets = [before.list.set_intersection(pl.col(ways)).list.len() > 0 for ways in ("chained", "ending")]
+    return days.sort(_DAY).select(
+        *_DAY,
+        chains=_chains(),
+        runs_forwards=pl.col("forwards_offset").is_not_null(),
+        follows=pl.when(before.is_not_null()).then(pl.any_horizontal(meets)),
+    )
+
+
+def _verdict() -> pl.Expr:
+    """Of a day that chains, only the row that it opens with depends on the day before."""
+    opens = pl.when("runs_forwards").then(pl.col("nth") == 0).otherwise(pl.col("nth_last") == 0)
+    return pl.when(pl.col("chains") & ~opens).then(pl.lit(value=True)).otherwise("follows")

@@ -1,0 +1,1 @@
+"""Who the other party is, and which category follows from that."""

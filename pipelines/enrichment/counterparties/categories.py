@@ -1,0 +1,145 @@
+"""What a transaction is: the layers of which the first that is sure decides, each row saying which it was.
+
+Decisive rules come first, then the names of the lists, then indicative rules, and last that nothing is known; what the
+later ones would have said are the alternatives. Above all of these stand a client's corrections (`corrections`); where
+none of them is sure, the learned model is asked (`learned`).
+"""
+
+import polars as pl
+
+from pipelines.enrichment.counterparties import counterparties
+from pipelines.enrichment.learned.model import Model
+from pipelines.vocabulary.schemas import ALTERNATIVE, CategorySource, Direction
+from pipelines.vocabulary.taxonomy import GROUPS, SIGNS, TRANSFER, UNKNOWN_CREDIT, UNKNOWN_DEBIT
+
+SURE = 0.9  # from here on a rule or a name is not questioned by the model
+LEAST_LEARNED = 0.4  # below it the model hardly more than guesses, and what rules said stays
+ALTERNATIVES = 3
+
+CANDIDATE = pl.Schema(
+    {
+        "key": pl.UInt32(),
+        "order": pl.UInt32(),  # the first decides
+        "category": pl.String(),
+        "confidence": pl.Float64(),
+        "category_source": CategorySource,
+        "category_basis": pl.String(),
+    }
+)
+DECIDED = pl.Schema(
+    {
+        "category": pl.String(),
+        "category_group": pl.String(),
+        "confidence": pl.Float64(),
+        "category_source": CategorySource,
+        "category_basis": pl.String(),
+        "alternatives": pl.List(ALTERNATIVE),
+    }
+)
+_DECISIVE, _NAMES, _INDICATIVE, _NOTHING = 0, 10_000, 20_000, 30_000  # where each layer's order begins
+
+
+def by_rules(held: pl.DataFrame) -> pl.DataFrame:
+    """Candidates (schema CANDIDATE) of the rules that hold (schema `patterns.HOLDING`)."""
+    layer = pl.when("decisive").then(pl.lit(_DECISIVE)).otherwise(pl.lit(_INDICATIVE))
+    return _candidates(held, layer + pl.col("rule"), pl.col("category"), pl.col("confidence"), "pattern", "words")
+
+
+def by_names(named: pl.DataFrame) -> pl.DataFrame:
+    """Candidates of the counterparties that the lists name.
+
+    Args:
+        named: `key`, `direction`, `phrase` and the lists' categories for `credit` and `debit`; nulls where nobody is.
+    """
+    told = pl.when(pl.col("direction") == pl.lit("credit", Direction)).then("credit").otherwise("debit")
+    saying = named.with_columns(category=told).filter(pl.col("category").is_not_null())
+    sure = pl.lit(counterparties.CONFIDENCE)
+    return _candidates(saying, pl.lit(_NAMES), pl.col("category"), sure, "counterparty", "phrase")
+
+
+def by_nothing(keys: pl.DataFrame) -> pl.DataFrame:
+    """For each `key` and `direction`: money in, or money out, of which nothing is known."""
+    money_in = pl.col("direction") == pl.lit("credit", Direction)
+    unknown = pl.when(money_in).then(pl.lit(UNKNOWN_CREDIT.slug)).otherwise(pl.lit(UNKNOWN_DEBIT.slug))
+    silent = keys.with_columns(silence=pl.lit(None, pl.String))
+    return _candidates(silent, pl.lit(_NOTHING), unknown, pl.lit(0.0), "fallback", "silence")
+
+
+def _candidates(
+    frame: pl.DataFrame, order: pl.Expr, category: pl.Expr, confidence: pl.Expr, source: str, basis: str
+) -> pl.DataFrame:
+    return frame.select(
+        "key",
+        order=order.cast(pl.UInt32),
+        category=category,
+        confidence=confidence,
+        category_source=pl.lit(source, CategorySource),
+        category_basis=pl.col(basis),
+    )
+
+
+def decided(candidates: pl.DataFrame) -> pl.DataFrame:
+    """Per `key` the first candidate's columns of DECIDED, and the others as alternatives, each category once."""
+    ranked = candidates.sort("key", "order").unique(["key", "category"], keep="first", maintain_order=True)
+    first = ranked.filter(pl.col("key").is_first_distinct())
+    others = (
+        ranked.filter(~pl.col("key").is_first_distinct(), pl.col("category_source") != "fallback")
+        .group_by("key", maintain_order=True)
+        .agg(alternatives=pl.struct("category", "confidence").head(ALTERNATIVES))
+    )
+    return (
+        first.join(others, on="key", how="left", validate="1:1")
+        .with_columns(
+            pl.col("alternatives").fill_null([]),
+            category_group=pl.col("category").replace_strict(GROUPS, return_dtype=pl.String),
+        )
+        .select("key", *DECIDED)
+    )
+
+
+def learned(rows: pl.LazyFrame, model: Model) -> pl.LazyFrame:
+    """Ask the model about rows of which neither a rule nor a name is sure.
+
+    What these said is among what the model looks at, so its answer replaces theirs even where they claim to be surer.
+    Where the model hardly more than guesses, theirs stays, with no more confidence than the model has.
+
+    Args:
+        rows: with the columns of DECIDED, and what the model looks at (see `Model.predict`).
+    """
+
+    def asked(frame: pl.DataFrame) -> pl.DataFrame:
+        numbered = frame.with_row_index("row")
+        unsure = numbered.filter(pl.col("confidence") < SURE)
+        answers = unsure.select("row", "direction", "counterparty_name").hstack(model.predict(unsure.drop("row")))
+        doubts = answers.select("row", doubt="confidence")
+        better = answers.filter(pl.col("confidence") > LEAST_LEARNED, _belongs(), ~_own_by_name()).select(
+            "row",
+            "category",
+            "confidence",
+            "alternatives",
+            category_group=pl.col("category").replace_strict(GROUPS, return_dtype=pl.String),
+            category_source=pl.lit("learned", CategorySource),
+            category_basis=pl.lit(f"model {model.name}"),
+        )
+        merged = (
+            numbered.join(doubts, on="row", how="left", validate="1:1", maintain_order="left")
+            .with_columns(confidence=pl.min_horizontal("confidence", "doubt"))
+            .join(better, on="row", how="left", validate="1:1", suffix="_learned", maintain_order="left")
+        )
+        return merged.select(
+            pl.coalesce(f"{name}_learned", name).alias(name) if name in DECIDED else pl.col(name)
+            for name in frame.columns
+        )
+
+    return rows.map_batches(asked, predicate_pushdown=False, projection_pushdown=False)
+
+
+def _belongs() -> pl.Expr:
+    """The category's side of the account is the row's."""
+    sign = pl.col("category").replace_strict(SIGNS, default=None, return_dtype=pl.String)
+    return sign.is_in(["either"]) | (sign == pl.col("direction").cast(pl.String))
+
+
+def _own_by_name() -> pl.Expr:
+    """Whether a payment with somebody named is called one between own accounts: whose name it is, no text tells."""
+    return (pl.col("category") == TRANSFER.slug) & pl.col("counterparty_name").is_not_null()

@@ -1,0 +1,272 @@
+"""Rules: what a payment is, by words of its text, checked against their own examples before any of them is used.
+
+`rules/patterns/decisive.yaml` holds those that are tried before the names in the lists, `indicative.yaml` those after.
+Both files say at their head how a rule reads.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntFlag
+from functools import cache, cached_property
+from typing import Any, Literal
+
+import polars as pl
+
+from pipelines.enrichment.counterparties import counterparties
+from pipelines.enrichment.wording.phrases import Phrasebook, words_of
+from pipelines.vocabulary.rule_files import RuleError, load_rules
+from pipelines.vocabulary.schemas import ACCOUNT_TYPES, CounterpartyKind
+from pipelines.vocabulary.taxonomy import SIDES, TAXONOMY, Sign
+
+PurposesIn = Callable[[Sequence[str]], Sequence[str | None]]
+Tier = Literal["decisive", "indicative"]
+TIERS: tuple[Tier, Tier] = ("decisive", "indicative")
+CONFIDENCE: Mapping[Tier, float] = {"decisive": 0.95, "indicative": 0.85}  # of a rule that doesn't say its own
+
+KEYS = pl.Schema(
+    {
+        "key": pl.UInt32(),
+        "text_number": pl.UInt32(),
+        "direction": pl.String(),
+        "account_type": pl.String(),
+        "purpose": pl.String(),  # of the counterparty that the lists name
+        "counterparty_kind": pl.String(),
+    }
+)
+HOLDING = pl.Schema(
+    {
+        "key": pl.UInt32(),
+        "rule": pl.UInt32(),  # number in the order of trial
+        "decisive": pl.Boolean(),
+        "category": pl.String(),
+        "confidence": pl.Float64(),
+        "words": pl.String(),  # one of the phrases that were found
+    }
+)
+
+_REQUIRED = {"category", "any", "matches", "not"}
+_LISTS = {"any", "with", "unless", "of", "account", "kind", "matches", "not"}
+_ALLOWED = _REQUIRED | _LISTS | {"side", "confidence"}
+_CONDITIONS = {"of": "purpose", "account": "account_type", "kind": "counterparty_kind"}
+
+
+class _Role(IntFlag):
+    """What a found phrase does for a rule."""
+
+    ANY = 1
+    WITH = 2
+    UNLESS = 4
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Phrases, conditions, and the category that follows on each side of the account."""
+
+    tier: Tier
+    category: Mapping[Sign, str]  # by side: credit, debit
+    any: Sequence[str]
+    with_: Sequence[str]
+    unless: Sequence[str]
+    conditions: Mapping[str, Sequence[str]]  # column of KEYS → the values that it may have
+    confidence: float
+
+
+class Rulebook:
+    """Rules made ready: all of them are tried on all texts at once."""
+
+    def __init__(self, rules: Sequence[Rule]) -> None:
+        asked = [
+            (phrase, number, role.value)
+            for number, rule in enumerate(rules)
+            for role, phrases in ((_Role.ANY, rule.any), (_Role.WITH, rule.with_), (_Role.UNLESS, rule.unless))
+            for phrase in phrases
+        ]
+        asking = pl.Schema({"words": pl.String(), "rule": pl.UInt32(), "role": pl.UInt8()})
+        asking = pl.Schema({"words": pl.String(), "rule": pl.UInt32(), "role": pl.UInt8()})
+        self._asked = pl.DataFrame(asked, asking, orient="row").with_row_index("phrase")
+        self._phrases = Phrasebook(self._asked["words"].to_list())
+        self._rules = _as_frame(rules)
+        self._alone = self._rules.filter("alone").select("rule")
+        self._admitted = {column: _admitted(rules, column) for column in _CONDITIONS.values()}
+
+    @cached_property
+    def numbers(self) -> list[str]:
+        """Words with digits that its phrases hold: `words_of` has to keep them."""
+        return self._phrases.numbers
+
+    def holding(self, texts: pl.Series, keys: pl.DataFrame) -> pl.DataFrame:
+        """Every rule that holds for a key (schema HOLDING), in no order.
+
+        Args:
+            texts: distinct texts, as `words_of` makes them.
+            keys: schema KEYS; `text_number` is a position in `texts`.
+        """
+        said = self._said(texts)
+        slug = pl.when(pl.col("direction") == "credit").then("credit").otherwise("debit")
+        held = keys.join(said, on="text_number").join(self._rules, on="rule").with_columns(category=slug)
+        held = held.filter(pl.col("category").is_not_null())
+        for column, admitted in self._admitted.items():
+            free, bound = held.filter(~pl.col(f"by_{column}")), held.filter(f"by_{column}")
+            held = pl.concat([free, bound.join(admitted, on=["rule", column], how="semi")])
+        return held.join(self._asked.select("phrase", "words"), on="phrase").select(HOLDING.names())
+
+    def _said(self, texts: pl.Series) -> pl.DataFrame:
+        """`text_number`, `rule` and `phrase` (one that was found): the rules that the words of each text satisfy."""
+        hits = self._phrases.found(texts).join(self._asked.drop("words"), on="phrase")
+        said = ("text_number", "rule", "phrase")
+        alone = hits.join(self._alone, on="rule", how="semi").select(said)
+        together = hits.join(self._alone, on="rule", how="anti").pipe(self._together)
+        return pl.concat([alone, together.select(said)]).group_by("text_number", "rule").agg(pl.col("phrase").min())
+
+    def _together(self, hits: pl.DataFrame) -> pl.DataFrame:
+        """Of rules that ask for more than one phrase, those that have all they ask for."""
+        telling = pl.when(pl.col("role") == _Role.ANY.value).then("phrase")
+        roles = (
+            hits.group_by("text_number", "rule")
+            .agg(pl.col("role").bitwise_or(), phrase=telling.min())
+            .join(self._rules.select("rule", "needs"), on="rule")
+        )
+        needed = pl.col("needs") | _Role.UNLESS.value
+        return roles.filter((pl.col("role") & needed) == pl.col("needs"))
+
+
+def _as_frame(rules: Sequence[Rule]) -> pl.DataFrame:
+    return pl.DataFrame(
+        {
+            "decisive": [rule.tier == "decisive" for rule in rules],
+            "credit": pl.Series([rule.category.get("credit") for rule in rules], dtype=pl.String),
+            "debit": pl.Series([rule.category.get("debit") for rule in rules], dtype=pl.String),
+            "confidence": [rule.confidence for rule in rules],
+            "needs": pl.Series([_needs(rule).value for rule in rules], dtype=pl.UInt8),
+            "alone": [not rule.with_ and not rule.unless for rule in rules],  # one phrase of its own is enough
+        }
+        | {f"by_{column}": [column in rule.conditions for rule in rules] for column in _CONDITIONS.values()}
+    ).with_row_index("rule")
+
+
+def _needs(rule: Rule) -> _Role:
+    return _Role.ANY | _Role.WITH if rule.with_ else _Role.ANY
+
+
+def _admitted(rules: Sequence[Rule], column: str) -> pl.DataFrame:
+    """`rule` and a value of the column that it admits, for all rules that ask for it."""
+    pairs = [(number, value) for number, rule in enumerate(rules) for value in rule.conditions.get(column, ())]
+    return pl.DataFrame(pairs, {"rule": pl.UInt32, column: pl.String}, orient="row")
+
+
+@cache
+def load() -> Rulebook:
+    """The rules of `rules/patterns/`, in the order of trial, read once.
+
+    Raises:
+        RuleError: naming the file, and each broken rule with the reason.
+    """
+    entries = {tier: load_rules(f"patterns/{tier}.yaml") for tier in TIERS}
+    return Rulebook(checked(entries, counterparties.load().purposes_in, counterparties.purposes()))
+
+
+def checked(
+    entries: Mapping[Tier, Sequence[Mapping[str, Any]]],
+    purposes_in: PurposesIn,
+    purposes: Sequence[str],
+) -> list[Rule]:
+    """Entries of the files as rules, or every fault of theirs at once."""
+    numbered = [(tier, number, entry) for tier in TIERS for number, entry in enumerate(entries.get(tier, ()), start=1)]
+    faults = [
+        f"{tier}.yaml, rule {number} ({entry.get('category')}): {fault}"
+        for tier, number, entry in numbered
+        for fault in _faults(entry, purposes)
+    ]
+    if not faults:
+        rules = [_rule(tier, entry) for tier, _, entry in numbered]
+        faults = [
+            f"{tier}.yaml, rule {number} ({entry['category']}): {fault}"
+            for (tier, number, entry), fault in _example_faults(numbered, rules, purposes_in)
+        ]
+        if not faults:
+            return rules
+    raise RuleError("\n".join(faults))
+
+
+def _rule(tier: Tier, entry: Mapping[str, Any]) -> Rule:
+    return Rule(
+        tier=tier,
+        category=dict(_conclusions(entry)),
+        any=entry["any"],
+        with_=entry.get("with", ()),
+        unless=entry.get("unless", ()),
+        conditions={column: entry[name] for name, column in _CONDITIONS.items() if name in entry},
+        confidence=entry.get("confidence", CONFIDENCE[tier]),
+    )
+
+
+def _conclusions(entry: Mapping[str, Any]) -> list[tuple[Sign, str]]:
+    """Side and category; a category that stands alone is concluded on the side that it belongs on, or on both."""
+    category = entry["category"]
+    if isinstance(category, dict):
+        return list(category.items())
+    side = entry.get("side", TAXONOMY.categories[category].sign)
+    return [(each, category) for each in SIDES if side in (each, "either")]
+
+
+def _faults(entry: Mapping[str, Any], purposes: Sequence[str]) -> Iterator[str]:
+    if odd := _REQUIRED - entry.keys() | entry.keys() - _ALLOWED:
+        yield f"missing or unknown: {', '.join(sorted(odd))}"
+        return
+    for name in sorted(_LISTS & entry.keys()):
+        if not _is_list_of_texts(entry[name]):
+            yield f"{name} is not a list of texts"
+            return
+    slugs = entry["category"].values() if isinstance(entry["category"], dict) else [entry["category"]]
+    if unknown := [slug for slug in slugs if slug not in TAXONOMY.categories]:
+        yield f"there is no category {', '.join(unknown)}"
+        return
+    for side, slug in _conclusions(entry):
+        if TAXONOMY.categories[slug].sign not in (side, "either"):
+            yield f"{slug} does not belong on the side {side}"
+    known = {"of": purposes, "account": ACCOUNT_TYPES, "kind": CounterpartyKind.categories.to_list()}
+    for name, values in known.items():
+        yield from (f"`{name}` knows no {value}" for value in entry.get(name, ()) if value not in values)
+    if not 0 <= entry.get("confidence", 0) <= 1:
+        yield "confidence is not between 0 and 1"
+    if len(entry["matches"]) < 2:
+        yield "needs two examples that match and one that does not"
+
+
+def _is_list_of_texts(value: object) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(each, str) and each for each in value)
+
+
+def _example_faults(
+    numbered: Sequence[tuple[Tier, int, Mapping[str, Any]]],
+    rules: Sequence[Rule],
+    purposes_in: PurposesIn,
+) -> Iterator[tuple[tuple[Tier, int, Mapping[str, Any]], str]]:
+    """Examples are tried with the engine that will use the rules, on what a rule's own conditions admit.
+
+    Only the counterparty's purpose must come from the example's own text.
+    """
+    book = Rulebook(rules)
+    examples = [
+        (number, text.upper(), must)
+        for number, (_, _, entry) in enumerate(numbered)
+        for must, name in ((True, "matches"), (False, "not"))
+        for text in entry[name]
+    ]
+    texts = pl.DataFrame({"text": [text for _, text, _ in examples]}).select(words_of(pl.col("text"), book.numbers))
+    purposes = purposes_in([text for _, text, _ in examples])
+    keys = [
+        {
+            "key": key,
+            "text_number": key,
+            "direction": next(iter(rules[number].category)),
+            "account_type": next(iter(rules[number].conditions.get("account_type", ())), None),
+            "counterparty_kind": next(iter(rules[number].conditions.get("counterparty_kind", ())), None),
+            "purpose": purposes[key] if "purpose" in rules[number].conditions else None,
+        }
+        for key, (number, text, _) in enumerate(examples)
+    ]
+    held = set(book.holding(texts.to_series(), pl.DataFrame(keys, KEYS)).select("key", "rule").rows())
+    for key, (number, text, must) in enumerate(examples):
+        if ((key, number) in held) is not must:
+            yield numbered[number], f"{'does not match' if must else 'matches'} {text!r}"

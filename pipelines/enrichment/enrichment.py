@@ -1,0 +1,151 @@
+"""Enrichment: what a transaction is, said from what the bank wrote. This module is its table of contents.
+
+A customer is always enriched whole: duplicates, transfers and balances look at all of its rows. The facts of a row
+(what was sent, and its identity) never change; everything derived is computed anew, so a new version of the rules
+is carried through by running this again.
+"""
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+
+import polars as pl
+
+from pipelines.enrichment.balances import verify_balances
+from pipelines.enrichment.counterparties import patterns
+from pipelines.enrichment.counterparties.categories import learned
+from pipelines.enrichment.counterparties.corrections import corrected
+from pipelines.enrichment.counterparties.narratives import understood
+from pipelines.enrichment.counterparties.own_names import own_names
+from pipelines.enrichment.facilities import facilities
+from pipelines.enrichment.flags import flags
+from pipelines.enrichment.knowledge import NOTHING_KNOWN, Knowledge, ModelOfCustomers
+from pipelines.enrichment.learned.model_file import base
+from pipelines.enrichment.matching.withdrawals import NO_WITHDRAWALS, Withdrawals, identify_without
+from pipelines.enrichment.names import name_words
+from pipelines.enrichment.names.name_groups import grouped
+from pipelines.enrichment.names.related import related
+from pipelines.enrichment.recurrence import recurrence
+from pipelines.enrichment.transfers.group_pairs import group_pairs
+from pipelines.enrichment.transfers.transfers import transfers
+from pipelines.enrichment.wording.value_dates import effective_date
+from pipelines.vocabulary.schemas import SORT_KEY, TRANSACTIONS, Direction
+
+ENRICHMENT_VERSION = 2
+LEAST_SHARE = 50_000  # rows: fewer are not worth being shared out
+
+
+@dataclass(frozen=True)
+class Enriched:
+    """`transactions` (schema TRANSACTIONS, sorted): the customers' whole values; `duplicates`: rows not kept."""
+
+    transactions: pl.LazyFrame
+    duplicates: pl.LazyFrame
+
+
+def prepare() -> None:
+    """Read lists, rules and the model that comes with Tidemark: else the first batch of a process waits for them.
+
+    Raises:
+        RuleError: a file of `rules/` is broken; which, where and why.
+    """
+    patterns.load()
+    name_words.load()
+    base()
+
+
+def enrich(
+    held: pl.DataFrame,
+    accepted: pl.DataFrame,
+    withdrawals: Withdrawals = NO_WITHDRAWALS,
+    knowledge: Knowledge = NOTHING_KNOWN,
+) -> Enriched:
+    """Take accepted rows into what is held, take withdrawn ones out of it, and enrich every customer whole.
+
+    Args:
+        held: the customers' values so far, marked history included (schema TRANSACTIONS).
+        accepted: new, validated rows of any of them (schema ACCEPTED).
+        withdrawals: submissions to take back.
+        knowledge: what is known about the customers beside their transactions.
+    """
+    put_away = pl.col("withdrawn_seq").is_not_null()
+    replayed = identify_without(held.filter(~put_away), accepted, withdrawals)
+    transactions = derived(replayed.identified.rows, knowledge).with_columns(
+        enrichment_version=pl.lit(ENRICHMENT_VERSION, pl.UInt32()), withdrawn_seq=pl.lit(None, pl.Int64())
+    )
+    history = [held.filter(put_away).lazy(), replayed.put_away.lazy()]
+    return Enriched(
+        pl.concat([transactions.match_to_schema(TRANSACTIONS), *history]).sort(SORT_KEY),
+        replayed.identified.duplicates.lazy(),
+    )
+
+
+def derived(rows: pl.DataFrame, knowledge: Knowledge = NOTHING_KNOWN) -> pl.LazyFrame:
+    """Everything that follows from the facts of whole customers' rows (schema `duplicates.KNOWN`), step by step.
+
+    Customers don't affect each other: when there are many rows, every core takes a share of them.
+    """
+    told = understood(rows.with_columns(direction=_direction()))
+    with ThreadPoolExecutor(pl.thread_pool_size()) as pool:
+        return pl.concat(pool.map(partial(_concluded, knowledge=knowledge), _shares(told))).lazy()
+
+
+def _shares(rows: pl.DataFrame) -> list[pl.DataFrame]:
+    """Whole customers, about as many rows for each core; all in one share where there are few."""
+    shares = min(pl.thread_pool_size(), rows.height // LEAST_SHARE)
+    if shares < 2:
+        return [rows]
+    customers = rows["customer_number"].value_counts().sort("customer_number")
+    up_to = pl.col("count").cum_sum() - 1
+    share = customers.select("customer_number", share=up_to * shares // rows.height)
+    return rows.join(share, on="customer_number", maintain_order="left").partition_by("share", include_key=False)
+
+
+def _concluded(told: pl.DataFrame, knowledge: Knowledge) -> pl.DataFrame:
+    """What follows from the texts, and from a customer's rows taken together."""
+    return (
+        _asked(told, knowledge.models)
+        .with_columns(effective_date=effective_date(pl.col("date"), pl.col("value_date")))
+        .drop("text", "stated_day", "stated_month", "stated_year")
+        .pipe(grouped)
+        .pipe(own_names, knowledge.customers)
+        .pipe(related, knowledge.related_parties)
+        .pipe(transfers)
+        .pipe(group_pairs, knowledge.group_rows)
+        .pipe(corrected, knowledge.corrections)
+        .pipe(recurrence)
+        .pipe(facilities)
+        .pipe(flags)
+        .pipe(verify_balances)
+        .collect()
+    )
+
+
+def _asked(rows: pl.DataFrame, own_models: Sequence[ModelOfCustomers]) -> pl.LazyFrame:
+    """Each customer's unsure rows are put to the model that its client activated, or else to the one that we bring."""
+    groups = [(pl.col("customer_number").is_in(list(own.customers)), own.model) for own in own_models]
+    others = ~pl.any_horizontal(pl.lit(value=False), *(of_client for of_client, _ in groups))
+    return pl.concat(learned(rows.filter(whose).lazy(), model) for whose, model in [*groups, (others, base())])
+
+
+def changed_customers(held: pl.DataFrame, transactions: pl.DataFrame) -> pl.Series:
+    """Numbers of the customers whose value is not the one held. Duplicates alone change nothing, and neither does
+    a new version of the enrichment that comes to the same: a row names the version that made it what it is.
+    """
+    before, after = _fingerprints(held), _fingerprints(transactions)
+    same = after.join(before, on=after.columns, how="semi")
+    return after.join(same, on="customer_number", how="anti")["customer_number"].sort()
+
+
+def _fingerprints(rows: pl.DataFrame) -> pl.DataFrame:
+    """Per customer, the number of rows and a sum of their hashes: equal for equal content in any order."""
+    return (
+        rows.select("customer_number", fingerprint=rows.drop("enrichment_version").hash_rows(seed=0))
+        .group_by("customer_number")
+        .agg(pl.len(), (pl.col("fingerprint") // 2**20).sum(), low=(pl.col("fingerprint") % 2**32).sum())
+    )
+
+
+def _direction() -> pl.Expr:
+    return pl.when(pl.col("amount") < 0).then(pl.lit("debit")).otherwise(pl.lit("credit")).cast(Direction)

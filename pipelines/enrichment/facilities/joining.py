@@ -1,0 +1,184 @@
+"""Which rows belong to one facility.
+
+Rows of one customer, lender and product are read in time. Where two regular streams of repayments run side by side,
+each is a **lane**; an amount that starts when another has ended continues its lane, as a repriced loan does. A funding
+belongs to the lane whose repayments start after it. Along a lane, each funding begins a new facility, and so does a
+long silence. What is revolving is one facility however often it is drawn. Other repayments, the odd last instalment or
+a double one, go to the lane of the nearest amount. Accounts play no part: two of them may serve one facility.
+"""
+
+import polars as pl
+
+from pipelines.enrichment.facilities.products import REVOLVING, product_of
+from pipelines.enrichment.matching.identities import named_ids
+from pipelines.enrichment.matching.pairing import latest_first, oldest_first
+from pipelines.enrichment.matching.reversals import party, returned
+from pipelines.vocabulary.schemas import posted
+
+STREAM_ROWS = 3  # so many repayments of one amount can have a rhythm
+STREAM_SHARE = 0.8  # of the gaps between them must be alike
+FUNDING_TO_REPAYMENT_DAYS = 62  # a monthly loan's first instalment, with a month's grace
+SAME_DRAWDOWN_DAYS = 7  # credits of one drawdown paid out in parts
+SILENCE_DAYS, SILENCE_GAPS = 100, 6  # longer than both (and six usual gaps): what comes then is another facility
+
+_BORROWING = ("customer_number", "lender", "product")
+_AMOUNT = (*_BORROWING, "size")
+_LANE = (*_BORROWING, "lane")
+_ORDER = ("date", "funds", "transaction_id")  # on one day, the old loan is paid out before the new one begins
+
+
+def with_facility_ids(rows: pl.DataFrame) -> pl.DataFrame:
+    """`facility_id` of every row that funds or repays a facility, or brings back what should have repaid it."""
+    numbered = rows.drop("facility_id", strict=False).with_row_index("row")
+    borrowed = _borrowed(numbered)
+    facilities = borrowed.drop("place").pipe(_with_lanes).pipe(_with_facilities).pipe(_named)
+    named = borrowed.select("row", "place").join(facilities, on="row", validate="1:1")
+    named = named.select("facility_id", row="place")
+    bounced = returned(numbered).join(named, left_on="opened", right_on="row").select("facility_id", row="closed")
+    members = pl.concat([named, bounced])
+    return numbered.join(members, on="row", how="left", validate="1:1", maintain_order="left").drop("row")
+
+
+def _borrowed(numbered: pl.DataFrame) -> pl.DataFrame:
+    """Rows that fund or repay something, in time: `row` is their number here, `place` among all rows.
+
+    So what follows doesn't depend on the order in which rows come. A transfer between own accounts is neither.
+    """
+    return (
+        numbered.lazy()
+        .filter(posted(), pl.col("is_transfer").ne_missing(True))
+        .with_columns(product=product_of())
+        .filter(pl.col("product").is_not_null())
+        .select(
+            "customer_number",
+            "product",
+            "date",
+            "transaction_id",
+            lender=lender(),
+            size=pl.col("amount").abs(),
+            place="row",
+            funds=pl.col("amount") > 0,
+        )
+        .sort("customer_number", "date", "transaction_id")
+        .with_row_index("row")
+        .collect(engine="in-memory")
+    )
+
+
+def lender() -> pl.Expr:
+    """Who lends, as far as the text says: a related party, a known lender, a name, else the account that is paid."""
+    owner = pl.when(pl.col("product") == "director_loan").then("related_party")
+    return pl.coalesce(owner, "counterparty_lender_id", party(), "other_account", pl.lit(""))
+
+
+def _with_lanes(borrowed: pl.DataFrame) -> pl.DataFrame:
+    """`lane` (UInt32): the first row of the stream that a row goes with; 0 where there is one lane or none."""
+    streams = borrowed.filter(~pl.col("funds"), ~pl.col("product").is_in(REVOLVING)).pipe(_streams)
+    lanes = streams.pipe(_lanes).filter(pl.col("lane").n_unique().over(_BORROWING) > 1)
+    if lanes.is_empty():
+        return borrowed.with_columns(lane=pl.lit(0, pl.UInt32()))
+    repayments = borrowed.filter(~pl.col("funds")).pipe(_to_nearest_amount, lanes)
+    fundings = borrowed.filter("funds").pipe(_to_next_start, lanes)
+    return pl.concat([repayments, fundings]).with_columns(pl.col("lane").fill_null(0))
+
+
+def _streams(repayments: pl.DataFrame) -> pl.DataFrame:
+    """Amounts that are repaid in a rhythm: `first` and `last` date, and the first `row`.
+
+    Gaps count in business days, so that daily remittances have gaps of one. Most must be like the middle one: exactly
+    for what comes every day or two, within 15 % otherwise, for holidays and the lengths of months.
+    """
+    gap, usual = pl.col("gap"), pl.col("gap").median()
+    tolerance = pl.when(usual >= 3).then((usual * 0.15).ceil()).otherwise(0)
+    alike = ((gap - usual).abs() <= tolerance).mean()
+    return (
+        repayments.group_by(*_AMOUNT, "date")
+        .agg(pl.col("row").min())
+        .sort(*_AMOUNT, "date")
+        .with_columns(gap=pl.business_day_count(pl.col("date").shift(1).over(_AMOUNT), "date"))
+        .group_by(_AMOUNT)
+        .agg(pl.col("row").first(), pl.len(), alike=alike, first=pl.col("date").min(), last=pl.col("date").max())
+        .filter(pl.col("len") >= STREAM_ROWS, pl.col("alike") >= STREAM_SHARE)
+        .drop("len", "alike")
+        .sort(*_BORROWING, "first", "row")
+    )
+
+
+def _lanes(streams: pl.DataFrame) -> pl.DataFrame:
+    """Streams with their `lane`: one that starts after another's end continues it, the longest ended first."""
+    sides = [
+        streams.select(*_BORROWING, "row", date=date, opens=pl.lit(opens))
+        for date, opens in (("last", True), ("first", False))
+    ]
+    continued = oldest_first(pl.concat(sides), _BORROWING, ("date", "opens", "row"))
+    return streams.join(_roots(streams["row"], continued), on="row", validate="1:1")
+
+
+def _roots(rows: pl.Series, continued: pl.DataFrame) -> pl.DataFrame:
+    """`lane` of each stream: the first stream of its chain, found by doubling the length of the step back."""
+    back = continued.select(row="closed", lane="opened")
+    found = pl.DataFrame({"row": rows}).join(back, on="row", how="left", validate="1:1")
+    found = found.with_columns(pl.col("lane").fill_null(pl.col("row")))
+    while True:
+        further = found.join(found.rename({"row": "lane", "lane": "root"}), on="lane", validate="m:1")
+        further = further.select("row", lane="root").sort("row")
+        if further.equals(found.sort("row")):
+            return further
+        found = further
+
+
+def _to_nearest_amount(repayments: pl.DataFrame, lanes: pl.DataFrame) -> pl.DataFrame:
+    """Repayments with the lane of the nearest amount among the lender's streams."""
+    amounts = lanes.select(*_AMOUNT, "lane").sort("size", "lane")
+    ordered = repayments.sort("size", "row")
+    return ordered.join_asof(amounts, on="size", by=_BORROWING, strategy="nearest", check_sortedness=False)
+
+
+def _to_next_start(fundings: pl.DataFrame, lanes: pl.DataFrame) -> pl.DataFrame:
+    """Fundings with the lane of the stream that starts next; without one soon, of the one that started last."""
+    sides = [
+        fundings.select(*_BORROWING, "row", "date", opens=pl.lit(value=True), closes=pl.lit(value=False)),
+        lanes.select(*_BORROWING, "row", date="first", opens=pl.lit(value=False), closes=pl.lit(value=True)),
+    ]
+    met = latest_first(pl.concat(sides), _BORROWING, ("date", "closes", "row")).join(
+        lanes.select("first", "lane", closed="row"), on="closed", validate="1:1"
+    )
+    soon = (
+        fundings.join(met, left_on="row", right_on="opened", how="left", validate="1:1")
+        .with_columns(soon=(pl.col("first") - pl.col("date")).dt.total_days() <= FUNDING_TO_REPAYMENT_DAYS)
+        .with_columns(lane=pl.when("soon").then("lane"))
+        .select(*fundings.columns, "lane")
+    )
+    running = lanes.select(*_BORROWING, date="first", running="lane").sort("date", "running")
+    return (
+        soon.sort("date", "row")
+        .join_asof(running, on="date", by=_BORROWING, check_sortedness=False)
+        .with_columns(lane=pl.coalesce("lane", "running"))
+        .drop("running")
+    )
+
+
+def _with_facilities(laned: pl.DataFrame) -> pl.DataFrame:
+    """`facility`: the nth of its lane, from 0. One for all time where credit revolves."""
+    before = {name: pl.col(name).shift(1).over(_LANE) for name in ("date", "funds")}
+    days = (pl.col("date") - pl.col("date_before")).dt.total_days()
+    drawn = pl.col("funds") & ~(pl.col("funds_before") & (days <= SAME_DRAWDOWN_DAYS)).fill_null(value=False)
+    silence = pl.max_horizontal(pl.lit(SILENCE_DAYS), SILENCE_GAPS * days.median().over(_LANE))
+    silent = ~pl.col("funds") & ~pl.col("funds_before") & (days > silence)
+    begins = (drawn | silent.fill_null(value=False)) & ~pl.col("product").is_in(REVOLVING)
+    return (
+        laned.sort(*_LANE, *_ORDER)
+        .with_columns(date_before=before["date"], funds_before=before["funds"])
+        .with_columns(begins=begins)
+        .with_columns(facility=pl.col("begins").cum_sum().over(_LANE))
+    )
+
+
+def _named(laned: pl.DataFrame) -> pl.DataFrame:
+    """`row` and `facility_id`: derived from the facility's first row, which later rows do not change."""
+    facility = (*_LANE, "facility")
+    first = laned.with_columns(first_row=pl.col("row").first().over(facility))
+    anchors = first.filter(pl.col("row") == pl.col("first_row")).select("first_row", "transaction_id")
+    facility_id = named_ids(anchors["transaction_id"], pl.repeat("facility", anchors.height, eager=True))
+    named = anchors.select("first_row", facility_id=facility_id)
+    return first.join(named, on="first_row", validate="m:1").select("row", "facility_id")

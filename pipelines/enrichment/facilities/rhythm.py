@@ -1,0 +1,143 @@
+"""How often a facility is repaid, and which repayments did not come.
+
+A **slot** is a day on which a repayment was due, as far as payments show: one was made, or was tried and bounced. A
+payment soon after one that bounced is its second try and no slot of its own. The frequency follows from the middle gap
+between slots; where a gap is longer by whole periods, that many repayments are missing in it.
+"""
+
+from datetime import date
+
+import polars as pl
+
+from pipelines.enrichment.calendars import SETTLEMENT, Calendar, is_open
+from pipelines.vocabulary.schemas import SeriesPeriod
+
+FEWEST_SLOTS = 3
+RETRY_DAYS = 5  # a bounced debit is tried again within days, where it isn't due so often anyway
+GRACE_DAYS, GRACE_BUSINESS_DAYS = 5, 2  # a repayment may come so much later than expected before it is missed
+LONGEST_SILENCE_DAYS, LONGEST_SILENCE = 100, 6  # afterwards a facility has ended: no more repayments are missed
+
+# Days from one repayment to the next.
+PERIOD_DAYS = {
+    "business_daily": 7 / 5,
+    "weekly": 7.0,
+    "fortnightly": 14.0,
+    "four_weekly": 28.0,
+    "twice_monthly": 365.25 / 24,
+    "monthly": 365.25 / 12,
+    "quarterly": 365.25 / 4,
+    "yearly": 365.25,
+}
+_MONTHS = {"monthly": 1, "quarterly": 3, "yearly": 12}
+
+
+def closed_days(first: date, last: date) -> list[date]:
+    """Weekdays between the two dates on which direct entry rests."""
+    days = pl.DataFrame({"day": pl.date_range(first, last, eager=True)})
+    weekday, settles = pl.col("day").dt.weekday() <= 5, is_open(pl.col("day"), pl.lit(SETTLEMENT, Calendar))
+    return days.filter(weekday, ~settles)["day"].to_list()
+
+
+def slots(attempts: pl.DataFrame) -> pl.DataFrame:
+    """Days on which repayments were made or tried → those that were due: `facility_id`, `date`, `bounced`, sorted.
+
+    Args:
+        attempts: `facility_id`, `date`, `bounced` of each repayment.
+    """
+    of_day = attempts.group_by("facility_id", "date").agg(pl.col("bounced").all()).sort("facility_id", "date")
+    gap = (pl.col("date") - pl.col("date").shift(1).over("facility_id")).dt.total_days()
+    seldom = gap.median().over("facility_id") > RETRY_DAYS
+    retry = pl.col("bounced").shift(1).over("facility_id") & (gap <= RETRY_DAYS) & seldom
+    return of_day.filter(~retry.fill_null(value=False))
+
+
+def frequencies(due: pl.DataFrame, closed: list[date]) -> pl.DataFrame:
+    """Slots → `facility_id` and `frequency`, null where there is no rhythm."""
+    before = pl.col("date").shift(1).over("facility_id")
+    gaps = due.with_columns(
+        days=(pl.col("date") - before).dt.total_days(),
+        business_days=pl.business_day_count(before, "date", holidays=closed),
+    )
+    return gaps.group_by("facility_id").agg(frequency=_frequency()).cast({"frequency": SeriesPeriod})
+
+
+def _frequency() -> pl.Expr:
+    """By the middle gap, in calendar days but for the daily. Equal gaps of two weeks are fortnightly, uneven ones twice
+    a month; so with four weeks and a month."""
+    days, middle = pl.col("days"), pl.col("days").median()
+    two_weeks, four_weeks = (((days - length).abs() <= 1).mean() >= 0.7 for length in (14, 28))
+    every = (
+        pl.when(pl.col("business_days").median() <= 1)
+        .then(pl.lit("business_daily"))
+        .when(middle.is_between(6, 8))
+        .then(pl.lit("weekly"))
+        .when(middle.is_between(13, 15) & two_weeks)
+        .then(pl.lit("fortnightly"))
+        .when(middle.is_between(13, 17))
+        .then(pl.lit("twice_monthly"))
+        .when(middle.is_between(27, 29) & four_weeks & (pl.len() > FEWEST_SLOTS))
+        .then(pl.lit("four_weekly"))
+        .when(middle.is_between(27, 34))
+        .then(pl.lit("monthly"))
+        .when(middle.is_between(85, 97))
+        .then(pl.lit("quarterly"))
+        .when(middle.is_between(355, 376))
+        .then(pl.lit("yearly"))
+    )
+    return pl.when(pl.len() >= FEWEST_SLOTS).then(every)
+
+
+def silences(due: pl.DataFrame, closed: list[date]) -> pl.DataFrame:
+    """Slots with `frequency` and `through` → `facility_id`, `date`, `overdue` of each repayment that did not come.
+
+    `overdue` ones are missing since the last slot, as of `through`; the others have been passed over.
+    """
+    following = pl.col("date").shift(-1).over("facility_id")
+    return (
+        due.filter(pl.col("frequency").is_not_null())
+        .sort("facility_id", "date")
+        .with_columns(following=following, overdue=following.is_null())
+        .with_columns(missing=_missing(closed))
+        .filter(pl.col("missing") > 0)
+        .with_columns(nth=pl.int_ranges(1, pl.col("missing") + 1))
+        .explode("nth")
+        .select("facility_id", "overdue", date=expected(pl.col("nth"), closed))
+        .sort("facility_id", "date")
+    )
+
+
+def _missing(closed: list[date]) -> pl.Expr:
+    """How many repayments should have come between a slot and the next, or until `through`."""
+    until = pl.coalesce("following", "through")
+    days, working = (until - pl.col("date")).dt.total_days(), business_days_since("date", until, closed)
+    daily = pl.col("frequency") == "business_daily"
+    # By working days as well as by calendar days: around Easter a payment that only waits looks like one missed.
+    periods = pl.min_horizontal(days / period_days(), working / (period_days() * 5 / 7)).round()
+    passed = pl.when(daily).then(working).otherwise(periods) - 1
+    late = pl.when(daily).then(working - GRACE_BUSINESS_DAYS).otherwise(((days - GRACE_DAYS) / period_days()).floor())
+    most = pl.max_horizontal(LONGEST_SILENCE, (LONGEST_SILENCE_DAYS / period_days()).floor())
+    return pl.when("overdue").then(late).otherwise(passed).clip(0, most).cast(pl.Int64)
+
+
+def business_days_since(day: str, until: pl.Expr, closed: list[date]) -> pl.Expr:
+    """Days open after `day`, `until` among them."""
+    return pl.business_day_count(pl.col(day).dt.offset_by("1d"), until.dt.offset_by("1d"), holidays=closed).cast(
+        pl.Int64
+    )
+
+
+def period_days() -> pl.Expr:
+    return pl.col("frequency").cast(pl.String).replace_strict(PERIOD_DAYS, default=None, return_dtype=pl.Float64())
+
+
+def expected(nth: pl.Expr, closed: list[date], day: str = "date") -> pl.Expr:
+    """The date of the nth repayment after `day`; one that falls on a weekend or holiday comes on the next day open."""
+    months = pl.col("frequency").cast(pl.String).replace_strict(_MONTHS, default=None, return_dtype=pl.Int64())
+    by_month = pl.col(day).dt.offset_by(pl.format("{}mo", months * nth))
+    by_days = pl.col(day).dt.offset_by(pl.format("{}d", (period_days() * nth).round().cast(pl.Int64)))
+    daily = pl.col(day).dt.add_business_days(nth, holidays=closed, roll="backward")
+    return (
+        pl.when(pl.col("frequency") == "business_daily")
+        .then(daily)
+        .otherwise(pl.coalesce(by_month, by_days).dt.add_business_days(0, holidays=closed, roll="forward"))
+    )

@@ -1,0 +1,101 @@
+"""Cash advances repaid before the money arrives: the acquirer keeps a share of card takings and passes on the rest.
+
+No debit shows that. What shows is that card payouts, compared with the other takings of the same weeks, are smaller
+after the funding than before. The business's ups and downs move both, so the ratio tells the share withheld:
+
+    share = 1 − exp(mean log ratio after − mean log ratio before)
+
+over WEEKS weeks on each side. How sure that is follows from how far the two means lie apart, measured by their standard
+error (Welch's t); but a ratio may fall for other reasons, so confidence stays below MOST_CONFIDENCE. Without takings of
+another kind nothing is said.
+"""
+
+import polars as pl
+
+from pipelines.enrichment.facilities.terms import TOTAL
+
+WEEKS = 13
+FEWEST_WEEKS = 4  # on each side with takings of both kinds
+LEAST_T = 2.0
+LEAST_SHARE, MOST_SHARE = 0.03, 0.6  # agreed shares run from a twentieth to a third; outside, it is something else
+MOST_CONFIDENCE = 0.7
+
+WITHHELD = pl.Schema(
+    {
+        "facility_id": pl.Binary(),
+        "withheld_share": pl.Float64(),
+        "withheld_estimate": TOTAL,  # AUD kept back since the funding
+        "inferred_confidence": pl.Float64(),  # 0–1
+    }
+)
+_SHARE = pl.Decimal(38, 6)
+
+
+def withheld(takings: pl.DataFrame, unserved: pl.DataFrame) -> pl.DataFrame:
+    """WITHHELD, for those advances of which a share of takings seems to be kept back.
+
+    Args:
+        takings: credits that count as revenue, with schema TRANSACTIONS.
+        unserved: `customer_number`, `facility_id`, `funding_date`, `lender_name`, one row a customer: the advance of
+            which no repayment is seen.
+    """
+    weekly = takings.lazy().pipe(_by_week, unserved.lazy())
+    ratio = (pl.col("card").cast(pl.Float64) / pl.col("other").cast(pl.Float64)).log()
+    both = (pl.col("card") > 0) & (pl.col("other") > 0)
+    sides = {
+        "before": both & pl.col("week").is_between(-WEEKS, -1),
+        "after": both & pl.col("week").is_between(0, WEEKS - 1),
+    }
+    read = {
+        f"{name}_{side}": of(ratio.filter(weeks))
+        for side, weeks in sides.items()
+        for name, of in (("mean", pl.Expr.mean), ("variance", pl.Expr.var), ("weeks", pl.Expr.len))
+    }
+    since = pl.col("card").filter(pl.col("week") >= 0).sum()
+    fall, error = pl.col("mean_before") - pl.col("mean_after"), _standard_error()
+    share = pl.col("withheld_share")
+    return (
+        weekly.group_by("facility_id")
+        .agg(card_since=since, **read)
+        .filter(pl.min_horizontal("weeks_before", "weeks_after") >= FEWEST_WEEKS)
+        .with_columns(withheld_share=1 - (-fall).exp(), t=fall / error)
+        .filter(share.is_between(LEAST_SHARE, MOST_SHARE), pl.col("t") >= LEAST_T)
+        .select(
+            "facility_id",
+            "withheld_share",
+            withheld_estimate=_gross_less_net(pl.col("card_since"), share),
+            inferred_confidence=pl.min_horizontal(pl.col("t") / 10, MOST_CONFIDENCE),
+        )
+        .sort("facility_id")
+        .match_to_schema(WITHHELD)
+        .collect(engine="in-memory")
+    )
+
+
+def _by_week(takings: pl.LazyFrame, unserved: pl.LazyFrame) -> pl.LazyFrame:
+    """Per facility and week since its funding, payouts of cards and all other takings.
+
+    Where payouts come from a brand that the lender is named after (Square Loans, Shopify Capital), they are the ones.
+    """
+    brand = pl.col("lender_name").str.starts_with(pl.col("counterparty_name")).fill_null(value=False)
+    card = pl.when(brand.any().over("facility_id")).then(brand).otherwise(pl.col("category") == "card_settlement")
+    amount = pl.col("amount")
+    return (
+        takings.select("customer_number", "date", "category", "counterparty_name", "amount")
+        .join(unserved, on="customer_number", validate="m:1")
+        .with_columns(week=(pl.col("date") - pl.col("funding_date")).dt.total_days() // 7, is_card=card)
+        .group_by("facility_id", "week")
+        .agg(card=amount.filter("is_card").sum(), other=amount.filter(~pl.col("is_card")).sum())
+        .sort("facility_id", "week")
+    )
+
+
+def _standard_error() -> pl.Expr:
+    squares = (pl.col(f"variance_{side}") / pl.col(f"weeks_{side}") for side in ("before", "after"))
+    return pl.sum_horizontal(squares).sqrt()
+
+
+def _gross_less_net(net: pl.Expr, share: pl.Expr) -> pl.Expr:
+    """What was kept back of takings of which `net` was passed on."""
+    kept = (share / (1 - share)).round(6).cast(_SHARE)
+    return (net.cast(_SHARE) * kept).round(2).cast(TOTAL)

@@ -1,0 +1,368 @@
+"""Facilities as a credit analyst reads them: one row each, from the rows that carry its id."""
+
+from datetime import date
+
+import polars as pl
+
+from pipelines.enrichment.facilities.joining import lender
+from pipelines.enrichment.facilities.products import PRODUCTS, REVOLVING, WORKING_CAPITAL, product_of
+from pipelines.enrichment.facilities.rhythm import (
+    LONGEST_SILENCE_DAYS,
+    business_days_since,
+    closed_days,
+    expected,
+    frequencies,
+    period_days,
+    silences,
+    slots,
+)
+from pipelines.enrichment.facilities.split_settlement import withheld
+from pipelines.enrichment.facilities.terms import CONFIDENCE, TOTAL, UNFUNDED, grown, least, with_rates, with_remaining
+from pipelines.enrichment.matching.reversals import returned
+from pipelines.vocabulary.schemas import MONEY, UUID, SeriesPeriod, posted
+
+Product = pl.Enum(list(PRODUCTS))
+Status = pl.Enum(("active", "likely_repaid", "in_arrears", "renewed"))
+Method = pl.Enum(list(CONFIDENCE))
+
+FACILITIES = pl.Schema(
+    {
+        "customer_number": pl.Int64(),
+        "facility_id": UUID,
+        "lender_name": pl.String(),  # null where no text names one
+        "lender_id": pl.String(),
+        "product": Product,
+        "account_ids": pl.List(UUID),  # that fund or serve it, sorted
+        "funding_date": pl.Date(),  # of the first draw; null: drawn before the statements begin
+        "funding_amount": TOTAL,  # all that was drawn
+        "frequency": SeriesPeriod,  # of repayments; null without a rhythm
+        "repayment_count": pl.UInt32(),  # those that were not returned
+        "repayment_mean": MONEY,
+        "repayment_spread": pl.Float64(),  # AUD, standard deviation; null for fewer than two
+        "first_repayment": pl.Date(),
+        "last_repayment": pl.Date(),
+        "missed_payments": pl.UInt32(),
+        "missed_dates": pl.List(pl.Date()),  # a returned one's own date, else the date expected
+        "repaid_total": TOTAL,  # seen to leave the accounts, less what came back
+        "yearly_rate": pl.Float64(),  # of instalment loans, implied by level repayments or assumed
+        "grown_balance": TOTAL,  # what was lent less what was repaid, each with interest at that rate to the last day
+        "inferred": pl.Boolean(),  # repayments are not seen but follow from a fall in card payouts
+        "inferred_confidence": pl.Float64(),  # 0–1; null where nothing was inferred
+        "withheld_share": pl.Float64(),  # of card takings, where inferred
+        "withheld_estimate": TOTAL,  # kept back of card takings since the funding, where inferred
+        "estimated_remaining": TOTAL,  # null where nothing can be said
+        "remaining_confidence": pl.Float64(),  # 0–1, by judgement
+        "remaining_method": Method,
+        "next_expected": pl.Date(),
+        "status": Status,
+        "stacked_with": pl.UInt32(),  # other advances, loans and lines for working capital that ran at the same time
+        "renewed_by": UUID,  # the facility that took its place
+    }
+)
+
+RECENT_DAYS, RECENT_PERIODS = 90, 3  # arrears older than both are history
+ARREARS, ARREARS_DAILY = 0.5, 3.0  # instalments short from which a facility is in arrears
+STOPPED, STOPPED_DAILY = 2, 5  # overdue repayments after which they have stopped
+RENEWAL_BEFORE_DAYS, RENEWAL_AFTER_DAYS = 10, 45  # of the new funding around the old one's last repayment
+
+_FACILITY = "facility_id"
+
+
+def facilities_of(rows: pl.DataFrame, as_of: date) -> pl.DataFrame:
+    """One row per facility (FACILITIES), sorted by customer, start and id, as the rows up to `as_of` show it.
+
+    What is said holds for the last row of the accounts that serve it: what has happened since nobody knows.
+
+    **Status.** `renewed`: the same lender lent again while this was being repaid, and its repayments stopped then.
+    `likely_repaid`: repayments stopped without a dishonour and, where anything shows what was lent, after at least what
+    the product costs or but for the last of them. `in_arrears`: they stopped before; or of recent repayments at least
+    half of one (three daily ones) is missing and was not made up for. A payment plan with the tax office that stops is
+    taken for broken: those who pay it choose to. Else `active`.
+
+    Args:
+        rows: whole customers with `facility_id` filled (schema TRANSACTIONS).
+    """
+    booked = rows.filter(posted(), pl.col("date") <= as_of)
+    flows = flows_of(booked)
+    if flows.is_empty():
+        return FACILITIES.to_frame()
+    closed = closed_days(flows.select(pl.col("date").min()).item(), as_of)
+    due = slots(flows.filter(~pl.col("funds")).select(_FACILITY, "date", "bounced"))
+    return (
+        _totals(flows)
+        .join(frequencies(due, closed), on=_FACILITY, how="left", validate="1:1")
+        .pipe(with_rates)
+        .pipe(_with_balances, flows)
+        .pipe(_with_withheld, booked)
+        .pipe(with_remaining)
+        .pipe(_with_misses, due, flows, closed)
+        .pipe(_with_renewals)
+        .with_columns(status=_status().cast(Status))
+        .pipe(_settled)
+        .with_columns(_next_expected(closed), **_misses_that_count())
+        .pipe(_with_stacking)
+        .sort("customer_number", pl.coalesce("funding_date", "first_repayment"), _FACILITY)
+        .select(pl.col(name).cast(kind) for name, kind in FACILITIES.items())
+    )
+
+
+def flows_of(booked: pl.DataFrame) -> pl.DataFrame:
+    """Fundings that were met, and repayments: rows with `facility_id` in time, their `size` (AUD, positive), whether a
+    row `funds` or repays, and of repayments whether they `bounced`; `through`: the last day that the statements of its
+    accounts show.
+    """
+    accounts = booked.group_by("customer_number", "account_id").agg(through=pl.col("date").max())
+    members = booked.filter(pl.col(_FACILITY).is_not_null()).with_row_index("row")
+    bounced = returned(members)["opened"]
+    return (
+        members.with_columns(product=product_of())
+        .filter(pl.col("product").is_not_null())
+        .join(accounts, on=["customer_number", "account_id"], validate="m:1")
+        .select(
+            "customer_number",
+            _FACILITY,
+            "account_id",
+            "date",
+            "transaction_id",
+            "product",
+            "counterparty_name",
+            "counterparty_lender_id",
+            lender=lender(),
+            through=pl.col("through").max().over(_FACILITY),
+            size=pl.col("amount").abs(),
+            funds=pl.col("amount") > 0,
+            bounced=pl.col("row").is_in(bounced.implode()),
+        )
+        .filter(~(pl.col("funds") & pl.col("bounced")))
+        .sort("customer_number", "date", "transaction_id")
+    )
+
+
+def _totals(flows: pl.DataFrame) -> pl.DataFrame:
+    """One row a facility: what was drawn and repaid, when and by which accounts."""
+    funds, paid, size, day = pl.col("funds"), ~pl.col("funds") & ~pl.col("bounced"), pl.col("size"), pl.col("date")
+    total = size.cast(TOTAL)
+    return flows.group_by(_FACILITY).agg(
+        pl.col("customer_number", "product", "lender", "through").first(),
+        lender_name=_usual("counterparty_name"),
+        lender_id=_usual("counterparty_lender_id"),
+        account_ids=pl.col("account_id").unique().sort(),
+        funding_date=day.filter(funds).min(),
+        funding_amount=pl.when(funds.any()).then(total.filter(funds).sum()),
+        repayment_count=paid.sum(),
+        repayment_mean=pl.when(paid.any()).then(total.filter(paid).sum() / paid.sum().clip(1).cast(TOTAL)),
+        repayment_spread=size.filter(paid).cast(pl.Float64).std(),
+        repayment_usual=size.filter(paid).cast(pl.Float64).median(),
+        first_repayment=day.filter(paid).min(),
+        last_repayment=day.filter(paid).max(),
+        first_attempt=day.filter(~funds).min(),
+        last_bounced=pl.col("bounced").filter(~funds).last(),
+        repaid_total=total.filter(paid).sum(),
+        repaid_first=(day.filter(paid).min() < day.filter(funds).min()).fill_null(value=False),
+    )
+
+
+def _usual(name: str) -> pl.Expr:
+    """The most frequent value; of several, the first in the alphabet."""
+    return pl.col(name).drop_nulls().mode().sort().first()
+
+
+def _with_balances(known: pl.DataFrame, flows: pl.DataFrame) -> pl.DataFrame:
+    """`grown_balance`: what was lent less what was repaid, with interest to the last day."""
+    balances = with_interest(flows, known).group_by(_FACILITY).agg(grown_balance=pl.col("grown").sum())
+    return known.join(balances, on=_FACILITY, how="left", validate="1:1")
+
+
+def with_interest(flows: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
+    """What flows of instalment loans come to at their rate on the last day: `grown` (AUD), repayments below zero.
+
+    Args:
+        flows: as `flows_of` gives them.
+        known: `facility_id` and `yearly_rate` of each facility.
+    """
+    return (
+        flows.filter(~pl.col("bounced"))
+        .join(known.select(_FACILITY, "yearly_rate").drop_nulls(), on=_FACILITY, validate="m:1")
+        .with_columns(grown=pl.when("funds").then(grown()).otherwise(-grown()))
+    )
+
+
+def _with_withheld(known: pl.DataFrame, booked: pl.DataFrame) -> pl.DataFrame:
+    """What card payouts tell of the customer's latest cash advance, when nothing is seen going back."""
+    unseen = (pl.col("product") == "cash_advance") & pl.col("last_bounced").is_null()
+    unserved = known.filter(unseen).sort("funding_date", _FACILITY).unique("customer_number", keep="last")
+    takings = booked.filter(pl.col("category_group") == "revenue", pl.col("amount") > 0, ~pl.col("is_transfer"))
+    found = withheld(takings, unserved.select("customer_number", _FACILITY, "funding_date", "lender_name"))
+    return known.join(found, on=_FACILITY, how="left", validate="1:1").with_columns(
+        inferred=pl.col("withheld_share").is_not_null()
+    )
+
+
+def _with_misses(known: pl.DataFrame, due: pl.DataFrame, flows: pl.DataFrame, closed: list[date]) -> pl.DataFrame:
+    """`passed_over` and `overdue` dates, the `last_slot`, and how many instalments the customer is `short` of late.
+
+    What is revolving is repaid at will: only what bounced is missed there.
+    """
+    terms = known.select(_FACILITY, "frequency", "through", "product", "repayment_usual", since=_recent_from())
+    slotted = due.join(terms, on=_FACILITY, validate="m:1")
+    silent = silences(slotted.filter(~pl.col("product").is_in(REVOLVING)), closed)
+    bounced = due.filter("bounced").select(_FACILITY, "date", overdue=pl.lit(value=False))
+    missed = pl.concat([bounced, silent.select(bounced.columns)]).join(terms, on=_FACILITY, validate="m:1")
+    paid = flows.filter(~pl.col("funds"), ~pl.col("bounced")).join(terms.drop("product", "through"), on=_FACILITY)
+    late = pl.col("date") > pl.col("since")
+    by_facility = (
+        slotted.group_by(_FACILITY).agg(last_slot=pl.col("date").max(), slots=(late & ~pl.col("bounced")).sum()),
+        missed.group_by(_FACILITY).agg(
+            passed_over=pl.col("date").filter(~pl.col("overdue")).sort(),
+            overdue=pl.col("date").filter("overdue").sort(),
+            missed_late=late.sum(),
+        ),
+        paid.filter(late).group_by(_FACILITY).agg(instalments=(pl.col("size") / pl.col("repayment_usual")).sum()),
+    )
+    for found in by_facility:
+        known = known.join(found, on=_FACILITY, how="left", validate="1:1")
+    made_up = (pl.col("instalments").fill_null(0) - pl.col("slots").fill_null(0)).clip(0)
+    return known.with_columns(
+        *(pl.col(name).fill_null(pl.lit([], pl.List(pl.Date()))) for name in ("passed_over", "overdue")),
+        short=pl.col("missed_late").fill_null(0) - made_up,
+    )
+
+
+def _recent_from() -> pl.Expr:
+    days = pl.max_horizontal(pl.lit(RECENT_DAYS), (RECENT_PERIODS * period_days()).ceil()).cast(pl.Int64)
+    return pl.col("through") - pl.duration(days=days)
+
+
+def _with_renewals(known: pl.DataFrame) -> pl.DataFrame:
+    """`renewed_by` and `renewed_on`: the lender's next funding, around the last repayment of what was still owed."""
+    agreement = ("customer_number", "lender", "product")
+    search_from = pl.max_horizontal(
+        pl.col("last_repayment") - pl.duration(days=RENEWAL_BEFORE_DAYS),
+        pl.col("funding_date") + pl.duration(days=1),
+    )
+    fundings = known.filter(pl.col("funding_date").is_not_null()).select(
+        *agreement, renewed_by=_FACILITY, renewed_on="funding_date"
+    )
+    owed = pl.col("estimated_remaining").cast(pl.Float64)
+    still_owed = owed > pl.max_horizontal("repayment_usual", 0.1 * pl.col("funding_amount").cast(pl.Float64))
+    silent_since = pl.col("frequency").is_null() | (pl.col("overdue").list.len() > 0)
+    soon = pl.col("renewed_on") <= pl.col("last_repayment") + pl.duration(days=RENEWAL_AFTER_DAYS)
+    renewable = ~pl.col("product").is_in(REVOLVING) & still_owed.fill_null(value=True) & silent_since
+    return (
+        known.with_columns(search_from=pl.when(renewable & pl.col("last_repayment").is_not_null()).then(search_from))
+        .sort("search_from", _FACILITY)
+        .join_asof(
+            fundings.sort("renewed_on", "renewed_by"),
+            left_on="search_from",
+            right_on="renewed_on",
+            by=agreement,
+            strategy="forward",
+            coalesce=False,
+            check_sortedness=False,
+        )
+        .drop("search_from")
+        .with_columns(pl.when(soon).then(name).alias(name) for name in ("renewed_by", "renewed_on"))
+    )
+
+
+def _status() -> pl.Expr:
+    daily = pl.col("frequency").eq_missing(pl.lit("business_daily", SeriesPeriod))
+    silent = pl.col("through") - pl.col("last_repayment") > pl.duration(days=LONGEST_SILENCE_DAYS)
+    overdue = pl.col("overdue").list.len() >= pl.when(daily).then(STOPPED_DAILY).otherwise(STOPPED)
+    stopped = overdue | (pl.col("frequency").is_null() & silent.fill_null(value=False))
+    clean = ~pl.col("last_bounced").fill_null(value=False)
+    lent = pl.col("funding_amount").cast(pl.Decimal(38, 4))
+    owed = pl.col("estimated_remaining").cast(pl.Float64)
+    enough = (pl.col("repaid_total") >= lent * least()) | (owed <= pl.col("repayment_usual"))
+    enough = enough.fill_null(lent.is_null())
+    ended = stopped & clean & enough & (pl.col("product") != "tax_payment_plan")
+    at_will = pl.col("product").is_in(REVOLVING) | pl.col("frequency").is_null()
+    nothing_left = (pl.col("estimated_remaining") == 0).fill_null(value=False) & at_will
+    short = pl.col("short") >= pl.when(daily).then(ARREARS_DAILY).otherwise(ARREARS)
+    return (
+        pl.when(pl.col("renewed_by").is_not_null())
+        .then(pl.lit("renewed"))
+        .when(ended | nothing_left)
+        .then(pl.lit("likely_repaid"))
+        .when(short | (~clean & at_will) | (stopped & ~pl.col("product").is_in(REVOLVING)))
+        .then(pl.lit("in_arrears"))
+        .otherwise(pl.lit("active"))
+    )
+
+
+def _settled(known: pl.DataFrame) -> pl.DataFrame:
+    """Nothing remains of what was repaid or renewed, whatever the formula says."""
+    renewed, repaid = pl.col("status") == "renewed", pl.col("status") == "likely_repaid"
+    ended = repaid & (pl.col("estimated_remaining") != 0).fill_null(value=True)
+    unfunded = pl.when(pl.col("funding_amount").is_null()).then(UNFUNDED).otherwise(1.0)
+    over = renewed | ended
+    method = pl.when(renewed).then(pl.lit("rolled_over")).when(ended).then(pl.lit("payments_ended"))
+    confidence = method.replace_strict(CONFIDENCE, default=None, return_dtype=pl.Float64()) * unfunded
+    return known.with_columns(
+        estimated_remaining=pl.when(over).then(pl.lit(0, TOTAL)).otherwise("estimated_remaining"),
+        remaining_method=pl.coalesce(method, "remaining_method"),
+        remaining_confidence=pl.coalesce(confidence, "remaining_confidence"),
+    )
+
+
+def _runs() -> pl.Expr:
+    return pl.col("status").is_in(["active", "in_arrears"])
+
+
+def _next_expected(closed: list[date]) -> pl.Expr:
+    """The first expected day after the last that statements show."""
+    daily = pl.col("frequency") == "business_daily"
+    since = (pl.col("through") - pl.col("last_slot")).dt.total_days()
+    working = business_days_since("last_slot", pl.col("through"), closed)
+    nth = pl.when(daily).then(working).otherwise((since / period_days()).floor()).cast(pl.Int64) + 1
+    days = [expected(nth + more, closed, day="last_slot") for more in (0, 1)]
+    first = pl.when(days[0] > pl.col("through")).then(days[0]).otherwise(days[1])
+    return pl.when(_runs() & pl.col("frequency").is_not_null()).then(first).alias("next_expected")
+
+
+def _misses_that_count() -> dict[str, pl.Expr]:
+    """What is overdue is missed unless the facility has ended."""
+    missed = pl.when(_runs()).then(pl.concat_list("passed_over", "overdue")).otherwise("passed_over")
+    return {"missed_dates": missed.list.sort(), "missed_payments": missed.list.len()}
+
+
+def _with_stacking(known: pl.DataFrame) -> pl.DataFrame:
+    """`stacked_with`: of the other facilities for working capital, those that began before this ended, less those
+    that ended before it began."""
+    spans = known.filter(pl.col("product").is_in(WORKING_CAPITAL)).select(
+        "customer_number",
+        _FACILITY,
+        start=pl.coalesce("funding_date", "first_attempt"),
+        end=pl.when(_runs())
+        .then("through")
+        .otherwise(pl.min_horizontal("last_repayment", pl.col("renewed_on") - pl.duration(days=1))),
+    )
+    spans = spans.with_columns(end=pl.max_horizontal("start", "end"))
+    begun = _count_until(spans, "end", counted="start", strict=False)
+    over = _count_until(spans, "start", counted="end", strict=True)
+    counts = spans.select(_FACILITY).join(begun, on=_FACILITY, validate="1:1").join(over, on=_FACILITY, validate="1:1")
+    stacked = counts.select(_FACILITY, stacked_with=pl.col("end_count") - pl.col("start_count") - 1)
+    return known.join(stacked, on=_FACILITY, how="left", validate="1:1").with_columns(
+        pl.col("stacked_with").fill_null(0)
+    )
+
+
+def _count_until(spans: pl.DataFrame, day: str, counted: str, strict: bool) -> pl.DataFrame:
+    """Per facility, how many of the customer's have their date `counted` by its `day` (before it, if `strict`)."""
+    running = (
+        spans.select("customer_number", on=counted)
+        .sort("customer_number", "on")
+        .with_columns(pl.int_range(1, pl.len() + 1).over("customer_number").alias(f"{day}_count"))
+    )
+    return (
+        spans.select("customer_number", _FACILITY, on=day)
+        .sort("on", _FACILITY)
+        .join_asof(
+            running.sort("on", f"{day}_count"),
+            on="on",
+            by="customer_number",
+            allow_exact_matches=not strict,
+            check_sortedness=False,
+        )
+        .select(_FACILITY, pl.col(f"{day}_count").fill_null(0))
+    )

@@ -1,0 +1,162 @@
+"""A model as one file: arrays in numpy's own format (`.npz`), read without pickle, so a file can't run anything.
+
+Weights are stored sparse and in half precision: most are nothing or next to it. The fingerprint is the SHA-256 of the
+content; it names the model, and tells a damaged file.
+"""
+
+import hashlib
+import json
+import zipfile
+import zlib
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from io import BytesIO
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipelines.enrichment.learned import features
+from pipelines.enrichment.learned.calibration import EVIDENCE, Calibration
+from pipelines.enrichment.learned.features import BLOCKS, BUCKET_BITS
+from pipelines.enrichment.learned.model import Linear, Model
+from pipelines.enrichment.learned.vectors import SCALES, Vocabulary
+from pipelines.vocabulary.errors import Unprocessable
+
+FORMAT = "tidemark-categories-1"
+MOST_BYTES = 1 << 30  # unpacked
+NAME_LETTERS = 12
+SETTINGS = {
+    "features": features.VERSION,
+    "bucketBits": BUCKET_BITS,
+    "pieces": list(features.PIECES),
+    "mostLetters": features.MOST_LETTERS,
+    "scales": SCALES,
+    "evidence": list(EVIDENCE),
+}
+
+Arrays = Mapping[str, NDArray[Any]]
+
+
+def dumps(model: Model) -> bytes:
+    """The model's file. The same model gives the same bytes."""
+    arrays = _arrays(model)
+    described = _described(model)
+    head = {**described, "fingerprint": _fingerprint(described, arrays)}
+    buffer = BytesIO()
+    np.savez_compressed(buffer, allow_pickle=False, head=np.frombuffer(_text(head), np.uint8), **arrays)
+    return buffer.getvalue()
+
+
+def loads(content: bytes) -> Model:
+    """The model of a file's content.
+
+    Raises:
+        Unprocessable: the content is damaged, is no model, or is one for another version.
+    """
+    arrays = _unpacked(content)
+    head = _head(arrays.pop("head", None))
+    if head.get("settings") != json.loads(_text(SETTINGS)):
+        raise _refused("it was trained by another version of Tidemark, which looks at other features; train it again")
+    described = {name: value for name, value in head.items() if name != "fingerprint"}
+    if head.get("fingerprint") != _fingerprint(described, arrays):
+        raise _refused("it is damaged: its content is not what was written")
+    try:
+        return _model(head, arrays)
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        raise _refused(f"its parts don't fit together ({error})") from error
+
+
+def fingerprint(model: Model) -> str:
+    """The name of a model's content: 64 hexadecimal digits."""
+    return _fingerprint(_described(model), _arrays(model))
+
+
+@cache
+def base() -> Model:
+    """The model that comes with Tidemark. Its labels are the taxonomy's categories."""
+    return loads(files("pipelines.enrichment.learned").joinpath("base.npz").read_bytes())
+
+
+def _described(model: Model) -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "settings": SETTINGS,
+        "labels": list(model.labels),
+        "contexts": list(model.contexts),
+        "calibration": {"sharpness": model.calibration.sharpness, "bias": model.calibration.bias},
+        "facts": dict(model.facts),
+    }
+
+
+def _arrays(model: Model) -> dict[str, NDArray[Any]]:
+    linear = model.linear
+    rows, labels = np.nonzero(linear.weights)
+    vocabulary = {
+        name: values
+        for block, buckets, rarity in zip(BLOCKS, linear.vocabulary.buckets, linear.vocabulary.rarity, strict=True)
+        for name, values in ((f"buckets_{block}", np.diff(buckets, prepend=0)), (f"rarity_{block}", _half(rarity)))
+    }
+    return {
+        **vocabulary,
+        "per_feature": np.bincount(rows, minlength=len(linear.weights)).astype(np.uint16),
+        "weight_labels": labels.astype(np.uint16),
+        "weights": _half(linear.weights[rows, labels]),
+        "bias": linear.bias,
+        "evidence_weights": model.calibration.weights,
+    }
+
+
+def _model(head: Mapping[str, Any], arrays: Arrays) -> Model:
+    labels: Sequence[str] = head["labels"]
+    buckets = [np.cumsum(arrays[f"buckets_{block}"], dtype=np.int32) for block in BLOCKS]
+    rarity = [arrays[f"rarity_{block}"].astype(np.float32) for block in BLOCKS]
+    per_feature = arrays["per_feature"]
+    weights = np.zeros((len(per_feature), len(labels)), np.float32)
+    weights[np.repeat(np.arange(len(per_feature)), per_feature), arrays["weight_labels"]] = arrays["weights"]
+    calibration = Calibration(weights=arrays["evidence_weights"], **head["calibration"])
+    linear = Linear(Vocabulary(buckets, rarity), weights, arrays["bias"])
+    name = str(head["fingerprint"])[:NAME_LETTERS]
+    return Model(labels, head["contexts"], linear, calibration, head["facts"], name)
+
+
+def _unpacked(content: bytes) -> dict[str, NDArray[Any]]:
+    try:
+        with zipfile.ZipFile(BytesIO(content)) as packed:
+            if sum(each.file_size for each in packed.infolist()) > MOST_BYTES:
+                raise _refused("it is larger than any model")
+        with np.load(BytesIO(content), allow_pickle=False) as loaded:
+            return {name: loaded[name] for name in loaded.files}
+    # All that zipfile and numpy raise for content that is none of theirs; NotImplementedError: an unknown compression.
+    except (OSError, ValueError, EOFError, KeyError, NotImplementedError, zipfile.BadZipFile, zlib.error) as error:
+        raise _refused("it is damaged, or no model at all") from error
+
+
+def _head(packed: NDArray[Any] | None) -> dict[str, Any]:
+    try:
+        head = json.loads(packed.tobytes()) if packed is not None else None
+    except ValueError:
+        head = None
+    if not isinstance(head, dict) or head.get("format") != FORMAT:
+        raise _refused("it holds arrays, but no model of ours")
+    return head
+
+
+def _fingerprint(described: Mapping[str, Any], arrays: Arrays) -> str:
+    digest = hashlib.sha256(_text(described))
+    for name in sorted(arrays):
+        digest.update(f"{name} {arrays[name].dtype} {arrays[name].shape}".encode() + arrays[name].tobytes())
+    return digest.hexdigest()
+
+
+def _text(value: object) -> bytes:
+    return json.dumps(value, sort_keys=True, ensure_ascii=False).encode()
+
+
+def _half(values: NDArray[Any]) -> NDArray[np.float16]:
+    return values.astype(np.float16)
+
+
+def _refused(reason: str) -> Unprocessable:
+    return Unprocessable("Model.Unreadable", f"The model can't be used: {reason}.")

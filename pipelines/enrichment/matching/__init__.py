@@ -1,0 +1,1 @@
+"""Rows that belong together: duplicates, reversals, withdrawn submissions."""

@@ -1,0 +1,248 @@
+"""Which rows are new, which repeat a transaction already held, and which revise one.
+
+With a client's `transactionId`, a row whose content equals the version before it is a duplicate; any other content
+is a revision, and the version before it is superseded. Without one, overlapping submissions are matched as
+multisets: a submission adds only what exceeds the count already held of the same account, date, amount, description
+and status; where both sides state a balance, it must agree, too. So two equal coffees in one submission are two
+transactions, and the same statement sent twice adds nothing.
+
+What was read from a PDF statement is worded otherwise than a feed's rows, and is matched by its balances: `alignment`
+says which of them repeat what is held, before the rest is matched so.
+
+Submissions count in order of receipt, as if each had been alone, so that it makes no difference how they were cut
+into batches. Submissions that share no key don't affect each other: round n of `_by_count` therefore takes every
+key's n-th submission at once, and most batches need one round.
+"""
+
+from bisect import bisect_left, insort
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from operator import attrgetter
+from typing import NamedTuple
+
+import polars as pl
+
+from pipelines.enrichment.matching.alignment import Turn, aligned, turns
+from pipelines.enrichment.matching.identities import named_ids
+from pipelines.enrichment.matching.matching import KEY, ORDER, matches, unpaired, unpaired_held
+from pipelines.enrichment.wording.text import id_as_sent, text_as_sent
+from pipelines.vocabulary.schemas import ACCEPTED, DUPLICATES, SORT_KEY, TRANSACTIONS
+
+IDENTITY = ("transaction_id", "ordinal", "revision", "since_seq", "superseded_seq")
+KNOWN = pl.Schema({**ACCEPTED, **{name: TRANSACTIONS[name] for name in IDENTITY}})
+PENDING_LASTS = timedelta(days=7)  # card schemes let an authorisation lapse after seven days
+POSTED_EARLIER = timedelta(days=1)  # banks date a posting back by a day at most
+
+_ID_KEY = ("account_id", "sent_id")
+_SAME_PAYMENT = ("account_id", "amount", "text")
+_PAIRS = pl.Schema({**{name: ACCEPTED[name] for name in ORDER}, "posting_seq": ACCEPTED["received_seq"]})
+_FIRST_VERSION = (
+    pl.lit(1, pl.UInt32()).alias("revision"),
+    pl.col("received_seq").alias("since_seq"),
+    pl.lit(None, pl.Int64()).alias("superseded_seq"),
+)
+_CONTENT = ("date", "value_date", "description", "description_digest", "amount", "balance", "status")
+
+
+class _Waiting(NamedTuple):
+    """A pending row until its posting comes, in the order in which they are met."""
+
+    date: date
+    received_seq: int
+    position: int
+    superseded_seq: int | None
+
+
+@dataclass(frozen=True)
+class Identified:
+    """`rows` (schema KNOWN): everything held and everything new, each with its identity; `duplicates`: the others."""
+
+    rows: pl.DataFrame
+    duplicates: pl.DataFrame
+
+
+def identify(held: pl.DataFrame, accepted: pl.DataFrame) -> Identified:
+    """Take newly accepted rows into what is held. Eager: how many rounds it takes depends on the data."""
+    known = held.select(KNOWN.names()).with_columns(text=text_as_sent(), sent_id=id_as_sent())
+    new = accepted.with_columns(text=text_as_sent(), sent_id=id_as_sent()).sort(*ORDER)
+    first, *later = turns(known, new)
+    known, repeated = _taken_in(known, first)
+    duplicates = [repeated]
+    for turn in later:
+        others = known.join(turn.rows, on="account_id", how="anti")
+        known, repeated = _taken_in(known.join(turn.rows, on="account_id", how="semi"), turn)
+        known = pl.concat([others, known])
+        duplicates.append(repeated)
+    return Identified(known.select(KNOWN.names()).sort(SORT_KEY), pl.concat(duplicates).sort("job_id", "position"))
+
+
+def _taken_in(known: pl.DataFrame, turn: Turn) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """All that is held after a turn, and the duplicates among its rows."""
+    repeats = aligned(known, turn.meeting)
+    new = unpaired(turn.rows, repeats)
+    has_id = pl.col("sent_id").is_not_null()
+    versions, repeated = _by_id(known.filter(has_id), new.filter(has_id))
+    counted, overlapping = _by_count(known.filter(~has_id), new.filter(~has_id), versions, repeats)
+    # What a statement brought before is a posting all the same: the pending row of the same words waits no longer.
+    brought_before = turn.rows.join(repeats, on=ORDER, how="semi")
+    rows = pl.concat([versions, counted]).pipe(_replace_pending, new, brought_before)
+    return rows.select(known.columns), pl.concat([repeats.select(DUPLICATES.names()), repeated, overlapping])
+
+
+def _by_id(held: pl.DataFrame, new: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Rows with a client's id: all versions, and the duplicates among the new rows."""
+    if new.is_empty():
+        return held, pl.DataFrame(schema=DUPLICATES)
+    identified = _with_ids(new, pl.concat_str(pl.lit("id:"), "sent_id")).with_columns(
+        _FIRST_VERSION, ordinal=pl.lit(None, pl.UInt32())
+    )
+    alone = _is_alone(identified, [held], _ID_KEY)
+    meeting = identified.filter(~alone)
+    met = held.join(meeting, on=_ID_KEY, how="semi")
+    versions, repeated = _versions(met, meeting)
+    others = held.join(meeting, on=_ID_KEY, how="anti")
+    return pl.concat([others, identified.filter(alone).select(held.columns), versions]), repeated
+
+
+def _versions(held: pl.DataFrame, new: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The outcome of `_by_id` for rows whose ids occur more than once."""
+    unnumbered = new.with_columns(revision=pl.lit(None, pl.UInt32()))
+    together = pl.concat([held, unnumbered], how="diagonal").sort(*_ID_KEY, *ORDER)
+    content = pl.struct(_CONTENT)
+    repeats = pl.col("revision").is_null() & (content == content.shift(1).over(_ID_KEY)).fill_null(value=False)
+    marked = together.with_columns(repeats=repeats)
+    versions = marked.filter(~pl.col("repeats")).with_columns(
+        revision=pl.int_range(1, pl.len() + 1, dtype=pl.UInt32).over(_ID_KEY),
+        superseded_seq=pl.coalesce("superseded_seq", pl.col("received_seq").shift(-1).over(_ID_KEY)),
+    )
+    return versions.select(held.columns), marked.filter("repeats").select(DUPLICATES.names())
+
+
+def _by_count(
+    held: pl.DataFrame, new: pl.DataFrame, versions: pl.DataFrame, repeats: pl.DataFrame
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Rows without an id: all that are held now, and the duplicates among the new rows.
+
+    The versions of transactions that do have an id count as held, too, until they are revised: a statement may repeat
+    what a feed brought. What other rows of the same submission repeat already (`repeats`) is matched to none of these.
+    """
+    if new.is_empty():
+        return held, pl.DataFrame(schema=DUPLICATES)
+    revised = pl.col("received_seq").shift(-1).over(_ID_KEY, order_by=ORDER)
+    in_reach = versions.join(new, on="account_id", how="semi").with_columns(revised_seq=revised)
+    alone = _is_alone(new, [held, in_reach], KEY)
+    meeting = new.filter(~alone)
+    met, also_met = (frame.join(meeting, on=KEY, how="semi") for frame in (held, in_reach))
+    counted, duplicates = _met_by_count(met, also_met, meeting, repeats)
+    added = new.filter(alone).pipe(numbered_anew, held.clear()).with_columns(_FIRST_VERSION)
+    others = held.join(meeting, on=KEY, how="anti")
+    return pl.concat([others, added.select(held.columns), counted]), duplicates
+
+
+def _met_by_count(
+    held: pl.DataFrame, also_held: pl.DataFrame, new: pl.DataFrame, repeats: pl.DataFrame
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The outcome of `_by_count` for rows whose keys occur more than once."""
+    duplicates = [pl.DataFrame(schema=DUPLICATES)]
+    for submissions in _rounds(new):
+        earlier = pl.concat([held, also_held], how="diagonal").pipe(_held_at, submissions)
+        same = matches(unpaired_held(earlier, repeats), submissions.filter(~pl.col("appended")))
+        duplicates.append(same.select(DUPLICATES.names()))
+        added = unpaired(submissions, same).pipe(numbered_anew, held).with_columns(_FIRST_VERSION)
+        held = pl.concat([held, added.select(held.columns)])
+    return held, pl.concat(duplicates)
+
+
+def _rounds(new: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    """The new rows, each key's first submission first."""
+    numbered = new.with_columns(turn=pl.col("received_seq").rank("dense").over(KEY))
+    for _, submissions in sorted(numbered.partition_by("turn", as_dict=True, include_key=False).items()):
+        yield submissions
+
+
+def _held_at(rows: pl.DataFrame, submissions: pl.DataFrame) -> pl.DataFrame:
+    """Rows of the submissions' keys that were held when they arrived: received before, and not revised by then."""
+    keys = submissions.group_by(KEY).agg(arrival=pl.col("received_seq").first())
+    not_revised = pl.col("revised_seq").is_null() | (pl.col("revised_seq") > pl.col("arrival"))
+    return (
+        rows.join(keys, on=KEY, validate="m:1")
+        .filter(pl.col("received_seq") < pl.col("arrival"), not_revised)
+        .drop("arrival", "revised_seq")
+    )
+
+
+def numbered_anew(added: pl.DataFrame, held: pl.DataFrame) -> pl.DataFrame:
+    """New transactions with their ordinal in their key, and the id derived from both."""
+    taken = held.group_by(KEY).agg(next_ordinal=pl.col("ordinal").max() + 1)
+    numbered = (
+        added.join(taken, on=KEY, how="left", validate="m:1")
+        .sort(*ORDER)
+        .with_columns(ordinal=(pl.col("next_ordinal").fill_null(0) + pl.int_range(pl.len()).over(KEY)).cast(pl.UInt32))
+    )
+    key = pl.concat_str("date", "amount", "status", "ordinal", "text", separator="|")
+    return _with_ids(numbered, key)
+
+
+def _with_ids(rows: pl.DataFrame, name: pl.Expr) -> pl.DataFrame:
+    """`transaction_id`: of `name` within the account."""
+    return rows.with_columns(transaction_id=named_ids(rows["account_id"], rows.select(name).to_series()))
+
+
+def _is_alone(new: pl.DataFrame, held: Sequence[pl.DataFrame], key: Sequence[str]) -> pl.Series:
+    """Of each new row, whether no other row, new or held, has its key.
+
+    Told by hashes: two keys may share one and then count as not alone, which costs time but changes nothing.
+    """
+    hashes = [frame.select(pl.struct(key).hash()).to_series() for frame in (new, *held)]
+    return pl.concat(hashes).is_unique().head(new.height)
+
+
+def _replace_pending(rows: pl.DataFrame, new: pl.DataFrame, also_posted: pl.DataFrame) -> pl.DataFrame:
+    """A pending row is superseded by its posting: received later, same account, amount and description, within days.
+
+    One to one, in order of the postings' receipt, and each looked at as it stood then: a later revision of either
+    changes nothing. So the result is the same however batches were cut.
+    """
+    pending = rows.filter(pl.col("status") == "pending")
+    posted = rows.filter(pl.col("status") == "posted").join(new.select(ORDER), on=ORDER, how="semi")
+    postings = pl.concat([posted, also_posted.match_to_schema(rows.schema, missing_columns="insert")])
+    met = [pending.join(postings, on=_SAME_PAYMENT, how="semi"), postings.join(pending, on=_SAME_PAYMENT, how="semi")]
+    pairs = pl.DataFrame(_one_to_one(pl.concat(met)), schema=_PAIRS, orient="row")
+    if pairs.is_empty():
+        return rows
+    return rows.join(pairs, on=ORDER, how="left", validate="1:1").with_columns(
+        superseded_seq=pl.min_horizontal("superseded_seq", "posting_seq")
+    )
+
+
+def _one_to_one(rows: pl.DataFrame) -> Iterator[tuple[int, int, int]]:
+    """Each posting takes the earliest row that waits for it then: that row's place, and the posting's `received_seq`.
+
+    One after the other, because what still waits depends on what earlier postings took. Few rows come here, those of
+    payments that were seen pending and posted; what is sent together does not meet.
+    """
+    waiting: defaultdict[int, list[_Waiting]] = defaultdict(list)  # by payment, in order
+    payment = pl.struct(_SAME_PAYMENT).rank("dense")
+    in_order = rows.sort("received_seq", pl.col("status") == "pending", "position")
+    for number, status, row in zip(
+        in_order.select(payment).to_series(),
+        in_order["status"],
+        map(_Waiting._make, in_order.select(_Waiting._fields).rows()),
+        strict=True,
+    ):
+        if status == "pending":
+            insort(waiting[number], row)
+        elif (taken := _taken(waiting[number], row)) is not None:
+            yield taken.received_seq, taken.position, row.received_seq
+
+
+def _taken(waiting: list[_Waiting], posting: _Waiting) -> _Waiting | None:
+    """The first in order that may be the posting's, no longer waiting; nor are those that had been superseded."""
+    at = bisect_left(waiting, posting.date - PENDING_LASTS, key=attrgetter("date"))
+    while at < len(waiting) and waiting[at].date <= posting.date + POSTED_EARLIER:
+        found = waiting.pop(at)
+        if found.superseded_seq is None or found.superseded_seq > posting.received_seq:
+            return found
+    return None

@@ -1,0 +1,141 @@
+"""One group for one counterparty in all its spellings.
+
+A name's group is its words in small letters without what spellings differ in: legal forms, a leading THE, the country,
+signs. Banks also cut names: STRINGYBARK WHOLESA and STRINGYBARK WHOLESALE. Within a customer, a group that breaks off
+in the middle of a word belongs to the only longer one that it can be cut from; where two could be meant, it stands
+alone.
+"""
+
+from functools import cache
+
+import polars as pl
+
+from pipelines.enrichment.names import name_words
+
+SHORTEST_CUT = 10  # characters: a shorter beginning could be cut from too much
+
+# Left out wherever they stand, and written in one way; each word between hyphens.
+_LEGAL = (
+    *("pty", "ltd", "lt", "limited", "limite", "limit", "ptyltd", "pl", "inc", "llc", "llp", "plc", "gmbh", "corp"),
+    *("corporation", "incorporated", "pte", "bv", "nv", "and"),
+)
+_ALIKE = {
+    "grp": "group",
+    "svc": "services",
+    "svcs": "services",
+    "svs": "services",
+    "serv": "services",
+    "mgmt": "management",
+    "mgt": "management",
+    "bros": "brothers",
+    "assoc": "associates",
+    "intl": "international",
+    "const": "constructions",
+    "constr": "constructions",
+    "fin": "finance",
+    "tst": "trust",
+}
+_COUNTRY = r"-(?:australia|australasia|aust|aus|au)$"
+_CUT_LEGAL = r"-(?:p-l|pt|p|l)$"  # PTY and LTD, cut off; no business is called by one letter at its end
+
+
+def slug(name: pl.Expr) -> pl.Expr:
+    """Words of small letters and digits, joined by hyphens; null of a name that has none."""
+    plain = (
+        name.str.to_lowercase()
+        .str.replace_all("['\u2019]", "")
+        .str.replace_all(r"[^\p{L}\p{N}]+", "-")
+        .str.strip_chars("-")
+    )
+    return pl.when(plain != "").then(plain)
+
+
+def group_of(names: pl.DataFrame) -> pl.Series:
+    """The group of each name told from text.
+
+    Args:
+        names: `bare` (the name, upper case), `name_shape` (its letters, see `name_words`), `kind` (person or not).
+    """
+    person = pl.col("kind").eq_missing("person") | pl.col("name_shape").str.contains("^[GgXxSsIP]+$")
+    surname_first = person & pl.col("name_shape").str.contains("^SP?[GX]")
+    key = _key(pl.col("bare"))
+    turned = key.str.replace(r"^([^-]+)-(.+)$", "$2-$1")
+    business = business_group(pl.col("bare"))
+    return names.select(pl.when(surname_first).then(turned).when(person).then(key).otherwise(business)).to_series()
+
+
+def business_group(name: pl.Expr) -> pl.Expr:
+    """The group of a business: its name without legal forms and country, common words in one spelling."""
+    key = _key(name)
+    left_out = {f"-{word}-": "--" for word in _LEGAL}
+    alike = {f"-{word}-": f"-{other}-" for word, other in _ALIKE.items()}
+    apart = "-" + key.str.replace_all("-", "--", literal=True) + "-"  # so that neighbours don't share a hyphen
+    changed = apart.str.replace_many(list(left_out | alike), list((left_out | alike).values()))
+    core = (
+        changed.str.replace_all("-{2,}", "-")
+        .str.strip_chars("-")
+        .str.strip_prefix("the-")
+        .str.strip_prefix("trustee-for-")
+        .str.strip_prefix("the-")
+    )
+    partners = name.str.to_uppercase().str.contains(r"(?:&|\bAND) CO\b")  # HARRIS & CO; ACME TILING CO is ACME TILING
+    alone = pl.when(partners).then(core).otherwise(core.str.strip_suffix("-co"))
+    short = alone.str.replace(_CUT_LEGAL, "").str.replace(_COUNTRY, "")
+    return pl.when(short.str.len_chars() > 1).then(short).otherwise(key)
+
+
+def _key(name: pl.Expr) -> pl.Expr:
+    return slug(name.str.replace_all("(?i)P/L", "PL"))
+
+
+def grouped(rows: pl.LazyFrame) -> pl.LazyFrame:
+    """`counterparty_group` where a bank cut a name: the group that it was cut from, for the same customer.
+
+    Args:
+        rows: any, with `customer_number` and `counterparty_group`; other columns and the order stay.
+    """
+    return rows.map_batches(_joined, predicate_pushdown=False, projection_pushdown=False)
+
+
+def _joined(rows: pl.DataFrame) -> pl.DataFrame:
+    key = ["customer_number", "counterparty_group"]
+    whole = rows.select(key).drop_nulls("counterparty_group").unique().pipe(_whole)
+    found = rows.select(key).join(whole, on=key, how="left", validate="m:1", maintain_order="left")
+    return rows.with_columns(pl.coalesce(found["whole"], rows["counterparty_group"]).alias("counterparty_group"))
+
+
+def _whole(distinct: pl.DataFrame) -> pl.DataFrame:
+    """The cut groups among a customer's distinct ones, and the `whole` that each was cut from.
+
+    Sorted, all that begin with a group follow right after it. They are one chain, each the beginning of the next, when
+    the group after the chain's last no longer begins with it: the last is the whole.
+    """
+    group, customer = pl.col("counterparty_group"), pl.col("customer_number")
+    goes_on = pl.col("next").str.starts_with(group).fill_null(value=False)
+    return (
+        distinct.sort("customer_number", "counterparty_group")
+        .with_columns(pl.when(customer.shift(-1) == customer).then(group.shift(-1)).alias("next"))
+        .with_columns(goes_on=goes_on, cut=goes_on & _is_cut())
+        .with_columns(
+            last=pl.when(~pl.col("goes_on")).then(group).backward_fill(),
+            after=pl.when(~pl.col("goes_on")).then(pl.col("next").fill_null("")).backward_fill(),
+            chain=pl.when(~pl.col("goes_on") | ~pl.col("cut")).then(pl.col("goes_on")).backward_fill(),
+        )
+        .filter("cut", ~pl.col("chain"), ~pl.col("after").str.starts_with(group))
+        .select("customer_number", "counterparty_group", whole="last")
+    )
+
+
+def _is_cut() -> pl.Expr:
+    """Whether a group breaks off in the middle of a word of the next: the last word goes on, and is none itself."""
+    group = pl.col("counterparty_group")
+    length = group.str.len_bytes()
+    goes_on = pl.col("next").cast(pl.Binary).bin.slice(length, 1) != pl.lit(b"-")
+    is_word = group.str.extract(r"([^-]+)$", 1).is_in(_whole_words())
+    return (length >= SHORTEST_CUT) & goes_on & ~is_word
+
+
+@cache
+def _whole_words() -> list[str]:
+    """Words that a bank did not cut."""
+    return sorted({word.lower().replace("'", "") for word in name_words.load().letters})

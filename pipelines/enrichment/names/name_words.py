@@ -1,0 +1,227 @@
+"""The words that names are told by: every word of a text becomes one letter, and the letters its shape.
+
+`OSKO PAYMENT TO JOHN SMITH WAGES` has the shape `WWFGSW`: twice the way of payment, a marker after which a name
+follows, a given name, a family name, a purpose. Texts are many and shapes are few, so what a name is gets decided on
+shapes (`name_shapes`), and the words are looked at once. The lists are in `rules/`; a word that stands in several
+counts in the first of `LISTS`.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import polars as pl
+
+from pipelines.vocabulary.rule_files import RuleError, load_rules
+from pipelines.vocabulary.schemas import CounterpartyKind
+
+WORDS_FILE, GIVEN_FILE, FAMILY_FILE, BROKERS_FILE = (
+    "name_words.yaml",
+    "given_names.yaml",
+    "surnames.yaml",
+    "intermediaries.yaml",
+)
+# Lists of `name_words.yaml` and the letter of their words. `acronyms` and `not_acronyms` say how words are shown.
+LISTS: Mapping[str, str] = {
+    "titles": "T",
+    "legal_forms": "L",
+    "markers": "F",
+    "purposes": "W",
+    "edge_purposes": "w",
+    "months_or_names": "J",
+    "particles": "P",
+    "streets": "a",
+    "connectors": "o",
+    "countries": "C",
+    "states": "Z",
+    "business": "B",
+}
+SHOWN_LISTS = ("acronyms", "not_acronyms")
+WEAK = "also_words"  # the list of names that are ordinary words as well
+STARRED, LEADING = "M", "m"  # letters of intermediaries' prefixes, with an asterisk and without
+UNKNOWN = "U"
+MOST_CHARACTERS, MOST_WORDS = 400, 40  # of a text that are looked at: a name stands near its start
+
+_SIGNS: Mapping[str, str] = {  # that part words, or are words of their own
+    **dict.fromkeys("&+", " & "),
+    **dict.fromkeys("();|\\\u2013", " - "),
+    **dict.fromkeys(',:[]{}"#<>=?!_~%$@^\u201c\u201d', " "),
+}
+_SPELLINGS: Mapping[str, str] = {  # the first that fits is taken; a sign takes the spaces beside it along
+    **{f"ANZ {channel}": "ONLINE" for channel in ("INTERNET BANKING", "M-BANKING", "MOBILE BANKING")},
+    **{f" {word} FEE": " FEE" for word in ("MGMT", "MGT", "MANAGEMENT")},
+    **{f" LIVING {word}": " EXPENSES" for word in ("EXPENSES", "EXPENSE", "EXP")},
+    "CASH & CARRY": "CASH-&-CARRY",
+    **dict.fromkeys((" * ", " *", "* ", "*"), "* "),
+    ". ": " ",
+    "\u2019": "'",
+    "\u2018": "'",
+    "`": "'",
+    **{spelt: to for sign, to in _SIGNS.items() for spelt in (f" {sign} ", f" {sign}", f"{sign} ", sign)},
+}
+_FAMILIAR = (  # letters of words that no list knows; the first that fits
+    (r"\*$", "Y"),  # a name before an asterisk: CANVA* I04281
+    (r"^[A-Z]$", "I"),
+    (r"\.(?:COM|NET|ORG|AU|CO|IO|ME|INFO|APP|AI|US|NZ|UK|BIZ|STORE|SHOP|TV)(?:$|[./])", "N"),
+    (r"^(?:[A-Z]{6,}[0-9]{1,2}|[0-9][A-Z]{1,2}|[0-9]-[A-Z]{3,}|4X4|24/7|360|365)$", UNKNOWN),  # SERVICEM8, 2XU
+    (r"^[0-9]{1,2}$", "d"),
+    (r"[0-9]", "D"),
+    (r"\p{L}", UNKNOWN),
+    ("", "_"),  # a lone sign
+)
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """Every listed word with its letter, intermediaries by the word that names them, and how words are shown."""
+
+    letters: Mapping[str, str]
+    brokers: Mapping[str, str]  # SQ* → Square
+    broker_kinds: Mapping[str, str]  # Square → processor
+    joined: Mapping[str, str]  # AMZN MKTP → AMZN-MKTP*, so that the name of an intermediary is one word
+    acronyms: frozenset[str]
+    not_acronyms: frozenset[str]
+
+
+def words(clean: pl.Expr, vocabulary: Vocabulary) -> pl.Expr:
+    """Words of upper-case text, in order: List(String), with signs either part of a word or a word of their own."""
+    signs = {**vocabulary.joined, **_SPELLINGS}
+    return (
+        (clean.str.head(MOST_CHARACTERS) + " ")
+        .str.replace_many(list(signs), list(signs.values()), leftmost=True)
+        .str.strip_chars(" .")
+        .str.split(" ")
+        .list.head(MOST_WORDS)
+    )
+
+
+def shapes(found: pl.Series, vocabulary: Vocabulary) -> pl.Series:
+    """The shape of each text: one letter a word. Words repeat, so each distinct one is looked up once."""
+    word = found.explode().drop_nulls().unique()
+    letter = word.to_frame("word").select(_letters(pl.col("word"), vocabulary)).to_series()
+    shape = pl.element().replace_strict(word, letter, default="", return_dtype=pl.String)
+    return found.to_frame("words").select(pl.col("words").list.eval(shape).list.join("")).to_series()
+
+
+def _letters(word: pl.Expr, vocabulary: Vocabulary) -> pl.Expr:
+    return pl.coalesce(
+        word.replace_strict(
+            list(vocabulary.letters), list(vocabulary.letters.values()), default=None, return_dtype=pl.String
+        ),
+        _unlisted(word),
+    )
+
+
+def _unlisted(word: pl.Expr) -> pl.Expr:
+    *cases, (_, last) = _FAMILIAR
+    return pl.coalesce(
+        *(pl.when(word.str.contains(pattern)).then(pl.lit(letter)) for pattern, letter in cases), pl.lit(last)
+    )
+
+
+@cache
+def load() -> Vocabulary:
+    """The lists of `rules/`, read once.
+
+    Raises:
+        RuleError: naming the file, the entry and the reason, for every fault.
+    """
+    return checked({name: load_rules(name) for name in (WORDS_FILE, GIVEN_FILE, FAMILY_FILE, BROKERS_FILE)})
+
+
+def checked(lists: Mapping[str, Any]) -> Vocabulary:
+    """The vocabulary of the files by their names, or every fault of theirs at once."""
+    faults = [*_list_faults(lists), *_broker_faults(lists[BROKERS_FILE])]
+    if faults:
+        raise RuleError("\n".join(faults))
+    of_words, brokers = lists[WORDS_FILE], lists[BROKERS_FILE]
+    named = {word: name for name, word, _ in _prefixes(brokers)}
+    return Vocabulary(
+        letters={**_names(lists), **_listed(of_words), **{word: letter for _, word, letter in _prefixes(brokers)}},
+        brokers=named,
+        broker_kinds={name: broker["kind"] for name, broker in brokers.items()},
+        joined=dict(_joined(brokers)),
+        acronyms=frozenset(of_words["acronyms"].split()),
+        not_acronyms=frozenset(of_words["not_acronyms"].split()),
+    )
+
+
+def _listed(of_words: Mapping[str, str]) -> dict[str, str]:
+    found = {"&": "&", "AND": "&", "OF": "O", "THE": "H", "-": "_"}
+    for name, letter in reversed(list(LISTS.items())):
+        found |= dict.fromkeys(of_words[name].split(), letter)
+    return found
+
+
+def _names(lists: Mapping[str, Any]) -> dict[str, str]:
+    """G, S, X for given names, family names and those that are both; in small letters where they are words as well."""
+    given, weak_given = _strong_and_weak(lists[GIVEN_FILE])
+    family, weak_family = _strong_and_weak(lists[FAMILY_FILE])
+    all_given, all_family = given | weak_given, family | weak_family
+    both, strong, weak = all_given & all_family, given | family, weak_given & weak_family
+    letter: dict[str, str] = {}
+    for word in all_given | all_family:
+        sign = "X" if word in both else "G" if word in all_given else "S"
+        letter[word] = sign if word in strong and word not in weak else sign.lower()
+    return letter
+
+
+def _strong_and_weak(names: Mapping[str, str]) -> tuple[set[str], set[str]]:
+    every = {
+        name: {form for word in text.split() for form in (word, word.replace("'", ""))} for name, text in names.items()
+    }
+    weak = every.pop(WEAK)
+    return set().union(*every.values()) - weak, weak
+
+
+def _prefixes(brokers: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """Canonical name, the word that names it, and that word's letter."""
+    for name, broker in brokers.items():
+        for phrase in broker.get("starred", ()):
+            yield name, f"{_one_word(phrase)}*", STARRED
+        for phrase in broker.get("leading", ()):
+            yield (name, f"{_one_word(phrase)}*", STARRED) if " " in phrase else (name, phrase, LEADING)
+
+
+def _joined(brokers: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for broker in brokers.values():
+        for phrase in (*broker.get("starred", ()), *broker.get("leading", ())):
+            if " " in phrase:
+                for spelt in (phrase, phrase.replace("* ", " *"), phrase.replace("* ", "*")):
+                    yield f"{spelt} ", f"{_one_word(phrase)}* "
+
+
+def _one_word(phrase: str) -> str:
+    return phrase.replace("* ", "-").replace(" ", "-")
+
+
+def _list_faults(lists: Mapping[str, Any]) -> Iterator[str]:
+    wanted: Mapping[str, Sequence[str]] = {
+        WORDS_FILE: (*LISTS, *SHOWN_LISTS),
+        GIVEN_FILE: (WEAK,),
+        FAMILY_FILE: (WEAK,),
+    }
+    for file, needed in wanted.items():
+        yield from (f"{file}: the list {name} is missing" for name in needed if name not in lists[file])
+        for name, text in lists[file].items():
+            if not isinstance(text, str) or not text.split():
+                yield f"{file}, {name}: takes words, parted by spaces"
+            elif text != text.upper():
+                small = next(word for word in text.split() if word != word.upper())
+                yield f"{file}, {name}: takes words in upper case, not {small}"
+            if file == WORDS_FILE and name not in needed:
+                yield f"{file}: there is no list {name}"
+
+
+def _broker_faults(brokers: Mapping[str, Any]) -> Iterator[str]:
+    first: dict[str, str] = {}
+    for name, broker in brokers.items():
+        if not isinstance(broker, dict) or not {"kind"} < broker.keys() <= {"kind", "starred", "leading"}:
+            yield f"{BROKERS_FILE}, {name}: takes kind, and starred or leading prefixes"
+            continue
+        if broker["kind"] not in CounterpartyKind.categories:
+            yield f"{BROKERS_FILE}, {name}: there is no kind {broker['kind']}"
+        for _, word, _ in _prefixes({name: broker}):
+            if first.setdefault(word, name) != name:
+                yield f"{BROKERS_FILE}, {name}: {word!r} stands already under {first[word]}"

@@ -1,0 +1,289 @@
+"""Counterparties told from the text itself, where the curated lists know nobody.
+
+Who passed the payment on (PAYPAL *, SQ *) is taken off the front. What is left is read by its words: given and family
+names, legal forms and trades, purposes such as WAGES or RENT (`name_words`, `name_shapes`). What the words leave open
+the way of payment settles: nobody's neighbour takes cards, or collects by direct debit. The same name in all its
+spellings gets one group.
+"""
+
+import polars as pl
+
+from pipelines.enrichment.names import name_words
+from pipelines.enrichment.names.name_groups import group_of, slug
+from pipelines.enrichment.names.name_shapes import name_places
+from pipelines.vocabulary.schemas import CounterpartyKind
+
+# Ways of payment and purposes that tell a person from a business, as they stand in the whole text.
+BY_CARD = (
+    *("EFTPOS", "VISA", "DEBIT CARD", "MASTERCARD", "RETAIL PURCHASE", "POS PURCHASE", "TAP AND PAY", "CARD XX"),
+    *("CARD NUMBER", "NSWAU", "VICAU", "QLDAU", " WAAU", " SAAU", "TASAU", "ACTAU", " NTAU"),
+)
+COLLECTED = ("DIRECT DEBIT", "BPAY", "PAYMENT BY AUTHORITY", "AUTOMATIC DRAWING", "BILL PAYMENT")
+AT_THE_BANK = (
+    "ATM ",
+    "CASH DEP",
+    "DEPOSIT-CASH",
+    "DEPOSIT CASH",
+    "CASH WITHDRAWAL",
+    "CASH WDL",
+    "HANDYBANK",
+    "HANDLING FEE",
+)
+CHARGED = (" FEE", "INTEREST", "CHARGEBACK")
+EARNED = ("WAGE", "WGES", "SALARY", "NET PAY", "FINAL PAY", " PAY WK", "PAYSLIP")
+
+# Business numbers: the check of the Australian Business Register. The first digit counts one less, and the sum of the
+# digits times these weights is divisible by 89. Of the two first digits, 10 would do where 99 does, and is never given.
+ABN_WEIGHTS, ABN_MODULUS = (10, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19), 89
+_ABN = r"(?:\bABN[ :#.-]*|\b)\d{2} ?\d{3} ?\d{3} ?\d{3}\b"
+
+_SMALL = ("Of", "And", "The", "For", "At", "On", "In", "N")  # written small inside a name
+NAMED = pl.Schema(
+    {
+        "counterparty_name": pl.String(),
+        "counterparty_kind": CounterpartyKind,
+        "counterparty_group": pl.String(),
+        "intermediaries": pl.List(pl.String()),
+    }
+)
+
+
+def named(texts: pl.DataFrame) -> pl.DataFrame:
+    """Who is on the other side of each text.
+
+    Args:
+        texts: `text` (compatibility form, upper case, single spaces), `clean_description` (without
+            rails, dates, references and places), `listed_name` and `listed_kind` as the curated lists know them, or
+            null.
+
+    Returns:
+        Same rows, same order: `counterparty_name` as it is shown, `counterparty_kind`, `counterparty_group` (one for
+        all spellings of a name), `intermediaries` (outermost first). Null, and an empty list, where the text names
+        nobody.
+    """
+    told = _told(texts["clean_description"].unique())
+    return (
+        texts.lazy()
+        .with_columns(_ways_of_payment())
+        .join(told.lazy(), on="clean_description", how="left", validate="m:1", maintain_order="left", nulls_equal=True)
+        .with_columns(_whom())
+        .select(
+            counterparty_name=pl.coalesce("listed_name", "told_name"),
+            counterparty_kind=_kind().cast(CounterpartyKind),
+            counterparty_group=pl.when(_is_listed()).then(slug(pl.col("listed_name"))).otherwise("told_group"),
+            intermediaries=pl.when(_is_named() & ~_is_of_its_own()).then("brokers").otherwise([]),
+        )
+        .collect()
+        .match_to_schema(NAMED)
+    )
+
+
+def _told(clean: pl.Series) -> pl.DataFrame:
+    """What the words of each distinct clean text tell.
+
+    Returns:
+        `clean_description`, `told_name`, `told_group`, `told_kind`, `leans` (towards a person), `generic` (a trade, no
+        name), `brokers` (the intermediaries) and `broker_kind` where the last of them is itself the counterparty.
+    """
+    split = (
+        clean.to_frame().lazy().with_columns(words=name_words.words(pl.col(clean.name), name_words.load())).collect()
+    )
+    shaped = split.with_columns(shape=name_words.shapes(split["words"], name_words.load()))
+    placed = shaped.join(name_places(shaped["shape"]), on="shape", how="left", validate="m:1", maintain_order="left")
+    return (
+        placed.with_columns(name=pl.col("words").list.slice("start", "length").list.join(" "))
+        .pipe(_with_shown)
+        .pipe(_with_brokers)
+        .select(
+            clean.name,
+            "told_name",
+            "told_group",
+            "told_kind",
+            "name_shape",
+            "leans",
+            "generic",
+            "brokers",
+            "broker_kind",
+        )
+    )
+
+
+def _with_shown(placed: pl.DataFrame) -> pl.DataFrame:
+    """`told_name` and `told_group`: names repeat, so each distinct one is dressed once."""
+    key = ["name", "name_shape", "kind"]
+    distinct = placed.select(key).drop_nulls("name").unique()
+    once = distinct.with_columns(bare=_once(pl.col("name").str.strip_chars("*'-. ")))
+    dressed = once.with_columns(told_name=_shown(once["bare"]), told_group=group_of(once))
+    return placed.join(
+        dressed.drop("bare"), on=key, how="left", validate="m:1", maintain_order="left", nulls_equal=True
+    ).rename({"kind": "told_kind"})
+
+
+def _once(name: pl.Expr) -> pl.Expr:
+    """A name that begins again is cut there: COREX PLASTICS COREX PLASTICS. SMITH & SMITH stays, and CHIN CHIN."""
+    first = name.str.extract(r"^(\S+) ", 1)
+    rest = name.cast(pl.Binary).bin.slice(first.str.len_bytes(), None).cast(pl.String) + " "
+    again = rest.str.find(" " + first + " ", literal=True)
+    cut = first + rest.cast(pl.Binary).bin.slice(0, again).cast(pl.String)
+    means_it = cut.str.contains(r"(?:&|\bAND|\bOF|\bTHE)$") | ((again == 0) & (first.str.len_chars() < 5))
+    return pl.when(again.is_not_null() & ~means_it).then(cut).otherwise(name)
+
+
+def _shown(names: pl.Series) -> pl.Series:
+    """Names as they are written: John Smith, McDonald, O'Brien, ABC Pty Ltd."""
+    split = names.str.split(" ")
+    word = split.explode().drop_nulls().unique()
+    written = word.to_frame("word").select(_written(pl.col("word"))).to_series()
+    dressed = pl.element().replace_strict(word, written, default="", return_dtype=pl.String)
+    small = {**{f" {word} ": f" {word.lower()} " for word in _SMALL}, "-&-": " & "}
+    return (
+        split.to_frame("words")
+        .select(pl.col("words").list.eval(dressed).list.join(" ").str.replace_many(list(small), list(small.values())))
+        .to_series()
+    )
+
+
+def _written(word: pl.Expr) -> pl.Expr:
+    """A word in title case, but for acronyms and names with a capital inside."""
+    title = word.str.to_titlecase()
+    plain = word.is_in(list(name_words.load().not_acronyms))
+    acronym = word.is_in(list(name_words.load().acronyms)) | word.str.contains(
+        "^(?:[BCDFGHJKLMNPQRSTVWXZ]{2,3}|[A-Z]?[0-9][A-Z0-9]{0,3})$"
+    )
+    own = {broker.upper(): broker for broker in name_words.load().broker_kinds}  # PayPal, as it writes itself
+    return (
+        pl.when(word.is_in(list(own)))
+        .then(word.replace_strict(own, default=None, return_dtype=pl.String))
+        .when(acronym & ~plain)
+        .then(word)
+        .when(word.str.contains(r"\.(?:COM|NET|ORG|AU|CO|IO)"))
+        .then(word.str.to_lowercase())
+        .when(word.str.contains("^MC[A-Z]{3,}$"))
+        .then("Mc" + word.str.slice(2).str.to_titlecase())
+        .when(word.str.contains("^[ODL]'[A-Z]{3,}"))
+        .then(word.str.head(2) + word.str.slice(2).str.to_titlecase())
+        .when(word.str.contains("'"))
+        .then(word.str.head(1) + word.str.slice(1).str.to_lowercase())
+        .otherwise(title)
+    )
+
+
+def _with_brokers(placed: pl.DataFrame) -> pl.DataFrame:
+    """`brokers`: the intermediaries before the name. Where no name follows, the last of them is the counterparty."""
+    found = _prefixes(placed)
+    rows = placed.with_row_index("row").join(found, on="row", how="left", validate="1:1", maintain_order="left")
+    alone = pl.col("brokers").is_not_null() & pl.col("name").is_null()
+    last = pl.when(alone).then(pl.col("brokers").list.last())
+    follows = pl.col("after_intermediary").fill_null(value=False)
+    passing = (
+        pl.when(follows).then("brokers").when(alone).then(pl.col("brokers").list.head(pl.col("brokers").list.len() - 1))
+    )
+    return rows.with_columns(
+        told_name=pl.coalesce("told_name", last),
+        told_group=pl.coalesce("told_group", slug(last)),
+        broker_kind=last.replace_strict(name_words.load().broker_kinds, default=None, return_dtype=pl.String),
+        brokers=passing.otherwise([]),
+    )
+
+
+def _prefixes(placed: pl.DataFrame) -> pl.DataFrame:
+    """`row` and `brokers` of the few texts that hold intermediaries' prefixes, each named once."""
+    return (
+        placed.select("words", letters=pl.col("settled").str.split(""))
+        .with_row_index("row")
+        .filter(placed["settled"].str.contains(name_words.STARRED, literal=True))
+        .explode("words", "letters")
+        .filter(pl.col("letters") == name_words.STARRED)
+        .with_columns(
+            broker=pl.col("words").replace_strict(name_words.load().brokers, default=None, return_dtype=pl.String)
+        )
+        .group_by("row", maintain_order=True)
+        .agg(brokers=pl.col("broker").unique(maintain_order=True))
+    )
+
+
+def _ways_of_payment() -> list[pl.Expr]:
+    text = pl.col("text")
+    return [
+        (text.str.contains_any(list(BY_CARD)) | text.str.contains("^[VW][0-9]{4} [0-9]{2}/[0-9]{2} ")).alias("by_card"),
+        text.str.contains_any(list(COLLECTED)).alias("collected"),
+        text.str.contains_any(list(EARNED)).alias("earned"),
+        text.str.contains_any(list(AT_THE_BANK)).alias("at_the_bank"),
+        text.str.contains_any(list(CHARGED)).alias("charged"),
+    ]
+
+
+def _whom() -> list[pl.Expr]:
+    """A trade alone names nobody but at a terminal, beside cash stands a place, and beside a bank's charge its product.
+    What the lists know wins, but for an intermediary's name.
+    """
+    of_the_bank = pl.col("at_the_bank") | (pl.col("charged") & ~pl.col("leans").fill_null(value=False))
+    somebody = (
+        ~of_the_bank
+        | pl.col("told_kind").eq_missing("person")
+        | (~pl.col("at_the_bank") & pl.col("told_kind").is_not_null())
+    )
+    known = somebody & (~pl.col("generic").fill_null(value=False) | pl.col("by_card"))
+    between = pl.col("listed_name").is_in(pl.col("brokers"))
+    return [
+        pl.when(known).then("told_name").alias("told_name"),
+        pl.when(known).then("told_group").alias("told_group"),
+        pl.when(~between.fill_null(value=False)).then("listed_name").alias("listed_name"),
+    ]
+
+
+def _is_listed() -> pl.Expr:
+    return pl.col("listed_name").is_not_null()
+
+
+def _is_named() -> pl.Expr:
+    return pl.coalesce("listed_name", "told_name").is_not_null()
+
+
+def _is_of_its_own() -> pl.Expr:
+    """PayPal Working Capital is PayPal's, not paid through it."""
+    return pl.col("listed_name").str.starts_with(pl.col("brokers").list.first()).fill_null(value=False)
+
+
+def _kind() -> pl.Expr:
+    """From the lists, else from the words, else from the way of payment."""
+    leans = pl.col("leans").fill_null(value=False)
+    return (
+        pl.when(_is_listed())
+        .then(pl.col("listed_kind").cast(pl.String))
+        .when(pl.col("told_name").is_null())
+        .then(None)
+        .when(pl.col("broker_kind").is_not_null())
+        .then("broker_kind")
+        .when(pl.col("by_card") | (pl.col("brokers").list.len() > 0))
+        .then(pl.lit("business"))
+        .when(pl.col("told_kind").is_not_null())
+        .then("told_kind")
+        .when(leans & (pl.col("earned") | ~pl.col("collected")))
+        .then(pl.lit("person"))
+        .when(pl.col("earned") & pl.col("name_shape").str.contains("[GgSsXx]"))
+        .then(pl.lit("person"))
+        .when(pl.col("collected"))
+        .then(pl.lit("business"))
+    )
+
+
+def abns(texts: pl.Series) -> pl.Series:
+    """The first number in each text that is a valid ABN: 11 digits, or null (`counterparty_abn`)."""
+    found = texts.rename("text").to_frame().with_row_index("row").filter(pl.col("text").str.contains(_ABN))
+    valid = (
+        found.with_columns(abn=pl.col("text").str.extract_all(_ABN))
+        .explode("abn")
+        .with_columns(pl.col("abn").str.replace_all("[^0-9]", ""))
+        .filter(_checks(pl.col("abn")))
+        .unique("row", keep="first", maintain_order=True)
+        .select("row", counterparty_abn="abn")
+    )
+    rows = pl.DataFrame({"row": pl.int_range(len(texts), dtype=pl.get_index_type(), eager=True)})
+    return rows.join(valid, on="row", how="left", maintain_order="left")["counterparty_abn"]
+
+
+def _checks(abn: pl.Expr) -> pl.Expr:
+    digit = [abn.str.slice(at, 1).cast(pl.Int64) for at in range(len(ABN_WEIGHTS))]
+    weighted = sum((digit[at] - (at == 0)) * weight for at, weight in enumerate(ABN_WEIGHTS))
+    return (abn.str.head(2) >= "11") & ((pl.lit(0) + weighted) % ABN_MODULUS == 0)

@@ -1,0 +1,258 @@
+"""Related parties: payments with whom the client declared to stand beside a customer, told from trade.
+
+A director's money is not a sale, however much its text looks like one. A row is with a declared party when its text
+prints the party's name or ABN. Names are compared on whole words:
+
+- **a person**: given name and surname side by side in either order, the given name as an initial, too (`J SMITH` for
+  John Smith): surname and initial at least agree;
+- **a company, trust or fund**: its name without legal forms, and cut as banks cut it: within a word, or to the width of
+  a field, and never to less than CUT_FROM characters.
+
+Whoever is named is written to `related_party`. What the payment is follows from it, unless the payment is with somebody
+else and only mentions the party (tax paid for a director, a super fund's member name):
+
+| party | side | text or category | becomes |
+|---|---|---|---|
+| company, trust, fund | both | | `related_entity` |
+| person | both | says LOAN | `director_loan_in`, `director_loan_out` |
+| | out | payroll or rent already; says WAGES | kept; `wages`: work and premises cost what they cost |
+| | out | says DIVIDEND or DISTRIBUTION | `dividend_paid` |
+| | out | anything else | `owner_drawings`: what an owner takes without saying why |
+| | in | the customer's own payment coming back | kept |
+| | in | anything else, CAPITAL and CONTRIBUTION too | `owner_contribution`: never revenue, and owed to nobody |
+
+The client's corrections and rules stand.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterator
+
+import polars as pl
+
+from pipelines.enrichment.wording.phrases import Phrasebook, bare_words, words_of
+from pipelines.enrichment.wording.text import matching_text
+from pipelines.vocabulary.schemas import TRANSACTIONS, CategorySource
+from pipelines.vocabulary.taxonomy import RELATED_ENTITY, TAXONOMY
+
+CUT_FROM = 10  # characters
+FIELD_WIDTHS = (16, 18, 20, 22)  # of a payer's name in direct entry, its reference, and what banks print of others
+NAME_FROM = 5  # characters: a shorter name is a word
+ABN_CONFIDENCE, NAME_CONFIDENCE, INITIAL_CONFIDENCE = 0.99, 0.95, 0.85  # not calibrated
+
+_GROUP_ROLES = ("group_company",)
+_ENTITY_WORDS = {
+    *("PTY", "LTD", "LIMITED", "PROPRIETARY", "INC", "INCORPORATED", "TRUST", "TRUSTEE", "TRUSTEES", "ATF", "COMPANY"),
+    *("CORPORATION", "HOLDINGS", "GROUP", "PARTNERSHIP", "ENTERPRISES", "INVESTMENTS", "FUND", "SUPERFUND", "SMSF"),
+}
+_LEGAL_FORMS = r"\b(?:(?:PTY|PROPRIETARY)? ?(?:LTD|LIMITED)|PTY|P L|INC|INCORPORATED)\b"
+_TITLES = ("MR", "MRS", "MS", "MISS", "MX", "DR", "PROF")
+
+# A merchant may bear anybody's name; who pays a person doesn't do it at a terminal or a machine.
+_NEVER_PAID_BY = ("card", "eftpos", "atm", "cash", "fee", "interest")
+_OTHERS = ("government", "lender", "processor", "bank")
+_STANDS = ("client_rule", "correction")
+_KEPT_OUT = (*(slug for slug, each in TAXONOMY.categories.items() if each.group == "payroll"), "rent")
+_KEPT_IN = ("returned_payment", "refund_received")
+_LOAN, _WAGES = r"\b(?:LOAN|LOANS|LENT|DIV ?7A)\b", r"\b(?:WAGES?|SALARY|SALARIES|PAYROLL|PAYSLIP)\b"
+_DIVIDEND = r"\b(?:DIVIDENDS?|DISTRIBUTIONS?)\b"
+
+_ASKED = ("counterparty_abn", "counterparty_kind", "counterparty_name", "channel", "category_basis")
+_PHRASES = pl.Schema(
+    {
+        "customer_number": pl.Int64(),
+        "related_party": pl.String(),
+        "party_is_entity": pl.Boolean(),
+        "party_confidence": pl.Float64(),
+        "party_basis": pl.String(),  # what is looked for, and then what was found
+    }
+)
+_COLUMNS = tuple(name for name in _PHRASES if name != "customer_number")
+
+
+def related(rows: pl.LazyFrame, related_parties: pl.DataFrame) -> pl.LazyFrame:
+    """Fill `related_party`, and settle the category of payments with one.
+
+    Args:
+        rows: categorised transactions of any customers.
+        related_parties: what their clients declared (schema RELATED_PARTIES).
+    """
+    asked = {name: TRANSACTIONS[name] for name in _ASKED if name not in rows.collect_schema()}
+    blank = rows.drop("related_party", strict=False)
+    if related_parties.is_empty():
+        return blank.with_columns(related_party=pl.lit(None, pl.String))
+    found = {name: pl.lit(None, _PHRASES[name]) for name in _COLUMNS}
+    return (
+        blank.with_columns(pl.lit(None, kind).alias(name) for name, kind in asked.items())
+        .with_columns(**found)
+        .map_batches(lambda batch: _named(batch, related_parties), predicate_pushdown=False, projection_pushdown=False)
+        .pipe(_categorised)
+        .drop(*(name for name in _COLUMNS if name != "related_party"), *asked)
+    )
+
+
+def _named(rows: pl.DataFrame, parties: pl.DataFrame) -> pl.DataFrame:
+    """Who is named in each row: by ABN, else by the longest name. Eager: texts are searched once, distinct."""
+    numbered = rows.drop(_COLUMNS).with_row_index("row")
+    concerned = numbered.select(
+        *("row", "customer_number", "counterparty_abn"),
+        text=words_of(matching_text(pl.col("description")), Phrasebook(parties["name"].unique().to_list()).numbers),
+        by_hand=~pl.col("channel").is_in(_NEVER_PAID_BY).fill_null(value=False),
+    ).join(parties, on="customer_number", how="semi")
+    found = pl.concat([_by_abn(concerned, parties), _by_name(concerned.filter("by_hand"), parties)])
+    best = found.unique("row", keep="first", maintain_order=True)
+    named = numbered.join(best, on="row", how="left", validate="1:1", maintain_order="left")
+    return named.drop("row").select(rows.columns)
+
+
+def _by_abn(rows: pl.DataFrame, parties: pl.DataFrame) -> pl.DataFrame:
+    """`row` and the party whose ABN the text prints."""
+    known = parties.drop_nulls("abn").sort("customer_number", "name").unique(["customer_number", "abn"], keep="first")
+    described = known.select(
+        *("customer_number", "abn"),
+        related_party="name",
+        party_is_entity=pl.Series(
+            [is_entity(name, role) for name, role in known.select("name", "role").rows()], dtype=pl.Boolean
+        ),
+        party_confidence=pl.lit(ABN_CONFIDENCE),
+        party_basis=pl.format("ABN {}", "abn"),
+    )
+    met = rows.drop_nulls("counterparty_abn").join(
+        described, left_on=["customer_number", "counterparty_abn"], right_on=["customer_number", "abn"], validate="m:1"
+    )
+    return met.select("row", *_COLUMNS)
+
+
+def _by_name(rows: pl.DataFrame, parties: pl.DataFrame) -> pl.DataFrame:
+    """`row` and the party whose name the text prints; of several, the surest and longest.
+
+    What is found in a text is joined to the customers who have that text, and then to their own parties.
+    """
+    key = ("customer_number", "text")
+    phrases = pl.DataFrame(list(_phrases(parties)), _PHRASES, orient="row")
+    asked = phrases["party_basis"].unique(maintain_order=True)
+    texts = rows["text"].unique(maintain_order=True)
+    hits = Phrasebook(asked.to_list()).found(texts)
+    said = pl.DataFrame({"text": texts.gather(hits["text_number"]), "party_basis": asked.gather(hits["phrase"])})
+    longest = pl.col("party_basis").str.len_chars()
+    best = (
+        rows.select(key)
+        .unique()
+        .join(said, on="text")
+        .join(phrases, on=["customer_number", "party_basis"])
+        .sort("party_confidence", longest, "related_party", "party_basis", descending=[True, True, False, False])
+        .unique(key, keep="first", maintain_order=True)
+    )
+    return rows.join(best, on=key, validate="m:1").select("row", *_COLUMNS)
+
+
+def _phrases(parties: pl.DataFrame) -> Iterator[tuple[int, str, bool, float, str]]:
+    """A row of _PHRASES for every way to print a party's name."""
+    for number, name, role in parties.select("customer_number", "name", "role").unique(maintain_order=True).rows():
+        entity = is_entity(name, role)
+        for phrase, confidence in sorted(printed(name, entity=entity).items()):
+            yield number, name, entity, confidence, phrase
+
+
+def is_entity(name: str, role: str) -> bool:
+    """Whether a company, trust or fund is declared, not a person."""
+    return role in _GROUP_ROLES or not _ENTITY_WORDS.isdisjoint(_words(_folded(name)).split())
+
+
+def printed(name: str, *, entity: bool) -> dict[str, float]:
+    """The ways in which texts print a name, as phrases, each with how surely it means this party."""
+    ways: dict[str, float] = {}
+    for spelled in (unicodedata.normalize("NFKC", name), _folded(name)):
+        said = _words(spelled)
+        ways |= _of_company(said) if entity else _of_person(said)
+    return {phrase: sure for phrase, sure in ways.items() if len(phrase) >= NAME_FROM or " " in phrase}
+
+
+def _words(name: str) -> str:
+    """Bare words, upper case, as they are looked for."""
+    words: list[str] = re.findall(r"[^\W_]+", re.sub("['’]", "", name.upper()))
+    return " ".join(words)
+
+
+def _folded(name: str) -> str:
+    """Without accents: banks' rails carry none."""
+    return "".join(each for each in unicodedata.normalize("NFKD", name) if not unicodedata.combining(each))
+
+
+def _of_company(said: str) -> dict[str, float]:
+    bare = " ".join(re.sub(_LEGAL_FORMS, " ", said).split()) or said
+    cuts = [bare[:end] for end in range(CUT_FROM, len(bare))]
+    within_word = [cut for cut in cuts if bare[len(cut)] != " " and not cut.endswith(" ")]
+    to_width = [bare[:width].strip() for width in FIELD_WIDTHS if width < len(bare)]
+    return dict.fromkeys((*within_word, *to_width), INITIAL_CONFIDENCE) | {bare: NAME_CONFIDENCE}
+
+
+def _of_person(said: str) -> dict[str, float]:
+    names = [each for each in said.split() if each not in _TITLES]
+    if len(names) < 2:
+        return {said: NAME_CONFIDENCE}
+    *given, surname = names
+    whole, initials = " ".join(given), " ".join(each[0] for each in given)
+    first, initial = given[0], given[0][0]
+    mixed = " ".join([first, *(each[0] for each in given[1:])])
+    sure = dict.fromkeys((initials, initial), INITIAL_CONFIDENCE) | dict.fromkeys(
+        (whole, first, mixed), NAME_CONFIDENCE
+    )
+    return {way: at for each, at in sure.items() for way in (f"{each} {surname}", f"{surname} {each}")}
+
+
+def _categorised(rows: pl.LazyFrame) -> pl.LazyFrame:
+    """What a payment with the party is, where it is with the party and the client did not say otherwise."""
+    settled = pl.when(_is_with_party()).then(_category())
+    group = settled.replace_strict({slug: each.group for slug, each in TAXONOMY.categories.items()}, default=None)
+    changed = settled.is_not_null() & settled.ne_missing(pl.col("category"))
+    return rows.with_columns(
+        category=pl.coalesce(settled, "category"),
+        category_group=pl.coalesce(group, "category_group"),
+        confidence=pl.when(changed).then("party_confidence").otherwise("confidence"),
+        category_source=pl.when(changed).then(pl.lit("counterparty", CategorySource)).otherwise("category_source"),
+        category_basis=pl.when(changed).then("party_basis").otherwise("category_basis"),
+    )
+
+
+def _is_with_party() -> pl.Expr:
+    """Not with a bank or an office that names the party in passing, nor with the customer itself."""
+    kind = pl.col("counterparty_kind")
+    others = kind.is_in(_OTHERS) | (kind == "own") | _is_another_business()
+    stands = pl.col("category_source").is_in(_STANDS)
+    named = pl.col("related_party").is_not_null()
+    return named & ~others.fill_null(value=False) & ~stands.fill_null(value=False)
+
+
+def _is_another_business() -> pl.Expr:
+    """Somebody from the lists, whose name has nothing of the party's: a super fund, beside a member's name."""
+    named = pl.format(" {} ", bare_words(matching_text(pl.col("counterparty_name"))))
+    is_party = named.str.contains(pl.format(" {}", "party_basis"), literal=True)
+    by_abn = pl.col("party_basis").str.starts_with("ABN ")
+    return (pl.col("counterparty_kind") == "business") & ~is_party & ~by_abn
+
+
+def _category() -> pl.Expr:
+    """The table of the module's docstring."""
+    text, category, out = matching_text(pl.col("description")), pl.col("category"), pl.col("amount") < 0
+    loan = text.str.contains(_LOAN)
+    paid = (
+        pl.when(category.is_in(_KEPT_OUT))
+        .then(category)
+        .when(text.str.contains(_WAGES))
+        .then(pl.lit("wages"))
+        .when(loan)
+        .then(pl.lit("director_loan_out"))
+        .when(text.str.contains(_DIVIDEND))
+        .then(pl.lit("dividend_paid"))
+        .otherwise(pl.lit("owner_drawings"))
+    )
+    received = (
+        pl.when(category.is_in(_KEPT_IN))
+        .then(category)
+        .when(loan)
+        .then(pl.lit("director_loan_in"))
+        .otherwise(pl.lit("owner_contribution"))
+    )
+    person = pl.when(out).then(paid).otherwise(received)
+    return pl.when("party_is_entity").then(pl.lit(RELATED_ENTITY.slug)).otherwise(person)

@@ -1,0 +1,184 @@
+"""Recurring payments: wages, rent, loans, bills, settlements; which rows form a series, and what comes next.
+
+    rows.pipe(recurrence)   # marks each row with its series
+    series(rows)            # one row a series, told in full (schema SERIES)
+
+A series is between one account and one counterparty, in one direction. `schedules` says when payments of each period
+are due, `anchors` which of a schedule's due dates some payments agree with, `evidence` weighs which schedule they
+follow, `search` cuts the payments of one counterparty into series, `description` tells them.
+
+Transactions are frames; the search among their days is done in arrays, all candidates and all schedules at once, for
+it takes thousands of steps that are as many for five hundred rows as for a million.
+"""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import polars as pl
+
+from pipelines.enrichment.calendars import FIRST_DAY, LAST_DAY, calendar_of_bsb
+from pipelines.enrichment.matching.identities import named_ids
+from pipelines.enrichment.recurrence.description import SERIES, described, expected
+from pipelines.enrichment.recurrence.evidence import YEARLY_LEAST_DAYS
+from pipelines.enrichment.recurrence.search import members
+from pipelines.vocabulary.schemas import UUID, SeriesPeriod, posted
+
+__all__ = ["SERIES", "recurrence", "series"]
+
+CHUNK_ROWS = 250_000  # customers are taken together up to about so many rows, to bound memory
+CHUNKS_AT_ONCE = 2  # look-ups and sums leave one core idle
+_ACCOUNT = ("customer_number", "account_id")
+_SENT = ("received_seq", "position")
+_GROUP = (*_ACCOUNT, "direction", "counterparty_group", "text")
+_TEXT = ("counterparty_group", "clean_description", "description")
+_USED = ("row", "bsb", "direction", "date", "amount", "channel", *_SENT, *_ACCOUNT, *_TEXT)
+_TOLD = (*_USED, "category", "counterparty_name", "counterparty_kind")
+_BOOKED = (posted(), pl.col("amount") != 0, pl.col("date").is_between(FIRST_DAY, LAST_DAY))
+_IN_PERSON = ("card", "eftpos", "atm", "cash")
+_BANKED, _CASH = ("atm", "cash"), "CASH"
+_OF_ONE_PAYMENT = r"\S*\d\S*|\b(?:JAN|FEB|MAR|APR|MAY|JUNE?|JULY?|AUG|SEPT?|OCT|NOV|DEC)\b"
+_FILLED = ("series_id", "series_period", "series_next_date")
+_FOUND = pl.Schema(
+    {"row": pl.UInt32(), "series_id": UUID, "series_period": SeriesPeriod, "series_next_date": pl.Date()}
+)
+
+
+def recurrence(rows: pl.LazyFrame) -> pl.LazyFrame:
+    """Fill `series_id`, `series_period` and `series_next_date` of TRANSACTIONS.
+
+    Rows that are not booked, are superseded, or move nothing belong to no series; `series_next_date` is null once a
+    series has ended. A series keeps its id when rows are appended, as long as its period stays what it was.
+    """
+    empty = [pl.lit(None, _FOUND[name]).alias(name) for name in _FILLED]
+    return (
+        rows.drop(_FILLED, strict=False)
+        .with_columns(empty)
+        .map_batches(_with_series, predicate_pushdown=False, projection_pushdown=False)
+    )
+
+
+def series(rows: pl.DataFrame) -> pl.DataFrame:
+    """TRANSACTIONS → one row a series (schema SERIES), sorted by customer, account and id."""
+    told = _by_customers(rows, _TOLD, described)
+    return pl.concat([pl.DataFrame(schema=SERIES), *told]).sort("customer_number", "account_id", "series_id")
+
+
+def _with_series(rows: pl.DataFrame) -> pl.DataFrame:
+    """The columns filled. Eager, because what one pass over the payments takes is gone for the next."""
+    unmarked = rows.drop(_FILLED)
+    marks = pl.concat([pl.DataFrame(schema=_FOUND), *_by_customers(unmarked, _USED, _marks)])
+    place = np.full(rows.height, -1)
+    place[marks["row"].to_numpy()] = np.arange(marks.height)
+    marked = pl.Series(place).replace(-1, None)
+    return unmarked.with_columns(marks[name].gather(marked) for name in _FILLED)
+
+
+def _marks(payments: pl.DataFrame, seen: pl.DataFrame) -> pl.DataFrame:
+    marks = seen.select("found", "series_id", series_period="period", series_next_date="next_date")
+    return payments.select("row", "found").join(marks, on="found", validate="m:1").select(_FOUND.names())
+
+
+def _by_customers(
+    rows: pl.DataFrame, facts: Sequence[str], told: Callable[[pl.DataFrame, pl.DataFrame], pl.DataFrame]
+) -> list[pl.DataFrame]:
+    """What is `told` of the payments of series (with these `facts` of them) and of the series seen in them, some
+    customers at a time. Where customers stand together, only the rows from their first to their last are looked at.
+    """
+    numbered = rows.with_row_index("row")
+
+    def of_chunk(least: int, most: int, first: int, length: int) -> pl.DataFrame:
+        these = pl.col("customer_number").is_between(least, most)
+        booked = numbered.slice(first, length).lazy().filter(these, *_BOOKED).select(facts).collect()
+        return told(*_found(booked))
+
+    with ThreadPoolExecutor(CHUNKS_AT_ONCE) as workers:
+        return list(workers.map(of_chunk, *numbered.lazy().pipe(_chunks).collect().get_columns()))
+
+
+def _chunks(numbered: pl.LazyFrame) -> pl.LazyFrame:
+    """Customers by their numbers, from `least` to `most`; their rows lie among the `length` rows from the `first`."""
+    customer, row = pl.col("customer_number"), pl.col("row")
+    before = pl.col("rows").cum_sum() - pl.col("rows")
+    return (
+        numbered.group_by("customer_number")
+        .agg(rows=pl.len(), first=row.min(), last=row.max())
+        .sort("customer_number")
+        .group_by(chunk=before // CHUNK_ROWS)
+        .agg(least=customer.min(), most=customer.max(), first=pl.col("first").min(), last=pl.col("last").max())
+        .sort("chunk")
+        .select("least", "most", "first", length=pl.col("last") - pl.col("first") + 1)
+    )
+
+
+def _found(booked: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The payments of all series, and the series, with their ids and what is expected of them."""
+    payments = booked.pipe(_payments)
+    data_through = booked.group_by(_ACCOUNT).agg(through=pl.col("date").max())
+    return payments, expected(payments, data_through).pipe(_with_ids)
+
+
+def _payments(booked: pl.DataFrame) -> pl.DataFrame:
+    """The payments of all series, with MEMBERS and the facts of the transactions; `cents` are signed."""
+    facts = booked.select(
+        pl.exclude("bsb", "description", "date", "amount"),
+        text=_text(),
+        calendar=_calendars(booked),
+        day="date",
+        cents=pl.col("amount").to_physical().cast(pl.Int64),
+    )
+    found = facts.pipe(_grouped).pipe(members)
+    return pl.concat([facts[found["row"]], found.drop("row")], how="horizontal")
+
+
+def _text() -> pl.Expr:
+    """Where nobody is named, what stands for the counterparty: the words that come again, without numbers and months.
+    Cash is one habit, whether it is handed to a machine or over the counter.
+    """
+    unknown = pl.col("counterparty_group").is_null()
+    said = pl.coalesce("clean_description", "description").str.to_uppercase()
+    again = said.str.replace_all(_OF_ONE_PAYMENT, "").str.replace_all(r"\s+", " ").str.strip_chars(" -,.:/")
+    words = pl.when(again.str.len_bytes() > 0).then(again).otherwise(said)
+    banked = pl.col("channel").is_in(_BANKED) & (pl.col("amount") > 0)
+    return pl.when(unknown & banked).then(pl.lit(_CASH)).when(unknown).then(words)
+
+
+def _calendars(booked: pl.DataFrame) -> pl.Series:
+    """The calendar of each row's state. There are few BSBs, so each is read once."""
+    states = booked.select(pl.col("bsb").unique()).with_columns(calendar=calendar_of_bsb(pl.col("bsb")))
+    return booked.select("bsb").join(states, on="bsb", how="left", nulls_equal=True, maintain_order="left")["calendar"]
+
+
+def _grouped(facts: pl.DataFrame) -> pl.DataFrame:
+    """Schema PAYMENTS, `row` being the place among the facts: of counterparties met often enough to show a series."""
+    span_days = (pl.col("day").max() - pl.col("day").min()).dt.total_days()
+    groups = (
+        facts.with_row_index("place")
+        .group_by(_GROUP)
+        .agg("place", span_days=span_days)
+        .filter((pl.col("place").list.len() > 2) | (pl.col("span_days") >= YEARLY_LEAST_DAYS))
+        .select("place", group=pl.int_range(pl.len(), dtype=pl.UInt32))
+        .explode("place")
+    )
+    in_person = pl.col("channel").is_in(_IN_PERSON).fill_null(value=False) & (pl.col("direction") == "debit")
+    known = facts.select(*_SENT, "day", "calendar", pl.col("cents").abs(), habitual=in_person)
+    return known[groups["place"]].with_columns(row=groups["place"], group=groups["group"])
+
+
+def _with_ids(seen: pl.DataFrame) -> pl.DataFrame:
+    """`series_id`: from account, counterparty, direction and period; series of one counterparty that agree in all of
+    these are told apart by their order of first payment.
+    """
+    starts = ("first_date", "first_cents", "found")
+    names = seen.select(
+        pl.concat_str(
+            "customer_number",
+            "direction",
+            pl.when(pl.col("text").is_null()).then(pl.lit("group")).otherwise(pl.lit("text")),
+            pl.coalesce("text", "counterparty_group"),
+            "period",
+            pl.int_range(pl.len()).over(*_GROUP, "period", order_by=starts),
+            separator="|",
+        )
+    ).to_series()
+    return seen.with_columns(series_id=named_ids(seen["account_id"], names))

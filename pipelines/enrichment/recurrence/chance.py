@@ -1,0 +1,55 @@
+"""How likely the days of a candidate are when they follow no schedule.
+
+Three Poisson processes are tried, and the likeliest is taken: one rate for all days; the observed rates of business
+days and of closed days, where these are quieter; one rate whose closed days are booked on the next business day, so
+that Mondays hold three days.
+"""
+
+import numpy as np
+
+from pipelines.enrichment.recurrence.anchors import Days
+from pipelines.enrichment.recurrence.dates import (
+    Flags,
+    Floats,
+    Integers,
+    business_day_number,
+    exposure,
+    is_open,
+    of_day,
+)
+from pipelines.enrichment.recurrence.runs import Runs
+
+HARDLY_ANY = 0.05  # share of payments on closed days, for states differ in a holiday or two
+
+
+def by_chance(candidate: Integers, days: Days) -> Floats:
+    """The sum over the days of each of these candidates of the log of the rate then."""
+    chosen, back = np.unique(candidate, return_inverse=True)
+    day, of = days.day[days.of.places(chosen)], Runs.of_lengths(days.of.lengths[chosen])
+    opened = is_open(day)
+    span = day[of.last] - day[of.starts] + 1
+    one_rate = of.lengths * np.log(of.lengths / span)
+    likeliest = np.maximum(one_rate, _two_rates(day, opened, of, span))
+    carried = np.where(
+        of.sum((~opened).astype(np.int64)) <= of.lengths * HARDLY_ANY,
+        one_rate + of.sum(np.log(of_day(exposure(), day))),
+        -np.inf,
+    )
+    likeliest = np.maximum(likeliest, carried)
+    return likeliest[back]
+
+
+def _two_rates(day: Integers, opened: Flags, of: Runs, span: Integers) -> Floats:
+    """Minus infinity where closed days are busier than business days."""
+    numbers = business_day_number(day)
+    open_span = numbers[of.last] - numbers[of.starts] + opened[of.starts]
+    closed_span, open_days = span - open_span, of.sum(opened.astype(np.int64))
+    closed_days = of.lengths - open_days
+    together = x_log(open_days, open_days / np.maximum(open_span, 1))
+    together += x_log(closed_days, closed_days / np.maximum(closed_span, 1))
+    return np.where(closed_days * open_span <= open_days * closed_span, together, -np.inf)
+
+
+def x_log(x: Integers, of: Floats) -> Floats:
+    """x log(of), and 0 for x = 0."""
+    return np.multiply(x, np.log(np.where(x > 0, of, 1.0)), dtype=np.float64)

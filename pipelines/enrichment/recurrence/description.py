@@ -1,0 +1,273 @@
+"""A series told: what it pays, when it didn't, how its amount changed, and what is expected next.
+
+Everything is seen from the account's last booked day, never from a clock: a payment that is due after it is not missed,
+and a series has ended when more due dates than its schedule allows have passed in a row without a payment.
+"""
+
+import polars as pl
+
+from pipelines.enrichment.calendars import SETTLEMENT, Calendar, is_open, last_open, next_open
+from pipelines.enrichment.recurrence.dates import LAST
+from pipelines.enrichment.recurrence.schedules import SCHEDULES, due_on, nearest_due
+from pipelines.vocabulary.schemas import MONEY, UUID, CounterpartyKind, Direction, SeriesPeriod
+
+AMOUNT_CHANGE = pl.Struct({"date": pl.Date(), "from": MONEY, "to": MONEY})
+SeriesStatus = pl.Enum(("active", "ended"))
+# A recurring series. Amounts keep the sign of their transactions: negative leaves the account.
+SERIES = pl.Schema(
+    {
+        "customer_number": pl.Int64(),
+        "account_id": UUID,
+        "series_id": UUID,
+        "direction": Direction,
+        "counterparty_name": pl.String(),  # of its latest payment that names one
+        "counterparty_group": pl.String(),
+        "counterparty_kind": CounterpartyKind,
+        "description": pl.String(),  # clean description of its latest payment
+        "category": pl.String(),  # the most frequent
+        "period": SeriesPeriod,
+        "anchor": pl.String(),  # in words: "Tuesday", "day 15 of the month", "last business day of the month"
+        "first_date": pl.Date(),
+        "last_date": pl.Date(),
+        "occurrences": pl.UInt32(),  # due dates paid
+        "missed": pl.UInt32(),  # due dates not paid, from the first payment to now, or to the last once it has ended
+        "missed_dates": pl.List(pl.Date()),
+        "doubled": pl.UInt32(),  # due dates paid more than once
+        "usual_amount": MONEY,  # the lower median
+        "latest_amount": MONEY,
+        "amount_changes": pl.List(AMOUNT_CHANGE),  # from one lasting amount to another
+        "next_date": pl.Date(),  # null once it has ended
+        "next_amount": MONEY,
+        "regularity": pl.Float64(),  # 0–1: payments on time, of due dates and doubles
+        "status": SeriesStatus,
+    }
+)
+RECENT = 5  # payments whose median stands for the next, where amounts vary
+_SETTLED = ("direct_credit", "direct_debit", "bpay", "cheque")
+_ROLLS = ("forward", "back", "stays")
+
+# A value a schedule, in the order of SCHEDULES.
+_PERIODS = pl.Series([schedule.period for schedule in SCHEDULES], dtype=SeriesPeriod)
+_OVER_AFTER = pl.Series([schedule.over_after for schedule in SCHEDULES])
+_PATIENCE_DAYS = pl.Series([schedule.tolerance_days + 1 for schedule in SCHEDULES])
+_MONTHLY = [schedule.name for schedule in SCHEDULES].index("monthly")
+
+
+def described(payments: pl.DataFrame, seen: pl.DataFrame) -> pl.DataFrame:
+    """One row a series.
+
+    Args:
+        payments: the rows of all series, those of one together by slot and `nth`: MEMBERS and the facts of their
+            transactions, signed `cents` among them.
+        seen: the same series, with what is `expected` of them, and `series_id`.
+
+    Returns:
+        Schema SERIES.
+    """
+    slots = payments.pipe(_slots)
+    told = seen.join(payments.pipe(_doubled), on="found", how="left", validate="1:1")
+    parts = [slots.pipe(_amounts), seen.pipe(_anchor_words), slots.pipe(_categories), slots.pipe(_amount_changes)]
+    for part in (*parts, seen.pipe(_missed, slots)):
+        told = told.join(part, on="found", how="left", validate="1:1")
+    return told.with_columns(_figures()).select(pl.col(name).cast(kind) for name, kind in SERIES.items())
+
+
+def expected(payments: pl.DataFrame, data_through: pl.DataFrame) -> pl.DataFrame:
+    """One row a series, with `period`, `status` and `next_date`, not yet told in full.
+
+    Args:
+        payments: as for `described`.
+        data_through: `customer_number`, `account_id` and `through`, the last booked day.
+    """
+    accounts = data_through.select("customer_number", "account_id", "through")
+    return (
+        payments.pipe(_slots)
+        .pipe(_totals)
+        .join(accounts, on=["customer_number", "account_id"], how="left", validate="m:1")
+        .pipe(_expected)
+    )
+
+
+def _slots(payments: pl.DataFrame) -> pl.DataFrame:
+    return payments.filter(pl.col("nth") == 0)
+
+
+def _totals(slots: pl.DataFrame) -> pl.DataFrame:
+    moved, away = ~is_open(pl.col("due"), pl.lit(SETTLEMENT, Calendar)), pl.col("day") - pl.col("due")
+    on = pl.duration(days=0)
+    rolls = {"forward": moved & (away > on), "back": moved & (away < on), "stays": moved & (away == on)}
+    firsts = ("customer_number", "account_id", "direction", "counterparty_group", "text", "schedule", "anchor")
+    return (
+        slots.with_columns(**rolls)
+        .group_by("found", maintain_order=True)
+        .agg(
+            pl.col(firsts).first(),
+            pl.col("channel", "calendar").last(),
+            pl.col(_ROLLS).sum(),
+            first_date=pl.col("day").min(),
+            last_date=pl.col("day").max(),
+            first_cents=pl.col("cents").first(),
+            first_slot=pl.col("slot").first(),
+            last_slot=pl.col("slot").last(),
+            occurrences=pl.len(),
+        )
+    )
+
+
+def _amounts(slots: pl.DataFrame) -> pl.DataFrame:
+    """`found`, what it usually pays and paid latest, and what names it then."""
+    cents = pl.col("cents")
+    steady = (cents == cents.shift(1)).last().fill_null(value=False)
+    repeats = (cents.diff() == 0).mean().fill_null(0) >= 0.5
+    return slots.group_by("found").agg(
+        pl.col("counterparty_name", "counterparty_kind").drop_nulls().last(),
+        pl.col("clean_description").last(),
+        on_time=(pl.col("late") == 0).sum(),
+        usual=cents.quantile(0.5, "lower").cast(pl.Int64),
+        latest=cents.last(),
+        recent=cents.tail(RECENT).quantile(0.5, "lower").cast(pl.Int64),
+        settles_down=steady | repeats,
+    )
+
+
+def _doubled(payments: pl.DataFrame) -> pl.DataFrame:
+    return payments.filter(pl.col("nth") == 1).group_by("found").agg(doubled=pl.len())
+
+
+def _expected(totals: pl.DataFrame) -> pl.DataFrame:
+    """`period`, `anchor` in words, `status`, `up_to_slot` (the last that should have been paid) and `next_date`."""
+    active = pl.col("status") == "active"
+    still_awaited = (expected_day(pl.col("due")) > pl.col("day")).cast(pl.Int32)
+    over = pl.col("passed") - pl.col("last_slot") >= _by_schedule(_OVER_AFTER)
+    return (
+        totals.with_columns(day=pl.col("through") - pl.duration(days=_by_schedule(_PATIENCE_DAYS)))
+        .pipe(_with_nearest)
+        .with_columns(passed=pl.max_horizontal(pl.col("slot") - still_awaited, "last_slot"))
+        .with_columns(status=pl.when(over).then(pl.lit("ended")).otherwise(pl.lit("active")), slot=pl.col("passed") + 1)
+        .pipe(_with_due)
+        .with_columns(
+            up_to_slot=pl.when(active).then("passed").otherwise("last_slot"),
+            next_date=pl.when(active).then(expected_day(pl.col("due"))),
+            period=_by_schedule(_PERIODS),
+        )
+        .drop("day", "slot", "due")
+    )
+
+
+def _by_schedule(values: pl.Series) -> pl.Expr:
+    return pl.lit(values).gather(pl.col("schedule"))
+
+
+def _with_nearest(rows: pl.DataFrame) -> pl.DataFrame:
+    """Also `slot`, the one whose due date is nearest to the `day`, and that `due` date."""
+    schedule, day, anchor = (rows[name].to_physical().to_numpy() for name in ("schedule", "day", "anchor"))
+    slot, due = nearest_due(schedule, day, anchor)
+    return rows.with_columns(slot=pl.Series(slot), due=pl.Series(due).cast(pl.Date))
+
+
+def _with_due(rows: pl.DataFrame) -> pl.DataFrame:
+    """Also the `due` date of each `slot`."""
+    due = due_on(*(rows[name].to_numpy() for name in ("schedule", "slot", "anchor")))
+    return rows.with_columns(due=pl.Series(due).cast(pl.Date))
+
+
+def expected_day(due: pl.Expr) -> pl.Expr:
+    """The day on which a payment due then is expected: moved off closed days as the series has done so far, forward
+    where it has not been seen to do anything. Direct entry waits for settlement, other rails for the state; the New
+    Payments Platform waits for neither.
+    """
+    settles = pl.col("channel").cast(pl.String).is_in(_SETTLED).fill_null(value=True)
+    calendar = pl.when(settles).then(pl.lit(SETTLEMENT, Calendar)).otherwise("calendar")
+    most = pl.max_horizontal(_ROLLS)
+    by_npp = (most == 0) & (pl.col("channel") == "npp").fill_null(value=False)
+    return (
+        pl.when(by_npp)
+        .then(due)
+        .when(pl.col("forward") == most)
+        .then(next_open(due, calendar))
+        .when(pl.col("back") == most)
+        .then(last_open(due, calendar))
+        .otherwise(due)
+    )
+
+
+def _anchor_words(seen: pl.DataFrame) -> pl.DataFrame:
+    """`found`, `anchor_words`. There are few distinct anchors, so they are written one by one."""
+    anchors = seen.select("schedule", "anchor").unique()
+    words = [SCHEDULES[schedule].words(anchor) for schedule, anchor in anchors.rows()]
+    rolls_back = (pl.col("back") > pl.col("forward")) & (pl.col("anchor") % 32 == LAST)
+    last_open_day = (pl.col("schedule") == _MONTHLY) & rolls_back
+    named = pl.when(last_open_day).then(pl.lit("last business day of the month")).otherwise("words")
+    return seen.join(
+        anchors.with_columns(words=pl.Series(words, dtype=pl.String)), on=anchors.columns, validate="m:1"
+    ).select("found", anchor_words=named)
+
+
+def _missed(seen: pl.DataFrame, slots: pl.DataFrame) -> pl.DataFrame:
+    """`found`, `missed`, `missed_dates`."""
+    complete = pl.col("up_to_slot") - pl.col("first_slot") + 1 == pl.col("occurrences")
+    wanted = seen.filter(~complete).select(
+        "found",
+        *("schedule", "anchor", "channel", "calendar"),
+        *_ROLLS,
+        slot=pl.int_ranges("first_slot", pl.col("up_to_slot") + 1, dtype=pl.Int32),
+    )
+    unpaid = wanted.explode("slot").join(slots, on=["found", "slot"], how="anti").sort("found", "slot")
+    dates = unpaid.pipe(_with_due).select("found", day=expected_day(pl.col("due")))
+    return dates.group_by("found", maintain_order=True).agg(missed=pl.len(), missed_dates="day")
+
+
+def _categories(slots: pl.DataFrame) -> pl.DataFrame:
+    """`found` and its most frequent `category`, the first by name of equally frequent ones."""
+    return (
+        slots.group_by("found", "category")
+        .len()
+        .sort("found", "len", "category", descending=[False, True, False], nulls_last=True)
+        .unique("found", keep="first")
+        .select("found", "category")
+    )
+
+
+def _amount_changes(slots: pl.DataFrame) -> pl.DataFrame:
+    """`found` and `amount_changes`: steps from an amount paid at least twice in a row to the next such, or to the
+    latest. Amounts that vary from payment to payment make no steps.
+    """
+    of_series = pl.col("found") == pl.col("found").shift(1)
+    runs = (
+        slots.with_columns(run=(~(of_series & (pl.col("cents") == pl.col("cents").shift(1))).fill_null(value=False)))
+        .with_columns(pl.col("run").cum_sum())
+        .group_by("run", maintain_order=True)
+        .agg(pl.col("found", "cents", "day").first(), length=pl.len())
+        .with_columns(
+            is_last=(pl.col("found") != pl.col("found").shift(-1)).fill_null(value=True),
+            follows_lasting=(pl.col("length").shift(1) > 1) & of_series,
+        )
+        .filter((pl.col("length") > 1) | (pl.col("is_last") & pl.col("follows_lasting")))
+        .with_columns(before=pl.when(of_series).then(pl.col("cents").shift(1)))
+        .filter(pl.col("before") != pl.col("cents"))
+    )
+    change = pl.struct(pl.col("day").alias("date"), money("before").alias("from"), money("cents").alias("to"))
+    return runs.group_by("found", maintain_order=True).agg(amount_changes=change)
+
+
+def money(cents: str) -> pl.Expr:
+    """Whole cents as MONEY, exactly."""
+    return (pl.col(cents).cast(pl.Decimal(38, 2)) / 100).cast(MONEY)
+
+
+def _figures() -> list[pl.Expr]:
+    doubled, missed = pl.col("doubled").fill_null(0), pl.col("missed").fill_null(0)
+    wanted = pl.col("occurrences") + missed + doubled
+    coming = pl.when("settles_down").then(money("latest")).otherwise(money("recent"))
+    return [
+        pl.col("anchor_words").alias("anchor"),
+        pl.col("clean_description").alias("description"),
+        doubled.alias("doubled"),
+        missed.alias("missed"),
+        pl.col("missed_dates").fill_null([]),
+        pl.col("amount_changes").fill_null([]),
+        money("usual").alias("usual_amount"),
+        money("latest").alias("latest_amount"),
+        pl.when(pl.col("status") == "active").then(coming).alias("next_amount"),
+        (pl.col("on_time") / wanted).alias("regularity"),
+    ]

@@ -1,0 +1,271 @@
+"""Which schedule the dates of a candidate follow, if any.
+
+A **candidate** is a set of payments that may be one series; it is judged by its distinct days. Two accounts of how
+those days came about are compared, for every schedule and its best anchor:
+
+- by chance: the likeliest of three Poisson processes (see `chance`);
+- by the schedule: each slot is paid with probability p; a payment falls on time (on its due date, or the business day
+  before or after it) with probability t, else uniformly on the other days within the tolerance; what is left over is
+  a Poisson process of the same shape.
+
+The score is the logarithm of the likelihood ratio of the second to the first, less the cost of naming the schedule
+and its anchor among all there are. With n days, m of them paid slots out of K, e on time and x = n - m left over:
+
+    score = m log p + (K-m) log(1-p) + e log t + (m-e) log((1-t) / 2T) - C + x log(x/n) + m - R m/n - log(anchors S)
+
+where T is the tolerance in days, C the sum over slots of log(dates that count as on time), R the sum over days of
+log(rate on such a day), S the number of schedules; p and t are estimated as (m+½)/(K+1) and (e+½)/(m+1).
+
+Sources: the likelihood ratio against a Poisson process as the test of a schedule, Neyman and Pearson (1933); the
+estimator, Krichevsky and Trofimov (1981); the cost of a hypothesis in nats, the two-part code of Rissanen (1978).
+"""
+
+from dataclasses import dataclass
+from math import log
+
+import numpy as np
+
+from pipelines.enrichment.recurrence.anchors import Days, best_anchors
+from pipelines.enrichment.recurrence.chance import by_chance, x_log
+from pipelines.enrichment.recurrence.dates import (
+    Flags,
+    Floats,
+    Integers,
+    business_day_number,
+    choices,
+    is_open,
+    last_open,
+    next_open,
+    of_calendar,
+)
+from pipelines.enrichment.recurrence.runs import Runs, starts_run
+from pipelines.enrichment.recurrence.schedules import DAILY, NO_ANCHOR, SCHEDULES, TWICE_MONTHLY, nearest_due
+
+LEAST_SCORE = 4.0  # odds of 55 to 1 after the cost of the hypothesis
+LEAST_COVERAGE = 0.6
+LEAST_TWICE_COVERAGE = 0.8  # below it, one monthly series and something else
+CROWDED = 0.7  # payments left over make the usual gap this much narrower than their share says, at worst
+LEAST_ON_TIME = 0.6  # of the payments wanted, on the due date or the business day beside it
+LEAST_DAILY_COVERAGE = 0.9  # below it, the days on which a shop trades rather than an agreement
+DAILY_SHARE = 0.6  # a weekend's takings may settle apart on Monday: seven payments in five days
+YEARLY_LEAST_DAYS = 300
+SAME_SIZE = 0.9  # smallest amount over largest
+_NO_GAP = 1 << 30  # days
+
+# A value a schedule, in the order of SCHEDULES.
+TOLERANCE_DAYS = np.array([schedule.tolerance_days for schedule in SCHEDULES], np.int32)
+IS_DAILY = np.array([schedule.name == DAILY for schedule in SCHEDULES])
+_IS_YEARLY = np.array([schedule.period == "yearly" for schedule in SCHEDULES])
+_DAYS = np.array([schedule.days for schedule in SCHEDULES])
+_LEAST = np.array([schedule.least for schedule in SCHEDULES])
+_COST = np.log([schedule.anchors * len(SCHEDULES) for schedule in SCHEDULES])
+_LEAST_COVERAGE = np.array(
+    [
+        {DAILY: LEAST_DAILY_COVERAGE, TWICE_MONTHLY: LEAST_TWICE_COVERAGE}.get(schedule.name, LEAST_COVERAGE)
+        for schedule in SCHEDULES
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Demands:
+    """What a pass over candidates asks for.
+
+    `share`: of the candidate's payments that the schedule must explain; `gap`: the widest usual gap between days, as a
+    multiple of the schedule's own; `same_size`: what is added to the score where all payments are of about one size and
+    none was made in person, as agreed payments are far more often than others.
+    """
+
+    share: float
+    gap: float = 1.7
+    same_size: float = log(20)
+    score: float = LEAST_SCORE
+
+    @property
+    def shares(self) -> Floats:
+        """The share asked of each schedule."""
+        return np.where(IS_DAILY, min(self.share, DAILY_SHARE), self.share)
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Payments in the order of their candidates, then of days."""
+
+    of: Runs  # the runs of payments, one a candidate
+    day: Integers
+    calendar: Integers  # of the branch's state
+    cents: Integers  # size, positive
+    habitual: Flags  # made in person
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What there is to know of each candidate, whatever its schedule may be."""
+
+    payments: Integers
+    habitual: Integers  # payments made in person
+    same_size: Flags
+    days: Integers
+    span: Integers  # days from the first payment to the last
+    open_span: Integers  # business days from the first to the last, both included
+    gap: Floats  # the usual one from day to day
+
+
+@dataclass(frozen=True)
+class Trials:
+    """Candidates set against schedules (places in SCHEDULES), with the best anchor and the days that agree with it."""
+
+    candidate: Integers
+    schedule: Integers
+    anchor: Integers
+    votes: Integers
+
+    def where(self, kept: Flags | Integers) -> "Trials":
+        return Trials(self.candidate[kept], self.schedule[kept], self.anchor[kept], self.votes[kept])
+
+
+@dataclass(frozen=True)
+class Record:
+    """How the schedule of each trial was kept."""
+
+    paid: Integers  # slots
+    on_time: Integers  # of them
+    slots: Integers  # from the first paid to the last
+    log_choices: Floats  # sum over the slots paid of log(dates that count as on time)
+
+
+def best_fits(candidates: Candidates, demands: Demands) -> Trials:
+    """The candidates that follow a schedule, in their order, each with the one of the best score."""
+    days = _days(candidates)
+    sizes = _sizes(candidates, days)
+    trials = _trials(days, _may_follow(sizes, demands))
+    trials = trials.where(_well_voted(trials, sizes, demands))
+    trials, record = _kept(trials, days)
+    score = _score(trials, record, days)
+    equal = sizes.same_size & (sizes.habitual == 0)
+    score += np.where(equal[trials.candidate], demands.same_size, 0.0)
+    fit = np.flatnonzero(_is_series(trials, record, sizes, demands) & (score >= demands.score))
+    return _best(trials.where(fit), score[fit])
+
+
+def nearness(day: Integers, due: Integers, calendar: Integers) -> Integers:
+    """Days between each day and the nearest of the dates on time: the due date and, where that is closed, the business
+    days of settlement and of the state on either side of it. 0 is on time.
+    """
+    late: Integers = np.abs(day - due)
+    moved = np.flatnonzero(of_calendar(choices(), due, calendar) > 1)
+    paid, agreed, state = day[moved], due[moved], calendar[moved]
+    rolled = (next_open(agreed), last_open(agreed), next_open(agreed, state), last_open(agreed, state))
+    for date in rolled:
+        late[moved] = np.minimum(late[moved], np.abs(paid - date))
+    return late
+
+
+def _days(candidates: Candidates) -> Days:
+    """The calendar of a day is that of its first payment."""
+    starts = np.zeros(len(candidates.day), np.bool_)
+    starts[candidates.of.starts] = True
+    distinct = starts | starts_run(candidates.day)
+    of = Runs.starting(starts[distinct])
+    return Days.of_candidates(of, candidates.day[distinct], candidates.calendar[distinct])
+
+
+def _sizes(candidates: Candidates, days: Days) -> Sizes:
+    first, last = days.day[days.of.starts], days.day[days.of.last]
+    least, most = candidates.of.min(candidates.cents), candidates.of.max(candidates.cents)
+    return Sizes(
+        payments=candidates.of.lengths,
+        habitual=candidates.of.sum(candidates.habitual.astype(np.int64)),
+        same_size=least >= most * SAME_SIZE,
+        days=days.of.lengths,
+        span=last - first,
+        open_span=business_day_number(last) - business_day_number(first) + is_open(first),
+        gap=_usual_gap(days),
+    )
+
+
+def _usual_gap(days: Days) -> Floats:
+    """The median of the gaps between the days of each candidate; a first day has none, and is put behind the others."""
+    gap = np.diff(days.day, prepend=0).astype(np.int64)
+    gap[days.of.starts] = _NO_GAP
+    ordered = np.sort(days.of.numbers() << 32 | gap)
+    gaps = days.of.lengths - 1
+    lower, upper = (days.of.starts + np.maximum(middle, 0) for middle in ((gaps - 1) // 2, gaps // 2))
+    return ((ordered[lower] & 0xFFFFFFFF) + (ordered[upper] & 0xFFFFFFFF)) / 2
+
+
+def _may_follow(sizes: Sizes, demands: Demands) -> Flags:
+    """Cheap conditions that a candidate must meet, in a row a schedule and a column a candidate: a schedule can't pay
+    more often than it has slots.
+    """
+    days, least, shares = _DAYS[:, None], _LEAST[:, None], demands.shares[:, None]
+    dense = (sizes.days >= sizes.open_span * LEAST_DAILY_COVERAGE) & (sizes.habitual * 2 <= sizes.payments)
+    able: Flags = (sizes.days >= least) & (sizes.payments * shares <= sizes.span / days + 2)
+    able &= (sizes.gap >= days * (demands.share * CROWDED)) & (sizes.gap <= days * demands.gap)
+    able[IS_DAILY] &= dense
+    able[_IS_YEARLY] &= sizes.span >= YEARLY_LEAST_DAYS
+    return able
+
+
+def _trials(days: Days, able: Flags) -> Trials:
+    """Every schedule that a candidate may follow, with the anchor that most of its days agree with."""
+    parts = [_trials_of(number, days, np.flatnonzero(of_one)) for number, of_one in enumerate(able)]
+    return Trials(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+
+def _trials_of(number: int, days: Days, candidate: Integers) -> tuple[Integers, Integers, Integers, Integers]:
+    anchor, votes = best_anchors(number, days, candidate)
+    return candidate, np.full(len(candidate), number, np.uint8), anchor, votes
+
+
+def _well_voted(trials: Trials, sizes: Sizes, demands: Demands) -> Flags:
+    """Enough days agree exactly with the anchor for it to be worth a closer look."""
+    share = sizes.payments[trials.candidate] * demands.shares[trials.schedule]
+    wanted = np.maximum(_LEAST[trials.schedule], share)
+    voted: Flags = (trials.anchor != NO_ANCHOR) & (trials.votes >= wanted * LEAST_ON_TIME)
+    return voted
+
+
+def _kept(trials: Trials, days: Days) -> tuple[Trials, Record]:
+    """How the schedules were kept, of the trials in which any payment is near its due date."""
+    places, lengths = days.of.places(trials.candidate), days.of.lengths[trials.candidate]
+    trial = np.repeat(np.arange(len(lengths)), lengths)
+    day, calendar, schedule = days.day[places], days.calendar[places], trials.schedule[trial]
+    slot, due = nearest_due(schedule, day, trials.anchor[trial])
+    late = nearness(day, due, calendar)
+    near = np.flatnonzero(late <= TOLERANCE_DAYS[schedule])
+    slots = Runs.starting(starts_run(trial[near], slot[near]))
+    first, on_time = near[slots.starts], slots.min(late[near]) == 0
+    of = Runs.starting(starts_run(trial[first]))
+    record = Record(
+        paid=of.lengths,
+        on_time=of.sum(on_time.astype(np.int64)),
+        slots=slot[first][of.last] - slot[first][of.starts] + 1,
+        log_choices=of.sum(np.log(of_calendar(choices(), due[first], calendar[first]))),
+    )
+    return trials.where(trial[first][of.starts]), record
+
+
+def _is_series(trials: Trials, record: Record, sizes: Sizes, demands: Demands) -> Flags:
+    candidate, schedule, paid = trials.candidate, trials.schedule, record.paid
+    enough: Flags = (paid >= _LEAST[schedule]) & (paid >= record.slots * _LEAST_COVERAGE[schedule])
+    enough &= paid >= sizes.payments[candidate] * demands.shares[schedule]
+    enough &= ~_IS_YEARLY[schedule] | (paid > 2) | sizes.same_size[candidate]
+    return enough
+
+
+def _score(trials: Trials, record: Record, days: Days) -> Floats:
+    """The formula of the module's docstring."""
+    count, paid, on_time = days.of.lengths[trials.candidate], record.paid, record.on_time
+    left, strayed, unpaid = count - paid, paid - on_time, record.slots - paid
+    p, t = (paid + 0.5) / (record.slots + 1), (on_time + 0.5) / (paid + 1)
+    when_paid = paid * np.log(p) + unpaid * np.log(1 - p)
+    spread = 2 * TOLERANCE_DAYS[trials.schedule]
+    how_near = on_time * np.log(t) + strayed * np.log((1 - t) / spread) - record.log_choices
+    others = x_log(left, left / count) + paid - by_chance(trials.candidate, days) * paid / count
+    return when_paid + how_near + others - _COST[trials.schedule]
+
+
+def _best(trials: Trials, score: Floats) -> Trials:
+    order = np.lexsort((trials.schedule, -score, trials.candidate))
+    return trials.where(order[starts_run(trials.candidate[order])])

@@ -1,0 +1,282 @@
+"""Payments sorted into series: whole groups first, parts of groups where the dates demand it.
+
+A group is what went between one account and one counterparty in one direction. It is tried as a whole, however its
+amounts drift: a rent that rises is one series. Only when its dates can't be one series, or leave payments over, are its
+parts tried: bands of amounts with a gap between them (a wage and an allowance), single amounts (a subscription among
+purchases), and at last what is left, of which a smaller share has to be explained. What one pass takes is gone for the
+next, so two series of one counterparty stand side by side.
+"""
+
+from dataclasses import dataclass, fields, replace
+from typing import Self
+
+import numpy as np
+import polars as pl
+
+from pipelines.enrichment.calendars import Calendar
+from pipelines.enrichment.recurrence.dates import Flags, Floats, Integers
+from pipelines.enrichment.recurrence.evidence import IS_DAILY, TOLERANCE_DAYS, Candidates, Demands, best_fits, nearness
+from pipelines.enrichment.recurrence.runs import Runs, starts_run
+from pipelines.enrichment.recurrence.schedules import SCHEDULES, nearest_due
+
+BAND_GAP = 1.3  # a band ends where the next larger amount is more than this many times the one before
+DOUBLE_STRAYS = 2  # days beyond the tolerance within which the same amount again is a doubled payment
+LEAST_TO_ALTERNATE = 2  # payments on either side before alternating amounts are taken for two series
+LEAST_ONCE = 0.9  # share of due dates paid once, for parts of a counterparty's payments to be one series again
+TRIES = 4  # times that what is left of a group is tried again
+
+PAYMENTS = pl.Schema(
+    {
+        "row": pl.UInt32(),
+        "group": pl.UInt32(),
+        "received_seq": pl.Int64(),
+        "position": pl.UInt32(),
+        "day": pl.Date(),
+        "calendar": Calendar,  # of the branch's state
+        "cents": pl.Int64(),  # size, positive
+        "habitual": pl.Boolean(),  # bought in person: trading days of a shop are no schedule
+    }
+)
+MEMBERS = pl.Schema(
+    {
+        "row": pl.UInt32(),
+        "found": pl.UInt32(),  # number of the series
+        "schedule": pl.UInt8(),
+        "anchor": pl.Int32(),
+        "slot": pl.Int32(),
+        "due": pl.Date(),
+        "late": pl.Int32(),
+        "nth": pl.UInt32(),  # 0 for the slot's payment, above for its doubles
+    }
+)
+_SAME_DATES = ("group", "schedule", "anchor")
+_ALTERNATING = np.array([schedule.name in ("weekly", "fortnightly", "twice_monthly") for schedule in SCHEDULES])
+
+
+@dataclass(frozen=True)
+class Pass:
+    """A way of cutting groups into candidates, and what a series needs to be found so.
+
+    `cut`: only groups that fall into several candidates are looked at, for a group in one piece has been or will be
+    tried as a whole; `merged`: payments whose sizes alternate may be one series; `payments`: the least that a candidate
+    must have.
+    """
+
+    demands: Demands
+    cut: bool = True
+    merged: bool = True
+    payments: int = 2
+
+
+WHOLE = Pass(Demands(share=0.6), cut=False, merged=False)
+BANDS = Pass(Demands(share=0.5, same_size=0.0), merged=False)
+SINGLE_AMOUNTS = Pass(Demands(share=0.7, same_size=0.0), payments=3)
+REST = Pass(Demands(share=0.3, score=6.0), cut=False)
+
+
+@dataclass(frozen=True)
+class Payments:
+    """Schema PAYMENTS as arrays, sorted by group and day. A payment is known by its place."""
+
+    row: Integers
+    group: Integers
+    received_seq: Integers
+    position: Integers
+    day: Integers
+    calendar: Integers
+    cents: Integers
+    habitual: Flags
+
+    @classmethod
+    def of(cls, frame: pl.DataFrame) -> Self:
+        small = pl.col("day", "calendar").to_physical().cast(pl.Int32)
+        in_order = frame.with_columns(pl.col("group").cast(pl.Int64), small).sort("group", "day", "calendar")
+        return cls(*(in_order[name].to_numpy() for name in PAYMENTS))
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+
+@dataclass(frozen=True)
+class Taken:
+    """Payments (places) that one pass took: MEMBERS, of candidates by their number, in the order of both."""
+
+    place: Integers
+    candidate: Integers
+    schedule: Integers
+    anchor: Integers
+    slot: Integers
+    due: Integers
+    late: Integers
+    nth: Integers
+
+    def __len__(self) -> int:
+        return len(self.place)
+
+    def where(self, kept: Flags | Integers) -> "Taken":
+        return Taken(*(getattr(self, field.name)[kept] for field in fields(self)))
+
+
+def members(frame: pl.DataFrame) -> pl.DataFrame:
+    """Payments (schema PAYMENTS) that belong to a series: schema MEMBERS, those of one together, by slot and nth."""
+    payments = Payments.of(frame)
+    left, whole = _repeatedly(payments, np.arange(len(payments)), WHOLE)
+    bands, amounts = _parts(payments, left)
+    of_bands = _found(payments, left, bands, BANDS)
+    left = _without(payments, left, of_bands)
+    of_amounts = _found(payments, left, amounts, SINGLE_AMOUNTS)
+    _, rest = _repeatedly(payments, _without(payments, left, of_amounts), REST)
+    return _numbered(payments, [*whole, of_bands, of_amounts, *rest])
+
+
+def _repeatedly(payments: Payments, left: Integers, one: Pass) -> tuple[Integers, list[Taken]]:
+    """What a pass over groups leaves, and what it takes, again and again from the groups that gave something."""
+    found = [_found(payments, left, payments.group, one)]
+    left = _without(payments, left, found[-1])
+    while len(found[-1]) and len(found) < TRIES:
+        gave = np.isin(payments.group[left], payments.group[found[-1].place])
+        found.append(_found(payments, left[gave], payments.group, one))
+        left = _without(payments, left, found[-1])
+    return left, found
+
+
+def _without(payments: Payments, left: Integers, taken: Taken) -> Integers:
+    gone = np.zeros(len(payments), np.bool_)
+    gone[taken.place] = True
+    return left[~gone[left]]
+
+
+def _parts(payments: Payments, left: Integers) -> tuple[Integers, Integers]:
+    """For each payment left, the numbers of its band, a run of amounts without a wide gap within its group, and of its
+    single amount; 0 for those not left.
+    """
+    order = left[np.lexsort((payments.cents[left], payments.group[left]))]
+    group, cents = payments.group[order], payments.cents[order]
+    wide = starts_run(group)
+    wide[1:] |= cents[1:] > cents[:-1] * BAND_GAP
+    bands, amounts = np.zeros_like(payments.group), np.zeros_like(payments.group)
+    bands[order], amounts[order] = np.cumsum(wide), np.cumsum(starts_run(group, cents))
+    return bands, amounts
+
+
+def _found(payments: Payments, left: Integers, numbers: Integers, one: Pass) -> Taken:
+    """What a pass takes from the places left, of candidates by their `numbers`."""
+    places = _in_order(payments, left, numbers, one)
+    of = Runs.starting(starts_run(numbers[places]))
+    fits = best_fits(_candidates(payments, places, of), one.demands)
+    chosen = places[of.places(fits.candidate)]
+    lengths = of.lengths[fits.candidate]
+    schedule, anchor = np.repeat(fits.schedule, lengths), np.repeat(fits.anchor, lengths)
+    slot, due = nearest_due(schedule, payments.day[chosen], anchor)
+    late = nearness(payments.day[chosen], due, payments.calendar[chosen])
+    placed = Taken(chosen, numbers[chosen], schedule, anchor, slot, due, late, np.zeros_like(slot))
+    taken = _payments_of(payments, placed)
+    return taken if one.merged else taken.where(~_two_in_one(payments, taken))
+
+
+def _in_order(payments: Payments, left: Integers, numbers: Integers, one: Pass) -> Integers:
+    """Places of the candidates that a pass looks at, one candidate after the other."""
+    number = numbers[left]
+    sizes = np.bincount(number)
+    looked_at = sizes >= one.payments
+    if one.cut:
+        group = np.zeros_like(sizes)
+        group[number] = payments.group[left]
+        pieces = np.bincount(group[sizes > 0])
+        looked_at &= pieces[group] > 1
+    kept = looked_at[number]
+    in_order = number[kept] << 32 | left[kept]
+    return (np.sort(in_order) if one.cut else in_order) & 0xFFFFFFFF  # groups stand in order
+
+
+def _candidates(payments: Payments, places: Integers, of: Runs) -> Candidates:
+    return Candidates(
+        of, payments.day[places], payments.calendar[places], payments.cents[places], payments.habitual[places]
+    )
+
+
+def _payments_of(payments: Payments, placed: Taken) -> Taken:
+    """Of every slot the payment that is nearest in time, then in size, and its doubles (`nth` above 0), which are of
+    the same size, but where every business day pays.
+    """
+    in_reach = placed.where(placed.late <= TOLERANCE_DAYS[placed.schedule] + DOUBLE_STRAYS)
+    slots = Runs.starting(starts_run(in_reach.candidate, in_reach.slot))
+    in_turn = in_reach.where(_in_turn(payments, in_reach, slots, placed))
+    cents, first = payments.cents[in_turn.place], slots.spread(slots.starts)
+    paid = in_turn.late[first] <= TOLERANCE_DAYS[in_turn.schedule]
+    alike = IS_DAILY[in_turn.schedule] | (cents == cents[first])
+    return replace(in_turn, nth=np.arange(len(first)) - first).where(paid & alike)
+
+
+def _in_turn(payments: Payments, in_reach: Taken, slots: Runs, placed: Taken) -> Integers:
+    """The order of payments in which those that share a slot take turns: the nearest in time, then in size."""
+    order = np.arange(len(in_reach))
+    shared = np.flatnonzero(slots.spread(slots.lengths > 1))
+    several = in_reach.where(shared)
+    place, cents = several.place, payments.cents[several.place]
+    off = np.abs(cents - _usual_cents(payments, several, placed))
+    sent = payments.position[place], payments.received_seq[place]
+    turns = np.lexsort((*sent, payments.day[place], cents, off, several.late, several.slot, several.candidate))
+    order[shared] = shared[turns]
+    return order
+
+
+def _usual_cents(payments: Payments, several: Taken, placed: Taken) -> Floats:
+    """The median of the payments of each one's candidate."""
+    alike = placed.where(np.isin(placed.candidate, several.candidate))
+    cents = payments.cents[alike.place]
+    ordered = cents[np.lexsort((cents, alike.candidate))]
+    of = Runs.starting(starts_run(alike.candidate))
+    median = (ordered[of.starts + (of.lengths - 1) // 2] + ordered[of.starts + of.lengths // 2]) / 2
+    usual: Floats = median[np.searchsorted(alike.candidate[of.starts], several.candidate)]
+    return usual
+
+
+def _two_in_one(payments: Payments, taken: Taken) -> Flags:
+    """Payments of candidates whose every other payment is of another size: two series whose dates interleave."""
+    turns = taken.where(_ALTERNATING[taken.schedule] & (taken.nth == 0))
+    odd = turns.slot % 2 == 1
+    order = np.lexsort((odd, turns.candidate))
+    candidate, cents = turns.candidate[order], payments.cents[turns.place[order]]
+    sides = Runs.starting(starts_run(candidate, odd[order]))
+    least, most, enough = sides.min(cents), sides.max(cents), sides.lengths >= LEAST_TO_ALTERNATE
+    of = candidate[sides.starts]
+    both = (of[1:] == of[:-1]) & enough[1:] & enough[:-1]
+    apart = (most[1:] < least[:-1]) | (most[:-1] < least[1:])
+    return np.isin(taken.candidate, of[1:][both & apart])
+
+
+def _together(*taken: Taken) -> Taken:
+    return Taken(*(np.concatenate([getattr(each, field.name) for each in taken]) for field in fields(Taken)))
+
+
+def _numbered(payments: Payments, found: list[Taken]) -> pl.DataFrame:
+    """What the passes took, one after the other, as schema MEMBERS."""
+    taken = _together(*found)
+    taken_in = np.repeat(np.arange(len(found)), [len(each) for each in found])
+    starts = starts_run(taken_in, taken.candidate)
+    rows = {field.name: getattr(taken, field.name) for field in fields(Taken)}
+    rows |= {"row": payments.row[taken.place], "group": payments.group[taken.place], "found": np.cumsum(starts)}
+    series = pl.DataFrame({name: rows[name][starts] for name in ("found", *_SAME_DATES)})
+    return pl.DataFrame(rows).pipe(_rejoined, series).select(pl.col(name).cast(kind) for name, kind in MEMBERS.items())
+
+
+def _rejoined(rows: pl.DataFrame, series: pl.DataFrame) -> pl.DataFrame:
+    """Series of one counterparty with the same due dates that hardly ever pay on the same one are one series, whose
+    amounts lie so far apart that it was taken for two.
+    """
+    alike = series.filter(pl.struct(_SAME_DATES).is_duplicated())
+    if alike.is_empty():
+        return rows
+    paid = pl.col("nth") == 0
+    once = pl.col("slot").filter(paid).n_unique().over(_SAME_DATES) >= paid.sum().over(_SAME_DATES) * LEAST_ONCE
+    one = pl.when(once).then(pl.col("found").min().over(_SAME_DATES)).otherwise("found")
+    turn = pl.int_range(pl.len(), dtype=pl.Int64).over("found", "slot", order_by=("nth", "part"))
+    joined = (
+        rows.join(alike, on="found", how="semi")
+        .with_columns(found=one, part="found")
+        .with_columns(nth=turn)
+        .sort("found", "slot", "nth")
+        .drop("part")
+    )
+    return pl.concat([rows.join(alike, on="found", how="anti", maintain_order="left"), joined])

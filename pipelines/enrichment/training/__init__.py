@@ -1,0 +1,1 @@
+"""Training a model of categories from labelled rows, and measuring it."""

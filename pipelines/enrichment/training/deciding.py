@@ -1,0 +1,38 @@
+"""A file's rows decided by rules, lists and a model, without a server."""
+
+import polars as pl
+
+from pipelines.enrichment.counterparties.categories import learned
+from pipelines.enrichment.learned.model import Model
+from pipelines.vocabulary.schemas import CategorySource
+from pipelines.vocabulary.taxonomy import TAXONOMY
+
+
+def speaks_taxonomy(model: Model) -> bool:
+    """Whether all of the model's labels are categories: only such a model may decide on a client's transactions."""
+    return set(model.labels) <= TAXONOMY.categories.keys()
+
+
+def said(rows: pl.DataFrame, model: Model) -> pl.DataFrame:
+    """What there is to say of each row: its category, how sure that is, who says so, and what else it may be.
+
+    A model whose labels are not the taxonomy's decides alone: rules and lists speak another language.
+
+    Args:
+        rows: of `labelled.prepared`.
+    """
+    if speaks_taxonomy(model):
+        concluded = learned(rows.lazy(), model).collect()
+    else:
+        source = pl.lit("learned", CategorySource)
+        concluded = rows.with_columns(model.predict(rows)).with_columns(category_source=source)
+    return concluded.select(
+        "date",
+        "description",
+        "amount",
+        "category",
+        confidence=pl.col("confidence").round(3),
+        source=pl.col("category_source").cast(pl.String),
+        counterparty="counterparty_name",
+        alternatives="alternatives",
+    )

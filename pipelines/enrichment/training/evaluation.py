@@ -1,0 +1,177 @@
+"""How good the model is on rows that come after those it learned from, beside a plain baseline in the same run.
+
+Rows before a date train, rows from it on are decided. Merchants that training knew and others are counted apart: on the
+known ones a memory would do. The baseline is what one would try first: a linear support-vector machine on the character
+n-grams of the description (2–5, within words, weighted by TF-IDF) and the amount.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+
+import numpy as np
+import polars as pl
+from scipy import sparse
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.svm import LinearSVC
+
+from pipelines.enrichment.learned.model import commonest_share, no_better
+from pipelines.enrichment.training.labelled import merchants
+from pipelines.enrichment.training.training import refuse_unlearnable, train
+from pipelines.vocabulary.errors import Unprocessable
+
+TRAINED_SHARE = 0.8
+BINS = 10
+
+
+@dataclass(frozen=True)
+class Score:
+    """Shares of rows decided rightly, and the unweighted mean over the labels of the F1 score (macro-F1)."""
+
+    accuracy: float
+    seen: float | None  # of merchants that training knew
+    unseen: float | None  # of others; null where there are none
+    macro_f1: float
+
+
+@dataclass(frozen=True)
+class Confusion:
+    label: str  # what it is
+    said: str  # what the model said
+    rows: int
+
+
+@dataclass(frozen=True)
+class Bin:
+    """Rows whose confidence lies in a tenth of its range: what was said on average, and what came true."""
+
+    from_: float
+    rows: int
+    confidence: float | None
+    accuracy: float | None
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    split: date
+    trained_rows: int
+    tested_rows: int
+    unseen_rows: int
+    labels: int
+    model: Score
+    baseline: Score
+    majority: float  # share of the commonest label
+    confusions: Sequence[Confusion]
+    bins: Sequence[Bin]
+    calibration_error: float  # expected: mean distance of confidence and accuracy over the bins, by their rows
+
+    @property
+    def worthless(self) -> bool:
+        return no_better(self.model.accuracy, self.majority, self.tested_rows)
+
+
+def evaluate(labelled: pl.DataFrame, split: date | None = None, most_confusions: int = 15) -> Evaluation:
+    """Train on the rows before a day, decide the rest, and count.
+
+    Args:
+        labelled: as for `train`.
+        split: the first day that is not trained on; default: the one that leaves about four fifths before it.
+
+    Raises:
+        Unprocessable: nothing lies before the day or after it, or nothing can be learned.
+    """
+    refuse_unlearnable(labelled)
+    first = split or default_split(labelled)
+    before, after = labelled.filter(pl.col("date") < first), labelled.filter(pl.col("date") >= first)
+    if before.is_empty() or after.is_empty():
+        side = "before" if before.is_empty() else "from"
+        raise Unprocessable("Labels.NoSplit", f"There are no rows {side} {first}: choose another day to split at.")
+    refuse_unlearnable(before)
+    predicted = train(before).predict(after)
+    known = merchants(before).unique().implode()
+    decided = after.select("label", seen=merchants(after).is_in(known)).with_columns(
+        said=predicted["category"], confidence=predicted["confidence"]
+    )
+    bins = reliability(decided["confidence"], decided["said"] == decided["label"])
+    return Evaluation(
+        split=first,
+        trained_rows=before.height,
+        tested_rows=after.height,
+        unseen_rows=decided.filter(~pl.col("seen")).height,
+        labels=before["label"].n_unique(),
+        model=_score(decided),
+        baseline=_score(decided.with_columns(said=_baseline(before, after))),
+        majority=commonest_share(after["label"]),
+        confusions=_confusions(decided, most_confusions),
+        bins=bins,
+        calibration_error=calibration_error(bins),
+    )
+
+
+def default_split(labelled: pl.DataFrame) -> date:
+    """The first day of the last fifth of the rows."""
+    day: date = labelled["date"].sort()[int(labelled.height * TRAINED_SHARE)]
+    return day
+
+
+def reliability(confidence: pl.Series, right: pl.Series) -> list[Bin]:
+    """The reliability table: ten bins of confidence (Niculescu-Mizil and Caruana, 2005)."""
+    tenth = (pl.col("confidence") * BINS).floor().clip(0, BINS - 1).cast(pl.Int64)
+    counted = (
+        pl.DataFrame({"confidence": confidence, "right": right})
+        .group_by(bin=tenth)
+        .agg(rows=pl.len(), said=pl.col("confidence").mean(), true=pl.col("right").mean())
+    )
+    found = {number: (rows, said, true) for number, rows, said, true in counted.rows()}
+    return [Bin(number / BINS, *found.get(number, (0, None, None))) for number in range(BINS)]
+
+
+def calibration_error(bins: Sequence[Bin]) -> float:
+    """Expected calibration error (Naeini, Cooper and Hauskrecht, 2015)."""
+    rows = sum(each.rows for each in bins)
+    off = (each.rows * abs(each.confidence - each.accuracy) for each in bins if each.rows)  # pyrefly: ignore[unsupported-operation]
+    return float(sum(off) / max(rows, 1))
+
+
+def _score(decided: pl.DataFrame) -> Score:
+    right = pl.col("said") == pl.col("label")
+    accuracy, seen, unseen = decided.select(
+        accuracy=right.mean(), seen=right.filter("seen").mean(), unseen=right.filter(~pl.col("seen")).mean()
+    ).row(0)
+    return Score(accuracy, seen, unseen, macro_f1(decided["label"], decided["said"]))
+
+
+def macro_f1(label: pl.Series, said: pl.Series) -> float:
+    """The mean of F1 = 2 · hits / (rows with the label + rows said to have it) over the labels that occur in either."""
+    counts = pl.concat(
+        [
+            pl.DataFrame({"label": label}).select("label", hits=0, rows=1),
+            pl.DataFrame({"label": said}).select("label", hits=0, rows=1),
+            pl.DataFrame({"label": label.filter(label == said)}).select("label", hits=1, rows=0),
+        ]
+    )
+    each = counts.group_by("label").agg(pl.col("hits").sum(), pl.col("rows").sum())
+    return float(each.select((2 * pl.col("hits") / pl.col("rows")).mean()).item())
+
+
+def _confusions(decided: pl.DataFrame, most: int) -> list[Confusion]:
+    wrong = decided.filter(pl.col("said") != pl.col("label"))
+    counted = wrong.group_by("label", "said").len().sort("len", "label", "said", descending=[True, False, False])
+    return [Confusion(*row) for row in counted.head(most).rows()]
+
+
+def _baseline(before: pl.DataFrame, after: pl.DataFrame) -> pl.Series:
+    words = TfidfVectorizer(
+        analyzer="char_wb", ngram_range=(2, 5), min_df=2 if before.height >= 200 else 1, sublinear_tf=True
+    )
+    trained = _with_amount(words.fit_transform(before["description"].to_list()), before)
+    machine = LinearSVC(random_state=0).fit(trained, before["label"].to_numpy())
+    said = machine.predict(_with_amount(words.transform(after["description"].to_list()), after))
+    return pl.Series(said, dtype=pl.String)
+
+
+def _with_amount(words: sparse.csr_matrix, rows: pl.DataFrame) -> sparse.csr_matrix:
+    """The words, the side of the account, and the order of magnitude of money in and of money out."""
+    size = np.log10(1 + np.abs(amount := rows["amount"].cast(pl.Float64).to_numpy())) / 5
+    columns = np.column_stack([np.sign(amount), size * (amount > 0), size * (amount < 0)])
+    return sparse.csr_matrix(sparse.hstack([words, columns], format="csr"))

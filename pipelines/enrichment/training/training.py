@@ -1,0 +1,201 @@
+"""From labelled rows to a model.
+
+One linear support-vector machine a label (scikit-learn's LinearSVC) over the features that will serve. Beside the one
+that is kept, others are trained without the last rows or without some merchants: on what they did not see they show
+how right the scores are, and the calibration is fitted. What the model weighs next to nothing is left out.
+"""
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.svm import LinearSVC
+
+from pipelines.enrichment.learned.calibration import EVIDENCE, Calibration, Numbers, ranked, sharpest
+from pipelines.enrichment.learned.features import CONTEXT, Block, fact_block, narrative_blocks, narratives
+from pipelines.enrichment.learned.model import Held, Linear, Model, commonest_share, evidence_of
+from pipelines.enrichment.learned.vectors import Vocabulary, Weights, as_filed, vocabulary
+from pipelines.enrichment.training.labelled import merchants, tenth_of
+from pipelines.vocabulary.errors import Unprocessable
+
+LEAST_ROWS = 20
+MOST_LABELS = 1_000
+COST = 0.5  # of an error against a simpler model; from 0.3 to 1 the accuracy is the same within half a point
+MOST_ROUNDS = 8  # more take longer and decide no better
+TOLERANCE = 0.1
+COMMON_FROM = 200  # rows from which on a feature has to occur twice: what occurs once in many is a reference
+MOST_WEIGHTS = 6_000_000  # kept, the largest: 20 MB in the file
+FEW, MANY = 8_000, 20_000  # rows
+MOST_OF_ONE = 0.02  # of the calibration's weight: a merchant with a thousand rows is one merchant
+
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class _Trial:
+    """What a model trained without some rows says of them."""
+
+    rows: pl.DataFrame
+    labels: Sequence[str]
+    scores: Weights
+    known: Weights
+    truth: NDArray[np.int64]  # numbers of the labels; -1: one that it doesn't know
+    seen: Mask  # of a merchant that it knows
+
+    @property
+    def right(self) -> Mask:
+        return np.asarray(self.scores.argmax(axis=1) == self.truth)
+
+
+def train(labelled: pl.DataFrame, most_weights: int = MOST_WEIGHTS) -> Model:
+    """A model of the labels. The same rows give the same model.
+
+    Args:
+        labelled: `label` and what `Model.predict` takes; `weight` where rows count differently.
+
+    Raises:
+        Unprocessable: nothing can be learned from these labels, with the reason.
+    """
+    refuse_unlearnable(labelled)
+    contexts = sorted(name for name in labelled.columns if name.startswith(CONTEXT))
+    held = _held_back(labelled)
+    sets = [labelled, *(labelled.filter(~pl.Series(each)) for each in held)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # contradictory labels never converge; they stay doubtful
+        # One after the other: liblinear draws from one generator for the whole process.
+        (linear, labels), *others = [_fitted(rows, contexts, most_weights) for rows in sets]
+    trials = [_tried(*other, labelled, each, contexts) for other, each in zip(others, held, strict=True)]
+    calibration = _calibrated(trials)
+    return Model(labels, contexts, linear, calibration, _facts(labelled, labels, _held_measures(trials)))
+
+
+def refuse_unlearnable(labelled: pl.DataFrame) -> None:
+    """Raises Unprocessable where there is nothing to learn."""
+    rows, labels = labelled.height, labelled["label"].n_unique()
+    if rows < LEAST_ROWS:
+        raise _unlearnable(f"{rows} labelled rows are too few; it takes {LEAST_ROWS}")
+    if labels < 2:
+        raise _unlearnable(f"every row has the same label ({labelled['label'][0]})")
+    if labels > MOST_LABELS:
+        raise _unlearnable(f"there are {labels} different labels; at most {MOST_LABELS} can be told apart")
+    if labels * 2 > rows:
+        raise _unlearnable(f"{rows} rows have {labels} different labels: almost every row has one of its own")
+
+
+def _fitted(rows: pl.DataFrame, contexts: Sequence[str], most_weights: int) -> tuple[Linear, list[str]]:
+    labels = rows["label"].unique().sort()
+    truth = labels.search_sorted(rows["label"]).to_numpy()
+    blocks = [*narrative_blocks(narratives(rows)), fact_block(rows, contexts)]
+    known = vocabulary(blocks, rows.height, 2 if rows.height >= COMMON_FROM else 1)
+    machine = LinearSVC(loss="hinge", C=COST, tol=TOLERANCE, max_iter=MOST_ROUNDS, random_state=0)
+    machine.fit(_matrix(known, blocks, rows.height), truth, _weight(rows).to_numpy())
+    weights, bias = machine.coef_.astype(np.float32), machine.intercept_.astype(np.float32)
+    if len(labels) == 2:  # scikit-learn keeps one side only
+        weights, bias = np.vstack([-weights, weights]), np.concatenate([-bias, bias])
+    return Linear(known, _pruned(weights.T, most_weights), bias), labels.to_list()
+
+
+def _matrix(known: Vocabulary, blocks: Sequence[Block], height: int) -> sparse.csr_matrix:
+    parts = [known.vectors(number, block, height)[0] for number, block in enumerate(blocks)]
+    return sparse.csr_matrix(sparse.hstack(parts, format="csr"))
+
+
+def _pruned(weights: Weights, most: int) -> Weights:
+    """The largest weights, as precisely as the file keeps them."""
+    kept = np.ascontiguousarray(weights)
+    if kept.size > most:
+        sizes = np.abs(kept).ravel()
+        kept[np.abs(kept) < np.partition(sizes, len(sizes) - most)[len(sizes) - most]] = 0
+    return as_filed(kept)
+
+
+def _held_back(labelled: pl.DataFrame) -> list[Mask]:
+    """Rows to train without, and to be measured on: each time some of the merchants, and the last tenth of all rows.
+
+    Of few rows all merchants are held back once, since some of them would say little; of many, three tenths will do.
+    """
+    times, width = (4, 3) if labelled.height <= FEW else (2, 2) if labelled.height <= MANY else (1, 3)
+    tenths = tenth_of(merchants(labelled))
+    order = labelled["date"].rank("ordinal").to_numpy()
+    late = order > labelled.height * 0.9
+    masks = [(tenths // width == part) | late for part in range(times)]
+    fair = all(held.mean() <= 0.6 and labelled["label"].filter(~pl.Series(held)).n_unique() > 1 for held in masks)
+    return masks if fair else [order % 4 == 0]
+
+
+def _tried(
+    linear: Linear, labels: Sequence[str], labelled: pl.DataFrame, held: Mask, contexts: Sequence[str]
+) -> _Trial:
+    rows = labelled.filter(pl.Series(held))
+    scores, known = linear.scores(rows, contexts)
+    truth = rows["label"].replace_strict(labels, range(len(labels)), default=-1, return_dtype=pl.Int64).to_numpy()
+    merchant = merchants(rows)
+    seen = merchant.is_in(merchants(labelled.filter(~pl.Series(held))).unique().implode()).to_numpy()
+    return _Trial(rows.with_columns(merchant=merchant), labels, scores, known, truth, seen)
+
+
+def _calibrated(trials: Sequence[_Trial]) -> Calibration:
+    sharpness = float(np.exp(np.mean([np.log(sharpest(trial.scores, trial.truth)) for trial in trials])))
+    facts = np.concatenate([_evidence(trial, sharpness) for trial in trials])
+    right = np.concatenate([trial.right for trial in trials])
+    fitted = LogisticRegression(max_iter=500).fit(
+        # Two rows besides, so that a model that was never wrong, or never right, stays in doubt where it knows nothing.
+        np.vstack([facts, np.zeros(len(EVIDENCE)), facts.mean(axis=0)]),
+        [*right, False, True],
+        [*_fair_weights(trials), 1.0, 1.0],
+    )
+    return Calibration(sharpness, fitted.coef_[0], float(fitted.intercept_[0]))
+
+
+def _evidence(trial: _Trial, sharpness: float) -> Numbers:
+    found = ranked(trial.scores, 2, sharpness)
+    best = pl.Series(trial.labels, dtype=pl.String).gather(found.labels[:, 0])
+    return evidence_of(found, trial.known, best, trial.rows)
+
+
+def _fair_weights(trials: Sequence[_Trial]) -> Numbers:
+    """Each row as it counts, but all of one merchant no more than their share."""
+    rows = pl.concat([trial.rows.select("merchant", own=_weight(trial.rows)) for trial in trials])
+    of_one = pl.col("own").sum().over("merchant")
+    return rows.select(pl.col("own") * (MOST_OF_ONE * pl.col("own").sum() / of_one).clip(upper_bound=1))[
+        "own"
+    ].to_numpy()
+
+
+def _weight(rows: pl.DataFrame) -> pl.Series:
+    return rows["weight"] if "weight" in rows.columns else pl.Series([1.0]).new_from_index(0, rows.height)
+
+
+def _held_measures(trials: Sequence[_Trial]) -> Held:
+    right = np.concatenate([trial.right for trial in trials])
+    seen = np.concatenate([trial.seen for trial in trials])
+    label = pl.concat([trial.rows["label"] for trial in trials])
+    return Held(
+        rows=len(right),
+        accuracy=float(right.mean()),
+        seen=float(right[seen].mean()) if seen.any() else None,
+        unseen=float(right[~seen].mean()) if (~seen).any() else None,
+        majority=commonest_share(label),
+    )
+
+
+def _facts(labelled: pl.DataFrame, labels: Sequence[str], measured: Held) -> dict[str, Any]:
+    return {
+        "rows": labelled.height,
+        "labels": len(labels),
+        "merchants": merchants(labelled).n_unique(),
+        "firstDate": str(labelled["date"].min()),
+        "lastDate": str(labelled["date"].max()),
+        "held": asdict(measured),
+    }
+
+
+def _unlearnable(reason: str) -> Unprocessable:
+    return Unprocessable("Labels.NothingToLearn", f"Nothing can be learned: {reason}.")

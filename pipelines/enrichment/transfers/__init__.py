@@ -1,0 +1,1 @@
+"""Transfers between a customer's own accounts."""

@@ -1,0 +1,42 @@
+"""Which bank a BSB belongs to, by its first digits (`rules/bsb.yaml`)."""
+
+import re
+from collections.abc import Mapping
+from functools import cache
+
+import polars as pl
+
+from pipelines.vocabulary.rule_files import RuleError, load_rules
+
+FILE = "bsb.yaml"
+
+
+def bank_of_bsb(bsb: pl.Expr) -> pl.Expr:
+    """The bank's name; null of a BSB that is odd, or of a bank that the list doesn't know."""
+    digits = bsb.str.replace_all(r"\D", "")
+    banks = load()
+    lengths = sorted({len(prefix) for prefix in banks}, reverse=True)
+    known = pl.coalesce(digits.str.head(length).replace_strict(banks, default=None) for length in lengths)
+    return pl.when(digits.str.len_chars() == 6).then(known)
+
+
+@cache
+def load() -> Mapping[str, str]:
+    """Names by first digits, read once.
+
+    Raises:
+        RuleError: naming each faulty entry.
+    """
+    return checked(load_rules(FILE))
+
+
+def checked(banks: Mapping[str, str]) -> Mapping[str, str]:
+    """The entries, or every fault of theirs at once."""
+    faults = [
+        f"{FILE}, {prefix}: takes two to six digits in quotes, and a name"
+        for prefix, name in banks.items()
+        if not re.fullmatch("[0-9]{2,6}", str(prefix)) or not isinstance(prefix, str) or not name
+    ]
+    if faults:
+        raise RuleError("\n".join(faults))
+    return banks

@@ -1,0 +1,107 @@
+"""Movements between companies of one declared group: the two sides, each in another customer's accounts, paired.
+
+Only where the client declared the other, by its ABN, to stand beside the customer, and lends to both. Money that moves
+within a group is no trade of either, however its text reads. What one customer's rows are is then also said by another
+customer's, so a pair has to be the only one that is possible: the same amount left one of the two and entered the
+other within the days that a transfer takes, once on each side, and neither side is known to be with somebody else.
+"""
+
+import polars as pl
+
+from pipelines.enrichment.calendars import SETTLEMENT, business_day_number
+from pipelines.enrichment.matching.identities import named_ids
+from pipelines.enrichment.transfers.transfers import BASIS, MAX_BUSINESS_DAYS, MAX_CALENDAR_DAYS
+from pipelines.vocabulary.schemas import MONEY, UUID, CategorySource, posted
+from pipelines.vocabulary.taxonomy import RELATED_ENTITY, TAXONOMY
+
+LEAST_SIZE = 100  # AUD: a smaller amount is met by chance
+CONFIDENCE = 0.95  # not calibrated
+COLUMNS = (
+    *("customer_number", "transaction_id", "date", "amount", "status", "superseded_seq", "channel"),
+    *("category", "category_source", "counterparty_kind", "is_transfer"),
+)
+GROUP_ROWS = pl.Schema(
+    {
+        "customer_number": pl.Int64(),  # beside whom the other customer stands
+        "party": pl.String(),  # the other, as the client named it
+        "transaction_id": UUID,  # of the other's row
+        "date": pl.Date(),
+        "amount": MONEY,
+    }
+)
+_NOT_MOVED_BY = ("card", "eftpos", "atm", "cash", "fee", "interest")
+_OTHERS = ("government", "lender", "processor", "bank")
+_OF_OTHERS = tuple(
+    slug
+    for slug, each in TAXONOMY.categories.items()
+    if each.group in ("payroll", "tax", "distress", "high_risk", "debt_inflow", "debt_service")
+)
+_SURE = ("client_rule", "correction")
+
+
+def offered(rows: pl.LazyFrame) -> pl.LazyFrame:
+    """Of a customer's rows (COLUMNS) those that may be one side of a movement within a group: `transaction_id`, `date`
+    and `amount`, with the customer's number."""
+    return rows.filter(_may_move_within_group()).select("customer_number", "transaction_id", "date", "amount")
+
+
+def group_pairs(rows: pl.LazyFrame, group_rows: pl.DataFrame) -> pl.LazyFrame:
+    """Fill `is_transfer`, `transfer_pair_id` and `related_party` of rows whose other side was found, and make them
+    `related_entity`; what the client corrected stands.
+
+    Args:
+        rows: whole customers, own transfers found.
+        group_rows: schema GROUP_ROWS, what `offered` gives of the customers beside them.
+    """
+    if group_rows.is_empty():
+        return rows
+    return rows.map_batches(lambda frame: _with_pairs(frame, group_rows), predicate_pushdown=False)
+
+
+def _may_move_within_group() -> pl.Expr:
+    own = pl.col("is_transfer") & (pl.col("category") != RELATED_ENTITY.slug)
+    others = (
+        own,
+        pl.col("amount").abs() < pl.lit(LEAST_SIZE, MONEY),
+        pl.col("channel").is_in(_NOT_MOVED_BY),
+        pl.col("counterparty_kind").is_in(_OTHERS),
+        pl.col("category").is_in(_OF_OTHERS),
+        pl.col("category_source").is_in(_SURE),
+    )
+    return posted() & ~pl.any_horizontal(each.fill_null(value=False) for each in others)
+
+
+def _with_pairs(rows: pl.DataFrame, group_rows: pl.DataFrame) -> pl.DataFrame:
+    mine = rows.lazy().pipe(offered)
+    days = pl.col("date") - pl.col("date_there")
+    business_days = business_day_number(pl.col("date"), pl.lit(SETTLEMENT)) - business_day_number(
+        pl.col("date_there"), pl.lit(SETTLEMENT)
+    )
+    there = group_rows.lazy().rename({"transaction_id": "id_there", "date": "date_there"})
+    met = (
+        mine.with_columns(opposite=-pl.col("amount"))
+        .join(there, left_on=("customer_number", "opposite"), right_on=("customer_number", "amount"))
+        .filter(days.dt.total_days().abs() <= MAX_CALENDAR_DAYS, business_days.abs() <= MAX_BUSINESS_DAYS)
+        .filter(pl.len().over("transaction_id") == 1, pl.len().over("id_there") == 1)
+        .collect()
+    )
+    first, second = (met.select(each("transaction_id", "id_there")).to_series() for each in _ORDERED)
+    pairs = met.select("transaction_id", "party").with_columns(pair_there=named_ids(first, second))
+    found = pl.col("pair_there").is_not_null() & posted()
+    return (
+        rows.join(pairs, on="transaction_id", how="left", validate="m:1", maintain_order="left")
+        .with_columns(
+            is_transfer=pl.col("is_transfer") | found,
+            transfer_pair_id=pl.when(found).then("pair_there").otherwise("transfer_pair_id"),
+            related_party=pl.coalesce("related_party", pl.when(found).then("party")),
+            category=pl.when(found).then(pl.lit(RELATED_ENTITY.slug)).otherwise("category"),
+            category_group=pl.when(found).then(pl.lit(RELATED_ENTITY.group)).otherwise("category_group"),
+            category_source=pl.when(found).then(pl.lit("counterparty", CategorySource)).otherwise("category_source"),
+            category_basis=pl.when(found).then(pl.lit(BASIS)).otherwise("category_basis"),
+            confidence=pl.when(found).then(CONFIDENCE).otherwise("confidence"),
+        )
+        .drop("party", "pair_there")
+    )
+
+
+_ORDERED = (pl.min_horizontal, pl.max_horizontal)

@@ -1,0 +1,1 @@
+"""What a description says: channels, places, foreign currency, dates, phrases."""

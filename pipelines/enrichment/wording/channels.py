@@ -1,0 +1,230 @@
+"""Which way a payment took: the words with which banks introduce it, and what else tells.
+
+Most lines open with the bank's name for the rail ("Direct Debit 408812", "V1234 12/03", "Osko Payment to"): the
+*rail*. It names the channel, holds the bank's own number of the payment, and is no part of whom or what the payment is
+for. Lines that open with a name instead (cards at the Commonwealth Bank, direct entry at NAB) say it further on.
+"""
+
+from collections.abc import Iterable, Sequence
+
+import polars as pl
+
+from pipelines.enrichment.wording.value_dates import WHEN
+from pipelines.enrichment.wording.wording import EDGE, any_of
+from pipelines.vocabulary.schemas import Channel
+
+_AFTER = "[ :,-]*"  # what separates the rail from the rest
+_WHEN = f"(?: ?{WHEN})?"
+_TO = "(?: (?:TO|FROM)(?: PAYID [0-9X+]{6,14})?:?(?: OTHER BANK)?)?"
+_NUMBER = f"(?: [A-Z]?[0-9]{{5,14}}{EDGE}| [0-9]{{4}}$)?"  # 1300 RUBBISH is a name
+_DIRECT_ENTRY = f"(?: [0-9]{{6,10}}{EDGE})?"  # the user's id of six digits, or the bank's trace number
+_RECEIPT = r"(?: - RECEIPT(?: NO\.?)? [0-9]{4,12})?"
+_SCHEME = any_of(
+    "VISA DEBIT",
+    "VISA CREDIT",
+    "VISA",
+    "DEBIT MASTERCARD",
+    "MASTERCARD",
+    "DEBIT CARD",
+    "CREDIT CARD",
+    "DEBIT",
+    "RETAIL",
+)
+_OVERSEAS = f"(?:[ -](?:INTERNATIONAL|O/SEAS|OVERSEAS|REFUND){EDGE})?"
+
+# The openings of each channel; of those that fit at the start, the first.
+RAILS: Sequence[tuple[str, str]] = (
+    (
+        "bpay",
+        any_of(
+            f"TFR WDL BPAY INTERNET{_WHEN}",
+            "(?:WITHDRAWAL|DEPOSIT) (?:ONLINE|MOBILE) [0-9]{5,9} BPAY",
+            f"(?:ANZ )?(?:INTERNET BANKING|M-BANKING|INTERNET) BPAY{_TO}",
+            f"BILL PAYMENT [0-9]{{4,12}} BPAY{_TO}",
+            "BPAY DEBIT(?: VIA [A-Z]{1,12})?",
+            f"BPAY(?: BILL)? PAYMENT{_RECEIPT}{_TO}",
+            f"BPAY(?: [0-9]{{3,7}}{EDGE}|{_TO})",
+        ),
+    ),
+    (
+        "npp",
+        any_of(
+            f"(?:DEPOSIT|WITHDRAWAL)-OSKO PAYMENT{_NUMBER}",
+            "(?:[A-Z]{1,8} )?OSKO (?:PAYMENT|PMT|DEPOSIT|WITHDRAWAL|CREDIT|TRANSFER)" + f"{_WHEN}{_NUMBER}{_TO}",
+            f"FAST (?:TRANSFER|PAYMENT){_TO}",
+            f"NPP (?:INWARD |OUTWARD )?(?:PAYMENT|CREDIT|DEBIT|TRANSFER|RECEIPT){_NUMBER}{_TO}",
+            f"PAYTO(?: PAYMENT| DEBIT)?{_TO}",
+            "ANZ PLUS PAY (?:TO|FROM)",
+            "PAYMENT (?:TO|FROM) PAYID",
+            f"PAYID PAYMENT{_TO}",
+        ),
+    ),
+    (
+        "card",
+        any_of(
+            "V[0-9]{4} [0-9]{2}/[0-9]{2}(?: REFUND)?",
+            f"{_SCHEME}(?: CARD)? (?:PURCHASE|REFUND){_OVERSEAS}(?: CARD [0-9]{{4}}{EDGE})?{_WHEN}",
+            "REFUND (?:PURCHASE|BY)",
+            "CREDIT VOUCHER",
+            "CARD (?:PURCHASE|PAYMENT|TRANSACTION(?: OF)?(?: ISSUED BY)?)",
+            "VISA-",
+            "(?:ZELLER|AIRWALLEX|WISE) (?:DEBIT )?CARD",
+            f"POS (?:PURCHASE|W/D|AUTHORISATION|REFUND){_WHEN}",
+        ),
+    ),
+    (
+        "eftpos",
+        f"EFTPOS(?: (?:PURCHASE|DEBIT|WITHDRAWAL|REFUND|CREDIT|PUR|WDL))?(?: [0-9]{{6,8}}{EDGE})?{_WHEN}",
+    ),
+    (
+        "direct_debit",
+        any_of(
+            f"(?:WITHDRAWAL-)?DIRECT DEBIT{_DIRECT_ENTRY}",
+            "PAYMENT BY AUTHORITY(?: TO)?",
+            f"AUTOMATIC (?:DRAWING|DEBIT|PAYMENT){_DIRECT_ENTRY}",
+            "DIRECT ENTRY DEBIT(?: ITEM)?(?: REF)?",
+        ),
+    ),
+    (
+        "direct_credit",
+        any_of(
+            f"DIRECT CREDIT{_DIRECT_ENTRY}",
+            "DIRECT ENTRY CREDIT(?: ITEM)?(?: REF)?",
+            "INTER-? ?BANK CREDIT",
+            "AUTOMATIC CREDIT",
+            f"SCT DEPOSIT{_WHEN}",
+        ),
+    ),
+    (
+        "international",
+        any_of(
+            f"(?:INWARD |OUTWARD |WITHDRAWAL |DEPOSIT )?TELEGRAPHIC TRANSFER{_NUMBER}",
+            f"INTERNATIONAL (?:PAYMENT|MONEY TRANSFER|TRANSFER){_TO}",
+        ),
+    ),
+    (
+        "transfer",
+        any_of(
+            "(?:WITHDRAWAL|DEPOSIT) (?:ONLINE|MOBILE) [0-9]{5,9}(?: (?:PYMT|TFR))?",
+            f"INTERNET (?:WITHDRAWAL|DEPOSIT|PAYMENT|EXTERNAL TFR|TRANSFER(?: CREDIT| DEBIT)?){_WHEN}{_TO}",
+            "ONLINE [A-Z][0-9]{8,12}",
+            "(?:ANZ )?(?:INTERNET BANKING|M-BANKING|MOBILE BANKING|PLUS) "
+            f"(?:PAYMENT|FUNDS TFER(?: TRANSFER)?|TRANSFER){_NUMBER}{_TO}",
+            f"E-BANKING (?:TFR|TRANSFER|PAYMENT){_NUMBER}{_TO}",
+            f"PAY ANYONE{_NUMBER}{_TO}",
+            f"INTERNAL TRANSFER{_RECEIPT}{_TO}",
+            f"PERIODICAL PAYMENT(?: [0-9]{{4,12}}{EDGE})?{_TO}",
+            f"(?:TRANSACTIVE )?RTGS(?: CREDIT| DEBIT| PAYMENT)?{_TO}",
+            f"(?:SENT|RECEIVED) MONEY{_TO}",
+            f"(?:TRANSACT )?(?:FUNDS )?(?:TRANSFER|TFR|TFER|PAYMENT){_NUMBER}{_TO}",
+            "(?:ANZ PLUS )?(?:TO|FROM) ",
+        ),
+    ),
+    ("direct_credit", f"DEPOSIT{_NUMBER}"),
+)
+_RAIL = "^" + any_of(*(openings for _, openings in RAILS)) + EDGE + _AFTER
+# Openings that are the matter itself and stay: a fee is not what a fee is for, nor a settlement a purchase.
+_NOT_A_RAIL = "^" + any_of(
+    "EFTPOS (?:MERCHANT|SETTL|DEP|FEE|RENTAL|CHARGEBACK|TERMINAL|MONTHLY|AUSTRALIA|PTY)",
+    "DEPOSIT(?: -| AT)?[ -](?:CASH|COIN|CHE?Q|FEE|ATM|BOND|INTEREST|DISHONOUR|BOOK)",
+    "DIRECT (?:DEBIT|CREDIT) (?:DISHONOU?R|REVERSAL|RETURN|REJECT|FEE)",
+    "INTERNATIONAL (?:TRANSFER|PAYMENT|MONEY TRANSFER) FEE",
+    "PAYMENT EXPRESS|TRANSFER (?:DUTY|MATE)",
+    "(?:BPAY|OSKO|PAYID|TRANSFER|RTGS|BILL PAYMENT|PAYMENT|INTERNET PAYMENT) "
+    "(?:FEE|RECEIVED|-|DISHONOU?R|REVERSAL|RETURN)",
+    "(?:VISA|CARD|CREDIT CARD|DEBIT CARD) (?:PAYMENT|PURCHASE)? ?(?:FEE|RECEIVED)",
+)
+
+_FEE_FOR = (
+    "ACCOUNT|ACCT|SERVICE|SERVICING|SVC|PLAN|MONTHLY|TRANSACTION|TRANS?|TRANSFER|HONOUR|LATE|PAYMENT|OVERDRAWN?|OVERDRAFT|"
+    "OVERLIMIT|LIMIT|ADVANCE|LINE|LOAN|APPROVAL|ACCESS|CONNECT|MERCHANT|BANK|CARD|ANNUAL|HANDLING|WITHDRAWAL|ADMIN|"
+    "ESTABLISHMENT|DEP|UNPAID|TERMINAL"
+)
+# Where the opening does not say: what is found first tells; of two that begin together, the upper one.
+TOLD: Sequence[tuple[str, str]] = (
+    (
+        "fee",
+        any_of(
+            any_of(_FEE_FOR, "(?:DIRECT (?:DEBIT|CREDIT) |DD )?DISHONOU?R", "(?:ATM|COMMBIZ|COIN)(?: [A-Z]{1,12}){0,2}")
+            + " FEES?",
+            "ACCOUNT KEEPING",
+        ),
+    ),
+    ("atm", "(?:REDI)?ATM|HANDYBANK"),
+    ("interest", "INTEREST"),
+    ("bpay", "(?:NETBANK |COMMBANK APP )?BPAY"),
+    ("cheque", "(?:DEPOSIT )?(?:CHEQUES?|CHE?QS?)"),
+    ("cash", "CASH (?:DEPOSIT|WITHDRAWAL|DEP|WDL)|OVER THE COUNTER|DEPOSIT(?:-| -)? ?CASH|(?:COUNTER|COIN) DEPOSIT"),
+    ("npp", "OSKO|PAYID|PAYTO|NPP"),
+    ("international", "SWIFT|TELEGRAPHIC TRANSFER|OVERSEAS (?:PAYMENT|TRANSFER)|CONVERTED"),
+    ("direct_debit", "DIRECT DEBIT|EZIDEBIT"),
+    ("direct_credit", "DIRECT CREDIT|SALARY DEPOSIT"),
+    (
+        "transfer",
+        any_of(
+            *("NETBANK", "COMMBANK APP", "COMMBIZ", "LINKED ACC", "T(?:RANS)?FE?R", "ONLINE [A-Z][0-9]{8,12}"),
+            *("PAYMENT RECEIVED", "PAYMENT,? ?-? THANK", "INTERNET PAYMENT"),
+        ),
+    ),
+)
+_TOLD = EDGE + any_of(*(words for _, words in TOLD)) + EDGE
+_ADDRESSED = f"{EDGE}(?:PAYID|OSKO|PAYTO){EDGE}"
+
+_NUMBERS = {name: number for number, name in enumerate(Channel.categories)}  # numbers are quicker to choose from
+
+
+def rail(text: pl.Expr) -> pl.Expr:
+    """The opening of `text` that names the rail, with what separates it from the rest; null where there is none."""
+    return pl.when(~text.str.contains(_NOT_A_RAIL)).then(text.str.extract(_RAIL, 0))
+
+
+def named(rail: pl.Expr) -> pl.Expr:
+    """The number of the channel that the rail names; null where there is no rail."""
+    return _first_of(rail, RAILS, f"(?:{EDGE}|$)")
+
+
+def is_named(*channels: str) -> pl.Expr:
+    """Whether `named` is one of the channels."""
+    return pl.col("named").is_in([_NUMBERS[channel] for channel in channels]).fill_null(value=False)
+
+
+def with_channel(frame: pl.LazyFrame) -> pl.LazyFrame:
+    """Add `channel`: the one that the rail names, else that a card's traces or other words tell; `other` if none.
+
+    Args:
+        frame: columns `text`, `rail`, `named`, `by_card` (whether a card's number or a terminal's place is printed)
+            and `abroad` (whether an amount in another currency is).
+    """
+    unnamed = pl.when(pl.col("named").is_null()).then("text")
+    return (
+        frame.with_columns(telling=unnamed.str.extract(_TOLD, 0))
+        .with_columns(told=_first_of(pl.col("telling"), TOLD, "$"))
+        .with_columns(found=_found())
+        .with_columns(channel=_refined().cat.to(Channel))
+    )
+
+
+def _first_of(text: pl.Expr, wordings: Iterable[tuple[str, str]], end: str) -> pl.Expr:
+    """The number of the first channel whose wording `text` starts with."""
+    return pl.coalesce(
+        pl.when(text.str.contains(f"^(?:{wording}){end}")).then(_number(channel)) for channel, wording in wordings
+    )
+
+
+def _found() -> pl.Expr:
+    """A card's number beats words of the text; but cash is cash and a fee a fee, whatever card is named beside it."""
+    stronger = pl.col("told").is_in([_NUMBERS[name] for name in ("atm", "cash", "fee")]).fill_null(value=False)
+    card = pl.when("by_card", ~stronger).then(_number("card"))
+    foreign_card = pl.when("abroad").then(_number("card"))
+    return pl.coalesce("named", card, "told", foreign_card, _number("other"))
+
+
+def _refined() -> pl.Expr:
+    """A transfer whose text says so went through the New Payments Platform."""
+    transfers = pl.when(pl.col("found") == _NUMBERS["transfer"]).then("text")
+    npp = pl.when(transfers.str.contains(_ADDRESSED)).then(_number("npp"))
+    return pl.coalesce(npp, "found")
+
+
+def _number(channel: str) -> pl.Expr:
+    return pl.lit(_NUMBERS[channel], pl.UInt8)

@@ -1,0 +1,60 @@
+"""Where a terminal stands: the suburb, state and country that end what a card's text says of a merchant.
+
+No list of all places is needed: what follows the place, its state and country, says that one was printed. Most places
+are one word; of the others, one of two words usually says so. Terminals cut names short (KEILOR DOWN, NARELLAN V).
+"""
+
+from collections.abc import Mapping
+
+import polars as pl
+
+from pipelines.enrichment.wording.wording import any_of
+
+_CUT_SHORT: Mapping[str, str] = {"NS": "NSW", "VI": "VIC", "QL": "QLD", "TA": "TAS", "AC": "ACT"}
+_STATE = any_of("NSW", "VIC", "QLD", "SA", "WA", "TAS", "NT", "ACT", *_CUT_SHORT)
+_COUNTRY = any_of(
+    "AUS?|USA?|SGP?|IRL?|IE|GBR?|UK|NZL?|CAN|HKG?|DEU|FRA|NLD?|JPN|CHN?|IND|THA|MYS|IDN|PHL|ESP|ITA|CHE|SWE",
+    "DNK|LUX?|EST|CYP|MLT|ISR|ARE",
+)
+_AMERICAN = "(?:CA|NY)"
+_BEFORE = any_of(
+    "NORTH|SOUTH|EAST|WEST|UPPER|LOWER|OLD|ST|SAINT|PORT|MOUNT|MT|LAKE|POINT|PT|GLEN|CAPE|FORT|GREAT",
+    "TEA TREE|EIGHT|CHIPPING|SAN|SANTA|LOS|LAS|HONG|KUALA|PALO|MENLO|TEL",
+)
+_NEW = "NEW (?:YORK|FARM|TOWN|NORFOLK|LAMBTON|GISBORNE|DELHI)"  # FOREVER NEW is a shop
+_AFTER = any_of(
+    "NORTH|SOUTH|EAST|WEST|NTH|STH|HILLS?|HIL|HEIGHTS?|HTS|PARK|BEACH|CREEK|BAY|VALLEY|VALE|POINT|JUNC|JUNCTION",
+    "HEADS?|HDS|WATERS?|GARDENS?|LAKES?|MEADOWS?|SPRINGS?|ISLAND|GROVE|RIDGE|PONDS?|GULLY|CROSS|CROSSING",
+    "HARBOUR|COVE|PARADISE|CITY|COAST|PLAINS?|FLAT|FIELDS?|WHARF|QUAY|NEST|FOREST|DOWNS?|MARSH|ROCKS?|RIVER",
+    "BRIDGE|WAGGA|WOY|WARREN|VISTA|WHY|END|VA",
+    "[A-Z]",  # a word of which the terminal left one letter
+)
+_PLACE = any_of(_NEW, f"(?:{_BEFORE} )?[A-Z][A-Z'-]{{2,18}}(?: {_AFTER})?")
+_GAP = r"[ ,\\]{1,3}"  # ANZ writes a backslash before the place
+
+# State and country together are only written by terminals; a country alone, or none, also ends people's own words.
+_BY_ITSELF = rf"{_GAP}{_PLACE},? {_STATE},? ?AUS?$"
+_BESIDE_A_CARD = rf"(?:{_GAP}{_PLACE},?)?(?: (?:{_STATE}|{_AMERICAN}),?)?(?: {_COUNTRY}){{1,2}}$"
+_BESIDE_FOREIGN_MONEY = rf"{_GAP}{_PLACE},? {_AMERICAN}$"
+
+
+def place(text: pl.Expr, by_card: pl.Expr, abroad: pl.Expr) -> pl.Expr:
+    """The end of `text` that says where a terminal stands, as printed; null where none does.
+
+    Args:
+        by_card: whether a card's number or rail is printed as well.
+        abroad: whether an amount in another currency is.
+    """
+    return pl.coalesce(
+        text.str.extract(_BY_ITSELF, 0),
+        pl.when(by_card | abroad).then(text).str.extract(_BESIDE_A_CARD, 0),
+        pl.when(abroad).then(text).str.extract(_BESIDE_FOREIGN_MONEY, 0),
+    )
+
+
+def location(place: pl.Expr) -> pl.Expr:
+    """The printed place without the own country's name, the state in full."""
+    plain = place.str.strip_chars(" ,\\").str.replace(",? ?AUS?$", "")
+    for cut, state in _CUT_SHORT.items():
+        plain = plain.str.replace(f" {cut}$", f" {state}")
+    return pl.when(plain != "").then(plain)

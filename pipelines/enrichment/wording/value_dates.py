@@ -1,0 +1,98 @@
+"""The day from which the bank counts a transaction, as statements print it, often without its year."""
+
+import polars as pl
+
+from pipelines.enrichment.wording.wording import EDGE, any_of
+
+MAX_DAYS_APART = 60  # a day printed further from the booking is about something else
+
+MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
+_MONTH = any_of(*MONTHS)
+_NUMBERED = "[0-3]?[0-9]/[01]?[0-9](?:/(?:20)?[0-9]{2})?"  # 12/03, 12/3/2026
+_NAMED = f"[0-3]?[0-9] ?{_MONTH}(?: ?20[0-9]{{2}}|[0-9]{{2}}{EDGE})?"  # 12MAR, 12MAR26, 12 MAR 2026
+DAY = any_of(_NUMBERED, _NAMED)
+CLOCK = f"[0-2]?[0-9]:[0-5][0-9](?::[0-5][0-9])?(?: ?[AP]M{EDGE})?"
+WHEN = any_of(f"[0-3]?[0-9]{_MONTH}{CLOCK}", f"{DAY},?(?: {CLOCK})?")  # 12MAR10:14, 12/03, 04JUL24 17:22
+
+VALUE_DATE = f"{EDGE}(?:VALUE |EFFECTIVE )?DATE:? {DAY}(?: TIME {CLOCK})?{EDGE}"
+# Without a label: two digits each, or with its year. A span of days says for when, not when.
+UNLABELLED = EDGE + any_of(
+    f"[0-3][0-9]/[01][0-9](?:/(?:20)?[0-9]{{2}})?(?:-{_NUMBERED})?,?(?: {CLOCK})?",
+    f"[0-3]?[0-9] {_MONTH} 20[0-9]{{2}}{EDGE}(?: {CLOCK})?",
+    f"[0-3][0-9]{_MONTH}{CLOCK}",
+    f"[0-3][0-9]{_MONTH}(?:20[0-9]{{2}}|[0-9]{{2}})?{EDGE}(?: {CLOCK})?",
+)
+_CLOCK_AND_REST = r",? ?(?:TIME )?[0-9]{1,2}:.*$|,$"
+_YEAR = any_of("/[0-9]{1,2}/", f"{_MONTH} ?") + "(?:20)?[0-9]{2}$"
+_NUMBERS = {name: str(number) for number, name in enumerate(MONTHS, start=1)}
+
+# Channels on which a day that stands free was typed by a person, and says what a payment is for.
+_TYPED = ("npp", "transfer", "bpay", "direct_credit", "direct_debit")
+
+
+def with_stated_day(frame: pl.LazyFrame) -> pl.LazyFrame:
+    """Add `stated_day`, `stated_month` and `stated_year` of the day that the bank printed; null where there is none.
+
+    Args:
+        frame: columns `value_date` (the text that VALUE_DATE found), `rail`, `rest` (of the text) and `channel`.
+    """
+    labelled = pl.coalesce("value_date", pl.col("rail").str.extract(WHEN, 0))
+    open_to_say = pl.col("labelled").is_null() & ~pl.col("channel").is_in(_TYPED)
+    unlabelled = pl.when(open_to_say).then("rest").str.extract(UNLABELLED, 0)
+    return (
+        frame.with_columns(labelled=labelled)
+        .with_columns(unlabelled=unlabelled)
+        .with_columns(printed=_without_clock(pl.coalesce("labelled", _day(pl.col("unlabelled")))))
+        .with_columns(
+            stated_day=pl.col("printed").str.extract("[0-9]+", 0).cast(pl.Int8),
+            stated_month=_month(pl.col("printed")),
+            stated_year=_year(pl.col("printed")),
+        )
+    )
+
+
+def _day(unlabelled: pl.Expr) -> pl.Expr:
+    """None where a span of days is written."""
+    return pl.when(~unlabelled.str.contains("-", literal=True)).then(unlabelled)
+
+
+def _without_clock(printed: pl.Expr) -> pl.Expr:
+    """A day and a clock may be written as one word: 12MAR10:14 is not of the year 2010."""
+    return printed.str.replace(_CLOCK_AND_REST, "")
+
+
+def _month(printed: pl.Expr) -> pl.Expr:
+    return printed.str.extract(f"/[0-9]{{1,2}}|{_MONTH}", 0).str.strip_chars("/").replace(_NUMBERS).cast(pl.Int8)
+
+
+def _year(printed: pl.Expr) -> pl.Expr:
+    year = printed.str.extract(_YEAR, 0).str.extract("[0-9]+$", 0).cast(pl.Int32)
+    return pl.when(year < 100).then(year + 2000).otherwise(year)
+
+
+def effective_date(date: pl.Expr, value_date: pl.Expr) -> pl.Expr:
+    """The day from which a transaction counts: as sent, else as printed; null where neither says.
+
+    A printed day without a year takes the one that brings it closest to the booking. One that is no day of the
+    calendar, or more than MAX_DAYS_APART days from the booking, is about something else.
+
+    Args:
+        date: of the booking, in a frame that has `stated_day`, `stated_month` and `stated_year`.
+        value_date: as sent, or null.
+    """
+    booked = date.dt.year()
+    years = (pl.coalesce("stated_year", booked + step) for step in (0, -1, 1))
+    return pl.coalesce(value_date, *(_near(_calendar_day(year), date) for year in years))
+
+
+def _calendar_day(year: pl.Expr) -> pl.Expr:
+    """The stated day in that year; null where the month has no such day."""
+    day, month = pl.col("stated_day"), pl.col("stated_month")
+    sound = day.is_between(1, 31) & month.is_between(1, 12) & year.is_between(1900, 9999)
+    first = pl.date(pl.when(sound).then(year), pl.when(sound).then(month), 1)
+    found = first + pl.duration(days=day.cast(pl.Int64) - 1)
+    return pl.when(found.dt.month() == month).then(found)
+
+
+def _near(day: pl.Expr, date: pl.Expr) -> pl.Expr:
+    return pl.when((day - date).dt.total_days().abs() <= MAX_DAYS_APART).then(day)

@@ -1,0 +1,1 @@
+"""Which pages of a file belong together, and in which order."""

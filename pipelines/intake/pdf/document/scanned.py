@@ -1,0 +1,77 @@
+"""Words that somebody read from the picture of a page: taken like others, and never believed as much."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from pipelines.intake.pdf.page.page import Line, Word
+from pipelines.intake.pdf.page.result import Reason, Verdict
+
+DOTS_PER_INCH = 200
+_LEAST_CONFIDENCE = 20.0  # of 100: below, it is a speck
+_LEVEL = 0.45  # of the height: words whose middles are closer are on one line
+
+
+@dataclass(frozen=True)
+class ScannedWord:
+    """A word with its box in pixels of the picture given to OCR."""
+
+    text: str
+    left: float
+    top: float
+    right: float
+    bottom: float
+    confidence: float  # 0 … 100
+
+
+def lines_of_scanned(words: Sequence[ScannedWord], page: int, scale: float) -> list[Line]:
+    """Lines of a picture, `scale` pixels a point, level although the paper lay askew."""
+    slope = _slope(words)
+    placed = [_word(each, scale, slope) for each in words if each.confidence >= _LEAST_CONFIDENCE and each.text.strip()]
+    return [Line(page, tuple(sorted(group, key=lambda word: word.left))) for group in _levels(placed)]
+
+
+def _word(scanned: ScannedWord, scale: float, slope: float) -> Word:
+    rise = slope * (scanned.left + scanned.right) / 2
+    top, bottom = (scanned.top - rise) / scale, (scanned.bottom - rise) / scale
+    return Word(
+        scanned.text.strip(), scanned.left / scale, top, scanned.right / scale, bottom, "", round(bottom - top, 1)
+    )
+
+
+def _slope(words: Sequence[ScannedWord]) -> float:
+    """How much a line falls for each pixel to the right, from pairs of neighbours."""
+    falls = sorted(
+        (_middle(after) - _middle(before)) / (after.left - before.left)
+        for before, after in pairwise(words)
+        if after.left - before.left > 60 and abs(_middle(after) - _middle(before)) < (before.bottom - before.top) / 2
+    )
+    return falls[len(falls) // 2] if len(falls) > 20 else 0.0
+
+
+def _middle(word: ScannedWord) -> float:
+    return (word.top + word.bottom) / 2
+
+
+def _levels(words: Sequence[Word]) -> Iterator[list[Word]]:
+    group: list[Word] = []
+    for word in sorted(words, key=lambda each: each.top + each.bottom):
+        if group and not _is_level(group, word):
+            yield group
+            group = []
+        group.append(word)
+    if group:
+        yield group
+
+
+def _is_level(group: Sequence[Word], word: Word) -> bool:
+    middles = sum(each.top + each.bottom for each in group) / 2 / len(group)
+    height = sorted(each.bottom - each.top for each in (*group, word))[len(group) // 2]
+    return abs((word.top + word.bottom) / 2 - middles) <= _LEVEL * height
+
+
+def capped(verdict: Verdict, reasons: tuple[Reason, ...], page: int) -> tuple[Verdict, tuple[Reason, ...]]:
+    """What was read from a picture needs eyes: digits that OCR mistakes may still add up."""
+    review = Reason("NeedsReview", "The text was read from a picture by OCR; compare it with the pages.", page)
+    proved = verdict in (Verdict.RECONCILED, Verdict.RECONCILED_DATES_DOUBTFUL)
+    return (Verdict.PARTIAL if proved else verdict), (*reasons, review)

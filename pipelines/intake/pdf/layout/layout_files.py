@@ -1,0 +1,187 @@
+"""The files of `pipelines/intake/layouts` read strictly: what they may say, and every mistake with its place."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import yaml
+
+from pipelines.intake.pdf.page.result import Kind
+
+DATE_FORMATS = (
+    "DD/MM/YYYY", "DD/MM/YY", "DD/MM", "DD-MM-YYYY", "DD-MM-YY", "DD.MM.YYYY", "DD.MM.YY", "YYYY-MM-DD",
+    "DD Mon", "DD Mon YY", "DD Mon YYYY", "DDMon", "DDMonYY", "DDMonYYYY", "DD-Mon", "DD-Mon-YY", "DD-Mon-YYYY",
+    "Mon DD", "Mon DD YYYY", "Weekday, DD Mon", "Weekday DD Mon YYYY",
+)  # fmt: skip
+ROLES = ("date", "value_date", "description", "reference", "kind", "debit", "credit", "amount", "balance", "sign")
+ACCOUNT_TYPES = ("transaction", "savings", "credit_card", "loan", "term_deposit", "other")
+
+
+_MONTH = "(?i:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[A-Za-z]*"
+
+
+def _shape(form: str) -> re.Pattern[str]:
+    """A date of that form at the beginning of a line. One without a year has none behind it either."""
+    parts = {"YYYY": "[0-9]{4}", "YY": "[0-9]{2}", "DD": "[0-9]{1,2}(?:st|nd|rd|th)?", "MM": "[0-9]{1,2}"}
+    named = {"Weekday": "[A-Za-z]+day", "Mon": _MONTH}
+    shape = re.sub("|".join((*parts, *named)), lambda part: {**parts, **named}[part[0]], re.escape(form))
+    no_year = "" if "YY" in form else r"(?! ?'?[0-9]{2,4}(?![0-9.,]))"
+    return re.compile(rf"{shape}(?![0-9A-Za-z/.-]){no_year}")
+
+
+DATE_SHAPES = {form: _shape(form) for form in DATE_FORMATS}
+
+
+def parsed(text: str) -> tuple[Any, Sequence[str]]:
+    """A file as plain data, and what is wrong with it as YAML."""
+    loader = yaml.CSafeLoader(text)
+    try:
+        node = loader.get_single_node()
+        twice = list(_keys_twice(node))
+        return (None, twice) if twice or node is None else (loader.construct_document(node), ())
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else "?"
+        return None, (f"line {line}: {error.problem}",)
+    finally:
+        loader.dispose()
+
+
+def _keys_twice(node: yaml.Node | None) -> Iterator[str]:
+    """Of a key that stands twice the first value would be lost without a word."""
+    if isinstance(node, yaml.MappingNode):
+        keys: set[str] = set()
+        for key, value in node.value:
+            if key.value in keys:
+                yield f"line {key.start_mark.line + 1}: {key.value!r} stands twice"
+            keys.add(key.value)
+            yield from _keys_twice(value)
+    elif isinstance(node, yaml.SequenceNode):
+        for each in node.value:
+            yield from _keys_twice(each)
+
+
+Complaints = Iterator[tuple[str, str]]  # pointer within the value, and what it takes
+Check = Callable[[Any], Complaints]
+
+
+def _is(test: Callable[[Any], bool], takes: str) -> Check:
+    def check(value: Any) -> Complaints:
+        if not test(value):
+            yield "", takes
+
+    return check
+
+
+def _list_of(check: Check) -> Check:
+    def check_each(value: Any) -> Complaints:
+        if not isinstance(value, list):
+            yield "", "takes a list"
+            return
+        for position, each in enumerate(value):
+            yield from ((f"/{position}{pointer}", takes) for pointer, takes in check(each))
+
+    return check_each
+
+
+def _map_of(keys: Sequence[str] | None, check: Check) -> Check:
+    def check_each(value: Any) -> Complaints:
+        if not isinstance(value, dict):
+            yield "", "takes a mapping"
+            return
+        for key, each in value.items():
+            if not isinstance(key, str) or (keys is not None and key not in keys):
+                yield f"/{key}", f"is none of {', '.join(keys)}" if keys else "takes a text as its key"
+            yield from ((f"/{key}{pointer}", takes) for pointer, takes in check(each))
+
+    return check_each
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and value == value.strip() != ""
+
+
+def _is_pattern(value: Any) -> bool:
+    try:
+        return _is_text(value) and bool(re.compile(value, re.IGNORECASE))
+    except re.error:
+        return False
+
+
+def _is_abn(value: Any) -> bool:
+    """Eleven digits with their check digits (weights of the Australian Business Register)."""
+    plain = value.replace(" ", "") if isinstance(value, str) else ""
+    if not re.fullmatch("[0-9]{11}", plain):
+        return False
+    weights = (10, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19)
+    figures = (int(plain[0]) - 1, *map(int, plain[1:]))
+    return sum(weight * figure for weight, figure in zip(weights, figures, strict=True)) % 89 == 0
+
+
+def _digits(least: int, most: int) -> Check:
+    return _is(
+        lambda value: isinstance(value, str) and re.fullmatch(rf"[0-9]{{{least},{most}}}", value) is not None,
+        f"takes {least} to {most} digits in quotes",
+    )
+
+
+_TEXT = _is(_is_text, "takes a text")
+_TEXTS = _list_of(_TEXT)
+_READING: Mapping[str, Check] = {
+    "dates": _list_of(_is(lambda value: value in DATE_FORMATS, f"is none of {', '.join(DATE_FORMATS)}")),
+    "headings": _map_of(ROLES, _TEXTS),
+    "section_signs": _map_of(None, _is(lambda value: value in ("in", "out"), "takes in or out")),
+    "ignored_lines": _list_of(_is(_is_pattern, "takes a regular expression")),
+    "balance_owing": _is(lambda value: isinstance(value, bool), "takes true or false"),
+}
+_DOCUMENT: Mapping[str, Check] = {
+    "kind": _is(lambda value: value in tuple(Kind), f"takes one of {', '.join(Kind)}"),
+    "account_type": _is(lambda value: value in ACCOUNT_TYPES, f"takes one of {', '.join(ACCOUNT_TYPES)}"),
+    "marks": _TEXTS,
+    **_READING,
+}
+_BANK: Mapping[str, Check] = {
+    "name": _TEXT,
+    "names": _TEXTS,
+    "logos": _TEXTS,
+    "products": _map_of(ACCOUNT_TYPES, _TEXTS),
+    "web": _TEXTS,
+    "abn": _list_of(_is(_is_abn, "takes the eleven digits of an ABN in quotes, with sound check digits")),
+    "licences": _list_of(_digits(6, 6)),
+    "bsb_of": _TEXTS,
+    "bsb": _list_of(_digits(2, 6)),
+    "words": _TEXTS,
+    "producers": _TEXTS,
+    "documents": _map_of(None, _is(lambda value: isinstance(value, dict), "takes a mapping")),
+    **_READING,
+}  # fmt: skip
+
+
+def mistakes(bank: Any, banks: frozenset[str]) -> Iterator[str]:
+    if not isinstance(bank, dict):
+        yield "/: takes a mapping"
+        return
+    yield from _faulty_fields("", bank, _BANK, needed=("name", "names", "documents"))
+    documents = bank.get("documents")
+    for name, document in documents.items() if isinstance(documents, dict) else ():
+        if isinstance(document, dict):
+            yield from _faulty_fields(f"/documents/{name}", document, _DOCUMENT, needed=("kind",))
+    named = bank.get("bsb_of", [])
+    for position, name in enumerate(named if isinstance(named, list) else ()):
+        if name not in banks:
+            yield f"/bsb_of/{position}: no BSB in enrichment's list is of {name!r}"
+
+
+def _faulty_fields(
+    at: str, value: Mapping[str, Any], fields: Mapping[str, Check], needed: Sequence[str]
+) -> Iterator[str]:
+    yield from (f"{at}/{name}: is missing" for name in needed if not value.get(name))
+    for name, given in value.items():
+        if name not in fields:
+            yield f"{at}/{name}: is no field; known are {', '.join(fields)}"
+        else:
+            yield from (f"{at}/{name}{pointer}: {takes}" for pointer, takes in fields[name](given))
+
+
+def mistakes_in_programs(groups: Any, known: Sequence[str]) -> Iterator[str]:
+    """Of the list of programs that make files (`producers.yaml`)."""
+    yield from (f"/{pointer.lstrip('/')}: {takes}" for pointer, takes in _map_of(known, _TEXTS)(groups))

@@ -1,0 +1,172 @@
+"""Amounts as banks print them: `$1,234.50`, `1,234.50 CR`, `(12.00)`, `12.00-`, `+$5.00`, `1 234.50 DR`, `20.00 OD`,
+`£12.00`, `12.00€`. Pages come with points for decimals and commas for thousands (`number_styles`).
+
+What is printed is kept apart from what it means: a mark is evidence for a sign, and the column it stands in decides
+what of (`signs`). An amount has cents; a number without them is a reference, a year or part of a name.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from functools import lru_cache
+from itertools import pairwise
+
+from pipelines.intake.pdf.page.page import Line, Word
+from pipelines.intake.pdf.page.symbols import CODES, OF_SYMBOL, SYMBOL
+
+_MINUS = "-−–‒﹣"
+_CODE = "|".join(sorted(CODES))
+_AMOUNT = re.compile(
+    rf"""
+    (?P<before>CR|DR)?
+    (?P<open>\()?
+    (?P<first>[{_MINUS}+])?
+    (?:(?P<symbol>{SYMBOL}|{_CODE})|\$)?
+    (?P<second>[{_MINUS}+])?
+    (?P<whole>[0-9]{{1,3}}(?:,[0-9]{{3}})+|[0-9]{{0,13}})
+    \.(?P<cents>[0-9]{{2}})
+    (?P<third>[{_MINUS}+])?
+    (?P<close>\))?
+    (?P<behind>[£€₹¥]|{_CODE})?
+    (?P<after>CR|DR|OD|C|D)?
+    [*\#^†]?
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+_PART = re.compile(
+    rf"(?:CR|DR|OD|AUD|{SYMBOL}|\$|(?<=[0-9])(?:{_CODE})|(?:{_CODE})(?=[0-9])|[0-9,.()+{_MINUS}])+[*#^†]?",
+    re.IGNORECASE,
+)
+_SPACED = re.compile(r"^(?=.*[0-9])[($+−–-]*[0-9]{1,3}(?: [0-9]{3})+\.[0-9]{2}")
+_MARKS = {"CR": 1, "C": 1, "DR": -1, "D": -1, "OD": -1, "+": 1, "-": -1, "()": -1}
+_JOINED = 0.75  # of the size: parts of one amount stand closer
+_MARK_APART = 1.6  # of the size: CR and DR may stand further off
+_MOST_PARTS = 6  # words of one amount
+_CENTS = re.compile(r"\.[0-9]{2}$")
+_LETTERS = re.compile(r"(?:CR|DR|OD)$", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Money:
+    """An amount without its sign, and the mark that stood at it: ``""``, ``-``, ``()``, ``+``, CR, DR or OD.
+
+    `is_contradictory`: marks that don't go together, such as a minus and CR. `currency`: ISO 4217, of a sign or
+    code that stands at it; None for a bare `$`.
+    """
+
+    value: Decimal
+    mark: str = ""
+    is_contradictory: bool = False
+    currency: str | None = field(default=None, compare=False)
+
+    @property
+    def sign(self) -> int | None:
+        """-1 for money out or a debt, 1 for money in; None where nothing stands at it."""
+        return None if self.is_contradictory else _MARKS.get(self.mark)
+
+    @property
+    def is_worded(self) -> bool:
+        """Marked by CR, DR or OD, which mean the same wherever they stand."""
+        return self.mark.isalpha()
+
+
+@dataclass(frozen=True, slots=True)
+class Printed:
+    """An amount on a line: words `start` up to `stop`."""
+
+    money: Money
+    start: int
+    stop: int
+    left: float
+    edge: float  # the right end of its digits
+    right: float
+
+
+@lru_cache(maxsize=4_096)
+def money(text: str) -> Money | None:
+    """The amount that a text without blanks is; None where it isn't one."""
+    match = _AMOUNT.fullmatch(text)
+    if match is None or bool(match["open"]) != bool(match["close"]):
+        return None
+    signs = {"-" if each in _MINUS else each for each in match.group("first", "second", "third") if each}
+    letters = {each.upper() for each in match.group("before", "after") if each}
+    marks = [*sorted(letters), *(["()"] if match["open"] else []), *sorted(signs)]
+    value = Decimal(f"{match['whole'].replace(',', '') or '0'}.{match['cents']}")
+    symbol = (match["symbol"] or match["behind"] or "").upper()
+    is_contradictory = len({_MARKS[mark] for mark in marks}) > 1
+    return Money(value, marks[0] if marks else "", is_contradictory, OF_SYMBOL.get(symbol, symbol) or None)
+
+
+@lru_cache(maxsize=16_384)
+def amounts_of(line: Line) -> tuple[Printed, ...]:
+    """`printed_in` of a whole line, found once."""
+    return tuple(printed_in(line.words))
+
+
+def printed_in(words: Sequence[Word]) -> list[Printed]:
+    """The amounts of a line, parts of one joined: `$` and `12.00`, `1,2` and `34.56`, `12.00` and `CR`."""
+    found, index = list[Printed](), 0
+    last = max((place for place, word in enumerate(words) if "." in word.text), default=-1)  # before the last cents
+    while index <= last:
+        each = _longest(words, index)
+        if each is not None:
+            found.append(each)
+        index = each.stop if each is not None else index + 1
+    return found
+
+
+def _longest(words: Sequence[Word], start: int) -> Printed | None:
+    """The longest amount that begins with a word."""
+    if not _is_part(words[start].text) or not any("." in word.text for word in words[start : start + _MOST_PARTS]):
+        return None
+    stop, best, text, most = start, None, "", min(len(words), start + _MOST_PARTS)
+    while stop < most and (stop == start or _continues(words[stop - 1], words[stop])):
+        text = f"{text} {words[stop].text}".strip()
+        stop += 1
+        if (value := _joined(text)) is not None:
+            best = _printed(value, words, start, stop)
+    return best
+
+
+def _continues(before: Word, word: Word) -> bool:
+    """Whether a word may be part of the amount that the one before it is part of."""
+    if not _is_part(word.text):
+        return False
+    apart = _MARK_APART if _LETTERS.fullmatch(word.text) else _JOINED
+    return word.left - before.right < apart * max(word.size, 1.0)
+
+
+@lru_cache(maxsize=4_096)
+def _is_part(text: str) -> bool:
+    """Whether a word may be part of an amount."""
+    return bool(_PART.fullmatch(text))
+
+
+@lru_cache(maxsize=4_096)
+def _joined(text: str) -> Money | None:
+    """Blanks between parts are no part of it; between whole numbers they stand for the comma of thousands."""
+    parts = text.split()
+    for before, after in pairwise(parts):
+        if before[-1].isdigit() and after[0].isdigit() and not _makes_thousands(text):
+            return None
+        if _CENTS.search(before) and after[0] in "$(£₹¥":
+            return None  # the next amount
+    return money("".join(parts))
+
+
+def _makes_thousands(text: str) -> bool:
+    return bool(_SPACED.match(text)) or bool(re.search(r",[0-9]{1,2} [0-9]{1,2}\.[0-9]{2}", text))
+
+
+def _printed(value: Money, words: Sequence[Word], start: int, stop: int) -> Printed:
+    last = stop - 1
+    while last > start and not any(character.isdigit() for character in words[last].text):
+        last -= 1
+    return Printed(value, start, stop, words[start].left, _edge(words[last]), words[stop - 1].right)
+
+
+def _edge(word: Word) -> float:
+    """Where the digits of a word end, what follows them being as wide as they are."""
+    behind = len(word.text) - len(word.text.rstrip("CRDOcrdo)+*#^†£€₹¥" + _MINUS))
+    return word.right - behind * (word.right - word.left) / len(word.text) if behind else word.right

@@ -1,0 +1,76 @@
+"""Amounts that look otherwise than the rest of their column: a digit that was pasted in has seldom its font.
+
+Only rows are looked at. Sums and balances around them are often larger or bold, and a row that is bold as a whole is so
+on purpose.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from pipelines.intake.pdf.page.page import Line, Page, Word
+from pipelines.intake.pdf.page.result import Box
+
+_AMOUNT = re.compile(r"[0-9]\.[0-9]{2}(?![0-9])")
+_ENOUGH_AMOUNTS = 6  # in a column of a page, to know its font
+_FEW = 0.2  # of a column's amounts: more is a habit of the page
+_SAME_EDGE = 3.0  # points
+_OTHER_SIZE = 0.4  # points
+
+
+@dataclass(frozen=True)
+class _Figure:
+    """An amount, and whether words beside it look the same, as in a row that is set bold."""
+
+    word: Word
+    is_shared: bool
+
+
+def odd_amounts(page: Page, rows: Sequence[Box]) -> Sequence[str]:
+    """The fonts of amounts in rows that differ from their column's, one for each such; rows as they are shown."""
+    if page.read_by_ocr:
+        return ()
+    lines = [line for line in page.lines if _is_in(page.shown(line.box), rows)]
+    figures = sorted((each for line in lines for each in _figures(line)), key=lambda each: each.word.right)
+    return [_plain(figure.word.font) for column in _columns(figures) for figure in _odd(column)]
+
+
+def _is_in(place: Box, rows: Sequence[Box]) -> bool:
+    across, down = (place.left + place.right) / 2, (place.top + place.bottom) / 2
+    return any(row.left <= across <= row.right and row.top <= down <= row.bottom for row in rows)
+
+
+def _figures(line: Line) -> Iterator[_Figure]:
+    amounts = [word for word in line.words if _AMOUNT.search(word.text)]
+    others = {word.font for word in line.words if word not in amounts}
+    return (_Figure(word, word.font in others) for word in amounts)
+
+
+def _columns(figures: Sequence[_Figure]) -> Iterator[Sequence[_Figure]]:
+    """Figures by their right edges, from left to right."""
+    column: list[_Figure] = []
+    for figure in figures:
+        if column and figure.word.right - column[-1].word.right > _SAME_EDGE:
+            yield column
+            column = []
+        column.append(figure)
+    yield column
+
+
+def _odd(column: Sequence[_Figure]) -> Sequence[_Figure]:
+    if len(column) < _ENOUGH_AMOUNTS:
+        return ()
+    font = Counter(figure.word.font for figure in column).most_common(1)[0][0]
+    size = sorted(figure.word.size for figure in column)[len(column) // 2]
+    odd = [figure for figure in column if _differs(figure, font, size)]
+    return odd if len(odd) <= _FEW * len(column) else ()
+
+
+def _differs(figure: _Figure, font: str, size: float) -> bool:
+    other_font = figure.word.font != font and not figure.is_shared
+    return other_font or abs(figure.word.size - size) > _OTHER_SIZE
+
+
+def _plain(font: str) -> str:
+    return re.sub(r"^[A-Z]{6}\+", "", font) or "an unnamed font"

@@ -1,0 +1,136 @@
+"""What a file says of itself, and holds apart from what its pages show."""
+
+import re
+from collections.abc import Iterator
+from ctypes import c_int, create_string_buffer
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import pypdfium2 as pdfium
+from pypdfium2 import raw
+
+from pipelines.intake.pdf.page.result import Box
+
+_MOST_OVERLAYS = 200  # a page; more say nothing more
+_LONGEST_SAID = 1_000  # bytes
+_PIXELS = 100  # a point, where a place is asked for in whole pixels
+_MARKS = {
+    raw.FPDF_ANNOT_FREETEXT: "text",
+    raw.FPDF_ANNOT_STAMP: "a stamp",
+    raw.FPDF_ANNOT_REDACT: "a redaction",
+    raw.FPDF_ANNOT_SQUARE: "a box",
+    raw.FPDF_ANNOT_CIRCLE: "a circle",
+    raw.FPDF_ANNOT_POLYGON: "a shape",
+    raw.FPDF_ANNOT_INK: "a drawing",
+    raw.FPDF_ANNOT_LINE: "a line",
+    raw.FPDF_ANNOT_WATERMARK: "a watermark",
+    raw.FPDF_ANNOT_WIDGET: "a form field",
+}
+_NOTES = {
+    raw.FPDF_ANNOT_HIGHLIGHT: "a highlight",
+    raw.FPDF_ANNOT_UNDERLINE: "an underline",
+    raw.FPDF_ANNOT_SQUIGGLY: "an underline",
+    raw.FPDF_ANNOT_STRIKEOUT: "a line through text",
+    raw.FPDF_ANNOT_TEXT: "a note",
+    raw.FPDF_ANNOT_CARET: "a note",
+}
+
+
+@dataclass(frozen=True)
+class Overlay:
+    """Something laid over a page by a program for comments or forms."""
+
+    what: str
+    box: Box
+    is_note: bool  # readers mark honest pages so
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a file says of itself, and holds apart from what its pages show."""
+
+    producer: str = ""
+    creator: str = ""
+    created: datetime | None = None
+    modified: datetime | None = None
+    overlays: tuple[Overlay, ...] = ()
+    scripts: int = 0
+    attachments: int = 0
+
+
+def facts_of(document: pdfium.PdfDocument) -> Facts:
+    """Read from an open document; each page is loaded once, and none of its text."""
+    return Facts(
+        producer=_said(document, b"Producer"),
+        creator=_said(document, b"Creator"),
+        created=_moment(_said(document, b"CreationDate")),
+        modified=_moment(_said(document, b"ModDate")),
+        overlays=tuple(overlay for index in range(len(document)) for overlay in _overlays_on(document, index)),
+        scripts=max(raw.FPDFDoc_GetJavaScriptActionCount(document.raw), 0),
+        attachments=max(raw.FPDFDoc_GetAttachmentCount(document.raw), 0),
+    )
+
+
+def _said(document: pdfium.PdfDocument, key: bytes) -> str:
+    """A text of the file about itself, as far as it can be printed."""
+    size = raw.FPDF_GetMetaText(document.raw, key, None, 0)
+    text = create_string_buffer(size)
+    raw.FPDF_GetMetaText(document.raw, key, text, size)
+    written = text.raw[:_LONGEST_SAID].decode("utf-16-le", errors="ignore")
+    return "".join(character for character in written if character.isprintable()).strip()
+
+
+def _moment(text: str) -> datetime | None:
+    """`D:20250312101530+10'00'`; a time without a zone stays without one."""
+    found = re.match(r"(?:D:)?([0-9]{14})(?:(Z)|([+-])([0-9]{2})'?([0-9]{2})?)?", text)
+    if not found:
+        return None
+    try:
+        plain = datetime.strptime(found[1], "%Y%m%d%H%M%S")  # noqa: DTZ007  its zone comes next, if it has one
+        return plain.replace(tzinfo=_zone(found)) if found[2] or found[3] else plain
+    except ValueError:
+        return None
+
+
+def _zone(found: re.Match[str]) -> timezone:
+    ahead = timedelta(hours=int(found[4] or 0), minutes=int(found[5] or 0))
+    return timezone(-ahead if found[3] == "-" else ahead)
+
+
+def _overlays_on(document: pdfium.PdfDocument, index: int) -> Iterator[Overlay]:
+    page = raw.FPDF_LoadPage(document.raw, index)
+    if not page:
+        return
+    try:
+        for number in range(min(raw.FPDFPage_GetAnnotCount(page), _MOST_OVERLAYS)):
+            annotation = raw.FPDFPage_GetAnnot(page, number)
+            if annotation:
+                yield from _overlay(page, index + 1, annotation)
+                raw.FPDFPage_CloseAnnot(annotation)
+    finally:
+        raw.FPDF_ClosePage(page)
+
+
+def _overlay(page: Any, number: int, annotation: Any) -> Iterator[Overlay]:
+    kind = raw.FPDFAnnot_GetSubtype(annotation)
+    hidden = raw.FPDFAnnot_GetFlags(annotation) & (raw.FPDF_ANNOT_FLAG_HIDDEN | raw.FPDF_ANNOT_FLAG_NOVIEW)
+    what = _MARKS.get(kind) or _NOTES.get(kind)
+    if what and not hidden:
+        yield Overlay(what, _box(page, number, annotation), kind in _NOTES)
+
+
+def _box(page: Any, number: int, annotation: Any) -> Box:
+    """Its place as the page is shown."""
+    rectangle = raw.FS_RECTF()
+    raw.FPDFAnnot_GetRect(annotation, rectangle)
+    corners = [_shown(page, rectangle.left, rectangle.top), _shown(page, rectangle.right, rectangle.bottom)]
+    (left, right), (top, bottom) = (sorted(values) for values in zip(*corners, strict=True))
+    return Box(number, left, top, right, bottom)
+
+
+def _shown(page: Any, x: float, y: float) -> tuple[float, float]:
+    across, down = c_int(), c_int()
+    width, height = (round(size * _PIXELS) for size in (raw.FPDF_GetPageWidthF(page), raw.FPDF_GetPageHeightF(page)))
+    raw.FPDF_PageToDevice(page, 0, 0, width, height, 0, x, y, across, down)
+    return across.value / _PIXELS, down.value / _PIXELS

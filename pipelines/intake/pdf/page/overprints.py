@@ -1,0 +1,31 @@
+"""Figures that stand over other figures: what was painted over is still in the file, below what covers it.
+
+The reader finds both and takes them for one word, with too many characters for its width and in an order that makes
+no amount.
+"""
+
+import re
+from collections.abc import Iterator
+
+from pipelines.intake.pdf.page.amounts import money
+from pipelines.intake.pdf.page.page import Page, Word
+
+_FIGURES = re.compile(r"[-+$(]*[0-9][0-9.,$]*[.,][0-9.,$]*\)?-?")
+_DIGIT, _MARK = 0.5, 0.25  # of the size: their usual widths
+_TOO_NARROW = 0.9  # of the width that such characters have at least; narrow fonts come to it
+
+
+def overprinted(page: Page) -> Iterator[Word]:
+    """The words of a page that are two."""
+    if page.read_by_ocr:
+        return
+    for line in page.lines:
+        for word in line.words:
+            if _FIGURES.fullmatch(word.text) and money(word.text) is None and _is_narrow(word):
+                yield word
+
+
+def _is_narrow(word: Word) -> bool:
+    digits = sum(character.isdigit() for character in word.text)
+    usual = (_DIGIT * digits + _MARK * (len(word.text) - digits)) * word.size
+    return word.right - word.left < _TOO_NARROW * usual

@@ -1,0 +1,68 @@
+"""The number that a page prints: `Page 2 of 5`, `2/5`, `Page 2`, also where its label and its value stand apart."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from pipelines.intake.pdf.page.labels import cells, is_row, text_of
+from pipelines.intake.pdf.page.page import Line
+
+_MAY_HOLD = re.compile(r"page|(?<![0-9/.])[0-9]{1,3} ?(?:of|/) ?[0-9]{1,3}(?![0-9/.])", re.IGNORECASE)
+_OF_OTHERS = r"(?<!see )(?<!to )(?<!on )(?<!over )(?<!and )"  # what a text says of another page
+_LABEL = rf"{_OF_OTHERS}\bpage:? *(?:(?:number|no\.?):? *)?"
+_OF_ALL = re.compile(rf"{_LABEL}([0-9]{{1,3}}) *(?:of|/) *([0-9]{{1,3}})\b", re.IGNORECASE)
+_BARE = re.compile(r"[-– (]*([0-9]{1,3}) ?(?:of|/) ?([0-9]{1,3})[-– )]*", re.IGNORECASE)
+_ALONE = re.compile(rf"{_LABEL}([0-9]{{1,3}})[-– )]*$", re.IGNORECASE)
+_HEAD = 10  # lines above rows where a number without the word may stand; else it does on the last line of all
+
+
+@dataclass(frozen=True, slots=True)
+class PageNumber:
+    """What a page says it is; `of`: how many there are, where it says so. `top`: where it stands, in points."""
+
+    number: int
+    of: int | None
+    top: float
+
+    def follows(self, other: "PageNumber") -> bool:
+        return self.number == other.number + 1 and self.of == other.of
+
+
+def printed_number(lines: Sequence[Line]) -> PageNumber | None:
+    """The number of a page by its lines: one with the word and all pages counts before one with less."""
+    said = [(place, line) for place, line in enumerate(lines) if _MAY_HOLD.search(line.text) and not is_row(line)]
+    if not said:
+        return None
+    rows = next((place for place, line in enumerate(lines) if is_row(line)), len(lines))
+    edge = [line for place, line in said if place < min(rows, _HEAD) or place == len(lines) - 1]
+    with_word = [line for _, line in said]
+    for found in (_of_all(with_word), _alone(with_word), _bare(edge)):
+        if (number := next(found, None)) is not None:
+            return number
+    return None
+
+
+def _of_all(lines: Sequence[Line]) -> Iterator[PageNumber]:
+    for line in lines:
+        if match := _OF_ALL.search(line.text):
+            yield from _numbered(line, match[1], match[2])
+
+
+def _bare(lines: Sequence[Line]) -> Iterator[PageNumber]:
+    for line in lines:
+        for cell in cells(line.words):
+            if match := _BARE.fullmatch(text_of(cell)):
+                yield from _numbered(line, match[1], match[2])
+
+
+def _alone(lines: Sequence[Line]) -> Iterator[PageNumber]:
+    for line in lines:
+        for text in (line.text, *map(text_of, cells(line.words))):
+            if match := _ALONE.search(text):
+                yield from _numbered(line, match[1], None)
+
+
+def _numbered(line: Line, number: str, of: str | None) -> Iterator[PageNumber]:
+    """A number from one on, and none beyond the last."""
+    if 1 <= int(number) <= int(of or number):
+        yield PageNumber(int(number), int(of) if of else None, line.box.top)

@@ -1,0 +1,173 @@
+"""Whose account a statement is of, for which days, and which balances it states.
+
+Read by the words that every bank uses, wherever it puts them; a layout adds the bank and what no page of its says.
+What is not printed is None: nothing is guessed here that a reader of the page could not point at.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from itertools import chain
+
+from pipelines.intake.pdf.document.documents import Document
+from pipelines.intake.pdf.document.missing_pages import missing_page
+from pipelines.intake.pdf.document.sections import Section
+from pipelines.intake.pdf.layout.layouts import Layout
+from pipelines.intake.pdf.page.account_numbers import AccountNumber, numbers_on
+from pipelines.intake.pdf.page.dates import leading
+from pipelines.intake.pdf.page.labels import cells, has_amount, is_row, text_of
+from pipelines.intake.pdf.page.page import Line, Page
+from pipelines.intake.pdf.page.periods import period_of
+from pipelines.intake.pdf.page.result import Kind
+from pipelines.intake.pdf.statement.account_names import account_name
+from pipelines.intake.pdf.statement.account_types import account_type
+from pipelines.intake.pdf.statement.currencies import currency_of
+from pipelines.intake.pdf.statement.owing import has_two_columns, minus_of_rows
+from pipelines.intake.pdf.statement.stated import stated_in
+from pipelines.intake.pdf.table.rows import mark_kind
+
+_HEAD = 40  # lines of a section that say whose and what it is; less where rows begin before
+
+_LINES_OF_A_LOGO = 4
+_BANK_ALONE = re.compile(
+    r"(?:[A-Z][\w&.'’-]* ){0,4}(?:[A-Z]*Bank|Credit Union|Building Society|Mutual)(?: [A-Z][a-z]+)?"
+)
+_LEGAL_LINE = re.compile(
+    r"(?:^|[©.|] )((?:[A-Z][\w&.'’-]*,? ){0,5}?(?:[A-Z]*Bank|Credit Union|Building Society|Mutual|Banking Group)\b"
+    r"(?: (?:Australia|Limited|Ltd|Pty|of [A-Z]\w+))*)[ ,(].*\b(?:ABN|ACN|AFSL|Credit Licence)\b"
+)
+_INTERIM = re.compile(
+    r"\binterim (?:statement|account)|\b(?:transactions|activity) since (?:your |the )?last statement|"
+    r"\bunbilled|\bmini.?statement",
+    re.IGNORECASE,
+)
+_LISTING = re.compile(
+    r"\btransactions? (?:listing|list|history|search|summary|report|export)\b|\baccount (?:activity|history)\b|"
+    r"\b(?:printed|generated|created|downloaded|exported|produced) (?:on|at|by|from)\b|"
+    r"\binternet banking print|\brecent transactions\b|\bproof of balance|"
+    r"\bnot an? (?:official |formal |bank )*statement",
+    re.IGNORECASE,
+)
+_STATEMENT = re.compile(
+    r"\bstatement (?:number|no\.?|period|of account|starts|ends|from|for|date|start date)\b|"
+    r"\b(?:your|account|bank|electronic|card|loan|credit card|monthly) statement\b|\bstatement\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class Details:
+    """What is said of an account apart from its rows. Balances are the holder's: a debt is negative."""
+
+    bank: str | None
+    bank_name: str | None
+    account_name: str | None
+    bsb: str | None
+    account_number: str | None
+    account_type: str | None
+    kind: Kind
+    period_start: date | None
+    period_end: date | None
+    opening_balance: Decimal | None
+    closing_balance: Decimal | None
+    openings: tuple[Decimal, ...]  # all that may be the opening balance; likewise below
+    closings: tuple[Decimal, ...]
+    is_debt: bool  # a card or a loan, whatever its balances bear
+    balance_is_owing: bool  # a balance that is printed without a mark is a debt
+    minus: int | None  # what a minus at an amount is by the words of rows: 1 money in, -1 money out
+    signs_told: bool  # something says whether it is an account or a debt
+    credit_limit: Decimal | None
+    currency: str | None  # ISO 4217; None where nothing says it
+    missing_page: str | None  # what says that a page of it isn't in the file
+
+
+def details_of(section: Section, document: Document, layout: Layout | None) -> Details:
+    """What a section says; what it leaves to the head of its document, such as the period, from there."""
+    lines, head = section.lines, _head_of(section.lines)
+    cover = document.pages[0].lines
+    account, kind_of_account = _account(lines, cover), account_type(head, layout)
+    start, end = _period(lines, cover)
+    minus = minus_of_rows(lines, is_debt=_is_debt(kind_of_account, layout))
+    is_debt = _is_debt(kind_of_account, layout) or (minus == 1 and not account.bsb and not has_two_columns(lines))
+    stated = stated_in(lines, is_debt=is_debt, minus=minus)
+    is_framed = None not in (start, end, stated.opening, stated.closing)
+    return Details(
+        bank=layout.slug if layout else None,
+        bank_name=layout.name if layout else _bank_name(document.pages),
+        account_name=account_name(head, layout) or account_name(cover, layout),
+        bsb=account.bsb,
+        account_number=account.number,
+        account_type=kind_of_account,
+        kind=_kind(head, cover, layout, is_statement=is_framed or any(map(_closes, lines))),
+        period_start=start,
+        period_end=end,
+        opening_balance=stated.opening,
+        closing_balance=stated.closing,
+        openings=stated.openings,
+        closings=stated.closings,
+        is_debt=stated.is_debt,
+        balance_is_owing=stated.is_owing,
+        minus=minus,
+        signs_told=stated.is_debt or kind_of_account is not None or account.bsb is not None,
+        credit_limit=stated.credit_limit,
+        currency=currency_of(lines, cover),
+        missing_page=missing_page(lines, document, opens=stated.opening is not None, closes=stated.closing is not None),
+    )
+
+
+def _is_debt(kind_of_account: str | None, layout: Layout | None) -> bool:
+    if kind_of_account is not None:
+        return kind_of_account in ("loan", "credit_card")
+    return layout is not None and layout.balance_owing
+
+
+def _bank_name(pages: Sequence[Page]) -> str | None:
+    """Of a bank without a layout: as its legal line names it, else as it stands at the head of the first page."""
+    lines = [line for page in pages[:2] for line in page.lines]
+    legal = (match[1].strip() for line in lines if (match := _LEGAL_LINE.search(line.text)))
+    heads = (text_of(cell) for line in lines[:_LINES_OF_A_LOGO] for cell in cells(line.words))
+    return next(chain(legal, filter(_BANK_ALONE.fullmatch, heads)), None)
+
+
+def _head_of(lines: Sequence[Line]) -> Sequence[Line]:
+    """What stands before the rows; a section that begins with rows has a head of few lines."""
+    rows = (position for position, line in enumerate(lines) if is_row(line))
+    return lines[: max(next(rows, _HEAD), 6)][:_HEAD]
+
+
+def _period(lines: Sequence[Line], cover: Sequence[Line]) -> tuple[date | None, date | None]:
+    own = period_of(lines)
+    return own if any(own) else period_of(cover)
+
+
+def _account(lines: Sequence[Line], cover: Sequence[Line]) -> AccountNumber:
+    """The account's number and its BSB: printed together best, or the number here and on the cover its BSB."""
+    own, on_cover = list(numbers_on(lines)), list(numbers_on(cover))
+    found = own or on_cover
+    plain = next((each for each in found if each.number and not each.is_card), None)
+    numbered = plain or next((each for each in found if each.number), None)
+    number = numbered.number if numbered else None
+    together = (each.bsb for each in (*own, *on_cover) if number is not None and each.number == number and each.bsb)
+    alone = (each.bsb for each in (*own, *on_cover) if each.number is None and each.bsb)
+    return AccountNumber(next(chain(together, alone), None), number)
+
+
+def _closes(line: Line) -> bool:
+    """A closing balance as a row: nothing printed from online banking ends with one."""
+    day = leading(line.text)
+    return day is not None and has_amount(line.text) and mark_kind(line.text[day[1] :].strip()) == "closing"
+
+
+def _kind(head: Sequence[Line], cover: Sequence[Line], layout: Layout | None, *, is_statement: bool) -> Kind:
+    """What the document calls itself at its head. One that says nothing is a statement if it has a period and both
+    balances, or closes; else what its bank calls such a document, and a listing of an unknown bank."""
+    texts = [line.text for line in chain(cover[:_HEAD], head) if not has_amount(line.text)]
+    if any(_INTERIM.search(text) for text in texts):
+        return Kind.INTERIM
+    listing = sum(bool(_LISTING.search(text)) for text in texts)
+    statement = sum(bool(_STATEMENT.search(text)) and not _LISTING.search(text) for text in texts)
+    if listing != statement:
+        return Kind.LISTING if listing > statement else Kind.STATEMENT
+    return Kind.STATEMENT if is_statement else layout.kind if layout else Kind.LISTING

@@ -1,0 +1,349 @@
+"""One account's statement: its table read, signed, dated, turned to oldest first, and proved.
+
+Each step can only lower a verdict. What lowers it is told in a reason, with the page where somebody would look.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from decimal import Decimal
+from itertools import pairwise, product
+
+from pipelines.intake.currencies import CURRENCY
+from pipelines.intake.pdf.document.documents import Document
+from pipelines.intake.pdf.document.missing_pages import gaps_in
+from pipelines.intake.pdf.document.scanned import capped
+from pipelines.intake.pdf.document.sections import Section
+from pipelines.intake.pdf.page.dates import Resolved, resolved
+from pipelines.intake.pdf.page.page import Page
+from pipelines.intake.pdf.page.result import Entry, Kind, Reason, Statement, Verdict
+from pipelines.intake.pdf.statement.details import Details
+from pipelines.intake.pdf.statement.reconcile import Point, Posting, Proof, follows, is_newest_first, proved
+from pipelines.intake.pdf.table.rows import Mark, RawRow
+from pipelines.intake.pdf.table.signs import Signed, Told, signed, suggested
+from pipelines.intake.pdf.table.table import Table
+from pipelines.intake.pdf.table.totals import contradicted
+
+_WORST = (Verdict.RECONCILED, Verdict.RECONCILED_DATES_DOUBTFUL, Verdict.PARTIAL, Verdict.UNRECONCILED)
+# Reasons that put every amount of a statement in doubt: balances hold with all signs turned, too.
+_DOUBT_ALL = frozenset({"BalancesAmbiguous", "SignsUnproved", "SignsContradicted", "TotalsMismatch", "NeedsReview"})
+_UNREAD = "A row's own date couldn't be read; it has the date of the row above."
+_AMBIGUOUS = Reason(
+    "BalancesAmbiguous", "Several opening or closing balances are printed; which are meant is not known."
+)
+_CHOSEN = Reason(
+    "BalancesChosen", "Several opening or closing balances are printed; one pair alone agrees with the rows."
+)
+_RESTORED = Reason(
+    "PagesReordered", "The pages are out of order in the file; they were read in the order of their printed numbers."
+)
+_MIXED = Reason(
+    "PageOrderUnknown", "Which statement a page of the file is of is not known; its pages were left in order."
+)
+_IN_ORDER = 0.95  # of steps from row to row that go one way: then the others are no habit of the bank's
+
+
+@dataclass(frozen=True)
+class _Ordered:
+    """A table's rows and their meaning, oldest first."""
+
+    rows: tuple[RawRow, ...]
+    signed: Signed
+    points: tuple[tuple[Mark, Point], ...]
+    was_newest_first: bool
+
+
+def statement_of(table: Table, details: Details, section: Section, document: Document, made: date | None) -> Statement:
+    """The statement of a section whose table has been read."""
+    pages = [page for page in document.pages if section.first_page <= page.number <= section.last_page]
+    ordered = _ordered(_on_sheets(table, pages), details, made)
+    dates = _dates(ordered, details, made)
+    details, proof = _settled(ordered, details, dates)
+    verdict, reasons = _judged(proof, ordered, dates, details, section, document, pages)
+    others = tuple(_other_currency(row, details) for row in ordered.rows)
+    proof = replace(proof, proved=_proved(proof, ordered.signed, others, verdict, reasons))
+    entries = tuple(_entries(ordered, dates, proof, others))
+    opening, closing = _stated(ordered, details)
+    return Statement(
+        bank=details.bank,
+        bank_name=details.bank_name,
+        account_name=details.account_name,
+        bsb=details.bsb,
+        account_number=details.account_number,
+        account_type=details.account_type,
+        kind=details.kind,
+        period_start=details.period_start,
+        period_end=details.period_end,
+        opening_balance=opening,
+        closing_balance=closing,
+        credit_limit=details.credit_limit,
+        verdict=verdict,
+        reasons=reasons,
+        entries=entries,
+        first_page=min(page.sheet for page in pages),
+        last_page=max(page.sheet for page in pages),
+        read_by_ocr=any(page.read_by_ocr for page in pages),
+        currency=details.currency,
+    )
+
+
+def _on_sheets(table: Table, pages: Sequence[Page]) -> Table:
+    """Rows and balances with their places on the sheets of the file, as they are shown."""
+    by_number = {page.number: page for page in pages}
+    rows = tuple(replace(row, boxes=tuple(by_number[box.page].shown(box) for box in row.boxes)) for row in table.rows)
+    marks = tuple(replace(mark, page=by_number[mark.page].sheet) for mark in table.marks)
+    return replace(table, rows=rows, marks=marks)
+
+
+def _ordered(table: Table, details: Details, made: date | None) -> _Ordered:
+    """Rows oldest first, whichever way they are printed."""
+    rows, marks = _with_days(table.rows), table.marks
+    told = Told(details.balance_is_owing, details.is_debt, details.minus, details.signs_told)
+    said = signed(rows, marks, told, columns_known=not table.is_inferred)
+    backwards = _runs_backwards(rows, marks, said, details, made)
+    if backwards:
+        rows, marks = _turned(rows, marks)
+        said = signed(rows, marks, told, columns_known=not table.is_inferred)
+    points = tuple(
+        (mark, Point(mark.before, balance, mark.page, f"the {mark.kind} balance"))
+        for mark, balance in zip(marks, said.marks, strict=True)
+        if balance is not None
+    )
+    ordered = _Ordered(rows, said, points, backwards)
+    return replace(ordered, signed=suggested(said, rows, _stated(ordered, details)[0]))
+
+
+def _with_days(rows: Sequence[RawRow]) -> tuple[RawRow, ...]:
+    """Rows of a day whose date is printed once, each with its date."""
+    found: list[RawRow] = []
+    for row in rows:
+        above = found[-1] if found else None
+        undated = row.date is None and above is not None
+        found.append(replace(row, date=above.date, year=row.year or above.year) if undated and above else row)
+    return tuple(found)
+
+
+def _runs_backwards(
+    rows: Sequence[RawRow], marks: Sequence[Mark], said: Signed, details: Details, made: date | None
+) -> bool:
+    forwards, backwards = follows(said.amounts, said.balances), follows(said.amounts[::-1], said.balances[::-1])
+    if forwards != backwards:
+        return backwards > forwards
+    dates = _resolved(rows, details, made).dates
+    return is_newest_first(dates) or (len(set(dates)) == 1 and _ends_with_opening(marks, len(rows)))
+
+
+def _ends_with_opening(marks: Sequence[Mark], rows: int) -> bool:
+    """Whether the opening balance stands below all rows, or the closing one above them."""
+    places = {mark.kind: mark.before for mark in marks}
+    return rows > 0 and (places.get("opening") == rows or places.get("closing") == 0)
+
+
+def _turned(rows: tuple[RawRow, ...], marks: Sequence[Mark]) -> tuple[tuple[RawRow, ...], tuple[Mark, ...]]:
+    return rows[::-1], tuple(replace(mark, before=len(rows) - mark.before) for mark in reversed(marks))
+
+
+def _dates(ordered: _Ordered, details: Details, made: date | None) -> Resolved:
+    found = _resolved(ordered.rows, details, made)
+    has_own_order = details.account_type == "credit_card" or any(row.title for row in ordered.rows)
+    return found if has_own_order else Resolved(found.dates, (*found.doubts, *_out_of_order(found.dates)))
+
+
+def _resolved(rows: Sequence[RawRow], details: Details, made: date | None) -> Resolved:
+    printed = [row.date for row in rows]
+    period = (details.period_start, details.period_end)
+    found = resolved(printed, [row.year for row in rows], period, made)
+    return Resolved(found.dates, (*found.doubts, _UNREAD)) if any(row.is_date_unread for row in rows) else found
+
+
+def _out_of_order(dates: Sequence[date | None]) -> Iterator[str]:
+    """Rows that are in order but for a few: one of their dates may be another than the bank's."""
+    known = [day for day in dates if day]
+    steps = list(pairwise(known))
+    back = [(one, two) for one, two in steps if two < one]
+    if back and len(steps) - len(back) >= _IN_ORDER * len(steps):
+        one, two = back[0]
+        yield f"A row of {two:%d %B %Y} stands below one of {one:%d %B %Y}, and nearly all others are in order."
+
+
+def _settled(ordered: _Ordered, details: Details, dates: Resolved) -> tuple[Details, Proof]:
+    """Which of the balances that may be meant are the statement's, and what they prove.
+
+    Others than the likeliest are tried only where those contradict the rows, and a pair counts only if the rows make it
+    exactly. Where several pairs do, or none, nobody knows which are meant: that is no contradiction, and nothing that a
+    forged file alone would show.
+    """
+    proof = _proof(ordered, details, dates)
+    pairs = list(
+        product(details.openings or (details.opening_balance,), details.closings or (details.closing_balance,))
+    )
+    if not _is_contradicted(proof) or len(pairs) < 2:
+        return details, proof
+    tried = [replace(details, opening_balance=opening, closing_balance=closing) for opening, closing in pairs]
+    holding = [(each, found) for each in tried if not _is_contradicted(found := _proof(ordered, each, dates))]
+    without = replace(details, opening_balance=None, closing_balance=None)
+    if not holding:
+        between_rows = _proof(ordered, without, dates).reasons
+        certain = tuple(each for each in proof.reasons if each.code != "BalanceMismatch" or each in between_rows)
+        return details, proof if certain == proof.reasons else replace(proof, reasons=(*certain, _AMBIGUOUS))
+    chosen, found = holding[0]
+    if len(holding) > 1:
+        return without, replace(found, verdict=Verdict.PARTIAL, reasons=(*found.reasons, _AMBIGUOUS))
+    return chosen, replace(found, reasons=(*found.reasons, _CHOSEN))
+
+
+def _is_contradicted(proof: Proof) -> bool:
+    return any(reason.code == "BalanceMismatch" for reason in proof.reasons)
+
+
+def _proof(ordered: _Ordered, details: Details, dates: Resolved) -> Proof:
+    rows, said = ordered.rows, ordered.signed
+    opening, closing = _stated(ordered, details)
+    between = _between(ordered, details, opening, closing)
+    postings = [
+        Posting(amount, balance, row.boxes[-1].page)
+        for row, amount, balance in zip(rows, said.amounts, said.balances, strict=True)
+    ]
+    known = [day for day in dates.dates if day]
+    in_order = all(one <= two for one, two in pairwise(known))
+    return proved(postings, opening, closing, between, details.kind, fills=in_order)
+
+
+def _stated(ordered: _Ordered, details: Details) -> tuple[Decimal | None, Decimal | None]:
+    """The opening and the closing balance: of the table, else of the summary."""
+    count = len(ordered.rows)
+    first = [point.balance for mark, point in ordered.points if mark.kind in ("opening", "brought") and not point.after]
+    last = [point.balance for mark, point in ordered.points if mark.kind == "closing" and point.after == count]
+    opening = first[0] if first else details.opening_balance
+    return opening, last[-1] if last else _closing_of_summary(ordered, details)
+
+
+def _closing_of_summary(ordered: _Ordered, details: Details) -> Decimal | None:
+    """A summary's closing balance. A listing's may be that of the day it was printed, which says nothing of rows with
+    balances of their own."""
+    balances = ordered.signed.balances
+    if details.kind is Kind.LISTING and any(each is not None for each in balances):
+        return details.closing_balance if details.closing_balance == balances[-1] else None
+    return details.closing_balance
+
+
+def _between(ordered: _Ordered, details: Details, opening: Decimal | None, closing: Decimal | None) -> list[Point]:
+    """Balances between rows; and those of the summary where the table states others."""
+    count = len(ordered.rows)
+    points = [point for _, point in ordered.points]
+    if details.kind is not Kind.LISTING:
+        for stated, used, after, name in (
+            (details.opening_balance, opening, 0, "opening"),
+            (details.closing_balance, closing, count, "closing"),
+        ):
+            if stated is not None and stated != used:
+                points.append(Point(after, stated, None, f"the {name} balance of the summary"))
+    return points
+
+
+def _other_currency(row: RawRow, details: Details) -> str | None:
+    """The currency that stands at a row's amount, where it is another than the statement's."""
+    stands = (money.currency for money in row.flows.values() if money.currency)
+    return next((currency for currency in stands if currency != (details.currency or CURRENCY)), None)
+
+
+def _proved(
+    proof: Proof, said: Signed, others: Sequence[str | None], verdict: Verdict, reasons: Sequence[Reason]
+) -> tuple[bool, ...]:
+    """Which rows the balances prove: none where something printed puts all of them in doubt."""
+    if verdict is Verdict.UNRECONCILED or any(others) or any(reason.code in _DOUBT_ALL for reason in reasons):
+        return (False,) * len(proof.proved)
+    return tuple(is_proved and index not in said.unreadable for index, is_proved in enumerate(proof.proved))
+
+
+def _entries(ordered: _Ordered, dates: Resolved, proof: Proof, others: Sequence[str | None]) -> Iterator[Entry]:
+    said = ordered.signed
+    for row, day, amount, printed, balance, is_proved, other in zip(
+        ordered.rows, dates.dates, said.amounts, said.balances, proof.balances, proof.proved, others, strict=True
+    ):
+        if day is not None:
+            yield Entry(
+                date=day,
+                value_date=_value_date(row, day),
+                description=row.description,
+                amount=amount,
+                balance=balance,
+                balance_printed=printed is not None,
+                boxes=row.boxes,
+                proved=is_proved,
+                currency=other,
+            )
+
+
+def _value_date(row: RawRow, day: date) -> date | None:
+    """Of a printed value date without a year, the one nearest to the row's date."""
+    if row.value_date is None:
+        return None
+    if row.value_date.year is not None:
+        return row.value_date.full
+    near = (row.value_date.on(year) for year in (day.year - 1, day.year, day.year + 1))
+    return min((each for each in near if each), key=lambda each: abs(each - day), default=None)
+
+
+def _judged(
+    proof: Proof,
+    ordered: _Ordered,
+    dates: Resolved,
+    details: Details,
+    section: Section,
+    document: Document,
+    pages: Sequence[Page],
+) -> tuple[Verdict, tuple[Reason, ...]]:
+    """The proof's verdict, lowered by whatever the balances can't prove."""
+    verdict, reasons = proof.verdict, list(proof.reasons)
+    page = ordered.rows[0].page if ordered.rows else pages[0].sheet
+    if not ordered.signed.is_evident:
+        verdict = _lower(verdict, Verdict.PARTIAL)
+        message = "Nothing printed says which amounts are money in and which are money out."
+        reasons.append(Reason("SignsUnproved", message, page))
+    if ordered.signed.is_contradicted:
+        verdict = _lower(verdict, Verdict.PARTIAL)
+        message = "Descriptions say of most amounts the contrary of what columns and marks say: in may be out."
+        reasons.append(Reason("SignsContradicted", message, page))
+    for row in ordered.rows:
+        if other := _other_currency(row, details):
+            verdict = _lower(verdict, Verdict.PARTIAL)
+            message = f"An amount is in {other}, the statement in {details.currency or CURRENCY}."
+            reasons.append(Reason("OtherCurrency", message, row.page))
+    for index in ordered.signed.unreadable:
+        verdict = _lower(verdict, Verdict.PARTIAL)
+        message = "A row holds amounts or marks that contradict each other."
+        reasons.append(Reason("RowUnreadable", message, ordered.rows[index].page))
+    against = contradicted(section.lines, ordered.signed.amounts, *_stated(ordered, details))
+    if against is not None:
+        verdict = _lower(verdict, Verdict.PARTIAL)
+        reasons.append(Reason("TotalsMismatch", against, page))
+    if details.missing_page:
+        verdict = _lower(verdict, Verdict.PARTIAL)
+        reasons.append(Reason("PageMissing", details.missing_page, page))
+    if document.is_mixed:
+        verdict = _lower(verdict, Verdict.PARTIAL)
+        reasons.append(_MIXED)
+    reasons.extend(_of_pages(document, pages))
+    if any(day is None for day in dates.dates):
+        verdict = _lower(verdict, Verdict.PARTIAL if any(dates.dates) else Verdict.UNRECONCILED)
+    for doubt in dates.doubts:
+        verdict = _lower(verdict, Verdict.RECONCILED_DATES_DOUBTFUL)
+        reasons.append(Reason("DatesDoubtful", doubt, page))
+    if any(each.read_by_ocr for each in pages):
+        return capped(verdict, tuple(reasons), page)
+    return verdict, tuple(reasons)
+
+
+def _of_pages(document: Document, pages: Sequence[Page]) -> Iterator[Reason]:
+    """What is to be known of a statement's pages: balances alone say whether rows are missing with one."""
+    if document.is_restored:
+        yield _RESTORED
+    numbers = {page.number for page in pages}
+    yield from (Reason("PageMissing", said, page.sheet) for page, said in gaps_in(document) if page.number in numbers)
+    if cut := next((page for page in pages if page.is_half), None):
+        yield Reason("PagesOnOneSheet", "Two pages stand on one sheet; each was read by itself.", cut.sheet)
+
+
+def _lower(verdict: Verdict, most: Verdict) -> Verdict:
+    return max(verdict, most, key=_WORST.index)

@@ -1,0 +1,222 @@
+"""Money in or money out, from what is printed and nothing else: the column, CR and DR, a minus, brackets, the title
+above the row, and whether balances without a mark are money or debts.
+
+A sign is never chosen because it makes a balance come out. Balances prove amounts and cannot prove a sign that was
+taken from them; rows whose sign nobody printed get the one that balances suggest, and are said to have it from there.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+
+from pipelines.intake.pdf.page.amounts import Money
+from pipelines.intake.pdf.table.rows import Mark, RawRow
+
+_MINUSES = ("-", "()")
+_LEAST_AGAINST = 3  # descriptions; fewer are reversals
+_WORDS_IN = re.compile(
+    r"\b(?:deposit|direct credit|payment received|thank you|refund|interest (?:paid|earned)|credit interest)\b",
+    re.IGNORECASE,
+)
+_WORDS_OUT = re.compile(
+    r"\b(?:withdrawal|wdl|purchase|eftpos|atm|fees?|charges?|interest charged|cash advance)\b", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True)
+class Signed:
+    """Amounts and balances for the holder of the account: money out and debts are negative.
+
+    `is_evident`: each sign is printed in some way. `is_contradicted`: on an account that is owed, descriptions say
+    the contrary of most signs, as they would if it weren't owed: which no balance shows. `unreadable`: rows that hold
+    money in and out at once, or marks that contradict each other.
+    """
+
+    amounts: tuple[Decimal, ...]
+    balances: tuple[Decimal | None, ...]
+    marks: tuple[Decimal | None, ...]
+    is_evident: bool
+    is_contradicted: bool = False
+    unreadable: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Told:
+    """What is said of an account beside its rows.
+
+    `is_owing`: a balance without a mark is a debt. `is_debt`: it is a card or a loan, whatever its balances bear.
+    `minus`: what a minus at an amount is by the words of the rows, 1 money in and -1 money out. Not `is_known`:
+    nothing says whether it is an account or a debt.
+    """
+
+    is_owing: bool
+    is_debt: bool = False
+    minus: int | None = None
+    is_known: bool = True
+
+
+def signed(rows: Sequence[RawRow], marks: Sequence[Mark], told: Told, *, columns_known: bool) -> Signed:
+    """The signs of a table's rows.
+
+    Args:
+        rows: as printed.
+        marks: balances between them.
+        told: what the statement says of the account.
+        columns_known: the columns have printed headings; else which is out and which is in was assumed.
+    """
+    conventions = _Conventions.of(rows, told)
+    found = [conventions.amount(row, columns_known=columns_known) for row in rows]
+    return Signed(
+        amounts=tuple(amount + 0 for amount, _ in found),  # no zero has a sign
+        balances=tuple(_balance(row.balance, told.is_owing) for row in rows),
+        marks=tuple(_balance(mark.money, told.is_owing) for mark in marks),
+        is_evident=all(evident for _, evident in found),
+        is_contradicted=told.is_owing and _is_contradicted(rows, [amount for amount, _ in found]),
+        unreadable=tuple(index for index, row in enumerate(rows) if _is_unreadable(row)),
+    )
+
+
+def _is_contradicted(rows: Sequence[RawRow], amounts: Sequence[Decimal]) -> bool:
+    """Whether the words of descriptions speak against more signs than for, in a column of amounts."""
+    said = [
+        (_worded_sign(row.description), amount)
+        for row, amount in zip(rows, amounts, strict=True)
+        if "amount" in row.flows and amount
+    ]
+    against = sum(sign * amount < 0 for sign, amount in said)
+    return against >= _LEAST_AGAINST and against > sum(sign * amount > 0 for sign, amount in said)
+
+
+def _worded_sign(description: str) -> int:
+    is_in, is_out = bool(_WORDS_IN.search(description)), bool(_WORDS_OUT.search(description))
+    return is_in - is_out
+
+
+def _is_unreadable(row: RawRow) -> bool:
+    amounts = [money for money in row.flows.values() if money.value]
+    return len(amounts) > 1 or any(money.is_contradictory for money in amounts)
+
+
+def _balance(money: Money | None, is_owing: bool) -> Decimal | None:
+    """A worded mark means itself; a bare balance that is owed is negative, and a minus there is money in credit."""
+    if money is None or money.is_contradictory:
+        return None
+    if money.is_worded:
+        return money.value * (money.sign or 1)
+    return (-1 if is_owing else 1) * money.value * (money.sign or 1)
+
+
+@dataclass(frozen=True)
+class _Conventions:
+    """What a bare amount and a minus mean in each column of one table.
+
+    `turns_evident`: with every sign turned, something printed would be contradicted; balances wouldn't be.
+    """
+
+    bare: int | None  # sign of an amount without a mark in a column of amounts
+    minus: int  # of one with a minus there
+    habits: frozenset[str]  # columns of one direction whose amounts usually bear a minus
+    is_debt: bool
+    turns_evident: bool
+
+    @classmethod
+    def of(cls, rows: Sequence[RawRow], told: Told) -> "_Conventions":
+        amounts = [row.flows["amount"] for row in rows if "amount" in row.flows]
+        marks = {money.mark for money in amounts if money.mark and not money.is_contradictory}
+        is_debt = told.is_debt or told.is_owing
+        spoken = told.minus if is_debt or not told.is_known else None  # of an account, a minus is money out
+        minus = spoken or (1 if told.is_owing or (told.is_debt and _owes_in_words(rows)) else -1)
+        evident = told.is_known or told.minus is not None
+        return cls(_bare(marks, minus, is_debt=is_debt), minus, _with_minus(rows, is_debt=is_debt), is_debt, evident)
+
+    def amount(self, row: RawRow, *, columns_known: bool) -> tuple[Decimal, bool]:
+        """A row's amount, and whether its sign is printed."""
+        role, money = next(
+            ((role, money) for role, money in row.flows.items() if money.value), next(iter(row.flows.items()))
+        )
+        if role == "amount":
+            sign = self._of_amount(row, money)
+            evident = sign is not None and self._is_printed(row, money)
+            return money.value * (sign or 1), evident or not money.value
+        return money.value * self._of_column(role, money), columns_known or money.is_worded
+
+    def _of_amount(self, row: RawRow, money: Money) -> int | None:
+        if row.sign is not None:
+            return row.sign * (-1 if money.mark in _MINUSES else 1)
+        if money.is_worded:
+            return money.sign
+        if (titled := self._of_title(row)) is not None:
+            return -titled if money.mark in _MINUSES and titled != self.minus else titled
+        if money.mark == "+":
+            return 1
+        return self.minus if money.mark in _MINUSES else self.bare
+
+    def _is_printed(self, row: RawRow, money: Money) -> bool:
+        """Whether something other than a minus, or its absence, says what an amount is."""
+        return self.turns_evident or row.sign is not None or money.is_worded or money.mark == "+" or bool(row.title)
+
+    def _of_title(self, row: RawRow) -> int | None:
+        if row.title is None:
+            return None
+        return row.title.sign_if_owing if self.is_debt else row.title.sign
+
+    def _of_column(self, role: str, money: Money) -> int:
+        usual = -1 if role == "debit" else 1
+        if money.is_worded:
+            return money.sign or usual
+        turned = money.mark in _MINUSES and role not in self.habits
+        return -usual if turned else usual
+
+
+def _owes_in_words(rows: Sequence[RawRow]) -> bool:
+    """Balances say DR where they are debts, so a minus isn't needed to tell them."""
+    return any(row.balance is not None and row.balance.mark in ("DR", "OD") for row in rows)
+
+
+def _with_minus(rows: Sequence[RawRow], *, is_debt: bool) -> frozenset[str]:
+    """Columns of money out, or of money in, where a minus is a habit and turns nothing: most of those out have it, or
+    all of those in (one alone is a reversal, but where what is owed is counted it may be a payment)."""
+    outward, inward = ([row.flows[role] for row in rows if role in row.flows] for role in ("debit", "credit"))
+    out = sum(money.mark in _MINUSES for money in outward) * 2 > len(outward)
+    into = len(inward) > (0 if is_debt else 1) and all(money.mark in _MINUSES for money in inward)
+    return frozenset(role for role, has in (("debit", out), ("credit", into)) if has)
+
+
+def _bare(marks: set[str], minus: int, *, is_debt: bool) -> int | None:
+    """What an amount without a mark is: the contrary of what the marked ones are. On a debt, a purchase."""
+    has_minus = bool(marks & set(_MINUSES))
+    has_in = bool(marks & {"CR", "C", "+"}) or (has_minus and minus > 0)
+    has_out = bool(marks & {"DR", "D", "OD"}) or (has_minus and minus < 0)
+    if is_debt:
+        return None if has_out and has_in else 1 if has_out else -1
+    if has_in == has_out:
+        return None
+    return -1 if has_in else 1
+
+
+def suggested(signed: Signed, rows: Sequence[RawRow], opening: Decimal | None) -> Signed:
+    """Amounts whose sign nobody printed, with the one that the balances on both sides suggest: so that the rows are of
+    use at all. They stay unproved."""
+    if signed.is_evident:
+        return signed
+    if any(role in row.flows for row in rows for role in ("debit", "credit")):
+        turned = tuple(-amount for amount in signed.amounts)
+        better = _steps(turned, signed.balances, opening) > _steps(signed.amounts, signed.balances, opening)
+        return replace(signed, amounts=turned if better else signed.amounts)
+    befores = (opening, *signed.balances[:-1])
+    return replace(
+        signed,
+        amounts=tuple(
+            -amount if before is not None and after is not None and before - amount == after != before else amount
+            for before, amount, after in zip(befores, signed.amounts, signed.balances, strict=True)
+        ),
+    )
+
+
+def _steps(amounts: Sequence[Decimal], balances: Sequence[Decimal | None], opening: Decimal | None) -> int:
+    befores = (opening, *balances[:-1])
+    return sum(
+        before is not None and after is not None and before + amount == after
+        for before, amount, after in zip(befores, amounts, balances, strict=True)
+    )

@@ -1,0 +1,1 @@
+"""What is computed over all of a lender's customers: releases of the enrichment compared."""

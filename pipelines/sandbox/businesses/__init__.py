@@ -1,0 +1,1 @@
+"""A synthetic business: its trade, parties, loans and risk."""

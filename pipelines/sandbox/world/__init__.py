@@ -1,0 +1,1 @@
+"""Names, brands, merchants and days of the synthetic world."""

@@ -1,0 +1,170 @@
+"""The scorecard that comes with Tidemark: judgement, fitted to no outcomes. Its weights are points out of 100.
+
+A weight says how much we would want to know the reading if we could know only some of them. Balances come first (money
+at hand is what pays, and nobody has to interpret it), then what lenders already take, then revenue, then the plain
+signs of distress, which are rare but rarely wrong, then behaviour and tenure. Bands are where credit people usually
+draw lines for small businesses; no feature tells one category of people from another.
+
+Points are earned by evidence: a reading that is missing earns none, so leaving data out never helps.
+
+The link: at 30 points default is as likely as not, and every 10 points halve the odds. So 100 points are odds of 1 to
+128 (0.8 %), 80 of 1 to 32 (3 %: about what small businesses do in a usual year) and 0 of 8 to 1.
+"""
+
+from decimal import Decimal
+
+from pipelines.scorecards.scorecard import Band, Feature, Link, Scorecard
+
+_FINE, _WHOLE = Decimal("0.0001"), Decimal(1)  # by how much two readings differ at least
+
+
+def _more(metric: str, bands: str, reason: str, step: Decimal = _FINE) -> Feature:
+    return Feature(metric, True, _bands(bands), reason, step=step)
+
+
+def _less(metric: str, bands: str, reason: str, step: Decimal = _FINE) -> Feature:
+    return Feature(metric, False, _bands(bands), reason, step=step)
+
+
+def _bands(text: str) -> tuple[Band, ...]:
+    """`"12:5 6:3"` → limits and their points; whatever reaches none earns nothing."""
+    pairs = (band.split(":") for band in text.split())
+    return (*(Band(Decimal(limit), Decimal(points)) for limit, points in pairs), Band(None, Decimal(0)))
+
+
+BALANCES = (
+    _less(
+        "overdrawn_day_share_180d",
+        "0:9 0.02:7 0.10:4 0.25:2",
+        "Days beyond the approved limit are the plainest sign that money runs out; within it they are no distress.",
+    ),
+    _more(
+        "min_balance_days_180d",
+        "10:6 4:4 1:2 0:1",
+        "How near to nothing the money came at its worst, in days of usual spending.",
+    ),
+    _more(
+        "balance_trend_180d",
+        "-2:3 -7:2 -15:1",
+        "Balances that melt are used up one day, whatever revenue says.",
+    ),
+    _more(
+        "buffer_days_180d",
+        "30:8 14:6 7:3 3:1",
+        "How many days of usual spending the average balance would cover when income stops.",
+    ),
+)
+FLOWS = (
+    _more(
+        "inflow_to_outflow_180d",
+        "1.03:3 0.97:2 0.90:1",
+        "Who spends more than comes in lives on reserves or on borrowed money.",
+    ),
+    _more(
+        "revenue_trend_90d",
+        "1.00:7 0.85:5 0.70:2",
+        "Revenue of the last 90 days to the 90 before: takings that shrink pay less debt.",
+    ),
+    _less(
+        "revenue_volatility_12m",
+        "0.15:4 0.30:3 0.50:1",
+        "Instalments are even: uneven takings miss some of them.",
+    ),
+    _less(
+        "income_concentration_180d",
+        "0.30:3 0.50:2 0.75:1",
+        "A business of one customer fails with that customer.",
+    ),
+    _less(
+        "months_under_target_share_12m",
+        "0.10:3 0.25:2 0.40:1",
+        "Months far under the usual one are where arrears begin.",
+    ),
+)
+DEBT = (
+    _less(
+        "debt_service_to_revenue_180d",
+        "0.05:8 0.12:6 0.20:4 0.30:2",
+        "What lenders already take of each dollar of revenue leaves less for the next one.",
+    ),
+    _less(
+        "lenders_repaid_45d",
+        "1:3 2:2 3:1",
+        "Each further lender was needed because the last one was not enough.",
+        _WHOLE,
+    ),
+    _less(
+        "stacked_running_180d",
+        "1:4 2:2",
+        "Facilities for working capital that run side by side: one often pays for the other.",
+        _WHOLE,
+    ),
+    _less(
+        "new_debt_to_revenue_180d",
+        "0.02:3 0.10:2 0.25:1",
+        "Money borrowed lately is money that trade did not bring in.",
+    ),
+    _less(
+        "missed_repayments_180d",
+        "0:5 1:2",
+        "Who missed an instalment is nearest to missing the third.",
+        _WHOLE,
+    ),
+)
+DISTRESS = (
+    _less(
+        "dishonours_per_month_180d",
+        "0:7 0.20:5 0.60:2",
+        "A payment the bank refused was a promise that could not be kept.",
+    ),
+    _less(
+        "collector_payments_180d",
+        "0:4 1:1",
+        "A debt that went to a collector was in default already.",
+        _WHOLE,
+    ),
+    _less(
+        "over_limit_fees_180d",
+        "0:3 1:2 3:1",
+        "The bank's own word that the limit was passed, also where balances are not known.",
+        _WHOLE,
+    ),
+    _less(
+        "tax_arrears_signs_180d",
+        "0:4 1:2",
+        "Payment plans, interest and garnishees of the tax office: the creditor who waits longest was not paid.",
+        _WHOLE,
+    ),
+)
+BEHAVIOUR = (
+    _less(
+        "gambling_share_180d",
+        "0:3 0.01:2 0.03:1",
+        "Money gambled is no cost of the business, and rarely comes back.",
+    ),
+    _less(
+        "cash_share_180d",
+        "0.05:2 0.15:1",
+        "Cash taken out can't be followed, and what can't be seen can't be relied on.",
+    ),
+    _less(
+        "owner_drawings_share_180d",
+        "0.10:3 0.20:2 0.35:1",
+        "What owners take out in good months is missing in bad ones.",
+    ),
+)
+TENURE = (
+    _more(
+        "months_of_history",
+        "12:5 9:4 6:2 3:1",
+        "A business seen through a year has shown every season; one seen for a month has shown little.",
+        _WHOLE,
+    ),
+)
+DEFAULT = Scorecard(
+    name="default",
+    version="2",
+    calibration="none",
+    features=(*BALANCES, *FLOWS, *DEBT, *DISTRESS, *BEHAVIOUR, *TENURE),
+    link=Link(even=Decimal(30), doubling=Decimal(10)),
+)

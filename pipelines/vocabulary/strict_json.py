@@ -1,0 +1,142 @@
+"""JSON read as the contract reads it: exactly, or not at all.
+
+The standard parser takes NaN, keeps the last of two equal keys, turns 0.10 into a float and passes lone surrogates
+on to whoever first encodes them. Here each of these is refused with a code, and a number keeps the text that was
+sent.
+
+A document takes up to a hundred times the memory that it was sent in: `[{},{},…`. So its values, depth and digits are
+bounded by one pass over the bytes, before anything is made of them; that pass takes time in proportion to the bytes,
+whatever they are.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from itertools import accumulate
+from typing import Final, NoReturn
+
+from pipelines.vocabulary.errors import InvalidRequest
+
+# All are our judgement but the digits, which are what Python itself turns into an integer.
+MOST_VALUES: Final = 2_000_000  # names of members among them: 50,000 transactions of 19 members each
+MOST_OTHER_VALUES: Final = 700_000  # of a document without rows: 100,000 outcomes of a backtest and as many customers
+MOST_MEMBERS: Final = 1_000  # of one object
+MOST_DEPTH: Final = 200  # objects and lists within each other; a policy's operators stand 20 deep
+MOST_DIGITS: Final = 4_300  # in a row
+
+PIECE_BYTES: Final = 2**20  # looked through at once: a list of all texts takes sixty times the body
+# Looked for from the first digit of a row only, or it would take the square of a row's length.
+_LONG_NUMBER = re.compile(rb"[0-9](?<![0-9][0-9])[0-9]{%d}" % MOST_DIGITS)
+_NO_BRACKET = bytes(set(range(256)) - set(b"[]{}"))
+_STEPS = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
+_SUSPICIOUS_ESCAPE = re.compile(rb"\\u(?:[dD][89a-fA-F]|0000)")
+
+
+class Number(str):
+    """The exact text of a JSON number: told from a JSON string by its type."""
+
+    __slots__ = ()
+
+
+def parse(body: bytes, most_values: int = MOST_VALUES) -> object:
+    """The document in `body`: dict, list, str, Number, bool or None.
+
+    Args:
+        most_values: names of members among them.
+
+    Raises:
+        InvalidRequest: not UTF-8, not JSON, too much of it, or JSON that two readers could understand differently.
+    """
+    if not body.strip():
+        _refuse("EmptyBody", "The request has no body.")
+    _require_bounded(body, most_values)
+    try:
+        text = body.decode("utf-8")
+        document: object = json.loads(
+            text, parse_int=Number, parse_float=Number, parse_constant=_constant, object_pairs_hook=_object
+        )
+    except UnicodeDecodeError:
+        _refuse("NotUtf8", "The body is not UTF-8.")
+    except json.JSONDecodeError:
+        _refuse("MalformedJson", "The body is not one valid JSON document.")
+    if _SUSPICIOUS_ESCAPE.search(body):
+        _check_text(document)
+    return document
+
+
+def _require_bounded(body: bytes, most_values: int) -> None:
+    if _openings(body) <= MOST_DEPTH and _values(body) <= most_values and not _LONG_NUMBER.search(body):
+        return  # even if none of it stood in texts, which are costly to leave out
+    bare = _without_texts(body)
+    if _values(bare) > most_values:
+        _refuse("TooManyValues", f"The body holds more than {most_values:,} values.")
+    if _depth(bare) > MOST_DEPTH:
+        _refuse("TooDeep", "The body is nested too deeply.")
+    if _LONG_NUMBER.search(bare):
+        _refuse("TooManyDigits", f"A number has more than {MOST_DIGITS:,} digits.")
+
+
+def _without_texts(body: bytes) -> bytes:
+    """What stands outside of texts, an open one counted to the end. A backslash out there, which is no JSON, may shift
+    what follows it; but that is where a parser ends.
+    """
+    unescaped = body.replace(b"\\\\", b"").replace(b'\\"', b"")
+    bare, inside = bytearray(), False
+    for start in range(0, len(unescaped), PIECE_BYTES):
+        between_quotes = unescaped[start : start + PIECE_BYTES].split(b'"')
+        bare += b"".join(between_quotes[inside::2])
+        inside ^= len(between_quotes) % 2 == 0
+    return bytes(bare)
+
+
+def _values(text: bytes) -> int:
+    """How many values there may be, at least: each stands after a comma or a colon, or opens with a bracket."""
+    return text.count(b",") + text.count(b":") + _openings(text)
+
+
+def _openings(text: bytes) -> int:
+    return text.count(b"{") + text.count(b"[")
+
+
+def _depth(text: bytes) -> int:
+    """How many objects and lists stand within each other at most."""
+    return max(accumulate(map(_STEPS.__getitem__, text.translate(None, _NO_BRACKET))), default=0)
+
+
+def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    if len(pairs) > MOST_MEMBERS:
+        _refuse("TooManyValues", f"An object holds more than {MOST_MEMBERS:,} members.")
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        _refuse("DuplicateKey", "An object names a member twice.")
+    return members
+
+
+def _constant(_name: str) -> NoReturn:
+    _refuse("MalformedJson", "NaN and infinities are not JSON.")
+
+
+def _check_text(document: object) -> None:
+    for text in _texts(document):
+        if "\0" in text:
+            _refuse("NullCharacter", "A text holds the character NUL.")
+        if any("\ud800" <= character <= "\udfff" for character in text):
+            _refuse("LoneSurrogate", "A text holds half of a surrogate pair.")
+
+
+def _texts(document: object) -> Iterator[str]:
+    """Every text of the document, names of members included."""
+    waiting = [document]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, list):
+            waiting.extend(value)
+        elif isinstance(value, dict):
+            yield from value
+            waiting.extend(value.values())
+
+
+def _refuse(reason: str, detail: str) -> NoReturn:
+    raise InvalidRequest(f"Request.{reason}", detail) from None

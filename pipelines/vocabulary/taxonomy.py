@@ -1,0 +1,113 @@
+"""The categories, loaded from `rules/taxonomy.yaml` and checked: what each means, its group, side and line."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from pipelines.vocabulary.rule_files import RuleError, load_rules
+
+Sign = Literal["credit", "debit", "either"]
+SIDES: tuple[Sign, Sign] = ("credit", "debit")  # of an account: money in, money out
+Line = Literal[
+    "revenue",
+    "other_income",
+    "cost_of_sales",
+    "payroll",
+    "premises",
+    "operations",
+    "vehicle_travel",
+    "tax",
+    "finance_costs",
+    "financing",
+    "investing",
+    "owner",
+    "none",  # neither income nor cost: money that stays the customer's own
+    "unallocated",
+]
+"""Line of the cash profit-and-loss statement."""
+
+FILE = "taxonomy.yaml"
+_INHERITED: Mapping[str, object] = {"line": "unallocated", "revenue": False, "essential": False}
+_OWN = {"slug", "name", "sign", "meaning"}
+
+
+@dataclass(frozen=True)
+class Category:
+    slug: str
+    name: str
+    group: str
+    meaning: str
+    sign: Sign
+    line: Line
+    counts_as_revenue: bool  # on the debit side, against it
+    essential: bool  # a cost that trade depends on
+
+
+@dataclass(frozen=True)
+class Group:
+    slug: str
+    name: str
+
+
+@dataclass(frozen=True)
+class Taxonomy:
+    """Groups and categories by slug, in the file's order, and the version of the whole."""
+
+    version: int
+    groups: Mapping[str, Group]
+    categories: Mapping[str, Category]
+
+
+def checked(document: Mapping[str, Any]) -> Taxonomy:
+    """The file's content as a taxonomy.
+
+    Raises:
+        RuleError: naming every fault.
+    """
+    if faults := list(_faults(document)):
+        raise RuleError("\n".join(f"{FILE}: {fault}" for fault in faults))
+    groups = {slug: Group(slug, group["name"]) for slug, group in document["groups"].items()}
+    categories = [_category(slug, group, each) for slug, group, each in _members(document)]
+    return Taxonomy(document["version"], groups, {category.slug: category for category in categories})
+
+
+def _members(document: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any], Mapping[str, Any]]]:
+    return ((slug, group, each) for slug, group in document["groups"].items() for each in group["categories"])
+
+
+def _category(group_slug: str, group: Mapping[str, Any], own: Mapping[str, Any]) -> Category:
+    said: dict[str, Any] = {**_INHERITED, **{name: group[name] for name in _INHERITED if name in group}, **own}
+    return Category(
+        slug=said["slug"],
+        name=said["name"],
+        group=group_slug,
+        meaning=said["meaning"],
+        sign=said["sign"],
+        line=said["line"],
+        counts_as_revenue=said["revenue"],
+        essential=said["essential"],
+    )
+
+
+def _faults(document: Mapping[str, Any]) -> Iterator[str]:
+    for group, inherited, own in _members(document):
+        where = f"{group}, {own.get('slug', 'a category without slug')}"
+        if odd := _OWN - own.keys() | own.keys() - _OWN - _INHERITED.keys():
+            yield f"{where}: missing or unknown: {', '.join(sorted(odd))}"
+        if own.get("sign") not in get_args(Sign):
+            yield f"{where}: there is no sign {own.get('sign')}"
+        if (line := own.get("line", inherited.get("line", "unallocated"))) not in get_args(Line):
+            yield f"{where}: there is no line {line}"
+    slugs = Counter(own.get("slug") for _, _, own in _members(document))
+    yield from (f"{slug} stands {count} times" for slug, count in slugs.items() if count > 1)
+
+
+TAXONOMY = checked(load_rules(FILE))
+GROUPS: Mapping[str, str] = {slug: category.group for slug, category in TAXONOMY.categories.items()}
+SIGNS: Mapping[str, Sign] = {slug: category.sign for slug, category in TAXONOMY.categories.items()}
+VERSION = TAXONOMY.version
+TRANSFER = TAXONOMY.categories["own_transfer"]
+RELATED_ENTITY = TAXONOMY.categories["related_entity"]
+UNKNOWN_CREDIT = TAXONOMY.categories["unknown_credit"]
+UNKNOWN_DEBIT = TAXONOMY.categories["unknown_debit"]

@@ -1,0 +1,1 @@
+"""What every subject stores with: database, lake, leases, vault, settings."""

@@ -1,0 +1,96 @@
+"""The audit trail: who did what to which thing, when, and how it ended.
+
+An entry holds ids and nothing personal, so that it may outlive the customer it tells of. It is written in the
+transaction of what it tells: neither happens without the other. Nothing changes or removes an entry: no function here,
+and on both databases a trigger refuses it (migration 0002).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from uuid import UUID
+
+from sqlalchemy import insert, select
+
+from storage.core.database import Reading, Writing, values_of
+from storage.core.models import audit
+
+Ids = UUID | str | Sequence[UUID]
+
+
+class Outcome(StrEnum):
+    DONE = "done"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True)
+class Actor:
+    """Who acts: a key of a client in one request, the operator, or somebody without a usable key."""
+
+    who: str  # the key's id, `operator`, `service` or ANONYMOUS
+    client_id: UUID | None = None
+    request_id: str | None = None  # as the answer carries it: the caller's, where it sent one
+    own_request_id: str | None = None  # never the caller's to choose
+
+
+ANONYMOUS = "anonymous"
+OPERATOR = Actor("operator")
+SERVICE = Actor("service")  # of itself, by a rule that somebody set
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line of the trail. `resource` names things by id: `{"subscriptionId": "…"}`."""
+
+    at: datetime
+    who: str
+    client_id: UUID | None
+    action: str
+    resource: Mapping[str, str | list[str]]
+    outcome: Outcome
+    times: int  # how often within the minute: refusals are counted, not written one by one
+    request_id: str | None
+    own_request_id: str | None
+
+
+def append(
+    w: Writing,
+    actor: Actor,
+    action: str,
+    resource: Mapping[str, Ids],
+    now: datetime,
+    *,
+    outcome: Outcome = Outcome.DONE,
+    times: int = 1,
+    client_id: UUID | None = None,
+) -> None:
+    """Write one entry within the caller's transaction.
+
+    Args:
+        action: `Area.Action` in the past tense, like `Subscription.Deleted`.
+        resource: what it was done to: ids by their public names, like `customerId`; never anything personal.
+        client_id: whose thing it is, when the actor is not that client.
+    """
+    ids = {name: _plain(value) for name, value in resource.items()}
+    whose = client_id or actor.client_id
+    requests = (actor.request_id, actor.own_request_id)
+    entry = Entry(now, actor.who, whose, action, ids, outcome, times, *requests)
+    w.execute(insert(audit).values(vars(entry)))
+
+
+def find(
+    r: Reading, client_id: UUID | None = None, since: datetime | None = None, most: int | None = None
+) -> Sequence[Entry]:
+    """Entries, newest first: all of them, or those of one client, or from a time on."""
+    own = [audit.c[name] for name in Entry.__dataclass_fields__]
+    query = select(*own).order_by(audit.c.number.desc()).limit(most)
+    if client_id is not None:
+        query = query.where(audit.c.client_id == client_id)
+    if since is not None:
+        query = query.where(audit.c.at >= since)
+    return [Entry(**values_of(row, outcome=Outcome(row.outcome))) for row in r.execute(query)]
+
+
+def _plain(ids: Ids) -> str | list[str]:
+    return str(ids) if isinstance(ids, UUID | str) else [str(each) for each in ids]

@@ -1,0 +1,78 @@
+"""Counts in fixed windows, for limits: in this process, or in Redis for all processes together.
+
+A window opens with the first count and ends `window_s` later, when the count begins anew. Redis is a convenience here
+and never a reason to fail: see `storage.core.shared_counters`.
+"""
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from threading import Lock
+from typing import Protocol
+
+MAX_WINDOWS = 100_000  # kept by one process; of more, the oldest are forgotten
+
+
+@dataclass(frozen=True)
+class Count:
+    """How many there were in the open window, and the seconds until it ends (at least 1)."""
+
+    number: int
+    reset_s: int
+
+
+class Counters(Protocol):
+    def add(self, name: str, window_s: int) -> Count:
+        """Count one more."""
+
+    def known(self, name: str, window_s: int) -> Count:
+        """The count as this process knows it, without asking anybody."""
+
+    def close(self) -> None: ...
+
+
+class OwnCounters:
+    """Counts of this process alone."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._windows: dict[str, tuple[int, float]] = {}  # name → count, end; in the order of their opening
+        self._lock = Lock()
+
+    def add(self, name: str, window_s: int) -> Count:
+        with self._lock:
+            number, end = self._window(name, window_s)
+            self._keep(name, number + 1, end)
+        return self._count(number + 1, end)
+
+    def known(self, name: str, window_s: int) -> Count:
+        with self._lock:
+            return self._count(*self._window(name, window_s))
+
+    def learn(self, name: str, number: int, left_s: float) -> None:
+        """Take over what was counted elsewhere."""
+        with self._lock:
+            self._keep(name, number, self._clock() + left_s)
+
+    def close(self) -> None:
+        self._windows.clear()
+
+    def _count(self, number: int, end: float) -> Count:
+        return Count(number, whole_seconds(end - self._clock()))
+
+    def _window(self, name: str, window_s: int) -> tuple[int, float]:
+        number, end = self._windows.get(name, (0, 0.0))
+        if end > self._clock():
+            return number, end
+        self._windows.pop(name, None)
+        return 0, self._clock() + window_s
+
+    def _keep(self, name: str, number: int, end: float) -> None:
+        self._windows[name] = number, end
+        if len(self._windows) > MAX_WINDOWS:
+            del self._windows[next(iter(self._windows))]
+
+
+def whole_seconds(left_s: float) -> int:
+    return max(1, math.ceil(left_s))

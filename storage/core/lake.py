@@ -1,0 +1,127 @@
+"""The lake: immutable files that a commit in SQL refers to by path and SHA-256.
+
+A file is written whole under another name, fsynced, renamed, and its folder fsynced, before SQL learns of it. So a
+name in the database always has its file, and a file without a name is an orphan that nothing reads. Flipped bits
+in Parquet mostly decode to wrong values without an error, hence the hash: checked whenever a process opens a
+file for the first time, or for the first time after many others.
+"""
+
+import hashlib
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from io import BytesIO
+from pathlib import Path
+from threading import Lock
+
+import polars as pl
+
+from pipelines.vocabulary.errors import Corrupt, Unavailable
+from storage.core import durable
+
+ROW_GROUP_ROWS = 30_000  # measured: point reads in 3.5 ms; 600,000 rows take 9.9
+MOST_REMEMBERED = 20_000  # files found right: some 6 MB
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A durable file: its path relative to the root, its SHA-256 and its size in bytes."""
+
+    path: str
+    sha256: bytes
+    size: int
+
+
+@dataclass(frozen=True)
+class Found:
+    """A file that lies in the lake, whether or not the database names it."""
+
+    path: str
+    size: int
+    modified: datetime
+
+
+class Lake:
+    """A folder of immutable files."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._verified: dict[tuple[str, bytes], None] = {}  # in order of their check
+        self._lock = Lock()
+
+    def put(self, path: str, content: bytes) -> Stored:
+        """Write `content` durably under `path`, which must be new."""
+        target = self.root / path
+        durable.make_folder(target.parent)
+        durable.create(target, content)
+        return Stored(path, hashlib.sha256(content).digest(), len(content))
+
+    def put_frame(self, path: str, frame: pl.DataFrame) -> Stored:
+        """Write a frame as Parquet (zstd-3, statistics, row groups of 30,000)."""
+        buffer = BytesIO()
+        frame.write_parquet(
+            buffer, compression="zstd", compression_level=3, statistics=True, row_group_size=ROW_GROUP_ROWS
+        )
+        return self.put(path, buffer.getvalue())
+
+    def require(self, path: str) -> None:
+        """Make sure that a file is still there.
+
+        For the transaction that names it, once it has: whoever was held up for a day between writing and naming may
+        find that the file was taken for an orphan (see `storage.operations.retention`).
+
+        Raises:
+            Unavailable: it is gone; the transaction must not commit.
+        """
+        if not (self.root / path).is_file():
+            raise Unavailable("Service.Unavailable", "The data was not stored in time. Try again.")
+
+    def files(self, folder: str) -> Iterator[Found]:
+        """All files below a folder, drafts included, in no order. What vanishes meanwhile is left out."""
+        for parent, _, names in os.walk(self.root / folder):
+            for name in names:
+                with suppress(FileNotFoundError):
+                    found = os.stat(os.path.join(parent, name))
+                    path = os.path.relpath(os.path.join(parent, name), self.root)
+                    yield Found(path, found.st_size, datetime.fromtimestamp(found.st_mtime, UTC))
+
+    def touch(self, path: str) -> None:
+        """Let a file look as if it had been written now: its age as an orphan counts from here."""
+        os.utime(self.root / path)
+
+    def discard(self, path: str) -> int:
+        """Remove a file that nothing names any more; bytes freed (0: it was gone already)."""
+        with suppress(FileNotFoundError):
+            size = (self.root / path).stat().st_size
+            (self.root / path).unlink()
+            return size
+        return 0
+
+    def verified(self, path: str, sha256: bytes) -> Path:
+        """The file's real path, once its content was found to be what was written.
+
+        Raises:
+            Corrupt: the file is missing, or its SHA-256 differs.
+        """
+        if (path, sha256) not in self._verified:
+            self._verify(path, sha256)
+            self._remember(path, sha256)
+        return self.root / path
+
+    def _remember(self, path: str, sha256: bytes) -> None:
+        """Most files are never read again, so a process that runs for ever has to forget some."""
+        with self._lock:
+            self._verified[path, sha256] = None
+            if len(self._verified) > MOST_REMEMBERED:
+                del self._verified[next(iter(self._verified))]
+
+    def _verify(self, path: str, sha256: bytes) -> None:
+        try:
+            with (self.root / path).open("rb") as file:
+                found = hashlib.file_digest(file, "sha256").digest()
+        except OSError as error:
+            raise Corrupt("Lake.FileUnreadable", f"The data file {path} can't be read.") from error
+        if found != sha256:
+            raise Corrupt("Lake.ChecksumMismatch", f"The data file {path} is not what was written.")

@@ -1,0 +1,143 @@
+"""The log: one line an event, in the same form from every process, as text for people or as JSON for machines.
+
+A line holds nothing personal and no secret. Whoever writes one names things by id and counts; the rest is seen to
+here. Of an error that is not our own only its type and where it was raised are kept, for its message may quote a row.
+API keys and ABNs are blotted out wherever they come from, and what isn't printable is escaped, so that no value begins
+a line of its own or speaks to a terminal.
+"""
+
+import json
+import logging
+import re
+import sys
+import threading
+import traceback
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from datetime import UTC, datetime
+from types import MappingProxyType, TracebackType
+from typing import Any
+
+from pipelines.vocabulary.errors import TidemarkError
+from storage.core.settings import LogFormat, Settings
+
+OURS = ("tidemark", "api", "assets", "isolation", "storage", "uvicorn", "__main__")  # what they tell is worth telling
+MOST_FRAMES = 12
+MOST_FOREIGN_CHARACTERS = 300
+BLOTTED = re.compile(r"tm_(?:sandbox|live)_[\w-]+|(?<![\w-])[0-9]{2} ?[0-9]{3} ?[0-9]{3} ?[0-9]{3}(?![\w-])")
+BLOT = "***"
+
+_about: ContextVar[Mapping[str, object]] = ContextVar("about", default=MappingProxyType({}))
+
+log = logging.getLogger(__name__)
+
+
+def to_stderr(part: str, settings: Settings) -> None:
+    """Let this process, a part of Tidemark, log to standard error: warnings, and of our own what is worth telling."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(_formatter(part, settings.log_format, on_terminal=sys.stderr.isatty()))
+    logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
+    for name in OURS:
+        logging.getLogger(name).setLevel(logging.INFO)
+    logging.captureWarnings(True)
+    sys.excepthook = _uncaught
+    threading.excepthook = _uncaught_in_thread
+
+
+@contextmanager
+def about(**fields: object) -> Iterator[None]:
+    """Add fields, like `requestId`, to every line that is written inside."""
+    before = _about.set({**_about.get(), **fields})
+    try:
+        yield
+    finally:
+        _about.reset(before)
+
+
+class Line(logging.Formatter):
+    """What the two forms have in common: which fields a line has."""
+
+    def __init__(self, part: str) -> None:
+        super().__init__()
+        self._part = part
+
+    def fields(self, record: logging.LogRecord) -> dict[str, object]:
+        told: dict[str, object] = {
+            "time": f"{datetime.fromtimestamp(record.created, UTC):%Y-%m-%dT%H:%M:%S.%f}"[:-3] + "Z",
+            "level": record.levelname,
+            "part": self._part,
+            "logger": record.name,
+            "message": record.getMessage() if record.name.startswith(OURS) else _briefly(record.getMessage()),
+            **_about.get(),
+            **getattr(record, "fields", {}),
+        }
+        if record.exc_info and record.exc_info[1] is not None:
+            told |= {"error": _name(record.exc_info[1]), "raisedAt": _frames(record.exc_info[1])}
+        return {name: _blotted(value) for name, value in told.items()}
+
+
+class Json(Line):
+    def format(self, record: logging.LogRecord) -> str:
+        return json.dumps(self.fields(record), default=str)
+
+
+class Text(Line):
+    def format(self, record: logging.LogRecord) -> str:
+        fields = self.fields(record)
+        time, level, part, logger, message = (fields.pop(name) for name in list(fields)[:5])
+        rest = "".join(f" {name}={_word(value)}" for name, value in fields.items())
+        return printable(f"{time} {level} {part} {logger}: {message}{rest}")
+
+
+def printable(text: str) -> str:
+    """The text with everything that isn't printable escaped: on a terminal it is one line and no command."""
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+
+
+def _formatter(part: str, chosen: LogFormat, *, on_terminal: bool) -> Line:
+    as_text = chosen is LogFormat.TEXT or (chosen is LogFormat.AUTO and on_terminal)
+    return Text(part) if as_text else Json(part)
+
+
+def _blotted(value: object) -> object:
+    return BLOTTED.sub(BLOT, value) if isinstance(value, str) else value
+
+
+def _briefly(message: str) -> str:
+    """The beginning of what somebody else's code tells: further down it may quote anything."""
+    return message.partition("\n")[0][:MOST_FOREIGN_CHARACTERS]
+
+
+def _word(value: object) -> str:
+    """A value that ends where it seems to end."""
+    text = " < ".join(value) if isinstance(value, list) else str(value)
+    return text if re.fullmatch(r"[\w./:+-]+", text) else json.dumps(text, ensure_ascii=False)
+
+
+def _name(error: BaseException) -> str:
+    """The error's type, its message when that is ours, and what it came from."""
+    name = type(error).__name__
+    if isinstance(error, TidemarkError):
+        name = f"{name} {error.code}: {error.detail}"
+    elif isinstance(error, OSError) and error.strerror:
+        name = f"{name}: {error.strerror}"
+    cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    return name if cause is None else f"{name} < {_name(cause)}"
+
+
+def _frames(error: BaseException) -> list[str]:
+    """Where it was raised, innermost first."""
+    frames = traceback.extract_tb(error.__traceback__)[-MOST_FRAMES:]
+    return [f"{'/'.join(frame.filename.split('/')[-2:])}:{frame.lineno} {frame.name}" for frame in reversed(frames)]
+
+
+def _uncaught(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    if isinstance(error, KeyboardInterrupt):
+        sys.__excepthook__(kind, error, trace)
+    else:
+        log.critical("the process ends of an error", exc_info=error)
+
+
+def _uncaught_in_thread(args: Any) -> None:
+    log.critical("the thread %s ends of an error", args.thread and args.thread.name, exc_info=args.exc_value)

@@ -1,0 +1,887 @@
+"""Every table, once. Core tables rather than mapped objects: reads are by key and by set, and cost a fifth.
+
+Ids are UUIDs. `customers.number` is the internal 64-bit key that frames sort and group by; `jobs.received_seq` is
+the order of receipt. A customer's enriched transactions are a value in the lake that `locations` points to: the row
+whose `data_version` and `location_version` equal the customer's is the current one.
+"""
+
+from enum import StrEnum
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Boolean,
+    Column,
+    Date,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+    Uuid,
+    false,
+    text,
+)
+
+from storage.core.column_types import UtcDateTime
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "ck": "ck_%(table_name)s_%(constraint_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+Serial = BigInteger().with_variant(Integer, "sqlite")  # SQLite counts only INTEGER PRIMARY KEY up by itself
+
+
+class Flow(StrEnum):
+    """What a job is for; equals its `jobType`."""
+
+    ENRICHMENT = "Enrichment"
+    EXTRACTION = "Extraction"  # of PDF statements, whose rows are then enriched
+    WITHDRAWAL = "Withdrawal"
+    CORRECTION = "Correction"  # made or revoked
+    REENRICHMENT = "Reenrichment"  # what is known about the customer changed otherwise
+    REPORT_REFRESH = "ReportRefresh"
+    POLICY_BACKTEST = "PolicyBacktest"  # of no one customer
+    RULESET_SIMULATION = "RulesetSimulation"  # of no one customer
+
+
+SUBMISSIONS = (Flow.ENRICHMENT, Flow.EXTRACTION)  # flows that bring rows
+
+
+class Stage(StrEnum):
+    """Of an extraction: which of its two stages waits, runs or was the last."""
+
+    EXTRACTION = "extraction"
+    ENRICHMENT = "enrichment"
+
+
+class JobStatus(StrEnum):
+    QUEUED = "Queued"
+    RUNNING = "Running"
+    COMPLETED = "Completed"
+    COMPLETED_WITH_ERRORS = "CompletedWithErrors"
+    FAILED = "Failed"
+
+
+TERMINAL = (JobStatus.COMPLETED, JobStatus.COMPLETED_WITH_ERRORS, JobStatus.FAILED)
+LIVE = (JobStatus.QUEUED, JobStatus.RUNNING)
+
+
+class Lane(StrEnum):
+    """Queues that never wait for each other."""
+
+    ENRICHMENT = "enrichment"
+    EXTRACTION = "extraction"  # holds no customer: several may be read at once
+    REFRESH = "refresh"
+    BOOK = "book"  # the whole book: its runs wait in Dagster's queue, not in batches
+
+
+LANE_OF = {
+    Flow.ENRICHMENT: Lane.ENRICHMENT,
+    Flow.EXTRACTION: Lane.EXTRACTION,  # until it has landed, then that of enrichment: see `storage.jobs.batches`
+    Flow.WITHDRAWAL: Lane.ENRICHMENT,  # in order of receipt with what it takes back
+    Flow.CORRECTION: Lane.ENRICHMENT,
+    Flow.REENRICHMENT: Lane.ENRICHMENT,
+    Flow.REPORT_REFRESH: Lane.REFRESH,
+    Flow.POLICY_BACKTEST: Lane.BOOK,
+    Flow.RULESET_SIMULATION: Lane.BOOK,
+}
+
+
+class BatchState(StrEnum):
+    OPEN = "open"
+    COMMITTED = "committed"
+    RELEASED = "released"  # given up: its jobs went back to the queue
+
+
+class PolicyState(StrEnum):
+    """Of a version: they follow one another, and none comes twice."""
+
+    DRAFT = "draft"
+    PUBLISHED = "published"  # one of a policy's at most
+    RETIRED = "retired"
+
+
+class DeliveryStatus(StrEnum):
+    DUE = "due"
+    SENDING = "sending"
+    DELIVERED = "delivered"
+    RETRYING = "retrying"  # failed, and due again at its time
+    FAILED = "failed"
+    CANCELLED = "cancelled"  # the subscription was deleted before the send
+
+
+clients = Table(
+    "clients",
+    metadata,
+    Column("client_id", Uuid, primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("decision_policies", Boolean, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("knowledge_version", BigInteger, nullable=False, server_default="0"),  # changes to client-wide corrections
+)
+
+api_keys = Table(
+    "api_keys",
+    metadata,
+    Column("key_id", Uuid, primary_key=True),
+    Column("client_id", ForeignKey("clients.client_id"), nullable=False, index=True),
+    Column("key_hash", LargeBinary(32), nullable=False, unique=True),  # SHA-256 of the key's whole text
+    Column("hint", String(24), nullable=False),  # prefix and last four: enough to recognise, not to use
+    Column("scopes", JSON, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("expires_at", UtcDateTime),
+    Column("revoked_at", UtcDateTime),
+    Column("rotated_to", ForeignKey("api_keys.key_id")),  # its successor; until `expires_at` both are good
+)
+
+customers = Table(
+    "customers",
+    metadata,
+    Column("number", Serial, primary_key=True),
+    Column("customer_id", Uuid, nullable=False, unique=True),
+    Column("client_id", ForeignKey("clients.client_id"), nullable=False),
+    Column("abn", String(11), nullable=False),
+    Column("abn_checksum_valid", Boolean, nullable=False),
+    Column("name", Text),
+    Column("reference", Text),
+    Column("state", Text),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("data_version", BigInteger, nullable=False, server_default="0"),  # 0: no enriched transactions yet
+    Column("location_version", BigInteger, nullable=False, server_default="0"),
+    Column("enriched_rows", BigInteger, nullable=False, server_default="0"),  # current rows in the value
+    Column("enrichment_version", Integer, nullable=False, server_default="0"),  # whose outcome the value equals
+    Column("knowledge_version", BigInteger, nullable=False, server_default="0"),  # changes to what else is known of it
+    Index("ix_customers_client_id_number", "client_id", "number"),
+    Index("ix_customers_client_id_abn", "client_id", "abn"),
+    UniqueConstraint("client_id", "abn", "reference"),
+)
+
+# What a client knows of a customer. Nothing is overwritten: the last entry of a name is what holds.
+attributes = Table(
+    "attributes",
+    metadata,
+    Column("number", Serial, primary_key=True),
+    Column("customer_number", ForeignKey("customers.number"), nullable=False),
+    Column("name", String(64), nullable=False),
+    Column("value", Text),  # as JSON, so that a number keeps its digits; null: the attribute was removed
+    Column("source", Text),
+    Column("evidence_date", Date),
+    Column("expires_at", UtcDateTime),  # from here on the value is not available
+    Column("set_at", UtcDateTime, nullable=False),
+    Column("set_by", String(40), nullable=False),  # as in the audit trail
+    Index("ix_attributes_customer_number_name", "customer_number", "name", "number"),
+)
+
+# Who stands beside a customer. Every change is a whole new list; the last one holds.
+related_parties = Table(
+    "related_parties",
+    metadata,
+    Column("number", Serial, primary_key=True),
+    Column("customer_number", ForeignKey("customers.number"), nullable=False),
+    Column("parties", JSON, nullable=False),
+    Column("set_at", UtcDateTime, nullable=False),
+    Column("set_by", String(40), nullable=False),  # as in the audit trail
+    Index("ix_related_parties_customer_number", "customer_number", "number"),
+)
+
+# The ABNs in the lists that hold: so that a customer finds those who stand beside it, and those whom it stands beside.
+related_abns = Table(
+    "related_abns",
+    metadata,
+    Column("customer_number", ForeignKey("customers.number"), primary_key=True),
+    Column("abn", String(11), primary_key=True),
+    Index("ix_related_abns_abn", "abn"),
+)
+
+# What clients correct in the enrichment: of one customer's transactions, or, without a customer, of all the client's.
+# Nothing is overwritten: a revoked one stays, marked. `number` is the order of making: the later of two wins.
+corrections = Table(
+    "corrections",
+    metadata,
+    Column("number", Serial, primary_key=True),
+    Column("correction_id", Uuid, nullable=False, unique=True),
+    Column("client_id", ForeignKey("clients.client_id"), nullable=False),
+    Column("customer_number", ForeignKey("customers.number")),  # null: all customers of the client
+    Column("transaction_id", Uuid),  # exactly one of these three says which transactions are meant
+    Column("counterparty", Text),  # as sent
+    Column("words", Text),  # as sent
+    Column("counterparty_group", Text),  # by which the counterparty is found
+    Column("direction", String(6)),  # null: both
+    Column("category", String(64)),  # null: unchanged
+    Column("counterparty_name", Text),  # null: unchanged
+    Column("made_at", UtcDateTime, nullable=False),
+    Column("made_by", String(40), nullable=False),  # as in the audit trail
+    Column("revoked_at", UtcDateTime),
+    Column("revoked_by", String(40)),
+    Column("revoking_job", Uuid),
+    Index("ix_corrections_client_id_customer_number", "client_id", "customer_number", "number"),
+)
+
+segments = Table(
+    "segments",
+    metadata,
+    Column("segment_id", Uuid, primary_key=True),
+    Column("path", Text, nullable=False, unique=True),  # relative to the lake's root
+    Column("sha256", LargeBinary(32), nullable=False),
+    Column("bytes", BigInteger, nullable=False),
+    Column("rows", BigInteger, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
+)
+
+locations = Table(
+    "locations",
+    metadata,
+    Column("customer_number", ForeignKey("customers.number"), primary_key=True),
+    Column("data_version", BigInteger, primary_key=True),
+    Column("location_version", BigInteger, primary_key=True),
+    Column("segment_id", ForeignKey("segments.segment_id"), nullable=False, index=True),
+    Column("first_row", BigInteger, nullable=False),
+    Column("row_count", BigInteger, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("replaced_at", UtcDateTime),  # kept from here on for the retention time
+    Index("ix_locations_replaced_at", "replaced_at", sqlite_where=text("replaced_at IS NOT NULL"),
+          postgresql_where=text("replaced_at IS NOT NULL")),
+)  # fmt: skip
+
+batches = Table(
+    "batches",
+    metadata,
+    Column("token", Serial, primary_key=True),  # the fencing token: grows with every claim
+    Column("batch_id", Uuid, nullable=False, unique=True),
+    Column("lane", String(16), nullable=False),
+    Column("state", String(16), nullable=False),
+    Column("partition_day", Date, nullable=False),  # UTC day of receipt
+    Column("run_id", String(64)),  # the orchestrator's run
+    Column("worker", Uuid),  # which has the run
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("lease_expires_at", UtcDateTime, nullable=False),
+    Index("ix_batches_open", "lane", "lease_expires_at", sqlite_where=text("state = 'open'"),
+          postgresql_where=text("state = 'open'")),
+)  # fmt: skip
+
+jobs = Table(
+    "jobs",
+    metadata,
+    Column("received_seq", Serial, primary_key=True),
+    Column("job_id", Uuid, nullable=False, unique=True),
+    Column("client_id", ForeignKey("clients.client_id"), nullable=False),
+    Column("customer_number", ForeignKey("customers.number")),  # null: of no one customer
+    Column("flow", String(24), nullable=False),
+    Column("stage", String(16)),  # of an extraction; null for other flows
+    Column("status", String(24), nullable=False),
+    Column("submission", JSON),  # the account as identified at the door, and the mode
+    Column("withdraws", Uuid),  # withdrawal: the job of the submission that it takes back
+    Column("landing_path", Text),
+    Column("landing_sha256", LargeBinary(32)),
+    Column("received_rows", BigInteger, nullable=False, server_default="0"),
+    Column("pages_total", Integer),  # of the files opened so far
+    Column("pages_done", Integer),
+    Column("refused_files", Integer, nullable=False, server_default="0"),
+    Column("repeated_rows", BigInteger),  # of statements, that another one of the submission holds
+    Column("statement_rows_path", Text),  # the statements' rows with their places, in schema STATEMENT_ROWS
+    Column("batch_token", ForeignKey("batches.token"), index=True),
+    Column("attempts", Integer, nullable=False, server_default="0"),
+    Column("not_before", UtcDateTime),  # queued again after interruptions: when the next attempt may begin
+    Column("data_version", BigInteger),  # refresh: the version covered; enrichment: the version in force at the end
+    Column("processed_rows", BigInteger),
+    Column("enriched_rows", BigInteger),
+    Column("duplicate_rows", BigInteger),
+    Column("rejected_rows", BigInteger),
+    Column("outcomes_path", Text),  # the batch's refused and duplicate rows, sorted by job
+    Column("warnings", JSON, nullable=False),
+    Column("error", JSON),  # {code, message}
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("landed_at", UtcDateTime),  # an extraction's rows count as received from here on, with a new received_seq
+    Column("started_at", UtcDateTime),
+    Column("stage_started_at", UtcDateTime),  # the second stage
+    Column("completed_at", UtcDateTime),
+    Index("ix_jobs_queue", "flow", "received_seq", sqlite_where=text("status = 'Queued'"),
+          postgresql_where=text("status = 'Queued'")),
+    Index("ix_jobs_client_id_created_at", "client_id", "created_at", "received_seq"),
+    Index("ix_jobs_customer_number_received_seq", "customer_number", "received_seq"),
+    Index("ix_jobs_landing_path", "landing_path", sqlite_where=text("landing_path IS NOT NULL"),
+          postgresql_where=text("landing_path IS NOT NULL")),
+    Index("ix_jobs_customer_live", "customer_number", sqlite_where=text("status IN ('Queued', 'Running')"),
+          postgresql_where=text("status IN ('Queued', 'Running')")),
+    Index("ix_jobs_pausing", "not_before", sqlite_where=text("not_before IS NOT NULL"),
+          postgresql_where=text("not_before IS NOT NULL")),
+    Index("uq_jobs_one_live_refresh", "customer_number", unique=True,
+          sqlite_where=text("flow = 'ReportRefresh' AND status IN ('Queued', 'Running')"),
+          postgresql_where=text("flow = 'ReportRefresh' AND status IN ('Queued', 'Running')")),
+    Index("uq_jobs_withdrawn_once", "withdraws", unique=True,
+          sqlite_where=text("withdraws IS NOT NULL AND status <> 'Failed'"),
+          postgresql_where=text("withdraws IS NOT NULL AND status <> 'Failed'")),
+)  # fmt: skip
+
+# PDF files as clients sent them, sealed, and what became of each.
+statement_files = Table(
+    "statement_files",
+    metadata,
+    Column("file_id", Uuid, primary_key=True),
+    Column("job_id", Uuid, nullable=False),
+    Column("customer_number", ForeignKey("customers.number"), nullable=False),
+    Column("position", Integer, nullable=False),  # in the request, from 1
+    Column("file_name", String(255), nullable=False),  # to be shown, never to be opened; may be empty
+    Column("sha256", LargeBinary(32), nullable=False),  # of the file as sent
+    Column("bytes", BigInteger, nullable=False),
+    Column("path", Text),  # of the sealed original in the lake; null: refused at the door
+    Column("stored_sha256", LargeBinary(32)),  # of what lies there
+    Column("data_key", ForeignKey("vault_keys.key_id")),  # that it is sealed under
+    Column("password", LargeBinary),  # AES-GCM, bound to the file; null as soon as it was read
+    Column("had_password", Boolean, nullable=False),
+    Column("repeats", Uuid),  # the same file, read before: its statements were taken over
+    Column("refusal", String(32)),  # why no statement came of it
+    Column("message", Text),
+    Column("pages", Integer),
+    Column("signals", JSON),
+    Column("created_at", UtcDateTime, nullable=False),
+    UniqueConstraint("job_id", "position"),
+    Index("ix_statement_files_customer_number_sha256", "customer_number", "sha256"),
+    Index("uq_statement_files_path", "path", unique=True, sqlite_where=text("path IS NOT NULL"),
+          postgresql_where=text("path IS NOT NULL")),
+)  # fmt: skip
+
+# What was read from them: one account's part of a file each. Money is exact text.
+statements = Table(
+    "statements",
+    metadata,
+    Column("statement_id", Uuid, primary_key=True),
+    Column("file_id", ForeignKey("statement_files.file_id"), nullable=False),
+    Column("job_id", Uuid, nullable=False),
+    Column("customer_number", ForeignKey("customers.number"), nullable=False),
+    Column("position", Integer, nullable=False),  # in the submission, from 1
+    Column("account_id", Uuid, nullable=False),
+    Column("bank", Text),  # slug of a layout
+    Column("bank_name", Text),
+    Column("account_name", Text),
+    Column("bsb", Text),
+    Column("account_number", Text),  # that of a card masked
+    Column("account_type", String(16)),
+    Column("credit_limit", Text),
+    Column("kind", String(16), nullable=False),
+    Column("period_start", Date),
+    Column("period_end", Date),
+    Column("opening_balance", Text),
+    Column("closing_balance", Text),
+    Column("verdict", String(32), nullable=False),
+    Column("reasons", JSON, nullable=False),
+    Column("row_count", BigInteger, nullable=False),
+    Column("first_page", Integer, nullable=False),
+    Column("last_page", Integer, nullable=False),
+    Column("read_by_ocr", Boolean, nullable=False),
+    Column("extracted_at", UtcDateTime, nullable=False),
+    Index("ix_statements_customer_number_extracted_at", "customer_number", "extracted_at"),
+    Index("ix_statements_file_id", "file_id"),
+    Index("ix_statements_job_id", "job_id"),
+)
+
+reports = Table(
+    "reports",
+    metadata,
+    Column("customer_number", ForeignKey("customers.number"), primary_key=True),
+    Column("kind", String(16), primary_key=True),
+    Column("data", Text),  # exact JSON bytes of the last good data; null while there is none
+    Column("data_version", BigInteger),
+    Column("report_version", Integer),
+    Column("as_of", Date),
+    Column("data_through", Date),
+    Column("generated_at", UtcDateTime),
+    Column("failed", Boolean, nullable=False),  # the most recent attempt errored
+)
+
+subscriptions = Table(
+    "subscriptions",
+    metadata,
+    Column("subscription_id", Uuid, primary_key=True),
+    Column("client_id", ForeignKey("clients.client_id"), nullable=False),
+    Column("event_type", String(40), nullable=False),
+    Column("webhook_url", Text, nullable=False),
+    Column("secret", LargeBinary, nullable=False),  # AES-GCM, bound to the subscription
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("max_retries", Integer, nullable=False, server_default="0"),
+    Column("pause_after", Integer),  # failures in a row; null: never
+    Column("paused_at", UtcDateTime),  # deliveries wait; null: they are sent
+    Column("paused_by", String(16)),  # who did: failures, client or operator
+    Column("failure_streak", Integer, nullable=False, server_default="0"),  # failed attempts since one succeeded
+    Column("last_delivered_at", UtcDateTime),
+    Column("last_failed_at", UtcDateTime),
+    Index("ix_subscriptions_client_id_event_type", "client_id", "event_type"),
+)
+
+subscription_customers = Table(
+    "subscription_customers",
+    metadata,
+    Column("subscription_id", ForeignKey("subscriptions.subscription_id", ondelete="CASCADE"), primary_key=True),
+    Column("customer_number", ForeignKey("customers.number"), primary_key=True, index=True),
+)
+
+events = Table(
+    "events",
+    metadata,
+    Column("event_id", Uuid, primary_key=True),
+    Column("client_id", ForeignKey("clients.client_id"), nullable=False),
+    Column("customer_number", ForeignKey("customers.number"), index=True),  # null: a test, of no customer
+    Column("job_id", Uuid),  # null: a test, or a rule that fired
+    Column("event_type", String(40), nullable=False),
+    Column("body", LargeBinary, nullable=False),  # the very bytes that are signed and sent
+    Column("created_at", UtcDateTime, nullable=False),
+    UniqueConstraint("job_id", "event_type"),
+)
+
+# The outbox: one row per event and subscription. The subscription may be gone by the time of the send.
+deliveries = Table(
+    "deliveries",
+    metadata,
+    Column("number", Serial, primary_key=True),
+    Column("delivery_id", Uuid, nullable=False, unique=True),
+    Column("client_id", ForeignKey("clients.client_id"), nullable=False),
+    Column("event_id", ForeignKey("events.event_id"), nullable=False),
+    Column("subscription_id", Uuid, nullable=False),
+    Column("status", String(16), nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("due_at", UtcDateTime, nullable=False),  # when it was made, or asked for once more
+    Column("lease_expires_at", UtcDateTime),
+    Column("lease_holder", Uuid),
+    Column("attempt_count", Integer, nullable=False, server_default="0"),  # since it was made, or last resent by hand
+    Column("retry_at", UtcDateTime),  # of retrying
+    Column("is_test", Boolean, nullable=False, server_default=false()),  # asked for: sent even while paused
+    UniqueConstraint("event_id", "subscription_id"),
+    Index("ix_deliveries_open", "status", "subscription_id", "number", "client_id", "due_at",
+          sqlite_where=text("status IN ('due', 'sending', 'retrying')"),
+          postgresql_where=text("status IN ('due', 'sending', 'retrying')")),
+    Index("ix_deliveries_retrying", "attempt_count", "retry_at",
+          sqlite_where=text("status = 'retrying'"), postgresql_where=text("status = 'retrying'")),
+    Index("ix_deliveries_open_tests", "subscription_id", "status", "number", "client_id",
+          sqlite_where=text("is_test AND status IN ('due', 'sending')"),
+          postgresql_where=text("is_test AND status IN ('due', 'sending')")),
+    Index("ix_deliveries_failed_of", "subscription_id", "created_at",
+          sqlite_where=text("status = 'failed'"), postgresql_where=text("status = 'failed'")),
+    Index("ix_deliveries_failed", "number",
+          sqlite_where=text("status = 'failed'"), postgresql_where=text("status = 'failed'")),
+    Index("ix_deliveries_subscription_id_number", "subscription_id", "number"),
+    Index("ix_deliveries_client_id_number", "client_id", "number"),
+)  # fmt: skip
+
+attempts = Table(
+    "attempts",
+    metadata,
+    Column("attempt_id", Uuid, primary_key=True),
+    Column("delivery_id", ForeignKey("deliveries.delivery_id"), nullable=False, index=True),
+    Column("started_at", UtcDateTime, nullable=False),
+    Column("duration_ms", Integer, nullable=False),
+    Column("status_code", Integer),
+    Column("error", String(16)),  # class: dns, connect, tls, timeout, refused, reset, protocol, secret
+    Column("response_head", LargeBinary),  # first 16 KiB of the answer's body, as received
+    Column("subscription_id", Uuid),  # the delivery's
+    Column("is_test", Boolean, nullable=False, server_default=false()),  # the delivery's
+    Column("dns_ms", Integer),  # each part of duration_ms; null for what was not done
+    Column("connect_ms", Integer),
+    Column("tls_ms", Integer),
+    Column("first_byte_ms", Integer),
+    Index("ix_attempts_started_at", "started_at", "status_code", "error"),
+    Index("ix_attempts_subscription_id_started_at",
+          "subscription_id", "is_test", "started_at", "status_code", "error", "duration_ms"),
+)  # fmt: skip
+
+leases = Table(
+    "leases",
+    metadata,
+    Column("name", String(32), primary_key=True),
+    Column("holder", Uuid, nullable=False),
+    Column("expires_at", UtcDateTime, nullable=False),
+)
+
+# Schedules and sensors that should run and don't, as the dispatcher last found them.
+stopped_automations = Table(
+    "stopped_automations",
+    metadata,
+    Column("kind", String(16), primary_key=True),
+    Column("name", Text, primary_key=True),
+    Column("found_at", UtcDateTime, nullable=False),  # first
+)
+
+# How far the integrity pass has come through one kind of file: an interrupted pass goes on from here.
+passes = Table(
+    "passes",
+    metadata,
+    Column("name", String(32), primary_key=True),
+    Column("position", Text),  # the last file checked; null between passes
+    Column("finished_at", UtcDateTime),  # when it last came to the end
+)
+
+# Named files that an integrity pass found missing or changed, until it finds them right again.
+damaged_files = Table(
+    "damaged_files",
+    metadata,
+    Column("path", Text, primary_key=True),
+    Column("problem", String(16), nullable=False),
+    Column("found_at", UtcDateTime, nullable=False),  # first
+)
+
+# What was answered to a POST with an Idempotency-Key. A row without an answer is a request still in flight.
+idempotency_keys = Table(
+    "idempotency_keys",
+    metadata,
+    Column("client_id", ForeignKey("clients.client_id"), primary_key=True),
+    Column("key_hash", LargeBinary(32), primary_key=True),  # SHA-256: a client's key may be somebody's number
+    Column("fingerprint", LargeBinary(32), nullable=False),  # SHA-256 of method, path and the body's raw bytes
+    Column("holder", Uuid, nullable=False),  # the one request that may write the answer
+    Column("claimed_until", UtcDateTime, nullable=False),  # a request that died holds its key no longer than this
+    Column("status", Integer),  # null: still in flight
+    Column("headers", JSON),
+    Column("body", LargeBinary),
+    Column("created_at", UtcDateTime, nullable=False),
+    Index("ix_idempotency_keys_created_at", "created_at"),
+)
+
+# Append-only: migration 0002 lets the database refuse every change. No foreign keys: an entry outlives what it names.
+audit = Table(
+    "audit",
+    metadata,
+    Column("number", Serial, primary_key=True),
+    Column("at", UtcDateTime, nullable=False),
+    Column("who", String(40), nullable=False),
+    Column("client_id", Uuid),
+    Column("action", String(64), nullable=False),
+    Column("resource", JSON, nullable=False),  # ids by name
+    Column("outcome", String(16), nullable=False),
+    Column("times", Integer, nullable=False),
+    Column("request_id", String(128)),
+    Column("own_request_id", String(36)),
+    Index("ix_audit_client_id_number", "client_id", "number"),
+)
+
+# The book's report tables: one Parquet file per table and bucket. The row with no `replaced_at` is the current one.
+book_tables = Table(
+    "book_tables",
+    metadata,
+    Column("segment_id", ForeignKey("segments.segment_id"), primary_key=True),
+    Column("name", String(32), nullable=False),
+    Column("bucket", Integer, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("replaced_at", UtcDateTime),  # kept from here on for the retention time
+    Index("uq_book_tables_current", "name", "bucket", unique=True, sqlite_where=text("replaced_at IS NULL"),
+          postgresql_where=text("replaced_at IS NULL")),
+)  # fmt: skip
+
+# How a client's customers spread over a metric, made each night: percentiles 0 to 100, rising.
+peers = Table(
+    "peers",
+    metadata,
+    Column("client_id", ForeignKey("clients.client_id"), primary_key=True),
+    Column("metric", String(64), primary_key=True),
+    Column("day", Date, primary_key=True),  # the service's
+    Column("customers", BigInteger, nullable=False),
+    Column("percentiles", JSON, nullable=False),  # decimals as text
+)
+
+# The book's long work, a row for each kind and bucket: what was asked for, and how far it has come.
+upkeep = Table(
+    "upkeep",
+    metadata,
+    Column("task", String(16), primary_key=True),
+    Column("bucket", Integer, primary_key=True),
+    Column("requested_at", UtcDateTime),  # by `tidemark backfill`; null where only Dagster ever asked
+    Column("started_at", UtcDateTime),
+    Column("beat_at", UtcDateTime),  # when the run last came forward
+    Column("completed_at", UtcDateTime),
+    Column("total", BigInteger, nullable=False, server_default="0"),  # customers, as counted at the start
+    Column("done", BigInteger, nullable=False, server_default="0"),
+    Column("changed", BigInteger, nullable=False, server_default="0"),
+    Column("failed", BigInteger, nullable=False, server_default="0"),
+    Column("error", String(64)),  # class of what ended the last run before its end
+)
+
+# Learned models of categories. The content is the model's file; the fingerprint names and proves it.
+category_models = Table(
+    "category_models",
+    metadata,
+    Column("model_id", Uuid, primary_key=True),
+    Column("client_id", ForeignKey("clients.client_id")),  # for whose labels it was trained; null: for all
+    Column("fingerprint", String(64), nullable=False),
+    Column("facts", JSON, nullable=False),
+    Column("content", LargeBinary, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
+)
+
+# Which model is used for whom. Nothing is overwritten: the last entry of a client, or of all (null), holds.
+category_model_uses = Table(
+    "category_model_uses",
+    metadata,
+    Column("number", Serial, primary_key=True),
+    Column("client_id", ForeignKey("clients.client_id")),
+    Column("model_id", ForeignKey("category_models.model_id")),  # null: none of its own any more
+    Column("used_from", UtcDateTime, nullable=False),
+    Column("who", String(40), nullable=False),  # as in the audit trail
+)
+
+# Scorecards fitted to outcomes. The content is the scorecard's file; the fingerprint names and proves it.
+risk_models = Table(
+    "risk_models",
+    metadata,
+    Column("model_id", Uuid, primary_key=True),
+    Column("client_id", ForeignKey("clients.client_id")),  # to whose outcomes; null: to those of a file
+    Column("name", Text, nullable=False),
+    Column("fingerprint", String(64), nullable=False),
+    Column("calibration", String(16), nullable=False),
+    Column("facts", JSON, nullable=False),
+    Column("content", LargeBinary, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
+)
+
+# Which scorecard scores whom. Nothing is overwritten: the last entry of a client holds.
+risk_model_uses = Table(
+    "risk_model_uses",
+    metadata,
+    Column("number", Serial, primary_key=True),
+    Column("client_id", ForeignKey("clients.client_id"), nullable=False),
+    Column("model_id", ForeignKey("risk_models.model_id")),  # null: the one that comes with Tidemark
+    Column("used_from", UtcDateTime, nullable=False),
+    Column("who", String(40), nullable=False),  # as in the audit trail
+)
+
+# Decision policies. What a policy says stands in its versions; here is what changes beside them.
+policies = Table(
+    "policies",
+    metadata,
+    Column("policy_id", Uuid, primary_key=True),
+    Column("client_id", ForeignKey("clients.client_id"), nullable=False),
+    Column("slug", String(63), nullable=False),
+    Column("is_archived", Boolean, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("challenger_version", Integer),  # shadow-run beside the published one; null: none
+    Column("challenger_percent", Integer),  # of evaluations, 1 to 100
+    UniqueConstraint("client_id", "slug"),
+)
+
+# Immutable: migration 0004 lets the database refuse every change of what a version says, and its removal.
+policy_versions = Table(
+    "policy_versions",
+    metadata,
+    Column("policy_id", ForeignKey("policies.policy_id"), primary_key=True),
+    Column("version", Integer, primary_key=True),  # counted from 1
+    Column("state", String(16), nullable=False),
+    Column("document", Text, nullable=False),  # canonical JSON
+    Column("fingerprint", String(64), nullable=False),  # SHA-256 of the document
+    Column("acknowledged", JSON, nullable=False),  # warnings that the author accepted: [{pointer, code, message}]
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("created_by", String(40), nullable=False),  # as in the audit trail
+    Column("published_at", UtcDateTime),
+    Column("published_by", String(40)),
+    Column("retired_at", UtcDateTime),
+    Index("uq_policy_versions_published", "policy_id", unique=True, sqlite_where=text("state = 'published'"),
+          postgresql_where=text("state = 'published'")),
+)  # fmt: skip
+
+# What was decided of whom: never changed (migration 0004), and removed only with its customer.
+evaluations = Table(
+    "evaluations",
+    metadata,
+    Column("number", Serial, primary_key=True),
+    Column("evaluation_id", Uuid, nullable=False, unique=True),
+    Column("client_id", ForeignKey("clients.client_id"), nullable=False),
+    Column("customer_number", ForeignKey("customers.number"), nullable=False),
+    Column("policy_id", Uuid, nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("at", UtcDateTime, nullable=False),
+    Column("who", String(40), nullable=False),  # as in the audit trail
+    Column("what_if", Boolean, nullable=False),  # asked with overrides
+    Column("outcome", String(16), nullable=False),
+    Column("data_version", BigInteger, nullable=False),
+    Column("as_of", Date, nullable=False),  # the service's day
+    Column("shadow_of", ForeignKey("evaluations.evaluation_id"), index=True),  # null: what was answered
+    Column("record", LargeBinary, nullable=False),  # the exact bytes: all that was read, the trace and the answer
+    Column("sha256", LargeBinary(32), nullable=False),  # of the record
+    ForeignKeyConstraint(["policy_id", "version"], ["policy_versions.policy_id", "policy_versions.version"]),
+    Index("ix_evaluations_client_id_number", "client_id", "number"),
+    Index("ix_evaluations_customer_number_number", "customer_number", "number"),
+    Index("ix_evaluations_policy_id_number", "policy_id", "number"),
+)
+
+# What somebody decided instead. Never changed, and removed only with the evaluation.
+decision_overrides = Table(
+    "decision_overrides",
+    metadata,
+    Column("number", Serial, primary_key=True),
+    Column("evaluation_id", ForeignKey("evaluations.evaluation_id"), nullable=False, index=True),
+    Column("outcome", String(16), nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("decided_by", Text, nullable=False),  # the person, as the client names them
+    Column("at", UtcDateTime, nullable=False),
+    Column("who", String(40), nullable=False),  # as in the audit trail
+)
+
+# Versions of policies compared over a book. The work is a job's; here is what was asked for and what came of it.
+backtests = Table(
+    "backtests",
+    metadata,
+    Column("job_id", Uuid, primary_key=True),  # the job's own
+    Column("client_id", ForeignKey("clients.client_id"), nullable=False),
+    Column("policy_id", Uuid, nullable=False),
+    Column("version", Integer, nullable=False),  # the one that is looked at
+    Column("request", Text, nullable=False),  # JSON
+    Column("known_outcomes", LargeBinary),  # Parquet: customer_number, defaulted
+    Column("customers_total", BigInteger),  # null: not begun
+    Column("customers_done", BigInteger, nullable=False),
+    Column("customers_failed", BigInteger, nullable=False),
+    Column("result", Text),  # JSON; null until it is done
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("created_by", String(40), nullable=False),  # as in the audit trail
+    ForeignKeyConstraint(["policy_id", "version"], ["policy_versions.policy_id", "policy_versions.version"]),
+    Index("ix_backtests_policy_id_created_at", "policy_id", "created_at"),
+)
+
+# Its rows in the lake, customer by customer: `pipelines.decisions.backtest.COMPARISON`.
+backtest_parts = Table(
+    "backtest_parts",
+    metadata,
+    Column("job_id", ForeignKey("backtests.job_id"), primary_key=True),
+    Column("part", Integer, primary_key=True),  # from 0
+    Column("segment_id", ForeignKey("segments.segment_id"), nullable=False),
+    Column("outcome_changed", BigInteger, nullable=False),  # rows
+    Column("limits_changed", BigInteger, nullable=False),  # rows in which nothing else changed
+)
+
+# Rulesets of monitoring. What one says stands in its versions; here is which one holds, and what is asked for often.
+monitoring_rulesets = Table(
+    "monitoring_rulesets",
+    metadata,
+    Column("ruleset_id", Uuid, primary_key=True),
+    Column("client_id", ForeignKey("clients.client_id"), nullable=False),
+    Column("slug", String(63), nullable=False),
+    Column("name", Text, nullable=False),
+    Column("version", Integer, nullable=False),  # the newest, which holds
+    Column("active", Boolean, nullable=False),
+    Column("archived_at", UtcDateTime),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("updated_at", UtcDateTime, nullable=False),
+    Column("created_by", String(40), nullable=False),  # as in the audit trail
+    UniqueConstraint("client_id", "slug"),
+)
+
+# Immutable: migration 0008 lets the database refuse every change, and the removal.
+monitoring_ruleset_versions = Table(
+    "monitoring_ruleset_versions",
+    metadata,
+    Column("ruleset_id", ForeignKey("monitoring_rulesets.ruleset_id"), primary_key=True),
+    Column("version", Integer, primary_key=True),  # counted from 1
+    Column("document", Text, nullable=False),  # canonical JSON
+    Column("sha256", LargeBinary(32), nullable=False),  # of the document
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("created_by", String(40), nullable=False),  # as in the audit trail
+)
+
+# Rules that have fired for a customer and whose condition hasn't been seen false since. All others have no row.
+rule_states = Table(
+    "rule_states",
+    metadata,
+    Column("customer_number", ForeignKey("customers.number"), primary_key=True),
+    Column("ruleset_id", ForeignKey("monitoring_rulesets.ruleset_id"), primary_key=True, index=True),
+    Column("rule", String(64), primary_key=True),
+    Column("fired_at", UtcDateTime, nullable=False),  # last
+    Column("match_id", Uuid, nullable=False),  # the match that it last fired in
+)
+
+# Looks that a change asks for, a row for each whom it concerns: one customer, or a client's customers in one bucket.
+# Asked for again, a row gets the next number, and none comes back: who has read an older one doesn't answer the newer.
+look_requests = Table(
+    "look_requests",
+    metadata,
+    Column("number", Serial, primary_key=True),
+    Column("bucket", Integer, nullable=False, index=True),
+    Column("client_id", ForeignKey("clients.client_id")),  # all of its customers in the bucket;
+    Column("customer_number", ForeignKey("customers.number"), unique=True),  # or this one: either is null
+    Column("requested_at", UtcDateTime, nullable=False),  # first
+    UniqueConstraint("client_id", "bucket"),
+    sqlite_autoincrement=True,
+)
+
+# What rules came to, by the service's days: of looks, a customer and a rule each.
+rule_counts = Table(
+    "rule_counts",
+    metadata,
+    Column("ruleset_id", ForeignKey("monitoring_rulesets.ruleset_id"), primary_key=True),
+    Column("rule", String(64), primary_key=True),
+    Column("day", Date, primary_key=True),
+    Column("observed", BigInteger, nullable=False),
+    Column("held", BigInteger, nullable=False),
+    Column("unknown", BigInteger, nullable=False),  # something that the condition needs was unavailable
+    Column("fired", BigInteger, nullable=False),
+)
+
+# What fired of one ruleset for one customer in one look: never changed (migration 0008), and removed only with its
+# customer. `match_id` is the event's id, too.
+rule_matches = Table(
+    "rule_matches",
+    metadata,
+    Column("number", Serial, primary_key=True),
+    Column("match_id", Uuid, nullable=False, unique=True),
+    Column("client_id", ForeignKey("clients.client_id"), nullable=False),
+    Column("ruleset_id", Uuid, nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("customer_number", ForeignKey("customers.number"), nullable=False),
+    Column("at", UtcDateTime, nullable=False),
+    Column("as_of", Date, nullable=False),  # the service's day
+    Column("data_version", BigInteger, nullable=False),
+    Column("cause", String(8), nullable=False),  # what moved: `data` or `time`
+    Column("rules", JSON, nullable=False),  # codes
+    Column("record", LargeBinary, nullable=False),  # the exact bytes: what was read of each rule, and the trace
+    Column("sha256", LargeBinary(32), nullable=False),  # of the record
+    ForeignKeyConstraint(
+        ["ruleset_id", "version"],
+        ["monitoring_ruleset_versions.ruleset_id", "monitoring_ruleset_versions.version"],
+    ),
+    Index("ix_rule_matches_client_id_number", "client_id", "number"),
+    Index("ix_rule_matches_customer_number_number", "customer_number", "number"),
+    Index("ix_rule_matches_ruleset_id_number", "ruleset_id", "number"),
+    Index("ix_rule_matches_client_id_at", "client_id", "at"),
+)
+
+# How often a ruleset would have fired over past days. The work is a job's; here is what was asked for and what came.
+simulations = Table(
+    "simulations",
+    metadata,
+    Column("job_id", Uuid, primary_key=True),  # the job's own
+    Column("client_id", ForeignKey("clients.client_id"), nullable=False),
+    Column("ruleset_id", Uuid, nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("request", Text, nullable=False),  # JSON
+    Column("result", Text),  # JSON; null until it is done
+    Column("segment_id", ForeignKey("segments.segment_id")),  # firings, customer by customer; null until it is done
+    Column("customers_total", BigInteger),  # null: not begun
+    Column("customers_done", BigInteger, nullable=False),
+    Column("customers_failed", BigInteger, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("created_by", String(40), nullable=False),  # as in the audit trail
+    ForeignKeyConstraint(
+        ["ruleset_id", "version"],
+        ["monitoring_ruleset_versions.ruleset_id", "monitoring_ruleset_versions.version"],
+    ),
+    Index("ix_simulations_ruleset_id_created_at", "ruleset_id", "created_at"),
+)
+
+# What secrets are sealed under. The keys themselves are sealed under the master key, each bound to its id.
+vault_keys = Table(
+    "vault_keys",
+    metadata,
+    Column("key_id", Integer, primary_key=True, autoincrement=False),
+    Column("purpose", String(16), nullable=False),
+    Column("wrapped", LargeBinary, nullable=False),  # AES-GCM
+    Column("wrapped_by", String(16), nullable=False),  # the master key's fingerprint
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("retired_at", UtcDateTime),  # seals nothing more; null for the one of its purpose that is in use
+    Index("uq_vault_keys_in_use", "purpose", unique=True, sqlite_where=text("retired_at IS NULL"),
+          postgresql_where=text("retired_at IS NULL")),
+)  # fmt: skip

@@ -1,0 +1,54 @@
+"""Pages as the contract has them: 1-indexed; no page asked for means everything, on one page."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from sqlalchemy import func, select
+
+from storage.core.database import AnySelect, Reading
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page asked for: `number` ≥ 1 of `count` items each."""
+
+    number: int
+    count: int
+
+    @property
+    def offset(self) -> int:
+        return (self.number - 1) * self.count
+
+
+@dataclass(frozen=True)
+class Paged(Generic[T]):
+    """The items of one page (or of all of them, when `page` is None) and how many there are altogether."""
+
+    items: Sequence[T]
+    total: int
+    page: Page | None
+
+    @property
+    def current_page(self) -> int | None:
+        return self.page.number if self.page else None
+
+    @property
+    def page_size(self) -> int:
+        return self.page.count if self.page else len(self.items)
+
+    @property
+    def total_pages(self) -> int:
+        if self.page is None:
+            return 1 if self.total else 0
+        return -(-self.total // self.page.count)
+
+
+def total_of(r: Reading, query: AnySelect) -> int:
+    return r.execute(select(func.count()).select_from(query.order_by(None).subquery())).scalar_one()
+
+
+def limited(query: AnySelect, page: Page | None) -> AnySelect:
+    return query if page is None else query.limit(page.count).offset(page.offset)

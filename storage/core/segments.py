@@ -1,0 +1,19 @@
+"""Files of the lake as the database names them."""
+
+from datetime import datetime
+from uuid import UUID, uuid4
+
+from sqlalchemy import insert
+
+from storage.core.database import Writing
+from storage.core.lake import Stored
+from storage.core.models import segments
+
+
+def register(w: Writing, file: tuple[Stored, int], now: datetime) -> UUID:
+    """Name a durable file, with its number of rows: the segment's id."""
+    stored, rows = file
+    segment_id = uuid4()
+    row = {"segment_id": segment_id, "path": stored.path, "sha256": stored.sha256, "bytes": stored.size}
+    w.execute(insert(segments).values(**row, rows=rows, created_at=now))
+    return segment_id

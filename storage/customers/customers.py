@@ -1,0 +1,193 @@
+"""Customers: a client's borrowers, each with the versions of its enriched transactions."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID, uuid4
+
+from sqlalchemy import insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from pipelines.vocabulary.errors import NotFound
+from storage.core.database import Reading, Writing
+from storage.core.models import clients, customers
+from storage.core.paging import Page, Paged, limited, total_of
+
+MOST_OTHERS = 11  # customers with one ABN that a create tells of
+
+
+@dataclass(frozen=True)
+class Customer:
+    number: int
+    customer_id: UUID
+    client_id: UUID
+    abn: str
+    abn_checksum_valid: bool
+    name: str | None
+    reference: str | None
+    state: str | None
+    created_at: datetime
+    data_version: int  # of the enriched transactions' content; 0 before the first
+    location_version: int
+    enriched_rows: int  # current rows: what the API lists
+    enrichment_version: int  # the value is what this version of the enrichment makes of it; 0 before the first
+    knowledge_version: int  # how often what else is known of the customer alone has changed
+
+
+@dataclass(frozen=True)
+class NewCustomer:
+    abn: str
+    abn_checksum_valid: bool
+    name: str | None = None
+    reference: str | None = None
+    state: str | None = None
+
+
+@dataclass(frozen=True)
+class Creation:
+    """What came of a create: the customer, whether it is new, and the client's first others with the same ABN."""
+
+    customer: Customer
+    created: bool
+    others: tuple[UUID, ...]
+
+
+def create(w: Writing, client_id: UUID, new: NewCustomer, now: datetime) -> Creation:
+    """A new customer, or the one that already bears this ABN and reference."""
+    if (known := _with_reference(w, client_id, new)) is not None:
+        return Creation(known, created=False, others=())
+    others = _with_abn(w, client_id, new.abn)
+    customer_id = uuid4()
+    row = {"customer_id": customer_id, "client_id": client_id, "created_at": now, **vars(new)}
+    try:
+        with w.begin_nested():
+            w.execute(insert(customers).values(row))
+    except IntegrityError:  # another process was first with the same reference
+        return create(w, client_id, new, now)
+    customer = get(w, client_id, customer_id)
+    return Creation(customer, created=True, others=others)
+
+
+def get(r: Reading, client_id: UUID, customer_id: UUID) -> Customer:
+    """The client's customer.
+
+    Raises:
+        NotFound: unknown, or another client's.
+    """
+    query = select(customers).where(customers.c.customer_id == customer_id, customers.c.client_id == client_id)
+    row = r.execute(query).first()
+    if row is None:
+        raise NotFound("Customer.NotFound", "There is no customer with this id.")
+    return Customer(*row)
+
+
+def with_id(r: Reading, customer_id: UUID) -> Customer:
+    """The customer, whoever's it is: for the operator, who belongs to no client.
+
+    Raises:
+        NotFound: unknown.
+    """
+    row = r.execute(select(customers).where(customers.c.customer_id == customer_id)).first()
+    if row is None:
+        raise NotFound("Customer.NotFound", "There is no customer with this id.")
+    return Customer(*row)
+
+
+def lock(w: Writing, customer: Customer) -> None:
+    """Let others who would change what belongs to the customer wait until this transaction ends."""
+    w.execute(select(customers.c.number).where(customers.c.number == customer.number).with_for_update(key_share=True))
+
+
+def find(
+    r: Reading,
+    client_id: UUID,
+    abn: str | None = None,
+    reference: str | None = None,
+    page: Page | None = None,
+) -> Paged[Customer]:
+    """The client's customers in order of creation, by exact ABN and reference."""
+    query = select(customers).where(customers.c.client_id == client_id).order_by(customers.c.number)
+    if abn is not None:
+        query = query.where(customers.c.abn == abn)
+    if reference is not None:
+        query = query.where(customers.c.reference == reference)
+    rows = r.execute(limited(query, page))
+    return Paged([Customer(*row) for row in rows], total_of(r, query), page)
+
+
+def numbers(r: Reading, client_id: UUID, customer_ids: Iterable[UUID]) -> dict[UUID, int]:
+    """Internal numbers of those of `customer_ids` that are the client's own."""
+    query = select(customers.c.customer_id, customers.c.number).where(
+        customers.c.client_id == client_id, customers.c.customer_id.in_(list(customer_ids))
+    )
+    return {row.customer_id: row.number for row in r.execute(query)}
+
+
+def ids_of(r: Reading, customer_numbers: Iterable[int]) -> dict[int, UUID]:
+    query = select(customers.c.number, customers.c.customer_id)
+    return {
+        row.number: row.customer_id for row in r.execute(query.where(customers.c.number.in_(list(customer_numbers))))
+    }
+
+
+def _with_reference(r: Reading, client_id: UUID, new: NewCustomer) -> Customer | None:
+    if new.reference is None:
+        return None
+    same = (customers.c.client_id == client_id, customers.c.abn == new.abn, customers.c.reference == new.reference)
+    row = r.execute(select(customers).where(*same)).first()
+    return None if row is None else Customer(*row)
+
+
+def _with_abn(r: Reading, client_id: UUID, abn: str) -> tuple[UUID, ...]:
+    query = select(customers.c.customer_id).where(customers.c.client_id == client_id, customers.c.abn == abn)
+    return tuple(r.execute(query.order_by(customers.c.number).limit(MOST_OTHERS)).scalars())
+
+
+def versions(r: Reading, customer_numbers: Iterable[int]) -> dict[int, int]:
+    """The customers' data versions, in order of customer number."""
+    query = select(customers.c.number, customers.c.data_version).order_by(customers.c.number)
+    rows = r.execute(query.where(customers.c.number.in_(list(customer_numbers))))
+    return {row.number: row.data_version for row in rows}
+
+
+def names(r: Reading, customer_numbers: Iterable[int]) -> list[tuple[int, str | None, str]]:
+    """Number, name and ABN of each."""
+    query = select(customers.c.number, customers.c.name, customers.c.abn).order_by(customers.c.number)
+    rows = r.execute(query.where(customers.c.number.in_(list(customer_numbers))))
+    return [(row.number, row.name, row.abn) for row in rows]
+
+
+def clients_of(r: Reading, customer_numbers: Iterable[int]) -> dict[int, UUID]:
+    """The client of each, by the customer's number."""
+    query = select(customers.c.number, customers.c.client_id).where(customers.c.number.in_(list(customer_numbers)))
+    return {row.number: row.client_id for row in r.execute(query)}
+
+
+def with_transactions(r: Reading, client_id: UUID) -> list[int]:
+    """Numbers of the client's customers that have enriched transactions."""
+    query = select(customers.c.number).where(customers.c.client_id == client_id, customers.c.enriched_rows > 0)
+    return list(r.execute(query.order_by(customers.c.number)).scalars())
+
+
+def knowledge_versions(r: Reading, customer_numbers: Iterable[int]) -> dict[int, int]:
+    """How often what is known about each customer beside its transactions has changed: of it alone, or of all
+    customers of its client.
+    """
+    known = (customers.c.knowledge_version + clients.c.knowledge_version).label("known")
+    query = select(customers.c.number, known).join_from(customers, clients)
+    rows = r.execute(query.where(customers.c.number.in_(list(customer_numbers))))
+    return {row.number: row.known for row in rows}
+
+
+def knowledge_changes(w: Writing, customer: Customer) -> None:
+    """Something else is known of the customer when this transaction ends: what was computed without it, and is not
+    committed yet, will be computed again.
+    """
+    changed = {"knowledge_version": customers.c.knowledge_version + 1}
+    w.execute(update(customers).where(customers.c.number == customer.number).values(changed))
+
+
+def knowledge_of_all_changes(w: Writing, client_id: UUID) -> None:
+    """The same of every customer of the client."""
+    changed = {"knowledge_version": clients.c.knowledge_version + 1}
+    w.execute(update(clients).where(clients.c.client_id == client_id).values(changed))

@@ -1,0 +1,1 @@
+"""Policies, evaluations, backtests, and what they read."""

@@ -1,0 +1,64 @@
+"""What reports are told of customers beside their transactions, read in one snapshot."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from datetime import date, datetime
+from decimal import Decimal
+from uuid import UUID
+
+import polars as pl
+
+from pipelines.figures.context import ATTRIBUTES, CUSTOMERS, INTAKE, RELATED_PARTIES, ClientBook, Context
+from storage.core.database import Reading
+from storage.customers import customers
+from storage.decisions import documents, risk_models
+from storage.enrichment import related_parties
+from storage.jobs import jobs
+from storage.monitoring import attributes
+from storage.monitoring.attributes import Value
+from storage.portfolio import peers
+
+
+def read(r: Reading, versions: Mapping[int, int], now: datetime, as_of: date) -> Context:
+    """All that holds now, of these customers (number → data version); expired attributes don't. Peers are those of the
+    last night before `as_of`, so that a report of a day can be computed again.
+    """
+    numbers = list(versions)
+    parties = [
+        (number, party.name, party.abn)
+        for number, stand_beside in related_parties.of_all(r, numbers).items()
+        for party in stand_beside
+    ]
+    told = [
+        (number, each.name, _text(each.value))
+        for number, each in attributes.of_all(r, numbers)
+        if each.expires_at is None or each.expires_at > now
+    ]
+    return Context(
+        books=_books(r, numbers, as_of),
+        customers=pl.DataFrame(customers.names(r, numbers), schema=CUSTOMERS, orient="row"),
+        related_parties=pl.DataFrame(parties, schema=RELATED_PARTIES, orient="row"),
+        attributes=pl.DataFrame(told, schema=ATTRIBUTES, orient="row"),
+        intake=pl.DataFrame(jobs.refused_and_repeated(r, versions), schema=INTAKE, orient="row"),
+        statements=documents.behind(r, versions),
+    )
+
+
+def _books(r: Reading, customer_numbers: Iterable[int], as_of: date) -> list[ClientBook]:
+    """One book for each client."""
+    clients = customers.clients_of(r, customer_numbers)
+    of_client: defaultdict[UUID, set[int]] = defaultdict(set)
+    for number, client_id in clients.items():
+        of_client[client_id].add(number)
+    compared, scorecards = peers.of_clients(r, of_client, as_of), risk_models.in_use(r, of_client)
+    return [
+        ClientBook(frozenset(mine), compared.get(client_id), scorecards.get(client_id))
+        for client_id, mine in sorted(of_client.items())
+    ]
+
+
+def _text(value: Value | None) -> str | None:
+    """A number keeps its digits; true and false are spelled as in JSON."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:f}" if isinstance(value, Decimal) else value

@@ -1,0 +1,179 @@
+"""What was decided of customers: every evaluation with its record, and what somebody decided instead.
+
+Nothing is ever changed. A record is kept as the exact bytes that the evaluation made, beside their SHA-256.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from hashlib import sha256
+from uuid import UUID
+
+from sqlalchemy import insert, select
+
+from pipelines.vocabulary.errors import Conflict, Corrupt, NotFound
+from storage.core.database import AnySelect, Reading, Writing
+from storage.core.models import customers, decision_overrides, evaluations, policies
+from storage.core.paging import Page, Paged, limited, total_of
+from storage.customers.customers import Customer
+from storage.decisions.policies import StoredPolicy
+
+
+@dataclass(frozen=True)
+class NewEvaluation:
+    evaluation_id: UUID
+    client_id: UUID
+    customer_number: int
+    policy_id: UUID
+    version: int
+    at: datetime
+    who: str  # as in the audit trail
+    what_if: bool  # asked with overrides, or of a version that doesn't decide
+    outcome: str
+    data_version: int
+    as_of: date  # the service's day
+    record: bytes
+    shadow_of: UUID | None = None  # the evaluation that was answered, where this one is a challenger's
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """One as it was made, without its record."""
+
+    number: int
+    evaluation_id: UUID
+    client_id: UUID
+    customer_number: int
+    policy_id: UUID
+    version: int
+    at: datetime
+    who: str
+    what_if: bool
+    outcome: str
+    data_version: int
+    as_of: date
+    shadow_of: UUID | None
+    sha256: bytes
+    customer_id: UUID
+    slug: str  # the policy's
+    overridden_outcome: str | None = None  # what the last override made of it
+
+
+@dataclass(frozen=True)
+class Override:
+    """What somebody decided instead."""
+
+    outcome: str
+    reason: str
+    decided_by: str  # the person, as the client names them
+    at: datetime
+    who: str  # as in the audit trail
+
+
+def save(w: Writing, new: NewEvaluation) -> None:
+    """Keep an evaluation with its record."""
+    w.execute(insert(evaluations).values(**vars(new), sha256=sha256(new.record).digest()))
+
+
+def get(r: Reading, client_id: UUID, evaluation_id: UUID) -> Evaluation:
+    """The client's evaluation.
+
+    Raises:
+        NotFound: unknown, or another client's.
+    """
+    mine = _SHOWN.where(evaluations.c.evaluation_id == evaluation_id, evaluations.c.client_id == client_id)
+    return _one(r, mine)
+
+
+def with_id(r: Reading, evaluation_id: UUID) -> Evaluation:
+    """The evaluation, whoever's it is: for the operator, who belongs to no client.
+
+    Raises:
+        NotFound: unknown.
+    """
+    return _one(r, _SHOWN.where(evaluations.c.evaluation_id == evaluation_id))
+
+
+def record(r: Reading, evaluation: Evaluation) -> bytes:
+    """The bytes that the evaluation made.
+
+    Raises:
+        Corrupt: they are not what was written.
+    """
+    query = select(evaluations.c.record).where(evaluations.c.number == evaluation.number)
+    found: bytes = r.execute(query).scalar_one()
+    if sha256(found).digest() != evaluation.sha256:
+        raise Corrupt("Evaluation.Corrupt", f"The record of evaluation {evaluation.evaluation_id} was changed.")
+    return found
+
+
+def find(
+    r: Reading,
+    client_id: UUID,
+    *,
+    customer: Customer | None = None,
+    policy: StoredPolicy | None = None,
+    shadows: bool = False,
+    page: Page | None = None,
+) -> Paged[Evaluation]:
+    """The client's, newest first: all of them, one customer's, one policy's. `shadows`: challengers', too."""
+    query = _SHOWN.where(evaluations.c.client_id == client_id)
+    if customer is not None:
+        query = query.where(evaluations.c.customer_number == customer.number)
+    if policy is not None:
+        query = query.where(evaluations.c.policy_id == policy.policy_id)
+    if not shadows:
+        query = query.where(evaluations.c.shadow_of.is_(None))
+    rows = r.execute(limited(query.order_by(evaluations.c.number.desc()), page))
+    total = total_of(r, query.with_only_columns(evaluations.c.number))
+    return Paged([Evaluation(*row) for row in rows], total, page)
+
+
+def shadows_of(r: Reading, evaluation: Evaluation) -> list[Evaluation]:
+    """What challengers would have decided beside it."""
+    query = _SHOWN.where(evaluations.c.shadow_of == evaluation.evaluation_id).order_by(evaluations.c.number)
+    return [Evaluation(*row) for row in r.execute(query)]
+
+
+def add_override(
+    w: Writing, evaluation: Evaluation, outcome: str, reason: str, decided_by: str, who: str, now: datetime
+) -> Override:
+    """Note what somebody decided instead; the evaluation itself stays as it was.
+
+    Raises:
+        Conflict: it decided nothing.
+    """
+    if evaluation.what_if or evaluation.shadow_of is not None:
+        raise Conflict("Evaluation.NotADecision", "Only a decision is overridden: not a what-if, nor a challenger's.")
+    override = Override(outcome, reason, decided_by, now, who)
+    w.execute(insert(decision_overrides).values(evaluation_id=evaluation.evaluation_id, **vars(override)))
+    return override
+
+
+def overrides_of(r: Reading, evaluation: Evaluation) -> Sequence[Override]:
+    """In the order in which they were made; the last one holds."""
+    mine = decision_overrides.c.evaluation_id == evaluation.evaluation_id
+    own = [decision_overrides.c[name] for name in Override.__dataclass_fields__]
+    return [Override(*row) for row in r.execute(select(*own).where(mine).order_by(decision_overrides.c.number))]
+
+
+_OWN = [evaluations.c[name] for name in Evaluation.__dataclass_fields__ if name in evaluations.c]
+_LAST_OVERRIDE = (
+    select(decision_overrides.c.outcome)
+    .where(decision_overrides.c.evaluation_id == evaluations.c.evaluation_id)
+    .order_by(decision_overrides.c.number.desc())
+    .limit(1)
+    .scalar_subquery()
+)
+_SHOWN: AnySelect = (
+    select(*_OWN, customers.c.customer_id, policies.c.slug, _LAST_OVERRIDE)
+    .join_from(evaluations, customers, evaluations.c.customer_number == customers.c.number)
+    .join(policies, policies.c.policy_id == evaluations.c.policy_id)
+)
+
+
+def _one(r: Reading, query: AnySelect) -> Evaluation:
+    row = r.execute(query).first()
+    if row is None:
+        raise NotFound("Evaluation.NotFound", "There is no evaluation with this id.")
+    return Evaluation(*row)

@@ -1,0 +1,296 @@
+"""Decision policies: by client and slug, each a row of versions that are never rewritten.
+
+A version is a draft, then published, then retired, in this order and once each; publishing one retires the one before.
+To go back, the older content is saved again. So the dates of the versions say which one held when.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+from uuid import UUID, uuid4
+
+from sqlalchemy import and_, func, insert, select, update
+
+from pipelines.decisions import Policy, kinds
+from pipelines.decisions.canonical import canonical, fingerprint
+from pipelines.vocabulary.errors import Conflict, NotFound, Unprocessable
+from storage.core.database import AnySelect, Reading, Writing, insert_into
+from storage.core.models import PolicyState, clients, policies, policy_versions
+from storage.core.paging import Page, Paged, limited, total_of
+
+MOST_POLICIES = 200  # of a client
+MOST_VERSIONS = 10_000  # of a policy
+
+
+@dataclass(frozen=True)
+class Challenger:
+    """A draft that is shadow-run on a share of the evaluations: nobody is answered by it."""
+
+    version: int
+    percent: int  # of evaluations, 1 to 100
+
+
+@dataclass(frozen=True)
+class StoredPolicy:
+    policy_id: UUID
+    client_id: UUID
+    slug: str
+    is_archived: bool
+    challenger: Challenger | None
+    created_at: datetime
+
+
+@dataclass(frozen=True)
+class PolicyVersion:
+    """One as it is stored, in the order of the table's columns."""
+
+    policy_id: UUID
+    version: int
+    state: PolicyState
+    document: str  # canonical JSON
+    fingerprint: str  # SHA-256 of it, hex
+    acknowledged: Sequence[Mapping[str, str]]  # warnings that the author accepted: pointer, code, message
+    created_at: datetime
+    created_by: str
+    published_at: datetime | None
+    published_by: str | None
+    retired_at: datetime | None
+
+    @cached_property
+    def policy(self) -> Policy:
+        return Policy.model_validate_json(self.document)
+
+
+def require_enabled(r: Reading, client_id: UUID) -> None:
+    """Raises NotFound for a client that has no decision policies, or that isn't there."""
+    enabled = r.execute(select(clients.c.decision_policies).where(clients.c.client_id == client_id)).scalar()
+    if enabled is None:
+        raise NotFound("Client.NotFound", "There is no client with this id.")
+    if not enabled:
+        raise NotFound("DecisionPolicy.NotEnabled", "Decision policies are not enabled for this client.")
+
+
+def get(r: Reading, client_id: UUID, slug: str) -> StoredPolicy:
+    """The client's policy, archived or not, whatever its versions.
+
+    Raises:
+        NotFound: unknown, or another client's.
+    """
+    mine = and_(policies.c.client_id == client_id, policies.c.slug == slug)
+    row = r.execute(select(policies).where(mine)).first()
+    if row is None:
+        raise NotFound("DecisionPolicy.NotFound", "There is no decision policy with this slug.")
+    return _stored(row)
+
+
+def with_id(r: Reading, policy_id: UUID) -> StoredPolicy:
+    """The policy, whoever's it is: for whoever works on what belongs to it."""
+    return _stored(r.execute(select(policies).where(policies.c.policy_id == policy_id)).one())
+
+
+def find(
+    r: Reading, client_id: UUID, *, include_archived: bool = False, page: Page | None = None
+) -> Paged[tuple[StoredPolicy, PolicyVersion]]:
+    """Policies with their published versions, by slug; one that was never published is not among them."""
+    published = policy_versions.c.state == PolicyState.PUBLISHED
+    query = _WITH_VERSION.where(policies.c.client_id == client_id, published)
+    if not include_archived:
+        query = query.where(policies.c.is_archived.is_(False))
+    rows = r.execute(limited(query.order_by(policies.c.slug), page))
+    return Paged([_with_version(row) for row in rows], total_of(r, query.with_only_columns(policies.c.slug)), page)
+
+
+def all_of(r: Reading, client_id: UUID) -> list[tuple[StoredPolicy, PolicyVersion]]:
+    """Every policy with its newest version, by slug: drafts and archived ones, too."""
+    newest = (
+        select(policy_versions.c.policy_id, func.max(policy_versions.c.version).label("version"))
+        .group_by(policy_versions.c.policy_id)
+        .subquery()
+    )
+    is_newest = and_(*(newest.c[name] == policy_versions.c[name] for name in ("policy_id", "version")))
+    query = _WITH_VERSION.join(newest, is_newest).where(policies.c.client_id == client_id)
+    return [_with_version(row) for row in r.execute(query.order_by(policies.c.slug))]
+
+
+def versions(r: Reading, policy: StoredPolicy, page: Page | None = None) -> Paged[PolicyVersion]:
+    """All of them, the newest first."""
+    query = _of(policy.policy_id)
+    rows = r.execute(limited(query.order_by(policy_versions.c.version.desc()), page))
+    return Paged([_version(row) for row in rows], total_of(r, query), page)
+
+
+def version(r: Reading, policy: StoredPolicy, number: int | None = None) -> PolicyVersion:
+    """The version with this number, or the published one.
+
+    Raises:
+        NotFound: there is no such version; or none is published, which is as if there were no policy.
+    """
+    if number is None:
+        row = r.execute(_published(policy.policy_id)).first()
+        if row is None:
+            raise NotFound("DecisionPolicy.NotFound", "There is no decision policy with this slug that is published.")
+    else:
+        row = r.execute(_of(policy.policy_id).where(policy_versions.c.version == number)).first()
+        if row is None:
+            raise NotFound("DecisionPolicy.VersionNotFound", "The decision policy has no such version.")
+    return _version(row)
+
+
+def newest(r: Reading, policy: StoredPolicy) -> PolicyVersion:
+    return _version(r.execute(_newest_first(policy.policy_id)).one())
+
+
+def save_draft(
+    w: Writing,
+    client_id: UUID,
+    policy: Policy,
+    acknowledged: Sequence[Mapping[str, str]],
+    who: str,
+    now: datetime,
+) -> PolicyVersion:
+    """A new draft of the client's policy with this slug; the newest version, said again, is no second one.
+
+    Raises:
+        Conflict: it is archived, or there are too many.
+    """
+    stored = _for_change(w, client_id, policy.slug, now)
+    _require_not_archived(stored)
+    last = w.execute(_newest_first(stored.policy_id)).first()
+    text, digest = canonical(policy), fingerprint(policy)
+    if last is not None and last.fingerprint == digest and last.state != PolicyState.RETIRED:
+        return _version(last)
+    number = 1 if last is None else last.version + 1
+    if number > MOST_VERSIONS:
+        raise Conflict("DecisionPolicy.TooManyVersions", f"A policy may have {MOST_VERSIONS:,} versions at most.")
+    said = {"document": text, "fingerprint": digest, "acknowledged": [dict(each) for each in acknowledged]}
+    made = {"state": PolicyState.DRAFT, "created_at": now, "created_by": who}
+    w.execute(insert(policy_versions).values(policy_id=stored.policy_id, version=number, **said, **made))
+    return version(w, stored, number)
+
+
+def publish(w: Writing, policy: StoredPolicy, number: int | None, who: str, now: datetime) -> PolicyVersion:
+    """Let a version, or the newest, decide from now on; asked again, nothing changes.
+
+    A challenger that is published is none any more, nor is one that needs inputs which this version doesn't declare.
+
+    Raises:
+        NotFound: no such version.
+        Conflict: the version is retired, or the policy archived.
+    """
+    policy = lock(w, policy)
+    _require_not_archived(policy)
+    chosen = newest(w, policy) if number is None else version(w, policy, number)
+    if chosen.state == PolicyState.PUBLISHED:
+        return chosen
+    if chosen.state == PolicyState.RETIRED:
+        raise Conflict("DecisionPolicy.VersionRetired", "A retired version is not published again: save its content.")
+    mine = policy_versions.c.policy_id == policy.policy_id
+    standing = and_(mine, policy_versions.c.state == PolicyState.PUBLISHED)
+    w.execute(update(policy_versions).where(standing).values(state=PolicyState.RETIRED, retired_at=now))
+    published = {"state": PolicyState.PUBLISHED, "published_at": now, "published_by": who}
+    w.execute(update(policy_versions).where(mine, policy_versions.c.version == chosen.version).values(published))
+    if policy.challenger is not None:
+        challenger = version(w, policy, policy.challenger.version)
+        if challenger.version == chosen.version or _inputs_beyond(challenger, chosen):
+            remove_challenger(w, policy)
+    return version(w, policy, chosen.version)
+
+
+def archive(w: Writing, policy: StoredPolicy) -> StoredPolicy:
+    """From now on nobody is decided by it; it can be taken back."""
+    return _change(w, policy, is_archived=True)
+
+
+def unarchive(w: Writing, policy: StoredPolicy) -> StoredPolicy:
+    return _change(w, policy, is_archived=False)
+
+
+def set_challenger(w: Writing, policy: StoredPolicy, number: int, percent: int) -> StoredPolicy:
+    """Shadow-run a draft on this share of the evaluations.
+
+    Raises:
+        NotFound: no such version.
+        Conflict: the version is no draft, or the policy is archived.
+        Unprocessable: it needs inputs that the published version doesn't declare, and that nobody therefore sends.
+    """
+    policy = lock(w, policy)
+    _require_not_archived(policy)
+    chosen = version(w, policy, number)
+    if chosen.state != PolicyState.DRAFT:
+        raise Conflict("DecisionPolicy.NotADraft", "Only a draft can be the challenger of the published version.")
+    row = w.execute(_published(policy.policy_id)).first()
+    beyond: list[str] = [] if row is None else _inputs_beyond(chosen, _version(row))
+    if beyond:
+        told = f"The published version doesn't declare these inputs, or as another kind: {', '.join(beyond)}."
+        raise Unprocessable("DecisionPolicy.ChallengerInputs", told)
+    return _change(w, policy, challenger_version=number, challenger_percent=percent)
+
+
+def remove_challenger(w: Writing, policy: StoredPolicy) -> StoredPolicy:
+    return _change(w, policy, challenger_version=None, challenger_percent=None)
+
+
+def lock(w: Writing, policy: StoredPolicy) -> StoredPolicy:
+    """The policy as it is now; others who would change it wait until this transaction ends."""
+    query = select(policies).where(policies.c.policy_id == policy.policy_id)
+    return _stored(w.execute(query.with_for_update()).one())
+
+
+def _for_change(w: Writing, client_id: UUID, slug: str, now: datetime) -> StoredPolicy:
+    """The client's policy with this slug, new where there was none, and locked."""
+    row = {"policy_id": uuid4(), "client_id": client_id, "slug": slug, "is_archived": False, "created_at": now}
+    new = insert_into(w, policies).values(row).on_conflict_do_nothing(index_elements=["client_id", "slug"])
+    added = w.execute(new).rowcount
+    count = select(func.count()).where(policies.c.client_id == client_id)
+    if added and w.execute(count).scalar_one() > MOST_POLICIES:
+        raise Conflict("DecisionPolicy.TooMany", f"A client may have {MOST_POLICIES} policies at most.")
+    return lock(w, get(w, client_id, slug))
+
+
+def _change(w: Writing, policy: StoredPolicy, **values: Any) -> StoredPolicy:
+    w.execute(update(policies).where(policies.c.policy_id == policy.policy_id).values(values))
+    return get(w, policy.client_id, policy.slug)
+
+
+def _require_not_archived(policy: StoredPolicy) -> None:
+    if policy.is_archived:
+        raise Conflict("DecisionPolicy.Archived", "The decision policy is archived.")
+
+
+def _inputs_beyond(challenger: PolicyVersion, published: PolicyVersion) -> list[str]:
+    """Inputs of the one that are not sent to the other."""
+    sent = kinds(published.policy.declared_inputs)
+    return [name for name, kind in kinds(challenger.policy.declared_inputs).items() if sent.get(name) != kind]
+
+
+def _published(policy_id: UUID) -> AnySelect:
+    return _of(policy_id).where(policy_versions.c.state == PolicyState.PUBLISHED)
+
+
+def _newest_first(policy_id: UUID) -> AnySelect:
+    return _of(policy_id).order_by(policy_versions.c.version.desc()).limit(1)
+
+
+def _of(policy_id: UUID) -> AnySelect:
+    return select(policy_versions).where(policy_versions.c.policy_id == policy_id)
+
+
+_WITH_VERSION: AnySelect = select(policies, policy_versions).join_from(policies, policy_versions)
+
+
+def _with_version(row: Sequence[Any]) -> tuple[StoredPolicy, PolicyVersion]:
+    width = len(policies.c)
+    return _stored(row[:width]), _version(row[width:])
+
+
+def _stored(row: Sequence[Any]) -> StoredPolicy:
+    policy_id, client_id, slug, is_archived, created_at, challenger, percent = row
+    shadow = None if challenger is None else Challenger(challenger, percent)
+    return StoredPolicy(policy_id, client_id, slug, is_archived, shadow, created_at)
+
+
+def _version(row: Sequence[Any]) -> PolicyVersion:
+    policy_id, number, state, *said = row
+    return PolicyVersion(policy_id, number, PolicyState(state), *said)

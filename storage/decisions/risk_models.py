@@ -1,0 +1,146 @@
+"""Fitted scorecards: kept whole in the database, and which of them scores a client's customers.
+
+A scorecard is never changed. Using one is an entry in a list that only grows; a client's last entry holds. So going
+back is one more entry, and the list says who decided by what, when.
+"""
+
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID, uuid4
+
+from sqlalchemy import insert, select
+
+from pipelines.metrics import METRICS
+from pipelines.scorecards import scorecard_file
+from pipelines.scorecards.scorecard import Scorecard
+from pipelines.vocabulary.errors import Conflict, Corrupt, NotFound, Unprocessable
+from storage.core.database import AnyRow, Reading, Writing, values_of
+from storage.core.models import LIVE, Flow, clients, customers, jobs, reports, risk_model_uses, risk_models
+from storage.jobs.jobs import request_recomputations
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class StoredModel:
+    model_id: UUID
+    client_id: UUID | None  # to whose outcomes it was fitted; null: to those of a file, for whoever activates it
+    name: str
+    fingerprint: str
+    calibration: str
+    facts: Mapping[str, Any]  # what it was fitted to, and how good it was on cases it had not seen
+    created_at: datetime
+
+
+def add(w: Writing, scorecard: Scorecard, client_id: UUID | None, now: datetime) -> StoredModel:
+    """Keep a scorecard; it is not used yet."""
+    if client_id is not None:
+        _require_client(w, client_id)
+    shown = StoredModel(
+        uuid4(),
+        client_id,
+        scorecard.name,
+        scorecard_file.fingerprint(scorecard),
+        scorecard.calibration,
+        dict(scorecard.facts),
+        now,
+    )
+    w.execute(insert(risk_models).values(**vars(shown), content=scorecard_file.dumps(scorecard)))
+    return shown
+
+
+def find(r: Reading) -> list[StoredModel]:
+    """Every scorecard, the oldest first."""
+    query = select(*_SHOWN).order_by(risk_models.c.created_at, risk_models.c.model_id)
+    return [_model(row) for row in r.execute(query)]
+
+
+def get(r: Reading, model_id: UUID) -> StoredModel:
+    """Raises NotFound where there is none of this id."""
+    row = r.execute(select(*_SHOWN).where(risk_models.c.model_id == model_id)).first()
+    if row is None:
+        raise NotFound("RiskModel.NotFound", f"There is no risk model {model_id}.")
+    return _model(row)
+
+
+def scorecard(r: Reading, model_id: UUID) -> Scorecard:
+    """Raises Corrupt or Unprocessable where it can't be read."""
+    content: bytes | None = r.execute(select(risk_models.c.content).where(risk_models.c.model_id == model_id)).scalar()
+    if content is None:
+        raise Corrupt("RiskModel.Missing", f"The risk model {model_id} is named, but not kept.")
+    return scorecard_file.loads(content)
+
+
+def activate(w: Writing, model_id: UUID, client_id: UUID, who: str, now: datetime) -> None:
+    """Score a client's customers by it from now on; those that have a report get a new one.
+
+    Raises:
+        NotFound: no such model or client.
+        Conflict: it was fitted to another client's outcomes.
+        Unprocessable: it reads what reports don't have.
+    """
+    model = get(w, model_id)
+    _require_client(w, client_id)
+    if model.client_id not in (None, client_id):
+        raise Conflict("RiskModel.OfAnotherClient", f"The risk model was fitted for client {model.client_id} alone.")
+    unknown = [feature.metric for feature in scorecard(w, model_id).features if feature.metric not in METRICS]
+    if unknown:
+        some = ", ".join(unknown[:5]) + (" …" if len(unknown) > 5 else "")
+        raise Unprocessable(
+            "RiskModel.UnknownFeatures",
+            f"Reports have no {some}: fit to stored transactions, or with --registry-only.",
+        )
+    _use(w, model_id, client_id, who, now)
+
+
+def deactivate(w: Writing, client_id: UUID, who: str, now: datetime) -> UUID | None:
+    """Go back to the scorecard that comes with Tidemark. What was used until now."""
+    used = uses(w).get(client_id)
+    if used is not None:
+        _use(w, None, client_id, who, now)
+    return used
+
+
+def uses(r: Reading) -> dict[UUID, UUID]:
+    """The scorecard in use for each client that has one."""
+    rows = r.execute(select(risk_model_uses).order_by(risk_model_uses.c.number)).all()
+    last = {row.client_id: row.model_id for row in rows}
+    return {client_id: model_id for client_id, model_id in last.items() if model_id is not None}
+
+
+def in_use(r: Reading, client_ids: Iterable[UUID]) -> dict[UUID, Scorecard]:
+    """The scorecards of those of the clients that have one. One that can't be read is left out, and logged."""
+    used = uses(r)
+    found = {}
+    for client_id in client_ids:
+        if client_id in used:
+            try:
+                found[client_id] = scorecard(r, used[client_id])
+            except (Corrupt, Unprocessable) as error:
+                log.error("the risk model %s is not used: %s", used[client_id], error.detail)
+    return found
+
+
+def _use(w: Writing, model_id: UUID | None, client_id: UUID, who: str, now: datetime) -> None:
+    w.execute(insert(risk_model_uses).values(client_id=client_id, model_id=model_id, used_from=now, who=who))
+    waiting = select(jobs.c.customer_number).where(jobs.c.flow == Flow.REPORT_REFRESH, jobs.c.status.in_(LIVE))
+    reported = select(reports.c.customer_number).where(reports.c.kind == "risk")
+    concerned = select(customers.c.number).where(
+        customers.c.client_id == client_id, customers.c.number.in_(reported), customers.c.number.not_in(waiting)
+    )
+    request_recomputations(w, client_id, w.execute(concerned).scalars().all(), Flow.REPORT_REFRESH, now)
+
+
+def _require_client(r: Reading, client_id: UUID) -> None:
+    if r.execute(select(clients.c.client_id).where(clients.c.client_id == client_id)).first() is None:
+        raise NotFound("Client.NotFound", "There is no client with this id.")
+
+
+_SHOWN = [column for column in risk_models.c if column.name != "content"]
+
+
+def _model(row: AnyRow) -> StoredModel:
+    return StoredModel(**values_of(row))

@@ -1,0 +1,349 @@
+"""Corrections: what clients say that transactions are, instead of what enrichment found.
+
+One holds for one customer, or for all customers of a client. Nothing is overwritten: a revoked one stays, marked.
+Making and revoking queue the jobs by which stored rows follow, in the same transaction, so neither happens without the
+other; and whatever is being computed without them by then is computed again (`storage.enrichment.commit`).
+
+A client's rows are looked at before that transaction begins, for they may be many. Customers whose rows have changed
+since are enriched once more without another look.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from itertools import accumulate, groupby
+from typing import Any
+from uuid import UUID, uuid4
+
+import polars as pl
+from sqlalchemy import ColumnElement, and_, func, insert, or_, select, update
+
+from pipelines.enrichment.counterparties.corrections import REACHED_BY, called, held, key_of, reached
+from pipelines.enrichment.knowledge import CORRECTIONS
+from pipelines.vocabulary.errors import Conflict, NotFound
+from pipelines.vocabulary.schemas import current
+from storage.core.database import AnySelect, Reading, Writing
+from storage.core.lake import Lake
+from storage.core.models import Flow, corrections, customers
+from storage.core.paging import Page, Paged, limited, total_of
+from storage.customers.customers import Customer, knowledge_changes, knowledge_of_all_changes
+from storage.enrichment import transactions
+from storage.enrichment.transactions import Location
+from storage.jobs import jobs
+from storage.jobs.jobs import Job
+
+MOST_LIVE = 1_000  # that hold for one customer alone; and as many for all customers of a client
+MOST_EXAMPLES = 20
+PART_ROWS = 200_000  # looked at together
+_SHOWN = (*REACHED_BY, "date", "amount")
+
+
+@dataclass(frozen=True)
+class NewCorrection:
+    """What is to be corrected: exactly one of the first three is filled, and at least one of the last two."""
+
+    transaction_id: UUID | None = None
+    counterparty: str | None = None
+    words: str | None = None
+    direction: str | None = None
+    category: str | None = None
+    counterparty_name: str | None = None
+    client_wide: bool = False
+
+
+@dataclass(frozen=True)
+class Correction:
+    """One as it was made, in the order of the table's columns."""
+
+    number: int
+    correction_id: UUID
+    client_id: UUID
+    customer_number: int | None  # null: it holds for all customers of the client
+    transaction_id: UUID | None
+    counterparty: str | None
+    words: str | None
+    counterparty_group: str | None
+    direction: str | None
+    category: str | None
+    counterparty_name: str | None
+    made_at: datetime
+    made_by: str
+    revoked_at: datetime | None
+    revoked_by: str | None
+    revoking_job: UUID | None
+
+    @property
+    def client_wide(self) -> bool:
+        return self.customer_number is None
+
+
+@dataclass(frozen=True)
+class Grounds:
+    """What a look at stored rows starts from: one snapshot of where they lie and what is said of single ones."""
+
+    places: Sequence[Location]
+    standing: pl.DataFrame  # CORRECTIONS: of single transactions
+
+    @property
+    def versions(self) -> Mapping[int, int]:
+        return {place.customer_number: place.data_version for place in self.places}
+
+
+@dataclass(frozen=True)
+class Reach:
+    """What a correction does to stored rows."""
+
+    counterparty_group: str | None  # by which the counterparty is found
+    customers: frozenset[int]  # with rows that it decides
+    decided: int  # rows
+    changed: int  # of these: rows of which it says what was not said
+    by_category: Mapping[str, int]  # changed rows by their category now
+    examples: Sequence[Mapping[str, Any]]  # of the changed rows, at most MOST_EXAMPLES
+
+
+def grounds(r: Reading, lake: Lake, customer: Customer, *, client_wide: bool) -> Grounds:
+    """What to look at for a correction of this customer, or of all its client's.
+
+    Of all, those whose file is damaged are left out, as if they had changed since: a job of theirs will tell.
+    """
+    places = transactions.current_locations(r, [customer.number])
+    if client_wide:
+        places, _ = transactions.readable(lake, transactions.current_locations_of_client(r, customer.client_id))
+    single = live(r, [place.customer_number for place in places], corrections.c.transaction_id.is_not(None))
+    return Grounds(places, single)
+
+
+def reach(lake: Lake, on: Grounds, new: NewCorrection) -> Reach:
+    """What the correction would do to rows as they are stored."""
+    group = None if new.counterparty is None else _group(lake, on, new.counterparty)
+    whose, by_category, decided = Counter[int](), Counter[str](), 0
+    examples: list[Mapping[str, Any]] = []
+    for rows in _parts(lake, on.places, _SHOWN):
+        found = reached(rows, _frame(new, group, rows["customer_number"].unique()), on.standing)
+        changed = found.filter("changes")
+        whose.update(dict(found.group_by("customer_number").len().rows()))
+        by_category.update(dict(changed.group_by("category").len().rows()))
+        decided += found.height
+        examples += changed.head(MOST_EXAMPLES - len(examples)).to_dicts()
+    return Reach(group, frozenset(whose), decided, by_category.total(), by_category, examples)
+
+
+def direction_of(lake: Lake, on: Grounds, transaction_id: UUID) -> str | None:
+    """The side of the account that a transaction is on; None when there is none with this id."""
+    meant = pl.col("transaction_id") == transaction_id.bytes
+    found = [rows.filter(meant) for rows in _parts(lake, on.places, ("transaction_id", "direction"))]
+    return next((str(rows["direction"][0]) for rows in found if not rows.is_empty()), None)
+
+
+def make(
+    w: Writing, customer: Customer, new: NewCorrection, looked: tuple[Grounds, Reach], who: str, now: datetime
+) -> tuple[Correction, Job]:
+    """Let the correction hold from now on: the correction, and the customer's job that carries it through.
+
+    The one made last, said again, is no second one.
+
+    Raises:
+        Conflict: too many hold already.
+    """
+    _changes(w, customer, client_wide=new.client_wide)
+    row = _columns(customer, new, looked[1].counterparty_group)
+    last = _last_live(w, customer)
+    if last is None or any(getattr(last, name) != value for name, value in row.items()):
+        _require_room(w, customer, client_wide=new.client_wide)
+        row |= {"correction_id": uuid4(), "made_at": now, "made_by": who}
+        w.execute(insert(corrections).values(row))
+        last = get(w, customer, row["correction_id"])
+    return last, _queue(w, customer, looked[0] if new.client_wide else None, looked[1].customers, now)
+
+
+def revoke(
+    w: Writing,
+    customer: Customer,
+    correction: Correction,
+    looked: tuple[Grounds, frozenset[int]] | None,
+    who: str,
+    now: datetime,
+) -> Job:
+    """Let it hold no more; asked again, the answer is the same job.
+
+    Args:
+        looked: for one that holds for all the client's customers: at whom, and those with rows that it decides.
+    """
+    on, affected = looked or (None, ())
+    _changes(w, customer, client_wide=correction.client_wide)
+    standing = get(w, customer, correction.correction_id)
+    if standing.revoking_job is not None:
+        return jobs.get(w, customer.client_id, standing.revoking_job)
+    job = _queue(w, customer, on, affected, now)
+    revoked = {"revoked_at": now, "revoked_by": who, "revoking_job": job.job_id}
+    w.execute(update(corrections).where(corrections.c.number == standing.number).values(revoked))
+    return job
+
+
+def get(r: Reading, customer: Customer, correction_id: UUID) -> Correction:
+    """One that was made for the customer or for all its client's.
+
+    Raises:
+        NotFound: unknown, or another's.
+    """
+    query = select(corrections).where(_about(customer), corrections.c.correction_id == correction_id)
+    row = r.execute(query).first()
+    if row is None:
+        raise NotFound("Correction.NotFound", "There is no correction with this id.")
+    return Correction(*row)
+
+
+def find(r: Reading, customer: Customer, page: Page | None = None) -> Paged[Correction]:
+    """All that were made for the customer or for all its client's, newest first, revoked ones included."""
+    query = _newest_first(customer)
+    return Paged([Correction(*row) for row in r.execute(limited(query, page))], total_of(r, query), page)
+
+
+def changed_since(r: Reading, customer: Customer, moment: datetime) -> bool:
+    """Whether any that was made for the customer or for all its client's was made or revoked after that time."""
+    later = or_(corrections.c.made_at > moment, corrections.c.revoked_at > moment)
+    return r.execute(select(corrections.c.number).where(_about(customer), later).limit(1)).first() is not None
+
+
+def counts(lake: Lake, on: Grounds) -> Mapping[UUID, int]:
+    """How many rows each correction decides now, by its id."""
+    found = Counter[UUID]()
+    for rows in _parts(lake, on.places, ("category_basis",)):
+        found.update({UUID(text): rows_ for text, rows_ in held(rows).rows()})
+    return found
+
+
+def decided_by(lake: Lake, on: Grounds, correction: Correction) -> frozenset[int]:
+    """Customers with rows that the correction decides now."""
+    named = pl.col("category_basis").str.contains(str(correction.correction_id), literal=True)
+    parts = _parts(lake, on.places, ("customer_number", "category_basis"))
+    return frozenset(number for rows in parts for number in rows.filter(named)["customer_number"].unique())
+
+
+def live(r: Reading, customer_numbers: Iterable[int], *conditions: ColumnElement[bool]) -> pl.DataFrame:
+    """The corrections that hold for these customers, as enrichment takes them: one row for each customer."""
+    numbers = list(customer_numbers)
+    holding = and_(corrections.c.revoked_at.is_(None), *conditions)
+    own = select(corrections).where(holding, corrections.c.customer_number.in_(numbers))
+    whose = select(customers.c.number, customers.c.client_id).where(customers.c.number.in_(numbers))
+    clients_of = pl.DataFrame(
+        [(row.number, row.client_id.bytes) for row in r.execute(whose)],
+        schema={"customer_number": pl.Int64, "client_id": pl.Binary},
+        orient="row",
+    )
+    of_clients = select(corrections).where(
+        holding,
+        corrections.c.customer_number.is_(None),
+        corrections.c.client_id.in_(UUID(bytes=each) for each in clients_of["client_id"].unique()),
+    )
+    everyones = _as_frame(Correction(*row) for row in r.execute(of_clients)).drop("customer_number")
+    return pl.concat(
+        [
+            _as_frame(Correction(*row) for row in r.execute(own)).select(CORRECTIONS.names()),
+            clients_of.join(everyones, on="client_id").select(CORRECTIONS.names()),
+        ]
+    )
+
+
+def _as_frame(found: Iterable[Correction]) -> pl.DataFrame:
+    """CORRECTIONS, with whose they are."""
+    rows = [
+        {
+            **asdict(each),
+            "client_id": each.client_id.bytes,
+            "correction_id": each.correction_id.bytes,
+            "position": each.number,
+            "transaction_id": each.transaction_id and each.transaction_id.bytes,
+        }
+        for each in found
+    ]
+    return pl.DataFrame(rows, schema={**CORRECTIONS, "client_id": pl.Binary()})
+
+
+def _frame(new: NewCorrection, group: str | None, customer_numbers: pl.Series) -> pl.DataFrame:
+    """A correction that is not made yet, as enrichment would take it."""
+    said = {
+        "correction_id": bytes(16),
+        "position": 0,
+        "transaction_id": new.transaction_id and new.transaction_id.bytes,
+        "counterparty_group": group,
+        "words": new.words,
+        "direction": new.direction,
+        "category": new.category,
+        "counterparty_name": new.counterparty_name,
+    }
+    schema = {name: kind for name, kind in CORRECTIONS.items() if name != "customer_number"}
+    whose = pl.DataFrame({"customer_number": customer_numbers})
+    return whose.join(pl.DataFrame([said], schema=schema), how="cross").select(CORRECTIONS.names())
+
+
+def _group(lake: Lake, on: Grounds, counterparty: str) -> str:
+    """The group of the counterparty that stored rows show by this name, else the name itself."""
+    key, groups = key_of(counterparty), Counter[str]()
+    for rows in _parts(lake, on.places, ("counterparty_group", "counterparty_name")):
+        groups.update(dict(called(rows, key).rows()))
+    return key if key in groups or not groups else groups.most_common(1)[0][0]
+
+
+def _parts(lake: Lake, places: Sequence[Location], columns: Sequence[str]) -> Iterator[pl.DataFrame]:
+    """The customers' current rows, so many at once that they fit into memory."""
+    for place in (place for place in places if place.row_count > PART_ROWS):
+        for start in range(0, place.row_count, PART_ROWS):
+            yield place.scan(lake).slice(start, PART_ROWS).filter(current()).select(columns).collect()
+    small = sorted((place for place in places if place.row_count <= PART_ROWS), key=lambda place: place.path)
+    ends = accumulate(place.row_count for place in small)
+    for _, some in groupby(zip(ends, small, strict=True), key=lambda pair: pair[0] // PART_ROWS):
+        yield transactions.scan(lake, [place for _, place in some]).filter(current()).select(columns).collect()
+
+
+def _changes(w: Writing, customer: Customer, *, client_wide: bool) -> None:
+    """From here on, others who would change what is known of the customer wait for this transaction."""
+    if client_wide:
+        knowledge_of_all_changes(w, customer.client_id)
+    else:
+        knowledge_changes(w, customer)
+
+
+def _queue(w: Writing, customer: Customer, on: Grounds | None, affected: Iterable[int], now: datetime) -> Job:
+    """The customer's job, and, where others were looked at, theirs."""
+    job = jobs.request_recomputation(w, customer, Flow.CORRECTION, now)
+    if on is not None:
+        others = frozenset(affected) | _moved_since(w, customer.client_id, on.versions)
+        jobs.request_recomputations(w, customer.client_id, others - {customer.number}, Flow.CORRECTION, now)
+    return job
+
+
+def _moved_since(w: Writing, client_id: UUID, versions: Mapping[int, int]) -> frozenset[int]:
+    """The client's customers whose rows are not the ones looked at."""
+    query = select(customers.c.number, customers.c.data_version).where(customers.c.client_id == client_id)
+    return frozenset(number for number, version in w.execute(query) if version != versions.get(number, 0))
+
+
+def _columns(customer: Customer, new: NewCorrection, group: str | None) -> dict[str, Any]:
+    said = {name: value for name, value in asdict(new).items() if name != "client_wide"}
+    whose = {"client_id": customer.client_id, "customer_number": None if new.client_wide else customer.number}
+    return said | whose | {"counterparty_group": group}
+
+
+def _about(customer: Customer) -> ColumnElement[bool]:
+    whose = or_(corrections.c.customer_number == customer.number, corrections.c.customer_number.is_(None))
+    return and_(corrections.c.client_id == customer.client_id, whose)
+
+
+def _newest_first(customer: Customer) -> AnySelect:
+    return select(corrections).where(_about(customer)).order_by(corrections.c.number.desc())
+
+
+def _last_live(r: Reading, customer: Customer) -> Correction | None:
+    row = r.execute(_newest_first(customer).where(corrections.c.revoked_at.is_(None)).limit(1)).first()
+    return None if row is None else Correction(*row)
+
+
+def _require_room(r: Reading, customer: Customer, *, client_wide: bool) -> None:
+    mine = corrections.c.customer_number.is_(None) if client_wide else corrections.c.customer_number == customer.number
+    query = select(func.count()).where(
+        corrections.c.client_id == customer.client_id, mine, corrections.c.revoked_at.is_(None)
+    )
+    if r.execute(query).scalar_one() >= MOST_LIVE:
+        raise Conflict("Correction.TooMany", f"{MOST_LIVE:,} corrections may hold at once. Revoke some first.")

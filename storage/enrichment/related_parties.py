@@ -1,0 +1,112 @@
+"""Related parties: who stands beside a customer, such as its directors, guarantors and group companies.
+
+A client sends the whole list. Every list that differs from the one before is kept, so the last one is what holds.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+
+from sqlalchemy import ColumnElement, delete, func, insert, select
+
+from storage.core.database import AnyRow, AnySelect, Reading, Writing
+from storage.core.models import Flow, customers, related_abns, related_parties
+from storage.core.paging import Page, Paged, limited, total_of
+from storage.customers.customers import Customer, knowledge_changes, lock, versions
+from storage.jobs.jobs import request_recomputation
+
+
+@dataclass(frozen=True)
+class Party:
+    name: str
+    abn: str | None
+    abn_checksum_valid: bool | None  # null without an ABN
+    role: str
+
+
+@dataclass(frozen=True)
+class PartyList:
+    """A whole list, as somebody sent it."""
+
+    parties: Sequence[Party]
+    set_at: datetime
+    set_by: str
+
+
+def put(w: Writing, customer: Customer, parties: Sequence[Party], who: str, now: datetime) -> None:
+    """Replace the list, and let the customer's transactions be enriched with it; the same list again is no change."""
+    lock(w, customer)
+    if list(current(w, customer)) == list(parties):
+        return
+    row = {"customer_number": customer.number, "parties": [asdict(party) for party in parties]}
+    w.execute(insert(related_parties).values(**row, set_at=now, set_by=who))
+    w.execute(delete(related_abns).where(related_abns.c.customer_number == customer.number))
+    abns = sorted({party.abn for party in parties if party.abn and party.abn != customer.abn})
+    if abns:
+        w.execute(insert(related_abns), [{"customer_number": customer.number, "abn": abn} for abn in abns])
+    knowledge_changes(w, customer)
+    if versions(w, [customer.number])[customer.number] > 0:  # else nothing is enriched yet
+        request_recomputation(w, customer, Flow.REENRICHMENT, now)
+
+
+def current(r: Reading, customer: Customer) -> Sequence[Party]:
+    """The list that holds; empty when there never was one."""
+    row = r.execute(_newest_first(customer).limit(1)).first()
+    return () if row is None else _list(row).parties
+
+
+def history(r: Reading, customer: Customer, page: Page | None = None) -> Paged[PartyList]:
+    """Every list, newest first."""
+    query = _newest_first(customer)
+    return Paged([_list(row) for row in r.execute(limited(query, page))], total_of(r, query), page)
+
+
+def of_all(r: Reading, customer_numbers: Iterable[int]) -> dict[int, Sequence[Party]]:
+    """The lists that hold, by customer number; customers without one are left out."""
+    mine = related_parties.c.customer_number.in_(list(customer_numbers))
+    newest = select(func.max(related_parties.c.number)).where(mine).group_by(related_parties.c.customer_number)
+    rows = r.execute(select(related_parties).where(related_parties.c.number.in_(newest)))
+    return {row.customer_number: _list(row).parties for row in rows}
+
+
+@dataclass(frozen=True)
+class Beside:
+    """A customer that stands beside another of the same client: declared there, by its ABN, as a related party."""
+
+    customer_number: int
+    other_number: int
+    abn: str
+
+
+def beside(r: Reading, customer_numbers: Iterable[int]) -> list[Beside]:
+    """The customers that stand beside these."""
+    return _beside(r, _declaring.c.number.in_(list(customer_numbers)))
+
+
+def whom_they_stand_beside(r: Reading, customer_numbers: Iterable[int]) -> list[Beside]:
+    """The customers beside whom these stand."""
+    return _beside(r, _declared.c.number.in_(list(customer_numbers)))
+
+
+_declaring, _declared = customers.alias("declaring"), customers.alias("declared")
+
+
+def _beside(r: Reading, which: ColumnElement[bool]) -> list[Beside]:
+    same_client = (_declared.c.abn == related_abns.c.abn) & (_declared.c.client_id == _declaring.c.client_id)
+    query = (
+        select(_declaring.c.number, _declared.c.number, related_abns.c.abn)
+        .join_from(related_abns, _declaring, _declaring.c.number == related_abns.c.customer_number)
+        .join(_declared, same_client)
+        .where(which)
+        .order_by(_declaring.c.number, _declared.c.number)
+    )
+    return [Beside(*row) for row in r.execute(query)]
+
+
+def _newest_first(customer: Customer) -> AnySelect:
+    mine = related_parties.c.customer_number == customer.number
+    return select(related_parties).where(mine).order_by(related_parties.c.number.desc())
+
+
+def _list(row: AnyRow) -> PartyList:
+    return PartyList([Party(**party) for party in row.parties], row.set_at, row.set_by)

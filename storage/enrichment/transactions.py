@@ -1,0 +1,231 @@
+"""Reading customers' enriched transactions: one look-up in SQL, one range of rows in one file.
+
+A customer's value lies in rows `first_row … first_row + row_count` of a segment sorted by customer. Segments stay
+when they are replaced, so whoever looked the pointer up reads one consistent version however long it takes.
+"""
+
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+import polars as pl
+from sqlalchemy import func, select, tuple_
+
+from pipelines.vocabulary.errors import Corrupt, Gone, NotFound
+from pipelines.vocabulary.schemas import TRANSACTIONS, current, posted
+from storage.core.buckets import in_bucket
+from storage.core.database import Reading
+from storage.core.lake import Lake
+from storage.core.models import customers, jobs, locations, segments
+from storage.core.paging import Page
+from storage.customers.customers import Customer
+
+LISTING_ORDER = ("date", "customer_number", "received_seq", "position", "transaction_id")
+SLICE_ROWS = 1_000  # sent at once
+PART_ROWS = 10_000  # of a customer's history, held at once: it may be much longer
+PART_ROWS_OF_CLIENT = 100_000  # each part looks for its days in all files, so that smaller ones would take much longer
+
+
+@dataclass(frozen=True)
+class Location:
+    """Where one version of a customer's value lies."""
+
+    customer_number: int
+    data_version: int
+    location_version: int
+    path: str
+    sha256: bytes
+    first_row: int
+    row_count: int
+
+    def scan(self, lake: Lake) -> pl.LazyFrame:
+        return _segment(lake, self.path, self.sha256).slice(self.first_row, self.row_count)
+
+
+@dataclass(frozen=True)
+class Listing:
+    """Transactions for a reader: lazily, in parts that follow each other, with the total over all pages."""
+
+    parts: Iterable[pl.LazyFrame]
+    total: int
+    page: Page | None
+    part_rows: int  # of the largest part, at most
+
+    def slices(self) -> Iterator[pl.DataFrame]:
+        """The rows, read part by part as they are asked for."""
+        return (slice_ for part in self.parts for slice_ in part.collect().iter_slices(SLICE_ROWS))
+
+
+LOCATION = (
+    select(
+        locations.c.customer_number,
+        locations.c.data_version,
+        locations.c.location_version,
+        segments.c.path,
+        segments.c.sha256,
+        locations.c.first_row,
+        locations.c.row_count,
+    )
+    .join_from(locations, segments)
+    .order_by(locations.c.customer_number)
+)
+_CURRENT = LOCATION.join(
+    customers,
+    (customers.c.number == locations.c.customer_number)
+    & (customers.c.data_version == locations.c.data_version)
+    & (customers.c.location_version == locations.c.location_version),
+)
+
+
+def current_locations(r: Reading, customer_numbers: Iterable[int] | None = None) -> list[Location]:
+    """Where the customers' current values lie; of all customers when no numbers are given."""
+    query = _CURRENT
+    if customer_numbers is not None:
+        query = query.where(locations.c.customer_number.in_(list(customer_numbers)))
+    return [Location(*row) for row in r.execute(query)]
+
+
+def current_locations_of_client(r: Reading, client_id: UUID) -> list[Location]:
+    """Where the current values of all of a client's customers lie."""
+    return [Location(*row) for row in r.execute(_CURRENT.where(customers.c.client_id == client_id))]
+
+
+def locations_in(r: Reading, bucket: int) -> list[Location]:
+    """Where the current values of a bucket's customers lie, in order of customer number."""
+    return [Location(*row) for row in r.execute(_CURRENT.where(in_bucket(bucket)))]
+
+
+def pinned_locations(r: Reading, versions: dict[int, int]) -> list[Location]:
+    """Where given data versions (customer number → version) lie; the newest place of each."""
+    query = LOCATION.where(
+        tuple_(locations.c.customer_number, locations.c.data_version).in_(list(versions.items()))
+    ).order_by(locations.c.location_version)
+    newest = {row.customer_number: Location(*row) for row in r.execute(query)}
+    return list(newest.values())
+
+
+def place_of(r: Reading, customer: Customer, data_version: int | None = None) -> Location | None:
+    """Where a version of the customer's value lies, by default the current one; None before the first.
+
+    Raises:
+        Gone: it was replaced, and is kept no longer.
+        NotFound: there was no such version yet.
+    """
+    version = customer.data_version if data_version is None else data_version
+    if version > customer.data_version:
+        raise NotFound("Report.VersionUnknown", "The customer's transactions have no such version.")
+    found = pinned_locations(r, {customer.number: version})
+    if not found and version > 0:
+        raise Gone("Report.VersionExpired", "This version of the customer's transactions is kept no longer.")
+    return found[0] if found else None
+
+
+def version_at(r: Reading, customer: Customer, moment: datetime) -> int:
+    """The version of the customer's value that was in force at a time; 0 before the first.
+
+    A version's places are swept away and moved, so that jobs are asked, too: each names the version at its end.
+    """
+    of_places = select(func.max(locations.c.data_version)).where(
+        locations.c.customer_number == customer.number, locations.c.created_at <= moment
+    )
+    of_jobs = select(func.max(jobs.c.data_version)).where(
+        jobs.c.customer_number == customer.number, jobs.c.completed_at <= moment
+    )
+    return max(r.execute(query).scalar_one() or 0 for query in (of_places, of_jobs))
+
+
+def readable(lake: Lake, places: Iterable[Location]) -> tuple[list[Location], dict[int, Corrupt]]:
+    """The places whose file is what was written, and, by customer, what is wrong with the others': one damaged file
+    must not take the work on everybody else away.
+    """
+    good: list[Location] = []
+    damaged: dict[int, Corrupt] = {}
+    for place in places:
+        try:
+            lake.verified(place.path, place.sha256)
+        except Corrupt as error:
+            damaged[place.customer_number] = error
+        else:
+            good.append(place)
+    return good, damaged
+
+
+def scan(lake: Lake, places: Sequence[Location]) -> pl.LazyFrame:
+    """All rows of the given values, marked history included: one scan a file, however many customers it holds."""
+    by_file: dict[tuple[str, bytes], list[int]] = defaultdict(list)
+    for place in places:
+        by_file[place.path, place.sha256].append(place.customer_number)
+    scans = [
+        _segment(lake, path, sha256).filter(pl.col("customer_number").is_in(numbers))
+        for (path, sha256), numbers in by_file.items()
+    ]
+    return pl.concat([pl.LazyFrame(schema=TRANSACTIONS), *scans])
+
+
+def _segment(lake: Lake, path: str, sha256: bytes) -> pl.LazyFrame:
+    """A file's rows (TRANSACTIONS); columns that came later are null in those written before."""
+    return pl.scan_parquet(
+        lake.verified(path, sha256), schema=TRANSACTIONS, missing_columns="insert", extra_columns="ignore"
+    )
+
+
+def of_customer(
+    r: Reading, lake: Lake, customer: Customer, job_id: UUID | None = None, page: Page | None = None
+) -> Listing:
+    """The customer's current transactions by date and position; of one job: the rows it added or revised."""
+    places = current_locations(r, [customer.number])
+    if not places:
+        return Listing([], 0, page, 0)
+    rows = places[0].scan(lake)
+    if job_id is not None:
+        rows = rows.filter(current(), pl.col("job_id") == job_id.bytes).collect().lazy()
+        count = rows.select(pl.len()).collect().item()
+        return Listing([_page(rows, page)], count, page, count)
+    if page is not None:
+        return Listing([_page(rows.filter(current()), page)], customer.enriched_rows, page, page.count)
+    starts = range(0, places[0].row_count, PART_ROWS)
+    parts = [rows.slice(start, PART_ROWS).filter(current()) for start in starts]
+    return Listing(parts, customer.enriched_rows, page, PART_ROWS)
+
+
+def of_client(r: Reading, lake: Lake, client_id: UUID, page: Page | None = None) -> Listing:
+    """The current transactions of all of a client's customers, by date, customer and position."""
+    query = _CURRENT.where(customers.c.client_id == client_id).add_columns(customers.c.enriched_rows)
+    found = r.execute(query).all()
+    rows = scan(lake, [Location(*row[:-1]) for row in found]).filter(current())
+    total = sum(row.enriched_rows for row in found)
+    return Listing(_by_date(rows, page), total, page, min(total, PART_ROWS_OF_CLIENT))
+
+
+def booked(r: Reading, lake: Lake, customer: Customer, columns: Sequence[str]) -> pl.LazyFrame:
+    """The customer's booked transactions in the order they are kept, and of them only these columns are read."""
+    places = current_locations(r, [customer.number])
+    rows = places[0].scan(lake) if places else pl.LazyFrame(schema=TRANSACTIONS)
+    return rows.filter(posted()).select(columns)
+
+
+def standing(r: Reading, lake: Lake, customer: Customer, columns: Sequence[str]) -> pl.LazyFrame:
+    """The customer's current transactions, booked or pending, and of them only these columns are read."""
+    places = current_locations(r, [customer.number])
+    rows = places[0].scan(lake) if places else pl.LazyFrame(schema=TRANSACTIONS)
+    return rows.filter(current()).select(columns)
+
+
+def _by_date(rows: pl.LazyFrame, page: Page | None) -> Iterator[pl.LazyFrame]:
+    """The rows in LISTING_ORDER, some days at a time: of the other days only the dates are read, to count them."""
+    first, last = (0, sys.maxsize) if page is None else (page.offset, page.offset + page.count)
+    counted = rows.group_by("date").agg(rows=pl.len().cast(pl.Int64())).sort("date")
+    days = counted.with_columns(start=pl.col("rows").cum_sum() - pl.col("rows"))
+    touched = days.filter(pl.col("start") + pl.col("rows") > first, pl.col("start") < last).collect()
+    part = (pl.col("start") - touched["start"].min()) // PART_ROWS_OF_CLIENT
+    for _, some in touched.group_by(part, maintain_order=True):
+        mine = rows.filter(pl.col("date").is_between(some["date"][0], some["date"][-1])).sort(LISTING_ORDER)
+        skipped = max(first - some["start"][0], 0)
+        yield mine.slice(skipped, min(last, some["start"][-1] + some["rows"][-1]) - some["start"][0] - skipped)
+
+
+def _page(rows: pl.LazyFrame, page: Page | None) -> pl.LazyFrame:
+    return rows if page is None else rows.slice(page.offset, page.count)

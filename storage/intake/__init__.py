@@ -1,0 +1,1 @@
+"""PDF statements: their files, and what was read from them."""

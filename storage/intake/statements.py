@@ -1,0 +1,492 @@
+"""PDF statements: the files as they were sent, sealed; what was read from them; and the moment when their rows land.
+
+A file goes through two transactions. At the door it is named with its job, as a landing file is. When everything of the
+job was read, one transaction makes the statements known, gives the job its place in the order of receipt and sends it
+on to be enriched: whoever dies before leaves the files to be read once more, and nothing else.
+
+What a withdrawn or failed submission brought is found no more: a file that is sent again after that is read again.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+import polars as pl
+from sqlalchemy import ColumnElement, delete, exists, insert, null, select, update
+
+from pipelines.intake.accounts import Account
+from pipelines.intake.pdf.page.result import Extraction, Kind, Reason, Refusal, Severity, Signal, Statement, Verdict
+from pipelines.intake.statement_rows import entries_of
+from pipelines.vocabulary.errors import NotFound
+from pipelines.vocabulary.schemas import STATEMENT_ROWS
+from storage.core.database import AnyRow, AnySelect, Reading, Writing, values_of
+from storage.core.lake import Lake, Stored
+from storage.core.models import Flow, JobStatus, Stage, damaged_files, segments, statement_files, statements
+from storage.core.models import jobs as all_jobs
+from storage.core.paging import Page, Paged, limited, total_of
+from storage.core.segments import register
+from storage.core.store import Store
+from storage.core.vault import Vault
+from storage.customers.customers import Customer
+from storage.jobs import batches, jobs
+from storage.jobs.jobs import Ending, Job
+from storage.webhooks import outbox
+
+FOLDER = "statements"
+
+
+@dataclass(frozen=True)
+class NewFile:
+    """A file as the door took it in. Without `stored` it was refused there."""
+
+    file_id: UUID
+    file_name: str
+    sha256: bytes
+    size: int
+    stored: Stored | None = None
+    data_key: int | None = None  # that the original is sealed under
+    password: bytes | None = None  # sealed
+    refusal: Refusal | None = None
+    message: str | None = None
+
+
+@dataclass(frozen=True)
+class StatementFile:
+    """A file that is to be read, or was. Its position in the request counts from 1."""
+
+    file_id: UUID
+    job_id: UUID
+    customer_number: int
+    position: int
+    file_name: str
+    sha256: bytes
+    path: str | None
+    stored_sha256: bytes | None
+    password: bytes | None
+    had_password: bool
+    repeats: UUID | None
+    refusal: str | None
+    message: str | None
+    pages: int | None
+    signals: Sequence[Signal]
+
+
+@dataclass(frozen=True)
+class StoredStatement:
+    """One account's part of a file, as it was read."""
+
+    statement_id: UUID
+    file_id: UUID
+    job_id: UUID
+    file_name: str
+    account_id: UUID
+    bank: str | None
+    bank_name: str | None
+    account_name: str | None
+    bsb: str | None
+    account_number: str | None
+    account_type: str | None
+    credit_limit: Decimal | None
+    kind: Kind
+    period_start: date | None
+    period_end: date | None
+    opening_balance: Decimal | None
+    closing_balance: Decimal | None
+    verdict: Verdict
+    reasons: Sequence[Reason]
+    row_count: int
+    first_page: int
+    last_page: int
+    read_by_ocr: bool
+    extracted_at: datetime
+
+
+@dataclass(frozen=True)
+class ReadFile:
+    """What came of one file; `repeats`: of the very same file, read before, and `accounts`: its statements' then. What
+    is kept of a card's number doesn't tell its account.
+    """
+
+    file: StatementFile
+    extraction: Extraction
+    repeats: UUID | None = None
+    accounts: Sequence[UUID] = ()
+
+
+@dataclass(frozen=True)
+class Read:
+    """All that was read for one job, with its two files in the lake, durable.
+
+    `accounts` and `statements` by statement id; `origin` says which file a statement stands in.
+    """
+
+    job: Job
+    files: Sequence[ReadFile]
+    statements: Mapping[UUID, Statement]
+    accounts: Mapping[UUID, Account]
+    origin: Mapping[UUID, UUID]
+    landing: Stored
+    rows: tuple[Stored, int]  # STATEMENT_ROWS, with their number
+    landed_rows: int
+    repeated_rows: int
+    warnings: Sequence[Mapping[str, str]]
+
+    @property
+    def refused_files(self) -> int:
+        """Files that were refused, or of which a statement was."""
+        return sum(each.extraction.message is not None for each in self.files)
+
+
+def sealed_original(vault: Vault, file_id: UUID, content: bytes) -> bytes:
+    return vault.seal(content, original_context(file_id))
+
+
+def sealed_password(vault: Vault, file_id: UUID, password: str) -> bytes:
+    return vault.seal(password.encode(), password_context(file_id))
+
+
+def original(store: Store, file: StatementFile) -> bytes:
+    """The file as it was sent.
+
+    Raises:
+        Corrupt: what lies in the lake is missing or not what was written.
+    """
+    path = store.lake.verified(file.path or "", file.stored_sha256 or b"")
+    return store.vault.open(path.read_bytes(), original_context(file.file_id))
+
+
+def password_of(vault: Vault, file: StatementFile) -> str | None:
+    """What the file's sender gave to open it with; kept only until it was read."""
+    if file.password is None:
+        return None
+    return vault.open(file.password, password_context(file.file_id)).decode()
+
+
+def move_original(w: Writing, lake: Lake, file_id: UUID, old_path: str, new: Stored, data_key: int) -> int:
+    """Name a file's original, sealed anew, in place of the one before; 0 when another was first, else 1.
+
+    Raises:
+        Unavailable: the new one is gone: it was taken for an orphan.
+    """
+    same = (statement_files.c.file_id == file_id, statement_files.c.path == old_path)
+    values = {"path": new.path, "stored_sha256": new.sha256, "data_key": data_key}
+    moved = w.execute(update(statement_files).where(*same).values(values)).rowcount
+    w.execute(delete(damaged_files).where(damaged_files.c.path == old_path))
+    lake.require(new.path)
+    return moved
+
+
+def original_context(file_id: UUID) -> bytes:
+    """What a file's original is sealed for."""
+    return b"statement original:" + file_id.bytes
+
+
+def password_context(file_id: UUID) -> bytes:
+    """What a file's password is sealed for."""
+    return b"statement password:" + file_id.bytes
+
+
+def submit(w: Writing, lake: Lake, customer: Customer, job_id: UUID, files: Sequence[NewFile], now: datetime) -> Job:
+    """Accept files whose sealed originals already lie, durable, in the lake.
+
+    Raises:
+        Unavailable: one of them is gone: it was taken for an orphan.
+    """
+    refused = sum(file.refusal is not None for file in files)
+    job = jobs.submit_extraction(w, customer, job_id, refused, now)
+    rows = [_new_file(customer, job_id, position, file, now) for position, file in enumerate(files, start=1)]
+    w.execute(insert(statement_files), rows)
+    for file in files:
+        if file.stored is not None:
+            lake.require(file.stored.path)
+    return job
+
+
+def _new_file(customer: Customer, job_id: UUID, position: int, file: NewFile, now: datetime) -> dict[str, Any]:
+    return {
+        "file_id": file.file_id,
+        "job_id": job_id,
+        "customer_number": customer.number,
+        "position": position,
+        "file_name": file.file_name,
+        "sha256": file.sha256,
+        "bytes": file.size,
+        "path": file.stored and file.stored.path,
+        "stored_sha256": file.stored and file.stored.sha256,
+        "data_key": file.data_key,
+        "password": file.password,
+        "had_password": file.password is not None,
+        "refusal": file.refusal,
+        "message": file.message,
+        "created_at": now,
+    }
+
+
+def files_of(r: Reading, job: Job) -> list[StatementFile]:
+    """The job's files, in the order of the request."""
+    query = _FILES.where(statement_files.c.job_id == job.job_id).order_by(statement_files.c.position)
+    return [_as_file(row) for row in r.execute(query)]
+
+
+def file_with(r: Reading, file_id: UUID) -> StatementFile:
+    return _as_file(r.execute(_FILES.where(statement_files.c.file_id == file_id)).one())
+
+
+def read_before(r: Reading, lake: Lake, file: StatementFile) -> ReadFile | None:
+    """What was read from the very same file when the customer's submitter sent it before, if that still stands.
+
+    Raises:
+        Corrupt: the file that keeps the rows is damaged.
+    """
+    same = (
+        statement_files.c.customer_number == file.customer_number,
+        statement_files.c.sha256 == file.sha256,
+        statement_files.c.job_id != file.job_id,
+        statement_files.c.refusal.is_(None),
+        statement_files.c.pages.is_not(None),
+    )
+    job = all_jobs.c.job_id == statement_files.c.job_id
+    query = _FILES.join(all_jobs, job).where(*same, _stands()).order_by(all_jobs.c.received_seq.desc()).limit(1)
+    row = r.execute(query).first()
+    if row is None:
+        return None
+    earlier = _as_file(row)
+    stored = _of_file(r, earlier)
+    found = tuple(_as_read(lake, r, each) for each in stored)
+    extraction = Extraction(earlier.pages or 0, found, tuple(earlier.signals), message=earlier.message)
+    return ReadFile(file, extraction, earlier.file_id, [each.account_id for each in stored])
+
+
+def progress(w: Writing, token: int, job: Job, done: int, total: int) -> None:
+    """How many pages were read by now, for whoever asks for the job. Says nothing once the batch is given up."""
+    mine = (all_jobs.c.job_id == job.job_id, all_jobs.c.batch_token == token, all_jobs.c.status == JobStatus.RUNNING)
+    w.execute(update(all_jobs).where(*mine).values(pages_done=done, pages_total=total))
+
+
+def land(w: Writing, token: int, read: Read, now: datetime) -> None:
+    """Make known what was read; the job goes on to be enriched, received now.
+
+    Raises:
+        Superseded: the batch, or the job in it, was given up: another run reads the files. Nothing was changed.
+    """
+    batches.guard(w, token)
+    _close_files(w, read.files)
+    if read.statements:
+        w.execute(insert(statements), _statement_rows(read, now))
+    register(w, read.rows, now)
+    jobs.in_order_of_receipt(w, read.job.customer_number)
+    _move_on(w, token, read, now)
+    so_far = jobs.job_outcome(Ending(read.job, JobStatus.RUNNING, None))
+    told = replace(so_far, received=read.landed_rows, duplicates=read.repeated_rows)
+    outbox.enqueue(w, outbox.extraction_events(read.job.customer_number, told, now))
+
+
+def refuse(
+    w: Writing, token: int, job: Job, files: Sequence[ReadFile], warnings: Sequence[Mapping[str, str]],
+    error: Mapping[str, str], now: datetime,
+) -> None:  # fmt: skip
+    """No file could be read: the job fails.
+
+    Raises:
+        Superseded: as with `land`.
+    """
+    batches.guard(w, token)
+    _close_files(w, files)
+    _still_mine(w, token, job, {"warnings": list(warnings), "refused_files": len(files), **_pages(files)})
+    jobs.finish(w, [Ending(job, JobStatus.FAILED, None, error=error)], now)
+
+
+def _close_files(w: Writing, files: Sequence[ReadFile]) -> None:
+    for each in files:
+        found = each.extraction
+        values = {
+            "password": None,
+            "repeats": each.repeats,
+            "refusal": found.refusal,
+            "message": found.message,
+            "pages": found.pages,
+            "signals": [asdict(signal) for signal in found.signals],
+        }
+        w.execute(update(statement_files).where(statement_files.c.file_id == each.file.file_id).values(values))
+
+
+def _pages(files: Sequence[ReadFile]) -> dict[str, int]:
+    pages = sum(each.extraction.pages for each in files)
+    return {"pages_total": pages, "pages_done": pages}
+
+
+def _move_on(w: Writing, token: int, read: Read, now: datetime) -> None:
+    landed = {
+        "received_seq": jobs.received_now(w),
+        "landed_at": now,
+        "landing_path": read.landing.path,
+        "landing_sha256": read.landing.sha256,
+        "received_rows": read.landed_rows,
+        "repeated_rows": read.repeated_rows,
+        "statement_rows_path": read.rows[0].path,
+        "refused_files": read.refused_files,
+        "warnings": list(read.warnings),
+        "stage": Stage.ENRICHMENT,
+        "status": JobStatus.QUEUED,
+        "batch_token": None,
+        "attempts": 0,
+        "not_before": None,
+    }
+    _still_mine(w, token, read.job, landed | _pages(read.files))
+
+
+def _still_mine(w: Writing, token: int, job: Job, values: Mapping[str, Any]) -> None:
+    """Change the job, if it is still this batch's to work on."""
+    mine = (
+        all_jobs.c.job_id == job.job_id,
+        all_jobs.c.batch_token == token,
+        all_jobs.c.status == JobStatus.RUNNING,
+        all_jobs.c.stage == Stage.EXTRACTION,
+    )
+    if w.execute(update(all_jobs).where(*mine).values(dict(values))).rowcount == 0:
+        raise batches.Superseded(token)
+
+
+def _statement_rows(read: Read, now: datetime) -> list[dict[str, Any]]:
+    return [
+        {
+            "statement_id": statement_id,
+            "file_id": read.origin[statement_id],
+            "job_id": read.job.job_id,
+            "customer_number": read.job.customer_number,
+            "position": position,
+            "extracted_at": now,
+            **_account_values(statement, read.accounts[statement_id]),
+            **_read_values(statement),
+        }
+        for position, (statement_id, statement) in enumerate(read.statements.items(), start=1)
+    ]
+
+
+def _account_values(statement: Statement, account: Account) -> dict[str, Any]:
+    return {
+        "account_id": account.account_id,
+        "bank": statement.bank,
+        "bank_name": account.bank_name,
+        "account_name": account.account_name,
+        "bsb": account.bsb,
+        "account_number": account.account_number,
+        "account_type": account.account_type,
+        "credit_limit": _text(account.credit_limit),
+    }
+
+
+def _read_values(statement: Statement) -> dict[str, Any]:
+    return {
+        "kind": statement.kind,
+        "period_start": statement.period_start,
+        "period_end": statement.period_end,
+        "opening_balance": _text(statement.opening_balance),
+        "closing_balance": _text(statement.closing_balance),
+        "verdict": statement.verdict,
+        "reasons": [asdict(reason) for reason in statement.reasons],
+        "row_count": len(statement.entries),
+        "first_page": statement.first_page,
+        "last_page": statement.last_page,
+        "read_by_ocr": statement.read_by_ocr,
+    }
+
+
+def find(r: Reading, customer: Customer, page: Page | None = None) -> Paged[StoredStatement]:
+    """The customer's statements that stand, the last read first."""
+    query = _STANDING.where(statements.c.customer_number == customer.number)
+    newest_first = (statements.c.extracted_at.desc(), statements.c.job_id, statements.c.position)
+    rows = r.execute(limited(query.order_by(*newest_first), page))
+    return Paged([_as_statement(row) for row in rows], total_of(r, query), page)
+
+
+def get(r: Reading, customer: Customer, statement_id: UUID) -> StoredStatement:
+    """The customer's statement.
+
+    Raises:
+        NotFound: unknown, another customer's, or withdrawn.
+    """
+    mine = (statements.c.customer_number == customer.number, statements.c.statement_id == statement_id)
+    row = r.execute(_STANDING.where(*mine)).first()
+    if row is None:
+        raise NotFound("Statement.NotFound", "There is no statement with this id.")
+    return _as_statement(row)
+
+
+def rows_of(r: Reading, lake: Lake, statement: StoredStatement) -> pl.DataFrame:
+    """The statement's rows in order, in schema STATEMENT_ROWS; columns that came later are null in files from before.
+
+    Raises:
+        Corrupt: the file that keeps them is damaged.
+    """
+    kept = (
+        select(segments.c.path, segments.c.sha256)
+        .join(all_jobs, all_jobs.c.statement_rows_path == segments.c.path)
+        .where(all_jobs.c.job_id == statement.job_id)
+    )
+    path, sha256 = r.execute(kept).one()
+    rows = pl.scan_parquet(lake.verified(path, sha256), schema=STATEMENT_ROWS, missing_columns="insert")
+    return rows.filter(pl.col("statement_id") == statement.statement_id.bytes).sort("row").collect()
+
+
+def _of_file(r: Reading, file: StatementFile) -> list[StoredStatement]:
+    query = _STATEMENTS.where(statements.c.file_id == file.file_id).order_by(statements.c.position)
+    return [_as_statement(row) for row in r.execute(query)]
+
+
+def _as_read(lake: Lake, r: Reading, stored: StoredStatement) -> Statement:
+    """As the engine gave it, but for what was masked."""
+    same = {
+        name: getattr(stored, name)
+        for name in Statement.__dataclass_fields__
+        if name not in ("reasons", "entries", "currency")  # what is kept is in the service's
+    }
+    return Statement(**same, reasons=tuple(stored.reasons), entries=entries_of(rows_of(r, lake, stored)))
+
+
+def _stands() -> ColumnElement[bool]:
+    """Of the job of a file or statement: it has not failed, and was not withdrawn."""
+    withdrawal = all_jobs.alias("withdrawal")
+    withdrawn = exists(null()).where(
+        withdrawal.c.withdraws == all_jobs.c.job_id,
+        withdrawal.c.flow == Flow.WITHDRAWAL,
+        withdrawal.c.status.in_((JobStatus.COMPLETED, JobStatus.COMPLETED_WITH_ERRORS)),
+    )
+    return ~withdrawn & (all_jobs.c.status != JobStatus.FAILED)
+
+
+_FILES: AnySelect = select(*(statement_files.c[name] for name in StatementFile.__dataclass_fields__)).select_from(
+    statement_files
+)
+_STATEMENTS: AnySelect = select(
+    *(statements.c[name] for name in StoredStatement.__dataclass_fields__ if name != "file_name"),
+    statement_files.c.file_name,
+).join_from(statements, statement_files)
+_STANDING = _STATEMENTS.join(all_jobs, all_jobs.c.job_id == statements.c.job_id).where(_stands())
+
+
+def _as_file(row: AnyRow) -> StatementFile:
+    return StatementFile(**values_of(row, signals=_signals(row.signals)))
+
+
+def _as_statement(row: AnyRow) -> StoredStatement:
+    reasons = tuple(Reason(**each) for each in row.reasons)
+    values = values_of(row, reasons=reasons, kind=Kind(row.kind), verdict=Verdict(row.verdict))
+    for name in ("credit_limit", "opening_balance", "closing_balance"):
+        values[name] = None if values[name] is None else Decimal(values[name])
+    return StoredStatement(**{name: values[name] for name in StoredStatement.__dataclass_fields__})
+
+
+def _signals(told: Sequence[Mapping[str, Any]] | None) -> tuple[Signal, ...]:
+    return tuple(_signal(**each) for each in told or ())
+
+
+def _signal(severity: str, **rest: Any) -> Signal:
+    return Signal(severity=Severity(severity), **rest)
+
+
+def _text(amount: Decimal | None) -> str | None:
+    return None if amount is None else f"{amount:.2f}"

@@ -1,0 +1,267 @@
+"""Batches: all queued jobs of a lane, claimed at once under a lease, for one run of the orchestrator.
+
+The batch's token is its fencing token. A run commits only while its batch is open, so a run that was given up on
+(its lease ran out, its worker died) can come back late and change nothing. Jobs of a batch that was given up go
+back to the queue and return in smaller batches, so that one poisonous submission can't hold up the others for long.
+From the second interruption on they pause first: what interrupts twice in a row, like a full disk, may be over by then.
+"""
+
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from itertools import accumulate, takewhile
+from uuid import UUID, uuid4
+
+from sqlalchemy import ColumnElement, and_, case, func, insert, literal, or_, select, update
+
+from pipelines.vocabulary.errors import Conflict
+from storage.core import leases, postgres
+from storage.core.column_types import UtcDateTime
+from storage.core.database import AnyRow, Reading, Writing
+from storage.core.models import LANE_OF, BatchState, Flow, JobStatus, Lane, Stage, batches, customers, jobs
+from storage.core.settings import Settings
+from storage.jobs.jobs import Ending, as_job, finish, received_at, select_jobs
+
+SHRINK_PER_ATTEMPT = 16  # 2,000 jobs, then 125, then 7
+MOST_EXTRACTIONS = 4  # each may have twenty files; what waits behind them goes to the next worker that is free
+
+
+@dataclass(frozen=True)
+class Batch:
+    token: int
+    batch_id: UUID
+    lane: Lane
+    partition_day: date  # UTC day of receipt
+    jobs: int
+    rows: int
+    customers: int
+
+
+class Superseded(Conflict):
+    """The batch is no longer open: another run has its jobs, or had them. Nothing was changed."""
+
+    def __init__(self, token: int) -> None:
+        super().__init__("Batch.Superseded", f"Batch {token} is no longer open.")
+
+
+def claim(w: Writing, lane: Lane, settings: Settings, now: datetime) -> Batch | None:
+    """Claim the lane's queued jobs, oldest first, or None when there is nothing to do.
+
+    Jobs of customers that another open batch holds, or one of whose jobs pauses, wait; so do jobs received on a later
+    UTC day than the first, since a run belongs to one day's partition.
+    """
+    one_claimer_at_a_time(w)
+    most = min(settings.batch_max_jobs, MOST_EXTRACTIONS) if lane is Lane.EXTRACTION else settings.batch_max_jobs
+    chosen = _fitting(_queued(w, lane, settings, now, most), most, settings.batch_max_rows)
+    if not chosen:
+        return None
+    token, batch_id = _open(w, lane, _day(chosen[0]), settings, now)
+    _start(w, token, [row.received_seq for row in chosen], now)
+    return Batch(
+        token,
+        batch_id,
+        lane,
+        _day(chosen[0]),
+        jobs=len(chosen),
+        rows=sum(row.received_rows for row in chosen),
+        customers=len({row.customer_number for row in chosen}),
+    )
+
+
+def open_without_jobs(w: Writing, lane: Lane, day: date, settings: Settings, now: datetime) -> int:
+    """A batch that recomputes what is held (a partition materialised by hand): its token."""
+    return _open(w, lane, day, settings, now)[0]
+
+
+def launched(w: Writing, token: int, run_id: str, worker: UUID) -> None:
+    w.execute(update(batches).where(batches.c.token == token).values(run_id=run_id, worker=worker))
+
+
+def renew(w: Writing, token: int, settings: Settings, now: datetime) -> bool:
+    """Prolong the lease; False when the batch is no longer open."""
+    expires = now + timedelta(seconds=settings.batch_lease_s)
+    statement = update(batches).where(batches.c.token == token, batches.c.state == BatchState.OPEN)
+    return w.execute(statement.values(lease_expires_at=expires)).rowcount == 1
+
+
+def count_open(r: Reading, lane: Lane) -> int:
+    query = select(func.count()).where(batches.c.lane == lane, batches.c.state == BatchState.OPEN)
+    return r.execute(query).scalar_one()
+
+
+def release(w: Writing, token: int, settings: Settings, now: datetime) -> bool:
+    """Give a batch up: its jobs go back to the queue, or fail when they were tried too often."""
+    if not _close(w, token, BatchState.RELEASED):
+        return False
+    mine = (jobs.c.batch_token == token, jobs.c.status == JobStatus.RUNNING)
+    exhausted = w.execute(select_jobs().where(*mine, jobs.c.attempts >= settings.job_max_attempts)).all()
+    finish(w, [_abandoned(row) for row in exhausted], now)
+    rested = now + timedelta(seconds=settings.job_retry_pause_s)
+    back = {
+        "status": JobStatus.QUEUED,
+        "batch_token": None,
+        "not_before": case((jobs.c.attempts > 1, literal(rested, UtcDateTime))),
+    }
+    w.execute(update(jobs).where(*mine).values(back))
+    return True
+
+
+def give_back(w: Writing, token: int) -> bool:
+    """Undo a claim whose run never began, or was ended on purpose: the attempt doesn't count."""
+    if not _close(w, token, BatchState.RELEASED):
+        return False
+    back = {"status": JobStatus.QUEUED, "batch_token": None, "attempts": jobs.c.attempts - 1}
+    w.execute(update(jobs).where(jobs.c.batch_token == token, jobs.c.status == JobStatus.RUNNING).values(back))
+    return True
+
+
+def reap(w: Writing, settings: Settings, now: datetime) -> int:
+    """Release every open batch whose lease ran out; how many there were."""
+    query = select(batches.c.token).where(_lost(settings, now))
+    return sum(release(w, token, settings, now) for token in w.execute(query).scalars().all())
+
+
+def release_of(w: Writing, worker: UUID, settings: Settings, now: datetime) -> int:
+    """Release every open batch of a worker that has died; how many there were."""
+    query = select(batches.c.token).where(batches.c.worker == worker, batches.c.state == BatchState.OPEN)
+    return sum(release(w, token, settings, now) for token in w.execute(query).scalars().all())
+
+
+def waiting_since(r: Reading, lane: Lane, settings: Settings, now: datetime) -> datetime | None:
+    """When the job that would be claimed first was received; None when nothing can be claimed."""
+    queued = _queued(r, lane, settings, now, limit=1)
+    return queued[0].received_at if queued else None
+
+
+def expired(r: Reading, settings: Settings, now: datetime) -> bool:
+    """Whether `reap` would find something."""
+    return r.execute(select(batches.c.token).where(_lost(settings, now)).limit(1)).first() is not None
+
+
+def _lost(settings: Settings, now: datetime) -> ColumnElement[bool]:
+    longest_s = settings.batch_lease_s + leases.LONGEST_LEASE_S
+    return and_(batches.c.state == BatchState.OPEN, leases.over(batches.c.lease_expires_at, now, longest_s))
+
+
+def commit(w: Writing, token: int) -> None:
+    """Close an open batch as done; must be the first write of the transaction that ends its jobs.
+
+    Raises:
+        Superseded: it is no longer open.
+    """
+    if not _close(w, token, BatchState.COMMITTED):
+        raise Superseded(token)
+
+
+def guard(w: Writing, token: int) -> None:
+    """Raise Superseded unless the batch is open (and keep it so until this transaction ends)."""
+    query = select(batches.c.token).where(batches.c.token == token, batches.c.state == BatchState.OPEN)
+    if w.execute(query.with_for_update()).first() is None:
+        raise Superseded(token)
+
+
+def one_claimer_at_a_time(w: Writing) -> None:
+    """SQLite's writers already take turns; on PostgreSQL claimers queue for an advisory lock."""
+    if w.dialect.name == "postgresql":
+        w.execute(select(func.pg_advisory_xact_lock(postgres.Lock.CLAIMING)))
+
+
+def _queued(r: Reading, lane: Lane, settings: Settings, now: datetime, limit: int) -> list[AnyRow]:
+    query = (
+        select(
+            jobs.c.received_seq,
+            jobs.c.customer_number,
+            jobs.c.received_rows,
+            jobs.c.attempts,
+            received_at().label("received_at"),
+        )
+        .where(jobs.c.status == JobStatus.QUEUED, _waits_in(lane), _may_begin(lane, settings, now))
+        .order_by(jobs.c.received_seq)
+        .limit(limit)
+    )
+    return list(r.execute(query))
+
+
+def _waits_in(lane: Lane) -> ColumnElement[bool]:
+    """Jobs of the lane; an extraction whose rows have landed goes on in that of enrichment."""
+    flows = jobs.c.flow.in_([flow for flow, its_lane in LANE_OF.items() if its_lane is lane])
+    landed = and_(jobs.c.flow == Flow.EXTRACTION, jobs.c.stage == Stage.ENRICHMENT)
+    if lane is Lane.ENRICHMENT:
+        return or_(flows, landed)
+    return and_(flows, jobs.c.stage == Stage.EXTRACTION) if lane is Lane.EXTRACTION else flows
+
+
+def _may_begin(lane: Lane, settings: Settings, now: datetime) -> ColumnElement[bool]:
+    """Not while another batch has the customer, or one of its jobs pauses. Reading PDFs changes no customer: there
+    only the job itself may pause.
+    """
+    longest = now + timedelta(seconds=settings.job_retry_pause_s)  # one that ends later: the clock was set back
+    pauses = and_(jobs.c.not_before > now, jobs.c.not_before <= longest)
+    if lane is Lane.EXTRACTION:
+        return or_(jobs.c.not_before.is_(None), ~pauses)
+    held = (
+        select(jobs.c.customer_number)
+        .join(batches, batches.c.token == jobs.c.batch_token)
+        .where(batches.c.lane == lane, batches.c.state == BatchState.OPEN, jobs.c.status == JobStatus.RUNNING)
+    )
+    pausing = select(jobs.c.customer_number).where(pauses, _waits_in(lane))
+    return and_(jobs.c.customer_number.not_in(held), jobs.c.customer_number.not_in(pausing))
+
+
+def _fitting(queued: list[AnyRow], most_jobs: int, most_rows: int) -> list[AnyRow]:
+    """The queue's head that makes one batch: one day, bounded rows, fewer jobs after failed attempts."""
+    if not queued:
+        return []
+    most = max(1, most_jobs // SHRINK_PER_ATTEMPT ** queued[0].attempts)
+    rows_before = accumulate((row.received_rows for row in queued), initial=0)
+    fits = takewhile(
+        lambda pair: pair[1] < most_rows and _day(pair[0]) == _day(queued[0]),
+        zip(queued, rows_before, strict=False),
+    )
+    return [row for row, _ in fits][:most]
+
+
+def _open(w: Writing, lane: Lane, day: date, settings: Settings, now: datetime) -> tuple[int, UUID]:
+    batch_id = uuid4()
+    statement = insert(batches).values(
+        batch_id=batch_id,
+        lane=lane,
+        state=BatchState.OPEN,
+        partition_day=day,
+        created_at=now,
+        lease_expires_at=now + timedelta(seconds=settings.batch_lease_s),
+    )
+    return w.execute(statement.returning(batches.c.token)).scalar_one(), batch_id
+
+
+def _start(w: Writing, token: int, seqs: list[int], now: datetime) -> None:
+    """Mark the jobs running; a refresh is pinned to the version of the data that it will cover."""
+    version = select(customers.c.data_version).where(customers.c.number == jobs.c.customer_number)
+    w.execute(
+        update(jobs)
+        .where(jobs.c.received_seq.in_(seqs))
+        .values(
+            status=JobStatus.RUNNING,
+            batch_token=token,
+            attempts=jobs.c.attempts + 1,
+            not_before=None,
+            started_at=func.coalesce(jobs.c.started_at, now),
+            stage_started_at=case((jobs.c.stage == Stage.ENRICHMENT, func.coalesce(jobs.c.stage_started_at, now))),
+            data_version=version.scalar_subquery(),
+        )
+    )
+
+
+def _close(w: Writing, token: int, state: BatchState) -> bool:
+    statement = update(batches).where(batches.c.token == token, batches.c.state == BatchState.OPEN)
+    return w.execute(statement.values(state=state)).rowcount == 1
+
+
+def _abandoned(row: AnyRow) -> Ending:
+    job = as_job(row)
+    error = {"code": "Job.Abandoned", "message": f"The work was interrupted {job.attempts} times."}
+    return Ending(job, JobStatus.FAILED, data_version=None, error=error)
+
+
+def _day(row: AnyRow) -> date:
+    received: datetime = row.received_at
+    return received.astimezone(UTC).date()

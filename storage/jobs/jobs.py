@@ -1,0 +1,450 @@
+"""Jobs: what was accepted, how far it is, and how it ended. A job's counts are frozen when it ends."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from typing import Any
+from uuid import UUID, uuid4
+
+from sqlalchemy import ColumnElement, bindparam, exists, func, insert, select, text, update
+from sqlalchemy.exc import IntegrityError
+
+from pipelines.intake.accounts import Account
+from pipelines.vocabulary.errors import Conflict, NotFound, Unprocessable
+from pipelines.webhooks.events import JobOutcome
+from storage.core import postgres
+from storage.core.database import AnyRow, AnySelect, Reading, Writing, values_of
+from storage.core.lake import Stored
+from storage.core.models import LIVE, SUBMISSIONS, Flow, JobStatus, Stage, customers, jobs, statement_files
+from storage.core.paging import Page, Paged, limited, total_of
+from storage.customers.customers import Customer
+from storage.webhooks import outbox
+
+RECOMPUTING = (Flow.CORRECTION, Flow.REENRICHMENT)  # flows that bring no rows: what is known of them has changed
+# Flows whose end may change a customer's transactions.
+CHANGING = (*SUBMISSIONS, Flow.WITHDRAWAL, *RECOMPUTING)
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job as it stands. Counts are null until it has ended."""
+
+    received_seq: int
+    job_id: UUID
+    client_id: UUID
+    customer_number: int  # 0: of no one customer
+    customer_id: UUID | None
+    abn: str | None
+    flow: Flow
+    stage: Stage | None
+    status: JobStatus
+    submission: Mapping[str, Any] | None
+    withdraws: UUID | None
+    landing_path: str | None
+    landing_sha256: bytes | None
+    received_rows: int
+    pages_total: int | None
+    pages_done: int | None
+    refused_files: int
+    repeated_rows: int | None
+    statement_rows_path: str | None
+    batch_token: int | None
+    attempts: int
+    data_version: int | None
+    processed_rows: int | None
+    enriched_rows: int | None
+    duplicate_rows: int | None
+    rejected_rows: int | None
+    outcomes_path: str | None
+    warnings: Sequence[Mapping[str, str]]
+    error: Mapping[str, str] | None
+    created_at: datetime
+    landed_at: datetime | None
+    started_at: datetime | None
+    stage_started_at: datetime | None
+    completed_at: datetime | None
+
+    @property
+    def received_at(self) -> datetime:
+        """When its rows were received: those of PDFs when they had been read."""
+        return self.landed_at or self.created_at
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a job ended: decided by the batch, written by `finish`."""
+
+    job: Job
+    status: JobStatus
+    data_version: int | None
+    processed: int = 0
+    enriched: int = 0
+    duplicates: int = 0
+    rejected: int = 0
+    outcomes_path: str | None = None
+    error: Mapping[str, str] | None = field(default=None)
+
+
+def select_jobs() -> AnySelect:
+    """Jobs with their customer's public id and ABN, if they are one's, by the names of Job's fields."""
+    of_customer = ("customer_number", "customer_id", "abn")
+    own = [jobs.c[name] for name in Job.__dataclass_fields__ if name not in of_customer]
+    number = func.coalesce(jobs.c.customer_number, 0).label("customer_number")
+    return select(*own, number, customers.c.customer_id, customers.c.abn).join(customers, isouter=True)
+
+
+def as_job(row: AnyRow) -> Job:
+    stage = None if row.stage is None else Stage(row.stage)
+    return Job(**values_of(row, flow=Flow(row.flow), stage=stage, status=JobStatus(row.status)))
+
+
+def submit_enrichment(
+    w: Writing,
+    customer: Customer,
+    account: Account,
+    *,
+    appended: bool,
+    landing: Stored,
+    job_id: UUID,
+    rows: int,
+    warnings: Sequence[Mapping[str, str]],
+    now: datetime,
+) -> Job:
+    """Accept a submission whose rows already lie, durable, in the landing file."""
+    row = _new(customer, Flow.ENRICHMENT, job_id, now) | {
+        "submission": _submission(account, appended),
+        "landing_path": landing.path,
+        "landing_sha256": landing.sha256,
+        "received_rows": rows,
+        "warnings": list(warnings),
+    }
+    in_order_of_receipt(w, customer.number)
+    w.execute(insert(jobs).values(row))
+    return get(w, customer.client_id, job_id)
+
+
+def submit_extraction(w: Writing, customer: Customer, job_id: UUID, refused_files: int, now: datetime) -> Job:
+    """Accept a submission of PDF files, which `storage.intake.statements` names in the same transaction.
+
+    Its place in the order of receipt is found when its rows land: what is enriched meanwhile was received before it.
+    """
+    row = _new(customer, Flow.EXTRACTION, job_id, now) | {"stage": Stage.EXTRACTION, "refused_files": refused_files}
+    w.execute(insert(jobs).values(row))
+    return get(w, customer.client_id, job_id)
+
+
+def received_now(w: Writing) -> int:
+    """The next number of receipt, for a job whose rows come to be known now.
+
+    Within `in_order_of_receipt`, like the numbers that new jobs draw.
+    """
+    if w.dialect.name == "postgresql":
+        drawn: int = w.execute(text("SELECT nextval(pg_get_serial_sequence('jobs', 'received_seq'))")).scalar_one()
+        return drawn
+    newest: int = w.execute(select(func.max(jobs.c.received_seq))).scalar_one()
+    return newest + 1
+
+
+def request_refresh(w: Writing, customer: Customer, now: datetime) -> Job:
+    """Accept a refresh of all three reports.
+
+    Raises:
+        Unprocessable: the customer has no enriched transactions.
+        Conflict: a refresh of the customer is live; the database's own constraint says so.
+    """
+    if customer.enriched_rows == 0:
+        raise Unprocessable("Report.NoEnrichedTransactions", "The customer has no enriched transactions.")
+    row = _new(customer, Flow.REPORT_REFRESH, uuid4(), now)
+    try:
+        w.execute(insert(jobs).values(row))
+    except IntegrityError as error:
+        raise Conflict("Report.RefreshRunning", "A report refresh is already running for it.") from error
+    return get(w, customer.client_id, row["job_id"])
+
+
+def request_withdrawal(w: Writing, customer: Customer, submission: Job, now: datetime) -> Job:
+    """Accept the withdrawal of a submission, or find the one accepted before: asking twice is asking once.
+
+    Raises:
+        NotFound: the job is no submission.
+        Conflict: it has not ended yet, or it failed and brought nothing.
+    """
+    if submission.flow not in SUBMISSIONS:
+        raise NotFound("Job.NotFound", "There is no job with this id.")
+    if submission.status in LIVE:
+        raise Conflict("Submission.Unfinished", "The submission has not ended yet.")
+    if submission.status is JobStatus.FAILED:
+        raise Conflict("Submission.Failed", "The submission failed: nothing of it was kept.")
+    row = _new(customer, Flow.WITHDRAWAL, uuid4(), now) | {"withdraws": submission.job_id}
+    in_order_of_receipt(w, customer.number)
+    try:
+        with w.begin_nested():
+            w.execute(insert(jobs).values(row))
+    except IntegrityError:  # the database lets one exist that did not fail
+        own = jobs.c.customer_number == customer.number
+        that_one = (jobs.c.withdraws == submission.job_id, jobs.c.status != JobStatus.FAILED)
+        return as_job(w.execute(select_jobs().where(own, *that_one)).one())
+    return get(w, customer.client_id, row["job_id"])
+
+
+def request_recomputation(w: Writing, customer: Customer, flow: Flow, now: datetime) -> Job:
+    """Let the customer be enriched once more, with what is known by then.
+
+    Must be asked for in the transaction that changes what is known: neither happens without the other.
+    """
+    row = _new(customer, flow, uuid4(), now)
+    w.execute(insert(jobs).values(row))
+    return get(w, customer.client_id, row["job_id"])
+
+
+def request_recomputations(
+    w: Writing, client_id: UUID, customer_numbers: Iterable[int], flow: Flow, now: datetime
+) -> None:
+    """The same for any number of a client's customers."""
+    rows = [_queued(client_id, number, flow, uuid4(), now) for number in sorted(customer_numbers)]
+    if rows:
+        w.execute(insert(jobs), rows)
+
+
+def get(r: Reading, client_id: UUID, job_id: UUID) -> Job:
+    """The client's job.
+
+    Raises:
+        NotFound: unknown, or another client's.
+    """
+    row = r.execute(select_jobs().where(jobs.c.job_id == job_id, jobs.c.client_id == client_id)).first()
+    if row is None:
+        raise NotFound("Job.NotFound", "There is no job with this id.")
+    return as_job(row)
+
+
+def find(
+    r: Reading,
+    client_id: UUID,
+    *,
+    status: JobStatus | None = None,
+    flow: Flow | None = None,
+    customer_id: UUID | None = None,
+    created_after: datetime | None = None,
+    created_before: datetime | None = None,
+    page: Page | None = None,
+) -> Paged[Job]:
+    """The client's jobs, newest first."""
+    wanted = {jobs.c.status: status, jobs.c.flow: flow, customers.c.customer_id: customer_id}
+    newest_first = (jobs.c.created_at.desc(), jobs.c.received_seq.desc())
+    query = select_jobs().where(jobs.c.client_id == client_id).order_by(*newest_first)
+    query = query.where(*(column == value for column, value in wanted.items() if value is not None))
+    if created_after is not None:
+        query = query.where(jobs.c.created_at > created_after)
+    if created_before is not None:
+        query = query.where(jobs.c.created_at < created_before)
+    rows = r.execute(limited(query, page))
+    return Paged([as_job(row) for row in rows], total_of(r, query), page)
+
+
+def terminal(r: Reading, job_ids: Sequence[UUID]) -> set[UUID]:
+    """Those of `job_ids` that have ended."""
+    query = select(jobs.c.job_id).where(jobs.c.job_id.in_(job_ids), jobs.c.status.not_in(LIVE))
+    return set(r.execute(query).scalars())
+
+
+def of_batch(r: Reading, token: int) -> list[Job]:
+    """The batch's jobs, in order of receipt."""
+    query = select_jobs().where(jobs.c.batch_token == token).order_by(jobs.c.received_seq)
+    return [as_job(row) for row in r.execute(query)]
+
+
+def standing_submissions(r: Reading, customer_numbers: Iterable[int]) -> list[Job]:
+    """The customers' submissions that brought something and were not withdrawn, in order of receipt."""
+    query = select_jobs().where(
+        jobs.c.customer_number.in_(list(customer_numbers)),
+        jobs.c.flow.in_((*SUBMISSIONS, Flow.WITHDRAWAL)),
+        jobs.c.status.in_((JobStatus.COMPLETED, JobStatus.COMPLETED_WITH_ERRORS)),
+    )
+    ended = [as_job(row) for row in r.execute(query.order_by(jobs.c.received_seq))]
+    withdrawn = {job.withdraws for job in ended}
+    return [job for job in ended if job.flow in SUBMISSIONS and job.job_id not in withdrawn]
+
+
+def received_at() -> ColumnElement[datetime]:
+    """When a job was received, by which numbers of receipt rise: with PDFs, when what they say had been read."""
+    return func.coalesce(jobs.c.landed_at, jobs.c.created_at)
+
+
+def last_received(r: Reading, customer: Customer, by: datetime) -> int:
+    """Number of receipt of the customer's last job received by then; 0 before the first."""
+    mine = (jobs.c.customer_number == customer.number, received_at() <= by)
+    last: int = r.execute(select(func.coalesce(func.max(jobs.c.received_seq), 0)).where(*mine)).scalar_one()
+    return last
+
+
+def last_received_of_all(r: Reading, by: datetime) -> int:
+    """Number of receipt of the last job received by then, whoever's it is; 0 before the first."""
+    query = select(func.coalesce(func.max(jobs.c.received_seq), 0)).where(received_at() <= by)
+    last: int = r.execute(query).scalar_one()
+    return last
+
+
+def refused_and_repeated(r: Reading, versions: Mapping[int, int]) -> list[tuple[int, int, int]]:
+    """Customer number, and how many rows its submissions sent that were held already, and how many that were refused.
+
+    Args:
+        versions: customer number → data version. Of the submissions those count that made what stood in that version:
+            the count belongs to the version, and a submission of nothing but duplicates makes none.
+    """
+    query = (
+        select(jobs.c.customer_number, jobs.c.job_id, jobs.c.withdraws, jobs.c.data_version)
+        .add_columns(jobs.c.enriched_rows, jobs.c.duplicate_rows, jobs.c.rejected_rows)
+        .where(
+            jobs.c.customer_number.in_(list(versions)),
+            jobs.c.flow.in_((*SUBMISSIONS, Flow.WITHDRAWAL)),
+            jobs.c.status.in_((JobStatus.COMPLETED, JobStatus.COMPLETED_WITH_ERRORS)),
+        )
+    )
+    ended = [row for row in r.execute(query) if (row.data_version or 0) <= versions[row.customer_number]]
+    withdrawn = {row.withdraws for row in ended}
+    counts = dict.fromkeys(sorted(versions), (0, 0))
+    for row in ended:
+        if row.enriched_rows and row.job_id not in withdrawn:
+            repeated, refused = counts[row.customer_number]
+            counts[row.customer_number] = (repeated + (row.duplicate_rows or 0), refused + (row.rejected_rows or 0))
+    return [(number, *both) for number, both in counts.items()]
+
+
+def customers_heard_on(r: Reading, day: date, flows: Sequence[Flow] = SUBMISSIONS) -> set[int]:
+    """Numbers of the customers with a job of these flows received on a UTC day."""
+    start = datetime.combine(day, time.min, UTC)
+    query = select(jobs.c.customer_number).where(
+        jobs.c.flow.in_(flows), received_at() >= start, received_at() < start + timedelta(days=1)
+    )
+    return set(r.execute(query).scalars())
+
+
+def has_unfinished_submission(r: Reading, customer_number: int) -> bool:
+    """Whether something accepted has yet to end that may change the customer's transactions: a submission, a
+    withdrawal, a correction.
+    """
+    live = exists().where(jobs.c.customer_number == customer_number, jobs.c.status.in_(LIVE), jobs.c.flow.in_(CHANGING))
+    return bool(r.execute(select(live)).scalar_one())
+
+
+def unfinished(r: Reading, customer_number: int) -> tuple[UUID, ...]:
+    """What has yet to end that may change the customer's transactions, in order of receipt."""
+    live = select(jobs.c.job_id).where(
+        jobs.c.customer_number == customer_number, jobs.c.status.in_(LIVE), jobs.c.flow.in_(CHANGING)
+    )
+    return tuple(r.execute(live.order_by(jobs.c.received_seq)).scalars())
+
+
+def with_unfinished_submission(r: Reading, customer_numbers: Iterable[int]) -> frozenset[int]:
+    """Those of the customers of whom something accepted has yet to end that may change their transactions."""
+    query = select(jobs.c.customer_number).where(
+        jobs.c.customer_number.in_(list(customer_numbers)), jobs.c.status.in_(LIVE), jobs.c.flow.in_(CHANGING)
+    )
+    return frozenset(r.execute(query).scalars())
+
+
+def finish(w: Writing, endings: Sequence[Ending], now: datetime) -> None:
+    """End jobs and put their events into the outbox: terminal status and due events are one commit."""
+    if not endings:
+        return
+    statement = (
+        update(jobs)
+        .where(jobs.c.received_seq == bindparam("seq"))
+        .values(
+            status=bindparam("status_"),
+            data_version=bindparam("data_version_"),
+            processed_rows=bindparam("processed"),
+            enriched_rows=bindparam("enriched"),
+            duplicate_rows=bindparam("duplicates"),
+            rejected_rows=bindparam("rejected"),
+            outcomes_path=bindparam("outcomes"),
+            error=bindparam("error_", type_=jobs.c.error.type),
+            completed_at=bindparam("now", type_=jobs.c.completed_at.type),
+        )
+    )
+    w.execute(statement, [_end_values(ending, now) for ending in endings])
+    _forget_passwords(w, endings)
+    outbox.enqueue(w, [event for ending in endings for event in _events(ending, now)])
+
+
+def _forget_passwords(w: Writing, endings: Sequence[Ending]) -> None:
+    """Of files that nobody will read any more, however that came."""
+    unread = [ending.job.job_id for ending in endings if ending.job.stage is Stage.EXTRACTION]
+    if unread:
+        w.execute(update(statement_files).where(statement_files.c.job_id.in_(unread)).values(password=None))
+
+
+def _end_values(ending: Ending, now: datetime) -> dict[str, Any]:
+    return {
+        "seq": ending.job.received_seq,
+        "status_": ending.status,
+        "data_version_": ending.data_version,
+        "processed": ending.processed,
+        "enriched": ending.enriched,
+        "duplicates": ending.duplicates,
+        "rejected": ending.rejected,
+        "outcomes": ending.outcomes_path,
+        "error_": ending.error,
+        "now": now,
+    }
+
+
+def _events(ending: Ending, now: datetime) -> list[outbox.NewEvent]:
+    """Only a submission's end is an event; whoever asked for anything else polls it."""
+    if ending.job.flow not in SUBMISSIONS:
+        return []
+    return outbox.job_events(ending.job.customer_number, job_outcome(ending), now)
+
+
+def job_outcome(ending: Ending) -> JobOutcome:
+    job = ending.job
+    assert job.customer_id is not None and job.abn is not None  # noqa: PT018  a submission is one customer's
+    return JobOutcome(
+        client_id=job.client_id,
+        customer_id=job.customer_id,
+        job_id=job.job_id,
+        abn=job.abn,
+        job_type=job.flow,
+        failed=ending.status is JobStatus.FAILED,
+        extracting=job.stage is Stage.EXTRACTION,
+        received=job.received_rows,
+        processed=ending.processed,
+        enriched=ending.enriched,
+        duplicates=ending.duplicates,
+        error=ending.error,
+    )
+
+
+def _new(customer: Customer, flow: Flow, job_id: UUID, now: datetime) -> dict[str, Any]:
+    return _queued(customer.client_id, customer.number, flow, job_id, now)
+
+
+def _queued(client_id: UUID, customer_number: int, flow: Flow, job_id: UUID, now: datetime) -> dict[str, Any]:
+    return {
+        "job_id": job_id,
+        "client_id": client_id,
+        "customer_number": customer_number,
+        "flow": flow,
+        "status": JobStatus.QUEUED,
+        "warnings": [],
+        "created_at": now,
+    }
+
+
+def in_order_of_receipt(w: Writing, customer_number: int) -> None:
+    """Let a customer's jobs be committed in the order of their `received_seq`, which is drawn before the commit.
+
+    Else a batch could enrich the later of two overlapping submissions before the earlier one comes into sight: neither
+    would find its rows held. The customer's row would do for a lock, too, but a batch that ends holds it, with those of
+    all its customers, and nobody who submits should wait for that. SQLite's writers take turns anyway.
+    """
+    if w.dialect.name == "postgresql":  # customers that share a lock, 2³¹ numbers apart, do nothing worse than wait
+        w.execute(select(func.pg_advisory_xact_lock(postgres.Lock.RECEIPT, customer_number % 2**31)))
+
+
+def _submission(account: Account, appended: bool) -> dict[str, Any]:
+    values: dict[str, Any] = {**vars(account), "account_id": account.account_id.hex, "appended": appended}
+    limit: Decimal | None = account.credit_limit
+    return values | {"credit_limit": None if limit is None else str(limit)}

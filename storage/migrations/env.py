@@ -1,9 +1,0 @@
-"""Alembic's entry: runs inside the transaction that `Database.migrate` opened."""
-
-from alembic import context
-
-from storage.models import metadata
-
-connection = context.config.attributes["connection"]
-context.configure(connection=connection, target_metadata=metadata, user_module_prefix="database.")
-context.run_migrations()

@@ -1,0 +1,1 @@
+"""Rulesets, what they found, and attributes."""

@@ -1,0 +1,144 @@
+"""Attributes: what a client knows of a customer, by name, with where it is from and how long it holds.
+
+Only changes are kept, in order, and none is ever overwritten: what holds is the last change of each name.
+"""
+
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping, Set
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any
+
+from sqlalchemy import and_, func, insert, select
+
+from pipelines.vocabulary.errors import Conflict
+from storage.core.database import AnyRow, AnySelect, Reading, Writing
+from storage.core.models import attributes
+from storage.core.paging import Page, Paged, limited, total_of
+from storage.customers.customers import Customer, lock
+from storage.monitoring import rulesets
+
+MOST_PER_CUSTOMER = 200
+
+Value = str | Decimal | bool
+
+
+@dataclass(frozen=True)
+class NewAttribute:
+    value: Value
+    source: str | None = None
+    evidence_date: date | None = None
+    expires_at: datetime | None = None
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """A name's value as somebody set it; null when they removed it."""
+
+    name: str
+    value: Value | None
+    source: str | None
+    evidence_date: date | None
+    expires_at: datetime | None
+    set_at: datetime
+    set_by: str
+
+    def available(self, now: datetime) -> bool:
+        return self.value is not None and (self.expires_at is None or now < self.expires_at)
+
+
+def put(w: Writing, customer: Customer, given: Mapping[str, NewAttribute | None], who: str, now: datetime) -> None:
+    """Merge into what holds: given names are set, or removed for null; the others stay. What is the same already is
+    no change. Where a ruleset reads what changes, a look at the customer is asked for.
+
+    Raises:
+        Conflict: the customer would have too many.
+    """
+    lock(w, customer)
+    before = {row.name: _content(row) for row in w.execute(_current(customer))}
+    after = {name: _columns(attribute) for name, attribute in given.items()}
+    changes = {name: columns for name, columns in after.items() if before.get(name, _columns(None)) != columns}
+    standing = {name for name, columns in (before | after).items() if columns["value"] is not None}
+    if len(standing) > MOST_PER_CUSTOMER:
+        raise Conflict("Attribute.TooMany", f"A customer may have {MOST_PER_CUSTOMER} attributes at most.")
+    shared = {"customer_number": customer.number, "set_at": now, "set_by": who}
+    if changes:
+        w.execute(insert(attributes), [{"name": name, **columns, **shared} for name, columns in changes.items()])
+        rulesets.attributes_change(w, customer, changes, now)
+
+
+def current(r: Reading, customer: Customer) -> list[Attribute]:
+    """What holds, by name; expired values included."""
+    return [_attribute(row) for row in r.execute(_current(customer)) if row.value is not None]
+
+
+def of_all(r: Reading, customer_numbers: Iterable[int], by: datetime | None = None) -> list[tuple[int, Attribute]]:
+    """What holds for each of the customers, or held by a time; by customer number and name, expired values included."""
+    of_them = attributes.c.customer_number.in_(list(customer_numbers))
+    mine = of_them if by is None else and_(of_them, attributes.c.set_at <= by)
+    last = select(func.max(attributes.c.number)).where(mine).group_by(attributes.c.customer_number, attributes.c.name)
+    query = select(attributes).where(attributes.c.number.in_(last), attributes.c.value.is_not(None))
+    rows = r.execute(query.order_by(attributes.c.customer_number, attributes.c.name))
+    return [(row.customer_number, _attribute(row)) for row in rows]
+
+
+def last_changes(r: Reading, read: Mapping[int, Set[str]]) -> dict[int, int]:
+    """The number of the last change, removals included, of these names of each customer; 0: none.
+
+    Args:
+        read: names by customer number.
+    """
+    key = (attributes.c.customer_number, attributes.c.name)
+    query = select(*key, func.max(attributes.c.number)).where(attributes.c.customer_number.in_(list(read)))
+    last = dict.fromkeys(read, 0)
+    for number, name, change in r.execute(query.group_by(*key)) if read else ():
+        if name in read[number]:
+            last[number] = max(last[number], change)
+    return last
+
+
+def changes_of_all(
+    r: Reading, customer_numbers: Iterable[int], names: Collection[str]
+) -> Iterator[tuple[int, Attribute]]:
+    """Every change of these names, removals included, of each of the customers; in their order."""
+    of_them = (attributes.c.customer_number.in_(list(customer_numbers)), attributes.c.name.in_(list(names)))
+    rows = r.execute(select(attributes).where(*of_them).order_by(attributes.c.number)) if names else ()
+    return ((row.customer_number, _attribute(row)) for row in rows)
+
+
+def history(r: Reading, customer: Customer, page: Page | None = None) -> Paged[Attribute]:
+    """Every change, newest first."""
+    query = select(attributes).where(attributes.c.customer_number == customer.number)
+    rows = r.execute(limited(query.order_by(attributes.c.number.desc()), page))
+    return Paged([_attribute(row) for row in rows], total_of(r, query), page)
+
+
+def _current(customer: Customer) -> AnySelect:
+    """The last change of each name."""
+    mine = attributes.c.customer_number == customer.number
+    last = select(func.max(attributes.c.number)).where(mine).group_by(attributes.c.name)
+    return select(attributes).where(attributes.c.number.in_(last)).order_by(attributes.c.name)
+
+
+CONTENT = ("value", "source", "evidence_date", "expires_at")
+
+
+def _columns(attribute: NewAttribute | None) -> dict[str, Any]:
+    if attribute is None:
+        return dict.fromkeys(CONTENT)
+    return {**vars(attribute), "value": _as_json(attribute.value)}
+
+
+def _content(row: AnyRow) -> dict[str, Any]:
+    return {name: getattr(row, name) for name in CONTENT}
+
+
+def _attribute(row: AnyRow) -> Attribute:
+    value = None if row.value is None else json.loads(row.value, parse_int=Decimal, parse_float=Decimal)
+    return Attribute(row.name, value, row.source, row.evidence_date, row.expires_at, row.set_at, row.set_by)
+
+
+def _as_json(value: Value) -> str:
+    """JSON text; a number's is its very digits."""
+    return f"{value:f}" if isinstance(value, Decimal) else json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,388 @@
+"""Monitoring rulesets: each a row of versions that are never rewritten, of which the newest holds.
+
+A ruleset watches while it is active and not archived. Whoever changes what watches asks, in the same transaction, for
+a look at the customers concerned (`storage.monitoring.look_requests`), so that nobody waits for the night; and what no
+longer watches forgets which of its rules had fired: switched on again, it tells what holds then.
+
+Looks are decided on in transactions that hold the rulesets they looked by (`hold`): a ruleset that is changed or
+archived meanwhile is waited for, or waits.
+"""
+
+import logging
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence, Set
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from hashlib import sha256
+from typing import Any
+from uuid import UUID, uuid4
+
+from pydantic import ValidationError
+from sqlalchemy import ColumnElement, and_, delete, func, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from pipelines.decisions.canonical import canonical
+from pipelines.monitoring import Listed, Ruleset, Watched
+from pipelines.vocabulary.errors import Conflict, Corrupt, Fault, InvalidRequest, NotFound
+from storage.access import keys
+from storage.core.database import AnySelect, Reading, Writing, insert_into
+from storage.core.models import customers, monitoring_ruleset_versions, monitoring_rulesets, rule_states
+from storage.core.paging import Page, Paged, limited, total_of
+from storage.customers.customers import Customer, numbers
+from storage.monitoring import look_requests
+
+MOST_RULESETS = 200  # of a client, archived ones included
+KEPT = 1_000  # versions that a process keeps read: to read one takes longer than to look by it
+
+log = logging.getLogger(__name__)
+
+_ROW = monitoring_rulesets.c
+_VERSION = monitoring_ruleset_versions.c
+
+
+@dataclass(frozen=True)
+class StoredRuleset:
+    """One as it stands, with what its newest version says."""
+
+    ruleset_id: UUID
+    client_id: UUID
+    slug: str
+    name: str
+    version: int
+    active: bool
+    archived_at: datetime | None
+    created_at: datetime
+    updated_at: datetime
+    created_by: str
+    document: str  # canonical JSON
+    sha256: bytes  # of it
+
+    @property
+    def is_archived(self) -> bool:
+        return self.archived_at is not None
+
+    @property
+    def watches(self) -> bool:
+        return self.active and not self.is_archived
+
+    @cached_property
+    def ruleset(self) -> Ruleset:
+        return _read(self.document, self.sha256)
+
+
+@dataclass(frozen=True)
+class RulesetVersion:
+    """What a version says, in the order of the table's columns."""
+
+    ruleset_id: UUID
+    version: int
+    document: str  # canonical JSON
+    sha256: bytes  # of it
+    created_at: datetime
+    created_by: str
+
+    @cached_property
+    def ruleset(self) -> Ruleset:
+        return _read(self.document, self.sha256)
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A ruleset that watches, by the version that holds."""
+
+    client_id: UUID
+    ruleset_id: UUID
+    version: int
+
+    @property
+    def key(self) -> tuple[UUID, int]:
+        return self.ruleset_id, self.version
+
+
+# Reading
+
+
+def get(r: Reading, client_id: UUID, ruleset_id: UUID) -> StoredRuleset:
+    """The client's ruleset, archived or not.
+
+    Raises:
+        NotFound: unknown, or another client's.
+    """
+    return _one(r, _SHOWN.where(_ROW.ruleset_id == ruleset_id, _ROW.client_id == client_id))
+
+
+def with_id(r: Reading, ruleset_id: UUID) -> StoredRuleset:
+    """The ruleset, whoever's it is: for the operator, who belongs to no client, and for work on what belongs to it.
+
+    Raises:
+        NotFound: unknown.
+    """
+    return _one(r, _SHOWN.where(_ROW.ruleset_id == ruleset_id))
+
+
+def with_slug(r: Reading, client_id: UUID, slug: str) -> StoredRuleset:
+    """The client's ruleset with this slug, archived or not.
+
+    Raises:
+        NotFound: there is none.
+    """
+    return _one(r, _SHOWN.where(_ROW.slug == slug, _ROW.client_id == client_id))
+
+
+def find(
+    r: Reading, client_id: UUID, *, include_archived: bool = False, page: Page | None = None
+) -> Paged[StoredRuleset]:
+    """The client's rulesets, by slug; inactive ones are among them."""
+    query = _SHOWN.where(_ROW.client_id == client_id)
+    if not include_archived:
+        query = query.where(_ROW.archived_at.is_(None))
+    rows = r.execute(limited(query.order_by(_ROW.slug), page))
+    return Paged([StoredRuleset(*row) for row in rows], total_of(r, query.with_only_columns(_ROW.ruleset_id)), page)
+
+
+def versions(r: Reading, stored: StoredRuleset, page: Page | None = None) -> Paged[RulesetVersion]:
+    """All of them, the newest first."""
+    query = select(monitoring_ruleset_versions).where(_VERSION.ruleset_id == stored.ruleset_id)
+    rows = r.execute(limited(query.order_by(_VERSION.version.desc()), page))
+    return Paged([RulesetVersion(*row) for row in rows], total_of(r, query), page)
+
+
+def version(r: Reading, ruleset_id: UUID, number: int) -> RulesetVersion:
+    """What the ruleset said by a version that there is."""
+    query = select(monitoring_ruleset_versions).where(_VERSION.ruleset_id == ruleset_id, _VERSION.version == number)
+    return RulesetVersion(*r.execute(query).one())
+
+
+# Changing
+
+
+def create(w: Writing, client_id: UUID, ruleset: Ruleset, who: str, now: datetime) -> StoredRuleset:
+    """A new ruleset. If it is active, a look at its customers is asked for.
+
+    Raises:
+        InvalidRequest: it lists customers that are not the client's own.
+        Conflict: the slug is taken, by an archived one, too; or there are too many.
+    """
+    _listed(w, client_id, ruleset)
+    keys.lock_client(w, client_id)  # for the count below
+    ruleset_id = uuid4()
+    made = {"client_id": client_id, "version": 1, "created_at": now, "updated_at": now, "created_by": who}
+    new = insert_into(w, monitoring_rulesets).values(ruleset_id=ruleset_id, **made, **_said(ruleset))
+    unless_taken = new.on_conflict_do_nothing(index_elements=["client_id", "slug"]).returning(_ROW.ruleset_id)
+    if w.execute(unless_taken).first() is None:
+        raise _slug_taken(ruleset)
+    if w.execute(select(func.count()).where(_ROW.client_id == client_id)).scalar_one() > MOST_RULESETS:
+        raise Conflict("Ruleset.TooMany", f"A client may have {MOST_RULESETS} rulesets at most.")
+    _add_version(w, ruleset_id, 1, ruleset, who, now)
+    stored = get(w, client_id, ruleset_id)
+    _look(w, stored, now)
+    return stored
+
+
+def replace(w: Writing, stored: StoredRuleset, ruleset: Ruleset, who: str, now: datetime) -> StoredRuleset:
+    """Let the ruleset say this from now on; said again, nothing changes.
+
+    Which rules have fired for whom is kept by their codes, and forgotten of rules that are gone; all of it if the
+    ruleset is no longer active.
+
+    Raises:
+        InvalidRequest: it lists customers that are not the client's own.
+        Conflict: the ruleset is archived, or another one has the new slug.
+    """
+    stored = lock(w, stored)
+    if stored.is_archived:
+        raise Conflict("Ruleset.Archived", "The ruleset is archived.")
+    if canonical(ruleset) == stored.document:
+        return stored
+    _listed(w, stored.client_id, ruleset)
+    same_slug = and_(_ROW.client_id == stored.client_id, _ROW.slug == ruleset.slug)
+    if w.execute(select(_ROW.ruleset_id).where(same_slug, _ROW.ruleset_id != stored.ruleset_id)).first():
+        raise _slug_taken(ruleset)
+    changed = {**_said(ruleset), "version": stored.version + 1, "updated_at": now}
+    try:
+        with w.begin_nested():
+            w.execute(update(monitoring_rulesets).where(_ROW.ruleset_id == stored.ruleset_id).values(changed))
+    except IntegrityError:  # somebody took the slug meanwhile
+        raise _slug_taken(ruleset) from None
+    _add_version(w, stored.ruleset_id, stored.version + 1, ruleset, who, now)
+    _forget(w, stored, [rule.code for rule in ruleset.rules] if ruleset.active else [])
+    replaced = get(w, stored.client_id, stored.ruleset_id)
+    _look(w, replaced, now)
+    return replaced
+
+
+def archive(w: Writing, stored: StoredRuleset, now: datetime) -> StoredRuleset:
+    """From now on nobody is looked at by it, and none of its rules has fired any more. Asked again, nothing changes."""
+    stored = lock(w, stored)
+    if stored.is_archived:
+        return stored
+    _forget(w, stored, [])
+    return _set_archived(w, stored, now, now)
+
+
+def unarchive(w: Writing, stored: StoredRuleset, now: datetime) -> StoredRuleset:
+    """If it is active, a look at its customers is asked for."""
+    stored = lock(w, stored)
+    if not stored.is_archived:
+        return stored
+    back = _set_archived(w, stored, None, now)
+    _look(w, back, now)
+    return back
+
+
+def lock(w: Writing, stored: StoredRuleset) -> StoredRuleset:
+    """The ruleset as it is now; others who would change it, and looks by it, wait until this transaction ends."""
+    w.execute(select(_ROW.ruleset_id).where(_ROW.ruleset_id == stored.ruleset_id).with_for_update())
+    return with_id(w, stored.ruleset_id)
+
+
+# Watching
+
+
+def watching() -> ColumnElement[bool]:
+    """SQL: customers of clients with a ruleset that watches."""
+    return customers.c.client_id.in_(select(_ROW.client_id).where(_WATCHES))
+
+
+def standing(r: Reading, customer_numbers: Iterable[int]) -> list[Standing]:
+    """The rulesets that watch for the clients of these customers, by client and slug. One look at an index where there
+    are none.
+    """
+    whose = select(customers.c.client_id).where(customers.c.number.in_(list(customer_numbers)))
+    return _standing(r, _ROW.client_id.in_(whose))
+
+
+def watched(r: Reading, standing: Sequence[Standing]) -> list[Watched]:
+    """What they watch, in their order.
+
+    Raises:
+        Corrupt: a document is not what was written.
+    """
+    return [_kept(r, each) for each in standing]
+
+
+def hold(w: Writing, looked_by: Iterable[Standing]) -> set[UUID]:
+    """Those of them that still watch by the same version: until this transaction ends, nothing of them changes. They
+    are asked for by client: there may be more of them than values in a statement.
+    """
+    keys = {each.key for each in looked_by}
+    theirs = _ROW.client_id.in_({each.client_id for each in looked_by})
+    query = select(_ROW.ruleset_id, _ROW.version).where(theirs, _WATCHES)
+    rows = w.execute(query.order_by(_ROW.ruleset_id).with_for_update(read=True))
+    return {ruleset_id for ruleset_id, number in rows if (ruleset_id, number) in keys}
+
+
+def attributes_change(w: Writing, customer: Customer, names: Iterable[str], now: datetime) -> None:
+    """The customer's attributes of these names are changed by this transaction: if a ruleset reads one of them, ask
+    for a look at the customer. So does one that can't be read: nobody knows what it reads.
+    """
+    changed = frozenset(names)
+    if any(_may_read(w, each, changed) for each in _standing(w, _ROW.client_id == customer.client_id)):
+        look_requests.for_customers(w, [customer.number], now)
+
+
+def _may_read(r: Reading, standing: Standing, names: Set[str]) -> bool:
+    try:
+        [mine] = watched(r, [standing])
+    except (Corrupt, ValidationError) as error:
+        log.error("ruleset %s can't be read: %s", standing.ruleset_id, type(error).__name__)
+        return True
+    return not names.isdisjoint(each.name for each in mine.ruleset.attributes)
+
+
+_WATCHES = and_(_ROW.active.is_(True), _ROW.archived_at.is_(None))
+_watched: OrderedDict[tuple[UUID, int], Watched] = OrderedDict()  # a version never changes: none is out of date
+
+
+def _standing(r: Reading, whose: ColumnElement[bool]) -> list[Standing]:
+    query = select(_ROW.client_id, _ROW.ruleset_id, _ROW.version).where(whose, _WATCHES)
+    return [Standing(*row) for row in r.execute(query.order_by(_ROW.client_id, _ROW.slug))]
+
+
+def _kept(r: Reading, each: Standing) -> Watched:
+    """Kept from look to look, the last used longest."""
+    read = _watched.pop(each.key, None) or _watched_by(r, each)
+    _watched[each.key] = read
+    while len(_watched) > KEPT:
+        _watched.popitem(last=False)
+    return read
+
+
+def _watched_by(r: Reading, each: Standing) -> Watched:
+    said = version(r, each.ruleset_id, each.version).ruleset
+    whom = said.applies_to
+    only = frozenset(numbers(r, each.client_id, whom.customers).values()) if isinstance(whom, Listed) else None
+    return Watched(each.ruleset_id, each.version, said, only)
+
+
+def _look(w: Writing, stored: StoredRuleset, now: datetime) -> None:
+    """Ask for a look at those whom the ruleset lists, or at all of the client's."""
+    if not stored.watches:
+        return
+    whom = stored.ruleset.applies_to
+    if isinstance(whom, Listed):
+        look_requests.for_customers(w, numbers(w, stored.client_id, whom.customers).values(), now)
+    else:
+        look_requests.for_client(w, stored.client_id, now)
+
+
+def _forget(w: Writing, stored: StoredRuleset, but: Sequence[str]) -> None:
+    """All states of the ruleset, but those of these rules."""
+    gone = and_(rule_states.c.ruleset_id == stored.ruleset_id, rule_states.c.rule.not_in(but))
+    w.execute(delete(rule_states).where(gone))
+
+
+def _set_archived(w: Writing, stored: StoredRuleset, at: datetime | None, now: datetime) -> StoredRuleset:
+    mine = update(monitoring_rulesets).where(_ROW.ruleset_id == stored.ruleset_id)
+    w.execute(mine.values(archived_at=at, updated_at=now))
+    return get(w, stored.client_id, stored.ruleset_id)
+
+
+def _listed(r: Reading, client_id: UUID, ruleset: Ruleset) -> None:
+    """Refuse customers that are not the client's own."""
+    if not isinstance(ruleset.applies_to, Listed):
+        return
+    listed = ruleset.applies_to.customers
+    known = numbers(r, client_id, listed)
+    faults = tuple(
+        Fault(f"/appliesTo/customers/{nth}", "Ruleset.UnknownCustomer", "There is no customer with this id.")
+        for nth, each in enumerate(listed)
+        if each not in known
+    )
+    if faults:
+        raise InvalidRequest("Ruleset.UnknownCustomer", "The ruleset lists customers that don't exist.", faults)
+
+
+def _said(ruleset: Ruleset) -> dict[str, Any]:
+    return {"slug": ruleset.slug, "name": ruleset.name, "active": ruleset.active}
+
+
+def _add_version(w: Writing, ruleset_id: UUID, number: int, ruleset: Ruleset, who: str, now: datetime) -> None:
+    text = canonical(ruleset)
+    content = {"document": text, "sha256": sha256(text.encode()).digest(), "created_at": now, "created_by": who}
+    w.execute(insert(monitoring_ruleset_versions).values(ruleset_id=ruleset_id, version=number, **content))
+
+
+def _read(document: str, digest: bytes) -> Ruleset:
+    if sha256(document.encode()).digest() != digest:
+        raise Corrupt("Ruleset.Corrupt", "A ruleset is not what was written.")
+    return Ruleset.model_validate_json(document)
+
+
+def _slug_taken(ruleset: Ruleset) -> Conflict:
+    return Conflict("Ruleset.SlugTaken", f"There is a ruleset {ruleset.slug} already.")
+
+
+_SHOWN: AnySelect = select(monitoring_rulesets, _VERSION.document, _VERSION.sha256).join_from(
+    monitoring_rulesets,
+    monitoring_ruleset_versions,
+    and_(_VERSION.ruleset_id == _ROW.ruleset_id, _VERSION.version == _ROW.version),
+)
+
+
+def _one(r: Reading, query: AnySelect) -> StoredRuleset:
+    row = r.execute(query).first()
+    if row is None:
+        raise NotFound("Ruleset.NotFound", "There is no such ruleset.")
+    return StoredRuleset(*row)

@@ -1,0 +1,1 @@
+"""Health, doctor, backup, retention: what operators look at."""

@@ -1,0 +1,305 @@
+"""What is wrong with a Tidemark, how bad it is and what to do about it.
+
+Looks and repairs nothing. What a healthy service does by itself, within its usual time, is no finding. Without its
+home, its key or its database there is nothing further to look at: those come first.
+"""
+
+import shutil
+import stat
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from functools import partial
+from itertools import starmap
+from pathlib import Path
+from uuid import uuid4
+
+from sqlalchemy import func, select
+from sqlalchemy.exc import SQLAlchemyError
+
+from pipelines.vocabulary.errors import Corrupt
+from storage.core import leases, vault_keys
+from storage.core.database import Database, Reading
+from storage.core.lake import Lake
+from storage.core.models import LIVE, BatchState, batches, jobs, locations, look_requests
+from storage.core.models import subscriptions as all_subscriptions
+from storage.core.settings import Settings, SettingsError
+from storage.core.store import Store
+from storage.core.vault import Vault
+from storage.operations import automations, integrity, retention, sqlite_check
+from storage.operations.automations import Automation
+from storage.operations.integrity import Damage
+from storage.webhooks import outbox, subscriptions
+from storage.webhooks.subscriptions import Subscription, open_secret
+
+LITTLE_SPACE, HARDLY_ANY_SPACE = 5 * 2**30, 2**30  # bytes
+QUICK_CHECK_WITHIN_S = 30.0
+CLOCKS_DIFFER_BY = timedelta(minutes=1)
+BATCH_OVERDUE = timedelta(minutes=2)  # its lease ran out, and nobody gave its jobs to another
+BATCH_STUCK = timedelta(hours=1)  # more than a run may take
+JOB_OVERDUE = timedelta(minutes=15)
+DELIVERY_OVERDUE = timedelta(minutes=10)
+LOOK_OVERDUE = timedelta(hours=1)
+PASS_OVERDUE = timedelta(days=30)
+
+
+class Severity(StrEnum):
+    ERROR = "error"  # something doesn't work, or data are at risk: act now
+    WARNING = "warning"  # act soon
+    NOTE = "note"  # good to know
+
+
+@dataclass(frozen=True)
+class Finding:
+    severity: Severity
+    about: str
+    problem: str
+    remedy: str
+
+    @property
+    def needs_the_operator(self) -> bool:
+        return self.severity is not Severity.NOTE
+
+
+error = partial(Finding, Severity.ERROR)
+warning = partial(Finding, Severity.WARNING)
+note = partial(Finding, Severity.NOTE)
+
+
+def examine(settings: Settings, clock: Callable[[], datetime], *, deep: bool = False) -> list[Finding]:
+    """All findings, the worst first. `deep` also reads every file of the lake."""
+    severities = list(Severity)
+    return sorted(_findings(settings, clock, deep), key=lambda found: severities.index(found.severity))
+
+
+def _findings(settings: Settings, clock: Callable[[], datetime], deep: bool) -> Iterator[Finding]:
+    if not settings.home.is_dir():
+        yield error("home", f"{settings.home} does not exist", "name the home with --home or TIDEMARK_HOME")
+        return
+    yield from _home(settings)
+    yield from _lake(settings.lake, clock())
+    key = _key(settings)
+    yield from key
+    db = Database(settings.database)
+    of_database = list(_database(settings, db))
+    yield from of_database
+    if not any(found.severity is Severity.ERROR for found in (*key, *of_database)):
+        store = Store(settings, db, Lake(settings.lake), vault_keys.opened(db, settings))
+        yield from _remembered(store, clock, deep)
+    db.close()
+
+
+def _remembered(store: Store, clock: Callable[[], datetime], deep: bool) -> Iterator[Finding]:
+    """What the database says of everything else."""
+    if deep:
+        integrity.check(store, clock, afresh=True)
+        yield from _orphans(store, clock())
+    with store.db.reading() as r:
+        now = clock()
+        yield from _clock(r, store.db, now)
+        yield from _secrets(r, store.settings)
+        yield from _jobs(r, now)
+        yield from _batches(r, now)
+        yield from _deliveries(r, now)
+        yield from _looks(r, now)
+        yield from starmap(_stopped, automations.stopped(r).items())
+        yield from map(_paused, subscriptions.paused(r))
+        yield from _retention(r, now - store.settings.retention)
+        yield from map(_damaged, integrity.damages(r))
+        yield from _last_pass(r, now)
+
+
+def _home(settings: Settings) -> Iterator[Finding]:
+    if stat.S_IMODE(settings.home.stat().st_mode) & 0o077:
+        yield warning("home", f"others may look into {settings.home}", f"chmod 700 {settings.home}")
+    folders = [folder for folder in (settings.lake, settings.home) if folder.exists()]
+    for folder in {folder.stat().st_dev: folder for folder in folders}.values():
+        yield from _free_space(folder)
+
+
+def _free_space(folder: Path) -> Iterator[Finding]:
+    free = shutil.disk_usage(folder).free
+    if free < LITTLE_SPACE:
+        kind = error if free < HARDLY_ANY_SPACE else warning
+        yield kind("space", f"{free / 2**30:.1f} GiB are free in {folder}", "make room, or move it to a larger disk")
+
+
+def _lake(root: Path, now: datetime) -> Iterator[Finding]:
+    """Whether it can be written to, and whether the file system's clock is ours."""
+    probe = root / f".doctor.{uuid4().hex}"
+    try:
+        probe.write_bytes(b"")
+        written = datetime.fromtimestamp(probe.stat().st_mtime, UTC)
+        probe.unlink()
+    except OSError as failure:
+        yield error("lake", f"{root} can't be written to: {failure.strerror}", "mount it, or give Tidemark its rights")
+        return
+    if abs(written - now) > CLOCKS_DIFFER_BY:
+        yield warning("clock", f"the clock of {root} differs from ours by {written - now}", "synchronise the clocks")
+
+
+def _key(settings: Settings) -> list[Finding]:
+    """The key is looked at, never made: with a new one, what was sealed before would be lost."""
+    path = settings.home / "master.key"
+    if not settings.master_key.get_secret_value() and not path.exists():
+        return [error("master key", f"{path} is missing", "restore it, or set TIDEMARK_MASTER_KEY")]
+    try:
+        assert settings.master_key_bytes
+    except SettingsError as problem:
+        return [error("master key", str(problem), "put it right; without the key no webhook can be signed")]
+    return []
+
+
+def _database(settings: Settings, db: Database) -> Iterator[Finding]:
+    if db.is_sqlite and not Path(db.url.database or "").exists():
+        yield error("database", f"{db.url.database} does not exist", "restore it, or start Tidemark to make a new one")
+        return
+    try:
+        current, newest = db.revisions()
+    except SQLAlchemyError as failure:
+        cause = str(getattr(failure, "orig", failure)).partition("\n")[0]
+        yield error("database", f"it can't be used: {cause}", "start it; check TIDEMARK_DATABASE_URL")
+        return
+    if (file := sqlite_check.file_of(settings)) is not None:
+        yield from _file(file)
+    if current != newest:
+        problem = f"its tables are of revision {current or 'none'}, this program's of {newest}"
+        yield error("database", problem, "start this version of Tidemark to upgrade it, or install the newer one")
+
+
+def _file(database: Path) -> Iterator[Finding]:
+    """Whether SQLite finds its file whole."""
+    checked = sqlite_check.quick_check(database, QUICK_CHECK_WITHIN_S)
+    if checked.damage is not None:
+        remedy = "stop Tidemark and restore the database from a backup (docs/operations.md, Damaged files)"
+        yield error("database", f"{database} is damaged: {checked.damage}", remedy)
+    elif not checked.complete:
+        problem = f"checking {database} was given up after {QUICK_CHECK_WITHIN_S:.0f} s"
+        yield note("database", problem, f"at a quiet time: sqlite3 {database} 'PRAGMA quick_check'")
+
+
+def _clock(r: Reading, db: Database, now: datetime) -> Iterator[Finding]:
+    newest = r.execute(select(func.max(jobs.c.created_at))).scalar()
+    if newest is not None and newest - now > CLOCKS_DIFFER_BY:
+        yield error("clock", f"the newest job is of {newest:%Y-%m-%d %H:%M}Z, in the future", "set the clock right")
+    if not db.is_sqlite:
+        theirs: datetime = r.execute(select(func.now())).scalar_one()
+        if abs(theirs - now) > CLOCKS_DIFFER_BY:
+            yield warning("clock", f"the database's clock differs by {theirs - now}", "synchronise the clocks")
+
+
+def _secrets(r: Reading, settings: Settings) -> Iterator[Finding]:
+    """Whether the master key opens the data keys, and a data key the newest webhook secret."""
+    keys = vault_keys.stored(r)
+    if not keys:
+        return  # nothing was ever sealed
+    try:
+        held = vault_keys.ring(keys, settings)
+        query = select(all_subscriptions.c.subscription_id, all_subscriptions.c.secret)
+        newest = r.execute(query.order_by(all_subscriptions.c.created_at.desc()).limit(1)).first()
+        if newest is not None:
+            open_secret(Vault(lambda: held), newest.subscription_id, newest.secret)
+    except SettingsError as problem:
+        yield error("master key", str(problem), "restore it; if it is lost: docs/operations.md, Keys")
+    except Corrupt:
+        yield error("secrets", "a stored webhook secret can't be opened", "rotate the secrets of its subscriptions")
+    if settings.keeps_key_file and vault_keys.waiting(settings) is not None:
+        yield warning("master key", "its rotation was interrupted", "tidemark secrets rotate finishes it")
+    sealing = {key.key_id for key in keys if key.retired_at is None}
+    if vault_keys.sealed_under(r).keys() - sealing:
+        told = "something is still sealed under a retired data key"
+        yield note("secrets", told, "tidemark secrets rotate --reseal goes on; tidemark secrets status tells what")
+
+
+def _jobs(r: Reading, now: datetime) -> Iterator[Finding]:
+    live = select(func.count(), func.min(jobs.c.created_at)).where(jobs.c.status.in_(LIVE))
+    waiting, oldest = r.execute(live).one()
+    idle = [name for name in (leases.DISPATCHER, leases.WORKER) if not leases.held(r, name, now)]
+    if idle:
+        kind, problem = (error, f"{waiting} jobs wait and") if waiting else (note, "no job waits, but")
+        yield kind("processing", f"{problem} there is no {' and no '.join(idle)}", "start it: tidemark up")
+    elif oldest is not None and now - oldest > JOB_OVERDUE:
+        problem = f"{waiting} jobs are unfinished, the oldest since {oldest:%Y-%m-%d %H:%M}Z"
+        yield warning("jobs", problem, "look at the runs in Dagster; if it is load, add CPU or lower the rate limit")
+
+
+def _batches(r: Reading, now: datetime) -> Iterator[Finding]:
+    query = select(batches).where(batches.c.state == BatchState.OPEN).order_by(batches.c.token)
+    for batch in r.execute(query):
+        if now - batch.lease_expires_at > BATCH_OVERDUE:
+            problem = f"the lease of batch {batch.token} ran out at {batch.lease_expires_at:%Y-%m-%d %H:%M}Z"
+            yield warning("batches", problem, "start a dispatcher: it gives the batch's jobs to another run")
+        elif now - batch.created_at > BATCH_STUCK:
+            problem = f"batch {batch.token} has been open since {batch.created_at:%Y-%m-%d %H:%M}Z"
+            yield warning("batches", problem, f"end its run {batch.run_id or ''} in Dagster: its jobs start again")
+
+
+def _deliveries(r: Reading, now: datetime) -> Iterator[Finding]:
+    since = outbox.due_since(r)
+    if since is not None and now - since > DELIVERY_OVERDUE:
+        problem = f"webhook deliveries have been due since {since:%Y-%m-%d %H:%M}Z"
+        yield warning("deliveries", problem, "start a worker; see tidemark deliveries list")
+
+
+def _looks(r: Reading, now: datetime) -> Iterator[Finding]:
+    overdue = look_requests.c.requested_at < now - LOOK_OVERDUE
+    count, oldest = r.execute(select(func.count(), func.min(look_requests.c.requested_at)).where(overdue)).one()
+    if count:
+        problem = (
+            f"{count} looks that changes asked for are still to be done, the oldest since {oldest:%Y-%m-%d %H:%M}Z"
+        )
+        yield warning("monitoring", problem, "look at the runs of look_at_book, and of the book's lane, in Dagster")
+
+
+def _stopped(automation: Automation, found_at: datetime) -> Finding:
+    return error(
+        "automation",
+        f"the {automation} should run, and is stopped, as found at {found_at:%Y-%m-%d %H:%M}Z",
+        "turn it on in Dagster's pages under Automation, or start Tidemark again, which does so by itself",
+    )
+
+
+def _paused(subscription: Subscription) -> Finding:
+    """By hand it was meant."""
+    by_failures = subscription.paused_by == outbox.BY_FAILURES
+    kind, why = (warning, "for its failures") if by_failures else (note, f"by the {subscription.paused_by}")
+    since = f"{subscription.paused_at:%Y-%m-%d %H:%M}Z"
+    return kind(
+        "webhooks",
+        f"subscription {subscription.subscription_id} has been paused {why} since {since}",
+        f"once its receiver is well: tidemark subscriptions resume {subscription.subscription_id}",
+    )
+
+
+def _retention(r: Reading, kept_since: datetime) -> Iterator[Finding]:
+    overdue = locations.c.replaced_at < kept_since - retention.SWEEP_OVERDUE
+    if r.execute(select(locations.c.customer_number).where(overdue).limit(1)).first() is not None:
+        problem = f"versions are kept more than {retention.SWEEP_OVERDUE.days} days longer than TIDEMARK_RETENTION says"
+        yield warning(
+            "retention", problem, "check the clock; then turn the schedules on, and run tidemark sweep --confirm"
+        )
+
+
+def _orphans(store: Store, now: datetime) -> Iterator[Finding]:
+    count, size = retention.orphans(store, now)
+    if count:
+        yield note("orphans", f"nothing names {count} files ({size / 2**20:.1f} MiB)", "the next sweep removes them")
+
+
+def _damaged(damage: Damage) -> Finding:
+    concerned = ", ".join(map(str, damage.customers)) or "no customer's present data"
+    return error(
+        "lake",
+        f"{damage.path} is {damage.problem}, as found at {damage.found_at:%Y-%m-%d %H:%M}Z; it holds: {concerned}",
+        "copy this one file from any backup (docs/operations.md, Damaged files), then run tidemark doctor --deep",
+    )
+
+
+def _last_pass(r: Reading, now: datetime) -> Iterable[Finding]:
+    finished = integrity.last_finished(r)
+    if finished is None or now - finished > PASS_OVERDUE:
+        last = f"{finished:%Y-%m-%d}" if finished else "never"
+        yield note(
+            "lake", f"all files were last checked: {last}", "turn the schedules on, or run tidemark doctor --deep"
+        )

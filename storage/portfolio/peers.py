@@ -1,0 +1,79 @@
+"""Peers: how a client's customers spread over each metric, night by night.
+
+A report of a day is compared with the night before it, so computing it again gives the same percentiles. Nights older
+than the retention time of replaced versions are of no use to anybody, and go.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from datetime import date, timedelta
+from decimal import Decimal
+from uuid import UUID
+
+import polars as pl
+from sqlalchemy import delete, func, insert, select
+
+from pipelines.figures.context import LEAST_PEERS, PEERS
+from pipelines.vocabulary.schemas import UUID as UUID_TYPE
+from storage.core.database import Reading, Writing
+from storage.core.lake import Lake
+from storage.core.models import peers
+from storage.portfolio.book import FIGURE, BookTable
+
+KEPT = timedelta(days=400)
+SPREAD = pl.Schema(
+    {"client_id": UUID_TYPE, "metric": pl.String(), "customers": pl.Int64(), "percentiles": pl.List(FIGURE)}
+)
+
+
+def percentiles(lake: Lake, tables: Iterable[BookTable]) -> pl.DataFrame:
+    """Tables of metrics → SPREAD, of each client and metric with enough customers.
+
+    Each is a reading that occurs: the p-th is the last that stands no more than p hundredths of the way from the
+    least to the greatest.
+    """
+    columns = {"client_id": UUID_TYPE, "metric": pl.String(), "value": FIGURE}
+    frames = [pl.scan_parquet(lake.verified(each.path, each.sha256)).select(*columns) for each in tables]
+    nth = pl.int_range(101) * (pl.len().cast(pl.Int64) - 1) // 100
+    return (
+        pl.concat([pl.LazyFrame(schema=columns), *frames])
+        .drop_nulls("value")
+        .group_by("client_id", "metric")
+        .agg(customers=pl.len().cast(pl.Int64), percentiles=pl.col("value").sort().gather(nth))
+        .filter(pl.col("customers") >= LEAST_PEERS)
+        .sort("client_id", "metric")
+        .select(*SPREAD)
+        .collect()
+    )
+
+
+def put(w: Writing, spread: pl.DataFrame, day: date) -> None:
+    """Keep a night's SPREAD, in the place of what this night had before."""
+    w.execute(delete(peers).where((peers.c.day == day) | (peers.c.day < day - KEPT)))
+    rows = [
+        {
+            "client_id": UUID(bytes=client),
+            "metric": metric,
+            "day": day,
+            "customers": count,
+            "percentiles": [f"{value:f}" for value in values],
+        }
+        for client, metric, count, values in spread.iter_rows()
+    ]
+    if rows:
+        w.execute(insert(peers), rows)
+
+
+def of_clients(r: Reading, client_ids: Iterable[UUID], as_of: date) -> dict[UUID, pl.DataFrame]:
+    """Schema `context.PEERS` of the clients that have any: of the last night before `as_of`."""
+    last = (
+        select(peers.c.client_id, func.max(peers.c.day).label("day"))
+        .where(peers.c.client_id.in_(set(client_ids)), peers.c.day < as_of)
+        .group_by(peers.c.client_id)
+        .subquery()
+    )
+    query = select(peers).join(last, (peers.c.client_id == last.c.client_id) & (peers.c.day == last.c.day))
+    found: dict[UUID, list[tuple[str, list[Decimal]]]] = defaultdict(list)
+    for row in r.execute(query.order_by(peers.c.metric)):
+        found[row.client_id].append((row.metric, [Decimal(each) for each in row.percentiles]))
+    return {client_id: pl.DataFrame(rows, schema=PEERS, orient="row") for client_id, rows in found.items()}

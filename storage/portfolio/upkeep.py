@@ -1,0 +1,178 @@
+"""The book's long work: for which customers it is due, what was asked for, and how far each bucket has come.
+
+What is due is read from the data, never from a list: a customer is brought up to date in one commit and is then due
+no more. So a run that was killed goes on where it stopped, whoever starts it again.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from enum import StrEnum
+from typing import Any
+
+from sqlalchemy import ColumnElement, and_, exists, or_, select, update
+
+from storage.core.buckets import BUCKETS, in_bucket
+from storage.core.database import AnyRow, Reading, Writing, insert_into, values_of
+from storage.core.models import LANE_OF, LIVE, Lane, customers, jobs, reports, upkeep
+from storage.jobs.jobs import with_unfinished_submission
+
+SILENT_AFTER = timedelta(minutes=2)  # longer than a slice of work takes
+_OF_THE_BOOK = [flow for flow, lane in LANE_OF.items() if lane is Lane.BOOK]
+
+
+class Task(StrEnum):
+    BACKFILL = "backfill"  # enrich again those whose value an older version of the enrichment made
+    REFRESH = "refresh"  # compute stale and old reports again
+    MONITORING = "monitoring"  # look at customers by their clients' rulesets
+
+
+class State(StrEnum):
+    WAITING = "waiting"
+    RUNNING = "running"
+    INTERRUPTED = "interrupted"  # its run died; Dagster starts it again
+    DONE = "done"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A task of a bucket, as it was last asked for or done."""
+
+    task: Task
+    bucket: int
+    requested_at: datetime | None
+    started_at: datetime | None
+    beat_at: datetime | None
+    completed_at: datetime | None
+    total: int
+    done: int
+    changed: int
+    failed: int
+    error: str | None
+
+    def state(self, now: datetime) -> State:
+        if self.started_at is None or (self.requested_at is not None and self.requested_at > self.started_at):
+            return State.WAITING
+        if self.completed_at is not None:
+            return State.FAILED if self.error else State.DONE
+        assert self.beat_at is not None
+        return State.RUNNING if now - self.beat_at < SILENT_AFTER else State.INTERRUPTED
+
+    def will_do(self, now: datetime) -> bool:
+        """Whether asking for it again would be in vain. What waits for long may have lost its run before it began."""
+        if self.state(now) is not State.WAITING:
+            return self.state(now) is State.RUNNING
+        assert self.requested_at is not None
+        return now - self.requested_at < SILENT_AFTER
+
+
+def with_transactions() -> ColumnElement[bool]:
+    return customers.c.data_version > 0
+
+
+def outdated(enrichment_version: int) -> ColumnElement[bool]:
+    """Customers whose value another version of the enrichment made."""
+    return and_(with_transactions(), customers.c.enrichment_version != enrichment_version)
+
+
+def stale(report_versions: Mapping[str, int], not_before: date) -> ColumnElement[bool]:
+    """Customers with a report that failed, covers older data, is of another version, or was made before `not_before`.
+
+    A first report is made when the client asks for it, never from here.
+    """
+    of_this_customer = reports.c.customer_number == customers.c.number
+    versions = report_versions.items()
+    other_version = or_(
+        *(and_(reports.c.kind == kind, reports.c.report_version != newest) for kind, newest in versions)
+    )
+    behind = or_(reports.c.data_version != customers.c.data_version, reports.c.as_of < not_before)
+    wanting = exists().where(of_this_customer, or_(reports.c.failed.is_(True), other_version, behind))
+    return and_(customers.c.enriched_rows > 0, wanting)
+
+
+def due(r: Reading, condition: ColumnElement[bool], bucket: int) -> list[tuple[int, int]]:
+    """The bucket's customers that meet the condition, in order of number, each with the number of its rows."""
+    query = select(customers.c.number, customers.c.enriched_rows).where(in_bucket(bucket), condition)
+    return [(number, rows) for number, rows in r.execute(query.order_by(customers.c.number))]
+
+
+def buckets_due(r: Reading, condition: ColumnElement[bool]) -> list[int]:
+    """The buckets with at least one customer that meets the condition."""
+    query = select(customers.c.number % BUCKETS).where(condition).distinct()
+    return sorted(r.execute(query).scalars())
+
+
+def still_due(r: Reading, condition: ColumnElement[bool], customer_numbers: Sequence[int]) -> list[int]:
+    """Those of the customers that still meet it, without those whose unfinished submission will see to it."""
+    query = select(customers.c.number).where(customers.c.number.in_(customer_numbers), condition)
+    left = with_unfinished_submission(r, customer_numbers)
+    return [number for number in r.execute(query.order_by(customers.c.number)).scalars() if number not in left]
+
+
+def jobs_wait(r: Reading) -> bool:
+    """Whether somebody waits for a job of another lane to end: those of the book wait for each other."""
+    waiting = select(jobs.c.received_seq).where(jobs.c.status.in_(LIVE), jobs.c.flow.not_in(_OF_THE_BOOK))
+    return r.execute(waiting.limit(1)).first() is not None
+
+
+def request(w: Writing, task: Task, buckets: Iterable[int], now: datetime) -> None:
+    """Ask for a task; where it runs, or was asked for just now, that will do."""
+    wanted = set(buckets)
+    enough = {each.bucket for each in standing(w, task, wanted) if each.will_do(now)}
+    _upsert(w, [{"task": task, "bucket": bucket, "requested_at": now} for bucket in sorted(wanted - enough)])
+
+
+def waiting(r: Reading, task: Task) -> list[Standing]:
+    """What was asked for and has not begun."""
+    asked, begun = upkeep.c.requested_at, upkeep.c.started_at
+    query = select(upkeep).where(upkeep.c.task == task, asked.is_not(None), or_(begun.is_(None), begun < asked))
+    return [_standing(row) for row in r.execute(query.order_by(asked, upkeep.c.bucket))]
+
+
+def standing(r: Reading, task: Task, buckets: Iterable[int]) -> list[Standing]:
+    """What is known of the task in these buckets, in their order; nothing for those where it never ran."""
+    query = select(upkeep).where(upkeep.c.task == task, upkeep.c.bucket.in_(list(buckets)))
+    return [_standing(row) for row in r.execute(query.order_by(upkeep.c.bucket))]
+
+
+def begin(w: Writing, task: Task, bucket: int, now: datetime) -> None:
+    """A run begins. What an interrupted one did before it stays counted."""
+    before = standing(w, task, [bucket])
+    resumed = bool(before) and before[0].completed_at is None and before[0].state(now) is not State.WAITING
+    done = before[0].done if resumed else 0
+    fresh = {"total": done, "started_at": now, "beat_at": now, "completed_at": None, "error": None}
+    zeros = {} if resumed else {"done": 0, "changed": 0, "failed": 0}
+    _upsert(w, [{"task": task, "bucket": bucket, **fresh, **zeros}])
+
+
+def expect(w: Writing, task: Task, bucket: int, remaining: int) -> None:
+    """The run that has begun is for `remaining` customers."""
+    w.execute(_of(task, bucket).values(total=upkeep.c.total + remaining))
+
+
+def advance(w: Writing, task: Task, bucket: int, now: datetime, done: int, *, changed: int, failed: int) -> None:
+    """Count a slice of customers in."""
+    more = {"done": upkeep.c.done + done, "changed": upkeep.c.changed + changed, "failed": upkeep.c.failed + failed}
+    w.execute(_of(task, bucket).values(beat_at=now, **more))
+
+
+def end(w: Writing, task: Task, bucket: int, now: datetime, error: str | None = None) -> None:
+    w.execute(_of(task, bucket).values(beat_at=now, completed_at=now, error=error))
+
+
+def _of(task: Task, bucket: int) -> Any:
+    return update(upkeep).where(upkeep.c.task == task, upkeep.c.bucket == bucket)
+
+
+def _upsert(w: Writing, rows: Sequence[Mapping[str, Any]]) -> None:
+    if not rows:
+        return
+    statement = insert_into(w, upkeep)
+    new = {name: statement.excluded[name] for name in rows[0] if name not in ("task", "bucket")}
+    key = [upkeep.c.task, upkeep.c.bucket]
+    w.execute(statement.on_conflict_do_update(index_elements=key, set_=new), rows)
+
+
+def _standing(row: AnyRow) -> Standing:
+    return Standing(**values_of(row, task=Task(row.task)))

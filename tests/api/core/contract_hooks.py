@@ -1,0 +1,164 @@
+"""Loaded by Schemathesis itself, in its own process.
+
+Requests made from examples and by enumeration get ids that exist, and good ones a new idempotency key, where the schema
+alone would make a 404 or a 422 of every good request. Ids in a path belong together, however they were made. What is
+deleted was made for it, so that the others never ask for something that is gone.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from datetime import date, timedelta
+from itertools import cycle
+from typing import Any
+from uuid import uuid4
+
+import requests
+import schemathesis
+from schemathesis import Case, HookContext
+from schemathesis.core.parameters import ParameterLocation
+from schemathesis.generation import GenerationMode
+from schemathesis.generation.meta import TestPhase
+
+from api.core.schemas.files import EXAMPLE_FILES, EXAMPLE_PDF
+from api.decisions.schemas.evaluations import SentSensitivity
+from api.decisions.schemas.policies import EXAMPLE_DOCUMENT
+from api.monitoring import schemas as monitoring
+from pipelines.vocabulary.taxonomy import TAXONOMY
+
+OWN_IDS = "TIDEMARK_TEST_OWN_IDS"  # lists by the name of a parameter, or of a list in a body, as JSON
+API_KEY = "TIDEMARK_TEST_API_KEY"
+KEY = "Idempotency-Key"
+# What no schema can ask for: names that are known to a document, and what its policy can be asked.
+SAVES_A_POLICY = "PUT /v1/decision-policies/{slug}"
+ASKS_A_POLICY = (
+    "POST /v1/customer/{customerId}/decision-policies/{slug}/evaluate",
+    "POST /v1/customer/{customerId}/decision-policies/{slug}/sensitivity",
+    "POST /v1/decision-policies/{slug}/backtest",
+)
+SENDS_A_RULESET = ("POST /v1/monitoring/rulesets", "PUT /v1/monitoring/rulesets/{rulesetId}")
+SIMULATES = "POST /v1/monitoring/rulesets/{rulesetId}/simulate"
+SENDS_FILES = "POST /v1/customer/{customerId}/statements"
+# What deletes something: the parameter that names it, and where and from what one more is made.
+DELETES: Mapping[str, tuple[str, str, dict[str, Any]]] = {
+    "DELETE /v1/customer/{customerId}/submissions/{jobId}": (
+        "jobId",
+        "/v1/customer/{customerId}/transactions",
+        {"transactions": [{"date": "2026-06-01", "description": "COFFEE", "amount": -4.5}]},
+    ),
+    "DELETE /v1/customer/{customerId}/transactions/corrections/{correctionId}": (
+        "correctionId",
+        "/v1/customer/{customerId}/transactions/corrections",
+        {"pattern": "coffee", "category": "meals"},
+    ),
+    "DELETE /v1/webhooks/subscriptions/{subscriptionId}": (
+        "subscriptionId",
+        "/v1/webhooks/subscriptions",
+        {"eventType": "job.completed", "webhookUrl": "https://lender.example/hook"},
+    ),
+}
+LONG_AGO = date(2026, 6, 30)
+OTHER_CATEGORIES = list(TAXONOMY.categories)[2:]
+WORDS = ("published", "recorded", "challenger")  # instead of a version
+
+sets = json.loads(os.environ[OWN_IDS])  # the n-th ids of all lists belong together
+own = {name: cycle(ids) for name, ids in sets.items()}
+numbers = cycle(range(len(sets["customerId"])))
+
+
+@schemathesis.hook
+def filter_case(_context: HookContext, case: Case[Any]) -> bool:
+    """One category is as good as another: all of them, beside every choice of the other fields, would be a fifth of all
+    requests.
+    """
+    enumerated = case.meta is not None and case.meta.phase.name is TestPhase.COVERAGE
+    category = case.body.get("category") if enumerated and isinstance(case.body, dict) else None
+    return category not in OTHER_CATEGORIES
+
+
+@schemathesis.hook
+def before_call(_context: HookContext, case: Case[Any], _kwargs: dict[str, Any]) -> None:
+    if is_good(case, ParameterLocation.HEADER) and KEY in case.headers:
+        case.headers[KEY] = str(uuid4())
+    if is_good(case, ParameterLocation.BODY) and case.operation.label == SAVES_A_POLICY:
+        case.body = EXAMPLE_DOCUMENT | {"notes": str(uuid4())}
+    if is_good(case, ParameterLocation.BODY) and case.operation.label in SENDS_A_RULESET:
+        listed = {"customers": sets["customerId"][:2]}
+        case.body = monitoring.EXAMPLE_DOCUMENT | {"slug": f"r-{uuid4()}", "appliesTo": listed}
+    if is_good(case, ParameterLocation.BODY) and case.operation.label == SIMULATES and isinstance(case.body, dict):
+        span = {"from": str(LONG_AGO - timedelta(days=90)), "to": str(LONG_AGO)}
+        case.body |= span | {"document": None, "customerIds": sets["customerId"][:2]}
+    if is_good(case, ParameterLocation.BODY) and case.operation.label == SENDS_FILES and isinstance(case.body, dict):
+        case.body |= of_pdfs(case.body)
+    if is_good(case, ParameterLocation.BODY) and case.operation.label in ASKS_A_POLICY and isinstance(case.body, dict):
+        case.body |= askable(case.body)
+    if is_good(case, ParameterLocation.PATH):
+        case.path_parameters |= belonging_together(case.path_parameters)
+    enumerated = case.meta is None or case.meta.phase.name in (TestPhase.EXAMPLES, TestPhase.COVERAGE)
+    if enumerated and is_good(case, ParameterLocation.PATH):
+        nth = next(numbers)
+        case.path_parameters |= {name: sets[name][nth] for name in case.path_parameters}
+    if enumerated and is_good(case, ParameterLocation.BODY) and isinstance(case.body, dict):
+        case.body |= with_own_ids(case.body, case.path_parameters.get("customerId"))
+    if is_good(case, ParameterLocation.PATH) and case.operation.label in DELETES:
+        case.path_parameters |= made_for_it(case, *DELETES[case.operation.label])
+
+
+def is_good(case: Case[Any], place: ParameterLocation) -> bool:
+    """Whether what stands there is as the schema asks."""
+    made = case.meta.components.get(place) if case.meta else None
+    return made is None or made.mode is GenerationMode.POSITIVE
+
+
+def with_own_ids(body: dict[str, Any], customer_id: object) -> dict[str, Any]:
+    """The lists of ids in a body, each as long as it was, and single ids of what is the customer's in the path."""
+    nth = sets["customerId"].index(customer_id) if customer_id in sets["customerId"] else 0
+    known = {name: sent for name, sent in body.items() if name in own and sent}
+    return {
+        name: [next(own[name]) for _ in sent] if isinstance(sent, list) else sets[name][nth]
+        for name, sent in known.items()
+    }
+
+
+def belonging_together(path: dict[str, Any]) -> dict[str, Any]:
+    """The ids that exist, all of the same set as the first of them."""
+    known = [name for name, value in path.items() if value in sets[name]]
+    nth = sets[known[0]].index(path[known[0]]) if known else 0
+    return {name: sets[name][nth] for name in known}
+
+
+def made_for_it(case: Case[Any], name: str, path: str, body: dict[str, Any]) -> dict[str, str]:
+    """One more of what the path names, where that is one of those that the others ask for."""
+    if case.path_parameters[name] not in sets[name]:
+        return {}
+    url, headers = case.operation.schema.get_base_url().rstrip("/"), {"x-api-key": os.environ[API_KEY]}
+    answer = requests.post(url + path.format(**case.path_parameters), json=body, headers=headers, timeout=60)
+    answer.raise_for_status()
+    if answer.status_code == requests.codes.accepted:  # only what has ended can be withdrawn
+        requests.get(url + answer.headers["Location"], params={"wait": 10}, headers=headers, timeout=60)
+    made = answer.json()["data"]
+    return {name: next(made[key] for key in (name, "webhookSubscriptionId") if key in made)}
+
+
+def of_pdfs(body: dict[str, Any]) -> dict[str, Any]:
+    """Instead of the files that were made, as a form or in JSON, as many that are PDFs; one password is for all."""
+    if "file" in body:
+        return {"file": [EXAMPLE_PDF.decode() for _ in body["file"]], "password": body.get("password", [])[:1]}
+    [good] = EXAMPLE_FILES["files"]
+    return {"files": [{**sent, "contentBase64": good["contentBase64"]} for sent in body["files"]]}
+
+
+def askable(body: dict[str, Any]) -> dict[str, Any]:
+    """Instead of what was made: the inputs that the policies of the sets declare, their versions, numbers that they
+    read, days that are over, and customers who are there.
+    """
+    known = {"inputs": {"requestedAmount": 1}, "version": 2, "against": 1, "grid": SentSensitivity.EXAMPLE["grid"]}
+    if body.get("asOf"):
+        known["asOf"] = [str(LONG_AGO - timedelta(days=nth)) for nth in range(len(body["asOf"]))]
+    if body.get("customerIds"):
+        known["customerIds"] = sets["customerId"][: len(body["customerIds"])]
+    if body.get("outcomes"):
+        known["outcomes"] = [
+            told | {"customerId": id_} for told, id_ in zip(body["outcomes"], sets["customerId"], strict=False)
+        ]
+    return {name: value for name, value in known.items() if body.get(name) not in (None, *WORDS) or name == "inputs"}

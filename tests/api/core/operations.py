@@ -1,0 +1,90 @@
+"""Every operation of the OpenAPI document, so that a test can go through all of them and forget none."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from types import MappingProxyType
+from typing import Any, cast
+from uuid import uuid4
+
+from api.service.app import create_app
+from storage.core.store import Store
+
+NOT_FOUND = {
+    "customerId": "Customer.NotFound",
+    "jobId": "Job.NotFound",
+    "correctionId": "Correction.NotFound",
+    "subscriptionId": "Webhook.SubscriptionNotFound",
+    "deliveryId": "Webhook.DeliveryNotFound",
+    "slug": "DecisionPolicy.NotFound",
+    "evaluationId": "Evaluation.NotFound",
+    "backtestId": "Backtest.NotFound",
+    "statementId": "Statement.NotFound",
+    "transactionId": "Transaction.NotFound",
+    "rulesetId": "Ruleset.NotFound",
+    "matchId": "RuleMatch.NotFound",
+    "simulationId": "Simulation.NotFound",
+}
+NO_IDS = {"pageNumber": "1", "librarySlug": "data-stale"}  # what else stands in paths, and what there always is of it
+
+
+MADE_BY_PUT = {"saveDecisionPolicy"}  # under a name of the caller's: none is unknown to it
+
+
+@dataclass(frozen=True)
+class Operation:
+    method: str
+    path: str
+    documented: dict[str, Any]
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.path}"
+
+    @property
+    def keyed(self) -> bool:
+        return "security" in self.documented
+
+    @property
+    def scopes(self) -> list[str]:
+        """As the description names them."""
+        return re.findall("`([a-z-]+:[a-z]+)`", self.documented["description"].rpartition("Scope: ")[2])
+
+    @property
+    def ids(self) -> list[str]:
+        """Of what has to be there."""
+        if self.documented["operationId"] in MADE_BY_PUT:
+            return []
+        return [name for name in re.findall("{(.+?)}", self.path) if name not in NO_IDS]
+
+    @property
+    def not_found(self) -> str:
+        return NOT_FOUND[self.ids[0]]
+
+    @property
+    def has_body(self) -> bool:
+        return "requestBody" in self.documented
+
+    @property
+    def example(self) -> Any:
+        """The documented body, or None."""
+        return self.documented["requestBody"]["content"]["application/json"]["example"] if self.has_body else None
+
+    def path_for(self, ids: Mapping[str, str] = MappingProxyType({})) -> str:
+        """The path with these ids; what is not given is unknown to the service."""
+
+        def in_its_place(match: re.Match[str]) -> str:
+            name = match[1]
+            return NO_IDS.get(name) or (ids[name] if name in ids else str(uuid4()))
+
+        return re.sub("{(.+?)}", in_its_place, self.path)
+
+
+@cache
+def document() -> dict[str, Any]:
+    return create_app(cast("Store", None)).openapi()  # the document is the same over any store
+
+
+def documented() -> list[Operation]:
+    paths = document()["paths"].items()
+    return [Operation(method.upper(), path, told) for path, methods in paths for method, told in methods.items()]

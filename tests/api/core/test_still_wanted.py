@@ -1,0 +1,104 @@
+"""Work whose caller has left, or that takes too long, stops at its next step."""
+
+import json
+import time
+from collections.abc import Callable
+from threading import Event
+from types import SimpleNamespace
+from typing import Any
+
+import anyio
+import pytest
+from anyio import to_thread
+from starlette.requests import ClientDisconnect
+
+from api.core.still_wanted import LONGEST_S, LOOK_EVERY_S, StillWanted
+from pipelines.decisions import sensitivity
+from pipelines.vocabulary.checkpoints import asking, checkpoint
+from pipelines.vocabulary.errors import Unavailable
+from storage.core.store import Store
+from tests.api.conftest import Client
+from tests.api.core.test_evaluate import INPUTS, SLUG, saved, with_score
+from tests.api.wire import head, line
+
+
+class Looks:
+    """A request that counts how often it was looked at, and whose caller leaves when told."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.gone = False
+
+    async def is_disconnected(self) -> bool:
+        self.count += 1
+        return self.gone
+
+
+def asked_at(*moments: float, request: Looks) -> Callable[[], None]:
+    """Ask at these moments, in a thread as routes have."""
+    clock = iter((0.0, 0.0, *moments))
+
+    def work() -> None:
+        with asking(StillWanted(request, lambda: next(clock))):  # pyrefly: ignore[bad-argument-type]  # all that is asked of it
+            for _ in moments:
+                checkpoint()
+
+    return lambda: anyio.run(to_thread.run_sync, work)
+
+
+def test_the_caller_is_looked_for_now_and_then() -> None:
+    request = Looks()
+    asked_at(0.1, LOOK_EVERY_S, LOOK_EVERY_S + 0.1, 2 * LOOK_EVERY_S, request=request)()
+    assert request.count == 2
+    request.gone = True
+    asked_at(0.1, 0.2, request=request)()  # most work has ended before anybody looks
+    with pytest.raises(ClientDisconnect):
+        asked_at(1.0, request=request)()
+
+
+def test_work_ends_when_its_time_is_over() -> None:
+    asked_at(LONGEST_S - 0.01, request=Looks())()
+    with pytest.raises(Unavailable) as ended:
+        asked_at(LONGEST_S, request=Looks())()
+    assert ended.value.code == "Service.TookTooLong"
+
+
+def test_without_anybody_who_asks_work_goes_on() -> None:
+    checkpoint()
+
+
+@pytest.fixture
+def endless(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """A search that takes a minute unless it is stopped: when it began, and what stopped it."""
+    told = SimpleNamespace(begun=Event(), over=Event(), why=None)
+
+    def search(*_: Any) -> list[Any]:
+        told.begun.set()
+        try:
+            for _nth in range(1_200):
+                checkpoint()
+                time.sleep(0.05)
+        except BaseException as why:
+            told.why = why
+            raise
+        finally:
+            told.over.set()
+        return []
+
+    monkeypatch.setattr(sensitivity, "sensitivities", search)
+    return told
+
+
+def test_work_for_a_caller_who_hangs_up_stops(
+    store: Store, client: Client, socket_url: str, endless: SimpleNamespace
+) -> None:
+    saved(store, client)
+    body = json.dumps({"inputs": INPUTS}).encode()
+    path = f"/v1/customer/{with_score(client)}/decision-policies/{SLUG}/sensitivity"
+    with line(socket_url) as made:
+        content = ("Content-Type: application/json", f"Content-Length: {len(body)}")
+        made.sendall(head("POST", path, f"x-api-key: {client.key}", *content) + body)
+        assert endless.begun.wait(20)
+        assert not endless.over.wait(3 * LOOK_EVERY_S), "its caller is there"
+    assert endless.over.wait(20)
+    assert isinstance(endless.why, ClientDisconnect)

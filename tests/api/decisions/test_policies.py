@@ -1,0 +1,465 @@
+"""Decision policies over HTTP: saved, published, listed, compared and put away."""
+
+from copy import deepcopy
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import pytest
+import requests
+
+from api.decisions.schemas.policies import EXAMPLE_DOCUMENT
+from pipelines.decisions import examples
+from storage.access import keys
+from storage.core import audit
+from storage.core.store import Store
+from tests.api.conftest import Client, new_client
+from tests.api.worker import end_submissions
+
+named = pytest.mark.parametrize
+BASE = "/v1/decision-policies"
+CONTRACT = {"policyId", "name", "slug", "notes", "declaredInputs", "defaultOutcome", "isArchived"}
+BESIDE = {"version", "challenger", "attributes", "metrics", "products", "steps", "limits", "indicators"}
+STORY = {
+    *("state", "fingerprint", "acknowledged"),
+    *("dateCreated", "createdBy", "datePublished", "publishedBy", "dateRetired", "document"),
+}
+
+
+def document(**changes: object) -> dict[str, Any]:
+    return deepcopy(EXAMPLE_DOCUMENT) | changes
+
+
+def lenient() -> dict[str, Any]:
+    """A document with a cap that counts for nothing while it is unknown."""
+    cap = {
+        "code": "REQUESTED",
+        "message": "No more than the bureau's score allows.",
+        "value": {"attribute": "bureau_score"},
+        "onUnavailable": "ignore",
+    }
+    attribute = {"name": "bureau_score", "kind": "decimal"}
+    [limit] = document()["limits"]
+    return document(limits=[limit | {"caps": [cap]}], attributes=[attribute])
+
+
+def put(client: Client, slug: str, sent: object) -> requests.Response:
+    return client.call("PUT", f"{BASE}/{slug}", json=sent)
+
+
+def saved(client: Client, slug: str, sent: object = None) -> dict[str, Any]:
+    answer = put(client, slug, document() if sent is None else sent)
+    assert answer.status_code in (200, 201), answer.text
+    data: dict[str, Any] = answer.json()["data"]
+    return data
+
+
+def published(client: Client, slug: str, sent: object = None) -> dict[str, Any]:
+    saved(client, slug, sent)
+    answer = client.post(f"{BASE}/{slug}/publish", {})
+    assert answer.status_code == 200, answer.text
+    data: dict[str, Any] = answer.json()["data"]
+    return data
+
+
+def listed(client: Client, query: str = "") -> dict[str, Any]:
+    answer = client.get(BASE + query)
+    assert answer.status_code == 200, answer.text
+    data: dict[str, Any] = answer.json()["data"]
+    return data
+
+
+def refusal(answer: requests.Response) -> tuple[int, str]:
+    return answer.status_code, answer.json()["code"]
+
+
+def faults(answer: requests.Response) -> list[tuple[str, str]]:
+    return [(fault["pointer"], fault["code"]) for fault in answer.json()["errors"]]
+
+
+def states(client: Client, slug: str) -> dict[int, str]:
+    versions = client.get(f"{BASE}/{slug}/versions").json()["data"]["versions"]
+    return {each["version"]: each["state"] for each in versions}
+
+
+# The list
+
+
+def test_the_list_is_the_contracts(client: Client) -> None:
+    published(client, "overdraft")
+    data = listed(client)
+    assert data.keys() == {"items", "page", "pageSize", "totalCount"}
+    assert (data["page"], data["pageSize"], data["totalCount"]) == (1, 1, 1)
+    [item] = data["items"]
+    assert item.keys() == CONTRACT | BESIDE
+    assert UUID(item["policyId"])
+    assert (item["slug"], item["version"], item["isArchived"], item["challenger"]) == ("overdraft", 1, False, None)
+    assert [(each["name"], each["kind"]) for each in item["declaredInputs"]] == [("requestedAmount", "decimal")]
+    assert [each["slug"] for each in item["metrics"]] == ["debt_service_to_revenue_180d"]
+    assert [each["slug"] for each in item["products"]] == ["overdraft"]
+    for name in ("name", "notes", "defaultOutcome", "steps", "limits", "indicators"):
+        assert item[name] == document()[name]
+
+
+def test_a_list_of_nothing_is_one_empty_page(client: Client) -> None:
+    assert listed(client) == {"items": [], "page": 1, "pageSize": 0, "totalCount": 0}
+
+
+@named(
+    ("query", "slugs", "told"),
+    [
+        ("", ["a", "b", "c"], (1, 3, 3)),
+        ("?pageSize=2", ["a", "b", "c"], (1, 3, 3)),
+        ("?page=1", ["a", "b", "c"], (1, 20, 3)),
+        ("?page=2&pageSize=2", ["c"], (2, 2, 3)),
+        ("?page=9&pageSize=2", [], (9, 2, 3)),
+        ("?includeArchived=false", ["a", "b", "c"], (1, 3, 3)),
+        ("?includeArchived=true", ["a", "archived", "b", "c"], (1, 4, 4)),
+        ("?includeArchived=true&page=1&pageSize=2", ["a", "archived"], (1, 2, 4)),
+    ],
+)
+def test_pages_of_the_list(client: Client, query: str, slugs: list[str], told: tuple[int, int, int]) -> None:
+    for slug in ("c", "a", "archived", "b"):
+        published(client, slug)
+    client.post(f"{BASE}/archived/archive")
+    saved(client, "draft")
+    data = listed(client, query)
+    assert [item["slug"] for item in data["items"]] == slugs
+    assert (data["page"], data["pageSize"], data["totalCount"]) == told
+
+
+@named(
+    ("query", "code"),
+    [
+        ("page=0", "Pagination.InvalidPage"),
+        ("page=1&page=1", "Pagination.InvalidPage"),
+        ("pageSize=0", "Pagination.InvalidPageSize"),
+        ("pageSize=1001", "Pagination.InvalidPageSize"),
+        ("page=1&pageSize=x", "Pagination.InvalidPageSize"),
+        ("includeArchived=yes", "DecisionPolicy.InvalidIncludeArchived"),
+        ("includeArchived=", "DecisionPolicy.InvalidIncludeArchived"),
+        ("includeArchived=true&includeArchived=true", "DecisionPolicy.InvalidIncludeArchived"),
+    ],
+)
+def test_a_malformed_query_is_refused(client: Client, query: str, code: str) -> None:
+    assert refusal(client.get(f"{BASE}?{query}")) == (400, code)
+
+
+# Saving
+
+
+def test_a_new_draft_is_shown_whole(client: Client) -> None:
+    answer = put(client, "overdraft", document())
+    assert answer.status_code == 201
+    assert answer.headers["Location"] == f"{BASE}/overdraft?version=1"
+    data = answer.json()["data"]
+    assert data.keys() == CONTRACT | BESIDE | STORY | {"warnings"}
+    assert (data["version"], data["state"], data["datePublished"], data["warnings"]) == (1, "draft", None, [])
+    assert data["document"]["slug"] == "overdraft"
+    assert client.get(answer.headers["Location"]).json()["data"] == {k: v for k, v in data.items() if k != "warnings"}
+
+
+def test_the_same_document_again_is_the_same_version(client: Client) -> None:
+    first = saved(client, "overdraft")
+    again = put(client, "overdraft", first["document"])
+    assert (again.status_code, again.json()["data"]["version"]) == (200, 1)
+    assert put(client, "overdraft", document(notes="Other.")).status_code == 201
+    assert states(client, "overdraft") == {2: "draft", 1: "draft"}
+
+
+@named("slug", sorted(examples.load()))
+def test_the_examples_can_be_saved_and_published(client: Client, slug: str) -> None:
+    sent = examples.load()[slug]
+    refused = put(client, slug, sent)
+    if refused.status_code == 400:
+        warnings = refused.json()["errors"]
+        assert refused.json()["code"] == "DecisionPolicy.WarningsNotAcknowledged", refused.text
+        sent |= {"acknowledge": [{"code": each["code"], "pointer": each["pointer"]} for each in warnings]}
+    assert published(client, slug, sent)["state"] == "published"
+    assert [item["slug"] for item in listed(client)["items"]] == [slug]
+
+
+def test_all_faults_are_told_at_once_where_they_stand(client: Client) -> None:
+    [step] = document()["steps"]
+    [rule] = step["rules"]
+    wrong = rule | {"condition": {"moreThan": [{"metric": "no_such_metric"}, 0.35]}, "colour": "red"}
+    refused = put(client, "overdraft", document(defaultOutcome="perhaps", steps=[step | {"rules": [wrong]}]))
+    assert refusal(refused) == (400, "DecisionPolicy.Invalid")
+    pointers = {pointer for pointer, _ in faults(refused)}
+    assert {"/defaultOutcome", "/steps/0/rules/0/colour"} <= pointers
+    assert any(pointer.startswith("/steps/0/rules/0/condition/moreThan/1") for pointer in pointers)
+    assert "red" not in refused.text
+    assert client.get(f"{BASE}/overdraft?version=1").status_code == 404
+
+
+def test_an_unknown_reference_is_a_fault(client: Client) -> None:
+    refused = put(client, "overdraft", document(indicators=[{"metric": "no_such_metric"}]))
+    assert refusal(refused) == (400, "DecisionPolicy.Invalid")
+    assert {pointer for pointer, _ in faults(refused)} == {"/indicators/0/metric"}
+
+
+def test_warnings_are_saved_once_they_are_acknowledged(client: Client) -> None:
+    refused = put(client, "overdraft", lenient())
+    assert refusal(refused) == (400, "DecisionPolicy.WarningsNotAcknowledged")
+    [warning] = refused.json()["errors"]
+    assert warning["pointer"].startswith("/limits/0/caps/0")
+    elsewhere = [{"code": warning["code"], "pointer": "/limits/9"}]
+    assert refusal(put(client, "overdraft", lenient() | {"acknowledge": elsewhere}))[0] == 400
+    accepted = [{"code": warning["code"], "pointer": warning["pointer"]}]
+    data = saved(client, "overdraft", lenient() | {"acknowledge": accepted})
+    assert data["warnings"] == data["acknowledged"] == [warning]
+    assert "acknowledge" not in data["document"]
+
+
+@named(
+    "acknowledge",
+    [None, {}, "X", ["X"], [{}], [{"code": 1, "pointer": "/a"}], [{"code": "X"}], [{"code": "", "pointer": "/a"}]],
+)
+def test_acknowledgements_that_are_none_are_refused(client: Client, acknowledge: object) -> None:
+    refused = put(client, "overdraft", document(acknowledge=acknowledge))
+    assert refused.status_code == 400
+    assert all(pointer.startswith("/acknowledge") for pointer, _ in faults(refused))
+
+
+def test_the_path_and_the_document_name_the_same_policy(client: Client) -> None:
+    refused = put(client, "overdraft", document(slug="loan"))
+    assert refusal(refused) == (400, "DecisionPolicy.Invalid")
+    assert faults(refused) == [("/slug", "DecisionPolicy.SlugMismatch")]
+    reserved = put(client, "schema", document())
+    assert (reserved.status_code, reserved.headers["Allow"]) == (405, "GET")
+    for slug in ("Overdraft", "-x", "x" * 64, "%00", "a b"):
+        assert {pointer for pointer, _ in faults(put(client, slug, document()))} == {"/slug"}
+
+
+@named("number", ["1e400", "-0", "1" * 4_000, "0.1", "1E+2"])
+def test_numbers_where_texts_belong_are_faults(client: Client, number: str) -> None:
+    body = f'{{"name": "X", "defaultOutcome": {number}, "declaredInputs": [{{"name": {number}}}]}}'
+    headers = {"Content-Type": "application/json"}
+    refused = client.call("PUT", f"{BASE}/x", data=body, headers=headers)
+    assert refusal(refused) == (400, "DecisionPolicy.Invalid")
+    assert {"/defaultOutcome", "/declaredInputs/0/name"} <= {pointer for pointer, _ in faults(refused)}
+
+
+@named("depth", [100, 900, 50_000])
+def test_documents_without_bottom_are_refused_in_time(client: Client, depth: int) -> None:
+    condition = '{"not":' * depth + '{"isKnown":{"input":"requestedAmount"}}' + "}" * depth
+    rule = f'{{"code":"X","message":"X","customerMessage":"X","condition":{condition}}}'
+    step = f'{{"name":"X","outcome":"blocked","rules":[{rule}]}}'
+    body = f'{{"name":"X","defaultOutcome":"proceed","steps":[{step}]}}'
+    headers = {"Content-Type": "application/json"}
+    refused = client.call("PUT", f"{BASE}/deep", data=body[:199_000], headers=headers)
+    assert refused.status_code in (400, 413)
+    assert refused.elapsed.total_seconds() < 10
+
+
+def test_nothing_is_saved_for_another_client(client: Client, other_client: Client) -> None:
+    published(client, "overdraft", document(notes="Ours."))
+    assert put(other_client, "overdraft", document(notes="Theirs.")).status_code == 201
+    assert client.get(f"{BASE}/overdraft").json()["data"]["notes"] == "Ours."
+    assert refusal(other_client.get(f"{BASE}/overdraft")) == (404, "DecisionPolicy.NotFound")
+
+
+# Versions
+
+
+def test_versions_are_published_one_after_another(client: Client) -> None:
+    first = published(client, "overdraft")
+    assert (first["state"], first["version"]) == ("published", 1)
+    assert first["datePublished"]
+    second = published(client, "overdraft", document(notes="Second."))
+    assert states(client, "overdraft") == {2: "published", 1: "retired"}
+    assert client.get(f"{BASE}/overdraft").json()["data"] == second
+    old = client.get(f"{BASE}/overdraft?version=1").json()["data"]
+    assert (old["state"], old["notes"]) == ("retired", first["notes"])
+    assert old["dateRetired"] == second["datePublished"]
+    again = client.post(f"{BASE}/overdraft/publish", {"version": 2})
+    assert again.json()["data"] == second
+    retired = client.post(f"{BASE}/overdraft/publish", {"version": 1})
+    assert refusal(retired) == (409, "DecisionPolicy.VersionRetired")
+    missing = client.post(f"{BASE}/overdraft/publish", {"version": 3})
+    assert refusal(missing) == (404, "DecisionPolicy.VersionNotFound")
+
+
+@named("version", [0, -1, 1.5, "1", True, 10_001, []])
+def test_a_version_that_is_no_number_is_refused(client: Client, version: object) -> None:
+    saved(client, "overdraft")
+    refused = client.post(f"{BASE}/overdraft/publish", {"version": version})
+    assert refusal(refused) == (400, "DecisionPolicy.InvalidVersion")
+    refused = client.get(f"{BASE}/overdraft", params={"version": str(version)})
+    assert version == "1" or refusal(refused) == (400, "DecisionPolicy.InvalidVersion")
+
+
+def test_a_draft_is_no_policy_yet(client: Client) -> None:
+    saved(client, "overdraft")
+    assert refusal(client.get(f"{BASE}/overdraft")) == (404, "DecisionPolicy.NotFound")
+    assert client.get(f"{BASE}/overdraft?version=1").status_code == 200
+    assert refusal(client.get(f"{BASE}/overdraft?version=2")) == (404, "DecisionPolicy.VersionNotFound")
+
+
+def test_the_versions_tell_who_made_them(client: Client) -> None:
+    published(client, "overdraft")
+    data = client.get(f"{BASE}/overdraft/versions?page=1&count=5").json()["data"]
+    [version] = data["versions"]
+    assert version.keys() == STORY - {"document"} | {"version"}
+    assert version["createdBy"] == version["publishedBy"]
+    assert (data["totalCount"], data["currentPage"], data["pageSize"]) == (1, 1, 5)
+
+
+def test_two_versions_are_compared_in_words(client: Client) -> None:
+    published(client, "overdraft")
+    [limit] = document()["limits"]
+    saved(client, "overdraft", document(limits=[limit | {"minimum": "2500"}]))
+    data = client.get(f"{BASE}/overdraft/diff").json()["data"]
+    assert (data["from"], data["to"]) == (1, 2)
+    [change] = data["changes"]
+    assert "2500" in change.replace(",", "")
+    same = client.get(f"{BASE}/overdraft/diff?from=2&to=2").json()["data"]
+    assert same == {"from": 2, "to": 2, "changes": []}
+    missing = client.get(f"{BASE}/overdraft/diff?from=7")
+    assert refusal(missing) == (404, "DecisionPolicy.VersionNotFound")
+    assert refusal(client.get(f"{BASE}/overdraft/diff?to=x")) == (400, "DecisionPolicy.InvalidVersion")
+
+
+# Archive and challenger
+
+
+def test_an_archived_policy_can_be_taken_back(client: Client) -> None:
+    published(client, "overdraft")
+    for _ in range(2):
+        archived = client.post(f"{BASE}/overdraft/archive").json()["data"]
+        assert (archived["slug"], archived["isArchived"]) == ("overdraft", True)
+    assert listed(client)["items"] == []
+    assert client.get(f"{BASE}/overdraft").json()["data"]["isArchived"]
+    assert refusal(put(client, "overdraft", document(notes="New."))) == (409, "DecisionPolicy.Archived")
+    assert refusal(client.post(f"{BASE}/overdraft/publish", {})) == (409, "DecisionPolicy.Archived")
+    assert client.post(f"{BASE}/overdraft/unarchive").json()["data"]["isArchived"] is False
+    assert [item["slug"] for item in listed(client)["items"]] == ["overdraft"]
+
+
+def test_a_challenger_is_set_and_taken_away(client: Client) -> None:
+    published(client, "overdraft")
+    saved(client, "overdraft", document(notes="Second."))
+    path = f"{BASE}/overdraft/challenger"
+    answer = client.call("PUT", path, json={"version": 2, "percent": 10})
+    assert (answer.status_code, answer.json()["data"]["challenger"]) == (200, {"version": 2, "percent": 10})
+    assert listed(client)["items"][0]["challenger"] == {"version": 2, "percent": 10}
+    drafts_only = client.call("PUT", path, json={"version": 1, "percent": 10})
+    assert refusal(drafts_only) == (409, "DecisionPolicy.NotADraft")
+    for percent in (0, 101, 1.5, "10", None):
+        wrong = client.call("PUT", path, json={"version": 2, "percent": percent})
+        assert refusal(wrong) == (400, "DecisionPolicy.InvalidPercent")
+    assert client.delete(path).json()["data"]["challenger"] is None
+    assert client.delete(path).status_code == 200
+
+
+# Who may
+
+
+@named(
+    ("method", "path"),
+    [
+        ("GET", ""),
+        ("GET", "/schema"),
+        ("PUT", "/overdraft"),
+        ("GET", "/overdraft"),
+        ("GET", "/overdraft/versions"),
+        ("GET", "/overdraft/diff"),
+        ("POST", "/overdraft/publish"),
+        ("POST", "/overdraft/archive"),
+        ("POST", "/overdraft/unarchive"),
+        ("PUT", "/overdraft/challenger"),
+        ("DELETE", "/overdraft/challenger"),
+    ],
+)
+def test_without_decision_policies_there_are_none(store: Store, base_url: str, method: str, path: str) -> None:
+    now = datetime.now(UTC)
+    with store.db.writing() as w:
+        made = keys.create_client(w, "Lender", decision_policies=False, now=now)
+        _, text = keys.create_key(w, made.client_id, keys.SCOPES, None, store.settings.key_prefix, now)
+    answer = Client(base_url, made.client_id, text).call(method, BASE + path, json=[])
+    assert refusal(answer) == (404, "DecisionPolicy.NotEnabled")
+
+
+def test_reading_needs_no_right_to_write(store: Store, base_url: str, client: Client) -> None:
+    published(client, "overdraft")
+    with store.db.writing() as w:
+        _, text = keys.create_key(
+            w, client.client_id, ["decision-policies:read"], None, store.settings.key_prefix, datetime.now(UTC)
+        )
+    reader = Client(base_url, client.client_id, text)
+    for path in ("", "/schema", "/overdraft", "/overdraft/versions", "/overdraft/diff"):
+        assert reader.get(BASE + path).status_code == 200
+    assert put(reader, "overdraft", document()).status_code == 403
+
+
+def test_the_schema_is_served(client: Client) -> None:
+    schema = client.get(f"{BASE}/schema").json()["data"]["schema"]
+    assert schema["$schema"].startswith("https://json-schema.org/")
+    assert {"slug", "steps", "defaultOutcome"} <= schema["properties"].keys()
+
+
+def test_the_trail_tells_what_was_done(store: Store, base_url: str) -> None:
+    client = new_client(store, base_url)
+    policy_id = published(client, "overdraft")["policyId"]
+    put(client, "overdraft", document())
+    saved(client, "overdraft", document(notes="Second."))
+    client.call("PUT", f"{BASE}/overdraft/challenger", json={"version": 2, "percent": 10})
+    client.delete(f"{BASE}/overdraft/challenger")
+    client.post(f"{BASE}/overdraft/archive")
+    client.post(f"{BASE}/overdraft/unarchive")
+    with store.db.reading() as r:
+        found = [each for each in audit.find(r, client.client_id) if each.action.startswith("Policy.")]
+    assert [each.action.partition(".")[2] for each in reversed(found)] == [
+        *("Saved", "Published", "Saved", "ChallengerSet", "ChallengerRemoved", "Archived", "Unarchived")
+    ]
+    assert {each.resource["policyId"] for each in found} == {policy_id}
+
+
+# The book
+
+
+def stepped(first: dict[str, Any]) -> dict[str, Any]:
+    """A document whose second step is reached where the first one's condition isn't certain."""
+    [step] = document()["steps"]
+    [rule] = step["rules"]
+    earlier = {"name": "First", "outcome": "conditional", "rules": [rule | {"code": "FIRST", "condition": first}]}
+    return document(steps=[earlier, step])
+
+
+def warned(client: Client, first: dict[str, Any]) -> list[tuple[str, str]]:
+    answer = put(client, "stepped", stepped(first))
+    if answer.status_code == 201:
+        return []
+    assert refusal(answer) == (400, "DecisionPolicy.WarningsNotAcknowledged")
+    return faults(answer)
+
+
+def test_a_step_that_nobody_in_the_book_reaches_is_warned_of(store: Store, client: Client) -> None:
+    everybody = {"atMost": [{"metric": "months_of_history"}, "1000"]}
+    whoever_asks = {"atLeast": [{"input": "requestedAmount"}, "5"]}
+    assert warned(client, everybody) == []  # there is no book yet
+    customer_id = client.new_customer()
+    client.submitted(customer_id)
+    end_submissions(store)
+    never = [("/steps/1", "DecisionPolicy.StepNeverReached")]
+    assert warned(client, everybody) == never
+    assert warned(client, {"moreThan": everybody["atMost"]}) == []
+    assert warned(client, whoever_asks) == []  # nobody's inputs are known here
+    accepted = [{"pointer": pointer, "code": code} for pointer, code in never]
+    assert saved(client, "stepped", stepped(everybody) | {"acknowledge": accepted})["state"] == "draft"
+
+
+def test_stored_attributes_lead_to_steps_or_away(store: Store, client: Client) -> None:
+    customer_id = client.new_customer()
+    client.submitted(customer_id)
+    end_submissions(store)
+    told = {"attributes": {"guaranteed": True}}
+    assert client.call("PUT", f"/v1/customer/{customer_id}/attributes", json=told).status_code == 200
+    sent = stepped({"isTrue": {"attribute": "guaranteed"}}) | {
+        "attributes": [{"name": "guaranteed", "kind": "boolean"}]
+    }
+    assert faults(put(client, "stepped", sent)) == [("/steps/1", "DecisionPolicy.StepNeverReached")]
+    second = client.new_customer()
+    client.submitted(second)
+    end_submissions(store)
+    assert put(client, "stepped", sent).status_code == 201

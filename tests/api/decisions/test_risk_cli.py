@@ -1,0 +1,134 @@
+"""`tidemark risk …`: what it prints, keeps and refuses."""
+
+import json
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+from api.cli import app
+from api.core.commands.console import opened_store
+from pipelines.vocabulary.errors import TidemarkError
+from storage.customers import customers
+from tests.storage.values import commit, customers_of_a_bucket
+
+pytestmark = pytest.mark.service  # whole commands over whole files: many seconds
+
+CUSTOMERS = 70  # of which enough default for a fit, and for no more folds than needed
+AS_OF = date(2025, 6, 30)
+NOW = datetime(2026, 11, 21, 9, tzinfo=UTC)
+
+
+@pytest.fixture(scope="module")
+def book(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Businesses of which those that live near nothing default more often; no descriptions."""
+    draws = np.random.default_rng(8)
+    rows, outcomes = list[str](), ["customer,asOf,defaulted,loan"]
+    for number in range(CUSTOMERS):
+        cushion = draws.normal()
+        outcomes.append(f"c{number},{AS_OF},{int(draws.random() < 1 / (1 + np.exp(1 + 2 * cushion)))},{number % 7}")
+        balance = 3000 + 1500 * cushion
+        for week in range(30):
+            for amount in (400 + 40 * draws.normal(), -400 - 40 * draws.normal()):
+                balance += amount
+                rows.append(f"c{number},1,{AS_OF - timedelta(weeks=30 - week)},,{amount:.2f},{balance:.2f}")
+    folder = tmp_path_factory.mktemp("book")
+    (folder / "rows.csv").write_text("\n".join(["customer,account,date,description,amount,balance", *rows]))
+    (folder / "outcomes.csv").write_text("\n".join([*outcomes, f"stranger,{AS_OF},0,1"]))
+    return folder / "rows.csv", folder / "outcomes.csv"
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("TIDEMARK_HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
+def run(*arguments: str | Path) -> Any:
+    result = CliRunner().invoke(app, [*map(str, arguments), "--json"])
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+def refused(*arguments: str | Path) -> str:
+    """The one line of a refusal."""
+    result = CliRunner().invoke(app, list(map(str, arguments)))
+    assert isinstance(result.exception, TidemarkError), result.output
+    return result.exception.detail
+
+
+def test_default_scores_are_printed_without_a_home(book: tuple[Path, Path], home: Path) -> None:
+    rows, outcomes = book
+    result = CliRunner().invoke(app, ["risk", "score", "--transactions", str(rows), "--outcomes", str(outcomes)])
+    scores = pl.read_csv(result.stdout.encode())
+    assert scores.columns == ["customer", "asOf", "defaulted", "points", "value"]
+    assert scores.height == CUSTOMERS
+    assert scores["value"].is_between(0, 1).all()
+    assert "1 without transactions; AUC 0." in result.stderr
+    assert run("risk", "score", "--transactions", rows, "--outcomes", outcomes)["auc"] > 0.6
+    assert not home.exists()
+
+
+def test_from_two_files_to_a_model_in_use_and_back(book: tuple[Path, Path], home: Path, tmp_path: Path) -> None:
+    rows, outcomes = book
+    files = ("--transactions", rows, "--outcomes", outcomes)
+    fitted = run("risk", "fit", *files, "--out", tmp_path / "model.json", "--name", "spring")
+    assert not home.exists()
+    assert (fitted["cases"], fitted["unknown"], fitted["calibration"]) == (CUSTOMERS, 1, "client")
+    assert fitted["auc"] > 0.7
+    assert len(fitted["calibrationTable"]) == 10
+
+    client = run("clients", "create", "Harbour Lending")["clientId"]
+    assert "Reports have no" in refused("risk", "activate", tmp_path / "model.json", "--client", client)
+
+    kept = run("risk", "fit", *files, "--registry-only", "--synthetic", "--client", client)
+    assert kept["calibration"] == "synthetic"
+    assert run("risk", "activate", kept["modelId"], "--client", client)["usedFor"] == client
+    [model] = run("risk", "models")
+    assert (model["modelId"], model["usedFor"], model["name"]) == (kept["modelId"], [client], "fitted")
+    assert run("risk", "deactivate", "--client", client)["modelId"] == kept["modelId"]
+    assert run("risk", "models")[0]["usedFor"] == []
+    assert refused("risk", "deactivate", "--client", client) == "No risk model is activated there."
+    trail = {entry["action"] for entry in run("audit", "list")}
+    assert {"RiskModel.Fitted", "RiskModel.Activated", "RiskModel.Deactivated"} <= trail
+
+
+@pytest.mark.usefixtures("home")
+def test_garbage_is_refused_in_one_line(book: tuple[Path, Path], tmp_path: Path) -> None:
+    rows, _ = book
+    client = run("clients", "create", "Harbour Lending")["clientId"]
+    one_class = tmp_path / "one.csv"
+    one_class.write_text(f"customer,asOf,defaulted\nc1,{AS_OF},0\nc2,{AS_OF},0\n")
+    fit = ("risk", "fit", "--outcomes", one_class)
+    assert "all 2 cases were repaid" in refused(*fit, "--transactions", rows)
+    assert "No customer of the outcomes has any transaction" in refused(*fit, "--client", client)
+    assert "can't be read" in refused("risk", "fit", "--outcomes", tmp_path / "none.csv", "--transactions", rows)
+    assert "no column" in refused("risk", "fit", "--outcomes", rows, "--transactions", rows)
+    (tmp_path / "model.json").write_text("{}")
+    assert "can't be used" in refused("risk", "activate", tmp_path / "model.json", "--client", client)
+    assert CliRunner().invoke(app, list(map(str, fit))).exit_code == 2  # neither files nor a client
+
+
+@pytest.mark.usefixtures("home")
+def test_stored_transactions_are_found_by_customer_id(tmp_path: Path) -> None:
+    with opened_store() as store:
+        numbers = customers_of_a_bucket(store, 2, NOW)
+        commit(store, dict.fromkeys(numbers, 4), NOW)
+        with store.db.reading() as r:
+            ids = [str(each) for each in customers.ids_of(r, numbers).values()]
+            client = customers.clients_of(r, numbers)[numbers[0]]
+    named = [*ids, str(uuid4()), "nobody"]
+    (tmp_path / "outcomes.csv").write_text(
+        "\n".join(["customer,asOf,defaulted", *(f"{one},2026-07-01,0" for one in named)])
+    )
+    result = CliRunner().invoke(
+        app, ["risk", "fit", "--outcomes", str(tmp_path / "outcomes.csv"), "--client", str(client)]
+    )
+    assert isinstance(result.exception, TidemarkError)
+    assert "all 2 cases were repaid" in result.exception.detail
+    assert "2 of 4 cases have no transactions up to their day" in result.stderr

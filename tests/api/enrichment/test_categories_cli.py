@@ -1,0 +1,208 @@
+"""`tidemark categorise` and `tidemark categories …`: what they print, keep and refuse."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+from api import cli
+from api.cli import app
+from pipelines.vocabulary.errors import TidemarkError
+from tests.pipelines.enrichment.learned.examples import table
+
+pytestmark = pytest.mark.service  # whole commands over whole files: many seconds
+
+STATEMENT = (
+    "Date,Description,Amount,Balance\n"
+    '2025-01-03,EFTPOS BUNNINGS 0441 SYDNEY NSWAU,"-1,120.50",3\n'
+    "04/01/2025,MONTHLY ACCOUNT FEE,-10.00,2\n"
+)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("TIDEMARK_HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def labels(tmp_path: Path) -> Path:
+    path = tmp_path / "labels.csv"
+    table(400).write_csv(path)
+    return path
+
+
+def run(*arguments: str | Path) -> Any:
+    result = CliRunner().invoke(app, [*map(str, arguments), "--json"])
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+def refused(*arguments: str | Path) -> str:
+    """The one line of a refusal."""
+    result = CliRunner().invoke(app, list(map(str, arguments)))
+    assert isinstance(result.exception, TidemarkError), result.output
+    return result.exception.detail
+
+
+def in_taxonomy(labels: Path) -> Path:
+    """The same file with categories for labels."""
+    slugs = {"food": "meals", "motor": "vehicle_maintenance", "office": "office_supplies", "takings": "card_settlement"}
+    pl.read_csv(labels, infer_schema=False).with_columns(pl.col("label").replace(slugs)).write_csv(labels)
+    return labels
+
+
+def test_a_file_is_categorised_without_a_home(tmp_path: Path, home: Path) -> None:
+    file = tmp_path / "statement.csv"
+    file.write_text(STATEMENT)
+    result = CliRunner().invoke(app, ["categorise", str(file)])
+    assert "2 of 2 rows categorised, AUD assumed, signs assumed" in " ".join(result.stderr.split())
+    rows = pl.read_csv(result.stdout.encode())
+    assert rows.columns == [
+        "date",
+        "description",
+        "amount",
+        "currency",
+        "category",
+        "confidence",
+        "source",
+        "counterparty",
+    ]
+    assert rows["category"].to_list() == ["materials", "bank_fees"]
+    assert rows["amount"].to_list() == [-1120.50, -10.0]
+    assert run("categorise", file)[0]["category"] == "materials"
+    assert not home.exists()
+
+
+def test_a_model_of_other_labels_decides_alone(tmp_path: Path, labels: Path) -> None:
+    run("categories", "train", "--labels", labels, "--out", tmp_path / "model.npz")
+    said = run("categorise", labels, "--model", tmp_path / "model.npz")
+    assert {row["source"] for row in said} == {"learned"}
+    assert {row["category"] for row in said} == {"food", "motor", "office", "takings"}
+
+
+@pytest.mark.usefixtures("home")
+def test_from_training_to_use_and_back(labels: Path) -> None:
+    client = run("clients", "create", "Harbour Lending")["clientId"]
+    trained = run("categories", "train", "--labels", in_taxonomy(labels), "--client", client)
+    assert trained["rows"] == 400
+    assert trained["accuracy"] > 0.8
+    (kept,) = run("categories", "list")
+    assert (kept["modelId"], kept["usedFor"]) == (trained["modelId"], [])
+    run("categories", "activate", trained["modelId"], "--client", client)
+    assert run("categories", "list")[0]["usedFor"] == [client]
+    run("categories", "deactivate", "--client", client)
+    assert run("categories", "list")[0]["usedFor"] == []
+    assert "No model is activated" in refused("categories", "deactivate", "--client", client)
+    actions = {entry["action"] for entry in run("audit", "list")}
+    assert {"Model.Trained", "Model.Activated", "Model.Deactivated"} <= actions
+
+
+@pytest.mark.usefixtures("home")
+def test_a_file_is_kept_when_it_is_activated(tmp_path: Path, labels: Path) -> None:
+    run("categories", "train", "--labels", in_taxonomy(labels), "--out", tmp_path / "model.npz")
+    assert run("categories", "list") == []
+    run("categories", "activate", tmp_path / "model.npz")
+    assert run("categories", "list")[0]["usedFor"] == ["all"]
+
+
+@pytest.mark.usefixtures("home")
+def test_only_categories_decide_on_transactions(labels: Path) -> None:
+    trained = run("categories", "train", "--labels", labels)
+    assert "not all categories" in refused("categories", "activate", trained["modelId"])
+    assert run("categories", "list")[0]["usedFor"] == []
+
+
+def test_evaluation_says_how_good_it_is_beside_the_baseline(labels: Path) -> None:
+    measured = run("categories", "evaluate", "--labels", labels, "--split-date", "2025-03-10")
+    assert measured["trained_rows"] + measured["tested_rows"] == 400
+    assert {"accuracy", "seen", "unseen", "macro_f1"} == set(measured["model"]) == set(measured["baseline"])
+    assert len(measured["bins"]) == 10
+    shown = CliRunner().invoke(app, ["categories", "evaluate", "--labels", str(labels)])
+    assert all(
+        word in shown.stdout for word in ("learned model", "baseline", "unseen", "macro-F1", "calibration error")
+    )
+
+
+def test_random_labels_are_warned_of(tmp_path: Path, labels: Path) -> None:
+    garbage = tmp_path / "garbage.csv"
+    pl.read_csv(labels, infer_schema=False).with_columns(pl.col("label").shuffle(seed=1)).write_csv(garbage)
+    for arguments in (["train", "--out", str(tmp_path / "m.npz")], ["evaluate"]):
+        result = CliRunner().invoke(app, ["categories", *arguments, "--labels", str(garbage)])
+        assert result.exit_code == 0
+        assert "no better than always saying the commonest label" in " ".join(result.stderr.split())
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ("", "no CSV"),
+        ("date,description,amount\n2025-01-01,A,1\n", "no column label"),
+        ("date,description,amount,label\n", "no rows"),
+        ("date,description,amount,label\n2025-13-01,A,1.00,x\n", "1 rows have no date that can be read"),
+        ("date,description,amount,label\n2025-01-01,A,one,x\n", "1 rows have no amount that can be read"),
+        ("date,description,amount,label\n2025-01-01,A,99999999999999999,x\n", "no amount that can be read"),
+        ("date,description,amount,label\n2025-01-01,A,1.00, \n", "1 rows have no label"),
+        ("date,description,amount,label\n" + "2025-01-01,A,1.00,x\n" * 30, "every row has the same label"),
+        ("date,description,amount,label\n2025-01-01,A,1.00,x\n", "too few"),
+        ("date,description,amount,label\n" + "".join(f"2025-01-01,A,1.00,x{n}\n" for n in range(30)), "one of its own"),
+    ],
+)
+def test_garbage_is_refused_with_its_reason(tmp_path: Path, content: str, reason: str) -> None:
+    file = tmp_path / "garbage.csv"
+    file.write_text(content)
+    for command in ("train", "evaluate"):
+        line = refused("categories", command, "--labels", file)
+        assert reason in line
+        assert "\n" not in line
+
+
+def test_a_few_unreadable_rows_are_left_out_and_named(tmp_path: Path, labels: Path) -> None:
+    with labels.open("a") as file:
+        file.write("2025-02-30,NOBODY,1.00,food,ANZ\n")
+    result = CliRunner().invoke(app, ["categories", "train", "--labels", str(labels), "--out", str(tmp_path / "m.npz")])
+    assert result.exit_code == 0
+    assert "1 rows have no date that can be read, first row 402: '2025-02-30': left out" in " ".join(
+        result.stderr.split()
+    )
+
+
+def test_rows_that_cannot_be_read_are_named_and_the_others_categorised(tmp_path: Path) -> None:
+    file = tmp_path / "statement.csv"
+    file.write_text(STATEMENT + "2025-02-30,A,1.00,1\n" + "2025-02-03,A,1.00,1\n" * 30)
+    result = CliRunner().invoke(app, ["categorise", str(file)])
+    assert pl.read_csv(result.stdout.encode()).height == 32
+    assert "line 4: date is not a date" in " ".join(result.stderr.split())
+
+
+def test_the_currency_is_the_one_stated_and_formulas_are_inert(tmp_path: Path) -> None:
+    file = tmp_path / "card.csv"
+    file.write_text("Date,Description,Amount (GBP)\n2025-01-03,=1+1,5.00\n2025-01-04,PAYMENT THANK YOU,-9.00\n")
+    rows = pl.read_csv(CliRunner().invoke(app, ["categorise", str(file)]).stdout.encode())
+    assert rows["description"].to_list() == ["'=1+1", "PAYMENT THANK YOU"]
+    assert rows["amount"].to_list() == [-5.0, 9.0]
+    assert set(rows["currency"]) == {"GBP"}
+
+
+def test_a_file_that_is_not_there_and_one_that_is_no_model(tmp_path: Path, labels: Path) -> None:
+    missing = CliRunner().invoke(app, ["categorise", str(tmp_path / "nothing.csv")])
+    assert (missing.exit_code, "can't be read" in missing.stderr) == (1, True)
+    assert "no model at all" in refused("categorise", labels, "--model", labels)
+
+
+def test_every_command_shows_an_example() -> None:
+    for command in (["categorise"], *(["categories", each] for each in ("train", "evaluate", "list", "activate"))):
+        assert "Example" in CliRunner().invoke(app, [*command, "--help"]).stdout
+
+
+def test_a_refusal_is_one_line_and_exit_status_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["tidemark", "categorise", str(tmp_path / "nothing.csv")])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == 1
+    assert len(capfd.readouterr().err.splitlines()) == 1

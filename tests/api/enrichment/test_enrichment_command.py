@@ -1,0 +1,126 @@
+"""`tidemark enrichment`: what a version changes is told from what is stored, from what was replaced, or computed."""
+
+import dataclasses
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+from api import cli
+from api.cli import app
+from assets.enrichment import transactions
+from pipelines.enrichment.enrichment import ENRICHMENT_VERSION, Enriched, enrich
+from storage.core.settings import Settings
+from storage.core.store import Store
+from tests.assets.lender import COFFEE, RENT, SALE, Lender
+from tests.conftest import open_store
+
+pytestmark = pytest.mark.service  # whole commands over whole files: many seconds
+
+OLD, NEW = ENRICHMENT_VERSION - 1, ENRICHMENT_VERSION
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
+    monkeypatch.setenv("TIDEMARK_HOME", str(tmp_path / "home"))
+    opened = open_store(Settings())
+    yield opened
+    opened.close()
+
+
+def older(*arguments: Any, **named: Any) -> Enriched:
+    """The version before: it took coffee for a transfer."""
+    enriched = enrich(*arguments, **named)
+    coffee = pl.col("description") == "COFFEE"
+    rows = enriched.transactions.with_columns(
+        category=pl.when(coffee).then(pl.lit("own_transfer")).otherwise("category"),
+        category_group=pl.when(coffee).then(pl.lit("transfer")).otherwise("category_group"),
+        enrichment_version=pl.lit(OLD, pl.UInt32()),
+    )
+    return dataclasses.replace(enriched, transactions=rows)
+
+
+@pytest.fixture
+def lender(store: Store) -> Lender:
+    """Its customer's rows were enriched by the version before."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(transactions, "enrich", older)
+        patch.setattr(transactions, "ENRICHMENT_VERSION", OLD)
+        made = Lender(store)
+        made.sent(RENT, COFFEE)
+    return made
+
+
+def run(*arguments: str) -> str:
+    result = CliRunner().invoke(app, ["enrichment", *arguments])
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def compared(*arguments: str, before: int = OLD, after: int = NEW) -> Any:
+    return json.loads(run("diff", "--from", str(before), "--to", str(after), "--json", *arguments))
+
+
+def test_the_programs_own_version_is_computed_and_nothing_is_written(lender: Lender) -> None:
+    held = lender.rows()
+    impact = compared()
+    assert (impact["customers"], impact["skipped"], impact["transactions"]) == (1, 0, 2)
+    [moved] = impact["moved"]
+    assert (moved["from"], moved["count"], moved["dollars"]) == ("own_transfer", 1, 4.5)
+    [example] = impact["examples"]
+    assert example["customerId"] == str(lender.customer.customer_id)
+    assert (example["description"], example["amount"]) == ("COFFEE", -4.5)
+    assert lender.rows() == held
+
+
+def test_a_value_that_was_replaced_since_is_still_compared(lender: Lender) -> None:
+    lender.sent(SALE)
+    assert lender.customer.enrichment_version == NEW
+    impact = compared()
+    assert (impact["transactions"], impact["onlyUnderOne"]) == (2, 1)
+    assert [moved["from"] for moved in impact["moved"]] == ["own_transfer"]
+
+
+def test_who_is_not_held_under_both_is_left_out_and_counted(store: Store, lender: Lender) -> None:
+    newcomer = Lender(store)
+    newcomer.sent(COFFEE)
+    impact = compared()
+    assert (impact["customers"], impact["skipped"]) == (1, 1)
+    assert compared("--client", str(lender.customer.client_id))["skipped"] == 0
+    sampled = compared("--sample", "1")
+    assert sampled["customers"] + sampled["skipped"] == 1
+
+
+@pytest.mark.usefixtures("lender")
+def test_people_read_it_as_tables() -> None:
+    text = run("diff", "--from", str(OLD), "--to", str(NEW))
+    assert f"Version {OLD} → {NEW}: 2 transactions of 1 customer" in text
+    for words in ("Categories moved", "own_transfer", "Figures of the reports", "Largest examples", "COFFEE"):
+        assert words in text
+
+
+@pytest.mark.usefixtures("lender")
+def test_versions_that_nobody_holds_are_answered_with_those_there_are(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["tidemark", "enrichment", "diff", "--from", "77", "--to", str(NEW), "--json"])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == 1
+    (line,) = capfd.readouterr().err.splitlines()
+    assert "Versions 77 and" in line
+    assert f"version {OLD} (1 customer)" in line
+
+
+@pytest.mark.usefixtures("store")
+def test_releases_are_listed_with_the_fingerprint_of_the_rules_here() -> None:
+    result = CliRunner().invoke(app, ["enrichment", "releases", "--json"])
+    told = json.loads(result.stdout)
+    assert [release["version"] for release in told["releases"]] == list(range(1, len(told["releases"]) + 1))
+    assert told["released"] == (told["fingerprint"] == told["releases"][-1]["fingerprint"])
+    assert result.exit_code == (0 if told["released"] else 1)

@@ -1,0 +1,225 @@
+import json
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from types import SimpleNamespace
+from typing import Any
+from uuid import UUID, uuid4
+
+import hypothesis.strategies as st
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from api.core.derived import Room
+from api.core.limits import Asker
+from api.intake.routes.transactions import held
+from api.intake.schemas.transactions import TransactionView
+from api.intake.transactions_json import as_json
+from pipelines.vocabulary.errors import Unavailable
+from pipelines.vocabulary.schemas import LANDED, TRANSACTIONS
+from storage.core.store import Store
+from storage.jobs import jobs
+from tests.api.conftest import ITEM, Client
+from tests.api.worker import end_submissions
+
+JOB, ACCOUNT, CUSTOMER = uuid4(), uuid4(), uuid4()
+BASE: dict[str, Any] = dict.fromkeys(TRANSACTIONS) | {
+    "customer_number": 7,
+    "job_id": JOB.bytes,
+    "account_id": ACCOUNT.bytes,
+    "account_type": "transaction",
+    "transaction_id": uuid4().bytes,
+    "date": date(2026, 6, 1),
+    "description": "COFFEE",
+    "clean_description": "COFFEE",
+    "amount": Decimal("-4.50"),
+    "status": "posted",
+    "direction": "debit",
+    "channel": "card",
+    "category": "meals",
+    "category_group": "operations",
+    "category_source": "pattern",
+    "confidence": 0.9,
+    "is_transfer": False,
+    "flags": [],
+    "revision": 1,
+    "enrichment_version": 1,
+}
+
+
+def shown(**fields: Any) -> dict[str, Any]:
+    """One row as the API shows it, numbers as exact decimals."""
+    frame = pl.DataFrame([BASE | fields], schema=TRANSACTIONS)
+    found: dict[str, Any] = json.loads(as_json(frame, {7: CUSTOMER}), parse_float=Decimal)
+    return found
+
+
+def test_a_row_has_the_contracts_fields_in_their_order() -> None:
+    assert list(shown()) == list(TransactionView.EXAMPLE)
+    assert list(shown()["account"]) == list(TransactionView.EXAMPLE["account"])
+    assert list(shown()["counterparty"]) == list(TransactionView.EXAMPLE["counterparty"])
+
+
+def test_ids_are_uuids_and_the_account_number_is_masked() -> None:
+    pair = uuid4()
+    row = shown(account_number="1234-5678", transfer_pair_id=pair.bytes)
+    assert (row["customerId"], row["jobId"], row["account"]["accountId"]) == (str(CUSTOMER), str(JOB), str(ACCOUNT))
+    assert row["transferPairId"] == str(pair)
+    assert row["account"]["accountNumberMasked"] == "xxxx5678"
+
+
+def test_money_keeps_its_two_digits() -> None:
+    frame = pl.DataFrame([BASE | {"amount": Decimal("-1000"), "balance": Decimal("0.1")}], schema=TRANSACTIONS)
+    text = as_json(frame, {7: CUSTOMER})
+    assert b'"amount":-1000.00,' in text
+    assert b'"balance":0.10,' in text
+
+
+def test_text_that_looks_like_money_stays_text() -> None:
+    tricky = '"amount":"1.00"'
+    row = shown(description=tricky, clean_description='x","balance":"2.00', flags=["amount", '"amount":"3.00"'])
+    assert (row["description"], row["cleanDescription"]) == (tricky, 'x","balance":"2.00')
+    assert row["flags"] == ["amount", '"amount":"3.00"']
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    st.lists(
+        st.fixed_dictionaries(
+            {
+                "description": st.text(),
+                "account_name": st.none() | st.text(),
+                "counterparty_name": st.none() | st.text(),
+                "flags": st.lists(st.text(), max_size=3),
+                "amount": st.decimals("-9999999999999", "9999999999999", places=2),
+                "balance": st.none() | st.decimals("-9999999999999", "9999999999999", places=2),
+                "confidence": st.floats(0, 1),
+                "date": st.dates(date(1970, 1, 1), date(2100, 1, 1)),
+                "balance_verified": st.none() | st.booleans(),
+                "transaction_id": st.uuids().map(lambda found: found.bytes),
+            }
+        ),
+        min_size=1,
+        max_size=5,
+    )
+)
+def test_rows_read_back_as_what_a_plain_loop_would_write(rows: list[dict[str, Any]]) -> None:
+    frame = pl.DataFrame([BASE | row for row in rows], schema=TRANSACTIONS)
+    found = json.loads(b"[" + as_json(frame, {7: CUSTOMER}) + b"]", parse_float=Decimal)
+    for row, read in zip(rows, found, strict=True):
+        assert read["description"] == row["description"]
+        assert read["account"]["accountName"] == row["account_name"]
+        assert read["counterparty"]["name"] == row["counterparty_name"]
+        assert read["flags"] == row["flags"]
+        assert (read["amount"], read["balance"]) == (row["amount"], row["balance"])
+        assert float(read["confidence"]) == row["confidence"]
+        assert read["date"] == row["date"].isoformat()
+        assert read["balanceVerified"] == row["balance_verified"]
+        assert UUID(read["transactionId"]).bytes == row["transaction_id"]
+
+
+def test_a_submission_lies_in_its_landing_file_before_it_is_accepted(store: Store, client: Client) -> None:
+    item = ITEM | {"amount": "0.10", "memo": "tea", "description": "card 4111 1111 1111 1111"}
+    answer = client.post(f"/v1/customer/{client.new_customer()}/transactions", {"transactions": [item, ITEM]})
+    job_id = answer.json()["data"]["jobId"]
+    assert answer.status_code == 202
+    assert answer.headers["Location"] == f"/v1/jobs/{job_id}/status"
+    assert int(answer.headers["Retry-After"]) >= 1
+    with store.db.reading() as r:
+        job = jobs.get(r, client.client_id, UUID(job_id))
+    path = f"landing/{datetime.now(UTC):%Y-%m-%d}/{job_id}.parquet"
+    assert job.landing_path == path
+    landed = pl.read_parquet(store.lake.verified(path, job.landing_sha256 or b""))
+    assert landed.schema == LANDED
+    assert landed["amount"].to_list() == ["0.10", "-4.5"]
+    assert landed["description"][0] == "card 411111xxxxxx1111"
+    assert "tea" in landed["extra"][0]
+
+
+def test_appended_submissions_are_marked(store: Store, client: Client) -> None:
+    job_id = client.submitted(client.new_customer(), mode="append")
+    with store.db.reading() as r:
+        submission = jobs.get(r, client.client_id, UUID(job_id)).submission or {}
+    assert submission["appended"] is True
+
+
+def test_transactions_are_listed_by_date_and_page(store: Store, client: Client) -> None:
+    customer_id = client.new_customer()
+    job_id = client.submitted(customer_id)
+    end_submissions(store, [{"date": date(2026, 6, day)} for day in (3, 1, 2)])
+    path = f"/v1/customer/{customer_id}/transactions"
+    whole = client.get(path).json()["data"]
+    assert [row["date"] for row in whole["transactions"]] == ["2026-06-01", "2026-06-02", "2026-06-03"]
+    assert (whole["totalCount"], whole["currentPage"], whole["pageSize"], whole["totalPages"]) == (3, None, 3, 1)
+    second = client.get(f"{path}?page=2&count=2").json()["data"]
+    assert [row["date"] for row in second["transactions"]] == ["2026-06-03"]
+    assert client.get(f"{path}?jobId={job_id}").json()["data"]["totalCount"] == 3
+    assert {row["customerId"] for row in whole["transactions"]} == {customer_id}
+
+
+def test_superseded_rows_are_not_listed(store: Store, client: Client) -> None:
+    customer_id = client.new_customer()
+    client.submitted(customer_id)
+    end_submissions(store, [{}, {"superseded_seq": 9}])
+    assert len(client.get(f"/v1/customer/{customer_id}/transactions").json()["data"]["transactions"]) == 1
+
+
+def test_all_transactions_are_those_of_the_clients_customers(
+    store: Store, client: Client, other_client: Client
+) -> None:
+    mine = [client.new_customer(), client.new_customer()]
+    for owner, customer_id in [(client, mine[0]), (client, mine[1]), (other_client, other_client.new_customer())]:
+        owner.submitted(customer_id)
+    end_submissions(store, [{"date": date(2026, 6, 2)}, {"date": date(2026, 6, 1)}])
+    data = client.get("/v1/transactions").json()["data"]
+    assert data["totalCount"] == 4
+    assert [row["date"] for row in data["transactions"]] == ["2026-06-01"] * 2 + ["2026-06-02"] * 2
+    assert {row["customerId"] for row in data["transactions"]} == set(mine)
+
+
+def test_a_job_in_the_filter_must_be_the_customers_own(client: Client, other_client: Client) -> None:
+    first, second = client.new_customer(), client.new_customer()
+    for job_id in (str(uuid4()), client.submitted(second), other_client.submitted(other_client.new_customer())):
+        answer = client.get(f"/v1/customer/{first}/transactions?jobId={job_id}")
+        assert (answer.status_code, answer.json()["code"]) == (404, "Job.NotFound")
+    answer = client.get(f"/v1/customer/{first}/transactions?jobId=x")
+    assert (answer.status_code, answer.json()["code"]) == (400, "Transaction.InvalidJobId")
+
+
+def test_long_lists_arrive_whole(store: Store, client: Client) -> None:
+    client.submitted(client.new_customer())
+    end_submissions(store)  # whatever other tests left in the queue
+    customer_id = client.new_customer()
+    client.submitted(customer_id)
+    end_submissions(store, [{"position": position} for position in range(12_000)])
+    data = client.get(f"/v1/customer/{customer_id}/transactions").json()["data"]
+    assert len({row["transactionId"] for row in data["transactions"]}) == data["totalCount"] == 12_000
+
+
+def test_a_damaged_file_is_a_problem_and_never_wrong_data(store: Store, client: Client) -> None:
+    customer_id = client.new_customer()
+    client.submitted(customer_id)
+    end_submissions(store)
+    newest = max((store.lake.root / "segments").iterdir(), key=lambda path: path.stat().st_mtime_ns)
+    newest.write_bytes(newest.read_bytes()[:-1])
+    answer = client.get(f"/v1/customer/{customer_id}/transactions")
+    assert (answer.status_code, answer.json()["code"]) == (500, "Lake.ChecksumMismatch")
+
+
+def test_a_listing_has_room_until_its_last_slice_or_until_nobody_reads_on() -> None:
+    room = Room(10)
+    asker = Asker("client", "key")
+    caller: Any = SimpleNamespace(
+        asker=asker, request=SimpleNamespace(app=SimpleNamespace(state=SimpleNamespace(room=room)))
+    )
+    for read_to_the_end in (True, False):
+        slices = held(caller, 6, iter([b"one", b"two"]))
+        assert next(slices) == b"one"
+        with pytest.raises(Unavailable), room.taken(asker, 6):
+            pass
+        if read_to_the_end:
+            assert list(slices) == [b"two"]
+        else:
+            slices.close()
+        with room.taken(asker, 10):
+            pass

@@ -1,0 +1,168 @@
+"""`tidemark policies backtest`: asked for on the command line, done beside it, shown and written to a file."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from api.cli import app
+from assets.portfolio import backtests as work
+from pipelines.decisions import Policy
+from storage.core.models import Flow
+from storage.core.settings import Settings
+from storage.core.store import Store
+from storage.customers import customers
+from storage.customers.customers import NewCustomer
+from storage.decisions import policies
+from storage.monitoring import attributes
+from storage.monitoring.attributes import NewAttribute
+from storage.portfolio import book_jobs
+from tests.api.portfolio.test_backtests import DOCUMENT, stricter
+from tests.conftest import open_store
+from tests.patience import again_and_again
+
+NEEDED = ("--input", "amount=50000", "--input", "secured=true")
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
+    monkeypatch.setenv("TIDEMARK_HOME", str(tmp_path / "home"))
+    opened = open_store(Settings())
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def client(store: Store) -> UUID:
+    """With a policy of two versions, the first published, and customers with scores 400 and 600."""
+    made = invoked("clients", "create", "Harbour Lending", "--json")
+    client_id, now = UUID(json.loads(made.stdout)["clientId"]), datetime.now(UTC)
+    with store.db.writing() as w:
+        for document in (DOCUMENT, stricter("700")):
+            policies.save_draft(w, client_id, Policy.model_validate({"slug": "line", **document}), [], "test", now)
+        policies.publish(w, policies.get(w, client_id, "line"), 1, "test", now)
+        for abn, score in (("51824753556", 400), ("53004085616", 600)):
+            customer = customers.create(w, client_id, NewCustomer(abn, abn_checksum_valid=True), now).customer
+            attributes.put(w, customer, {"score": NewAttribute(Decimal(score))}, "test", now)
+    return client_id
+
+
+def invoked(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(app, [*map(str, arguments)])
+
+
+def asked(client: UUID, *arguments: str | Path) -> Result:
+    return invoked("policies", "backtest", "line", "--client", str(client), *arguments)
+
+
+@contextmanager
+def working(store: Store) -> Iterator[None]:
+    def look() -> None:
+        with store.db.reading() as r:
+            waiting = book_jobs.waiting(r, Flow.POLICY_BACKTEST)
+        for job in waiting:
+            work.run(store, job.job_id, lambda: datetime.now(UTC))
+
+    with again_and_again(look, every_s=0.05):
+        yield
+
+
+def test_versions_are_compared_and_the_page_is_written(store: Store, client: UUID, tmp_path: Path) -> None:
+    with store.db.reading() as r:
+        numbers = customers.find(r, client).items
+    outcomes = tmp_path / "outcomes.csv"
+    outcomes.write_text(f"customer,defaulted\n{numbers[0].customer_id},1\n{numbers[1].customer_id},no\nnobody,1\n")
+    page = tmp_path / "page.html"
+    with working(store):
+        result = asked(client, *NEEDED, "--outcomes", outcomes, "--page", page, "--json")
+    assert result.exit_code == 0, result.output
+    found: dict[str, Any] = json.loads(result.stdout)
+    assert (found["version"], found["againstVersion"], found["knowsOutcomes"]) == (2, 1, True)
+    assert found["days"][0]["outcomeChanged"] == 1
+    assert sum(each["before"]["judged"] for each in found["days"][0]["outcomes"]) == 2
+    assert "1 of 3 outcomes are of no customer" in result.stderr
+    assert "version 2 against version 1" in page.read_text()
+
+
+def test_people_are_shown_outcomes_of_each_day(store: Store, client: UUID) -> None:
+    with working(store):
+        result = asked(client, *NEEDED, "--as-of", "2026-03-31", "--as-of", "2026-06-30", "--known-then")
+    assert result.exit_code == 0, result.output
+    assert "As of 2026-03-31: 2 customers, 0 decided otherwise" in result.stdout
+    assert result.stdout.count("indeterminate") == 2
+    assert "Before: version 1. After: version 2." in result.stdout
+
+
+def test_people_are_shown_who_changes_and_by_which_rule(store: Store, client: UUID) -> None:
+    with store.db.reading() as r:
+        [changed] = [each for each in customers.find(r, client).items if attributes.current(r, each)[0].value == 600]
+    for narrowed in ((), ("--customer", changed.customer_id), ("--attribute", "score=600")):
+        with working(store):
+            result = asked(client, *NEEDED, *map(str, narrowed))
+        assert result.exit_code == 0, result.output
+        assert f"{1 if narrowed else 2} customers, 1 decided otherwise" in result.stdout
+        line = result.stdout.splitlines()[-1].split()
+        assert line == [str(changed.customer_id), "proceed", "blocked", "SCORE"]
+
+
+def test_what_is_missing_is_named(client: UUID) -> None:
+    result = asked(client, "--input", "secured=true")
+    assert "/inputs/amount" in result.stdout
+
+
+def test_a_policy_with_one_version_has_nothing_to_be_compared_with(store: Store, client: UUID) -> None:
+    only = Policy.model_validate({"slug": "new", **DOCUMENT})
+    with store.db.writing() as w:
+        policies.save_draft(w, client, only, [], "test", datetime.now(UTC))
+    result = invoked("policies", "backtest", "new", "--client", str(client), *NEEDED)
+    assert "There is only version 1: push a new draft" in str(result.exception)
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ("borrower,bad\nA,1\n", "there is no column customer, defaulted"),
+        ("customer,defaulted\nA,perhaps\n", "the defaulted can't be read, first in row 2: 'perhaps'"),
+        ("customer,defaulted\n", "there are no rows"),
+    ],
+)
+def test_outcomes_that_can_not_be_read_are_refused(client: UUID, tmp_path: Path, content: str, told: str) -> None:
+    path = tmp_path / "bad.csv"
+    path.write_text(content)
+    refusal = str(asked(client, *NEEDED, "--outcomes", path).exception)
+    assert told in refusal
+    assert "known outcomes (columns customer,defaulted)" in refusal
+    assert "risk model" not in refusal
+
+
+def test_whoever_does_not_wait_gets_the_job(store: Store, client: UUID) -> None:
+    result = asked(client, *NEEDED, "--no-wait", "--json")
+    with store.db.reading() as r:
+        [job] = book_jobs.waiting(r, Flow.POLICY_BACKTEST)
+    assert json.loads(result.stdout) == {"jobId": str(job.job_id), "status": "Queued"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("--against", "best"), "--against is a version's number"),
+        (("--as-of", "March"), "--as-of is a day"),
+        (("--input", "amount"), "--input is name=value"),
+        (("--attribute", "score"), "--attribute is name=value"),
+        ((*NEEDED, "--attribute", "score=high"), "no attribute's value"),
+        ((*NEEDED, "--customer", str(UUID(int=1))), "Some customers are not known"),
+        ((), "Not every declared input is given"),
+        (("--version", "9"), "no such version"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(client: UUID, arguments: tuple[str, ...], told: str) -> None:
+    result = asked(client, *arguments)
+    assert result.exit_code != 0
+    assert told in f"{result.output} {result.exception}"

@@ -1,0 +1,218 @@
+"""Backtests over HTTP: asked for, done by the work's own run, read as JSON, as a list and as a page."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+
+from assets.portfolio import backtests as work
+from storage.core.store import Store
+from tests.api.conftest import Client, new_client
+
+named = pytest.mark.parametrize
+DOCUMENT: dict[str, Any] = {
+    "name": "Line of <credit>",
+    "defaultOutcome": "proceed",
+    "declaredInputs": [{"name": "amount", "kind": "decimal"}, {"name": "secured", "kind": "boolean"}],
+    "attributes": [{"name": "score", "kind": "decimal"}],
+    "products": [{"slug": "line", "name": "Line"}],
+    "steps": [
+        {
+            "name": "Knock-outs",
+            "outcome": "blocked",
+            "match": "any",
+            "rules": [
+                {
+                    "code": "SCORE",
+                    "message": "The score is low.",
+                    "customerMessage": "The score is low.",
+                    "condition": {"lessThan": [{"attribute": "score"}, "500"]},
+                }
+            ],
+        }
+    ],
+    "limits": [{"product": "line", "amount": {"input": "amount"}}],
+}
+INPUTS: dict[str, Any] = {"amount": "50000", "secured": True}
+
+
+def stricter(least: str) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(json.dumps(DOCUMENT))
+    document["steps"][0]["rules"][0]["condition"]["lessThan"][1] = least
+    return document
+
+
+class Book:
+    """A client with a policy of two versions, the first published, and customers with scores 400, 600 and none."""
+
+    def __init__(self, store: Store, client: Client) -> None:
+        self.store, self.client, self.slug = store, client, f"line-{uuid4()}"
+        self.path = f"/v1/decision-policies/{self.slug}"
+        for document in (DOCUMENT, stricter("700")):
+            saved = client.call("PUT", self.path, json=document)
+            assert saved.status_code == 201, saved.text
+            client.post(f"{self.path}/publish", {"version": 1})
+        self.customers = [client.new_customer() for _ in range(3)]
+        for customer, score in zip(self.customers, (400, 600), strict=False):
+            sent = {"attributes": {"score": score}}
+            assert client.call("PUT", f"/v1/customer/{customer}/attributes", json=sent).status_code == 200
+
+    def asked(self, **body: Any) -> str:
+        answer = self.client.post(f"{self.path}/backtest", {"inputs": INPUTS} | body)
+        assert answer.status_code == 202, answer.text
+        job_id: str = answer.json()["data"]["jobId"]
+        assert answer.headers["location"] == f"/v1/jobs/{job_id}/status"
+        return job_id
+
+    def done(self, **body: Any) -> str:
+        job_id = self.asked(**body)
+        work.run(self.store, UUID(job_id), lambda: datetime.now(UTC))
+        return job_id
+
+    def read(self, job_id: str, rest: str = "") -> Any:
+        answer = self.client.get(f"{self.path}/backtests/{job_id}{rest}")
+        assert answer.status_code == 200, answer.text
+        return json.loads(answer.text, parse_float=Decimal)["data"]
+
+    def refused(self, **body: Any) -> tuple[int, str, list[str]]:
+        answer = self.client.post(f"{self.path}/backtest", {"inputs": INPUTS} | body)
+        told = answer.json()
+        return answer.status_code, told["code"], [each["pointer"] for each in told.get("errors") or ()]
+
+
+@pytest.fixture
+def book(store: Store, base_url: str) -> Book:
+    return Book(store, new_client(store, base_url))
+
+
+def test_the_result_day_by_day(book: Book) -> None:
+    job_id = book.done(outcomes=[{"customerId": book.customers[1], "defaulted": True}])
+    found = book.read(job_id)
+    assert (found["status"], found["version"], found["againstVersion"]) == ("Completed", 2, 1)
+    assert (found["customersTotal"], found["customersDone"], found["customersFailed"]) == (3, 3, 0)
+    [day] = found["days"]
+    moves = {(each["before"], each["after"]): each["customers"] for each in day["transitions"]}
+    assert moves == {("blocked", "blocked"): 1, ("proceed", "blocked"): 1, ("indeterminate", "indeterminate"): 1}
+    assert day["changedBy"] == [{"code": "SCORE", "customers": 1}]
+    [cause] = day["causes"]["after"]
+    assert (cause["name"], cause["cause"], cause["customers"]) == ("score", "not_set", 1)
+    [limits] = day["limits"]
+    assert (limits["before"]["amount"], limits["after"]["amount"]) == (Decimal("50000.00"), Decimal("0"))
+    proceed = next(each for each in day["outcomes"] if each["outcome"] == "proceed")
+    assert (proceed["before"]["badRate"], proceed["after"]["badRate"]) == (Decimal(1), None)
+
+
+def test_the_swap_set_names_customers_and_pages(book: Book) -> None:
+    job_id = book.done()
+    found = book.read(job_id, "/customers")
+    [changed] = found["customers"]
+    assert found["totalCount"] == 1
+    assert changed["customerId"] == book.customers[1]
+    assert (changed["before"], changed["after"], changed["changedBy"]) == ("proceed", "blocked", ["SCORE"])
+    assert changed["limits"] == [{"product": "line", "before": Decimal("50000.00"), "after": Decimal("0.00")}]
+    assert book.read(job_id, "/customers?page=2&count=1") == {
+        "customers": [],
+        "totalCount": 1,
+        "currentPage": 2,
+        "pageSize": 1,
+        "totalPages": 1,
+    }
+    assert book.read(job_id, "/customers?change=limits")["totalCount"] == 0
+
+
+def test_the_page_escapes_names_and_allows_nothing_but_its_style(book: Book) -> None:
+    answer = book.client.get(f"{book.path}/backtests/{book.done()}/page.html")
+    assert answer.status_code == 200
+    assert answer.headers["content-type"].startswith("text/html")
+    assert answer.headers["content-security-policy"].startswith("default-src 'none'; style-src 'sha256-")
+    assert "Line of &lt;credit&gt;: version 2 against version 1" in answer.text
+    assert "<credit>" not in answer.text
+    assert book.customers[1] in answer.text
+
+
+def test_the_job_is_of_no_customer_and_the_list_has_it(book: Book) -> None:
+    job_id = book.asked()
+    job = book.client.get(f"/v1/jobs/{job_id}/status").json()["data"]
+    assert (job["flow"], job["customerId"], job["status"]) == ("PolicyBacktest", None, "Queued")
+    assert job["stages"][0]["stage"] == "backtest"
+    listed = book.client.get(f"{book.path}/backtests").json()["data"]
+    assert [each["jobId"] for each in listed["backtests"]] == [job_id]
+    assert book.read(job_id)["days"] is None
+    assert [each["jobId"] for each in book.client.get("/v1/jobs?flow=PolicyBacktest").json()["data"]["jobs"]] == [
+        job_id
+    ]
+
+
+@named("rest", ["/customers", "/page.html"])
+def test_what_has_no_result_has_nothing_to_show(book: Book, rest: str) -> None:
+    answer = book.client.get(f"{book.path}/backtests/{book.asked()}{rest}")
+    assert (answer.status_code, answer.json()["code"]) == (409, "Backtest.Unfinished")
+
+
+def test_a_filter_and_the_other_direction(book: Book) -> None:
+    job_id = book.done(version=1, against=2, customerIds=book.customers[:2], attributes={"score": 600})
+    [day] = book.read(job_id)["days"]
+    assert day["customers"] == 1
+    assert [(each["before"], each["after"]) for each in day["transitions"]] == [("blocked", "proceed")]
+
+
+def test_against_recorded_decisions_inputs_may_be_left_out(book: Book) -> None:
+    path = f"/v1/customer/{book.customers[1]}/decision-policies/{book.slug}/evaluate"
+    assert book.client.post(path, {"inputs": INPUTS}).status_code == 200
+    [day] = book.read(book.done(against="recorded", inputs={}))["days"]
+    assert day["customers"] == 1
+    assert day["rules"]["before"] is None
+    assert [(each["before"], each["after"]) for each in day["transitions"]] == [("proceed", "blocked")]
+
+
+def test_a_challenger_is_compared_with_what_was_answered(book: Book) -> None:
+    challenger = {"version": 2, "percent": 100}
+    assert book.client.call("PUT", f"{book.path}/challenger", json=challenger).status_code == 200
+    path = f"/v1/customer/{book.customers[1]}/decision-policies/{book.slug}/evaluate"
+    assert book.client.post(path, {"inputs": INPUTS}).json()["data"]["verdict"]["outcome"] == "proceed"
+    [day] = book.read(book.done(against="challenger", inputs={}))["days"]
+    assert [(each["before"], each["after"]) for each in day["transitions"]] == [("proceed", "blocked")]
+
+
+TOMORROW = (datetime.now(UTC) + timedelta(days=2)).date().isoformat()
+DAY = "2026-03-31"
+
+
+@named(
+    ("body", "status", "code", "pointers"),
+    [
+        ({"version": 9}, 404, "DecisionPolicy.VersionNotFound", []),
+        ({"against": 2}, 400, "Backtest.SameVersion", []),
+        ({"against": "best"}, 400, "Backtest.InvalidAgainst", ["/against"]),
+        ({"asOf": [TOMORROW]}, 400, "Backtest.DayToCome", []),
+        ({"asOf": [DAY, DAY]}, 400, "Backtest.InvalidAsOf", ["/asOf"]),
+        ({"asOf": []}, 400, "Backtest.InvalidAsOf", ["/asOf"]),
+        ({"inputs": {"amount": "1"}}, 400, "DecisionPolicy.MissingInputs", ["/inputs/secured"]),
+        ({"inputs": INPUTS | {"rate": 1}}, 400, "DecisionPolicy.UnknownInputs", ["/inputs/rate"]),
+        ({"inputs": INPUTS | {"amount": "1,000"}}, 400, "DecisionPolicy.InvalidInputs", ["/inputs/amount"]),
+        ({"knowledge": "never"}, 400, "Backtest.InvalidKnowledge", ["/knowledge"]),
+        ({"customerIds": [str(uuid4())]}, 400, "Backtest.UnknownCustomer", ["/customerIds/0"]),
+        ({"attributes": {"score": []}}, 400, "Backtest.InvalidFilter", []),
+    ],
+)
+def test_refusals(book: Book, body: dict[str, Any], status: int, code: str, pointers: list[str]) -> None:
+    assert book.refused(**body) == (status, code, pointers)
+
+
+def test_an_outcome_of_an_unknown_customer_or_told_twice(book: Book) -> None:
+    unknown = {"customerId": str(uuid4()), "defaulted": True}
+    told = {"customerId": book.customers[0], "defaulted": False}
+    assert book.refused(outcomes=[told, unknown]) == (400, "Backtest.UnknownCustomer", ["/outcomes/1/customerId"])
+    assert book.refused(outcomes=[told, told]) == (400, "Backtest.CustomerTwice", [])
+
+
+def test_a_repeated_request_is_one_backtest(book: Book) -> None:
+    headers = {"Idempotency-Key": str(uuid4())}
+    first, second = (
+        book.client.post(f"{book.path}/backtest", {"inputs": INPUTS}, headers=headers).json() for _ in range(2)
+    )
+    assert first == second
+    assert book.client.get(f"{book.path}/backtests").json()["data"]["totalCount"] == 1

@@ -1,0 +1,195 @@
+"""Simulations over HTTP: asked for, done by the work's own run, read as JSON, as a list and as a page."""
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+
+from api.portfolio.simulating import SHOWN_ON_THE_PAGE
+from assets.portfolio import simulations as work
+from storage.core.store import Store
+from tests.api.conftest import Client, new_client
+from tests.api.worker import end_submissions
+
+named = pytest.mark.parametrize
+SPENT: dict[str, Any] = {
+    "slug": "spent_10d",
+    "name": "Spent",
+    "meaning": "What went out.",
+    "unit": "AUD",
+    "format": "currency",
+    "direction": "neutral",
+    "definition": {"source": "transactions", "window": {"days": 10}, "measure": "money_out", "aggregate": "sum"},
+}
+
+
+def document(slug: str, more_than: str = "100") -> dict[str, Any]:
+    condition = {"moreThan": [{"metric": "spent_10d"}, more_than]}
+    rule = {"code": "SPENT", "message": "Much <went> out.", "severity": "critical", "condition": condition}
+    return {"slug": slug, "name": "Spending & <more>", "active": False, "metrics": [SPENT], "rules": [rule]}
+
+
+class Book:
+    """A ruleset, and two customers: one spends 150 twice, half a year apart, and little between; one spends little."""
+
+    def __init__(self, store: Store, client: Client) -> None:
+        self.store, self.client = store, client
+        self.today = datetime.now(store.settings.zone).date()
+        self.customers = [client.new_customer() for _ in range(2)]
+        self.submit(0, (200, "-150"), (190, "-20"), (100, "-20"), (20, "-150"))
+        self.submit(1, (200, "-20"), (20, "-20"))
+        made = client.post("/v1/monitoring/rulesets", document(f"spending-{uuid4()}"))
+        assert made.status_code == 201, made.text
+        self.ruleset_id = made.json()["data"]["rulesetId"]
+        self.path = f"/v1/monitoring/rulesets/{self.ruleset_id}"
+
+    def day(self, ago: int) -> str:
+        return str(self.today - timedelta(days=ago))
+
+    def submit(self, nth: int, *rows: tuple[int, str]) -> None:
+        self.client.submitted(self.customers[nth])
+        days = [self.today - timedelta(days=ago) for ago, _ in rows]
+        brought = zip(days, rows, strict=True)
+        end_submissions(self.store, [{"date": day, "amount": Decimal(amount)} for day, (_, amount) in brought])
+
+    def asked(self, **body: Any) -> str:
+        answer = self.client.post(f"{self.path}/simulate", body)
+        assert answer.status_code == 202, answer.text
+        job_id: str = answer.json()["data"]["jobId"]
+        assert answer.headers["location"] == f"/v1/jobs/{job_id}/status"
+        return job_id
+
+    def done(self, **body: Any) -> str:
+        job_id = self.asked(**body)
+        work.run(self.store, UUID(job_id), lambda: datetime.now(UTC))
+        return job_id
+
+    def read(self, job_id: str, rest: str = "") -> Any:
+        answer = self.client.get(f"/v1/monitoring/simulations/{job_id}{rest}")
+        assert answer.status_code == 200, answer.text
+        return json.loads(answer.text, parse_float=Decimal)["data"]
+
+    def refused(self, **body: Any) -> tuple[int, str, Sequence[str]]:
+        answer = self.client.post(f"{self.path}/simulate", body)
+        told = answer.json()
+        return answer.status_code, told["code"], [each["pointer"] for each in told.get("errors") or ()]
+
+
+@pytest.fixture
+def book(store: Store, base_url: str) -> Book:
+    return Book(store, new_client(store, base_url))
+
+
+def test_the_result_of_the_past_year(book: Book) -> None:
+    found = book.read(book.done())
+    assert (found["status"], found["from"] < book.day(360), found["to"]) == ("Completed", True, book.day(0))
+    assert (found["customersTotal"], found["customersDone"], found["customersFailed"]) == (2, 2, 0)
+    result = found["result"]
+    assert (result["customers"], result["customersFired"], result["events"], result["firings"]) == (2, 1, 2, 2)
+    assert result["atSwitchOn"] == {"customers": 0, "rules": [{"code": "SPENT", "customers": 0}]}
+    [rule] = result["rules"]
+    assert (rule["fired"], rule["customers"], rule["severity"]) == (2, 1, "critical")
+    assert rule["daysObserved"] == 2 * 201
+    assert rule["daysHeld"] == 10 + 21  # until a small row ends a window without the large one; then until today
+    assert sum(each["events"] for each in result["months"]) == 2
+    [customer] = result["byCustomer"]
+    assert (customer["customerId"], customer["events"]) == (book.customers[0], 2)
+    assert (customer["lastFired"], customer["rules"]) == (book.day(20), [{"code": "SPENT", "fired": 2}])
+
+
+def test_the_days_that_are_asked_for_and_the_first_of_them(book: Book) -> None:
+    found = book.read(book.done(**{"from": book.day(195), "to": book.day(50)}))
+    assert (found["from"], found["to"]) == (book.day(195), book.day(50))
+    result = found["result"]
+    assert result["atSwitchOn"] == {"customers": 1, "rules": [{"code": "SPENT", "customers": 1}]}
+    assert (result["events"], result["rules"][0]["daysObserved"]) == (1, 2 * 146)
+
+
+def test_firings_name_customers_with_what_matched(book: Book) -> None:
+    job_id = book.done()
+    found = book.read(job_id, "/firings")
+    assert (found["totalCount"], [each["date"] for each in found["firings"]]) == (2, [book.day(200), book.day(20)])
+    first = found["firings"][0]
+    assert (first["customerId"], first["code"]) == (book.customers[0], "SPENT")
+    [value] = first["values"]
+    assert (value["kind"], value["name"], value["value"], value["cause"]) == ("metric", "spent_10d", Decimal(150), None)
+    [second] = book.read(job_id, "/firings?page=2&count=1")["firings"]
+    assert second == found["firings"][1]
+
+
+def test_a_document_is_tried_instead_and_changes_nothing(book: Book) -> None:
+    job_id = book.done(document=document("another", more_than="10"))
+    found = book.read(job_id)
+    assert (found["ofDocument"], found["result"]["customersFired"]) == (True, 2)
+    stored = book.client.get(book.path).json()["data"]
+    assert (stored["version"], stored["document"]["rules"][0]["condition"]["moreThan"][1]) == (1, "100")
+
+
+def test_only_the_customers_that_are_named(book: Book) -> None:
+    found = book.read(book.done(customerIds=[book.customers[1]]))
+    assert (found["customersNamed"], found["customersTotal"], found["result"]["events"]) == (1, 1, 0)
+
+
+def test_whom_a_document_lists(book: Book) -> None:
+    listed = document("another", more_than="10") | {"appliesTo": {"customers": [book.customers[1]]}}
+    result = book.read(book.done(document=listed))["result"]
+    assert [each["customerId"] for each in result["byCustomer"]] == [book.customers[1]]
+
+
+def test_the_page_stands_alone(book: Book) -> None:
+    job_id = book.done()
+    answer = book.client.get(f"/v1/monitoring/simulations/{job_id}/page.html")
+    assert answer.status_code == 200
+    assert "default-src 'none'" in answer.headers["content-security-policy"]
+    assert "Spending &amp; &lt;more&gt;" in answer.text
+    assert "<more>" not in answer.text
+    assert book.customers[0] in answer.text
+    assert book.customers[1] not in answer.text
+    assert "spent_10d 150" in answer.text
+    assert "Much &lt;went&gt; out." in answer.text
+    assert SHOWN_ON_THE_PAGE >= 2
+
+
+def test_it_is_listed_with_its_job(book: Book) -> None:
+    job_id = book.asked()
+    waiting = book.read(job_id)
+    assert (waiting["status"], waiting["result"], waiting["customersTotal"]) == ("Queued", None, None)
+    job = book.client.get(f"/v1/jobs/{job_id}/status").json()["data"]
+    assert (job["flow"], job["customerId"], job["stages"][0]["stage"]) == ("RulesetSimulation", None, "simulation")
+    listed = book.client.get(f"{book.path}/simulations").json()["data"]
+    assert ([each["jobId"] for each in listed["simulations"]], listed["totalCount"]) == ([job_id], 1)
+
+
+@named("rest", ["/firings", "/page.html"])
+def test_what_has_come_to_no_result_is_refused(book: Book, rest: str) -> None:
+    answer = book.client.get(f"/v1/monitoring/simulations/{book.asked()}{rest}")
+    assert (answer.status_code, answer.json()["code"]) == (409, "Simulation.Unfinished")
+
+
+def test_what_makes_no_sense_is_refused(book: Book) -> None:
+    unknown = str(uuid4())
+    assert book.refused(to=book.day(-1)) == (400, "Simulation.DayToCome", [])
+    assert book.refused(**{"from": book.day(1), "to": book.day(2)}) == (400, "Simulation.InvalidDays", [])
+    assert book.refused(**{"from": book.day(740)}) == (400, "Simulation.TooManyDays", [])
+    for long_ago in ({"to": "0001-01-01"}, {"to": "0002-01-01"}, {"from": "0001-01-01"}, {"from": "1969-12-31"}):
+        assert book.refused(**long_ago) == (400, "Simulation.InvalidDays", [])
+    assert book.refused(**{"from": "yesterday"}) == (400, "Simulation.InvalidDay", ["/from"])
+    assert book.refused(customerIds=[]) == (400, "Simulation.InvalidCustomers", ["/customerIds"])
+    assert book.refused(customerIds=[unknown]) == (400, "Simulation.UnknownCustomer", ["/customerIds/0"])
+    assert book.refused(document=[]) == (400, "Simulation.InvalidDocument", ["/document"])
+    status, code, pointers = book.refused(document={**document("x"), "rules": [], "odd": 1})
+    assert (status, code) == (400, "Ruleset.Invalid")
+    assert set(pointers) == {"/document/rules", "/document/odd"}
+    listed = document("x") | {"appliesTo": {"customers": [unknown]}}
+    assert book.refused(document=listed) == (400, "Ruleset.UnknownCustomer", ["/document/appliesTo/customers/0"])
+
+
+def test_a_repeated_request_is_one_simulation(book: Book) -> None:
+    headers = {"Idempotency-Key": str(uuid4())}
+    first, second = (book.client.post(f"{book.path}/simulate", {}, headers=headers).json() for _ in range(2))
+    assert first["data"]["jobId"] == second["data"]["jobId"]
+    assert book.client.get(f"{book.path}/simulations").json()["data"]["totalCount"] == 1

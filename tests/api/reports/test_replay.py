@@ -1,0 +1,214 @@
+"""Reports of another day, from what was known by then, and the transactions behind every figure."""
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from sqlalchemy import delete, func, select
+
+from storage.core.models import customers, locations
+from storage.core.store import Store
+from tests.api.conftest import Client
+from tests.api.worker import end_submissions
+
+SALE = {"amount": Decimal("812.40"), "direction": "credit", "category": "card_settlement", "category_group": "revenue"}
+FIRST = [
+    {**SALE, "date": date(2026, 5, 4), "balance": Decimal("1812.40")},
+    {"date": date(2026, 5, 20), "amount": Decimal("-100.15"), "balance": Decimal("1712.25")},
+]
+SECOND = [*FIRST, {**SALE, "date": date(2026, 6, 2), "amount": Decimal("50.00"), "balance": Decimal("1762.25")}]
+
+
+@pytest.fixture
+def path(store: Store, client: Client) -> str:
+    """The reports of a customer whose transactions stand in their second version."""
+    customer_id = client.new_customer()
+    for rows in (FIRST, SECOND):
+        client.submitted(customer_id)
+        end_submissions(store, rows)
+    return f"/v1/customer/{customer_id}/reports"
+
+
+def data(client: Client, path: str, **query: Any) -> Any:
+    answer = client.get(path, params=query)
+    assert answer.status_code == 200, answer.text
+    return json.loads(answer.text, parse_float=Decimal)["data"]
+
+
+def months(bundle: Any) -> dict[str, Any]:
+    [table] = [table for table in bundle["aggregate"]["data"]["tables"] if table["id"] == "monthly_cash_flow"]
+    return {month["month"]: month for month in table["values"]}
+
+
+def test_a_replay_counts_only_what_is_dated_up_to_the_day(client: Client, path: str) -> None:
+    until = data(client, path, asOf="2026-05-31")
+    assert list(months(until)) == ["2026-05-01"]
+    assert (until["risk"]["asOf"], until["risk"]["dataThrough"]) == ("2026-05-31", "2026-05-20")
+    assert until["risk"]["generatedAt"] is None
+    assert list(months(data(client, path, asOf="2026-06-30"))) == ["2026-05-01", "2026-06-01"]
+
+
+def test_the_same_moment_gives_the_same_bytes(client: Client, path: str) -> None:
+    query = {"asOf": "2026-06-30", "dataVersion": 2}
+    assert client.get(path, params=query).content == client.get(path, params=query).content
+
+
+def test_an_earlier_version_shows_what_stood_then(client: Client, path: str) -> None:
+    before = data(client, path, asOf="2026-06-30", dataVersion=1)
+    assert (list(months(before)), before["aggregate"]["dataVersion"]) == (["2026-05-01"], 1)
+
+
+def test_before_the_first_transaction_reports_are_of_nothing(client: Client, path: str) -> None:
+    nothing = data(client, path, dataVersion=0)
+    assert {member["status"] for member in nothing.values()} == {"pending"}
+
+
+def test_a_version_that_never_was_is_not_found(client: Client, path: str) -> None:
+    answer = client.get(path, params={"dataVersion": 9})
+    assert (answer.status_code, answer.json()["code"]) == (404, "Report.VersionUnknown")
+
+
+def test_a_version_that_is_kept_no_longer_is_gone(store: Store, client: Client, path: str) -> None:
+    with store.db.writing() as w:
+        number = w.execute(select(func.max(customers.c.number))).scalar_one()
+        w.execute(delete(locations).where(locations.c.customer_number == number, locations.c.data_version == 1))
+    answer = client.get(path, params={"dataVersion": 1})
+    assert (answer.status_code, answer.json()["code"]) == (410, "Report.VersionExpired")
+
+
+def test_what_was_received_later_was_not_known(client: Client, path: str) -> None:
+    past = (datetime.now(UTC) - timedelta(hours=1)).isoformat()
+    assert {member["status"] for member in data(client, path, knownAt=past).values()} <= {"pending", "ready"}
+    assert months_or_none(data(client, path, knownAt=past)) == []
+    assert len(months(data(client, path, knownAt=datetime.now(UTC).isoformat()))) >= 1
+
+
+def months_or_none(bundle: Any) -> list[str]:
+    return [] if bundle["aggregate"]["data"] is None else list(months(bundle))
+
+
+@pytest.mark.parametrize(
+    ("query", "code"),
+    [
+        ({"asOf": "2026-02-30"}, "Report.InvalidAsOf"),
+        ({"knownAt": "2026-02-01"}, "Report.InvalidKnownAt"),
+        ({"dataVersion": "-1"}, "Report.InvalidVersion"),
+    ],
+)
+def test_moments_that_are_none_are_refused(client: Client, path: str, query: dict[str, str], code: str) -> None:
+    answer = client.get(path, params=query)
+    assert (answer.status_code, answer.json()["code"]) == (400, code)
+
+
+def test_a_figure_leads_to_the_transactions_that_add_up_to_it(client: Client, path: str) -> None:
+    figure = "/tables/monthly_cash_flow/values/0/moneyIn"
+    found = data(client, f"{path}/aggregate/lineage", figure=figure, asOf="2026-06-30")
+    assert (found["by"], found["value"], found["total"]) == ("sum", Decimal("812.4"), Decimal("812.4"))
+    [only] = found["transactions"]
+    assert (only["date"], only["amount"], only["contribution"]) == ("2026-05-04", Decimal("812.4"), Decimal("812.4"))
+
+
+def numbers(node: Any, pointer: str = "") -> Iterator[tuple[str, Any]]:
+    if isinstance(node, dict):
+        for name, value in node.items():
+            yield from numbers(value, f"{pointer}/{name}")
+    elif isinstance(node, list):
+        for index, value in enumerate(node):
+            yield from numbers(value, f"{pointer}/{index}")
+    elif isinstance(node, int | Decimal) and not isinstance(node, bool):
+        yield pointer, node
+
+
+def one_of_a_kind(figures: Iterable[tuple[str, Any]]) -> list[tuple[str, Any]]:
+    """Of figures that differ only in their places in lists, the last."""
+    return list({re.sub("/[0-9]+", "/#", pointer): (pointer, value) for pointer, value in figures}.values())
+
+
+def assert_explained(client: Client, path: str, kind: str, figures: Iterable[tuple[str, Any]]) -> None:
+    for figure, value in figures:
+        found = data(client, f"{path}/{kind}/lineage?figure={quote(figure)}", asOf="2026-06-30")
+        assert found["value"] == value, figure
+
+
+@pytest.mark.service  # hundreds of requests
+@pytest.mark.parametrize("kind", ["completeness", "risk"])
+def test_every_kind_of_number_of_a_report_has_a_lineage_over_http(client: Client, path: str, kind: str) -> None:
+    report = data(client, path, asOf="2026-06-30")[kind]["data"]
+    assert_explained(client, path, kind, one_of_a_kind(numbers(report)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["completeness", "risk"])
+def test_every_number_of_a_report_has_a_lineage_over_http(client: Client, path: str, kind: str) -> None:
+    report = data(client, path, asOf="2026-06-30")[kind]["data"]
+    assert_explained(client, path, kind, numbers(report))
+
+
+def test_an_input_of_a_formula_has_its_own_lineage(client: Client, path: str) -> None:
+    whole = data(
+        client, f"{path}/aggregate/lineage", figure="/tables/monthly_cash_flow/values/0/net", asOf="2026-06-30"
+    )
+    assert whole["by"] == "formula"
+    inputs = {each["name"]: each["figure"] for each in whole["inputs"]}
+    part = data(client, f"{path}/aggregate/lineage", figure=inputs["moneyOut"], asOf="2026-06-30")
+    assert (part["by"], part["total"]) == ("sum", Decimal("100.15"))
+
+
+def test_metrics_have_a_lineage_too(client: Client, path: str) -> None:
+    readings = data(client, path.removesuffix("/reports") + "/metrics", asOf="2026-06-30")
+    known = [each for each in readings["metrics"] if each["value"] is not None]
+    assert known
+    for each in known[:10]:
+        found = data(client, f"{path}/metrics/lineage", figure=f"/{each['slug']}", asOf="2026-06-30")
+        assert found["value"] == each["value"], each["slug"]
+
+
+def test_every_metric_has_a_value_or_a_cause(client: Client, path: str) -> None:
+    listed = {each["slug"] for each in data(client, "/v1/metrics")["metrics"]}
+    readings = data(client, path.removesuffix("/reports") + "/metrics")["metrics"]
+    assert {each["slug"] for each in readings} == listed
+    assert all((each["value"] is None) != (each["cause"] is None) for each in readings)
+
+
+@pytest.mark.parametrize(
+    ("kind", "figure", "code"),
+    [
+        ("aggregate", "/tables/none/values/0/moneyIn", "Report.FigureNotFound"),
+        ("aggregate", "/tables/monthly_cash_flow/values/99/moneyIn", "Report.FigureNotFound"),
+        ("aggregate", "/tables/monthly_cash_flow/values/0/month", "Report.FigureNotFound"),
+        ("aggregate", "nonsense", "Report.FigureNotFound"),
+        ("completeness", "/summary", "Report.FigureNotFound"),
+        ("risk", "/rating/x", "Report.FigureNotFound"),
+        ("metrics", "/nothing", "Report.FigureNotFound"),
+        ("weather", "/x", "Request.UnknownPath"),
+    ],
+)
+def test_what_is_no_figure_is_not_found(client: Client, path: str, kind: str, figure: str, code: str) -> None:
+    answer = client.get(f"{path}/{kind}/lineage", params={"figure": figure})
+    assert (answer.status_code, answer.json()["code"]) == (404, code)
+
+
+def test_a_diff_names_what_the_new_rows_moved(client: Client, path: str) -> None:
+    found = data(client, f"{path}/diff", **{"from": 1, "to": 2, "asOf": "2026-06-30"})
+    assert (found["from"], found["to"], found["rowsAdded"]) == (1, 2, 3)  # the test's worker gives rows new ids
+    june = [each for each in found["figures"] if each["key"] == "month 2026-06-01"]
+    assert any((each["from"], each["to"]) == (None, Decimal(50)) for each in june)
+    assert {cause for each in found["figures"] for cause in each["causes"]} == {"rows"}
+
+
+def test_the_page_is_one_document_that_fetches_nothing(client: Client, path: str) -> None:
+    answer = client.get(f"{path}.html", params={"asOf": "2026-06-30"})
+    assert (answer.status_code, answer.headers["Content-Type"]) == (200, "text/html; charset=utf-8")
+    assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
+    assert "812.40" in answer.text
+    assert "http://" not in answer.text.replace("http://www.w3.org/", "")
+
+
+def test_somebody_elses_customer_has_no_reports(other_client: Client, path: str) -> None:
+    for each in ("", "/diff", "/risk/lineage?figure=/value", ".html"):
+        assert other_client.get(path + each).status_code == 404

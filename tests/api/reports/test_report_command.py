@@ -1,0 +1,138 @@
+"""`tidemark report`: the stored reports on the terminal, as JSON, as a page and on paper."""
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from api import cli
+from api.cli import app
+from api.reports import browser
+from storage.core.settings import Settings
+from storage.core.store import Store
+from tests.assets.lender import RENT, SALE, Lender, refreshed
+from tests.conftest import open_store
+from tests.patience import until
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    """A home for all tests of the command, which only reads."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TIDEMARK_HOME", str(tmp_path_factory.mktemp("home")))
+        opened = open_store(Settings())
+        yield opened
+        opened.close()
+
+
+@pytest.fixture(scope="module")
+def lender(store: Store) -> Lender:
+    """Its customer's reports are computed."""
+    made = Lender(store)
+    made.sent(RENT, SALE)
+    made.ask_for_reports()
+    refreshed(made)
+    return made
+
+
+def run(lender: Lender, *arguments: str) -> Result:
+    result = CliRunner().invoke(app, ["report", str(lender.customer.customer_id), *arguments])
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def refused(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """The one line that the command says on standard error."""
+    monkeypatch.setattr(sys, "argv", ["tidemark", "report", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == 1
+    (line,) = capfd.readouterr().err.splitlines()
+    return line
+
+
+def test_the_terminal_shows_the_summary(lender: Lender) -> None:
+    text = run(lender).stdout
+    for words in ("Completeness", "Risk rating", "(indicative)", "Confidence in the risk figure", "3 Mar 2026"):
+        assert words in text
+
+
+def test_what_is_not_computed_yet_is_said(store: Store) -> None:
+    lender = Lender(store)
+    assert "The risk report has not been computed yet." in run(lender).stdout
+
+
+def test_scripts_get_the_bundle_as_the_api_gives_it(lender: Lender) -> None:
+    told = json.loads(run(lender, "--json").stdout)
+    assert list(told) == ["completeness", "risk", "aggregate"]
+    assert {each["status"] for each in told.values()} == {"ready"}
+    assert told["risk"]["data"]["rating"] in "ABCDE"
+
+
+def test_the_page_is_written_with_the_same_figures(lender: Lender, tmp_path: Path) -> None:
+    told = json.loads(run(lender, "--json").stdout)
+    result = run(lender, "--html", str(tmp_path / "page.html"))
+    page = (tmp_path / "page.html").read_text("utf-8")
+    assert page.lstrip().startswith("<!DOCTYPE html>")
+    assert f"{told['completeness']['data']['summary']['completenessScore']} / 100" in page
+    assert "$812.40" in page
+    assert str(lender.customer.customer_id) in page
+    assert result.stdout == ""
+
+
+def test_a_page_that_cannot_be_written_is_one_line(
+    lender: Lender, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    nowhere = tmp_path / "missing" / "page.html"
+    line = refused(monkeypatch, capfd, str(lender.customer.customer_id), "--html", str(nowhere))
+    assert line == f"tidemark: {nowhere} can't be written: No such file or directory."
+
+
+@pytest.mark.usefixtures("store")
+def test_an_unknown_customer_is_one_line(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    assert refused(monkeypatch, capfd, str(uuid4())) == "tidemark: There is no customer with this id."
+
+
+def test_without_a_browser_it_says_what_to_install(
+    lender: Lender, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    line = refused(monkeypatch, capfd, str(lender.customer.customer_id), "--pdf", str(tmp_path / "page.pdf"))
+    assert "install one (on Debian and Ubuntu: apt install chromium)" in line
+    assert not (tmp_path / "page.pdf").exists()
+
+
+def test_a_browser_that_never_ends_is_ended(
+    lender: Lender, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    stuck = tmp_path / "chromium"
+    stuck.write_text(f"#!/bin/sh\n/bin/sleep 600 &\necho $! > {tmp_path}/child\nwait\n")
+    stuck.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(browser, "WITHIN_S", 2)  # time enough for the shell to start its child
+    line = refused(monkeypatch, capfd, str(lender.customer.customer_id), "--pdf", str(tmp_path / "page.pdf"))
+    assert "did not print within 2 s" in line
+    until(lambda: not alive(int((tmp_path / "child").read_text())))
+
+
+def alive(process: int) -> bool:
+    """Not gone, and not waiting for somebody to take notice."""
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
+
+
+@pytest.mark.service
+@pytest.mark.skipif(browser.installed() is None, reason="install Chromium or Chrome (apt install chromium) to run this")
+def test_paper_shows_the_page(lender: Lender, tmp_path: Path) -> None:
+    run(lender, "--pdf", str(tmp_path / "page.pdf"))
+    printed = (tmp_path / "page.pdf").read_bytes()
+    assert printed.startswith(b"%PDF-")
+    assert b"/MarkInfo" in printed  # tagged: a screen reader finds its headings and tables
+    assert printed.rstrip().endswith(b"%%EOF")

@@ -1,0 +1,71 @@
+import pytest
+
+from storage.core.store import Store
+from tests.api.conftest import Client
+from tests.api.worker import end_refreshes, end_submissions
+
+DATA = {
+    "completeness": '{"summary":{"completenessScore":91.50,"completenessTier":"complete","totalMissingness":0.0850}}',
+    "risk": '{"value":0.3100,"rating":"B","pdConfidenceScore":74.00,"pdConfidenceRating":"high","errorCodes":[]}',
+    "aggregate": '{"tables":[]}',
+}
+
+
+@pytest.fixture
+def enriched(store: Store, client: Client) -> str:
+    """A customer with enriched transactions."""
+    customer_id = client.new_customer()
+    client.submitted(customer_id)
+    end_submissions(store)
+    return customer_id
+
+
+def test_reports_are_pending_ready_and_stale(store: Store, client: Client, enriched: str) -> None:
+    path = f"/v1/customer/{enriched}/reports"
+    pending = client.get(path).json()["data"]
+    assert list(pending) == ["completeness", "risk", "aggregate"]
+    assert {member["status"] for member in pending.values()} == {"pending"}
+    assert {member["data"] for member in pending.values()} == {None}
+    client.post(f"{path}/refresh")
+    end_refreshes(store, DATA)
+    ready = client.get(path)
+    assert {member["status"] for member in ready.json()["data"].values()} == {"ready"}
+    assert ready.json()["data"]["risk"]["dataThrough"] == "2026-06-30"
+    for data in DATA.values():
+        assert f'"data":{data}' in ready.text
+    client.submitted(enriched)
+    stale = client.get(path).json()["data"]["risk"]
+    assert (stale["status"], stale["data"]["rating"]) == ("stale", "B")
+
+
+def test_completeness_can_be_read_alone(store: Store, client: Client, enriched: str) -> None:
+    client.post(f"/v1/customer/{enriched}/reports/refresh")
+    end_refreshes(store, DATA)
+    alone = client.get(f"/v1/customer/{enriched}/reports/completeness").json()["data"]
+    assert alone == client.get(f"/v1/customer/{enriched}/reports").json()["data"]["completeness"]
+
+
+def test_a_refresh_is_a_job_to_poll(client: Client, enriched: str) -> None:
+    answer = client.post(f"/v1/customer/{enriched}/reports/refresh")
+    data = answer.json()["data"]
+    assert (answer.status_code, answer.json()["message"]) == (202, None)
+    assert (data["flow"], data["status"]) == ("ReportRefresh", "Queued")
+    assert answer.headers["Location"] == f"/v1/jobs/{data['jobId']}/status"
+    assert client.get(answer.headers["Location"]).json()["data"]["stages"][0]["stage"] == "reports"
+
+
+def test_a_second_refresh_is_a_conflict_while_one_is_live(store: Store, client: Client, enriched: str) -> None:
+    path = f"/v1/customer/{enriched}/reports/refresh"
+    assert client.post(path).status_code == 202
+    second = client.post(path)
+    assert (second.status_code, second.json()["code"]) == (409, "Report.RefreshRunning")
+    end_refreshes(store, DATA)
+    assert client.post(path).status_code == 202
+    end_refreshes(store, DATA)
+
+
+def test_there_is_nothing_to_refresh_without_enriched_transactions(client: Client) -> None:
+    customer_id = client.new_customer()
+    client.submitted(customer_id)
+    answer = client.post(f"/v1/customer/{customer_id}/reports/refresh")
+    assert (answer.status_code, answer.json()["code"]) == (422, "Report.NoEnrichedTransactions")

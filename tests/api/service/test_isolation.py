@@ -1,0 +1,92 @@
+"""Nothing of one client is reachable by another: every id that any operation takes, wherever it takes it.
+
+The places are read from the OpenAPI document, so that a new operation is tried as soon as it is there.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from uuid import uuid4
+
+import pytest
+import requests
+from fastapi.routing import APIRoute, iter_route_contexts
+
+from api.service.app import create_app
+from storage.core.store import Store
+from tests.api.conftest import Belongings, Client, new_client
+from tests.api.core.operations import document, documented
+from tests.api.places import Place, example_with, places, put
+
+PUBLIC = {"/docs", "/openapi.json", "/health/live", "/health/ready", "/metrics"}
+
+
+@dataclass
+class Asker:
+    """A client with everything it may own."""
+
+    client: Client
+    own: Mapping[str, str]
+
+    def ask(self, place: Place, an_id: str) -> requests.Response:
+        """Ask with this id in this place, and otherwise with one's own."""
+        operation = place.operation
+        ids = {
+            "path": {name: self.own[name] for name in operation.ids},
+            "query": {},
+            "body": example_with(operation, self.own),
+        }
+        put(ids[place.within], place, an_id)
+        headers = {"X-Request-Id": "same"}
+        path = operation.path_for(ids["path"])
+        return self.client.call(operation.method, path, params=ids["query"], json=ids["body"], headers=headers)
+
+
+def new_asker(store: Store, base_url: str) -> Asker:
+    client = new_client(store, base_url)
+    return Asker(client, Belongings(store, client))
+
+
+@pytest.fixture(scope="module")
+def owner(store: Store, base_url: str) -> Asker:
+    return new_asker(store, base_url)
+
+
+@pytest.fixture(scope="module")
+def stranger(store: Store, base_url: str) -> Asker:
+    """Another client, whose every request here is refused, so that it keeps what it owns."""
+    return new_asker(store, base_url)
+
+
+def test_another_clients_id_is_as_unknown_as_a_random_one(
+    subtests: pytest.Subtests, owner: Asker, stranger: Asker
+) -> None:
+    for place in places():
+        with subtests.test(str(place)):
+            assert place.kind in owner.own, f"teach Belongings in tests/api/conftest.py to make a {place.kind}"
+            foreign, unknown = stranger.ask(place, owner.own[place.kind]), stranger.ask(place, str(uuid4()))
+            assert foreign.status_code in (400, 404)
+            assert (foreign.status_code, foreign.text) == (unknown.status_code, unknown.text)
+
+
+def test_ones_own_id_is_known(subtests: pytest.Subtests, store: Store, base_url: str, owner: Asker) -> None:
+    """Where something was changed by an earlier request, another client asks with things of its own."""
+    for place in places():
+        with subtests.test(str(place)):
+            known, unknown = owner.ask(place, owner.own[place.kind]), owner.ask(place, str(uuid4()))
+            if known.status_code in (400, 404):
+                another = new_asker(store, base_url)
+                known = another.ask(place, another.own[place.kind])
+            assert known.status_code not in (400, 404)
+            assert unknown.status_code in (400, 404)
+
+
+def test_nothing_is_served_that_is_not_documented(store: Store) -> None:
+    routes = [context.original_route for context in iter_route_contexts(create_app(store).routes)]
+    documented_routes = [route for route in routes if isinstance(route, APIRoute) and route.include_in_schema]
+    assert {route.path_format for route in documented_routes} <= document()["paths"].keys()
+    others = {getattr(route, "path", "") for route in routes} - {route.path for route in documented_routes}
+    assert {path for path in others if not path.startswith("/docs/assets")} <= PUBLIC
+
+
+def test_whatever_is_not_public_needs_a_key() -> None:
+    assert {operation.path for operation in documented() if not operation.keyed} <= PUBLIC

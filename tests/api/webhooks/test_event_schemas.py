@@ -1,0 +1,146 @@
+"""What the service sends, what it says that it sends, and the contract: the same, for every type of event."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import jsonschema_rs
+import pytest
+from typer.testing import CliRunner
+
+from api.cli import app
+from api.webhooks import event_schemas
+from pipelines.webhooks import events as webhooks
+from pipelines.webhooks.events import EVENT_TYPES, Event, EventType, JobOutcome
+from tests.api.core.operations import document
+from tests.root import ROOT
+
+named = pytest.mark.parametrize
+FOLDER = ROOT / "docs" / "events"
+NOW = datetime(2026, 11, 20, 3, 0, 0, 123000, tzinfo=UTC)
+ENVELOPE = {"eventType", "eventId", "clientId", "customerId", "timestamp"}
+OF_JOBS = ENVELOPE | {"jobId", "abn", "jobType"}
+CONTRACT: Mapping[str, set[str]] = {
+    "job.completed": OF_JOBS | {"totalProcessedTransactions", "totalReceivedTransactions"},
+    "job.failed": OF_JOBS | {"error"},
+    "job.extraction.completed": OF_JOBS | {"extractedCount", "duplicateCount"},
+    "job.extraction.failed": OF_JOBS | {"error"},
+    "job.enrichment.completed": OF_JOBS | {"enrichedCount", "duplicateCount"},
+    "job.enrichment.failed": OF_JOBS | {"error"},
+    "monitoring.rule.triggered": ENVELOPE | {"ruleset"},
+}
+OUTCOME = JobOutcome(
+    client_id=UUID("0b51c1a4-4a52-4f6e-9b8e-6a3f1e6f8a01"),
+    customer_id=UUID("c1a9d0e2-94f2-4b0b-8f8b-0a2f3a9f5d77"),
+    job_id=UUID("3d3a1f5e-6c0a-4d5c-9f46-5f6f0d9e2b10"),
+    abn="51824753556",
+    job_type="Extraction",
+    failed=False,
+    received=12,
+    processed=10,
+    enriched=7,
+    duplicates=3,
+    error=None,
+)
+REASON = {"code": "Job.AllRowsRejected", "message": "Zeile für Zeile \u2028 🙂"}
+
+
+def made() -> Iterator[Event]:
+    """Every event that the service can make, failures with a reason and without one."""
+    yield webhooks.extraction_completed(OUTCOME, NOW)
+    yield from webhooks.job_events(OUTCOME, NOW)
+    for error in (REASON, None):
+        for extracting in (True, False):
+            yield from webhooks.job_events(replace(OUTCOME, failed=True, error=error, extracting=extracting), NOW)
+    yield webhooks.rule_triggered(
+        OUTCOME.client_id,
+        OUTCOME.customer_id,
+        UUID("d2c4b6a8-1e3f-4a5b-8c7d-9e0f1a2b3c4d"),
+        "after-the-loan",
+        "Nach dem Kredit 🙂",
+        event_id=UUID("4b8e6d1c-2f3a-4c5d-9e7f-8a9b0c1d2e3f"),
+        timestamp=NOW,
+    )
+
+
+MADE = list(made())
+
+
+def schema(event_type: str) -> dict[str, Any]:
+    """As it lies in the folder of the documentation."""
+    found: dict[str, Any] = json.loads((FOLDER / f"{event_type}.schema.json").read_text("utf-8"))
+    return found
+
+
+def faults(event_type: str, payload: object) -> list[str]:
+    validator = jsonschema_rs.Draft202012Validator(schema(event_type), validate_formats=True)
+    return [str(error) for error in validator.iter_errors(payload)]
+
+
+def test_every_type_is_made_here() -> None:
+    assert {event.event_type for event in MADE} == set(EVENT_TYPES) == set(CONTRACT)
+
+
+@named("event", MADE, ids=lambda event: event.event_type)
+def test_a_payload_has_exactly_the_contracts_fields_and_fits_its_schema(event: Event) -> None:
+    payload = json.loads(event.body)
+    assert payload["eventType"] == event.event_type
+    assert payload.keys() == CONTRACT[event.event_type]
+    assert faults(event.event_type, payload) == []
+
+
+def test_a_rules_event_names_its_ruleset_by_the_contracts_fields() -> None:
+    payload = json.loads(MADE[-1].body)
+    assert payload["ruleset"].keys() == {"id", "slug", "name"}
+
+
+@named("event_type", CONTRACT)
+def test_a_schema_asks_for_exactly_the_contracts_fields(event_type: str) -> None:
+    told = schema(event_type)
+    assert jsonschema_rs.meta.is_valid(told)
+    assert set(told["required"]) == set(told["properties"]) == CONTRACT[event_type]
+    assert told["additionalProperties"] is True
+
+
+@named("event_type", CONTRACT)
+def test_an_example_fits_and_what_is_missing_or_wrong_does_not(event_type: str) -> None:
+    [example] = schema(event_type)["examples"]
+    assert faults(event_type, example) == []
+    assert example.keys() == CONTRACT[event_type]
+    for name in example:
+        assert faults(event_type, {key: value for key, value in example.items() if key != name}) != []
+        assert faults(event_type, example | {name: 7 if isinstance(example[name], str) else "seven"}) != []
+    other = next(each for each in CONTRACT if each != event_type)
+    assert faults(event_type, example | {"eventType": other}) != []
+    assert faults(event_type, example | {"customerId": "nobody"}) != []
+    assert faults(event_type, example | {"timestamp": "yesterday"}) != []
+
+
+@named("event_type", CONTRACT)
+def test_the_openapi_document_says_the_same(event_type: str) -> None:
+    told = document()["webhooks"][event_type]["post"]
+    reference = told["requestBody"]["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2]
+    shown = document()["components"]["schemas"][reference]
+    written = schema(event_type)
+    assert shown["required"] == written["required"]
+    assert shown["examples"] == written["examples"]
+    assert told["description"] == written["description"]
+    assert told["responses"].keys() == {"2XX"}
+
+
+def test_the_files_are_the_programs() -> None:
+    found = {file.name: file.read_text("utf-8") for file in FOLDER.iterdir()}
+    assert found == event_schemas.files()
+
+
+def test_the_command_prints_and_writes_them(tmp_path: Path) -> None:
+    printed = CliRunner().invoke(app, ["events", "schema", EventType.RULE_TRIGGERED])
+    assert json.loads(printed.stdout) == schema(EventType.RULE_TRIGGERED)
+    assert CliRunner().invoke(app, ["events", "write", str(tmp_path / "new")]).exit_code == 0
+    assert {file.name for file in (tmp_path / "new").iterdir()} == event_schemas.files().keys()
+    listed = CliRunner().invoke(app, ["events", "list", "--json"])
+    assert [each["eventType"] for each in json.loads(listed.stdout)] == list(EVENT_TYPES)

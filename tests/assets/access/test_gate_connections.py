@@ -1,0 +1,149 @@
+"""Whoever reaches the port of Dagster's pages without a token takes neither its files nor its memory nor its time."""
+
+import json
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+
+import pytest
+import requests
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route, WebSocketRoute
+from starlette.websockets import WebSocket
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import connect
+
+from assets.access import gate
+from assets.access.gate import Gate, allowed_hosts
+from assets.access.gate_connections import MOST_CONNECTIONS, MOST_OF_A_STRANGER
+from assets.access.gate_tokens import Role
+from assets.dagster_internals.web_and_daemon import SERVER
+
+TOKENS = {Role.OPERATOR: "operator's", Role.READER: "reader's"}
+OPERATOR = {"Authorization": "Bearer operator's"}
+READER = {"Authorization": "Bearer reader's"}
+WITHIN_S = 10.0
+
+
+async def _answered(request: Request) -> Response:
+    return PlainTextResponse(str(len(await request.body())))
+
+
+async def _echoed(websocket: WebSocket) -> None:
+    await websocket.accept()
+    while True:
+        await websocket.send_text(str(len(await websocket.receive_text())))
+
+
+@pytest.fixture
+def server() -> Iterator[uvicorn.Server]:
+    routes = [
+        Route("/{path:path}", _answered, methods=["GET", "POST"]),
+        WebSocketRoute("/graphql", _echoed),
+    ]
+    app = Gate(Starlette(routes=routes), TOKENS, allowed_hosts("127.0.0.1", ()))
+    with socket.create_server(("127.0.0.1", 0)) as door:
+        server = uvicorn.Server(uvicorn.Config(app, lifespan="off", **SERVER))
+        thread = threading.Thread(target=server.run, args=([door],))
+        thread.start()
+        server.config.port = door.getsockname()[1]
+        yield server
+        server.should_exit = True
+        thread.join()
+
+
+@pytest.fixture
+def address(server: uvicorn.Server) -> tuple[str, int]:
+    return "127.0.0.1", server.config.port
+
+
+def _until(holds: object) -> None:
+    assert callable(holds)
+    deadline = time.monotonic() + WITHIN_S
+    while not holds() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert holds()
+
+
+def test_half_open_connections_shut_nobody_out_and_are_bounded(
+    server: uvicorn.Server, address: tuple[str, int]
+) -> None:
+    kept = requests.Session()
+    url = f"http://127.0.0.1:{address[1]}/graphql"
+    with ExitStack() as many, connect(f"ws{url[4:]}", additional_headers=OPERATOR) as websocket:
+        assert kept.post(url, json={}, headers=OPERATOR).status_code == 200
+        for _ in range(2 * MOST_CONNECTIONS):
+            one = many.enter_context(socket.create_connection(address))
+            with suppress(OSError):
+                one.sendall(b"GET / HTTP/1.1\r\nHost: local")
+        _until(lambda: len(server.server_state.connections) <= MOST_CONNECTIONS + 1)
+        assert kept.post(url, json={}, headers=OPERATOR).status_code == 200
+        websocket.send("still here")
+        assert websocket.recv() == "10"
+    kept.close()
+
+
+def test_of_a_stranger_no_more_is_taken_than_a_request_needs(
+    address: tuple[str, int], subtests: pytest.Subtests
+) -> None:
+    endless = {
+        "head": b"GET / HTTP/1.1\r\nHost: localhost\r\nX: ",
+        "trailers": b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX: ",
+        "body": b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 999999999\r\n\r\n",
+    }
+    for kind, beginning in endless.items():
+        with subtests.test(kind), socket.create_connection(address, timeout=WITHIN_S) as one:
+            one.sendall(beginning)
+            sent = 0
+            with suppress(ConnectionError):
+                while sent < 400 * MOST_OF_A_STRANGER:
+                    sent += one.send(b"x" * MOST_OF_A_STRANGER)
+                pytest.fail("it takes whatever comes")
+
+
+def test_who_is_let_in_may_send_more(address: tuple[str, int]) -> None:
+    url = f"http://127.0.0.1:{address[1]}/graphql"
+    body = json.dumps({"query": "{ version }", "variables": "x" * 900_000})
+    headers = {"Content-Type": "application/json"}
+    for who in (OPERATOR, READER):
+        assert requests.post(url, body, headers=headers | who).text == str(len(body))
+
+
+def test_a_message_to_a_websocket_is_bounded(address: tuple[str, int]) -> None:
+    with connect(f"ws://127.0.0.1:{address[1]}/graphql", additional_headers=READER) as websocket:
+        websocket.send("x" * 60_000)
+        assert websocket.recv() == "60000"
+        websocket.send("x" * 70_000)
+        with pytest.raises(ConnectionClosed):
+            websocket.recv()
+
+
+def test_a_body_that_does_not_come_is_not_awaited(address: tuple[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gate, "BODY_WITHIN_S", 0.2)
+    head = b"POST /sign-in HTTP/1.1\r\nHost: localhost\r\nOrigin: http://localhost\r\nContent-Length: 10\r\n\r\n"
+    with socket.create_connection(address, timeout=WITHIN_S) as one:
+        one.sendall(head)
+        answer = one.recv(4096)
+        assert answer.startswith(b"HTTP/1.1 408")
+        while one.recv(4096):
+            pass
+
+
+def test_a_websocket_ends_with_its_session(address: tuple[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gate, "SESSION_S", 2)
+    host = f"localhost:{address[1]}"
+    origin = {"Origin": f"http://{host}"}
+    with requests.Session() as browser:
+        form = {"token": TOKENS[Role.READER]}
+        signed_in = browser.post(f"http://{host}/sign-in", form, headers=origin, allow_redirects=False)
+        cookie = {"Cookie": f"{gate.COOKIE}={signed_in.cookies[gate.COOKIE]}"}
+    with connect(f"ws://{host}/graphql", additional_headers=origin | cookie) as websocket:
+        websocket.send("early")
+        assert websocket.recv() == "5"
+        with pytest.raises(ConnectionClosed):
+            websocket.recv(timeout=WITHIN_S)

@@ -1,0 +1,65 @@
+"""Runs of the book wait in Dagster's queue, whoever starts them; everyone else's go straight to the launcher."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from dagster import AssetKey, DagsterInstance, DagsterRun, DagsterRunStatus
+from dagster._core.errors import DagsterLaunchFailedError, DagsterUserCodeUnreachableError
+from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobOrigin, RemoteRepositoryOrigin
+from dagster._core.run_coordinator import SubmitRunContext
+
+from assets.core.runs import BOOK_ASSETS, LANE_TAG
+from assets.dagster_internals import dagster_home
+from assets.dagster_internals.coordinator import TAGS
+from assets.definitions import definitions
+from storage.core.models import Lane
+from storage.core.settings import Settings
+
+
+@pytest.fixture
+def instance(tmp_path: Path) -> Iterator[DagsterInstance]:
+    """Of a home without a worker: whatever is launched there is refused."""
+    settings = Settings(home=tmp_path / "home")
+    dagster_home.prepare(settings)
+    with DagsterInstance.from_config(str(settings.dagster_home)) as instance:
+        yield instance
+
+
+def submitted(instance: DagsterInstance, asset: str | None = None, **tags: str) -> DagsterRun:
+    job = definitions().resolve_implicit_global_asset_job_def()
+    origin = RemoteJobOrigin(
+        RemoteRepositoryOrigin(RegisteredCodeLocationOrigin("tidemark"), "__repository__"), job.name
+    )
+    selection = {AssetKey(asset)} if asset else None
+    run = instance.create_run_for_job(job, tags=tags, asset_selection=selection, remote_job_origin=origin)
+    context = SubmitRunContext(run, workspace=None)  # pyrefly: ignore[bad-argument-type]  # nothing here needs one
+    return instance.run_coordinator.submit_run(context)
+
+
+def test_a_run_of_the_book_is_queued_for_its_lane(instance: DagsterInstance, subtests: pytest.Subtests) -> None:
+    for asset in sorted(BOOK_ASSETS):
+        with subtests.test(asset):
+            run = submitted(instance, asset)
+            assert run.status is DagsterRunStatus.QUEUED
+            assert run.tags.items() >= TAGS.items()
+
+
+def test_a_job_of_the_book_s_lane_is_queued_whatever_it_does(instance: DagsterInstance) -> None:
+    run = submitted(instance, **{LANE_TAG: Lane.BOOK.value})
+    assert run.status is DagsterRunStatus.QUEUED
+
+
+def test_every_other_run_is_launched_at_once(instance: DagsterInstance) -> None:
+    with pytest.raises(DagsterLaunchFailedError, match="No Tidemark worker runs"):
+        submitted(instance, "enriched_transactions")
+
+
+def test_while_no_worker_runs_the_queue_tries_again_later(instance: DagsterInstance) -> None:
+    run = submitted(instance, "risk_book")
+    with pytest.raises(DagsterUserCodeUnreachableError, match="No Tidemark worker runs"):
+        instance.launch_run(run.run_id, workspace=None)  # pyrefly: ignore[bad-argument-type]
+    queue = instance.get_concurrency_config().run_queue_config
+    assert queue is not None
+    assert queue.max_user_code_failure_retries > 10**6, "and doesn't tire of it"
+    assert queue.tag_concurrency_limits == [{"key": LANE_TAG, "value": "book", "limit": 1}]

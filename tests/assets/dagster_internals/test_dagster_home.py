@@ -1,0 +1,37 @@
+"""What Dagster's processes find in their home survives a power cut."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from assets.dagster_internals import dagster_home
+from storage.core.settings import Settings
+
+
+@pytest.fixture
+def synced(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Names of what is synced, in order."""
+    names: list[str] = []
+    fsync = os.fsync
+
+    def recorded(descriptor: int) -> None:
+        names.append(Path(f"/proc/self/fd/{descriptor}").readlink().name)
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", recorded)
+    return names
+
+
+def test_the_settings(tmp_path: Path, synced: list[str]) -> None:
+    dagster_home.prepare(Settings(home=tmp_path))
+    assert [name for name in synced if name.startswith(".dagster.yaml.")]
+    assert synced[-1] == "dagster"
+    assert [path.name for path in (tmp_path / "dagster").iterdir()] == ["dagster.yaml"]
+
+
+def test_the_identity_which_stays_what_it_was(tmp_path: Path, synced: list[str]) -> None:
+    first = dagster_home.workers(Settings(home=tmp_path))
+    assert [name for name in synced if name.startswith(".identity.")]
+    assert synced[-1] == "dagster"
+    assert dagster_home.workers(Settings(home=tmp_path)) == first

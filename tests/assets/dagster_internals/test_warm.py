@@ -1,0 +1,30 @@
+"""What a warm process says of the runs that it executes."""
+
+from pathlib import Path
+
+import pytest
+from dagster import DagsterInstance, DagsterRunStatus
+
+from assets.dagster_internals import dagster_home, warm
+from storage.core.settings import Settings
+from tests.assets.trivial_location import definitions
+
+
+def test_a_step_that_fails_is_told_by_its_errors_types_alone(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """An error's message may quote a row; Dagster would print it."""
+    settings = Settings(home=tmp_path / "home")
+    dagster_home.prepare(settings)
+    repository = warm.warm_repository("tests.assets.trivial_location")
+    with DagsterInstance.from_config(str(settings.dagster_home)) as instance:
+        run = instance.create_run_for_job(definitions.resolve_job_def("enrichment_batch"), tags={"fail": "yes"})
+        warm.execute(instance, repository, run.run_id)
+        ended = instance.get_run_by_id(run.run_id)
+        recorded = [event.message for event in instance.all_logs(run.run_id)]
+    assert ended is not None
+    assert ended.status is DagsterRunStatus.FAILURE
+    assert any("failed" in message for message in recorded)
+    names = "DagsterExecutionStepExecutionError < ValueError"
+    assert caplog.messages == [f"step behaving_as_tagged of run {run.run_id} failed with {names}"]
+    assert "as told" not in "".join(capfd.readouterr())

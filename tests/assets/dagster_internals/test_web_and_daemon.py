@@ -1,0 +1,30 @@
+"""Dagster's daemons outlive their database's absence, and their process ends when one of them has died."""
+
+import os
+import signal
+from typing import cast
+
+import pytest
+from dagster._daemon.controller import DagsterDaemonController
+from dagster_postgres.utils import DagsterPostgresException
+from sqlalchemy.exc import OperationalError
+
+from assets.dagster_internals import web_and_daemon
+
+
+def test_only_a_daemon_that_died_ends_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    events: list[Exception] = [
+        OperationalError("SELECT", {}, Exception("away")),
+        DagsterPostgresException("too many retries for DB connection"),
+        RuntimeError("a thread died"),
+    ]
+    told: list[tuple[int, int]] = []
+
+    class Controller:
+        def check_daemon_loop(self) -> None:
+            raise events.pop(0)
+
+    monkeypatch.setattr(os, "kill", lambda *call: told.append(call))
+    web_and_daemon._watch(cast("DagsterDaemonController", Controller()))
+    assert not events
+    assert told == [(os.getpid(), signal.SIGTERM)]

@@ -1,0 +1,227 @@
+"""What waits is claimed and launched once, at once, and only when it can run."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import uuid4
+
+import pytest
+import requests
+from sqlalchemy import select
+
+from assets.core.graphql import RefusedError, execution_of
+from assets.dagster_internals import dagster_home
+from assets.dispatch.dispatcher import Leadership, Turn, dispatch, turn
+from storage.core import leases
+from storage.core.models import Lane, jobs
+from storage.core.store import Store
+from storage.jobs import batches
+from storage.jobs.batches import Batch
+from tests.patience import until
+from tests.storage.examples import ABN, a_client, a_customer, a_submission
+
+
+class Launcher:
+    """Stands for Dagster: remembers what it was to launch, or refuses."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.launched: list[Batch] = []
+        self.error = error
+
+    def __call__(self, batch: Batch) -> str:
+        if self.error:
+            raise self.error
+        self.launched.append(batch)
+        return "run id"
+
+
+def a_warm_worker(store: Store, now: datetime, seat: int = 1) -> None:
+    with store.db.writing() as w:
+        leases.hold(w, f"{dagster_home.workers(store.settings)}/{seat}", uuid4(), ttl_s=60, now=now)
+
+
+def submitted(store: Store, now: datetime, count: int) -> None:
+    client = a_client(store, now)
+    for _ in range(count):
+        a_submission(store, a_customer(store, client, now), now, rows=5)
+
+
+def standing(store: Store) -> list[tuple[str, int]]:
+    with store.db.reading() as r:
+        return [(row.status, row.attempts) for row in r.execute(select(jobs.c.status, jobs.c.attempts))]
+
+
+def test_everything_that_waits_in_a_lane_becomes_one_batch(store: Store, now: datetime) -> None:
+    submitted(store, now, count=3)
+    a_warm_worker(store, now)
+    launcher = Launcher()
+
+    assert turn(store, Lane.ENRICHMENT, launcher, now) is Turn.LAUNCHED
+    assert [(batch.jobs, batch.rows, batch.customers) for batch in launcher.launched] == [(3, 15, 3)]
+
+
+def test_a_lane_has_one_open_batch_and_the_next_begins_when_it_is_done(store: Store, now: datetime) -> None:
+    submitted(store, now, count=1)
+    a_warm_worker(store, now)
+    launcher = Launcher()
+    turn(store, Lane.ENRICHMENT, launcher, now)
+    submitted(store, now, count=2)
+
+    assert turn(store, Lane.ENRICHMENT, launcher, now) is Turn.NOTHING_TO_DO
+    with store.db.writing() as w:
+        batches.commit(w, launcher.launched[0].token)
+    assert turn(store, Lane.ENRICHMENT, launcher, now) is Turn.LAUNCHED
+    assert [batch.jobs for batch in launcher.launched] == [1, 2]
+
+
+def test_a_lane_has_as_many_open_batches_as_there_are_warm_workers(store: Store, now: datetime) -> None:
+    for seat in (1, 2):
+        a_warm_worker(store, now, seat)
+    launcher = Launcher()
+    for expected in (Turn.LAUNCHED, Turn.LAUNCHED, Turn.NOTHING_TO_DO):
+        submitted(store, now, count=1)
+        assert turn(store, Lane.ENRICHMENT, launcher, now) is expected
+    assert [batch.jobs for batch in launcher.launched] == [1, 1]
+
+
+def test_workers_of_another_home_are_none_of_this_dispatcher_s(store: Store, now: datetime) -> None:
+    submitted(store, now, count=1)
+    with store.db.writing() as w:
+        leases.hold(w, f"{leases.WORKER}/elsewhere/1", uuid4(), ttl_s=60, now=now)
+    assert turn(store, Lane.ENRICHMENT, Launcher(), now) is Turn.NOTHING_TO_DO
+
+
+def test_lanes_do_not_take_each_other_s_jobs(store: Store, now: datetime) -> None:
+    submitted(store, now, count=1)
+    a_warm_worker(store, now)
+    assert turn(store, Lane.REFRESH, Launcher(), now) is Turn.NOTHING_TO_DO
+
+
+def test_nothing_is_claimed_while_no_worker_is_warm(store: Store, now: datetime) -> None:
+    submitted(store, now, count=1)
+    assert turn(store, Lane.ENRICHMENT, Launcher(), now) is Turn.NOTHING_TO_DO
+    assert standing(store) == [("Queued", 0)]
+
+
+@pytest.mark.parametrize("error", [RefusedError("no such job"), requests.ConnectionError()])
+def test_a_launch_that_certainly_failed_costs_no_attempt(store: Store, now: datetime, error: Exception) -> None:
+    submitted(store, now, count=1)
+    a_warm_worker(store, now)
+    assert turn(store, Lane.ENRICHMENT, Launcher(error), now) is Turn.REFUSED
+    assert standing(store) == [("Queued", 0)]
+
+
+def test_a_launch_of_unknown_outcome_costs_one(store: Store, now: datetime) -> None:
+    submitted(store, now, count=1)
+    a_warm_worker(store, now)
+    assert turn(store, Lane.ENRICHMENT, Launcher(requests.ReadTimeout()), now) is Turn.REFUSED
+    assert standing(store) == [("Queued", 1)]
+
+
+def test_a_batch_whose_lease_ran_out_is_launched_again_under_a_new_token(store: Store, now: datetime) -> None:
+    submitted(store, now, count=1)
+    a_warm_worker(store, now)
+    launcher = Launcher()
+    turn(store, Lane.ENRICHMENT, launcher, now)
+    later = now + timedelta(seconds=store.settings.batch_lease_s + 1)
+
+    assert turn(store, Lane.ENRICHMENT, launcher, later) is Turn.LAUNCHED
+    first, second = launcher.launched
+    assert second.token > first.token
+
+
+def test_a_submission_is_launched_within_a_moment_once_someone_leads(store: Store) -> None:
+    now = datetime.now(UTC)
+    a_warm_worker(store, now)
+    launcher = Launcher()
+    with dispatching(store, launcher, leading=lambda: True):
+        time.sleep(0.1)
+        submitted(store, now, count=1)
+        until(lambda: len(launcher.launched) == 1)
+    with dispatching(store, launcher, leading=lambda: False):
+        with store.db.writing() as w:
+            batches.commit(w, launcher.launched[0].token)
+        submitted(store, now, count=1)
+        time.sleep(0.2)
+    assert len(launcher.launched) == 1
+
+
+def test_an_error_that_nobody_foresaw_ends_no_dispatcher(store: Store) -> None:
+    now = datetime.now(UTC)
+    a_warm_worker(store, now)
+    launcher, failures = Launcher(), iter([TypeError("nobody foresaw this")])
+
+    def leading() -> bool:
+        for failure in failures:
+            raise failure
+        return True
+
+    with dispatching(store, launcher, leading):
+        submitted(store, now, count=1)
+        until(lambda: len(launcher.launched) == 1)
+
+
+def test_an_error_that_nobody_foresaw_ends_no_leadership(store: Store) -> None:
+    failures, stop = iter([TypeError("nobody foresaw this")]), threading.Event()
+
+    def able() -> bool:
+        for failure in failures:
+            raise failure
+        return True
+
+    leadership = Leadership(store, uuid4(), able)
+    keeping = threading.Thread(target=leadership.keep, args=(stop,))
+    keeping.start()
+    until(leadership.leading)
+    stop.set()
+    keeping.join()
+
+
+@contextmanager
+def dispatching(store: Store, launch: Launcher, leading: Callable[[], bool]) -> Iterator[None]:
+    stop = threading.Event()
+    thread = threading.Thread(target=dispatch, args=(store, Lane.ENRICHMENT, launch, leading, stop))
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+def test_one_leads_until_it_lets_go_and_only_while_it_can_launch(store: Store, now: datetime) -> None:
+    one = Leadership(store, uuid4(), able=lambda: True)
+    other = Leadership(store, uuid4(), able=lambda: True)
+    unable = Leadership(store, uuid4(), able=lambda: False)
+    for candidate in (unable, one, other):
+        candidate.renew(now)
+    assert [candidate.leading() for candidate in (unable, one, other)] == [False, True, False]
+
+    stop = threading.Event()
+    stop.set()
+    one.keep(stop)
+    other.renew(now)
+    assert [candidate.leading() for candidate in (one, other)] == [False, True]
+
+
+def test_a_run_s_tags_tell_its_batch_and_its_size_and_no_one_s_name(store: Store, now: datetime) -> None:
+    submitted(store, now, count=2)
+    a_warm_worker(store, now)
+    launcher = Launcher()
+    turn(store, Lane.ENRICHMENT, launcher, now)
+    [batch] = launcher.launched
+    execution: dict[str, Any] = execution_of(batch)
+
+    assert execution["selector"]["jobName"] == "enrichment_batch"
+    assert {tag["key"]: tag["value"] for tag in execution["executionMetadata"]["tags"]} == {
+        "tidemark/batch": str(batch.token),
+        "tidemark/lane": "enrichment",
+        "tidemark/jobs": "2",
+        "tidemark/rows": "10",
+        "tidemark/customers": "2",
+        "dagster/partition": now.date().isoformat(),
+    }
+    assert ABN not in str(execution)

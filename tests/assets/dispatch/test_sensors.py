@@ -1,0 +1,99 @@
+"""The nets catch what the dispatcher and the delivery loop let lie, and leave alone what they see to."""
+
+from datetime import UTC, datetime, timedelta
+from uuid import UUID, uuid4
+
+from dagster import RunRequest, SkipReason, build_sensor_context
+from sqlalchemy import select, update
+
+from assets.dagster_internals import dagster_home
+from assets.dispatch.sensors import submitted_jobs_sensor, webhook_outbox_sensor
+from pipelines.webhooks.events import EventType
+from storage.core import leases
+from storage.core.models import DeliveryStatus, Lane, deliveries, jobs
+from storage.core.store import Store
+from storage.webhooks import outbox, subscriptions
+from storage.webhooks.outbox import NewEvent
+from tests.storage.examples import a_client, a_customer, a_submission
+
+
+def submitted(store: Store, ago_s: float) -> None:
+    then = datetime.now(UTC) - timedelta(seconds=ago_s)
+    a_submission(store, a_customer(store, a_client(store, then), then), then)
+
+
+def working(store: Store, *roles: str) -> None:
+    with store.db.writing() as w:
+        for role in roles:
+            leases.hold(w, role, uuid4(), ttl_s=60, now=datetime.now(UTC))
+
+
+def tick(store: Store) -> list[RunRequest]:
+    answer = submitted_jobs_sensor(build_sensor_context(resources={"store": store}))
+    assert isinstance(answer, (list, SkipReason))
+    return answer if isinstance(answer, list) else []
+
+
+def test_where_nobody_dispatches_the_sensor_claims_what_waits(store: Store) -> None:
+    submitted(store, ago_s=0)
+    working(store, dagster_home.workers(store.settings))
+    [request] = tick(store)
+    assert request.job_name == "enrichment_batch"
+    assert request.tags["tidemark/lane"] == Lane.ENRICHMENT
+    assert request.tags["tidemark/jobs"] == "1"
+    assert request.partition_key == datetime.now(UTC).date().isoformat()
+    assert tick(store) == []  # its batch is open now
+
+
+def test_the_sensor_leaves_fresh_jobs_to_the_dispatcher_and_takes_those_that_it_lets_lie(store: Store) -> None:
+    working(store, dagster_home.workers(store.settings), leases.DISPATCHER)
+    submitted(store, ago_s=1)
+    assert tick(store) == []
+
+    with store.db.writing() as w:
+        w.execute(update(jobs).values(created_at=datetime.now(UTC) - timedelta(seconds=6)))
+    assert len(tick(store)) == 1
+
+
+def test_without_a_warm_worker_nothing_is_claimed(store: Store) -> None:
+    submitted(store, ago_s=60)
+    assert tick(store) == []
+
+
+def test_only_deliveries_that_have_been_due_for_a_while_are_sent_within_a_tick(store: Store) -> None:
+    forgotten, fresh = an_event_due(store, ago_s=60), an_event_due(store, ago_s=0)
+    webhook_outbox_sensor(build_sensor_context(resources={"store": store}))
+    assert delivery_of(store, forgotten) is DeliveryStatus.FAILED  # tried: the guard refuses its receiver
+    assert delivery_of(store, fresh) is DeliveryStatus.FAILED  # taken along
+
+    fresh = an_event_due(store, ago_s=0)
+    webhook_outbox_sensor(build_sensor_context(resources={"store": store}))
+    assert delivery_of(store, fresh) is DeliveryStatus.DUE
+
+
+def test_deliveries_of_a_sender_that_fell_silent_become_due_again(store: Store) -> None:
+    event_id = an_event_due(store, ago_s=0)
+    with store.db.writing() as w:
+        outbox.claim_due(w, uuid4(), limit=1, lease_s=1, now=datetime.now(UTC) - timedelta(seconds=2))
+    webhook_outbox_sensor(build_sensor_context(resources={"store": store}))
+    assert delivery_of(store, event_id) is DeliveryStatus.DUE
+
+
+def an_event_due(store: Store, ago_s: float) -> UUID:
+    """An event with one subscription, whose receiver nobody may connect to."""
+    then = datetime.now(UTC) - timedelta(seconds=ago_s)
+    customer = a_customer(store, a_client(store, then), then)
+    event = NewEvent(uuid4(), customer.client_id, customer.number, uuid4(), EventType.JOB_COMPLETED, b"{}", then)
+    with store.db.writing() as w:
+        subscriptions.create(
+            w, customer.client_id, EventType.JOB_COMPLETED, "https://127.0.0.1/hook", (), store.vault, then
+        )
+        outbox.enqueue(w, [event])
+    return event.event_id
+
+
+def delivery_of(store: Store, event_id: UUID) -> DeliveryStatus:
+    with store.db.reading() as r:
+        return DeliveryStatus(
+            r.execute(select(deliveries.c.status).where(deliveries.c.event_id == event_id)).scalar_one()
+        )

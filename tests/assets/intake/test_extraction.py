@@ -1,0 +1,595 @@
+"""PDF statements from the door to the customer's transactions, through the batches that the runs make of them. Their
+reading is played: what a reader makes of a file stands in the test.
+"""
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+import polars as pl
+import pytest
+from sqlalchemy import select, update
+
+from assets.core import batches as work_of
+from assets.core.batches import Work
+from assets.enrichment.transactions import recompute
+from assets.intake.statements import Told, extract_all
+from pipelines.figures.facts import as_known
+from pipelines.intake.pdf.page.result import Extraction, Refusal, Verdict, refused
+from pipelines.reports.report_view import ReportStatus
+from pipelines.vocabulary.errors import NotFound
+from storage.core.lake import Stored
+from storage.core.models import JobStatus, Lane, Stage, events, statement_files
+from storage.core.models import jobs as all_jobs
+from storage.core.store import Store
+from storage.intake import statements
+from storage.intake.statements import StoredStatement
+from storage.jobs import batches, jobs
+from storage.jobs.batches import Superseded
+from storage.jobs.jobs import Job
+from storage.reports import reports
+from tests.assets import lender as items
+from tests.assets.conftest import Filled
+from tests.assets.lender import Lender, refreshed, risk_status
+from tests.papers import COFFEE, RENT, SALE, Shelf, entry, extract, extraction, opens_with, pdf, sent, statement
+
+JUNE = extraction(statement(RENT, COFFEE, SALE), pages=2)
+STAGES = ("extraction", "enrichment", "job")
+SAME_SALE = {**items.SALE, "date": "2026-06-04"}  # in the lender's own account, which has no BSB
+OF_THE_FED_ACCOUNT = extraction(replace(statement(SALE), bsb=None))
+JULY = extraction(statement(entry("WAGES", "1500.00", day=20)), pages=3)
+
+
+@pytest.fixture
+def lender(store: Store) -> Lender:
+    return Lender(store)
+
+
+class InJune(NamedTuple):
+    """A lender whose file of June was read and enriched."""
+
+    lender: Lender
+    read: Shelf
+    job: Job
+
+
+@pytest.fixture
+def in_june(filled: Filled) -> InJune:
+    return filled(with_june)
+
+
+def with_june(store: Store) -> InJune:
+    lender, read = Lender(store), Shelf(june=JUNE)
+    return InJune(lender, read, ended(lender, read, "june"))
+
+
+def submitted(lender: Lender, *names: str, password: str | None = None) -> Job:
+    return sent(lender.store, lender.customer, *names, password=password)
+
+
+def ended(lender: Lender, read: Shelf, *names: str, password: str | None = None) -> Job:
+    """A submission of PDFs that was read and enriched."""
+    job = submitted(lender, *names, password=password)
+    extract(lender.store, read)
+    lender.end_all()
+    return lender.now(job)
+
+
+def of_customer(lender: Lender) -> list[StoredStatement]:
+    with lender.store.db.reading() as r:
+        return list(statements.find(r, lender.customer).items)
+
+
+def told(lender: Lender, job: Job) -> list[dict[str, Any]]:
+    """The job's events, in the order of their making."""
+    query = select(events.c.body).where(events.c.job_id == job.job_id)
+    with lender.store.db.reading() as r:
+        bodies = [json.loads(body) for body in r.execute(query).scalars()]
+    return sorted(bodies, key=lambda body: (body["timestamp"], STAGES.index(body["eventType"].split(".")[-2])))
+
+
+def claimed(store: Store, lane: Lane = Lane.EXTRACTION) -> Work:
+    with store.db.writing() as w:
+        batch = batches.claim(w, lane, store.settings, datetime.now(UTC))
+    assert batch is not None
+    return work_of.claimed(store, batch.token, batch.partition_day)
+
+
+def test_the_rows_of_a_statement_become_transactions(in_june: InJune) -> None:
+    lender, _, job = in_june
+    assert (job.status, job.stage, job.received_rows) == (JobStatus.COMPLETED, Stage.ENRICHMENT, 3)
+    assert (job.processed_rows, job.enriched_rows, job.duplicate_rows, job.rejected_rows) == (3, 3, 0, 0)
+    assert (job.pages_done, job.pages_total) == (2, 2)
+    rows = lender.rows(job)
+    assert [(row["description"], row["amount"]) for row in rows] == [
+        ("RENT", Decimal("-900.00")),
+        ("COFFEE", Decimal("-4.50")),
+        ("SALE", Decimal("812.40")),
+    ]
+    assert {(row["bsb"], row["account_number"], row["bank_name"]) for row in rows} == {
+        ("062000", "12345678", "Commonwealth Bank")
+    }
+    [found] = of_customer(lender)
+    assert {row["statement_id"] for row in rows} == {found.statement_id.bytes}
+    assert (found.verdict, found.row_count, found.file_name) == (Verdict.RECONCILED, 3, "june.pdf")
+    assert (found.opening_balance, found.closing_balance) == (Decimal("5000.00"), Decimal("4907.90"))
+
+
+def test_each_stage_tells_of_its_end_in_order(in_june: InJune) -> None:
+    lender, _, job = in_june
+    happened = told(lender, job)
+    assert [body["eventType"] for body in happened] == [
+        "job.extraction.completed",
+        "job.enrichment.completed",
+        "job.completed",
+    ]
+    assert {body["jobType"] for body in happened} == {"Extraction"}
+    assert (happened[0]["extractedCount"], happened[0]["duplicateCount"]) == (3, 0)
+    assert (happened[1]["enrichedCount"], happened[1]["duplicateCount"]) == (3, 0)
+    assert (happened[2]["totalProcessedTransactions"], happened[2]["totalReceivedTransactions"]) == (3, 3)
+
+
+def test_several_accounts_of_one_file_stay_apart(lender: Lender) -> None:
+    both = extraction(statement(RENT), statement(RENT, account_number="87654321"))
+    ended(lender, Shelf(both=both), "both")
+    assert sorted(row["account_number"] for row in lender.rows()) == ["12345678", "87654321"]
+    assert len({row["account_id"] for row in lender.rows()}) == 2
+
+
+def test_a_row_that_two_files_hold_counts_once(lender: Lender) -> None:
+    overlapping = extraction(statement(SALE, entry("WAGES", "1500.00", day=20)))
+    job = ended(lender, Shelf(june=JUNE, july=overlapping), "june", "july")
+    assert lender.descriptions() == ["COFFEE", "RENT", "SALE", "WAGES"]
+    assert (job.received_rows, job.repeated_rows, job.duplicate_rows) == (4, 1, 0)
+    assert told(lender, job)[0]["duplicateCount"] == 1
+
+
+def test_what_was_sent_as_json_before_is_a_duplicate(lender: Lender) -> None:
+    fed = lender.sent(SAME_SALE)
+    job = ended(lender, Shelf(june=OF_THE_FED_ACCOUNT), "june")
+    assert (job.received_rows, job.enriched_rows, job.duplicate_rows) == (1, 0, 1)
+    assert [row["job_id"] for row in lender.rows()] == [fed.job_id.bytes]
+
+
+def test_a_file_that_cannot_be_read_fails_alone_with_its_code(lender: Lender) -> None:
+    job = ended(lender, Shelf(june=JUNE), "june", "letter")
+    assert (job.status, job.refused_files) == (JobStatus.COMPLETED_WITH_ERRORS, 1)
+    assert job.warnings == [
+        {"code": "Statement.NotAStatement", "message": "File 2: No account statement stands in it."}
+    ]
+    assert lender.descriptions() == ["COFFEE", "RENT", "SALE"]
+    assert told(lender, job)[-1]["eventType"] == "job.completed"
+
+
+def test_where_no_file_can_be_read_the_job_fails_and_its_enrichment_tells_nothing(lender: Lender) -> None:
+    job = submitted(lender, "letter", "poem")
+    extract(lender.store, Shelf())
+    job = lender.now(job)
+    assert (job.status, job.stage, job.refused_files) == (JobStatus.FAILED, Stage.EXTRACTION, 2)
+    assert job.error is not None
+    assert job.error["code"] == "Statement.NotAStatement"
+    assert [body["eventType"] for body in told(lender, job)] == ["job.extraction.failed", "job.failed"]
+    with lender.store.db.reading() as r:
+        assert not jobs.has_unfinished_submission(r, lender.customer.number)
+
+
+def test_files_refused_for_different_reasons_fail_under_one_code(lender: Lender) -> None:
+    broken = refused(Refusal.CORRUPT, "It is damaged.")
+    job = submitted(lender, "letter", "broken")
+    extract(lender.store, Shelf(broken=broken))
+    assert (lender.now(job).error or {})["code"] == "Job.AllFilesRefused"
+
+
+def test_a_quiet_month_brings_no_row_and_is_no_failure(lender: Lender) -> None:
+    job = ended(lender, Shelf(quiet=extraction(statement())), "quiet")
+    assert (job.status, job.received_rows, job.enriched_rows) == (JobStatus.COMPLETED, 0, 0)
+    assert [each.row_count for each in of_customer(lender)] == [0]
+
+
+def test_rows_that_do_not_reconcile_are_kept_and_marked(lender: Lender) -> None:
+    doubtful = extraction(statement(SALE, verdict=Verdict.UNRECONCILED))
+    job = ended(lender, Shelf(june=doubtful), "june")
+    assert job.status is JobStatus.COMPLETED
+    assert [warning["code"] for warning in job.warnings] == ["Statement.Unreconciled"]
+    assert [each.verdict for each in of_customer(lender)] == [Verdict.UNRECONCILED]
+
+
+def test_reports_say_how_much_rests_on_rows_that_their_statement_does_not_prove(lender: Lender) -> None:
+    lender.sent(items.RENT)
+    ended(lender, Shelf(june=extraction(statement(SALE, verdict=Verdict.UNRECONCILED))), "june")
+    lender.ask_for_reports()
+    refreshed(lender)
+    with lender.store.db.reading() as r:
+        stored = reports.bundle(r, lender.customer)
+    told = [json.loads(each.data_json or "")["unreconciled"] for each in stored.values()]
+    assert [(each["rows"], each["shareOfRows"]) for each in told] == [(1, 0.5)] * 3
+
+
+def test_a_statement_in_another_currency_is_refused_and_nothing_of_it_is_kept(lender: Lender) -> None:
+    foreign = extraction(replace(statement(SALE), currency="INR"))
+    job = ended(lender, Shelf(mumbai=foreign), "mumbai")
+    assert (job.status, (job.error or {})["code"]) == (JobStatus.FAILED, "Statement.UnsupportedCurrency")
+    assert "INR" in (job.error or {})["message"]
+    assert of_customer(lender) == []
+
+
+def test_of_a_file_with_accounts_in_several_currencies_only_our_own_is_kept_each_time(lender: Lender) -> None:
+    dollars = replace(statement(RENT, account_number="87654321"), currency="USD")
+    both = extraction(replace(statement(SALE), currency="AUD"), dollars)
+    for _ in range(2):  # the second time it is not read again
+        job = ended(lender, Shelf(june=both), "june")
+        assert (job.status, job.received_rows) == (JobStatus.COMPLETED_WITH_ERRORS, 1)
+        assert [warning["code"] for warning in job.warnings] == ["Statement.UnsupportedCurrency"]
+
+
+def test_a_row_in_another_currency_than_its_statement_is_rejected(lender: Lender) -> None:
+    mixed = extraction(statement(SALE, replace(RENT, currency="EUR")))
+    job = ended(lender, Shelf(june=mixed), "june")
+    assert (job.status, job.received_rows, job.enriched_rows) == (JobStatus.COMPLETED_WITH_ERRORS, 2, 1)
+
+
+def test_amounts_that_no_account_has_are_a_refusal_and_no_accident(lender: Lender) -> None:
+    absurd = extraction(statement(entry("LOTTERY", "9" * 20)))
+    job = ended(lender, Shelf(absurd=absurd, june=JUNE), "absurd", "june")
+    assert [warning["code"] for warning in job.warnings] == ["Statement.LimitsExceeded"]
+    assert lender.descriptions() == ["COFFEE", "RENT", "SALE"]
+
+
+def test_card_numbers_are_masked_wherever_they_stand(lender: Lender) -> None:
+    number = "4111 1111 1111 1111"
+    ended(lender, Shelf(card=extraction(statement(entry(f"PAID {number}", "-1.00"), account_number=number))), "card")
+    [row], [found] = lender.rows(), of_customer(lender)
+    with lender.store.db.reading() as r:
+        [kept] = statements.rows_of(r, lender.store.lake, found).to_dicts()
+    for text in (row["description"], row["account_number"], found.account_number, kept["description"]):
+        assert text is not None
+        assert "11111111" not in text.replace(" ", "")
+
+
+# Files sent again
+
+
+def test_the_same_file_again_is_not_read_again_and_its_rows_are_duplicates(in_june: InJune) -> None:
+    lender, read, _ = in_june
+    again = ended(lender, read, "june")
+    assert read.read == [pdf("june")]
+    assert (again.status, again.received_rows, again.duplicate_rows, again.enriched_rows) == (
+        *(JobStatus.COMPLETED, 3),
+        *(3, 0),
+    )
+    assert len(of_customer(lender)) == 2
+
+
+def test_the_same_file_twice_in_one_submission_is_read_once(lender: Lender) -> None:
+    read = Shelf(june=JUNE)
+    job = ended(lender, read, "june", "june")
+    assert read.read == [pdf("june")]
+    assert (job.received_rows, job.repeated_rows) == (3, 3)
+    assert lender.descriptions() == ["COFFEE", "RENT", "SALE"]
+
+
+def test_a_file_whose_submission_was_withdrawn_is_read_again(in_june: InJune) -> None:
+    lender, read, job = in_june
+    lender.withdrawn(job)
+    assert (lender.rows(), of_customer(lender)) == ([], [])
+    ended(lender, read, "june")
+    assert read.read == [pdf("june")] * 2
+    assert lender.descriptions() == ["COFFEE", "RENT", "SALE"]
+
+
+def test_when_the_first_is_withdrawn_the_second_submission_of_a_file_has_its_rows(in_june: InJune) -> None:
+    lender, read, first = in_june
+    second = ended(lender, read, "june")
+    lender.withdrawn(first)
+    assert lender.descriptions(second) == ["COFFEE", "RENT", "SALE"]
+    assert [each.job_id for each in of_customer(lender)] == [second.job_id]
+
+
+def test_another_customers_file_is_read_by_itself(in_june: InJune) -> None:
+    lender, read, _ = in_june
+    ended(Lender(lender.store), read, "june")
+    assert read.read == [pdf("june")] * 2
+
+
+# Passwords
+
+
+def password_of(store: Store, job: Job) -> list[bytes | None]:
+    with store.db.reading() as r:
+        return [file.password for file in statements.files_of(r, job)]
+
+
+def test_a_password_opens_the_file_and_is_forgotten(lender: Lender) -> None:
+    job = submitted(lender, "locked", password="s3cret")
+    [sealed] = password_of(lender.store, job)
+    assert sealed is not None
+    assert b"s3cret" not in sealed
+    extract(lender.store, Shelf(locked=opens_with("s3cret", JUNE)))
+    assert password_of(lender.store, job) == [None]
+    lender.end_all()
+    assert lender.now(job).status is JobStatus.COMPLETED
+
+
+@pytest.mark.parametrize(("password", "code"), [(None, "Statement.Encrypted"), ("wrong", "Statement.WrongPassword")])
+def test_without_the_right_password_the_file_is_refused(lender: Lender, password: str | None, code: str) -> None:
+    job = submitted(lender, "locked", password=password)
+    extract(lender.store, Shelf(locked=opens_with("s3cret", JUNE)))
+    assert (lender.now(job).error or {})["code"] == code
+    assert password_of(lender.store, job) == [None]
+
+
+def test_a_password_of_work_that_was_given_up_is_forgotten(lender: Lender) -> None:
+    job = submitted(lender, "locked", password="s3cret")
+    for _ in range(lender.store.settings.job_max_attempts):
+        work = claimed_whenever(lender.store)
+        with lender.store.db.writing() as w:
+            batches.release(w, work.token, lender.store.settings, datetime.now(UTC))
+    assert (lender.now(job).error or {})["code"] == "Job.Abandoned"
+    assert password_of(lender.store, job) == [None]
+    assert [body["eventType"] for body in told(lender, job)] == ["job.extraction.failed", "job.failed"]
+
+
+def claimed_whenever(store: Store) -> Work:
+    """What pauses is claimed, too."""
+    with store.db.writing() as w:
+        w.execute(update(all_jobs).values(not_before=None))
+    return claimed(store)
+
+
+# The order of receipt
+
+
+def test_statements_count_as_received_when_they_were_read(lender: Lender) -> None:
+    """What was enriched meanwhile was received before: its row is held, and the PDF repeats it."""
+    waiting = submitted(lender, "june")
+    fed = lender.sent(SAME_SALE)
+    extract(lender.store, Shelf(june=OF_THE_FED_ACCOUNT))
+    landed = lender.now(waiting)
+    assert landed.received_seq > fed.received_seq > waiting.received_seq
+    assert landed.received_at > fed.received_at > landed.created_at
+    lender.end_all()
+    assert [row["job_id"] for row in lender.rows()] == [fed.job_id.bytes]
+    assert (lender.now(waiting).enriched_rows, lender.now(waiting).duplicate_rows) == (0, 1)
+
+
+def test_a_replay_knows_of_a_pdf_from_the_moment_it_was_read(lender: Lender) -> None:
+    lender.sent(items.RENT)
+    job = submitted(lender, "june")
+    between = datetime.now(UTC)
+    extract(lender.store, Shelf(june=JUNE))
+    lender.end_all()
+    rows = pl.DataFrame(lender.rows(), infer_schema_length=None).select("since_seq", "superseded_seq", "description")
+    with lender.store.db.reading() as r:
+        before = jobs.last_received(r, lender.customer, between)
+        after = jobs.last_received(r, lender.customer, datetime.now(UTC))
+        of_all = jobs.last_received_of_all(r, between)
+    frame = rows.with_columns(pl.col("superseded_seq").cast(pl.Int64))
+    assert as_known(frame, before)["description"].to_list() == ["RENT"]
+    assert as_known(frame, of_all)["description"].to_list() == ["RENT"]
+    assert sorted(as_known(frame, after)["description"]) == ["COFFEE", "RENT", "RENT", "SALE"]
+    assert lender.now(job).received_seq == after
+
+
+def test_jobs_are_listed_by_their_creation_however_long_they_were_read(lender: Lender) -> None:
+    first = submitted(lender, "june")
+    second = lender.sent(items.RENT)
+    extract(lender.store, Shelf(june=JUNE))
+    with lender.store.db.reading() as r:
+        listed = [job.job_id for job in jobs.find(r, lender.customer.client_id).items]
+    assert listed == [second.job_id, first.job_id]
+
+
+def test_a_day_by_hand_hears_of_the_customers_whose_pdfs_were_read_then(in_june: InJune) -> None:
+    lender, _, job = in_june
+    yesterday = datetime.now(UTC) - timedelta(days=1)
+    with lender.store.db.writing() as w:
+        w.execute(update(all_jobs).where(all_jobs.c.job_id == job.job_id).values(created_at=yesterday))
+    with lender.store.db.reading() as r:
+        assert jobs.customers_heard_on(r, datetime.now(UTC).date()) == {lender.customer.number}
+        assert jobs.customers_heard_on(r, yesterday.date()) == set()
+
+
+# What a submission of PDFs is besides
+
+
+def test_a_report_is_stale_from_the_moment_pdfs_are_accepted(lender: Lender) -> None:
+    lender.sent(items.RENT)
+    lender.ask_for_reports()
+    refreshed(lender)
+    assert risk_status(lender) is ReportStatus.READY
+    submitted(lender, "june")
+    assert risk_status(lender) is ReportStatus.STALE
+    extract(lender.store, Shelf(june=JUNE))
+    assert risk_status(lender) is ReportStatus.STALE
+
+
+def test_an_enrichment_batch_takes_no_pdfs_that_were_not_read(lender: Lender) -> None:
+    waiting = submitted(lender, "june")
+    lender.sent(items.RENT)
+    assert lender.now(waiting).status is JobStatus.QUEUED
+    with lender.store.db.reading() as r:
+        now = datetime.now(UTC)
+        assert batches.waiting_since(r, Lane.ENRICHMENT, lender.store.settings, now) is None
+        assert batches.waiting_since(r, Lane.EXTRACTION, lender.store.settings, now) == waiting.created_at
+
+
+def test_reading_holds_no_customer(lender: Lender) -> None:
+    """Two batches read at once for one customer, while a third enriches it."""
+    submitted(lender, "june")
+    first = claimed(lender.store)
+    submitted(lender, "july")
+    second = claimed(lender.store)
+    assert [len(work.jobs) for work in (first, second)] == [1, 1]
+    lender.sent(items.RENT)
+    read = Shelf(june=JUNE, july=JULY)
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda work: extract_all(lender.store, work, read), (first, second)))
+    lender.end_all()
+    assert lender.descriptions() == ["COFFEE", "RENT", "RENT", "SALE", "WAGES"]
+
+
+def test_a_batch_reads_few_submissions_at_a_time(lender: Lender) -> None:
+    for _ in range(batches.MOST_EXTRACTIONS + 1):
+        submitted(lender, "june")
+    assert len(claimed(lender.store).jobs) == batches.MOST_EXTRACTIONS
+
+
+def test_a_withdrawal_needs_a_submission_that_ended(in_june: InJune) -> None:
+    lender, _, job = in_june
+    withdrawal = lender.withdraw(job)
+    with pytest.raises(NotFound):
+        lender.withdraw(withdrawal)
+    lender.end_all()
+    assert lender.rows() == []
+
+
+def test_recomputing_a_day_by_hand_changes_nothing(lender: Lender) -> None:
+    ended(lender, Shelf(june=JUNE), "june")
+    before = lender.rows()
+    with work_of.without_jobs(
+        lender.store, Lane.ENRICHMENT, datetime.now(UTC).date(), [lender.customer.number]
+    ) as work:
+        recompute(lender.store, work)
+    assert lender.rows() == before
+
+
+def test_pages_read_are_told_on_the_way(lender: Lender, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("assets.intake.statements.TELL_EVERY_S", 0.0)
+    job = submitted(lender, "june")
+    seen = []
+
+    def read(_content: bytes, _password: str | None, told: Told) -> Extraction:
+        for done in (1, 2):
+            told(done, 2)
+            seen.append((lender.now(job).pages_done, lender.now(job).pages_total))
+        return JUNE
+
+    extract(lender.store, read)
+    assert seen == [(1, 2), (2, 2)]
+
+
+# Interruptions
+
+
+class KilledError(BaseException):
+    """Ends a run as a kill would: nothing after it is done."""
+
+
+def test_a_run_that_dies_while_reading_is_done_again_and_never_twice(lender: Lender) -> None:
+    job = submitted(lender, "june")
+    work = claimed(lender.store)
+
+    def dies(_content: bytes, _password: str | None, _told: Told) -> Extraction:
+        raise KilledError
+
+    with pytest.raises(KilledError):
+        extract_all(lender.store, work, dies)
+    assert lender.now(job).status is JobStatus.RUNNING
+    given_up(lender.store, work)
+    assert lender.now(job).status is JobStatus.QUEUED
+    extract(lender.store, Shelf(june=JUNE))
+    lender.end_all()
+    assert lender.descriptions() == ["COFFEE", "RENT", "SALE"]
+
+
+def test_a_run_that_comes_back_after_it_was_given_up_changes_nothing(lender: Lender) -> None:
+    job = submitted(lender, "june")
+    late, read = claimed(lender.store), Shelf(june=JUNE)
+    given_up(lender.store, late)
+    extract(lender.store, read)
+    landed = lender.now(job)
+    with pytest.raises(Superseded):
+        extract_all(lender.store, late, read)
+    assert lender.now(job) == landed
+    lender.end_all()
+    assert lender.descriptions() == ["COFFEE", "RENT", "SALE"]
+    assert len(told(lender, job)) == 3
+
+
+def test_a_run_that_dies_between_two_jobs_keeps_the_first(lender: Lender) -> None:
+    first, second = submitted(lender, "june"), submitted(lender, "july")
+    work = claimed(lender.store)
+
+    def read(content: bytes, _password: str | None, _told: Told) -> Extraction:
+        if content == pdf("july"):
+            raise KilledError
+        return JUNE
+
+    with pytest.raises(KilledError):
+        extract_all(lender.store, work, read)
+    assert (lender.now(first).stage, lender.now(first).status) == (Stage.ENRICHMENT, JobStatus.QUEUED)
+    given_up(lender.store, work)
+    again = Shelf(june=JUNE, july=JULY)
+    extract(lender.store, again)
+    assert again.read == [pdf("july")]
+    lender.end_all()
+    assert lender.descriptions() == ["COFFEE", "RENT", "SALE", "WAGES"]
+    assert [len(told(lender, job)) for job in (first, second)] == [3, 3]
+
+
+def test_a_run_that_dies_before_its_commit_leaves_nothing_named(lender: Lender) -> None:
+    """The files are written, the transaction is not committed: as far as anybody can tell, nothing was read."""
+    job = submitted(lender, "june")
+    work = claimed(lender.store)
+    store = lender.store
+
+    class Dying(type(store.lake)):
+        def put_frame(self, path: str, frame: pl.DataFrame) -> Stored:
+            stored = super().put_frame(path, frame)
+            if path.startswith("statements/"):
+                raise KilledError
+            return stored
+
+    dying = Store(store.settings, store.db, Dying(store.lake.root), store.vault)
+    with pytest.raises(KilledError):
+        extract_all(dying, work, Shelf(june=JUNE))
+    assert (lender.now(job).stage, of_customer(lender)) == (Stage.EXTRACTION, [])
+    given_up(store, work)
+    extract(store, Shelf(june=JUNE))
+    lender.end_all()
+    assert lender.descriptions() == ["COFFEE", "RENT", "SALE"]
+
+
+def test_work_that_is_interrupted_in_its_second_stage_goes_on_there(lender: Lender) -> None:
+    job, read = submitted(lender, "june"), Shelf(june=JUNE)
+    extract(lender.store, read)
+    given_up(lender.store, claimed(lender.store, Lane.ENRICHMENT))
+    lender.end_all()
+    assert lender.now(job).status is JobStatus.COMPLETED
+    assert read.read == [pdf("june")]
+
+
+def given_up(store: Store, work: Work) -> None:
+    with store.db.writing() as w:
+        assert batches.release(w, work.token, store.settings, datetime.now(UTC))
+
+
+def test_a_stored_file_that_is_damaged_is_refused_and_says_so(lender: Lender) -> None:
+    job = submitted(lender, "june", "july")
+    with lender.store.db.reading() as r:
+        damaged = r.execute(select(statement_files.c.path).order_by(statement_files.c.position).limit(1)).scalar_one()
+    (lender.store.lake.root / damaged).write_bytes(b"other bytes")
+    extract(lender.store, Shelf(june=JUNE, july=JULY))
+    assert [warning["code"] for warning in lender.now(job).warnings] == ["Statement.Corrupt"]
+    lender.end_all()
+    assert lender.descriptions() == ["WAGES"]
+
+
+def test_an_error_of_the_reader_itself_fails_one_job_in_the_end_and_no_other(lender: Lender) -> None:
+    bad, good = submitted(lender, "bad"), submitted(lender, "june")
+
+    def read(content: bytes, _password: str | None, _told: Told) -> Extraction:
+        if content == pdf("bad"):
+            raise RuntimeError
+        return JUNE
+
+    for _ in range(lender.store.settings.job_max_attempts):
+        work = claimed_whenever(lender.store)
+        with pytest.raises(RuntimeError):
+            extract_all(lender.store, work, read)
+        given_up(lender.store, work)
+    assert lender.now(bad).status is JobStatus.FAILED
+    assert lender.now(good).stage is Stage.ENRICHMENT

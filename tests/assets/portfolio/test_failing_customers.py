@@ -1,0 +1,131 @@
+"""One customer whose data can't be computed: only its own results are missing, and they say so."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import polars as pl
+import pytest
+from dagster import build_asset_context
+from sqlalchemy import update
+from sqlalchemy.exc import OperationalError
+
+from assets.core.batches import isolating
+from assets.portfolio import book
+from pipelines import metrics
+from pipelines.figures.facts import Facts
+from pipelines.reports import REPORTS
+from pipelines.reports.report_view import ReportStatus
+from storage.core import models
+from storage.core.models import JobStatus
+from storage.core.store import Store
+from storage.decisions import context
+from storage.portfolio import book as tables
+from storage.reports import reports
+from tests.assets import lender as lender_module
+from tests.assets.conftest import Filled
+from tests.assets.lender import BUCKET, Lender, refreshed, three_in_a_bucket
+
+
+@pytest.fixture
+def lenders(filled: Filled) -> list[Lender]:
+    return filled(three_in_a_bucket)
+
+
+def broken_by(lender: Lender, works: Callable[[Facts], pl.DataFrame]) -> Callable[[Facts], pl.DataFrame]:
+    """`works`, which fails for every frame with the customer in it."""
+    number = lender.customer.number
+
+    def fails(facts: Facts) -> pl.DataFrame:
+        if number in facts.rows["customer_number"]:
+            raise pl.exceptions.ComputeError("type Int128 is incompatible with expected type Int64")
+        return works(facts)
+
+    return fails
+
+
+def metrics_table(store: Store) -> pl.DataFrame:
+    with store.db.reading() as r:
+        [table] = [each for each in tables.current_tables(r) if each.name == tables.METRICS]
+    return pl.read_parquet(store.lake.verified(table.path, table.sha256))
+
+
+def test_the_nightly_metrics_of_a_bucket_keep_everybody_else(
+    store: Store, lenders: list[Lender], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, broken, last = lenders
+    monkeypatch.setattr(metrics, "readings", broken_by(broken, metrics.readings))
+    made: Any = book.metrics_book(build_asset_context(partition_key=f"{BUCKET:02d}"), store)
+    assert set(metrics_table(store)["customer_number"]) == {first.customer.number, last.customer.number}
+    assert (made.metadata["customers"], made.metadata["customers failed"]) == (2, 1)
+
+
+@pytest.mark.usefixtures("lenders")
+def test_a_bucket_of_nobody_but_failures_has_an_empty_table(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(_: Facts) -> pl.DataFrame:
+        raise pl.exceptions.ComputeError("nobody's")
+
+    monkeypatch.setattr(metrics, "readings", fails)
+    book.metrics_book(build_asset_context(partition_key=f"{BUCKET:02d}"), store)
+    assert metrics_table(store).is_empty()
+
+
+def test_a_refresh_names_the_report_that_failed(lenders: list[Lender], monkeypatch: pytest.MonkeyPatch) -> None:
+    failing, other, _ = lenders
+    risk = replace(REPORTS["risk"], compute=broken_by(failing, REPORTS["risk"].compute))
+    monkeypatch.setattr(lender_module, "REPORTS", {**REPORTS, "risk": risk})
+    jobs = [failing.ask_for_reports(), other.ask_for_reports()]
+    refreshed(failing)
+    ended = [failing.now(jobs[0]), other.now(jobs[1])]
+    assert [job.status for job in ended] == [JobStatus.COMPLETED_WITH_ERRORS, JobStatus.COMPLETED]
+    assert [job.error for job in ended] == [
+        {"code": "Report.SomeFailed", "message": "These reports could not be computed: risk."},
+        None,
+    ]
+    with failing.store.db.reading() as r:
+        bundle = reports.bundle(r, failing.customer)
+    assert {kind: (view.status, view.failed, view.error and view.error["code"]) for kind, view in bundle.items()} == {
+        "completeness": (ReportStatus.READY, False, None),
+        "risk": (ReportStatus.PENDING, True, "Report.Failed"),
+        "aggregate": (ReportStatus.READY, False, None),
+    }
+
+
+def test_what_is_known_of_one_customer_takes_no_other_report_away(
+    lenders: list[Lender], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken, read = lenders[1], context.read
+
+    def unreadable(r: Any, versions: Any, *rest: Any) -> Any:
+        if broken.customer.number in versions:
+            raise ValueError("an attribute that nobody foresaw")
+        return read(r, versions, *rest)
+
+    monkeypatch.setattr(context, "read", unreadable)
+    asked = [lender.ask_for_reports() for lender in lenders]
+    refreshed(lenders[0])
+    ended = [lender.now(job).status for lender, job in zip(lenders, asked, strict=True)]
+    assert ended == [JobStatus.COMPLETED, JobStatus.FAILED, JobStatus.COMPLETED]
+
+
+def test_a_headline_that_is_no_number_leaves_the_bucket_its_table(store: Store, lenders: list[Lender]) -> None:
+    for lender in lenders:
+        lender.ask_for_reports()
+    refreshed(lenders[0])
+    with store.db.writing() as w:
+        odd = (models.reports.c.customer_number == lenders[1].customer.number, models.reports.c.kind == "risk")
+        w.execute(update(models.reports).where(*odd).values(data='{"value": "1e400"}'))
+    with store.db.reading() as r:
+        found = tables.reports_of(r, "risk", BUCKET)
+    assert [value is None for value in found["value"]] == [False, True, False]
+
+
+def test_a_database_that_is_away_is_no_customers_fault() -> None:
+    failed: list[int] = []
+
+    def away(_: Sequence[int]) -> list[int]:
+        raise OperationalError("SELECT 1", {}, Exception("the server closed the connection"))
+
+    with pytest.raises(OperationalError):
+        isolating(away, [1, 2], failed)
+    assert failed == []

@@ -1,0 +1,697 @@
+"""Rules look at customers in the batch that moves them, by night, and when something they read has changed."""
+
+import dataclasses
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from functools import partial
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from dagster import (
+    DagsterInstance,
+    DagsterRun,
+    DagsterRunStatus,
+    RunRequest,
+    SkipReason,
+    build_sensor_context,
+    materialize,
+)
+from sqlalchemy import event, insert, select, update
+
+from assets.core import batches as work_of
+from assets.core.runs import ASKED_TAG, PARTITION_TAG
+from assets.enrichment import transactions as enriching
+from assets.monitoring import looking
+from assets.portfolio import monitoring, schedules
+from assets.portfolio import upkeep as upkeep_work
+from assets.portfolio.upkeep import Outcome
+from pipelines.enrichment.enrichment import Enriched, enrich
+from pipelines.monitoring import observed
+from storage.core.buckets import BUCKETS, bucket_of
+from storage.core.models import Lane, customers, events, monitoring_ruleset_versions, monitoring_rulesets, rule_states
+from storage.core.models import look_requests as look_request_rows
+from storage.core.store import Store
+from storage.enrichment import commit
+from storage.jobs import batches
+from storage.monitoring import attributes, look_requests, rule_matches, rulesets
+from storage.monitoring.attributes import NewAttribute
+from storage.monitoring.rule_matches import Cause, Count, Match
+from storage.monitoring.rulesets import StoredRuleset
+from storage.portfolio import upkeep
+from storage.webhooks import outbox
+from tests.assets.conftest import Filled
+from tests.assets.lender import Lender
+from tests.storage.watching import LOW_SCORE, SCORE, a_rule, a_ruleset, created
+
+TODAY = datetime.now(UTC).date()
+SHORT, OTHER_ABN = "SHORT", "53004085616"
+
+
+def item(back: int, text: str = "SALE") -> dict[str, Any]:
+    return {"date": str(TODAY - timedelta(days=back)), "description": text, "amount": "812.40"}
+
+
+class Borrower(Lender):
+    """A customer, whose client watches for histories of more than 30 days."""
+
+    def watch(self, *rules: Any, **also: Any) -> StoredRuleset:
+        return created(self.store, self.customer.client_id, a_ruleset(*rules, **also), datetime.now(UTC))
+
+    def rise(self) -> Any:
+        """Submissions that make the history long."""
+        return self.sent(item(60), item(1))
+
+    @property
+    def matches(self) -> list[Match]:
+        """In the order in which they were made."""
+        with self.store.db.reading() as r:
+            return list(rule_matches.find(r, self.customer.client_id, customer=self.customer).items)[::-1]
+
+    def fired(self) -> list[str]:
+        with self.store.db.reading() as r:
+            mine = select(rule_states.c.rule).where(rule_states.c.customer_number == self.customer.number)
+            return list(r.execute(mine).scalars())
+
+    def look(self, at: datetime | None = None, *, everybody: bool = True) -> Outcome:
+        """As the book does for the customer's bucket, by night or asked to."""
+        bucket = bucket_of(self.customer.number)
+        return monitoring.look_at(self.store, bucket, lambda: at or datetime.now(UTC), everybody=everybody)
+
+    def score(self, value: str) -> None:
+        self.note("score", Decimal(value))
+
+    def note(self, name: str, value: Decimal | str) -> None:
+        with self.store.db.writing() as w:
+            attributes.put(w, self.customer, {name: NewAttribute(value)}, "test", datetime.now(UTC))
+
+    @property
+    def bucket(self) -> str:
+        return f"{bucket_of(self.customer.number):02d}"
+
+    def watch_unreadably(self) -> None:
+        """By a ruleset that is not what was written."""
+        ruleset_id, at, nothing = uuid4(), datetime.now(UTC), {"document": "{}", "sha256": bytes(32)}
+        made = {"ruleset_id": ruleset_id, "version": 1, "created_at": at, "created_by": "test"}
+        more = {"client_id": self.customer.client_id, "slug": "damaged", "name": "D", "active": True, "updated_at": at}
+        with self.store.db.writing() as w:
+            w.execute(insert(monitoring_rulesets).values(**made, **more))
+            w.execute(insert(monitoring_ruleset_versions).values(**made, **nothing))
+
+
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(upkeep_work, "LONGEST_WAIT_S", 0)
+
+
+@pytest.fixture
+def borrower(store: Store) -> Borrower:
+    return Borrower(store)
+
+
+@pytest.fixture
+def risen(filled: Filled) -> Borrower:
+    return filled(with_a_long_history)
+
+
+def with_a_long_history(store: Store) -> Borrower:
+    borrower = Borrower(store)
+    borrower.rise()
+    return borrower
+
+
+def event_types(store: Store) -> list[str]:
+    """Of all events, in the order in which they became due: there is one subscription to each."""
+    with store.db.reading() as r:
+        return list(r.execute(select(events.c.event_type).order_by(events.c.created_at)).scalars())
+
+
+# In the batch
+
+
+def test_a_rise_a_fall_and_a_rise_are_two_matches_with_what_was_read(borrower: Borrower) -> None:
+    ruleset = borrower.watch()
+    borrower.sent(item(1))
+    assert borrower.matches == []
+    long = borrower.rise()
+    [match] = borrower.matches
+    assert (match.rules, match.cause, match.data_version) == (["LONG"], Cause.DATA, 2)
+    assert (match.ruleset_id, match.as_of) == (ruleset.ruleset_id, datetime.now(borrower.store.settings.zone).date())
+    with borrower.store.db.reading() as r:
+        told = rule_matches.record(r, match)
+    assert b"history_days" in told
+    borrower.sent(item(5, "COFFEE"))
+    assert len(borrower.matches) == 1
+    borrower.withdrawn(long)
+    assert borrower.fired() == []
+    borrower.rise()
+    assert [list(match.rules) for match in borrower.matches] == [["LONG"], ["LONG"]]
+
+
+def test_a_batch_that_changes_nothing_looks_at_nobody(borrower: Borrower) -> None:
+    ruleset = borrower.watch()
+    for _ in range(2):
+        borrower.rise()
+    with borrower.store.db.reading() as r:
+        assert [count.observed for count in rule_matches.counts(r, ruleset, date.min)] == [1]
+
+
+def test_only_the_client_s_own_customers_are_looked_at(store: Store) -> None:
+    one, other = Borrower(store), Borrower(store, OTHER_ABN)
+    one.watch()
+    for each in (one, other):
+        each.submit(item(60), item(1))
+    one.end_all()
+    assert (len(one.matches), len(other.matches)) == (1, 0)
+
+
+def test_what_is_unavailable_never_fires_and_is_counted(borrower: Borrower) -> None:
+    ruleset = borrower.watch(
+        a_rule("BALANCE", {"lessThan": [{"metric": "closing_balance"}, "1000000"]}),
+        a_rule("SCORE", LOW_SCORE),
+        attributes=[SCORE],
+    )
+    borrower.rise()
+    assert borrower.matches == []
+    with borrower.store.db.reading() as r:
+        assert rule_matches.counts(r, ruleset, date.min) == [Count("BALANCE", 1, 0, 1, 0), Count("SCORE", 1, 0, 1, 0)]
+
+
+def test_an_attribute_that_is_set_is_read(borrower: Borrower) -> None:
+    borrower.watch(a_rule("SCORE", LOW_SCORE), attributes=[SCORE])
+    borrower.score("400")
+    borrower.rise()
+    assert [list(match.rules) for match in borrower.matches] == [["SCORE"]]
+
+
+def test_a_job_s_events_come_before_the_rule_s(borrower: Borrower, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[str] = []
+    enqueue = outbox.enqueue
+
+    def noted(w: Any, new: Any) -> None:
+        told.extend(each.event_type for each in new)
+        enqueue(w, new)
+
+    monkeypatch.setattr(outbox, "enqueue", noted)
+    borrower.watch()
+    borrower.rise()
+    assert told == ["job.enrichment.completed", "job.completed", "monitoring.rule.triggered"]
+
+
+def test_without_a_ruleset_a_batch_asks_the_database_twice_whether_there_is_one(borrower: Borrower) -> None:
+    """Before it looks, and when it commits."""
+    asked: list[str] = []
+    engine = borrower.store.db.engine
+
+    def noted(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
+        asked.append(statement)
+
+    event.listen(engine, "before_cursor_execute", noted)
+    borrower.rise()
+    event.remove(engine, "before_cursor_execute", noted)
+    about = [each for each in asked if "monitoring_" in each or "rule_" in each]
+    assert len(about) == 2, about
+    assert all("FROM monitoring_rulesets" in each for each in about)
+
+
+def failing(*_: Any, **__: Any) -> Any:
+    raise ArithmeticError("this can't be computed")
+
+
+@pytest.mark.parametrize(
+    ("where", "what"),
+    [(looking, "watch"), (looking, "observed"), (rule_matches, "moves"), (rulesets, "hold")],
+)
+def test_when_looking_fails_the_batch_does_not_and_the_night_catches_up(
+    borrower: Borrower, monkeypatch: pytest.MonkeyPatch, where: Any, what: str
+) -> None:
+    borrower.watch()
+    with monkeypatch.context() as patch:
+        patch.setattr(where, what, failing)
+        job = borrower.rise()
+    assert (job.status, borrower.customer.data_version) == ("Completed", 1)
+    assert (borrower.matches, borrower.fired()) == ([], [])
+    assert borrower.look().changed == 1
+    [match] = borrower.matches
+    assert match.cause is Cause.TIME
+
+
+def test_a_customer_that_can_t_be_looked_at_takes_no_other_with_it(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = Borrower(store)
+    other = Borrower(store, OTHER_ABN, one.customer.client_id)
+    one.watch()
+
+    def unable(watch: Any, facts: Any, *rest: Any) -> Any:
+        if one.customer.number in facts.customers["customer_number"]:
+            raise ArithmeticError("this customer's figures can't be computed")
+        return observed(watch, facts, *rest)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(looking, "observed", unable)
+        for each in (one, other):
+            each.submit(item(60), item(1))
+        one.end_all()
+    assert (len(one.matches), len(other.matches)) == (0, 1)
+    assert one.look().changed == 1
+    assert (len(one.matches), len(other.matches)) == (1, 1)
+
+
+# What changes between the look and the commit
+
+
+def between_look_and_commit(monkeypatch: pytest.MonkeyPatch, do: Callable[[], object]) -> None:
+    of_batch = looking.of_batch
+
+    def overtaken(*arguments: Any) -> Any:
+        seen = of_batch(*arguments)
+        monkeypatch.setattr(looking, "of_batch", of_batch)
+        do()
+        return seen
+
+    monkeypatch.setattr(looking, "of_batch", overtaken)
+
+
+def test_an_attribute_that_no_ruleset_reads_takes_no_look_away(
+    borrower: Borrower, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    borrower.watch(a_rule("LONG"), a_rule("LOW", LOW_SCORE), attributes=[SCORE])
+    borrower.look()
+    between_look_and_commit(monkeypatch, lambda: borrower.note("branch_office", "x"))
+    borrower.rise()
+    assert (len(borrower.matches), asked_for(borrower.store)) == (1, [])
+
+
+def test_nor_does_one_that_another_client_s_ruleset_reads(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, other = Borrower(store), Borrower(store, OTHER_ABN)
+    one.watch(a_rule("LONG"), a_rule("LOW", LOW_SCORE), attributes=[SCORE])
+    grade = {"name": "grade", "kind": "decimal"}
+    other.watch(a_rule("LONG"), a_rule("BAD", {"lessThan": [{"attribute": "grade"}, "3"]}), attributes=[grade])
+    between_look_and_commit(monkeypatch, lambda: one.note("grade", Decimal(2)))
+    for each in (one, other):
+        each.submit(item(60), item(1))
+    one.end_all()
+    assert (len(one.matches), len(other.matches)) == (1, 1)
+
+
+def test_a_look_that_an_attribute_overtook_is_asked_for_though_one_was_made_meanwhile(
+    borrower: Borrower, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    borrower.watch(a_rule("LONG"), a_rule("LOW", LOW_SCORE), attributes=[SCORE])
+    borrower.sent(item(1))
+    borrower.look()
+
+    def scored_and_looked_at() -> None:
+        borrower.score("600")
+        borrower.look()
+
+    between_look_and_commit(monkeypatch, scored_and_looked_at)
+    borrower.rise()
+    assert (borrower.matches, asked_for(borrower.store)) == ([], [borrower.bucket])
+    borrower.look()
+    assert [list(match.rules) for match in borrower.matches] == [["LONG"]]
+
+
+@pytest.mark.parametrize("others", [0, 1])
+def test_a_ruleset_that_a_batch_did_not_look_by_yet_asks_for_a_look(
+    borrower: Borrower, monkeypatch: pytest.MonkeyPatch, others: int
+) -> None:
+    """The customer had no transactions when the look was made that the ruleset itself asked for."""
+
+    def watched_and_looked_at() -> None:
+        borrower.watch()
+        borrower.look()
+
+    for nth in range(others):
+        borrower.watch(slug=f"before-{nth}")
+    between_look_and_commit(monkeypatch, watched_and_looked_at)
+    borrower.rise()
+    assert (len(borrower.matches), asked_for(borrower.store)) == (others, [borrower.bucket])
+    borrower.look()
+    assert len(borrower.matches) == others + 1
+
+
+def test_a_batch_that_looked_by_all_that_watches_asks_for_nothing(borrower: Borrower) -> None:
+    borrower.watch(a_rule("LONG"), a_rule("LOW", LOW_SCORE), attributes=[SCORE])
+    borrower.look()
+    borrower.rise()
+    assert asked_for(borrower.store) == []
+
+
+# Never twice
+
+
+STEPS = {
+    "the files are written": (enriching, "commit_values"),
+    "the pointers have moved": (commit, "finish"),
+    "the jobs have ended": (rule_matches, "settle"),
+    "the look is decided on": (commit, "_ask_for_looks"),
+    "the states are read": (rule_matches, "moves"),
+    "the matches are made": (rule_matches, "_fall"),
+    "what fell is gone": (rule_matches, "_fire"),
+    "the events are due": (rule_matches, "_count"),
+}
+
+
+def test_a_batch_that_dies_at_a_step_and_is_run_again_tells_once(
+    borrower: Borrower, monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests
+) -> None:
+    """It dies at each step in turn, and then no more."""
+    borrower.watch()
+    job = borrower.submit(item(60), item(1))
+
+    computed = list[Enriched]()
+
+    def enrich_once(*of_the_same: Any) -> Enriched:
+        if not computed:
+            computed.append(enrich(*of_the_same))
+        return computed[0]
+
+    def dies(*_: Any, **__: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(enriching, "enrich", enrich_once)
+    with borrower.store.db.writing() as w:
+        batch = batches.claim(w, Lane.ENRICHMENT, borrower.store.settings, datetime.now(UTC))
+    assert batch is not None
+    again = partial(work_of.claimed, borrower.store, batch.token, batch.partition_day)
+    for step, place in STEPS.items():
+        with subtests.test(step), monkeypatch.context() as patch:
+            patch.setattr(*place, dies)
+            with pytest.raises(KeyboardInterrupt):
+                enriching.recompute(borrower.store, again())
+            assert (borrower.customer.data_version, borrower.matches, borrower.fired()) == (0, [], [])
+    enriching.recompute(borrower.store, again())
+    assert (borrower.now(job).status, len(borrower.matches)) == ("Completed", 1)
+    assert event_types(borrower.store).count("monitoring.rule.triggered") == 1
+    with pytest.raises(batches.Superseded):
+        enriching.recompute(borrower.store, again())
+    assert len(borrower.matches) == 1
+    borrower.look()
+    assert len(borrower.matches) == 1
+
+
+def test_the_batch_and_the_night_at_once_tell_once(borrower: Borrower, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The night has looked at the customer when the batch commits: what it saw is no longer so."""
+    ruleset = borrower.watch()
+    borrower.sent(item(1))
+    look = looking.look
+
+    def overtaken(*arguments: Any, **named: Any) -> Any:
+        seen = look(*arguments, **named)
+        monkeypatch.setattr(looking, "look", look)
+        borrower.rise()
+        return seen
+
+    monkeypatch.setattr(looking, "look", overtaken)
+    outcome = borrower.look()
+    assert (outcome.left, outcome.changed) == (1, 0)
+    assert (len(borrower.matches), borrower.fired()) == (1, ["LONG"])
+    with borrower.store.db.reading() as r:
+        assert rule_matches.counts(r, ruleset, date.min) == [Count("LONG", 2, 1, 0, 1)]
+
+
+def test_many_nights_at_once_tell_once(risen: Borrower) -> None:
+    risen.watch()
+    with ThreadPoolExecutor(4) as pool:
+        outcomes = list(pool.map(lambda _: risen.look(), range(4)))
+    assert sum(outcome.changed for outcome in outcomes) == 1
+    assert len(risen.matches) == 1
+
+
+# By night, and when it is asked for
+
+
+def test_time_alone_fires_a_rule(borrower: Borrower) -> None:
+    borrower.watch(a_rule("STALE", {"moreThan": [{"metric": "days_behind"}, "10"]}))
+    borrower.rise()
+    now = datetime.now(UTC)
+    for days, told in ((1, 0), (8, 0), (11, 1), (12, 1)):
+        borrower.look(now + timedelta(days=days))
+        assert len(borrower.matches) == told, days
+    assert borrower.matches[0].cause is Cause.TIME
+    borrower.sent(item(0, "COFFEE"))
+    assert borrower.fired() == []
+
+
+def test_a_look_leaves_nobody_to_a_submission(risen: Borrower) -> None:
+    """One that brings nothing new would not look."""
+    risen.watch()
+    risen.submit(item(1))
+    assert risen.look() == Outcome(customers=1, changed=1)
+
+
+def test_the_bucket_is_looked_at_in_slices_and_only_who_is_watched(store: Store) -> None:
+    one = Borrower(store)
+    others = [Borrower(store, OTHER_ABN, one.customer.client_id), Borrower(store, OTHER_ABN)]
+    for each in (one, *others):
+        each.submit(item(60), item(1))
+    one.end_all()
+    one.watch()
+    sliced = dataclasses.replace(store, settings=store.settings.model_copy(update={"book_slice_rows": 1}))
+    clock = partial(datetime.now, UTC)
+    buckets = [bucket_of(each.customer.number) for each in (one, *others)]
+    looked = [monitoring.look_at(sliced, bucket, clock, everybody=True) for bucket in buckets]
+    assert looked == [Outcome(1, 1), Outcome(1, 1), Outcome()]
+
+
+def tick(store: Store, instance: DagsterInstance) -> list[RunRequest]:
+    """Runs that the sensor asks for."""
+    answer = schedules.requested_looks_sensor(build_sensor_context(instance=instance, resources={"store": store}))
+    assert isinstance(answer, (list, SkipReason))
+    return answer if isinstance(answer, list) else []
+
+
+def asked_for(store: Store) -> list[str | None]:
+    """Buckets."""
+    with DagsterInstance.ephemeral() as instance:
+        return [request.partition_key for request in tick(store, instance)]
+
+
+def test_a_changed_ruleset_or_attribute_is_looked_by_without_waiting_for_the_night(risen: Borrower) -> None:
+    store, bucket = risen.store, f"{bucket_of(risen.customer.number):02d}"
+    ruleset = risen.watch(a_rule("LOW", LOW_SCORE), attributes=[SCORE])
+    for score, told in (("400", 1), ("600", 1), ("300", 2)):
+        risen.score(score)
+        assert asked_for(store) == [bucket]
+        risen.look()
+        assert asked_for(store) == []
+        assert len(risen.matches) == told
+    more = a_ruleset(a_rule("LOW", LOW_SCORE), a_rule("LONG"), attributes=[SCORE])
+    with store.db.writing() as w:
+        rulesets.replace(w, ruleset, more, "test", datetime.now(UTC))
+    assert asked_for(store) == [bucket]
+    risen.look()
+    assert [list(match.rules) for match in risen.matches] == [["LOW"], ["LOW"], ["LONG"]]
+
+
+@pytest.fixture
+def bucket_mates(filled: Filled) -> list[Borrower]:
+    return filled(mates_of_a_bucket)
+
+
+def mates_of_a_bucket(store: Store) -> list[Borrower]:
+    """Three whose rules hold: the second is of the first one's client, the third of another."""
+    borrower = Borrower(store)
+    others = [Borrower(store, OTHER_ABN, borrower.customer.client_id), Borrower(store, OTHER_ABN)]
+    with store.db.writing() as w:
+        for nth, each in enumerate(others, 1):
+            mine = customers.c.number == each.customer.number
+            w.execute(update(customers).where(mine).values(number=borrower.customer.number + BUCKETS * nth))
+    mates = [borrower, *others]
+    for each in mates:
+        each.submit(item(60), item(1))
+    borrower.end_all()
+    for each in (borrower, others[1]):
+        each.watch(a_rule("LONG"), a_rule("LOW", LOW_SCORE), attributes=[SCORE])
+    with store.db.writing() as w:  # as if these had been looked at
+        look_requests.answer(w, look_requests.unanswered(w, bucket_of(borrower.customer.number)))
+    return mates
+
+
+def matches(of: list[Borrower]) -> list[int]:
+    return [len(each.matches) for each in of]
+
+
+def test_a_look_on_request_is_at_those_alone_whom_the_change_concerns(bucket_mates: list[Borrower]) -> None:
+    one, other, _ = bucket_mates
+    assert one.look(everybody=False) == Outcome()
+    other.score("700")
+    assert one.look(everybody=False) == Outcome(1, 1)
+    assert matches(bucket_mates) == [0, 1, 0]
+    one.watch(a_rule("MORE"), slug="more")
+    assert one.look(everybody=False) == Outcome(2, 2)
+    assert matches(bucket_mates) == [2, 2, 0]
+    only = {"customers": [str(other.customer.customer_id)]}
+    one.watch(a_rule("HIS"), slug="his", appliesTo=only)
+    assert one.look(everybody=False) == Outcome(1, 1)
+    assert matches(bucket_mates) == [2, 3, 0]
+    assert asked_for(one.store) == []
+
+
+def test_one_by_night_is_at_everybody_and_answers_requests_too(bucket_mates: list[Borrower]) -> None:
+    one = bucket_mates[0]
+    one.score("700")
+    assert one.look() == Outcome(3, 3)
+    assert asked_for(one.store) == []
+
+
+@pytest.mark.parametrize(("tags", "told"), [({ASKED_TAG: "look"}, [1, 0, 0]), ({}, [1, 1, 1])])
+def test_a_run_is_told_by_its_tag_whom_to_look_at(
+    bucket_mates: list[Borrower], tags: dict[str, str], told: list[int]
+) -> None:
+    one = bucket_mates[0]
+    one.score("700")
+    with DagsterInstance.ephemeral() as instance:
+        [asked] = tick(one.store, instance)
+    assert asked.tags.items() >= {ASKED_TAG: "look"}.items()
+    resources = {"store": one.store}
+    assert materialize([monitoring.monitored_customers], partition_key=one.bucket, tags=tags, resources=resources)
+    assert matches(bucket_mates) == told
+
+
+def test_a_look_that_is_killed_is_asked_for_again(risen: Borrower, monkeypatch: pytest.MonkeyPatch) -> None:
+    def dies(*_: Any, **__: Any) -> Any:
+        raise KeyboardInterrupt
+
+    risen.watch()
+    with monkeypatch.context() as patch:
+        patch.setattr(batches, "commit", dies)
+        with pytest.raises(KeyboardInterrupt):
+            risen.look(everybody=False)
+    assert asked_for(risen.store) == [risen.bucket]
+    assert risen.look(everybody=False).changed == 1
+
+
+def test_a_run_is_asked_for_where_none_is_under_way_and_once_by_its_key(borrower: Borrower) -> None:
+    """Dagster starts no second run by one key, so that a run that fails doesn't begin again at once."""
+    keys = list[str | None]()
+    with DagsterInstance.ephemeral() as instance:
+
+        def asked() -> bool:
+            runs = tick(borrower.store, instance)
+            keys.extend(run.run_key for run in runs)
+            return bool(runs)
+
+        borrower.watch()
+        assert asked()
+        assert asked()
+        borrower.watch(slug="another")
+        assert asked()
+        tags = {PARTITION_TAG: borrower.bucket}
+        running = DagsterRun(schedules.look_at_book.name, str(uuid4()), tags=tags, status=DagsterRunStatus.STARTED)
+        instance.add_run(running)
+        assert not asked()
+        instance.report_run_canceled(running)
+        assert asked()
+        with borrower.store.db.writing() as w:
+            w.execute(update(look_request_rows).values(requested_at=datetime.now(UTC) - schedules.LOST_AFTER))
+        assert asked()
+    first, again, later, canceled, lost = keys
+    assert first == again
+    assert later == canceled
+    assert len({first, later, lost}) == 3
+
+
+def test_what_changes_while_a_look_is_under_way_is_looked_at_afterwards(
+    risen: Borrower, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    risen.watch(a_rule("LOW", LOW_SCORE), attributes=[SCORE])
+    look = looking.look
+
+    def overtaken(*arguments: Any, **named: Any) -> Any:
+        seen = look(*arguments, **named)
+        risen.score("400")
+        return seen
+
+    with monkeypatch.context() as patch:
+        patch.setattr(looking, "look", overtaken)
+        assert risen.look().left == 1
+    assert asked_for(risen.store) == [f"{bucket_of(risen.customer.number):02d}"]
+    assert risen.look().changed == 1
+
+
+def test_by_night_the_buckets_of_those_who_are_watched(store: Store) -> None:
+    def due() -> list[str | None]:
+        answer = schedules.nightly_look(store)
+        return [request.partition_key for request in answer] if isinstance(answer, list) else []
+
+    one, other = Borrower(store), Borrower(store, OTHER_ABN)
+    for each in (one, other):
+        each.rise()
+    assert due() == []
+    ruleset = one.watch()
+    assert due() == [f"{bucket_of(one.customer.number):02d}"]
+    with store.db.writing() as w:
+        rulesets.archive(w, ruleset, datetime.now(UTC))
+    assert due() == []
+
+
+def test_a_ruleset_that_comes_when_a_run_has_begun_is_seen_or_asks_for_another(
+    risen: Borrower, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    due = upkeep.due
+
+    def overtaken(*arguments: Any) -> Any:
+        """Whom the run is for is known; the ruleset can come only as soon as the run has begun."""
+        found = due(*arguments)
+        monkeypatch.setattr(upkeep, "due", due)
+        coming.append(pool.submit(risen.watch))
+        with suppress(TimeoutError):
+            coming[0].result(timeout=1)
+        return found
+
+    coming: list[Future[StoredRuleset]] = []
+    monkeypatch.setattr(upkeep, "due", overtaken)
+    with ThreadPoolExecutor(1) as pool:
+        risen.look()
+    coming[0].result()
+    assert risen.matches or asked_for(risen.store) == [risen.bucket]
+
+
+# One client's ruleset that can't be read
+
+
+def test_a_client_s_unreadable_ruleset_keeps_no_other_client_s_from_watching(store: Store) -> None:
+    one, other = Borrower(store), Borrower(store, OTHER_ABN)
+    one.watch_unreadably()
+    other.watch()
+    other.look()
+    for each in (one, other):
+        each.submit(item(60), item(1))
+    one.end_all()
+    assert (len(one.matches), len(other.matches)) == (0, 1)
+    assert (one.customer.data_version, asked_for(store)) == (1, []), "by night it is tried again"
+
+
+def test_nor_by_night_and_its_customers_count_as_failed(store: Store) -> None:
+    one, other = Borrower(store), Borrower(store, OTHER_ABN)
+    for each in (one, other):
+        each.submit(item(60), item(1))
+    one.end_all()
+    one.watch_unreadably()
+    other.watch()
+    numbers = [one.customer.number, other.customer.number]
+    with work_of.without_jobs(store, Lane.BOOK, TODAY, numbers) as work:
+        outcome = monitoring.look_again(store, work, lambda: datetime.now(UTC))
+    assert outcome == Outcome(customers=2, changed=1, failed=1)
+    assert len(other.matches) == 1
+
+
+def test_a_look_that_can_t_be_decided_on_is_no_end_of_the_run(risen: Borrower, monkeypatch: pytest.MonkeyPatch) -> None:
+    risen.watch()
+    with monkeypatch.context() as patch:
+        patch.setattr(rule_matches, "moves", failing)
+        assert risen.look() == Outcome(customers=1, failed=1)
+    assert risen.matches == []
+    assert risen.look().changed == 1
+
+
+def test_an_attribute_can_be_set_though_a_ruleset_can_t_be_read(risen: Borrower) -> None:
+    risen.watch_unreadably()
+    risen.note("phone", "x")
+    assert asked_for(risen.store) == [risen.bucket]

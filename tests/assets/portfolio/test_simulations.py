@@ -1,0 +1,319 @@
+"""A simulation goes over a client's customers in slices, and says the same as simulating each alone."""
+
+from collections.abc import Mapping
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from types import ModuleType
+from typing import Any
+from uuid import UUID
+
+import pytest
+from dagster import RunRequest, SkipReason, build_sensor_context
+
+from assets.portfolio import simulations as work
+from assets.reports import reports as slicing
+from pipelines.decisions.canonical import canonical
+from pipelines.monitoring import Observed, Ruleset, checked, looks, simulation
+from storage.core.models import JobStatus
+from storage.core.store import Store
+from storage.enrichment import transactions
+from storage.jobs import jobs
+from storage.jobs.jobs import Job
+from storage.monitoring import attributes, rulesets, simulations
+from storage.monitoring.attributes import NewAttribute
+from storage.monitoring.rulesets import StoredRuleset
+from storage.monitoring.simulations import Request, Simulation
+from storage.portfolio import book_jobs
+from tests.assets.conftest import Filled
+from tests.assets.lender import Lender
+
+FIRST, LAST = date(2026, 1, 1), date(2026, 3, 31)
+ABNS = ("51824753556", "53004085616", "83914571673", "33102417032")
+
+
+def document(**also: Any) -> dict[str, Any]:
+    """OUT: more than 100 went out in 10 days. RISKY: the score is low."""
+    spent = {
+        "slug": "spent",
+        "name": "Spent",
+        "meaning": "What went out.",
+        "unit": "AUD",
+        "format": "currency",
+        "direction": "neutral",
+        "definition": {"source": "transactions", "window": {"days": 10}, "measure": "money_out", "aggregate": "sum"},
+    }
+    rules = [
+        {"code": "OUT", "message": "Much went out.", "condition": {"moreThan": [{"metric": "spent"}, "100"]}},
+        {"code": "RISKY", "message": "Risky.", "condition": {"lessThan": [{"attribute": "score"}, "500"]}},
+    ]
+    read = [{"name": "score", "kind": "decimal"}]
+    return {"slug": "spending", "name": "Spending", "active": False, "attributes": read} | {
+        "metrics": [spent],
+        "rules": rules,
+        **also,
+    }
+
+
+def sound(told: Mapping[str, Any]) -> Ruleset:
+    found = checked(told)
+    assert found.ruleset is not None, found.faults
+    return found.ruleset
+
+
+class Book:
+    """Three customers with rows: much out in January and March, much out in March, little; and one without rows."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        first = Lender(store, ABNS[0])
+        self.client_id = first.customer.client_id
+        self.lenders = [first, *(Lender(store, abn, self.client_id) for abn in ABNS[1:])]
+        for nth, rows in enumerate(
+            (
+                ((date(2026, 1, 5), "-150"), (date(2026, 2, 1), "-1"), (date(2026, 3, 5), "-150")),
+                ((date(2025, 12, 1), "-1"), (date(2026, 3, 9), "-101")),
+                ((date(2026, 2, 9), "-5"),),
+            )
+        ):
+            self.submit(nth, *rows)
+
+    def submit(self, nth: int, *rows: tuple[date, str]) -> None:
+        items = [{"date": str(day), "description": f"SHOP {day}", "amount": amount} for day, amount in rows]
+        self.lenders[nth].submit(*items)
+        self.lenders[nth].end_all()
+
+    def number(self, nth: int) -> int:
+        return self.lenders[nth].customer.number
+
+    def id(self, nth: int) -> UUID:
+        return self.lenders[nth].customer.customer_id
+
+    def score(self, nth: int, value: int | None, at: datetime) -> None:
+        with self.store.db.writing() as w:
+            given = {"score": None if value is None else NewAttribute(Decimal(value))}
+            attributes.put(w, self.lenders[nth].customer, given, "test", at)
+
+    def ruleset(self, **also: Any) -> StoredRuleset:
+        with self.store.db.writing() as w:
+            return rulesets.create(w, self.client_id, sound(document(**also)), "test", datetime.now(UTC))
+
+    def ask(self, of: StoredRuleset, **asked: Any) -> Job:
+        with self.store.db.writing() as w:
+            usual: dict[str, Any] = {"first": FIRST, "last": LAST}
+            request = Request(**usual | asked)
+            return simulations.request(w, of, request, "test", datetime.now(UTC))
+
+    def simulation(self, job: Job) -> Simulation:
+        with self.store.db.reading() as r:
+            return simulations.get(r, self.client_id, job.job_id)
+
+    def run(self, job: Job) -> Any:
+        work.run(self.store, job.job_id, lambda: datetime.now(UTC))
+        with self.store.db.reading() as r:
+            return simulations.result(r, simulations.get(r, self.client_id, job.job_id))
+
+    def firings(self, job: Job) -> list[tuple[int, date, str]]:
+        with self.store.db.reading() as r:
+            file = simulations.firings(r, simulations.get(r, self.client_id, job.job_id))
+        frames = list(simulations.listed(self.store.lake, file, None))
+        return [row[:3] for frame in frames for row in frame.iter_rows()]
+
+
+@pytest.fixture
+def book(filled: Filled) -> Book:
+    return filled(Book)
+
+
+def test_what_would_have_fired_and_for_whom(book: Book) -> None:
+    job = book.ask(book.ruleset())
+    result = book.run(job)
+    assert book.firings(job) == [
+        (book.number(0), date(2026, 1, 5), "OUT"),
+        (book.number(0), date(2026, 3, 5), "OUT"),
+        (book.number(1), date(2026, 3, 9), "OUT"),
+    ]
+    assert [(each["month"], each["events"]) for each in result["months"]] == [
+        ("2026-01-01", 1),
+        ("2026-02-01", 0),
+        ("2026-03-01", 2),
+    ]
+    assert [each["customerId"] for each in result["byCustomer"]] == [str(book.id(0)), str(book.id(1))]
+    out, risky = result["rules"]
+    assert (out["fired"], out["customers"], out["daysUnknown"]) == (3, 2, 0)
+    days = (LAST - date(2026, 1, 4)).days + 90 + (LAST - date(2026, 2, 8)).days
+    assert (risky["daysObserved"], risky["daysUnknown"]) == (days, days)
+    assert risky["causes"] == [{"kind": "attribute", "name": "score", "cause": "not_set", "days": days}]
+    done = book.simulation(job)
+    assert (done.status, done.customers_total, done.customers_done) == (JobStatus.COMPLETED, 3, 3)
+
+
+def test_slices_of_any_size_say_the_same(book: Book, monkeypatch: pytest.MonkeyPatch) -> None:
+    of = book.ruleset()
+    book.score(2, 400, datetime(2026, 2, 15, tzinfo=UTC))
+    book.score(2, 600, datetime(2026, 3, 15, tzinfo=UTC))
+    whole = book.ask(of)
+    result = book.run(whole)
+    monkeypatch.setattr(slicing, "SLICE_ROWS", 1)
+    monkeypatch.setattr(looks, "LOOK_ROWS", 1)
+    monkeypatch.setattr(simulation, "MOST_LOOKS", 1)
+    monkeypatch.setattr(work, "CUSTOMERS_AT_ONCE", 1)
+    sliced = book.ask(of)
+    assert book.run(sliced) == result
+    assert book.firings(sliced) == book.firings(whole)
+
+
+def test_attributes_are_as_they_were_and_before_as_they_are_now(book: Book) -> None:
+    """At the ends of the service's own days: midnight in Sydney is the afternoon before in UTC."""
+    of = book.ruleset()
+    book.score(0, 700, datetime(2026, 2, 9, 12, 59, tzinfo=UTC))  # the last minute of the 9th
+    book.score(0, 400, datetime(2026, 2, 20, 13, 1, tzinfo=UTC))  # the first of the 21st
+    book.score(1, 400, datetime(2026, 6, 1, tzinfo=UTC))  # as now: on every day
+    job = book.ask(of)
+    book.run(job)
+    assert [each for each in book.firings(job) if each[2] == "RISKY"] == [
+        (book.number(0), date(2026, 1, 5), "RISKY"),
+        (book.number(0), date(2026, 2, 21), "RISKY"),
+        (book.number(1), FIRST, "RISKY"),
+    ]
+
+
+def test_whom_the_ruleset_lists_and_who_is_named(book: Book) -> None:
+    of = book.ruleset(appliesTo={"customers": [str(book.id(0)), str(book.id(2))]})
+    job = book.ask(of, customers=(book.id(1), book.id(2)))
+    result = book.run(job)
+    assert (book.simulation(job).customers_total, result["customers"], result["events"]) == (1, 1, 0)
+
+
+def test_a_document_that_was_sent_along_is_tried(book: Book) -> None:
+    tried = document()
+    tried["rules"][0]["condition"]["moreThan"][1] = "100.50"
+    job = book.ask(book.ruleset(), document=canonical(sound(tried)))
+    book.run(job)
+    assert [number for number, _, _ in book.firings(job)] == [book.number(0), book.number(0), book.number(1)]
+    tried["rules"][0]["condition"]["moreThan"][1] = "120"
+    job = book.ask(book.ruleset(slug="other"), document=canonical(sound(tried)))
+    book.run(job)
+    assert [number for number, _, _ in book.firings(job)] == [book.number(0), book.number(0)]
+
+
+def test_a_customer_whose_file_is_damaged_is_left_out(book: Book) -> None:
+    job = book.ask(book.ruleset())
+    with book.store.db.reading() as r:
+        [place] = transactions.current_locations(r, [book.number(0)])
+    path = book.store.lake.root / place.path
+    path.write_bytes(path.read_bytes()[:-9])
+    result = book.run(job)
+    done = book.simulation(job)
+    assert (done.status, done.customers_failed, done.customers_done) == (JobStatus.COMPLETED_WITH_ERRORS, 1, 2)
+    assert result["events"] == 1
+
+
+def test_a_customer_who_cant_be_computed_is_left_out(book: Book, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, bad = simulation.simulated, book.number(1)
+
+    def broken(of: Any, rows: Any, *rest: Any) -> Any:
+        if bad in rows["customer_number"].to_list():
+            raise ValueError
+        return real(of, rows, *rest)
+
+    monkeypatch.setattr(simulation, "simulated", broken)
+    job = book.ask(book.ruleset())
+    result = book.run(job)
+    done = book.simulation(job)
+    assert (done.status, done.customers_failed, done.customers_done) == (JobStatus.COMPLETED_WITH_ERRORS, 1, 2)
+    assert result["events"] == 2
+
+
+def test_a_run_that_was_lost_begins_anew(book: Book, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Killed between any two steps: nothing is counted twice, and what it had written is named by nobody."""
+    of = book.ruleset()
+    wanted = book.run(book.ask(of))
+    for step in ("begin", "count_done", "end"):
+        job, real = book.ask(of), getattr(simulations, step)
+        monkeypatch.setattr(simulations, step, _killed)
+        monkeypatch.setattr(book_jobs, "fail", lambda *_: None)  # who is killed says nothing
+        with pytest.raises(KeyboardInterrupt):
+            book.run(job)
+        monkeypatch.undo()
+        assert getattr(simulations, step) is real
+        assert not book.simulation(job).is_done
+        assert book.run(job) == wanted
+        done = book.simulation(job)
+        assert (done.status, done.customers_done) == (JobStatus.COMPLETED, 3)
+
+
+def _killed(*_: Any, **__: Any) -> None:
+    raise KeyboardInterrupt
+
+
+def test_a_run_that_is_stopped_fails_its_job(book: Book, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = book.ask(book.ruleset())
+    monkeypatch.setattr(simulations, "count_done", _killed)
+    with pytest.raises(KeyboardInterrupt):
+        book.run(job)
+    with book.store.db.reading() as r:
+        ended = jobs.get(r, book.client_id, job.job_id)
+    assert (ended.status, ended.error and ended.error["code"]) == (JobStatus.FAILED, "Simulation.Stopped")
+
+
+def test_what_has_ended_is_left_alone(book: Book) -> None:
+    job = book.ask(book.ruleset())
+    result = book.run(job)
+    assert work.run(book.store, job.job_id, lambda: datetime.now(UTC)) == work.Done(0, 0, 0)
+    assert book.run(job) == result
+
+
+@pytest.mark.parametrize(("where", "at_once"), [(work, "CUSTOMERS_AT_ONCE"), (simulation, "MOST_LOOKS")])
+def test_more_firings_than_are_listed_are_counted(
+    book: Book, monkeypatch: pytest.MonkeyPatch, where: ModuleType, at_once: str
+) -> None:
+    """And nothing is recorded of them."""
+    ruleset = book.ruleset()
+    everything = book.ask(ruleset)
+    result = book.run(everything)
+    recorded, record = list[int](), Observed.record
+
+    def counted(self: Observed, number: int, *of: Any) -> dict[str, Any]:
+        recorded.append(number)
+        return record(self, number, *of)
+
+    monkeypatch.setattr(Observed, "record", counted)
+    monkeypatch.setattr(where, at_once, 1)
+    monkeypatch.setattr(work, "MOST_FIRINGS", 2)
+    job = book.ask(ruleset)
+    assert book.run(job) == result | {"firings": 3, "firingsListed": 2}
+    assert book.firings(job) == book.firings(everything)[:2]
+    assert len(recorded) == 2
+
+
+def test_a_client_without_customers_gets_an_empty_result(store: Store) -> None:
+    lender = Lender(store)
+    with store.db.writing() as w:
+        of = rulesets.create(w, lender.customer.client_id, sound(document()), "test", datetime.now(UTC))
+        job = simulations.request(w, of, Request(FIRST, LAST), "test", datetime.now(UTC))
+    work.run(store, job.job_id, lambda: datetime.now(UTC))
+    with store.db.reading() as r:
+        result = simulations.result(r, simulations.get(r, lender.customer.client_id, job.job_id))
+    assert (result["customers"], result["events"], result["byCustomer"]) == (0, 0, [])
+
+
+def test_what_is_asked_for_starts_in_order_of_receipt(book: Book) -> None:
+    of = book.ruleset()
+    asked = [book.ask(of) for _ in range(2)]
+    found = work.requested_simulations_sensor(build_sensor_context(), store=book.store)
+    assert isinstance(found, list)
+    assert [each.run_key for each in found if isinstance(each, RunRequest)] == [
+        f"simulation {job.job_id}" for job in asked
+    ]
+    for job in asked:
+        book.run(job)
+    assert isinstance(work.requested_simulations_sensor(build_sensor_context(), store=book.store), SkipReason)
+
+
+def test_days_end_with_the_business_day_and_never_after_now(store: Store) -> None:
+    now = datetime(2026, 3, 31, 3, 0, tzinfo=UTC)
+    found = list(work._days(store, date(2026, 3, 30), date(2026, 3, 31), now))
+    assert [(day.date, day.at) for day in found] == [
+        (date(2026, 3, 30), datetime(2026, 3, 30, 13, 0, tzinfo=UTC)),
+        (date(2026, 3, 31), now),
+    ]

@@ -1,0 +1,176 @@
+"""Upkeep of a bucket: in slices, for whom it is due, behind what clients wait for, and on from where it broke off."""
+
+import dataclasses
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+import polars as pl
+import pytest
+from sqlalchemy import select, update
+
+from assets.core.batches import Work
+from assets.enrichment import transactions
+from assets.portfolio import book
+from assets.portfolio import upkeep as upkeep_work
+from assets.portfolio.upkeep import Outcome, carry_out, rest, slices
+from pipelines.enrichment.enrichment import ENRICHMENT_VERSION, Enriched, enrich
+from pipelines.reports.report_view import ReportStatus
+from storage.core import models
+from storage.core.store import Store
+from storage.enrichment.transactions import current_locations
+from storage.portfolio import upkeep
+from storage.portfolio.book import reports_of
+from storage.portfolio.upkeep import Standing, Task
+from tests.assets.conftest import Filled
+from tests.assets.lender import BUCKET, SALE, Lender, refreshed, risk_status, three_in_a_bucket
+
+
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Jobs that wait are not waited for: here nobody ends them meanwhile."""
+    monkeypatch.setattr(upkeep_work, "LONGEST_WAIT_S", 0)
+
+
+@pytest.fixture
+def lenders(filled: Filled) -> list[Lender]:
+    return filled(outdated)
+
+
+def outdated(store: Store) -> list[Lender]:
+    """Three, each with a customer in the same bucket that holds a row, under an older version of the enrichment."""
+    three = three_in_a_bucket(store)
+    with store.db.writing() as w:
+        w.execute(update(models.customers).values(enrichment_version=ENRICHMENT_VERSION - 1))
+    return three
+
+
+def backfilled(store: Store, do: Callable[[Work], Outcome] | None = None) -> Outcome:
+    """With a slice for every customer."""
+    sliced = dataclasses.replace(
+        store, settings=store.settings.model_copy(update={"book_slice_rows": 1, "book_share": 1})
+    )
+    return carry_out(sliced, Task.BACKFILL, BUCKET, book.outdated(), do or partial(book.reenrich, sliced))
+
+
+def standing(store: Store) -> Standing:
+    with store.db.reading() as r:
+        [found] = upkeep.standing(r, Task.BACKFILL, [BUCKET])
+    return found
+
+
+def enrichment_versions(store: Store) -> list[int]:
+    with store.db.reading() as r:
+        query = select(models.customers.c.enrichment_version).order_by(models.customers.c.number)
+        return list(r.execute(query).scalars())
+
+
+def test_a_version_moves_only_where_rows_change_and_everyone_is_brought_up(
+    store: Store, lenders: list[Lender], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def better(*arguments: Any) -> Enriched:
+        """Coffee was something else."""
+        enriched = enrich(*arguments)
+        coffee = pl.col("description") == "COFFEE"
+        new = pl.when(coffee).then(pl.lit("new")).otherwise("category")
+        return dataclasses.replace(enriched, transactions=enriched.transactions.with_columns(category=new))
+
+    monkeypatch.setattr(transactions, "enrich", better)
+    before = [lender.customer.data_version for lender in lenders]
+    assert backfilled(store) == Outcome(customers=3, changed=1)
+    moved = [lender.customer.data_version - version for lender, version in zip(lenders, before, strict=True)]
+    assert moved == [0, 1, 0]
+    assert [row["category"] for row in lenders[1].rows()] == ["new"]
+    assert enrichment_versions(store) == [ENRICHMENT_VERSION] * 3
+    assert backfilled(store) == Outcome(), "nobody is behind any more"
+
+
+@pytest.mark.usefixtures("lenders")
+def test_what_was_done_before_it_broke_is_not_done_again(store: Store) -> None:
+    tried: list[int] = []
+
+    def breaking(work: Work) -> Outcome:
+        if tried:
+            raise MemoryError
+        tried.extend(work.customers)
+        return book.reenrich(store, work)
+
+    with pytest.raises(MemoryError):
+        backfilled(store, breaking)
+    assert enrichment_versions(store) == [ENRICHMENT_VERSION, ENRICHMENT_VERSION - 1, ENRICHMENT_VERSION - 1]
+    broken = standing(store)
+    assert (broken.total, broken.done, broken.error) == (3, 1, "MemoryError")
+
+    again = backfilled(store)
+    assert again.customers == 2
+    assert standing(store).error is None
+
+
+def test_a_customer_with_a_submission_under_way_is_left_to_it(store: Store, lenders: list[Lender]) -> None:
+    lenders[1].submit(SALE)
+    assert backfilled(store) == Outcome(customers=2, left=1)
+    assert enrichment_versions(store)[1] == ENRICHMENT_VERSION - 1
+    lenders[1].end_all()
+    assert enrichment_versions(store) == [ENRICHMENT_VERSION] * 3
+
+
+def test_a_submission_that_comes_while_a_slice_is_computed_goes_first(store: Store, lenders: list[Lender]) -> None:
+    def overtaken(work: Work) -> Outcome:
+        lenders[1].submit(SALE)
+        return book.reenrich(store, work)
+
+    outcome = carry_out(store, Task.BACKFILL, BUCKET, book.outdated(), overtaken)
+    assert outcome == Outcome(customers=2, left=1)
+    assert enrichment_versions(store)[1] == ENRICHMENT_VERSION - 1
+
+
+def test_a_damaged_file_keeps_only_its_own_customers_behind(store: Store, lenders: list[Lender]) -> None:
+    with store.db.reading() as r:
+        [place] = current_locations(r, [lenders[1].customer.number])
+    (store.lake.root / place.path).write_bytes(b"not what was written")
+    forgetful = dataclasses.replace(store, lake=type(store.lake)(store.lake.root))  # as a process started since
+    outcome = carry_out(forgetful, Task.BACKFILL, BUCKET, book.outdated(), partial(book.reenrich, forgetful))
+    assert outcome == Outcome(customers=3, failed=1)
+    assert enrichment_versions(store) == [ENRICHMENT_VERSION, ENRICHMENT_VERSION - 1, ENRICHMENT_VERSION]
+
+
+def test_stale_reports_are_refreshed_and_none_is_made_that_nobody_asked_for(
+    store: Store, lenders: list[Lender]
+) -> None:
+    for lender in lenders[:2]:
+        lender.ask_for_reports()
+        refreshed(lender)
+    lenders[0].sent(SALE)
+    assert [risk_status(each) for each in lenders] == [ReportStatus.STALE, ReportStatus.READY, ReportStatus.PENDING]
+
+    with store.db.reading() as r:
+        condition = book.stale(store.settings, datetime.now(UTC))
+        assert [number for number, _ in upkeep.due(r, condition, BUCKET)] == [lenders[0].customer.number]
+    outcome = carry_out(store, Task.REFRESH, BUCKET, condition, partial(book.refresh_all, store))
+    assert outcome == Outcome(customers=1, changed=1)
+    assert [risk_status(each) for each in lenders] == [ReportStatus.READY, ReportStatus.READY, ReportStatus.PENDING]
+    with store.db.reading() as r:
+        assert reports_of(r, "risk", BUCKET)["is_current"].to_list() == [True, True]
+
+
+def test_between_slices_upkeep_rests_while_somebody_waits_for_a_job(
+    store: Store, lenders: list[Lender], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(upkeep_work, "LONGEST_WAIT_S", 60)
+    rest(store, worked_s=0)  # nobody waits
+    lenders[0].submit(SALE)
+    resting = threading.Thread(target=rest, args=(store, 0))
+    resting.start()
+    resting.join(timeout=0.3)
+    assert resting.is_alive()
+    lenders[0].end_all()
+    resting.join(timeout=30)
+    assert not resting.is_alive()
+
+
+def test_slices_are_cut_by_rows_and_a_larger_customer_has_one_alone() -> None:
+    due = [(1, 40), (2, 60), (3, 1), (4, 500), (5, 10)]
+    assert list(slices(due, most_rows=100)) == [[1, 2], [3], [4], [5]]
+    assert list(slices([], most_rows=100)) == []

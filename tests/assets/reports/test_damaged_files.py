@@ -1,0 +1,97 @@
+"""A data file that is not what was written takes its own customers' jobs away, and nobody else's."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from assets.core.batches import claimed
+from assets.reports.reports import end_refreshes, refresh
+from pipelines.reports import REPORTS
+from storage.core.lake import Lake
+from storage.core.models import JobStatus, Lane
+from storage.core.store import Store
+from storage.enrichment import transactions
+from storage.jobs import batches
+from tests.assets.conftest import Filled
+from tests.assets.lender import COFFEE, RENT, SALE, Lender
+
+
+@pytest.fixture
+def two(filled: Filled) -> tuple[Lender, Lender]:
+    return filled(two_with_rows)
+
+
+def two_with_rows(store: Store) -> tuple[Lender, Lender]:
+    """Lenders whose customers' rows lie in different files."""
+    hit, spared = Lender(store), Lender(store)
+    for each in (hit, spared):
+        each.sent(RENT, COFFEE)
+    return hit, spared
+
+
+@pytest.fixture
+def freshly_opened(store: Store) -> Store:
+    """The same store, as a process sees it that has opened no file yet."""
+    return Store(store.settings, store.db, Lake(store.settings.lake), store.vault)
+
+
+def damage(store: Store, lender: Lender) -> str:
+    """Flip a bit in the customer's data file; the file's path."""
+    with store.db.reading() as r:
+        [place] = transactions.current_locations(r, [lender.customer.number])
+    return flip_a_bit(store, place.path)
+
+
+def flip_a_bit(store: Store, path: str) -> str:
+    file = store.lake.root / path
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content)
+    return path
+
+
+def refresh_all(store: Store) -> None:
+    """One batch with all reports that were asked for."""
+    with store.db.writing() as w:
+        batch = batches.claim(w, Lane.REFRESH, store.settings, datetime.now(UTC))
+    assert batch is not None
+    for report in REPORTS.values():
+        refresh(store, claimed(store, batch.token, batch.partition_day), report)
+    end_refreshes(store, claimed(store, batch.token, batch.partition_day))
+
+
+def test_a_submission_to_a_damaged_value_fails_and_names_the_file(
+    store: Store, two: tuple[Lender, Lender], freshly_opened: Store
+) -> None:
+    hit, spared = two
+    path = damage(store, hit)
+    failing, other = hit.submit(SALE), spared.submit(SALE)
+    hit.store = freshly_opened
+    hit.end_all()
+    assert hit.now(failing).status is JobStatus.FAILED
+    assert path in (hit.now(failing).error or {})["message"]
+    assert spared.now(other).status is JobStatus.COMPLETED
+    assert spared.customer.enriched_rows == 3
+    assert hit.sent(SALE).status is JobStatus.FAILED, "alone in a batch, too"
+
+
+def test_a_damaged_submission_fails_and_names_the_file_to_the_client_and_in_the_log(
+    store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    hit, spared = Lender(store), Lender(store)
+    failing, other = hit.submit(SALE), spared.submit(SALE)
+    path = flip_a_bit(store, hit.now(failing).landing_path or "")
+    hit.end_all()
+    assert hit.now(failing).status is JobStatus.FAILED
+    assert path in (hit.now(failing).error or {})["message"]
+    assert path in caplog.text
+    assert spared.now(other).status is JobStatus.COMPLETED
+
+
+def test_reports_of_a_damaged_value_fail_alone(store: Store, two: tuple[Lender, Lender], freshly_opened: Store) -> None:
+    hit, spared = two
+    damage(store, hit)
+    failing, other = hit.ask_for_reports(), spared.ask_for_reports()
+    refresh_all(freshly_opened)
+    assert hit.now(failing).status is JobStatus.FAILED
+    assert spared.now(other).status is JobStatus.COMPLETED

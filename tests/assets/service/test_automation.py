@@ -1,0 +1,137 @@
+"""Schedules and sensors that should run are turned on at every start, and those that stop are reported."""
+
+from datetime import UTC, datetime
+
+import pytest
+import requests
+from dagster_graphql.schema import create_schema
+from graphql import parse, validate
+
+from assets.core import graphql
+from assets.core.graphql import DagsterGraphQL, RefusedError
+from assets.service.automation import AutomationWatch
+from storage.core.store import Store
+from storage.operations import automations, health
+from storage.operations.automations import Automation, Kind
+from storage.operations.doctor import Severity, examine
+
+SWEEP = Automation(Kind.SCHEDULE, "nightly_retention")
+OUTBOX = Automation(Kind.SENSOR, "webhook_outbox_sensor")
+
+
+class Dagster(DagsterGraphQL):
+    """Stands for Dagster: None while it doesn't answer."""
+
+    def __init__(self, *stopped: Automation, obedient: bool = True) -> None:
+        super().__init__("http://127.0.0.1:1", "token")
+        self.off: list[Automation] | None = list(stopped)
+        self._obedient = obedient
+
+    def stopped(self) -> list[Automation] | None:
+        return None if self.off is None else list(self.off)
+
+    def turn_on(self, automation: Automation) -> None:
+        if not self._obedient:
+            raise RefusedError("PythonError: no")
+        assert self.off is not None
+        self.off.remove(automation)
+
+
+def recorded(store: Store) -> set[Automation]:
+    with store.db.reading() as r:
+        return set(automations.stopped(r))
+
+
+def test_what_is_stopped_at_the_start_is_turned_on(store: Store, caplog: pytest.LogCaptureFixture) -> None:
+    dagster = Dagster(SWEEP, OUTBOX)
+    assert AutomationWatch(store, dagster).check()
+    assert dagster.off == []
+    assert recorded(store) == set()
+    assert "the schedule nightly_retention was stopped: turned on again" in caplog.text
+
+
+def test_what_is_stopped_later_stays_so_and_is_reported(store: Store, caplog: pytest.LogCaptureFixture) -> None:
+    dagster = Dagster()
+    watch = AutomationWatch(store, dagster)
+    watch.check()
+    for off in ([SWEEP], [SWEEP, OUTBOX], [OUTBOX], []):
+        dagster.off = list(off)
+        assert watch.check(), "jobs are dispatched all the same"
+        assert recorded(store) == set(off)
+    assert caplog.text.count("the schedule nightly_retention is stopped, though it should run") == 1
+
+
+def test_the_next_start_corrects_what_the_last_one_recorded(store: Store) -> None:
+    dagster = Dagster()
+    watch = AutomationWatch(store, dagster)
+    watch.check()
+    dagster.off = [SWEEP]
+    watch.check()
+    assert AutomationWatch(store, dagster).check()
+    assert recorded(store) == set()
+
+
+def test_without_an_answer_nothing_is_known_and_the_first_answer_counts_as_the_start(store: Store) -> None:
+    dagster = Dagster()
+    dagster.off = None
+    watch = AutomationWatch(store, dagster)
+    assert not watch.check()
+    dagster.off = [SWEEP]
+    assert watch.check()
+    assert dagster.off == []
+
+
+def test_what_can_not_be_turned_on_is_reported(store: Store) -> None:
+    watch = AutomationWatch(store, Dagster(SWEEP, obedient=False))
+    assert watch.check()
+    assert recorded(store) == {SWEEP}
+
+
+def test_readiness_and_the_doctor_tell_of_it(store: Store) -> None:
+    now = datetime.now(UTC)
+    assert health.work(store, now)["automation"].ok
+    with store.db.writing() as w:
+        automations.record(w, [SWEEP], now)
+    assert not health.work(store, now)["automation"].ok
+    [finding] = [each for each in examine(store.settings, lambda: now) if each.about == "automation"]
+    assert finding.severity is Severity.ERROR
+    assert "nightly_retention" in finding.problem
+
+
+@pytest.mark.parametrize("query", [graphql.LAUNCH, graphql.AUTOMATIONS, *graphql.RESET.values()])
+def test_dagster_still_understands_our_graphql(query: str) -> None:
+    assert validate(create_schema().graphql_schema, parse(query)) == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "stopped"),
+    [
+        ({"repositoryOrError": {"__typename": "PythonError"}}, None),
+        (
+            {
+                "repositoryOrError": {
+                    "__typename": "Repository",
+                    "schedules": [
+                        {"name": "nightly_retention", "defaultStatus": "RUNNING", "state": {"status": "STOPPED"}}
+                    ],
+                    "sensors": [
+                        {"name": "by hand", "defaultStatus": "STOPPED", "state": {"status": "STOPPED"}},
+                        {"name": "runs", "defaultStatus": "RUNNING", "state": {"status": "RUNNING"}},
+                    ],
+                }
+            },
+            [SWEEP],
+        ),
+        (requests.ConnectionError(), None),
+    ],
+)
+def test_what_should_run_is_compared_with_what_runs(
+    answer: object, stopped: list[Automation] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ask(*_: object) -> object:
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(DagsterGraphQL, "_ask", ask)
+    assert DagsterGraphQL("http://127.0.0.1:1", "token").stopped() == stopped

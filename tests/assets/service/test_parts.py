@@ -1,0 +1,129 @@
+"""A part that dies is started again; asked to end, it ends."""
+
+import os
+import resource
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from assets.service.parts import Address, NeverStartedError, Part, keep_running
+from storage.core import heartbeat
+from tests.patience import until
+
+
+def test_a_part_that_was_killed_is_started_again_and_ends_when_told() -> None:
+    part = Part("obedient one", "tests.assets.obedient", environment={})
+    first = part.pid
+    assert first is not None
+    os.kill(first, signal.SIGKILL)
+    deadline = time.monotonic() + 20
+    while part.pid in (None, first):
+        assert time.monotonic() < deadline
+        part.look_after()
+        time.sleep(0.05)
+    second = part.pid
+    assert second is not None
+    part.end()
+    with pytest.raises(ProcessLookupError):
+        os.kill(second, 0)
+
+
+@pytest.fixture
+def little_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who misses three beats hangs."""
+    monkeypatch.setattr(heartbeat, "HUNG_AFTER_S", 3 * heartbeat.BEAT_EVERY_S)
+
+
+@pytest.mark.service
+@pytest.mark.usefixtures("little_patience")
+def test_a_part_that_hangs_is_killed_started_again_and_reported(caplog: pytest.LogCaptureFixture) -> None:
+    part = Part("steadfast one", "tests.assets.steadfast", environment={})
+    first = part.pid
+    assert first is not None
+
+    def looked(until_s: float) -> None:
+        deadline = time.monotonic() + until_s
+        while part.pid == first and time.monotonic() < deadline:
+            part.look_after()
+            time.sleep(0.05)
+
+    looked(until_s=10)
+    assert part.pid == first, "it works, however long"
+    os.kill(first, signal.SIGSTOP)
+    looked(until_s=30)
+    assert part.pid != first
+    assert "the steadfast one hangs" in caplog.text
+    until(lambda: part.look_after() or part.pid is not None)
+    part.end()
+
+
+def test_a_part_that_ends_before_it_ever_lived_ends_the_others_too() -> None:
+    other = Part("obedient one", "tests.assets.obedient", environment={})
+    broken = Part("broken one", "tests.assets.there_is_no_such_module", environment={})
+    with pytest.raises(NeverStartedError, match="broken one"):
+        keep_running([other, broken], threading.Event())
+    assert other.pid is not None
+    with pytest.raises(ProcessLookupError):
+        os.kill(other.pid, 0)
+
+
+@contextmanager
+def no_more_files() -> Iterator[None]:
+    """Meanwhile this process can open no file and no socket, and so start no process."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_a_part_that_can_not_be_started_again_is_tried_later() -> None:
+    part = Part("obedient one", "tests.assets.obedient", environment={})
+    first = part.pid
+    assert first is not None
+    os.kill(first, signal.SIGKILL)
+    deadline = time.monotonic() + 3  # the first pause is one second
+    with no_more_files():
+        while time.monotonic() < deadline:
+            part.look_after()
+            time.sleep(0.05)
+    assert part.pid is None
+    deadline += 20
+    while part.pid is None:
+        assert time.monotonic() < deadline
+        part.look_after()
+        time.sleep(0.05)
+    part.end()
+
+
+def test_parts_end_side_by_side(tmp_path: Path) -> None:
+    marks = [tmp_path / str(number) for number in range(4)]
+    parts = [Part("reluctant one", "tests.assets.reluctant", str(mark), "4", environment={}) for mark in marks]
+    until(lambda: all(mark.exists() for mark in marks))
+    stop = threading.Event()
+    stop.set()
+    keep_running(parts, stop)
+    for part, mark in zip(parts, marks, strict=True):
+        assert part.pid is not None
+        with pytest.raises(ProcessLookupError):
+            os.kill(part.pid, 0)
+        assert mark.with_suffix(".ended").exists(), "by itself, as all had been told; not by force"
+
+
+@pytest.mark.parametrize(
+    ("host", "base"),
+    [
+        ("127.0.0.1", "http://127.0.0.1:3000"),
+        ("0.0.0.0", "http://127.0.0.1:3000"),
+        ("10.1.2.3", "http://10.1.2.3:3000"),
+        ("::1", "http://[::1]:3000"),
+    ],
+)
+def test_whoever_is_on_this_machine_knows_how_to_reach_a_server(host: str, base: str) -> None:
+    assert Address(host, 3000).from_here == base

@@ -1,0 +1,243 @@
+"""The worker and Dagster's launcher, together: warm processes, a real home, a trivial code location."""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from dagster import DagsterInstance, DagsterRun, DagsterRunStatus
+from dagster._core.errors import DagsterLaunchFailedError
+from dagster._core.launcher import WorkerStatus
+from sqlalchemy import select
+
+from assets.core.runs import BATCH_TAG, LANE_TAG
+from assets.dagster_internals import dagster_home
+from assets.service import worker
+from storage.core import leases
+from storage.core.models import Lane, jobs
+from storage.core.settings import Settings
+from storage.core.store import Store
+from storage.jobs import batches
+from tests.assets.trivial_location import definitions
+from tests.conftest import open_store
+from tests.patience import until
+from tests.storage.examples import a_client, a_customer, a_submission
+
+LOCATION = "tests.assets.trivial_location"
+with_a_worker = pytest.mark.service  # each of its lanes is a process that loads Dagster
+
+
+class Bench:
+    """A store, its Dagster home, and the way to launch runs in it."""
+
+    def __init__(self, store: Store, instance: DagsterInstance) -> None:
+        self.store = store
+        self.instance = instance
+
+    def launch(self, lane: Lane | None = None, batch: int | None = None, **behaviour: str) -> DagsterRun:
+        tags = dict(behaviour)
+        if lane:
+            tags[LANE_TAG] = lane.value
+        if batch is not None:
+            tags[BATCH_TAG] = str(batch)
+        run = self.instance.create_run_for_job(definitions.resolve_job_def("enrichment_batch"), tags=tags)
+        return self.instance.launch_run(run.run_id, workspace=None)  # pyrefly: ignore[bad-argument-type]  # ours needs none
+
+    def status(self, run: DagsterRun) -> DagsterRunStatus:
+        found = self.instance.get_run_by_id(run.run_id)
+        assert found is not None
+        return found.status
+
+    def health(self, run: DagsterRun) -> WorkerStatus:
+        return self.instance.run_launcher.check_run_worker_health(run).status
+
+    def pid_of(self, run: DagsterRun) -> int:
+        """The process that executes the run's steps; 0 before they begin."""
+        messages = [event.message for event in self.instance.all_logs(run.run_id)]
+        return next((int(m.split("(pid: ")[1].split(")")[0]) for m in messages if "(pid: " in m), 0)
+
+    def a_batch(self) -> int:
+        now = datetime.now(UTC)
+        a_submission(self.store, a_customer(self.store, a_client(self.store, now), now), now)
+        with self.store.db.writing() as w:
+            batch = batches.claim(w, Lane.ENRICHMENT, self.store.settings, now)
+        assert batch is not None
+        return batch.token
+
+    def job(self) -> tuple[str, int]:
+        """How the newest is."""
+        with self.store.db.reading() as r:
+            newest = select(jobs.c.status, jobs.c.attempts).order_by(jobs.c.created_at.desc()).limit(1)
+            row = r.execute(newest).one()
+        return row.status, row.attempts
+
+    def worker_is_warm(self) -> bool:
+        return self.warm_workers() > 0
+
+    def warm_workers(self) -> int:
+        with self.store.db.reading() as r:
+            return leases.holders(r, dagster_home.workers(self.store.settings), datetime.now(UTC))
+
+
+def settings_in(folder: Path) -> Settings:
+    return Settings(home=folder / "home", batch_lease_s=1.0)
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return settings_in(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    """With a worker that is warm, for all who leave it so."""
+    settings = settings_in(tmp_path_factory.mktemp("bench"))
+    with working(settings), opened(settings) as bench:
+        until(bench.worker_is_warm)
+        yield bench
+
+
+@contextmanager
+def opened(settings: Settings) -> Iterator[Bench]:
+    store = Store.open(settings)
+    until((settings.dagster_home / "dagster.yaml").exists)
+    with DagsterInstance.from_config(str(settings.dagster_home)) as instance:
+        try:
+            yield Bench(store, instance)
+        finally:
+            store.close()
+
+
+@contextmanager
+def working(settings: Settings) -> Iterator[Callable[[], None]]:
+    """A worker for as long as the context lasts; gives the way to end it before."""
+    stop = threading.Event()
+    thread = threading.Thread(target=worker.run, args=(settings, stop, LOCATION))
+
+    def end() -> None:
+        stop.set()
+        thread.join()
+
+    thread.start()
+    try:
+        yield end
+    finally:
+        end()
+
+
+@with_a_worker
+def test_runs_of_a_lane_share_a_warm_process_and_lanes_have_their_own(bench: Bench) -> None:
+    first, second = bench.launch(Lane.ENRICHMENT), bench.launch(Lane.ENRICHMENT)
+    other, by_hand = bench.launch(Lane.REFRESH), bench.launch()
+    for run in (first, second, other, by_hand):
+        until(lambda run=run: bench.status(run) is DagsterRunStatus.SUCCESS)
+    assert bench.pid_of(first) == bench.pid_of(second) != bench.pid_of(other) == bench.pid_of(by_hand)
+
+
+@with_a_worker
+def test_a_run_s_batch_is_kept_alive_while_it_runs_and_released_when_it_did_not_commit(bench: Bench) -> None:
+    token = bench.a_batch()
+    run = bench.launch(Lane.ENRICHMENT, token, sleep_s="2.5", fail="yes")  # two and a half leases
+    until(lambda: bench.status(run) is DagsterRunStatus.STARTED)
+    while bench.status(run) is DagsterRunStatus.STARTED:
+        with bench.store.db.reading() as r:
+            assert not batches.expired(r, bench.store.settings, datetime.now(UTC))
+        time.sleep(0.05)
+    assert bench.status(run) is DagsterRunStatus.FAILURE
+    until(lambda: bench.job() == ("Queued", 1))
+
+
+@with_a_worker
+def test_a_run_whose_process_dies_is_reported_lost_and_its_jobs_wait_again_at_once(bench: Bench) -> None:
+    run = bench.launch(Lane.ENRICHMENT, bench.a_batch(), sleep_s="30")
+    until(lambda: bench.pid_of(run) > 0)
+    assert bench.health(run) is WorkerStatus.RUNNING
+
+    os.kill(bench.pid_of(run), signal.SIGKILL)
+    until(lambda: bench.health(run) is WorkerStatus.NOT_FOUND, within_s=20)  # it would have run longer
+    until(lambda: bench.job() == ("Queued", 1), within_s=20)
+
+    after = bench.launch(Lane.ENRICHMENT)
+    until(lambda: bench.status(after) is DagsterRunStatus.SUCCESS)
+
+
+@with_a_worker
+def test_a_terminated_run_is_canceled_and_its_process_stays(bench: Bench) -> None:
+    run = bench.launch(Lane.ENRICHMENT, sleep_s="30")
+    until(lambda: bench.pid_of(run) > 0)
+    process = bench.pid_of(run)
+    waiting = bench.launch(Lane.ENRICHMENT)
+
+    assert bench.instance.run_launcher.terminate(waiting.run_id)
+    assert bench.status(waiting) is DagsterRunStatus.CANCELED
+    assert bench.instance.run_launcher.terminate(run.run_id)
+    until(lambda: bench.status(run) is DagsterRunStatus.CANCELED)
+    assert not bench.instance.run_launcher.terminate(run.run_id)
+
+    after = bench.launch(Lane.ENRICHMENT)
+    until(lambda: bench.status(after) is DagsterRunStatus.SUCCESS)
+    assert bench.pid_of(after) == process
+
+
+@with_a_worker
+def test_a_worker_that_ends_finishes_its_run_and_gives_waiting_ones_back_uncounted(settings: Settings) -> None:
+    with working(settings) as end, opened(settings) as bench:
+        until(bench.worker_is_warm)
+        running = bench.launch(Lane.ENRICHMENT, sleep_s="0.5")
+        bench.launch(Lane.ENRICHMENT, bench.a_batch())
+        until(lambda: bench.status(running) is DagsterRunStatus.STARTED)
+        end()
+        assert bench.status(running) is DagsterRunStatus.SUCCESS
+        assert bench.job() == ("Queued", 0)
+        assert not bench.worker_is_warm()
+        with pytest.raises(DagsterLaunchFailedError, match="No Tidemark worker runs"):
+            bench.launch(Lane.ENRICHMENT)
+        with bench.store.db.reading() as r:
+            assert batches.count_open(r, Lane.ENRICHMENT) == 0
+
+
+def test_leases_are_kept_after_whatever_went_wrong_once(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    failures = iter([OSError(24, "too many open files")])
+
+    def hold(*arguments: Any) -> bool:
+        if failure := next(failures, None):
+            raise failure
+        return held(*arguments)
+
+    held = leases.hold
+    monkeypatch.setattr(leases, "hold", hold)
+    store, ended, role = open_store(settings), threading.Event(), f"{leases.WORKER}/1"
+    head = worker.Worker(store, {}, worker.BatchLedger(store, uuid4()), role, uuid4())
+    keeping = threading.Thread(target=head.keep_leases, args=(ended,))
+    keeping.start()
+
+    def is_held() -> bool:
+        with store.db.reading() as r:
+            return leases.held(r, role, datetime.now(UTC))
+
+    try:
+        until(is_held)
+    finally:
+        ended.set()
+        keeping.join()
+        store.close()
+
+
+@pytest.mark.slow
+def test_two_workers_of_a_home_share_its_runs(settings: Settings) -> None:
+    with working(settings), working(settings), opened(settings) as bench:
+        until(lambda: bench.warm_workers() == 2)
+        both = [bench.launch(Lane.ENRICHMENT, sleep_s="8") for _ in range(2)]
+        for run in both:
+            until(lambda run=run: bench.pid_of(run) > 0)
+            assert bench.health(run) is WorkerStatus.RUNNING
+        assert bench.pid_of(both[0]) != bench.pid_of(both[1])
+        for run in both:
+            until(lambda run=run: bench.status(run) is DagsterRunStatus.SUCCESS)

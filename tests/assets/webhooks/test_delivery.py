@@ -1,0 +1,633 @@
+"""Deliveries over real TLS on loopback, to receivers of every temper."""
+
+import asyncio
+import socket
+import ssl
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_network
+from pathlib import Path
+from uuid import UUID, uuid4
+
+import pytest
+import trustme
+from sqlalchemy.exc import OperationalError
+
+from api.webhooks.listen import Receiver
+from assets.webhooks import delivery, sending
+from pipelines.vocabulary.errors import Unavailable
+from pipelines.webhooks.events import EventType, key_of, sign, verify_standard
+from storage.core.database import Writing
+from storage.core.models import DeliveryStatus
+from storage.core.settings import Settings
+from storage.core.store import Store
+from storage.core.vault import Ring, Vault
+from storage.customers.customers import Customer
+from storage.webhooks import delivery_log, outbox, subscriptions
+from storage.webhooks.delivery_log import Delivery
+from storage.webhooks.outbox import Attempt, Ended, NewEvent, Pause
+from storage.webhooks.subscriptions import Subscription
+from tests.assets.receivers import Script, answering, receiver, saying, tls
+from tests.conftest import open_store
+from tests.storage.examples import a_client, a_customer
+
+PATIENCE_S = 10.0  # with receivers that answer: a busy machine is no failure of theirs
+TIMEOUT_S = 1.0  # with those that don't
+LATE_MS = 8_000  # less than whoever waits for something else
+BODY = '{"name":"Café 🙂 \u2028","amount":12.50}'.encode()
+LOOPBACK = (ip_network("127.0.0.0/8"),)
+
+
+@pytest.fixture
+def settings(ca: trustme.CA, tmp_path: Path) -> Settings:
+    bundle = tmp_path / "ca.pem"
+    ca.cert_pem.write_to_path(str(bundle))
+    return Settings(
+        home=tmp_path / "home",
+        webhook_allow_cidrs=LOOPBACK,
+        webhook_ca_bundle=bundle,
+        webhook_timeout_s=PATIENCE_S,
+    )
+
+
+@dataclass(frozen=True)
+class Sender:
+    """A store with one customer, and what the tests do with it."""
+
+    store: Store
+    customer: Customer
+
+    def subscribe(self, url: str, event_type: EventType = EventType.JOB_COMPLETED) -> tuple[Subscription, bytes]:
+        with self.store.db.writing() as w:
+            client = self.customer.client_id
+            made, secret = subscriptions.create(w, client, event_type, url, [], self.store.vault, datetime.now(UTC))
+        return made, key_of(secret)
+
+    def happen(self, count: int = 1, event_type: EventType = EventType.JOB_COMPLETED) -> list[UUID]:
+        ids = [uuid4() for _ in range(count)]
+        with self.store.db.writing() as w:
+            outbox.enqueue(w, [self._event(each, event_type) for each in ids])
+        return ids
+
+    def _event(self, event_id: UUID, event_type: EventType) -> NewEvent:
+        now = datetime.now(UTC)
+        return NewEvent(event_id, self.customer.client_id, self.customer.number, uuid4(), event_type, BODY, now)
+
+    def beside(self) -> "Sender":
+        """Another client's."""
+        now = datetime.now(UTC)
+        return replace(self, customer=a_customer(self.store, a_client(self.store, now), now))
+
+    def with_deadline(self, timeout_s: float) -> "Sender":
+        settings = self.store.settings.model_copy(update={"webhook_timeout_s": timeout_s})
+        return replace(self, store=replace(self.store, settings=settings))
+
+    def deliver(self) -> int:
+        return delivery.deliver_due(self.store, limit=1_000, deadline_s=30)
+
+    def log(self) -> Sequence[Delivery]:
+        with self.store.db.reading() as r:
+            return delivery_log.latest(r, 1_000)
+
+    def told(self, url: str) -> Delivery:
+        """The one delivery of one event to one subscription."""
+        self.subscribe(url)
+        self.happen()
+        assert self.deliver() == 1
+        (told,) = self.log()
+        return told
+
+
+@pytest.fixture
+def sender(settings: Settings) -> Iterator[Sender]:
+    store, now = open_store(settings), datetime.now(UTC)
+    yield Sender(store, a_customer(store, a_client(store, now), now))
+    store.close()
+
+
+@pytest.fixture(autouse=True)
+def _looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A loop that is told to stop hears of it when it looks again."""
+    monkeypatch.setattr(delivery, "LOOK_AGAIN_S", 0.1)
+
+
+def outcome(told: Delivery) -> tuple[DeliveryStatus, int | None, str | None]:
+    (attempt,) = told.attempts
+    return told.status, attempt.status_code, attempt.error
+
+
+def body_of(request: bytes) -> bytes:
+    return request.partition(b"\r\n\r\n")[2]
+
+
+def signature_of(request: bytes) -> str:
+    return headers_of(request)["x-service-webhook-signature"]
+
+
+def headers_of(request: bytes) -> dict[str, str]:
+    """By their names in lower case."""
+    lines = request.partition(b"\r\n\r\n")[0].decode().split("\r\n")[1:]
+    return {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}
+
+
+@pytest.mark.parametrize("status", [200, 201, 204, 299])
+def test_any_2xx_is_a_success(ca: trustme.CA, sender: Sender, status: int) -> None:
+    with receiver(tls(ca), answering(f"{status} Fine")) as there:
+        assert outcome(sender.told(there.url)) == (DeliveryStatus.DELIVERED, status, None)
+
+
+@pytest.mark.parametrize("status", [300, 400, 404, 410, 429, 500, 503, 599])
+def test_anything_else_is_recorded_and_not_retried(ca: trustme.CA, sender: Sender, status: int) -> None:
+    with receiver(tls(ca), answering(f"{status} No", b"no\x00\xff")) as there:
+        told = sender.told(there.url)
+        assert outcome(told) == (DeliveryStatus.FAILED, status, None)
+        assert told.attempts[0].response_head == b"no\x00\xff"
+        assert sender.deliver() == 0
+        assert there.connections == 1
+
+
+def test_the_bytes_of_the_event_are_sent_and_signed(ca: trustme.CA, sender: Sender) -> None:
+    with receiver(tls(ca), answering("204 No Content")) as there:
+        _, key = sender.subscribe(there.url)
+        sender.happen()
+        sender.deliver()
+    (request,) = there.requests
+    assert body_of(request) == BODY
+    assert signature_of(request) == sign(BODY, key)
+    assert request.startswith(b"POST /hooks HTTP/1.1\r\n")
+    assert b"\r\nContent-Type: application/json\r\n" in request
+    assert b"\r\nUser-Agent: Tidemark/" in request
+    assert b"Accept-Encoding" not in request
+
+
+def test_an_attempt_is_signed_as_standard_webhooks_says_too(ca: trustme.CA, sender: Sender) -> None:
+    with receiver(tls(ca), answering("500 Sorry")) as there:
+        _, key = sender.subscribe(there.url)
+        (event_id,) = sender.happen()
+        sender.deliver()
+        time.sleep(1.01 - time.time() % 1)  # until the second is another
+        with sender.store.db.writing() as w:
+            delivery_log.resend(w, sender.customer.client_id, sender.log()[0].delivery_id, datetime.now(UTC))
+        sender.deliver()
+    first, again = map(headers_of, there.requests)
+    for headers in (first, again):
+        assert headers["webhook-id"] == str(event_id)
+        assert abs(int(headers["webhook-timestamp"]) - time.time()) < 30
+        assert verify_standard(headers, BODY, key)
+    assert int(first["webhook-timestamp"]) < int(again["webhook-timestamp"])
+    assert signature_of(there.requests[0]) == signature_of(there.requests[1]) == sign(BODY, key)
+
+
+def test_the_time_of_each_step_is_recorded(ca: trustme.CA, sender: Sender) -> None:
+    with receiver(tls(ca), answering("200 OK")) as there:
+        (attempt,) = sender.told(there.url).attempts
+    steps = [getattr(attempt, step) for step in sending.STEPS]
+    assert None not in steps
+    assert 0 <= sum(steps) <= attempt.duration_ms
+
+
+def test_while_keys_can_not_be_read_a_delivery_waits(ca: trustme.CA, sender: Sender) -> None:
+    def unreadable() -> Ring:
+        raise Unavailable("Database.Unavailable", "The database is away.")
+
+    with receiver(tls(ca), answering("200 OK")) as there:
+        sender.subscribe(there.url)
+        sender.happen()
+        assert delivery.deliver_due(replace(sender.store, vault=Vault(unreadable)), 10, 5) == 1
+        (told,) = sender.log()
+        assert (told.status, told.attempts, there.connections) == (DeliveryStatus.SENDING, (), 0)
+
+
+def test_two_subscriptions_with_the_same_url_get_signatures_of_their_own(ca: trustme.CA, sender: Sender) -> None:
+    with receiver(tls(ca), answering("204 No Content")) as there:
+        keys = [sender.subscribe(there.url)[1] for _ in range(2)]
+        sender.happen()
+        assert sender.deliver() == 2
+    assert {signature_of(request) for request in there.requests} == {sign(BODY, key) for key in keys}
+
+
+def test_of_two_subscriptions_with_the_same_url_one_may_fail_alone(ca: trustme.CA, sender: Sender) -> None:
+    answers = iter([answering("500 Sorry"), answering("200 OK")])
+
+    def one_after_the_other(connection: ssl.SSLSocket) -> None:
+        next(answers)(connection)
+
+    with receiver(tls(ca), one_after_the_other) as there:
+        for _ in range(2):
+            sender.subscribe(there.url)
+        sender.happen()
+        assert sender.deliver() == 2
+    assert sorted(outcome(told) for told in sender.log()) == [
+        (DeliveryStatus.DELIVERED, 200, None),
+        (DeliveryStatus.FAILED, 500, None),
+    ]
+
+
+def test_a_rotated_secret_signs_what_was_queued_before(ca: trustme.CA, sender: Sender) -> None:
+    with receiver(tls(ca), answering("204 No Content")) as there:
+        made, _ = sender.subscribe(there.url)
+        sender.happen()
+        with sender.store.db.writing() as w:
+            new = subscriptions.rotate(w, sender.customer.client_id, made.subscription_id, sender.store.vault)
+        sender.deliver()
+    assert signature_of(there.requests[0]) == sign(BODY, key_of(new))
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_redirect_is_a_failure_and_its_target_is_never_dialled(ca: trustme.CA, sender: Sender, status: int) -> None:
+    with receiver(tls(ca), answering("200 OK")) as target:
+        moved = answering(f"{status} Moved", b"", f"Location: {target.url}")
+        with receiver(tls(ca), moved) as there:
+            assert outcome(sender.told(there.url)) == (DeliveryStatus.FAILED, status, None)
+        assert target.connections == 0
+
+
+def silent(connection: ssl.SSLSocket) -> None:
+    connection.recv(1)
+
+
+def dripping_its_head(connection: ssl.SSLSocket) -> None:
+    for character in b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n":
+        connection.sendall(bytes([character]))
+        time.sleep(0.1)
+
+
+def dripping(connection: ssl.SSLSocket) -> None:
+    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n")
+    while True:
+        connection.sendall(b".")
+        time.sleep(0.1)
+
+
+@pytest.mark.parametrize(("script", "status"), [(silent, None), (dripping_its_head, None), (dripping, 200)])
+def test_whoever_has_not_answered_completely_by_the_deadline_has_failed(
+    ca: trustme.CA, sender: Sender, script: Script, status: int | None
+) -> None:
+    with receiver(tls(ca), script) as there:
+        told = sender.with_deadline(TIMEOUT_S).told(there.url)
+    assert outcome(told) == (DeliveryStatus.FAILED, status, "timeout")
+    assert TIMEOUT_S * 1000 <= told.attempts[0].duration_ms < TIMEOUT_S * 1000 + LATE_MS
+
+
+def test_a_handshake_that_never_ends_fails_at_the_deadline(sender: Sender) -> None:
+    with receiver(None, silent) as there:
+        told = sender.with_deadline(TIMEOUT_S).told(there.url)
+    assert outcome(told) == (DeliveryStatus.FAILED, None, "timeout")
+    assert told.attempts[0].duration_ms < TIMEOUT_S * 1000 + LATE_MS
+
+
+def test_of_an_endless_answer_only_the_first_16_kib_are_read(ca: trustme.CA, sender: Sender) -> None:
+    sent = 0
+
+    def pouring(connection: ssl.SSLSocket) -> None:
+        nonlocal sent
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2147483648\r\n\r\n")
+        while True:
+            sent += connection.send(b"x" * 65_536)
+
+    with receiver(tls(ca), pouring) as there:
+        told = sender.told(there.url)
+    assert outcome(told) == (DeliveryStatus.DELIVERED, 200, None)
+    assert told.attempts[0].response_head == b"x" * 16_384
+    assert sent < 20 * 2**20
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "error"),
+    [
+        (b"", None, "reset"),
+        (b"HTTP/1.1 199 Not yet\r\n\r\n", None, "reset"),
+        (b"HTTP/1.1 200 OK\r\nContent-Le", None, "reset"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf", 200, "reset"),
+        (b"SSH-2.0-OpenSSH_9.9\r\n\r\n", None, "protocol"),
+        (b"HTTP/1.1 200 OK\r\nX: " + b"y" * 2**20 + b"\r\n\r\n", None, "protocol"),
+    ],
+    ids=["before the head", "an interim answer alone", "in the head", "in the body", "not HTTP", "a header of 1 MB"],
+)
+def test_an_answer_cut_off_or_garbled_is_classed(
+    ca: trustme.CA, sender: Sender, text: bytes, status: int | None, error: str
+) -> None:
+    with receiver(tls(ca), saying(text)) as there:
+        assert outcome(sender.told(there.url)) == (DeliveryStatus.FAILED, status, error)
+        assert there.connections == 1
+
+
+def established(connection: socket.socket) -> bool:
+    """Whether the other side holds its end open, as TCP sees it (nothing is read)."""
+    state = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)
+    return state == b"\1"
+
+
+def test_a_receiver_that_clings_to_its_line_is_hung_up_on(ca: trustme.CA, sender: Sender) -> None:
+    gone: list[bool] = []
+
+    def clinging(connection: ssl.SSLSocket) -> None:
+        connection.sendall(b"not HTTP at all\r\n\r\n")
+        gone.append(eventually(lambda: not established(connection), within_s=8))
+
+    with receiver(tls(ca), clinging) as there:
+        sender.subscribe(there.url)
+        with running(sender.store):
+            sender.happen()
+            assert eventually(lambda: gone == [True])
+
+
+def for_another_host(ca: trustme.CA) -> ssl.SSLContext:
+    return tls(ca, "another.example")
+
+
+def of_a_stranger(_: trustme.CA) -> ssl.SSLContext:
+    return tls(trustme.CA())
+
+
+def expired(ca: trustme.CA) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    ca.issue_cert("127.0.0.1", not_after=datetime(2020, 1, 1, tzinfo=UTC)).configure_cert(context)
+    return context
+
+
+def outdated(ca: trustme.CA) -> ssl.SSLContext:
+    context = tls(ca)
+    with warnings.catch_warnings(action="ignore"):
+        context.minimum_version = ssl.TLSVersion.TLSv1
+        context.maximum_version = ssl.TLSVersion.TLSv1_1
+    context.set_ciphers("ALL:@SECLEVEL=0")
+    return context
+
+
+@pytest.mark.parametrize("context", [for_another_host, of_a_stranger, expired, outdated])
+def test_nothing_is_sent_to_whoever_is_not_trusted(
+    ca: trustme.CA, sender: Sender, context: Callable[[trustme.CA], ssl.SSLContext]
+) -> None:
+    with receiver(context(ca), answering("200 OK")) as there:
+        assert outcome(sender.told(there.url)) == (DeliveryStatus.FAILED, None, "tls")
+    assert (there.connections, [request for request in there.requests if request]) == (1, [])
+
+
+def test_where_nobody_listens_it_fails_to_connect(sender: Sender) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    assert outcome(sender.told(f"https://127.0.0.1:{port}/")) == (DeliveryStatus.FAILED, None, "connect")
+
+
+def test_a_secret_that_does_not_open_is_a_failure_and_nothing_is_sent(ca: trustme.CA, sender: Sender) -> None:
+    with receiver(tls(ca), answering("200 OK")) as there:
+        sender.subscribe(there.url)
+        sender.happen()
+        locked_out = replace(sender.store, vault=Vault(lambda: Ring({1: bytes(32)}, 1, bytes(32))))
+        assert delivery.deliver_due(locked_out, 10, 5) == 1
+        assert outcome(sender.log()[0]) == (DeliveryStatus.FAILED, None, "secret")
+        assert there.connections == 0
+
+
+def test_a_deleted_subscription_is_told_nothing_more(ca: trustme.CA, sender: Sender) -> None:
+    with receiver(tls(ca), answering("200 OK")) as there:
+        made, _ = sender.subscribe(there.url)
+        sender.happen()
+        with sender.store.db.writing() as w:
+            subscriptions.delete(w, sender.customer.client_id, made.subscription_id)
+        assert sender.deliver() == 0
+        assert [(told.status, told.attempts) for told in sender.log()] == [(DeliveryStatus.CANCELLED, ())]
+        assert there.connections == 0
+
+
+def test_a_delivery_that_is_under_way_when_its_subscription_is_deleted_ends_as_it_would(
+    ca: trustme.CA, sender: Sender
+) -> None:
+    arrived, answer = threading.Event(), threading.Event()
+
+    def waiting(connection: ssl.SSLSocket) -> None:
+        arrived.set()
+        answer.wait(60)
+        answering("200 OK")(connection)
+
+    with receiver(tls(ca), waiting) as there:
+        made, _ = sender.subscribe(there.url)
+        sender.happen()
+        with running(sender.store):
+            assert arrived.wait(60)
+            with sender.store.db.writing() as w:
+                subscriptions.delete(w, sender.customer.client_id, made.subscription_id)
+            sender.happen()
+            answer.set()
+            assert eventually(lambda: sender.log()[0].status is DeliveryStatus.DELIVERED)
+    assert [outcome(told) for told in sender.log()] == [(DeliveryStatus.DELIVERED, 200, None)]
+    assert there.connections == 1
+
+
+def test_a_sender_that_died_before_recording_is_made_good_with_the_same_bytes(ca: trustme.CA, sender: Sender) -> None:
+    with receiver(tls(ca), answering("200 OK")) as there:
+        sender.subscribe(there.url)
+        sender.happen()
+        long_ago = datetime.now(UTC) - timedelta(minutes=5)
+        with sender.store.db.writing() as w:
+            (claimed,) = outbox.claim_due(w, uuid4(), 1, 45, long_ago)
+        signed = delivery.sign(claimed, sender.store.vault, long_ago)
+        assert isinstance(signed, sending.Post)
+        post_as_it_was(sender.store.settings, signed)
+        assert sender.deliver() == 1
+    first, second = there.requests
+    assert (body_of(first), signature_of(first)) == (body_of(second), signature_of(second))
+    assert outcome(sender.log()[0]) == (DeliveryStatus.DELIVERED, 200, None)
+
+
+def post_as_it_was(settings: Settings, signed: sending.Post) -> None:
+    async def once() -> Attempt:
+        async with sending.session(settings) as client:
+            return await sending.send(client, signed, settings.webhook_timeout_s)
+
+    assert asyncio.run(once()).status_code == 200
+
+
+@contextmanager
+def running(store: Store, holder: UUID | None = None) -> Iterator[None]:
+    """The loop as the worker runs it."""
+    stop = threading.Event()
+    loop = threading.Thread(target=delivery.run, args=(store, stop, holder))
+    loop.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        loop.join()
+
+
+def eventually(fact: Callable[[], bool], within_s: float = 60) -> bool:
+    deadline = time.monotonic() + within_s
+    while not fact() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return fact()
+
+
+def test_the_loop_is_woken_by_the_commit(sender: Sender, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(delivery, "LOOK_AGAIN_S", 120.0)
+    with Receiver(tmp_path) as there:
+        store = trusting(sender.store, there)
+        with running(store):
+            there.learn(signing_text(sender, there.url))
+            time.sleep(0.2)
+            sender.happen()
+            told = there.wait_for(lambda each: each.body == BODY, timeout_s=60.0)
+            assert told is not None
+            assert told.verified
+            assert eventually(lambda: sender.log()[0].status is DeliveryStatus.DELIVERED)
+            monkeypatch.undo()
+            sender.happen()  # it looks up once more, and then as often as ever
+            assert eventually(lambda: sender.log()[0].status is DeliveryStatus.DELIVERED)
+
+
+def trusting(store: Store, there: Receiver) -> Store:
+    return replace(store, settings=store.settings.model_copy(update={"webhook_ca_bundle": there.ca_path}))
+
+
+def signing_text(sender: Sender, url: str) -> str:
+    with sender.store.db.writing() as w:
+        client, now = sender.customer.client_id, datetime.now(UTC)
+        return subscriptions.create(w, client, EventType.JOB_COMPLETED, url, [], sender.store.vault, now)[1]
+
+
+def test_a_hanging_receiver_holds_nobody_up(ca: trustme.CA, sender: Sender, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(delivery, "DRAIN_S", 0.1)
+    with receiver(tls(ca), silent) as hanging, receiver(tls(ca), answering("200 OK")) as healthy:
+        sender.subscribe(hanging.url, EventType.JOB_FAILED)
+        sender.happen(100, EventType.JOB_FAILED)
+        sender.subscribe(healthy.url)
+        with running(sender.with_deadline(120).store):
+            sender.happen(50)
+            assert eventually(lambda: len(healthy.requests) == 50)
+            assert hanging.connections <= outbox.PER_SUBSCRIPTION
+
+
+def test_clients_whose_receivers_all_hang_hold_no_other_client_up(
+    ca: trustme.CA, sender: Sender, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delivery, "SLOTS", 20)
+    monkeypatch.setattr(delivery, "DRAIN_S", 0.1)
+    with receiver(tls(ca), silent) as hanging, receiver(tls(ca), answering("200 OK")) as healthy:
+        for other in [sender.beside() for _ in range(4)]:
+            for _ in range(5):
+                other.subscribe(hanging.url)
+            other.happen(outbox.PER_SUBSCRIPTION)
+        sender.subscribe(healthy.url)
+        with running(sender.with_deadline(120).store):
+            assert eventually(lambda: hanging.connections == 4 * 4)
+            sender.happen()
+            assert eventually(lambda: len(healthy.requests) == 1)
+    assert hanging.connections == 4 * 4
+
+
+def test_what_a_deleted_subscription_left_in_the_queue_is_cancelled_unsent(
+    ca: trustme.CA, sender: Sender, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outbox, "CANCELLED_AT_ONCE", 3)
+    with receiver(tls(ca), answering("200 OK")) as there:
+        made, _ = sender.subscribe(there.url)
+        sender.happen(20)
+        with sender.store.db.writing() as w:
+            subscriptions.delete(w, sender.customer.client_id, made.subscription_id)
+        assert sender.deliver() == 17
+        assert there.connections == 0
+    assert {told.status for told in sender.log()} == {DeliveryStatus.CANCELLED}
+
+
+def test_a_database_that_is_away_for_a_moment_ends_nothing(
+    ca: trustme.CA, sender: Sender, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refusals = iter([OperationalError("…", None, Exception("the database is away"))])
+
+    def record(w: Writing, holder: UUID, ended: Sequence[Ended]) -> list[Pause]:
+        if ended and (refusal := next(refusals, None)):
+            raise refusal
+        return kept(w, holder, ended)
+
+    kept = outbox.record
+    monkeypatch.setattr(outbox, "record", record)
+    monkeypatch.setattr(delivery, "RETRY_DATABASE_S", 0.05)
+    with receiver(tls(ca), answering("200 OK")) as there:
+        sender.subscribe(there.url)
+        sender.happen()
+        with running(sender.store):
+            assert eventually(lambda: sender.log()[0].status is DeliveryStatus.DELIVERED)
+    assert (next(refusals, None), there.connections) == (None, 1)
+
+
+def test_a_commit_whose_answer_was_lost_stops_nothing(
+    ca: trustme.CA, sender: Sender, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    losses = iter([OperationalError("COMMIT", None, Exception("the connection was lost"))])
+    db = sender.store.db
+
+    @contextmanager
+    def writing() -> Iterator[Writing]:
+        with committing() as w:
+            yield w
+        if any(told.attempts for told in sender.log()) and (loss := next(losses, None)):
+            raise loss
+
+    committing = db.writing
+    monkeypatch.setattr(db, "writing", writing)
+    monkeypatch.setattr(delivery, "RETRY_DATABASE_S", 0.05)
+    with receiver(tls(ca), answering("200 OK")) as there:
+        sender.subscribe(there.url)
+        sender.happen()
+        with running(sender.store):
+            assert eventually(lambda: next(iter(sender.log())).status is DeliveryStatus.DELIVERED)
+            sender.happen()
+            assert eventually(lambda: len(there.requests) == 2)
+    assert next(losses, None) is None
+    assert [len(told.attempts) for told in sender.log()] == [1, 1]
+
+
+def test_what_a_stop_interrupts_is_due_again_and_then_sent(
+    ca: trustme.CA, sender: Sender, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delivery, "DRAIN_S", 0.1)
+    patient = replace(sender.store, settings=sender.store.settings.model_copy(update={"webhook_timeout_s": 30.0}))
+    with receiver(tls(ca), silent) as there:
+        sender.subscribe(there.url)
+        sender.happen()
+        with running(patient):
+            assert eventually(lambda: len(there.requests) == 1)
+    (told,) = sender.log()
+    assert (told.status, told.attempts) == (DeliveryStatus.DUE, ())
+
+
+def test_what_is_under_way_at_a_stop_may_end(ca: trustme.CA, sender: Sender) -> None:
+    def slow(connection: ssl.SSLSocket) -> None:
+        time.sleep(0.5)
+        answering("200 OK")(connection)
+
+    with receiver(tls(ca), slow) as there:
+        sender.subscribe(there.url)
+        sender.happen()
+        with running(sender.store):
+            assert eventually(lambda: len(there.requests) == 1)
+    assert outcome(sender.log()[0]) == (DeliveryStatus.DELIVERED, 200, None)
+
+
+def test_whoever_inherits_a_dead_senders_id_sends_at_once_what_that_one_had_claimed(
+    ca: trustme.CA, sender: Sender
+) -> None:
+    holder = uuid4()
+    with receiver(tls(ca), answering("200 OK")) as there:
+        sender.subscribe(there.url)
+        sender.happen()
+        with sender.store.db.writing() as w:
+            outbox.claim_due(w, holder, 1, 45, datetime.now(UTC))
+        with running(sender.store, holder):
+            assert eventually(lambda: len(there.requests) == 1)
+
+
+def test_many_events_at_once_invent_no_time_outs(ca: trustme.CA, sender: Sender) -> None:
+    with receiver(tls(ca), answering("200 OK")) as there:
+        for _ in range(20):
+            sender.subscribe(there.url)
+        sender.happen(10)
+        assert sender.deliver() == 200
+    assert {outcome(told) for told in sender.log()} == {(DeliveryStatus.DELIVERED, 200, None)}
+    assert len(there.requests) == 200

@@ -1,0 +1,195 @@
+from decimal import Decimal
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipelines.enrichment.counterparties.categories import CANDIDATE, decided
+from pipelines.enrichment.counterparties.narratives import understood
+from pipelines.enrichment.enrichment import enrich
+from pipelines.enrichment.knowledge import Knowledge, ModelOfCustomers
+from pipelines.vocabulary.schemas import ALTERNATIVE, TRANSACTIONS, AccountType, Direction
+from pipelines.vocabulary.taxonomy import TAXONOMY
+from tests.conftest import examples
+from tests.pipelines.enrichment.examples import accepted
+
+NOTHING = pl.DataFrame(schema=TRANSACTIONS)
+NARRATIVE = pl.Schema({"description": pl.String(), "direction": Direction, "account_type": AccountType})
+
+
+def told(description: str, amount: str, account_type: str = "transaction") -> dict[str, Any]:
+    """What one narrative tells."""
+    side = "credit" if Decimal(amount) > 0 else "debit"
+    return understood(pl.DataFrame([(description, side, account_type)], NARRATIVE, orient="row")).to_dicts()[0]
+
+
+def category(description: str, amount: str, account_type: str = "transaction") -> str:
+    return str(told(description, amount, account_type)["category"])
+
+
+NARRATIVES = [
+    ("Direct Credit 141000 TYRO PAYMENTS", "812.40", "card_settlement"),
+    ("TYRO PAYMENTS FEES", "-12.40", "merchant_fees"),
+    ("ATO BAS 0012345", "-4100", "bas"),
+    ("ATO 0012345 REFUND", "410", "tax_refund"),
+    ("ATO PAYMENT PLAN 0012345", "-410", "tax_payment_plan"),
+    ("Osko Payment J Smith Inv 12", "330", "customer_transfer"),
+    ("something else altogether", "-1", "unknown_debit"),
+    ("something else altogether", "1", "unknown_credit"),
+    ("eftpos bunnings warehouse", "-50", "materials"),
+    ("PROSPA LOAN 88120034", "20000", "term_loan_funding"),
+    ("PROSPA LOAN 88120034", "-412.50", "term_loan_repayment"),
+    ("SQUARE LOANS", "-80", "cash_advance_repayment"),
+    ("Dishonoured TELSTRA 12345", "80", "returned_payment"),
+    ("Dishonoured cheque J Smith", "-80", "dishonoured_receipt"),
+    ("UBER EATS PAYOUT", "80", "platform_payout"),
+    ("UBER *EATS SYDNEY", "-23", "meals"),
+    ("UBER *TRIP SYDNEY", "-23", "travel"),
+    ("Interest", "2.10", "interest_received"),
+    ("Interest charged on purchases", "-2.10", "interest_charged"),
+    ("PINTEREST ADS DUBLIN", "-2.10", "advertising"),
+    ("TFR TO 153827716 GST acct", "-900", "own_transfer"),
+    ("Direct Credit 355418 QBE INSURANCE AU CLM 771092188", "900", "insurance_payout"),  # not just any transfer
+    ("PAYMENT TO MIDDYS ELECTRICAL INV 4471", "-90", "materials"),  # nor just any invoice
+    ("TELSTRA DISHONOUR FEE", "-9", "dishonour_fee"),  # what the bank says is surer than a name
+    ("INTNL TRAN FEE ADOBE", "-0.90", "bank_fees"),
+    ("Osko Payment to Preethi Raghunathan pay 1-12 july", "-2288.46", "wages"),  # pay, to a person
+]
+
+
+def test_common_narratives(subtests: pytest.Subtests) -> None:
+    rows = [(text, "debit" if amount.startswith("-") else "credit", "transaction") for text, amount, _ in NARRATIVES]
+    found = understood(pl.DataFrame(rows, NARRATIVE, orient="row"))["category"]
+    for (description, amount, expected), said in zip(NARRATIVES, found, strict=True):
+        with subtests.test(f"{description} {amount}"):
+            assert said == expected
+
+
+def test_a_card_statement_reads_its_payments_as_repayments() -> None:
+    assert category("BPAY PAYMENT RECEIVED", "500", "credit_card") == "card_repayment"
+    assert category("ONLINE PAYMENT", "500", "transaction") != "card_repayment"
+
+
+def test_a_fallback_says_that_nothing_is_known() -> None:
+    row = told("zzz", "-1")
+    assert (row["category_source"], row["confidence"], row["category_group"]) == ("fallback", 0.0, "unknown")
+    assert row["category_basis"] is None
+
+
+def test_a_named_counterparty_decides_is_shown_and_says_by_which_words() -> None:
+    row = told("Direct Debit Prospa Advance PRO42193683", "-412.50")
+    assert (row["category"], row["category_source"]) == ("term_loan_repayment", "counterparty")
+    assert (row["counterparty_name"], row["counterparty_kind"]) == ("Prospa", "lender")
+    assert row["counterparty_lender_id"] == "prospa"
+    assert row["category_basis"] == "PROSPA ADVANCE"
+
+
+def test_words_decide_and_tell_which() -> None:
+    row = told("Osko to J Smith drawings", "-900")
+    assert (row["category_source"], row["category_basis"]) == ("pattern", "DRAWINGS")
+    assert (row["counterparty_name"], row["counterparty_kind"]) == ("J Smith", "person")
+
+
+def test_what_else_it_could_have_been_is_kept() -> None:
+    row = told("TELSTRA DISHONOUR FEE", "-9")
+    assert "telecommunications" in [other["category"] for other in row["alternatives"]]
+
+
+def test_a_named_counterparty_stays_named_where_its_category_is_not_told() -> None:
+    row = told("Direct Debit PAYPAL AUSTRALIA 4029357733", "-9")
+    assert (row["category"], row["counterparty_name"]) == ("unknown_debit", "PayPal")
+
+
+def test_a_bank_on_the_way_is_not_with_whom_a_payment_is() -> None:
+    assert told("ANZ PLUS From Dylan Hargreaves", "100")["counterparty_name"] == "Dylan Hargreaves"
+
+
+def test_every_row_keeps_its_place() -> None:
+    texts = ["RENT", "zzz", "RENT", "ATO BAS", "SHOP RENT 12"]
+    rows = pl.DataFrame({"description": texts}).with_columns(
+        direction=pl.lit("debit", Direction), account_type=pl.lit(None, AccountType)
+    )
+    found = understood(rows)
+    assert found["description"].to_list() == texts
+    assert found["category"].to_list() == ["rent", "unknown_debit", "rent", "bas", "rent"]
+
+
+def test_no_rows_tell_nothing_in_the_same_columns() -> None:
+    found = understood(pl.DataFrame(schema=NARRATIVE))
+    assert found.is_empty()
+    assert found.schema["category_source"] == TRANSACTIONS["category_source"]
+    assert found.schema["alternatives"] == TRANSACTIONS["alternatives"]
+
+
+lines = st.lists(
+    st.sampled_from(["ATO", "TYRO", "FEE", "PROSPA", "RENT", "Uber", "interest", "12345678", "J SMITH", "refund"]),
+    min_size=1,
+    max_size=4,
+)
+
+
+@examples(8)  # each prepares the search for all lists
+@given(lines, st.sampled_from(["1", "-1"]))
+def test_a_category_is_always_on_its_side_and_alternatives_are_others(words: list[str], amount: str) -> None:
+    row = told(" ".join(words), amount)
+    side = "credit" if amount == "1" else "debit"
+    others = [other["category"] for other in row["alternatives"]]
+    for slug in (row["category"], *others):
+        assert TAXONOMY.categories[slug].sign in (side, "either")
+    assert row["category"] not in others
+    assert len(set(others)) == len(others) <= 3
+
+
+candidates = st.lists(
+    st.tuples(
+        st.integers(0, 3), st.integers(0, 5), st.sampled_from(["rent", "bas", "fuel", "wages", "tolls", "waste"])
+    ),
+    max_size=12,
+    unique_by=lambda each: each[:2],
+)
+
+
+@given(candidates)
+def test_the_first_candidate_decides_and_the_others_are_alternatives(drawn: list[tuple[int, int, str]]) -> None:
+    frame = pl.DataFrame(
+        [
+            {"key": key, "order": order, "category": slug, "confidence": 0.9, "category_source": "pattern"}
+            for key, order, slug in drawn
+        ],
+        CANDIDATE,
+    )
+    found = {row["key"]: row for row in decided(frame).to_dicts()}
+    for key in {key for key, _, _ in drawn}:
+        slugs = [slug for _, _, slug in sorted(each for each in drawn if each[0] == key)]
+        first, *others = dict.fromkeys(slugs)
+        assert found[key]["category"] == first
+        assert [other["category"] for other in found[key]["alternatives"]] == others[:3]
+
+
+class Sure:
+    """A model that is sure of one category, whatever it is asked."""
+
+    name = "sure"
+
+    def predict(self, rows: pl.DataFrame) -> pl.DataFrame:
+        return rows.select(
+            category=pl.lit("donations"), confidence=pl.lit(0.99), alternatives=pl.lit([], pl.List(ALTERNATIVE))
+        )
+
+
+def test_a_clients_own_model_is_asked_about_its_customers_alone() -> None:
+    theirs = {"customer_number": 2, "received_seq": 2, "account_id": b"z" * 16}
+    rows = accepted({"description": "qqq zzz"}, {"description": "qqq zzz", **theirs})
+    own = ModelOfCustomers(frozenset({2}), Sure())  # pyrefly: ignore[bad-argument-type]  # it can predict, and has a name
+    found = enrich(NOTHING, rows, knowledge=Knowledge(models=[own])).transactions.collect().sort("customer_number")
+    assert found["category"][1] == "donations" != found["category"][0]
+    assert (found["category_source"][1], found["category_basis"][1]) == ("learned", "model sure")
+
+
+def test_a_model_is_not_asked_where_a_rule_is_sure_nor_heard_on_the_wrong_side() -> None:
+    rows = accepted({"description": "WAGES J SMITH"}, {"description": "qqq zzz", "amount": Decimal(5)})
+    own = ModelOfCustomers(frozenset({1}), Sure())  # pyrefly: ignore[bad-argument-type]  # as above
+    found = enrich(NOTHING, rows, knowledge=Knowledge(models=[own])).transactions.collect().sort("position")
+    assert found["category"].to_list() == ["wages", "unknown_credit"]

@@ -1,0 +1,311 @@
+"""What clients corrected, applied: small examples, and any corrections against a plain reading of the rule."""
+
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+from uuid import UUID
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from polars.testing import assert_frame_equal
+
+from pipelines.enrichment.counterparties.corrections import REACHED_BY, corrected, held, reached
+from pipelines.enrichment.knowledge import CORRECTIONS
+from pipelines.vocabulary.schemas import TRANSACTIONS
+from pipelines.vocabulary.taxonomy import GROUPS
+
+OURS, THEIRS = 1, 2
+BUNNINGS = {"description": "EFTPOS BUNNINGS 4410 ALEXANDRIA", "counterparty_name": "Bunnings"}
+
+
+@dataclass(frozen=True)
+class Said:
+    """A correction, in the order of making."""
+
+    position: int
+    transaction: int | None = None
+    counterparty: str | None = None
+    words: str | None = None
+    direction: str | None = None
+    category: str | None = None
+    name: str | None = None
+
+    @property
+    def correction_id(self) -> UUID:
+        return UUID(int=self.position + 1)
+
+
+def id_of(transaction: int) -> bytes:
+    return transaction.to_bytes(16, "big")
+
+
+def corrections(*said: Said, customer: int = OURS) -> pl.DataFrame:
+    rows = [
+        {
+            "customer_number": customer,
+            "correction_id": each.correction_id.bytes,
+            "position": each.position,
+            "transaction_id": None if each.transaction is None else id_of(each.transaction),
+            "counterparty_group": each.counterparty,
+            "words": each.words,
+            "direction": each.direction,
+            "category": each.category,
+            "counterparty_name": each.name,
+        }
+        for each in said
+    ]
+    return pl.DataFrame(rows, schema=CORRECTIONS)
+
+
+def transactions(*given: Mapping[str, Any]) -> pl.DataFrame:
+    usual = dict.fromkeys(TRANSACTIONS) | {
+        "customer_number": OURS,
+        "direction": "debit",
+        "description": "SOMETHING",
+        "category": "suppliers",
+        "category_group": "cost_of_sales",
+        "category_source": "pattern",
+        "category_basis": "a rule",
+        "confidence": 0.85,
+    }
+    rows = [usual | {"transaction_id": id_of(number)} | dict(row) for number, row in enumerate(given)]
+    return pl.DataFrame(rows, schema=TRANSACTIONS)
+
+
+def applied(rows: pl.DataFrame, said: pl.DataFrame) -> list[dict[str, Any]]:
+    return corrected(rows.lazy(), said).collect().to_dicts()
+
+
+def test_one_transaction_is_what_the_client_says() -> None:
+    said = Said(1, transaction=0, category="rent")
+    first, second = applied(transactions({}, {}), corrections(said))
+    assert (first["category"], first["category_group"], first["confidence"]) == ("rent", "premises", 1.0)
+    assert first["category_source"] == "correction"
+    assert first["category_basis"] == f"correction {said.correction_id}: this transaction"
+    assert (second["category"], second["category_source"]) == ("suppliers", "pattern")
+
+
+@pytest.mark.parametrize(
+    ("said", "basis"),
+    [
+        (Said(1, counterparty="BUNNINGS", category="repairs"), "counterparty BUNNINGS"),
+        (Said(1, words="bunnings 4410", category="repairs"), "words BUNNINGS 4410"),
+    ],
+)
+def test_all_alike_follow_the_clients_rule(said: Said, basis: str) -> None:
+    alike, other = applied(transactions(BUNNINGS, {}), corrections(said))
+    assert (alike["category"], alike["category_source"], alike["confidence"]) == ("repairs", "client_rule", 1.0)
+    assert alike["category_basis"] == f"correction {said.correction_id}: {basis}"
+    assert other["category"] == "suppliers"
+
+
+def test_facts_pairs_and_the_order_of_rows_stay() -> None:
+    rows = transactions(BUNNINGS | {"is_transfer": True, "transfer_pair_id": b"p" * 16}, {}, BUNNINGS)
+    after = corrected(rows.lazy(), corrections(Said(1, counterparty="BUNNINGS", category="rent", name="B"))).collect()
+    changed = (
+        *("category", "category_group", "category_source", "category_basis", "confidence"),
+        *("counterparty_name", "counterparty_group"),
+    )
+    assert_frame_equal(after.drop(changed), rows.drop(changed))
+
+
+@pytest.mark.parametrize(
+    ("words", "description", "holds"),
+    [
+        ("rent shop", "Rent  Shop 4", True),
+        ("RENT SHOP", "RENT THE SHOP", False),
+        ("RENT", "PARENTS", False),
+        ("o'brien", "OBRIENS", False),
+        ("o'brien", "PAY O’BRIEN", True),
+        ("lease 88120", "LEASE 88121", False),
+        ("lease-88120", "LEASE/88120", True),
+        ("café", "ＣＡＦÉ 22", True),
+        ("gift", "G\u200bIFT", True),
+        (".*", "ANYTHING", False),
+        ("a b", "A A B", True),
+        ("A A A", "A A", False),
+        ("a" * 190, "a" * 190, True),
+    ],
+)
+def test_words_are_found_whole_side_by_side_and_as_they_are(words: str, description: str, holds: bool) -> None:
+    [row] = applied(transactions({"description": description}), corrections(Said(1, words=words, category="rent")))
+    assert (row["category"] == "rent") is holds
+
+
+def test_a_side_of_the_account_can_be_asked_for() -> None:
+    rows = transactions(BUNNINGS, BUNNINGS | {"direction": "credit"})
+    out, back = applied(
+        rows, corrections(Said(1, counterparty="BUNNINGS", direction="credit", category="refund_received"))
+    )
+    assert (out["category"], back["category"]) == ("suppliers", "refund_received")
+
+
+def test_the_later_wins_and_a_single_transaction_before_all() -> None:
+    said = corrections(
+        Said(1, transaction=0, category="rent"),
+        Said(2, counterparty="BUNNINGS", category="repairs"),
+        Said(3, words="BUNNINGS", category="utilities"),
+    )
+    single, alike = applied(transactions(BUNNINGS, BUNNINGS), said)
+    assert (single["category"], alike["category"]) == ("rent", "utilities")
+
+
+def test_a_new_name_brings_its_group_and_takes_along_what_was_somebody_elses() -> None:
+    lender = {"counterparty_name": "Prospa", "counterparty_kind": "lender", "counterparty_lender_id": "prospa"}
+    other, same = (
+        applied(transactions(lender), corrections(Said(1, counterparty="PROSPA", name=name)))[0]
+        for name in ("Prospect Plumbing", "PROSPA")
+    )
+    assert (other["counterparty_name"], other["counterparty_group"]) == ("Prospect Plumbing", "PROSPECT PLUMBING")
+    assert (other["counterparty_kind"], other["counterparty_lender_id"]) == (None, None)
+    assert (same["counterparty_name"], same["counterparty_lender_id"]) == ("PROSPA", "prospa")
+    assert other["category_basis"] == f"a rule; name by correction {UUID(int=2)}"
+
+
+def test_what_is_said_of_a_new_name_holds_for_what_was_renamed() -> None:
+    said = corrections(
+        Said(1, counterparty="ACME PL", name="Acme"),
+        Said(2, counterparty="ACME", category="rent"),
+        Said(3, counterparty="ACME", name="Acme Holdings"),
+        Said(4, counterparty="ACME", category="utilities"),
+    )
+    [row] = applied(transactions({"counterparty_name": "ACME P/L"}), corrections())
+    assert row["counterparty_name"] == "ACME P/L"
+    [row] = applied(transactions({"counterparty_name": "Acme PL"}), said)
+    assert (row["counterparty_name"], row["category"]) == ("Acme Holdings", "rent")
+
+
+def test_other_customers_are_left_alone() -> None:
+    rows = transactions(BUNNINGS, BUNNINGS | {"customer_number": THEIRS})
+    ours, theirs = applied(rows, corrections(Said(1, counterparty="BUNNINGS", category="rent")))
+    assert (ours["category"], theirs["category"]) == ("rent", "suppliers")
+
+
+def test_who_has_no_name_is_nobodys() -> None:
+    rows = transactions({"counterparty_name": None}, {"counterparty_name": "--"})
+    for row in applied(rows, corrections(Said(1, counterparty="", category="rent"), Said(2, words="--", name="X"))):
+        assert (row["category"], row["counterparty_name"] == "X") == ("suppliers", False)
+
+
+def test_each_row_tells_which_corrections_decide_it() -> None:
+    said = corrections(
+        Said(1, counterparty="BUNNINGS", category="rent"),
+        Said(2, words="ALEXANDRIA", name="B"),
+        Said(3, words="NEVER", category="rent"),
+    )
+    after = corrected(transactions(BUNNINGS, BUNNINGS, {}).lazy(), said).collect()
+    assert sorted(held(after).rows()) == [(str(UUID(int=2)), 2), (str(UUID(int=3)), 2)]
+
+
+# Any corrections of any rows, against the rule read plainly, one row after another.
+
+SPEECH = st.lists(st.sampled_from(["a", "B", "c", "-", "'"]), min_size=1, max_size=5).map(" ".join)
+PARTY = st.sampled_from(["A", "B", "C"])
+CATEGORY = st.sampled_from(["rent", "utilities", "repairs"])
+ROWS = st.lists(
+    st.fixed_dictionaries(
+        {
+            "customer_number": st.sampled_from([OURS, THEIRS]),
+            "description": SPEECH,
+            "direction": st.sampled_from(["credit", "debit"]),
+            "counterparty_name": st.none() | PARTY,
+        }
+    ),
+    max_size=4,
+)
+
+
+@st.composite
+def sayings(draw: st.DrawFn) -> list[Said]:
+    said = []
+    for position in range(draw(st.integers(0, 7))):
+        about: dict[str, Any] = draw(
+            st.one_of(
+                st.integers(0, 3).map(lambda number: {"transaction": number}),
+                PARTY.map(lambda party: {"counterparty": party}),
+                st.lists(st.sampled_from(["A", "b", "C"]), min_size=1, max_size=3).map(
+                    lambda w: {"words": " ".join(w)}
+                ),
+            )
+        )
+        category, name = draw(st.tuples(st.none() | CATEGORY, st.none() | PARTY).filter(any))
+        side = draw(st.sampled_from([None, None, "credit", "debit"]))
+        said.append(Said(position, **about, direction=side, category=category, name=name))
+    return said
+
+
+def plain_words(text: str) -> list[str]:
+    return re.findall(r"[^\W_]+", re.sub("['’]", "", unicodedata.normalize("NFKC", text).upper()))
+
+
+def side_by_side(words: Sequence[str], text: Sequence[str]) -> bool:
+    return any(list(text[at : at + len(words)]) == list(words) for at in range(len(text)))
+
+
+def last(said: Iterator[Said]) -> Said | None:
+    return max(said, key=lambda each: each.position, default=None)
+
+
+def read_plainly(row: Mapping[str, Any], number: int, said: Sequence[Said]) -> tuple[str, str | None]:
+    """Category and counterparty of one row, as the rule says it."""
+    on_side = [each for each in said if each.direction in (None, row["direction"])]
+    single = [each for each in said if each.transaction == number]
+    text = plain_words(row["description"])
+    worded = [each for each in on_side if each.words and side_by_side(plain_words(each.words), text)]
+    own = last(each for each in single if each.name)
+    named = last(each for each in worded if each.name)
+    if own and named and named.position > own.position:
+        named = None
+    takeovers = [each for each in (named, own) if each]
+    party, name, about = row["counterparty_name"], row["counterparty_name"], list(worded)
+    for each in sorted(on_side, key=lambda each: each.position):
+        due = [taken for taken in takeovers if taken.position < each.position]
+        if due:
+            party = name = due[-1].name
+            takeovers = [taken for taken in takeovers if taken not in due]
+        if each.counterparty and each.counterparty == party:
+            about.append(each)
+            if each.name and not (own and each.position > own.position):
+                party = name = each.name
+    for taken in takeovers:
+        name = taken.name
+    category = last(each for each in single if each.category) or last(each for each in about if each.category)
+    return (category.category if category and category.category else "suppliers"), name
+
+
+@given(ROWS, sayings())
+def test_any_corrections_hold_as_the_rule_reads(given_rows: list[dict[str, Any]], said: list[Said]) -> None:
+    rows = transactions(*given_rows)
+    expected = [
+        read_plainly(row, number, said) if row["customer_number"] == OURS else ("suppliers", row["counterparty_name"])
+        for number, row in enumerate(given_rows)
+    ]
+    found = applied(rows, corrections(*said))
+    assert [(row["category"], row["counterparty_name"]) for row in found] == expected
+    assert all(row["category_group"] == GROUPS[row["category"]] for row in found)
+
+
+@given(ROWS, sayings(), sayings().filter(bool))
+def test_a_preview_tells_what_will_change(given_rows: list[dict[str, Any]], said: list[Said], more: list[Said]) -> None:
+    new = replace(more[0], position=len(said))
+    renamed_again = (
+        new.name and (new.words or new.transaction is not None) and any(each.words and each.name for each in said)
+    )
+    if renamed_again:
+        return  # what hung on the name that goes is not looked at
+    rows = transactions(*given_rows)
+    before = corrected(rows.lazy(), corrections(*said)).collect()
+    after = corrected(rows.lazy(), corrections(*said, new)).collect()
+    told = reached(before.select(REACHED_BY), corrections(new), corrections(*said))
+    shown = ("category", "counterparty_name")
+    differs = [
+        old["transaction_id"]
+        for old, fresh in zip(before.to_dicts(), after.to_dicts(), strict=True)
+        if any(old[name] != fresh[name] for name in shown)
+    ]
+    assert told.filter("changes")["transaction_id"].to_list() == differs
+    assert held(after).filter(correction_id=str(new.correction_id))["rows"].sum() == told.height

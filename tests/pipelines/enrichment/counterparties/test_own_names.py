@@ -1,0 +1,68 @@
+from decimal import Decimal
+from typing import Any
+
+import polars as pl
+import pytest
+
+from pipelines.enrichment.enrichment import enrich
+from pipelines.enrichment.knowledge import CUSTOMERS, Knowledge
+from pipelines.vocabulary.schemas import TRANSACTIONS
+from tests.pipelines.enrichment.examples import accepted
+
+NOTHING = pl.DataFrame(schema=TRANSACTIONS)
+CUSTOMER = pl.DataFrame([(1, "Harbour Coffee Pty Ltd", "51824753556")], CUSTOMERS, orient="row")
+
+
+def enriched(description: str, amount: str, customers: pl.DataFrame = CUSTOMER) -> dict[str, Any]:
+    row = accepted({"description": description, "amount": Decimal(amount)})
+    return enrich(NOTHING, row, knowledge=Knowledge(customers=customers)).transactions.collect().to_dicts()[0]
+
+
+@pytest.mark.parametrize("text", ["Transfer From HARBOUR COFFEE PTY LTD", "Osko Payment From Harbour Coffee P/L"])
+def test_money_from_oneself_is_no_revenue(text: str) -> None:
+    row = enriched(text, "5000")
+    assert (row["counterparty_kind"], row["category"], row["category_group"]) == ("own", "own_transfer", "transfer")
+    assert row["category_basis"] == "the customer's own name"
+
+
+def test_ones_own_name_is_known_where_a_bank_cut_it() -> None:
+    whole = pl.DataFrame([(1, "Sandstone Building Supplies", None)], CUSTOMERS, orient="row")
+    assert enriched("DEPOSIT SANDSTONE BUILDI TRANSFER", "5000", whole)["category"] == "own_transfer"
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("Eastern Ice Creamery", "Deposit Eastern Ice Crea Transfer"),
+        ("Wattle Kitchen", "Deposit Wattle Kitchen Transfer"),
+        ("Bayside Auto Repairs", "Deposit Bayside Auto Rep Transfer"),
+        ("Doyle Caravan Park", "Direct Credit 404446 Doyle Caravan Pa"),
+        ("Parkview Early Learning", "Direct Credit from Parkview Early L Ref: Transfer"),
+        ("Sandstone Online", "Transfer in · Sandstone Online"),
+    ],
+)
+def test_ones_own_name_is_known_where_its_words_read_like_something_else(name: str, text: str) -> None:
+    row = enriched(text, "5000", pl.DataFrame([(1, name, None)], CUSTOMERS, orient="row"))
+    assert (row["counterparty_kind"], row["category"]) == ("own", "own_transfer")
+
+
+def test_a_payer_who_writes_the_customers_name_behind_its_own_is_a_payer() -> None:
+    whole = pl.DataFrame([(1, "Martin Electrical", None)], CUSTOMERS, orient="row")
+    row = enriched("DIRECT CREDIT PARKVIEW PROPERT MARTIN ELECTRICAL", "5000", whole)
+    assert row["counterparty_kind"] != "own"
+    assert row["category"] == "customer_transfer"
+
+
+def test_somebody_elses_name_stays_theirs() -> None:
+    row = enriched("Transfer From HARBOUR PLUMBING PTY LTD", "5000")
+    assert row["category"] == "customer_transfer"
+    assert row["counterparty_kind"] != "own"
+
+
+def test_what_words_say_for_sure_is_not_overturned() -> None:
+    assert enriched("HARBOUR COFFEE PTY LTD WAGES", "-900")["category"] == "wages"
+
+
+def test_without_the_customers_name_nothing_is_its_own() -> None:
+    nameless = pl.DataFrame([(1, None, "51824753556")], CUSTOMERS, orient="row")
+    assert enriched("Transfer From HARBOUR COFFEE PTY LTD", "5000", nameless)["category"] == "customer_transfer"

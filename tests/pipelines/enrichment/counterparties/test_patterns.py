@@ -1,0 +1,104 @@
+from typing import Any
+
+import polars as pl
+import pytest
+
+from pipelines.enrichment.counterparties.patterns import KEYS, Rule, Rulebook, Tier, checked
+from pipelines.enrichment.wording.phrases import words_of
+from pipelines.vocabulary.rule_files import RuleError
+
+Entry = dict[str, Any]
+RENT: Entry = {"category": "rent", "any": ["RENT"], "matches": ["RENT", "SHOP RENT"], "not": ["TRENT"]}
+PURPOSES = ["tax_office", "rent"]
+
+
+def purposes_in(texts: list[str]) -> list[str | None]:
+    return ["tax_office" if "ATO" in text else None for text in texts]
+
+
+def rules(*entries: Entry, tier: Tier = "decisive") -> list[Rule]:
+    return checked({tier: entries}, purposes_in, PURPOSES)  # pyrefly: ignore[bad-argument-type]  # a list is what the file has
+
+
+def categories(text: str, direction: str, *entries: Entry, **key: str) -> list[str]:
+    """What rules say of one text, in the order of trial."""
+    texts = pl.DataFrame({"text": [text]}).select(words_of(pl.col("text"))).to_series()
+    keys = pl.DataFrame([{"key": 0, "text_number": 0, "direction": direction, **key}], KEYS)
+    return Rulebook(rules(*entries)).holding(texts, keys).sort("rule")["category"].to_list()
+
+
+def test_a_rule_concludes_on_the_side_of_its_category() -> None:
+    assert categories("SHOP RENT", "debit", RENT) == ["rent"]
+    assert categories("SHOP RENT", "credit", RENT) == []
+
+
+def test_a_rule_may_conclude_differently_on_each_side() -> None:
+    both = {**RENT, "category": {"credit": "rent_received", "debit": "rent"}}
+    assert categories("RENT", "credit", both) == ["rent_received"]
+    assert categories("RENT", "debit", both) == ["rent"]
+
+
+def test_what_stands_beside_decides_too() -> None:
+    beside = {**RENT, "with": ["SHOP"], "unless": ["CAR"], "matches": ["SHOP RENT", "RENT OF SHOP"], "not": ["RENT"]}
+    assert categories("SHOP RENT", "debit", beside) == ["rent"]
+    assert categories("RENT", "debit", beside) == []
+    assert categories("SHOP CAR RENT", "debit", beside) == []
+
+
+@pytest.mark.parametrize(
+    ("condition", "value", "other"),
+    [("of", "rent", "tax_office"), ("account", "loan", "savings"), ("kind", "person", "business")],
+)
+def test_a_condition_admits_what_it_names(condition: str, value: str, other: str) -> None:
+    column = {"of": "purpose", "account": "account_type", "kind": "counterparty_kind"}[condition]
+    bound = {**RENT, condition: [value]}
+    if condition == "of":
+        bound |= {"of": ["tax_office"], "matches": ["ATO RENT", "RENT ATO"], "not": ["RENT"]}
+        value, other = other, value
+    assert categories("ATO RENT", "debit", bound, **{column: value}) == ["rent"]
+    assert categories("ATO RENT", "debit", bound, **{column: other}) == []
+    assert categories("ATO RENT", "debit", bound) == []
+
+
+def test_words_are_less_certain_after_the_names_than_before() -> None:
+    assert [rule.confidence for rule in (*rules(RENT), *rules(RENT, tier="indicative"))] == [0.95, 0.85]
+    assert rules({**RENT, "confidence": 0.5})[0].confidence == 0.5
+
+
+@pytest.mark.parametrize(
+    ("broken", "reason"),
+    [
+        ({"category": "nonsense"}, "there is no category nonsense"),
+        ({"side": "credit"}, "rent does not belong on the side credit"),
+        ({"confidence": 1.5}, "confidence is not between 0 and 1"),
+        ({"matches": ["RENT", "HIRE"]}, "does not match 'HIRE'"),
+        ({"matches": ["RENT"]}, "needs two examples that match"),
+        ({"not": []}, "not is not a list of texts"),
+        ({"not": ["RENT DUE"]}, "matches 'RENT DUE'"),
+        ({"any": "RENT"}, "any is not a list of texts"),
+        ({"matches": ["RENT", 4]}, "matches is not a list of texts"),
+        ({"never": ["X"]}, "missing or unknown: never"),
+        ({"of": ["landlord"]}, "`of` knows no landlord"),
+        ({"of": ["rent"]}, "does not match 'RENT'"),
+        ({"account": ["shoe box"]}, "`account` knows no shoe box"),
+        ({"kind": ["landlord"]}, "`kind` knows no landlord"),
+    ],
+)
+def test_a_broken_rule_refuses_to_load_with_its_place_and_reason(broken: Entry, reason: str) -> None:
+    with pytest.raises(RuleError) as caught:
+        rules(RENT, {**RENT, **broken})
+    assert reason in str(caught.value)
+    assert str(caught.value).startswith("decisive.yaml, rule 2 (")
+
+
+def test_all_faults_are_told_at_once() -> None:
+    with pytest.raises(RuleError) as caught:
+        rules({**RENT, "confidence": 2}, {"category": "rent"})
+    assert [line.split(" (")[0] for line in str(caught.value).splitlines()] == [
+        "decisive.yaml, rule 1",
+        "decisive.yaml, rule 2",
+    ]
+
+
+def test_an_example_is_tried_with_the_engine_that_uses_the_rule() -> None:
+    assert rules({**RENT, "any": ["RENT*"], "matches": ["RENTALS", "rent-0042"]})

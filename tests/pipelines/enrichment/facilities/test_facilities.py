@@ -1,0 +1,515 @@
+from collections.abc import Iterator, Sequence
+from datetime import date, timedelta
+from decimal import ROUND_HALF_EVEN, Decimal
+from random import Random
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from polars.testing import assert_frame_equal
+
+from pipelines.enrichment.facilities import FACILITIES, facilities, facilities_of
+from pipelines.enrichment.facilities.products import PRODUCTS
+from pipelines.enrichment.facilities.terms import ASSUMED
+from pipelines.vocabulary.taxonomy import TAXONOMY
+from tests.conftest import examples
+from tests.pipelines.enrichment.examples import ACCOUNT, OTHER_ACCOUNT, known
+
+MONDAY = date(2025, 1, 6)
+LATER = date(2026, 6, 30)
+Row = dict[str, Any]
+
+
+def row(day: date, amount: str, category: str, lender: str | None = "Lumi", **fields: Any) -> Row:
+    named = {"counterparty_name": lender, "counterparty_lender_id": lender and lender.lower()}
+    group = TAXONOMY.categories[category].group
+    return {
+        "date": day,
+        "amount": Decimal(amount),
+        "category": category,
+        "category_group": group,
+        "is_transfer": False,
+        **named,
+        **fields,
+    }
+
+
+def drawn(day: date, amount: str, product: str = "term_loan", **fields: Any) -> Row:
+    return row(day, amount, PRODUCTS[product].fundings[0], **fields)
+
+
+def repaid(day: date, amount: str, product: str = "term_loan", **fields: Any) -> Row:
+    return row(day, amount, PRODUCTS[product].repayments[0], **fields)
+
+
+def weekly(first: date, count: int, amount: str, **fields: Any) -> list[Row]:
+    return [repaid(first + timedelta(weeks=week), amount, **fields) for week in range(count)]
+
+
+def monthly(count: int, amount: str, day: int = 15, **fields: Any) -> list[Row]:
+    return [repaid(date(2025 + n // 12, n % 12 + 1, day), amount, **fields) for n in range(count)]
+
+
+def working_days(first: date, count: int) -> list[date]:
+    """Weekdays of 2025 but for the national holidays of its first half."""
+    holidays = {date(2025, 1, 1), date(2025, 1, 27), date(2025, 4, 18), date(2025, 4, 21), date(2025, 4, 25)}
+    found: list[date] = []
+    day = first
+    while len(found) < count:
+        if day.weekday() < 5 and day not in holidays | {date(2025, 6, 9)}:
+            found.append(day)
+        day += timedelta(days=1)
+    return found
+
+
+def remitted(first: date, count: int, amount: str, **fields: Any) -> list[Row]:
+    return [repaid(day, amount, "cash_advance", **fields) for day in working_days(first, count)]
+
+
+def lives_until(day: date, **fields: Any) -> Row:
+    """Something else happens: the statement runs on."""
+    return row(day, "-4.50", "meals", None, **fields)
+
+
+def bounced(day: date, amount: str) -> Row:
+    return row(day, amount, "returned_payment", None)
+
+
+def summary(*rows: Row, as_of: date = LATER) -> list[dict[str, Any]]:
+    """The facilities, as a credit analyst reads them."""
+    return facilities_of(facilities(known(*rows)).collect(), as_of).to_dicts()
+
+
+def only(*rows: Row, as_of: date = LATER) -> dict[str, Any]:
+    (facility,) = summary(*rows, as_of=as_of)
+    return facility
+
+
+def members(*rows: Row) -> list[list[int]]:
+    """Positions of the rows of each facility."""
+    found = facilities(known(*rows)).collect().filter(pl.col("facility_id").is_not_null())
+    return sorted(found.group_by("facility_id").agg(pl.col("position").sort())["position"].to_list())
+
+
+# -- stories
+
+
+def test_a_term_loan_is_drawn_and_being_repaid() -> None:
+    loan = only(drawn(MONDAY, "40000"), *weekly(MONDAY + timedelta(days=7), 20, "-900"))
+    assert loan["lender_name"] == "Lumi"
+    assert loan["lender_id"] == "lumi"
+    assert loan["product"] == "term_loan"
+    assert (loan["funding_date"], loan["funding_amount"]) == (MONDAY, Decimal(40_000))
+    assert (loan["frequency"], loan["repayment_count"]) == ("weekly", 20)
+    assert (loan["repayment_mean"], loan["repayment_spread"]) == (Decimal(900), 0.0)
+    assert loan["repaid_total"] == Decimal(18_000)
+    assert loan["status"] == "active"
+    assert loan["missed_dates"] == []
+    assert loan["next_expected"] == MONDAY + timedelta(weeks=21)
+    assert loan["account_ids"] == [ACCOUNT]
+
+
+def test_the_rate_of_a_loan_follows_from_its_level_repayments() -> None:
+    """52 weekly payments of 900 for 40,000 cost 0.61 % a week. After 20 of them, the other 32 are worth 26,103."""
+    loan = only(drawn(MONDAY, "40000"), *weekly(MONDAY + timedelta(days=7), 20, "-900"))
+    i = 0.006100267
+    balance = 900 * (1 - (1 + i) ** -32) / i
+    assert loan["remaining_method"] == "amortised"
+    assert float(loan["estimated_remaining"]) == pytest.approx(balance, rel=0.001)
+    assert loan["remaining_confidence"] == 0.6
+
+
+def test_without_a_term_that_fits_a_rate_is_assumed_and_trusted_less() -> None:
+    payments = [repaid(MONDAY + timedelta(days=days), amount) for days, amount in ((30, "-500"), (95, "-2100"))]
+    loan = only(drawn(MONDAY, "10000"), *payments)
+    assert loan["remaining_method"] == "amortised"
+    assert loan["remaining_confidence"] == pytest.approx(0.36)
+
+
+def test_a_loan_whose_repayments_end_after_enough_is_likely_repaid() -> None:
+    loan = only(drawn(MONDAY, "5000"), *weekly(MONDAY + timedelta(days=7), 26, "-220"), lives_until(date(2025, 12, 1)))
+    assert loan["repaid_total"] == Decimal(5_720)
+    assert loan["status"] == "likely_repaid"
+    assert loan["estimated_remaining"] == 0
+    assert loan["next_expected"] is None
+    assert loan["missed_payments"] == 0
+
+
+def test_a_loan_whose_repayments_end_too_early_is_in_arrears() -> None:
+    loan = only(drawn(MONDAY, "5000"), *weekly(MONDAY + timedelta(days=7), 10, "-220"), lives_until(date(2025, 4, 20)))
+    assert loan["status"] == "in_arrears"
+    assert loan["missed_dates"] == [date(2025, 3, 24), date(2025, 3, 31), date(2025, 4, 7), date(2025, 4, 14)]
+
+
+def test_a_loan_is_not_in_arrears_because_its_account_stops_being_shown() -> None:
+    shown = [drawn(MONDAY, "5000"), *weekly(MONDAY + timedelta(days=7), 10, "-220")]
+    assert only(*shown, lives_until(date(2025, 4, 20), account_id=OTHER_ACCOUNT))["status"] == "active"
+
+
+def test_a_loan_drawn_before_the_statements_has_no_funding_and_no_estimate() -> None:
+    loan = only(*monthly(6, "-1200", product="mortgage"))
+    assert loan["funding_date"] is None
+    assert loan["funding_amount"] is None
+    assert loan["frequency"] == "monthly"
+    assert (loan["estimated_remaining"], loan["remaining_confidence"]) == (None, 0.0)
+    assert loan["remaining_method"] == "unknown"
+
+
+def test_a_cash_advance_remits_every_business_day() -> None:
+    advance = only(drawn(MONDAY, "10000", "cash_advance"), *remitted(date(2025, 1, 7), 60, "-120"))
+    assert advance["frequency"] == "business_daily"
+    assert advance["missed_payments"] == 0
+    assert advance["repaid_total"] == Decimal(7_200)
+    assert advance["estimated_remaining"] == Decimal(13_000) - Decimal(7_200)
+    assert advance["remaining_method"] == "assumed_factor"
+    assert advance["remaining_confidence"] == 0.4
+    assert not advance["inferred"]
+
+
+def test_split_settlement_shows_in_the_ratio_of_card_payouts_to_other_takings() -> None:
+    funding = date(2025, 4, 7)
+    rows = [drawn(funding, "20000", "cash_advance", lender="Tyro"), *takings(funding, withheld=Decimal("0.2"))]
+    advance = only(*rows)
+    assert advance["inferred"]
+    assert advance["repaid_total"] == 0
+    assert advance["withheld_share"] == pytest.approx(0.2, abs=0.03)
+    passed_on = sum(r["amount"] for r in rows if r["category"] == "card_settlement" and r["date"] >= funding)
+    assert float(advance["withheld_estimate"]) == pytest.approx(float(passed_on) / 4, rel=0.2)
+    assert advance["estimated_remaining"] == Decimal(26_000) - advance["withheld_estimate"]
+    assert 0.2 <= advance["inferred_confidence"] <= 0.7
+    assert advance["remaining_confidence"] < 0.4
+
+
+def test_steady_card_payouts_show_nothing_withheld() -> None:
+    funding = date(2025, 4, 7)
+    advance = only(drawn(funding, "20000", "cash_advance"), *takings(funding, withheld=Decimal(0)))
+    assert not advance["inferred"]
+    assert advance["withheld_estimate"] is None
+
+
+def test_nothing_is_inferred_of_takings_by_card_alone() -> None:
+    funding = date(2025, 4, 7)
+    card = [r for r in takings(funding, withheld=Decimal("0.2")) if r["category"] == "card_settlement"]
+    assert not only(drawn(funding, "20000", "cash_advance"), *card)["inferred"]
+
+
+def takings(funding: date, withheld: Decimal) -> Iterator[Row]:
+    """Eight weeks before a funding and eight after it: card payouts, and transfers of about half as much."""
+    random = Random(4)
+    for day in range(-56, 56):
+        date_ = funding + timedelta(days=day)
+        passed_on = 1 - withheld if day >= 0 else 1
+        card, other = Decimal(random.randrange(900, 1100)), Decimal(random.randrange(400, 600))
+        yield row(date_, str((card * passed_on).quantize(Decimal("0.01"))), "card_settlement", None)
+        yield row(date_, str(other), "customer_transfer", None)
+
+
+def test_a_new_funding_while_the_old_one_is_repaid_renews_it() -> None:
+    again = date(2025, 3, 3)
+    old, new = summary(
+        drawn(MONDAY, "10000", "cash_advance"),
+        *remitted(date(2025, 1, 7), 38, "-120"),
+        drawn(again, "15000", "cash_advance"),
+        *remitted(date(2025, 3, 4), 30, "-180"),
+    )
+    assert old["status"] == "renewed"
+    assert old["renewed_by"] == new["facility_id"]
+    assert (old["estimated_remaining"], old["remaining_method"]) == (Decimal(0), "rolled_over")
+    assert (new["status"], new["funding_date"], new["repaid_total"]) == ("active", again, Decimal(5_400))
+    assert (old["stacked_with"], new["stacked_with"]) == (0, 0)
+
+
+def test_a_top_up_at_the_same_repayment_renews_too() -> None:
+    payments = weekly(MONDAY + timedelta(days=7), 30, "-220")
+    old, new = summary(drawn(MONDAY, "10000"), *payments, drawn(date(2025, 5, 1), "6000"))
+    assert (old["status"], old["repayment_count"]) == ("renewed", 16)
+    assert (new["status"], new["repayment_count"]) == ("active", 14)
+
+
+def test_two_streams_of_one_lender_are_two_facilities() -> None:
+    first, second = MONDAY, date(2025, 2, 5)
+    old, new = summary(
+        drawn(first, "10000"),
+        *weekly(first + timedelta(days=7), 20, "-250"),
+        drawn(second, "5000"),
+        *weekly(second + timedelta(days=7), 16, "-130"),
+    )
+    assert (old["repaid_total"], new["repaid_total"]) == (Decimal(5_000), Decimal(2_080))
+    assert (old["funding_amount"], new["funding_amount"]) == (Decimal(10_000), Decimal(5_000))
+    assert (old["status"], new["status"]) == ("active", "active")
+    assert (old["stacked_with"], new["stacked_with"]) == (1, 1)
+
+
+def test_a_repriced_loan_stays_one_beside_another_of_the_same_lender() -> None:
+    mortgage: Row = {"product": "mortgage", "lender": "ANZ"}
+    before, after = monthly(6, "-2500", **mortgage), monthly(12, "-2620", **mortgage)[6:]
+    other = monthly(12, "-1200", day=20, **mortgage)
+    assert sorted(len(rows) for rows in members(*before, *after, *other)) == [12, 12]
+
+
+def test_two_accounts_serve_one_facility() -> None:
+    payments = weekly(MONDAY + timedelta(days=7), 10, "-220")
+    moved = [{**payment, "account_id": OTHER_ACCOUNT} for payment in payments[5:]]
+    loan = only(drawn(MONDAY, "10000"), *payments[:5], *moved)
+    assert loan["account_ids"] == [ACCOUNT, OTHER_ACCOUNT]
+    assert loan["repayment_count"] == 10
+
+
+def test_lenders_that_run_at_once_are_stacked() -> None:
+    one = [drawn(MONDAY, "10000"), *weekly(MONDAY + timedelta(days=7), 20, "-250")]
+    other = [
+        drawn(date(2025, 3, 3), "8000", "cash_advance", lender="Bizcap"),
+        *remitted(date(2025, 3, 4), 40, "-100", lender="Bizcap"),
+    ]
+    lease = monthly(6, "-900", product="asset_finance", lender="Toyota")
+    stacked = {facility["lender_name"]: facility["stacked_with"] for facility in summary(*one, *other, *lease)}
+    assert stacked == {"Lumi": 1, "Bizcap": 1, "Toyota": 0}
+
+
+def test_a_returned_repayment_is_missed_and_not_paid() -> None:
+    payments = weekly(MONDAY, 12, "-220")
+    loan = only(*payments, bounced(payments[11]["date"] + timedelta(days=2), "220"))
+    assert loan["repayment_count"] == 11
+    assert loan["repaid_total"] == Decimal(2_420)
+    assert loan["missed_dates"] == [payments[11]["date"]]
+    assert loan["status"] == "in_arrears"
+
+
+def test_a_second_try_that_is_met_makes_up_for_the_first() -> None:
+    payments = weekly(MONDAY, 12, "-220")
+    day = payments[9]["date"]
+    again = repaid(day + timedelta(days=3), "-220")
+    loan = only(*payments, bounced(day + timedelta(days=1), "220"), again)
+    assert loan["missed_dates"] == [day]
+    assert (loan["repayment_count"], loan["repaid_total"]) == (12, Decimal(2_640))
+    assert loan["status"] == "active"
+    assert loan["frequency"] == "weekly"
+
+
+def test_the_rows_of_a_facility_sum_to_what_it_gave_less_what_it_got() -> None:
+    payments = weekly(MONDAY + timedelta(days=7), 8, "-220")
+    back = bounced(payments[3]["date"] + timedelta(days=1), "220")
+    (rows,) = members(drawn(MONDAY, "5000"), *payments, back)
+    assert rows == list(range(10))
+
+
+def test_a_payment_plan_with_the_tax_office_misses_an_instalment() -> None:
+    instalments = monthly(8, "-1500", product="tax_payment_plan", lender=None, counterparty_name="ATO")
+    plan = only(*instalments[:6], instalments[7])
+    assert plan["product"] == "tax_payment_plan"
+    assert plan["frequency"] == "monthly"
+    assert plan["missed_dates"] == [date(2025, 7, 15)]
+    assert plan["status"] == "in_arrears"
+
+
+def test_a_payment_plan_that_stops_is_broken() -> None:
+    instalments = monthly(6, "-1500", product="tax_payment_plan", lender=None)
+    assert only(*instalments, lives_until(date(2025, 9, 30)))["status"] == "in_arrears"
+
+
+def test_what_an_owner_lends_is_a_facility_of_its_own() -> None:
+    owner = {"lender": None, "related_party": "Jane Owner"}
+    loan = only(
+        drawn(MONDAY, "20000", "director_loan", **owner),
+        repaid(date(2025, 3, 1), "-5000", "director_loan", **owner),
+        drawn(date(2025, 4, 1), "4000", "director_loan", **owner),
+    )
+    assert (loan["product"], loan["funding_amount"]) == ("director_loan", Decimal(24_000))
+    assert (loan["estimated_remaining"], loan["remaining_method"]) == (Decimal(19_000), "drawn_less_repaid")
+    assert loan["status"] == "active"
+
+
+def test_a_line_that_was_repaid_before_it_was_drawn_has_an_unknown_balance() -> None:
+    line = only(
+        repaid(MONDAY, "-500", "line_of_credit"),
+        drawn(date(2025, 2, 1), "2000", "line_of_credit"),
+    )
+    assert (line["estimated_remaining"], line["remaining_method"]) == (None, "unknown")
+
+
+def test_after_a_long_silence_it_is_another_facility() -> None:
+    later = weekly(date(2025, 10, 6), 5, "-220")
+    assert len(members(*weekly(MONDAY, 5, "-220"), *later)) == 2
+
+
+def test_a_drawdown_paid_out_in_parts_is_one() -> None:
+    loan = only(drawn(MONDAY, "6000"), drawn(MONDAY + timedelta(days=1), "4000"), *weekly(date(2025, 1, 14), 9, "-220"))
+    assert (loan["funding_date"], loan["funding_amount"]) == (MONDAY, Decimal(10_000))
+
+
+@pytest.mark.parametrize(
+    ("days", "frequency"),
+    [
+        ([0, 7, 14, 21, 28], "weekly"),
+        ([0, 14, 28, 42, 57], "fortnightly"),
+        ([0, 28, 56, 84, 112], "four_weekly"),
+        ([0, 14, 31, 45, 59, 73, 90], "twice_monthly"),  # the 1st and the 15th
+        ([0, 31, 59, 90, 120], "monthly"),
+        ([0, 91, 181, 273], "quarterly"),
+        ([0, 365, 730], "yearly"),
+        ([0, 3, 40, 45], None),
+        ([0, 30], None),
+    ],
+)
+def test_the_frequency_is_the_middle_gap(days: list[int], frequency: str | None) -> None:
+    start = date(2025, 1, 1)
+    loans = summary(*(repaid(start + timedelta(days=day), "-100") for day in days), as_of=date(2030, 1, 1))
+    assert loans[0]["frequency"] == frequency
+
+
+def test_a_payment_that_waits_for_easter_is_not_missed() -> None:
+    fridays = [date(2025, 3, 28), date(2025, 4, 4), date(2025, 4, 11)]
+    loan = only(*(repaid(day, "-100") for day in [*fridays, date(2025, 4, 22), date(2025, 4, 28), date(2025, 5, 2)]))
+    assert loan["missed_dates"] == []
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"status": "pending"},
+        {"superseded_seq": 9},
+        {"is_transfer": True},
+        {"category": "suppliers"},
+        {"category": "interest_charged"},
+        {"amount": Decimal(0)},
+    ],
+)
+def test_rows_that_are_no_repayment_take_no_part(other: Row) -> None:
+    assert members({**repaid(MONDAY, "-100"), **other}) == []
+
+
+def test_rows_after_the_day_asked_for_take_no_part() -> None:
+    payments = weekly(MONDAY, 10, "-220")
+    assert only(*payments, as_of=payments[4]["date"])["repayment_count"] == 5
+
+
+def test_no_rows_no_facilities() -> None:
+    assert_frame_equal(facilities_of(facilities(known()).collect(), LATER), FACILITIES.to_frame())
+    assert summary(lives_until(MONDAY)) == []
+
+
+# -- in general
+
+lines = st.tuples(
+    st.integers(0, 300),
+    st.sampled_from(["12000", "5000", "-100", "-250.10", "-250.10", "-7.77", "100"]),
+    st.sampled_from(["term_loan", "cash_advance", "line_of_credit", "back"]),
+    st.sampled_from(["Lumi", "Moula", None]),
+    st.booleans(),
+)
+Line = tuple[int, str, str, str | None, bool]
+
+
+def told(some: Sequence[Line]) -> list[Row]:
+    rows = []
+    for position, (day, amount, product, lender, other) in enumerate(some):
+        side = "fundings" if Decimal(amount) > 0 else "repayments"
+        category = "returned_payment" if product == "back" else getattr(PRODUCTS[product], side)[0]
+        place = {"position": position, "transaction_id": position.to_bytes(16)}
+        account = OTHER_ACCOUNT if other else ACCOUNT
+        rows.append(row(MONDAY + timedelta(days=day), amount, category, lender, **place, account_id=account))
+    return rows
+
+
+@examples(8)
+@given(st.lists(lines, max_size=16), st.randoms(use_true_random=False))
+def test_the_order_of_rows_changes_nothing(some: list[Line], random: Random) -> None:
+    rows = told(some)
+    straight = facilities(known(*rows)).collect()
+    mixed = facilities(known(*random.sample(rows, len(rows)))).collect()
+    assert_frame_equal(mixed.sort("position"), straight)
+    assert_frame_equal(facilities_of(mixed, LATER), facilities_of(straight, LATER))
+
+
+@examples(8)
+@given(st.lists(lines, max_size=16))
+def test_money_figures_are_those_of_a_plain_sum(some: list[Line]) -> None:
+    """Sums over each facility's rows by hand, in Decimal; what bounced is told from the returning credits."""
+    rows = facilities(known(*told(some))).collect()
+    by_id = {facility["facility_id"]: facility for facility in facilities_of(rows, LATER).to_dicts()}
+    held = rows.filter(pl.col("facility_id").is_not_null())
+    assert set(held["facility_id"]) == set(by_id)
+    for (facility_id,), own in held.group_by("facility_id"):
+        facility = by_id[facility_id]
+        amounts = own.select("category", "amount").rows()
+        start = Decimal(0)
+        lent = sum((amount for category, amount in amounts if amount > 0 and category != "returned_payment"), start)
+        back = sum((amount for category, amount in amounts if category == "returned_payment"), start)
+        gone = -sum((amount for _, amount in amounts if amount < 0), start)
+        assert (facility["funding_amount"] or 0) == lent
+        assert facility["repaid_total"] == gone - back
+        assert facility["estimated_remaining"] == remaining_by_hand(facility, lent, gone - back)
+
+
+def remaining_by_hand(facility: dict[str, Any], lent: Decimal, repaid_: Decimal) -> Decimal | None:
+    """What the stated method comes to; of loans with interest only that it is not below nothing."""
+    match facility["remaining_method"]:
+        case "assumed_factor":
+            total = lent * Decimal(ASSUMED[facility["product"]].factor or 0)
+            return max(Decimal(0), total.quantize(Decimal("0.01"), ROUND_HALF_EVEN) - repaid_)
+        case "drawn_less_repaid":
+            return max(Decimal(0), lent - repaid_)
+        case "payments_ended" | "rolled_over":
+            return Decimal(0)
+        case "unknown":
+            return None
+        case _:
+            assert facility["estimated_remaining"] >= 0
+            return Decimal(facility["estimated_remaining"])
+
+
+@examples(8)
+@given(
+    st.integers(1_000, 500_000),
+    st.lists(st.tuples(st.integers(1, 900), st.integers(1, 4_000)), max_size=6, unique_by=lambda payment: payment[0]),
+)
+def test_a_loan_grows_and_shrinks_as_a_ledger_kept_by_hand(lent: int, payments: list[tuple[int, int]]) -> None:
+    """Interest on the balance from one row to the next: the prospective ledger against the retrospective formula."""
+    rows = [repaid(MONDAY + timedelta(days=day), str(-amount), "mortgage") for day, amount in sorted(payments)]
+    joined = facilities(known(drawn(MONDAY, str(lent), "mortgage"), *rows)).collect()
+    found = facilities_of(joined.with_columns(facility_id=pl.lit(b"f" * 16)), date(2028, 1, 1)).to_dicts()[0]
+    assume(found["remaining_method"] == "amortised" and found["remaining_confidence"] < 0.6)
+    rate, balance, last = ASSUMED["mortgage"].yearly_rate or 0, float(lent), 0
+    for day, amount in sorted(payments):
+        balance = balance * (1 + rate) ** ((day - last) / 365) - amount
+        last = day
+    assert float(found["estimated_remaining"]) == pytest.approx(max(0, balance), rel=1e-4, abs=1)
+
+
+@examples(6)
+@given(st.integers(3, 20), st.integers(0, 10))
+def test_ids_stay_when_later_rows_come(count: int, more: int) -> None:
+    rows = [drawn(MONDAY, "10000"), *weekly(MONDAY + timedelta(days=7), count + more, "-220")]
+    first = facilities(known(*rows[: 1 + count])).collect()
+    later = facilities(known(*rows, drawn(LATER, "5000", lender="Moula"))).collect()
+    assert later["facility_id"].head(1 + count).to_list() == first["facility_id"].to_list()
+
+
+def test_customers_do_not_mix() -> None:
+    rows = weekly(MONDAY, 5, "-220")
+    theirs = [{**each, "customer_number": 2, "account_id": b"z" * 16} for each in rows]
+    assert [facility["customer_number"] for facility in summary(*rows, *theirs)] == [1, 2]
+
+
+def test_amounts_at_both_ends_of_the_range_are_held() -> None:
+    largest = "9999999999999.99"
+    rows = [drawn(MONDAY, largest, "cash_advance")]
+    rows += [repaid(MONDAY + timedelta(days=day), "-" + largest, "cash_advance") for day in range(1, 8)]
+    rows += [repaid(MONDAY + timedelta(days=9), "-0.01", "cash_advance")]
+    advance = only(*rows)
+    assert advance["repaid_total"] == 7 * Decimal(largest) + Decimal("0.01")
+    assert advance["estimated_remaining"] == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("category", ["term_loan_repayment", "term_loan_funding", "cash_advance_funding"])
+def test_two_million_equal_rows_of_one_customer_are_no_obstacle(category: str) -> None:
+    count = 2_000_000
+    amount = "-100" if category.endswith("repayment") else "100"
+    rows = known(row(MONDAY, amount, category)).select(pl.all().repeat_by(count).explode())
+    numbered = rows.with_columns(transaction_id=pl.int_range(pl.len()).cast(pl.String).cast(pl.Binary))
+    found = facilities_of(facilities(numbered).collect(), LATER)
+    assert found.height == 1
+    assert found.select(pl.coalesce("funding_amount", "repaid_total")).item() == 100 * count

@@ -1,0 +1,64 @@
+"""The counts of an evaluation, beside plain loops over the same rows."""
+
+from collections import Counter
+from datetime import date
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipelines.enrichment.training.evaluation import calibration_error, default_split, evaluate, macro_f1, reliability
+from pipelines.vocabulary.errors import Unprocessable
+from tests.pipelines.enrichment.learned.examples import rows
+
+LABELS = st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from("abcd")), min_size=1, max_size=40)
+CONFIDENCES = st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=1, max_size=60)
+
+
+def f1_by_hand(pairs: list[tuple[str, str]]) -> float:
+    scores = []
+    for label in {each for pair in pairs for each in pair}:
+        counts = Counter((truth == label, said == label) for truth, said in pairs)
+        hits, missed, wrong = counts[True, True], counts[True, False], counts[False, True]
+        scores.append(2 * hits / (2 * hits + missed + wrong))
+    return sum(scores) / len(scores)
+
+
+@given(LABELS)
+def test_macro_f1_is_that_of_its_definition(pairs: list[tuple[str, str]]) -> None:
+    truth, said = (pl.Series(list(each)) for each in zip(*pairs, strict=True))
+    assert macro_f1(truth, said) == pytest.approx(f1_by_hand(pairs))
+
+
+@given(CONFIDENCES)
+def test_the_calibration_error_is_that_of_its_definition(rows: list[tuple[float, bool]]) -> None:
+    bins = reliability(pl.Series([said for said, _ in rows]), pl.Series([right for _, right in rows]))
+    by_hand = 0.0
+    for number in range(10):
+        mine = [row for row in rows if min(int(row[0] * 10), 9) == number]
+        assert bins[number].rows == len(mine)
+        by_hand += abs(sum(said - right for said, right in mine)) / len(rows)
+    assert calibration_error(bins) == pytest.approx(by_hand)
+
+
+def test_evaluation_splits_by_time_and_counts_every_row() -> None:
+    some = rows(1_000)
+    measured = evaluate(some)
+    assert measured.split == default_split(some)
+    assert measured.trained_rows == some.filter(pl.col("date") < measured.split).height
+    assert measured.trained_rows + measured.tested_rows == some.height
+    assert 0.75 < measured.trained_rows / some.height < 0.85
+    assert sum(each.rows for each in measured.bins) == measured.tested_rows
+    assert measured.model.accuracy > 0.9
+    assert not measured.worthless
+
+
+def test_a_split_that_leaves_nothing_on_one_side_is_refused() -> None:
+    for day in (date(2020, 1, 1), date(2030, 1, 1)):
+        with pytest.raises(Unprocessable, match="choose another day"):
+            evaluate(rows(100), day)
+
+
+def test_random_labels_are_no_better_than_the_commonest() -> None:
+    assert evaluate(rows(1_000).with_columns(pl.col("label").shuffle(seed=2))).worthless

@@ -1,0 +1,115 @@
+"""The hashes of pieces, words and phrases are what a plain loop over the letters finds."""
+
+from datetime import date
+from decimal import Decimal
+
+import numpy as np
+import polars as pl
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipelines.enrichment.learned import features
+from pipelines.enrichment.learned.features import PIECES, Block, fact_block, hashed, name_of, plain
+from pipelines.vocabulary.schemas import MONEY, Channel, Direction
+
+TEXTS = st.lists(st.text(alphabet="AB 1é-", max_size=12), min_size=1, max_size=6)
+
+
+def narrative_blocks(*texts: str | None) -> list[Block]:
+    frame = pl.DataFrame(
+        {"clean_description": texts, "text": texts}, dict.fromkeys(("clean_description", "text"), pl.String)
+    )
+    return features.narrative_blocks(features.narratives(frame.with_columns(direction=pl.lit("debit", Direction))))
+
+
+def facts(**columns: object) -> pl.DataFrame:
+    row = {
+        "clean_description": "COFFEE",
+        "text": "COFFEE 4410",
+        "amount": Decimal("-4.50"),
+        "date": date(2026, 3, 2),
+        "direction": "debit",
+        "channel": "card",
+        **columns,
+    }
+    types: dict[str, pl.DataType] = {
+        "amount": MONEY,
+        "direction": Direction,
+        "channel": Channel,
+        "clean_description": pl.String(),
+    }
+    return pl.DataFrame([row], schema_overrides=types)
+
+
+def plainly(text: str) -> str:
+    return str(pl.select(plain(pl.lit(text))).item())
+
+
+def pieces_by_hand(text: str) -> list[bytes]:
+    """Every run of two to five bytes of ` word ` in which no space has a letter on both sides."""
+    letters = f" {plainly(text)} ".encode()
+    runs = (letters[at : at + length] for length in PIECES for at in range(len(letters) - length + 1))
+    return [run for run in runs if b" " not in run[1:-1] and run != b"  "]
+
+
+@given(TEXTS)
+def test_pieces_are_those_that_a_loop_finds(texts: list[str]) -> None:
+    pieces, _, _ = narrative_blocks(*texts)
+    for number, text in enumerate(texts):
+        mine = pieces.buckets[pieces.rows == number]
+        by_hand = pieces_by_hand(text)
+        assert len(mine) == len(by_hand)
+        assert len(set(mine)) == len(set(by_hand))  # equal pieces have equal hashes, others others
+
+
+@given(TEXTS)
+def test_a_narrative_has_the_same_features_in_any_company(texts: list[str]) -> None:
+    together = narrative_blocks(*texts)
+    for number, text in enumerate(texts):
+        alone = narrative_blocks(text)
+        for block, own in zip(together, alone, strict=True):
+            assert sorted(block.buckets[block.rows == number]) == sorted(own.buckets)
+
+
+def test_numbers_and_signs_make_no_other_narrative() -> None:
+    pieces, words, _ = narrative_blocks("BP EXPRESS 9199", "bp-express #12")
+    for block in (pieces, words):
+        assert sorted(block.buckets[block.rows == 0]) == sorted(block.buckets[block.rows == 1])
+
+
+def test_long_numbers_are_a_fact() -> None:
+    one, same, other = (fact_block(facts(text=f"BPAY {number}"), []) for number in (75556, 75556, 75557))
+    assert one.buckets.tolist() == same.buckets.tolist() != other.buckets.tolist()
+
+
+def test_many_rows_without_a_number_follow_one_that_has_it() -> None:
+    numbered, bare = facts(text="BPAY 75556"), facts(text="COFFEE")
+    assert len(fact_block(pl.concat([numbered, *[bare] * 1_000]), []).buckets) % 1_001 == 1
+
+
+def test_hashes_are_the_same_for_ever() -> None:
+    """A model's file outlives the process that wrote it: were these to change, so must `features.VERSION`."""
+    assert features.VERSION == 2
+    assert hashed(pl.Series(["BUNNINGS", "", None])).tolist() == [16562792481082513916, 0, 13422068669152152671]
+
+
+def test_hostile_texts_are_bounded() -> None:
+    blocks = narrative_blocks("A" * 10_000, "\u202e🙂" * 5_000, "", None, "(((.*)+)+" * 900, "A B " * 2_500)
+    assert max(np.bincount(block.rows).max() for block in blocks) < 5 * 4 * features.MOST_LETTERS
+
+
+def test_amounts_at_both_ends_of_the_range() -> None:
+    for amount in ("0", "9999999999999.99", "-9999999999999.99", "0.01"):
+        assert len(fact_block(facts(amount=Decimal(amount)), []).buckets)
+
+
+def test_a_context_that_is_missing_is_one_that_is_unknown() -> None:
+    absent = fact_block(facts(), ["context_bank"])
+    unknown = fact_block(facts(context_bank=None), ["context_bank"])
+    assert absent.buckets.tolist() == unknown.buckets.tolist()
+    assert absent.buckets.tolist() != fact_block(facts(context_bank="ANZ"), ["context_bank"]).buckets.tolist()
+
+
+def test_a_merchant_is_told_by_the_beginning_of_its_name() -> None:
+    clean = pl.Series(["BUNNINGS 306000 SUBIACO", "Bunnings Subiaco WA", "12345", "", None])
+    assert name_of(clean).to_list() == ["BUNNINGS SUBIACO", "BUNNINGS SUBIACO", "", "", ""]

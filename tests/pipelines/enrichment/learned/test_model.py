@@ -1,0 +1,196 @@
+"""Training, deciding and the model's file: the same answers before and after, and refusals with a reason."""
+
+import json
+import subprocess
+import sys
+from io import BytesIO
+
+import numpy as np
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+from pipelines.enrichment.learned import model_file
+from pipelines.enrichment.learned.features import BLOCKS, fact_block, narrative_blocks, narratives
+from pipelines.enrichment.learned.model import ALTERNATIVES, PREDICTED, Model, held_of
+from pipelines.enrichment.training.labelled import labelled_rows
+from pipelines.enrichment.training.training import train
+from pipelines.vocabulary.errors import Unprocessable
+from tests.pipelines.enrichment.learned.examples import KINDS, rows, table
+
+
+@pytest.fixture(scope="module")
+def model() -> Model:
+    return train(rows())
+
+
+@pytest.fixture(scope="module")
+def filed(model: Model) -> bytes:
+    return model_file.dumps(model)
+
+
+def test_it_learns_what_names_tell(model: Model) -> None:
+    later = rows(seed=2)
+    predicted = model.predict(later)
+    assert predicted.schema == PREDICTED
+    assert (predicted["category"] == later["label"]).mean() > 0.9  # pyrefly: ignore[unsupported-operation]
+    assert set(model.labels) == {*KINDS, "takings"}
+
+
+def test_confidence_is_a_chance_and_alternatives_are_less_likely(model: Model) -> None:
+    predicted = model.predict(rows(seed=3))
+    assert predicted["confidence"].is_between(0, 1).all()
+    assert predicted["alternatives"].list.len().max() <= ALTERNATIVES  # pyrefly: ignore[unsupported-operation]
+    others = predicted.explode("alternatives").unnest("alternatives", separator="_").drop_nulls()
+    assert not others.is_empty()
+    assert (others["alternatives_confidence"] <= others["confidence"]).all()
+    assert (others["alternatives_category"] != others["category"]).all()
+
+
+def test_what_training_never_saw_is_decided_less_surely(model: Model) -> None:
+    odd = rows(1, seed=4).with_columns(
+        clean_description=pl.lit("QQQ ZZZ"), text=pl.lit("QQQ ZZZ"), counterparty_name=pl.lit(None, pl.String)
+    )
+    assert model.predict(odd)["confidence"].item() < model.predict(rows(seed=4))["confidence"].median()
+
+
+def test_rows_are_decided_each_for_itself_in_their_order(model: Model) -> None:
+    some = rows(300, seed=5)
+    forwards, backwards = model.predict(some), model.predict(some.reverse())
+    assert_frame_equal(forwards, backwards.reverse())
+    assert_frame_equal(forwards[17], model.predict(some[17]))
+
+
+def test_no_rows_are_no_predictions(model: Model) -> None:
+    assert model.predict(rows(20).clear()).schema == PREDICTED
+
+
+def test_serving_sums_what_training_learned(model: Model) -> None:
+    """Each row's scores, summed over its features one by one, without the sharing of narratives."""
+    some, linear = rows(40, seed=6), model.linear
+    scores, _ = linear.scores(some, model.contexts)
+    by_hand = np.tile(linear.bias, (some.height, 1))
+    begin = 0
+    for number, block in enumerate([*narrative_blocks(narratives(some)), fact_block(some, model.contexts)]):
+        vectors, _ = linear.vocabulary.vectors(number, block, some.height)
+        dense = vectors.toarray()
+        by_hand += dense @ linear.weights[begin : begin + dense.shape[1]]
+        begin += dense.shape[1]
+    assert len(BLOCKS) == number + 1
+    np.testing.assert_allclose(scores, by_hand, atol=1e-4)
+
+
+def test_the_file_gives_the_model_back(model: Model, filed: bytes) -> None:
+    loaded = model_file.loads(filed)
+    some = rows(seed=7)
+    assert_frame_equal(loaded.predict(some), model.predict(some))
+    assert loaded.facts == model.facts
+    assert loaded.name == model_file.fingerprint(model)[:12]
+
+
+def test_the_same_rows_give_the_same_bytes(filed: bytes) -> None:
+    assert model_file.dumps(train(rows())) == filed
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04", b"no model" * 100])
+def test_a_file_that_is_no_model_is_refused(content: bytes) -> None:
+    with pytest.raises(Unprocessable, match="damaged, or no model at all"):
+        model_file.loads(content)
+
+
+def test_every_damaged_byte_is_found(filed: bytes) -> None:
+    original = model_file.loads(filed).name
+    for at in range(0, len(filed), max(len(filed) // 60, 1)):
+        damaged = filed[:at] + bytes([filed[at] ^ 0x10]) + filed[at + 1 :]
+        try:
+            assert model_file.loads(damaged).name == original  # a byte that says nothing, such as a date in the archive
+        except Unprocessable:
+            continue
+
+
+def test_another_content_under_the_old_fingerprint_is_refused(filed: bytes) -> None:
+    def changed(arrays: dict[str, np.ndarray]) -> None:
+        arrays["bias"] = arrays["bias"] + 1
+
+    with pytest.raises(Unprocessable, match="not what was written"):
+        model_file.loads(_rewritten(filed, changed))
+
+
+def test_a_model_of_other_features_is_refused(filed: bytes) -> None:
+    def older(arrays: dict[str, np.ndarray]) -> None:
+        head = json.loads(arrays["head"].tobytes())
+        head["settings"]["features"] = 0
+        arrays["head"] = np.frombuffer(json.dumps(head).encode(), np.uint8)
+
+    with pytest.raises(Unprocessable, match="another version"):
+        model_file.loads(_rewritten(filed, older))
+
+
+def test_foreign_arrays_are_refused() -> None:
+    buffer = BytesIO()
+    np.savez(buffer, something=np.arange(3))
+    with pytest.raises(Unprocessable, match="no model of ours"):
+        model_file.loads(buffer.getvalue())
+
+
+def test_a_pickle_is_never_opened() -> None:
+    buffer = BytesIO()
+    np.savez(buffer, allow_pickle=True, head=np.array([object()]))
+    with pytest.raises(Unprocessable):
+        model_file.loads(buffer.getvalue())
+
+
+def _rewritten(filed: bytes, change) -> bytes:  # pyrefly: ignore[implicit-any-parameter]
+    with np.load(BytesIO(filed)) as loaded:
+        arrays = dict(loaded)
+    change(arrays)
+    buffer = BytesIO()
+    np.savez(buffer, **arrays)
+    return buffer.getvalue()
+
+
+def test_one_label_teaches_nothing() -> None:
+    with pytest.raises(Unprocessable, match="every row has the same label"):
+        train(rows().with_columns(label=pl.lit("rent")))
+
+
+def test_a_label_for_each_row_teaches_nothing() -> None:
+    with pytest.raises(Unprocessable, match="one of its own"):
+        train(rows().with_columns(label=pl.int_range(pl.len()).cast(pl.String)))
+
+
+def test_too_few_rows_teach_nothing() -> None:
+    with pytest.raises(Unprocessable, match="too few"):
+        train(rows(10))
+
+
+def test_two_labels_are_enough() -> None:
+    some = rows().with_columns(label=pl.when(pl.col("amount") > 0).then(pl.lit("in")).otherwise(pl.lit("out")))
+    model = train(some)
+    assert (model.predict(some)["category"] == some["label"]).all()
+
+
+def test_random_labels_are_found_to_teach_nothing() -> None:
+    shuffled = rows(1_200).with_columns(pl.col("label").shuffle(seed=1))
+    assert held_of(train(shuffled)).worthless
+
+
+def test_real_labels_are_not(model: Model) -> None:
+    assert not held_of(model).worthless
+
+
+def test_all_rows_alike_are_trained_on_in_bounded_time() -> None:
+    alike = pl.concat([table(1)] * 400).with_columns(label=pl.Series(["a", "b"] * 200))
+    model = train(labelled_rows(alike).rows)
+    assert held_of(model).worthless
+
+
+def test_deciding_does_not_import_scikit_learn() -> None:
+    code = "import sys, pipelines.enrichment.learned.model_file; sys.exit('sklearn' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False, timeout=170).returncode == 0
+
+
+def test_the_base_model_speaks_the_taxonomy_and_is_small() -> None:
+    base = model_file.base()
+    assert len(model_file.dumps(base)) <= 4_000_000
+    assert (base.predict(rows(20))["confidence"] >= 0).all()

@@ -1,0 +1,354 @@
+from collections.abc import Sequence
+from datetime import date, timedelta
+from decimal import Decimal
+from itertools import pairwise
+from random import Random
+from statistics import median
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from polars.testing import assert_frame_equal
+
+from pipelines.enrichment.flags import FLAGS, flags
+from pipelines.enrichment.matching.reversals import REFUND_DAYS
+from tests.pipelines.enrichment.examples import OTHER_ACCOUNT, known
+
+MONDAY = date(2026, 3, 2)
+Row = dict[str, Any]
+
+
+def row(day: int = 0, amount: str = "-100", category: str = "suppliers", **fields: Any) -> Row:
+    """A row `day` days after MONDAY with a counterparty, unless told otherwise."""
+    told = {"category_group": "cost_of_sales", "counterparty_group": "acme", "is_transfer": False, **fields}
+    return {"date": MONDAY + timedelta(days=day), "amount": Decimal(amount), "category": category, **told}
+
+
+def flagged(*rows: Row) -> list[list[str]]:
+    return flags(known(*rows)).collect()["flags"].to_list()
+
+
+def marked(name: str, *rows: Row) -> list[int]:
+    """Positions of the rows that carry the flag."""
+    return [position for position, found in enumerate(flagged(*rows)) if name in found]
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"amount": Decimal(0)}, ["information"]),
+        ({"amount": Decimal(-1200)}, ["round_amount"]),
+        ({"amount": Decimal(-1250)}, []),
+        ({"category": "gambling", "channel": "atm"}, ["cash", "gambling"]),
+        ({"category": "returned_payment", "amount": Decimal(5)}, ["dishonour"]),
+        ({"category": "dishonour_fee", "category_group": "distress"}, []),
+        ({"category_group": "revenue"}, ["revenue"]),
+        ({"category_group": "revenue", "is_transfer": True}, []),
+        ({"category_group": "tax"}, ["tax"]),
+        ({"category_group": "payroll"}, ["payroll"]),
+        ({"related_party": "Jane Owner"}, ["related_party"]),
+        ({"category": "related_entity"}, ["related_party"]),
+        ({"category": "director_loan_in"}, ["related_party"]),
+        ({"statement_verdict": "unreconciled"}, ["unreconciled_statement"]),
+        ({"statement_verdict": "partial"}, []),
+    ],
+)
+def test_flags_name_what_is_true_of_a_row_alone(fields: Row, expected: list[str]) -> None:
+    assert flagged(fields) == [expected]
+
+
+def test_flags_are_sorted_and_a_column_that_stands_already_is_replaced() -> None:
+    rows = known({"category": "gambling", "channel": "atm", "amount": Decimal(-2000), "flags": ["old"]})
+    once = flags(rows).collect()
+    assert once["flags"].to_list() == [["cash", "gambling", "round_amount"]]
+    assert_frame_equal(flags(once.lazy()).collect(), once)
+
+
+# -- dishonours -------------------------------------------------------------------------------------------------------
+
+
+def bounced(day: int, amount: str = "100", **fields: Any) -> Row:
+    return row(day, amount, "returned_payment", category_group="other_income", **fields)
+
+
+def fee(day: int) -> Row:
+    return row(day, "-15", "dishonour_fee", category_group="distress", counterparty_group=None)
+
+
+def test_a_dishonour_is_one_with_a_fee_and_one_without() -> None:
+    assert flagged(row(0), bounced(1), fee(1)) == [["dishonoured"], ["dishonour"], []]
+    assert flagged(row(0), bounced(1)) == [["dishonoured"], ["dishonour"]]
+
+
+def test_a_fee_alone_is_no_returned_item() -> None:
+    assert flagged(fee(0)) == [[]]
+
+
+def test_a_return_is_counted_though_its_payment_is_not_found() -> None:
+    assert flagged(bounced(0)) == [["dishonour"]]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        row(0, "-100.01"),
+        row(0, account_id=OTHER_ACCOUNT),
+        row(0, customer_number=2),
+        row(-1),  # the Sunday before: six business days until the return
+        row(9),  # after it
+        row(0, status="pending"),
+        row(0, superseded_seq=9),
+        row(0, is_transfer=True),
+    ],
+)
+def test_what_came_back_is_the_same_amount_of_the_same_account_within_a_week(other: Row) -> None:
+    assert marked("dishonoured", other, bounced(8)) == []
+
+
+def test_the_same_counterparty_comes_before_a_later_payment_to_somebody_else() -> None:
+    theirs = row(0, counterparty_group="power")
+    assert marked("dishonoured", theirs, row(1), bounced(2, counterparty_group="power")) == [0]
+
+
+def test_a_name_cut_short_is_the_same_name_and_another_one_is_not() -> None:
+    item = row(0, counterparty_group=None, counterparty_name="Super Clearing House")
+    cut = bounced(1, counterparty_group=None, counterparty_name="SUPER CLEAR")
+    other = bounced(1, counterparty_group=None, counterparty_name="Telstra")
+    assert marked("dishonoured", item, cut) == [0]
+    assert marked("dishonoured", item, other) == []
+
+
+def test_two_returns_bring_back_two_payments_and_no_more() -> None:
+    assert marked("dishonoured", row(0), row(0), row(0), bounced(1), bounced(1)) == [1, 2]
+
+
+def test_a_receipt_that_bounced_is_marked_and_is_no_dishonour_of_the_customer() -> None:
+    cheque = row(0, "500", "cheque_deposit", category_group="revenue")
+    back = row(2, "-500", "dishonoured_receipt", category_group="revenue")
+    assert marked("dishonoured", cheque, back) == [0]
+    assert marked("dishonour", cheque, back) == []
+
+
+# -- refunds ----------------------------------------------------------------------------------------------------------
+
+
+def refund(day: int, amount: str = "100", **fields: Any) -> Row:
+    return row(day, amount, "refund_received", category_group="other_income", **fields)
+
+
+def test_a_refund_meets_its_purchase_months_later() -> None:
+    assert marked("refund_matched", row(0), refund(REFUND_DAYS)) == [1]
+    assert marked("refund_matched", row(0), refund(REFUND_DAYS + 1)) == []
+
+
+def test_a_refund_given_meets_its_sale() -> None:
+    sale = row(0, "250", "customer_transfer", category_group="revenue")
+    given = row(5, "-250", "refund_paid", category_group="revenue")
+    assert marked("refund_matched", sale, given) == [1]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        row(0, counterparty_group="somebody else"),
+        row(0, "-99.99"),
+        row(9),
+        row(0, "100"),
+        row(0, is_transfer=True),
+        row(0, counterparty_group=None),
+    ],
+)
+def test_a_refund_of_nothing_bought_there_is_not_matched(other: Row) -> None:
+    assert marked("refund_matched", other, refund(8)) == []
+
+
+def test_a_purchase_is_refunded_once() -> None:
+    assert marked("refund_matched", row(0), refund(1), refund(2)) == [1]
+
+
+def test_the_whole_amount_chooses_before_a_part() -> None:
+    assert marked("refund_matched", row(0, "-100"), row(1, "-150"), refund(2, "60"), refund(3, "100")) == [2, 3]
+
+
+def test_a_part_is_sought_among_earlier_purchases_when_the_latest_is_too_small() -> None:
+    assert marked("refund_matched", row(0, "-30"), row(1, "-17"), refund(2, "20")) == [2]
+
+
+def test_a_payment_that_bounced_is_not_refunded() -> None:
+    assert marked("refund_matched", row(0), bounced(1), refund(2)) == []
+
+
+# -- duplicate charges ------------------------------------------------------------------------------------------------
+
+
+def test_the_later_of_two_equal_charges_is_marked() -> None:
+    assert marked("duplicate_charge", row(0), row(3)) == [1]
+    assert marked("duplicate_charge", row(0), row(4)) == []
+
+
+@pytest.mark.parametrize(
+    "again",
+    [
+        row(1, "-100.01"),
+        row(1, "100"),
+        row(1, counterparty_group="other"),
+        row(1, account_id=OTHER_ACCOUNT),
+        row(1, is_transfer=True),
+        row(1, status="pending"),
+        row(1, category="bank_fees"),
+        row(1, category="gambling", category_group="high_risk"),
+        row(1, series_period="business_daily"),
+    ],
+)
+def test_anything_else_is_not_charged_twice(again: Row) -> None:
+    assert marked("duplicate_charge", row(0), again) == []
+
+
+def test_small_change_is_a_habit() -> None:
+    assert marked("duplicate_charge", row(0, "-9.99"), row(0, "-9.99")) == []
+    assert marked("duplicate_charge", row(0, "-10"), row(0, "-10")) == [1]
+
+
+def test_a_daily_remittance_has_its_own_rhythm() -> None:
+    assert marked("duplicate_charge", *(row(day) for day in range(10))) == []
+
+
+def test_a_weekly_bill_charged_twice_stands_out() -> None:
+    bills = [row(7 * week) for week in range(6)]
+    assert marked("duplicate_charge", *bills, row(15)) == [6]
+
+
+def test_the_second_try_of_a_payment_that_bounced_is_no_duplicate() -> None:
+    assert marked("duplicate_charge", row(0), bounced(1), row(3)) == []
+
+
+# -- outliers ---------------------------------------------------------------------------------------------------------
+
+AMOUNTS = ("-95", "-98", "-100", "-101", "-103", "-105", "-97")
+
+
+def bills(*amounts: str, **fields: Any) -> list[Row]:
+    return [row(31 * month, amount, **fields) for month, amount in enumerate(amounts)]
+
+
+def test_an_amount_unlike_the_others_of_its_counterparty_stands_out() -> None:
+    assert marked("outlier", *bills(*AMOUNTS, "-400")) == [7]
+    assert marked("outlier", *bills(*AMOUNTS, "-20")) == [7]
+    assert marked("outlier", *bills(*AMOUNTS, "-108")) == []
+
+
+def test_of_seven_nobody_can_say_what_is_usual() -> None:
+    assert marked("outlier", *bills(*AMOUNTS[1:], "-400")) == []
+
+
+def test_money_back_is_not_compared_with_money_spent() -> None:
+    assert marked("outlier", *bills(*AMOUNTS, "-99"), row(300, "400")) == []
+
+
+def test_a_series_is_its_own_kind() -> None:
+    series = bills(*AMOUNTS, "-400", series_id=b"s" * 16, counterparty_group=None)
+    assert marked("outlier", *series) == [7]
+    mixed = [{**bill, "counterparty_group": "acme"} for bill in series[:7]] + bills("-400")
+    assert marked("outlier", *mixed) == []
+
+
+def test_where_all_others_are_equal_cents_do_not_matter() -> None:
+    assert marked("outlier", *bills(*["-100"] * 20, "-100.50")) == []
+    assert marked("outlier", *bills(*["-100"] * 20, "-150")) == [20]
+
+
+# -- all of it --------------------------------------------------------------------------------------------------------
+
+CATEGORIES = {
+    "suppliers": "cost_of_sales",
+    "customer_transfer": "revenue",
+    "refund_received": "other_income",
+    "refund_paid": "revenue",
+    "returned_payment": "other_income",
+}
+lines = st.tuples(
+    st.integers(0, 12),
+    st.sampled_from(["-30", "-20", "20", "30", "0"]),
+    st.sampled_from(sorted(CATEGORIES)),
+    st.sampled_from(["acme", "power", None]),
+    st.booleans(),
+)
+
+
+def told(some: Sequence[tuple[int, str, str, str | None, bool]]) -> list[Row]:
+    return [
+        {
+            **row(day, amount, category, category_group=CATEGORIES[category], counterparty_group=party),
+            "position": position,
+            "transaction_id": position.to_bytes(16),
+            **({"account_id": OTHER_ACCOUNT} if other else {}),
+        }
+        for position, (day, amount, category, party, other) in enumerate(some)
+    ]
+
+
+@given(st.lists(lines, max_size=14), st.randoms(use_true_random=False))
+def test_the_order_of_rows_changes_nothing(some: list[tuple[int, str, str, str | None, bool]], random: Random) -> None:
+    rows = told(some)
+    mixed = flags(known(*random.sample(rows, len(rows)))).collect()
+    assert_frame_equal(mixed.sort("position"), flags(known(*rows)).collect())
+
+
+@given(st.lists(lines, max_size=14))
+def test_no_more_is_undone_than_was_done(some: list[tuple[int, str, str, str | None, bool]]) -> None:
+    """Per account and amount, no more payments came back than returns are booked; so with refunds by counterparty."""
+    found = flags(known(*told(some))).collect().with_columns(size=pl.col("amount").abs())
+    has = pl.col("flags").list.contains
+    by_amount = found.group_by("account_id", "size").agg(back=has("dishonoured").sum(), returns=has("dishonour").sum())
+    assert by_amount.filter(pl.col("back") > pl.col("returns")).is_empty()
+    matched = found.filter(has("refund_matched"))
+    for party, size, out in matched.select("counterparty_group", "size", pl.col("amount") < 0).iter_rows():
+        same = (pl.col("counterparty_group") == party) & ((pl.col("amount") < 0) != out)
+        assert not found.filter(same, pl.col("size") >= size).is_empty()
+
+
+def duplicates_by_hand(rows: Sequence[Row]) -> list[int]:
+    """Positions of charges that repeat one of the same account, counterparty and amount within three days."""
+    charges: dict[tuple[Any, ...], list[tuple[date, int]]] = {}
+    for position, each in enumerate(rows):
+        if each["amount"] <= -10:
+            key = (each.get("account_id"), each["amount"], each["counterparty_group"])
+            charges.setdefault(key, []).append((each["date"], position))
+    later: list[int] = []
+    for found in charges.values():
+        ordered = sorted(found)
+        gaps = [(after - before).days for (before, _), (after, _) in pairwise(ordered)]
+        if len(ordered) < 5 or median(gaps) > 3:
+            later += [position for (_, position), gap in zip(ordered[1:], gaps, strict=True) if gap <= 3]
+    return sorted(later)
+
+
+@given(st.lists(st.tuples(st.integers(0, 30), st.sampled_from(["-9", "-10", "-20"]), st.booleans()), max_size=14))
+def test_duplicate_charges_are_those_found_by_hand(some: list[tuple[int, str, bool]]) -> None:
+    rows = told([(day, amount, "suppliers", "acme", other) for day, amount, other in some])
+    assert marked("duplicate_charge", *rows) == duplicates_by_hand(rows)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "category", ["suppliers", "refund_received", "returned_payment"], ids=["charges", "refunds", "returns"]
+)
+def test_two_million_equal_rows_of_one_customer_are_no_obstacle(category: str) -> None:
+    count = 2_000_000
+    amount = "-25" if category == "suppliers" else "25"
+    two = known(row(0, "-25"), row(0, amount, category, category_group=CATEGORIES[category]))
+    rows = two.select(pl.all().repeat_by(count // 2).explode()).collect()
+    numbered = rows.with_columns(transaction_id=pl.int_range(pl.len()).cast(pl.String).cast(pl.Binary))
+    found = flags(numbered.lazy()).collect().explode("flags")["flags"].value_counts().rows()
+    expected = {
+        "suppliers": {},
+        "refund_received": {"refund_matched": count // 2},
+        "returned_payment": {"dishonoured": count // 2, "dishonour": count // 2},
+    }
+    assert {name: times for name, times in found if name} == expected[category]
+
+
+def test_every_flag_is_a_word() -> None:
+    assert all(name.replace("_", "").islower() for name in FLAGS)

@@ -1,0 +1,27 @@
+import polars as pl
+import pytest
+
+from pipelines.enrichment.transfers.banks import bank_of_bsb, checked
+from pipelines.vocabulary.rule_files import RuleError
+
+
+@pytest.mark.parametrize(
+    ("bsb", "bank"),
+    [
+        ("062-000", "Commonwealth Bank"),
+        ("062000", "Commonwealth Bank"),
+        ("182-512", "Macquarie Bank"),
+        ("181-512", None),  # of no bank that the list knows
+        ("484799", "Suncorp Bank"),
+        ("0620", None),
+        ("", None),
+        (None, None),
+    ],
+)
+def test_the_first_digits_tell_the_bank(bsb: str | None, bank: str | None) -> None:
+    assert pl.select(bank_of_bsb(pl.lit(bsb, pl.String))).item() == bank
+
+
+def test_faulty_entries_are_refused_by_name() -> None:
+    with pytest.raises(RuleError, match=r"bsb.yaml, 6: .*\nbsb.yaml, 0x: "):
+        checked({"06": "Commonwealth Bank", 6: "NAB", "0x": "ANZ"})  # pyrefly: ignore[bad-assignment]

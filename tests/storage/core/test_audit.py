@@ -1,0 +1,49 @@
+"""The audit trail holds what it was told, and the database refuses to change it."""
+
+from datetime import datetime, timedelta
+from uuid import uuid4
+
+import pytest
+from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError
+
+from storage.core import audit
+from storage.core.audit import OPERATOR, Actor, Entry, Outcome
+from storage.core.store import Store
+
+
+def test_an_entry_says_who_did_what_to_which_when_and_how_it_ended(store: Store, now: datetime) -> None:
+    client_id, key_id, subscription_id = uuid4(), uuid4(), uuid4()
+    with store.db.writing() as w:
+        audit.append(w, OPERATOR, "Client.Created", {}, now, client_id=client_id)
+        actor = Actor(str(key_id), client_id, "request-1", "own-1")
+        audit.append(w, actor, "Subscription.Deleted", {"subscriptionId": subscription_id}, now)
+    with store.db.reading() as r:
+        newest, oldest = audit.find(r, client_id)
+    ids = {"subscriptionId": str(subscription_id)}
+    deleted = (now, str(key_id), client_id, "Subscription.Deleted", ids, Outcome.DONE, 1, "request-1", "own-1")
+    assert newest == Entry(*deleted)
+    assert (oldest.who, oldest.client_id, oldest.resource) == ("operator", client_id, {})
+
+
+def test_entries_are_found_by_client_and_time(store: Store, now: datetime) -> None:
+    ours, theirs = uuid4(), uuid4()
+    with store.db.writing() as w:
+        audit.append(w, OPERATOR, "Key.Created", {}, now - timedelta(days=2), client_id=ours)
+        audit.append(w, OPERATOR, "Key.Revoked", {}, now, client_id=ours)
+        audit.append(w, OPERATOR, "Key.Created", {}, now, client_id=theirs)
+    with store.db.reading() as r:
+        assert [entry.action for entry in audit.find(r, ours)] == ["Key.Revoked", "Key.Created"]
+        assert [entry.action for entry in audit.find(r, ours, now - timedelta(days=1))] == ["Key.Revoked"]
+        assert [entry.client_id for entry in audit.find(r, most=2)] == [theirs, ours]
+
+
+@pytest.mark.parametrize("change", ["UPDATE audit SET who = 'nobody'", "DELETE FROM audit", "TRUNCATE audit"])
+def test_the_database_refuses_to_change_an_entry(store: Store, now: datetime, change: str) -> None:
+    with store.db.writing() as w:
+        audit.append(w, OPERATOR, "Client.Created", {}, now, client_id=uuid4())
+    refusal = "never changed|syntax error"  # SQLite knows no TRUNCATE
+    with pytest.raises(DBAPIError, match=refusal), store.db.writing() as w:
+        w.execute(text(change))
+    with store.db.reading() as r:
+        assert [entry.who for entry in audit.find(r)] == ["operator"]

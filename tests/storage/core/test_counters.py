@@ -1,0 +1,128 @@
+import logging
+import os
+from collections.abc import Iterator
+from uuid import uuid4
+
+import pytest
+import redis
+
+from storage.core.counters import MAX_WINDOWS, Count, OwnCounters
+from storage.core.shared_counters import RETRY_S, SharedCounters
+from tests.network import Network, network
+
+REDIS = ("127.0.0.1", 6379)
+
+
+class Clock:
+    """Stands still until it is moved."""
+
+    def __init__(self) -> None:
+        self.now_s = 1000.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+def test_a_window_opens_with_the_first_count_and_begins_anew_when_it_ends(clock: Clock) -> None:
+    counters = OwnCounters(clock)
+    assert [counters.add("key", 60) for _ in range(2)] == [Count(1, 60), Count(2, 60)]
+    clock.now_s += 59.5
+    assert counters.add("key", 60) == Count(3, 1)
+    clock.now_s += 0.5
+    assert counters.add("key", 60) == Count(1, 60)
+
+
+def test_names_are_counted_apart_and_looking_counts_nothing(clock: Clock) -> None:
+    counters = OwnCounters(clock)
+    counters.add("one", 60)
+    assert (counters.known("one", 60), counters.known("other", 30)) == (Count(1, 60), Count(0, 30))
+
+
+def test_more_names_than_are_kept_push_out_the_oldest(clock: Clock) -> None:
+    counters = OwnCounters(clock)
+    for number in range(MAX_WINDOWS + 1):
+        counters.add(str(number), 60)
+    assert counters.known("0", 60).number == 0
+    assert counters.known("1", 60).number == 1
+
+
+@pytest.fixture
+def prefix() -> str:
+    return f"tidemark-test-{uuid4()}:"
+
+
+@pytest.fixture
+def server(prefix: str) -> Iterator[redis.Redis]:
+    """The Redis itself, to look behind the counters; leaves nothing in it."""
+    made = redis.Redis(*REDIS)
+    try:
+        made.ping()
+    except redis.ConnectionError:
+        if os.environ.get("CI"):
+            raise
+        pytest.skip("start Redis on 127.0.0.1:6379 to run this")
+    yield made
+    for name in made.scan_iter(f"{prefix}*"):
+        made.delete(name)
+    made.close()
+
+
+@pytest.fixture
+def line(server: redis.Redis) -> Iterator[Network]:
+    """The way to Redis."""
+    assert server.ping()
+    with network(REDIS) as made:
+        yield made
+
+
+def shared(prefix: str, port: int, clock: Clock) -> SharedCounters:
+    return SharedCounters(f"redis://127.0.0.1:{port}/0", prefix, clock)
+
+
+def test_two_processes_count_together(server: redis.Redis, prefix: str, clock: Clock) -> None:
+    one, other = (shared(prefix, REDIS[1], clock) for _ in range(2))
+    assert [counters.add("key", 60).number for counters in (one, other, one)] == [1, 2, 3]
+    assert one.known("key", 60).number == 3
+    assert other.known("key", 60).number == 2  # what it saw last
+    assert 0 < server.pttl(f"{prefix}key") <= 60_000
+    one.close()
+    other.close()
+
+
+def test_a_count_that_lost_its_end_is_given_one(server: redis.Redis, prefix: str, clock: Clock) -> None:
+    server.set(f"{prefix}key", 7)
+    counters = shared(prefix, REDIS[1], clock)
+    assert counters.add("key", 60) == Count(8, 60)
+    assert server.pttl(f"{prefix}key") > 0
+    counters.close()
+
+
+def test_a_redis_that_goes_is_told_once_counted_without_and_welcomed_back(
+    line: Network, prefix: str, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    counters = shared(prefix, line.port, clock)
+    assert counters.add("key", 60).number == 1
+    for fail in (line.cut, line.stall):
+        caplog.clear()
+        fail()
+        before = counters.known("key", 60).number
+        for number in range(3):
+            assert counters.add("key", 60).number == before + 1 + number
+            clock.now_s += RETRY_S
+        assert [record.levelno for record in caplog.records] == [logging.WARNING]
+        line.mend()
+        counters.add("key", 60)
+        assert "Redis is available again" in caplog.text
+    counters.close()
+
+
+def test_a_redis_that_can_not_count_is_done_without(server: redis.Redis, prefix: str, clock: Clock) -> None:
+    server.lpush(f"{prefix}key", "no number")
+    counters = shared(prefix, REDIS[1], clock)
+    assert counters.add("key", 60) == Count(1, 60)
+    counters.close()

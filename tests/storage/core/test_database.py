@@ -1,0 +1,62 @@
+"""SQLite's one writer, shared out among the threads of a process; and tables that this program doesn't know."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+
+import pytest
+from sqlalchemy import event, text
+from sqlalchemy.engine.interfaces import DBAPIConnection
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+
+from pipelines.vocabulary.errors import Unavailable
+from storage.core import database
+from storage.core.database import Database
+from storage.core.store import Store
+from tests.storage.examples import a_client
+from tests.storage.values import on_sqlite
+
+
+@on_sqlite
+def test_writers_of_a_process_follow_one_another_without_sleeping(store: Store, now: datetime) -> None:
+    """SQLite itself never makes them wait: its own patience is over at once."""
+
+    @event.listens_for(store.db.engine, "checkout")
+    def without_patience(connection: DBAPIConnection, _record: object, _fairy: object) -> None:
+        connection.cursor().execute("PRAGMA busy_timeout = 0")
+
+    with ThreadPoolExecutor(8) as threads:
+        clients = list(threads.map(lambda _: a_client(store, now), range(200)))
+    assert len(set(clients)) == 200
+
+
+@on_sqlite
+def test_a_writer_whose_turn_does_not_come_is_told_so(
+    store: Store, now: datetime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database, "BUSY_TIMEOUT_S", 0.1)
+    writing, done = threading.Event(), threading.Event()
+
+    def write() -> None:
+        with store.db.writing():
+            writing.set()
+            done.wait(10)
+
+    other = threading.Thread(target=write)
+    other.start()
+    assert writing.wait(10)
+    with pytest.raises(PoolTimeout):
+        a_client(store, now)
+    done.set()
+    other.join()
+    a_client(store, now)
+
+
+def test_tables_of_a_newer_version_are_left_alone_and_say_so(store: Store) -> None:
+    with store.db.writing() as w:
+        w.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    again = Database(store.settings.database)
+    with pytest.raises(Unavailable, match="newer version of Tidemark"), again.reading():
+        raise AssertionError("nobody may read them")
+    assert again.revisions()[0] == "9999"
+    again.close()

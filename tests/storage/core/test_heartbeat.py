@@ -1,0 +1,129 @@
+"""A hung process is told from a busy one, a sleeping machine and a late look."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
+
+import pytest
+
+from storage.core import heartbeat
+from storage.core.heartbeat import FIRST_BEAT_WITHIN_S, HUNG_AFTER_S, Pulse, beat, take_beats
+from tests.patience import until
+
+LOOK_EVERY_S = 0.25
+
+
+class Watched:
+    """A pulse under a clock of the test's."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+        self.pulse = Pulse(lambda: self.now_s)
+
+    def passes(self, seconds: float, look_every_s: float = LOOK_EVERY_S) -> None:
+        """Time passes in which nothing is heard."""
+        for _ in range(int(seconds / look_every_s)):
+            self.now_s += look_every_s
+            self.pulse.note(heard=False)
+
+
+@pytest.fixture
+def watched() -> Watched:
+    """One that has begun."""
+    watched = Watched()
+    watched.pulse.note(heard=True)
+    return watched
+
+
+def test_a_process_that_is_silent_for_too_long_is_lost(watched: Watched) -> None:
+    watched.passes(HUNG_AFTER_S)
+    assert not watched.pulse.lost
+    watched.passes(1)
+    assert watched.pulse.lost
+
+
+def test_every_beat_begins_anew(watched: Watched) -> None:
+    for _ in range(10):
+        watched.passes(HUNG_AFTER_S)
+        watched.pulse.note(heard=True)
+        assert not watched.pulse.lost
+
+
+def test_time_in_which_nobody_looked_does_not_count(watched: Watched, subtests: pytest.Subtests) -> None:
+    with subtests.test("a laptop was suspended, or the supervisor stopped"):
+        watched.passes(8 * 3_600, look_every_s=3_600)
+        assert not watched.pulse.lost
+    with subtests.test("so busy a machine that looks are half a minute apart"):
+        watched.pulse.note(heard=True)
+        watched.passes(5 * 30, look_every_s=30)
+        assert not watched.pulse.lost
+
+
+def test_a_process_that_has_not_begun_yet_is_given_time_to() -> None:
+    starting = Watched()
+    starting.passes(FIRST_BEAT_WITHIN_S)
+    assert not starting.pulse.lost
+    starting.passes(1)
+    assert starting.pulse.lost
+
+
+Line = tuple[Connection, Connection]
+
+
+@pytest.fixture
+def line() -> Iterator[Line]:
+    """The listener's end, and the process's."""
+    ours, theirs = Pipe()
+    with ours, theirs:
+        yield ours, theirs
+
+
+def test_beats_come_again_and_again(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(heartbeat, "BEAT_EVERY_S", 0.001)
+    monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)  # put back what the test runner has there
+    ours, theirs = line
+    assert not take_beats(ours)
+    beat(theirs.fileno())
+    for _ in range(3):
+        until(lambda: take_beats(ours))
+
+
+WITHOUT_MEMORY_FOR_A_THREAD = """
+import sys, time
+from storage.core import heartbeat
+heartbeat.BEAT_EVERY_S = 0.01
+heartbeat.beat(sys.stdout.fileno())
+class Reported:  # in the way in which Python reports that a thread could not begin
+    def __init__(self, failure): self.failure = failure
+    def __del__(self): raise self.failure
+Reported(ValueError("to be told and no more"))
+time.sleep(0.5)
+print("lives", flush=True)
+Reported(MemoryError())
+time.sleep(60)
+"""
+
+
+def test_a_process_in_which_a_thread_could_not_begin_ends() -> None:
+    command = [sys.executable, "-c", WITHOUT_MEMORY_FOR_A_THREAD]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    assert ended.returncode == 1
+    assert "lives" in ended.stdout
+    assert "to be told and no more" in ended.stderr
+    assert "MemoryError" in ended.stderr
+
+
+def test_what_was_sent_while_nobody_listened_is_heard_once(line: Line) -> None:
+    ours, theirs = line
+    os.write(theirs.fileno(), b"." * 300)
+    assert take_beats(ours)
+    assert not take_beats(ours)
+
+
+def test_the_end_of_the_line_is_no_sign_of_life(line: Line) -> None:
+    ours, theirs = line
+    theirs.close()
+    assert not take_beats(ours)

@@ -1,0 +1,136 @@
+"""A key is claimed once, answered once, and forgotten after a day."""
+
+from concurrent.futures import ThreadPoolExecutor, wait
+from datetime import datetime, timedelta
+from uuid import UUID
+
+import pytest
+
+from pipelines.vocabulary.errors import Conflict, Unprocessable
+from storage.access import keys
+from storage.core import idempotency
+from storage.core.idempotency import CLAIMED_FOR, KEPT_FOR, Answer, Claim
+from storage.core.store import Store
+from tests.storage.values import on_postgresql
+
+BODY, OTHER_BODY = b"\1" * 32, b"\2" * 32
+ANSWER = Answer(201, {"location": "/v1/customer/1"}, b'{"data":1}')
+MOMENT = timedelta(microseconds=1)
+
+
+@pytest.fixture
+def client_id(store: Store, now: datetime) -> UUID:
+    return _client(store, now)
+
+
+def _client(store: Store, now: datetime) -> UUID:
+    with store.db.writing() as w:
+        return keys.create_client(w, "Lender", decision_policies=False, now=now).client_id
+
+
+def _answer(store: Store, claim: Claim, at: datetime, fingerprint: bytes = BODY) -> Answer | None:
+    with store.db.writing() as w:
+        return idempotency.claim(w, claim, fingerprint, at)
+
+
+def _claimed(store: Store, client_id: UUID, at: datetime) -> Claim:
+    claim = Claim.to(client_id, "key")
+    assert _answer(store, claim, at) is None
+    return claim
+
+
+def _keep(store: Store, claim: Claim) -> None:
+    with store.db.writing() as w:
+        idempotency.keep(w, claim, ANSWER)
+
+
+def test_a_kept_answer_is_given_again_for_24_hours(store: Store, client_id: UUID, now: datetime) -> None:
+    _keep(store, _claimed(store, client_id, now))
+    assert _answer(store, Claim.to(client_id, "key"), now + KEPT_FOR - MOMENT) == ANSWER
+    assert _claimed(store, client_id, now + KEPT_FOR)
+
+
+def test_a_key_in_flight_is_refused_and_with_another_body_is_misused(
+    store: Store, client_id: UUID, now: datetime
+) -> None:
+    _claimed(store, client_id, now)
+    with pytest.raises(Conflict) as in_flight:
+        _answer(store, Claim.to(client_id, "key"), now)
+    with pytest.raises(Unprocessable) as reused:
+        _answer(store, Claim.to(client_id, "key"), now, OTHER_BODY)
+    assert (in_flight.value.code, reused.value.code) == ("Idempotency.InFlight", "Idempotency.KeyReused")
+
+
+def test_an_answered_key_with_another_body_is_misused(store: Store, client_id: UUID, now: datetime) -> None:
+    _keep(store, _claimed(store, client_id, now))
+    with pytest.raises(Unprocessable, match="another request"):
+        _answer(store, Claim.to(client_id, "key"), now, OTHER_BODY)
+
+
+def test_clients_do_not_share_keys(store: Store, client_id: UUID, now: datetime) -> None:
+    _keep(store, _claimed(store, client_id, now))
+    assert _claimed(store, _client(store, now), now)
+
+
+def test_a_released_key_is_free(store: Store, client_id: UUID, now: datetime) -> None:
+    first = _claimed(store, client_id, now)
+    with store.db.writing() as w:
+        idempotency.release(w, first)
+    assert _claimed(store, client_id, now)
+
+
+def test_a_release_after_the_answer_was_kept_changes_nothing(store: Store, client_id: UUID, now: datetime) -> None:
+    """The commit succeeded, and its sender was told that it failed."""
+    claim = _claimed(store, client_id, now)
+    _keep(store, claim)
+    with store.db.writing() as w:
+        idempotency.release(w, claim)
+    assert _answer(store, Claim.to(client_id, "key"), now) == ANSWER
+
+
+def test_who_outlives_its_claim_cannot_commit(store: Store, client_id: UUID, now: datetime) -> None:
+    slow = _claimed(store, client_id, now)
+    quick = _claimed(store, client_id, now + CLAIMED_FOR)
+    with pytest.raises(Conflict):
+        _keep(store, slow)
+    with store.db.writing() as w:
+        idempotency.release(w, slow)
+    _keep(store, quick)
+    assert _answer(store, Claim.to(client_id, "key"), now + CLAIMED_FOR) == ANSWER
+
+
+def test_a_sweep_forgets_what_is_a_day_old(store: Store, client_id: UUID, now: datetime) -> None:
+    _keep(store, _claimed(store, client_id, now))
+    with store.db.writing() as w:
+        assert idempotency.sweep(w, now + KEPT_FOR - MOMENT, 9) == 0
+        assert idempotency.sweep(w, now + KEPT_FOR, 9) == 1
+        assert idempotency.sweep(w, now + KEPT_FOR, 9) == 0
+
+
+def test_a_sweep_forgets_no_more_than_a_slice_the_oldest_first(store: Store, client_id: UUID, now: datetime) -> None:
+    claims = [Claim.to(client_id, str(number)) for number in range(3)]
+    for number, claim in enumerate(claims):
+        assert _answer(store, claim, now + number * MOMENT) is None
+        _keep(store, claim)
+    with store.db.writing() as w:
+        assert idempotency.sweep(w, now + KEPT_FOR + 3 * MOMENT, 2) == 2
+    assert _answer(store, Claim.to(client_id, "2"), now + KEPT_FOR) == ANSWER
+    assert _answer(store, Claim.to(client_id, "1"), now + KEPT_FOR) is None
+
+
+@on_postgresql
+def test_a_key_taken_anew_while_a_sweep_looks_at_it_stays(store: Store, client_id: UUID, now: datetime) -> None:
+    _keep(store, _claimed(store, client_id, now))
+
+    def sweep() -> int:
+        with store.db.writing() as w:
+            return idempotency.sweep(w, now + KEPT_FOR, 9)
+
+    again = Claim.to(client_id, "key")
+    with ThreadPoolExecutor(1) as pool:
+        with store.db.writing() as w:
+            assert idempotency.claim(w, again, BODY, now + KEPT_FOR) is None
+            sweeping = pool.submit(sweep)
+            wait([sweeping], timeout=0.3)
+        assert sweeping.result() == 0
+    _keep(store, again)

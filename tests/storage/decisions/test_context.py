@@ -1,0 +1,135 @@
+"""What reports are told of a customer beside its transactions."""
+
+from datetime import datetime, timedelta
+from decimal import Decimal
+from uuid import uuid4
+
+from sqlalchemy import insert, update
+
+from pipelines.figures.context import Context
+from pipelines.intake.pdf.page.result import Verdict
+from storage.core.models import Flow, JobStatus, jobs
+from storage.core.store import Store
+from storage.customers.customers import Customer
+from storage.decisions import context
+from storage.enrichment import related_parties
+from storage.enrichment.related_parties import Party
+from storage.monitoring import attributes
+from storage.monitoring.attributes import NewAttribute
+from tests.papers import JUNE, RENT, Shelf, extract, extraction, sent, statement
+from tests.storage.examples import a_client, a_customer
+
+
+def read(store: Store, customer: Customer, now: datetime, data_version: int = 1) -> Context:
+    with store.db.reading() as r:
+        return context.read(r, {customer.number: data_version}, now, now.date())
+
+
+def test_attributes_that_hold_are_told_as_text_and_expired_ones_are_not(store: Store, now: datetime) -> None:
+    customer = a_customer(store, a_client(store, now), now)
+    given = {
+        "basG1-2026Q1": NewAttribute(Decimal("1200.50")),
+        "gstRegistered": NewAttribute(True),
+        "purpose": NewAttribute("stock"),
+        "old": NewAttribute("x", expires_at=now),
+        "removed": NewAttribute("y"),
+    }
+    with store.db.writing() as w:
+        attributes.put(w, customer, given, "key", now)
+        attributes.put(w, customer, {"removed": None}, "key", now)
+    told = read(store, customer, now).attributes
+    assert told.select("name", "value").rows() == [
+        ("basG1-2026Q1", "1200.50"),
+        ("gstRegistered", "true"),
+        ("purpose", "stock"),
+    ]
+
+
+def test_the_customer_and_who_stands_beside_it_are_named(store: Store, now: datetime) -> None:
+    customer = a_customer(store, a_client(store, now), now)
+    with store.db.writing() as w:
+        related_parties.put(w, customer, [Party("Sam Lee", None, None, "director")], "key", now)
+    found = read(store, customer, now)
+    assert found.customers["abn"].to_list() == [customer.abn]
+    assert found.related_parties.rows() == [(customer.number, "Sam Lee", None)]
+
+
+def submission(
+    customer: Customer, now: datetime, data_version: int, enriched: int, **others: object
+) -> dict[str, object]:
+    flow = {"flow": Flow.ENRICHMENT, "withdraws": None, "duplicate_rows": 3, "rejected_rows": 2} | others
+    return flow | {
+        "job_id": flow.get("job_id", uuid4()),
+        "client_id": customer.client_id,
+        "customer_number": customer.number,
+        "status": JobStatus.COMPLETED,
+        "created_at": now,
+        "warnings": [],
+        "data_version": data_version,
+        "enriched_rows": enriched,
+    }
+
+
+def test_refused_and_repeated_rows_are_those_of_the_submissions_behind_the_version(store: Store, now: datetime) -> None:
+    customer = a_customer(store, a_client(store, now), now)
+    withdrawn = uuid4()
+    rows = [
+        submission(customer, now, 1, 10, job_id=withdrawn),
+        submission(customer, now, 2, 10),
+        submission(customer, now, 2, 0),  # nothing but duplicates: it made no version
+        submission(customer, now, 3, 0, flow=Flow.WITHDRAWAL, withdraws=withdrawn),
+    ]
+    with store.db.writing() as w:
+        for row in rows:
+            w.execute(insert(jobs).values(row))
+
+    def counted(data_version: int) -> tuple[int, int]:
+        [(_, repeated, refused)] = read(store, customer, now + timedelta(days=1), data_version).intake.rows()
+        return repeated, refused
+
+    assert [counted(version) for version in (0, 1, 2, 3)] == [(0, 0), (3, 2), (6, 4), (3, 2)]
+
+
+def test_a_statement_is_evidence_from_the_version_on_that_its_rows_made(store: Store, now: datetime) -> None:
+    """One of nothing but duplicates makes none: it counts in the next, or the same version would be told twice."""
+    customer = a_customer(store, a_client(store, now), now)
+    shelf = Shelf(**{name: extraction(statement(RENT), pages=1) for name in ("new", "known", "gone")})
+    submitted = {}
+    for name in ("new", "known", "gone"):
+        submitted[name] = sent(store, customer, name).job_id
+        extract(store, shelf)
+    with store.db.writing() as w:
+        for name, version, enriched in (("new", 2, 1), ("known", 2, 0), ("gone", 4, 1)):
+            ended = {"status": JobStatus.COMPLETED, "data_version": version, "enriched_rows": enriched}
+            w.execute(update(jobs).where(jobs.c.job_id == submitted[name]).values(ended))
+        taken_back = submission(customer, now, 5, 0, flow=Flow.WITHDRAWAL, withdraws=submitted["gone"])
+        w.execute(insert(jobs).values(taken_back))
+
+    def told(data_version: int) -> list[str]:
+        return read(store, customer, now, data_version).statements["file_name"].to_list()
+
+    assert [told(version) for version in (1, 2, 3, 4, 5)] == [
+        [],
+        ["new.pdf"],
+        ["new.pdf", "known.pdf"],
+        ["new.pdf", "known.pdf", "gone.pdf"],
+        ["new.pdf", "known.pdf"],
+    ]
+
+
+def test_a_statement_is_told_with_its_balances_verdict_and_signals_once_for_the_same_file(
+    store: Store, now: datetime
+) -> None:
+    customer = a_customer(store, a_client(store, now), now)
+    shelf = Shelf(june=extraction(statement(RENT, verdict=Verdict.PARTIAL)))
+    sent(store, customer, "june", "june")
+    extract(store, shelf)
+    with store.db.writing() as w:
+        w.execute(update(jobs).values(status=JobStatus.COMPLETED, data_version=1, enriched_rows=1))
+    [found] = read(store, customer, now).statements.to_dicts()
+    figures = ("kind", "verdict", "opening_balance", "closing_balance", "period_start")
+    expected = ("statement", "partial", Decimal("5000.00"), Decimal("4907.90"), JUNE)
+    assert tuple(found[name] for name in figures) == expected
+    assert [(each["code"], each["severity"], each["page"]) for each in found["signals"]] == [
+        ("IncrementalUpdate", "warning", None)
+    ]

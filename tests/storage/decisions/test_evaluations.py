@@ -1,0 +1,131 @@
+"""What was decided is kept byte for byte, and nobody changes it."""
+
+from dataclasses import replace
+from datetime import date, datetime, timedelta
+from uuid import UUID, uuid4
+
+import pytest
+from sqlalchemy import text
+from sqlalchemy.exc import DatabaseError
+
+from pipelines.vocabulary.errors import Conflict, Corrupt, NotFound
+from storage.core.paging import Page
+from storage.core.store import Store
+from storage.customers.customers import Customer
+from storage.decisions import evaluations, policies
+from storage.decisions.evaluations import Evaluation, NewEvaluation, Override
+from tests.storage.decisions.test_policies import saved, stored
+from tests.storage.examples import a_client, a_customer
+
+RECORD = b'{"outcome":"blocked","of":"\xc3\xa9"}'
+
+
+def made(store: Store, customer: Customer, now: datetime, slug: str = "loan", of: UUID | None = None) -> Evaluation:
+    version = saved(store, customer.client_id, now, slug)
+    new = NewEvaluation(
+        evaluation_id=uuid4(),
+        client_id=customer.client_id,
+        customer_number=customer.number,
+        policy_id=version.policy_id,
+        version=version.version,
+        at=now,
+        who="a key",
+        what_if=False,
+        outcome="blocked",
+        data_version=3,
+        as_of=date(2026, 11, 20),
+        record=RECORD,
+        shadow_of=of,
+    )
+    with store.db.writing() as w:
+        evaluations.save(w, new)
+        return evaluations.get(w, customer.client_id, new.evaluation_id)
+
+
+def test_an_evaluation_is_kept_as_it_was_made(store: Store, now: datetime) -> None:
+    customer = a_customer(store, a_client(store, now), now)
+    kept = made(store, customer, now)
+    assert (kept.customer_id, kept.slug, kept.version, kept.outcome) == (customer.customer_id, "loan", 1, "blocked")
+    assert (kept.at, kept.as_of, kept.data_version, kept.what_if) == (now, date(2026, 11, 20), 3, False)
+    with store.db.reading() as r:
+        assert evaluations.record(r, kept) == RECORD
+        assert evaluations.with_id(r, kept.evaluation_id) == kept
+
+
+def test_a_record_that_is_not_what_was_written_is_told(store: Store, now: datetime) -> None:
+    kept = made(store, a_customer(store, a_client(store, now), now), now)
+    with store.db.reading() as r, pytest.raises(Corrupt):
+        evaluations.record(r, replace(kept, sha256=bytes(32)))
+
+
+def test_they_are_found_by_customer_and_policy_newest_first(store: Store, now: datetime) -> None:
+    client_id = a_client(store, now)
+    first, second = a_customer(store, client_id, now), a_customer(store, client_id, now)
+    one = made(store, first, now)
+    two = made(store, first, now + timedelta(hours=1), slug="overdraft")
+    three = made(store, second, now)
+    shadow = made(store, second, now, slug="overdraft", of=three.evaluation_id)
+    made(store, a_customer(store, a_client(store, now), now), now)
+    overdraft = stored(store, client_id, "overdraft")
+    with store.db.reading() as r:
+        assert evaluations.find(r, client_id).items == [three, two, one]
+        assert evaluations.find(r, client_id, customer=first).items == [two, one]
+        assert evaluations.find(r, client_id, policy=overdraft).items == [two]
+        assert evaluations.find(r, client_id, policy=overdraft, shadows=True).items == [shadow, two]
+        page = evaluations.find(r, client_id, page=Page(2, 2))
+        assert (page.items, page.total) == ([one], 3)
+        assert evaluations.shadows_of(r, three) == [shadow]
+        assert evaluations.shadows_of(r, one) == []
+
+
+def test_another_clients_evaluation_is_not_found(store: Store, now: datetime) -> None:
+    kept = made(store, a_customer(store, a_client(store, now), now), now)
+    with store.db.reading() as r:
+        for client_id, evaluation_id in ((a_client(store, now), kept.evaluation_id), (kept.client_id, uuid4())):
+            with pytest.raises(NotFound) as refused:
+                evaluations.get(r, client_id, evaluation_id)
+            assert refused.value.code == "Evaluation.NotFound"
+
+
+def test_overrides_stand_beside_what_was_decided(store: Store, now: datetime) -> None:
+    kept = made(store, a_customer(store, a_client(store, now), now), now)
+    with store.db.writing() as w:
+        evaluations.add_override(w, kept, "conditional", "Seen the contract.", "J. Lee", "a key", now)
+        evaluations.add_override(w, kept, "proceed", "Guarantee obtained.", "M. Chan", "a key", now)
+        assert evaluations.overrides_of(w, kept) == [
+            Override("conditional", "Seen the contract.", "J. Lee", now, "a key"),
+            Override("proceed", "Guarantee obtained.", "M. Chan", now, "a key"),
+        ]
+        assert evaluations.get(w, kept.client_id, kept.evaluation_id) == replace(kept, overridden_outcome="proceed")
+        [listed] = evaluations.find(w, kept.client_id).items
+        assert (listed.outcome, listed.overridden_outcome) == ("blocked", "proceed")
+
+
+def test_only_a_decision_is_overridden(store: Store, now: datetime) -> None:
+    kept = made(store, a_customer(store, a_client(store, now), now), now)
+    for other in (replace(kept, what_if=True), replace(kept, shadow_of=uuid4())):
+        with store.db.writing() as w, pytest.raises(Conflict) as refused:
+            evaluations.add_override(w, other, "proceed", "Guarantee obtained.", "M. Chan", "a key", now)
+        assert refused.value.code == "Evaluation.NotADecision"
+
+
+@pytest.mark.parametrize("table", ["evaluations", "decision_overrides"])
+def test_the_database_refuses_to_change_what_was_decided(store: Store, now: datetime, table: str) -> None:
+    kept = made(store, a_customer(store, a_client(store, now), now), now)
+    with store.db.writing() as w:
+        evaluations.add_override(w, kept, "proceed", "Guarantee obtained.", "M. Chan", "a key", now)
+    with pytest.raises(DatabaseError, match="are never changed"), store.db.writing() as w:
+        w.execute(text(f"UPDATE {table} SET outcome = 'conditional'"))
+
+
+def test_an_evaluation_names_a_version_that_is_there(store: Store, now: datetime) -> None:
+    customer = a_customer(store, a_client(store, now), now)
+    kept = made(store, customer, now)
+    with store.db.reading() as r:
+        version = policies.version(r, stored(store, customer.client_id), kept.version)
+    new = NewEvaluation(
+        uuid4(), customer.client_id, customer.number, version.policy_id, 9, now, "a key", False, "proceed", 3,
+        date(2026, 11, 20), RECORD,
+    )  # fmt: skip
+    with pytest.raises(DatabaseError), store.db.writing() as w:
+        evaluations.save(w, new)

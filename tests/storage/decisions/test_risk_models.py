@@ -1,0 +1,115 @@
+"""Which fitted scorecard scores a client's customers: the last entry of the client."""
+
+import logging
+from datetime import UTC, datetime
+from decimal import Decimal
+from uuid import UUID, uuid4
+
+import pytest
+from sqlalchemy import insert, select, update
+
+from pipelines.scorecards.scorecard import Band, Feature, Link, Scorecard
+from pipelines.vocabulary.errors import Conflict, NotFound, Unprocessable
+from storage.access import keys
+from storage.core.database import Writing
+from storage.core.models import Flow, jobs, reports
+from storage.core.models import risk_models as table
+from storage.core.store import Store
+from storage.customers import customers
+from storage.customers.customers import NewCustomer
+from storage.decisions import risk_models
+from storage.decisions.risk_models import StoredModel
+
+NOW = datetime(2026, 11, 21, 9, tzinfo=UTC)
+
+
+def a_client(w: Writing) -> UUID:
+    return keys.create_client(w, "Harbour Lending", decision_policies=True, now=NOW).client_id
+
+
+def a_scorecard(metric: str = "buffer_days_180d") -> Scorecard:
+    bands = (Band(Decimal(30), Decimal(100)), Band(None, Decimal(0)))
+    feature = Feature(metric, more_is_better=True, bands=bands, reason="Why.")
+    return Scorecard("spring", "1", "client", (feature,), Link(Decimal(20), Decimal(10)), {"cases": 400})
+
+
+def a_model(w: Writing, client_id: UUID | None = None) -> StoredModel:
+    return risk_models.add(w, a_scorecard(), client_id, NOW)
+
+
+def test_a_model_is_kept_as_it_was_added_and_not_used(store: Store) -> None:
+    with store.db.writing() as w:
+        model = a_model(w)
+    with store.db.reading() as r:
+        assert risk_models.find(r) == [model]
+        kept = risk_models.scorecard(r, model.model_id)
+        assert (kept.features, kept.link, kept.facts) == (a_scorecard().features, a_scorecard().link, {"cases": 400})
+        assert risk_models.uses(r) == {}
+
+
+def test_a_model_scores_the_client_it_was_activated_for(store: Store) -> None:
+    with store.db.writing() as w:
+        client, other = a_client(w), a_client(w)
+        first, second = a_model(w, client), a_model(w)
+        risk_models.activate(w, first.model_id, client, "operator", NOW)
+        risk_models.activate(w, second.model_id, client, "operator", NOW)
+        assert risk_models.uses(w) == {client: second.model_id}
+        assert {each: found.name for each, found in risk_models.in_use(w, [client, other]).items()} == {
+            client: "spring"
+        }
+        assert risk_models.deactivate(w, client, "operator", NOW) == second.model_id
+        assert risk_models.in_use(w, [client]) == {}
+        assert risk_models.deactivate(w, client, "operator", NOW) is None
+
+
+def test_whoever_has_a_report_gets_a_new_one(store: Store) -> None:
+    with store.db.writing() as w:
+        client = a_client(w)
+        seen, unseen = (
+            customers.create(w, client, NewCustomer(abn, abn_checksum_valid=True, reference=abn), NOW).customer
+            for abn in ("51824753556", "53004085616")
+        )
+        w.execute(insert(reports).values(customer_number=seen.number, kind="risk", failed=False))
+        model = a_model(w, client)
+        for _ in range(2):  # asked for once, though activated twice
+            risk_models.activate(w, model.model_id, client, "operator", NOW)
+        asked = w.execute(select(jobs.c.customer_number, jobs.c.flow)).all()
+        assert [tuple(row) for row in asked] == [(seen.number, Flow.REPORT_REFRESH)]
+        assert unseen.number != seen.number
+
+
+def test_a_model_of_one_client_is_for_nobody_else(store: Store) -> None:
+    with store.db.writing() as w:
+        own = a_model(w, a_client(w))
+        with pytest.raises(Conflict):
+            risk_models.activate(w, own.model_id, a_client(w), "operator", NOW)
+
+
+def test_what_reports_cant_read_scores_nobody(store: Store) -> None:
+    with store.db.writing() as w:
+        client = a_client(w)
+        model = risk_models.add(w, a_scorecard("loan_amount"), client, NOW)
+        with pytest.raises(Unprocessable, match="Reports have no loan_amount"):
+            risk_models.activate(w, model.model_id, client, "operator", NOW)
+
+
+def test_unknown_models_and_clients_are_not_found(store: Store) -> None:
+    with store.db.writing() as w:
+        client, model = a_client(w), a_model(w)
+        with pytest.raises(NotFound):
+            risk_models.activate(w, uuid4(), client, "operator", NOW)
+        with pytest.raises(NotFound):
+            risk_models.activate(w, model.model_id, uuid4(), "operator", NOW)
+        with pytest.raises(NotFound):
+            risk_models.add(w, a_scorecard(), uuid4(), NOW)
+
+
+def test_a_damaged_model_scores_nobody_and_is_told(store: Store, caplog: pytest.LogCaptureFixture) -> None:
+    with store.db.writing() as w:
+        client = a_client(w)
+        model = a_model(w, client)
+        risk_models.activate(w, model.model_id, client, "operator", NOW)
+        w.execute(update(table).values(content=b"{}"))
+        with caplog.at_level(logging.ERROR):
+            assert risk_models.in_use(w, [client]) == {}
+    assert str(model.model_id) in caplog.text

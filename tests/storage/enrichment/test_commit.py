@@ -1,0 +1,217 @@
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
+from datetime import datetime
+
+import pytest
+
+from pipelines.reports.report_view import ReportStatus
+from pipelines.vocabulary.errors import Conflict, Unprocessable
+from storage.core.models import JobStatus, Lane
+from storage.core.store import Store
+from storage.customers import customers
+from storage.customers.customers import Customer
+from storage.enrichment.commit import Committed, NewValue, Recomputed, commit_values
+from storage.jobs import batches, jobs
+from storage.jobs.batches import Superseded
+from storage.jobs.jobs import Ending, Job
+from storage.reports import reports
+from storage.reports.reports import NewReport
+from tests.storage.examples import a_client, a_customer, a_submission, submit
+from tests.storage.values import on_postgresql
+
+
+def claim(store: Store, now: datetime, lane: Lane = Lane.ENRICHMENT) -> int:
+    with store.db.writing() as w:
+        batch = batches.claim(w, lane, store.settings, now)
+    assert batch is not None
+    return batch.token
+
+
+def commit(store: Store, token: int, customer: Customer, job: Job, now: datetime, base: int = 0) -> Committed:
+    """One new row for one customer, computed from data version `base`."""
+    segment = store.lake.put(f"transactions/{token}.parquet", b"segment")
+    value = NewValue(customer.number, first_row=0, row_count=1, current_rows=1)
+    ending = Ending(job, JobStatus.COMPLETED, base + 1, processed=1, enriched=1)
+    with store.db.writing() as w:
+        return commit_values(w, token, {customer.number: base}, [value], (segment, 1), None, [ending], now)
+
+
+def fresh(store: Store, customer: Customer) -> Customer:
+    with store.db.reading() as r:
+        return customers.get(r, customer.client_id, customer.customer_id)
+
+
+def enriched(store: Store, now: datetime) -> Customer:
+    customer = a_customer(store, a_client(store, now), now)
+    job = a_submission(store, customer, now)
+    commit(store, claim(store, now), customer, job, now)
+    return fresh(store, customer)
+
+
+def a_withdrawal(store: Store, customer: Customer, now: datetime) -> Job:
+    """Of what `enriched` brought."""
+    with store.db.writing() as w:
+        (ended,) = jobs.find(w, customer.client_id, status=JobStatus.COMPLETED).items
+        return jobs.request_withdrawal(w, customer, ended, now)
+
+
+def test_the_pointer_moves_and_the_job_ends_in_one_commit(store: Store, now: datetime) -> None:
+    customer = a_customer(store, a_client(store, now), now)
+    job = a_submission(store, customer, now)
+    committed = commit(store, claim(store, now), customer, job, now)
+    assert committed.moved == {customer.number}
+    moved = fresh(store, customer)
+    assert (moved.data_version, moved.location_version, moved.enriched_rows) == (1, 1, 1)
+    with store.db.reading() as r:
+        assert jobs.get(r, job.client_id, job.job_id).status is JobStatus.COMPLETED
+
+
+def test_committing_twice_changes_nothing_the_second_time(store: Store, now: datetime) -> None:
+    customer = a_customer(store, a_client(store, now), now)
+    job = a_submission(store, customer, now)
+    token = claim(store, now)
+    commit(store, token, customer, job, now)
+    with store.db.writing() as w, pytest.raises(Superseded):
+        commit_values(w, token, {customer.number: 0}, [], None, None, [], now)
+    assert fresh(store, customer).data_version == 1
+
+
+@on_postgresql
+@pytest.mark.parametrize("second", [a_submission, a_withdrawal])
+def test_what_is_committed_first_was_received_first(
+    store: Store, now: datetime, second: Callable[[Store, Customer, datetime], Job]
+) -> None:
+    """An overlap is counted with what was received before: that must not come into sight after it was enriched."""
+    customer = enriched(store, now)
+    with ThreadPoolExecutor(1) as pool:
+        with store.db.writing() as w:
+            first = submit(w, store, customer, now)
+            later = pool.submit(second, store, customer, now)
+            wait([later], timeout=0.5)
+            with store.db.reading() as r:
+                assert not jobs.has_unfinished_submission(r, customer.number)
+        assert first.received_seq < later.result().received_seq
+
+
+@on_postgresql
+def test_submissions_of_other_customers_do_not_wait_for_each_other(store: Store, now: datetime) -> None:
+    client_id = a_client(store, now)
+    one, other = a_customer(store, client_id, now), a_customer(store, client_id, now)
+    with ThreadPoolExecutor(1) as pool, store.db.writing() as w:
+        submit(w, store, one, now)
+        assert pool.submit(a_submission, store, other, now).result(timeout=3).status is JobStatus.QUEUED
+
+
+@on_postgresql
+def test_a_submission_waits_for_no_commit(store: Store, now: datetime) -> None:
+    customer = a_customer(store, a_client(store, now), now)
+    a_submission(store, customer, now)
+    token = claim(store, now)
+    with ThreadPoolExecutor(1) as pool, store.db.writing() as w:
+        commit_values(w, token, {customer.number: 0}, [], None, None, [], now)
+        assert pool.submit(a_submission, store, customer, now).result(timeout=3).status is JobStatus.QUEUED
+
+
+def test_a_customer_that_moved_meanwhile_loses_and_its_job_waits_again(store: Store, now: datetime) -> None:
+    customer = enriched(store, now)
+    job = a_submission(store, customer, now)
+    committed = commit(store, claim(store, now), customer, job, now, base=0)  # but it stands at 1
+    assert committed.lost == {customer.number}
+    assert fresh(store, customer).data_version == 1
+    with store.db.reading() as r:
+        again = jobs.get(r, job.client_id, job.job_id)
+    assert (again.status, again.attempts) == (JobStatus.QUEUED, 0)
+
+
+def test_a_refresh_needs_enriched_transactions(store: Store, now: datetime) -> None:
+    customer = a_customer(store, a_client(store, now), now)
+    with store.db.writing() as w, pytest.raises(Unprocessable):
+        jobs.request_refresh(w, customer, now)
+
+
+def test_the_database_lets_one_live_refresh_per_customer_exist(store: Store, now: datetime) -> None:
+    customer = enriched(store, now)
+    with store.db.writing() as w:
+        jobs.request_refresh(w, customer, now)
+    with pytest.raises(Conflict), store.db.writing() as w:
+        jobs.request_refresh(w, customer, now)
+
+
+def refresh(store: Store, customer: Customer, now: datetime) -> None:
+    with store.db.writing() as w:
+        job = jobs.request_refresh(w, customer, now)
+    token = claim(store, now, Lane.REFRESH)
+    with store.db.writing() as w:
+        new = NewReport(customer.number, customer.data_version, '{"score":1}', now.date())
+        reports.save(w, token, "risk", 1, [new], now.date(), now)
+        batches.commit(w, token)
+        jobs.finish(w, [Ending(job, JobStatus.COMPLETED, customer.data_version)], now)
+
+
+def risk_status(store: Store, customer: Customer) -> tuple[ReportStatus, bool]:
+    with store.db.reading() as r:
+        current = customers.get(r, customer.client_id, customer.customer_id)
+        view = reports.bundle(r, current)["risk"]
+    return view.status, view.failed
+
+
+def test_a_report_is_pending_then_ready_then_stale(store: Store, now: datetime) -> None:
+    customer = enriched(store, now)
+    assert risk_status(store, customer) == (ReportStatus.PENDING, False)
+    refresh(store, customer, now)
+    assert risk_status(store, customer) == (ReportStatus.READY, False)
+    job = a_submission(store, customer, now)
+    assert risk_status(store, customer) == (ReportStatus.STALE, False)
+    commit(store, claim(store, now), customer, job, now, base=1)
+    assert risk_status(store, customer) == (ReportStatus.STALE, False)
+
+
+def test_a_batch_that_nobody_waits_for_leaves_customers_to_their_submissions(store: Store, now: datetime) -> None:
+    waited_for, other = enriched(store, now), enriched(store, now)
+    a_submission(store, waited_for, now)
+    both = {waited_for.number: 1, other.number: 1}
+    with store.db.writing() as w:
+        token = batches.open_without_jobs(w, Lane.BOOK, now.date(), store.settings, now)
+        recomputed = Recomputed(enrichment_version=7, customers=frozenset(both))
+        committed = commit_values(w, token, both, [], None, None, [], now, recomputed, yielding=True)
+    assert committed.lost == {waited_for.number}
+    assert [fresh(store, each).enrichment_version for each in (waited_for, other)] == [0, 7]
+
+
+def test_a_submission_of_nothing_new_leaves_the_report_ready(store: Store, now: datetime) -> None:
+    customer = enriched(store, now)
+    refresh(store, customer, now)
+    job = a_submission(store, customer, now)
+    token = claim(store, now)
+    with store.db.writing() as w:
+        ending = Ending(job, JobStatus.COMPLETED, 1, processed=1, duplicates=1)
+        commit_values(w, token, {customer.number: 1}, [], None, None, [ending], now)
+    assert risk_status(store, customer) == (ReportStatus.READY, False)
+
+
+def test_a_failed_attempt_keeps_the_last_good_data(store: Store, now: datetime) -> None:
+    customer = enriched(store, now)
+    refresh(store, customer, now)
+    with store.db.writing() as w:
+        token = batches.open_without_jobs(w, Lane.REFRESH, now.date(), store.settings, now)
+        reports.save_failures(w, token, "risk", [customer.number])
+    assert risk_status(store, customer) == (ReportStatus.STALE, True)
+    with store.db.reading() as r:
+        assert reports.bundle(r, customer)["risk"].data_json == '{"score":1}'
+
+
+def test_a_first_attempt_that_fails_leaves_the_report_pending(store: Store, now: datetime) -> None:
+    customer = enriched(store, now)
+    with store.db.writing() as w:
+        token = batches.open_without_jobs(w, Lane.REFRESH, now.date(), store.settings, now)
+        reports.save_failures(w, token, "risk", [customer.number])
+    assert risk_status(store, customer) == (ReportStatus.PENDING, True)
+
+
+def test_a_run_that_was_given_up_can_store_no_report(store: Store, now: datetime) -> None:
+    customer = enriched(store, now)
+    with store.db.writing() as w:
+        token = batches.open_without_jobs(w, Lane.REFRESH, now.date(), store.settings, now)
+        batches.release(w, token, store.settings, now)
+    with store.db.writing() as w, pytest.raises(Superseded):
+        reports.save(w, token, "risk", 1, [NewReport(customer.number, 1, "{}", None)], now.date(), now)

@@ -1,0 +1,63 @@
+"""Large lists come in bounded parts, and in one order whatever the parts are."""
+
+from datetime import datetime
+from uuid import UUID
+
+import pytest
+from sqlalchemy import select
+
+from storage.core.models import customers as customers_table
+from storage.core.paging import Page
+from storage.core.store import Store
+from storage.customers import customers
+from storage.enrichment import transactions
+from storage.enrichment.transactions import Listing
+from tests.storage.values import commit, content, customers_of_a_bucket, date_of, on_sqlite
+
+
+@pytest.fixture
+def short_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transactions, "PART_ROWS", 4)
+    monkeypatch.setattr(transactions, "PART_ROWS_OF_CLIENT", 4)
+
+
+def client_of(store: Store, number: int) -> tuple[UUID, UUID]:
+    with store.db.reading() as r:
+        query = select(customers_table.c.client_id, customers_table.c.customer_id)
+        client_id, customer_id = r.execute(query.where(customers_table.c.number == number)).one()
+    return client_id, customer_id
+
+
+def rows_of(listing: Listing) -> list[str]:
+    return [row for part in listing.slices() for row in part["description"]]
+
+
+@pytest.mark.usefixtures("short_parts")
+@on_sqlite
+def test_a_long_history_comes_in_parts_and_in_order(store: Store, now: datetime) -> None:
+    (number,) = customers_of_a_bucket(store, 1, now)
+    commit(store, {number: 11}, now)
+    with store.db.reading() as r:
+        listing = transactions.of_customer(r, store.lake, customers.get(r, *client_of(store, number)))
+    parts = list(listing.slices())
+    assert [part.height for part in parts] == [4, 4, 3]
+    assert [row for part in parts for row in part["description"]] == content(number, 1, 11)
+
+
+@pytest.mark.usefixtures("short_parts")
+def test_a_clients_list_is_in_order_of_date_on_every_page(store: Store, now: datetime) -> None:
+    numbers = customers_of_a_bucket(store, 3, now)
+    for number, rows in zip(numbers, (6, 1, 8), strict=True):
+        commit(store, {number: rows}, now)
+    ordered = sorted(
+        (date_of(row), number, text)
+        for number, rows in zip(numbers, (6, 1, 8), strict=True)
+        for row, text in enumerate(content(number, 1, rows))
+    )
+    expected = [text for _, _, text in ordered]
+    client_id, _ = client_of(store, numbers[0])
+    for page in (None, Page(1, 5), Page(2, 5), Page(3, 5), Page(4, 5), Page(1, 100), Page(9, 1)):
+        with store.db.reading() as r:
+            listing = transactions.of_client(r, store.lake, client_id, page)
+        assert listing.total == 15
+        assert rows_of(listing) == (expected if page is None else expected[page.offset : page.offset + page.count])

@@ -1,0 +1,149 @@
+"""What changes ask for stays until somebody has looked who began afterwards; asked for twice, it is asked for once."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
+from datetime import datetime, timedelta
+from uuid import UUID, uuid4
+
+import pytest
+from sqlalchemy import insert, select
+
+from storage.core.buckets import ALL, BUCKETS
+from storage.core.database import Writing
+from storage.core.models import customers
+from storage.core.store import Store
+from storage.monitoring import look_requests
+from storage.monitoring.look_requests import Waiting, for_client, for_customers, unanswered
+from tests.storage.examples import ABN, a_client
+from tests.storage.values import on_postgresql
+
+BUCKET = 7
+SECOND = timedelta(seconds=1)
+
+
+@pytest.fixture
+def client_id(store: Store, now: datetime) -> UUID:
+    return a_client(store, now)
+
+
+def numbered(store: Store, client_id: UUID, numbers: list[int], now: datetime) -> None:
+    """The client has customers of these numbers."""
+    shared = {"client_id": client_id, "abn": ABN, "abn_checksum_valid": True, "created_at": now}
+    with store.db.writing() as w:
+        w.execute(insert(customers), [{"number": n, "customer_id": uuid4(), **shared} for n in numbers])
+
+
+def asked(store: Store, bucket: int = BUCKET) -> list[int]:
+    with store.db.reading() as r:
+        return unanswered(r, bucket)
+
+
+def concerned(store: Store, bucket: int = BUCKET) -> list[int]:
+    with store.db.reading() as r:
+        query = select(customers.c.number).where(look_requests.concerned(bucket)).order_by(customers.c.number)
+        return list(r.execute(query).scalars())
+
+
+def waiting(store: Store) -> list[Waiting]:
+    with store.db.reading() as r:
+        return look_requests.waiting(r)
+
+
+def do(store: Store, change: Callable[[Writing], None]) -> None:
+    with store.db.writing() as w:
+        change(w)
+
+
+def test_whom_a_request_concerns(store: Store, client_id: UUID, now: datetime) -> None:
+    numbered(store, client_id, [7, 8, 71], now)
+    other = a_client(store, now)
+    numbered(store, other, [135, 199, 200], now)
+    do(store, lambda w: for_customers(w, [199], now))
+    assert concerned(store) == [199]
+    do(store, lambda w: for_client(w, client_id, now))
+    assert (concerned(store), concerned(store, 8)) == ([7, 71, 199], [8])
+
+
+@pytest.mark.parametrize("of", ["a customer", "a client"])
+def test_who_has_read_a_request_does_not_answer_it_asked_for_again(
+    store: Store, client_id: UUID, now: datetime, of: str
+) -> None:
+    def ask(at: datetime) -> None:
+        do(store, lambda w: for_customers(w, [7], at) if of == "a customer" else for_client(w, client_id, at))
+
+    numbered(store, client_id, [7], now)
+    ask(now)
+    [read] = asked(store)
+    ask(now + SECOND)
+    [anew] = asked(store)
+    assert waiting(store) == [Waiting(BUCKET, anew, now)]
+    do(store, lambda w: look_requests.answer(w, [read]))
+    assert asked(store) == [anew]
+    do(store, lambda w: look_requests.answer(w, [anew]))
+    assert (asked(store), waiting(store)) == ([], [])
+
+
+def test_no_number_comes_back(store: Store, client_id: UUID, now: datetime) -> None:
+    """A run that reads of a request for long must not answer a later one."""
+    numbered(store, client_id, [7, 71], now)
+    seen = list[int]()
+    for number in (7, 71, 7):
+        with store.db.writing() as w:
+            for_customers(w, [number], now)
+        seen += asked(store)
+        do(store, lambda w: look_requests.answer(w, unanswered(w, BUCKET)))
+    assert seen == sorted(set(seen))
+    assert len(seen) == 3
+
+
+def test_the_longest_waiting_bucket_comes_first(store: Store, client_id: UUID, now: datetime) -> None:
+    numbered(store, client_id, [7, 8], now)
+    do(store, lambda w: for_customers(w, [7], now))
+    do(store, lambda w: for_customers(w, [8], now - SECOND))
+    assert [(each.bucket, each.since) for each in waiting(store)] == [(8, now - SECOND), (7, now)]
+
+
+def test_of_a_client_with_many_customers_every_bucket_is_asked_for_without_counting_them(
+    store: Store, client_id: UUID, now: datetime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(look_requests, "MANY", 3)
+    numbered(store, client_id, [7, 8], now)
+    do(store, lambda w: for_client(w, client_id, now))
+    assert sorted(each.bucket for each in waiting(store)) == [7, 8]
+    numbered(store, client_id, [7 + BUCKETS, 7 + 2 * BUCKETS], now)
+    do(store, lambda w: for_client(w, client_id, now))
+    assert sorted(each.bucket for each in waiting(store)) == list(ALL)
+
+
+@on_postgresql
+def test_a_request_that_is_made_while_a_run_ends_outlasts_it(store: Store, client_id: UUID, now: datetime) -> None:
+    numbered(store, client_id, [7], now)
+    do(store, lambda w: for_customers(w, [7], now))
+    read = asked(store)
+    with ThreadPoolExecutor(1) as pool:
+        with store.db.writing() as w:
+            for_customers(w, [7], now)
+            ending = pool.submit(do, store, lambda w: look_requests.answer(w, read))
+            _, still = wait([ending], timeout=0.5)
+            assert still
+        ending.result(timeout=10)
+    assert len(asked(store)) == 1
+
+
+@on_postgresql
+def test_who_asks_and_who_answers_never_wait_in_a_circle(store: Store, client_id: UUID, now: datetime) -> None:
+    numbers = [7 + BUCKETS * nth for nth in range(20)]
+    numbered(store, client_id, numbers, now)
+    backwards = numbers[::-1]
+
+    def changed(nth: int) -> None:
+        for _ in range(10):
+            if nth % 2:
+                do(store, lambda w: for_customers(w, backwards if nth > 2 else numbers, now))
+            else:
+                do(store, lambda w: look_requests.answer(w, unanswered(w, BUCKET)))
+
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(changed, range(6)))
+    do(store, lambda w: for_customers(w, numbers, now))
+    assert len(asked(store)) == len(numbers)

@@ -1,0 +1,374 @@
+import sqlite3
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
+from datetime import datetime, timedelta
+from decimal import Decimal
+from uuid import UUID, uuid4
+
+import pytest
+from sqlalchemy import delete, select, update
+from sqlalchemy.exc import IntegrityError
+
+from pipelines.vocabulary.errors import Conflict, Corrupt, InvalidRequest, NotFound, TidemarkError
+from storage.core.buckets import ALL
+from storage.core.database import Reading
+from storage.core.models import customers, monitoring_ruleset_versions, rule_states
+from storage.core.paging import Page
+from storage.core.store import Store
+from storage.customers.customers import Customer
+from storage.monitoring import attributes, look_requests, rulesets
+from storage.monitoring.attributes import NewAttribute
+from storage.monitoring.rulesets import RulesetVersion, StoredRuleset
+from tests.storage.examples import a_client, a_customer
+from tests.storage.values import on_postgresql, on_sqlite
+from tests.storage.watching import LOW_SCORE, SCORE, a_look, a_rule, a_ruleset, created, settled
+
+LATER = timedelta(hours=1)
+
+
+def with_transactions(store: Store, client_id: UUID, now: datetime) -> Customer:
+    customer = a_customer(store, client_id, now)
+    with store.db.writing() as w:
+        w.execute(update(customers).where(customers.c.number == customer.number).values(data_version=1))
+    return customer
+
+
+def looks_asked_for(store: Store) -> set[int]:
+    """At these customers."""
+    with store.db.reading() as r:
+        concerned = [select(customers.c.number).where(look_requests.concerned(bucket)) for bucket in ALL]
+        return {number for query in concerned for number in r.execute(query).scalars()}
+
+
+def all_answered(store: Store) -> None:
+    with store.db.writing() as w:
+        for bucket in ALL:
+            look_requests.answer(w, look_requests.unanswered(w, bucket))
+
+
+def states(store: Store) -> list[str]:
+    with store.db.reading() as r:
+        return list(r.execute(select(rule_states.c.rule).order_by(rule_states.c.rule)).scalars())
+
+
+def watching(store: Store, customer: Customer) -> list[tuple[str, int]]:
+    with store.db.reading() as r:
+        standing = rulesets.standing(r, [customer.number])
+        return [(each.ruleset.slug, each.version) for each in rulesets.watched(r, standing)]
+
+
+def test_what_is_created_is_read_back_and_says_what_it_said(store: Store, now: datetime) -> None:
+    said = a_ruleset(a_rule("LONG", rearmAfterDays=7), notes="Nightly.", active=False)
+    stored = created(store, a_client(store, now), said, now)
+    with store.db.reading() as r:
+        again = rulesets.get(r, stored.client_id, stored.ruleset_id)
+        assert rulesets.with_slug(r, stored.client_id, "early-warning") == again == stored
+    assert again.ruleset == said
+    assert (again.version, again.active, again.is_archived, again.watches) == (1, False, False, False)
+
+
+def test_of_another_client_it_is_unknown(store: Store, now: datetime) -> None:
+    stored = created(store, a_client(store, now), a_ruleset(), now)
+    other = a_client(store, now)
+    with store.db.reading() as r:
+        for ruleset_id in (stored.ruleset_id, uuid4()):
+            with pytest.raises(NotFound) as raised:
+                rulesets.get(r, other, ruleset_id)
+            assert raised.value.code == "Ruleset.NotFound"
+        assert rulesets.find(r, other).items == []
+
+
+def test_a_slug_is_one_ruleset_s_of_a_client_archived_or_not(store: Store, now: datetime) -> None:
+    client_id = a_client(store, now)
+    stored = created(store, client_id, a_ruleset(), now)
+    with store.db.writing() as w:
+        rulesets.archive(w, stored, now)
+    assert refusal(lambda: created(store, client_id, a_ruleset(), now)) == "Ruleset.SlugTaken"
+    created(store, a_client(store, now), a_ruleset(), now)
+    other = created(store, client_id, a_ruleset(slug="other"), now)
+    with store.db.writing() as w:
+        assert refusal(lambda: rulesets.replace(w, other, a_ruleset(), "test", now)) == "Ruleset.SlugTaken"
+
+
+def refusal(do: Callable[[], object]) -> str:
+    with pytest.raises(TidemarkError) as raised:
+        do()
+    return raised.value.code
+
+
+def test_a_client_may_have_so_many(store: Store, now: datetime, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rulesets, "MOST_RULESETS", 2)
+    client_id = a_client(store, now)
+    for slug in ("one", "two"):
+        created(store, client_id, a_ruleset(slug=slug), now)
+    assert refusal(lambda: created(store, client_id, a_ruleset(slug="three"), now)) == "Ruleset.TooMany"
+    with store.db.reading() as r:
+        assert [each.slug for each in rulesets.find(r, client_id).items] == ["one", "two"]
+
+
+def test_no_two_at_once_come_past_the_most(store: Store, now: datetime, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rulesets, "MOST_RULESETS", 3)
+    client_id = a_client(store, now)
+
+    def refused(nth: int) -> bool:
+        try:
+            created(store, client_id, a_ruleset(slug=f"of-{nth}"), now)
+        except Conflict:
+            return True
+        return False
+
+    with ThreadPoolExecutor(8) as at_once:
+        assert sum(at_once.map(refused, range(8))) == 5
+
+
+def test_listed_customers_are_the_client_s_own(store: Store, now: datetime) -> None:
+    client_id = a_client(store, now)
+    mine, strangers = a_customer(store, client_id, now), a_customer(store, a_client(store, now), now)
+    only = {"customers": [str(mine.customer_id), str(strangers.customer_id), str(uuid4())]}
+    with pytest.raises(InvalidRequest) as raised:
+        created(store, client_id, a_ruleset(appliesTo=only), now)
+    assert raised.value.code == "Ruleset.UnknownCustomer"
+    assert [fault.pointer for fault in raised.value.faults] == ["/appliesTo/customers/1", "/appliesTo/customers/2"]
+
+
+def test_replacing_makes_a_version_and_keeps_the_older_ones(store: Store, now: datetime) -> None:
+    client_id = a_client(store, now)
+    stored = created(store, client_id, a_ruleset(), now)
+    with store.db.writing() as w:
+        same = rulesets.replace(w, stored, a_ruleset(), "test", now + LATER)
+        renamed = rulesets.replace(w, stored, a_ruleset(slug="renamed"), "test", now + LATER)
+    assert same == stored
+    assert (renamed.version, renamed.slug, renamed.updated_at) == (2, "renamed", now + LATER)
+    with store.db.reading() as r:
+        said = rulesets.versions(r, renamed)
+        assert [(each.version, each.ruleset.slug) for each in said.items] == [(2, "renamed"), (1, "early-warning")]
+        assert rulesets.versions(r, renamed, Page(2, 1)).items == said.items[1:]
+        assert rulesets.version(r, stored.ruleset_id, 1).document == stored.document
+
+
+def test_versions_can_neither_be_rewritten_nor_removed(store: Store, now: datetime) -> None:
+    created(store, a_client(store, now), a_ruleset(), now)
+    for change in (update(monitoring_ruleset_versions).values(document="{}"), delete(monitoring_ruleset_versions)):
+        with pytest.raises(IntegrityError), store.db.writing() as w:
+            w.execute(change)
+
+
+@on_sqlite
+def test_a_document_that_was_changed_is_not_read(store: Store, now: datetime) -> None:
+    stored = created(store, a_client(store, now), a_ruleset(), now)
+    with store.db.writing() as w:
+        w.exec_driver_sql("DROP TRIGGER ruleset_versions_are_never_rewritten")
+        changed = stored.document.replace('"30"', '"31"')
+        assert changed != stored.document
+        w.execute(update(monitoring_ruleset_versions).values(document=changed))
+    with store.db.reading() as r, pytest.raises(Corrupt):
+        assert rulesets.get(r, stored.client_id, stored.ruleset_id).ruleset
+
+
+def test_the_archived_and_the_inactive_watch_nobody(store: Store, now: datetime) -> None:
+    client_id = a_client(store, now)
+    customer = with_transactions(store, client_id, now)
+    stored = created(store, client_id, a_ruleset(), now)
+    created(store, client_id, a_ruleset(slug="off", active=False), now)
+    assert watching(store, customer) == [("early-warning", 1)]
+    with store.db.writing() as w:
+        archived = rulesets.archive(w, stored, now + LATER)
+        assert archived.archived_at == now + LATER
+        assert rulesets.archive(w, stored, now + 2 * LATER) == archived
+        assert refusal(lambda: rulesets.replace(w, stored, a_ruleset(active=False), "test", now)) == "Ruleset.Archived"
+    assert watching(store, customer) == []
+    with store.db.reading() as r:
+        assert [each.slug for each in rulesets.find(r, client_id).items] == ["off"]
+        assert [each.slug for each in rulesets.find(r, client_id, include_archived=True).items] == [
+            "early-warning",
+            "off",
+        ]
+    with store.db.writing() as w:
+        assert rulesets.unarchive(w, stored, now).watches
+    assert watching(store, customer) == [("early-warning", 1)]
+
+
+def test_another_client_s_customers_are_not_watched(store: Store, now: datetime) -> None:
+    created(store, a_client(store, now), a_ruleset(), now)
+    assert watching(store, with_transactions(store, a_client(store, now), now)) == []
+
+
+def test_a_list_of_customers_is_read_as_their_numbers(store: Store, now: datetime) -> None:
+    client_id = a_client(store, now)
+    one, _ = with_transactions(store, client_id, now), with_transactions(store, client_id, now)
+    created(store, client_id, a_ruleset(appliesTo={"customers": [str(one.customer_id)]}), now)
+    with store.db.reading() as r:
+        [watched] = rulesets.watched(r, rulesets.standing(r, [one.number]))
+    assert watched.customers == frozenset({one.number})
+    assert looks_asked_for(store) == {one.number}
+
+
+def test_whatever_changes_what_watches_asks_for_a_look(store: Store, now: datetime) -> None:
+    client_id = a_client(store, now)
+    theirs = {with_transactions(store, client_id, now).number for _ in range(2)}
+    with_transactions(store, a_client(store, now), now)  # is another client's
+    off, on = a_ruleset(active=False), a_ruleset()
+
+    stored = created(store, client_id, off, now)
+    assert looks_asked_for(store) == set()
+    steps: list[tuple[object, set[int]]] = [
+        (lambda w: rulesets.replace(w, stored, on, "test", now), theirs),
+        (lambda w: rulesets.replace(w, stored, on, "test", now), set()),
+        (lambda w: rulesets.archive(w, stored, now), set()),
+        (lambda w: rulesets.unarchive(w, stored, now), theirs),
+        (lambda w: rulesets.replace(w, stored, off, "test", now), set()),
+    ]
+    for nth, (step, asked) in enumerate(steps):
+        with store.db.writing() as w:
+            step(w)  # pyrefly: ignore[not-callable]
+        assert looks_asked_for(store) == asked, f"step {nth}"
+        all_answered(store)
+
+
+def test_states_are_kept_by_code_and_forgotten_with_what_no_longer_watches(store: Store, now: datetime) -> None:
+    client_id = a_client(store, now)
+    customer = with_transactions(store, client_id, now)
+
+    def fire(stored: StoredRuleset, *codes: str) -> None:
+        settled(store, a_look(store, now, {(customer, stored, code): True for code in codes}), now)
+
+    stored = created(store, client_id, a_ruleset(a_rule("A"), a_rule("B")), now)
+    fire(stored, "A", "B")
+    with store.db.writing() as w:
+        stored = rulesets.replace(
+            w, stored, a_ruleset(a_rule("B", LOW_SCORE), a_rule("C"), attributes=[SCORE]), "t", now
+        )
+    assert states(store) == ["B"]
+    for stopping in ("archived", "inactive"):
+        with store.db.writing() as w:
+            if stopping == "archived":
+                stored = rulesets.archive(w, stored, now)
+            else:
+                stored = rulesets.replace(w, stored, a_ruleset(active=False), "test", now)
+        assert states(store) == [], stopping
+        with store.db.writing() as w:
+            stored = rulesets.replace(w, rulesets.unarchive(w, stored, now), a_ruleset(a_rule("C")), "test", now)
+        fire(stored, "C")
+        assert states(store) == ["C"], stopping
+
+
+def test_a_look_is_asked_for_when_an_attribute_that_is_read_changes(store: Store, now: datetime) -> None:
+    client_id = a_client(store, now)
+    customer = with_transactions(store, client_id, now)
+    created(store, client_id, a_ruleset(a_rule("LOW", LOW_SCORE), attributes=[SCORE]), now)
+    all_answered(store)
+    for name, value, asked in (
+        ("unread", Decimal(1), set()),
+        ("score", Decimal(1), {customer.number}),
+        ("score", Decimal(1), set()),  # no change
+        ("score", None, {customer.number}),
+    ):
+        with store.db.writing() as w:
+            given = {name: None if value is None else NewAttribute(value)}
+            attributes.put(w, customer, given, "test", now)
+        assert looks_asked_for(store) == asked, (name, value)
+        all_answered(store)
+
+
+@on_postgresql
+def test_a_ruleset_that_is_looked_by_is_changed_afterwards(store: Store, now: datetime) -> None:
+    """Else a look could leave behind what an archived ruleset has forgotten."""
+    client_id = a_client(store, now)
+    customer = with_transactions(store, client_id, now)
+    stored = created(store, client_id, a_ruleset(), now)
+
+    def archive() -> None:
+        with store.db.writing() as w:
+            rulesets.archive(w, stored, now)
+
+    with ThreadPoolExecutor(1) as pool:
+        with store.db.writing() as w:
+            assert rulesets.hold(w, rulesets.standing(w, [customer.number])) == {stored.ruleset_id}
+            later = pool.submit(archive)
+            _, waiting = wait([later], timeout=0.5)
+            assert waiting
+        later.result(timeout=10)
+    assert watching(store, customer) == []
+
+
+def test_what_was_changed_meanwhile_is_not_held(store: Store, now: datetime) -> None:
+    client_id = a_client(store, now)
+    customer = with_transactions(store, client_id, now)
+    replaced, kept = (created(store, client_id, a_ruleset(slug=slug), now) for slug in ("replaced", "kept"))
+    with store.db.reading() as r:
+        standing = rulesets.standing(r, [customer.number])
+    with store.db.writing() as w:
+        rulesets.replace(w, replaced, a_ruleset(a_rule("OTHER"), slug="replaced"), "test", now)
+        assert rulesets.hold(w, standing) == {kept.ruleset_id}
+
+
+@on_sqlite
+def test_a_client_s_rulesets_may_be_more_than_a_statement_takes_values(store: Store, now: datetime) -> None:
+    client_id = a_client(store, now)
+    customer = with_transactions(store, client_id, now)
+    made = {created(store, client_id, a_ruleset(slug=f"slug-{nth}"), now).ruleset_id for nth in range(6)}
+    with store.db.writing() as w:
+        standing = rulesets.standing(w, [customer.number])
+        driver = w.connection.driver_connection
+        assert isinstance(driver, sqlite3.Connection)
+        most = driver.setlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER, 5)
+        assert rulesets.hold(w, standing) == made
+        driver.setlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER, most)
+
+
+@on_postgresql
+def test_a_slug_that_somebody_else_is_about_to_take_is_taken(store: Store, now: datetime) -> None:
+    client_id = a_client(store, now)
+    renamed = created(store, client_id, a_ruleset(slug="old"), now)
+
+    def rename() -> str:
+        with store.db.writing() as w:
+            return refusal(lambda: rulesets.replace(w, renamed, a_ruleset(slug="new"), "test", now))
+
+    with ThreadPoolExecutor(1) as pool:
+        with store.db.writing() as w:
+            rulesets.create(w, client_id, a_ruleset(slug="new"), "test", now)
+            later = pool.submit(rename)
+            _, waiting = wait([later], timeout=0.5)
+            assert waiting
+        assert later.result(timeout=10) == "Ruleset.SlugTaken"
+    with store.db.reading() as r:
+        assert rulesets.get(r, client_id, renamed.ruleset_id) == renamed
+        assert rulesets.versions(r, renamed).total == 1
+
+
+@on_sqlite
+def test_what_is_looked_by_stays_read_and_what_was_not_for_long_is_read_again(
+    store: Store, now: datetime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client_id = a_client(store, now)
+    customer = with_transactions(store, client_id, now)
+    for slug in ("a", "b", "c"):
+        created(store, client_id, a_ruleset(slug=slug), now)
+    read, version = list[UUID](), rulesets.version
+
+    def counted(r: Reading, ruleset_id: UUID, number: int) -> RulesetVersion:
+        read.append(ruleset_id)
+        return version(r, ruleset_id, number)
+
+    monkeypatch.setattr(rulesets, "version", counted)
+    monkeypatch.setattr(rulesets, "KEPT", 2)
+    with store.db.reading() as r:
+        a, b, c = rulesets.standing(r, [customer.number])
+        for each in (a, b, a, c, a, b):
+            rulesets.watched(r, [each])
+    assert read == [each.ruleset_id for each in (a, b, c, b)]
+
+
+def test_of_two_that_come_at_once_one_has_the_slug(store: Store, now: datetime) -> None:
+    client_id = a_client(store, now)
+
+    def create(_nth: int) -> str:
+        try:
+            created(store, client_id, a_ruleset(), now)
+        except Conflict as conflict:
+            return conflict.code
+        return "created"
+
+    with ThreadPoolExecutor(4) as pool:
+        assert sorted(pool.map(create, range(4))) == ["Ruleset.SlugTaken"] * 3 + ["created"]

@@ -1,0 +1,241 @@
+"""A backup is whole whatever goes on while it is taken."""
+
+import os
+import shutil
+import sqlite3
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from itertools import count
+from pathlib import Path
+from threading import Event
+from typing import Any
+from uuid import UUID, uuid4
+
+import polars as pl
+import pytest
+from sqlalchemy import select
+
+from pipelines.vocabulary.errors import Conflict, Corrupt
+from pipelines.vocabulary.schemas import SORT_KEY
+from storage.core import leases
+from storage.core.buckets import bucket_of
+from storage.core.models import JobStatus, Lane
+from storage.core.models import jobs as jobs_table
+from storage.core.settings import Settings
+from storage.core.store import Store
+from storage.customers.customers import Customer, versions
+from storage.enrichment import compaction, transactions
+from storage.enrichment.commit import NewValue, commit_values
+from storage.jobs import batches, jobs
+from storage.jobs.jobs import Ending, Job
+from storage.operations import backup, integrity, retention
+from storage.operations.integrity import Problem
+from tests.patience import until
+from tests.storage import values
+from tests.storage.examples import a_client, a_customer, a_submission
+from tests.storage.values import commit, customers_of_a_bucket, on_sqlite, place_of
+
+
+def clock() -> datetime:
+    return datetime.now(UTC)
+
+
+def enrich_all(store: Store) -> None:
+    """End all queued submissions: each adds one row, which bears its job's id, to what its customer holds."""
+    with store.db.writing() as w:
+        batch = batches.claim(w, Lane.ENRICHMENT, store.settings, clock())
+    if batch is None:
+        return
+    with store.db.reading() as r:
+        claimed = jobs.of_batch(r, batch.token)
+        read = versions(r, {job.customer_number for job in claimed})
+        places = transactions.current_locations(r, read)
+    held = transactions.scan(store.lake, places).collect()
+    rows = pl.concat([held, *map(row_of, claimed)]).sort(SORT_KEY)
+    stored = store.lake.put_frame(f"transactions/load/{uuid4()}.parquet", rows)
+    new, first = list[NewValue](), 0
+    for number, mine in rows.group_by("customer_number", maintain_order=True):
+        new.append(NewValue(int(number[0]), first, mine.height, mine.height))
+        first += mine.height
+    endings = [Ending(job, JobStatus.COMPLETED, read[job.customer_number] + 1, 1, 1) for job in claimed]
+    with store.db.writing() as w:
+        commit_values(w, batch.token, read, new, (stored, rows.height), None, endings, clock())
+
+
+def row_of(job: Job) -> pl.DataFrame:
+    row = values.value(job.customer_number, job.received_seq, 1)
+    return row.with_columns(job_id=pl.lit(job.job_id.bytes))
+
+
+@contextmanager
+def load(store: Store, customers: list[Customer]) -> Iterator[None]:
+    """Submissions, batches, compactions and sweeps, as fast as they go; the retention time is over at once."""
+    impatient = replace(store, settings=store.settings.model_copy(update={"retention": timedelta(0)}))
+    turn, over = count(), Event()
+
+    def submit() -> None:
+        a_submission(store, customers[next(turn) % len(customers)], clock())
+
+    def compact() -> None:
+        for bucket in {bucket_of(customer.number) for customer in customers}:
+            compaction.compact(store, bucket, clock)
+
+    def again_and_again(work: Callable[[], object]) -> None:
+        while not over.wait(0.01):
+            with suppress(Conflict, Corrupt, OSError):  # what it read was swept at once, or a backup has its turn
+                work()
+
+    with ThreadPoolExecutor() as pool:
+        works = (submit, lambda: enrich_all(store), compact, lambda: retention.sweep(impatient, clock))
+        running = [pool.submit(again_and_again, work) for work in works]
+        try:
+            yield
+        finally:
+            over.set()
+    for each in running:
+        each.result()
+
+
+def ended_jobs(store: Store) -> list[UUID]:
+    with store.db.reading() as r:
+        return list(r.execute(select(jobs_table.c.job_id).where(jobs_table.c.completed_at.is_not(None))).scalars())
+
+
+def wait_for_ended_jobs(store: Store, how_many: int) -> None:
+    for _ in range(600):
+        if len(ended_jobs(store)) >= how_many:
+            return
+        time.sleep(0.05)
+    raise AssertionError("the load does not come forward")
+
+
+def restored(store: Store, folder: Path, home: Path, new_database: Callable[[], str]) -> Store:
+    """What docs/operations.md says to do."""
+    home.mkdir()
+    shutil.copytree(folder / "lake", home / "lake")
+    shutil.copy(store.settings.key_file, home)
+    if store.db.is_sqlite:
+        shutil.copy(folder / "tidemark.db", home / "tidemark.db")
+        return Store.open(Settings(home=home))
+    url = f"127.0.0.1:5432/{new_database()}"
+    options = ["--clean", "--if-exists", "--no-owner", f"--dbname=postgresql://{url}"]
+    subprocess.run(["pg_restore", *options, folder / "tidemark.dump"], check=True)
+    return Store.open(Settings(home=home, database_url=f"postgresql+psycopg://{url}"))
+
+
+@pytest.fixture
+def new_database(request: pytest.FixtureRequest, store: Store) -> Callable[[], str]:
+    if store.db.is_sqlite:
+        return lambda: ""
+    if shutil.which("pg_dump") is None and not os.environ.get("CI"):
+        pytest.skip("install PostgreSQL's client (pg_dump, pg_restore) to run this")
+    make: Callable[[], str] = request.getfixturevalue("postgres_database")
+    return make
+
+
+@pytest.mark.slow  # as fast as it goes, for seconds
+def test_a_backup_taken_under_load_passes_the_invariants(
+    store: Store, tmp_path: Path, new_database: Callable[[], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compaction, "LOOSE_FILES", 1)
+    client_id = a_client(store, clock())
+    customers = [a_customer(store, client_id, clock()) for _ in range(6)]
+    with load(store, customers):
+        for more in range(2):
+            wait_for_ended_jobs(store, 10 * (more + 1))
+            done = backup.back_up(store, tmp_path / "backup", clock)
+            assert done.damages == []
+    again = restored(store, tmp_path / "backup", tmp_path / "restored", new_database)
+    assert integrity.check(again, clock).damages == []
+    ended = ended_jobs(again)
+    with again.db.reading() as r:
+        rows = transactions.scan(again.lake, transactions.current_locations(r)).select("job_id").collect()
+    assert len(ended) >= 20
+    assert sorted(rows["job_id"]) == sorted(job_id.bytes for job_id in ended), "each ended job's row, once"
+    again.close()
+
+
+def test_a_second_backup_copies_only_what_is_new(store: Store, now: datetime, tmp_path: Path) -> None:
+    numbers = customers_of_a_bucket(store, 2, now)
+    commit(store, {numbers[0]: 1}, now)
+    assert backup.back_up(store, tmp_path, lambda: now).copied == 1
+    commit(store, {numbers[1]: 1}, now)
+    done = backup.back_up(store, tmp_path, lambda: now)
+    assert (done.files, done.copied) == (2, 1)
+
+
+@on_sqlite
+def test_a_damaged_file_is_named_and_never_backed_up_as_if_it_were_right(
+    store: Store, now: datetime, tmp_path: Path
+) -> None:
+    numbers = customers_of_a_bucket(store, 2, now)
+    for number in numbers:
+        commit(store, {number: 1}, now)
+    damaged = place_of(store, numbers[0]).path
+    (store.lake.root / damaged).write_bytes(b"rot")
+    done = backup.back_up(store, tmp_path, lambda: now)
+    assert (done.damages, done.files) == ([(damaged, Problem.CHANGED)], 1)
+    assert not (tmp_path / "lake" / damaged).exists()
+
+
+@on_sqlite
+def test_a_backup_waits_for_a_sweep(store: Store, now: datetime, tmp_path: Path) -> None:
+    with store.db.writing() as w:
+        leases.hold(w, leases.FILE_KEEPER, uuid4(), 60, now)
+    with pytest.raises(Conflict):
+        backup.back_up(store, tmp_path, lambda: now, patience_s=0.1)
+    assert not (tmp_path / "tidemark.db").exists()
+
+
+def copying(monkeypatch: pytest.MonkeyPatch, work: Callable[[sqlite3.Connection], object]) -> None:
+    """From now on `work` is done before SQLite copies a database."""
+
+    class Slow(sqlite3.Connection):
+        def execute(self, sql: str, *parameters: Any) -> sqlite3.Cursor:
+            if sql.startswith("VACUUM"):
+                work(super())  # pyrefly: ignore[bad-argument-type]
+            return super().execute(sql, *parameters)
+
+    monkeypatch.setattr(backup, "PROLONG_EVERY_S", 0.01)
+    monkeypatch.setattr(sqlite3, "connect", partial(sqlite3.connect, factory=Slow))
+
+
+@on_sqlite
+def test_a_long_snapshot_keeps_its_role(
+    store: Store, now: datetime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = list[datetime]()
+
+    def clock() -> datetime:
+        looks.append(now + len(looks) * timedelta(seconds=leases.LONG_LEASE_S - 1))
+        return looks[-1]
+
+    copying(monkeypatch, lambda _: until(lambda: len(looks) > 10))
+    backup.back_up(store, tmp_path, clock)
+
+
+@on_sqlite
+def test_a_snapshot_whose_role_another_took_is_given_up_at_once(
+    store: Store, now: datetime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def others_turn(connection: sqlite3.Connection) -> None:
+        with store.db.writing() as w:
+            assert leases.hold(w, leases.FILE_KEEPER, uuid4(), 60, now + timedelta(hours=1))
+        connection.execute("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i FROM n) SELECT max(i) FROM n")
+
+    copying(monkeypatch, others_turn)
+    with pytest.raises(Conflict):
+        backup.back_up(store, tmp_path, lambda: now)
+    assert not (tmp_path / "tidemark.db").exists()
+
+
+@on_sqlite
+def test_the_copy_is_private(store: Store, now: datetime, tmp_path: Path) -> None:
+    done = backup.back_up(store, tmp_path / "new", lambda: now)
+    assert [(tmp_path / "new").stat().st_mode & 0o077, Path(done.snapshot).stat().st_mode & 0o077] == [0, 0]

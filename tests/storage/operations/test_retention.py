@@ -1,0 +1,268 @@
+import os
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from sqlalchemy import event, func, insert, select
+
+from pipelines.vocabulary.errors import Conflict
+from storage.core import idempotency, leases
+from storage.core.idempotency import Claim
+from storage.core.lake import Lake
+from storage.core.models import Lane, locations, rule_counts, segments
+from storage.core.segments import register
+from storage.core.store import Store
+from storage.enrichment.compaction import LOOSE_FILES, compact
+from storage.jobs import batches
+from storage.operations import retention
+from storage.operations.retention import ORPHAN_AGE, sweep
+from tests.storage import values
+from tests.storage.examples import a_client, a_customer, a_submission
+from tests.storage.values import BUCKET, commit, content, customers_of_a_bucket, on_sqlite, place_of
+from tests.storage.watching import a_ruleset, created
+
+HOUR = timedelta(hours=1)
+
+
+def kept_for(store: Store) -> timedelta:
+    return store.settings.retention
+
+
+def on_disk(store: Store) -> set[str]:
+    return {found.path for folder in retention.FOLDERS for found in store.lake.files(folder)}
+
+
+def counts(store: Store) -> tuple[int, int]:
+    """Places and segments that the database knows."""
+    with store.db.reading() as r:
+        both = [r.execute(select(func.count()).select_from(table)).scalar_one() for table in (locations, segments)]
+    return both[0], both[1]
+
+
+def aged(store: Store, path: str, written: datetime) -> str:
+    """Make a file as old as if it had been written then."""
+    os.utime(store.lake.root / path, (written.timestamp(), written.timestamp()))
+    return path
+
+
+@on_sqlite
+def test_a_replaced_version_stays_for_the_retention_time(store: Store, now: datetime) -> None:
+    (number,) = customers_of_a_bucket(store, 1, now)
+    commit(store, {number: 2}, now)
+    replaced = place_of(store, number)
+    commit(store, {number: 3}, now)
+    assert sweep(store, lambda: now + kept_for(store)).versions == 0
+    assert values.read(store, replaced) == content(number, 1, 2)
+
+
+def test_then_its_row_and_its_file_go(store: Store, now: datetime) -> None:
+    (number,) = customers_of_a_bucket(store, 1, now)
+    commit(store, {number: 2}, now)
+    replaced = place_of(store, number)
+    commit(store, {number: 3}, now)
+    swept = sweep(store, lambda: now + kept_for(store) + HOUR)
+    assert (swept.versions, swept.files) == (1, 1)
+    assert swept.bytes_freed > 0
+    assert on_disk(store) == {place_of(store, number).path} != {replaced.path}
+    assert counts(store) == (1, 1)
+    assert values.read(store, place_of(store, number)) == content(number, 2, 3)
+
+
+@on_sqlite
+def test_a_file_stays_as_long_as_one_customer_lies_in_it(store: Store, now: datetime) -> None:
+    numbers = customers_of_a_bucket(store, 2, now)
+    commit(store, dict.fromkeys(numbers, 2), now)
+    commit(store, {numbers[0]: 3}, now)
+    swept = sweep(store, lambda: now + kept_for(store) + HOUR)
+    assert (swept.versions, swept.files) == (1, 0)
+    assert values.read(store, place_of(store, numbers[1])) == content(numbers[1], 1, 2)
+
+
+def test_places_left_by_compaction_go_too(store: Store, now: datetime) -> None:
+    numbers = customers_of_a_bucket(store, LOOSE_FILES + 1, now)
+    for number in numbers:
+        commit(store, {number: 2}, now)
+    compact(store, BUCKET, lambda: now)
+    swept = sweep(store, lambda: now + kept_for(store) + HOUR)
+    assert (swept.versions, swept.files) == (len(numbers), len(numbers))
+    assert on_disk(store) == {place_of(store, numbers[0]).path}
+
+
+class Killed(Lake):
+    """A lake whose process dies when it is about to remove a file."""
+
+    def discard(self, path: str) -> int:
+        raise InterruptedError(path)
+
+
+def test_killed_after_the_rows_the_next_sweep_removes_the_files(store: Store, now: datetime) -> None:
+    (number,) = customers_of_a_bucket(store, 1, now)
+    commit(store, {number: 2}, now)
+    commit(store, {number: 3}, now)
+    later = now + kept_for(store) + HOUR
+    with pytest.raises(InterruptedError):
+        sweep(replace(store, lake=Killed(store.lake.root)), lambda: later)
+    assert counts(store) == (1, 1)
+    for path in on_disk(store):
+        aged(store, path, now)
+    assert sweep(store, lambda: later).orphans == 1
+    assert on_disk(store) == {place_of(store, number).path}
+
+
+@on_sqlite
+def test_landing_files_and_outcomes_stay(store: Store, now: datetime) -> None:
+    job = a_submission(store, a_customer(store, a_client(store, now), now), now)
+    assert job.landing_path is not None
+    aged(store, job.landing_path, now - timedelta(days=900))
+    sweep(store, lambda: now + 10 * kept_for(store))
+    assert on_disk(store) == {job.landing_path}
+
+
+@on_sqlite
+def test_an_old_file_without_a_name_goes_and_a_young_one_stays(store: Store, now: datetime) -> None:
+    old = store.lake.put(f"landing/{uuid4()}.parquet", b"nobody was promised this")
+    young = store.lake.put(f"transactions/{uuid4()}.parquet", b"somebody may be about to name this")
+    aged(store, old.path, now - ORPHAN_AGE - HOUR)
+    aged(store, young.path, now - HOUR)
+    swept = sweep(store, lambda: now)
+    assert (swept.orphans, swept.bytes_freed) == (1, old.size)
+    assert on_disk(store) == {young.path}
+
+
+@on_sqlite
+def test_a_draft_that_was_never_finished_goes(store: Store, now: datetime) -> None:
+    draft = store.lake.put(f"outcomes/.a.parquet.{uuid4().hex}", b"half a fi")
+    aged(store, draft.path, now - ORPHAN_AGE - HOUR)
+    assert sweep(store, lambda: now).orphans == 1
+
+
+def test_a_file_that_an_open_batch_may_name_stays_however_old(store: Store, now: datetime) -> None:
+    began = now - timedelta(days=3)
+    with store.db.writing() as w:
+        token = batches.open_without_jobs(w, Lane.ENRICHMENT, now.date(), store.settings, began)
+    segment = store.lake.put(f"transactions/{uuid4()}.parquet", b"of a run that was suspended for days")
+    aged(store, segment.path, began + HOUR)
+    assert sweep(store, lambda: now).orphans == 0
+    with store.db.writing() as w:
+        batches.release(w, token, store.settings, now)
+    assert sweep(store, lambda: now).orphans == 1
+
+
+@on_sqlite
+def test_files_in_other_folders_are_not_touched(store: Store, now: datetime) -> None:
+    theirs = store.lake.put("papers/a.pdf", b"not ours to judge")
+    aged(store, theirs.path, now - timedelta(days=900))
+    sweep(store, lambda: now)
+    assert (store.lake.root / theirs.path).exists()
+
+
+def test_the_collector_waits_for_whoever_is_about_to_name_a_file(store: Store, now: datetime) -> None:
+    """It waits in the database, so it can't look too early, however slow the other is."""
+    segment = store.lake.put(f"transactions/{uuid4()}.parquet", b"written a day ago")
+    aged(store, segment.path, now - ORPHAN_AGE - HOUR)
+    with ThreadPoolExecutor(1) as pool:
+        with store.db.writing() as w:
+            register(w, (segment, 1), now)
+            store.lake.require(segment.path)
+            collecting = pool.submit(retention.collect_orphans, store, lambda: now, lambda: None)
+            wait([collecting], timeout=0.3)
+        assert collecting.result() == (0, 0)
+    assert on_disk(store) == {segment.path}
+
+
+def test_a_sweep_waits_for_a_backup(store: Store, now: datetime) -> None:
+    with store.db.writing() as w:
+        leases.hold(w, leases.FILE_KEEPER, uuid4(), 60, now)
+    with pytest.raises(Conflict):
+        sweep(store, lambda: now)
+    assert sweep(store, lambda: now + HOUR).versions == 0
+
+
+@on_sqlite
+def test_idempotency_keys_go_in_slices_that_let_others_write_in_between(
+    store: Store, now: datetime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retention, "SLICE", 2)
+    client_id = a_client(store, now)
+    for number in range(5):
+        with store.db.writing() as w:
+            idempotency.claim(w, Claim.to(client_id, str(number)), b"", now)
+    deleted: list[int] = []
+
+    @event.listens_for(store.db.engine, "after_cursor_execute")
+    def executed(_c: object, cursor: Any, statement: str, *_rest: object) -> None:
+        if statement.startswith("DELETE FROM idempotency_keys"):
+            deleted.append(cursor.rowcount)
+
+    assert sweep(store, lambda: now + HOUR + idempotency.KEPT_FOR).idempotency_keys == 5
+    assert deleted == [2, 2, 1, 0]
+
+
+@on_sqlite
+def test_sweeping_twice_ends_the_same(store: Store, now: datetime) -> None:
+    numbers = customers_of_a_bucket(store, 3, now)
+    for rows in range(1, 4):
+        commit(store, dict.fromkeys(numbers, rows), now)
+    later = now + kept_for(store) + HOUR
+    assert sweep(store, lambda: later).versions == 6
+    after = on_disk(store), counts(store)
+    assert sweep(store, lambda: later).versions == 0
+    assert (on_disk(store), counts(store)) == after
+
+
+def test_what_rules_came_to_is_forgotten_after_its_time(
+    store: Store, now: datetime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retention, "SLICE", 2)
+    ruleset = created(store, a_client(store, now), a_ruleset(), now)
+    oldest_kept = (now - retention.COUNTS_KEPT).date()
+    row = {"ruleset_id": ruleset.ruleset_id, "rule": "LONG", "observed": 1, "held": 0, "unknown": 0, "fired": 0}
+    days = [oldest_kept + timedelta(days=nth) for nth in range(-5, 2)]
+    with store.db.writing() as w:
+        w.execute(insert(rule_counts), [{**row, "day": day} for day in days])
+    sweep(store, lambda: now)
+    with store.db.reading() as r:
+        assert sorted(r.execute(select(rule_counts.c.day)).scalars()) == days[5:]
+
+
+def assert_refused(store: Store, at: datetime) -> None:
+    """Nothing goes until somebody confirms it."""
+    before, known = on_disk(store), counts(store)
+    with pytest.raises(Conflict) as refusal:
+        sweep(store, lambda: at)
+    assert refusal.value.code == retention.UNEXPECTED
+    assert (on_disk(store), counts(store)) == (before, known)
+    sweep(store, lambda: at, confirmed=True)
+    assert on_disk(store) < before
+
+
+def test_with_the_clock_far_ahead_nothing_goes_unconfirmed(store: Store, now: datetime) -> None:
+    (number,) = customers_of_a_bucket(store, 1, now)
+    commit(store, {number: 2}, now)
+    commit(store, {number: 3}, now)
+    assert_refused(store, now + timedelta(days=365))
+
+
+@on_sqlite
+def test_with_a_shorter_retention_nothing_goes_unconfirmed(store: Store, now: datetime) -> None:
+    (number,) = customers_of_a_bucket(store, 1, now)
+    commit(store, {number: 2}, now)
+    commit(store, {number: 3}, now)
+    shorter = store.settings.model_copy(update={"retention": 2 * HOUR})
+    assert_refused(replace(store, settings=shorter), now + timedelta(days=29))
+
+
+@on_sqlite
+def test_beside_another_database_nothing_goes_unconfirmed(store: Store, now: datetime) -> None:
+    customer = a_customer(store, a_client(store, now), now)
+    named = [a_submission(store, customer, now) for _ in range(20)]
+    assert len(on_disk(store)) >= len(named)
+    one = aged(store, store.lake.put("landing/one", b"").path, now)
+    sweep(store, lambda: now + ORPHAN_AGE + HOUR)  # one that nothing names is what a killed submission leaves
+    assert one not in on_disk(store)
+    for number in range(3):
+        aged(store, store.lake.put(f"landing/{number}", b"").path, now)
+    assert_refused(store, now + ORPHAN_AGE + HOUR)

@@ -1,0 +1,83 @@
+"""Peers: percentiles of a client's own customers, of the night before."""
+
+from collections.abc import Sequence
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from uuid import UUID
+
+import polars as pl
+import pytest
+
+from pipelines.figures.context import LEAST_PEERS
+from storage.core.store import Store
+from storage.portfolio import book, peers
+from tests.storage.examples import a_client
+
+NIGHT = date(2026, 7, 1)
+
+
+def table(store: Store, client_id: UUID, values: Sequence[int | None], now: datetime) -> None:
+    """A table of the metric `m`, of so many of the client's customers."""
+    rows = {
+        "customer_number": list(range(len(values))),
+        "client_id": [client_id.bytes] * len(values),
+        "metric": ["m"] * len(values),
+        "value": values,
+    }
+    blank = {name: None for name in book.METRIC_COLUMNS if name not in rows}
+    frame = pl.DataFrame(rows | {name: [None] * len(values) for name in blank}, schema_overrides=None)
+    typed = frame.select(pl.col(name).cast(kind) for name, (kind, _) in book.METRIC_COLUMNS.items())
+    book.put(store, book.METRICS, 1, typed, now)
+
+
+def spread(store: Store) -> pl.DataFrame:
+    with store.db.reading() as r:
+        return peers.percentiles(store.lake, book.current_tables(r))
+
+
+def test_percentiles_rise_from_the_lowest_reading_to_the_highest(store: Store, now: datetime) -> None:
+    client_id = a_client(store, now)
+    table(store, client_id, [*range(100, -1, -1), None], now)
+    [(of, metric, count, values)] = spread(store).iter_rows()
+    assert (UUID(bytes=of), metric, count) == (client_id, "m", 101)
+    assert values == [Decimal(n) for n in range(101)]
+
+
+@pytest.mark.parametrize(("customers", "rows"), [(LEAST_PEERS - 1, 0), (LEAST_PEERS, 1)])
+def test_a_few_customers_are_no_crowd(store: Store, now: datetime, customers: int, rows: int) -> None:
+    table(store, a_client(store, now), list(range(customers)), now)
+    assert spread(store).height == rows
+
+
+def test_no_tables_are_no_peers(store: Store) -> None:
+    assert peers.percentiles(store.lake, []).is_empty()
+
+
+def test_a_client_is_compared_with_the_last_night_before_the_day(store: Store, now: datetime) -> None:
+    client_id = a_client(store, now)
+    other = a_client(store, now)
+    for nights, value in ((0, 5), (3, 7)):
+        table(store, client_id, [value] * 30, now)
+        with store.db.writing() as w:
+            peers.put(w, spread(store), NIGHT + timedelta(days=nights))
+
+    def on(day: date) -> dict[UUID, Decimal]:
+        with store.db.reading() as r:
+            found = peers.of_clients(r, [client_id, other], day)
+        return {of: frame["quantiles"][0][0] for of, frame in found.items()}
+
+    assert on(NIGHT) == {}
+    assert on(NIGHT + timedelta(days=1)) == {client_id: Decimal(5)}
+    assert on(NIGHT + timedelta(days=3)) == {client_id: Decimal(5)}
+    assert on(NIGHT + timedelta(days=4)) == {client_id: Decimal(7)}
+
+
+def test_a_night_measured_again_replaces_itself_and_old_nights_go(store: Store, now: datetime) -> None:
+    client_id = a_client(store, now)
+    table(store, client_id, [1] * 30, now)
+    for day in (NIGHT - peers.KEPT - timedelta(days=1), NIGHT, NIGHT):
+        with store.db.writing() as w:
+            peers.put(w, spread(store), day)
+    with store.db.reading() as r:
+        assert peers.of_clients(r, [client_id], NIGHT) == {}
+        assert peers.of_clients(r, [client_id], NIGHT + timedelta(days=1))[client_id]["metric"].to_list() == ["m"]

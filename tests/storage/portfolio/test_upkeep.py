@@ -1,0 +1,161 @@
+"""For whom upkeep is due is read from the data; what was asked for and done is counted bucket by bucket."""
+
+from datetime import date, datetime, timedelta
+from typing import Any
+
+import pytest
+from sqlalchemy import insert, update
+
+from storage.core import models
+from storage.core.store import Store
+from storage.customers.customers import Customer
+from storage.portfolio import upkeep
+from storage.portfolio.upkeep import SILENT_AFTER, Standing, State, Task
+from tests.storage.examples import a_client, a_customer, a_submission
+
+VERSIONS = {"completeness": 1, "risk": 2, "aggregate": 1}
+TODAY = date(2026, 11, 20)
+BUCKET = 1  # the first customer's
+
+
+def with_data(store: Store, now: datetime, **values: Any) -> Customer:
+    customer = a_customer(store, a_client(store, now), now)
+    held = {"data_version": 3, "location_version": 3, "enriched_rows": 5, "enrichment_version": 1} | values
+    with store.db.writing() as w:
+        w.execute(update(models.customers).where(models.customers.c.number == customer.number).values(held))
+    return customer
+
+
+def with_report(store: Store, customer: Customer, **values: Any) -> None:
+    report = {"kind": "risk", "data": "{}", "data_version": 3, "report_version": 2, "as_of": TODAY, "failed": False}
+    row = report | values | {"customer_number": customer.number}
+    with store.db.writing() as w:
+        w.execute(insert(models.reports).values(row))
+
+
+def stale(store: Store) -> list[tuple[int, int]]:
+    with store.db.reading() as r:
+        return upkeep.due(r, upkeep.stale(VERSIONS, TODAY - timedelta(days=6)), BUCKET)
+
+
+def standing(store: Store, task: Task = Task.BACKFILL) -> Standing:
+    with store.db.reading() as r:
+        [found] = upkeep.standing(r, task, [BUCKET])
+    return found
+
+
+def test_a_backfill_is_due_where_another_version_made_the_transactions(store: Store, now: datetime) -> None:
+    behind = with_data(store, now, enrichment_version=1)
+    with_data(store, now, enrichment_version=2)
+    a_customer(store, a_client(store, now), now)  # without transactions
+    with store.db.reading() as r:
+        assert upkeep.due(r, upkeep.outdated(2), BUCKET) == [(behind.number, 5)]
+        assert upkeep.buckets_due(r, upkeep.outdated(2)) == [BUCKET]
+        assert upkeep.buckets_due(r, upkeep.with_transactions()) == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("report", "is_stale"),
+    [
+        ({}, False),
+        ({"as_of": TODAY - timedelta(days=6)}, False),
+        ({"as_of": TODAY - timedelta(days=7)}, True),
+        ({"data_version": 2}, True),
+        ({"report_version": 1}, True),
+        ({"failed": True}, True),
+        ({"failed": True, "data": None, "data_version": None, "report_version": None, "as_of": None}, True),
+    ],
+)
+def test_a_refresh_is_due_for_reports_that_fell_behind(
+    store: Store, now: datetime, report: dict[str, Any], is_stale: bool
+) -> None:
+    with_report(store, with_data(store, now), **report)
+    assert bool(stale(store)) is is_stale
+
+
+def test_no_first_report_is_due_nor_one_of_nothing(store: Store, now: datetime) -> None:
+    with_data(store, now)
+    assert stale(store) == []
+    with store.db.writing() as w:
+        w.execute(update(models.customers).values(enriched_rows=0))
+    with_report(store, a_customer(store, a_client(store, now), now), failed=True)
+    assert stale(store) == []
+
+
+def test_customers_with_an_unfinished_submission_are_left_to_it(store: Store, now: datetime) -> None:
+    one, other = with_data(store, now), with_data(store, now)
+    a_submission(store, other, now)
+    with store.db.reading() as r:
+        assert upkeep.still_due(r, upkeep.outdated(2), [one.number, other.number]) == [one.number]
+        assert upkeep.still_due(r, upkeep.outdated(1), [one.number, other.number]) == []
+        assert upkeep.jobs_wait(r)
+
+
+def test_a_task_is_asked_for_begun_counted_and_ended(store: Store, now: datetime) -> None:
+    later = now + timedelta(seconds=5)
+    with store.db.writing() as w:
+        upkeep.request(w, Task.BACKFILL, [BUCKET, 7], now)
+        assert [each.bucket for each in upkeep.waiting(w, Task.BACKFILL)] == [BUCKET, 7]
+        assert upkeep.waiting(w, Task.REFRESH) == []
+    assert standing(store).state(now) is State.WAITING
+
+    with store.db.writing() as w:
+        upkeep.begin(w, Task.BACKFILL, BUCKET, later)
+        upkeep.expect(w, Task.BACKFILL, BUCKET, 4)
+        upkeep.advance(w, Task.BACKFILL, BUCKET, later, 3, changed=2, failed=1)
+        assert [each.bucket for each in upkeep.waiting(w, Task.BACKFILL)] == [7]
+    running = standing(store)
+    assert (running.total, running.done, running.changed, running.failed) == (4, 3, 2, 1)
+    assert running.state(later) is State.RUNNING
+    assert running.state(later + SILENT_AFTER) is State.INTERRUPTED
+
+    with store.db.writing() as w:
+        upkeep.end(w, Task.BACKFILL, BUCKET, later)
+    assert standing(store).state(later + SILENT_AFTER) is State.DONE
+
+
+def test_what_an_interrupted_run_did_stays_counted_and_a_new_one_counts_from_nothing(
+    store: Store, now: datetime
+) -> None:
+    later = now + timedelta(hours=1)
+    with store.db.writing() as w:
+        upkeep.begin(w, Task.BACKFILL, BUCKET, now)
+        upkeep.expect(w, Task.BACKFILL, BUCKET, 4)
+        upkeep.advance(w, Task.BACKFILL, BUCKET, now, 3, changed=2, failed=0)
+        upkeep.begin(w, Task.BACKFILL, BUCKET, later)
+        upkeep.expect(w, Task.BACKFILL, BUCKET, 1)
+    resumed = standing(store)
+    assert (resumed.total, resumed.done, resumed.changed) == (4, 3, 2)
+
+    with store.db.writing() as w:
+        upkeep.end(w, Task.BACKFILL, BUCKET, later, error="MemoryError")
+    assert standing(store).state(later) is State.FAILED
+    with store.db.writing() as w:
+        upkeep.begin(w, Task.BACKFILL, BUCKET, later)
+        upkeep.expect(w, Task.BACKFILL, BUCKET, 6)
+    fresh = standing(store)
+    assert (fresh.total, fresh.done, fresh.error, fresh.state(later)) == (6, 0, None, State.RUNNING)
+
+
+def test_asking_twice_asks_once_while_the_first_waits_or_runs(store: Store, now: datetime) -> None:
+    later = now + timedelta(seconds=1)
+    with store.db.writing() as w:
+        upkeep.request(w, Task.BACKFILL, [BUCKET], now)
+        upkeep.request(w, Task.BACKFILL, [BUCKET], later)
+    assert standing(store).requested_at == now
+    with store.db.writing() as w:
+        upkeep.begin(w, Task.BACKFILL, BUCKET, later)
+        upkeep.expect(w, Task.BACKFILL, BUCKET, 1)
+        upkeep.request(w, Task.BACKFILL, [BUCKET], later)
+        assert upkeep.waiting(w, Task.BACKFILL) == []
+        upkeep.end(w, Task.BACKFILL, BUCKET, later)
+        upkeep.request(w, Task.BACKFILL, [BUCKET], later + timedelta(seconds=1))
+    assert standing(store).state(later) is State.WAITING
+
+
+def test_what_was_asked_for_and_never_began_is_asked_for_anew(store: Store, now: datetime) -> None:
+    later = now + SILENT_AFTER
+    with store.db.writing() as w:
+        upkeep.request(w, Task.BACKFILL, [BUCKET], now)
+        upkeep.request(w, Task.BACKFILL, [BUCKET], later)
+    assert standing(store).requested_at == later

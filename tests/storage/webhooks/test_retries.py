@@ -1,0 +1,493 @@
+"""Retries and pauses: what a failure leads to where a subscription asks for more than a note."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from itertools import count
+from time import perf_counter
+from uuid import UUID, uuid4
+
+import pytest
+from sqlalchemy import func, insert, select
+
+from pipelines.vocabulary.errors import Conflict, NotFound
+from pipelines.webhooks.events import EventType
+from pipelines.webhooks.retries import MAX_RETRIES, SCHEDULE, longest_wait
+from storage.core import audit
+from storage.core.models import DeliveryStatus, deliveries, events
+from storage.core.store import Store
+from storage.customers.customers import Customer
+from storage.webhooks import delivery_log, outbox, subscriptions
+from storage.webhooks.delivery_log import Delivery
+from storage.webhooks.outbox import PER_SUBSCRIPTION, Attempt, Claimed, Ended, Pause
+from storage.webhooks.subscriptions import Patience, Subscription
+from tests.storage.examples import a_client, a_customer
+from tests.storage.webhooks.test_outbox import LEASE_S, an_event, claim, enqueue, log
+
+ME = UUID(int=1)
+SECOND = timedelta(seconds=1)
+
+
+@pytest.fixture
+def customer(store: Store, now: datetime) -> Customer:
+    return a_customer(store, a_client(store, now), now)
+
+
+def subscribed(
+    store: Store, customer: Customer, now: datetime, max_retries: int = 0, pause_after: int | None = None
+) -> Subscription:
+    patience = Patience(max_retries, pause_after)
+    with store.db.writing() as w:
+        url, kind = "https://lender.example/hook", EventType.JOB_COMPLETED
+        return subscriptions.create(w, customer.client_id, kind, url, (), store.vault, now, patience)[0]
+
+
+def as_it_is(store: Store, subscription: Subscription) -> Subscription:
+    with store.db.reading() as r:
+        return subscriptions.get(r, None, subscription.subscription_id)
+
+
+def ended(claimed: Claimed, at: datetime, status_code: int | None = 500, error: str | None = None) -> Ended:
+    fine = status_code is not None and 200 <= status_code <= 299 and error is None
+    status = DeliveryStatus.DELIVERED if fine else DeliveryStatus.FAILED
+    return Ended(claimed.delivery_id, status, Attempt(uuid4(), at, 0, status_code, error, None))
+
+
+def record(store: Store, ends: Sequence[Ended], holder: UUID = ME) -> list[Pause]:
+    with store.db.writing() as w:
+        return outbox.record(w, holder, ends)
+
+
+def make_retries_due(store: Store, now: datetime) -> int:
+    with store.db.reading() as r:
+        expected = outbox.any_retry_due(r, now)
+    with store.db.writing() as w:
+        made = outbox.make_retries_due(w, now)
+    assert expected is (made > 0)
+    return made
+
+
+def waiting(store: Store) -> Delivery:
+    (delivery,) = log(store)
+    assert delivery.status is DeliveryStatus.RETRYING
+    return delivery
+
+
+def test_by_default_a_failure_is_recorded_and_that_is_all(store: Store, customer: Customer, now: datetime) -> None:
+    subscription = subscribed(store, customer, now)
+    enqueue(store, an_event(customer, now))
+    for _ in range(3):
+        [claimed] = claim(store, now)
+        assert record(store, [ended(claimed, now)]) == []
+        assert log(store)[0].status is DeliveryStatus.FAILED
+        assert make_retries_due(store, now + timedelta(days=400)) == 0
+        with store.db.writing() as w:
+            delivery_log.resend(w, None, claimed.delivery_id, now)
+    assert as_it_is(store, subscription).paused_at is None
+    assert as_it_is(store, subscription).failure_streak == 3
+
+
+def test_a_failure_is_tried_again_by_the_schedule_with_the_same_bytes(
+    store: Store, customer: Customer, now: datetime
+) -> None:
+    subscribed(store, customer, now, max_retries=3)
+    enqueue(store, an_event(customer, now))
+    at = now
+    [first] = claim(store, at)
+    record(store, [ended(first, at)])
+    for wait in SCHEDULE[:3]:
+        retry_at = waiting(store).retry_at
+        assert retry_at is not None
+        assert wait <= retry_at - at < wait * 1.1
+        assert make_retries_due(store, retry_at - SECOND) == 0
+        assert claim(store, at) == []
+        at = retry_at
+        assert make_retries_due(store, at) == 1
+        assert claim(store, at) == [first]
+        record(store, [ended(first, at)])
+    (delivery,) = log(store)
+    assert (delivery.status, delivery.retry_at, len(delivery.attempts)) == (DeliveryStatus.FAILED, None, 4)
+
+
+def test_a_retry_that_succeeds_is_the_end(store: Store, customer: Customer, now: datetime) -> None:
+    subscribed(store, customer, now, max_retries=MAX_RETRIES)
+    enqueue(store, an_event(customer, now))
+    [claimed] = claim(store, now)
+    record(store, [ended(claimed, now)])
+    make_retries_due(store, now + timedelta(minutes=1))
+    claim(store, now)
+    record(store, [ended(claimed, now, 204)])
+    assert log(store)[0].status is DeliveryStatus.DELIVERED
+    assert make_retries_due(store, now + timedelta(days=400)) == 0
+
+
+@pytest.mark.parametrize(("status_code", "error"), [(410, None), (None, "refused")])
+def test_what_would_never_succeed_is_not_tried_again(
+    store: Store, customer: Customer, now: datetime, status_code: int | None, error: str | None
+) -> None:
+    subscribed(store, customer, now, max_retries=MAX_RETRIES)
+    enqueue(store, an_event(customer, now))
+    [claimed] = claim(store, now)
+    record(store, [ended(claimed, now, status_code, error)])
+    assert log(store)[0].status is DeliveryStatus.FAILED
+
+
+@pytest.mark.parametrize("tries", [1, 4, MAX_RETRIES])
+def test_no_clock_that_is_set_back_holds_a_retry_up(
+    store: Store, customer: Customer, now: datetime, tries: int
+) -> None:
+    """Planned by a clock that was ahead, it waits no longer than any other."""
+    subscribed(store, customer, now, max_retries=MAX_RETRIES)
+    enqueue(store, an_event(customer, now))
+    ahead = now + timedelta(days=400)
+    for _ in range(tries):
+        [claimed] = claim(store, ahead)
+        record(store, [ended(claimed, ahead)])
+        if _ < tries - 1:
+            make_retries_due(store, ahead + longest_wait(MAX_RETRIES))
+    assert make_retries_due(store, now) == 1
+
+
+def test_a_clock_set_back_by_two_hours_does_not_hold_a_short_wait_up(
+    store: Store, customer: Customer, now: datetime
+) -> None:
+    subscribed(store, customer, now, max_retries=1)
+    enqueue(store, an_event(customer, now))
+    [claimed] = claim(store, now)
+    record(store, [ended(claimed, now)])
+    assert make_retries_due(store, now - timedelta(hours=2)) == 1
+
+
+def test_a_clock_set_ahead_makes_retries_due(store: Store, customer: Customer, now: datetime) -> None:
+    subscribed(store, customer, now, max_retries=1)
+    enqueue(store, an_event(customer, now))
+    [claimed] = claim(store, now)
+    record(store, [ended(claimed, now)])
+    assert make_retries_due(store, now + timedelta(days=400)) == 1
+
+
+def test_an_end_that_is_recorded_twice_counts_once(store: Store, customer: Customer, now: datetime) -> None:
+    subscription = subscribed(store, customer, now, max_retries=2, pause_after=2)
+    enqueue(store, an_event(customer, now))
+    [claimed] = claim(store, now)
+    end = ended(claimed, now)
+    for _ in range(3):
+        assert record(store, [end]) == []
+    assert as_it_is(store, subscription).failure_streak == 1
+    assert len(waiting(store).attempts) == 1
+
+
+def test_who_comes_back_late_neither_retries_nor_counts(store: Store, customer: Customer, now: datetime) -> None:
+    subscription = subscribed(store, customer, now, max_retries=2, pause_after=1)
+    enqueue(store, an_event(customer, now))
+    [claimed] = claim(store, now)
+    with store.db.writing() as w:
+        outbox.release_expired(w, now + timedelta(seconds=LEASE_S))
+    assert record(store, [ended(claimed, now)]) == []
+    (delivery,) = log(store)
+    assert (delivery.status, len(delivery.attempts)) == (DeliveryStatus.DUE, 1)
+    assert as_it_is(store, subscription).failure_streak == 0
+
+
+def test_retries_end_with_their_subscription(store: Store, customer: Customer, now: datetime) -> None:
+    """One that waits is cancelled, one under way fails for good."""
+    subscription = subscribed(store, customer, now, max_retries=5)
+    enqueue(store, an_event(customer, now), an_event(customer, now))
+    waits, under_way = claim(store, now)
+    record(store, [ended(waits, now)])
+    with store.db.writing() as w:
+        subscriptions.delete(w, customer.client_id, subscription.subscription_id)
+    record(store, [ended(under_way, now)])
+    by_id = {each.delivery_id: each.status for each in log(store)}
+    assert by_id == {waits.delivery_id: DeliveryStatus.CANCELLED, under_way.delivery_id: DeliveryStatus.FAILED}
+    assert make_retries_due(store, now + timedelta(days=400)) == 0
+
+
+def test_a_resend_by_hand_begins_anew_with_all_retries(store: Store, customer: Customer, now: datetime) -> None:
+    subscribed(store, customer, now, max_retries=1)
+    enqueue(store, an_event(customer, now))
+    for _ in range(2):
+        [claimed] = claim(store, now)
+        record(store, [ended(claimed, now)])
+        waiting(store)
+        with store.db.writing() as w:  # which need not wait for the retry
+            delivery_log.resend(w, None, claimed.delivery_id, now)
+
+
+def test_a_storm_of_retries_becomes_due_in_parts(
+    store: Store, customer: Customer, now: datetime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outbox, "RETRIES_AT_ONCE", 3)
+    subscribed(store, customer, now, max_retries=1)
+    enqueue(store, *(an_event(customer, now) for _ in range(4)))
+    record(store, [ended(each, now) for each in claim(store, now)])
+    later = now + timedelta(minutes=1)
+    assert [make_retries_due(store, later) for _ in range(3)] == [3, 1, 0]
+
+
+def test_a_streak_of_failures_pauses_and_a_success_ends_it(store: Store, customer: Customer, now: datetime) -> None:
+    subscription = subscribed(store, customer, now, pause_after=3)
+    enqueue(store, *(an_event(customer, now) for _ in range(6)))
+    one, two, three, four = claim(store, now)
+    assert record(store, [ended(one, now), ended(two, now)]) == []
+    assert record(store, [ended(three, now + SECOND, 200)]) == []
+    told = as_it_is(store, subscription)
+    assert (told.failure_streak, told.last_failed_at, told.last_delivered_at) == (0, now, now + SECOND)
+    failures = [ended(each, now + n * SECOND) for n, each in enumerate([four, *claim(store, now)])]
+    [pause] = record(store, failures)
+    assert pause == Pause(subscription.subscription_id, customer.client_id, 3, now + 2 * SECOND)
+    told = as_it_is(store, subscription)
+    assert (told.paused_at, told.paused_by, told.failure_streak) == (now + 2 * SECOND, "failures", 3)
+    assert told.last_delivered_at == now + SECOND
+    with store.db.reading() as r:
+        [entry] = audit.find(r, customer.client_id)
+    assert (entry.who, entry.action) == ("service", "Subscription.Paused")
+    assert entry.resource == {"subscriptionId": str(subscription.subscription_id)}
+
+
+def test_a_pause_tells_what_it_is_for_though_a_success_followed(
+    store: Store, customer: Customer, now: datetime
+) -> None:
+    subscription = subscribed(store, customer, now, pause_after=2)
+    enqueue(store, *(an_event(customer, now) for _ in range(3)))
+    codes = (500, 500, 200)
+    ends = [ended(each, now + n * SECOND, codes[n]) for n, each in enumerate(claim(store, now))]
+    [pause] = record(store, ends)
+    assert (pause.failures, pause.paused_at) == (2, now + SECOND)
+    assert as_it_is(store, subscription).failure_streak == 0
+
+
+def test_tests_and_our_own_failures_say_nothing_of_the_receiver(
+    store: Store, customer: Customer, now: datetime
+) -> None:
+    subscription = subscribed(store, customer, now, max_retries=2, pause_after=1)
+    sampled(store, customer, subscription, now)
+    [sample] = claim(store, now)
+    assert record(store, [ended(sample, now)]) == []
+    assert [each.status for each in log(store)] == [DeliveryStatus.FAILED]  # and is not tried again
+    enqueue(store, an_event(customer, now))
+    [claimed] = claim(store, now)
+    assert record(store, [ended(claimed, now, None, "secret")]) == []
+    assert as_it_is(store, subscription).failure_streak == 0
+
+
+def test_while_it_is_paused_nothing_is_sent_and_nothing_lost(store: Store, customer: Customer, now: datetime) -> None:
+    paused, other = subscribed(store, customer, now), subscribed(store, customer, now)
+    earlier, later = an_event(customer, now), an_event(customer, now)
+    enqueue(store, earlier)
+    with store.db.writing() as w:
+        subscriptions.pause(w, customer.client_id, paused.subscription_id, "client", now)
+        assert outbox.due_since(w) == now  # the other one's
+    enqueue(store, later)
+    claimed = claim(store, now)
+    assert {each.subscription_id for each in claimed} == {other.subscription_id}
+    with store.db.writing() as w:
+        assert not outbox.any_due(w)
+        assert outbox.due_since(w) is None
+        subscriptions.resume(w, customer.client_id, paused.subscription_id)
+    assert [each.event_id for each in claim(store, now)] == [earlier.event_id, later.event_id]
+
+
+def test_deleting_a_paused_subscription_cancels_what_waits(store: Store, customer: Customer, now: datetime) -> None:
+    subscription = subscribed(store, customer, now)
+    enqueue(store, an_event(customer, now))
+    with store.db.writing() as w:
+        subscriptions.pause(w, None, subscription.subscription_id, "operator", now)
+        subscriptions.delete(w, customer.client_id, subscription.subscription_id)
+    assert log(store)[0].status is DeliveryStatus.CANCELLED
+
+
+def test_pausing_and_resuming_twice_changes_nothing(store: Store, customer: Customer, now: datetime) -> None:
+    subscription = subscribed(store, customer, now)
+    mine = (customer.client_id, subscription.subscription_id)
+    with store.db.writing() as w:
+        first, changed = subscriptions.pause(w, *mine, "client", now)
+        assert changed
+        assert subscriptions.pause(w, None, mine[1], "operator", now + SECOND) == (first, False)
+        assert [subscriptions.resume(w, *mine) for _ in range(2)] == [(subscription, True), (subscription, False)]
+        for stranger in (uuid4(), a_client_id := uuid4()):
+            with pytest.raises(NotFound):
+                subscriptions.pause(w, stranger, mine[1], "client", now)
+            with pytest.raises(NotFound):
+                subscriptions.resume(w, a_client_id, mine[1])
+            with pytest.raises(NotFound):
+                subscriptions.change(w, stranger, mine[1], {"max_retries": 1})
+
+
+def test_many_paused_queues_hold_nobody_up(store: Store, customer: Customer, now: datetime) -> None:
+    for _ in range(30):
+        paused = subscribed(store, customer, now)
+        with store.db.writing() as w:
+            subscriptions.pause(w, None, paused.subscription_id, "operator", now)
+    healthy = subscribed(store, customer, now)
+    enqueue(store, *(an_event(customer, now) for _ in range(5)))
+    assert [each.subscription_id for each in claim(store, now)] == [healthy.subscription_id] * PER_SUBSCRIPTION
+
+
+def sampled(store: Store, customer: Customer, subscription: Subscription, now: datetime) -> Delivery:
+    event = an_event(customer, now)
+    with store.db.writing() as w:
+        return delivery_log.get(w, None, outbox.enqueue_test(w, event, subscription.subscription_id))
+
+
+def test_a_test_is_sent_even_while_paused_and_one_at_a_time(store: Store, customer: Customer, now: datetime) -> None:
+    subscription = subscribed(store, customer, now)
+    enqueue(store, an_event(customer, now))
+    with store.db.writing() as w:
+        subscriptions.pause(w, None, subscription.subscription_id, "operator", now)
+    made = sampled(store, customer, subscription, now)
+    assert made.is_test
+    with pytest.raises(Conflict, match="not ended"):
+        sampled(store, customer, subscription, now)
+    [claimed] = claim(store, now)
+    assert claimed.delivery_id == made.delivery_id
+    record(store, [ended(claimed, now, 200)])
+    assert claim(store, now) == []
+    assert sampled(store, customer, subscription, now).delivery_id != made.delivery_id
+
+
+def test_even_tests_keep_to_the_clients_bound(
+    store: Store, customer: Customer, now: datetime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outbox, "PER_CLIENT", 3)
+    for _ in range(4):
+        subscription = subscribed(store, customer, now)
+        with store.db.writing() as w:
+            subscriptions.pause(w, None, subscription.subscription_id, "operator", now)
+        sampled(store, customer, subscription, now)
+    assert len(claim(store, now)) == 3
+
+
+def failed_at(store: Store, customer: Customer, times: Sequence[datetime]) -> list[UUID]:
+    """Deliveries made at these times, all of them failed; by their times."""
+    for at in times:
+        enqueue(store, an_event(customer, at))
+    while taken := claim(store, times[0]):
+        record(store, [ended(each, times[0]) for each in taken])
+    return [each.delivery_id for each in sorted(log(store), key=lambda each: each.created_at)]
+
+
+def test_all_failed_since_a_time_are_sent_again_once(store: Store, customer: Customer, now: datetime) -> None:
+    subscription = subscribed(store, customer, now)
+    ids = failed_at(store, customer, [now + n * SECOND for n in range(4)])
+    since, until = now + SECOND, now + 3 * SECOND
+    for expected in ((2, False), (0, False)):
+        with store.db.writing() as w:
+            assert (
+                delivery_log.resend_all(
+                    w, since, now + timedelta(hours=1), until=until, subscription_id=subscription.subscription_id
+                )
+                == expected
+            )
+    assert [each.delivery_id for each in claim(store, now)] == ids[1:3]
+
+
+def test_of_all_that_failed_only_what_is_asked_for_is_sent_again(
+    store: Store, customer: Customer, now: datetime
+) -> None:
+    mine, gone = subscribed(store, customer, now), subscribed(store, customer, now)
+    neighbour = a_customer(store, customer.client_id, now)
+    enqueue(store, an_event(customer, now), an_event(neighbour, now))
+    record(store, [ended(each, now) for each in claim(store, now)])
+    made = sampled(store, customer, mine, now)
+    record(store, [ended(each, now) for each in claim(store, now)])
+    later = now + SECOND
+    with store.db.writing() as w:
+        subscriptions.delete(w, customer.client_id, gone.subscription_id)
+        assert delivery_log.resend_all(w, now, later, client_id=uuid4()) == (0, False)
+        assert delivery_log.resend_all(w, now, later, event_type=EventType.JOB_FAILED) == (0, False)
+        assert delivery_log.resend_all(w, now, later, status=DeliveryStatus.RETRYING) == (0, False)
+        assert delivery_log.resend_all(w, now, later, customer_number=neighbour.number) == (1, False)
+        assert delivery_log.resend_all(w, now, later) == (1, False)
+    assert {each.subscription_id for each in claim(store, later)} == {mine.subscription_id}
+    assert {each.status for each in log(store) if each.delivery_id == made.delivery_id} == {DeliveryStatus.FAILED}
+
+
+def test_one_request_sends_a_bounded_number_again(
+    store: Store, customer: Customer, now: datetime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delivery_log, "RESENT_AT_ONCE", 3)
+    subscribed(store, customer, now)
+    failed_at(store, customer, [now] * 5)
+    for expected in ((3, True), (2, False), (0, False)):
+        with store.db.writing() as w:
+            assert delivery_log.resend_all(w, now, now + SECOND) == expected
+
+
+def test_what_fails_again_comes_after_what_was_not_tried_since(
+    store: Store, customer: Customer, now: datetime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delivery_log, "RESENT_AT_ONCE", 3)
+    subscribed(store, customer, now)
+    failed_at(store, customer, [now] * 5)
+    tried = set[UUID]()
+    for order in (1, 2):
+        with store.db.writing() as w:
+            assert delivery_log.resend_all(w, now, now + order * SECOND) == (3, True)
+        claimed = claim(store, now)
+        tried |= {each.delivery_id for each in claimed}
+        record(store, [ended(each, now) for each in claimed])
+    assert len(tried) == 5
+
+
+def test_what_fails_again_meanwhile_is_not_met_again_by_the_same_order(
+    store: Store, customer: Customer, now: datetime
+) -> None:
+    subscribed(store, customer, now)
+    failed_at(store, customer, [now])
+    ordered_at = now + SECOND
+    for expected in (1, 0):
+        with store.db.writing() as w:
+            assert delivery_log.resend_all(w, now, ordered_at)[0] == expected
+        record(store, [ended(each, now) for each in claim(store, now)])
+
+
+@pytest.mark.slow  # compares times, which a busy machine changes
+@pytest.mark.parametrize("rows", [8_000, 100_000])
+@pytest.mark.parametrize("status", [DeliveryStatus.DUE, DeliveryStatus.RETRYING])
+def test_a_claim_costs_the_same_however_many_wait(
+    store: Store, customer: Customer, now: datetime, status: DeliveryStatus, rows: int
+) -> None:
+    """With 100 undelivered rows and with many, looking and claiming stay within a small multiple."""
+    subscription = subscribed(store, customer, now, max_retries=5)
+    numbers = count()
+
+    def flood(more: int) -> None:
+        new = [an_event(customer, now) for _ in range(more)]
+        waits = {"attempt_count": 1, "retry_at": now + SECOND} if status is DeliveryStatus.RETRYING else {}
+        made = [outbox._due(event, subscription.subscription_id) | {"status": status, **waits} for event in new]
+        with store.db.writing() as w:
+            w.execute(insert(events), [vars(event) for event in new])
+            w.execute(insert(deliveries), made)
+
+    def fastest() -> float:
+        times = []
+        for _ in range(7):
+            began = perf_counter()
+            with store.db.writing() as w:
+                outbox.any_due(w)
+                outbox.any_retry_due(w, now)
+                outbox.make_retries_due(w, now)
+                outbox.claim_due(w, UUID(int=next(numbers) + 9), 4, LEASE_S, now)
+                outbox._release(w, deliveries.c.lease_holder.is_not(None))
+            times.append(perf_counter() - began)
+        return min(times)
+
+    flood(100)
+    few = fastest()
+    flood(rows)
+    many = fastest()
+    with store.db.reading() as r:
+        assert r.execute(select(func.count()).select_from(deliveries)).scalar_one() == rows + 100
+    assert many < 4 * few + 0.01
+
+
+def test_retries_that_are_not_due_are_not_searched(store: Store, now: datetime) -> None:
+    if not store.db.is_sqlite:
+        pytest.skip("PostgreSQL chooses its plans by statistics")
+    with store.db.reading() as r:
+        query = outbox._retries_due().params(**outbox._retry_times(now), most=1)
+        sql = str(query.compile(r.engine, compile_kwargs={"literal_binds": True}))
+        plan = [row.detail for row in r.exec_driver_sql(f"EXPLAIN QUERY PLAN {sql}")]
+    looks = [step for step in plan if "deliveries" in step]
+    assert len(looks) == 2 * MAX_RETRIES
+    assert all("SEARCH deliveries USING" in step and "ix_deliveries_retrying" in step for step in looks)

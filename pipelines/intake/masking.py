@@ -13,6 +13,7 @@ What is left is shown and no more: rows and accounts are told apart by what was 
 import json
 import re
 import unicodedata
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import accumulate
@@ -59,6 +60,7 @@ _ISSUERS: Sequence[tuple[range, frozenset[int]]] = (
     (range(644, 660), frozenset({16, 19})),
     (range(62, 63), frozenset({16, 17, 18, 19})),  # UnionPay
 )
+_FIRST_DIGITS = frozenset(str(prefixes.start)[0] for prefixes, _ in _ISSUERS)
 
 
 def mask_text(text: str) -> str:
@@ -68,7 +70,7 @@ def mask_text(text: str) -> str:
     edits = [(at, at + 1, "x") for at, sent in enumerate(plain) if sent != untaxed[at]] if untaxed != plain else []
     for match in _DIGITS.finditer(untaxed):
         if len(match.group()) >= SHORTEST:
-            edits += _Run(match).cards()
+            edits += _by_itself(match) if match.group().isdecimal() else _Run(match).cards()
     masked, kept = list[str](), 0
     for start, end, shown in sorted(edits):
         masked += [text[kept : places[start]], shown]
@@ -98,6 +100,14 @@ def masked_texts(texts: "pl.Series", mask: Callable[[str], str] = mask_text) -> 
     return {text: found for text in candidates if (found := mask(text)) != text}
 
 
+def _by_itself(match: re.Match[str]) -> Iterator[tuple[int, int, str]]:
+    """One group of digits, which most numbers are."""
+    digits = match.group().encode()
+    checked = sum(digits[-1::-2].translate(_ONCE)) + sum(digits[-2::-2].translate(_TWICE))
+    if checked % 10 == 0 and len(digits) in _lengths(match.group()[:PREFIX]):
+        yield match.start(), match.end(), _shown(match.group())
+
+
 class _Run:
     """A run of digit groups. Each is looked at in a few steps, whatever stands there: a body may hold millions."""
 
@@ -119,20 +129,19 @@ class _Run:
         stay. For the check digit every second digit counts twice, the last one once.
         """
         group_at, sums, next_group = self._group_at, self._sums, 0
-        for group, start in enumerate(self._starts):
-            if group < next_group:
+        digits, starts = self._digits, self._starts
+        for group in range(bisect_right(starts, len(digits) - SHORTEST)):
+            start = starts[group]
+            if group < next_group or digits[start] not in _FIRST_DIGITS:
                 continue
-            for length in _lengths(self._digits[start : start + PREFIX]):
+            for length in _lengths(digits[start : start + PREFIX]):
                 end = start + length
-                if (
-                    end in group_at
-                    and (sums[end % 2][end] - sums[end % 2][start]) % 10 == 0
-                    and self._is_joined(group, group_at[end])
-                ):
-                    next_group, number = group_at[end], self._digits[start:end]
-                    shown = f"{number[:6]}{'x' * (length - 10)}{number[-4:]}"
-                    yield self._at + start + group, self._at + end + next_group - 1, shown
-                    break
+                if end in group_at:
+                    doubled = sums[end % 2]
+                    if (doubled[end] - doubled[start]) % 10 == 0 and self._is_joined(group, group_at[end]):
+                        next_group = group_at[end]
+                        yield self._at + start + group, self._at + end + next_group - 1, _shown(digits[start:end])
+                        break
 
     def _is_joined(self, first: int, after: int) -> bool:
         """By spaces; or by hyphens as on cards, and no hyphen leads to another part on either side."""
@@ -147,6 +156,10 @@ class _Run:
     def _hyphen_after(self, group: int) -> bool:
         last = len(self._starts) - 1
         return self._separators[group - 1 : group] == b"-" if group < last else self._part_after is not None
+
+
+def _shown(number: str) -> str:
+    return f"{number[:6]}{'x' * (len(number) - 10)}{number[-4:]}"
 
 
 def _luhn_sums(digits: str) -> tuple[list[int], list[int]]:

@@ -20,8 +20,12 @@ LONGEST_LOOK_S = 1.0  # whoever listens looks four times a second; for longer it
 
 
 def beat(descriptor: int) -> None:
-    """Send signs of life in a thread, for as long as somebody holds the other end."""
-    beat_by(lambda: os.write(descriptor, b"."))
+    """Send signs of life in a thread, for as long as somebody holds the other end.
+
+    They go through a descriptor of their own: a number that is closed here soon belongs to another file or connection.
+    """
+    ours = os.dup(descriptor)
+    beat_by(lambda: os.write(ours, b"."))
 
 
 def beat_by(send: Callable[[], object]) -> None:

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
+from pathlib import Path
 
 import pytest
 
@@ -89,6 +90,20 @@ def test_beats_come_again_and_again(line: Line, monkeypatch: pytest.MonkeyPatch)
     beat(theirs.fileno())
     for _ in range(3):
         until(lambda: take_beats(ours))
+
+
+def test_beats_go_to_nobody_who_is_given_the_same_descriptor(
+    line: Line, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(heartbeat, "BEAT_EVERY_S", 0.001)
+    monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)
+    ours, theirs = line
+    beat(theirs.fileno())
+    with (tmp_path / "other").open("wb") as other:
+        os.dup2(other.fileno(), theirs.fileno())
+        for _ in range(3):
+            until(lambda: take_beats(ours))
+    assert (tmp_path / "other").read_bytes() == b""
 
 
 WITHOUT_MEMORY_FOR_A_THREAD = """

@@ -38,6 +38,19 @@ types: $(BIN)/.dev
 bench: $(BIN)/.dev  ## Measure (over an hour; some: PARTS="doors reads" ON=SQLite); writes benchmarks/RESULTS.md
 	$(BIN)/python -m benchmarks $(PARTS) $(ON:%=--on %)
 
+format: $(BIN)/.dev  ## Put imports and lines in order
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+generated: $(BIN)/.dev  ## Write the files in docs/ that come from the code
+	$(BIN)/tidemark policies schema > docs/policy.schema.json
+	$(BIN)/tidemark rulesets schema > docs/ruleset.schema.json
+	$(BIN)/tidemark rulesets library --markdown > docs/monitoring-library.md
+	$(BIN)/tidemark metrics list --markdown > docs/metrics.md
+	$(BIN)/python -m pipelines.reports.aggregate.described > docs/report-tables.md
+	rm -f docs/events/*.schema.json
+	$(BIN)/tidemark events write docs/events
+
 lock: $(BIN)/.dev  ## Resolve the newest versions into the two hash-pinned locks
 	$(BIN)/uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate pyproject.toml -o requirements.lock
 	$(BIN)/uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate -c requirements.lock pyproject.toml --group dev -o requirements-dev.lock
@@ -55,4 +68,4 @@ $(BIN)/.dev: requirements-dev.lock $(BIN)/.runtime
 	@$(PIP) install --no-deps --require-hashes -r requirements-dev.lock
 	@touch $@
 
-.PHONY: help install demo test test-service test-slow mutants lint imports types bench lock
+.PHONY: help install demo test test-service test-slow mutants lint imports types bench format generated lock

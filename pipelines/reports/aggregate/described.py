@@ -1,6 +1,6 @@
-"""The tables in words, as `docs/reports.md` has them: from the same declarations that compute them.
+"""The aggregate report's tables in words, from the same declarations that compute them.
 
-python -m pipelines.reports.aggregate.described
+`python -m pipelines.reports.aggregate.described` prints `docs/report-tables.md`.
 """
 
 import sys
@@ -9,15 +9,21 @@ from collections.abc import Sequence
 from pipelines.figures.tables import Column, Derived, Table
 from pipelines.reports.aggregate import TABLES
 
+TITLE = """\
+# Tables of the aggregate report
+
+How they are meant to be read, and their units: [reports](reports.md#aggregate).
+"""
+
 
 def as_markdown(tables: Sequence[Table] = TABLES) -> str:
-    """A section for each table: what it tells, and each column with its unit and its definition."""
-    return "\n".join(_section(table) for table in tables)
+    """A page with a section for each table: what it tells, and each column with its unit and its definition."""
+    return "\n".join([TITLE, *map(_section, tables)])
 
 
 def _section(table: Table) -> str:
     rows = [f"| `{column.name}` | {column.unit} | {_defined(column)} |" for column in table.columns]
-    head = [f"### `{table.id}`: {table.name}", "", table.meaning, "", "| column | unit | definition |", "|---|---|---|"]
+    head = [f"## `{table.id}`: {table.name}", "", table.meaning, "", "| column | unit | definition |", "|---|---|---|"]
     return "\n".join([*head, *rows, ""])
 
 

@@ -134,7 +134,7 @@ def test_the_openapi_document_says_the_same(event_type: str) -> None:
 
 def test_the_files_are_the_programs() -> None:
     found = {file.name: file.read_text("utf-8") for file in FOLDER.iterdir()}
-    assert found == event_schemas.files()
+    assert found == event_schemas.files(), "run `make generated`"
 
 
 def test_the_command_prints_and_writes_them(tmp_path: Path) -> None:

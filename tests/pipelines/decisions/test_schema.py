@@ -25,7 +25,7 @@ EXAMPLES = examples.load()
 
 def test_the_file_is_the_programs() -> None:
     file = ROOT / "docs" / "policy.schema.json"
-    assert file.read_text("utf-8") == as_text()
+    assert file.read_text("utf-8") == as_text(), "run `make generated`"
 
 
 def test_it_is_a_schema() -> None:

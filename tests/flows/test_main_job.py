@@ -208,23 +208,23 @@ def test_the_readmes_query_reads_the_lake_through_the_manifest(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     client.finished(client.submit(client.customer(), rows()))  # of an empty lake there is nothing to read
-    before = counted_by_the_readme(service)
+    before = counted_as_documented(service)
     customer, sent = client.customer(), rows()
     for part in (sent[:30], sent[10:]):  # two segments, of which one is replaced
         client.finished(client.submit(customer, part))
-    assert counted_by_the_readme(service) == before + len(sent)
+    assert counted_as_documented(service) == before + len(sent)
 
 
-def counted_by_the_readme(service: Service) -> int:
+def counted_as_documented(service: Service) -> int:
     """All current transactions of the lake."""
-    return sum(count for _, count, _ in asked_as_in_the_readme(service, 0))
+    return sum(count for _, count, _ in asked_as_documented(service, 0))
 
 
-def asked_as_in_the_readme(service: Service, nth: int) -> list[Any]:
-    """What the README's nth query of the lake gives."""
+def asked_as_documented(service: Service, nth: int) -> list[Any]:
+    """What the documentation's nth query of the lake gives."""
     Path("manifest.json").write_text(service.run("api.cli", "lake", "manifest", "--json"))
-    readme = (ROOT / "README.md").read_text()
-    queries = re.findall(r'duckdb -c "(.+?)"\n', readme, re.DOTALL)
+    page = (ROOT / "docs" / "lake.md").read_text()
+    queries = re.findall(r'duckdb -c "(.+?)"\n', page, re.DOTALL)
     return duckdb.execute(queries[nth]).fetchall()
 
 

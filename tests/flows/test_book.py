@@ -24,7 +24,7 @@ from storage.portfolio import upkeep
 from storage.portfolio.upkeep import Standing, Task
 from tests.conftest import DATABASES, new_database
 from tests.flows.service import Client, Service, command_of
-from tests.flows.test_main_job import asked_as_in_the_readme, counted_by_the_readme
+from tests.flows.test_main_job import asked_as_documented, counted_as_documented
 from tests.patience import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -136,10 +136,10 @@ def test_a_bucket_materialised_by_hand_is_refreshed_in_the_book_s_lane_and_stand
     answered = client.data("GET", f"/v1/customer/{bucket[0]}/reports")["risk"]["data"]
     assert json.loads(held["data"][0]) == answered
     monkeypatch.chdir(tmp_path)
-    assert counted_by_the_readme(service) == 20 * (OF_THE_BUCKET + 1), "tables of reports are no transactions"
+    assert counted_as_documented(service) == 20 * (OF_THE_BUCKET + 1), "tables of reports are no transactions"
     [metrics_table] = [entry for entry in manifest if entry["dataset"] == "metrics_book"]
     assert metrics_table["rows"] == OF_THE_BUCKET * len(METRICS), "of customers without reports, too"
-    assert sum(count for _, count, _ in asked_as_in_the_readme(service, 1)) == OF_THE_BUCKET - 1
+    assert sum(count for _, count, _ in asked_as_documented(service, 1)) == OF_THE_BUCKET - 1
 
 
 def report_status(client: Client, customer: str) -> str:

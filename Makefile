@@ -51,6 +51,10 @@ generated: $(BIN)/.dev  ## Write the files in docs/ that come from the code
 	rm -f docs/events/*.schema.json
 	$(BIN)/tidemark events write docs/events
 
+docs: $(BIN)/.dev  ## Build the documentation as a site; to read it: python -m http.server -d build/site
+	$(BIN)/python docs/pages.py build/pages
+	$(BIN)/zensical build --strict --clean
+
 lock: $(BIN)/.dev  ## Resolve the newest versions into the two hash-pinned locks
 	$(BIN)/uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate pyproject.toml -o requirements.lock
 	$(BIN)/uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate -c requirements.lock pyproject.toml --group dev -o requirements-dev.lock
@@ -68,4 +72,4 @@ $(BIN)/.dev: requirements-dev.lock $(BIN)/.runtime
 	@$(PIP) install --no-deps --require-hashes -r requirements-dev.lock
 	@touch $@
 
-.PHONY: help install demo test test-service test-slow mutants lint imports types bench format generated lock
+.PHONY: help install demo test test-service test-slow mutants lint imports types bench format generated docs lock

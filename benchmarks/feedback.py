@@ -97,7 +97,7 @@ def _ready_once(checkout: Checkout, home: Path) -> float:
     log = home.with_name("api.log")
     with (
         log.open("wb") as sink,
-        subprocess.Popen(command, env=environment, stdout=sink, stderr=subprocess.STDOUT) as process,
+        subprocess.Popen(command, cwd=checkout.root, env=environment, stdout=sink, stderr=subprocess.STDOUT) as process,
     ):
         try:
             _wait_for_answer(f"http://127.0.0.1:{port}/health/live", began + READY_WITHIN_S)

@@ -1,10 +1,22 @@
 """What is sealed opens for the thing that it was sealed for, under the key that it names, and nowhere else."""
 
+from datetime import datetime
+from uuid import UUID
+
 import pytest
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from sqlalchemy import select
 
 from pipelines.vocabulary.errors import Corrupt
+from pipelines.webhooks import events
 from storage.core import vault
-from storage.core.vault import KEY_ID_BYTES, Ring, Vault, key_of
+from storage.core.models import subscriptions as subscriptions_table
+from storage.core.models import vault_keys
+from storage.core.store import Store
+from storage.core.vault import KEY_ID_BYTES, NONCE_BYTES, Ring, Vault, key_of
+from storage.intake import statements
+from storage.webhooks import subscriptions
+from tests.storage.examples import a_client
 
 OLD, NEW = b"1" * 32, b"2" * 32
 CONTEXT = b"context"
@@ -76,3 +88,24 @@ def test_pseudonyms_stay_when_data_keys_change() -> None:
 
 def test_a_ring_shows_no_key() -> None:
     assert "1" * 8 not in repr(Ring({1: OLD}, 1, OLD))
+
+
+def test_stored_secrets_are_bound_to_their_rows(store: Store, now: datetime) -> None:
+    """A context is part of what is stored: whoever renames one loses every secret that was sealed for it."""
+    file_id = UUID(int=7)
+    client_id = a_client(store, now)
+    with store.db.writing() as w:
+        url = "https://lender.example/hooks"
+        made, secret = subscriptions.create(w, client_id, events.EventType.JOB_COMPLETED, url, (), store.vault, now)
+        (sealed,) = w.execute(select(subscriptions_table.c.secret)).scalars()
+        keys = w.execute(select(vault_keys)).all()
+    for value, context, plain in (
+        (statements.sealed_original(store.vault, file_id, b"%PDF"), b"statement original:" + file_id.bytes, b"%PDF"),
+        (statements.sealed_password(store.vault, file_id, "open"), b"statement password:" + file_id.bytes, b"open"),
+        (sealed, made.subscription_id.bytes, events.key_of(secret)),
+    ):
+        assert store.vault.open(value, context) == plain, context
+    master_key = AESGCM(store.settings.master_key_bytes)
+    for key in keys:
+        nonce, wrapped = key.wrapped[:NONCE_BYTES], key.wrapped[NONCE_BYTES:]
+        assert len(master_key.decrypt(nonce, wrapped, f"data key {key.key_id} for {key.purpose}".encode())) == 32

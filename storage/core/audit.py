@@ -2,7 +2,7 @@
 
 An entry holds ids and nothing personal, so that it may outlive the customer it tells of. It is written in the
 transaction of what it tells: neither happens without the other. Nothing changes or removes an entry: no function here,
-and on both databases a trigger refuses it (migration 0002).
+and on both databases a trigger refuses it (`models`).
 """
 
 from collections.abc import Mapping, Sequence

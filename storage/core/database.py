@@ -101,11 +101,12 @@ class Database:
 
     def _upgrade(self) -> None:
         with self._transaction() as connection, self._in_turn(connection):
-            if _revision(connection) != migrations.NEWEST:
+            if (revision := _revision(connection)) != migrations.NEWEST:
                 # Alembic takes half a second to import: only a database that is behind pays for it.
                 from storage.core import upgrading  # noqa: PLC0415
 
-                upgrading.upgrade(connection)
+                bring_up_to_date = upgrading.create if revision is None else upgrading.upgrade
+                bring_up_to_date(connection)
         self._up_to_date = True
 
     @contextmanager

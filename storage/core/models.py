@@ -29,6 +29,7 @@ from sqlalchemy import (
 )
 
 from storage.core.column_types import UtcDateTime
+from storage.core.guards import guard, refuse
 
 metadata = MetaData(
     naming_convention={
@@ -39,6 +40,7 @@ metadata = MetaData(
         "pk": "pk_%(table_name)s",
     }
 )
+guard(metadata)
 
 Serial = BigInteger().with_variant(Integer, "sqlite")  # SQLite counts only INTEGER PRIMARY KEY up by itself
 
@@ -546,7 +548,7 @@ idempotency_keys = Table(
     Index("ix_idempotency_keys_created_at", "created_at"),
 )
 
-# Append-only: migration 0002 lets the database refuse every change. No foreign keys: an entry outlives what it names.
+# Append-only. No foreign keys: an entry outlives what it names.
 audit = Table(
     "audit",
     metadata,
@@ -562,6 +564,8 @@ audit = Table(
     Column("own_request_id", String(36)),
     Index("ix_audit_client_id_number", "client_id", "number"),
 )
+refuse(audit, "UPDATE")
+refuse(audit, "DELETE")
 
 # The book's report tables: one Parquet file per table and bucket. The row with no `replaced_at` is the current one.
 book_tables = Table(
@@ -666,7 +670,7 @@ policies = Table(
     UniqueConstraint("client_id", "slug"),
 )
 
-# Immutable: migration 0004 lets the database refuse every change of what a version says, and its removal.
+# What a version says is immutable; its state is not.
 policy_versions = Table(
     "policy_versions",
     metadata,
@@ -684,8 +688,10 @@ policy_versions = Table(
     Index("uq_policy_versions_published", "policy_id", unique=True, sqlite_where=text("state = 'published'"),
           postgresql_where=text("state = 'published'")),
 )  # fmt: skip
+refuse(policy_versions, "UPDATE", "policy_id, version, document, fingerprint, acknowledged, created_at, created_by")
+refuse(policy_versions, "DELETE")
 
-# What was decided of whom: never changed (migration 0004), and removed only with its customer.
+# What was decided of whom: never changed, and removed only with its customer.
 evaluations = Table(
     "evaluations",
     metadata,
@@ -709,6 +715,7 @@ evaluations = Table(
     Index("ix_evaluations_customer_number_number", "customer_number", "number"),
     Index("ix_evaluations_policy_id_number", "policy_id", "number"),
 )
+refuse(evaluations, "UPDATE")
 
 # What somebody decided instead. Never changed, and removed only with the evaluation.
 decision_overrides = Table(
@@ -722,6 +729,7 @@ decision_overrides = Table(
     Column("at", UtcDateTime, nullable=False),
     Column("who", String(40), nullable=False),  # as in the audit trail
 )
+refuse(decision_overrides, "UPDATE")
 
 # Versions of policies compared over a book. The work is a job's; here is what was asked for and what came of it.
 backtests = Table(
@@ -771,7 +779,7 @@ monitoring_rulesets = Table(
     UniqueConstraint("client_id", "slug"),
 )
 
-# Immutable: migration 0008 lets the database refuse every change, and the removal.
+# Immutable.
 monitoring_ruleset_versions = Table(
     "monitoring_ruleset_versions",
     metadata,
@@ -782,6 +790,8 @@ monitoring_ruleset_versions = Table(
     Column("created_at", UtcDateTime, nullable=False),
     Column("created_by", String(40), nullable=False),  # as in the audit trail
 )
+refuse(monitoring_ruleset_versions, "UPDATE")
+refuse(monitoring_ruleset_versions, "DELETE")
 
 # Rules that have fired for a customer and whose condition hasn't been seen false since. All others have no row.
 rule_states = Table(
@@ -821,8 +831,8 @@ rule_counts = Table(
     Column("fired", BigInteger, nullable=False),
 )
 
-# What fired of one ruleset for one customer in one look: never changed (migration 0008), and removed only with its
-# customer. `match_id` is the event's id, too.
+# What fired of one ruleset for one customer in one look: never changed, and removed only with its customer.
+# `match_id` is the event's id, too.
 rule_matches = Table(
     "rule_matches",
     metadata,
@@ -848,6 +858,7 @@ rule_matches = Table(
     Index("ix_rule_matches_ruleset_id_number", "ruleset_id", "number"),
     Index("ix_rule_matches_client_id_at", "client_id", "at"),
 )
+refuse(rule_matches, "UPDATE")
 
 # How often a ruleset would have fired over past days. The work is a job's; here is what was asked for and what came.
 simulations = Table(

@@ -31,7 +31,6 @@ from typing import Any
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from sqlalchemy import Column, ColumnElement, LargeBinary, delete, func, insert, select, text, update
-from sqlalchemy.exc import ProgrammingError
 
 from pipelines.vocabulary.errors import Conflict, Unavailable
 from storage.core import audit, durable
@@ -121,10 +120,13 @@ def check(db: Database, settings: Settings) -> None:
     if db.is_sqlite:
         held(db, settings)
         return
-    with suppress(*AWAY, ProgrammingError), db.engine.connect() as connection:  # it may have no tables yet
-        keys = stored(Reading(connection))
-        if keys:
-            ring(keys, settings)
+    with suppress(*AWAY):
+        found, newest = db.revisions()
+        if found != newest:  # no tables yet, or not ours to read: `migrate` says so
+            return
+        with db.engine.connect() as connection:
+            if keys := stored(Reading(connection)):
+                ring(keys, settings)
 
 
 def held(db: Database, settings: Settings) -> Ring:

@@ -165,7 +165,8 @@ def _database(settings: Settings, db: Database) -> Iterator[Finding]:
         yield from _file(file)
     if current != newest:
         problem = f"its tables are of revision {current or 'none'}, this program's of {newest}"
-        yield error("database", problem, "start this version of Tidemark to upgrade it, or install the newer one")
+        remedy = "start this version to upgrade it; if it refuses, run the version that made it"
+        yield error("database", problem, remedy)
 
 
 def _file(database: Path) -> Iterator[Finding]:

@@ -1,7 +1,10 @@
-"""The revisions of the tables, oldest first. `storage.core.upgrading` runs them."""
+"""The revisions of the tables, oldest first. `storage.core.upgrading` runs them.
+
+A file `0002_….py` has the revision `tables_2`. Numbers without the word are of a Tidemark before 0.2.
+"""
 
 from pathlib import Path
 from typing import Final
 
 FOLDER: Final = Path(__file__).parent
-NEWEST: Final = max(file.name[:4] for file in (FOLDER / "versions").glob("[0-9]*.py"))
+NEWEST: Final = f"tables_{max(int(file.name[:4]) for file in (FOLDER / 'versions').glob('[0-9]*.py'))}"

@@ -5,13 +5,11 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 
 import pytest
-from sqlalchemy import event, text
+from sqlalchemy import event
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from pipelines.vocabulary.errors import Unavailable
 from storage.core import database
-from storage.core.database import Database
 from storage.core.store import Store
 from tests.storage.examples import a_client
 from tests.storage.values import on_sqlite
@@ -50,13 +48,3 @@ def test_a_writer_whose_turn_does_not_come_is_told_so(
     done.set()
     other.join()
     a_client(store, now)
-
-
-def test_tables_of_a_newer_version_are_left_alone_and_say_so(store: Store) -> None:
-    with store.db.writing() as w:
-        w.execute(text("UPDATE alembic_version SET version_num = '9999'"))
-    again = Database(store.settings.database)
-    with pytest.raises(Unavailable, match="newer version of Tidemark"), again.reading():
-        raise AssertionError("nobody may read them")
-    assert again.revisions()[0] == "9999"
-    again.close()

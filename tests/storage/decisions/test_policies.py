@@ -277,7 +277,7 @@ def test_publishers_at_once_leave_one_published(store: Store, now: datetime) -> 
 )
 def test_the_database_refuses_to_rewrite_a_version(store: Store, now: datetime, change: str) -> None:
     draft = saved(store, a_client(store, now), now)
-    with pytest.raises(DatabaseError, match="policy versions are never"), store.db.writing() as w:
+    with pytest.raises(DatabaseError, match="policy_versions rows are never"), store.db.writing() as w:
         w.execute(text(change))
     with store.db.reading() as r:
         assert r.execute(text("SELECT document FROM policy_versions")).scalars().all() == [draft.document]

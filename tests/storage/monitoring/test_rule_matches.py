@@ -182,7 +182,7 @@ def test_a_match_is_never_changed(watched: Watched, now: datetime) -> None:
 def test_a_record_that_was_changed_is_not_told(watched: Watched, now: datetime) -> None:
     watched.look(now, {"A": True})
     with watched.store.db.writing() as w:
-        w.exec_driver_sql("DROP TRIGGER rule_matches_are_never_changed")
+        w.exec_driver_sql("DROP TRIGGER rule_matches_rows_are_never_changed")
         w.execute(update(matches_table).values(record=b"{}"))
     with watched.store.db.reading() as r, pytest.raises(Corrupt):
         rule_matches.record(r, watched.matches[0])

@@ -157,7 +157,7 @@ def test_versions_can_neither_be_rewritten_nor_removed(store: Store, now: dateti
 def test_a_document_that_was_changed_is_not_read(store: Store, now: datetime) -> None:
     stored = created(store, a_client(store, now), a_ruleset(), now)
     with store.db.writing() as w:
-        w.exec_driver_sql("DROP TRIGGER ruleset_versions_are_never_rewritten")
+        w.exec_driver_sql("DROP TRIGGER monitoring_ruleset_versions_rows_are_never_changed")
         changed = stored.document.replace('"30"', '"31"')
         assert changed != stored.document
         w.execute(update(monitoring_ruleset_versions).values(document=changed))

@@ -13,7 +13,7 @@ What is left is shown and no more: rows and accounts are told apart by what was 
 import json
 import re
 import unicodedata
-from bisect import bisect_right
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import accumulate
@@ -24,13 +24,16 @@ from stdnum.au import tfn
 if TYPE_CHECKING:
     import polars as pl
 
-SHORTEST, PREFIX = 13, 4  # digits of a card number, and those that tell its issuer
+SHORTEST, LONGEST, PREFIX = 13, 19, 4  # digits of a card number, and those that tell its issuer
 _ONCE = bytes(byte - ord("0") if byte >= ord("0") else 0 for byte in range(256))
 _TWICE = bytes(sum(divmod(2 * once, 10)) for once in _ONCE)
-_GROUP = r"(?<![\dA-Za-z])\d++(?![A-Za-z])"  # digits that are no part of a longer word
-_DIGITS = re.compile(rf"{_GROUP}(?:[ -]{_GROUP})*+")
-_PART_BEFORE, _PART_AFTER = re.compile(r"\w-"), re.compile(r"-\w")
-_PRINTED = frozenset({(4, 4, 4, 4), (4, 6, 5), (4, 6, 4), (4, 3, 3, 3), (4, 4, 4, 4, 3)})  # digits a group, on cards
+_STARTS, _ENDS = r"(?<![\dA-Za-z])", r"(?![\dA-Za-z])"  # digits that are no part of a longer word
+_GROUPS = re.compile(rf"{_STARTS}\d++(?![A-Za-z])(?: \d++(?![A-Za-z]))*+")
+_ON_CARDS = "|".join(  # sizes of groups on cards
+    "[ -]".join(rf"\d{{{size}}}" for size in sizes) for sizes in ("4444", "465", "464", "4333", "44443")
+)
+# What follows the first four digits is looked at twice before the groups: most texts fail there at once.
+_PRINTED = re.compile(rf"{_STARTS}(?<!\w-)(?=\d{{4}}[ -])(?=[\d ]{{4,19}}+-)(?=({_ON_CARDS}){_ENDS}(?!-\w))")
 _SPACES = "\u00a0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
     map(chr, range(0x2000, 0x200B))
 )  # beside the plain one
@@ -60,7 +63,19 @@ _ISSUERS: Sequence[tuple[range, frozenset[int]]] = (
     (range(644, 660), frozenset({16, 19})),
     (range(62, 63), frozenset({16, 17, 18, 19})),  # UnionPay
 )
-_FIRST_DIGITS = frozenset(str(prefixes.start)[0] for prefixes, _ in _ISSUERS)
+_BY_FIRST_DIGIT = bytes(
+    sum(
+        {
+            1 << length - SHORTEST
+            for prefixes, lengths in _ISSUERS
+            if str(prefixes.start)[0] == chr(byte)
+            for length in lengths
+        }
+    )
+    for byte in range(256)
+)  # a bit for each length that a number may have
+_IS_ZERO = bytes([1]) + bytes(255)
+_ANY = re.compile(rb"[^\0]")
 
 
 def mask_text(text: str) -> str:
@@ -68,9 +83,11 @@ def mask_text(text: str) -> str:
     plain, places = _plain(text)
     untaxed = _TAX_FILE_NUMBER.sub(_mask_tax_file_number, plain)
     edits = [(at, at + 1, "x") for at, sent in enumerate(plain) if sent != untaxed[at]] if untaxed != plain else []
-    for match in _DIGITS.finditer(untaxed):
-        if len(match.group()) >= SHORTEST:
-            edits += _by_itself(match) if match.group().isdecimal() else _Run(match).cards()
+    free = 0
+    for start, end in sorted([*_printed(untaxed), *_spaced(untaxed)]):
+        if start >= free:
+            edits.append((start, end, _shown(untaxed[start:end])))
+            free = end
     masked, kept = list[str](), 0
     for start, end, shown in sorted(edits):
         masked += [text[kept : places[start]], shown]
@@ -100,75 +117,89 @@ def masked_texts(texts: "pl.Series", mask: Callable[[str], str] = mask_text) -> 
     return {text: found for text in candidates if (found := mask(text)) != text}
 
 
-def _by_itself(match: re.Match[str]) -> Iterator[tuple[int, int, str]]:
-    """One group of digits, which most numbers are."""
-    digits = match.group().encode()
+def _printed(text: str) -> Iterator[tuple[int, int]]:
+    """Start and end of card numbers by hyphens, in groups as on cards."""
+    for match in _PRINTED.finditer(text) if "-" in text else ():
+        if _is_valid(re.sub("[ -]", "", match.group(1))):
+            yield match.span(1)
+
+
+def _spaced(text: str) -> Iterator[tuple[int, int]]:
+    """Start and end of card numbers by spaces, in groups of any sizes. Whole groups only, so longer ones stay."""
+    for match in _GROUPS.finditer(text):
+        run = match.group()
+        if len(run) < SHORTEST:
+            continue
+        if run.isdecimal():
+            if _is_valid(run):
+                yield match.span()
+            continue
+        starts = list(accumulate(map(len, run.split(" ")), initial=0))
+        for start, end in _valid(run.replace(" ", ""), starts):
+            spaces_before, spaces = bisect_left(starts, start), bisect_left(starts, end) - 1
+            yield match.start() + start + spaces_before, match.start() + end + spaces
+
+
+def _is_valid(number: str) -> bool:
+    """Whether the digits could be a card's number by length, issuer and check digit."""
+    digits = number.encode()
     checked = sum(digits[-1::-2].translate(_ONCE)) + sum(digits[-2::-2].translate(_TWICE))
-    if checked % 10 == 0 and len(digits) in _lengths(match.group()[:PREFIX]):
-        yield match.start(), match.end(), _shown(match.group())
+    return checked % 10 == 0 and len(digits) in _lengths(number[:PREFIX])
 
 
-class _Run:
-    """A run of digit groups. Each is looked at in a few steps, whatever stands there: a body may hold millions."""
-
-    def __init__(self, match: re.Match[str]) -> None:
-        plain, text = match.group(), match.string
-        self._at = match.start()
-        groups = plain.replace("-", " ").split(" ")
-        self._sizes = list(map(len, groups))
-        self._starts = list(accumulate(self._sizes, initial=0))  # in the digits, and where the last group ends
-        self._group_at = {start: group for group, start in enumerate(self._starts)}
-        self._digits = "".join(groups)
-        self._separators = plain.encode().translate(None, b"0123456789")  # after each group but the last
-        self._sums = _luhn_sums(self._digits)
-        self._part_before = _PART_BEFORE.fullmatch(text, max(match.start() - 2, 0), match.start())
-        self._part_after = _PART_AFTER.match(text, match.end())
-
-    def cards(self) -> Iterator[tuple[int, int, str]]:
-        """Where in the text a card number begins and ends, and what is shown of it. Whole groups only, so longer ones
-        stay. For the check digit every second digit counts twice, the last one once.
-        """
-        group_at, sums, next_group = self._group_at, self._sums, 0
-        digits, starts = self._digits, self._starts
-        for group in range(bisect_right(starts, len(digits) - SHORTEST)):
-            start = starts[group]
-            if group < next_group or digits[start] not in _FIRST_DIGITS:
-                continue
-            for length in _lengths(digits[start : start + PREFIX]):
-                end = start + length
-                if end in group_at:
-                    doubled = sums[end % 2]
-                    if (doubled[end] - doubled[start]) % 10 == 0 and self._is_joined(group, group_at[end]):
-                        next_group = group_at[end]
-                        yield self._at + start + group, self._at + end + next_group - 1, _shown(digits[start:end])
-                        break
-
-    def _is_joined(self, first: int, after: int) -> bool:
-        """By spaces; or by hyphens as on cards, and no hyphen leads to another part on either side."""
-        if b"-" not in self._separators[first : after - 1]:
-            return True
-        printed = tuple(self._sizes[first:after]) in _PRINTED
-        return printed and not (self._hyphen_before(first) or self._hyphen_after(after))
-
-    def _hyphen_before(self, group: int) -> bool:
-        return self._separators[group - 1 : group] == b"-" if group else self._part_before is not None
-
-    def _hyphen_after(self, group: int) -> bool:
-        last = len(self._starts) - 1
-        return self._separators[group - 1 : group] == b"-" if group < last else self._part_after is not None
+def _valid(digits: str, groups: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Start and end of card numbers that are whole groups, none of which overlap; `groups`: where they start, and where
+    the last one ends.
+    """
+    found, free = _check_digits(digits, groups), 0
+    while place := _ANY.search(found, free):
+        start = place.start()
+        free = start + 1
+        for length in _lengths(digits[start : start + PREFIX]):
+            if found[start] & 1 << length - SHORTEST:
+                free = start + length
+                yield start, free
+                break
 
 
-def _shown(number: str) -> str:
+def _check_digits(digits: str, groups: Sequence[int]) -> bytes:
+    """For each digit, a bit for each length, the shortest first: whether whole groups of so many digits start there
+    whose check digit is valid, and whose first digit is an issuer's.
+
+    The sum of a number's digits is the running sum at its end less that at its start, every second digit counted
+    twice and the last one once. So the check digit is valid where both are equal modulo 10. All places are compared
+    in one step, as bytes of long integers. Where no number may start or end, a high bit is set, a different one for
+    each.
+    """
+    size = len(digits) + 1
+    inner = bytearray(b"\x20") * size
+    for place in groups:
+        inner[place] = 0
+    no_end = int.from_bytes(inner, "little")
+    sums = [int.from_bytes(each, "little") for each in _luhn_sums(digits)]
+    starts, ends = [each | no_end << 1 for each in sums], sums[0] | no_end
+    found = 0
+    for bit, length in enumerate(range(SHORTEST, min(LONGEST, len(digits)) + 1)):
+        differences = (starts[length % 2] ^ ends >> 8 * length).to_bytes(size, "little")
+        found |= int.from_bytes(differences[: size - length].translate(_IS_ZERO), "little") << bit
+    return (found & int.from_bytes(digits.encode().translate(_BY_FIRST_DIGIT), "little")).to_bytes(size, "little")
+
+
+def _shown(text: str) -> str:
+    number = text.replace(" ", "").replace("-", "")
     return f"{number[:6]}{'x' * (len(number) - 10)}{number[-4:]}"
 
 
-def _luhn_sums(digits: str) -> tuple[list[int], list[int]]:
-    """Running sums with every second digit counted twice: from the first digit on, and from the second."""
-    once = digits.encode()
-    twice = once.translate(_TWICE)
-    even, odd = bytearray(once.translate(_ONCE)), bytearray(once.translate(_ONCE))
-    even[::2], odd[1::2] = twice[::2], twice[1::2]
-    return list(accumulate(even, initial=0)), list(accumulate(odd, initial=0))
+def _luhn_sums(digits: str) -> tuple[bytes, bytes]:
+    """Running sums modulo 10 with every second digit counted twice. A sum is to be compared with one after an even
+    number of further digits in the first of both, with one after an odd number in the other.
+    """
+    once, twice = (digits.encode().translate(table) for table in (_ONCE, _TWICE))
+    even, odd = bytearray(once), bytearray(once)
+    even[::2], odd[1::2] = twice[::2], twice[1::2]  # digits at even places counted twice, and at odd ones
+    sums = [bytearray([total % 10 for total in accumulate(each, initial=0)]) for each in (even, odd)]
+    sums[0][1::2], sums[1][1::2] = sums[1][1::2], sums[0][1::2]
+    return bytes(sums[0]), bytes(sums[1])
 
 
 @cache

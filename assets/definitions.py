@@ -10,9 +10,9 @@ from assets.enrichment.transactions import enriched_transactions, landed_transac
 from assets.intake.statements import extracted_statements
 from assets.portfolio import schedules
 from assets.portfolio.backtests import policy_backtest, requested_backtests_sensor
-from assets.portfolio.book import book_assets
 from assets.portfolio.monitoring import monitored_customers
 from assets.portfolio.simulations import requested_simulations_sensor, ruleset_simulation
+from assets.portfolio.tables import portfolio_assets
 from assets.reports.reports import report_assets, report_bundles
 from storage.core.settings import Settings
 
@@ -21,7 +21,7 @@ ASSETS = [
     *(landed_transactions, enriched_transactions),
     *report_assets,
     report_bundles,
-    *book_assets,
+    *portfolio_assets,
     monitored_customers,
 ]
 
@@ -38,7 +38,7 @@ def definitions() -> Definitions:
             refresh_batch,
             policy_backtest,
             ruleset_simulation,
-            *schedules.book_jobs,
+            *schedules.portfolio_jobs,
             *schedules.lake_jobs,
         ],
         schedules=schedules.schedules_for(settings),

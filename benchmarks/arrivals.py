@@ -9,7 +9,7 @@ import requests
 
 from benchmarks.service import Service, new_home, running
 from benchmarks.table import Row, percentile, seconds
-from pipelines.sandbox.pdf import LAYOUTS, PrintedStatement, statement_pdf
+from pipelines.synthetic.pdf import LAYOUTS, PrintedStatement, statement_pdf
 
 TITLE = "A bank statement until it is read"
 SEED, PAGES, ROUNDS, POLL_S = 73_000, 10, 2, 0.02

@@ -16,7 +16,7 @@ from benchmarks.table import Row, seconds
 from pipelines.intake.accounts import identify
 from pipelines.intake.lines import as_lines
 from pipelines.intake.rows import landed
-from pipelines.sandbox import plain_rows
+from pipelines.synthetic import plain_rows
 from storage.core.models import LIVE, JobStatus
 from storage.core.models import customers as customer_table
 from storage.core.models import jobs as job_table

@@ -21,8 +21,8 @@ from pipelines.enrichment.enrichment import enrich
 from pipelines.enrichment.knowledge import CUSTOMERS, Knowledge
 from pipelines.figures.facts import Facts
 from pipelines.reports.completeness import completeness_report
-from pipelines.sandbox import Business, business
-from pipelines.sandbox.ledger.faults import FAULTS, Fault, with_fault
+from pipelines.synthetic import Business, business
+from pipelines.synthetic.ledger.faults import FAULTS, Fault, with_fault
 from pipelines.vocabulary.printing import uuid_text
 from pipelines.vocabulary.schemas import TRANSACTIONS
 
@@ -57,7 +57,7 @@ class Found:
 
 
 def measure() -> Sequence[Row]:
-    clean = _enriched(_book())
+    clean = _enriched(_portfolio())
     rows = [*_of_clean(clean), *_of_clean(_without_balances(clean), "without balances, ")]
     rows += _rows("account never handed over", _all_found(_named_in_clean(clean)), WANTED)
     for fault in FAULTS:
@@ -77,13 +77,13 @@ def _rows(what: str, found: Found, asked: str) -> list[Row]:
     ]
 
 
-def _book() -> Iterator[Business]:
+def _portfolio() -> Iterator[Business]:
     return (business(n, MONTHS, SEED, UNTIL) for n in range(BUSINESSES))
 
 
 def _hurt(fault: Fault) -> list[Business]:
     """A business that can't have the fault stays as it is, so that the n-th is always customer n."""
-    return [with_fault(each, fault, Random(f"{SEED}/{n}/{fault}")) or each for n, each in enumerate(_book())]
+    return [with_fault(each, fault, Random(f"{SEED}/{n}/{fault}")) or each for n, each in enumerate(_portfolio())]
 
 
 def _enriched(businesses: Iterable[Business]) -> pl.DataFrame:
@@ -115,7 +115,7 @@ def _of_clean(enriched: pl.DataFrame, how: str = "") -> list[Row]:
     accounts = [(number, each["accountId"]) for number, data in reports.items() for each in data["accounts"]]
     doubted = {(number, each["accountId"]) for number, data in reports.items() for each in data["gaps"]}
     share = 1 - len(doubted) / len(accounts)
-    return [Row(f"{how}sound books: accounts without any gap, of {len(accounts)}", f"{share:.4f}", "≥ 0.99")]
+    return [Row(f"{how}sound portfolios: accounts without any gap, of {len(accounts)}", f"{share:.4f}", "≥ 0.99")]
 
 
 def _gaps_found(enriched: pl.DataFrame) -> Found:
@@ -137,7 +137,7 @@ def _named_in_clean(clean: pl.DataFrame) -> Named:
 
 
 def _never_handed_over(lone: pl.DataFrame) -> pl.DataFrame:
-    held_back = {number: each.not_supplied for number, each in enumerate(_book(), start=1) if each.not_supplied}
+    held_back = {number: each.not_supplied for number, each in enumerate(_portfolio(), start=1) if each.not_supplied}
     return lone.join(numbers(held_back), on="customer_number", validate="m:1")
 
 
@@ -154,7 +154,7 @@ def _dropped_found(harmed: pl.DataFrame, clean: pl.DataFrame) -> Found:
 
 def _dropped() -> dict[int, str]:
     """Numbers of the accounts that the fault takes away, by customer."""
-    pairs = enumerate(zip(_book(), _hurt("account_dropped"), strict=True), start=1)
+    pairs = enumerate(zip(_portfolio(), _hurt("account_dropped"), strict=True), start=1)
     return {
         number: account.account_number
         for number, (whole, left) in pairs

@@ -13,7 +13,7 @@ from api.service.commands.addresses import chosen
 from benchmarks.filling import UNTIL
 from benchmarks.service import Home, Service, new_home, seconds_until, started
 from benchmarks.table import Row, mebibytes, seconds
-from pipelines.sandbox import plain_rows
+from pipelines.synthetic import plain_rows
 
 TITLE = "The door"
 CONNECTIONS = 16

@@ -25,7 +25,7 @@ from pipelines.enrichment.counterparties.categories import SURE
 from pipelines.enrichment.counterparties.narratives import KEY, understood
 from pipelines.enrichment.enrichment import enrich
 from pipelines.enrichment.learned.model_file import base
-from pipelines.sandbox import book
+from pipelines.synthetic import portfolio
 from pipelines.vocabulary.schemas import ACCEPTED, TRANSACTIONS, Direction
 
 
@@ -33,7 +33,7 @@ from pipelines.vocabulary.schemas import ACCEPTED, TRANSACTIONS, Direction
 class Scale:
     """How much is measured."""
 
-    slices: int  # of the book, each of businesses of its own
+    slices: int  # of the portfolio, each of businesses of its own
     businesses: int  # a slice; each has about 1,150 rows
     held: int  # slices, of those: what is enriched again
     sizes: Sequence[int]  # rows enriched again, ascending
@@ -47,12 +47,13 @@ FULL = Scale(6, 450, 2, (10_000, 100_000, 1_000_000, 10_000_000), 500_000, 4_000
 MONTHS = 12
 TITLE = "How fast enrichment is"
 ABOUT = (
-    f"A synthetic book: {FULL.slices} slices, each of {FULL.businesses} whole businesses over {MONTHS} months. "
+    f"A synthetic portfolio: {FULL.slices} slices, each of {FULL.businesses} whole businesses over {MONTHS} months. "
     f"Enrichment takes one slice at a time, as the service does; ten million rows are {FULL.held} slices in turn, for "
     "nothing is remembered from one to the next. Each figure comes from a process of its own that was warmed up, and "
-    "none but the floor's counts reading or writing files, which lie in the page cache. The book's narratives repeat "
-    "little, for most print a reference or a day; how often a lender's do we don't know. The peers follow the same "
-    "rules and lists, and are spared the rest: fields, clean descriptions, names that stand in no list, alternatives."
+    "none but the floor's counts reading or writing files, which lie in the page cache. The portfolio's narratives "
+    "repeat little, for most print a reference or a day; how often a lender's do we don't know. The peers follow the "
+    "same rules and lists, and are spared the rest: fields, clean descriptions, names that stand in no list, "
+    "alternatives."
 )
 WARMING = 500  # rows
 OFTEN = 20
@@ -108,7 +109,7 @@ def _measured(folder: Path, scale: Scale) -> list[Row]:
 def _rows_of_rules(repeating: Timed, narratives: int, often: Timed, distinct: Timed, learned: Timed) -> list[Row]:
     share = f"{repeating.count:,} rows, {narratives:,} distinct narratives"
     return [
-        Row(f"cleaned and categorised by rules: the book's {share}", repeating.told()),
+        Row(f"cleaned and categorised by rules: the portfolio's {share}", repeating.told()),
         Row("the same by distinct narrative", f"{narratives / repeating.took_s:,.0f} narratives/s"),
         Row(f"the same, {often.count:,} rows, each narrative {OFTEN} times", often.told(), "≥ 3,000,000 rows/s"),
         Row(f"the same, {distinct.count:,} rows, no description twice", distinct.told(), "≥ 250,000 rows/s"),
@@ -145,7 +146,7 @@ def _rows_of_floor(floor: Timed, ours: Timed) -> list[Row]:
 
 
 def _written(folder: Path, scale: Scale) -> list[Path]:
-    """The book's slices as files of ACCEPTED."""
+    """The portfolio's slices as files of ACCEPTED."""
     files = [folder / f"new-{number}.parquet" for number in range(scale.slices)]
     with ProcessPoolExecutor(mp_context=get_context("spawn")) as processes:
         list(processes.map(partial(_write_slice, scale.businesses), range(scale.slices), files))
@@ -153,7 +154,7 @@ def _written(folder: Path, scale: Scale) -> list[Path]:
 
 
 def _write_slice(businesses: int, seed: int, file: Path) -> None:
-    accepted(book(businesses, MONTHS, seed, UNTIL)).select(ACCEPTED.names()).write_parquet(file)
+    accepted(portfolio(businesses, MONTHS, seed, UNTIL)).select(ACCEPTED.names()).write_parquet(file)
 
 
 def _repeating(files: Sequence[Path], unsure: Path) -> tuple[Timed, int]:

@@ -15,7 +15,7 @@ import psutil
 
 from benchmarks.table import Row, mebibytes, percentile, seconds
 from isolation import extract
-from pipelines.sandbox.pdf import EVERY_LAYOUT, PrintedStatement, statement_pdf
+from pipelines.synthetic.pdf import EVERY_LAYOUT, PrintedStatement, statement_pdf
 
 TITLE = "How fast bank statements are read"
 SEED, PAGES, LONGEST = 72_000, 10, 200

@@ -18,7 +18,7 @@ from pipelines.intake.accounts import identify
 from pipelines.intake.as_sent import for_this_run
 from pipelines.intake.lines import as_lines
 from pipelines.intake.rows import landed, validate
-from pipelines.sandbox import plain_rows
+from pipelines.synthetic import plain_rows
 from pipelines.vocabulary.schemas import SORT_KEY, SUBMISSION, TRANSACTIONS
 from storage.core.models import Lane
 from storage.core.store import Store

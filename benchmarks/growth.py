@@ -12,7 +12,7 @@ import requests
 from benchmarks.filling import UNTIL, fill
 from benchmarks.service import Service, new_home, running
 from benchmarks.table import Row, milliseconds
-from pipelines.sandbox import plain_rows
+from pipelines.synthetic import plain_rows
 
 TITLE = "Growth"
 CUSTOMERS = (100, 1_000, 10_000)

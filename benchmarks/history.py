@@ -8,7 +8,7 @@ from benchmarks.filling import UNTIL, fill
 from benchmarks.refresh import peak_rss
 from benchmarks.service import new_home, running
 from benchmarks.table import Row, mebibytes, seconds
-from pipelines.sandbox import plain_rows
+from pipelines.synthetic import plain_rows
 
 TITLE = "A long history"
 HISTORY, ROWS = 2_000_000, 100

@@ -21,7 +21,7 @@ from api.core.commands.console import now
 from benchmarks.filling import UNTIL
 from benchmarks.service import Service, new_home, seconds_until, started
 from benchmarks.table import Row, milliseconds, percentile
-from pipelines.sandbox import plain_rows
+from pipelines.synthetic import plain_rows
 from storage.access import keys
 
 TITLE = "Hostile clients"

@@ -1,4 +1,4 @@
-"""The synthetic book as enrichment takes it: accepted rows, with the truth beside them."""
+"""The synthetic portfolio as enrichment takes it: accepted rows, with the truth beside them."""
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
@@ -9,7 +9,7 @@ import polars as pl
 
 from pipelines.intake.accounts import identify
 from pipelines.intake.as_sent import for_this_run
-from pipelines.sandbox import LABELLED, Business, SandboxAccount
+from pipelines.synthetic import LABELLED, Business, SandboxAccount
 from pipelines.vocabulary.schemas import ACCEPTED, MONEY, AccountType
 
 RECEIVED = datetime(2026, 11, 1, tzinfo=UTC)

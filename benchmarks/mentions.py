@@ -1,9 +1,9 @@
-"""Accounts that completeness names as missing, against the truth: whose other side a row of the book really has.
+"""Accounts that completeness names as missing, against the truth: whose other side a row of the portfolio really has.
 
 A row speaks of a missing account when the labels say so: it is one side of a movement between the business's own
 accounts and bears no pair, because its account was never handed over or was dropped; or it is a movement of a loan,
-whose account no book hands over. What is named is right when every row that it stands for speaks of the same missing
-account, and the digits named, if any, are that account's. The same account named twice is right once.
+whose account no portfolio hands over. What is named is right when every row that it stands for speaks of the same
+missing account, and the digits named, if any, are that account's. The same account named twice is right once.
 """
 
 from collections.abc import Mapping
@@ -48,7 +48,9 @@ class Named:
 
 
 def lone_sides(enriched: pl.DataFrame) -> pl.DataFrame:
-    """The rows, by ROW, that are one side of a movement between own accounts of which the book shows no other side."""
+    """The rows, by ROW, that are one side of a movement between own accounts of which the portfolio shows no other
+    side.
+    """
     lone = pl.col("true_category").is_in(BETWEEN_OWN) & pl.col("true_transfer_pair").is_null()
     return enriched.filter(lone).select(ROW)
 

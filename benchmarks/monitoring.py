@@ -1,4 +1,4 @@
-"""How fast customers are watched: a hundred rulesets over a book, from ready metrics and from transactions.
+"""How fast customers are watched: a hundred rulesets over a portfolio, from ready metrics and from transactions.
 
 Beside it the same conditions, customer by customer, in plain Python and in CEL.
 """
@@ -36,10 +36,10 @@ class Scale:
 
     rulesets: int
     customers: int
-    rows_each: Sequence[int]  # of the books, ascending
+    rows_each: Sequence[int]  # of the portfolios, ascending
     asked_of_peers: int  # customers
     repeats: int  # of one customer
-    businesses: int  # that are enriched for real; the books repeat them under other numbers
+    businesses: int  # that are enriched for real; the portfolios repeat them under other numbers
 
 
 FULL = Scale(100, 10_000, (200, 1_000), 500, 20, 40)
@@ -47,7 +47,7 @@ TITLE = "How fast customers are watched"
 ABOUT = (
     f"{FULL.rulesets} rulesets: the library's in rounds, each round with other thresholds (benchmarks/"
     "many_rulesets.py), so that rounds share their metrics, which are computed once; their conditions differ. Every "
-    f"customer has an own loan's start, and every {IN_HARDSHIP}th is muted. Books are those of the reports' "
+    f"customer has an own loan's start, and every {IN_HARDSHIP}th is muted. Portfolios are those of the reports' "
     f"measurement, each customer cut to the last rows, in files of {reports.CUSTOMERS_A_FILE} customers taken two at a "
     "time; reading the files, which lie in the page cache, and deciding what fires are counted. The peers are given "
     "dictionaries of metrics that lie ready, and are asked every condition of every rule; they neither mute nor decide "
@@ -62,10 +62,10 @@ def measure(scale: Scale = FULL) -> Sequence[Row]:
 
 
 def _measured(folder: Path, scale: Scale) -> list[Row]:
-    books = {rows: _book(folder / str(rows), scale, rows) for rows in scale.rows_each}
-    looks = {rows: alone(_look_at_book, files, scale.rulesets) for rows, files in books.items()}
-    metrics = {rows: alone(_figures_of_book, files, scale.rulesets)[0] for rows, files in books.items()}
-    largest = books[scale.rows_each[-1]]
+    portfolios = {rows: _portfolio(folder / str(rows), scale, rows) for rows in scale.rows_each}
+    looks = {rows: alone(_look_at_portfolio, files, scale.rulesets) for rows, files in portfolios.items()}
+    metrics = {rows: alone(_figures_of_portfolio, files, scale.rulesets)[0] for rows, files in portfolios.items()}
+    largest = portfolios[scale.rows_each[-1]]
     rules, _ = alone(_rules_on_figures, largest, scale.rulesets)
     one, _ = alone(_one_customer, largest[0], scale)
     python, _ = alone(_in_python, largest, scale)
@@ -93,7 +93,7 @@ def _measured(folder: Path, scale: Scale) -> list[Row]:
     ]
 
 
-def _book(folder: Path, scale: Scale, rows_each: int) -> list[Path]:
+def _portfolio(folder: Path, scale: Scale, rows_each: int) -> list[Path]:
     folder.mkdir()
     size = reports.Scale(scale.businesses, rows_each, (scale.customers,), 0, 0)
     return alone(reports.written, folder, size)[0]
@@ -116,7 +116,7 @@ class Looked:
     fired: int
 
 
-def _look_at_book(files: Sequence[Path], rulesets: int) -> Looked:
+def _look_at_portfolio(files: Sequence[Path], rulesets: int) -> Looked:
     """At everybody, from their transactions; nothing was fired before."""
 
     def looked(file: Path) -> tuple[int, int]:
@@ -127,7 +127,7 @@ def _look_at_book(files: Sequence[Path], rulesets: int) -> Looked:
     return Looked(time.perf_counter() - began, sum(looks for looks, _ in found), sum(fired for _, fired in found))
 
 
-def _figures_of_book(files: Sequence[Path], rulesets: int) -> float:
+def _figures_of_portfolio(files: Sequence[Path], rulesets: int) -> float:
     """Seconds."""
 
     def worked_out(file: Path) -> int:

@@ -1,7 +1,8 @@
-"""How fast policies decide on whole books, and how right; beside it GoRules and CEL on the same policy and customers.
+"""How fast policies decide on whole portfolios, and how right; beside it GoRules and CEL on the same policy and
+customers.
 
-Ready metrics stand for a book whose figures are known, transactions for one whose figures are not: there the backtest
-of two versions of a policy is measured, too.
+Ready metrics stand for a portfolio whose figures are known, transactions for one whose figures are not: there the
+backtest of two versions of a policy is measured, too.
 """
 
 import tempfile
@@ -37,7 +38,7 @@ class Scale:
     customers: int  # whose metrics are ready
     sampled: int  # of those with gaps, and as many on the cent: for the peers
     one_by_one: int
-    book: reports.Scale  # of transactions
+    portfolio: reports.Scale  # of transactions
 
 
 FULL = Scale(1_000_000, 10_000, 200, reports.FULL)
@@ -49,8 +50,8 @@ ABOUT = (
     "them isn't counted. Peers take ready dictionaries of floats, one customer after the other; how their policies are "
     "written stands in benchmarks/peers_of_policies.py. What is right is told by plain Python with exact decimals, of "
     f"{FULL.sampled:,} customers with gaps and of {FULL.sampled:,} without, one of whose figures is to the cent what "
-    "the policy compares it with. Metrics are of the reports' book of transactions; the backtest is the service's, of "
-    "its own lake on SQLite. Each figure comes from a process of its own."
+    "the policy compares it with. Metrics are of the reports' portfolio of transactions; the backtest is the "
+    "service's, of its own lake on SQLite. Each figure comes from a process of its own."
 )
 NOW = datetime(2026, 11, 1, tzinfo=UTC)
 INPUTS: Mapping[str, readings.Value] = {"requestedAmount": REQUESTED}
@@ -63,7 +64,7 @@ PEERS: Mapping[str, Callable[[], Peer]] = {
 
 def measure(scale: Scale = FULL) -> Sequence[Row]:
     with tempfile.TemporaryDirectory(prefix="tidemark-bench-policies-") as folder:
-        return [*_on_ready_metrics(scale), *_on_transactions(Path(folder), scale.book)]
+        return [*_on_ready_metrics(scale), *_on_transactions(Path(folder), scale.portfolio)]
 
 
 # On ready metrics
@@ -147,20 +148,20 @@ def _judged(told: Mapping[str, Sequence[Verdict]], count: int) -> Mistakes:
 # On transactions
 
 
-def _on_transactions(folder: Path, book: reports.Scale) -> list[Row]:
-    files, _ = alone(reports.written, folder, book)
-    every, _ = alone(reports.metrics_of_book, files)
+def _on_transactions(folder: Path, portfolio: reports.Scale) -> list[Row]:
+    files, _ = alone(reports.written, folder, portfolio)
+    every, _ = alone(reports.metrics_of_portfolio, files)
     read, _ = alone(_metrics_read, files)
-    whose = f"{book.customers[-1]:,} customers of {book.rows_each:,} rows"
+    whose = f"{portfolio.customers[-1]:,} customers of {portfolio.rows_each:,} rows"
     return [
         Row(f"all metrics of {whose}", every.told(), "≤ 15 s"),
         Row("those that the policy reads", read.told()),
-        *_backtested(folder / "home", book.customers[-1], book.rows_each),
+        *_backtested(folder / "home", portfolio.customers[-1], portfolio.rows_each),
     ]
 
 
 def _metrics_read(files: Sequence[Path]) -> Timed:
-    return reports.metrics_of_book(files, planned(ten_rules.policy()).metrics)
+    return reports.metrics_of_portfolio(files, planned(ten_rules.policy()).metrics)
 
 
 def _backtested(folder: Path, customers: int, rows_each: int) -> list[Row]:
@@ -177,7 +178,7 @@ def _backtested(folder: Path, customers: int, rows_each: int) -> list[Row]:
 
 
 def _requested(store: Store, client_id: UUID) -> UUID:
-    """The job of a backtest of two versions over the client's book."""
+    """The job of a backtest of two versions over the client's portfolio."""
     now = datetime.now(UTC)
     with store.db.writing() as w:
         before, after = (

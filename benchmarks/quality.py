@@ -1,8 +1,8 @@
 """How right enrichment is on businesses that neither rules nor training were made with.
 
-Synthetic: every fifth brand and all wordings of two banks stay out of the book that the model is trained on, and the
-held-out brands are taken off the lists too before they are measured (the hand-written lines in the training may name
-some). Hand-written: lines of other authors than the rules' (tests/narratives).
+Synthetic: every fifth brand and all wordings of two banks stay out of the portfolio that the model is trained on, and
+the held-out brands are taken off the lists too before they are measured (the hand-written lines in the training may
+name some). Hand-written: lines of other authors than the rules' (tests/narratives).
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from pipelines.enrichment.enrichment import enrich
 from pipelines.enrichment.learned.model_file import base
 from pipelines.enrichment.wording.phrases import words_of
 from pipelines.enrichment.wording.text import matching_text
-from pipelines.sandbox import HELD_OUT_STYLES, book, is_held_out
+from pipelines.synthetic import HELD_OUT_STYLES, is_held_out, portfolio
 from pipelines.vocabulary.schemas import MONEY, TRANSACTIONS, AccountType, Direction
 
 TITLE = "How right enrichment is"
@@ -37,7 +37,7 @@ _PAIR = ("customer_number", "size", "account_out", "account_in", "date_out", "da
 
 
 def measure() -> Sequence[Row]:
-    rows = accepted(book(CUSTOMERS, MONTHS, SEED, UNTIL))
+    rows = accepted(portfolio(CUSTOMERS, MONTHS, SEED, UNTIL))
     enriched = _enriched(rows)
     nameless = _without_listed_brands(rows)
     return [

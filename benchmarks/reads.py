@@ -17,7 +17,7 @@ import requests
 from benchmarks.filling import UNTIL, fill
 from benchmarks.service import Home, Service, new_home, running
 from benchmarks.table import Row, milliseconds, percentile
-from pipelines.sandbox import plain_rows
+from pipelines.synthetic import plain_rows
 from pipelines.vocabulary.schemas import SORT_KEY, current
 
 TITLE = "A page in a lake of ten million rows"

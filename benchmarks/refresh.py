@@ -1,4 +1,4 @@
-"""The reports of a whole book: ten thousand refreshes, batched like submissions."""
+"""The reports of a whole portfolio: ten thousand refreshes, batched like submissions."""
 
 import threading
 import time
@@ -14,7 +14,7 @@ from benchmarks.filling import fill
 from benchmarks.service import new_home, running
 from benchmarks.table import Row, mebibytes, seconds
 
-TITLE = "Refreshing a book"
+TITLE = "Refreshing a portfolio"
 CUSTOMERS, ROWS_EACH = 10_000, 1_000
 CLIENTS = 8
 ABOUT = f"{CUSTOMERS:,} customers with {ROWS_EACH:,} rows each, refreshed over HTTP by {CLIENTS} clients."

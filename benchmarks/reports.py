@@ -1,4 +1,4 @@
-"""How fast reports and metrics are computed: for one customer, and for a book of ten million rows.
+"""How fast reports and metrics are computed: for one customer, and for a portfolio of ten million rows.
 
 Beside it some of the same aggregates in DuckDB and in pandas over the same files, and the physical floor: reading the
 columns that are needed.
@@ -27,7 +27,7 @@ from pipelines import metrics
 from pipelines.enrichment.enrichment import enrich
 from pipelines.figures.facts import COLUMNS, Facts
 from pipelines.reports import REPORTS
-from pipelines.sandbox import book
+from pipelines.synthetic import portfolio
 from pipelines.vocabulary.schemas import ACCEPTED, SORT_KEY, TRANSACTIONS
 
 
@@ -35,9 +35,9 @@ from pipelines.vocabulary.schemas import ACCEPTED, SORT_KEY, TRANSACTIONS
 class Scale:
     """How much is measured."""
 
-    businesses: int  # that are enriched for real; the book repeats them under other numbers
+    businesses: int  # that are enriched for real; the portfolio repeats them under other numbers
     rows_each: int
-    customers: Sequence[int]  # of the books, ascending
+    customers: Sequence[int]  # of the portfolios, ascending
     in_pandas: int  # customers
     repeats: int  # of the reports of one customer
 
@@ -47,7 +47,7 @@ ONE_CUSTOMER_ROWS = 2_000
 CUSTOMERS_A_FILE = 200
 TITLE = "How fast reports are"
 ABOUT = (
-    f"Businesses of the synthetic book, each cut to its last {FULL.rows_each:,} rows; the books repeat "
+    f"Businesses of the synthetic portfolio, each cut to its last {FULL.rows_each:,} rows; the portfolios repeat "
     f"{FULL.businesses} of them under other numbers, in files of {CUSTOMERS_A_FILE} customers, taken two at a time as "
     "the service does. Reading the files, which lie in the page cache, and printing JSON are counted. Each figure "
     "comes from a process of its own. The peers compute part of it (months, categories, payers, windows), pandas in "
@@ -73,36 +73,36 @@ def measure(scale: Scale = FULL) -> Sequence[Row]:
 def _measured(folder: Path, scale: Scale) -> list[Row]:
     one, _ = alone(_one_customer, scale.repeats)
     files, _ = alone(written, folder, scale)
-    books = [alone(_book, files[: count // CUSTOMERS_A_FILE or 1], count) for count in scale.customers]
-    measured = [alone(metrics_of_book, files)]
+    portfolios = [alone(_portfolio, files[: count // CUSTOMERS_A_FILE or 1], count) for count in scale.customers]
+    measured = [alone(metrics_of_portfolio, files)]
     peers = [
         alone(_timed, in_duckdb, files)[0],
         alone(_timed, in_pandas, files[: scale.in_pandas // CUSTOMERS_A_FILE or 1])[0],
     ]
     floor, _ = alone(_floor, files)
-    (largest, totals), peak = books[-1]
+    (largest, totals), peak = portfolios[-1]
     _require_agreement(totals, peers[0][1])
-    rates = [timed.took_s / timed.rows for (timed, _), _ in books]
+    rates = [timed.took_s / timed.rows for (timed, _), _ in portfolios]
     return [
         Row(f"one customer, {ONE_CUSTOMER_ROWS:,} rows: three reports, p50", milliseconds(one["reports"]), "≤ 60 ms"),
         *(Row(f"of these, {kind}", milliseconds(one[kind])) for kind in REPORTS),
         Row("the same customer: all metrics, p50", milliseconds(one["metrics"])),
         *(
             Row(f"{timed.rows:,} rows: three reports and all metrics", timed.told(), "≤ 60 s" * (timed is largest))
-            for (timed, _), _ in books
+            for (timed, _), _ in portfolios
         ),
-        Row("cost of a row, largest book to smallest", f"{rates[-1] / rates[0]:.2f}", "flat"),
-        Row("peak RSS at the largest book", mebibytes(peak), "≤ 2 GiB"),
-        Row("all metrics alone, largest book", measured[0][0].told(), "≤ 15 s"),
-        Row("months, categories, payers, windows in DuckDB, largest book", peers[0][0].told()),
+        Row("cost of a row, largest portfolio to smallest", f"{rates[-1] / rates[0]:.2f}", "flat"),
+        Row("peak RSS at the largest portfolio", mebibytes(peak), "≤ 2 GiB"),
+        Row("all metrics alone, largest portfolio", measured[0][0].told(), "≤ 15 s"),
+        Row("months, categories, payers, windows in DuckDB, largest portfolio", peers[0][0].told()),
         Row(f"the same in pandas, {peers[1][0].rows:,} rows", peers[1][0].told()),
-        Row("floor: reading the columns needed, largest book", floor.told()),
+        Row("floor: reading the columns needed, largest portfolio", floor.told()),
         Row("ours to the floor", f"{largest.took_s / floor.took_s:.1f} ×"),
     ]
 
 
 def _enriched(businesses: int, seed: int, months: int) -> pl.DataFrame:
-    rows = accepted(book(businesses, months, seed, until=UNTIL)).select(ACCEPTED.names())
+    rows = accepted(portfolio(businesses, months, seed, until=UNTIL)).select(ACCEPTED.names())
     return enrich(pl.DataFrame(schema=TRANSACTIONS), rows).transactions.collect()
 
 
@@ -126,7 +126,7 @@ def _one_customer(repeats: int) -> dict[str, float]:
 
 
 def written(folder: Path, scale: Scale) -> list[Path]:
-    """The largest book, as files."""
+    """The largest portfolio, as files."""
     every = _enriched(scale.businesses, 12, 14)
     originals = [each.tail(scale.rows_each) for each in every.partition_by("customer_number", maintain_order=True)]
     full = [each for each in originals if each.height == scale.rows_each]
@@ -145,7 +145,7 @@ def _renumbered(rows: pl.DataFrame, number: int) -> pl.DataFrame:
     return rows.with_columns(pl.lit(number, pl.Int64).alias("customer_number"), made)
 
 
-def _book(files: Sequence[Path], customers: int) -> tuple[Timed, Totals]:
+def _portfolio(files: Sequence[Path], customers: int) -> tuple[Timed, Totals]:
     """All reports and metrics of so many customers; and what of it is compared with the peers."""
 
     def computed(file: Path) -> tuple[int, pl.DataFrame]:
@@ -185,7 +185,7 @@ def _require_agreement(ours: Totals, of_first_file: Totals) -> None:
             raise AssertionError(f"The peer says {name} is {of_first_file[name]}, and we say {total}.")
 
 
-def metrics_of_book(files: Sequence[Path], wanted: metrics.Metrics = metrics.METRICS) -> Timed:
+def metrics_of_portfolio(files: Sequence[Path], wanted: metrics.Metrics = metrics.METRICS) -> Timed:
     """These metrics, with all that they are made of, of every customer in the files."""
 
     def computed(file: Path) -> int:

@@ -1,6 +1,8 @@
-"""How well risk tells apart who defaults on the synthetic book: the default scorecard, a fitted one, and the ceiling.
+"""How well risk tells apart who defaults on the synthetic portfolio: the default scorecard, a fitted one, and the
+ceiling.
 
-The ceiling is the AUC of the probability that the book draws its outcomes from, which nobody can see on a statement.
+The ceiling is the AUC of the probability that the portfolio draws its outcomes from, which nobody can see on a
+statement.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,8 +18,8 @@ from benchmarks.table import Row, seconds
 from pipelines.enrichment.enrichment import enrich
 from pipelines.reports.risk.rating import rating
 from pipelines.risk_models import cohorts, files, fitted
-from pipelines.sandbox import Business, book
 from pipelines.scorecards import measures
+from pipelines.synthetic import Business, portfolio
 from pipelines.vocabulary.schemas import TRANSACTIONS
 
 TITLE = "Risk against outcomes"
@@ -30,14 +32,14 @@ ABOUT = (
 
 
 def measure() -> Sequence[Row]:
-    businesses = list(book(CUSTOMERS, MONTHS, SEED, UNTIL))
+    businesses = list(portfolio(CUSTOMERS, MONTHS, SEED, UNTIL))
     rows = accepted(businesses).select(pl.exclude("^true_.*$"))
     enriched = enrich(pl.DataFrame(schema=TRANSACTIONS), rows).transactions.collect()
     cases = judged(businesses)
     started = perf_counter()
     cohort = cohorts.of_transactions(enriched, cases)
     read = perf_counter()
-    facts = fitted.fit(cohort, "synthetic", "book").facts
+    facts = fitted.fit(cohort, "synthetic", "portfolio").facts
     ended = perf_counter()
     truth = np.array([business.outcome.probability for business in businesses])
     return [
@@ -55,7 +57,7 @@ def measure() -> Sequence[Row]:
 
 
 def judged(businesses: Sequence[Business]) -> pl.DataFrame:
-    """The book's outcomes as cases: the n-th business is customer n."""
+    """The portfolio's outcomes as cases: the n-th business is customer n."""
     return pl.DataFrame(
         {
             "case": range(1, len(businesses) + 1),
@@ -79,7 +81,7 @@ def _without_descriptions(enriched: pl.DataFrame, cases: pl.DataFrame) -> list[R
     )
     named = cases.select("case", "as_of", "defaulted", customer=pl.col("customer_number").cast(pl.String))
     cohort = cohorts.of_files(rows, files.Outcomes(named, (), ()))
-    facts = fitted.fit(cohort, "synthetic", "book").facts
+    facts = fitted.fit(cohort, "synthetic", "portfolio").facts
     return [
         Row("without descriptions: AUC of the default scorecard", _auc(facts, "defaultScorecardAuc")),
         Row("without descriptions: AUC of a fitted model", _auc(facts, "auc")),

@@ -36,15 +36,15 @@ class Scale:
     rows_each: int
     days: int
     looked_at_daily: int  # customers
-    businesses: int  # that are enriched for real; the book repeats them under other numbers
+    businesses: int  # that are enriched for real; the portfolio repeats them under other numbers
 
 
 FULL = Scale(100, 1_000, 365, 5, 40)
 TITLE = "How fast rulesets are tried on the past"
 ABOUT = (
     f"Every ruleset of the library, one after the other, over {FULL.days} days of {FULL.customers:,} customers with "
-    f"{FULL.rows_each:,} rows each, of the book of the reports' measurement; reading it is counted. Those that read "
-    "what running totals don't tell are slow. Beside it, what needs no thought: each of "
+    f"{FULL.rows_each:,} rows each, of the portfolio of the reports' measurement; reading it is counted. Those that "
+    "read what running totals don't tell are slow. Beside it, what needs no thought: each of "
     f"{FULL.looked_at_daily} customers is looked at on each of the days, by the code that looks at customers in life, "
     "in a process of its own, and what fires is compared."
 )

@@ -17,7 +17,7 @@ from api.service.commands.addresses import chosen
 from benchmarks.filling import UNTIL, submission_rows
 from benchmarks.service import Service, new_home, running
 from benchmarks.table import Row, percentile, seconds
-from pipelines.sandbox import plain_rows
+from pipelines.synthetic import plain_rows
 
 IDLE_JOBS, IDLE_ROWS = 60, 500
 LOAD_JOBS, LOAD_ROWS, LOAD_CLIENTS = 1_000, 100, 8

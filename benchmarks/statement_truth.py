@@ -8,7 +8,7 @@ from decimal import Decimal
 from itertools import zip_longest
 
 from pipelines.intake.pdf.page.result import Entry, Extraction, Severity, Statement, Verdict
-from pipelines.sandbox.pdf import PrintedAccount, PrintedRow, PrintedStatement
+from pipelines.synthetic.pdf import PrintedAccount, PrintedRow, PrintedStatement
 
 PROVED = frozenset({Verdict.RECONCILED, Verdict.RECONCILED_DATES_DOUBTFUL})
 DETAILS = ("bank_name", "bsb", "account_number", "period_start", "period_end", "opening", "closing")

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from benchmarks.statement_truth import Reading, Total, reading
 from benchmarks.table import Row
 from pipelines.intake.pdf.extraction import extract
-from pipelines.sandbox.pdf import EVERY_LAYOUT, FORGERIES, HELD_OUT, LAYOUTS, STRESSES, forgeries_of, statement_pdf
+from pipelines.synthetic.pdf import EVERY_LAYOUT, FORGERIES, HELD_OUT, LAYOUTS, STRESSES, forgeries_of, statement_pdf
 
 TITLE = "How right bank statements are read"
 SEEDS, FORGED_SEEDS, STRESSED_SEEDS = (range(81_000, 81_000 + count) for count in (40, 10, 6))

@@ -1,7 +1,7 @@
-"""Which steps of a policy the book's customers come to, for the warning that is given when it is saved.
+"""Which steps of a policy the portfolio's customers come to, for the warning that is given when it is saved.
 
 Without anybody's inputs: a step counts as reached unless an earlier one certainly matches. So it is never said of a
-step that inputs would lead to it. The book is read part by part until every step is reached, mostly the first.
+step that inputs would lead to it. The portfolio is read part by part until every step is reached, mostly the first.
 """
 
 from collections import Counter
@@ -25,7 +25,7 @@ from storage.enrichment.transactions import Location
 from storage.monitoring import attributes
 
 PART_ROWS = 200_000  # looked at together
-MOST_ROWS = 2_000_000  # of a larger book nothing is said here: a backtest tells
+MOST_ROWS = 2_000_000  # of a larger portfolio nothing is said here: a backtest tells
 
 
 def unreached(store: Store, client_id: UUID, policy: Policy, now: datetime) -> Sequence[Finding]:

@@ -38,7 +38,7 @@ class Work:
 
     token: int
     day: date  # UTC
-    jobs: Sequence[Job]  # none where nobody waits: made by hand, or upkeep of the book
+    jobs: Sequence[Job]  # none where nobody waits: made by hand, or upkeep of the portfolio
     customers: frozenset[int]
 
 

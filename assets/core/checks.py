@@ -57,7 +57,7 @@ OF_TRANSACTIONS: Sequence[Expectation] = (
 )
 
 
-OF_BOOK_TABLES: Sequence[Expectation] = (
+OF_PORTFOLIO_TABLES: Sequence[Expectation] = (
     Expectation(
         "one_row_a_customer",
         "No customer stands twice.",

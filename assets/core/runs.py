@@ -2,7 +2,7 @@
 
 from storage.core.models import Lane
 from storage.jobs.batches import Batch
-from storage.portfolio.book import NAME_OF
+from storage.portfolio.tables import NAME_OF
 
 CODE_LOCATION = "tidemark"
 DEFINITIONS_MODULE = "assets.definitions"
@@ -13,12 +13,13 @@ JOB_OF = {
     Lane.REFRESH: "refresh_batch",
 }
 
-# The book's assets, over hash buckets of the customer. Runs of them wait in Dagster's queue for the book's lane.
+# The portfolio's assets, over hash buckets of the customer. Runs of them wait in Dagster's queue for the portfolio's
+# lane.
 REENRICHED = "reenriched_transactions"
 COMPACTED = "compacted_transactions"
 REFRESHED = "refreshed_reports"
 MONITORED = "monitored_customers"
-BOOK_ASSETS = frozenset({REENRICHED, COMPACTED, REFRESHED, MONITORED, *NAME_OF.values()})
+PORTFOLIO_ASSETS = frozenset({REENRICHED, COMPACTED, REFRESHED, MONITORED, *NAME_OF.values()})
 
 BATCH_TAG = "tidemark/batch"  # the fencing token
 LANE_TAG = "tidemark/lane"

@@ -1,6 +1,6 @@
 """The folder that Dagster keeps its records in, and the settings that make it fast here.
 
-Batches' runs go straight to the launcher; runs of the book wait in a queue, one executes at a time, and one that
+Batches' runs go straight to the launcher; runs of the portfolio wait in a queue, one executes at a time, and one that
 its process lost is tried again. A run that its worker lost is noticed within seconds; ticks run in
 threads so that a slow one doesn't hold up the others; standard output is not captured, for runs say what they did in
 metadata.
@@ -24,7 +24,7 @@ START_TIMEOUT_S = 180
 CANCEL_TIMEOUT_S = 30
 LONGEST_RUN_S = 3_600
 DEQUEUE_EVERY_S = 1
-WORKER_AWAY_S = 30  # until the book's queue tries again
+WORKER_AWAY_S = 30  # until the portfolio's queue tries again
 FOR_EVER = 10**9
 EVENTS_AT_ONCE = 1_000  # of a step with many partitions
 IDENTITY_CHARACTERS = 16
@@ -63,10 +63,10 @@ def instance_settings(settings: Settings) -> dict[str, Any]:
         "storage": {"custom": {"module": "assets.dagster_internals.dagster_storage", **_storage(settings)}},
         "run_coordinator": {
             "module": "assets.dagster_internals.coordinator",
-            "class": "BookQueue",
+            "class": "PortfolioQueue",
             "config": {
                 "max_concurrent_runs": -1,
-                "tag_concurrency_limits": [{"key": LANE_TAG, "value": Lane.BOOK.value, "limit": 1}],
+                "tag_concurrency_limits": [{"key": LANE_TAG, "value": Lane.PORTFOLIO.value, "limit": 1}],
                 "dequeue_interval_seconds": DEQUEUE_EVERY_S,
                 "max_user_code_failure_retries": FOR_EVER,
                 "user_code_failure_retry_delay": WORKER_AWAY_S,

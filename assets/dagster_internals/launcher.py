@@ -80,8 +80,8 @@ class WarmWorkerLauncher(RunLauncher[DagsterInstance], ConfigurableClass):
 
 
 def _refusal(run: DagsterRun, why: str) -> DagsterError:
-    """A run of the book came from Dagster's queue, and to the queue this error is a reason to try again later."""
-    if run.tags.get(LANE_TAG) == Lane.BOOK:
+    """A run of the portfolio came from Dagster's queue, and to the queue this error is a reason to try again later."""
+    if run.tags.get(LANE_TAG) == Lane.PORTFOLIO:
         return DagsterUserCodeUnreachableError(why)
     return DagsterLaunchFailedError(why)
 

@@ -1,8 +1,8 @@
 """Looking at customers by their clients' rulesets: what is computed before a look is decided on, in Polars, for all
 customers and rules at once. `storage.monitoring.rule_matches.settle` decides.
 
-The batch that moves customers' values looks at them before it commits; the book looks by night, and when it is asked
-to. Whom one look can't be computed for is passed over and counted: the next look finds them as they were.
+The batch that moves customers' values looks at them before it commits; the portfolio looks by night, and when it is
+asked to. Whom one look can't be computed for is passed over and counted: the next look finds them as they were.
 """
 
 import logging

@@ -1,4 +1,4 @@
-"""Backtests: versions of a policy compared over a client's book, slice by slice, in the book's lane.
+"""Backtests: versions of a policy compared over a client's portfolio, slice by slice, in the portfolio's lane.
 
 A slice is as many whole customers as memory is meant for; what stays of it is a file of rows in the lake, and tallies
 that add up. A customer whom one slice can't decide is left out and counted: it takes nobody else with it.
@@ -17,7 +17,7 @@ from dagster import DefaultSensorStatus, OpExecutionContext, ResourceParam, RunR
 from assets.core.batches import isolating
 from assets.core.runs import BACKTEST_TAG, LANE_TAG
 from assets.dispatch.sensors import EVERY_S
-from assets.portfolio.book_jobs import failing_with_its_run
+from assets.portfolio.portfolio_jobs import failing_with_its_run
 from assets.reports.reports import each_slice
 from pipelines.decisions import Attribute, Attributes, Plan, Recorded, evaluated, planned, readings
 from pipelines.decisions.backtest import (
@@ -43,7 +43,7 @@ from storage.decisions.backtests import Against, Backtest, Knowledge, Request
 from storage.enrichment import transactions
 from storage.jobs import jobs
 from storage.monitoring import attributes
-from storage.portfolio import book_jobs
+from storage.portfolio import portfolio_jobs
 
 CUSTOMERS_AT_ONCE = 20_000  # whose places are held at once
 MOST_SILENT = 5_000  # customers without transactions that make a slice
@@ -54,14 +54,14 @@ log = logging.getLogger(__name__)
 
 @op
 def compare_policies(context: OpExecutionContext, store: ResourceParam[Store]) -> None:
-    """Compare over the book what the run's backtest asks for."""
+    """Compare over the portfolio what the run's backtest asks for."""
     done = run(store, UUID(context.run.tags[BACKTEST_TAG]), lambda: datetime.now(UTC))
     context.add_output_metadata({"customers": done.customers, "customers failed": done.failed, "files": done.files})
 
 
-@job(tags={LANE_TAG: Lane.BOOK.value})
+@job(tags={LANE_TAG: Lane.PORTFOLIO.value})
 def policy_backtest() -> None:
-    """Compare versions of a decision policy over a client's book."""
+    """Compare versions of a decision policy over a client's portfolio."""
     compare_policies()
 
 
@@ -74,7 +74,7 @@ def policy_backtest() -> None:
 def requested_backtests_sensor(store: ResourceParam[Store]) -> list[RunRequest] | SkipReason:
     """Asks for each until it has begun; Dagster starts it once, by its key."""
     with store.db.reading() as r:
-        waiting = book_jobs.waiting(r, Flow.POLICY_BACKTEST)
+        waiting = portfolio_jobs.waiting(r, Flow.POLICY_BACKTEST)
     asked = [RunRequest(run_key=f"backtest {each.job_id}", tags={BACKTEST_TAG: str(each.job_id)}) for each in waiting]
     return asked or SkipReason("Nothing was asked for.")
 

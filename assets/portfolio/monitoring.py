@@ -18,7 +18,7 @@ from assets.core.batches import Work
 from assets.core.runs import ASKED_TAG, MONITORED
 from assets.enrichment.transactions import enriched_transactions
 from assets.monitoring import looking
-from assets.portfolio.book import GROUP, NIGHTLY, buckets
+from assets.portfolio.tables import GROUP, NIGHTLY, buckets
 from assets.portfolio.upkeep import Outcome, carry_out
 from assets.reports.reports import each_slice
 from storage.core.store import Store

@@ -1,8 +1,8 @@
 """What runs by itself, in the business's time zone: by night the reports and the lake's upkeep, by week the rest.
 
-Each schedule starts small jobs in the book's lane, one run a bucket, for buckets where there is something to do. They
-are on unless `TIDEMARK_SCHEDULES=off`; either way each can be switched in Dagster's pages. The hours keep clear of two
-to three in the morning, which daylight saving skips or repeats.
+Each schedule starts small jobs in the portfolio's lane, one run a bucket, for buckets where there is something to do.
+They are on unless `TIDEMARK_SCHEDULES=off`; either way each can be switched in Dagster's pages. The hours keep clear of
+two to three in the morning, which daylight saving skips or repeats.
 """
 
 from collections.abc import Iterable
@@ -30,16 +30,16 @@ from dagster import (
 
 from assets.core.runs import ASKED_TAG, LANE_TAG, MONITORED, PARTITION_TAG
 from assets.dispatch.sensors import EVERY_S
-from assets.portfolio.book import (
-    book_tables,
+from assets.portfolio.monitoring import monitored_customers, watched
+from assets.portfolio.tables import (
     compacted_transactions,
-    metrics_book,
+    metrics_portfolio,
     outdated,
     peer_percentiles,
+    portfolio_tables,
     reenriched_transactions,
     refreshed_reports,
 )
-from assets.portfolio.monitoring import monitored_customers, watched
 from storage.core.models import Lane
 from storage.core.settings import Settings
 from storage.core.store import Store
@@ -47,40 +47,40 @@ from storage.monitoring import look_requests
 from storage.operations import integrity, retention
 from storage.portfolio import upkeep
 
-IN_THE_BOOKS_LANE = {LANE_TAG: Lane.BOOK.value}
+IN_THE_PORTFOLIOS_LANE = {LANE_TAG: Lane.PORTFOLIO.value}
 FINISHED = [DagsterRunStatus.SUCCESS, DagsterRunStatus.FAILURE, DagsterRunStatus.CANCELED]
 RUNS_A_LOOK = 100
 LOST_AFTER = timedelta(hours=1)  # no run is under way for a look that was asked for so long ago
 LONGEST_CHECK_S = 3_000  # within the hour that a run may take; the next one goes on from there
 
-refresh_book = define_asset_job(
-    "refresh_book",
-    [refreshed_reports, *book_tables, metrics_book],
-    tags=IN_THE_BOOKS_LANE,
+refresh_portfolio = define_asset_job(
+    "refresh_portfolio",
+    [refreshed_reports, *portfolio_tables, metrics_portfolio],
+    tags=IN_THE_PORTFOLIOS_LANE,
     description="Refresh a bucket's stale and old reports, and write its tables of reports and metrics.",
 )
 backfill = define_asset_job(
     "backfill",
     [reenriched_transactions],
-    tags=IN_THE_BOOKS_LANE,
+    tags=IN_THE_PORTFOLIOS_LANE,
     description="Enrich a bucket's customers again under the current version of the enrichment.",
 )
-compact_book = define_asset_job(
-    "compact_book",
+compact_portfolio = define_asset_job(
+    "compact_portfolio",
     [compacted_transactions],
-    tags=IN_THE_BOOKS_LANE,
+    tags=IN_THE_PORTFOLIOS_LANE,
     description="Rewrite a bucket's transactions into few, well-filled files.",
 )
-look_at_book = define_asset_job(
-    "look_at_book",
+look_at_portfolio = define_asset_job(
+    "look_at_portfolio",
     [monitored_customers],
-    tags=IN_THE_BOOKS_LANE,
+    tags=IN_THE_PORTFOLIOS_LANE,
     description="Look at a bucket's customers by their clients' monitoring rulesets.",
 )
 measure_peers = define_asset_job(
     "measure_peers",
     [peer_percentiles],
-    tags=IN_THE_BOOKS_LANE,
+    tags=IN_THE_PORTFOLIOS_LANE,
     description="Measure how each client's customers spread over each metric.",
 )
 
@@ -93,7 +93,7 @@ def sweep_lake(context: OpExecutionContext, store: ResourceParam[Store]) -> None
     context.add_output_metadata({**vars(swept), "runs of Dagster": runs})
 
 
-@job(tags=IN_THE_BOOKS_LANE)
+@job(tags=IN_THE_PORTFOLIOS_LANE)
 def retention_sweep() -> None:
     """Remove what is older than the retention time."""
     sweep_lake()
@@ -130,7 +130,7 @@ def check_files(context: OpExecutionContext, store: ResourceParam[Store]) -> Non
     context.add_output_metadata(found)
 
 
-@job(tags=IN_THE_BOOKS_LANE)
+@job(tags=IN_THE_PORTFOLIOS_LANE)
 def integrity_check() -> None:
     """Find files that are missing or not what was written."""
     check_files()
@@ -183,7 +183,7 @@ def requested_backfills_sensor(store: ResourceParam[Store]) -> list[RunRequest] 
 
 
 @sensor(
-    job=look_at_book,
+    job=look_at_portfolio,
     minimum_interval_seconds=EVERY_S,
     default_status=DefaultSensorStatus.RUNNING,
     description="Starts the looks that changed rulesets and attributes asked for, where no look is under way.",
@@ -206,7 +206,7 @@ def _looks_under_way(instance: DagsterInstance) -> frozenset[str]:
     afterwards.
     """
     unfinished = [status for status in DagsterRunStatus if status not in FINISHED]
-    runs = instance.get_runs(RunsFilter(job_name=look_at_book.name, statuses=unfinished))
+    runs = instance.get_runs(RunsFilter(job_name=look_at_portfolio.name, statuses=unfinished))
     return frozenset(run.tags[PARTITION_TAG] for run in runs if PARTITION_TAG in run.tags)
 
 
@@ -230,19 +230,19 @@ BY_BUCKET = (
     (
         nightly_look,
         "15 0 * * *",
-        look_at_book,
+        look_at_portfolio,
         "Every night: look at all customers that a ruleset watches, for rules that move with time.",
     ),
     (
         nightly_refresh,
         "30 1 * * *",
-        refresh_book,
+        refresh_portfolio,
         "Every night: refresh stale and old reports, and write the tables of reports and metrics.",
     ),
     (
         nightly_compaction,
         "0 4 * * *",
-        compact_book,
+        compact_portfolio,
         "Every night: rewrite scattered transactions into few, well-filled files, where it pays.",
     ),
 )
@@ -266,7 +266,7 @@ WHOLE = (
         "Saturdays: find files that are missing or not what was written.",
     ),
 )
-book_jobs = [refresh_book, look_at_book, measure_peers, backfill, compact_book]
+portfolio_jobs = [refresh_portfolio, look_at_portfolio, measure_peers, backfill, compact_portfolio]
 lake_jobs = [retention_sweep, integrity_check]
 
 

@@ -1,4 +1,4 @@
-"""Simulations: a ruleset tried over a client's past, slice by slice, in the book's lane.
+"""Simulations: a ruleset tried over a client's past, slice by slice, in the portfolio's lane.
 
 A slice is as many whole customers as memory is meant for; what stays of it are its firings, and tallies that add up. A
 customer whose data can't be read is left out and counted: it takes nobody else with it.
@@ -16,7 +16,7 @@ from dagster import DefaultSensorStatus, OpExecutionContext, ResourceParam, RunR
 from assets.core.batches import isolating
 from assets.core.runs import LANE_TAG, SIMULATION_TAG
 from assets.dispatch.sensors import EVERY_S
-from assets.portfolio.book_jobs import failing_with_its_run
+from assets.portfolio.portfolio_jobs import failing_with_its_run
 from assets.reports.reports import each_slice
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.monitoring import simulated, simulation
@@ -29,7 +29,7 @@ from storage.customers import customers
 from storage.enrichment import transactions
 from storage.monitoring import attributes, simulations
 from storage.monitoring.simulations import MOST_FIRINGS, Simulation
-from storage.portfolio import book_jobs
+from storage.portfolio import portfolio_jobs
 
 CUSTOMERS_AT_ONCE = 20_000  # whose places are held at once
 IDS_AT_ONCE = 10_000
@@ -42,7 +42,7 @@ def try_ruleset(context: OpExecutionContext, store: ResourceParam[Store]) -> Non
     context.add_output_metadata({"customers": done.customers, "customers failed": done.failed, "firings": done.firings})
 
 
-@job(tags={LANE_TAG: Lane.BOOK.value})
+@job(tags={LANE_TAG: Lane.PORTFOLIO.value})
 def ruleset_simulation() -> None:
     """Try a ruleset of monitoring on past days of a client's customers."""
     try_ruleset()
@@ -57,7 +57,7 @@ def ruleset_simulation() -> None:
 def requested_simulations_sensor(store: ResourceParam[Store]) -> list[RunRequest] | SkipReason:
     """Asks for each until it has begun; Dagster starts it once, by its key."""
     with store.db.reading() as r:
-        waiting = book_jobs.waiting(r, Flow.RULESET_SIMULATION)
+        waiting = portfolio_jobs.waiting(r, Flow.RULESET_SIMULATION)
     asked = [
         RunRequest(run_key=f"simulation {each.job_id}", tags={SIMULATION_TAG: str(each.job_id)}) for each in waiting
     ]

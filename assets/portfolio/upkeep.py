@@ -57,7 +57,7 @@ def carry_out(
         upkeep.expect(w, task, bucket, len(due))
     total = Outcome()
     try:
-        for customers in slices(due, store.settings.book_slice_rows):
+        for customers in slices(due, store.settings.portfolio_slice_rows):
             began = time.monotonic()
             outcome = _one_slice(store, condition, customers, do) if yielding else _attempt(store, customers, do)
             total += outcome
@@ -89,7 +89,7 @@ def slices(due: Sequence[tuple[int, int]], most_rows: int) -> Iterator[list[int]
 
 def rest(store: Store, worked_s: float) -> None:
     """Leave the machine to others: in proportion to the work just done, and while somebody waits for a job."""
-    time.sleep(worked_s * (1 / store.settings.book_share - 1))
+    time.sleep(worked_s * (1 / store.settings.portfolio_share - 1))
     deadline = time.monotonic() + LONGEST_WAIT_S
     while time.monotonic() < deadline and _jobs_wait(store):
         time.sleep(LOOK_EVERY_S)
@@ -106,7 +106,7 @@ def _one_slice(
 def _attempt(store: Store, customers: Sequence[int], do: Callable[[Work], Outcome]) -> Outcome:
     """Do it for all at once; where a damaged file forbids that, for each half, down to the customers that lie in it."""
     try:
-        with without_jobs(store, Lane.BOOK, datetime.now(UTC).date(), customers) as work:
+        with without_jobs(store, Lane.PORTFOLIO, datetime.now(UTC).date(), customers) as work:
             return do(work)
     except Corrupt as error:
         if len(customers) == 1:

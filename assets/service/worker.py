@@ -35,8 +35,8 @@ OTHER_LANE = Lane.REFRESH  # for runs that somebody started by hand
 RENEWALS_PER_LEASE = 5
 FINISH_WITHIN_S = 8.0
 LOOK_AGAIN_S = 0.25  # while a lane is not warm yet
-BOOK_IDLE_S = 30.0
-BOOK_NICE = 10  # a tenth of a contended core; less, and live jobs would wait for locks that it holds
+PORTFOLIO_IDLE_S = 30.0
+PORTFOLIO_NICE = 10  # a tenth of a contended core; less, and live jobs would wait for locks that it holds
 
 
 class BatchLedger:
@@ -192,14 +192,14 @@ def _work(worker: Worker, deliver: Callable[[], None], lanes: Iterable[WarmLane]
 
 
 def _lane(lane: Lane, settings: Settings, module: str, environment: Mapping[str, str], ledger: BatchLedger) -> WarmLane:
-    """A lane that clients wait for is always warm; the book's has a process only while it works, and one that gives
-    way: few threads, and behind the others.
+    """A lane that clients wait for is always warm; the portfolio's has a process only while it works, and one that
+    gives way: few threads, and behind the others.
     """
-    if lane is not Lane.BOOK:
+    if lane is not Lane.PORTFOLIO:
         return WarmLane(lane, partial(_warm_process, lane, module, environment), ledger)
-    threads = {"POLARS_MAX_THREADS": str(settings.book_threads)}
-    start = partial(_warm_process, lane, module, {**environment, **threads}, BOOK_NICE)
-    return WarmLane(lane, start, ledger, idle_s=BOOK_IDLE_S)
+    threads = {"POLARS_MAX_THREADS": str(settings.portfolio_threads)}
+    start = partial(_warm_process, lane, module, {**environment, **threads}, PORTFOLIO_NICE)
+    return WarmLane(lane, start, ledger, idle_s=PORTFOLIO_IDLE_S)
 
 
 def _warm_process(lane: Lane, module: str, environment: Mapping[str, str], nice: int = 0) -> Child:

@@ -14,7 +14,7 @@
     sensitivity how far a decision is from another; `enclosures`: what may come of a range
 
     check/      what is wrong with a document, and what must be acknowledged
-    backtest/   two ways of deciding compared over a book
+    backtest/   two ways of deciding compared over a portfolio
     authoring/  what helps to write policies, and tells what they do: schema, differences, statement
     examples/   three complete policies
 

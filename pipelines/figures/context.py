@@ -12,7 +12,7 @@ import polars as pl
 from pipelines.scorecards.scorecard import READING, Scorecard
 from pipelines.vocabulary.schemas import MONEY, UUID, StatementVerdict
 
-LEAST_PEERS = 20  # fewer are no book to be compared with
+LEAST_PEERS = 20  # fewer are no portfolio to be compared with
 CUSTOMERS = pl.Schema({"customer_number": pl.Int64(), "name": pl.String(), "abn": pl.String()})
 RELATED_PARTIES = pl.Schema({"customer_number": pl.Int64(), "name": pl.String(), "abn": pl.String()})
 ATTRIBUTES = pl.Schema(
@@ -45,7 +45,7 @@ PEERS = pl.Schema({"metric": pl.String(), "quantiles": pl.List(READING)})  # by 
 
 
 @dataclass(frozen=True, eq=False)
-class ClientBook:
+class ClientPortfolio:
     """A client's `customers` by number; `peers` (schema PEERS; null: not known), and the fitted scorecard that scores
     them instead of the one that comes with Tidemark.
     """
@@ -57,11 +57,11 @@ class ClientBook:
 
 @dataclass(frozen=True, eq=False)
 class Context:
-    """Frames by `customer_number`, each in the schema of its name, and the books of the clients whose customers are
-    looked at; a customer stands in one of them at most.
+    """Frames by `customer_number`, each in the schema of its name, and the portfolios of the clients whose customers
+    are looked at; a customer stands in one of them at most.
     """
 
-    books: Sequence[ClientBook] = ()
+    portfolios: Sequence[ClientPortfolio] = ()
     customers: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=CUSTOMERS))
     related_parties: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=RELATED_PARTIES))
     attributes: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=ATTRIBUTES))
@@ -73,7 +73,7 @@ class Context:
         mine = pl.col("customer_number") == customer_number
         frames = (self.customers, self.related_parties, self.attributes, self.intake, self.statements)
         return Context(
-            [book for book in self.books if customer_number in book.customers],
+            [portfolio for portfolio in self.portfolios if customer_number in portfolio.customers],
             *(frame.filter(mine) for frame in frames),
         )
 

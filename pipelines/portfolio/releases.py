@@ -32,7 +32,7 @@ FILE = "releases.yaml"
 EXAMPLES = 20
 _DATA = ("rules", "learned")  # folders of the package; of their files, those that are no code
 _KEYS = {"version", "taxonomy", "date", "changes", "impact", "fingerprint"}
-_MONEY = pl.Decimal(38, 2)  # sums over a book
+_MONEY = pl.Decimal(38, 2)  # sums over a portfolio
 _FIGURE = pl.Decimal(38, 4)
 
 MOVED = pl.Schema(

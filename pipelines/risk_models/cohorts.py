@@ -1,4 +1,5 @@
-"""Cases of a lender's book as a table of numbers: what could be known of each customer on a day, and what became of it.
+"""Cases of a lender's portfolio as a table of numbers: what could be known of each customer on a day, and what became
+of it.
 
 Every case is a customer of its own, who has only the rows dated up to its day: what came later can't leak in.
 """

@@ -21,7 +21,7 @@ POINTS = pl.Decimal(38, 2)
 VALUE = pl.Decimal(38, 4)
 POINTS_OF = "points_of_"  # before a metric's slug: the column of what its reading earns
 Calibration = Literal["none", "synthetic", "client"]
-"""Fitted to nothing, to the synthetic book, or to a client's own outcomes."""
+"""Fitted to nothing, to the synthetic portfolio, or to a client's own outcomes."""
 
 _EXACT = Context(prec=28, rounding=ROUND_HALF_EVEN)
 _FURTHEST = Decimal(60)  # doublings: beyond them four decimals show 0 or 1

@@ -1,4 +1,4 @@
-"""Which of 64 fixed buckets a customer belongs to: what compaction, backfill and the book's assets work by.
+"""Which of 64 fixed buckets a customer belongs to: what compaction, backfill and the portfolio's assets work by.
 
 The bucket is the customer's internal number modulo 64. Numbers are handed out one after another, so the remainder
 alone keeps the buckets within one customer of each other at every size; a hash would only spread them less evenly.

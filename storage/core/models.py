@@ -86,7 +86,7 @@ class Lane(StrEnum):
     ENRICHMENT = "enrichment"
     EXTRACTION = "extraction"  # holds no customer: several may be read at once
     REFRESH = "refresh"
-    BOOK = "book"  # the whole book: its runs wait in Dagster's queue, not in batches
+    PORTFOLIO = "portfolio"  # the whole portfolio: its runs wait in Dagster's queue, not in batches
 
 
 LANE_OF = {
@@ -96,8 +96,8 @@ LANE_OF = {
     Flow.CORRECTION: Lane.ENRICHMENT,
     Flow.REENRICHMENT: Lane.ENRICHMENT,
     Flow.REPORT_REFRESH: Lane.REFRESH,
-    Flow.POLICY_BACKTEST: Lane.BOOK,
-    Flow.RULESET_SIMULATION: Lane.BOOK,
+    Flow.POLICY_BACKTEST: Lane.PORTFOLIO,
+    Flow.RULESET_SIMULATION: Lane.PORTFOLIO,
 }
 
 
@@ -567,16 +567,17 @@ audit = Table(
 refuse(audit, "UPDATE")
 refuse(audit, "DELETE")
 
-# The book's report tables: one Parquet file per table and bucket. The row with no `replaced_at` is the current one.
-book_tables = Table(
-    "book_tables",
+# The portfolio's report tables: one Parquet file per table and bucket. The row with no `replaced_at` is the current
+# one.
+portfolio_tables = Table(
+    "portfolio_tables",
     metadata,
     Column("segment_id", ForeignKey("segments.segment_id"), primary_key=True),
     Column("name", String(32), nullable=False),
     Column("bucket", Integer, nullable=False),
     Column("created_at", UtcDateTime, nullable=False),
     Column("replaced_at", UtcDateTime),  # kept from here on for the retention time
-    Index("uq_book_tables_current", "name", "bucket", unique=True, sqlite_where=text("replaced_at IS NULL"),
+    Index("uq_portfolio_tables_current", "name", "bucket", unique=True, sqlite_where=text("replaced_at IS NULL"),
           postgresql_where=text("replaced_at IS NULL")),
 )  # fmt: skip
 
@@ -591,7 +592,7 @@ peers = Table(
     Column("percentiles", JSON, nullable=False),  # decimals as text
 )
 
-# The book's long work, a row for each kind and bucket: what was asked for, and how far it has come.
+# The portfolio's long work, a row for each kind and bucket: what was asked for, and how far it has come.
 upkeep = Table(
     "upkeep",
     metadata,
@@ -731,7 +732,7 @@ decision_overrides = Table(
 )
 refuse(decision_overrides, "UPDATE")
 
-# Versions of policies compared over a book. The work is a job's; here is what was asked for and what came of it.
+# Versions of policies compared over a portfolio. The work is a job's; here is what was asked for and what came of it.
 backtests = Table(
     "backtests",
     metadata,

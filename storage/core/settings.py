@@ -212,9 +212,9 @@ class Settings(BaseSettings):
     schedules: Annotated[bool, BeforeValidator(_on_or_off)] = True
     dagster_hosts: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_comma_separated)] = ()
     report_max_age_days: int = Field(default=7, ge=1)  # older reports are refreshed by night
-    book_share: float = Field(default=0.5, gt=0, le=1)  # of the time that the book's process may work
-    book_threads: int = Field(default=1, ge=1)
-    book_slice_rows: int = Field(default=50_000, ge=1)
+    portfolio_share: float = Field(default=0.5, gt=0, le=1)  # of the time that the portfolio's process may work
+    portfolio_threads: int = Field(default=1, ge=1)
+    portfolio_slice_rows: int = Field(default=50_000, ge=1)
 
     @classmethod
     def settings_customise_sources(

@@ -27,7 +27,7 @@ from storage.core.paging import Page, Paged, limited, total_of
 from storage.core.segments import register
 from storage.decisions.policies import StoredPolicy
 from storage.jobs.jobs import Job
-from storage.portfolio import book_jobs
+from storage.portfolio import portfolio_jobs
 
 FOLDER = "backtests"
 MOST_DAYS = 24
@@ -53,7 +53,7 @@ class Knowledge(StrEnum):
 
 @dataclass(frozen=True)
 class Request:
-    """`customers` and `attributes` narrow the book down: these ids (None: all), with these values now."""
+    """`customers` and `attributes` narrow the portfolio down: these ids (None: all), with these values now."""
 
     against: Against
     other_version: int | None
@@ -117,7 +117,7 @@ def request(
     Args:
         known_outcomes: KNOWN_OUTCOMES.
     """
-    job = book_jobs.request(w, policy.client_id, Flow.POLICY_BACKTEST, now)
+    job = portfolio_jobs.request(w, policy.client_id, Flow.POLICY_BACKTEST, now)
     w.execute(
         insert(backtests).values(
             job_id=job.job_id,
@@ -231,7 +231,7 @@ def begin(w: Writing, backtest: Backtest, customers_total: int, now: datetime) -
     w.execute(delete(segments).where(segments.c.segment_id.in_(written)))
     fresh = {"customers_total": customers_total, "customers_done": 0, "customers_failed": 0, "result": None}
     w.execute(update(backtests).where(backtests.c.job_id == backtest.job_id).values(fresh))
-    book_jobs.begin(w, backtest.job_id, now)
+    portfolio_jobs.begin(w, backtest.job_id, now)
 
 
 def path_of(backtest: Backtest) -> str:
@@ -260,7 +260,7 @@ def end(w: Writing, backtest: Backtest, told: Sequence[Mapping[str, Any]], faile
     """It is done; `failed` customers are not in it."""
     values = {"result": _encode(told).decode(), "customers_failed": failed}
     w.execute(update(backtests).where(backtests.c.job_id == backtest.job_id).values(values))
-    book_jobs.end(w, backtest.client_id, backtest.job_id, failed, now)
+    portfolio_jobs.end(w, backtest.client_id, backtest.job_id, failed, now)
 
 
 def latest_records(

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import polars as pl
 
-from pipelines.figures.context import ATTRIBUTES, CUSTOMERS, INTAKE, RELATED_PARTIES, ClientBook, Context
+from pipelines.figures.context import ATTRIBUTES, CUSTOMERS, INTAKE, RELATED_PARTIES, ClientPortfolio, Context
 from storage.core.database import Reading
 from storage.customers import customers
 from storage.decisions import documents, risk_models
@@ -35,7 +35,7 @@ def read(r: Reading, versions: Mapping[int, int], now: datetime, as_of: date) ->
         if each.expires_at is None or each.expires_at > now
     ]
     return Context(
-        books=_books(r, numbers, as_of),
+        portfolios=_portfolios(r, numbers, as_of),
         customers=pl.DataFrame(customers.names(r, numbers), schema=CUSTOMERS, orient="row"),
         related_parties=pl.DataFrame(parties, schema=RELATED_PARTIES, orient="row"),
         attributes=pl.DataFrame(told, schema=ATTRIBUTES, orient="row"),
@@ -44,15 +44,15 @@ def read(r: Reading, versions: Mapping[int, int], now: datetime, as_of: date) ->
     )
 
 
-def _books(r: Reading, customer_numbers: Iterable[int], as_of: date) -> list[ClientBook]:
-    """One book for each client."""
+def _portfolios(r: Reading, customer_numbers: Iterable[int], as_of: date) -> list[ClientPortfolio]:
+    """One portfolio for each client."""
     clients = customers.clients_of(r, customer_numbers)
     of_client: defaultdict[UUID, set[int]] = defaultdict(set)
     for number, client_id in clients.items():
         of_client[client_id].add(number)
     compared, scorecards = peers.of_clients(r, of_client, as_of), risk_models.in_use(r, of_client)
     return [
-        ClientBook(frozenset(mine), compared.get(client_id), scorecards.get(client_id))
+        ClientPortfolio(frozenset(mine), compared.get(client_id), scorecards.get(client_id))
         for client_id, mine in sorted(of_client.items())
     ]
 

@@ -26,7 +26,7 @@ from storage.core.segments import register
 from storage.jobs.jobs import Job
 from storage.monitoring import rulesets
 from storage.monitoring.rulesets import StoredRuleset
-from storage.portfolio import book_jobs
+from storage.portfolio import portfolio_jobs
 from storage.portfolio.upkeep import with_transactions
 
 FOLDER = "simulations"
@@ -85,7 +85,7 @@ class Simulation:
 
 def request(w: Writing, stored: StoredRuleset, asked: Request, who: str, now: datetime) -> Job:
     """Accept a simulation of the ruleset by its newest version."""
-    job = book_jobs.request(w, stored.client_id, Flow.RULESET_SIMULATION, now)
+    job = portfolio_jobs.request(w, stored.client_id, Flow.RULESET_SIMULATION, now)
     w.execute(
         insert(simulations).values(
             job_id=job.job_id,
@@ -189,7 +189,7 @@ def begin(w: Writing, simulation: Simulation, customers_total: int, now: datetim
     """A run begins."""
     fresh = {"customers_total": customers_total, "customers_done": 0, "customers_failed": 0}
     w.execute(update(simulations).where(simulations.c.job_id == simulation.job_id).values(fresh))
-    book_jobs.begin(w, simulation.job_id, now)
+    portfolio_jobs.begin(w, simulation.job_id, now)
 
 
 def count_done(w: Writing, simulation: Simulation, done: int) -> None:
@@ -219,7 +219,7 @@ def end(
     segment_id = register(w, file, now)
     values = {"result": _encode(told).decode(), "customers_failed": failed, "segment_id": segment_id}
     w.execute(update(simulations).where(simulations.c.job_id == simulation.job_id).values(values))
-    book_jobs.end(w, simulation.client_id, simulation.job_id, failed, now)
+    portfolio_jobs.end(w, simulation.client_id, simulation.job_id, failed, now)
     lake.require(file[0].path)
 
 

@@ -250,7 +250,9 @@ def _looks(r: Reading, now: datetime) -> Iterator[Finding]:
         problem = (
             f"{count} looks that changes asked for are still to be done, the oldest since {oldest:%Y-%m-%d %H:%M}Z"
         )
-        yield warning("monitoring", problem, "look at the runs of look_at_book, and of the book's lane, in Dagster")
+        yield warning(
+            "monitoring", problem, "look at the runs of look_at_portfolio, and of the portfolio's lane, in Dagster"
+        )
 
 
 def _stopped(automation: Automation, found_at: datetime) -> Finding:

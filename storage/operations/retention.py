@@ -2,8 +2,8 @@
 
 What is kept, and for how long:
 
-- **Replaced places** (a customer's earlier versions, places left by compaction) and replaced tables of the book: for
-  `TIDEMARK_RETENTION`, counted from the moment they were replaced. A segment goes with the last of its places.
+- **Replaced places** (a customer's earlier versions, places left by compaction) and replaced tables of the portfolio:
+  for `TIDEMARK_RETENTION`, counted from the moment they were replaced. A segment goes with the last of its places.
 - **PDF statements**, sealed as they were sent, and the rows read from them with their places on the pages: for ever, as
   landing files.
 - **Landing files**: for ever. They are the raw record: refused rows and unknown fields stand nowhere else, and from
@@ -20,9 +20,9 @@ Rows go first, a slice in one transaction; then their files. Killed in between, 
 orphan, which a later sweep collects. So every way of being interrupted ends the same.
 
 **Why no version is swept that somebody reads.** Who reads looks places up and then reads their files, for minutes: a
-batch's run is ended after an hour, and a run of the book, which may take a day, looks places up again for every slice
-of customers and for every file that it writes. A place that was current at the look-up is swept at the earliest when it
-has been replaced for `TIDEMARK_RETENTION`, which is at least two hours.
+batch's run is ended after an hour, and a run of the portfolio, which may take a day, looks places up again for every
+slice of customers and for every file that it writes. A place that was current at the look-up is swept at the earliest
+when it has been replaced for `TIDEMARK_RETENTION`, which is at least two hours.
 
 **Why no file is collected that a row will name.** A file is written, then named. Between the two it looks like an
 orphan, and however old it is, its writer may merely have been suspended. So files are removed inside a transaction
@@ -31,9 +31,9 @@ in SHARE mode, which waits for their writers and holds new ones up). In it, the 
 
 - a *batch's* file is kept while any batch is open that began before the file was written: once there is none, the
   file's batch is closed, and a closed batch can't commit;
-- everyone else (submissions, compaction, the book) checks with `Lake.require`, after naming the file and in the same
-  transaction, that it is still there. Removed before: they find it gone and roll back. Not yet removed: the name is
-  committed before the collector may look.
+- everyone else (submissions, compaction, the portfolio) checks with `Lake.require`, after naming the file and in the
+  same transaction, that it is still there. Removed before: they find it gone and roll back. Not yet removed: the name
+  is committed before the collector may look.
 
 **Why a sweep may refuse.** A clock that runs far ahead, a retention time that was shortened by mistake, or another
 database beside this lake make much look as if it could go. So a sweep that would remove an unexpected share of what is
@@ -57,13 +57,13 @@ from pipelines.vocabulary.errors import Conflict
 from storage.core import idempotency, leases, vault_keys
 from storage.core.database import Reading, Writing
 from storage.core.lake import Found, Lake
-from storage.core.models import BatchState, batches, book_tables, damaged_files, locations, rule_counts, segments
+from storage.core.models import BatchState, batches, damaged_files, locations, portfolio_tables, rule_counts, segments
 from storage.core.store import Store
 from storage.operations.integrity import named
 
 # No other is touched: its files may have names elsewhere.
 LANDING = "landing"
-FOLDERS = (LANDING, "statements", "transactions", "outcomes", "book", "backtests", "simulations")
+FOLDERS = (LANDING, "statements", "transactions", "outcomes", "portfolio", "backtests", "simulations")
 ORPHAN_AGE = timedelta(hours=24)
 COUNTS_KEPT = timedelta(days=400)  # of what rules came to: a year, to compare with, and what is shown of it
 SWEEP_OVERDUE = timedelta(days=7)  # longer than nightly sweeps are ever late: our judgement
@@ -81,7 +81,7 @@ log = logging.getLogger(__name__)
 class Swept:
     """What a sweep removed."""
 
-    versions: int  # replaced places of customers' values, and replaced tables of the book
+    versions: int  # replaced places of customers' values, and replaced tables of the portfolio
     files: int  # those whose last place went
     orphans: int  # files that nothing named, drafts included
     idempotency_keys: int
@@ -143,7 +143,7 @@ def unexpected(store: Store, now: datetime) -> str | None:
 def _overdue(r: Reading, replaced_before: datetime) -> tuple[int, int]:
     """How many replaced places and tables are older than that, and how many there are."""
     overdue = replaced = 0
-    for at in (locations.c.replaced_at, book_tables.c.replaced_at):
+    for at in (locations.c.replaced_at, portfolio_tables.c.replaced_at):
         query = select(func.count().filter(at < replaced_before), func.count()).where(at.is_not(None))
         of_these, all_of_them = r.execute(query).one()
         overdue, replaced = overdue + of_these, replaced + all_of_them
@@ -215,9 +215,9 @@ def _forget_places(w: Writing, replaced_before: datetime) -> tuple[int, set[UUID
 
 
 def _forget_tables(w: Writing, replaced_before: datetime) -> tuple[int, set[UUID]]:
-    query = select(book_tables.c.segment_id).where(book_tables.c.replaced_at < replaced_before).limit(SLICE)
+    query = select(portfolio_tables.c.segment_id).where(portfolio_tables.c.replaced_at < replaced_before).limit(SLICE)
     left = set(w.execute(query).scalars())
-    w.execute(delete(book_tables).where(book_tables.c.segment_id.in_(left)))
+    w.execute(delete(portfolio_tables).where(portfolio_tables.c.segment_id.in_(left)))
     return len(left), left
 
 

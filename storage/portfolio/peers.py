@@ -18,7 +18,7 @@ from pipelines.vocabulary.schemas import UUID as UUID_TYPE
 from storage.core.database import Reading, Writing
 from storage.core.lake import Lake
 from storage.core.models import peers
-from storage.portfolio.book import FIGURE, BookTable
+from storage.portfolio.tables import FIGURE, PortfolioTable
 
 KEPT = timedelta(days=400)
 SPREAD = pl.Schema(
@@ -26,7 +26,7 @@ SPREAD = pl.Schema(
 )
 
 
-def percentiles(lake: Lake, tables: Iterable[BookTable]) -> pl.DataFrame:
+def percentiles(lake: Lake, tables: Iterable[PortfolioTable]) -> pl.DataFrame:
     """Tables of metrics → SPREAD, of each client and metric with enough customers.
 
     Each is a reading that occurs: the p-th is the last that stands no more than p hundredths of the way from the

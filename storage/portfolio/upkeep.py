@@ -1,4 +1,4 @@
-"""The book's long work: for which customers it is due, what was asked for, and how far each bucket has come.
+"""The portfolio's long work: for which customers it is due, what was asked for, and how far each bucket has come.
 
 What is due is read from the data, never from a list: a customer is brought up to date in one commit and is then due
 no more. So a run that was killed goes on where it stopped, whoever starts it again.
@@ -18,7 +18,7 @@ from storage.core.models import LANE_OF, LIVE, Lane, customers, jobs, reports, u
 from storage.jobs.jobs import with_unfinished_submission
 
 SILENT_AFTER = timedelta(minutes=2)  # longer than a slice of work takes
-_OF_THE_BOOK = [flow for flow, lane in LANE_OF.items() if lane is Lane.BOOK]
+_OF_THE_PORTFOLIO = [flow for flow, lane in LANE_OF.items() if lane is Lane.PORTFOLIO]
 
 
 class Task(StrEnum):
@@ -111,8 +111,8 @@ def still_due(r: Reading, condition: ColumnElement[bool], customer_numbers: Sequ
 
 
 def jobs_wait(r: Reading) -> bool:
-    """Whether somebody waits for a job of another lane to end: those of the book wait for each other."""
-    waiting = select(jobs.c.received_seq).where(jobs.c.status.in_(LIVE), jobs.c.flow.not_in(_OF_THE_BOOK))
+    """Whether somebody waits for a job of another lane to end: those of the portfolio wait for each other."""
+    waiting = select(jobs.c.received_seq).where(jobs.c.status.in_(LIVE), jobs.c.flow.not_in(_OF_THE_PORTFOLIO))
     return r.execute(waiting.limit(1)).first() is not None
 
 

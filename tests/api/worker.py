@@ -88,7 +88,7 @@ def look_at(store: Store, *customer_ids: str) -> None:
     """Look at these customers by their clients' rulesets, as the night does."""
     with store.db.reading() as r:
         numbers = [customers.with_id(r, UUID(each)).number for each in customer_ids]
-    with without_jobs(store, Lane.BOOK, datetime.now(UTC).date(), numbers) as work:
+    with without_jobs(store, Lane.PORTFOLIO, datetime.now(UTC).date(), numbers) as work:
         look_again(store, work, lambda: datetime.now(UTC))
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.statement_truth import Reading, Total, reading
 from pipelines.intake.pdf.page.result import Box, Entry, Extraction, Reason, Severity, Signal, Statement, Verdict
-from pipelines.sandbox.pdf import PrintedAccount, PrintedRow, PrintedStatement, statement_pdf
+from pipelines.synthetic.pdf import PrintedAccount, PrintedRow, PrintedStatement, statement_pdf
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ import requests
 
 from api.core.once import KEY_HEADER
 from api.webhooks.listen import Receiver
-from pipelines.sandbox import plain_rows
+from pipelines.synthetic import plain_rows
 from tests.faults.ledger import Entry, Ledger, Subscription
 from tests.flows.service import Client
 

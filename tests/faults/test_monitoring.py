@@ -18,7 +18,7 @@ from tests.patience import until
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 WRITES = 120  # of the enrichment in the story; every seventh is tried, so that all kinds are met
-OF_A_LOOK = 60  # of the book's process in a look, and before and behind it; every twelfth is tried
+OF_A_LOOK = 60  # of the portfolio's process in a look, and before and behind it; every twelfth is tried
 LOOKED_AT_WITHIN_S = 240  # a run whose process died is started again by Dagster, in its own time
 
 
@@ -59,7 +59,7 @@ def test_killed_while_a_batch_looks(world: World, nth: int) -> None:
 
 
 @pytest.mark.parametrize("nth", range(1, OF_A_LOOK, 12))
-def test_killed_while_the_book_looks(world: World, nth: int) -> None:
+def test_killed_while_the_portfolio_looks(world: World, nth: int) -> None:
     def is_watched_afterwards(lender: Lender) -> None:
         watched = [lender.customer() for _ in range(2)]
         for job in [lender.submit(each, LONG_HISTORY) for each in watched]:
@@ -69,7 +69,7 @@ def test_killed_while_the_book_looks(world: World, nth: int) -> None:
         until(lambda: len(told(world, lender)) == len(watched), LOOKED_AT_WITHIN_S)
 
     injected, matches = lived_through(
-        world, is_watched_afterwards, KillAtWrite(world, "assets.dagster_internals.warm book", nth), nth
+        world, is_watched_afterwards, KillAtWrite(world, "assets.dagster_internals.warm portfolio", nth), nth
     )
     assert list(matches.values()) == [1, 1]
     assert injected or nth > OF_A_LOOK // 3, "nobody was killed"

@@ -9,7 +9,7 @@ import psutil
 import pytest
 import requests
 
-from pipelines.sandbox import plain_rows
+from pipelines.synthetic import plain_rows
 from tests.flows.service import Client, Service
 from tests.network import Network, network
 from tests.patience import until

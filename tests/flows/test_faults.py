@@ -7,7 +7,7 @@ import psutil
 import pytest
 
 from api.webhooks.listen import Receiver
-from pipelines.sandbox import plain_rows
+from pipelines.synthetic import plain_rows
 from tests.conftest import SQLITE_FIRST, new_database
 from tests.flows.conftest import started
 from tests.flows.service import Client, Service

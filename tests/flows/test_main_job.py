@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import inspect
 
 from api.webhooks.listen import Received, Receiver
-from pipelines.sandbox import plain_rows
+from pipelines.synthetic import plain_rows
 from tests.flows.conftest import on_each_database
 from tests.flows.service import Client, Service
 from tests.patience import until

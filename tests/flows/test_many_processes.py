@@ -10,7 +10,7 @@ import pytest
 
 from api.service.commands.addresses import chosen, is_ready
 from assets.dagster_internals import dagster_home
-from pipelines.sandbox import plain_rows
+from pipelines.synthetic import plain_rows
 from storage.core import leases
 from storage.core.store import Store
 from tests.flows.service import Client, Service, command_of

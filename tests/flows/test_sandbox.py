@@ -6,7 +6,7 @@ from datetime import date
 import pytest
 
 from api.core.commands.console import now
-from pipelines.sandbox import book
+from pipelines.synthetic import portfolio
 from storage.access import keys
 from tests.flows.service import Client, Service
 
@@ -22,7 +22,7 @@ def test_a_client_gets_customers_whose_last_days_come_one_by_one(service: Servic
     options = ["--customers", "2", "--months", "1", "--seed", "5", "--days", "2", "--until", "2025-06-30", "--json"]
     told = json.loads(service.run("api.cli", "sandbox", "seed", "--client", str(client_id), *options))
 
-    made = list(book(2, 1, 5, date(2025, 6, 30)))
+    made = list(portfolio(2, 1, 5, date(2025, 6, 30)))
     rows = [account.transactions for one in made for account in one.accounts]
     assert told["transactions"] == sum(one.height for one in rows)
     assert told["through"] == "2025-06-30"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from api.webhooks.listen import Received, Receiver
-from pipelines.sandbox.pdf import PrintedStatement, statement_pdf
+from pipelines.synthetic.pdf import PrintedStatement, statement_pdf
 from tests.flows.service import Client, Service
 from tests.flows.test_main_job import kept_by_dagster
 from tests.patience import until

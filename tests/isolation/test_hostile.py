@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from isolation import LIMITS, extract
 from pipelines.intake.pdf.page.result import Extraction, Refusal, Verdict
-from pipelines.sandbox.pdf import statement_pdf
+from pipelines.synthetic.pdf import statement_pdf
 from tests.conftest import examples
 from tests.isolation import hostile
 from tests.patience import until

@@ -14,7 +14,7 @@ from isolation import LIMITS, ChildLimits, extract, ocr
 from isolation.limits import MIB
 from pipelines.intake.pdf.document.scanned import ScannedWord
 from pipelines.intake.pdf.page.result import Refusal, Verdict
-from pipelines.sandbox.pdf import statement_pdf
+from pipelines.synthetic.pdf import statement_pdf
 
 pytestmark = pytest.mark.service  # each test starts child processes; tests/isolation/test_children.py is always run
 

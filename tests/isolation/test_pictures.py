@@ -7,7 +7,7 @@ from PIL import Image, ImageChops
 
 from isolation import ChildLimits, explained_pngs, page_png
 from pipelines.intake.pdf.page.result import Box
-from pipelines.sandbox.pdf import statement_pdf
+from pipelines.synthetic.pdf import statement_pdf
 from tests.isolation import hostile
 
 pytestmark = pytest.mark.service  # each test starts child processes; tests/isolation/test_children.py is always run

@@ -45,7 +45,7 @@ from pipelines.enrichment.training import deciding, labelled
 from pipelines.intake.exports import InOneCurrency, in_one_currency, job_id, submitted
 from pipelines.intake.rows import validate
 from pipelines.reports.page.wording import counted
-from pipelines.sandbox import base_rows
+from pipelines.synthetic import base_rows
 from pipelines.vocabulary.errors import NotFound, Unprocessable
 from storage.core import audit
 from storage.core.audit import OPERATOR
@@ -142,7 +142,9 @@ def _show_reading(file: ExportFile, money: InOneCurrency, used: int, refused: Se
 @categories.command("train")
 def train(
     labels: Labels = None,
-    book: Annotated[int, typer.Option(min=0, help="Also learn from a synthetic book of so many businesses.")] = 0,
+    portfolio: Annotated[
+        int, typer.Option(min=0, help="Also learn from a synthetic portfolio of so many businesses.")
+    ] = 0,
     client: ForClient = None,
     split_date: SplitDate = None,
     file: Annotated[
@@ -154,12 +156,12 @@ def train(
 
     Example: tidemark categories train --labels labelled.csv --client 2f0c…
     """
-    rows = _training_rows(labels or [], book)
+    rows = _training_rows(labels or [], portfolio)
     if split_date is not None:
         rows = rows.filter(pl.col("date") < split_date.date())
     from pipelines.enrichment.training import training  # noqa: PLC0415  scikit-learn takes half a second: only who trains waits
 
-    model = training.train(rows, BASE_WEIGHTS) if book else training.train(rows)
+    model = training.train(rows, BASE_WEIGHTS) if portfolio else training.train(rows)
     content = model_file.dumps(model)
     facts, fingerprint = dict(model.facts), model_file.fingerprint(model)
     if file is not None:
@@ -256,7 +258,7 @@ _WORTHLESS = (
 
 
 def _training_rows(files: Sequence[Path], businesses: int) -> pl.DataFrame:
-    """The rows of all files, and of the book."""
+    """The rows of all files, and of the portfolio."""
     if not files and not businesses:
         raise typer.BadParameter("name a file with --labels")
     read = [_labelled_rows(file) for file in files]
@@ -264,8 +266,8 @@ def _training_rows(files: Sequence[Path], businesses: int) -> pl.DataFrame:
     if not businesses:
         assert together is not None
         return together
-    book = base_rows.book_rows(businesses)
-    return book if together is None else base_rows.with_labelled_by_hand(book, together)
+    portfolio = base_rows.portfolio_rows(businesses)
+    return portfolio if together is None else base_rows.with_labelled_by_hand(portfolio, together)
 
 
 def _labelled_rows(path: Path) -> pl.DataFrame:

@@ -1,4 +1,4 @@
-"""`tidemark enrichment`: the releases of the enrichment, and what one would change or has changed in the book.
+"""`tidemark enrichment`: the releases of the enrichment, and what one would change or has changed in the portfolio.
 
 A version of a customer's transactions is one of three things: the value that is stored now, if that version made it; an
 earlier value that was replaced since and is still retained; or what this program makes of the stored rows, if the
@@ -37,7 +37,7 @@ SHOWN_TEXT = 60  # characters of a description
 enrichment = typer.Typer(help="The enrichment: releases, diff.", no_args_is_help=True)
 
 Client = Annotated[UUID | None, typer.Option(help="Only this client's customers.")]
-Sample = Annotated[int | None, typer.Option(min=1, help="Only so many customers, spread evenly over the book.")]
+Sample = Annotated[int | None, typer.Option(min=1, help="Only so many customers, spread evenly over the portfolio.")]
 
 
 class NothingToCompare(TidemarkError):
@@ -114,7 +114,7 @@ def diff(
 
 
 def _sampled(numbers: Sequence[int], sample: int | None) -> list[int]:
-    """Every n-th customer, so that the same book gives the same sample."""
+    """Every n-th customer, so that the same portfolio gives the same sample."""
     if sample is None or sample >= len(numbers):
         return list(numbers)
     return [numbers[place * len(numbers) // sample] for place in range(sample)]

@@ -5,7 +5,7 @@ import typer
 from api.core.commands.console import AsJson, opened_store, print_records
 from storage.core.buckets import bucket_of
 from storage.enrichment.transactions import current_locations
-from storage.portfolio.book import current_tables
+from storage.portfolio.tables import current_tables
 
 lake = typer.Typer(help="The lake: open Parquet files.", no_args_is_help=True)
 
@@ -15,7 +15,8 @@ def manifest(as_json: AsJson = False) -> None:
     """Name the current files and, in each, the row ranges that are live.
 
     Dataset `transactions`: a line for each customer; its files also hold versions that were replaced since, and only
-    the rows named here are true now. The book's report tables: a line for each bucket, whose file is current whole.
+    the rows named here are true now. The portfolio's report tables: a line for each bucket, whose file is current
+    whole.
 
     Example: tidemark lake manifest --json > manifest.json
     """

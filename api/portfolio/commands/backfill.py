@@ -1,7 +1,8 @@
 """`tidemark backfill`: enrich customers again under the current version of the enrichment, bucket by bucket.
 
-It asks through a table, follows the same table, and does no work itself: the runs are Dagster's, in the book's lane, as
-if they had been started from its pages or by the weekly schedule. So it may be left at any time, and asked again.
+It asks through a table, follows the same table, and does no work itself: the runs are Dagster's, in the portfolio's
+lane, as if they had been started from its pages or by the weekly schedule. So it may be left at any time, and asked
+again.
 """
 
 import time

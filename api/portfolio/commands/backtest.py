@@ -1,4 +1,4 @@
-"""`tidemark policies backtest`: ask for a comparison over the book, wait for it, and show what would change."""
+"""`tidemark policies backtest`: ask for a comparison over the portfolio, wait for it, and show what would change."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -64,7 +64,7 @@ def backtest(
     wait: Annotated[bool, typer.Option(help="Wait until it is done.")] = True,
     as_json: AsJson = False,
 ) -> None:
-    """Compare a version of a policy with another one, or with what was decided, over the whole book.
+    """Compare a version of a policy with another one, or with what was decided, over the whole portfolio.
 
     The work is done by the running service, as a job.
 
@@ -123,7 +123,7 @@ def _sent(
 
 
 def _only(looked_at: PolicyVersion, customers: Sequence[UUID], attributes: Sequence[str]) -> Mapping[str, Any]:
-    """What narrows the book down."""
+    """What narrows the portfolio down."""
     declared = kinds(looked_at.policy.attributes)
     values = dict(_attribute(each, declared) for each in attributes)
     return {"customer_ids": list(dict.fromkeys(customers)) or None, "attributes": values or None}

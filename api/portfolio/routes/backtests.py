@@ -1,4 +1,4 @@
-"""Backtests: versions of a policy compared over the book."""
+"""Backtests: versions of a policy compared over the portfolio."""
 
 from typing import Annotated
 
@@ -45,7 +45,7 @@ UNFINISHED = "Backtest.Unfinished"
 )
 @once
 def backtest_decision_policy(caller: Author, slug: PolicySlug, body: BacktestBody) -> Response:
-    """Compare a version with another one, or with what was decided, over the whole book; poll the job.
+    """Compare a version with another one, or with what was decided, over the whole portfolio; poll the job.
 
     An archived policy can be looked at, too. Nothing is decided by it.
     """

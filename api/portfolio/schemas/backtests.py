@@ -244,7 +244,7 @@ class SentBacktest(Received):
                     },
                     {"type": "null"},
                 ],
-                "description": "Only these customers. Default: the whole book.",
+                "description": "Only these customers. Default: the whole portfolio.",
             },
         ),
     ] = None
@@ -274,7 +274,7 @@ class BacktestView(View):
     knowledge: Knowledge
     inputs: dict[str, Value]
     attributes: dict[str, Value] | None
-    customers_named: int | None = Field(description="How many customers were named; null: the whole book.")
+    customers_named: int | None = Field(description="How many customers were named; null: the whole portfolio.")
     knows_outcomes: bool
     customers_total: int | None = Field(description="Null until it has begun.")
     customers_done: int

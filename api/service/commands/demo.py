@@ -28,8 +28,8 @@ from api.service.commands import addresses
 from api.service.commands.lender import Lender, issue_key, last_day
 from api.webhooks.listen import Received, Receiver
 from pipelines.decisions import examples
-from pipelines.sandbox import book, business, submissions
-from pipelines.sandbox.pdf import statement_pdf
+from pipelines.synthetic import business, portfolio, submissions
+from pipelines.synthetic.pdf import statement_pdf
 from storage.core.settings import Settings
 from storage.core.store import Store
 
@@ -165,7 +165,7 @@ def _subscribe(lender: Lender, receiver: Receiver) -> dict[str, Any]:
 
 def _submit_all(lender: Lender) -> list[dict[str, Any]]:
     """Create the customers, send every account, wait for every job; the first account gets two bad rows."""
-    businesses = list(book(CUSTOMERS, MONTHS, SEED, until=last_day(), faults=True))
+    businesses = list(portfolio(CUSTOMERS, MONTHS, SEED, until=last_day(), faults=True))
     bodies = {business.abn: list(submissions(business)) for business in businesses}
     bodies[businesses[0].abn][0]["transactions"] += BAD_ROWS
     customers = [lender.create(business) for business in businesses]

@@ -8,7 +8,7 @@ from uuid import UUID
 import requests
 
 from api.core.commands.console import complaint, now
-from pipelines.sandbox import Business
+from pipelines.synthetic import Business
 from storage.access import keys
 from storage.core import audit
 from storage.core.audit import OPERATOR

@@ -1,5 +1,5 @@
-"""`tidemark sandbox`: the synthetic book as files to study and train on, as PDF statements, or as a client's customers
-whose days go by.
+"""`tidemark sandbox`: the synthetic portfolio as files to study and train on, as PDF statements, or as a client's
+customers whose days go by.
 
 Files need no service. Seeding goes through the front door with a key of its own, and only where the environment is a
 sandbox: made-up businesses have no place beside real ones.
@@ -23,11 +23,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from api.core.commands.console import AsJson, complaint, err, now, opened_store, print_record
 from api.core.commands.files import as_csv
 from api.service.commands.lender import Lender, issue_key_for
-from pipelines.sandbox import Business, Part, book, frames, submissions
-from pipelines.sandbox.pdf import EVERY_LAYOUT, LAYOUTS, statement_pdf
+from pipelines.synthetic import Business, Part, frames, portfolio, submissions
+from pipelines.synthetic.pdf import EVERY_LAYOUT, LAYOUTS, statement_pdf
 from storage.core.settings import Environment, Settings
 
-sandbox = typer.Typer(help="The synthetic book: businesses, their statements and the truth.", no_args_is_help=True)
+sandbox = typer.Typer(help="The synthetic portfolio: businesses, their statements and the truth.", no_args_is_help=True)
 
 _Thing = TypeVar("_Thing")
 BUSINESSES_A_PIECE = 20  # held in memory before they are written
@@ -46,7 +46,7 @@ class PartOf(StrEnum):
 
 Customers = Annotated[int, typer.Option(help="How many businesses.", min=1, max=1_000_000)]
 Months = Annotated[int, typer.Option(help="How many months each is seen.", min=1, max=36)]
-Seed = Annotated[int, typer.Option(help="The same seed gives the same book.")]
+Seed = Annotated[int, typer.Option(help="The same seed gives the same portfolio.")]
 Until = Annotated[datetime | None, typer.Option(formats=["%Y-%m-%d"], help="Last day. Default: yesterday.")]
 
 
@@ -62,17 +62,17 @@ def generate(
     part: Annotated[PartOf | None, typer.Option(help="Businesses to train on, or those to test on.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write a book: transactions with their labels, customers with outcomes, accounts and facilities.
+    """Write a portfolio: transactions with their labels, customers with outcomes, accounts and facilities.
 
     labels.csv is what `tidemark categories train --labels` reads. JSON is one
     object a line. Businesses to train on meet no held-out brand and no held-out
     bank; those to test on meet them wherever there is a choice.
 
-    Example: tidemark sandbox generate --customers 500 --months 12 --seed 7 --out book
+    Example: tidemark sandbox generate --customers 500 --months 12 --seed 7 --out portfolio
     """
     _must_be_empty(out)
     wanted: Part | None = None if part is None else part.value
-    businesses = book(customers, months, seed, _last_day(until), faults, wanted)
+    businesses = portfolio(customers, months, seed, _last_day(until), faults, wanted)
     with ExitStack() as files:
         folder = _Folder(out, format_, files)
         for piece in _in_pieces(_with_progress(businesses, customers, show=not as_json)):
@@ -92,7 +92,7 @@ def statements(
     """Write bank statements as PDF files, and the truth about each beside it as JSON.
 
     They are drawn as Australian banks print them, with rows of the synthetic
-    book. What a statement says of its account is under "accounts"; "shown" names
+    portfolio. What a statement says of its account is under "accounts"; "shown" names
     the details that can be read on the paper.
 
     Example: tidemark sandbox statements --layout westpac --layout nab --files 5 --out statements
@@ -137,7 +137,7 @@ def seed_(
     with opened_store() as store:
         lender = Lender(url, issue_key_for(store, client))
     last = _last_day(until)
-    clock = _Clock(lender, list(book(customers, months, seed, last)))
+    clock = _Clock(lender, list(portfolio(customers, months, seed, last)))
     clock.start(last - timedelta(days=days))
     for _ in _with_progress(iter(range(days)), days, show=not as_json):
         clock.next_day()
@@ -220,7 +220,7 @@ class _Parquet:
 
 
 class _Folder:
-    """The files of a book, growing piece by piece."""
+    """The files of a portfolio, growing piece by piece."""
 
     def __init__(self, out: Path, format_: Format, files: ExitStack) -> None:
         out.mkdir(parents=True, exist_ok=True)
@@ -281,7 +281,7 @@ def _in_pieces(businesses: Iterator[Business]) -> Iterator[list[tuple[int, Busin
 def _with_progress(things: Iterator[_Thing], total: int, *, show: bool) -> Iterator[_Thing]:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=err, disable=not show, transient=True) as progress:
-        task = progress.add_task("book", total=total)
+        task = progress.add_task("portfolio", total=total)
         for thing in things:
             yield thing
             progress.advance(task)

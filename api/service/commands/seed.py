@@ -10,7 +10,7 @@ import typer
 
 from api.core.commands.console import opened_store, out
 from api.service.commands.lender import NAME, Lender, issue_key, last_day
-from pipelines.sandbox import book, submissions
+from pipelines.synthetic import portfolio, submissions
 from storage.access import keys
 
 CUSTOMERS, MONTHS, SEED = 12, 12, 7
@@ -25,7 +25,7 @@ def main() -> None:
         key = issue_key(store)
     lender = Lender(os.environ["TIDEMARK_BASE_URL"], key)
     customer_ids, jobs = list[str](), list[str]()
-    for business in book(CUSTOMERS, MONTHS, SEED, until=last_day(), faults=True):
+    for business in portfolio(CUSTOMERS, MONTHS, SEED, until=last_day(), faults=True):
         customer_ids.append(lender.create(business)["customerId"])
         jobs += lender.submit(customer_ids[-1], submissions(business))
     rows = sum(job["enrichedCount"] for job in lender.finished(jobs))

@@ -24,7 +24,7 @@ from pathlib import Path
 
 Change = Callable[[str], str]
 BRACES = re.compile(r"\{[^{}]*\}")
-HISTORY = ("docs/decisions/0024-moves/", "docs/decisions/0027-renames/", "CHANGELOG.md")
+HISTORY = ("docs/decisions/0024-moves/", "docs/decisions/0027-renames/", "CHANGELOG.md", "benchmarks/MUTANTS.md")
 
 
 def main(maps: list[str]) -> None:
@@ -72,7 +72,7 @@ def rewrite(path: Path, change: Change, old: str) -> bool:
         before = path.read_bytes().decode()
     except (UnicodeDecodeError, FileNotFoundError):
         return False
-    if old.split("_")[0].lower() not in before.lower():
+    if old.split("_", maxsplit=1)[0].lower() not in before.lower():
         return False
     after = change(before)
     path.write_bytes(after.encode())

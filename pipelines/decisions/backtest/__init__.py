@@ -1,10 +1,11 @@
-"""A backtest: two ways of deciding compared over a book, two versions of a policy, or a version and what was decided.
+"""A backtest: two ways of deciding compared over a portfolio, two versions of a policy, or a version and what was
+decided.
 
     sides       what one side makes of some customers: decisions, limits, and what it counts
       recorded    the side that was decided already, with the inputs of each customer's own
       causes      what keeps customers from being decided: `unsettled.missing` of many at once
     comparison  the two sides beside each other, a row a customer
-    tallies     counts and sums, which add up: a book is gone through in parts, and only these stay in memory
+    tallies     counts and sums, which add up: a portfolio is gone through in parts, and only these stay in memory
     result      what the tallies say, as data
     page/       the same for people
 

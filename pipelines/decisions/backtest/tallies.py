@@ -1,4 +1,6 @@
-"""What is counted of a book: TALLIES by name. Those of some customers and of others add up to those of all, exactly."""
+"""What is counted of a portfolio: TALLIES by name. Those of some customers and of others add up to those of all,
+exactly.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -74,7 +74,7 @@ def read_text(text: str, yaml: bool) -> Checked:
     return Checked(None, [unreadable], []) if unreadable else read(document)
 
 
-# The book
+# The portfolio
 
 
 def unreached(plan: Plan, reached: Mapping[int, int], customers: int) -> list[Finding]:
@@ -82,8 +82,8 @@ def unreached(plan: Plan, reached: Mapping[int, int], customers: int) -> list[Fi
 
     Args:
         reached: how many customers reached the step, by its number from 0.
-        customers: how many there are in the book.
+        customers: how many there are in the portfolio.
     """
-    says = f"Of {customers:,} customers in the book none has ever reached this step."
+    says = f"Of {customers:,} customers in the portfolio none has ever reached this step."
     never = [nth for nth in range(len(plan.steps)) if customers and not reached.get(nth)]
     return [finding(f"/steps/{nth}", "StepNeverReached", says) for nth in never]

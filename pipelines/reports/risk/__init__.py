@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import polars as pl
 
 from pipelines.figures import unreconciled
-from pipelines.figures.context import ClientBook
+from pipelines.figures.context import ClientPortfolio
 from pipelines.figures.facts import Facts
 from pipelines.figures.json_text import as_data, laid_together
 from pipelines.figures.periods import BY_CUSTOMER
@@ -39,27 +39,30 @@ def risk_report(facts: Facts) -> pl.DataFrame:
     """
     known = evidence(facts)
     parts = [
-        _of_book(facts, known.filter(pl.col(BY_CUSTOMER).is_in(list(book.customers))), book) for book in _books(facts)
+        _of_portfolio(facts, known.filter(pl.col(BY_CUSTOMER).is_in(list(portfolio.customers))), portfolio)
+        for portfolio in _portfolios(facts)
     ]
     opened = pl.concat(data for data, _ in parts).select(BY_CUSTOMER, line=pl.col("data").str.strip_suffix("}"))
     shares = unreconciled.section(facts, [each for _, shares in parts for each in shares])
     return laid_together(facts.customers, [opened, ",", *shares, "}"])
 
 
-def _books(facts: Facts) -> Iterator[ClientBook]:
-    """The books that the customers belong to; all others in one of which nothing is known."""
+def _portfolios(facts: Facts) -> Iterator[ClientPortfolio]:
+    """The portfolios that the customers belong to; all others in one of which nothing is known."""
     numbers = frozenset(facts.customers[BY_CUSTOMER])
-    for book in facts.context.books:
-        if of_book := numbers & book.customers:
-            yield ClientBook(of_book, book.peers, book.scorecard)
-            numbers -= of_book
+    for portfolio in facts.context.portfolios:
+        if of_portfolio := numbers & portfolio.customers:
+            yield ClientPortfolio(of_portfolio, portfolio.peers, portfolio.scorecard)
+            numbers -= of_portfolio
     if numbers or facts.customers.is_empty():
-        yield ClientBook(numbers)
+        yield ClientPortfolio(numbers)
 
 
-def _of_book(facts: Facts, known: pl.DataFrame, book: ClientBook) -> tuple[pl.DataFrame, list[pl.DataFrame]]:
+def _of_portfolio(
+    facts: Facts, known: pl.DataFrame, portfolio: ClientPortfolio
+) -> tuple[pl.DataFrame, list[pl.DataFrame]]:
     """The reports of customers that share a scorecard and their peers, and what rests on unreconciled rows."""
-    scorecard = book.scorecard or DEFAULT
+    scorecard = portfolio.scorecard or DEFAULT
     read = readings(facts, list(dict.fromkeys([*(feature.metric for feature in scorecard.features), *INPUTS])))
     scored = (
         known.join(read, on=BY_CUSTOMER, how="left", validate="1:1")
@@ -68,7 +71,7 @@ def _of_book(facts: Facts, known: pl.DataFrame, book: ClientBook) -> tuple[pl.Da
         .pipe(with_interval, scorecard)
     )
     reports = (
-        scored.pipe(with_percentiles, scorecard, book.peers)
+        scored.pipe(with_percentiles, scorecard, portfolio.peers)
         .join(sensitivity(scored, scorecard), on=BY_CUSTOMER, how="left", validate="1:1")
         .pipe(_as_report, scorecard, facts)
     )

@@ -145,9 +145,9 @@ class _Explained:
 
     def _quantiles(self, slug: str) -> Sequence[Decimal]:
         number = self.facts.customers[BY_CUSTOMER].item()
-        for book in self.facts.context.books:
-            if number in book.customers and book.peers is not None:
-                for metric, quantiles in book.peers.iter_rows():
+        for portfolio in self.facts.context.portfolios:
+            if number in portfolio.customers and portfolio.peers is not None:
+                for metric, quantiles in portfolio.peers.iter_rows():
                     if metric == slug:
                         return list(quantiles)
         raise no_figure(["drivers", slug, "peerPercentile"])
@@ -217,8 +217,8 @@ class _Explained:
 
 def _scorecard(facts: Facts) -> Scorecard:
     number = facts.customers[BY_CUSTOMER].item()
-    books = (book for book in facts.context.books if number in book.customers)
-    return next((book.scorecard for book in books if book.scorecard), DEFAULT)
+    portfolios = (portfolio for portfolio in facts.context.portfolios if number in portfolio.customers)
+    return next((portfolio.scorecard for portfolio in portfolios if portfolio.scorecard), DEFAULT)
 
 
 def _banded_words(feature: Feature) -> str:

@@ -23,7 +23,7 @@ from pipelines.enrichment.enrichment import enrich
 from pipelines.enrichment.facilities import FACILITIES as FACILITIES_SCHEMA
 from pipelines.enrichment.recurrence import SERIES as SERIES_SCHEMA
 from pipelines.enrichment.transfers.own_accounts import MENTIONED
-from pipelines.sandbox import business, frames
+from pipelines.synthetic import business, frames
 from pipelines.vocabulary.errors import Unavailable
 from pipelines.vocabulary.schemas import MONEY, TRANSACTIONS
 from storage.core.paging import Page

@@ -415,7 +415,7 @@ def test_the_trail_tells_what_was_done(store: Store, base_url: str) -> None:
     assert {each.resource["policyId"] for each in found} == {policy_id}
 
 
-# The book
+# The portfolio
 
 
 def stepped(first: dict[str, Any]) -> dict[str, Any]:
@@ -434,10 +434,10 @@ def warned(client: Client, first: dict[str, Any]) -> list[tuple[str, str]]:
     return faults(answer)
 
 
-def test_a_step_that_nobody_in_the_book_reaches_is_warned_of(store: Store, client: Client) -> None:
+def test_a_step_that_nobody_in_the_portfolio_reaches_is_warned_of(store: Store, client: Client) -> None:
     everybody = {"atMost": [{"metric": "months_of_history"}, "1000"]}
     whoever_asks = {"atLeast": [{"input": "requestedAmount"}, "5"]}
-    assert warned(client, everybody) == []  # there is no book yet
+    assert warned(client, everybody) == []  # there is no portfolio yet
     customer_id = client.new_customer()
     client.submitted(customer_id)
     end_submissions(store)

@@ -25,7 +25,7 @@ NOW = datetime(2026, 11, 21, 9, tzinfo=UTC)
 
 
 @pytest.fixture(scope="module")
-def book(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+def portfolio(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """Businesses of which those that live near nothing default more often; no descriptions."""
     draws = np.random.default_rng(8)
     rows, outcomes = list[str](), ["customer,asOf,defaulted,loan"]
@@ -37,7 +37,7 @@ def book(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
             for amount in (400 + 40 * draws.normal(), -400 - 40 * draws.normal()):
                 balance += amount
                 rows.append(f"c{number},1,{AS_OF - timedelta(weeks=30 - week)},,{amount:.2f},{balance:.2f}")
-    folder = tmp_path_factory.mktemp("book")
+    folder = tmp_path_factory.mktemp("portfolio")
     (folder / "rows.csv").write_text("\n".join(["customer,account,date,description,amount,balance", *rows]))
     (folder / "outcomes.csv").write_text("\n".join([*outcomes, f"stranger,{AS_OF},0,1"]))
     return folder / "rows.csv", folder / "outcomes.csv"
@@ -62,8 +62,8 @@ def refused(*arguments: str | Path) -> str:
     return result.exception.detail
 
 
-def test_default_scores_are_printed_without_a_home(book: tuple[Path, Path], home: Path) -> None:
-    rows, outcomes = book
+def test_default_scores_are_printed_without_a_home(portfolio: tuple[Path, Path], home: Path) -> None:
+    rows, outcomes = portfolio
     result = CliRunner().invoke(app, ["risk", "score", "--transactions", str(rows), "--outcomes", str(outcomes)])
     scores = pl.read_csv(result.stdout.encode())
     assert scores.columns == ["customer", "asOf", "defaulted", "points", "value"]
@@ -74,8 +74,8 @@ def test_default_scores_are_printed_without_a_home(book: tuple[Path, Path], home
     assert not home.exists()
 
 
-def test_from_two_files_to_a_model_in_use_and_back(book: tuple[Path, Path], home: Path, tmp_path: Path) -> None:
-    rows, outcomes = book
+def test_from_two_files_to_a_model_in_use_and_back(portfolio: tuple[Path, Path], home: Path, tmp_path: Path) -> None:
+    rows, outcomes = portfolio
     files = ("--transactions", rows, "--outcomes", outcomes)
     fitted = run("risk", "fit", *files, "--out", tmp_path / "model.json", "--name", "spring")
     assert not home.exists()
@@ -99,8 +99,8 @@ def test_from_two_files_to_a_model_in_use_and_back(book: tuple[Path, Path], home
 
 
 @pytest.mark.usefixtures("home")
-def test_garbage_is_refused_in_one_line(book: tuple[Path, Path], tmp_path: Path) -> None:
-    rows, _ = book
+def test_garbage_is_refused_in_one_line(portfolio: tuple[Path, Path], tmp_path: Path) -> None:
+    rows, _ = portfolio
     client = run("clients", "create", "Harbour Lending")["clientId"]
     one_class = tmp_path / "one.csv"
     one_class.write_text(f"customer,asOf,defaulted\nc1,{AS_OF},0\nc2,{AS_OF},0\n")

@@ -13,7 +13,7 @@ from typer.testing import CliRunner, Result
 
 from api.cli import app
 from api.intake.commands import statements
-from pipelines.sandbox.pdf import statement_pdf
+from pipelines.synthetic.pdf import statement_pdf
 from tests.isolation import hostile
 from tests.pipelines.intake.pdf.drawing import HEADING, four_rows
 from tests.pipelines.intake.pdf.drawing import statement as drawn_statement

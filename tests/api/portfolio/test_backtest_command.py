@@ -23,7 +23,7 @@ from storage.customers.customers import NewCustomer
 from storage.decisions import policies
 from storage.monitoring import attributes
 from storage.monitoring.attributes import NewAttribute
-from storage.portfolio import book_jobs
+from storage.portfolio import portfolio_jobs
 from tests.api.portfolio.test_backtests import DOCUMENT, stricter
 from tests.conftest import open_store
 from tests.patience import again_and_again
@@ -66,7 +66,7 @@ def asked(client: UUID, *arguments: str | Path) -> Result:
 def working(store: Store) -> Iterator[None]:
     def look() -> None:
         with store.db.reading() as r:
-            waiting = book_jobs.waiting(r, Flow.POLICY_BACKTEST)
+            waiting = portfolio_jobs.waiting(r, Flow.POLICY_BACKTEST)
         for job in waiting:
             work.run(store, job.job_id, lambda: datetime.now(UTC))
 
@@ -145,7 +145,7 @@ def test_outcomes_that_can_not_be_read_are_refused(client: UUID, tmp_path: Path,
 def test_whoever_does_not_wait_gets_the_job(store: Store, client: UUID) -> None:
     result = asked(client, *NEEDED, "--no-wait", "--json")
     with store.db.reading() as r:
-        [job] = book_jobs.waiting(r, Flow.POLICY_BACKTEST)
+        [job] = portfolio_jobs.waiting(r, Flow.POLICY_BACKTEST)
     assert json.loads(result.stdout) == {"jobId": str(job.job_id), "status": "Queued"}
 
 

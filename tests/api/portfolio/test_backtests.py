@@ -45,7 +45,7 @@ def stricter(least: str) -> dict[str, Any]:
     return document
 
 
-class Book:
+class Portfolio:
     """A client with a policy of two versions, the first published, and customers with scores 400, 600 and none."""
 
     def __init__(self, store: Store, client: Client) -> None:
@@ -84,13 +84,13 @@ class Book:
 
 
 @pytest.fixture
-def book(store: Store, base_url: str) -> Book:
-    return Book(store, new_client(store, base_url))
+def portfolio(store: Store, base_url: str) -> Portfolio:
+    return Portfolio(store, new_client(store, base_url))
 
 
-def test_the_result_day_by_day(book: Book) -> None:
-    job_id = book.done(outcomes=[{"customerId": book.customers[1], "defaulted": True}])
-    found = book.read(job_id)
+def test_the_result_day_by_day(portfolio: Portfolio) -> None:
+    job_id = portfolio.done(outcomes=[{"customerId": portfolio.customers[1], "defaulted": True}])
+    found = portfolio.read(job_id)
     assert (found["status"], found["version"], found["againstVersion"]) == ("Completed", 2, 1)
     assert (found["customersTotal"], found["customersDone"], found["customersFailed"]) == (3, 3, 0)
     [day] = found["days"]
@@ -105,75 +105,75 @@ def test_the_result_day_by_day(book: Book) -> None:
     assert (proceed["before"]["badRate"], proceed["after"]["badRate"]) == (Decimal(1), None)
 
 
-def test_the_swap_set_names_customers_and_pages(book: Book) -> None:
-    job_id = book.done()
-    found = book.read(job_id, "/customers")
+def test_the_swap_set_names_customers_and_pages(portfolio: Portfolio) -> None:
+    job_id = portfolio.done()
+    found = portfolio.read(job_id, "/customers")
     [changed] = found["customers"]
     assert found["totalCount"] == 1
-    assert changed["customerId"] == book.customers[1]
+    assert changed["customerId"] == portfolio.customers[1]
     assert (changed["before"], changed["after"], changed["changedBy"]) == ("proceed", "blocked", ["SCORE"])
     assert changed["limits"] == [{"product": "line", "before": Decimal("50000.00"), "after": Decimal("0.00")}]
-    assert book.read(job_id, "/customers?page=2&count=1") == {
+    assert portfolio.read(job_id, "/customers?page=2&count=1") == {
         "customers": [],
         "totalCount": 1,
         "currentPage": 2,
         "pageSize": 1,
         "totalPages": 1,
     }
-    assert book.read(job_id, "/customers?change=limits")["totalCount"] == 0
+    assert portfolio.read(job_id, "/customers?change=limits")["totalCount"] == 0
 
 
-def test_the_page_escapes_names_and_allows_nothing_but_its_style(book: Book) -> None:
-    answer = book.client.get(f"{book.path}/backtests/{book.done()}/page.html")
+def test_the_page_escapes_names_and_allows_nothing_but_its_style(portfolio: Portfolio) -> None:
+    answer = portfolio.client.get(f"{portfolio.path}/backtests/{portfolio.done()}/page.html")
     assert answer.status_code == 200
     assert answer.headers["content-type"].startswith("text/html")
     assert answer.headers["content-security-policy"].startswith("default-src 'none'; style-src 'sha256-")
     assert "Line of &lt;credit&gt;: version 2 against version 1" in answer.text
     assert "<credit>" not in answer.text
-    assert book.customers[1] in answer.text
+    assert portfolio.customers[1] in answer.text
 
 
-def test_the_job_is_of_no_customer_and_the_list_has_it(book: Book) -> None:
-    job_id = book.asked()
-    job = book.client.get(f"/v1/jobs/{job_id}/status").json()["data"]
+def test_the_job_is_of_no_customer_and_the_list_has_it(portfolio: Portfolio) -> None:
+    job_id = portfolio.asked()
+    job = portfolio.client.get(f"/v1/jobs/{job_id}/status").json()["data"]
     assert (job["flow"], job["customerId"], job["status"]) == ("PolicyBacktest", None, "Queued")
     assert job["stages"][0]["stage"] == "backtest"
-    listed = book.client.get(f"{book.path}/backtests").json()["data"]
+    listed = portfolio.client.get(f"{portfolio.path}/backtests").json()["data"]
     assert [each["jobId"] for each in listed["backtests"]] == [job_id]
-    assert book.read(job_id)["days"] is None
-    assert [each["jobId"] for each in book.client.get("/v1/jobs?flow=PolicyBacktest").json()["data"]["jobs"]] == [
+    assert portfolio.read(job_id)["days"] is None
+    assert [each["jobId"] for each in portfolio.client.get("/v1/jobs?flow=PolicyBacktest").json()["data"]["jobs"]] == [
         job_id
     ]
 
 
 @named("rest", ["/customers", "/page.html"])
-def test_what_has_no_result_has_nothing_to_show(book: Book, rest: str) -> None:
-    answer = book.client.get(f"{book.path}/backtests/{book.asked()}{rest}")
+def test_what_has_no_result_has_nothing_to_show(portfolio: Portfolio, rest: str) -> None:
+    answer = portfolio.client.get(f"{portfolio.path}/backtests/{portfolio.asked()}{rest}")
     assert (answer.status_code, answer.json()["code"]) == (409, "Backtest.Unfinished")
 
 
-def test_a_filter_and_the_other_direction(book: Book) -> None:
-    job_id = book.done(version=1, against=2, customerIds=book.customers[:2], attributes={"score": 600})
-    [day] = book.read(job_id)["days"]
+def test_a_filter_and_the_other_direction(portfolio: Portfolio) -> None:
+    job_id = portfolio.done(version=1, against=2, customerIds=portfolio.customers[:2], attributes={"score": 600})
+    [day] = portfolio.read(job_id)["days"]
     assert day["customers"] == 1
     assert [(each["before"], each["after"]) for each in day["transitions"]] == [("blocked", "proceed")]
 
 
-def test_against_recorded_decisions_inputs_may_be_left_out(book: Book) -> None:
-    path = f"/v1/customer/{book.customers[1]}/decision-policies/{book.slug}/evaluate"
-    assert book.client.post(path, {"inputs": INPUTS}).status_code == 200
-    [day] = book.read(book.done(against="recorded", inputs={}))["days"]
+def test_against_recorded_decisions_inputs_may_be_left_out(portfolio: Portfolio) -> None:
+    path = f"/v1/customer/{portfolio.customers[1]}/decision-policies/{portfolio.slug}/evaluate"
+    assert portfolio.client.post(path, {"inputs": INPUTS}).status_code == 200
+    [day] = portfolio.read(portfolio.done(against="recorded", inputs={}))["days"]
     assert day["customers"] == 1
     assert day["rules"]["before"] is None
     assert [(each["before"], each["after"]) for each in day["transitions"]] == [("proceed", "blocked")]
 
 
-def test_a_challenger_is_compared_with_what_was_answered(book: Book) -> None:
+def test_a_challenger_is_compared_with_what_was_answered(portfolio: Portfolio) -> None:
     challenger = {"version": 2, "percent": 100}
-    assert book.client.call("PUT", f"{book.path}/challenger", json=challenger).status_code == 200
-    path = f"/v1/customer/{book.customers[1]}/decision-policies/{book.slug}/evaluate"
-    assert book.client.post(path, {"inputs": INPUTS}).json()["data"]["verdict"]["outcome"] == "proceed"
-    [day] = book.read(book.done(against="challenger", inputs={}))["days"]
+    assert portfolio.client.call("PUT", f"{portfolio.path}/challenger", json=challenger).status_code == 200
+    path = f"/v1/customer/{portfolio.customers[1]}/decision-policies/{portfolio.slug}/evaluate"
+    assert portfolio.client.post(path, {"inputs": INPUTS}).json()["data"]["verdict"]["outcome"] == "proceed"
+    [day] = portfolio.read(portfolio.done(against="challenger", inputs={}))["days"]
     assert [(each["before"], each["after"]) for each in day["transitions"]] == [("proceed", "blocked")]
 
 
@@ -198,21 +198,22 @@ DAY = "2026-03-31"
         ({"attributes": {"score": []}}, 400, "Backtest.InvalidFilter", []),
     ],
 )
-def test_refusals(book: Book, body: dict[str, Any], status: int, code: str, pointers: list[str]) -> None:
-    assert book.refused(**body) == (status, code, pointers)
+def test_refusals(portfolio: Portfolio, body: dict[str, Any], status: int, code: str, pointers: list[str]) -> None:
+    assert portfolio.refused(**body) == (status, code, pointers)
 
 
-def test_an_outcome_of_an_unknown_customer_or_told_twice(book: Book) -> None:
+def test_an_outcome_of_an_unknown_customer_or_told_twice(portfolio: Portfolio) -> None:
     unknown = {"customerId": str(uuid4()), "defaulted": True}
-    told = {"customerId": book.customers[0], "defaulted": False}
-    assert book.refused(outcomes=[told, unknown]) == (400, "Backtest.UnknownCustomer", ["/outcomes/1/customerId"])
-    assert book.refused(outcomes=[told, told]) == (400, "Backtest.CustomerTwice", [])
+    told = {"customerId": portfolio.customers[0], "defaulted": False}
+    assert portfolio.refused(outcomes=[told, unknown]) == (400, "Backtest.UnknownCustomer", ["/outcomes/1/customerId"])
+    assert portfolio.refused(outcomes=[told, told]) == (400, "Backtest.CustomerTwice", [])
 
 
-def test_a_repeated_request_is_one_backtest(book: Book) -> None:
+def test_a_repeated_request_is_one_backtest(portfolio: Portfolio) -> None:
     headers = {"Idempotency-Key": str(uuid4())}
     first, second = (
-        book.client.post(f"{book.path}/backtest", {"inputs": INPUTS}, headers=headers).json() for _ in range(2)
+        portfolio.client.post(f"{portfolio.path}/backtest", {"inputs": INPUTS}, headers=headers).json()
+        for _ in range(2)
     )
     assert first == second
-    assert book.client.get(f"{book.path}/backtests").json()["data"]["totalCount"] == 1
+    assert portfolio.client.get(f"{portfolio.path}/backtests").json()["data"]["totalCount"] == 1

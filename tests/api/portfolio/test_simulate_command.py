@@ -19,7 +19,7 @@ from storage.core.models import Flow
 from storage.core.settings import Settings
 from storage.core.store import Store
 from storage.monitoring import rulesets, simulations
-from storage.portfolio import book_jobs
+from storage.portfolio import portfolio_jobs
 from tests.api.portfolio.test_simulations import document
 from tests.assets.lender import Lender
 from tests.conftest import open_store
@@ -57,7 +57,7 @@ def asked(lender: Lender, what: str | Path, *arguments: str | Path) -> Result:
 def working(store: Store) -> Iterator[None]:
     def look() -> None:
         with store.db.reading() as r:
-            waiting = book_jobs.waiting(r, Flow.RULESET_SIMULATION)
+            waiting = portfolio_jobs.waiting(r, Flow.RULESET_SIMULATION)
         for job in waiting:
             work.run(store, job.job_id, lambda: datetime.now(UTC))
 

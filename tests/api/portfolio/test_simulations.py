@@ -33,7 +33,7 @@ def document(slug: str, more_than: str = "100") -> dict[str, Any]:
     return {"slug": slug, "name": "Spending & <more>", "active": False, "metrics": [SPENT], "rules": [rule]}
 
 
-class Book:
+class Portfolio:
     """A ruleset, and two customers: one spends 150 twice, half a year apart, and little between; one spends little."""
 
     def __init__(self, store: Store, client: Client) -> None:
@@ -80,13 +80,13 @@ class Book:
 
 
 @pytest.fixture
-def book(store: Store, base_url: str) -> Book:
-    return Book(store, new_client(store, base_url))
+def portfolio(store: Store, base_url: str) -> Portfolio:
+    return Portfolio(store, new_client(store, base_url))
 
 
-def test_the_result_of_the_past_year(book: Book) -> None:
-    found = book.read(book.done())
-    assert (found["status"], found["from"] < book.day(360), found["to"]) == ("Completed", True, book.day(0))
+def test_the_result_of_the_past_year(portfolio: Portfolio) -> None:
+    found = portfolio.read(portfolio.done())
+    assert (found["status"], found["from"] < portfolio.day(360), found["to"]) == ("Completed", True, portfolio.day(0))
     assert (found["customersTotal"], found["customersDone"], found["customersFailed"]) == (2, 2, 0)
     result = found["result"]
     assert (result["customers"], result["customersFired"], result["events"], result["firings"]) == (2, 1, 2, 2)
@@ -97,99 +97,106 @@ def test_the_result_of_the_past_year(book: Book) -> None:
     assert rule["daysHeld"] == 10 + 21  # until a small row ends a window without the large one; then until today
     assert sum(each["events"] for each in result["months"]) == 2
     [customer] = result["byCustomer"]
-    assert (customer["customerId"], customer["events"]) == (book.customers[0], 2)
-    assert (customer["lastFired"], customer["rules"]) == (book.day(20), [{"code": "SPENT", "fired": 2}])
+    assert (customer["customerId"], customer["events"]) == (portfolio.customers[0], 2)
+    assert (customer["lastFired"], customer["rules"]) == (portfolio.day(20), [{"code": "SPENT", "fired": 2}])
 
 
-def test_the_days_that_are_asked_for_and_the_first_of_them(book: Book) -> None:
-    found = book.read(book.done(**{"from": book.day(195), "to": book.day(50)}))
-    assert (found["from"], found["to"]) == (book.day(195), book.day(50))
+def test_the_days_that_are_asked_for_and_the_first_of_them(portfolio: Portfolio) -> None:
+    found = portfolio.read(portfolio.done(**{"from": portfolio.day(195), "to": portfolio.day(50)}))
+    assert (found["from"], found["to"]) == (portfolio.day(195), portfolio.day(50))
     result = found["result"]
     assert result["atSwitchOn"] == {"customers": 1, "rules": [{"code": "SPENT", "customers": 1}]}
     assert (result["events"], result["rules"][0]["daysObserved"]) == (1, 2 * 146)
 
 
-def test_firings_name_customers_with_what_matched(book: Book) -> None:
-    job_id = book.done()
-    found = book.read(job_id, "/firings")
-    assert (found["totalCount"], [each["date"] for each in found["firings"]]) == (2, [book.day(200), book.day(20)])
+def test_firings_name_customers_with_what_matched(portfolio: Portfolio) -> None:
+    job_id = portfolio.done()
+    found = portfolio.read(job_id, "/firings")
+    assert (found["totalCount"], [each["date"] for each in found["firings"]]) == (
+        2,
+        [portfolio.day(200), portfolio.day(20)],
+    )
     first = found["firings"][0]
-    assert (first["customerId"], first["code"]) == (book.customers[0], "SPENT")
+    assert (first["customerId"], first["code"]) == (portfolio.customers[0], "SPENT")
     [value] = first["values"]
     assert (value["kind"], value["name"], value["value"], value["cause"]) == ("metric", "spent_10d", Decimal(150), None)
-    [second] = book.read(job_id, "/firings?page=2&count=1")["firings"]
+    [second] = portfolio.read(job_id, "/firings?page=2&count=1")["firings"]
     assert second == found["firings"][1]
 
 
-def test_a_document_is_tried_instead_and_changes_nothing(book: Book) -> None:
-    job_id = book.done(document=document("another", more_than="10"))
-    found = book.read(job_id)
+def test_a_document_is_tried_instead_and_changes_nothing(portfolio: Portfolio) -> None:
+    job_id = portfolio.done(document=document("another", more_than="10"))
+    found = portfolio.read(job_id)
     assert (found["ofDocument"], found["result"]["customersFired"]) == (True, 2)
-    stored = book.client.get(book.path).json()["data"]
+    stored = portfolio.client.get(portfolio.path).json()["data"]
     assert (stored["version"], stored["document"]["rules"][0]["condition"]["moreThan"][1]) == (1, "100")
 
 
-def test_only_the_customers_that_are_named(book: Book) -> None:
-    found = book.read(book.done(customerIds=[book.customers[1]]))
+def test_only_the_customers_that_are_named(portfolio: Portfolio) -> None:
+    found = portfolio.read(portfolio.done(customerIds=[portfolio.customers[1]]))
     assert (found["customersNamed"], found["customersTotal"], found["result"]["events"]) == (1, 1, 0)
 
 
-def test_whom_a_document_lists(book: Book) -> None:
-    listed = document("another", more_than="10") | {"appliesTo": {"customers": [book.customers[1]]}}
-    result = book.read(book.done(document=listed))["result"]
-    assert [each["customerId"] for each in result["byCustomer"]] == [book.customers[1]]
+def test_whom_a_document_lists(portfolio: Portfolio) -> None:
+    listed = document("another", more_than="10") | {"appliesTo": {"customers": [portfolio.customers[1]]}}
+    result = portfolio.read(portfolio.done(document=listed))["result"]
+    assert [each["customerId"] for each in result["byCustomer"]] == [portfolio.customers[1]]
 
 
-def test_the_page_stands_alone(book: Book) -> None:
-    job_id = book.done()
-    answer = book.client.get(f"/v1/monitoring/simulations/{job_id}/page.html")
+def test_the_page_stands_alone(portfolio: Portfolio) -> None:
+    job_id = portfolio.done()
+    answer = portfolio.client.get(f"/v1/monitoring/simulations/{job_id}/page.html")
     assert answer.status_code == 200
     assert "default-src 'none'" in answer.headers["content-security-policy"]
     assert "Spending &amp; &lt;more&gt;" in answer.text
     assert "<more>" not in answer.text
-    assert book.customers[0] in answer.text
-    assert book.customers[1] not in answer.text
+    assert portfolio.customers[0] in answer.text
+    assert portfolio.customers[1] not in answer.text
     assert "spent_10d 150" in answer.text
     assert "Much &lt;went&gt; out." in answer.text
     assert SHOWN_ON_THE_PAGE >= 2
 
 
-def test_it_is_listed_with_its_job(book: Book) -> None:
-    job_id = book.asked()
-    waiting = book.read(job_id)
+def test_it_is_listed_with_its_job(portfolio: Portfolio) -> None:
+    job_id = portfolio.asked()
+    waiting = portfolio.read(job_id)
     assert (waiting["status"], waiting["result"], waiting["customersTotal"]) == ("Queued", None, None)
-    job = book.client.get(f"/v1/jobs/{job_id}/status").json()["data"]
+    job = portfolio.client.get(f"/v1/jobs/{job_id}/status").json()["data"]
     assert (job["flow"], job["customerId"], job["stages"][0]["stage"]) == ("RulesetSimulation", None, "simulation")
-    listed = book.client.get(f"{book.path}/simulations").json()["data"]
+    listed = portfolio.client.get(f"{portfolio.path}/simulations").json()["data"]
     assert ([each["jobId"] for each in listed["simulations"]], listed["totalCount"]) == ([job_id], 1)
 
 
 @named("rest", ["/firings", "/page.html"])
-def test_what_has_come_to_no_result_is_refused(book: Book, rest: str) -> None:
-    answer = book.client.get(f"/v1/monitoring/simulations/{book.asked()}{rest}")
+def test_what_has_come_to_no_result_is_refused(portfolio: Portfolio, rest: str) -> None:
+    answer = portfolio.client.get(f"/v1/monitoring/simulations/{portfolio.asked()}{rest}")
     assert (answer.status_code, answer.json()["code"]) == (409, "Simulation.Unfinished")
 
 
-def test_what_makes_no_sense_is_refused(book: Book) -> None:
+def test_what_makes_no_sense_is_refused(portfolio: Portfolio) -> None:
     unknown = str(uuid4())
-    assert book.refused(to=book.day(-1)) == (400, "Simulation.DayToCome", [])
-    assert book.refused(**{"from": book.day(1), "to": book.day(2)}) == (400, "Simulation.InvalidDays", [])
-    assert book.refused(**{"from": book.day(740)}) == (400, "Simulation.TooManyDays", [])
+    assert portfolio.refused(to=portfolio.day(-1)) == (400, "Simulation.DayToCome", [])
+    assert portfolio.refused(**{"from": portfolio.day(1), "to": portfolio.day(2)}) == (
+        400,
+        "Simulation.InvalidDays",
+        [],
+    )
+    assert portfolio.refused(**{"from": portfolio.day(740)}) == (400, "Simulation.TooManyDays", [])
     for long_ago in ({"to": "0001-01-01"}, {"to": "0002-01-01"}, {"from": "0001-01-01"}, {"from": "1969-12-31"}):
-        assert book.refused(**long_ago) == (400, "Simulation.InvalidDays", [])
-    assert book.refused(**{"from": "yesterday"}) == (400, "Simulation.InvalidDay", ["/from"])
-    assert book.refused(customerIds=[]) == (400, "Simulation.InvalidCustomers", ["/customerIds"])
-    assert book.refused(customerIds=[unknown]) == (400, "Simulation.UnknownCustomer", ["/customerIds/0"])
-    assert book.refused(document=[]) == (400, "Simulation.InvalidDocument", ["/document"])
-    status, code, pointers = book.refused(document={**document("x"), "rules": [], "odd": 1})
+        assert portfolio.refused(**long_ago) == (400, "Simulation.InvalidDays", [])
+    assert portfolio.refused(**{"from": "yesterday"}) == (400, "Simulation.InvalidDay", ["/from"])
+    assert portfolio.refused(customerIds=[]) == (400, "Simulation.InvalidCustomers", ["/customerIds"])
+    assert portfolio.refused(customerIds=[unknown]) == (400, "Simulation.UnknownCustomer", ["/customerIds/0"])
+    assert portfolio.refused(document=[]) == (400, "Simulation.InvalidDocument", ["/document"])
+    status, code, pointers = portfolio.refused(document={**document("x"), "rules": [], "odd": 1})
     assert (status, code) == (400, "Ruleset.Invalid")
     assert set(pointers) == {"/document/rules", "/document/odd"}
     listed = document("x") | {"appliesTo": {"customers": [unknown]}}
-    assert book.refused(document=listed) == (400, "Ruleset.UnknownCustomer", ["/document/appliesTo/customers/0"])
+    assert portfolio.refused(document=listed) == (400, "Ruleset.UnknownCustomer", ["/document/appliesTo/customers/0"])
 
 
-def test_a_repeated_request_is_one_simulation(book: Book) -> None:
+def test_a_repeated_request_is_one_simulation(portfolio: Portfolio) -> None:
     headers = {"Idempotency-Key": str(uuid4())}
-    first, second = (book.client.post(f"{book.path}/simulate", {}, headers=headers).json() for _ in range(2))
+    first, second = (portfolio.client.post(f"{portfolio.path}/simulate", {}, headers=headers).json() for _ in range(2))
     assert first["data"]["jobId"] == second["data"]["jobId"]
-    assert book.client.get(f"{book.path}/simulations").json()["data"]["totalCount"] == 1
+    assert portfolio.client.get(f"{portfolio.path}/simulations").json()["data"]["totalCount"] == 1

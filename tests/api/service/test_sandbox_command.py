@@ -9,8 +9,8 @@ import pytest
 from typer.testing import CliRunner
 
 from api.cli import app
-from pipelines.sandbox import HELD_OUT_STYLES, book, frames
-from pipelines.sandbox.pdf import statement_pdf
+from pipelines.synthetic import HELD_OUT_STYLES, frames, portfolio
+from pipelines.synthetic.pdf import statement_pdf
 
 GENERATE = ("sandbox", "generate", "--customers", "22", "--months", "2", "--seed", "3", "--until", "2025-06-30")
 UNTIL = date(2025, 6, 30)
@@ -24,22 +24,22 @@ def generated(out: Path, *options: str) -> dict[str, object]:
 
 
 def expected() -> pl.DataFrame:
-    return pl.concat(frames.transactions(n, one) for n, one in enumerate(book(22, 2, 3, UNTIL)))
+    return pl.concat(frames.transactions(n, one) for n, one in enumerate(portfolio(22, 2, 3, UNTIL)))
 
 
-def test_a_book_is_a_folder_of_tables(tmp_path: Path) -> None:
-    summary = generated(tmp_path / "book")
+def test_a_portfolio_is_a_folder_of_tables(tmp_path: Path) -> None:
+    summary = generated(tmp_path / "portfolio")
     rows = expected()
-    assert {path.name for path in (tmp_path / "book").iterdir()} == {
+    assert {path.name for path in (tmp_path / "portfolio").iterdir()} == {
         *("transactions.csv", "labels.csv", "customers.csv", "accounts.csv", "facilities.csv")
     }
-    written = pl.read_csv(tmp_path / "book" / "transactions.csv", schema=frames.TRANSACTIONS)
+    written = pl.read_csv(tmp_path / "portfolio" / "transactions.csv", schema=frames.TRANSACTIONS)
     assert written.with_columns(pl.col("description").fill_null("")).equals(rows)
     assert summary["transactions"] == rows.height
-    assert summary["customers"] == pl.read_csv(tmp_path / "book" / "customers.csv").height == 22
-    assert summary["accounts"] == pl.read_csv(tmp_path / "book" / "accounts.csv").height
-    assert summary["facilities"] == pl.read_csv(tmp_path / "book" / "facilities.csv").height
-    labels = pl.read_csv(tmp_path / "book" / "labels.csv")
+    assert summary["customers"] == pl.read_csv(tmp_path / "portfolio" / "customers.csv").height == 22
+    assert summary["accounts"] == pl.read_csv(tmp_path / "portfolio" / "accounts.csv").height
+    assert summary["facilities"] == pl.read_csv(tmp_path / "portfolio" / "facilities.csv").height
+    labels = pl.read_csv(tmp_path / "portfolio" / "labels.csv")
     assert labels.columns == ["date", "description", "amount", "label", "context_bank", "context_account_type"]
     assert labels.height == rows.height
 
@@ -61,9 +61,9 @@ def test_the_same_command_writes_the_same_bytes(tmp_path: Path) -> None:
         assert path.read_bytes() == (tmp_path / "b" / path.name).read_bytes()
 
 
-def test_a_book_to_train_on_knows_no_held_out_bank(tmp_path: Path) -> None:
-    generated(tmp_path / "book", "--part", "train")
-    banks = set(pl.read_csv(tmp_path / "book" / "labels.csv")["context_bank"])
+def test_a_portfolio_to_train_on_knows_no_held_out_bank(tmp_path: Path) -> None:
+    generated(tmp_path / "portfolio", "--part", "train")
+    banks = set(pl.read_csv(tmp_path / "portfolio" / "labels.csv")["context_bank"])
     assert banks
     assert not banks & HELD_OUT_STYLES
 

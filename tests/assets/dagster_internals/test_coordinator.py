@@ -1,4 +1,4 @@
-"""Runs of the book wait in Dagster's queue, whoever starts them; everyone else's go straight to the launcher."""
+"""Runs of the portfolio wait in Dagster's queue, whoever starts them; everyone else's go straight to the launcher."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +9,7 @@ from dagster._core.errors import DagsterLaunchFailedError, DagsterUserCodeUnreac
 from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobOrigin, RemoteRepositoryOrigin
 from dagster._core.run_coordinator import SubmitRunContext
 
-from assets.core.runs import BOOK_ASSETS, LANE_TAG
+from assets.core.runs import LANE_TAG, PORTFOLIO_ASSETS
 from assets.dagster_internals import dagster_home
 from assets.dagster_internals.coordinator import TAGS
 from assets.definitions import definitions
@@ -37,16 +37,16 @@ def submitted(instance: DagsterInstance, asset: str | None = None, **tags: str) 
     return instance.run_coordinator.submit_run(context)
 
 
-def test_a_run_of_the_book_is_queued_for_its_lane(instance: DagsterInstance, subtests: pytest.Subtests) -> None:
-    for asset in sorted(BOOK_ASSETS):
+def test_a_run_of_the_portfolio_is_queued_for_its_lane(instance: DagsterInstance, subtests: pytest.Subtests) -> None:
+    for asset in sorted(PORTFOLIO_ASSETS):
         with subtests.test(asset):
             run = submitted(instance, asset)
             assert run.status is DagsterRunStatus.QUEUED
             assert run.tags.items() >= TAGS.items()
 
 
-def test_a_job_of_the_book_s_lane_is_queued_whatever_it_does(instance: DagsterInstance) -> None:
-    run = submitted(instance, **{LANE_TAG: Lane.BOOK.value})
+def test_a_job_of_the_portfolio_s_lane_is_queued_whatever_it_does(instance: DagsterInstance) -> None:
+    run = submitted(instance, **{LANE_TAG: Lane.PORTFOLIO.value})
     assert run.status is DagsterRunStatus.QUEUED
 
 
@@ -56,10 +56,10 @@ def test_every_other_run_is_launched_at_once(instance: DagsterInstance) -> None:
 
 
 def test_while_no_worker_runs_the_queue_tries_again_later(instance: DagsterInstance) -> None:
-    run = submitted(instance, "risk_book")
+    run = submitted(instance, "risk_portfolio")
     with pytest.raises(DagsterUserCodeUnreachableError, match="No Tidemark worker runs"):
         instance.launch_run(run.run_id, workspace=None)  # pyrefly: ignore[bad-argument-type]
     queue = instance.get_concurrency_config().run_queue_config
     assert queue is not None
     assert queue.max_user_code_failure_retries > 10**6, "and doesn't tire of it"
-    assert queue.tag_concurrency_limits == [{"key": LANE_TAG, "value": "book", "limit": 1}]
+    assert queue.tag_concurrency_limits == [{"key": LANE_TAG, "value": "portfolio", "limit": 1}]

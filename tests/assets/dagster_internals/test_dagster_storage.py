@@ -12,7 +12,7 @@ from dagster import AssetKey, DagsterEventType, DagsterInstance, DagsterRunStatu
 from sqlalchemy import create_engine, inspect, text
 
 from assets.dagster_internals import dagster_home
-from assets.dagster_internals.coordinator import BookQueue
+from assets.dagster_internals.coordinator import PortfolioQueue
 from assets.dagster_internals.dagster_storage import PooledStorage
 from assets.dagster_internals.launcher import WarmWorkerLauncher
 from storage.core.settings import Settings
@@ -41,7 +41,7 @@ def test_the_home_makes_dagster_use_our_storage_launcher_and_queue(instance: Dag
     for part in (instance.run_storage, instance.event_log_storage, instance.schedule_storage):
         assert type(part).__module__ == PooledStorage.__module__
     assert isinstance(instance.run_launcher, WarmWorkerLauncher)
-    assert isinstance(instance.run_coordinator, BookQueue)
+    assert isinstance(instance.run_coordinator, PortfolioQueue)
     assert instance.run_monitoring_enabled
     assert instance.run_monitoring_max_resume_run_attempts == 0
     assert not instance.telemetry_enabled

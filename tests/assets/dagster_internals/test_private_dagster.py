@@ -153,7 +153,7 @@ def test_the_stock_storages_for_postgresql_speak_through_the_engine_that_we_give
 
 
 def test_the_queue_takes_a_run_back_that_no_worker_took() -> None:
-    """It does so for this class of error alone; the launcher raises it for runs of the book."""
+    """It does so for this class of error alone; the launcher raises it for runs of the portfolio."""
     from dagster._daemon.run_coordinator import queued_run_coordinator_daemon  # noqa: PLC0415  # only read here
 
     source = inspect.getsource(queued_run_coordinator_daemon.QueuedRunCoordinatorDaemon._dequeue_run)

@@ -207,7 +207,7 @@ def test_upkeep_that_read_before_a_correction_gives_way(renting: Corrector, monk
     really, early = knowledge.read, [Knowledge()]
     monkeypatch.setattr("storage.enrichment.knowledge.read", lambda *given: early.pop() if early else really(*given))
     today = datetime.now(UTC).date()
-    with work_of.without_jobs(renting.store, Lane.BOOK, today, [renting.customer.number]) as work:
+    with work_of.without_jobs(renting.store, Lane.PORTFOLIO, today, [renting.customer.number]) as work:
         _, committed = recompute(renting.store, work)
     assert committed.lost == {renting.customer.number}
     shown = ("transaction_id", "category", "category_source")

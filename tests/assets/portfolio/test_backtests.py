@@ -1,4 +1,4 @@
-"""A backtest goes over the whole book in slices, and says the same as deciding the customers one by one."""
+"""A backtest goes over the whole portfolio in slices, and says the same as deciding the customers one by one."""
 
 from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
@@ -30,7 +30,7 @@ from storage.jobs import jobs
 from storage.jobs.jobs import Job
 from storage.monitoring import attributes
 from storage.monitoring.attributes import NewAttribute
-from storage.portfolio import book_jobs
+from storage.portfolio import portfolio_jobs
 from tests.assets.conftest import Filled
 from tests.assets.lender import Lender
 
@@ -62,7 +62,7 @@ def rules(name: str, outcome: str, code: str, condition: object) -> dict[str, An
     return {"name": name, "outcome": outcome, "rules": [rule]}
 
 
-class Book:
+class Portfolio:
     """Four customers: 31 days of rows and a good score, 31 days and none, one day, and no rows at all."""
 
     def __init__(self, store: Store) -> None:
@@ -178,19 +178,19 @@ def item(day: date) -> dict[str, str]:
 
 
 @pytest.fixture
-def book(filled: Filled) -> Book:
-    return filled(Book)
+def portfolio(filled: Filled) -> Portfolio:
+    return filled(Portfolio)
 
 
 def counts(result: list[Any], side: str, day: int = 0) -> dict[str, int]:
     return {each["outcome"]: each[side]["customers"] for each in result[day]["outcomes"] if each[side]["customers"]}
 
 
-def test_two_versions_over_the_book(book: Book) -> None:
+def test_two_versions_over_the_portfolio(portfolio: Portfolio) -> None:
     """Who has no rows is decided, too: the score alone can't settle what the missing history leaves open."""
-    assert (book.version(document("10")), book.version(document("40", amount="2000"))) == (1, 2)
-    job = book.ask(2, {book.number(0): True, book.number(2): False})
-    result = book.run(job)
+    assert (portfolio.version(document("10")), portfolio.version(document("40", amount="2000"))) == (1, 2)
+    job = portfolio.ask(2, {portfolio.number(0): True, portfolio.number(2): False})
+    result = portfolio.run(job)
     assert result[0]["customers"] == 4
     assert counts(result, "before") == {"proceed": 1, "blocked": 1, "indeterminate": 2}
     assert counts(result, "after") == {"blocked": 3, "indeterminate": 1}
@@ -198,44 +198,44 @@ def test_two_versions_over_the_book(book: Book) -> None:
     assert outcomes["proceed"]["before"]["badRate"] == 1
     assert outcomes["blocked"]["after"]["badRate"] == Decimal("0.5")
     assert result[0]["changedBy"] == [{"code": "FEW", "customers": 2}]
-    changed = {row["customer_number"]: (row["before"], row["after"], row["changed_by"]) for row in book.rows(job)}
+    changed = {row["customer_number"]: (row["before"], row["after"], row["changed_by"]) for row in portfolio.rows(job)}
     assert changed == {
-        book.number(0): ("proceed", "blocked", ["FEW"]),
-        book.number(1): ("indeterminate", "blocked", ["FEW"]),
+        portfolio.number(0): ("proceed", "blocked", ["FEW"]),
+        portfolio.number(1): ("indeterminate", "blocked", ["FEW"]),
     }
-    finished = book.backtest(job)
+    finished = portfolio.backtest(job)
     assert (finished.status, finished.customers_total, finished.customers_done) == (JobStatus.COMPLETED, 4, 4)
 
 
-def test_rows_of_the_lake_name_customers_as_clients_do(book: Book) -> None:
-    book.version(document("10"))
-    book.version(document("40"))
-    job = book.ask(2)
-    book.run(job)
-    ids = {row["customer_number"]: row["customer_id"] for row in book.rows(job)}
-    assert ids[book.number(0)] == book.customer(0).customer_id.bytes
+def test_rows_of_the_lake_name_customers_as_clients_do(portfolio: Portfolio) -> None:
+    portfolio.version(document("10"))
+    portfolio.version(document("40"))
+    job = portfolio.ask(2)
+    portfolio.run(job)
+    ids = {row["customer_number"]: row["customer_id"] for row in portfolio.rows(job)}
+    assert ids[portfolio.number(0)] == portfolio.customer(0).customer_id.bytes
 
 
-def test_slices_make_no_difference(book: Book, monkeypatch: pytest.MonkeyPatch) -> None:
-    book.version(document("10"))
-    book.version(document("40", amount={"multiply": [{"metric": "history_days"}, "1.5"]}))
-    whole = book.run(one := book.ask(2))
+def test_slices_make_no_difference(portfolio: Portfolio, monkeypatch: pytest.MonkeyPatch) -> None:
+    portfolio.version(document("10"))
+    portfolio.version(document("40", amount={"multiply": [{"metric": "history_days"}, "1.5"]}))
+    whole = portfolio.run(one := portfolio.ask(2))
     monkeypatch.setattr(slicing, "SLICE_ROWS", 1)
     monkeypatch.setattr(work, "CUSTOMERS_AT_ONCE", 3)
-    in_parts = book.run(other := book.ask(2))
+    in_parts = portfolio.run(other := portfolio.ask(2))
     assert in_parts == whole
     by_customer = itemgetter("customer_number")
-    assert sorted(book.rows(other), key=by_customer) == sorted(book.rows(one), key=by_customer)
-    with book.store.db.reading() as r:
-        assert len(backtests.parts(r, book.backtest(other))) > len(backtests.parts(r, book.backtest(one)))
+    assert sorted(portfolio.rows(other), key=by_customer) == sorted(portfolio.rows(one), key=by_customer)
+    with portfolio.store.db.reading() as r:
+        assert len(backtests.parts(r, portfolio.backtest(other))) > len(backtests.parts(r, portfolio.backtest(one)))
 
 
-def test_several_days_each_see_what_is_dated_up_to_them(book: Book) -> None:
+def test_several_days_each_see_what_is_dated_up_to_them(portfolio: Portfolio) -> None:
     """In April the history of customer 2 is 31 days, too; before March there is none."""
-    book.version(document("10"))
-    book.version(document("10", amount="2000"))
+    portfolio.version(document("10"))
+    portfolio.version(document("10", amount="2000"))
     days = (MARCH - timedelta(days=60), MARCH, APRIL)
-    result = book.run(book.ask(2, days=days))
+    result = portfolio.run(portfolio.ask(2, days=days))
     assert [each["asOf"] for each in result] == [day.isoformat() for day in days]
     assert [counts(result, "after", nth) for nth in range(3)] == [
         {"indeterminate": 4},
@@ -244,88 +244,88 @@ def test_several_days_each_see_what_is_dated_up_to_them(book: Book) -> None:
     ]
 
 
-def test_what_was_known_then_is_what_had_been_received_and_set_by_the_day(book: Book) -> None:
+def test_what_was_known_then_is_what_had_been_received_and_set_by_the_day(portfolio: Portfolio) -> None:
     """All of it was received today: on a past day nothing was known, though rows are dated before it."""
-    book.version(document("10"))
-    book.version(document("10", amount="2000"))
-    result = book.run(book.ask(2, days=(MARCH,), knowledge=Knowledge.THEN))
+    portfolio.version(document("10"))
+    portfolio.version(document("10", amount="2000"))
+    result = portfolio.run(portfolio.ask(2, days=(MARCH,), knowledge=Knowledge.THEN))
     assert counts(result, "after") == {"indeterminate": 4}
     assert {each["cause"] for each in result[0]["causes"]["after"]} == {"no_transactions"}
 
 
-def test_a_filter_by_ids_and_by_attributes(book: Book) -> None:
-    book.version(document("10"))
-    book.version(document("40"))
-    some = book.run(book.ask(2, customers=(book.customer(0).customer_id, uuid4())))
+def test_a_filter_by_ids_and_by_attributes(portfolio: Portfolio) -> None:
+    portfolio.version(document("10"))
+    portfolio.version(document("40"))
+    some = portfolio.run(portfolio.ask(2, customers=(portfolio.customer(0).customer_id, uuid4())))
     assert some[0]["customers"] == 1
-    scored = book.run(book.ask(2, attributes={"bureau_score": Decimal(700)}))
+    scored = portfolio.run(portfolio.ask(2, attributes={"bureau_score": Decimal(700)}))
     assert scored[0]["customers"] == 2
 
 
-def test_against_what_was_recorded_with_the_inputs_of_each(book: Book) -> None:
+def test_against_what_was_recorded_with_the_inputs_of_each(portfolio: Portfolio) -> None:
     """Customers of whom nothing was decided are not compared."""
     first, second = document("10"), document("40")
-    book.version(first)
-    book.version(second)
+    portfolio.version(first)
+    portfolio.version(second)
     for nth in (0, 2):
-        book.decide(nth, first, 1)
-    result = book.run(book.ask(2, against=Against.RECORDED, other_version=None, days=(book.today,)))
+        portfolio.decide(nth, first, 1)
+    result = portfolio.run(portfolio.ask(2, against=Against.RECORDED, other_version=None, days=(portfolio.today,)))
     assert result[0]["customers"] == 2
     assert counts(result, "before") == {"proceed": 2}
     assert counts(result, "after") == {"blocked": 1, "proceed": 1}
     assert result[0]["rules"]["before"] is None
 
 
-def test_against_the_challengers_shadow_runs(book: Book) -> None:
+def test_against_the_challengers_shadow_runs(portfolio: Portfolio) -> None:
     first, second = document("10"), document("400")
-    book.version(first)
-    book.version(second)
-    answered = book.decide(0, first, 1)
-    book.decide(0, second, 2, shadow_of=answered.evaluation_id)
-    book.decide(2, first, 1)
-    result = book.run(book.ask(2, against=Against.CHALLENGER, other_version=None, days=(book.today,)))
+    portfolio.version(first)
+    portfolio.version(second)
+    answered = portfolio.decide(0, first, 1)
+    portfolio.decide(0, second, 2, shadow_of=answered.evaluation_id)
+    portfolio.decide(2, first, 1)
+    result = portfolio.run(portfolio.ask(2, against=Against.CHALLENGER, other_version=None, days=(portfolio.today,)))
     assert (counts(result, "before"), counts(result, "after")) == ({"proceed": 1}, {"blocked": 1})
     assert result[0]["changedBy"] == [{"code": "FEW", "customers": 1}]
 
 
-def test_a_run_that_was_lost_begins_anew(book: Book, monkeypatch: pytest.MonkeyPatch) -> None:
-    book.version(document("10"))
-    book.version(document("40"))
-    job = book.ask(2)
+def test_a_run_that_was_lost_begins_anew(portfolio: Portfolio, monkeypatch: pytest.MonkeyPatch) -> None:
+    portfolio.version(document("10"))
+    portfolio.version(document("40"))
+    job = portfolio.ask(2)
 
     def killed(*_: object) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
         patched.setattr(backtests, "end", killed)
-        patched.setattr(book_jobs, "fail", killed)
+        patched.setattr(portfolio_jobs, "fail", killed)
         with pytest.raises(KeyboardInterrupt):
-            work.run(book.store, job.job_id, lambda: datetime.now(UTC))
-    assert book.backtest(job).status is JobStatus.RUNNING
-    assert book.run(job)[0]["customers"] == 4
-    finished = book.backtest(job)
+            work.run(portfolio.store, job.job_id, lambda: datetime.now(UTC))
+    assert portfolio.backtest(job).status is JobStatus.RUNNING
+    assert portfolio.run(job)[0]["customers"] == 4
+    finished = portfolio.backtest(job)
     assert (finished.status, finished.customers_done) == (JobStatus.COMPLETED, 4)
-    assert len(book.rows(job)) == 2
+    assert len(portfolio.rows(job)) == 2
 
 
-def test_what_fails_is_told_in_the_job(book: Book, monkeypatch: pytest.MonkeyPatch) -> None:
-    book.version(document("10"))
-    book.version(document("40"))
-    job = book.ask(2)
+def test_what_fails_is_told_in_the_job(portfolio: Portfolio, monkeypatch: pytest.MonkeyPatch) -> None:
+    portfolio.version(document("10"))
+    portfolio.version(document("40"))
+    job = portfolio.ask(2)
     monkeypatch.setattr(backtests, "end", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        work.run(book.store, job.job_id, lambda: datetime.now(UTC))
-    with book.store.db.reading() as r:
-        failed = jobs.get(r, book.client_id, job.job_id)
+        work.run(portfolio.store, job.job_id, lambda: datetime.now(UTC))
+    with portfolio.store.db.reading() as r:
+        failed = jobs.get(r, portfolio.client_id, job.job_id)
     assert (failed.status, failed.error and failed.error["code"]) == (JobStatus.FAILED, "Backtest.Failed")
 
 
 def test_a_run_that_is_stopped_ends_the_job_and_none_begins_it_again(
-    book: Book, monkeypatch: pytest.MonkeyPatch
+    portfolio: Portfolio, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    book.version(document("10"))
-    book.version(document("40"))
-    job = book.ask(2)
+    portfolio.version(document("10"))
+    portfolio.version(document("40"))
+    job = portfolio.ask(2)
 
     def stopped(*_: object) -> None:
         raise KeyboardInterrupt
@@ -333,10 +333,10 @@ def test_a_run_that_is_stopped_ends_the_job_and_none_begins_it_again(
     with monkeypatch.context() as patched:
         patched.setattr(backtests, "end", stopped)
         with pytest.raises(KeyboardInterrupt):
-            work.run(book.store, job.job_id, lambda: datetime.now(UTC))
-    assert book.run(job) is None
-    with book.store.db.reading() as r:
-        failed = jobs.get(r, book.client_id, job.job_id)
+            work.run(portfolio.store, job.job_id, lambda: datetime.now(UTC))
+    assert portfolio.run(job) is None
+    with portfolio.store.db.reading() as r:
+        failed = jobs.get(r, portfolio.client_id, job.job_id)
     assert (failed.status, failed.error and failed.error["code"]) == (JobStatus.FAILED, "Backtest.Stopped")
 
 
@@ -346,54 +346,54 @@ def tick(store: Store) -> list[RunRequest]:
     return answer if isinstance(answer, list) else []
 
 
-def test_dagster_is_asked_for_a_run_until_it_has_begun(book: Book) -> None:
-    book.version(document("10"))
-    book.version(document("40"))
-    job = book.ask(2)
-    [asked] = tick(book.store)
+def test_dagster_is_asked_for_a_run_until_it_has_begun(portfolio: Portfolio) -> None:
+    portfolio.version(document("10"))
+    portfolio.version(document("40"))
+    job = portfolio.ask(2)
+    [asked] = tick(portfolio.store)
     assert (asked.run_key, asked.tags["tidemark/backtest"]) == (f"backtest {job.job_id}", str(job.job_id))
-    result = work.policy_backtest.execute_in_process(tags=asked.tags, resources={"store": book.store})
+    result = work.policy_backtest.execute_in_process(tags=asked.tags, resources={"store": portfolio.store})
     assert result.success
-    assert book.backtest(job).status is JobStatus.COMPLETED
-    assert tick(book.store) == []
+    assert portfolio.backtest(job).status is JobStatus.COMPLETED
+    assert tick(portfolio.store) == []
 
 
-def test_one_customers_damaged_file_is_left_out_and_counted(book: Book) -> None:
-    book.version(document("10"))
-    book.version(document("40"))
-    with book.store.db.reading() as r:
-        place = transactions.current_locations(r, [book.number(2)])[0]
-    (book.store.lake.root / place.path).write_bytes(b"damaged")
-    job = book.ask(2)
-    assert book.run(job)[0]["customers"] == 3
-    finished = book.backtest(job)
+def test_one_customers_damaged_file_is_left_out_and_counted(portfolio: Portfolio) -> None:
+    portfolio.version(document("10"))
+    portfolio.version(document("40"))
+    with portfolio.store.db.reading() as r:
+        place = transactions.current_locations(r, [portfolio.number(2)])[0]
+    (portfolio.store.lake.root / place.path).write_bytes(b"damaged")
+    job = portfolio.ask(2)
+    assert portfolio.run(job)[0]["customers"] == 3
+    finished = portfolio.backtest(job)
     assert (finished.status, finished.customers_failed) == (JobStatus.COMPLETED_WITH_ERRORS, 1)
 
 
-def test_the_swap_set_is_paged_over_files(book: Book, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_swap_set_is_paged_over_files(portfolio: Portfolio, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(slicing, "SLICE_ROWS", 1)
-    book.version(document("10"))
-    book.version(document("40", amount="2000"))
-    job = book.ask(2)
-    book.run(job)
-    everything = book.rows(job)
-    with book.store.db.reading() as r:
-        parts = backtests.parts(r, book.backtest(job))
+    portfolio.version(document("10"))
+    portfolio.version(document("40", amount="2000"))
+    job = portfolio.ask(2)
+    portfolio.run(job)
+    everything = portfolio.rows(job)
+    with portfolio.store.db.reading() as r:
+        parts = backtests.parts(r, portfolio.backtest(job))
     paged = [
         row
         for nth in (1, 2, 3)
-        for frame in backtests.changed(book.store.lake, parts, None, Page(nth, 1))
+        for frame in backtests.changed(portfolio.store.lake, parts, None, Page(nth, 1))
         for row in frame.to_dicts()
     ]
     assert paged == everything
     assert len(everything) == 2
 
 
-def test_jobs_of_no_customer_are_found_among_the_others(book: Book) -> None:
-    book.version(document("10"))
-    book.version(document("40"))
-    job = book.ask(2)
+def test_jobs_of_no_customer_are_found_among_the_others(portfolio: Portfolio) -> None:
+    portfolio.version(document("10"))
+    portfolio.version(document("40"))
+    job = portfolio.ask(2)
     assert (job.customer_id, job.customer_number) == (None, 0)
-    with book.store.db.reading() as r:
-        assert jobs.find(r, book.client_id).items[0].job_id == job.job_id
-        assert [each.job_id for each in book_jobs.waiting(r, Flow.POLICY_BACKTEST)] == [job.job_id]
+    with portfolio.store.db.reading() as r:
+        assert jobs.find(r, portfolio.client_id).items[0].job_id == job.job_id
+        assert [each.job_id for each in portfolio_jobs.waiting(r, Flow.POLICY_BACKTEST)] == [job.job_id]

@@ -11,7 +11,7 @@ from sqlalchemy import update
 from sqlalchemy.exc import OperationalError
 
 from assets.core.batches import isolating
-from assets.portfolio import book
+from assets.portfolio.tables import metrics_portfolio
 from pipelines import metrics
 from pipelines.figures.facts import Facts
 from pipelines.reports import REPORTS
@@ -20,7 +20,7 @@ from storage.core import models
 from storage.core.models import JobStatus
 from storage.core.store import Store
 from storage.decisions import context
-from storage.portfolio import book as tables
+from storage.portfolio import tables
 from storage.reports import reports
 from tests.assets import lender as lender_module
 from tests.assets.conftest import Filled
@@ -55,7 +55,7 @@ def test_the_nightly_metrics_of_a_bucket_keep_everybody_else(
 ) -> None:
     first, broken, last = lenders
     monkeypatch.setattr(metrics, "readings", broken_by(broken, metrics.readings))
-    made: Any = book.metrics_book(build_asset_context(partition_key=f"{BUCKET:02d}"), store)
+    made: Any = metrics_portfolio(build_asset_context(partition_key=f"{BUCKET:02d}"), store)
     assert set(metrics_table(store)["customer_number"]) == {first.customer.number, last.customer.number}
     assert (made.metadata["customers"], made.metadata["customers failed"]) == (2, 1)
 
@@ -66,7 +66,7 @@ def test_a_bucket_of_nobody_but_failures_has_an_empty_table(store: Store, monkey
         raise pl.exceptions.ComputeError("nobody's")
 
     monkeypatch.setattr(metrics, "readings", fails)
-    book.metrics_book(build_asset_context(partition_key=f"{BUCKET:02d}"), store)
+    metrics_portfolio(build_asset_context(partition_key=f"{BUCKET:02d}"), store)
     assert metrics_table(store).is_empty()
 
 

@@ -77,7 +77,7 @@ class Borrower(Lender):
             return list(r.execute(mine).scalars())
 
     def look(self, at: datetime | None = None, *, everybody: bool = True) -> Outcome:
-        """As the book does for the customer's bucket, by night or asked to."""
+        """As the portfolio does for the customer's bucket, by night or asked to."""
         bucket = bucket_of(self.customer.number)
         return monitoring.look_at(self.store, bucket, lambda: at or datetime.now(UTC), everybody=everybody)
 
@@ -452,7 +452,7 @@ def test_the_bucket_is_looked_at_in_slices_and_only_who_is_watched(store: Store)
         each.submit(item(60), item(1))
     one.end_all()
     one.watch()
-    sliced = dataclasses.replace(store, settings=store.settings.model_copy(update={"book_slice_rows": 1}))
+    sliced = dataclasses.replace(store, settings=store.settings.model_copy(update={"portfolio_slice_rows": 1}))
     clock = partial(datetime.now, UTC)
     buckets = [bucket_of(each.customer.number) for each in (one, *others)]
     looked = [monitoring.look_at(sliced, bucket, clock, everybody=True) for bucket in buckets]
@@ -583,7 +583,7 @@ def test_a_run_is_asked_for_where_none_is_under_way_and_once_by_its_key(borrower
         borrower.watch(slug="another")
         assert asked()
         tags = {PARTITION_TAG: borrower.bucket}
-        running = DagsterRun(schedules.look_at_book.name, str(uuid4()), tags=tags, status=DagsterRunStatus.STARTED)
+        running = DagsterRun(schedules.look_at_portfolio.name, str(uuid4()), tags=tags, status=DagsterRunStatus.STARTED)
         instance.add_run(running)
         assert not asked()
         instance.report_run_canceled(running)
@@ -676,7 +676,7 @@ def test_nor_by_night_and_its_customers_count_as_failed(store: Store) -> None:
     one.watch_unreadably()
     other.watch()
     numbers = [one.customer.number, other.customer.number]
-    with work_of.without_jobs(store, Lane.BOOK, TODAY, numbers) as work:
+    with work_of.without_jobs(store, Lane.PORTFOLIO, TODAY, numbers) as work:
         outcome = monitoring.look_again(store, work, lambda: datetime.now(UTC))
     assert outcome == Outcome(customers=2, changed=1, failed=1)
     assert len(other.matches) == 1

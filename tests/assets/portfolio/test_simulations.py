@@ -23,7 +23,7 @@ from storage.monitoring import attributes, rulesets, simulations
 from storage.monitoring.attributes import NewAttribute
 from storage.monitoring.rulesets import StoredRuleset
 from storage.monitoring.simulations import Request, Simulation
-from storage.portfolio import book_jobs
+from storage.portfolio import portfolio_jobs
 from tests.assets.conftest import Filled
 from tests.assets.lender import Lender
 
@@ -60,7 +60,7 @@ def sound(told: Mapping[str, Any]) -> Ruleset:
     return found.ruleset
 
 
-class Book:
+class Portfolio:
     """Three customers with rows: much out in January and March, much out in March, little; and one without rows."""
 
     def __init__(self, store: Store) -> None:
@@ -120,96 +120,100 @@ class Book:
 
 
 @pytest.fixture
-def book(filled: Filled) -> Book:
-    return filled(Book)
+def portfolio(filled: Filled) -> Portfolio:
+    return filled(Portfolio)
 
 
-def test_what_would_have_fired_and_for_whom(book: Book) -> None:
-    job = book.ask(book.ruleset())
-    result = book.run(job)
-    assert book.firings(job) == [
-        (book.number(0), date(2026, 1, 5), "OUT"),
-        (book.number(0), date(2026, 3, 5), "OUT"),
-        (book.number(1), date(2026, 3, 9), "OUT"),
+def test_what_would_have_fired_and_for_whom(portfolio: Portfolio) -> None:
+    job = portfolio.ask(portfolio.ruleset())
+    result = portfolio.run(job)
+    assert portfolio.firings(job) == [
+        (portfolio.number(0), date(2026, 1, 5), "OUT"),
+        (portfolio.number(0), date(2026, 3, 5), "OUT"),
+        (portfolio.number(1), date(2026, 3, 9), "OUT"),
     ]
     assert [(each["month"], each["events"]) for each in result["months"]] == [
         ("2026-01-01", 1),
         ("2026-02-01", 0),
         ("2026-03-01", 2),
     ]
-    assert [each["customerId"] for each in result["byCustomer"]] == [str(book.id(0)), str(book.id(1))]
+    assert [each["customerId"] for each in result["byCustomer"]] == [str(portfolio.id(0)), str(portfolio.id(1))]
     out, risky = result["rules"]
     assert (out["fired"], out["customers"], out["daysUnknown"]) == (3, 2, 0)
     days = (LAST - date(2026, 1, 4)).days + 90 + (LAST - date(2026, 2, 8)).days
     assert (risky["daysObserved"], risky["daysUnknown"]) == (days, days)
     assert risky["causes"] == [{"kind": "attribute", "name": "score", "cause": "not_set", "days": days}]
-    done = book.simulation(job)
+    done = portfolio.simulation(job)
     assert (done.status, done.customers_total, done.customers_done) == (JobStatus.COMPLETED, 3, 3)
 
 
-def test_slices_of_any_size_say_the_same(book: Book, monkeypatch: pytest.MonkeyPatch) -> None:
-    of = book.ruleset()
-    book.score(2, 400, datetime(2026, 2, 15, tzinfo=UTC))
-    book.score(2, 600, datetime(2026, 3, 15, tzinfo=UTC))
-    whole = book.ask(of)
-    result = book.run(whole)
+def test_slices_of_any_size_say_the_same(portfolio: Portfolio, monkeypatch: pytest.MonkeyPatch) -> None:
+    of = portfolio.ruleset()
+    portfolio.score(2, 400, datetime(2026, 2, 15, tzinfo=UTC))
+    portfolio.score(2, 600, datetime(2026, 3, 15, tzinfo=UTC))
+    whole = portfolio.ask(of)
+    result = portfolio.run(whole)
     monkeypatch.setattr(slicing, "SLICE_ROWS", 1)
     monkeypatch.setattr(looks, "LOOK_ROWS", 1)
     monkeypatch.setattr(simulation, "MOST_LOOKS", 1)
     monkeypatch.setattr(work, "CUSTOMERS_AT_ONCE", 1)
-    sliced = book.ask(of)
-    assert book.run(sliced) == result
-    assert book.firings(sliced) == book.firings(whole)
+    sliced = portfolio.ask(of)
+    assert portfolio.run(sliced) == result
+    assert portfolio.firings(sliced) == portfolio.firings(whole)
 
 
-def test_attributes_are_as_they_were_and_before_as_they_are_now(book: Book) -> None:
+def test_attributes_are_as_they_were_and_before_as_they_are_now(portfolio: Portfolio) -> None:
     """At the ends of the service's own days: midnight in Sydney is the afternoon before in UTC."""
-    of = book.ruleset()
-    book.score(0, 700, datetime(2026, 2, 9, 12, 59, tzinfo=UTC))  # the last minute of the 9th
-    book.score(0, 400, datetime(2026, 2, 20, 13, 1, tzinfo=UTC))  # the first of the 21st
-    book.score(1, 400, datetime(2026, 6, 1, tzinfo=UTC))  # as now: on every day
-    job = book.ask(of)
-    book.run(job)
-    assert [each for each in book.firings(job) if each[2] == "RISKY"] == [
-        (book.number(0), date(2026, 1, 5), "RISKY"),
-        (book.number(0), date(2026, 2, 21), "RISKY"),
-        (book.number(1), FIRST, "RISKY"),
+    of = portfolio.ruleset()
+    portfolio.score(0, 700, datetime(2026, 2, 9, 12, 59, tzinfo=UTC))  # the last minute of the 9th
+    portfolio.score(0, 400, datetime(2026, 2, 20, 13, 1, tzinfo=UTC))  # the first of the 21st
+    portfolio.score(1, 400, datetime(2026, 6, 1, tzinfo=UTC))  # as now: on every day
+    job = portfolio.ask(of)
+    portfolio.run(job)
+    assert [each for each in portfolio.firings(job) if each[2] == "RISKY"] == [
+        (portfolio.number(0), date(2026, 1, 5), "RISKY"),
+        (portfolio.number(0), date(2026, 2, 21), "RISKY"),
+        (portfolio.number(1), FIRST, "RISKY"),
     ]
 
 
-def test_whom_the_ruleset_lists_and_who_is_named(book: Book) -> None:
-    of = book.ruleset(appliesTo={"customers": [str(book.id(0)), str(book.id(2))]})
-    job = book.ask(of, customers=(book.id(1), book.id(2)))
-    result = book.run(job)
-    assert (book.simulation(job).customers_total, result["customers"], result["events"]) == (1, 1, 0)
+def test_whom_the_ruleset_lists_and_who_is_named(portfolio: Portfolio) -> None:
+    of = portfolio.ruleset(appliesTo={"customers": [str(portfolio.id(0)), str(portfolio.id(2))]})
+    job = portfolio.ask(of, customers=(portfolio.id(1), portfolio.id(2)))
+    result = portfolio.run(job)
+    assert (portfolio.simulation(job).customers_total, result["customers"], result["events"]) == (1, 1, 0)
 
 
-def test_a_document_that_was_sent_along_is_tried(book: Book) -> None:
+def test_a_document_that_was_sent_along_is_tried(portfolio: Portfolio) -> None:
     tried = document()
     tried["rules"][0]["condition"]["moreThan"][1] = "100.50"
-    job = book.ask(book.ruleset(), document=canonical(sound(tried)))
-    book.run(job)
-    assert [number for number, _, _ in book.firings(job)] == [book.number(0), book.number(0), book.number(1)]
+    job = portfolio.ask(portfolio.ruleset(), document=canonical(sound(tried)))
+    portfolio.run(job)
+    assert [number for number, _, _ in portfolio.firings(job)] == [
+        portfolio.number(0),
+        portfolio.number(0),
+        portfolio.number(1),
+    ]
     tried["rules"][0]["condition"]["moreThan"][1] = "120"
-    job = book.ask(book.ruleset(slug="other"), document=canonical(sound(tried)))
-    book.run(job)
-    assert [number for number, _, _ in book.firings(job)] == [book.number(0), book.number(0)]
+    job = portfolio.ask(portfolio.ruleset(slug="other"), document=canonical(sound(tried)))
+    portfolio.run(job)
+    assert [number for number, _, _ in portfolio.firings(job)] == [portfolio.number(0), portfolio.number(0)]
 
 
-def test_a_customer_whose_file_is_damaged_is_left_out(book: Book) -> None:
-    job = book.ask(book.ruleset())
-    with book.store.db.reading() as r:
-        [place] = transactions.current_locations(r, [book.number(0)])
-    path = book.store.lake.root / place.path
+def test_a_customer_whose_file_is_damaged_is_left_out(portfolio: Portfolio) -> None:
+    job = portfolio.ask(portfolio.ruleset())
+    with portfolio.store.db.reading() as r:
+        [place] = transactions.current_locations(r, [portfolio.number(0)])
+    path = portfolio.store.lake.root / place.path
     path.write_bytes(path.read_bytes()[:-9])
-    result = book.run(job)
-    done = book.simulation(job)
+    result = portfolio.run(job)
+    done = portfolio.simulation(job)
     assert (done.status, done.customers_failed, done.customers_done) == (JobStatus.COMPLETED_WITH_ERRORS, 1, 2)
     assert result["events"] == 1
 
 
-def test_a_customer_who_cant_be_computed_is_left_out(book: Book, monkeypatch: pytest.MonkeyPatch) -> None:
-    real, bad = simulation.simulated, book.number(1)
+def test_a_customer_who_cant_be_computed_is_left_out(portfolio: Portfolio, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, bad = simulation.simulated, portfolio.number(1)
 
     def broken(of: Any, rows: Any, *rest: Any) -> Any:
         if bad in rows["customer_number"].to_list():
@@ -217,28 +221,28 @@ def test_a_customer_who_cant_be_computed_is_left_out(book: Book, monkeypatch: py
         return real(of, rows, *rest)
 
     monkeypatch.setattr(simulation, "simulated", broken)
-    job = book.ask(book.ruleset())
-    result = book.run(job)
-    done = book.simulation(job)
+    job = portfolio.ask(portfolio.ruleset())
+    result = portfolio.run(job)
+    done = portfolio.simulation(job)
     assert (done.status, done.customers_failed, done.customers_done) == (JobStatus.COMPLETED_WITH_ERRORS, 1, 2)
     assert result["events"] == 2
 
 
-def test_a_run_that_was_lost_begins_anew(book: Book, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_was_lost_begins_anew(portfolio: Portfolio, monkeypatch: pytest.MonkeyPatch) -> None:
     """Killed between any two steps: nothing is counted twice, and what it had written is named by nobody."""
-    of = book.ruleset()
-    wanted = book.run(book.ask(of))
+    of = portfolio.ruleset()
+    wanted = portfolio.run(portfolio.ask(of))
     for step in ("begin", "count_done", "end"):
-        job, real = book.ask(of), getattr(simulations, step)
+        job, real = portfolio.ask(of), getattr(simulations, step)
         monkeypatch.setattr(simulations, step, _killed)
-        monkeypatch.setattr(book_jobs, "fail", lambda *_: None)  # who is killed says nothing
+        monkeypatch.setattr(portfolio_jobs, "fail", lambda *_: None)  # who is killed says nothing
         with pytest.raises(KeyboardInterrupt):
-            book.run(job)
+            portfolio.run(job)
         monkeypatch.undo()
         assert getattr(simulations, step) is real
-        assert not book.simulation(job).is_done
-        assert book.run(job) == wanted
-        done = book.simulation(job)
+        assert not portfolio.simulation(job).is_done
+        assert portfolio.run(job) == wanted
+        done = portfolio.simulation(job)
         assert (done.status, done.customers_done) == (JobStatus.COMPLETED, 3)
 
 
@@ -246,31 +250,31 @@ def _killed(*_: Any, **__: Any) -> None:
     raise KeyboardInterrupt
 
 
-def test_a_run_that_is_stopped_fails_its_job(book: Book, monkeypatch: pytest.MonkeyPatch) -> None:
-    job = book.ask(book.ruleset())
+def test_a_run_that_is_stopped_fails_its_job(portfolio: Portfolio, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = portfolio.ask(portfolio.ruleset())
     monkeypatch.setattr(simulations, "count_done", _killed)
     with pytest.raises(KeyboardInterrupt):
-        book.run(job)
-    with book.store.db.reading() as r:
-        ended = jobs.get(r, book.client_id, job.job_id)
+        portfolio.run(job)
+    with portfolio.store.db.reading() as r:
+        ended = jobs.get(r, portfolio.client_id, job.job_id)
     assert (ended.status, ended.error and ended.error["code"]) == (JobStatus.FAILED, "Simulation.Stopped")
 
 
-def test_what_has_ended_is_left_alone(book: Book) -> None:
-    job = book.ask(book.ruleset())
-    result = book.run(job)
-    assert work.run(book.store, job.job_id, lambda: datetime.now(UTC)) == work.Done(0, 0, 0)
-    assert book.run(job) == result
+def test_what_has_ended_is_left_alone(portfolio: Portfolio) -> None:
+    job = portfolio.ask(portfolio.ruleset())
+    result = portfolio.run(job)
+    assert work.run(portfolio.store, job.job_id, lambda: datetime.now(UTC)) == work.Done(0, 0, 0)
+    assert portfolio.run(job) == result
 
 
 @pytest.mark.parametrize(("where", "at_once"), [(work, "CUSTOMERS_AT_ONCE"), (simulation, "MOST_LOOKS")])
 def test_more_firings_than_are_listed_are_counted(
-    book: Book, monkeypatch: pytest.MonkeyPatch, where: ModuleType, at_once: str
+    portfolio: Portfolio, monkeypatch: pytest.MonkeyPatch, where: ModuleType, at_once: str
 ) -> None:
     """And nothing is recorded of them."""
-    ruleset = book.ruleset()
-    everything = book.ask(ruleset)
-    result = book.run(everything)
+    ruleset = portfolio.ruleset()
+    everything = portfolio.ask(ruleset)
+    result = portfolio.run(everything)
     recorded, record = list[int](), Observed.record
 
     def counted(self: Observed, number: int, *of: Any) -> dict[str, Any]:
@@ -280,9 +284,9 @@ def test_more_firings_than_are_listed_are_counted(
     monkeypatch.setattr(Observed, "record", counted)
     monkeypatch.setattr(where, at_once, 1)
     monkeypatch.setattr(work, "MOST_FIRINGS", 2)
-    job = book.ask(ruleset)
-    assert book.run(job) == result | {"firings": 3, "firingsListed": 2}
-    assert book.firings(job) == book.firings(everything)[:2]
+    job = portfolio.ask(ruleset)
+    assert portfolio.run(job) == result | {"firings": 3, "firingsListed": 2}
+    assert portfolio.firings(job) == portfolio.firings(everything)[:2]
     assert len(recorded) == 2
 
 
@@ -297,17 +301,17 @@ def test_a_client_without_customers_gets_an_empty_result(store: Store) -> None:
     assert (result["customers"], result["events"], result["byCustomer"]) == (0, 0, [])
 
 
-def test_what_is_asked_for_starts_in_order_of_receipt(book: Book) -> None:
-    of = book.ruleset()
-    asked = [book.ask(of) for _ in range(2)]
-    found = work.requested_simulations_sensor(build_sensor_context(), store=book.store)
+def test_what_is_asked_for_starts_in_order_of_receipt(portfolio: Portfolio) -> None:
+    of = portfolio.ruleset()
+    asked = [portfolio.ask(of) for _ in range(2)]
+    found = work.requested_simulations_sensor(build_sensor_context(), store=portfolio.store)
     assert isinstance(found, list)
     assert [each.run_key for each in found if isinstance(each, RunRequest)] == [
         f"simulation {job.job_id}" for job in asked
     ]
     for job in asked:
-        book.run(job)
-    assert isinstance(work.requested_simulations_sensor(build_sensor_context(), store=book.store), SkipReason)
+        portfolio.run(job)
+    assert isinstance(work.requested_simulations_sensor(build_sensor_context(), store=portfolio.store), SkipReason)
 
 
 def test_days_end_with_the_business_day_and_never_after_now(store: Store) -> None:

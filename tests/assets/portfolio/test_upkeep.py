@@ -13,7 +13,7 @@ from sqlalchemy import select, update
 
 from assets.core.batches import Work
 from assets.enrichment import transactions
-from assets.portfolio import book
+from assets.portfolio import tables
 from assets.portfolio import upkeep as upkeep_work
 from assets.portfolio.upkeep import Outcome, carry_out, rest, slices
 from pipelines.enrichment.enrichment import ENRICHMENT_VERSION, Enriched, enrich
@@ -22,7 +22,7 @@ from storage.core import models
 from storage.core.store import Store
 from storage.enrichment.transactions import current_locations
 from storage.portfolio import upkeep
-from storage.portfolio.book import reports_of
+from storage.portfolio.tables import reports_of
 from storage.portfolio.upkeep import Standing, Task
 from tests.assets.conftest import Filled
 from tests.assets.lender import BUCKET, SALE, Lender, refreshed, risk_status, three_in_a_bucket
@@ -50,9 +50,9 @@ def outdated(store: Store) -> list[Lender]:
 def backfilled(store: Store, do: Callable[[Work], Outcome] | None = None) -> Outcome:
     """With a slice for every customer."""
     sliced = dataclasses.replace(
-        store, settings=store.settings.model_copy(update={"book_slice_rows": 1, "book_share": 1})
+        store, settings=store.settings.model_copy(update={"portfolio_slice_rows": 1, "portfolio_share": 1})
     )
-    return carry_out(sliced, Task.BACKFILL, BUCKET, book.outdated(), do or partial(book.reenrich, sliced))
+    return carry_out(sliced, Task.BACKFILL, BUCKET, tables.outdated(), do or partial(tables.reenrich, sliced))
 
 
 def standing(store: Store) -> Standing:
@@ -95,7 +95,7 @@ def test_what_was_done_before_it_broke_is_not_done_again(store: Store) -> None:
         if tried:
             raise MemoryError
         tried.extend(work.customers)
-        return book.reenrich(store, work)
+        return tables.reenrich(store, work)
 
     with pytest.raises(MemoryError):
         backfilled(store, breaking)
@@ -119,9 +119,9 @@ def test_a_customer_with_a_submission_under_way_is_left_to_it(store: Store, lend
 def test_a_submission_that_comes_while_a_slice_is_computed_goes_first(store: Store, lenders: list[Lender]) -> None:
     def overtaken(work: Work) -> Outcome:
         lenders[1].submit(SALE)
-        return book.reenrich(store, work)
+        return tables.reenrich(store, work)
 
-    outcome = carry_out(store, Task.BACKFILL, BUCKET, book.outdated(), overtaken)
+    outcome = carry_out(store, Task.BACKFILL, BUCKET, tables.outdated(), overtaken)
     assert outcome == Outcome(customers=2, left=1)
     assert enrichment_versions(store)[1] == ENRICHMENT_VERSION - 1
 
@@ -131,7 +131,7 @@ def test_a_damaged_file_keeps_only_its_own_customers_behind(store: Store, lender
         [place] = current_locations(r, [lenders[1].customer.number])
     (store.lake.root / place.path).write_bytes(b"not what was written")
     forgetful = dataclasses.replace(store, lake=type(store.lake)(store.lake.root))  # as a process started since
-    outcome = carry_out(forgetful, Task.BACKFILL, BUCKET, book.outdated(), partial(book.reenrich, forgetful))
+    outcome = carry_out(forgetful, Task.BACKFILL, BUCKET, tables.outdated(), partial(tables.reenrich, forgetful))
     assert outcome == Outcome(customers=3, failed=1)
     assert enrichment_versions(store) == [ENRICHMENT_VERSION, ENRICHMENT_VERSION - 1, ENRICHMENT_VERSION]
 
@@ -146,9 +146,9 @@ def test_stale_reports_are_refreshed_and_none_is_made_that_nobody_asked_for(
     assert [risk_status(each) for each in lenders] == [ReportStatus.STALE, ReportStatus.READY, ReportStatus.PENDING]
 
     with store.db.reading() as r:
-        condition = book.stale(store.settings, datetime.now(UTC))
+        condition = tables.stale(store.settings, datetime.now(UTC))
         assert [number for number, _ in upkeep.due(r, condition, BUCKET)] == [lenders[0].customer.number]
-    outcome = carry_out(store, Task.REFRESH, BUCKET, condition, partial(book.refresh_all, store))
+    outcome = carry_out(store, Task.REFRESH, BUCKET, condition, partial(tables.refresh_all, store))
     assert outcome == Outcome(customers=1, changed=1)
     assert [risk_status(each) for each in lenders] == [ReportStatus.READY, ReportStatus.READY, ReportStatus.PENDING]
     with store.db.reading() as r:

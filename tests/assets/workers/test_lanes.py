@@ -121,7 +121,7 @@ def test_a_lane_that_nobody_waits_for_has_a_process_only_while_there_is_work(not
         started.append(spawn("tests.assets.obedient", environment={}))
         return started[-1]
 
-    lane = WarmLane("book", start, notes, idle_s=0.2)
+    lane = WarmLane("portfolio", start, notes, idle_s=0.2)
     lane.begin()
     assert lane.ready, "nobody has to wait for it to be warm"
     for number in (1, 2):

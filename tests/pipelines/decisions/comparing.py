@@ -31,7 +31,7 @@ from tests.pipelines.decisions.interpreter import (
 
 @dataclass(frozen=True)
 class Case:
-    """A policy, and a book that it is evaluated for."""
+    """A policy, and a portfolio that it is evaluated for."""
 
     document: Json
     customers: Sequence[Customer]

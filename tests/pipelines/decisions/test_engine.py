@@ -288,7 +288,7 @@ def test_a_limit_is_rounded_to_whole_cents_or_the_policy_is_refused(multiple: st
         limited("100", roundDownTo=multiple)
 
 
-# Customers without rows, and books without customers
+# Customers without rows, and portfolios without customers
 
 
 def test_customers_without_posted_rows_are_decided() -> None:
@@ -305,7 +305,7 @@ def test_customers_without_posted_rows_are_decided() -> None:
     assert decided["outcome"].to_list() == ["proceed", "conditional"]
 
 
-def test_a_book_of_nobody_has_no_decisions() -> None:
+def test_a_portfolio_of_nobody_has_no_decisions() -> None:
     for case in cases(seed=8, policies=10, customers=1):
         plan = planned(Policy.model_validate(case.document))
         nobody = metrics_of(case.customers).clear()

@@ -1,6 +1,6 @@
 """Mistakes that an engine of policies could make, each made on purpose: the comparison with the interpreter finds it.
 
-An engine that gives up on a book (an exception, because of one customer's data) is found out, too.
+An engine that gives up on a portfolio (an exception, because of one customer's data) is found out, too.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

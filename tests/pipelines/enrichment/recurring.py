@@ -177,7 +177,7 @@ def side_by_side(party: str, rng: Random) -> Iterator[Payment]:
             yield Payment(party, day, cents, "direct_debit", "NSW", f"{party}/{number}", period)
 
 
-def book(cases: int, seed: int) -> list[Payment]:
+def portfolio(cases: int, seed: int) -> list[Payment]:
     """`cases` counterparties, each drawn from the seed and its own number."""
     return [payment for number in range(cases) for payment in _case(number, Random(f"{seed}/{number}"))]
 

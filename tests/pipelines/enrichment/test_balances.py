@@ -103,7 +103,7 @@ days = st.lists(st.lists(st.integers(-500, 500), min_size=1, max_size=4), min_si
 
 
 @given(days, st.booleans())
-def test_a_bank_that_keeps_its_books_is_never_doubted(amounts: list[list[int]], newest_first: bool) -> None:
+def test_a_bank_that_keeps_its_portfolios_is_never_doubted(amounts: list[list[int]], newest_first: bool) -> None:
     flat = [(day, amount) for day, some in enumerate(amounts) for amount in some]
     balances = list(accumulate((amount for _, amount in flat), initial=1_000))[1:]
     rows = [row(day, str(amount), str(balance)) for (day, amount), balance in zip(flat, balances, strict=True)]

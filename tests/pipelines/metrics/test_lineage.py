@@ -12,7 +12,7 @@ from pipelines.enrichment.enrichment import enrich
 from pipelines.figures.facts import Facts
 from pipelines.figures.lineage import CONTRIBUTIONS, Constant, Formula, Sum, Trace, value_of
 from pipelines.metrics import METRICS, cause_of, explain, values
-from pipelines.sandbox import book
+from pipelines.synthetic import portfolio
 from pipelines.vocabulary.errors import NotFound
 from pipelines.vocabulary.schemas import ACCEPTED, TRANSACTIONS
 from tests.pipelines.metrics.customers import customer, facts
@@ -24,7 +24,7 @@ CLOSE = Decimal("0.0001")  # of the square root of a volatility
 
 @pytest.fixture(scope="session")
 def businesses() -> Facts:
-    rows = accepted(book(2, 14, 5, until=UNTIL)).select(ACCEPTED.names())
+    rows = accepted(portfolio(2, 14, 5, until=UNTIL)).select(ACCEPTED.names())
     return Facts(enrich(pl.DataFrame(schema=TRANSACTIONS), rows).transactions.collect(), UNTIL)
 
 

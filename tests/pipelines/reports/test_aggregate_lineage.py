@@ -16,7 +16,7 @@ from pipelines.enrichment.facilities import facilities_of
 from pipelines.figures.facts import Facts
 from pipelines.figures.lineage import Formula, Sum
 from pipelines.reports.aggregate import TABLES, aggregate_report, explain_aggregate
-from pipelines.sandbox import book
+from pipelines.synthetic import portfolio
 from pipelines.vocabulary.errors import NotFound
 from pipelines.vocabulary.schemas import ACCEPTED, TRANSACTIONS
 from tests.pipelines.reports.examples import LOAN, MAIN, SAVINGS, chained, facts, row
@@ -28,8 +28,8 @@ Figure = tuple[tuple[str, ...], Any]
 
 @pytest.fixture(scope="session")
 def businesses() -> Facts:
-    """Three businesses of the synthetic book over fourteen months, enriched."""
-    sent = accepted(book(customers=3, months=14, seed=11, until=UNTIL)).select(ACCEPTED.names())
+    """Three businesses of the synthetic portfolio over fourteen months, enriched."""
+    sent = accepted(portfolio(customers=3, months=14, seed=11, until=UNTIL)).select(ACCEPTED.names())
     enriched = enrich(pl.DataFrame(schema=TRANSACTIONS), sent).transactions.collect()
     return Facts(enriched, UNTIL)
 

@@ -12,7 +12,7 @@ import pytest
 
 from benchmarks.labelled import accepted
 from pipelines.enrichment.enrichment import enrich
-from pipelines.sandbox import book
+from pipelines.synthetic import portfolio
 from pipelines.vocabulary.schemas import ACCEPTED, TRANSACTIONS
 
 AS_OF = date(2026, 10, 31)
@@ -33,9 +33,9 @@ print(pl.thread_pool_size(), hashlib.sha256("\\n".join(texts).encode()).hexdiges
 
 @pytest.fixture(scope="module")
 def enriched(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    sent = accepted(book(3, 8, 21, until=AS_OF)).select(ACCEPTED.names())
+    sent = accepted(portfolio(3, 8, 21, until=AS_OF)).select(ACCEPTED.names())
     rows = enrich(pl.DataFrame(schema=TRANSACTIONS), sent).transactions.collect()
-    path = tmp_path_factory.mktemp("book") / "transactions.parquet"
+    path = tmp_path_factory.mktemp("portfolio") / "transactions.parquet"
     rows.write_parquet(path)
     return path
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines import metrics
-from pipelines.figures.context import PEERS, ClientBook, Context
+from pipelines.figures.context import PEERS, ClientPortfolio, Context
 from pipelines.figures.facts import Facts
 from pipelines.figures.json_text import as_data
 from pipelines.figures.lineage import pointer, value_of
@@ -334,9 +334,9 @@ def test_a_change_is_told_in_words() -> None:
 
 
 def seen_among(peers: pl.DataFrame | None = None, scorecard: Scorecard | None = None) -> tuple[Facts, Data]:
-    book = ClientBook(frozenset({1}), peers, scorecard)
+    portfolio = ClientPortfolio(frozenset({1}), peers, scorecard)
     rows = transactions(with_ids(sound_business())).collect()
-    seen = Facts(rows, max(rows["date"]), Context([book]))
+    seen = Facts(rows, max(rows["date"]), Context([portfolio]))
     return seen, parsed(risk_report(seen)["data"].item())
 
 
@@ -442,6 +442,6 @@ def test_there_is_no_such_figure(path: str) -> None:
         explain_risk(seen, data, pointer(path))
 
 
-def test_a_book_of_nobody_here_gives_no_report() -> None:
-    nobody = Facts(transactions([]).collect(), START, Context(books=[ClientBook(frozenset({1}))]))
+def test_a_portfolio_of_nobody_here_gives_no_report() -> None:
+    nobody = Facts(transactions([]).collect(), START, Context(portfolios=[ClientPortfolio(frozenset({1}))]))
     assert risk_report(nobody).rows() == []

@@ -27,7 +27,7 @@ KNOWN = {
 
 
 @cache
-def a_book() -> tuple[pl.DataFrame, NDArray[np.int8], NDArray[np.float64]]:
+def a_portfolio() -> tuple[pl.DataFrame, NDArray[np.int8], NDArray[np.float64]]:
     """Readings, who defaulted, and the true log-odds."""
     draws = np.random.default_rng(3)
     signal, noise = draws.normal(size=CASES), draws.normal(size=CASES)
@@ -46,12 +46,12 @@ def a_book() -> tuple[pl.DataFrame, NDArray[np.int8], NDArray[np.float64]]:
 
 @cache
 def a_fit() -> Scorecard:
-    readings, defaulted, _ = a_book()
+    readings, defaulted, _ = a_portfolio()
     return fit(readings, defaulted, KNOWN, np.zeros(CASES), "client", "test")
 
 
 def test_the_signal_is_found_nearly_as_well_as_it_can_be() -> None:
-    _, defaulted, odds = a_book()
+    _, defaulted, odds = a_portfolio()
     best = measures.auc(defaulted, odds)
     facts = a_fit().facts
     assert best - 0.05 < facts["auc"] <= best + 0.06  # missing data tell something, too
@@ -73,7 +73,7 @@ def test_missing_data_never_help() -> None:
 
 def test_the_points_say_what_the_regression_says() -> None:
     """The regression again, from the coefficients in the file, and the ranks counted by hand."""
-    readings, _, _ = a_book()
+    readings, _, _ = a_portfolio()
     facts = a_fit().facts
     intercept, *columns = facts["coefficients"]
     odds = np.full(CASES, intercept["coefficient"])
@@ -111,13 +111,13 @@ def test_probabilities_are_about_as_frequent_as_they_say() -> None:
 
 
 def test_the_same_cases_give_the_same_file() -> None:
-    readings, defaulted, _ = a_book()
+    readings, defaulted, _ = a_portfolio()
     again = fit(readings, defaulted, KNOWN, np.zeros(CASES), "client", "test")
     assert scorecard_file.dumps(again) == scorecard_file.dumps(a_fit())
 
 
 def refused(defaulted: NDArray[np.int8], readings: pl.DataFrame | None = None) -> str:
-    columns = a_book()[0] if readings is None else readings
+    columns = a_portfolio()[0] if readings is None else readings
     known: Mapping[str, Learned] = {name: Learned(name, name) for name in columns.columns}
     with pytest.raises(Unprocessable) as raised:
         fit(columns, defaulted, known, np.zeros(CASES), "client", "test")
@@ -141,7 +141,7 @@ def test_readings_that_never_differ_teach_nothing() -> None:
 
 
 def test_exchanged_outcomes_are_noticed() -> None:
-    readings, defaulted, _ = a_book()
+    readings, defaulted, _ = a_portfolio()
     known = {"signal": KNOWN["signal"]}
     with pytest.raises(Unprocessable, match="exchanged"):
         fit(readings.select("signal"), 1 - defaulted, known, np.zeros(CASES), "client", "test")

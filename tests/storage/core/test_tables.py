@@ -51,7 +51,7 @@ CONDITIONS: Final = {
     "ix_jobs_pausing": "not_before IS NOT NULL",
     "ix_jobs_queue": "status = 'Queued'",
     "ix_locations_replaced_at": "replaced_at IS NOT NULL",
-    "uq_book_tables_current": "replaced_at IS NULL",
+    "uq_portfolio_tables_current": "replaced_at IS NULL",
     "uq_jobs_one_live_refresh": "flow = 'ReportRefresh' AND status IN ('Queued', 'Running')",
     "uq_jobs_withdrawn_once": "withdraws IS NOT NULL AND status <> 'Failed'",
     "uq_policy_versions_published": "state = 'published'",

@@ -171,7 +171,7 @@ def test_a_batch_that_nobody_waits_for_leaves_customers_to_their_submissions(sto
     a_submission(store, waited_for, now)
     both = {waited_for.number: 1, other.number: 1}
     with store.db.writing() as w:
-        token = batches.open_without_jobs(w, Lane.BOOK, now.date(), store.settings, now)
+        token = batches.open_without_jobs(w, Lane.PORTFOLIO, now.date(), store.settings, now)
         recomputed = Recomputed(enrichment_version=7, customers=frozenset(both))
         committed = commit_values(w, token, both, [], None, None, [], now, recomputed, yielding=True)
     assert committed.lost == {waited_for.number}

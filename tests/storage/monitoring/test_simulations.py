@@ -17,7 +17,7 @@ from storage.jobs.jobs import Job
 from storage.monitoring import rulesets, simulations
 from storage.monitoring.rulesets import StoredRuleset
 from storage.monitoring.simulations import Request
-from storage.portfolio import book_jobs
+from storage.portfolio import portfolio_jobs
 from tests.storage.examples import a_client, a_customer
 
 NOW = datetime(2026, 7, 1, 2, 15, tzinfo=UTC)
@@ -75,7 +75,7 @@ def test_the_newest_comes_first(store: Store, asked: Asked) -> None:
         assert [each.job_id for each in simulations.find(r, asked.ruleset).items] == [later.job_id, asked.job.job_id]
         second = simulations.find(r, asked.ruleset, Page(2, 1))
         assert ([each.job_id for each in second.items], second.total) == ([asked.job.job_id], 2)
-        assert [job.job_id for job in book_jobs.waiting(r, Flow.RULESET_SIMULATION)][-2:] == [
+        assert [job.job_id for job in portfolio_jobs.waiting(r, Flow.RULESET_SIMULATION)][-2:] == [
             asked.job.job_id,
             later.job_id,
         ]
@@ -139,8 +139,8 @@ def test_what_failed_says_why(store: Store, asked: Asked) -> None:
         simulation = simulations.with_id(r, asked.job.job_id)
     with store.db.writing() as w:
         error = {"code": "Simulation.Stopped", "message": "The run was stopped."}
-        book_jobs.fail(w, simulation.client_id, simulation.job_id, error, NOW)
+        portfolio_jobs.fail(w, simulation.client_id, simulation.job_id, error, NOW)
     with store.db.reading() as r:
         job = jobs.get(r, asked.client_id, asked.job.job_id)
-        assert book_jobs.waiting(r, Flow.RULESET_SIMULATION) == []
+        assert portfolio_jobs.waiting(r, Flow.RULESET_SIMULATION) == []
     assert (job.status, job.error and job.error["code"]) == (JobStatus.FAILED, "Simulation.Stopped")

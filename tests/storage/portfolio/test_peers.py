@@ -10,7 +10,7 @@ import pytest
 
 from pipelines.figures.context import LEAST_PEERS
 from storage.core.store import Store
-from storage.portfolio import book, peers
+from storage.portfolio import peers, tables
 from tests.storage.examples import a_client
 
 NIGHT = date(2026, 7, 1)
@@ -24,15 +24,15 @@ def table(store: Store, client_id: UUID, values: Sequence[int | None], now: date
         "metric": ["m"] * len(values),
         "value": values,
     }
-    blank = {name: None for name in book.METRIC_COLUMNS if name not in rows}
+    blank = {name: None for name in tables.METRIC_COLUMNS if name not in rows}
     frame = pl.DataFrame(rows | {name: [None] * len(values) for name in blank}, schema_overrides=None)
-    typed = frame.select(pl.col(name).cast(kind) for name, (kind, _) in book.METRIC_COLUMNS.items())
-    book.put(store, book.METRICS, 1, typed, now)
+    typed = frame.select(pl.col(name).cast(kind) for name, (kind, _) in tables.METRIC_COLUMNS.items())
+    tables.put(store, tables.METRICS, 1, typed, now)
 
 
 def spread(store: Store) -> pl.DataFrame:
     with store.db.reading() as r:
-        return peers.percentiles(store.lake, book.current_tables(r))
+        return peers.percentiles(store.lake, tables.current_tables(r))
 
 
 def test_percentiles_rise_from_the_lowest_reading_to_the_highest(store: Store, now: datetime) -> None:

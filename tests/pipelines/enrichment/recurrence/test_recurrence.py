@@ -254,7 +254,7 @@ def test_nothing_is_made_of_nothing() -> None:
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_the_order_of_rows_makes_no_difference(seed: int) -> None:
-    rows = recurring.transactions(recurring.book(30, seed)).collect()
+    rows = recurring.transactions(recurring.portfolio(30, seed)).collect()
     shuffled = rows.sample(fraction=1, shuffle=True, seed=seed)
     in_order, mixed = (recurrence(each.lazy()).collect() for each in (rows, shuffled))
     by = ["customer_number", "position"]
@@ -264,7 +264,9 @@ def test_the_order_of_rows_makes_no_difference(seed: int) -> None:
 
 def test_customers_taken_apart_or_together_make_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = (
-        recurring.transactions(recurring.book(60, 4), a_customer=5).collect().sample(fraction=1, shuffle=True, seed=4)
+        recurring.transactions(recurring.portfolio(60, 4), a_customer=5)
+        .collect()
+        .sample(fraction=1, shuffle=True, seed=4)
     )
     together = recurrence(rows.lazy()).collect()
     monkeypatch.setattr(sys.modules[recurrence.__module__], "CHUNK_ROWS", 100)
@@ -272,7 +274,7 @@ def test_customers_taken_apart_or_together_make_no_difference(monkeypatch: pytes
 
 
 def test_the_rows_of_one_submission_take_little_time() -> None:
-    frame = recurring.transactions(recurring.book(40, 6)).head(500).collect().lazy()
+    frame = recurring.transactions(recurring.portfolio(40, 6)).head(500).collect().lazy()
     times = []
     for _ in range(6):
         started = process_time()
@@ -364,12 +366,12 @@ def test_twice_a_month_falls_on_both_days_of_every_month(start: date) -> None:
 
 
 def measured(cases: int, seed: int) -> recurring.Score:
-    payments = recurring.book(cases, seed)
+    payments = recurring.portfolio(cases, seed)
     marked = recurrence(recurring.transactions(payments)).collect()
     return recurring.scored(recurring.labelled(marked, payments))
 
 
-def test_most_series_of_a_mixed_book_are_found_and_few_others() -> None:
+def test_most_series_of_a_mixed_portfolio_are_found_and_few_others() -> None:
     score = measured(cases=400, seed=11)
     assert score.true > 100
     assert score.precision >= 0.95
@@ -377,7 +379,7 @@ def test_most_series_of_a_mixed_book_are_found_and_few_others() -> None:
 
 
 @pytest.mark.slow
-def test_precision_and_recall_over_a_large_book() -> None:
+def test_precision_and_recall_over_a_large_portfolio() -> None:
     score = measured(cases=6_000, seed=12)
     assert score.precision >= 0.97, score
     assert score.recall >= 0.95, score

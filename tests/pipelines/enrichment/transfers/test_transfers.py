@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pipelines.enrichment.enrichment import enrich
 from pipelines.enrichment.transfers.transfers import CONFIDENCE, MAX_BUSINESS_DAYS, MAX_CALENDAR_DAYS, transfers
-from pipelines.sandbox import Business, SandboxAccount, book
+from pipelines.synthetic import Business, SandboxAccount, portfolio
 from pipelines.vocabulary.schemas import ACCEPTED, MONEY, TRANSACTIONS
 from tests.pipelines.enrichment.examples import ACCOUNT, DEFAULTS, OTHER_ACCOUNT, known
 
@@ -313,11 +313,13 @@ class Measured:
 
 
 def measured(customers: int, months: int, seed: int) -> Measured:
-    """Of the pairs found in the synthetic book, how many are true; of the true ones, how many are found.
+    """Of the pairs found in the synthetic portfolio, how many are true; of the true ones, how many are found.
 
     Pairs of the same accounts, days and amount are twins that nobody could tell apart.
     """
-    sent = pl.concat(labelled(n, each) for n, each in enumerate(book(customers, months, seed, until=date(2026, 6, 30))))
+    sent = pl.concat(
+        labelled(n, each) for n, each in enumerate(portfolio(customers, months, seed, until=date(2026, 6, 30)))
+    )
     rows = enrich(pl.DataFrame(schema=TRANSACTIONS), sent.select(ACCEPTED.names())).transactions.collect()
     key = ["customer_number", "received_seq", "position"]
     places = rows.join(sent.select(*key, "transfer_pair"), on=key, validate="1:1")
@@ -362,7 +364,7 @@ def _of_account(n: int, place: int, account: SandboxAccount) -> dict[str, pl.Exp
     return {name: pl.lit(value, ACCEPTED[name]) for name, value in submission.items() if name not in told}
 
 
-def test_pairs_of_the_synthetic_book_are_right_and_complete() -> None:
+def test_pairs_of_the_synthetic_portfolio_are_right_and_complete() -> None:
     found = measured(customers=15, months=12, seed=41)
     assert found.precision >= 0.995
     assert found.recall >= 0.98
@@ -370,7 +372,7 @@ def test_pairs_of_the_synthetic_book_are_right_and_complete() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [3, 5, 8])
-def test_pairs_of_a_larger_book_are_right_and_complete(seed: int) -> None:
+def test_pairs_of_a_larger_portfolio_are_right_and_complete(seed: int) -> None:
     found = measured(customers=80, months=24, seed=seed)
     assert found.precision >= 0.995
     assert found.recall >= 0.98

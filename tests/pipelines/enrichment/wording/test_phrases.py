@@ -15,8 +15,8 @@ def prepared(*texts: str, numbers: Sequence[str] = ()) -> pl.Series:
 
 
 def found(phrase: str, text: str) -> bool:
-    book = Phrasebook([phrase])
-    return not book.found(prepared(text, numbers=book.numbers)).is_empty()
+    portfolio = Phrasebook([phrase])
+    return not portfolio.found(prepared(text, numbers=portfolio.numbers)).is_empty()
 
 
 @pytest.mark.parametrize(
@@ -68,13 +68,13 @@ some_phrases = st.tuples(some_words.filter(bool).map(" ".join), st.sampled_from(
 
 @given(st.lists(some_phrases, max_size=6), st.lists(some_words.map("-".join), max_size=6))
 def test_the_search_agrees_with_one_text_and_phrase_at_a_time(phrases: list[str], texts: list[str]) -> None:
-    book = Phrasebook(phrases)
-    hits = book.found(prepared(*texts, numbers=book.numbers))
+    portfolio = Phrasebook(phrases)
+    hits = portfolio.found(prepared(*texts, numbers=portfolio.numbers))
     assert sorted(hits.unique().rows()) == [
         (number, each)
         for number, text in enumerate(texts)
         for each, phrase in enumerate(phrases)
-        if any(_stands(phrase, words(text, book.numbers)[at:]) for at in range(20))
+        if any(_stands(phrase, words(text, portfolio.numbers)[at:]) for at in range(20))
     ]
 
 

@@ -10,7 +10,7 @@ from pipelines.intake.pdf.extraction import extract
 from pipelines.intake.pdf.page.page import Page
 from pipelines.intake.pdf.page.page_numbers import printed_number
 from pipelines.intake.pdf.page.result import Extraction, Verdict
-from pipelines.sandbox.pdf import PrintedAccount, statement_pdf
+from pipelines.synthetic.pdf import PrintedAccount, statement_pdf
 from tests.pipelines.intake.pdf.drawing import HEADING, four_rows, statement
 from tests.pipelines.intake.pdf.files import merged
 from tests.pipelines.intake.pdf.pages import page

@@ -4,7 +4,7 @@ import pytest
 
 from pipelines.intake.pdf.extraction import extract
 from pipelines.intake.pdf.page.result import Verdict
-from pipelines.sandbox.pdf import LAYOUTS, PrintedAccount, statement_pdf
+from pipelines.synthetic.pdf import LAYOUTS, PrintedAccount, statement_pdf
 
 SEEDS = (11, 12)
 PROVED = (Verdict.RECONCILED, Verdict.RECONCILED_DATES_DOUBTFUL)

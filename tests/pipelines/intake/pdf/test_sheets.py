@@ -5,7 +5,7 @@ import pytest
 from pipelines.intake.pdf.document.sheets import cut_of
 from pipelines.intake.pdf.extraction import extract, traced
 from pipelines.intake.pdf.page.result import Box, Verdict
-from pipelines.sandbox.pdf import statement_pdf
+from pipelines.synthetic.pdf import statement_pdf
 from tests.pipelines.intake.pdf.files import two_on_a_sheet
 from tests.pipelines.intake.pdf.pages import CELL, page
 

@@ -1,0 +1,270 @@
+"""The portfolio: every customer, by 64 hash buckets; what is kept up by night, by week, or for chosen buckets by hand.
+
+Nobody waits for these assets. They are made in the portfolio's own lane, by a process that exists only while it works.
+"""
+
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, timedelta
+from functools import partial
+from itertools import chain
+from typing import Any
+
+import polars as pl
+from dagster import (
+    AllPartitionMapping,
+    AssetCheckResult,
+    AssetCheckSeverity,
+    AssetCheckSpec,
+    AssetDep,
+    AssetExecutionContext,
+    AssetsDefinition,
+    FreshnessPolicy,
+    MaterializeResult,
+    ResourceParam,
+    StaticPartitionsDefinition,
+    TableColumn,
+    TableSchema,
+    asset,
+)
+from sqlalchemy import ColumnElement
+
+from assets.core import checks, plots
+from assets.core.batches import Work, isolating
+from assets.core.runs import COMPACTED, REENRICHED, REFRESHED
+from assets.enrichment.transactions import enriched_transactions, recompute
+from assets.portfolio.upkeep import Outcome, carry_out
+from assets.reports.reports import each_slice, refresh, report_assets
+from pipelines import metrics
+from pipelines.enrichment.enrichment import ENRICHMENT_VERSION
+from pipelines.figures.facts import Facts
+from pipelines.reports import REPORTS, Report
+from storage.core.buckets import ALL
+from storage.core.settings import Settings
+from storage.core.store import Store
+from storage.enrichment import compaction, transactions
+from storage.jobs import batches
+from storage.portfolio import peers, tables, upkeep
+from storage.portfolio.upkeep import Task
+
+GROUP = "portfolio"
+
+
+def columns(of: tables.Columns) -> TableSchema:
+    return TableSchema([TableColumn(name, str(kind.base_type()), meaning) for name, (kind, meaning) in of.items()])
+
+
+buckets = StaticPartitionsDefinition([f"{bucket:02d}" for bucket in ALL])
+
+
+# What is made every night: a warning after one night missed, a failure after two.
+NIGHTLY = FreshnessPolicy.time_window(warn_window=timedelta(hours=30), fail_window=timedelta(hours=54))
+
+
+def outdated() -> ColumnElement[bool]:
+    """Customers that a backfill enriches again."""
+    return upkeep.outdated(ENRICHMENT_VERSION)
+
+
+def stale(settings: Settings, now: datetime) -> ColumnElement[bool]:
+    """Customers whose reports the night refreshes."""
+    not_before = now.astimezone(settings.zone).date() - timedelta(days=settings.report_max_age_days)
+    return upkeep.stale({kind: report.version for kind, report in REPORTS.items()}, not_before)
+
+
+@asset(
+    name=REENRICHED,
+    partitions_def=buckets,
+    group_name=GROUP,
+    kinds={"polars", "parquet"},
+    deps=[AssetDep(enriched_transactions, partition_mapping=AllPartitionMapping())],
+    code_version=str(ENRICHMENT_VERSION),
+)
+def reenriched_transactions(context: AssetExecutionContext, store: ResourceParam[Store]) -> MaterializeResult:
+    """The bucket's customers under the current version of the enrichment.
+
+    Those already there are skipped, so a run that was killed goes on where it stopped. A customer's version moves only
+    if its rows change. A customer with a submission under way is left to it.
+    """
+    outcome = carry_out(store, Task.BACKFILL, int(context.partition_key), outdated(), partial(reenrich, store))
+    return MaterializeResult(metadata={**_counts(outcome), "enrichment version": ENRICHMENT_VERSION})
+
+
+def reenrich(store: Store, work: Work) -> Outcome:
+    computed, committed = recompute(store, work)
+    left = len(committed.lost)
+    return Outcome(len(work.customers) - left, len(committed.moved), len(computed.failed), left)
+
+
+@asset(
+    name=COMPACTED,
+    partitions_def=buckets,
+    group_name=GROUP,
+    kinds={"polars", "parquet"},
+    deps=[reenriched_transactions, AssetDep(enriched_transactions, partition_mapping=AllPartitionMapping())],
+    check_specs=[AssetCheckSpec("readable", asset=COMPACTED, description="Every file to be rewritten is undamaged.")],
+    freshness_policy=NIGHTLY,
+)
+def compacted_transactions(context: AssetExecutionContext, store: ResourceParam[Store]) -> MaterializeResult:
+    """The bucket's live transactions in few, well-filled files, sorted by customer. Only what pays is rewritten."""
+    done = compaction.compact(store, int(context.partition_key), lambda: datetime.now(UTC))
+    with store.db.reading() as r:
+        places = transactions.locations_in(r, done.bucket)
+    readable = AssetCheckResult(
+        check_name="readable",
+        passed=done.unreadable == 0,
+        severity=AssetCheckSeverity.ERROR,
+        metadata={"customers in damaged files": done.unreadable},
+    )
+    metadata = {
+        "dagster/row_count": sum(place.row_count for place in places),
+        "customers": len(places),
+        "files": len({place.path for place in places}),
+        "customers moved": done.moved,
+        "customers skipped": done.skipped,
+        "files written": done.files,
+        "bytes read": done.bytes_read,
+        "bytes written": done.bytes_written,
+    }
+    return MaterializeResult(metadata=metadata, check_results=[readable])
+
+
+@asset(
+    name=REFRESHED,
+    partitions_def=buckets,
+    group_name=GROUP,
+    kinds={"polars"},
+    deps=[
+        reenriched_transactions,
+        *(AssetDep(each, partition_mapping=AllPartitionMapping()) for each in report_assets),
+    ],
+)
+def refreshed_reports(context: AssetExecutionContext, store: ResourceParam[Store]) -> MaterializeResult:
+    """The bucket's reports that had fallen behind: stale, failed, of an older version, or old. Resumable, too.
+
+    Customers that never had a report get none from here: the first is made when the client asks for it.
+    """
+    condition = stale(store.settings, datetime.now(UTC))
+    outcome = carry_out(store, Task.REFRESH, int(context.partition_key), condition, partial(refresh_all, store))
+    return MaterializeResult(metadata=_counts(outcome))
+
+
+def refresh_all(store: Store, work: Work) -> Outcome:
+    failed = {number for report in REPORTS.values() for number in refresh(store, work, report).failed}
+    with store.db.writing() as w:
+        batches.commit(w, work.token)
+    return Outcome(len(work.customers), len(work.customers) - len(failed), len(failed))
+
+
+def _counts(outcome: Outcome) -> dict[str, int]:
+    return {
+        "customers": outcome.customers,
+        "customers changed": outcome.changed,
+        "customers failed": outcome.failed,
+        "customers left to a submission": outcome.left,
+    }
+
+
+def _portfolio_table(report: Report) -> AssetsDefinition:
+    """The asset of one kind's table."""
+    name = tables.NAME_OF[report.kind]
+
+    @asset(
+        name=name,
+        description=f"The current {report.kind} report of every customer in the bucket that has one, as Parquet.",
+        partitions_def=buckets,
+        group_name=GROUP,
+        kinds={"parquet"},
+        deps=[refreshed_reports],
+        code_version=str(report.version),
+        metadata={"dagster/column_schema": columns(tables.REPORT_COLUMNS[report.kind])},
+        check_specs=checks.specs(name, checks.OF_PORTFOLIO_TABLES),
+        freshness_policy=NIGHTLY,
+    )
+    def table(context: AssetExecutionContext, store: ResourceParam[Store]) -> MaterializeResult:
+        bucket = int(context.partition_key)
+        with store.db.reading() as r:
+            rows = tables.reports_of(r, report.kind, bucket)
+        stored = tables.put(store, name, bucket, rows, datetime.now(UTC))
+        metadata = {
+            "dagster/row_count": rows.height,
+            "customers": rows.height,
+            "bytes": stored.size,
+            "path in the lake": stored.path,
+            **_by_day(rows),
+        }
+        return MaterializeResult(metadata=metadata, check_results=checks.results(rows, checks.OF_PORTFOLIO_TABLES))
+
+    return table
+
+
+@asset(
+    name=tables.METRICS,
+    partitions_def=buckets,
+    group_name=GROUP,
+    kinds={"polars", "parquet"},
+    deps=[reenriched_transactions, AssetDep(enriched_transactions, partition_mapping=AllPartitionMapping())],
+    code_version=str(metrics.VERSION),
+    metadata={"dagster/column_schema": columns(tables.METRIC_COLUMNS)},
+    check_specs=checks.specs(tables.METRICS, checks.OF_METRICS),
+    freshness_policy=NIGHTLY,
+)
+def metrics_portfolio(context: AssetExecutionContext, store: ResourceParam[Store]) -> MaterializeResult:
+    """Every metric of the bucket's customers as of today, or why it is unavailable, as Parquet."""
+    bucket, now = int(context.partition_key), datetime.now(UTC)
+    as_of = now.astimezone(store.settings.zone).date()
+    with store.db.reading() as r:
+        places = transactions.locations_in(r, bucket)
+    good, damaged = transactions.readable(store.lake, places)
+    versions = {place.customer_number: place.data_version for place in good}
+    failed: list[int] = []
+    read = each_slice(store.lake, good, partial(_readings, as_of, failed))
+    readings = pl.concat([pl.DataFrame(schema=metrics.READINGS), *chain.from_iterable(read)])
+    with store.db.reading() as r:
+        rows = tables.metrics_of(r, readings, versions, as_of)
+    stored = tables.put(store, tables.METRICS, bucket, rows, now)
+    metadata: dict[str, Any] = {
+        "dagster/row_count": rows.height,
+        "customers": len(versions) - len(failed),
+        "customers failed": len(failed),
+        "customers in damaged files": len(damaged),
+        "bytes": stored.size,
+        "path in the lake": stored.path,
+    }
+    return MaterializeResult(metadata=metadata, check_results=checks.results(rows, checks.OF_METRICS))
+
+
+def _readings(as_of: date, failed: list[int], rows: pl.DataFrame) -> Sequence[pl.DataFrame]:
+    """Read every metric of the rows' customers (READINGS); one whose metrics can't be computed is left out."""
+
+    def computed(numbers: Sequence[int]) -> list[pl.DataFrame]:
+        return [metrics.readings(Facts(rows.filter(pl.col("customer_number").is_in(list(numbers))), as_of))]
+
+    return isolating(computed, rows["customer_number"].unique().sort().to_list(), failed)
+
+
+@asset(group_name=GROUP, kinds={"polars"}, deps=[metrics_portfolio], freshness_policy=NIGHTLY)
+def peer_percentiles(store: ResourceParam[Store]) -> MaterializeResult:
+    """How each client's customers spread over each metric: what the risk report compares a customer's readings with."""
+    now = datetime.now(UTC)
+    with store.db.reading() as r:
+        current = [table for table in tables.current_tables(r) if table.name == tables.METRICS]
+    spread = peers.percentiles(store.lake, current)
+    with store.db.writing() as w:
+        peers.put(w, spread, now.astimezone(store.settings.zone).date())
+    return MaterializeResult(metadata={"clients": spread["client_id"].n_unique(), "dagster/row_count": spread.height})
+
+
+def _by_day(rows: pl.DataFrame) -> dict[str, Any]:
+    counts = rows.group_by(pl.col("as_of").cast(pl.String)).len("reports").sort("as_of", descending=True)
+    return plots.bars("computed on", counts, "as_of", "reports")
+
+
+portfolio_tables = [_portfolio_table(report) for report in REPORTS.values()]
+portfolio_assets = [
+    reenriched_transactions,
+    compacted_transactions,
+    refreshed_reports,
+    *portfolio_tables,
+    metrics_portfolio,
+    peer_percentiles,
+]

@@ -1,0 +1,48 @@
+"""From the name on a list to someone a business really meets: a branch, a local firm, a person.
+
+`~meals` on a list stands for a made-up local firm of that kind and `{person}` for somebody; everything else is a
+brand. Businesses of a part of the portfolio meet only what that part may (`brands.available`).
+"""
+
+from collections.abc import Sequence
+from random import Random
+
+from pipelines.synthetic.world.brands import available, canonical
+from pipelines.synthetic.world.merchants import terminal
+from pipelines.synthetic.world.model import Part, Party
+from pipelines.synthetic.world.names import firm_in_suburb, firm_of_kind, local_firm, payee
+
+
+def brand(name: str) -> str:
+    """Canonical name of what stands on a list; nothing for who is made up when met."""
+    return "" if name.startswith(("~", "{")) else canonical(name)
+
+
+def met(rng: Random, name: str, part: Part | None = None, code: str = "") -> Party:
+    """Whom a business pays or is paid by."""
+    if name.startswith("{person}"):
+        return payee(rng, code)
+    if name.startswith("{firm}"):
+        firm = firm_of_kind(rng, name.removeprefix("{firm}"), part)
+        return Party(firm, code=code, brand=firm)
+    if "{suburb}" in name:
+        firm = firm_in_suburb(rng, name, part)
+        return Party(firm, code=code, brand=firm if name.startswith("{") else canonical(name))
+    if name.startswith("~"):
+        firm = local_firm(rng, name[1:], part)
+        return Party(firm, code=code, brand=firm)
+    return Party(name, code=code, brand=canonical(name))
+
+
+def shop(rng: Random, name: str, suburb: str, part: Part | None = None) -> Party:
+    """A card terminal: a brand's branch or web shop, or a local firm's counter in capitals, as terminals print."""
+    if not name.startswith(("~", "{")):
+        return terminal(name, suburb)
+    firm = met(rng, name, part)
+    return terminal(firm.name.upper() if rng.random() < 0.85 else firm.name, suburb, firm.brand)
+
+
+def choice(rng: Random, names: Sequence[str], part: Part | None) -> str | None:
+    """One of the names on a list that this part of the portfolio may meet; None when that is none."""
+    open_to = available(names, brand, part)
+    return rng.choice(open_to) if open_to else None

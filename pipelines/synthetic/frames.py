@@ -1,0 +1,135 @@
+"""A business of the portfolio as tables: what a data scientist would load, with the truth beside every row."""
+
+from dataclasses import asdict
+
+import polars as pl
+
+from pipelines.synthetic.world.model import LABELLED, Business
+from pipelines.vocabulary.schemas import MONEY
+
+_CUSTOMER = pl.Schema({"customer": pl.UInt32()})  # number in the portfolio, from 0
+TRANSACTIONS = pl.Schema(
+    {
+        **_CUSTOMER,
+        "abn": pl.String(),
+        "account_number": pl.String(),
+        "bank": pl.String(),
+        "account_type": pl.String(),
+        **LABELLED,
+    }
+)
+CUSTOMERS = pl.Schema(
+    {
+        **_CUSTOMER,
+        "abn": pl.String(),
+        "name": pl.String(),
+        "trade": pl.String(),
+        "state": pl.String(),
+        "condition": pl.String(),
+        "related": pl.String(),  # separated by "; "
+        "defaults": pl.Boolean(),  # within 12 months after the window
+        "default_probability": pl.Float64(),  # the true one
+        "strength": pl.Float64(),
+        "leverage": pl.Float64(),
+        "volatility": pl.Float64(),
+        "prudence": pl.Float64(),
+        "shock": pl.Float64(),
+        "shock_at": pl.Float64(),
+        "shock_months": pl.Float64(),
+    }
+)
+ACCOUNTS = pl.Schema(
+    {
+        **_CUSTOMER,
+        "account_number": pl.String(),
+        "bsb": pl.String(),
+        "account_name": pl.String(),
+        "bank": pl.String(),
+        "account_type": pl.String(),
+        "credit_limit": pl.String(),
+        "rows": pl.UInt32(),
+    }
+)
+FACILITIES = pl.Schema(
+    {
+        **_CUSTOMER,
+        "number": pl.UInt32(),
+        "lender": pl.String(),
+        "product": pl.String(),
+        "funded_on": pl.Date(),
+        "amount": MONEY,
+        "to_repay": MONEY,
+        "repayment": MONEY,
+        "schedule": pl.String(),
+        "remaining_before": MONEY,
+        "withheld": MONEY,
+        "remaining": MONEY,
+        "days_past_due": pl.Int32(),
+        "status": pl.String(),
+    }
+)
+
+
+def transactions(number: int, business: Business) -> pl.DataFrame:
+    """All rows of all accounts (schema TRANSACTIONS), account by account in statement order."""
+    return pl.concat(
+        account.transactions.select(
+            pl.lit(number, pl.UInt32).alias("customer"),
+            pl.lit(business.abn).alias("abn"),
+            pl.lit(account.account_number).alias("account_number"),
+            pl.lit(account.bank_name).alias("bank"),
+            pl.lit(account.account_type).alias("account_type"),
+            *LABELLED,
+        )
+        for account in business.accounts
+    )
+
+
+def training_labels(rows: pl.DataFrame) -> pl.DataFrame:
+    """Of TRANSACTIONS what the training command reads; what a client sent twice stands once."""
+    return rows.filter(pl.col("injected").ne_missing("duplicate")).select(
+        "date",
+        "description",
+        "amount",
+        label="category",
+        context_bank="bank",
+        context_account_type="account_type",
+    )
+
+
+def customer(number: int, business: Business) -> pl.DataFrame:
+    """One row (schema CUSTOMERS)."""
+    outcome = business.outcome
+    row = {
+        "customer": number,
+        **{name: getattr(business, name) for name in ("abn", "name", "trade", "state", "condition")},
+        "related": "; ".join(business.related),
+        "defaults": outcome.defaults,
+        "default_probability": outcome.probability,
+        **asdict(outcome.latents),
+    }
+    return pl.DataFrame([row], schema=CUSTOMERS)
+
+
+def accounts(number: int, business: Business) -> pl.DataFrame:
+    """A row an account (schema ACCOUNTS)."""
+    rows = [
+        {
+            "customer": number,
+            "account_number": account.account_number,
+            "bsb": account.bsb,
+            "account_name": account.account_name,
+            "bank": account.bank_name,
+            "account_type": account.account_type,
+            "credit_limit": account.credit_limit,
+            "rows": account.transactions.height,
+        }
+        for account in business.accounts
+    ]
+    return pl.DataFrame(rows, schema=ACCOUNTS)
+
+
+def facilities(number: int, business: Business) -> pl.DataFrame:
+    """A row a facility (schema FACILITIES)."""
+    rows = [{"customer": number, **asdict(facility)} for facility in business.facilities]
+    return pl.DataFrame(rows, schema=FACILITIES)

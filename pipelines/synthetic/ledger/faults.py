@@ -1,0 +1,141 @@
+"""Faults as clients cause them, labelled: a stretch of rows never sent, a stretch sent twice.
+
+Rows are taken away after balances were chained, so that the statement's balance jumps where they are missing.
+
+`injected` hurts a portfolio as clients do, now and then; `with_fault` does one fault to one business: what finds it?
+"""
+
+from dataclasses import replace
+from datetime import date, timedelta
+from random import Random
+from typing import Literal, get_args
+
+import polars as pl
+
+from pipelines.synthetic.ledger.statements import without_lone_legs
+from pipelines.synthetic.world.model import LABELLED, Business
+
+Fault = Literal["row_deleted", "week_deleted", "month_deleted", "row_repeated", "sign_flipped", "account_dropped"]
+FAULTS: tuple[Fault, ...] = get_args(Fault)
+
+
+def injected(business: Business, rng: Random) -> Business:
+    """The business with its trading account hurt: one in three by a gap, one in three by an overlap."""
+    fault = rng.choice((with_gap, with_overlap, None))
+    main, *others = business.accounts
+    stretch = _stretch(main.transactions, rng)
+    if fault is None or stretch is None:
+        return business
+    hurt = replace(main, transactions=fault(main.transactions, *stretch))
+    return replace(business, accounts=without_lone_legs((hurt, *others)))
+
+
+def with_gap(rows: pl.DataFrame, first: date, last: date) -> pl.DataFrame:
+    """The rows without those from `first` to `last`; the next one, where the balance jumps, is labelled."""
+    missing = pl.col("date").is_between(first, last)
+    if rows.filter(missing)["amount"].sum() == 0:
+        return rows  # nothing would jump
+    return rows.with_columns(_labelled("gap", _is_first_after(last))).filter(~missing)
+
+
+def with_overlap(rows: pl.DataFrame, first: date, last: date) -> pl.DataFrame:
+    """The rows up to `last` in one submission, those since `first` in a second: whole days come twice."""
+    earlier = rows.filter(pl.col("date") <= last)
+    later = rows.filter(pl.col("date") >= first).with_columns(
+        pl.lit(1, pl.UInt8).alias("submission"), _labelled("duplicate", pl.col("date") <= last)
+    )
+    return pl.concat([earlier, later])
+
+
+def _is_first_after(last: date) -> pl.Expr:
+    follows = pl.col("date") > last
+    return follows & (follows.cum_sum() == 1)
+
+
+def _labelled(fault: str, where: pl.Expr) -> pl.Expr:
+    return pl.when(where).then(pl.lit(fault, LABELLED["injected"])).otherwise("injected").alias("injected")
+
+
+def _stretch(rows: pl.DataFrame, rng: Random) -> tuple[date, date] | None:
+    """A fortnight or 30 days (at most a third) from inside what the account covers; None when that is a week."""
+    dates = rows["date"].to_list()
+    covered = (dates[-1] - dates[0]).days
+    days = min(rng.choice((14, 30)), covered // 3)
+    if covered < 7:
+        return None
+    first: date = dates[0] + timedelta(days=rng.randrange(1, covered - days))
+    return first, first + timedelta(days=days - 1)
+
+
+def with_fault(business: Business, fault: Fault, rng: Random) -> Business | None:
+    """The business with that one fault in its trading account, or without one of its others; None if it can't have it.
+
+    Of rows that are gone, the next one is labelled; a row that is wrong, or that stands there again, is itself.
+    """
+    main, *others = business.accounts
+    if fault == "account_dropped":
+        return _without_an_account(business, rng)
+    rows = main.transactions
+    inner = range(1, rows.height - 1)
+    if not inner:
+        return None
+    if fault in ("week_deleted", "month_deleted"):
+        changed = _without_days(rows, fault, rng)
+    else:
+        place = rng.choice([nth for nth in inner if rows["amount"][nth] != 0])
+        changed = _AT[fault](rows, place)
+    if changed is None:
+        return None
+    return replace(business, accounts=without_lone_legs((replace(main, transactions=changed), *others)))
+
+
+def without_row(rows: pl.DataFrame, place: int) -> pl.DataFrame:
+    nth = pl.int_range(pl.len())
+    return rows.with_columns(_labelled("row_deleted", nth == place + 1)).filter(nth != place)
+
+
+def with_row_repeated(rows: pl.DataFrame, place: int) -> pl.DataFrame:
+    """The row and, right behind it, the same again under an id of its own (under the same, intake would refuse it)."""
+    again = rows[place : place + 1].with_columns(
+        _labelled("row_repeated", pl.lit(value=True)), transaction_id=pl.col("transaction_id") + "-again"
+    )
+    return pl.concat([rows[: place + 1], again, rows[place + 1 :]])
+
+
+def with_sign_flipped(rows: pl.DataFrame, place: int) -> pl.DataFrame:
+    here = pl.int_range(pl.len()) == place
+    amount = pl.when(here).then(-pl.col("amount")).otherwise("amount").alias("amount")
+    return rows.with_columns(_labelled("sign_flipped", here), amount)
+
+
+_AT = {"row_deleted": without_row, "row_repeated": with_row_repeated, "sign_flipped": with_sign_flipped}
+
+
+def _without_days(rows: pl.DataFrame, fault: Fault, rng: Random) -> pl.DataFrame | None:
+    """Without seven days, or without a calendar month, with rows before and after; None when nothing would jump."""
+    begins: date = rows["date"][0]
+    ends: date = rows["date"][-1]
+    if fault == "week_deleted":
+        firsts = [begins + timedelta(days=nth) for nth in range(1, (ends - begins).days - 7)]
+        stretches = [(first, first + timedelta(days=6)) for first in firsts]
+    else:
+        months = pl.select(pl.date_range(begins, ends, "1d")).to_series().dt.truncate("1mo").unique().sort()
+        lasts = months.dt.month_end()
+        stretches = [each for each in zip(months, lasts, strict=True) if begins < each[0] and each[1] < ends]
+    if not stretches:
+        return None
+    first, last = rng.choice(stretches)
+    missing = rows["date"].is_between(first, last)
+    if rows.filter(missing)["amount"].sum() == 0:
+        return None
+    return rows.with_columns(_labelled(fault, _is_first_after(last))).filter(~missing)
+
+
+def _without_an_account(business: Business, rng: Random) -> Business | None:
+    """Without an account that has transfers with another one, the trading account excepted."""
+    main, *others = business.accounts
+    paired = [each for each in others if each.transactions["transfer_pair"].null_count() < each.transactions.height]
+    if not paired:
+        return None
+    dropped = rng.choice(paired)
+    return replace(business, accounts=without_lone_legs((main, *(each for each in others if each is not dropped))))

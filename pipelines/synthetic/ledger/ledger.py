@@ -1,0 +1,253 @@
+"""The banks' side: portfolios planned movements day by day, and refuses what an account can't carry.
+
+A shortage is met as small firms meet it: from savings, else from the owner, and in distress often not at all.
+Then a direct debit is dishonoured and what could wait is not paid. So dishonours follow from money running out,
+not from a dice roll beside it. Balances are integers of cents and chain by construction.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from random import Random
+from typing import NamedTuple
+
+from pipelines.synthetic.businesses.profile import Profile
+from pipelines.synthetic.world.days import Window, next_business_day
+from pipelines.synthetic.world.model import NOBODY, Booked, Movement, Party, Role, Series
+from pipelines.synthetic.world.wear import spoken
+
+DEBITED_BY_OTHERS = ("direct_debit", "loan_repayment")
+MUST_BE_PAID = ("wages", "bas", "bank_fees", "interest_charged", "garnishee", "overdrawn_fee")
+DEBITED_AGAIN = 0.55  # share of dishonoured instalments that the lender tries again
+_RANK = {"direct_credit": 0, "direct_debit": 1}  # overnight files are booked before the day's own payments
+
+
+class Leg(NamedTuple):
+    """The receiving side of an own transfer, on its way."""
+
+    movement: Movement
+    pair: int
+    other: str
+
+
+class Ledger:
+    """Every account of one business, growing row by row."""
+
+    def __init__(self, profile: Profile, window: Window, rng: Random) -> None:
+        self.profile = profile
+        self.window = window
+        self.rng = rng
+        self.owner = Party(profile.owner, brand=profile.owner, person=True)
+        self.rows: dict[Role, list[Booked]] = {role: [] for role in profile.roles}
+        self.balances: dict[Role, int] = {role: profile.opening[role] for role in profile.roles}
+        self.owed: dict[int, int] = {}  # cents, by facility; what no row of the window changes has no entry
+        self.withheld: Counter[int] = Counter()  # from takings, by facility
+        self.unpaid_since: dict[int, int] = {}  # day of the first instalment missed since the last one paid
+        self._lent = {one.number: one for one in profile.borrowings}
+        for one in profile.borrowings:
+            if one.to_repay and (one.drawn < window.first or not one.funded_here):
+                self.owed[one.number] = max(0, one.to_repay - one.paid_before(window.first))
+        self.owed_before = dict(self.owed)  # at the window's start, or at the facility's when no money came here
+        self._pairs = 0
+        self._arriving: defaultdict[int, list[Leg]] = defaultdict(list)
+        self._coming_back: defaultdict[int, list[Movement]] = defaultdict(list)
+        self._again: defaultdict[int, list[Movement]] = defaultdict(list)
+
+    def portfolio_day(self, day: int, movements: Iterable[Movement]) -> None:
+        for leg in self._arriving.pop(day, ()):
+            self._post(leg.movement, leg.pair, leg.other)
+        for returned in self._coming_back.pop(day, ()):
+            self._return(returned)
+        for movement in self._again.pop(day, ()):
+            self.post(movement)
+        for movement in movements:
+            self.post(movement)
+
+    def post(self, movement: Movement) -> None:
+        """Post the movement, or what happens instead when the account can't carry it."""
+        if movement.role == "card" or movement.facility:
+            movement = self._as_owed(self._within_card_limit(movement))
+        if not movement.cents:
+            return
+        if movement.category == "bas" and movement.cents < 0:
+            self._bring_back_savings(movement.day, -movement.cents)
+        if movement.role != "main" or movement.cents >= 0 or self._affordable(movement):
+            self._post(movement)
+            self._foreign_fee(movement)
+        elif movement.rail in DEBITED_BY_OTHERS:
+            self._dishonour(movement)
+        elif movement.facility:
+            self.unpaid_since.setdefault(movement.facility, movement.day)
+
+    def transfer(self, day: int, source: Role, target: Role, cents: int, series: Series | None = None) -> bool:
+        """Move money between own accounts; to another bank by direct entry it arrives a business day later."""
+        elsewhere = "second" in (source, target)
+        instant = not elsewhere or self.rng.random() < 0.4
+        arrives = day if instant else next_business_day(day + 1)
+        if cents <= 0 or arrives not in self.window:
+            return False
+        self._pairs += 1
+        out_rail, in_rail, category = _transfer_terms(source, target, elsewhere)
+        party = Party(self.profile.name)
+        sent = Movement(
+            day, -cents, out_rail, party, "", "own_transfer" if source == "card" else category, source, series
+        )
+        received = Leg(
+            Movement(arrives, cents, in_rail, party, "", category, target, series),
+            self._pairs,
+            self.profile.numbers[source],
+        )
+        self._post(sent, self._pairs, self.profile.numbers[target])
+        if arrives == day:
+            self._post(*received)
+        else:
+            self._arriving[arrives].append(received)
+        return True
+
+    def headroom(self) -> int:
+        """What the trading account can still pay, overdraft included."""
+        return self.balances["main"] + self.profile.overdraft
+
+    def _as_owed(self, movement: Movement) -> Movement:
+        """Nothing is repaid beyond what is owed, and a renewal pays out the facility before it."""
+        number = movement.facility
+        if movement.owed < 0 and movement.cents < 0 and movement.category != "returned_payment":
+            owed = self.owed.get(number, 0)
+            return movement if owed >= -movement.owed else movement._replace(cents=-owed, owed=-owed)
+        renewed = self._lent[number].renews if movement.owed > 0 and number else 0
+        if not renewed:
+            return movement
+        paid_out = min(self.owed.get(renewed, 0), movement.cents * 9 // 10)  # and the lender lets the rest go
+        self.owed[renewed] = 0
+        self.unpaid_since.pop(renewed, None)
+        return movement._replace(cents=movement.cents - paid_out)
+
+    def _post(self, movement: Movement, pair: int | None = None, other: str = "") -> None:
+        if movement.facility:
+            self._owe(movement)
+        balance = self.balances[movement.role] + movement.cents
+        self.balances[movement.role] = balance
+        self.rows[movement.role].append(Booked(movement, balance, pair, other))
+
+    def _owe(self, movement: Movement) -> None:
+        number = movement.facility
+        self.owed[number] = self.owed.get(number, 0) + movement.owed
+        if movement.owed < 0 < movement.cents:
+            self.withheld[number] -= movement.owed
+        if movement.owed < 0:
+            self.unpaid_since.pop(number, None)
+
+    def _within_card_limit(self, movement: Movement) -> Movement:
+        """A purchase over the credit card's limit goes on the debit card."""
+        over = movement.role == "card" and movement.cents + self.balances["card"] < -self.profile.card_limit
+        if not over or not movement.rail.startswith("purchase"):
+            return movement
+        return movement._replace(role="main", rail=movement.rail.replace("purchase", "card"))
+
+    def _affordable(self, movement: Movement) -> bool:
+        """Whether the money is there, or can be found."""
+        short = -movement.cents - self.headroom()
+        return (
+            short <= 0
+            or self._from_savings(movement.day, short)
+            or self._from_card(movement.day, short)
+            or self._from_owner(movement, short)
+        )
+
+    def _from_card(self, day: int, short: int) -> bool:
+        """Cash from the credit card: dear, so it is where trouble shows first."""
+        cents = _rounded_up(short, 10_000)
+        room = self.profile.card_limit + self.balances.get("card", -self.profile.card_limit)
+        if not self.profile.distressed or cents > room or self.rng.random() < 0.6:
+            return False
+        return self.transfer(day, "card", "main", cents)
+
+    def _from_savings(self, day: int, short: int) -> bool:
+        cents = _rounded_up(short, 50_000)
+        enough = "savings" in self.balances and self.balances["savings"] >= cents
+        return enough and self.transfer(day, "savings", "main", cents)
+
+    def _bring_back_savings(self, day: int, cents: int) -> None:
+        """Tax was put aside to be paid from savings, or from an account of its own."""
+        aside: Role = "tax" if "tax" in self.balances else "savings"
+        if aside in self.balances and self.balances[aside] >= _rounded_up(cents, 10_000):
+            self.transfer(day, aside, "main", _rounded_up(cents, 10_000), Series("kept for tax", "quarterly"))
+
+    def _from_owner(self, movement: Movement, short: int) -> bool:
+        """Prudent owners lend to a sound business, and all to pay wages and tax even to a failing one."""
+        willing = 0.05 if self.profile.distressed else 0.45 + 0.5 * self.profile.latents.prudence
+        if movement.category not in MUST_BE_PAID and self.rng.random() >= willing:
+            return False
+        cents = _rounded_up(short, 200_000)
+        words = spoken(self.rng, ("Loan to business", "director loan", "Dir loan in", "top up loan"))
+        self._post(Movement(movement.day, cents, "osko_in", self.owner, words, "director_loan_in"))
+        return True
+
+    def _dishonour(self, movement: Movement) -> None:
+        """The debit, its return on the same day or the next, and most banks' fee."""
+        since = self.unpaid_since.get(movement.facility, movement.day)
+        self._post(movement)
+        bank = self.profile.bank
+        day = next_business_day(movement.day + 1) if bank.returns_next_day else movement.day
+        returned = movement._replace(
+            day=day,
+            cents=-movement.cents,
+            rail="returned_debit",
+            category="returned_payment",
+            owed=-movement.owed,
+            series=None,
+        )
+        if movement.facility:
+            self.unpaid_since[movement.facility] = since
+        if day == movement.day:
+            self._return(returned)
+        else:
+            self._coming_back[day].append(returned)
+        self._debit_again(movement)
+
+    def _return(self, returned: Movement) -> None:
+        self._post(returned)
+        fee = self.profile.bank.dishonour_fee
+        if fee:
+            self._post(Movement(returned.day, -fee, "dishonour_fee", NOBODY, "", "dishonour_fee"))
+
+    def _debit_again(self, movement: Movement) -> None:
+        """A lender tries once more a few days later, some with a fee for the trouble."""
+        day = next_business_day(movement.day + 3)
+        if not movement.facility or movement.series is None or self.rng.random() >= DEBITED_AGAIN:
+            return
+        self._again[day].append(movement._replace(day=day, series=None))
+        if movement.rail == "direct_debit" and self.rng.random() < 0.3:
+            fee = movement._replace(day=day, cents=-3_500, reference="DISHONOUR FEE", category="late_fee")
+            self._again[day].append(fee._replace(series=None, facility=0, owed=0))
+
+    def _foreign_fee(self, movement: Movement) -> None:
+        foreign = movement.rail in ("card_foreign", "purchase_foreign")
+        if foreign and self.profile.bank.wordings["foreign_fee"]:
+            fee = max(1, -movement.cents * 3 // 100)
+            series = movement.series and movement.series._replace(name=f"fee on {movement.series.name}")
+            self._post(Movement(movement.day, -fee, "foreign_fee", NOBODY, "", "bank_fees", movement.role, series))
+
+
+def _transfer_terms(source: Role, target: Role, elsewhere: bool) -> tuple[str, str, str]:
+    """Rails of the two legs, and their category."""
+    if source == "card":
+        return "card_advance", "card_advance_received", "card_advance"
+    if target == "card":
+        return "card_payment", "card_payment_received", "card_repayment"
+    if elsewhere:
+        return "own_out_elsewhere", "own_in_elsewhere", "own_transfer"
+    return "own_out", "own_in", "own_transfer"
+
+
+def _rounded_up(cents: int, step: int) -> int:
+    return -(-cents // step) * step
+
+
+def in_booking_order(movements: Iterable[Movement]) -> dict[int, list[Movement]]:
+    """Movements by day; within a day overnight credits, overnight debits, then the rest as planned."""
+    days: defaultdict[int, list[Movement]] = defaultdict(list)
+    for movement in movements:
+        days[movement.day].append(movement)
+    for planned in days.values():
+        planned.sort(key=lambda movement: _RANK.get(movement.rail, 2))
+    return days

@@ -1,0 +1,74 @@
+"""A movement as its bank prints it: the bank's wording, filled in, cut to what its export keeps."""
+
+from collections.abc import Mapping
+from datetime import date
+from functools import cache
+from random import Random
+
+from pipelines.synthetic.world.blanks import Blanks
+from pipelines.synthetic.world.model import Booked, Party
+from pipelines.synthetic.world.styles import BankStyle
+
+
+class Teller:
+    """Writes the lines of one account's statement."""
+
+    def __init__(self, style: BankStyle, rng: Random, state: str, card: str) -> None:
+        self._style, self._rng, self._state = style, rng, state
+        self._fields = Blanks(rng, {"card": card})
+
+    def narrative(self, booked: Booked) -> str:
+        """One statement line's text, as this bank would print it."""
+        movement, fields = booked.movement, self._fields
+        party = movement.party
+        fields["party"], fields["place"], fields["code"] = party.name, party.place, party.code
+        fields["ref"], fields["region"] = movement.reference, party.region or self._state
+        if booked.other:
+            fields["other4"], fields["other9"] = booked.other[-4:], booked.other
+        if movement.rail.endswith("_foreign"):
+            fields["usd"] = _in_us_dollars(movement.cents)
+        wording = _wording(self._style.wordings[movement.rail], party, self._rng)
+        if "{d" in wording:
+            fields.update(_value_dates(movement.day - movement.day % 3))
+        text = " ".join(wording.format_map(fields).split())
+        return _as_exported(text, self._style)
+
+
+def narrative(style: BankStyle, rng: Random, state: str, card: str, booked: Booked) -> str:
+    """A single line, for those who need no more than one."""
+    return Teller(style, rng, state, card).narrative(booked)
+
+
+def _as_exported(text: str, style: BankStyle) -> str:
+    """Columns of fixed width stand in blanks; capitals where the bank knows no others; what is too long is cut."""
+    if "¤" in text:
+        text = text.replace("¤", " ")
+    if style.width:
+        text = text[: style.width]
+    text = text.rstrip(" -·,/")
+    return text.upper() if style.capitals else text
+
+
+def _wording(wordings: tuple[str, ...], party: Party, rng: Random) -> str:
+    """A terminal or payee keeps its wording from one time to the next; nameless movements vary."""
+    if party.name:
+        return wordings[(len(party.name) + len(party.place)) % len(wordings)]
+    return rng.choice(wordings)
+
+
+def _in_us_dollars(cents: int) -> str:
+    """At a steady 0.65; the sandbox follows no market."""
+    us = abs(cents) * 65 // 100
+    return f"{us // 100}.{us % 100:02}"
+
+
+@cache
+def _value_dates(day: int) -> Mapping[str, object]:
+    when = date.fromordinal(day)
+    return {
+        "dmy": f"{when:%d/%m/%Y}",
+        "dm": f"{when:%d/%m}",
+        "d_mon_y": f"{when:%d %b %Y}".upper(),
+        "ddmon": f"{when:%d%b}",
+        "ddmonyy": f"{when:%d%b%y}".upper(),
+    }

@@ -1,0 +1,232 @@
+"""Money that trade costs: suppliers, wages, super, tax, bills, small purchases, and bad habits."""
+
+from collections.abc import Iterator
+from datetime import date
+from random import Random
+
+from pipelines.synthetic.businesses.borrowing import repayments
+from pipelines.synthetic.businesses.profile import Profile, Standing, Supplier, Worker
+from pipelines.synthetic.ledger.occasions import occasions
+from pipelines.synthetic.ledger.takings import DAYS_A_MONTH, pace
+from pipelines.synthetic.world.blanks import filled
+from pipelines.synthetic.world.days import Window, is_business_day, month_of
+from pipelines.synthetic.world.merchants import FOREIGN, TAX_REFUNDS, Spend
+from pipelines.synthetic.world.model import Movement, Party, Role, Series
+from pipelines.synthetic.world.wear import mistyped, spoken
+
+ON_CREDIT_CARD = {"card": "purchase", "card_foreign": "purchase_foreign"}
+SMALL_TEAM = 5  # people whom an owner pays one by one
+_WAGE_WORDS = ("Wages", "wages", "Wages wk {w}", "pay", "Pay {d}", "salary", "wages w/e {d}", "weekly pay", "WAGES")
+_TAX = Party("TAX OFFICE PAYMENTS", code="75556", brand="Australian Taxation Office")
+
+
+def spending(profile: Profile, window: Window, rng: Random) -> Iterator[Movement]:
+    for supplier in profile.suppliers:
+        yield from supplies(profile, window, rng, supplier)
+    yield from wages(profile, window, rng)
+    yield from superannuation(profile, window)
+    yield from tax(profile, window, rng)
+    for standing in profile.bills:
+        yield from bills(profile, window, rng, standing)
+    for spend, shops in profile.spends:
+        yield from purchases(profile, window, rng, spend, shops)
+    yield from cash_withdrawn(profile, window, rng)
+    yield from wagers(profile, window, rng)
+    for borrowing in profile.borrowings:
+        yield from repayments(borrowing, window, rng)
+    yield from occasions(profile, window, rng)
+
+
+def supplies(profile: Profile, window: Window, rng: Random, supplier: Supplier) -> Iterator[Movement]:
+    """A supplier's invoices: they follow takings, but a decline only half way: that is what makes it one."""
+    supply = supplier.supply
+    for day in window:
+        if not is_business_day(day) or rng.random() >= supply.times / 21:
+            continue
+        season = profile.trade.season[month_of(day) - 1]
+        volume = 0.5 * (season + pace(profile, window, day)) if profile.distressed else pace(profile, window, day)
+        cents = -max(500, round(supplier.cents * volume * rng.lognormvariate(-0.05, 0.3)))
+        name = filled(rng, supplier.party.name)
+        reference = filled(rng, supply.reference)
+        yield Movement(day, cents, supply.rail, supplier.party._replace(name=name), reference, supply.category)
+
+
+def wages(profile: Profile, window: Window, rng: Random) -> Iterator[Movement]:
+    """One transfer a worker in a small team; one batch when there are more."""
+    batch = len(profile.staff) > SMALL_TEAM
+    period = "weekly" if profile.pay_weeks == 1 else "fortnightly"
+    words = rng.choice(_WAGE_WORDS)
+    for day in window.weekly(profile.pay_weekday, profile.pay_weeks):
+        pays = [_pay(rng, worker, profile.pay_weeks) for worker in profile.staff]
+        when = date.fromordinal(day)
+        if batch:
+            series = Series("wages", period)
+            yield Movement(day, -sum(pays), "payroll", Party("WAGES"), f"Payroll {when:%d %b}", "wages", series=series)
+            continue
+        reference = words.format(w=when.isocalendar().week, d=f"{when.day}/{when.month}")
+        for worker, cents in zip(profile.staff, pays, strict=True):
+            series = Series(f"wages {worker.party.name}", period)
+            text = mistyped(rng, reference)
+            yield Movement(day, -cents, "pay_anyone", worker.party, text, "wages", series=series)
+
+
+def _pay(rng: Random, worker: Worker, weeks: int) -> int:
+    """Salaries repeat to the cent; casual hours don't."""
+    usual = worker.weekly * weeks
+    return round(usual * rng.uniform(0.8, 1.15)) if worker.casual else usual
+
+
+def superannuation(profile: Profile, window: Window) -> Iterator[Movement]:
+    """The guarantee on gross pay (net over 0.81), monthly or by the 28th after each quarter."""
+    every, day_of_month = (1, 14) if profile.monthly_super else (3, 26)
+    weekly_gross = sum(worker.weekly for worker in profile.staff) / 0.81
+    for day in window.monthly(day_of_month, every, phase=2):
+        cents = round(weekly_gross * guarantee_rate(day) * 52 / 12 * every)
+        if cents:
+            reference = f"PC{date.fromordinal(day):%d%m%y}-{profile.abn[-7:]}"
+            series = Series("super", "monthly" if profile.monthly_super else "quarterly")
+            yield Movement(day, -cents, "direct_debit", profile.super_fund, reference, "superannuation", series=series)
+
+
+def guarantee_rate(day: int) -> float:
+    """The superannuation guarantee: 11 % in 2023–24, 11.5 % in 2024–25, 12 % from July 2025."""
+    if day >= date(2025, 7, 1).toordinal():
+        return 0.12
+    return 0.115 if day >= date(2024, 7, 1).toordinal() else 0.11
+
+
+def tax(profile: Profile, window: Window, rng: Random) -> Iterator[Movement]:
+    """Activity statements each quarter: GST, and withheld tax unless that is large enough to be paid every month.
+
+    With a payment plan there are its instalments instead (`borrowing`), and now and then interest on the debt.
+    """
+    reference = f"00{profile.abn}060"
+    withheld = sum(worker.weekly for worker in profile.staff) / 0.81 * 0.19
+    monthly = withheld * 52 > 2_500_000  # withheld above $25,000 a year
+    gst = profile.turnover * 3 * profile.trade.taxed
+    if monthly:
+        yield from _withheld(window, rng, withheld, f"{reference} PAYGW")
+    if profile.has_plan():
+        yield from _tax_interest(window, rng, gst + withheld * 13, reference)
+        return
+    yield from _instalments(profile, window, rng, reference)
+    series = Series("bas", "quarterly")
+    for due in window.bas_due():
+        quarter = gst * pace(profile, window, max(window.first, due - 60)) + (0 if monthly else withheld * 13)
+        cents = round(quarter * rng.uniform(0.75, 1.2) / 100) * 100
+        if profile.trade.taxed < 0.04 and rng.random() < 0.15:
+            refund = TAX_REFUNDS._replace(brand=_TAX.brand)
+            yield Movement(due, cents // 3, "direct_credit", refund, f"ATO00{profile.abn}", "tax_refund")
+        elif cents:
+            yield Movement(due, -cents, "bpay", _TAX, reference, "bas", series=series)
+
+
+def _withheld(window: Window, rng: Random, weekly: float, reference: str) -> Iterator[Movement]:
+    series = Series("withheld", "monthly")
+    for day in window.monthly(21):
+        cents = round(weekly * 52 / 12 * rng.uniform(0.9, 1.1) / 100) * 100
+        yield Movement(day, -cents, "bpay", _TAX, reference, "payg_withholding", series=series)
+
+
+def _noted(rng: Random, reference: str, words: tuple[str, ...]) -> str:
+    """What the payer adds to the number that the tax office gave; one in five leaves the number out."""
+    note = spoken(rng, words)
+    return note if rng.random() < 0.2 else f"{reference} {note}"
+
+
+def _tax_interest(window: Window, rng: Random, debt: float, reference: str) -> Iterator[Movement]:
+    for day in window.monthly(16):
+        if rng.random() < 0.2:
+            cents = -round(debt * rng.uniform(0.004, 0.02))
+            words = ("GIC", "general interest charge", "FTL PENALTY BAS", "GIC AND PENALTY")
+            yield Movement(day, cents, "bpay", _TAX, _noted(rng, reference, words), "tax_interest")
+
+
+def _instalments(profile: Profile, window: Window, rng: Random, reference: str) -> Iterator[Movement]:
+    """Income tax, ahead in quarters or once a year, and tax on benefits to staff; not every business pays them."""
+    how, usual = rng.random(), profile.turnover * 0.03
+    series = Series("payg instalment", "quarterly")
+    if how < 0.4:
+        for due in window.bas_due():
+            cents = -round(usual * rng.uniform(0.8, 1.2) / 100) * 100
+            words = ("PAYG INSTALMENT", "PAYGI", "payg instal qtr")
+            yield Movement(due, cents, "bpay", _TAX, _noted(rng, reference, words), "payg_instalment", series=series)
+    for day in window.monthly(15, 12, phase=7):
+        if 0.3 < how < 0.75:
+            cents = -round(usual * 4 * rng.uniform(0.3, 1.4) / 100) * 100
+            words = ("INCOME TAX", "COMPANY TAX FY", "income tax assessmt")
+            yield Movement(day, cents, "bpay", _TAX, _noted(rng, reference, words), "income_tax")
+    for day in window.monthly(21, 12, phase=7):
+        if how > 0.9:
+            cents = -round(usual * rng.uniform(0.5, 2) / 100) * 100
+            yield Movement(
+                day,
+                cents,
+                "bpay",
+                _TAX,
+                _noted(rng, reference, ("FBT", "FBT RETURN", "fringe benefits tax")),
+                "fringe_benefits_tax",
+            )
+
+
+def bills(profile: Profile, window: Window, rng: Random, standing: Standing) -> Iterator[Movement]:
+    template = standing.template
+    if standing.weeks:
+        days = window.weekly(standing.day_of_month % 5, standing.weeks)
+    else:
+        days = window.monthly(standing.day_of_month, standing.every, standing.phase)
+    for day in days:
+        cents = round(template.cents * rng.uniform(1 - standing.wobble, 1 + standing.wobble))
+        party = template.party._replace(name=filled(rng, template.party.name))
+        yield _by_card(profile, template._replace(day=day, cents=cents, party=party), "card")
+
+
+def purchases(
+    profile: Profile, window: Window, rng: Random, spend: Spend, shops: tuple[Party, ...]
+) -> Iterator[Movement]:
+    """Card spending of one kind, at the branches this business goes to; mostly on working days."""
+    a_day = rng.uniform(*spend.a_month) / DAYS_A_MONTH * 1.2
+    role: Role = "card" if rng.random() < 0.6 else "main"
+    day = window.first - 1
+    while a_day > 0:
+        day += 1 + int(rng.expovariate(a_day))
+        if day > window.last:
+            return
+        if not is_business_day(day) and rng.random() > 0.45:
+            continue
+        shop = rng.choice(shops)
+        party = shop._replace(name=filled(rng, shop.name)) if "{" in shop.name else shop
+        cents = -round(spend.low * (spend.high / spend.low) ** rng.random() * 100)
+        rail = "card_foreign" if shop.region in FOREIGN else "card"
+        yield _by_card(profile, Movement(day, cents, rail, party, "", spend.category), role)
+
+
+def _by_card(profile: Profile, movement: Movement, role: Role) -> Movement:
+    """The same purchase on the credit card, when that is where it goes and the business has one."""
+    rail = ON_CREDIT_CARD.get(movement.rail)
+    if role != "card" or rail is None or "card" not in profile.roles:
+        return movement
+    return movement._replace(role="card", rail=rail)
+
+
+def cash_withdrawn(profile: Profile, window: Window, rng: Random) -> Iterator[Movement]:
+    for day in window:
+        if rng.random() < profile.atm_a_month / DAYS_A_MONTH:
+            cents = -rng.choice((100, 200, 200, 300, 400, 500, 800)) * 100
+            party = Party("", rng.choice(profile.suburbs))
+            rail = "atm" if rng.random() < 0.85 else "branch_withdrawal"
+            yield Movement(day, cents, rail, party, "", "cash_withdrawal")
+
+
+def wagers(profile: Profile, window: Window, rng: Random) -> Iterator[Movement]:
+    """Where the owner bets from the business account: small stakes in runs, and a win now and then."""
+    if profile.wagering is None:
+        return
+    for day in window:
+        if rng.random() < 0.14:
+            for _ in range(rng.randrange(1, 4)):
+                cents = -rng.choice((20, 50, 50, 100, 100, 200, 250, 500)) * 100
+                yield Movement(day, cents, "card", profile.wagering, "", "gambling")
+        elif rng.random() < 0.015:
+            cents = round(rng.uniform(80, 1_400) * 100)
+            yield Movement(day, cents, "osko_in", profile.wagering, "withdrawal", "gambling")

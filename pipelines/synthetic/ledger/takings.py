@@ -1,0 +1,208 @@
+"""Money coming in from trade: card settlements, platform payouts, cash and cheques banked, invoices paid, refunds.
+
+Amounts are drawn at random and rounded to whole cents at once: floats choose an amount here, they never add any.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from math import log
+from random import Random
+
+from pipelines.synthetic.businesses.borrowing import Borrowing
+from pipelines.synthetic.businesses.profile import LEAD_DAYS, Profile
+from pipelines.synthetic.businesses.trades import Platform
+from pipelines.synthetic.world.blanks import digits, filled
+from pipelines.synthetic.world.brands import canonical
+from pipelines.synthetic.world.days import Window, is_business_day, month_key, next_business_day, weekday
+from pipelines.synthetic.world.merchants import BANK_TERMINAL, Processor
+from pipelines.synthetic.world.model import NOBODY, Movement, Party, Role, Series
+from pipelines.synthetic.world.names import payee
+from pipelines.synthetic.world.wear import spoken, typed_reference
+
+DAYS_A_MONTH = 30.4
+DAILY = "business_daily"
+STEADY = 0.75  # of days with card sales: with fewer, no rhythm is left to see
+
+
+class KeptBack:
+    """What lenders to merchants keep of the payouts they are repaid from, until nothing is owed any more."""
+
+    def __init__(self, profile: Profile) -> None:
+        split = [one for one in profile.borrowings if one.kept_back]
+        self._by_payer: dict[str, Borrowing] = {one.party.brand: one for one in split}
+        self._owed = {one.number: one.to_repay for one in split}
+
+    def from_payout(self, movement: Movement) -> Movement:
+        """The payout less the lender's share, in order of days."""
+        loan = self._by_payer.get(movement.party.brand)
+        if loan is None or movement.day <= loan.drawn:
+            return movement
+        cents = min(self._owed[loan.number], round(movement.cents * loan.kept_back))
+        if not cents:
+            return movement
+        self._owed[loan.number] -= cents
+        return movement._replace(cents=movement.cents - cents, facility=loan.number, owed=-cents)
+
+
+def takings(profile: Profile, window: Window, rng: Random) -> Iterator[Movement]:
+    kept = KeptBack(profile)
+    for processor, share in profile.processors:
+        settled = list(card_settlements(profile, window, rng, processor, share))
+        yield from map(kept.from_payout, settled)
+        if processor.fee == BANK_TERMINAL.fee:
+            yield from merchant_fees(settled, window, rng)
+    for platform in profile.platforms:
+        yield from map(kept.from_payout, payouts(profile, window, rng, platform))
+    yield from cash_banked(profile, window, rng)
+    yield from invoices_paid(profile, window, rng)
+    yield from refunds(profile, window, rng)
+
+
+def pace(profile: Profile, window: Window, day: int) -> float:
+    """Turnover on this day against a usual month's: season, growth, good and bad months (`profile`)."""
+    return profile.paces[day - window.first + LEAD_DAYS]
+
+
+def sold_by_card(profile: Profile, window: Window, rng: Random, day: int) -> float:
+    """A day's card sales: steady behind a counter, now and then where most customers pay by invoice."""
+    chance = chance_of_sales(profile)
+    if rng.random() >= chance:
+        return 0.0
+    return takings_on(profile, window, rng, day) * profile.trade.card / chance
+
+
+def chance_of_sales(profile: Profile) -> float:
+    """Of selling anything by card on a day."""
+    return min(1.0, profile.trade.card * 1.5)
+
+
+def takings_on(profile: Profile, window: Window, rng: Random, day: int) -> float:
+    """What a day earns (cents, all ways of paying): by weekday, quieter on public holidays."""
+    weekdays = profile.trade.weekdays
+    usual = profile.turnover / DAYS_A_MONTH * 7 * weekdays[weekday(day)] / sum(weekdays)
+    holiday = weekday(day) < 5 and not is_business_day(day)
+    return (
+        usual
+        * (0.35 if holiday else 1)
+        * pace(profile, window, day)
+        * rng.lognormvariate(-(profile.latents.volatility**2) / 2, profile.latents.volatility)
+    )
+
+
+def card_settlements(
+    profile: Profile, window: Window, rng: Random, processor: Processor, share: float
+) -> Iterator[Movement]:
+    """A credit for each day's takings on the next business day, net of the fee; a weekend's apart or as one."""
+    kept = share * (1 - processor.fee)
+    party = Party(processor.name, code=processor.code, brand=canonical(processor.name))
+    reference = filled(rng, processor.reference) if processor.fee == 0 else processor.reference
+    steady = chance_of_sales(profile) >= STEADY
+    series = Series(f"settlement {party.name}", DAILY) if steady else None
+    settled: Counter[int] = Counter()
+    for day in range(window.first - LEAD_DAYS, window.last):
+        cents = round(sold_by_card(profile, window, rng, day) * kept)
+        arrives = next_business_day(day + 1)
+        if processor.merges_weekend:
+            settled[arrives] += cents
+        elif cents and arrives in window:
+            text = filled(rng, reference)
+            yield Movement(arrives, cents, "direct_credit", party, text, processor.category, series=series)
+    for arrives, cents in settled.items():
+        if cents and arrives in window:
+            text = filled(rng, reference)
+            yield Movement(arrives, cents, "direct_credit", party, text, processor.category, series=series)
+
+
+def merchant_fees(settled: list[Movement], window: Window, rng: Random) -> Iterator[Movement]:
+    """A bank settles its own terminals gross and bills the month's fee early in the next."""
+    sales: Counter[tuple[int, int]] = Counter()
+    for payout in settled:
+        sales[month_key(payout.day)] += payout.cents
+    party, reference = Party("", code=digits(rng, 6)), digits(rng, 8)
+    rate = rng.uniform(0.009, 0.017)
+    series = Series("merchant fee", "monthly")
+    for day in window.monthly(3):
+        billed = sales[month_key(day - 20)]
+        if billed:
+            yield Movement(
+                day, -1_650 - round(billed * rate), "merchant_fee", party, reference, "merchant_fees", series=series
+            )
+
+
+def payouts(profile: Profile, window: Window, rng: Random, platform: Platform) -> Iterator[Movement]:
+    """A week's sales through a marketplace, health fund or pay-later provider; some are not on it."""
+    share = profile.trade.platform / len(profile.platforms) * rng.choice((0.0, 0.7, 1.0, 1.6))
+    party = Party(platform.name, code=platform.code, brand=canonical(platform.name))
+    role: Role = "second" if "second" in profile.roles else "main"
+    series = Series(f"payout {platform.name} {platform.weekday}", "weekly")
+    for day in window.weekly(platform.weekday):
+        cents = round(profile.turnover * share * 7 / DAYS_A_MONTH * _weekly(profile, window, rng, day))
+        if cents:
+            reference = filled(rng, platform.reference)
+            yield Movement(day, cents, "direct_credit", party, reference, platform.category, role, series)
+
+
+def _weekly(profile: Profile, window: Window, rng: Random, day: int) -> float:
+    return pace(profile, window, day) * rng.lognormvariate(-0.03, 0.25)
+
+
+def cash_banked(profile: Profile, window: Window, rng: Random) -> Iterator[Movement]:
+    """Notes carried to the bank once a week, in multiples of five dollars."""
+    party = NOBODY._replace(place=profile.suburbs[0])
+    series = Series("cash banked", "weekly")
+    for day in window.weekly(rng.randrange(5)):
+        dollars = profile.turnover / 100 * profile.trade.cash * 7 / DAYS_A_MONTH
+        cents = round(dollars * _weekly(profile, window, rng, day) / 5) * 500
+        if cents:
+            yield Movement(day, cents, "cash_deposit", party, "", "cash_deposit", series=series)
+
+
+def invoices_paid(profile: Profile, window: Window, rng: Random) -> Iterator[Movement]:
+    """Customers pay numbered invoices, most on a weekday; some by direct entry, more by Osko."""
+    low, high = profile.trade.invoice_size
+    usual_cents = (high - low) / log(high / low) * 100
+    a_day = profile.turnover * profile.trade.invoice / usual_cents / 21
+    following = rng.randrange(200, 6_000)
+    unpaid = list(range(following - 9, following))
+    for day in window:
+        expected = a_day * pace(profile, window, day) * (1 if is_business_day(day) else 0.08)
+        for _ in range(int(expected + rng.random())):
+            paid = unpaid.pop(rng.randrange(len(unpaid)))
+            unpaid.append(following)
+            following += 1
+            yield _invoice_paid(profile, rng, day, paid)
+
+
+def _invoice_paid(profile: Profile, rng: Random, day: int, number: int) -> Movement:
+    low, high = profile.trade.invoice_size
+    dollars = low * (high / low) ** rng.random()
+    cents = round(dollars) * 100 if rng.random() < 0.45 else round(dollars * 100)
+    party = rng.choice(profile.customers)
+    role = _receiving_role(profile, rng)
+    how = rng.random()
+    if is_business_day(day) and how < 0.4:
+        reference = rng.choice((f"INV {number}", f"INV-{number:05}", f"{number}", profile.name.upper(), "CREDITOR PMT"))
+        payer = party._replace(name=party.name.upper())
+        return Movement(day, cents, "direct_credit", payer, reference, "customer_transfer", role)
+    if is_business_day(day) and how > 0.975:
+        place = NOBODY._replace(place=profile.suburbs[0])
+        return Movement(day, cents, "cheque_deposit", place, "", "cheque_deposit")
+    return Movement(day, cents, "osko_in", party, typed_reference(rng, number, profile.name), "customer_transfer", role)
+
+
+def _receiving_role(profile: Profile, rng: Random) -> Role:
+    """Without platforms to pay into it, an account at another bank takes some customers' payments."""
+    second = "second" in profile.roles and not profile.platforms and rng.random() < 0.3
+    return "second" if second else "main"
+
+
+def refunds(profile: Profile, window: Window, rng: Random) -> Iterator[Movement]:
+    """Where takings are small tickets, a customer's money is sent back now and then."""
+    if profile.trade.invoice > 0.5:
+        return
+    for day in window:
+        if rng.random() < 0.012:
+            cents = -round(rng.uniform(18, 240) * 100)
+            number = rng.randrange(1_000, 9_999)
+            words = (f"Refund order {number}", f"refund {number}", "Refund", f"Refund inv {number}", "refund sorry!")
+            yield Movement(day, cents, "osko_out", payee(rng), spoken(rng, words), "refund_paid")

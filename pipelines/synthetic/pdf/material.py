@@ -1,0 +1,152 @@
+"""What there is to print: postings of businesses of the synthetic portfolio, in the words of any bank, as one
+account's.
+
+A statement of thousands of rows is that of a busier account: several businesses' days laid into one.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
+from decimal import Decimal
+from random import Random
+
+from pipelines.synthetic.businesses.profile import Profile, drawn
+from pipelines.synthetic.ledger.narratives import Teller
+from pipelines.synthetic.portfolio import lived
+from pipelines.synthetic.world.blanks import digits
+from pipelines.synthetic.world.days import window
+from pipelines.synthetic.world.model import Booked, Role
+from pipelines.synthetic.world.names import SUBURBS
+from pipelines.synthetic.world.styles import STYLES, BankStyle
+
+CENT = Decimal("0.01")
+_STREETS = ("Station Street", "Church Street", "High Street", "Railway Parade", "King Street", "Victoria Road")
+_A_MONTH: dict[Role, int] = {"main": 90, "card": 9}  # rows of a usual business
+_LONGEST = 12  # months
+
+
+@dataclass(frozen=True)
+class Posting:
+    """A row before it is printed."""
+
+    day: date
+    value_day: date
+    rail: str
+    description: str
+    amount: Decimal
+
+
+@dataclass(frozen=True)
+class Holder:
+    name: str
+    street: str
+    suburb: str
+
+
+@dataclass(frozen=True)
+class Material:
+    """One account's postings between two balances."""
+
+    holder: Holder
+    bsb: str  # six digits
+    number: str
+    credit_limit: Decimal
+    opening: Decimal
+    postings: tuple[Posting, ...]
+
+    def cut(self, count: int) -> "Material":
+        """Its first rows."""
+        return replace(self, postings=self.postings[:count])
+
+
+def style_of(bank: str) -> BankStyle:
+    return next(style for style in STYLES if style.name == bank)
+
+
+def material(style: BankStyle, bsb_prefix: str, role: Role, count: int, until: date, rng: Random) -> Material:
+    """At least one and at most `count` postings, the last of them by `until`."""
+    months = max(2, min(_LONGEST, count // _A_MONTH[role] + 2))
+    lives = _lives(style, role, months, until, rng)
+    profile, booked, state = next(lives)
+    rows = list(booked)
+    while len(rows) < count:
+        rows += next(lives)[1]
+    rows = sorted(rows, key=lambda row: row.movement.day)[-count:]
+    teller = Teller(style, rng, state, str(rng.randrange(1_000, 10_000)))
+    limit = Decimal(rng.randrange(5, 60) * 1000)
+    return Material(
+        holder=_holder(profile, rng),
+        bsb=_bsb(bsb_prefix, rng),
+        number=_card_number(rng) if role == "card" else digits(rng, style.account_digits),
+        credit_limit=limit,
+        opening=-CENT * rng.randrange(10_000, 400_000) if role == "card" else CENT * rng.randrange(50_000, 9_000_000),
+        postings=tuple(_posting(row, teller) for row in rows),
+    )
+
+
+def loan(bsb_prefix: str, count: int, until: date, rng: Random) -> Material:
+    """A home loan: repaid every fortnight, charged interest at the end of each month."""
+    profile = drawn(rng, window(2, until), None)[0]
+    owed = CENT * rng.randrange(20_000_000, 80_000_000)
+    return Material(
+        holder=_holder(profile, rng),
+        bsb=_bsb(bsb_prefix, rng),
+        number=digits(rng, 9),
+        credit_limit=owed,
+        opening=-owed,
+        postings=tuple(_of_a_loan(owed, count, until, rng)),
+    )
+
+
+def _of_a_loan(owed: Decimal, count: int, until: date, rng: Random) -> Iterator[Posting]:
+    repayment = (owed * Decimal("0.0031")).quantize(CENT)
+    days = [until - timedelta(days=n) for n in range(count * 10, -1, -1)]
+    made = 0
+    for day in days:
+        due: list[tuple[str, Decimal]] = []
+        if day.toordinal() % 14 == 3:
+            due.append(("Repayment by direct debit", repayment))
+        if (day + timedelta(days=1)).day == 1:
+            due.append(("Interest charged", -(owed * Decimal("0.0051")).quantize(CENT)))
+            due.append(("Loan administration fee", Decimal(-10)))
+        if rng.random() < 0.02:
+            due.append(("Redraw", -CENT * rng.randrange(50_000, 500_000)))
+        for description, amount in due[: count - made]:
+            made += 1
+            owed -= amount
+            yield Posting(day, day, "loan", description, amount)
+
+
+def _lives(
+    style: BankStyle, role: Role, months: int, until: date, rng: Random
+) -> Iterator[tuple[Profile, list[Booked], str]]:
+    """Businesses that have such an account, as customers of the bank."""
+    while True:
+        profile, days = drawn(rng, window(months, until), None)
+        if role not in profile.roles:
+            continue
+        customer = replace(profile, bank=style)
+        rows = [row for row in lived(customer, days, rng).rows.get(role, ()) if row.movement.cents]
+        if rows:
+            yield customer, rows, customer.state
+
+
+def _posting(row: Booked, teller: Teller) -> Posting:
+    movement = row.movement
+    booked = date.fromordinal(movement.day)
+    earlier = timedelta(days=movement.day % 3 if movement.rail.startswith(("card", "purchase")) else 0)
+    return Posting(booked, booked - earlier, movement.rail, teller.narrative(row), CENT * movement.cents)
+
+
+def _holder(profile: Profile, rng: Random) -> Holder:
+    place = rng.choice(SUBURBS[profile.state])
+    street = f"{rng.randrange(1, 200)} {rng.choice(_STREETS)}"
+    return Holder(profile.name, street, f"{place} {profile.state} {rng.randrange(2000, 6999)}")
+
+
+def _bsb(prefix: str, rng: Random) -> str:
+    return prefix + digits(rng, 6 - len(prefix))
+
+
+def _card_number(rng: Random) -> str:
+    return f"5{digits(rng, 15)}"

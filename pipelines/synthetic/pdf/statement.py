@@ -1,0 +1,241 @@
+"""From a layout and a seed to a file with its truth."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
+from decimal import Decimal
+from itertools import accumulate
+from random import Random
+
+from pipelines.synthetic.pdf.blocks import Told
+from pipelines.synthetic.pdf.layout import Block, PdfLayout
+from pipelines.synthetic.pdf.material import Material, loan, material, style_of
+from pipelines.synthetic.pdf.paper import PAGE, PAGES, Paper, Wear
+from pipelines.synthetic.pdf.printed import PrintedAccount, PrintedRow, PrintedStatement
+from pipelines.synthetic.pdf.table import Line, Part, Table, taken, without_some_balances
+from pipelines.synthetic.pdf.tampering import FORGERIES, provable
+from pipelines.synthetic.pdf.wear import STRESSES, wear_of
+from pipelines.synthetic.world.model import Role
+
+ROWS_A_PAGE = 70  # no layout prints more
+USUAL_ROWS = (12, 120)
+_ROLES: Mapping[str, Role] = {"credit_card": "card"}
+_KINDS = (
+    (("direct_credit", "osko_in", "cash_deposit", "cheque_deposit", "vague_in", "own_in"), "Deposit"),
+    (("direct_debit", "loan_repayment", "merchant_fee"), "Direct debit"),
+    (("card", "purchase"), "Card purchase"),
+    (("bpay",), "BPAY"),
+    (("interest",), "Interest"),
+    (("account_fee", "dishonour", "overdrawn", "late", "loan_fee", "foreign_fee"), "Fee"),
+)
+
+
+@dataclass(frozen=True)
+class Order:
+    """What is wanted of a file."""
+
+    layout: str
+    seed: int
+    pages: int | None
+    rows: int | None
+    stress: str | None
+    forgery: str | None
+
+    def rng(self, about: str) -> Random:
+        return Random(f"{self.layout}/{self.seed}/{about}")
+
+    def until(self) -> date:
+        """The last day: of every third file soon after New Year's Day."""
+        rng = self.rng("until")
+        year = rng.randrange(2021, 2026)
+        return (
+            date(year, 1, rng.randrange(4, 28))
+            if rng.random() < 0.34
+            else date(year, 2, 1) + timedelta(days=rng.randrange(330))
+        )
+
+
+def printed(order: Order, layout: PdfLayout) -> PrintedStatement:
+    """The file that was ordered: with so many rows, or just as many as its pages take."""
+    if order.pages is not None:
+        return _drawn(order, layout, _filling(order, layout, order.pages))
+    return _drawn(order, layout, _materials(order, layout, order.rows or order.rng("rows").randint(*USUAL_ROWS)))
+
+
+def _filling(order: Order, layout: PdfLayout, pages: int) -> list[Material]:
+    """Rows for so many pages, less the few whose place what follows the rows needs."""
+    found = _materials(order, layout, pages * ROWS_A_PAGE)
+    sheets, places, _ = _composed(order, layout, found)
+    last = max(1, pages - (len(sheets.sheets) - places[-1][-1]))  # page with rows
+    count = sum(page <= last for pages_of_part in places for page in pages_of_part)
+    for fewer in accumulate(range(count)):
+        found = [each.cut(max(1, (count - fewer) // len(found))) for each in found]
+        if len(_composed(order, layout, found)[0].sheets) <= pages:
+            break
+    return found
+
+
+def _materials(order: Order, layout: PdfLayout, count: int) -> list[Material]:
+    """One account's or several, which belong to the same holder and branch."""
+    rng, until = order.rng("material"), order.until()
+    accounts = max(1, len(layout.account_titles))
+    if layout.account_type == "loan":
+        return [loan(layout.bsb_prefix, count, until, rng)]
+    style, role = style_of(layout.style), _ROLES.get(layout.account_type, "main")
+    prefix = layout.bsb_prefix or style.bsb_prefix
+    found = [material(style, prefix, role, max(1, count // accounts), until, rng) for _ in range(accounts)]
+    return [replace(each, holder=found[0].holder, bsb=found[0].bsb) for each in found]
+
+
+def _drawn(order: Order, layout: PdfLayout, found: Sequence[Material]) -> PrintedStatement:
+    paper, places, parts = _composed(order, layout, found)
+    accounts = [
+        _account(layout, n, part, each, pages)
+        for n, (part, each, pages) in enumerate(zip(parts, found, places, strict=True))
+    ]
+    content = paper.printed(layout.producer, parts[0].end + timedelta(days=1), order.rng("pieces"))
+    return PrintedStatement(content, order.layout, len(paper.sheets), tuple(accounts))
+
+
+def _composed(
+    order: Order, layout: PdfLayout, found: Sequence[Material]
+) -> tuple[Paper, list[list[int]], Sequence[Part]]:
+    """The sheets, on which page each row of each part stands, and the parts."""
+    wear = _wear(order, layout)
+    paper = Paper(wear, layout.size, layout.spacing)
+    parts = _parts(order, layout, found, wear)
+    places = Table(layout, paper, wear, order.rng("table")).print(parts)
+    return paper, places, parts
+
+
+def _wear(order: Order, layout: PdfLayout) -> Wear:
+    wear = wear_of(layout, order.rng("wear"))
+    if order.pages is not None and order.pages < 3:
+        wear = replace(wear, fee_table=False, small_print=False)  # they might take more
+    return STRESSES[order.stress](wear, order.rng("stress")) if order.stress else wear
+
+
+def _parts(order: Order, layout: PdfLayout, found: Sequence[Material], wear: Wear) -> list[Part]:
+    rng = order.rng("period")
+    first = min(each.postings[0].day for each in found)
+    last = max(each.postings[-1].day for each in found)
+    start, end = first - timedelta(days=rng.randrange(4)), last + timedelta(days=rng.randrange(4))
+    told = [_told(order, layout, each, start, end) for each in found]
+    together = {f"{name}_{n}": value for n, one in enumerate(told) for name, value in one.items()}
+    titles = [title for title, _ in layout.account_titles] or [Block(0, 0, ())]
+    return [
+        Part(
+            told={**together, **one},
+            start=start,
+            end=end,
+            opening=each.opening,
+            closing=_closing(each),
+            lines=_lines(order if each is found[0] else replace(order, forgery=None), layout, each, wear),
+            title=title,
+        )
+        for one, each, title in zip(told, found, titles, strict=True)
+    ]
+
+
+def _told(order: Order, layout: PdfLayout, found: Material, start: date, end: date) -> Told:
+    """Details by the names that layouts use for them."""
+    ins = sum((row.amount for row in found.postings if row.amount > 0), Decimal())
+    outs = -sum((row.amount for row in found.postings if row.amount < 0), Decimal())
+    number, money = found.number, layout.money
+    return {
+        "name": found.holder.name,
+        "street": found.holder.street,
+        "suburb": found.holder.suburb,
+        "bsb": f"{found.bsb[:3]}-{found.bsb[3:]}",
+        "bsb_spaced": f"{found.bsb[:2]} {found.bsb[2:]}",
+        "bsb_6": found.bsb,
+        "number": number,
+        "number_dashed": f"{number[:-5]}-{number[-5:]}",
+        "number_in_fours": " ".join(number[n : n + 4] for n in range(0, len(number), 4)),
+        "number_in_threes": " ".join(number[n : n + 3] for n in range(0, len(number), 3)),
+        "start": start,
+        "end": end,
+        "issued": end + timedelta(days=1),
+        "due": end + timedelta(days=21),
+        "opening": money.in_summary(found.opening),
+        "closing": money.in_summary(_closing(found)),
+        "credits": f"{ins:,.2f}",
+        "debits": f"{outs:,.2f}",
+        "limit": f"{found.credit_limit:,.2f}",
+        "least": f"{max(Decimal(25), -_closing(found) / 50):,.2f}",
+        "nth": 3 + order.seed % 40,
+        "rows": len(found.postings),
+        "page": PAGE,
+        "pages": PAGES,
+    }
+
+
+def _closing(found: Material) -> Decimal:
+    return found.opening + sum((row.amount for row in found.postings), Decimal())
+
+
+def _lines(order: Order, layout: PdfLayout, found: Material, wear: Wear) -> Sequence[Line]:
+    """The rows as they will be printed, in the order printed."""
+    lines = _with_balances(layout, found)
+    if wear.balances_kept < 1:
+        lines = without_some_balances(lines, wear.balances_kept, order.rng("balances"))
+    if order.forgery:
+        between = "closing" in layout.shown
+        lines = FORGERIES[order.forgery](lines, provable(lines, between_balances=between), order.rng("forgery"))
+    return lines[::-1] if layout.newest_first else lines
+
+
+def _with_balances(layout: PdfLayout, found: Material) -> list[Line]:
+    lines, balance = list[Line](), found.opening
+    days = [row.day for row in found.postings]
+    for row, next_day in zip(found.postings, [*days[1:], None], strict=True):
+        balance += row.amount
+        shown = layout.balances == "each" or (layout.balances == "day" and row.day != next_day)
+        lines.append(
+            Line(row.day, row.value_day, row.rail, _kind_of(row.rail), row.description, row.amount, balance, shown)
+        )
+    return lines
+
+
+def _kind_of(rail: str) -> str:
+    return next((kind for beginnings, kind in _KINDS if rail.startswith(beginnings)), "Funds transfer")
+
+
+def _account(layout: PdfLayout, n: int, part: Part, found: Material, pages: Sequence[int]) -> PrintedAccount:
+    types = [kind for _, kind in layout.account_titles] or [layout.account_type]
+    rows = [_row(layout, line, page) for line, page in zip(_as_printed(layout, part.lines), pages, strict=True)]
+    return PrintedAccount(
+        bank_name=layout.bank_name,
+        account_name=found.holder.name,
+        bsb=found.bsb,
+        account_number=found.number,
+        account_type=types[n],
+        kind=layout.kind,
+        period_start=part.start,
+        period_end=part.end,
+        opening=part.opening,
+        closing=part.closing,
+        rows=tuple(rows[::-1] if layout.newest_first else rows),
+        shown=layout.shown,
+    )
+
+
+def _as_printed(layout: PdfLayout, lines: Sequence[Line]) -> Sequence[Line]:
+    """Section by section, where there are sections."""
+    left, found = list(lines), list[Line]()
+    for section in layout.sections:
+        its_own, left = taken(section, left)
+        found += its_own
+    return found or lines
+
+
+def _row(layout: PdfLayout, line: Line, page: int) -> PrintedRow:
+    holds = {column.holds for column in layout.columns}
+    return PrintedRow(
+        date=line.day,
+        value_date=line.value_day if "value_date" in holds else None,
+        description=f"{line.kind_of} {line.description}" if "type" in holds else line.description,
+        amount=line.amount,
+        balance=line.balance if line.balance_shown else None,
+        page=page,
+    )

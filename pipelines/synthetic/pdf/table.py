@@ -1,0 +1,350 @@
+"""Rows on sheets: headings, balances carried and brought forward, years, days and sections, as a layout wants them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from decimal import Decimal
+from random import Random
+
+from pipelines.synthetic.pdf.blocks import Told, put
+from pipelines.synthetic.pdf.extras import advert, fee_table, small_print
+from pipelines.synthetic.pdf.layout import FIGURES, Block, Column, Holds, PdfLayout, Section
+from pipelines.synthetic.pdf.paper import HEIGHT, Paper, Wear
+
+BOTTOM = HEIGHT - 64
+LINES = 4  # of a description, at most
+_STRANGE: Mapping[Holds, str] = {
+    "date": "Noted",
+    "value_date": "Counts from",
+    "type": "Sort",
+    "description": "What it was for",
+    "debit": "Taken",
+    "credit": "Given",
+    "amount": "Sum",
+    "sign": "Way",
+    "balance": "Left over",
+}
+
+
+@dataclass(frozen=True)
+class Line:
+    """A row as it will stand on the paper, with the true balance after it."""
+
+    day: date
+    value_day: date
+    rail: str
+    kind_of: str  # what a column of types says
+    description: str
+    amount: Decimal
+    balance: Decimal
+    balance_shown: bool
+
+
+@dataclass(frozen=True)
+class Part:
+    """One account's rows in the order printed, and what stands around them."""
+
+    told: Told
+    start: date
+    end: date
+    opening: Decimal
+    closing: Decimal
+    lines: Sequence[Line]
+    title: Block  # without lines where the file has one account
+
+
+class Table:
+    """Prints parts one below the other, and remembers on which page each row came to stand."""
+
+    def __init__(self, layout: PdfLayout, paper: Paper, wear: Wear, rng: Random) -> None:
+        self._layout, self._paper, self._wear, self._rng = layout, paper, wear, rng
+        self._columns = [column._replace(at=column.at + wear.shift) for column in layout.columns]
+        self._y = 0.0
+        self._dated: object = None  # what the last row's date cell, year or day heading said
+        self._told: Told = {}
+
+    def print(self, parts: Sequence[Part]) -> list[list[int]]:
+        self._told = parts[0].told
+        self._turn(first=True)
+        pages = [self._part(part, first=part is parts[0]) for part in parts]
+        for block in self._layout.end:
+            height = block.y + 14 * (2 if block.across else len(block.lines))
+            if self._y + height > BOTTOM:
+                self._turn(headings=False)
+            put(self._paper, block._replace(y=self._y + block.y), self._told)
+            self._y += height
+        self._extras(parts[0])
+        return pages
+
+    def _extras(self, part: Part) -> None:
+        if self._wear.fee_table:
+            if self._y + 130 > BOTTOM:
+                self._turn(headings=False)
+            self._y = fee_table(self._paper, self._y + 30, part.end, len(part.lines), self._layout.leading)
+        if self._wear.small_print:
+            self._turn(headings=False)
+            small_print(self._paper, self._y, self._layout.leading)
+
+    def _part(self, part: Part, *, first: bool) -> list[int]:
+        self._told, self._dated = part.told, None
+        if part.title.lines:
+            self._title(part.title)
+        if first or part.title.lines:
+            self._headings()
+        self._edge(self._layout.opening_row, part.start, part.opening)
+        pages = list(self._sectioned(part) if self._layout.sections else self._rows(part.lines, part))
+        self._edge(self._layout.closing_row, part.end, part.closing)
+        if self._layout.totals_row:
+            self._make_room(self._layout.leading * 2)
+            self._totals(self._layout.totals_row, part.lines, part.closing)
+        return pages
+
+    def _title(self, title: Block) -> None:
+        if self._y + 120 > BOTTOM:
+            self._turn(headings=False)
+        self._y += 12
+        put(self._paper, title._replace(y=self._y), self._told)
+        self._y += 14 * len(title.lines) + 6
+
+    def _sectioned(self, part: Part) -> Iterator[int]:
+        left = list(part.lines)
+        for section in self._layout.sections:
+            lines, left = taken(section, left)
+            if not lines:
+                continue
+            self._make_room(60)
+            self._y += 6
+            self._paper.write(self._columns[0].at, self._y, section.title, bold=True)
+            self._y += self._layout.leading + self._layout.gap
+            yield from self._rows(lines, part)
+            self._make_room(self._layout.leading)
+            self._totals(section.total, lines, None)
+
+    def _rows(self, lines: Sequence[Line], part: Part) -> Iterator[int]:
+        for number, line in enumerate(lines):
+            texts = self._texts(line)
+            height = self._height(line, texts)
+            if self._y + height + self._foot() > BOTTOM and not self._may_break(texts):
+                self._carry(lines[:number], part)
+            self._heading_of(line)
+            yield len(self._paper.sheets)
+            self._row(line, texts)
+            if self._rng.random() < self._wear.adverts:
+                self._advert()
+
+    def _row(self, line: Line, texts: Sequence[str]) -> None:
+        last_line = (self._layout.amount_on == "last") != self._wear.other_line
+        figures_on = len(texts) - 1 if last_line else 0
+        down = self._layout.leading * (len(texts) - 1) / 2 if self._wear.halfway else 0
+        for column in self._columns:
+            if column.holds not in FIGURES | {"description"} and (text := self._cell(column.holds, line)):
+                self._paper.write(column.at, self._y + down, text)
+        if self._wear.halfway:
+            self._figures(line, texts[0], self._y + down)
+        for n, text in enumerate(texts):
+            if n and self._wear.rows_broken:
+                self._make_room(self._layout.leading)
+            self._paper.write(self._column("description").at, self._y, text)
+            if n == figures_on and not self._wear.halfway:
+                self._figures(line, text, self._y)
+            self._y += self._layout.leading
+        self._y += self._height(line, texts) - self._layout.leading * len(texts)
+
+    def _may_break(self, texts: Sequence[str]) -> bool:
+        """Whether a row begins here that ends on the next sheet: with its first line at least."""
+        return self._wear.rows_broken and len(texts) > 1 and self._y + self._layout.leading <= BOTTOM
+
+    def _figures(self, line: Line, text: str, y: float) -> None:
+        for column in self._columns:
+            if column.holds in FIGURES:
+                self._figure(column, y, self._cell(column.holds, line))
+        if self._layout.leaders and not self._wear.halfway:
+            self._leader(text, y)
+
+    def _figure(self, column: Column, y: float, text: str) -> None:
+        if text:
+            for n, piece in enumerate(self._pieces(text)):
+                self._put(column, y + n * self._layout.leading, piece)
+        elif self._layout.blank:
+            self._paper.write(column.at, y, self._layout.blank, flush_right=True, hidden=True)
+
+    def _put(self, column: Column, y: float, figure: str, *, bold: bool = False) -> None:
+        if self._wear.flush_left:
+            self._paper.write(column.at - self._paper.width("$12,345.67 CR"), y, figure, bold=bold)
+        else:
+            self._paper.write(column.at, y, figure, bold=bold, flush_right=True)
+
+    def _pieces(self, figure: str) -> list[str]:
+        """A figure's lines."""
+        thousands, comma, rest = figure.rpartition(",")
+        return [thousands + comma, rest] if comma and self._wear.wrapped_figures else [figure]
+
+    def _height(self, line: Line, texts: Sequence[str]) -> float:
+        """Of a row. A figure that goes on below the last line needs one more."""
+        figures = [self._cell(column.holds, line) for column in self._columns if column.holds in FIGURES]
+        lines = len(texts) + max(len(self._pieces(figure)) for figure in figures) - 1
+        return self._layout.leading * lines + self._layout.gap
+
+    def _leader(self, text: str, y: float) -> None:
+        """Dots from the words to the amount."""
+        words = self._column("description")
+        start = words.at + self._paper.width(text + " ")
+        room = words.at + words.width - start
+        dots = "." * int(room / self._paper.width("."))
+        if len(dots) > 3:
+            self._paper.write(start, y, dots)
+
+    def _cell(self, holds: Holds, line: Line) -> str:
+        if holds == "date":
+            return self._date_cell(line.day)
+        return _cells(self._layout, line)[holds]
+
+    def _date_cell(self, day: date) -> str:
+        shown = self._layout.dated(day)
+        if not self._layout.date_once:
+            return shown
+        before, self._dated = self._dated, shown
+        return "" if before == shown else shown
+
+    def _texts(self, line: Line) -> list[str]:
+        """The description's lines."""
+        broken = line.description
+        for word in self._layout.breaks:
+            broken = broken.replace(f" {word}", f"\n{word}")
+        width = self._column("description").width
+        texts = [text for piece in broken.split("\n") for text in self._paper.lines(piece, width)]
+        return texts if len(texts) <= LINES else self._paper.lines(line.description, width)
+
+    def _heading_of(self, line: Line) -> None:
+        """The year, or the day, that the row stands under."""
+        layout = self._layout
+        if layout.year_rows and self._dated != line.day.year:
+            self._paper.write(self._columns[0].at, self._y, str(line.day.year), bold=True)
+            self._dated = line.day.year
+            self._y += layout.leading + layout.gap
+        if layout.day_headings and self._dated != line.day:
+            self._make_room(layout.leading * 4)
+            self._y += layout.gap
+            self._paper.write(self._columns[0].at, self._y, line.day.strftime(layout.day_headings), bold=True)
+            self._dated = line.day
+            self._y += layout.leading + layout.gap
+
+    def _edge(self, text: str, day: date, balance: Decimal) -> None:
+        """The row of the opening or the closing balance."""
+        if not text:
+            return
+        layout = self._layout
+        self._make_room(layout.leading + layout.gap)
+        if layout.year_rows and self._dated != day.year:
+            self._paper.write(self._columns[0].at, self._y, str(day.year), bold=True)
+            self._dated = day.year
+            self._y += layout.leading + layout.gap
+        self._paper.write(self._column("date").at, self._y, layout.dated(day, edge=True), bold=True)
+        self._labelled(text, layout.money.of_balance(balance))
+
+    def _labelled(self, text: str, balance: str) -> None:
+        """A row of words and a balance, or a sum where the table has no balances."""
+        self._paper.write(self._column("description").at, self._y, text, bold=True)
+        figures = [column for column in self._columns if column.holds in ("balance", "amount")]
+        self._figure(figures[-1], self._y, balance)
+        self._y += self._layout.leading + self._layout.gap
+
+    def _totals(self, text: str, lines: Sequence[Line], balance: Decimal | None) -> None:
+        layout = self._layout
+        self._paper.write(self._column("description").at, self._y, text, bold=True)
+        sums = {
+            "debit": f"{-sum(line.amount for line in lines if line.amount < 0):,.2f}",
+            "credit": f"{sum(line.amount for line in lines if line.amount > 0):,.2f}",
+            "amount": layout.money.of_amount(sum((line.amount for line in lines), Decimal())),
+            "balance": "" if balance is None else layout.money.of_balance(balance),
+        }
+        for column in self._columns:
+            if column.holds in FIGURES and sums[column.holds]:
+                self._put(column, self._y, sums[column.holds], bold=True)
+        self._y += layout.leading + layout.gap
+
+    def _foot(self) -> float:
+        return self._layout.leading + self._layout.gap if self._layout.carried else 0
+
+    def _carry(self, before: Sequence[Line], part: Part) -> None:
+        """To the next sheet, with the balance at the foot of this one and the head of that where the bank does so."""
+        layout = self._layout
+        balance = before[-1].balance if before else part.opening
+        if layout.carried and layout.carries_totals:
+            self._totals(layout.carried, before, balance)
+        elif layout.carried:
+            self._labelled(layout.carried, layout.money.of_balance(balance))
+        self._turn()
+        if layout.brought and layout.carries_totals:
+            self._totals(layout.brought, before, balance)
+        elif layout.brought:
+            self._labelled(layout.brought, layout.money.of_balance(balance))
+
+    def _make_room(self, height: float) -> None:
+        if self._y + height > BOTTOM:
+            self._turn()
+
+    def _turn(self, *, first: bool = False, headings: bool = True) -> None:
+        layout = self._layout
+        self._paper.turn()
+        for block in layout.front if first else layout.head:
+            put(self._paper, block, self._told)
+        self._paper.rule(HEIGHT - 52)
+        self._paper.write(40, HEIGHT - 40, layout.imprint, size=6)
+        self._y = layout.table_at if first else layout.later_table_at
+        self._dated = None
+        if headings and not first and not self._wear.headings_once:
+            self._headings()
+
+    def _headings(self) -> None:
+        headings = [self._heading(column).split("\n") for column in self._columns]
+        deepest = max(len(lines) for lines in headings)
+        for column, lines in zip(self._columns, headings, strict=True):
+            for n, text in enumerate(lines):
+                self._over(column, self._y + n * self._layout.leading, text)
+        self._paper.rule(self._y + (deepest - 1) * self._layout.leading + 4)
+        self._y += deepest * self._layout.leading + 7
+
+    def _over(self, column: Column, y: float, heading: str) -> None:
+        if column.holds not in FIGURES:
+            self._paper.write(column.at, y, heading, bold=True)
+        elif self._wear.centred and not self._wear.flush_left:
+            middle = column.at - self._paper.width("12,345.67") / 2
+            self._paper.write(middle - self._paper.width(heading, bold=True) / 2, y, heading, bold=True)
+        else:
+            self._put(column, y, heading, bold=True)
+
+    def _heading(self, column: Column) -> str:
+        return _STRANGE[column.holds] if self._wear.strange_headings else column.heading
+
+    def _advert(self) -> None:
+        if self._layout.adverts and self._y + 60 <= BOTTOM:
+            self._y = advert(self._paper, self._y, self._rng.choice(self._layout.adverts), self._layout.leading)
+
+    def _column(self, holds: Holds) -> Column:
+        return next(column for column in self._columns if column.holds == holds)
+
+
+def _cells(layout: PdfLayout, line: Line) -> Mapping[Holds, str]:
+    money, amount = layout.money, f"{abs(line.amount):,.2f}"
+    return {
+        "value_date": layout.dated(line.value_day),
+        "type": line.kind_of,
+        "debit": money.debit.format(amount) if line.amount < 0 else "",
+        "credit": money.credit.format(amount) if line.amount > 0 else "",
+        "amount": money.of_amount(line.amount),
+        "sign": "CR" if line.amount > 0 else "DR",
+        "balance": money.of_balance(line.balance) if line.balance_shown else "",
+        "description": line.description,
+    }
+
+
+def taken(section: Section, lines: Sequence[Line]) -> tuple[list[Line], list[Line]]:
+    """The section's rows, and those left for the sections after it."""
+    mine = [line.rail.startswith(section.takes or ("",)) for line in lines]
+    its_own = [line for line, own in zip(lines, mine, strict=True) if own]
+    return its_own, [line for line, own in zip(lines, mine, strict=True) if not own]
+
+
+def without_some_balances(lines: Sequence[Line], kept: float, rng: Random) -> list[Line]:
+    return [replace(line, balance_shown=line.balance_shown and rng.random() < kept) for line in lines]

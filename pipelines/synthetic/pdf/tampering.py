@@ -1,0 +1,59 @@
+"""Forgeries: one row taken out, or one digit changed. Sums inside the table follow, as a careful forger sees to."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from decimal import Decimal
+from random import Random
+from types import MappingProxyType
+
+from pipelines.synthetic.pdf.layout import PdfLayout
+from pipelines.synthetic.pdf.table import Line
+
+Forgery = Callable[[Sequence[Line], Sequence[int], Random], list[Line]]
+
+
+def _row_deleted(lines: Sequence[Line], provable: Sequence[int], rng: Random) -> list[Line]:
+    gone = rng.choice(provable)
+    return [line for n, line in enumerate(lines) if n != gone]
+
+
+def _amount_changed(lines: Sequence[Line], provable: Sequence[int], rng: Random) -> list[Line]:
+    changed = rng.choice(provable)
+    amount = _other_digit(lines[changed].amount, rng)
+    return [replace(line, amount=amount) if n == changed else line for n, line in enumerate(lines)]
+
+
+def _balance_changed(lines: Sequence[Line], provable: Sequence[int], rng: Random) -> list[Line]:
+    shown = [n for n in provable if lines[n].balance_shown]
+    if not shown:
+        raise ValueError("there is no balance to change")
+    changed = rng.choice(shown)
+    balance = _other_digit(lines[changed].balance, rng)
+    return [replace(line, balance=balance) if n == changed else line for n, line in enumerate(lines)]
+
+
+def _other_digit(value: Decimal, rng: Random) -> Decimal:
+    """One digit that another takes the place of; the first never becomes a zero, nor the value."""
+    text = f"{abs(value):.2f}"
+    at = rng.choice([n for n, sign in enumerate(text) if sign != "."])
+    others = [digit for digit in "123456789" if digit != text[at]]
+    return Decimal(text[:at] + rng.choice(others) + text[at + 1 :]).copy_sign(value)
+
+
+FORGERIES: Mapping[str, Forgery] = MappingProxyType(
+    {
+        "row deleted": _row_deleted,
+        "digit of an amount changed": _amount_changed,
+        "digit of a balance changed": _balance_changed,
+    }
+)
+
+
+def provable(lines: Sequence[Line], *, between_balances: bool) -> Sequence[int]:
+    """Rows whose loss the paper could tell: a listing without opening and closing balance has loose ends."""
+    return range(len(lines)) if between_balances else range(1, len(lines) - 1)
+
+
+def forgeries_of(layout: PdfLayout) -> list[str]:
+    """What can be done to a paper of that layout."""
+    return [name for name, done in FORGERIES.items() if layout.balances != "none" or done is not _balance_changed]

@@ -1,0 +1,46 @@
+"""What differs between two files of one layout that nobody would call different; and what makes one hard to read."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from random import Random
+from types import MappingProxyType
+
+from pipelines.intake.pdf.page.result import Kind
+from pipelines.synthetic.pdf.layout import PdfLayout
+from pipelines.synthetic.pdf.paper import Wear
+
+
+def wear_of(layout: PdfLayout, rng: Random) -> Wear:
+    """Most files lie upright in plain type; some are turned, hold their pages by column, split their words."""
+    return Wear(
+        font=rng.choice(layout.fonts),
+        turned=rng.choice((0, 0, 0, 0, 0, 0, 0, 90, 180, 270)),
+        spaces=rng.choice(("blank", "blank", "blank", "no_break", "narrow")),
+        split_words=rng.choice((0.0, 0.0, 0.0, 0.3)),
+        by_column=rng.random() < 0.2,
+        bold_twice=rng.random() < 0.15,
+        watermark=rng.choice(("", "", "", "", "", "", "", "COPY")),
+        shift=rng.uniform(-6, 6),
+        centred=rng.random() < 0.25,
+        adverts=rng.choice((0.0, 0.0, 0.02, 0.04)),
+        fee_table=rng.random() < 0.3 and layout.kind is Kind.STATEMENT,
+        small_print=rng.random() < 0.2 and layout.kind is Kind.STATEMENT,
+        other_line=rng.random() < 0.15,
+    )
+
+
+STRESSES: Mapping[str, Callable[[Wear, Random], Wear]] = MappingProxyType(
+    {
+        "headings on the first page only": lambda wear, _: replace(wear, headings_once=True),
+        "half a degree to a degree askew": lambda wear, rng: replace(
+            wear, skew=rng.choice((-1, 1)) * rng.uniform(0.5, 1), turned=0
+        ),
+        "half the balances removed": lambda wear, _: replace(wear, balances_kept=0.5),
+        "unknown headings": lambda wear, _: replace(wear, strange_headings=True),
+        "amounts in two pieces": lambda wear, _: replace(wear, split_figures=True, spaces="blank"),
+        "rows that go on on the next page": lambda wear, _: replace(wear, rows_broken=True),
+        "dates and figures halfway down their rows": lambda wear, _: replace(wear, halfway=True),
+        "figures flush left": lambda wear, _: replace(wear, flush_left=True),
+        "long amounts on two lines": lambda wear, _: replace(wear, wrapped_figures=True),
+    }
+)

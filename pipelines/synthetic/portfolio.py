@@ -1,0 +1,71 @@
+"""From a number and a seed to a business: traits drawn, movements planned, days lived, statements printed."""
+
+from collections.abc import Iterator
+from datetime import date
+from itertools import chain
+from random import Random
+
+from pipelines.synthetic.businesses import risk
+from pipelines.synthetic.businesses.profile import Profile, drawn
+from pipelines.synthetic.ledger.faults import injected
+from pipelines.synthetic.ledger.habits import Habits
+from pipelines.synthetic.ledger.ledger import Ledger, in_booking_order
+from pipelines.synthetic.ledger.spending import spending
+from pipelines.synthetic.ledger.standing import facilities
+from pipelines.synthetic.ledger.statements import accounts
+from pipelines.synthetic.ledger.takings import DAYS_A_MONTH, takings
+from pipelines.synthetic.world.days import Window, window
+from pipelines.synthetic.world.model import Business, Facility, Outcome, Part
+
+
+def portfolio(
+    customers: int, months: int, seed: int, until: date, faults: bool = False, part: Part | None = None
+) -> Iterator[Business]:
+    """`customers` businesses, one at a time: memory doesn't grow with their number.
+
+    Each is seen over the `months` months that end on `until`. `faults=True` injects gaps and re-submissions.
+    `part="train"` gives other businesses, none of which meets a brand or a bank that is held out; `part="test"`
+    again others, which meet what is held out wherever there is a choice (`brands`).
+    """
+    return (business(n, months, seed, until, faults, part) for n in range(customers))
+
+
+def business(n: int, months: int, seed: int, until: date, faults: bool = False, part: Part | None = None) -> Business:
+    """Business number `n` of a portfolio, counted from 0: it depends on nothing but these values."""
+    stream = f"{seed}/{n}/{months}/{until}" if part is None else f"{seed}/{n}/{months}/{until}/{part}"
+    rng = Random(stream)  # text seeds are hashed by SHA-512, the same in every process
+    profile, days = drawn(rng, window(months, until), part)
+    ledger = lived(profile, days, rng)
+    owed = facilities(profile, ledger, days)
+    made = Business(
+        abn=profile.abn,
+        name=profile.name,
+        trade=profile.trade.slug,
+        state=profile.state,
+        accounts=accounts(profile, ledger, rng),
+        condition=profile.condition,
+        related=profile.related,
+        facilities=owed,
+        outcome=_outcome(profile, ledger, days, owed, rng),
+        not_supplied=profile.not_supplied and profile.numbers[profile.not_supplied],
+    )
+    return injected(made, Random(f"{seed}/{n}/faults")) if faults else made
+
+
+def lived(profile: Profile, days: Window, rng: Random) -> Ledger:
+    """The business's ledger after every day of the window."""
+    planned = in_booking_order(chain(takings(profile, days, rng), spending(profile, days, rng)))
+    ledger, habits = Ledger(profile, days, rng), Habits(profile, days, rng)
+    for day in days:
+        ledger.portfolio_day(day, planned.get(day, ()))
+        habits.follow(day, ledger)
+    return ledger
+
+
+def _outcome(profile: Profile, ledger: Ledger, days: Window, owed: tuple[Facility, ...], rng: Random) -> Outcome:
+    latents = profile.latents
+    left = ledger.headroom() + sum(ledger.balances.get(role, 0) for role in ("second", "savings", "tax"))
+    ended = latents.shock_at * (days.last - days.first) / DAYS_A_MONTH + latents.shock_months
+    since = (days.last - days.first) / DAYS_A_MONTH - ended
+    late = max((facility.days_past_due for facility in owed), default=0)
+    return risk.outcome(rng, latents, left / profile.turnover, late, since)

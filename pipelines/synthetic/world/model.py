@@ -1,0 +1,162 @@
+"""What the synthetic portfolio is made of: businesses, their accounts, and labelled transactions."""
+
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from typing import Literal, NamedTuple
+
+import polars as pl
+
+from pipelines.vocabulary.schemas import MONEY, SeriesPeriod
+
+# One account's rows in statement order: what a client would send, then the truth about each row.
+LABELLED = pl.Schema(
+    {
+        "date": pl.Date(),  # booking date
+        "description": pl.String(),
+        "amount": MONEY,  # negative leaves the account
+        "balance": MONEY,  # after the row
+        "transaction_id": pl.String(),  # the client's id; null for banks whose exports carry none
+        "submission": pl.UInt8(),  # which submission of the account brings the row, from 0
+        "category": pl.String(),  # a slug of the taxonomy
+        "counterparty": pl.String(),  # canonical name; null for the bank itself, cash and the business's own accounts
+        "transfer_pair": pl.UInt32(),  # shared by the two legs of an own transfer; unique within the business
+        "series": pl.UInt32(),  # of payments that recur, three at least; unique within the business
+        "series_period": SeriesPeriod,
+        "facility": pl.UInt32(),  # of what is borrowed: also on takings that a lender keeps a share of
+        "held_out": pl.Boolean(),  # the counterparty or the bank's wording is kept away from training
+        # First row after removed ones (`gap`, `…_deleted`); row sent a second time, or standing there again; wrong row.
+        "injected": pl.Enum(
+            ("gap", "duplicate", "row_deleted", "week_deleted", "month_deleted", "row_repeated", "sign_flipped")
+        ),
+    }
+)
+
+Role = Literal["main", "second", "savings", "tax", "card"]
+"""What an account is for: trading, trading at another bank, money put aside, tax put aside, credit card."""
+
+Part = Literal["train", "test"]
+"""Which businesses of a portfolio: `train` ones meet nothing held out, `test` ones meet it wherever there is a choice.
+"""
+
+Condition = Literal["sound", "start_up", "distressed", "failing"]
+FacilityStatus = Literal["active", "in_arrears", "defaulted", "repaid", "renewed"]
+
+
+@dataclass(frozen=True, eq=False)
+class SandboxAccount:
+    """A bank account as a client submits it, with its labelled rows (`LABELLED`)."""
+
+    account_name: str
+    bsb: str
+    account_number: str
+    bank_name: str
+    account_type: str
+    credit_limit: str | None  # AUD with two decimals
+    transactions: pl.DataFrame
+
+
+@dataclass(frozen=True)
+class Facility:
+    """Money borrowed, as it truly stands at the window's end. Amounts are AUD.
+
+    `remaining` = `remaining_before` + what funding in the window added − what rows of the facility repaid
+    (returned ones don't) − what `withheld` from takings repaid.
+    """
+
+    number: int  # the `facility` of its rows
+    lender: str
+    product: str
+    funded_on: date
+    amount: Decimal  # lent, or the limit of what revolves
+    to_repay: Decimal  # in all, interest included; of what revolves: what was drawn
+    repayment: Decimal  # a usual one
+    schedule: str  # a value of SeriesPeriod, `split_settlement`, or `on_collection` for invoices
+    remaining_before: Decimal  # at the window's start
+    withheld: Decimal  # kept back from takings within the window
+    remaining: Decimal  # at the window's end
+    days_past_due: int  # of the oldest instalment that was asked for and not paid
+    status: FacilityStatus
+
+
+@dataclass(frozen=True)
+class Latents:
+    """What nobody sees, and everything follows from (`risk`)."""
+
+    strength: float  # of the business's earnings; standard normal
+    leverage: float  # share of turnover that goes into debt service
+    volatility: float  # standard deviation of the logarithm of takings
+    prudence: float  # of the owner, 0–1
+    shock: float  # share of turnover that an event took away; 0 without one
+    shock_at: float  # when, as a share of the window
+    shock_months: float  # how long it lasts
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Whether the business is 90 days or more past due on a facility within 12 months after the window."""
+
+    defaults: bool
+    probability: float  # the true one, of which `defaults` is a draw
+    latents: Latents
+
+
+@dataclass(frozen=True, eq=False)
+class Business:
+    """A made-up Australian small business; its ABN is random but for the check digits, which are valid."""
+
+    abn: str
+    name: str
+    trade: str
+    state: str
+    accounts: tuple[SandboxAccount, ...]
+    condition: Condition
+    related: tuple[str, ...]  # names of companies and trusts that the same people stand behind
+    facilities: tuple[Facility, ...]
+    outcome: Outcome
+    not_supplied: str | None = None  # number of an account that the lender never gets to see
+
+
+class Party(NamedTuple):
+    """Someone money moves to or from, by the name that statements print."""
+
+    name: str
+    place: str = ""  # suburb of the terminal, or a web merchant's address
+    region: str = ""  # its state or foreign country
+    code: str = ""  # BPAY biller code or direct-entry user id
+    brand: str = ""  # canonical name
+    person: bool = False
+
+
+class Series(NamedTuple):
+    """A payment that recurs: its name among the business's, and how often."""
+
+    name: str
+    period: str  # a value of SeriesPeriod
+
+
+class Movement(NamedTuple):
+    """Money that should move: planned by the flows, booked (or refused) by the ledger."""
+
+    day: int
+    cents: int  # negative leaves the account
+    rail: str  # a key of every bank style's narratives
+    party: Party
+    reference: str
+    category: str
+    role: Role = "main"
+    series: Series | None = None
+    facility: int = 0  # none
+    owed: int = 0  # by how many cents it changes what is owed on the facility
+
+
+class Booked(NamedTuple):
+    """A movement in an account's ledger, with the balance after it and its true transfer pair."""
+
+    movement: Movement
+    balance: int
+    pair: int | None = None
+    other: str = ""  # number of the own account on the other side
+
+
+NOBODY = Party("")

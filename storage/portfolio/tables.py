@@ -1,0 +1,162 @@
+"""The portfolio's tables: customers' current reports of one kind, and their metrics, as Parquet for who reads the lake.
+Each table is written a bucket at a time.
+
+A table is written like every other file of the lake: durable first, then named, with its SHA-256, by the one
+transaction that makes it the current one. What it replaces is kept for the retention time.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+from uuid import uuid4
+
+import polars as pl
+from sqlalchemy import insert, select, update
+
+from pipelines.vocabulary.schemas import TIMESTAMP
+from pipelines.vocabulary.schemas import UUID as UUID_TYPE
+from storage.core.buckets import in_bucket
+from storage.core.database import AnySelect, Reading
+from storage.core.lake import Stored
+from storage.core.models import customers, portfolio_tables, reports, segments
+from storage.core.segments import register
+from storage.core.store import Store
+from storage.reports.reports import KINDS
+
+NAME_OF = {kind: f"{kind}_portfolio" for kind in KINDS}
+METRICS = "metrics_portfolio"
+FIGURE = pl.Decimal(38, 4)
+
+Columns = Mapping[str, tuple[pl.DataType, str]]  # each column's type and meaning
+
+_CUSTOMER: Columns = {
+    "customer_number": (pl.Int64(), "internal number of the customer"),
+    "customer_id": (UUID_TYPE, "16 bytes of the UUID"),
+    "client_id": (UUID_TYPE, "16 bytes of the UUID"),
+    "data_version": (pl.Int64(), "version of the customer's transactions that is covered"),
+}
+_REPORT: Columns = {
+    **_CUSTOMER,
+    "is_current": (pl.Boolean(), "nothing newer was held, and the latest attempt succeeded, when this was written"),
+    "report_version": (pl.Int32(), "version of the formulas"),
+    "as_of": (pl.Date(), "the service's date of computation"),
+    "data_through": (pl.Date(), "the last transaction's"),
+    "generated_at": (TIMESTAMP, "UTC"),
+    "data": (pl.String(), "the report's `data`: the exact JSON text that the API answers with"),
+}
+# What is asked for first of a report, out of its data: the path there.
+_HEADLINES: Mapping[str, Mapping[str, str]] = {
+    "completeness": {
+        "completeness_score": "$.summary.completenessScore",
+        "completeness_tier": "$.summary.completenessTier",
+        "total_missingness": "$.summary.totalMissingness",
+    },
+    "risk": {
+        "value": "$.value",
+        "rating": "$.rating",
+        "pd_confidence_score": "$.pdConfidenceScore",
+        "pd_confidence_rating": "$.pdConfidenceRating",
+        "calibration": "$.calibration",
+    },
+    "aggregate": {},
+}
+_TEXTS = ("completeness_tier", "rating", "pd_confidence_rating", "calibration")
+
+
+def _headline(name: str, path: str) -> tuple[pl.DataType, str]:
+    return (pl.String() if name in _TEXTS else FIGURE, f"{path.removeprefix('$.')} of the data")
+
+
+# One row for each customer that has the report, sorted by customer_number.
+REPORT_COLUMNS: Mapping[str, Columns] = {
+    kind: {**_REPORT, **{name: _headline(name, path) for name, path in _HEADLINES[kind].items()}} for kind in KINDS
+}
+# One row for each customer with transactions and metric, sorted by both.
+METRIC_COLUMNS: Columns = {
+    **_CUSTOMER,
+    "as_of": (pl.Date(), "the service's date of computation"),
+    "metric": (pl.String(), "slug in the registry"),
+    "value": (FIGURE, "in the metric's unit; null where it is unavailable"),
+    "cause": (pl.String(), "why it is unavailable"),
+}
+
+
+def schema_of(columns: Columns) -> pl.Schema:
+    return pl.Schema({name: kind for name, (kind, _) in columns.items()})
+
+
+@dataclass(frozen=True)
+class PortfolioTable:
+    """A current table of one bucket."""
+
+    name: str
+    bucket: int
+    path: str
+    sha256: bytes
+    rows: int
+
+
+def reports_of(r: Reading, kind: str, bucket: int) -> pl.DataFrame:
+    """The bucket's reports of one kind, with REPORT_COLUMNS of the kind."""
+    query: AnySelect = (
+        select(
+            customers.c.number,
+            customers.c.customer_id,
+            customers.c.client_id,
+            reports.c.data_version,
+            (reports.c.data_version == customers.c.data_version) & reports.c.failed.is_(False),
+            reports.c.report_version,
+            reports.c.as_of,
+            reports.c.data_through,
+            reports.c.generated_at,
+            reports.c.data,
+        )
+        .join_from(reports, customers)
+        .where(reports.c.kind == kind, reports.c.data.is_not(None), in_bucket(bucket))
+        .order_by(customers.c.number)
+    )
+    rows = [(number, id_.bytes, client.bytes, *rest) for number, id_, client, *rest in r.execute(query)]
+    kinds = REPORT_COLUMNS[kind]
+    headlines = (
+        pl.col("data").str.json_path_match(path).cast(kinds[name][0], strict=False).alias(name)
+        for name, path in _HEADLINES[kind].items()
+    )
+    return pl.DataFrame(rows, schema=schema_of(_REPORT), orient="row").with_columns(headlines)
+
+
+def metrics_of(r: Reading, readings: pl.DataFrame, versions: Mapping[int, int], as_of: date) -> pl.DataFrame:
+    """`customer_number, metric, value, cause` of customers → the same with METRIC_COLUMNS, sorted."""
+    query = select(customers.c.number, customers.c.customer_id, customers.c.client_id)
+    mine = query.where(customers.c.number.in_(list(versions)))
+    told = [(number, id_.bytes, client.bytes, versions[number]) for number, id_, client in r.execute(mine)]
+    about = pl.DataFrame(told, schema=schema_of(_CUSTOMER), orient="row")
+    joined = readings.join(about, on="customer_number", validate="m:1").with_columns(as_of=pl.lit(as_of))
+    shown = joined.select(pl.col(name).cast(kind) for name, (kind, _) in METRIC_COLUMNS.items())
+    return shown.sort("customer_number", "metric")
+
+
+def put(store: Store, name: str, bucket: int, table: pl.DataFrame, now: datetime) -> Stored:
+    """Make `table` the current one of its name and bucket."""
+    stored = store.lake.put_frame(f"portfolio/{name}/{bucket:02d}/{uuid4()}.parquet", table)
+    with store.db.writing() as w:
+        current = (
+            portfolio_tables.c.name == name,
+            portfolio_tables.c.bucket == bucket,
+            portfolio_tables.c.replaced_at.is_(None),
+        )
+        w.execute(update(portfolio_tables).where(*current).values(replaced_at=now))
+        segment_id = register(w, (stored, table.height), now)
+        w.execute(insert(portfolio_tables).values(segment_id=segment_id, name=name, bucket=bucket, created_at=now))
+        store.lake.require(stored.path)
+    return stored
+
+
+def current_tables(r: Reading) -> list[PortfolioTable]:
+    """All current tables, by name and bucket."""
+    query = (
+        select(portfolio_tables.c.name, portfolio_tables.c.bucket, segments.c.path, segments.c.sha256, segments.c.rows)
+        .join_from(portfolio_tables, segments)
+        .where(portfolio_tables.c.replaced_at.is_(None))
+        .order_by(portfolio_tables.c.name, portfolio_tables.c.bucket)
+    )
+    return [PortfolioTable(*row) for row in r.execute(query)]

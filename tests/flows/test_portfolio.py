@@ -1,0 +1,204 @@
+"""The portfolio on the real stack: buckets materialised as from Dagster's pages, and a backfill that is killed midway
+while clients go on.
+"""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import psutil
+import pytest
+import requests
+from sqlalchemy import update
+
+from pipelines.metrics import METRICS
+from pipelines.synthetic import plain_rows
+from storage.core.models import customers
+from storage.core.store import Store
+from storage.portfolio import upkeep
+from storage.portfolio.upkeep import Standing, Task
+from tests.conftest import DATABASES, new_database
+from tests.flows.service import Client, Service, command_of
+from tests.flows.test_main_job import asked_as_documented, counted_as_documented
+from tests.patience import until
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+BUCKET = 1
+OF_THE_BUCKET = 4
+
+LAUNCH = """
+mutation Launch($execution: ExecutionParams!) {
+  launchRun(executionParams: $execution) { __typename ... on LaunchRunSuccess { run { runId } } }
+}
+"""
+RUN = """
+query Run($id: ID!) { runOrError(runId: $id) { ... on Run { status tags { key value } } } }
+"""
+REPOSITORY = {"repositoryLocationName": "tidemark", "repositoryName": "__repository__"}
+
+
+@pytest.fixture(scope="module", params=DATABASES)
+def service(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """One customer a slice, and long rests between: a backfill that can be met while it runs."""
+    gentle = {"TIDEMARK_PORTFOLIO_SLICE_ROWS": "1", "TIDEMARK_PORTFOLIO_SHARE": "0.25"}
+    where = {"TIDEMARK_DATABASE_URL": new_database(request, request.param)}
+    running = Service(tmp_path_factory.mktemp("portfolio"), TIDEMARK_SCHEDULES="off", **where, **gentle)
+    running.start()
+    yield running
+    running.stop()
+
+
+@pytest.fixture(scope="module")
+def store(service: Service) -> Iterator[Store]:
+    opened = service.store()
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(scope="module")
+def client(service: Service) -> Client:
+    return service.client()
+
+
+@pytest.fixture(scope="module")
+def bucket(client: Client, store: Store) -> list[str]:
+    """The customers of one bucket, with transactions; all but the last have reports."""
+    ids = [client.customer() for _ in range(OF_THE_BUCKET)]
+    with store.db.writing() as w:
+        for nth in range(1, OF_THE_BUCKET):  # their numbers, to fall into the first one's bucket
+            w.execute(update(customers).where(customers.c.number == 1 + nth).values(number=BUCKET + 64 * nth))
+    jobs = [client.submit(each, rows(seed)) for seed, each in enumerate(ids, start=1)]
+    for job in jobs:
+        client.finished(job)
+    for job in [client.refresh(each) for each in ids[:-1]]:
+        client.finished(job)
+    return ids
+
+
+def rows(seed: int) -> list[dict[str, Any]]:
+    return plain_rows(20, seed=seed, until=date(2026, 10, 31))
+
+
+def ask(service: Service, query: str, **variables: Any) -> Any:
+    url = f"{service.dagster_url}/graphql"
+    answer = requests.post(
+        url, json={"query": query, "variables": variables}, headers=service.operator, timeout=30
+    ).json()
+    assert not answer.get("errors"), answer
+    return answer["data"]
+
+
+def materialised(service: Service, *assets: str) -> dict[str, str]:
+    """Materialise assets of the bucket as Dagster's pages do, in one run; its tags."""
+    selector = {**REPOSITORY, "jobName": "__ASSET_JOB", "assetSelection": [{"path": [name]} for name in assets]}
+    tags = [{"key": "dagster/partition", "value": f"{BUCKET:02d}"}]
+    execution = {"selector": selector, "runConfigData": {}, "mode": "default", "executionMetadata": {"tags": tags}}
+    run_id = ask(service, LAUNCH, execution=execution)["launchRun"]["run"]["runId"]
+
+    def over() -> bool:
+        status = ask(service, RUN, id=run_id)["runOrError"]["status"]
+        assert status not in ("FAILURE", "CANCELED")
+        return bool(status == "SUCCESS")
+
+    until(over)
+    return {tag["key"]: tag["value"] for tag in ask(service, RUN, id=run_id)["runOrError"]["tags"]}
+
+
+def portfolio_processes(service: Service) -> list[psutil.Process]:
+    return [
+        process for process in service.processes("assets.dagster_internals.warm") if "portfolio" in command_of(process)
+    ]
+
+
+def test_a_bucket_materialised_by_hand_is_refreshed_in_the_portfolio_s_lane_and_stands_in_the_manifest(
+    service: Service, client: Client, bucket: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert portfolio_processes(service) == [], "started only when there is work"
+    client.finished(client.submit(bucket[0], rows(seed=9), accountNumber="999"))
+    assert report_status(client, bucket[0]) == "stale"
+
+    tags = materialised(service, "compacted_transactions", "refreshed_reports", "risk_portfolio", "metrics_portfolio")
+    assert tags["tidemark/lane"] == "portfolio"
+    [process] = portfolio_processes(service)
+    assert process.nice() > psutil.Process().nice()
+    assert report_status(client, bucket[0]) == "ready"
+    assert report_status(client, bucket[-1]) == "pending", "nobody asked for its first"
+
+    manifest = json.loads(service.run("api.cli", "lake", "manifest", "--json"))
+    [table] = [entry for entry in manifest if entry["dataset"] == "risk_portfolio"]
+    assert (table["bucket"], table["rows"]) == (BUCKET, OF_THE_BUCKET - 1)
+    held = pl.read_parquet(table["path"])
+    assert held["is_current"].to_list() == [True] * (OF_THE_BUCKET - 1)
+    answered = client.data("GET", f"/v1/customer/{bucket[0]}/reports")["risk"]["data"]
+    assert json.loads(held["data"][0]) == answered
+    monkeypatch.chdir(tmp_path)
+    assert counted_as_documented(service) == 20 * (OF_THE_BUCKET + 1), "tables of reports are no transactions"
+    [metrics_table] = [entry for entry in manifest if entry["dataset"] == "metrics_portfolio"]
+    assert metrics_table["rows"] == OF_THE_BUCKET * len(METRICS), "of customers without reports, too"
+    assert sum(count for _, count, _ in asked_as_documented(service, 1)) == OF_THE_BUCKET - 1
+
+
+def report_status(client: Client, customer: str) -> str:
+    status: str = client.data("GET", f"/v1/customer/{customer}/reports")["risk"]["status"]
+    return status
+
+
+def test_a_live_job_ends_while_a_backfill_runs(
+    service: Service, client: Client, store: Store, bucket: list[str]
+) -> None:
+    before = {each: client.transactions(each) for each in bucket}
+    with store.db.writing() as w:
+        w.execute(update(customers).values(enrichment_version=0))
+    with asked_for_backfill(service) as command:
+        until(lambda: under_way(store))
+        live = client.finished(client.submit(client.customer(), rows(seed=7)))
+        assert live["status"] == "Completed"
+        assert under_way(store), "the live job ended first"
+        printed, _ = command.communicate(timeout=120)
+    assert command.returncode == 0
+    [ended] = json.loads(printed)["buckets"]
+    assert (ended["bucket"], ended["customers"], ended["failed"]) == (BUCKET, OF_THE_BUCKET, 0)
+    assert {each: client.transactions(each) for each in bucket} == before
+    again = json.loads(service.run("api.cli", "backfill", "--bucket", str(BUCKET), "--json"))
+    assert again["buckets"] == [], "everyone is under the current version already"
+
+
+@pytest.mark.parametrize("killed", ["the portfolio's process", "everything"])
+def test_a_backfill_killed_midway_goes_on_by_itself_where_it_stopped(
+    service: Service, store: Store, bucket: list[str], killed: str
+) -> None:
+    with store.db.writing() as w:
+        w.execute(update(customers).values(enrichment_version=0))
+    with asked_for_backfill(service) as command:
+        until(lambda: under_way(store))
+        if killed == "everything":
+            service.kill_everything()
+            service.start()
+        else:
+            [process] = portfolio_processes(service)
+            process.kill()
+        assert command.poll() is None, "the command only follows"
+        printed, _ = command.communicate(timeout=180)
+    [ended] = json.loads(printed)["buckets"]
+    assert (ended["customers"], ended["error"]) == (len(bucket), None), "nobody twice"
+
+
+def under_way(store: Store) -> bool:
+    """Some of the bucket's customers are done, and some are not."""
+    return any(each.done and each.completed_at is None and each.done < each.total for each in standing(store))
+
+
+def standing(store: Store) -> list[Standing]:
+    with store.db.reading() as r:
+        return upkeep.standing(r, Task.BACKFILL, [BUCKET])
+
+
+def asked_for_backfill(service: Service) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "api.cli", "backfill", "--bucket", str(BUCKET), "--json"]
+    return subprocess.Popen(command, env=service.environment, stdout=subprocess.PIPE, text=True)

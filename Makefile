@@ -35,7 +35,7 @@ imports: $(BIN)/.dev
 types: $(BIN)/.dev
 	$(BIN)/pyrefly check
 
-bench: $(BIN)/.dev  ## Measure (over an hour; some: PARTS="doors reads" ON=SQLite); writes benchmarks/RESULTS.md
+bench: $(BIN)/.dev  ## Measure (over an hour; some: PARTS="api reads" ON=SQLite); writes benchmarks/RESULTS.md
 	$(BIN)/python -m benchmarks $(PARTS) $(ON:%=--on %)
 
 format: $(BIN)/.dev  ## Put imports and lines in order

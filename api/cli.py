@@ -54,10 +54,12 @@ COMMANDS = {
     ),
     "clients": Listed(OPERATION, "Create and list clients: the lenders' systems.", "access.access", "clients"),
     "keys": Listed(OPERATION, "Issue, list, rotate and revoke API keys.", "access.access", "api_keys"),
-    "doctor": Listed(OPERATION, "Report what is wrong, and what to do.", "operations.upkeep", "doctor_"),
-    "backup": Listed(OPERATION, "Back up the database and every file that it names.", "operations.upkeep", "back_up"),
-    "compact": Listed(OPERATION, "Rewrite scattered customers into few files.", "operations.upkeep", "compact"),
-    "sweep": Listed(OPERATION, "Remove what is past its retention time.", "operations.upkeep", "sweep"),
+    "doctor": Listed(OPERATION, "Report what is wrong, and what to do.", "operations.maintenance", "doctor_"),
+    "backup": Listed(
+        OPERATION, "Back up the database and every file that it names.", "operations.maintenance", "back_up"
+    ),
+    "compact": Listed(OPERATION, "Rewrite scattered customers into few files.", "operations.maintenance", "compact"),
+    "sweep": Listed(OPERATION, "Remove what is past its retention time.", "operations.maintenance", "sweep"),
     "backfill": Listed(OPERATION, "Enrich customers again with the current rules.", "portfolio.backfill", "backfill"),
     "lake": Listed(OPERATION, "List the lake's open Parquet files.", "operations.lake", "lake"),
     "secrets": Listed(

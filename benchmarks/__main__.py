@@ -1,6 +1,6 @@
 """Run benchmarks, all or those named, and write `benchmarks/RESULTS.md`.
 
-`python -m benchmarks doors reads --on SQLite` runs two of them on one database.
+`python -m benchmarks api reads --on SQLite` runs two of them on one database.
 """
 
 import argparse
@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Protocol
 
 from benchmarks import (
+    api,
     arrivals,
     backlog,
     completeness,
-    doors,
     enrichment,
     evaluating,
     extraction,
@@ -86,7 +86,7 @@ def _in_a_folder(module: OfTheService, database: str) -> Sequence[Row]:
 
 PARTS: Mapping[str, Part] = {
     "spine": on_databases(spine),
-    "doors": on_databases(doors),
+    "api": on_databases(api),
     "reads": on_databases(reads),
     "refresh": on_databases(refresh),
     "backlog": on_databases(backlog),

@@ -20,7 +20,7 @@ from pipelines.intake.lines import as_lines
 from pipelines.intake.rows import landed, validate
 from pipelines.synthetic import plain_rows
 from pipelines.vocabulary.schemas import SORT_KEY, SUBMISSION, TRANSACTIONS
-from storage.core.models import Lane
+from storage.core.models import Queue
 from storage.core.store import Store
 from storage.customers import customers
 from storage.customers.customers import NewCustomer
@@ -109,6 +109,6 @@ def _commit(store: Store, frame: pl.DataFrame) -> None:
         values.append(NewValue(number, first_row, rows, rows))
         first_row += rows
     with store.db.writing() as w:
-        token = batches.open_without_jobs(w, Lane.ENRICHMENT, now.date(), store.settings, now)
+        token = batches.open_without_jobs(w, Queue.ENRICHMENT, now.date(), store.settings, now)
         versions = dict.fromkeys((number for number, _ in counts), 0)
         commit_values(w, token, versions, values, (stored, frame.height), None, [], now)

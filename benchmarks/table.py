@@ -12,7 +12,7 @@ from pathlib import Path
 RESULTS = Path(__file__).parent / "RESULTS.md"
 PREFACE = """# Results
 
-Written by `make bench` (some parts: `make bench PARTS="doors reads"`; without PostgreSQL: `make bench ON=SQLite`).
+Written by `make bench` (some parts: `make bench PARTS="api reads"`; without PostgreSQL: `make bench ON=SQLite`).
 Machines and their noise differ: trust the ratios, each of which comes from one run.
 """
 

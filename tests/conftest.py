@@ -1,4 +1,4 @@
-"""Fixtures that every room shares: a store in a folder of its own, on SQLite and on PostgreSQL."""
+"""Fixtures that all tests share: a store in a folder of its own, on SQLite and on PostgreSQL."""
 
 import gc
 import os

@@ -22,7 +22,7 @@ from pipelines.intake.pdf.page.result import (
     Verdict,
     refused,
 )
-from storage.core.models import Lane
+from storage.core.models import Queue
 from storage.core.store import Store
 from storage.core.vault import key_of
 from storage.customers.customers import Customer
@@ -36,7 +36,7 @@ CHANGED = Signal("IncrementalUpdate", Severity.WARNING, "The file was changed af
 
 
 def pdf(name: str) -> bytes:
-    """A file that passes for a PDF at the door."""
+    """A file that passes for a PDF on receipt."""
     return f"%PDF-1.7\n{name}\n".encode()
 
 
@@ -123,7 +123,7 @@ def sent(store: Store, customer: Customer, *names: str, password: str | None = N
 def extract(store: Store, read: Reader) -> bool:
     """One batch of what waits to be read; whether there was any."""
     with store.db.writing() as w:
-        batch = batches.claim(w, Lane.EXTRACTION, store.settings, datetime.now(UTC))
+        batch = batches.claim(w, Queue.EXTRACTION, store.settings, datetime.now(UTC))
     if batch is not None:
         extract_all(store, work_of.claimed(store, batch.token, batch.partition_day), read)
     return batch is not None

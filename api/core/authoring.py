@@ -1,4 +1,4 @@
-"""Saving a policy, by whichever door it comes: every fault at once, then the warnings that nobody has acknowledged."""
+"""Saving a policy, from the API or a command: every fault at once, then the warnings that nobody has acknowledged."""
 
 from collections.abc import Callable, Sequence
 

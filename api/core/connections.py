@@ -29,7 +29,7 @@ LEAST_BYTES_PER_S = 8 * 1024
 HTTP_VERSIONS = ("1.0", "1.1")  # the parser takes 0.9, too
 UPGRADE = re.compile(rb"\r\nupgrade:", re.IGNORECASE)
 CONNECTIONS_PER_REQUEST = 2
-ROOM_MADE_AT_ONCE = 16  # this part of all connections: looking for whom to end takes a millisecond
+ENDED_AT_ONCE = 16  # this part of all connections: looking for whom to end takes a millisecond
 LINGER_S = 30.0  # how long what nobody reads any more is still taken off the wire
 LONGEST_TICK_S = 2.0  # a server that was itself held up doesn't bill its clients for it
 
@@ -114,9 +114,9 @@ class Connection(HttpToolsProtocol):
         self._head_bytes, self._message_bytes, self._body_bytes, self._messages = 0, 0, 0, 0
         self._number = next(_numbers)
         self._address = address({"client": self.client})
-        self._make_room(CONNECTIONS_PER_REQUEST * settings.max_requests)
+        self._end_silent(CONNECTIONS_PER_REQUEST * settings.max_requests)
 
-    def _make_room(self, most: int) -> None:
+    def _end_silent(self, most: int) -> None:
         """Of too many connections, some with nothing under way end, the oldest of whoever has most of these: a flood of
         silent ones shuts nobody out, and closes no connection that another client keeps."""
         if len(self.connections) <= most:
@@ -124,7 +124,7 @@ class Connection(HttpToolsProtocol):
         idle = [(other.asker, other) for other in self.connections if isinstance(other, Connection) and other.idle]
         for crowd, _ in Counter(asker for asker, _ in idle).most_common(1):
             silent = [other for asker, other in idle if asker == crowd]
-            for other in sorted(silent, key=lambda other: other._number)[: max(1, most // ROOM_MADE_AT_ONCE)]:
+            for other in sorted(silent, key=lambda other: other._number)[: max(1, most // ENDED_AT_ONCE)]:
                 other.transport.abort()
                 self.connections.discard(other)  # not only once the event loop says that it is gone
 

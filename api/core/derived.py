@@ -49,7 +49,7 @@ class Derived:
             yield ",".join(json_objects(some.select(self.shown))).encode()
 
 
-class Room:
+class ConcurrencyLimit:
     """How much may be worked on at a time, such as bytes of memory; clients and keys share it. Who doesn't fit is
     refused, not queued, lest a few large customers hold all threads; one that would never fit is let in alone."""
 
@@ -59,7 +59,7 @@ class Room:
 
     @contextmanager
     def taken(self, asker: Asker, amount: int) -> Iterator[None]:
-        """Room for so many, held until the end.
+        """Hold so many until the end.
 
         Raises:
             Unavailable: too much is under way, by the asker or by all.

@@ -212,7 +212,7 @@ def figures(caller: Caller, found: Snapshot, asked_: Asked) -> pl.DataFrame:
 
 
 def _computed(caller: Caller, found: Snapshot, key: FigureKey, plan: Plan) -> pl.DataFrame:
-    with caller.request.app.state.room.taken(caller.asker, found.customer.enriched_rows * BYTES_A_ROW):
+    with caller.request.app.state.memory.taken(caller.asker, found.customer.enriched_rows * BYTES_A_ROW):
         return figures_at(caller.store.lake, found.place, key.customer_number, key.as_of, plan)
 
 

@@ -41,7 +41,7 @@ def read_metrics(caller: Reader, customer_id: CustomerId, query: WhichMoment) ->
     with caller.reading() as r:
         customer = caller.customer(r, customer_id)
         then = replay.then(r, caller, customer, query.read())
-    with caller.request.app.state.room.taken(caller.asker, customer.enriched_rows * BYTES_A_ROW):
+    with caller.request.app.state.memory.taken(caller.asker, customer.enriched_rows * BYTES_A_ROW):
         facts = then.facts(caller)
         readings = metrics.readings(facts)
     of = {slug: (value, cause) for slug, value, cause in readings.select("metric", "value", "cause").iter_rows()}

@@ -172,7 +172,7 @@ def explain_match(caller: Watcher, match_id: MatchId, query: WhichMetric) -> Res
         fired = fired_rules(rule_matches.record(r, found))
         behind = Behind(ruleset, fired, replay.when_decided(r, customer, found.data_version, found.as_of))
     figure = asked.figure or behind.first
-    with caller.request.app.state.room.taken(caller.asker, customer.enriched_rows * BYTES_A_ROW):
+    with caller.request.app.state.memory.taken(caller.asker, customer.enriched_rows * BYTES_A_ROW):
         trace, facts, then = behind.traced(figure, caller)
         return replay.lineage(caller, "match", figure, trace, facts, then, customer, asked.asked())
 

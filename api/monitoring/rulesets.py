@@ -1,4 +1,6 @@
-"""What both doors to monitoring share: documents refused with every fault at once, and the figures behind a match."""
+"""What the API and the commands of monitoring share: documents refused with every fault at once, and the figures behind
+a match.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

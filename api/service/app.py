@@ -1,4 +1,4 @@
-"""The HTTP door, assembled: routes, problems, documentation, and what lives as long as the process."""
+"""The HTTP API, assembled: routes, problems, documentation, and what lives as long as the process."""
 
 import asyncio
 import logging
@@ -17,7 +17,7 @@ from pydantic.alias_generators import to_camel
 
 from api.core import problems
 from api.core.connections import Connection, look_after
-from api.core.derived import MOST_BYTES, Room
+from api.core.derived import MOST_BYTES, ConcurrencyLimit
 from api.core.limits import Limits
 from api.core.middleware import EveryRequest
 from api.core.refusals import Refusals
@@ -89,8 +89,8 @@ def create_app(store: Store, *, shows_docs: bool = True) -> FastAPI:
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     app.state.limits = Limits(app.state.store.settings)
-    app.state.room = Room(MOST_BYTES)
-    app.state.drawing = Room(DRAWN_AT_ONCE)
+    app.state.memory = ConcurrencyLimit(MOST_BYTES)
+    app.state.drawing = ConcurrencyLimit(DRAWN_AT_ONCE)
     app.state.kept = Kept()
     app.state.watcher = Watcher(app.state.store)
     app.state.refusals = Refusals(app.state.store.db)
@@ -109,10 +109,10 @@ def _load(store: Store) -> Load:
         return delivery_figures.load(r, datetime.now(UTC))
 
 
-def serve(store: Store, door: socket) -> None:
+def serve(store: Store, listener: socket) -> None:
     """Answer at a listening socket until SIGINT or SIGTERM."""
     logs.to_stderr("api", store.settings)
-    server(store).run(sockets=[door])
+    server(store).run(sockets=[listener])
 
 
 def server(store: Store) -> uvicorn.Server:

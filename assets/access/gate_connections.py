@@ -12,7 +12,7 @@ from assets.access.gate import ROLE
 from assets.access.gate_tokens import Role
 
 MOST_CONNECTIONS = 256  # a browser has about ten, the dispatcher one
-ROOM_MADE_AT_ONCE = 16
+ENDED_AT_ONCE = 16
 MOST_OF_A_STRANGER = 64 * 1024  # bytes of a request: its head, and what comes before it is answered or behind it
 
 _numbers = count()  # of connections, in the order of their coming
@@ -25,9 +25,9 @@ class Connection(HttpToolsProtocol):
         super().connection_made(transport)
         self.number = next(_numbers)
         self._received = 0
-        self._make_room()
+        self._end_silent()
 
-    def _make_room(self) -> None:
+    def _end_silent(self) -> None:
         """Of too many connections the oldest of strangers end, then the oldest of readers; an operator's never do."""
         if len(self.connections) <= MOST_CONNECTIONS:
             return
@@ -36,7 +36,7 @@ class Connection(HttpToolsProtocol):
             return
         may_end = [each for each in others if _role(each) is not Role.OPERATOR]
         may_end.sort(key=lambda each: (_role(each) is not None, getattr(each, "number", 0)))
-        for each in may_end[: len(others) - MOST_CONNECTIONS + ROOM_MADE_AT_ONCE]:
+        for each in may_end[: len(others) - MOST_CONNECTIONS + ENDED_AT_ONCE]:
             each.transport.abort()
 
     def data_received(self, data: bytes) -> None:

@@ -14,16 +14,16 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from assets.core.runs import BATCH_TAG
 from storage.core.database import AWAY
-from storage.core.models import SUBMISSIONS, Flow, Lane
+from storage.core.models import SUBMISSIONS, Flow, Queue
 from storage.core.store import Store
 from storage.jobs import batches, jobs
 from storage.jobs.jobs import Job
 
 FIRST_DAY = "2026-01-01"
 HEARD_IN = {
-    Lane.ENRICHMENT: SUBMISSIONS,
-    Lane.EXTRACTION: (Flow.EXTRACTION,),
-    Lane.REFRESH: (Flow.REPORT_REFRESH,),
+    Queue.ENRICHMENT: SUBMISSIONS,
+    Queue.EXTRACTION: (Flow.EXTRACTION,),
+    Queue.REFRESH: (Flow.REPORT_REFRESH,),
 }
 RENEWALS_PER_LEASE = 5
 
@@ -38,12 +38,12 @@ class Work:
 
     token: int
     day: date  # UTC
-    jobs: Sequence[Job]  # none where nobody waits: made by hand, or upkeep of the portfolio
+    jobs: Sequence[Job]  # none where nobody waits: made by hand, or maintenance of the portfolio
     customers: frozenset[int]
 
 
 @contextmanager
-def batch_of(context: AssetExecutionContext, store: Store, lane: Lane) -> Iterator[Work]:
+def batch_of(context: AssetExecutionContext, store: Store, queue: Queue) -> Iterator[Work]:
     """The run's batch; made by hand, one of its own for the customers heard from that day."""
     day = date.fromisoformat(context.partition_key)
     tag = context.run.tags.get(BATCH_TAG)
@@ -51,18 +51,18 @@ def batch_of(context: AssetExecutionContext, store: Store, lane: Lane) -> Iterat
         yield claimed(store, int(tag), day)
         return
     with store.db.reading() as r:
-        customers = jobs.customers_heard_on(r, day, HEARD_IN[lane])
-    with without_jobs(store, lane, day, customers) as work:
+        customers = jobs.customers_heard_on(r, day, HEARD_IN[queue])
+    with without_jobs(store, queue, day, customers) as work:
         yield work
 
 
 @contextmanager
-def without_jobs(store: Store, lane: Lane, day: date, customers: Iterable[int]) -> Iterator[Work]:
+def without_jobs(store: Store, queue: Queue, day: date, customers: Iterable[int]) -> Iterator[Work]:
     """A batch that nobody waits for: its lease is prolonged from here, and what isn't committed by the end is not
     done. (The worker prolongs those that it was sent; it closes them, too.)
     """
     with store.db.writing() as w:
-        token = batches.open_without_jobs(w, lane, day, store.settings, datetime.now(UTC))
+        token = batches.open_without_jobs(w, queue, day, store.settings, datetime.now(UTC))
     ended = threading.Event()
     renewing = threading.Thread(target=_renew, args=(store, token, ended), name=f"lease of batch {token}", daemon=True)
     renewing.start()

@@ -115,7 +115,7 @@ def execution_of(batch: Batch) -> dict[str, Any]:
     """The `ExecutionParams` of a batch's run."""
     tags = {**tags_of(batch), PARTITION_TAG: batch.partition_day.isoformat()}
     return {
-        "selector": {**_repository(), "jobName": JOB_OF[batch.lane]},
+        "selector": {**_repository(), "jobName": JOB_OF[batch.queue]},
         "runConfigData": {},
         "mode": "default",
         "executionMetadata": {"tags": [{"key": key, "value": value} for key, value in tags.items()]},

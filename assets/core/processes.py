@@ -26,7 +26,7 @@ from storage.core.heartbeat import beat
 
 STANDARD_INPUT = 0
 LONGEST_SOCKET_PATH = 100  # the system's limit is 104 or 108 bytes
-MOST_SEATS = 32
+MOST_SLOTS = 32
 
 
 class AlreadyRunningError(Exception):
@@ -113,25 +113,25 @@ def the_only_one(lock_file: Path) -> Iterator[UUID]:
 
 
 @contextmanager
-def a_seat(folder: Path, name: str) -> Iterator[tuple[int, UUID]]:
-    """Have the first free of a home's numbered seats: its number, and the id that its next holder takes over.
+def hold_slot(folder: Path, name: str) -> Iterator[tuple[int, UUID]]:
+    """Have the first free of a home's numbered slots: its number, and the id that its next holder takes over.
 
     Raises:
         AlreadyRunningError: all are taken.
     """
     with ExitStack() as held:
-        for number in range(1, MOST_SEATS + 1):
+        for number in range(1, MOST_SLOTS + 1):
             try:
                 holder = held.enter_context(the_only_one(folder / f"{name}-{number}.lock"))
             except AlreadyRunningError:
                 continue
             yield number, holder
             return
-    raise AlreadyRunningError(f"{MOST_SEATS} of this part of Tidemark run in this home already.")
+    raise AlreadyRunningError(f"{MOST_SLOTS} of this part of Tidemark run in this home already.")
 
 
-def seats(folder: Path, name: str) -> list[int]:
-    """The numbers of the seats that were ever taken."""
+def slots(folder: Path, name: str) -> list[int]:
+    """The numbers of the slots that were ever taken."""
     found = (path.stem.removeprefix(f"{name}-") for path in folder.glob(f"{name}-*.lock"))
     return sorted(int(number) for number in found if number.isdecimal())
 

@@ -14,9 +14,9 @@ from uuid import uuid4
 import yaml
 from sqlalchemy import make_url
 
-from assets.core.runs import LANE_TAG
+from assets.core.runs import QUEUE_TAG
 from storage.core import durable, leases
-from storage.core.models import Lane
+from storage.core.models import Queue
 from storage.core.settings import Settings
 
 NOTICE_LOST_RUNS_EVERY_S = 2
@@ -66,7 +66,7 @@ def instance_settings(settings: Settings) -> dict[str, Any]:
             "class": "PortfolioQueue",
             "config": {
                 "max_concurrent_runs": -1,
-                "tag_concurrency_limits": [{"key": LANE_TAG, "value": Lane.PORTFOLIO.value, "limit": 1}],
+                "tag_concurrency_limits": [{"key": QUEUE_TAG, "value": Queue.PORTFOLIO.value, "limit": 1}],
                 "dequeue_interval_seconds": DEQUEUE_EVERY_S,
                 "max_user_code_failure_retries": FOR_EVER,
                 "user_code_failure_retry_delay": WORKER_AWAY_S,

@@ -15,9 +15,9 @@ from dagster._core.errors import DagsterLaunchFailedError, DagsterUserCodeUnreac
 from dagster._core.launcher import CheckRunHealthResult, LaunchRunContext, RunLauncher, WorkerStatus
 from dagster._serdes import ConfigurableClass, ConfigurableClassData
 
-from assets.core.runs import BATCH_TAG, LANE_TAG
+from assets.core.runs import BATCH_TAG, QUEUE_TAG
 from assets.workers.worker_calls import Call, NoWorkerError, Verb, anyone, offer
-from storage.core.models import Lane
+from storage.core.models import Queue
 
 
 class WarmWorkerLauncher(RunLauncher[DagsterInstance], ConfigurableClass):
@@ -81,11 +81,11 @@ class WarmWorkerLauncher(RunLauncher[DagsterInstance], ConfigurableClass):
 
 def _refusal(run: DagsterRun, why: str) -> DagsterError:
     """A run of the portfolio came from Dagster's queue, and to the queue this error is a reason to try again later."""
-    if run.tags.get(LANE_TAG) == Lane.PORTFOLIO:
+    if run.tags.get(QUEUE_TAG) == Queue.PORTFOLIO:
         return DagsterUserCodeUnreachableError(why)
     return DagsterLaunchFailedError(why)
 
 
 def _take(run: DagsterRun) -> Call:
     batch = run.tags.get(BATCH_TAG)
-    return Call(Verb.TAKE, run.run_id, run.tags.get(LANE_TAG), None if batch is None else int(batch))
+    return Call(Verb.TAKE, run.run_id, run.tags.get(QUEUE_TAG), None if batch is None else int(batch))

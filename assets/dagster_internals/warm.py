@@ -22,10 +22,10 @@ from dagster_shared.error import SerializableErrorInfo
 
 from assets.core.processes import line_to_parent
 from assets.core.runs import DEFINITIONS_MODULE
-from assets.workers.lanes import INTERRUPT, RUN, Reports
+from assets.workers.queues import INTERRUPT, RUN, Reports
 from pipelines.enrichment.enrichment import prepare
 from storage.core import logs
-from storage.core.models import Lane
+from storage.core.models import Queue
 from storage.core.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -33,19 +33,19 @@ log = logging.getLogger(__name__)
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m assets.dagster_internals.warm", description=__doc__)
-    parser.add_argument("lane", help="shown by ps; that of enrichment reads lists and rules first")
+    parser.add_argument("queue", help="shown by ps; that of enrichment reads lists and rules first")
     parser.add_argument("--module", default=DEFINITIONS_MODULE, help="the code location")
     parser.add_argument("--nice", type=int, default=0, help="how far behind the other processes it stands")
     options = parser.parse_args()
     os.nice(options.nice)
-    logs.to_stderr(f"worker {options.lane}", Settings())
+    logs.to_stderr(f"worker {options.queue}", Settings())
     line = line_to_parent()
     reports = Reports(line)
     with capture_interrupts(), DagsterInstance.get() as instance:
         sent = listen(line)
         repository = warm_repository(options.module)
         reports.free()
-        if options.lane == Lane.ENRICHMENT:
+        if options.queue == Queue.ENRICHMENT:
             prepare()  # a run that comes meanwhile waits no longer than if it had to do so itself
         while (run_id := sent.get()) is not None:
             pop_captured_interrupt()  # one that came too late for the run before

@@ -1,4 +1,4 @@
-"""The dispatcher pushes: as soon as jobs wait and a worker is free in their lane, it claims them all and starts a run.
+"""The dispatcher pushes: as soon as jobs wait and a worker is free in their queue, it claims them all and starts a run.
 
 While every worker has a run, the next jobs gather; the moment one commits, they are claimed. So an idle system
 answers one job at once, and a busy one puts hundreds into a run. One process leads, under a lease in SQL, and only
@@ -25,7 +25,7 @@ from assets.dagster_internals import dagster_home
 from storage.core import leases
 from storage.core.changes import Changes
 from storage.core.database import Reading
-from storage.core.models import Lane
+from storage.core.models import Queue
 from storage.core.store import Store
 from storage.jobs import batches
 from storage.jobs.batches import Batch
@@ -40,16 +40,16 @@ Launch = Callable[[Batch], str]
 
 
 class Turn(Enum):
-    """What came of one look at a lane."""
+    """What came of one look at a queue."""
 
     NOTHING_TO_DO = auto()
     LAUNCHED = auto()
     REFUSED = auto()
 
 
-def turn(store: Store, lane: Lane, launch: Launch, now: datetime) -> Turn:
-    """Claim what waits in the lane, if it may be claimed, and launch its run."""
-    batch = claim(store, lane, now)
+def turn(store: Store, queue: Queue, launch: Launch, now: datetime) -> Turn:
+    """Claim what waits in the queue, if it may be claimed, and launch its run."""
+    batch = claim(store, queue, now)
     if batch is None:
         return Turn.NOTHING_TO_DO
     try:
@@ -71,43 +71,43 @@ def _briefly(error: Exception) -> str:
     return str(error).splitlines()[0] if isinstance(error, RefusedError) else type(error).__name__
 
 
-def claim(store: Store, lane: Lane, now: datetime) -> Batch | None:
-    """The lane's next batch, after those whose lease ran out were released; None where there is nothing to claim.
+def claim(store: Store, queue: Queue, now: datetime) -> Batch | None:
+    """The queue's next batch, after those whose lease ran out were released; None where there is nothing to claim.
 
     It looks before it asks for the database's one writer.
     """
     with store.db.reading() as r:
         claimable = (
-            _a_worker_is_free(r, store, lane, now) and batches.waiting_since(r, lane, store.settings, now) is not None
+            _a_worker_is_free(r, store, queue, now) and batches.waiting_since(r, queue, store.settings, now) is not None
         )
         if not claimable and not batches.expired(r, store.settings, now):
             return None
     with store.db.writing() as w:
         batches.reap(w, store.settings, now)
         batches.one_claimer_at_a_time(w)
-        return batches.claim(w, lane, store.settings, now) if _a_worker_is_free(w, store, lane, now) else None
+        return batches.claim(w, queue, store.settings, now) if _a_worker_is_free(w, store, queue, now) else None
 
 
-def _a_worker_is_free(r: Reading, store: Store, lane: Lane, now: datetime) -> bool:
-    """Whether this home has more warm workers than the lane has open batches."""
-    return batches.count_open(r, lane) < leases.holders(r, dagster_home.workers(store.settings), now)
+def _a_worker_is_free(r: Reading, store: Store, queue: Queue, now: datetime) -> bool:
+    """Whether this home has more warm workers than the queue has open batches."""
+    return batches.count_open(r, queue) < leases.holders(r, dagster_home.workers(store.settings), now)
 
 
-def dispatch(store: Store, lane: Lane, launch: Launch, leading: Callable[[], bool], stop: threading.Event) -> None:
-    """Serve a lane until told to stop."""
+def dispatch(store: Store, queue: Queue, launch: Launch, leading: Callable[[], bool], stop: threading.Event) -> None:
+    """Serve a queue until told to stop."""
     pause_s = FIRST_PAUSE_S
     while not stop.is_set():
         try:
             with Changes(store.db) as changes:
                 while not stop.is_set():
-                    if leading() and turn(store, lane, launch, datetime.now(UTC)) is Turn.REFUSED:
+                    if leading() and turn(store, queue, launch, datetime.now(UTC)) is Turn.REFUSED:
                         break
                     pause_s = FIRST_PAUSE_S
                     changes.wait(LOOK_AGAIN_S)
         except (SQLAlchemyError, psycopg.Error, sqlite3.Error) as error:
-            log.warning("the %s dispatcher lost its database: %s", lane, type(error).__name__)
+            log.warning("the %s dispatcher lost its database: %s", queue, type(error).__name__)
         except Exception:
-            log.exception("the %s dispatcher failed and begins anew", lane)
+            log.exception("the %s dispatcher failed and begins anew", queue)
         stop.wait(pause_s)
         pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 

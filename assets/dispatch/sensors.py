@@ -13,7 +13,7 @@ from assets.dispatch.dispatcher import claim
 from assets.dispatch.jobs import enrichment_batch, extraction_batch, refresh_batch
 from assets.webhooks.delivery import deliver_due
 from storage.core import leases
-from storage.core.models import Lane
+from storage.core.models import Queue
 from storage.core.store import Store
 from storage.jobs import batches
 from storage.jobs.batches import Batch
@@ -31,12 +31,12 @@ LAST_DELIVERY_AFTER_S = 10.0  # with a receiver's 30 s still well within a tick'
     default_status=DefaultSensorStatus.RUNNING,
     description="Starts the run for submissions and refreshes that wait although they shouldn't. Normally the "
     "dispatcher starts a run the moment something is submitted. Where no dispatcher is at work, or a job has waited "
-    "for more than five seconds in a lane that is free, this sensor makes the same claim in its place.",
+    "for more than five seconds in a queue that is free, this sensor makes the same claim in its place.",
 )
 def submitted_jobs_sensor(store: ResourceParam[Store]) -> list[RunRequest] | SkipReason:
-    """One run request for every lane in which jobs are overdue, for a batch that is claimed here."""
+    """One run request for every queue in which jobs are overdue, for a batch that is claimed here."""
     now = datetime.now(UTC)
-    overdue = [batch for lane in JOB_OF if (batch := _claim_overdue(store, lane, now))]
+    overdue = [batch for queue in JOB_OF if (batch := _claim_overdue(store, queue, now))]
     if not overdue:
         return SkipReason("Nothing waits that the dispatcher doesn't see to.")
     return [_run_request(batch) for batch in overdue]
@@ -57,19 +57,19 @@ def webhook_outbox_sensor(store: ResourceParam[Store]) -> SkipReason:
     return SkipReason(f"{released} given up by their sender, {retried} to be retried, {delivered} sent from here.")
 
 
-def _claim_overdue(store: Store, lane: Lane, now: datetime) -> Batch | None:
+def _claim_overdue(store: Store, queue: Queue, now: datetime) -> Batch | None:
     with store.db.reading() as r:
-        since = batches.waiting_since(r, lane, store.settings, now)
+        since = batches.waiting_since(r, queue, store.settings, now)
         dispatched = leases.held(r, leases.DISPATCHER, now)
     if dispatched and (since is None or now - since < PATIENCE):
         return None
-    return claim(store, lane, now)
+    return claim(store, queue, now)
 
 
 def _run_request(batch: Batch) -> RunRequest:
     return RunRequest(
         run_key=str(batch.batch_id),
-        job_name=JOB_OF[batch.lane],
+        job_name=JOB_OF[batch.queue],
         partition_key=batch.partition_day.isoformat(),
         tags=tags_of(batch),
     )

@@ -23,7 +23,7 @@ from pipelines.intake.rows import validate
 from pipelines.vocabulary.errors import Corrupt
 from pipelines.vocabulary.schemas import DUPLICATES, REJECTED, TRANSACTIONS, current
 from storage.core.lake import Stored
-from storage.core.models import SUBMISSIONS, Flow, JobStatus, Lane
+from storage.core.models import SUBMISSIONS, Flow, JobStatus, Queue
 from storage.core.store import Store
 from storage.customers.customers import knowledge_versions, versions
 from storage.enrichment import knowledge, transactions
@@ -41,7 +41,7 @@ def landed_transactions(context: AssetExecutionContext, store: ResourceParam[Sto
     """Rows exactly as clients sent them that day, or as they stand on the PDFs that were sent: one immutable file per
     submission (card numbers masked).
     """
-    with batch_of(context, store, Lane.ENRICHMENT) as work:
+    with batch_of(context, store, Queue.ENRICHMENT) as work:
         submissions = _submissions(work.jobs)
         readable, unreadable = landing.readable(store.lake, submissions)
         return MaterializeResult(
@@ -66,7 +66,7 @@ def enriched_transactions(context: AssetExecutionContext, store: ResourceParam[S
 
     Materialised by hand, a day re-enriches the customers received then from what is held; it restores nothing old.
     """
-    with batch_of(context, store, Lane.ENRICHMENT) as work:
+    with batch_of(context, store, Queue.ENRICHMENT) as work:
         computed, committed = recompute(store, work)
     return MaterializeResult(
         metadata=_metadata(work, computed, committed),

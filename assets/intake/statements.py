@@ -1,7 +1,7 @@
 """PDF statements become rows: each file is read in a child process of its own, several at a time.
 
 Reading changes no customer, so it holds none: what was read lands as a submission's rows do, and its job goes on in the
-lane of enrichment. Each job does so as soon as its own files are read. Whatever dies before, the files are read again.
+queue of enrichment. Each job does so as soon as its own files are read. Whatever dies before, the files are read again.
 """
 
 import logging
@@ -29,7 +29,7 @@ from pipelines.intake.currencies import CURRENCY
 from pipelines.intake.pdf.page.result import Extraction, Refusal, Statement, Verdict, refused
 from pipelines.intake.pdf.statement.overlaps import repeats_within
 from pipelines.vocabulary.errors import Corrupt
-from storage.core.models import Lane
+from storage.core.models import Queue
 from storage.core.store import Store
 from storage.intake import statements
 from storage.intake.statements import Read, ReadFile, StatementFile
@@ -52,7 +52,7 @@ def extracted_statements(context: AssetExecutionContext, store: ResourceParam[St
 
     Materialised by hand, a day reads nothing anew: what a file says doesn't change.
     """
-    with batch_of(context, store, Lane.EXTRACTION) as work:
+    with batch_of(context, store, Queue.EXTRACTION) as work:
         counts = extract_all(store, work) if work.jobs else Counter[str]()
     return MaterializeResult(metadata=dict(counts))
 

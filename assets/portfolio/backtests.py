@@ -1,4 +1,4 @@
-"""Backtests: versions of a policy compared over a client's portfolio, slice by slice, in the portfolio's lane.
+"""Backtests: versions of a policy compared over a client's portfolio, slice by slice, in the portfolio's queue.
 
 A slice is as many whole customers as memory is meant for; what stays of it is a file of rows in the lake, and tallies
 that add up. A customer whom one slice can't decide is left out and counted: it takes nobody else with it.
@@ -15,7 +15,7 @@ import polars as pl
 from dagster import DefaultSensorStatus, OpExecutionContext, ResourceParam, RunRequest, SkipReason, job, op, sensor
 
 from assets.core.batches import isolating
-from assets.core.runs import BACKTEST_TAG, LANE_TAG
+from assets.core.runs import BACKTEST_TAG, QUEUE_TAG
 from assets.dispatch.sensors import EVERY_S
 from assets.portfolio.portfolio_jobs import failing_with_its_run
 from assets.reports.reports import each_slice
@@ -35,7 +35,7 @@ from pipelines.decisions.decision import figures, figures_of
 from pipelines.figures.facts import COLUMNS, Facts, as_known
 from pipelines.vocabulary.schemas import TRANSACTIONS
 from storage.core.database import Reading
-from storage.core.models import TERMINAL, Flow, Lane
+from storage.core.models import TERMINAL, Flow, Queue
 from storage.core.store import Store
 from storage.customers import customers
 from storage.decisions import backtests, policies
@@ -59,7 +59,7 @@ def compare_policies(context: OpExecutionContext, store: ResourceParam[Store]) -
     context.add_output_metadata({"customers": done.customers, "customers failed": done.failed, "files": done.files})
 
 
-@job(tags={LANE_TAG: Lane.PORTFOLIO.value})
+@job(tags={QUEUE_TAG: Queue.PORTFOLIO.value})
 def policy_backtest() -> None:
     """Compare versions of a decision policy over a client's portfolio."""
     compare_policies()

@@ -18,21 +18,21 @@ from assets.core.batches import Work
 from assets.core.runs import ASKED_TAG, MONITORED
 from assets.enrichment.transactions import enriched_transactions
 from assets.monitoring import looking
+from assets.portfolio.maintenance import Outcome, carry_out
 from assets.portfolio.tables import GROUP, NIGHTLY, buckets
-from assets.portfolio.upkeep import Outcome, carry_out
 from assets.reports.reports import each_slice
 from storage.core.store import Store
 from storage.enrichment import transactions
 from storage.jobs import batches
 from storage.monitoring import look_requests, rulesets
 from storage.monitoring.rule_matches import Cause, settle_if_possible
-from storage.portfolio import upkeep
-from storage.portfolio.upkeep import Task
+from storage.portfolio import maintenance
+from storage.portfolio.maintenance import Task
 
 
 def watched() -> ColumnElement[bool]:
     """Customers with transactions whose client has a ruleset that watches."""
-    return and_(upkeep.with_transactions(), rulesets.watching())
+    return and_(maintenance.with_transactions(), rulesets.watching())
 
 
 @asset(

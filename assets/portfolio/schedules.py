@@ -1,6 +1,6 @@
-"""What runs by itself, in the business's time zone: by night the reports and the lake's upkeep, by week the rest.
+"""What runs by itself, in the business's time zone: by night the reports and the lake's maintenance, by week the rest.
 
-Each schedule starts small jobs in the portfolio's lane, one run a bucket, for buckets where there is something to do.
+Each schedule starts small jobs in the portfolio's queue, one run a bucket, for buckets where there is something to do.
 They are on unless `TIDEMARK_SCHEDULES=off`; either way each can be switched in Dagster's pages. The hours keep clear of
 two to three in the morning, which daylight saving skips or repeats.
 """
@@ -28,7 +28,7 @@ from dagster import (
     sensor,
 )
 
-from assets.core.runs import ASKED_TAG, LANE_TAG, MONITORED, PARTITION_TAG
+from assets.core.runs import ASKED_TAG, MONITORED, PARTITION_TAG, QUEUE_TAG
 from assets.dispatch.sensors import EVERY_S
 from assets.portfolio.monitoring import monitored_customers, watched
 from assets.portfolio.tables import (
@@ -40,14 +40,14 @@ from assets.portfolio.tables import (
     reenriched_transactions,
     refreshed_reports,
 )
-from storage.core.models import Lane
+from storage.core.models import Queue
 from storage.core.settings import Settings
 from storage.core.store import Store
 from storage.monitoring import look_requests
 from storage.operations import integrity, retention
-from storage.portfolio import upkeep
+from storage.portfolio import maintenance
 
-IN_THE_PORTFOLIOS_LANE = {LANE_TAG: Lane.PORTFOLIO.value}
+IN_THE_PORTFOLIOS_QUEUE = {QUEUE_TAG: Queue.PORTFOLIO.value}
 FINISHED = [DagsterRunStatus.SUCCESS, DagsterRunStatus.FAILURE, DagsterRunStatus.CANCELED]
 RUNS_A_LOOK = 100
 LOST_AFTER = timedelta(hours=1)  # no run is under way for a look that was asked for so long ago
@@ -56,31 +56,31 @@ LONGEST_CHECK_S = 3_000  # within the hour that a run may take; the next one goe
 refresh_portfolio = define_asset_job(
     "refresh_portfolio",
     [refreshed_reports, *portfolio_tables, metrics_portfolio],
-    tags=IN_THE_PORTFOLIOS_LANE,
+    tags=IN_THE_PORTFOLIOS_QUEUE,
     description="Refresh a bucket's stale and old reports, and write its tables of reports and metrics.",
 )
 backfill = define_asset_job(
     "backfill",
     [reenriched_transactions],
-    tags=IN_THE_PORTFOLIOS_LANE,
+    tags=IN_THE_PORTFOLIOS_QUEUE,
     description="Enrich a bucket's customers again under the current version of the enrichment.",
 )
 compact_portfolio = define_asset_job(
     "compact_portfolio",
     [compacted_transactions],
-    tags=IN_THE_PORTFOLIOS_LANE,
+    tags=IN_THE_PORTFOLIOS_QUEUE,
     description="Rewrite a bucket's transactions into few, well-filled files.",
 )
 look_at_portfolio = define_asset_job(
     "look_at_portfolio",
     [monitored_customers],
-    tags=IN_THE_PORTFOLIOS_LANE,
+    tags=IN_THE_PORTFOLIOS_QUEUE,
     description="Look at a bucket's customers by their clients' monitoring rulesets.",
 )
 measure_peers = define_asset_job(
     "measure_peers",
     [peer_percentiles],
-    tags=IN_THE_PORTFOLIOS_LANE,
+    tags=IN_THE_PORTFOLIOS_QUEUE,
     description="Measure how each client's customers spread over each metric.",
 )
 
@@ -93,7 +93,7 @@ def sweep_lake(context: OpExecutionContext, store: ResourceParam[Store]) -> None
     context.add_output_metadata({**vars(swept), "runs of Dagster": runs})
 
 
-@job(tags=IN_THE_PORTFOLIOS_LANE)
+@job(tags=IN_THE_PORTFOLIOS_QUEUE)
 def retention_sweep() -> None:
     """Remove what is older than the retention time."""
     sweep_lake()
@@ -130,7 +130,7 @@ def check_files(context: OpExecutionContext, store: ResourceParam[Store]) -> Non
     context.add_output_metadata(found)
 
 
-@job(tags=IN_THE_PORTFOLIOS_LANE)
+@job(tags=IN_THE_PORTFOLIOS_QUEUE)
 def integrity_check() -> None:
     """Find files that are missing or not what was written."""
     check_files()
@@ -139,7 +139,7 @@ def integrity_check() -> None:
 def weekly_backfill(store: ResourceParam[Store]) -> list[RunRequest] | SkipReason:
     """Request the buckets with customers that an older version of the enrichment made."""
     with store.db.reading() as r:
-        due = upkeep.buckets_due(r, outdated())
+        due = maintenance.buckets_due(r, outdated())
     return _runs(due) or SkipReason("Every customer is under the current version of the enrichment.")
 
 
@@ -155,14 +155,14 @@ def nightly_compaction(store: ResourceParam[Store]) -> list[RunRequest] | SkipRe
 
 def _with_transactions(store: Store) -> list[RunRequest] | SkipReason:
     with store.db.reading() as r:
-        due = upkeep.buckets_due(r, upkeep.with_transactions())
+        due = maintenance.buckets_due(r, maintenance.with_transactions())
     return _runs(due) or SkipReason("There are no transactions yet.")
 
 
 def nightly_look(store: ResourceParam[Store]) -> list[RunRequest] | SkipReason:
     """Request the buckets with customers that a ruleset watches."""
     with store.db.reading() as r:
-        due = upkeep.buckets_due(r, watched())
+        due = maintenance.buckets_due(r, watched())
     return _runs(due) or SkipReason("No ruleset watches anybody.")
 
 
@@ -175,7 +175,7 @@ def nightly_look(store: ResourceParam[Store]) -> list[RunRequest] | SkipReason:
 def requested_backfills_sensor(store: ResourceParam[Store]) -> list[RunRequest] | SkipReason:
     """Asks for each until it has begun; Dagster starts it once, by its key."""
     with store.db.reading() as r:
-        waiting = upkeep.waiting(r, upkeep.Task.BACKFILL)
+        waiting = maintenance.waiting(r, maintenance.Task.BACKFILL)
     return [
         RunRequest(run_key=f"backfill {each.bucket:02d} {each.requested_at}", partition_key=f"{each.bucket:02d}")
         for each in waiting

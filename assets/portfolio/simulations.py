@@ -1,4 +1,4 @@
-"""Simulations: a ruleset tried over a client's past, slice by slice, in the portfolio's lane.
+"""Simulations: a ruleset tried over a client's past, slice by slice, in the portfolio's queue.
 
 A slice is as many whole customers as memory is meant for; what stays of it are its firings, and tallies that add up. A
 customer whose data can't be read is left out and counted: it takes nobody else with it.
@@ -14,7 +14,7 @@ import polars as pl
 from dagster import DefaultSensorStatus, OpExecutionContext, ResourceParam, RunRequest, SkipReason, job, op, sensor
 
 from assets.core.batches import isolating
-from assets.core.runs import LANE_TAG, SIMULATION_TAG
+from assets.core.runs import QUEUE_TAG, SIMULATION_TAG
 from assets.dispatch.sensors import EVERY_S
 from assets.portfolio.portfolio_jobs import failing_with_its_run
 from assets.reports.reports import each_slice
@@ -23,7 +23,7 @@ from pipelines.monitoring import simulated, simulation
 from pipelines.monitoring.looks import Day, Past, Stated
 from pipelines.monitoring.simulation import NO_TALLIES, Simulated, Tallies
 from storage.core.database import Reading
-from storage.core.models import TERMINAL, Flow, Lane
+from storage.core.models import TERMINAL, Flow, Queue
 from storage.core.store import Store
 from storage.customers import customers
 from storage.enrichment import transactions
@@ -42,7 +42,7 @@ def try_ruleset(context: OpExecutionContext, store: ResourceParam[Store]) -> Non
     context.add_output_metadata({"customers": done.customers, "customers failed": done.failed, "firings": done.firings})
 
 
-@job(tags={LANE_TAG: Lane.PORTFOLIO.value})
+@job(tags={QUEUE_TAG: Queue.PORTFOLIO.value})
 def ruleset_simulation() -> None:
     """Try a ruleset of monitoring on past days of a client's customers."""
     try_ruleset()

@@ -1,6 +1,6 @@
 """The portfolio: every customer, by 64 hash buckets; what is kept up by night, by week, or for chosen buckets by hand.
 
-Nobody waits for these assets. They are made in the portfolio's own lane, by a process that exists only while it works.
+Nobody waits for these assets. They are made in the portfolio's own queue, by a process that exists only while it works.
 """
 
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ from assets.core import checks, plots
 from assets.core.batches import Work, isolating
 from assets.core.runs import COMPACTED, REENRICHED, REFRESHED
 from assets.enrichment.transactions import enriched_transactions, recompute
-from assets.portfolio.upkeep import Outcome, carry_out
+from assets.portfolio.maintenance import Outcome, carry_out
 from assets.reports.reports import each_slice, refresh, report_assets
 from pipelines import metrics
 from pipelines.enrichment.enrichment import ENRICHMENT_VERSION
@@ -43,8 +43,8 @@ from storage.core.settings import Settings
 from storage.core.store import Store
 from storage.enrichment import compaction, transactions
 from storage.jobs import batches
-from storage.portfolio import peers, tables, upkeep
-from storage.portfolio.upkeep import Task
+from storage.portfolio import maintenance, peers, tables
+from storage.portfolio.maintenance import Task
 
 GROUP = "portfolio"
 
@@ -62,13 +62,13 @@ NIGHTLY = FreshnessPolicy.time_window(warn_window=timedelta(hours=30), fail_wind
 
 def outdated() -> ColumnElement[bool]:
     """Customers that a backfill enriches again."""
-    return upkeep.outdated(ENRICHMENT_VERSION)
+    return maintenance.outdated(ENRICHMENT_VERSION)
 
 
 def stale(settings: Settings, now: datetime) -> ColumnElement[bool]:
     """Customers whose reports the night refreshes."""
     not_before = now.astimezone(settings.zone).date() - timedelta(days=settings.report_max_age_days)
-    return upkeep.stale({kind: report.version for kind, report in REPORTS.items()}, not_before)
+    return maintenance.stale({kind: report.version for kind, report in REPORTS.items()}, not_before)
 
 
 @asset(

@@ -16,7 +16,7 @@ from pipelines.figures.facts import COLUMNS, Facts
 from pipelines.reports import REPORTS, Report
 from storage.core.database import Reading
 from storage.core.lake import Lake
-from storage.core.models import JobStatus, Lane
+from storage.core.models import JobStatus, Queue
 from storage.core.store import Store
 from storage.customers.customers import versions
 from storage.decisions import context
@@ -55,7 +55,7 @@ def _report_asset(report: Report) -> AssetsDefinition:
         code_version=str(report.version),
     )
     def refreshed(context: AssetExecutionContext, store: ResourceParam[Store]) -> MaterializeResult:
-        with batch_of(context, store, Lane.REFRESH) as work:
+        with batch_of(context, store, Queue.REFRESH) as work:
             result = refresh(store, work, report)
         return MaterializeResult(metadata={"customers": len(result.computed), "customers failed": len(result.failed)})
 
@@ -140,7 +140,7 @@ report_assets = [_report_asset(report) for report in REPORTS.values()]
 @asset(partitions_def=days, group_name=GROUP, deps=report_assets)
 def report_bundles(context: AssetExecutionContext, store: ResourceParam[Store]) -> MaterializeResult:
     """The customers' bundles are complete: here the refresh jobs of the day end, each with what came of its three."""
-    with batch_of(context, store, Lane.REFRESH) as work:
+    with batch_of(context, store, Queue.REFRESH) as work:
         endings = end_refreshes(store, work)
     ended = [ending.status for ending in endings]
     return MaterializeResult(metadata={str(status): ended.count(status) for status in set(ended)})

@@ -110,15 +110,15 @@ def _parts(settings: Settings, address: Address, module: str, environment: Mappi
 
 @contextmanager
 def dispatching(store: Store, holder: UUID, dagster: str) -> Iterator[None]:
-    """Dispatch in threads, one a lane so that none waits for another, for as long as the context lasts."""
+    """Dispatch in threads, one a queue so that none waits for another, for as long as the context lasts."""
     stop = threading.Event()
     operator = token(store.settings, Role.OPERATOR)
     watch = AutomationWatch(store, DagsterGraphQL(dagster, operator))
     leadership = Leadership(store, holder, able=watch.check)
     threads = [threading.Thread(target=leadership.keep, args=(stop,), name="leadership")]
-    for lane in JOB_OF:
-        serving = (store, lane, DagsterGraphQL(dagster, operator).launch, leadership.leading, stop)
-        threads.append(threading.Thread(target=dispatch, args=serving, name=f"dispatch {lane}"))
+    for queue in JOB_OF:
+        serving = (store, queue, DagsterGraphQL(dagster, operator).launch, leadership.leading, stop)
+        threads.append(threading.Thread(target=dispatch, args=serving, name=f"dispatch {queue}"))
     for thread in threads:
         thread.start()
     try:

@@ -17,7 +17,7 @@ import requests
 
 from assets.access.gate_tokens import Role, token, token_file
 from assets.core.processes import told_to_stop
-from assets.service.doors import API_PORT, PortTakenError, api_parts, open_doors
+from assets.service.api_processes import API_PORT, PortTakenError, api_parts, open_listeners
 from assets.service.parts import (
     DAGSTER_PORT,
     LOOK_EVERY_S,
@@ -48,9 +48,9 @@ def run(api: Address, dagster: Address, *, processes: int, published: bool, when
     stop = told_to_stop(tethered=False)
     database = sqlite_check.file_of(Settings())
     suspect = database if database is not None and sqlite_check.was_left_open(database) else None
-    doors = open_doors(api, processes)
-    api = Address(api.host, doors[0].getsockname()[1])
-    parts = [*_parts(dagster, published=published), *api_parts(doors)]
+    listeners = open_listeners(api, processes)
+    api = Address(api.host, listeners[0].getsockname()[1])
+    parts = [*_parts(dagster, published=published), *api_parts(listeners)]
     announcing = threading.Thread(
         target=_announce, args=(api, dagster, published, when_ready, suspect, stop), daemon=True
     )

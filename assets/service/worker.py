@@ -1,8 +1,8 @@
 """The worker (`python -m assets.service.worker`, or `tidemark worker`): warm processes for runs, and deliveries.
 
-This process, the head, imports no Dagster. It takes runs from the launcher, gives each to its lane's warm process,
+This process, the head, imports no Dagster. It takes runs from the launcher, gives each to its queue's warm process,
 prolongs the leases of their batches, and puts the jobs of a run that died back into the queue. Its processes end with
-it. Several workers share a home's work: each takes a numbered seat, and with it what the last one there left behind.
+it. Several workers share a home's work: each takes a numbered slot, and with it what the last one there left behind.
 """
 
 import argparse
@@ -15,26 +15,26 @@ from uuid import UUID
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from assets.core.processes import AlreadyRunningError, Child, a_seat, spawn, told_to_stop
+from assets.core.processes import AlreadyRunningError, Child, hold_slot, spawn, told_to_stop
 from assets.core.runs import DEFINITIONS_MODULE
 from assets.dagster_internals import dagster_home
 from assets.webhooks import delivery
 from assets.webhooks.sending import tls_context
-from assets.workers.lanes import Run, WarmLane
-from assets.workers.worker_calls import SEAT, Call, Verb, answering
+from assets.workers.queues import Run, WarmQueue
+from assets.workers.worker_calls import SLOT, Call, Verb, answering
 from storage.core import leases, logs
 from storage.core.database import Writing
-from storage.core.models import Lane
+from storage.core.models import Queue
 from storage.core.settings import Settings, SettingsError
 from storage.core.store import Store
 from storage.jobs import batches
 
 log = logging.getLogger(__name__)
 
-OTHER_LANE = Lane.REFRESH  # for runs that somebody started by hand
+OTHER_QUEUE = Queue.REFRESH  # for runs that somebody started by hand
 RENEWALS_PER_LEASE = 5
 FINISH_WITHIN_S = 8.0
-LOOK_AGAIN_S = 0.25  # while a lane is not warm yet
+LOOK_AGAIN_S = 0.25  # while a queue is not warm yet
 PORTFOLIO_IDLE_S = 30.0
 PORTFOLIO_NICE = 10  # a tenth of a contended core; less, and live jobs would wait for locks that it holds
 
@@ -71,14 +71,14 @@ class Worker:
 
     Args:
         lease: the name of its own: which of its home's workers it is.
-        holder: its seat's id, under which it claims; so did the last worker in this seat, which is dead.
+        holder: its slot's id, under which it claims; so did the last worker in this slot, which is dead.
     """
 
     def __init__(
-        self, store: Store, lanes: Mapping[str, WarmLane], ledger: BatchLedger, lease: str, holder: UUID
+        self, store: Store, queues: Mapping[str, WarmQueue], ledger: BatchLedger, lease: str, holder: UUID
     ) -> None:
         self._store = store
-        self._lanes = lanes
+        self._queues = queues
         self._ledger = ledger
         self._lease = lease
         self._holder = holder
@@ -93,11 +93,11 @@ class Worker:
             case Verb.HOLDS:
                 return any(run.run_id == call.run_id for run in self._held())
             case Verb.INTERRUPT:
-                return any(lane.interrupt(call.run_id) for lane in self._lanes.values())
+                return any(queue.interrupt(call.run_id) for queue in self._queues.values())
 
     def keep_leases(self, stop: threading.Event) -> None:
-        """Put back what the seat's last worker had; then prolong the leases of all batches held here, and, while every
-        lane is warm, the worker's own.
+        """Put back what the slot's last worker had; then prolong the leases of all batches held here, and, while every
+        queue is warm, the worker's own.
         """
         every_s = min(leases.RENEW_EVERY_S, self._store.settings.batch_lease_s / RENEWALS_PER_LEASE)
         while not stop.is_set():
@@ -120,20 +120,20 @@ class Worker:
             log.warning("the worker's lease could not be given up: %s", type(error).__name__)
 
     def _take(self, call: Call) -> bool:
-        lane = self._lanes.get(call.lane or OTHER_LANE, self._lanes[OTHER_LANE])
+        queue = self._queues.get(call.queue or OTHER_QUEUE, self._queues[OTHER_QUEUE])
         run = Run(call.run_id, call.batch)
         if not self._inherited:
             return False
-        taken = lane.take(run, call.only_if_free)
+        taken = queue.take(run, call.only_if_free)
         if taken:
             self._ledger.began(run)
         return taken
 
     def _held(self) -> list[Run]:
-        return [run for lane in self._lanes.values() for run in lane.held()]
+        return [run for queue in self._queues.values() for run in queue.held()]
 
     def _is_warm(self) -> bool:
-        return all(lane.ready for lane in self._lanes.values())
+        return all(queue.ready for queue in self._queues.values())
 
     def _inherit(self) -> None:
         """Once, and before a run is taken."""
@@ -165,52 +165,54 @@ def run(settings: Settings, stop: threading.Event, module: str = DEFINITIONS_MOD
     """
     tls_context(settings)
     environment = dagster_home.prepare(settings)
-    with a_seat(settings.dagster_home, SEAT) as (seat, holder):
+    with hold_slot(settings.dagster_home, SLOT) as (slot, holder):
         store = Store.open(settings)
         ledger = BatchLedger(store, holder)
-        lanes = {lane.value: _lane(lane, settings, module, environment, ledger) for lane in Lane}
-        worker = Worker(store, lanes, ledger, f"{dagster_home.workers(settings)}/{seat}", holder)
-        with answering(settings.dagster_home, seat, worker.answer):
-            _work(worker, partial(delivery.run, store, stop, holder), lanes.values(), stop)
+        queues = {queue.value: _queue(queue, settings, module, environment, ledger) for queue in Queue}
+        worker = Worker(store, queues, ledger, f"{dagster_home.workers(settings)}/{slot}", holder)
+        with answering(settings.dagster_home, slot, worker.answer):
+            _work(worker, partial(delivery.run, store, stop, holder), queues.values(), stop)
         store.close()
 
 
-def _work(worker: Worker, deliver: Callable[[], None], lanes: Iterable[WarmLane], stop: threading.Event) -> None:
+def _work(worker: Worker, deliver: Callable[[], None], queues: Iterable[WarmQueue], stop: threading.Event) -> None:
     ended = threading.Event()
     deliveries = threading.Thread(target=deliver, name="deliveries", daemon=True)
     keeping = threading.Thread(target=worker.keep_leases, args=(ended,), name="leases")
-    for lane in lanes:
-        lane.begin()
+    for queue in queues:
+        queue.begin()
     deliveries.start()
     keeping.start()
     stop.wait()
     worker.leave()
-    _end(lanes)
+    _end(queues)
     ended.set()
     keeping.join()
     deliveries.join(FINISH_WITHIN_S)
 
 
-def _lane(lane: Lane, settings: Settings, module: str, environment: Mapping[str, str], ledger: BatchLedger) -> WarmLane:
-    """A lane that clients wait for is always warm; the portfolio's has a process only while it works, and one that
+def _queue(
+    queue: Queue, settings: Settings, module: str, environment: Mapping[str, str], ledger: BatchLedger
+) -> WarmQueue:
+    """A queue that clients wait for is always warm; the portfolio's has a process only while it works, and one that
     gives way: few threads, and behind the others.
     """
-    if lane is not Lane.PORTFOLIO:
-        return WarmLane(lane, partial(_warm_process, lane, module, environment), ledger)
+    if queue is not Queue.PORTFOLIO:
+        return WarmQueue(queue, partial(_warm_process, queue, module, environment), ledger)
     threads = {"POLARS_MAX_THREADS": str(settings.portfolio_threads)}
-    start = partial(_warm_process, lane, module, {**environment, **threads}, PORTFOLIO_NICE)
-    return WarmLane(lane, start, ledger, idle_s=PORTFOLIO_IDLE_S)
+    start = partial(_warm_process, queue, module, {**environment, **threads}, PORTFOLIO_NICE)
+    return WarmQueue(queue, start, ledger, idle_s=PORTFOLIO_IDLE_S)
 
 
-def _warm_process(lane: Lane, module: str, environment: Mapping[str, str], nice: int = 0) -> Child:
+def _warm_process(queue: Queue, module: str, environment: Mapping[str, str], nice: int = 0) -> Child:
     return spawn(
-        "assets.dagster_internals.warm", lane, "--module", module, "--nice", str(nice), environment=environment
+        "assets.dagster_internals.warm", queue, "--module", module, "--nice", str(nice), environment=environment
     )
 
 
-def _end(lanes: Iterable[WarmLane]) -> None:
-    """End all lanes side by side: each may need the whole grace."""
-    ending = [threading.Thread(target=lane.end, args=(FINISH_WITHIN_S,)) for lane in lanes]
+def _end(queues: Iterable[WarmQueue]) -> None:
+    """End all queues side by side: each may need the whole grace."""
+    ending = [threading.Thread(target=queue.end, args=(FINISH_WITHIN_S,)) for queue in queues]
     for thread in ending:
         thread.start()
     for thread in ending:

@@ -409,7 +409,9 @@ async def _exchange(client: aiohttp.ClientSession, post: Post, answer: _Answer) 
     request = client.post(URL(post.url, encoded=True), data=post.body, headers=post.signatures, allow_redirects=False)
     async with request as response:
         answer.status = response.status
-        while (room := RESPONSE_HEAD_BYTES - len(answer.head)) and (chunk := await response.content.read(room)):
+        while (remaining := RESPONSE_HEAD_BYTES - len(answer.head)) and (
+            chunk := await response.content.read(remaining)
+        ):
             answer.head += chunk
 
 

@@ -1,8 +1,8 @@
 """How other processes speak to a home's workers: one line of JSON each way over Unix sockets that only their user may
 open.
 
-Every call is answered with yes or no, at once: a run is taken, not awaited. Each worker has a numbered seat, and the
-seat a socket; one that nobody listens at is an empty seat.
+Every call is answered with yes or no, at once: a run is taken, not awaited. Each worker has a numbered slot, and the
+slot a socket; one that nobody listens at is an empty slot.
 """
 
 import json
@@ -15,9 +15,9 @@ from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
-from assets.core.processes import seats, socket_path
+from assets.core.processes import slots, socket_path
 
-SEAT = "worker"
+SLOT = "worker"
 TIMEOUT_S = 10.0  # the worker notes a run in the database before it answers
 LONGEST_LINE = 4_096
 
@@ -32,7 +32,7 @@ class Verb(StrEnum):
 class Call:
     verb: Verb
     run_id: str
-    lane: str | None = None
+    queue: str | None = None
     batch: int | None = None  # fencing token of the batch that the run is for
     only_if_free: bool = False
 
@@ -64,20 +64,20 @@ def anyone(home: Path, question: Call) -> bool:
 def _answers(home: Path, question: Call) -> Iterator[bool]:
     """One worker's after another's: who has heard enough doesn't ask the next."""
     nobody = True
-    for seat in seats(home, SEAT):
+    for slot in slots(home, SLOT):
         with suppress(NoWorkerError):
-            answer = _ask(home, seat, question)
+            answer = _ask(home, slot, question)
             nobody = False
             yield answer
     if nobody:
         raise NoWorkerError("No Tidemark worker runs for this home: start `tidemark worker`.")
 
 
-def _ask(home: Path, seat: int, question: Call) -> bool:
+def _ask(home: Path, slot: int, question: Call) -> bool:
     with socket.socket(socket.AF_UNIX) as line:
         line.settimeout(TIMEOUT_S)
         try:
-            line.connect(str(_socket(home, seat)))
+            line.connect(str(_socket(home, slot)))
             line.sendall(json.dumps(asdict(question)).encode() + b"\n")
             answer = line.makefile("rb").readline(LONGEST_LINE)
         except (FileNotFoundError, ConnectionError) as error:
@@ -87,14 +87,14 @@ def _ask(home: Path, seat: int, question: Call) -> bool:
     return bool(json.loads(answer))
 
 
-def _socket(home: Path, seat: int) -> Path:
-    return socket_path(home, f"{SEAT}-{seat:02}.sock")
+def _socket(home: Path, slot: int) -> Path:
+    return socket_path(home, f"{SLOT}-{slot:02}.sock")
 
 
 @contextmanager
-def answering(home: Path, seat: int, answer: Callable[[Call], bool]) -> Iterator[None]:
+def answering(home: Path, slot: int, answer: Callable[[Call], bool]) -> Iterator[None]:
     """Answer calls in threads of their own for as long as the context lasts."""
-    path = _socket(home, seat)
+    path = _socket(home, slot)
     path.unlink(missing_ok=True)
 
     class Answering(socketserver.StreamRequestHandler):

@@ -12,7 +12,7 @@
     simulation  how often rules would have fired; `simulated`, `page`: told and shown
 
 Conditions, metrics and attributes are those of decision policies (`pipelines.decisions`). Here stand the words that
-the doors share.
+the API and the commands share.
 """
 
 from pipelines.monitoring.checking import Checked, checked, read_text

@@ -16,7 +16,7 @@
     └── Corrupt             500   a stored file is not what was written
 
 A rejected row, a refused delivery or a failed report is expected and therefore a value, not an error here.
-Codes are stable (`Area.Reason`) and part of the public contract; the HTTP door maps the tree once.
+Codes are stable (`Area.Reason`) and part of the public contract; the HTTP API maps the tree once.
 """
 
 from dataclasses import dataclass

@@ -19,7 +19,7 @@ from storage.core.models import leases
 
 DISPATCHER = "dispatcher"  # pushes batches to the orchestrator
 PLATFORM = "platform"  # runs Dagster on this database
-WORKER = "worker"  # has a warm process for every lane; one of many
+WORKER = "worker"  # has a warm process for every queue; one of many
 FILE_KEEPER = "file keeper"  # removes files, or copies them all and needs them to stay: a sweep, or a backup
 LEASE_S = 10.0
 RENEW_EVERY_S = 3.0

@@ -80,7 +80,7 @@ TERMINAL = (JobStatus.COMPLETED, JobStatus.COMPLETED_WITH_ERRORS, JobStatus.FAIL
 LIVE = (JobStatus.QUEUED, JobStatus.RUNNING)
 
 
-class Lane(StrEnum):
+class Queue(StrEnum):
     """Queues that never wait for each other."""
 
     ENRICHMENT = "enrichment"
@@ -89,15 +89,15 @@ class Lane(StrEnum):
     PORTFOLIO = "portfolio"  # the whole portfolio: its runs wait in Dagster's queue, not in batches
 
 
-LANE_OF = {
-    Flow.ENRICHMENT: Lane.ENRICHMENT,
-    Flow.EXTRACTION: Lane.EXTRACTION,  # until it has landed, then that of enrichment: see `storage.jobs.batches`
-    Flow.WITHDRAWAL: Lane.ENRICHMENT,  # in order of receipt with what it takes back
-    Flow.CORRECTION: Lane.ENRICHMENT,
-    Flow.REENRICHMENT: Lane.ENRICHMENT,
-    Flow.REPORT_REFRESH: Lane.REFRESH,
-    Flow.POLICY_BACKTEST: Lane.PORTFOLIO,
-    Flow.RULESET_SIMULATION: Lane.PORTFOLIO,
+QUEUE_OF = {
+    Flow.ENRICHMENT: Queue.ENRICHMENT,
+    Flow.EXTRACTION: Queue.EXTRACTION,  # until it has landed, then that of enrichment: see `storage.jobs.batches`
+    Flow.WITHDRAWAL: Queue.ENRICHMENT,  # in order of receipt with what it takes back
+    Flow.CORRECTION: Queue.ENRICHMENT,
+    Flow.REENRICHMENT: Queue.ENRICHMENT,
+    Flow.REPORT_REFRESH: Queue.REFRESH,
+    Flow.POLICY_BACKTEST: Queue.PORTFOLIO,
+    Flow.RULESET_SIMULATION: Queue.PORTFOLIO,
 }
 
 
@@ -262,14 +262,14 @@ batches = Table(
     metadata,
     Column("token", Serial, primary_key=True),  # the fencing token: grows with every claim
     Column("batch_id", Uuid, nullable=False, unique=True),
-    Column("lane", String(16), nullable=False),
+    Column("queue", String(16), nullable=False),
     Column("state", String(16), nullable=False),
     Column("partition_day", Date, nullable=False),  # UTC day of receipt
     Column("run_id", String(64)),  # the orchestrator's run
     Column("worker", Uuid),  # which has the run
     Column("created_at", UtcDateTime, nullable=False),
     Column("lease_expires_at", UtcDateTime, nullable=False),
-    Index("ix_batches_open", "lane", "lease_expires_at", sqlite_where=text("state = 'open'"),
+    Index("ix_batches_open", "queue", "lease_expires_at", sqlite_where=text("state = 'open'"),
           postgresql_where=text("state = 'open'")),
 )  # fmt: skip
 
@@ -283,7 +283,7 @@ jobs = Table(
     Column("flow", String(24), nullable=False),
     Column("stage", String(16)),  # of an extraction; null for other flows
     Column("status", String(24), nullable=False),
-    Column("submission", JSON),  # the account as identified at the door, and the mode
+    Column("submission", JSON),  # the account as identified on receipt, and the mode
     Column("withdraws", Uuid),  # withdrawal: the job of the submission that it takes back
     Column("landing_path", Text),
     Column("landing_sha256", LargeBinary(32)),
@@ -338,7 +338,7 @@ statement_files = Table(
     Column("file_name", String(255), nullable=False),  # to be shown, never to be opened; may be empty
     Column("sha256", LargeBinary(32), nullable=False),  # of the file as sent
     Column("bytes", BigInteger, nullable=False),
-    Column("path", Text),  # of the sealed original in the lake; null: refused at the door
+    Column("path", Text),  # of the sealed original in the lake; null: refused on receipt
     Column("stored_sha256", LargeBinary(32)),  # of what lies there
     Column("data_key", ForeignKey("vault_keys.key_id")),  # that it is sealed under
     Column("password", LargeBinary),  # AES-GCM, bound to the file; null as soon as it was read
@@ -593,8 +593,8 @@ peers = Table(
 )
 
 # The portfolio's long work, a row for each kind and bucket: what was asked for, and how far it has come.
-upkeep = Table(
-    "upkeep",
+maintenance = Table(
+    "maintenance",
     metadata,
     Column("task", String(16), primary_key=True),
     Column("bucket", Integer, primary_key=True),

@@ -150,7 +150,7 @@ def make(
     row = _columns(customer, new, looked[1].counterparty_group)
     last = _last_live(w, customer)
     if last is None or any(getattr(last, name) != value for name, value in row.items()):
-        _require_room(w, customer, client_wide=new.client_wide)
+        _require_fewer_than_most(w, customer, client_wide=new.client_wide)
         row |= {"correction_id": uuid4(), "made_at": now, "made_by": who}
         w.execute(insert(corrections).values(row))
         last = get(w, customer, row["correction_id"])
@@ -340,7 +340,7 @@ def _last_live(r: Reading, customer: Customer) -> Correction | None:
     return None if row is None else Correction(*row)
 
 
-def _require_room(r: Reading, customer: Customer, *, client_wide: bool) -> None:
+def _require_fewer_than_most(r: Reading, customer: Customer, *, client_wide: bool) -> None:
     mine = corrections.c.customer_number.is_(None) if client_wide else corrections.c.customer_number == customer.number
     query = select(func.count()).where(
         corrections.c.client_id == customer.client_id, mine, corrections.c.revoked_at.is_(None)

@@ -15,7 +15,7 @@ from storage.core.database import Reading
 from storage.core.lake import Lake
 from storage.core.models import customers, locations
 from storage.enrichment.transactions import LOCATION, Location
-from storage.portfolio.upkeep import with_transactions
+from storage.portfolio.maintenance import with_transactions
 
 
 def of_customers(r: Reading, client_id: UUID | None = None) -> dict[int, int]:

@@ -1,6 +1,6 @@
 """PDF statements: the files as they were sent, sealed; what was read from them; and the moment when their rows land.
 
-A file goes through two transactions. At the door it is named with its job, as a landing file is. When everything of the
+A file goes through two transactions. On receipt it is named with its job, as a landing file is. When everything of the
 job was read, one transaction makes the statements known, gives the job its place in the order of receipt and sends it
 on to be enriched: whoever dies before leaves the files to be read once more, and nothing else.
 
@@ -40,7 +40,7 @@ FOLDER = "statements"
 
 @dataclass(frozen=True)
 class NewFile:
-    """A file as the door took it in. Without `stored` it was refused there."""
+    """A file as it was received. Without `stored` it was refused there."""
 
     file_id: UUID
     file_name: str

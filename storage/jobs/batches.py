@@ -1,4 +1,4 @@
-"""Batches: all queued jobs of a lane, claimed at once under a lease, for one run of the orchestrator.
+"""Batches: all queued jobs of a queue, claimed at once under a lease, for one run of the orchestrator.
 
 The batch's token is its fencing token. A run commits only while its batch is open, so a run that was given up on
 (its lease ran out, its worker died) can come back late and change nothing. Jobs of a batch that was given up go
@@ -17,7 +17,7 @@ from pipelines.vocabulary.errors import Conflict
 from storage.core import leases, postgres
 from storage.core.column_types import UtcDateTime
 from storage.core.database import AnyRow, Reading, Writing
-from storage.core.models import LANE_OF, BatchState, Flow, JobStatus, Lane, Stage, batches, customers, jobs
+from storage.core.models import QUEUE_OF, BatchState, Flow, JobStatus, Queue, Stage, batches, customers, jobs
 from storage.core.settings import Settings
 from storage.jobs.jobs import Ending, as_job, finish, received_at, select_jobs
 
@@ -29,7 +29,7 @@ MOST_EXTRACTIONS = 4  # each may have twenty files; what waits behind them goes 
 class Batch:
     token: int
     batch_id: UUID
-    lane: Lane
+    queue: Queue
     partition_day: date  # UTC day of receipt
     jobs: int
     rows: int
@@ -43,23 +43,23 @@ class Superseded(Conflict):
         super().__init__("Batch.Superseded", f"Batch {token} is no longer open.")
 
 
-def claim(w: Writing, lane: Lane, settings: Settings, now: datetime) -> Batch | None:
-    """Claim the lane's queued jobs, oldest first, or None when there is nothing to do.
+def claim(w: Writing, queue: Queue, settings: Settings, now: datetime) -> Batch | None:
+    """Claim the queue's queued jobs, oldest first, or None when there is nothing to do.
 
     Jobs of customers that another open batch holds, or one of whose jobs pauses, wait; so do jobs received on a later
     UTC day than the first, since a run belongs to one day's partition.
     """
     one_claimer_at_a_time(w)
-    most = min(settings.batch_max_jobs, MOST_EXTRACTIONS) if lane is Lane.EXTRACTION else settings.batch_max_jobs
-    chosen = _fitting(_queued(w, lane, settings, now, most), most, settings.batch_max_rows)
+    most = min(settings.batch_max_jobs, MOST_EXTRACTIONS) if queue is Queue.EXTRACTION else settings.batch_max_jobs
+    chosen = _fitting(_queued(w, queue, settings, now, most), most, settings.batch_max_rows)
     if not chosen:
         return None
-    token, batch_id = _open(w, lane, _day(chosen[0]), settings, now)
+    token, batch_id = _open(w, queue, _day(chosen[0]), settings, now)
     _start(w, token, [row.received_seq for row in chosen], now)
     return Batch(
         token,
         batch_id,
-        lane,
+        queue,
         _day(chosen[0]),
         jobs=len(chosen),
         rows=sum(row.received_rows for row in chosen),
@@ -67,9 +67,9 @@ def claim(w: Writing, lane: Lane, settings: Settings, now: datetime) -> Batch | 
     )
 
 
-def open_without_jobs(w: Writing, lane: Lane, day: date, settings: Settings, now: datetime) -> int:
+def open_without_jobs(w: Writing, queue: Queue, day: date, settings: Settings, now: datetime) -> int:
     """A batch that recomputes what is held (a partition materialised by hand): its token."""
-    return _open(w, lane, day, settings, now)[0]
+    return _open(w, queue, day, settings, now)[0]
 
 
 def launched(w: Writing, token: int, run_id: str, worker: UUID) -> None:
@@ -83,8 +83,8 @@ def renew(w: Writing, token: int, settings: Settings, now: datetime) -> bool:
     return w.execute(statement.values(lease_expires_at=expires)).rowcount == 1
 
 
-def count_open(r: Reading, lane: Lane) -> int:
-    query = select(func.count()).where(batches.c.lane == lane, batches.c.state == BatchState.OPEN)
+def count_open(r: Reading, queue: Queue) -> int:
+    query = select(func.count()).where(batches.c.queue == queue, batches.c.state == BatchState.OPEN)
     return r.execute(query).scalar_one()
 
 
@@ -126,9 +126,9 @@ def release_of(w: Writing, worker: UUID, settings: Settings, now: datetime) -> i
     return sum(release(w, token, settings, now) for token in w.execute(query).scalars().all())
 
 
-def waiting_since(r: Reading, lane: Lane, settings: Settings, now: datetime) -> datetime | None:
+def waiting_since(r: Reading, queue: Queue, settings: Settings, now: datetime) -> datetime | None:
     """When the job that would be claimed first was received; None when nothing can be claimed."""
-    queued = _queued(r, lane, settings, now, limit=1)
+    queued = _queued(r, queue, settings, now, limit=1)
     return queued[0].received_at if queued else None
 
 
@@ -165,7 +165,7 @@ def one_claimer_at_a_time(w: Writing) -> None:
         w.execute(select(func.pg_advisory_xact_lock(postgres.Lock.CLAIMING)))
 
 
-def _queued(r: Reading, lane: Lane, settings: Settings, now: datetime, limit: int) -> list[AnyRow]:
+def _queued(r: Reading, queue: Queue, settings: Settings, now: datetime, limit: int) -> list[AnyRow]:
     query = (
         select(
             jobs.c.received_seq,
@@ -174,36 +174,36 @@ def _queued(r: Reading, lane: Lane, settings: Settings, now: datetime, limit: in
             jobs.c.attempts,
             received_at().label("received_at"),
         )
-        .where(jobs.c.status == JobStatus.QUEUED, _waits_in(lane), _may_begin(lane, settings, now))
+        .where(jobs.c.status == JobStatus.QUEUED, _waits_in(queue), _may_begin(queue, settings, now))
         .order_by(jobs.c.received_seq)
         .limit(limit)
     )
     return list(r.execute(query))
 
 
-def _waits_in(lane: Lane) -> ColumnElement[bool]:
-    """Jobs of the lane; an extraction whose rows have landed goes on in that of enrichment."""
-    flows = jobs.c.flow.in_([flow for flow, its_lane in LANE_OF.items() if its_lane is lane])
+def _waits_in(queue: Queue) -> ColumnElement[bool]:
+    """Jobs of the queue; an extraction whose rows have landed goes on in that of enrichment."""
+    flows = jobs.c.flow.in_([flow for flow, its_queue in QUEUE_OF.items() if its_queue is queue])
     landed = and_(jobs.c.flow == Flow.EXTRACTION, jobs.c.stage == Stage.ENRICHMENT)
-    if lane is Lane.ENRICHMENT:
+    if queue is Queue.ENRICHMENT:
         return or_(flows, landed)
-    return and_(flows, jobs.c.stage == Stage.EXTRACTION) if lane is Lane.EXTRACTION else flows
+    return and_(flows, jobs.c.stage == Stage.EXTRACTION) if queue is Queue.EXTRACTION else flows
 
 
-def _may_begin(lane: Lane, settings: Settings, now: datetime) -> ColumnElement[bool]:
+def _may_begin(queue: Queue, settings: Settings, now: datetime) -> ColumnElement[bool]:
     """Not while another batch has the customer, or one of its jobs pauses. Reading PDFs changes no customer: there
     only the job itself may pause.
     """
     longest = now + timedelta(seconds=settings.job_retry_pause_s)  # one that ends later: the clock was set back
     pauses = and_(jobs.c.not_before > now, jobs.c.not_before <= longest)
-    if lane is Lane.EXTRACTION:
+    if queue is Queue.EXTRACTION:
         return or_(jobs.c.not_before.is_(None), ~pauses)
     held = (
         select(jobs.c.customer_number)
         .join(batches, batches.c.token == jobs.c.batch_token)
-        .where(batches.c.lane == lane, batches.c.state == BatchState.OPEN, jobs.c.status == JobStatus.RUNNING)
+        .where(batches.c.queue == queue, batches.c.state == BatchState.OPEN, jobs.c.status == JobStatus.RUNNING)
     )
-    pausing = select(jobs.c.customer_number).where(pauses, _waits_in(lane))
+    pausing = select(jobs.c.customer_number).where(pauses, _waits_in(queue))
     return and_(jobs.c.customer_number.not_in(held), jobs.c.customer_number.not_in(pausing))
 
 
@@ -220,11 +220,11 @@ def _fitting(queued: list[AnyRow], most_jobs: int, most_rows: int) -> list[AnyRo
     return [row for row, _ in fits][:most]
 
 
-def _open(w: Writing, lane: Lane, day: date, settings: Settings, now: datetime) -> tuple[int, UUID]:
+def _open(w: Writing, queue: Queue, day: date, settings: Settings, now: datetime) -> tuple[int, UUID]:
     batch_id = uuid4()
     statement = insert(batches).values(
         batch_id=batch_id,
-        lane=lane,
+        queue=queue,
         state=BatchState.OPEN,
         partition_day=day,
         created_at=now,

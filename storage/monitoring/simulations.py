@@ -27,7 +27,7 @@ from storage.jobs.jobs import Job
 from storage.monitoring import rulesets
 from storage.monitoring.rulesets import StoredRuleset
 from storage.portfolio import portfolio_jobs
-from storage.portfolio.upkeep import with_transactions
+from storage.portfolio.maintenance import with_transactions
 
 FOLDER = "simulations"
 MOST_FIRINGS = 200_000  # that are listed; of more, all are counted

@@ -251,7 +251,7 @@ def _looks(r: Reading, now: datetime) -> Iterator[Finding]:
             f"{count} looks that changes asked for are still to be done, the oldest since {oldest:%Y-%m-%d %H:%M}Z"
         )
         yield warning(
-            "monitoring", problem, "look at the runs of look_at_portfolio, and of the portfolio's lane, in Dagster"
+            "monitoring", problem, "look at the runs of look_at_portfolio, and of the portfolio's queue, in Dagster"
         )
 
 

@@ -91,7 +91,7 @@ def create(
         Conflict: `Webhook.TooManySubscriptions`.
     """
     scope = own_customers(w, client_id, customer_ids)
-    _require_room(w, client_id)
+    _require_fewer_than_most(w, client_id)
     subscription_id, secret = uuid4(), new_secret(secrets.token_bytes(SECRET_BYTES))
     row = {"subscription_id": subscription_id, "client_id": client_id, "event_type": event_type, "webhook_url": url}
     row |= vars(patience)
@@ -100,7 +100,7 @@ def create(
     return get(w, client_id, subscription_id), secret
 
 
-def _require_room(w: Writing, client_id: UUID) -> None:
+def _require_fewer_than_most(w: Writing, client_id: UUID) -> None:
     """For one more; until this transaction ends nobody else makes one for the client."""
     keys.lock_client(w, client_id)
     count = select(func.count()).where(subscriptions.c.client_id == client_id)

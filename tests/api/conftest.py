@@ -90,13 +90,13 @@ def answering(store: Store) -> Iterator[str]:
 @contextmanager
 def serving(store: Store) -> Iterator[str]:
     """The application behind uvicorn, in a thread; gives its address."""
-    served, door = server(store), create_server(("127.0.0.1", 0))
-    thread = Thread(target=served.run, args=([door],), daemon=True)
+    served, listener = server(store), create_server(("127.0.0.1", 0))
+    thread = Thread(target=served.run, args=([listener],), daemon=True)
     thread.start()
     while not served.started:
         thread.join(0.01)
         assert thread.is_alive(), "the server did not start"
-    yield f"http://127.0.0.1:{door.getsockname()[1]}"
+    yield f"http://127.0.0.1:{listener.getsockname()[1]}"
     served.should_exit = True
     thread.join(10)
     assert not thread.is_alive(), "the server did not stop"

@@ -17,7 +17,7 @@ from assets.portfolio.monitoring import look_again
 from pipelines.intake.pdf.page.result import Extraction
 from pipelines.vocabulary.schemas import DUPLICATES, REJECTED, SORT_KEY, TRANSACTIONS
 from storage.core import leases
-from storage.core.models import SUBMISSIONS, DeliveryStatus, Flow, JobStatus, Lane
+from storage.core.models import SUBMISSIONS, DeliveryStatus, Flow, JobStatus, Queue
 from storage.core.store import Store
 from storage.customers import customers
 from storage.enrichment import transactions as stored
@@ -46,7 +46,7 @@ def end_submissions(
     """
     now = datetime.now(UTC)
     with store.db.writing() as w:
-        batch = batches.claim(w, Lane.ENRICHMENT, store.settings, now)
+        batch = batches.claim(w, Queue.ENRICHMENT, store.settings, now)
     assert batch is not None
     with store.db.reading() as r:
         batch_jobs = jobs.of_batch(r, batch.token)
@@ -88,7 +88,7 @@ def look_at(store: Store, *customer_ids: str) -> None:
     """Look at these customers by their clients' rulesets, as the night does."""
     with store.db.reading() as r:
         numbers = [customers.with_id(r, UUID(each)).number for each in customer_ids]
-    with without_jobs(store, Lane.PORTFOLIO, datetime.now(UTC).date(), numbers) as work:
+    with without_jobs(store, Queue.PORTFOLIO, datetime.now(UTC).date(), numbers) as work:
         look_again(store, work, lambda: datetime.now(UTC))
 
 
@@ -96,7 +96,7 @@ def end_refreshes(store: Store, data: Mapping[str, str]) -> None:
     """End every queued refresh with these data, as JSON text by kind."""
     now = datetime.now(UTC)
     with store.db.writing() as w:
-        batch = batches.claim(w, Lane.REFRESH, store.settings, now)
+        batch = batches.claim(w, Queue.REFRESH, store.settings, now)
         assert batch is not None
         for job in jobs.of_batch(w, batch.token):
             for kind in KINDS:
@@ -125,12 +125,12 @@ def working(store: Store) -> Iterator[None]:
             for role in (leases.DISPATCHER, leases.WORKER):
                 assert leases.hold(w, role, us, 60, datetime.now(UTC))
             now = datetime.now(UTC)
-            queued = {lane for lane in Lane if batches.waiting_since(w, lane, store.settings, now) is not None}
-        if Lane.EXTRACTION in queued:
+            queued = {queue for queue in Queue if batches.waiting_since(w, queue, store.settings, now) is not None}
+        if Queue.EXTRACTION in queued:
             end_extractions(store)
-        if Lane.ENRICHMENT in queued:
+        if Queue.ENRICHMENT in queued:
             end_submissions(store)
-        if Lane.REFRESH in queued:
+        if Queue.REFRESH in queued:
             end_refreshes(store, {kind: json.dumps(EXAMPLES[kind]["data"]) for kind in KINDS})
         fail_deliveries(store)
 

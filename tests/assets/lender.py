@@ -16,7 +16,7 @@ from pipelines.intake.rows import landed
 from pipelines.reports import REPORTS
 from pipelines.reports.report_view import ReportStatus
 from storage.core import models
-from storage.core.models import Lane
+from storage.core.models import Queue
 from storage.core.store import Store
 from storage.customers import customers
 from storage.customers.customers import Customer
@@ -84,7 +84,7 @@ class Lender:
     def end_all(self) -> None:
         """One batch with all that waits for enrichment."""
         with self.store.db.writing() as w:
-            batch = batches.claim(w, Lane.ENRICHMENT, self.store.settings, datetime.now(UTC))
+            batch = batches.claim(w, Queue.ENRICHMENT, self.store.settings, datetime.now(UTC))
         if batch is not None:
             recompute(self.store, work_of.claimed(self.store, batch.token, batch.partition_day))
 
@@ -124,7 +124,7 @@ def risk_status(lender: Lender) -> ReportStatus:
 def refreshed(lender: Lender) -> None:
     """Every refresh that waits is done."""
     with lender.store.db.writing() as w:
-        batch = batches.claim(w, Lane.REFRESH, lender.store.settings, datetime.now(UTC))
+        batch = batches.claim(w, Queue.REFRESH, lender.store.settings, datetime.now(UTC))
     assert batch is not None
     work = work_of.claimed(lender.store, batch.token, batch.partition_day)
     for report in REPORTS.values():

@@ -6,7 +6,7 @@ import threading
 from queue import SimpleQueue
 
 from assets.core.processes import line_to_parent
-from assets.workers.lanes import INTERRUPT, RUN, Reports
+from assets.workers.queues import INTERRUPT, RUN, Reports
 
 
 def main() -> None:

@@ -18,6 +18,6 @@ def behaving_as_tagged(context: AssetExecutionContext) -> MaterializeResult[None
 
 definitions = Definitions(
     assets=[behaving_as_tagged],
-    jobs=[define_asset_job(JOB_OF[lane], [behaving_as_tagged]) for lane in JOB_OF],
+    jobs=[define_asset_job(JOB_OF[queue], [behaving_as_tagged]) for queue in JOB_OF],
     executor=in_process_executor,
 )

@@ -16,7 +16,7 @@ from api.service.commands.addresses import chosen, is_ready
 from api.webhooks.listen import Receiver
 from assets.access.gate_tokens import Role
 from assets.core.graphql import DagsterGraphQL, RefusedError
-from storage.core.models import Lane, batches
+from storage.core.models import Queue, batches
 from storage.jobs.batches import Batch
 from tests.faults.faults import Fault, Frozen, KillAtWrite, Repeated
 from tests.faults.invariants import Aftermath, violations
@@ -34,7 +34,7 @@ LONGER_THAN_LEASES_S = 14.0
 
 
 @pytest.fixture(scope="module")
-def other_door(world: World) -> Iterator[str]:
+def other_api(world: World) -> Iterator[str]:
     """A second API process on the same home: its address."""
     port = chosen(0)
     with world.service.another("api", "--port", str(port)):
@@ -44,7 +44,7 @@ def other_door(world: World) -> Iterator[str]:
         yield address
 
 
-def test_of_many_refreshes_at_once_over_two_processes_one_is_accepted(world: World, other_door: str) -> None:
+def test_of_many_refreshes_at_once_over_two_processes_one_is_accepted(world: World, other_api: str) -> None:
     lender = world.lender(seed=1)
     customers = [lender.customer() for _ in range(2)]
     for customer in customers:
@@ -53,7 +53,7 @@ def test_of_many_refreshes_at_once_over_two_processes_one_is_accepted(world: Wor
         together = threading.Barrier(REFRESHES)
 
         def ask(number: int, customer: str = customer, together: threading.Barrier = together) -> requests.Response:
-            client = Client((world.service.base_url, other_door)[number % 2], lender.key)
+            client = Client((world.service.base_url, other_api)[number % 2], lender.key)
             with client.http:
                 together.wait()
                 return client.call("POST", f"/v1/customer/{customer}/reports/refresh")
@@ -65,10 +65,10 @@ def test_of_many_refreshes_at_once_over_two_processes_one_is_accepted(world: Wor
         lender.finished(accepted.json()["data"]["jobId"])
 
 
-def test_many_writers_and_readers_over_two_processes_are_never_told_of_locks(world: World, other_door: str) -> None:
+def test_many_writers_and_readers_over_two_processes_are_never_told_of_locks(world: World, other_api: str) -> None:
     until = time.monotonic() + FOR_S
-    doors = (world.service.base_url, other_door)
-    writers = [world.lender(seed, doors[seed % 2]) for seed in range(WRITERS)]
+    apis = (world.service.base_url, other_api)
+    writers = [world.lender(seed, apis[seed % 2]) for seed in range(WRITERS)]
 
     def write(lender: Lender) -> None:
         customer, rows = lender.customer(), lender.rows(40)
@@ -103,9 +103,9 @@ class Relaunched(Repeated):
     def once(self) -> bool:
         with self.world.store.db.reading() as r:
             row = r.execute(select(batches).order_by(batches.c.token.desc()).limit(1)).first()
-        if row is None or row.lane not in (Lane.ENRICHMENT, Lane.REFRESH):
+        if row is None or row.queue not in (Queue.ENRICHMENT, Queue.REFRESH):
             return False
-        batch = Batch(row.token, row.batch_id, Lane(row.lane), row.partition_day, jobs=0, rows=0, customers=0)
+        batch = Batch(row.token, row.batch_id, Queue(row.queue), row.partition_day, jobs=0, rows=0, customers=0)
         try:
             DagsterGraphQL(self.world.service.dagster_url, self.world.service.token(Role.OPERATOR)).launch(batch)
         except (RefusedError, requests.RequestException):

@@ -33,7 +33,7 @@ RUNS_END_WITHIN_S = 300.0  # of Dagster, once everything is done: longer than on
 RUNS_UNDER_WAY = "SELECT run_id FROM {}runs WHERE status IN ('QUEUED', 'STARTING', 'STARTED', 'CANCELING')"
 BACK_WITHIN_S = 60.0
 
-# How each process of the service is told by its command line, and a lane's run by its process.
+# How each process of the service is told by its command line, and a queue's run by its process.
 PARTS: Mapping[str, str] = {
     "api": "api.cli api",
     "worker": "assets.service.worker",

@@ -1,4 +1,4 @@
-"""The main job, through the front door: submit, read back, refresh, read reports, be told."""
+"""The main job, through the API: submit, read back, refresh, read reports, be told."""
 
 import json
 import re
@@ -238,7 +238,7 @@ def test_a_running_service_is_seeded_once(service: Service) -> None:
 def test_neither_logs_nor_dagster_hold_what_passed_through(
     service: Service, client: Client, receiver: Receiver
 ) -> None:
-    """Canaries through the front door, good and bad, to the end of the work on them."""
+    """Canaries through the API, good and bad, to the end of the work on them."""
     personal = {"abn": "83914571673", "name": "Nora Kanarie", "reference": "KANARIE-REF-7"}
     account = {"accountName": "Kanarie Pty", "accountNumber": "918273645", "bsb": "736-492", "bankName": "Kanarie Bank"}
     described = [{"date": "2026-06-01", "description": f"KANARIENVOGEL {n}", "amount": -7741.25} for n in range(5)]

@@ -36,7 +36,7 @@ def second_worker(service: Service, store: Store) -> Iterator[psutil.Process]:
 
 
 @pytest.fixture(scope="module")
-def second_door(service: Service) -> Iterator[str]:
+def second_api(service: Service) -> Iterator[str]:
     port = chosen(0)
     with service.another("api", "--port", str(port)):
         address = f"http://127.0.0.1:{port}"
@@ -45,9 +45,9 @@ def second_door(service: Service) -> Iterator[str]:
 
 
 @pytest.fixture
-def other(client: Client, second_door: str) -> Client:
-    """The same lender at the other door."""
-    return Client(second_door, str(client.http.headers["x-api-key"]))
+def other(client: Client, second_api: str) -> Client:
+    """The same lender at the other API process."""
+    return Client(second_api, str(client.http.headers["x-api-key"]))
 
 
 def warm_workers(store: Store) -> int:
@@ -72,25 +72,25 @@ def test_a_worker_takes_what_the_other_is_too_busy_for(service: Service, client:
     assert client.finished(stuck)["status"] == "Completed"
 
 
-def test_of_twenty_refreshes_at_once_over_two_doors_one_is_accepted(client: Client, other: Client) -> None:
+def test_of_twenty_refreshes_at_once_over_two_api_processes_one_is_accepted(client: Client, other: Client) -> None:
     customer = client.customer()
     client.finished(other.submit(customer, ROWS))
     with ThreadPoolExecutor(20) as threads:
         path = f"/v1/customer/{customer}/reports/refresh"
-        asked = [threads.submit(door.call, "POST", path) for door in (client, other) * 10]
+        asked = [threads.submit(api.call, "POST", path) for api in (client, other) * 10]
     assert Counter(answer.result().status_code for answer in asked) == {202: 1, 409: 19}
 
 
-def test_what_two_doors_accept_ends_right_once_though_a_worker_is_killed(
+def test_jobs_of_two_api_processes_complete_although_a_worker_is_killed(
     client: Client, other: Client, second_worker: psutil.Process
 ) -> None:
     customers = [client.customer() for _ in range(12)]
 
-    def submit(door: Client) -> list[tuple[str, str]]:
-        return [(customer, door.submit(customer, ROWS)) for customer in customers]
+    def submit(api: Client) -> list[tuple[str, str]]:
+        return [(customer, api.submit(customer, ROWS)) for customer in customers]
 
     with ThreadPoolExecutor(2) as threads:
-        accepted = [threads.submit(submit, door) for door in (client, other)]
+        accepted = [threads.submit(submit, api) for api in (client, other)]
         second_worker.kill()
     for customer, job in [pair for pairs in accepted for pair in pairs.result()]:
         ended = other.finished(job)

@@ -12,7 +12,7 @@ from tests.patience import until
 pytestmark = pytest.mark.timeout(300)
 
 HEARD_WITHIN_S = 30
-LOOKED_AT_WITHIN_S = 90  # the portfolio's lane starts a process, and may be at something else
+LOOKED_AT_WITHIN_S = 90  # the portfolio's queue starts a process, and may be at something else
 LONG = {"moreThan": [{"metric": "history_days"}, "30"]}
 LOW_SCORE = {"lessThan": [{"attribute": "score"}, "500"]}
 FIELDS = {"eventType", "eventId", "clientId", "customerId", "timestamp", "ruleset"}

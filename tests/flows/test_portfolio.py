@@ -20,8 +20,8 @@ from pipelines.metrics import METRICS
 from pipelines.synthetic import plain_rows
 from storage.core.models import customers
 from storage.core.store import Store
-from storage.portfolio import upkeep
-from storage.portfolio.upkeep import Standing, Task
+from storage.portfolio import maintenance
+from storage.portfolio.maintenance import Standing, Task
 from tests.conftest import DATABASES, new_database
 from tests.flows.service import Client, Service, command_of
 from tests.flows.test_main_job import asked_as_documented, counted_as_documented
@@ -116,7 +116,7 @@ def portfolio_processes(service: Service) -> list[psutil.Process]:
     ]
 
 
-def test_a_bucket_materialised_by_hand_is_refreshed_in_the_portfolio_s_lane_and_stands_in_the_manifest(
+def test_a_bucket_materialised_by_hand_is_refreshed_in_the_portfolio_s_queue_and_stands_in_the_manifest(
     service: Service, client: Client, bucket: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert portfolio_processes(service) == [], "started only when there is work"
@@ -124,7 +124,7 @@ def test_a_bucket_materialised_by_hand_is_refreshed_in_the_portfolio_s_lane_and_
     assert report_status(client, bucket[0]) == "stale"
 
     tags = materialised(service, "compacted_transactions", "refreshed_reports", "risk_portfolio", "metrics_portfolio")
-    assert tags["tidemark/lane"] == "portfolio"
+    assert tags["tidemark/queue"] == "portfolio"
     [process] = portfolio_processes(service)
     assert process.nice() > psutil.Process().nice()
     assert report_status(client, bucket[0]) == "ready"
@@ -196,7 +196,7 @@ def under_way(store: Store) -> bool:
 
 def standing(store: Store) -> list[Standing]:
     with store.db.reading() as r:
-        return upkeep.standing(r, Task.BACKFILL, [BUCKET])
+        return maintenance.standing(r, Task.BACKFILL, [BUCKET])
 
 
 def asked_for_backfill(service: Service) -> subprocess.Popen[str]:

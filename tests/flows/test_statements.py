@@ -1,4 +1,4 @@
-"""PDF statements through the front door: sent as a form, read in children, enriched, told of, and led back to paper."""
+"""PDF statements through the API: sent as a form, read in children, enriched, told of, and led back to paper."""
 
 from collections.abc import Sequence
 from decimal import Decimal

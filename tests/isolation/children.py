@@ -87,7 +87,7 @@ def fails(given: Given) -> NoReturn:
 
 
 def babbles(given: Given) -> Said:
-    """Past the door that is closed to libraries."""
+    """Past what libraries may not do."""
     os.write(given.line._said.fileno(), LENGTH.pack(12) + b"%PDF garbage")
     yield tells("done")
 

@@ -12,7 +12,7 @@ from sqlalchemy import func, insert, select
 from pipelines.vocabulary.schemas import SORT_KEY, TRANSACTIONS
 from storage.core.buckets import BUCKETS, bucket_of
 from storage.core.lake import Lake, Stored
-from storage.core.models import Lane, customers
+from storage.core.models import Queue, customers
 from storage.core.store import Store
 from storage.customers.customers import versions
 from storage.enrichment import transactions
@@ -71,7 +71,7 @@ def commit(store: Store, rows: Mapping[int, int], now: datetime, read: Mapping[i
     """One batch: a new value of so many rows for each customer, computed from the versions `read` (default: now)."""
     read = read_versions(store, list(rows)) if read is None else read
     with store.db.writing() as w:
-        token = batches.open_without_jobs(w, Lane.ENRICHMENT, now.date(), store.settings, now)
+        token = batches.open_without_jobs(w, Queue.ENRICHMENT, now.date(), store.settings, now)
     frame = pl.concat([value(number, read[number] + 1, count) for number, count in sorted(rows.items())])
     stored = store.lake.put_frame(f"transactions/{now.date()}/{uuid4()}.parquet", frame.sort(SORT_KEY))
     first, values = 0, list[NewValue]()

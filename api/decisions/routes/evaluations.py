@@ -144,7 +144,7 @@ def explain_evaluation(caller: Evaluator, evaluation_id: EvaluationId, query: Wh
         then = replay.when_decided(r, customer, found.data_version, found.as_of)
     plan = deciding.kept(caller).ready(version).plan
     figure = asked.figure or f"/{next(iter((*plan.labels('metric'), *plan.metrics)), '')}"
-    with caller.request.app.state.room.taken(caller.asker, customer.enriched_rows * BYTES_A_ROW):
+    with caller.request.app.state.memory.taken(caller.asker, customer.enriched_rows * BYTES_A_ROW):
         facts = then.facts(caller)
         trace = replay.traced_metric(figure, facts, plan.metrics)
         return replay.lineage(caller, "evaluation", figure, trace, facts, then, customer, asked.asked())

@@ -101,7 +101,7 @@ def save_decision_policy(caller: Author, slug: PolicySlug, body: PolicyBody) -> 
     sent = body.read()
     checked = check.read(sent.document(slug))
     policy = sound(checked, slug)
-    with caller.request.app.state.room.taken(caller.asker, PART_ROWS * BYTES_A_ROW):
+    with caller.request.app.state.memory.taken(caller.asker, PART_ROWS * BYTES_A_ROW):
         found = [*checked.warnings, *unreached(caller.store, caller.client_id, policy, caller.now)]
     accepted = sent.acknowledged()
     require_acknowledged(found, lambda each: (each.code, each.pointer) in accepted)

@@ -94,5 +94,5 @@ def _listing(caller: Caller, found: Listing) -> Response:
 
 def held(caller: Caller, amount: int, slices: Iterable[bytes]) -> Generator[bytes, None, None]:
     """The slices, with room for so many bytes from the first to the last of them."""
-    with caller.request.app.state.room.taken(caller.asker, amount):
+    with caller.request.app.state.memory.taken(caller.asker, amount):
         yield from slices

@@ -1,7 +1,7 @@
 """`tidemark backfill`: enrich customers again under the current version of the enrichment, bucket by bucket.
 
 It asks through a table, follows the same table, and does no work itself: the runs are Dagster's, in the portfolio's
-lane, as if they had been started from its pages or by the weekly schedule. So it may be left at any time, and asked
+queue, as if they had been started from its pages or by the weekly schedule. So it may be left at any time, and asked
 again.
 """
 
@@ -16,8 +16,8 @@ from api.core.commands.console import AsJson, err, now, opened_store, print_json
 from pipelines.enrichment.enrichment import ENRICHMENT_VERSION
 from storage.core import buckets, leases
 from storage.core.store import Store
-from storage.portfolio import upkeep
-from storage.portfolio.upkeep import Standing, State, Task
+from storage.portfolio import maintenance
+from storage.portfolio.maintenance import Standing, State, Task
 
 LOOK_EVERY_S = 0.5
 
@@ -50,9 +50,9 @@ def backfill(bucket: Bucket = None, everything: Everything = False, as_json: AsJ
 def _ask(store: Store, wanted: Sequence[int]) -> list[int]:
     """The buckets in which there is something to do; their work is asked for."""
     with store.db.writing() as w:
-        due = upkeep.buckets_due(w, upkeep.outdated(ENRICHMENT_VERSION))
+        due = maintenance.buckets_due(w, maintenance.outdated(ENRICHMENT_VERSION))
         asked = sorted(set(wanted).intersection(due))
-        upkeep.request(w, Task.BACKFILL, asked, now())
+        maintenance.request(w, Task.BACKFILL, asked, now())
         if asked and not leases.ready(w, now()):
             err.print("It is noted, and begins as soon as Dagster and a worker run (`tidemark up`).", highlight=False)
     return asked
@@ -65,7 +65,7 @@ def _follow(store: Store, asked: Sequence[int], *, print_progress: bool) -> list
         bar = progress.add_task("waiting", total=None)
         while True:
             with store.db.reading() as r:
-                standing = upkeep.standing(r, Task.BACKFILL, asked)
+                standing = maintenance.standing(r, Task.BACKFILL, asked)
             states = [each.state(now()) for each in standing]
             ended = sum(state in (State.DONE, State.FAILED) for state in states)
             progress.update(

@@ -48,7 +48,7 @@ def _listing(what: Derived, caller: Caller, customer_id: str, query: Query[Pagin
         customer = caller.customer(r, customer_id)
         page = query.read().asked()
         rows = transactions.booked(r, caller.store.lake, customer, what.columns)
-    with caller.request.app.state.room.taken(caller.asker, customer.enriched_rows * derived.BYTES_A_ROW):
+    with caller.request.app.state.memory.taken(caller.asker, customer.enriched_rows * derived.BYTES_A_ROW):
         found = what.compute(rows.collect(), caller.today)
     counts = totals(Paged(range(found.height), found.height, page))
     return streamed(what.name, counts, what.as_json(found, page))

@@ -79,7 +79,7 @@ def diff_reports(caller: Reader, customer_id: CustomerId, query: WhichVersions) 
         to = customer.data_version if asked.to is None else asked.to
         before = max(to - 1, 0) if asked.from_ is None else asked.from_
         sides = [replay.then(r, caller, customer, Moment.at(version, asked.as_of)) for version in (before, to)]
-    with caller.request.app.state.room.taken(caller.asker, customer.enriched_rows * BYTES_A_ROW_OF_DIFF):
+    with caller.request.app.state.memory.taken(caller.asker, customer.enriched_rows * BYTES_A_ROW_OF_DIFF):
         earlier, later = (side.facts(caller) for side in sides)
         found = diff(earlier.transactions, later.transactions, later.as_of, later.context)
     counts = {
@@ -120,7 +120,7 @@ def _explains(kind: str) -> None:
             asked = query.read()
             figure = asked.figure or replay.HEADLINES[kind]
             then = replay.then(r, caller, customer, asked, kind)
-        with caller.request.app.state.room.taken(caller.asker, customer.enriched_rows * BYTES_A_ROW):
+        with caller.request.app.state.memory.taken(caller.asker, customer.enriched_rows * BYTES_A_ROW):
             facts = then.facts(caller)
             found = replay.traced(kind, facts, figure)
             return replay.lineage(caller, kind, figure, found, facts, then, customer, asked.asked())
@@ -138,5 +138,5 @@ def bundle_of(caller: Caller, customer_id: str, query: Query[Moment]) -> tuple[C
         if not moment.is_given:
             return customer, reports.bundle(r, customer)
         then = replay.then(r, caller, customer, moment)
-    with caller.request.app.state.room.taken(caller.asker, customer.enriched_rows * BYTES_A_ROW):
+    with caller.request.app.state.memory.taken(caller.asker, customer.enriched_rows * BYTES_A_ROW):
         return customer, dict(replay.bundle(then.facts(caller), then.data_version))

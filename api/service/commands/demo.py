@@ -1,4 +1,4 @@
-"""`tidemark demo`: the whole story through the front doors, on a synthetic business's statements.
+"""`tidemark demo`: the whole story through the API, on a synthetic business's statements.
 
 It starts the real service in a home of its own, plays a lender's backend over HTTP, receives the signed webhook as that
 backend would, and shows what was computed. Nothing here reaches past the API but the making of a client and its key.

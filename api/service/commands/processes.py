@@ -1,6 +1,6 @@
 """Starting Tidemark: all of it in one process tree, or its parts one by one.
 
-The worker and Dagster are started by module name: this door never imports Dagster, which would cost a second and 65 MB.
+The worker and Dagster are started by module name: the API never imports Dagster, which would cost a second and 65 MB.
 """
 
 import os
@@ -55,15 +55,17 @@ def api(
     host: Host = "127.0.0.1",
     port: Port = 8000,
     processes: Processes = 1,
-    door: Annotated[int | None, typer.Option("--socket", hidden=True, help="An inherited listening socket.")] = None,
+    listener: Annotated[
+        int | None, typer.Option("--socket", hidden=True, help="An inherited listening socket.")
+    ] = None,
     tethered: Tethered = False,
 ) -> None:
     """Start the API alone.
 
     Example: tidemark api --host 0.0.0.0 --port 8000 --processes 2
     """
-    if door is None:
-        _become("assets.service.doors", "--host", host, "--port", str(port), "--processes", str(processes))
+    if listener is None:
+        _become("assets.service.api_processes", "--host", host, "--port", str(port), "--processes", str(processes))
     if tethered:
         threading.Thread(target=_end_with_standard_input, daemon=True).start()
     from storage.core.store import Store  # noqa: PLC0415  # the process that only starts others needs neither
@@ -73,7 +75,7 @@ def api(
         heartbeat.beat(STANDARD_INPUT)  # only now: what can't even open its store is not started again
     from api.service import app  # noqa: PLC0415
 
-    app.serve(store, socket.socket(fileno=door))
+    app.serve(store, socket.socket(fileno=listener))
     store.close()
 
 

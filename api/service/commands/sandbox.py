@@ -1,7 +1,7 @@
 """`tidemark sandbox`: the synthetic portfolio as files to study and train on, as PDF statements, or as a client's
 customers whose days go by.
 
-Files need no service. Seeding goes through the front door with a key of its own, and only where the environment is a
+Files need no service. Seeding goes through the API with a key of its own, and only where the environment is a
 sandbox: made-up businesses have no place beside real ones.
 """
 

@@ -1,6 +1,6 @@
 """Fills a running Tidemark with synthetic businesses (`tidemark up --seed-demo`) and prints a key to look at them with.
 
-It comes through the front door, so what it leaves behind is what any client would have made. A home that was seeded
+It comes through the API, so what it leaves behind is what any client would have made. A home that was seeded
 before is left as it is.
 """
 

@@ -1,10 +1,11 @@
 """Which rows belong to one facility.
 
 Rows of one customer, lender and product are read in time. Where two regular streams of repayments run side by side,
-each is a **lane**; an amount that starts when another has ended continues its lane, as a repriced loan does. A funding
-belongs to the lane whose repayments start after it. Along a lane, each funding begins a new facility, and so does a
-long silence. What is revolving is one facility however often it is drawn. Other repayments, the odd last instalment or
-a double one, go to the lane of the nearest amount. Accounts play no part: two of them may serve one facility.
+each is a **chain**; an amount that starts when another has ended continues its chain, as a repriced loan does. A
+funding belongs to the chain whose repayments start after it. Along a chain, each funding begins a new facility, and so
+does a long silence. What is revolving is one facility however often it is drawn. Other repayments, the odd last
+instalment or a double one, go to the chain of the nearest amount. Accounts play no part: two of them may serve one
+facility.
 """
 
 import polars as pl
@@ -23,7 +24,7 @@ SILENCE_DAYS, SILENCE_GAPS = 100, 6  # longer than both (and six usual gaps): wh
 
 _BORROWING = ("customer_number", "lender", "product")
 _AMOUNT = (*_BORROWING, "size")
-_LANE = (*_BORROWING, "lane")
+_CHAIN = (*_BORROWING, "chain")
 _ORDER = ("date", "funds", "transaction_id")  # on one day, the old loan is paid out before the new one begins
 
 
@@ -31,7 +32,7 @@ def with_facility_ids(rows: pl.DataFrame) -> pl.DataFrame:
     """`facility_id` of every row that funds or repays a facility, or brings back what should have repaid it."""
     numbered = rows.drop("facility_id", strict=False).with_row_index("row")
     borrowed = _borrowed(numbered)
-    facilities = borrowed.drop("place").pipe(_with_lanes).pipe(_with_facilities).pipe(_named)
+    facilities = borrowed.drop("place").pipe(_with_chains).pipe(_with_facilities).pipe(_named)
     named = borrowed.select("row", "place").join(facilities, on="row", validate="1:1")
     named = named.select("facility_id", row="place")
     bounced = returned(numbered).join(named, left_on="opened", right_on="row").select("facility_id", row="closed")
@@ -71,15 +72,15 @@ def lender() -> pl.Expr:
     return pl.coalesce(owner, "counterparty_lender_id", party(), "other_account", pl.lit(""))
 
 
-def _with_lanes(borrowed: pl.DataFrame) -> pl.DataFrame:
-    """`lane` (UInt32): the first row of the stream that a row goes with; 0 where there is one lane or none."""
+def _with_chains(borrowed: pl.DataFrame) -> pl.DataFrame:
+    """`chain` (UInt32): the first row of the stream that a row goes with; 0 where there is one chain or none."""
     streams = borrowed.filter(~pl.col("funds"), ~pl.col("product").is_in(REVOLVING)).pipe(_streams)
-    lanes = streams.pipe(_lanes).filter(pl.col("lane").n_unique().over(_BORROWING) > 1)
-    if lanes.is_empty():
-        return borrowed.with_columns(lane=pl.lit(0, pl.UInt32()))
-    repayments = borrowed.filter(~pl.col("funds")).pipe(_to_nearest_amount, lanes)
-    fundings = borrowed.filter("funds").pipe(_to_next_start, lanes)
-    return pl.concat([repayments, fundings]).with_columns(pl.col("lane").fill_null(0))
+    chains = streams.pipe(_chains).filter(pl.col("chain").n_unique().over(_BORROWING) > 1)
+    if chains.is_empty():
+        return borrowed.with_columns(chain=pl.lit(0, pl.UInt32()))
+    repayments = borrowed.filter(~pl.col("funds")).pipe(_to_nearest_amount, chains)
+    fundings = borrowed.filter("funds").pipe(_to_next_start, chains)
+    return pl.concat([repayments, fundings]).with_columns(pl.col("chain").fill_null(0))
 
 
 def _streams(repayments: pl.DataFrame) -> pl.DataFrame:
@@ -104,8 +105,8 @@ def _streams(repayments: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _lanes(streams: pl.DataFrame) -> pl.DataFrame:
-    """Streams with their `lane`: one that starts after another's end continues it, the longest ended first."""
+def _chains(streams: pl.DataFrame) -> pl.DataFrame:
+    """Streams with their `chain`: one that starts after another's end continues it, the longest ended first."""
     sides = [
         streams.select(*_BORROWING, "row", date=date, opens=pl.lit(opens))
         for date, opens in (("last", True), ("first", False))
@@ -115,68 +116,68 @@ def _lanes(streams: pl.DataFrame) -> pl.DataFrame:
 
 
 def _roots(rows: pl.Series, continued: pl.DataFrame) -> pl.DataFrame:
-    """`lane` of each stream: the first stream of its chain, found by doubling the length of the step back."""
-    back = continued.select(row="closed", lane="opened")
+    """`chain` of each stream: the first stream of its chain, found by doubling the length of the step back."""
+    back = continued.select(row="closed", chain="opened")
     found = pl.DataFrame({"row": rows}).join(back, on="row", how="left", validate="1:1")
-    found = found.with_columns(pl.col("lane").fill_null(pl.col("row")))
+    found = found.with_columns(pl.col("chain").fill_null(pl.col("row")))
     while True:
-        further = found.join(found.rename({"row": "lane", "lane": "root"}), on="lane", validate="m:1")
-        further = further.select("row", lane="root").sort("row")
+        further = found.join(found.rename({"row": "chain", "chain": "root"}), on="chain", validate="m:1")
+        further = further.select("row", chain="root").sort("row")
         if further.equals(found.sort("row")):
             return further
         found = further
 
 
-def _to_nearest_amount(repayments: pl.DataFrame, lanes: pl.DataFrame) -> pl.DataFrame:
-    """Repayments with the lane of the nearest amount among the lender's streams."""
-    amounts = lanes.select(*_AMOUNT, "lane").sort("size", "lane")
+def _to_nearest_amount(repayments: pl.DataFrame, chains: pl.DataFrame) -> pl.DataFrame:
+    """Repayments with the chain of the nearest amount among the lender's streams."""
+    amounts = chains.select(*_AMOUNT, "chain").sort("size", "chain")
     ordered = repayments.sort("size", "row")
     return ordered.join_asof(amounts, on="size", by=_BORROWING, strategy="nearest", check_sortedness=False)
 
 
-def _to_next_start(fundings: pl.DataFrame, lanes: pl.DataFrame) -> pl.DataFrame:
-    """Fundings with the lane of the stream that starts next; without one soon, of the one that started last."""
+def _to_next_start(fundings: pl.DataFrame, chains: pl.DataFrame) -> pl.DataFrame:
+    """Fundings with the chain of the stream that starts next; without one soon, of the one that started last."""
     sides = [
         fundings.select(*_BORROWING, "row", "date", opens=pl.lit(value=True), closes=pl.lit(value=False)),
-        lanes.select(*_BORROWING, "row", date="first", opens=pl.lit(value=False), closes=pl.lit(value=True)),
+        chains.select(*_BORROWING, "row", date="first", opens=pl.lit(value=False), closes=pl.lit(value=True)),
     ]
     met = latest_first(pl.concat(sides), _BORROWING, ("date", "closes", "row")).join(
-        lanes.select("first", "lane", closed="row"), on="closed", validate="1:1"
+        chains.select("first", "chain", closed="row"), on="closed", validate="1:1"
     )
     soon = (
         fundings.join(met, left_on="row", right_on="opened", how="left", validate="1:1")
         .with_columns(soon=(pl.col("first") - pl.col("date")).dt.total_days() <= FUNDING_TO_REPAYMENT_DAYS)
-        .with_columns(lane=pl.when("soon").then("lane"))
-        .select(*fundings.columns, "lane")
+        .with_columns(chain=pl.when("soon").then("chain"))
+        .select(*fundings.columns, "chain")
     )
-    running = lanes.select(*_BORROWING, date="first", running="lane").sort("date", "running")
+    running = chains.select(*_BORROWING, date="first", running="chain").sort("date", "running")
     return (
         soon.sort("date", "row")
         .join_asof(running, on="date", by=_BORROWING, check_sortedness=False)
-        .with_columns(lane=pl.coalesce("lane", "running"))
+        .with_columns(chain=pl.coalesce("chain", "running"))
         .drop("running")
     )
 
 
 def _with_facilities(laned: pl.DataFrame) -> pl.DataFrame:
-    """`facility`: the nth of its lane, from 0. One for all time where credit revolves."""
-    before = {name: pl.col(name).shift(1).over(_LANE) for name in ("date", "funds")}
+    """`facility`: the nth of its chain, from 0. One for all time where credit revolves."""
+    before = {name: pl.col(name).shift(1).over(_CHAIN) for name in ("date", "funds")}
     days = (pl.col("date") - pl.col("date_before")).dt.total_days()
     drawn = pl.col("funds") & ~(pl.col("funds_before") & (days <= SAME_DRAWDOWN_DAYS)).fill_null(value=False)
-    silence = pl.max_horizontal(pl.lit(SILENCE_DAYS), SILENCE_GAPS * days.median().over(_LANE))
+    silence = pl.max_horizontal(pl.lit(SILENCE_DAYS), SILENCE_GAPS * days.median().over(_CHAIN))
     silent = ~pl.col("funds") & ~pl.col("funds_before") & (days > silence)
     begins = (drawn | silent.fill_null(value=False)) & ~pl.col("product").is_in(REVOLVING)
     return (
-        laned.sort(*_LANE, *_ORDER)
+        laned.sort(*_CHAIN, *_ORDER)
         .with_columns(date_before=before["date"], funds_before=before["funds"])
         .with_columns(begins=begins)
-        .with_columns(facility=pl.col("begins").cum_sum().over(_LANE))
+        .with_columns(facility=pl.col("begins").cum_sum().over(_CHAIN))
     )
 
 
 def _named(laned: pl.DataFrame) -> pl.DataFrame:
     """`row` and `facility_id`: derived from the facility's first row, which later rows do not change."""
-    facility = (*_LANE, "facility")
+    facility = (*_CHAIN, "facility")
     first = laned.with_columns(first_row=pl.col("row").first().over(facility))
     anchors = first.filter(pl.col("row") == pl.col("first_row")).select("first_row", "transaction_id")
     facility_id = named_ids(anchors["transaction_id"], pl.repeat("facility", anchors.height, eager=True))

@@ -156,8 +156,8 @@ class Ledger:
     def _from_card(self, day: int, short: int) -> bool:
         """Cash from the credit card: dear, so it is where trouble shows first."""
         cents = _rounded_up(short, 10_000)
-        room = self.profile.card_limit + self.balances.get("card", -self.profile.card_limit)
-        if not self.profile.distressed or cents > room or self.rng.random() < 0.6:
+        available = self.profile.card_limit + self.balances.get("card", -self.profile.card_limit)
+        if not self.profile.distressed or cents > available or self.rng.random() < 0.6:
             return False
         return self.transfer(day, "card", "main", cents)
 

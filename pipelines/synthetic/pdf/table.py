@@ -95,7 +95,7 @@ class Table:
         pages = list(self._sectioned(part) if self._layout.sections else self._rows(part.lines, part))
         self._edge(self._layout.closing_row, part.end, part.closing)
         if self._layout.totals_row:
-            self._make_room(self._layout.leading * 2)
+            self._break_page_within(self._layout.leading * 2)
             self._totals(self._layout.totals_row, part.lines, part.closing)
         return pages
 
@@ -112,12 +112,12 @@ class Table:
             lines, left = taken(section, left)
             if not lines:
                 continue
-            self._make_room(60)
+            self._break_page_within(60)
             self._y += 6
             self._paper.write(self._columns[0].at, self._y, section.title, bold=True)
             self._y += self._layout.leading + self._layout.gap
             yield from self._rows(lines, part)
-            self._make_room(self._layout.leading)
+            self._break_page_within(self._layout.leading)
             self._totals(section.total, lines, None)
 
     def _rows(self, lines: Sequence[Line], part: Part) -> Iterator[int]:
@@ -143,7 +143,7 @@ class Table:
             self._figures(line, texts[0], self._y + down)
         for n, text in enumerate(texts):
             if n and self._wear.rows_broken:
-                self._make_room(self._layout.leading)
+                self._break_page_within(self._layout.leading)
             self._paper.write(self._column("description").at, self._y, text)
             if n == figures_on and not self._wear.halfway:
                 self._figures(line, text, self._y)
@@ -189,8 +189,8 @@ class Table:
         """Dots from the words to the amount."""
         words = self._column("description")
         start = words.at + self._paper.width(text + " ")
-        room = words.at + words.width - start
-        dots = "." * int(room / self._paper.width("."))
+        width = words.at + words.width - start
+        dots = "." * int(width / self._paper.width("."))
         if len(dots) > 3:
             self._paper.write(start, y, dots)
 
@@ -223,7 +223,7 @@ class Table:
             self._dated = line.day.year
             self._y += layout.leading + layout.gap
         if layout.day_headings and self._dated != line.day:
-            self._make_room(layout.leading * 4)
+            self._break_page_within(layout.leading * 4)
             self._y += layout.gap
             self._paper.write(self._columns[0].at, self._y, line.day.strftime(layout.day_headings), bold=True)
             self._dated = line.day
@@ -234,7 +234,7 @@ class Table:
         if not text:
             return
         layout = self._layout
-        self._make_room(layout.leading + layout.gap)
+        self._break_page_within(layout.leading + layout.gap)
         if layout.year_rows and self._dated != day.year:
             self._paper.write(self._columns[0].at, self._y, str(day.year), bold=True)
             self._dated = day.year
@@ -280,7 +280,7 @@ class Table:
         elif layout.brought:
             self._labelled(layout.brought, layout.money.of_balance(balance))
 
-    def _make_room(self, height: float) -> None:
+    def _break_page_within(self, height: float) -> None:
         if self._y + height > BOTTOM:
             self._turn()
 

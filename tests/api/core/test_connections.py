@@ -316,14 +316,14 @@ def test_a_busy_service_says_so_and_stays_healthy(narrow: Client) -> None:
     assert narrow.get("/v1/jobs").status_code == 200
 
 
-def test_silent_connections_make_room_for_those_that_ask(narrow: Client) -> None:
+def test_silent_connections_end_for_those_that_ask(narrow: Client) -> None:
     with ExitStack() as stack:
         silent = [stack.enter_context(line(narrow.base_url)) for _ in range(30)]
         assert requests.get(f"{narrow.base_url}/health/live", timeout=10).status_code == 200
         assert silent[0].recv(1) == b""
 
 
-def test_connections_that_were_refused_make_room_too(narrow: Client) -> None:
+def test_connections_that_were_refused_end_for_others(narrow: Client) -> None:
     with ExitStack() as stack:
         for _ in range(30):
             stack.enter_context(line(narrow.base_url)).sendall(b"GET / HTTP/1.1\r\nX: " + b"x" * 70_000)

@@ -54,9 +54,7 @@ def assert_unavailable(answer: requests.Response) -> None:
     assert int(answer.headers["Retry-After"]) > 0
 
 
-def test_a_door_that_opens_while_the_database_is_down_says_so_and_works_once_it_is_up(
-    line: Network, store: Store
-) -> None:
+def test_an_api_started_while_the_database_is_down_reports_it_and_works_afterwards(line: Network, store: Store) -> None:
     line.cut()
     with serving(store) as url:
         assert requests.get(f"{url}/health/live", timeout=20).status_code == 200

@@ -15,7 +15,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from polars.testing import assert_frame_equal
 
-from api.core.derived import BYTES_A_ROW_OF_DIFF, FACILITIES, MENTIONED_ACCOUNTS, MOST_BYTES, SERIES, Derived, Room
+from api.core.derived import (
+    BYTES_A_ROW_OF_DIFF,
+    FACILITIES,
+    MENTIONED_ACCOUNTS,
+    MOST_BYTES,
+    SERIES,
+    ConcurrencyLimit,
+    Derived,
+)
 from api.core.limits import Asker
 from api.core.schemas.common import View
 from api.reports.schemas.derived import FacilityView, MentionedAccountView, SeriesView
@@ -360,43 +368,43 @@ def test_amounts_at_both_ends_of_the_range_are_summed_exactly(what: Derived) -> 
         assert found[0]["usualAmount"] == -most
 
 
-def test_rows_beyond_the_room_are_refused_until_there_is_room() -> None:
-    room = Room(100)
-    with room.taken(ONE, 30):
-        with pytest.raises(Unavailable, match="busy"), room.taken(ONE, 27):
+def test_rows_beyond_the_limit_are_refused_until_others_end() -> None:
+    limit = ConcurrencyLimit(100)
+    with limit.taken(ONE, 30):
+        with pytest.raises(Unavailable, match="busy"), limit.taken(ONE, 27):
             pass
-        with room.taken(ONE, 26):
+        with limit.taken(ONE, 26):
             pass
-    with room.taken(ONE, 56):
+    with limit.taken(ONE, 56):
         pass
 
 
-def test_whoever_takes_all_the_room_there_is_for_one_leaves_some_to_others() -> None:
-    room = Room(100)
-    with room.taken(ONE, 56), room.taken(OTHER, 20), pytest.raises(Unavailable), room.taken(ONE, 1):
+def test_one_client_can_only_take_its_share_of_the_limit() -> None:
+    limit = ConcurrencyLimit(100)
+    with limit.taken(ONE, 56), limit.taken(OTHER, 20), pytest.raises(Unavailable), limit.taken(ONE, 1):
         pass
 
 
 def test_a_diff_is_let_in_by_what_it_takes_not_by_its_rows() -> None:
     """Eight callers at 200,000 rows each took 3.3 GB, and were all let in."""
-    room, diff = Room(MOST_BYTES), 200_000 * BYTES_A_ROW_OF_DIFF
-    with room.taken(ONE, diff), room.taken(OTHER, diff), pytest.raises(Unavailable), room.taken(ONE, 6 * diff):
+    limit, diff = ConcurrencyLimit(MOST_BYTES), 200_000 * BYTES_A_ROW_OF_DIFF
+    with limit.taken(ONE, diff), limit.taken(OTHER, diff), pytest.raises(Unavailable), limit.taken(ONE, 6 * diff):
         pass
 
 
-def test_what_fails_leaves_its_room_to_others() -> None:
-    room = Room(10)
-    with pytest.raises(ZeroDivisionError), room.taken(ONE, 10):
+def test_what_fails_releases_its_share_of_the_limit() -> None:
+    limit = ConcurrencyLimit(10)
+    with pytest.raises(ZeroDivisionError), limit.taken(ONE, 10):
         raise ZeroDivisionError
-    with room.taken(ONE, 10):
+    with limit.taken(ONE, 10):
         pass
 
 
 def test_what_would_never_fit_is_let_in_alone() -> None:
-    room = Room(10)
-    with room.taken(ONE, 11), pytest.raises(Unavailable), room.taken(ONE, 1):
+    limit = ConcurrencyLimit(10)
+    with limit.taken(ONE, 11), pytest.raises(Unavailable), limit.taken(ONE, 1):
         pass
-    with room.taken(ONE, 1), pytest.raises(Unavailable), room.taken(ONE, 11):
+    with limit.taken(ONE, 1), pytest.raises(Unavailable), limit.taken(ONE, 11):
         pass
 
 

@@ -80,12 +80,12 @@ def test_a_key_in_the_query_is_no_key(client: Client) -> None:
 
 def test_a_revoked_key_is_refused_on_the_very_next_request_everywhere(store: Store, client: Client) -> None:
     with answering(store) as other_url:
-        doors = client, Client(other_url, client.client_id, client.key)
-        assert [door.get("/v1/jobs").status_code for door in doors] == [200, 200]
+        apis = client, Client(other_url, client.client_id, client.key)
+        assert [api.get("/v1/jobs").status_code for api in apis] == [200, 200]
         with store.db.writing() as w:
             [key] = keys.find_keys(w, client.client_id)
             keys.revoke(w, key.key_id, datetime.now(UTC))
-        assert [door.get("/v1/jobs").status_code for door in doors] == [401, 401]
+        assert [api.get("/v1/jobs").status_code for api in apis] == [401, 401]
 
 
 def test_without_its_scope_every_route_is_forbidden(subtests: pytest.Subtests, store: Store, base_url: str) -> None:

@@ -1,4 +1,4 @@
-"""What a row of a customer takes in memory is no more than what is asked of the room for it."""
+"""What a row of a customer takes in memory is no more than what is reserved for it."""
 
 import re
 from collections.abc import Callable, Mapping

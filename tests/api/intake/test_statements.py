@@ -1,4 +1,4 @@
-"""PDF statements at the door, as a form and as JSON, and what is shown of them once they were read."""
+"""PDF statements sent to the API, as a form and as JSON, and what is shown of them once they were read."""
 
 import base64
 import os

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from api.core.derived import Room
+from api.core.derived import ConcurrencyLimit
 from api.core.limits import Asker
 from api.intake.routes.transactions import held
 from api.intake.schemas.transactions import TransactionView
@@ -206,20 +206,20 @@ def test_a_damaged_file_is_a_problem_and_never_wrong_data(store: Store, client: 
     assert (answer.status_code, answer.json()["code"]) == (500, "Lake.ChecksumMismatch")
 
 
-def test_a_listing_has_room_until_its_last_slice_or_until_nobody_reads_on() -> None:
-    room = Room(10)
+def test_a_listing_holds_memory_until_its_last_slice_or_until_nobody_reads_on() -> None:
+    limit = ConcurrencyLimit(10)
     asker = Asker("client", "key")
     caller: Any = SimpleNamespace(
-        asker=asker, request=SimpleNamespace(app=SimpleNamespace(state=SimpleNamespace(room=room)))
+        asker=asker, request=SimpleNamespace(app=SimpleNamespace(state=SimpleNamespace(memory=limit)))
     )
     for read_to_the_end in (True, False):
         slices = held(caller, 6, iter([b"one", b"two"]))
         assert next(slices) == b"one"
-        with pytest.raises(Unavailable), room.taken(asker, 6):
+        with pytest.raises(Unavailable), limit.taken(asker, 6):
             pass
         if read_to_the_end:
             assert list(slices) == [b"two"]
         else:
             slices.close()
-        with room.taken(asker, 10):
+        with limit.taken(asker, 10):
             pass

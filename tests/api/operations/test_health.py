@@ -77,7 +77,7 @@ def test_a_lake_that_takes_nothing_is_named_without_its_path(own_store: Store) -
         assert ailing(get(url)) == {"lake": "The lake can't be written: Not a directory."}
 
 
-def test_a_disk_without_room_is_named(tmp_path: Path) -> None:
+def test_a_full_disk_is_named(tmp_path: Path) -> None:
     full = open_store(Settings(home=tmp_path / "home", min_free_bytes=2**60))
     work(full)
     with answering(full) as url:

@@ -14,7 +14,7 @@ from pipelines.vocabulary.errors import TidemarkError
 OPERATORS = {"Backup", "Browser", "Client", "File", "Key", "Labels", "Lease", "Listen", "Model", "Risk", "RiskModel"}
 NOT_ANSWERED = {"Lake.RowsMismatch", "Vault.CannotOpen"}  # met by compaction and by the delivery loop
 NOT_OF_AN_OPERATION = {"Request.UnknownPath"}  # the document describes paths that exist
-ROOMS = [Path(name) for name in ("pipelines", "storage", "api")]
+PACKAGES = [Path(name) for name in ("pipelines", "storage", "api")]
 STATUS = {
     name: error.status
     for name, error in vars(errors).items()
@@ -24,7 +24,7 @@ STATUS = {
 
 def raised() -> Iterator[tuple[str, int, str]]:
     """Code, status and place of every refusal whose code stands in the source."""
-    for file in (file for room in ROOMS for file in sorted(room.rglob("*.py"))):
+    for file in (file for package in PACKAGES for file in sorted(package.rglob("*.py"))):
         for node in ast.walk(ast.parse(file.read_text())):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in STATUS:
                 match node.args:

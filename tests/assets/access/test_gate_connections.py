@@ -47,11 +47,11 @@ def server() -> Iterator[uvicorn.Server]:
         WebSocketRoute("/graphql", _echoed),
     ]
     app = Gate(Starlette(routes=routes), TOKENS, allowed_hosts("127.0.0.1", ()))
-    with socket.create_server(("127.0.0.1", 0)) as door:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
         server = uvicorn.Server(uvicorn.Config(app, lifespan="off", **SERVER))
-        thread = threading.Thread(target=server.run, args=([door],))
+        thread = threading.Thread(target=server.run, args=([listener],))
         thread.start()
-        server.config.port = door.getsockname()[1]
+        server.config.port = listener.getsockname()[1]
         yield server
         server.should_exit = True
         thread.join()

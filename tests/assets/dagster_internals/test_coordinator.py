@@ -9,11 +9,11 @@ from dagster._core.errors import DagsterLaunchFailedError, DagsterUserCodeUnreac
 from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobOrigin, RemoteRepositoryOrigin
 from dagster._core.run_coordinator import SubmitRunContext
 
-from assets.core.runs import LANE_TAG, PORTFOLIO_ASSETS
+from assets.core.runs import PORTFOLIO_ASSETS, QUEUE_TAG
 from assets.dagster_internals import dagster_home
 from assets.dagster_internals.coordinator import TAGS
 from assets.definitions import definitions
-from storage.core.models import Lane
+from storage.core.models import Queue
 from storage.core.settings import Settings
 
 
@@ -37,7 +37,7 @@ def submitted(instance: DagsterInstance, asset: str | None = None, **tags: str) 
     return instance.run_coordinator.submit_run(context)
 
 
-def test_a_run_of_the_portfolio_is_queued_for_its_lane(instance: DagsterInstance, subtests: pytest.Subtests) -> None:
+def test_a_run_of_the_portfolio_is_queued_for_its_queue(instance: DagsterInstance, subtests: pytest.Subtests) -> None:
     for asset in sorted(PORTFOLIO_ASSETS):
         with subtests.test(asset):
             run = submitted(instance, asset)
@@ -45,8 +45,8 @@ def test_a_run_of_the_portfolio_is_queued_for_its_lane(instance: DagsterInstance
             assert run.tags.items() >= TAGS.items()
 
 
-def test_a_job_of_the_portfolio_s_lane_is_queued_whatever_it_does(instance: DagsterInstance) -> None:
-    run = submitted(instance, **{LANE_TAG: Lane.PORTFOLIO.value})
+def test_a_job_of_the_portfolio_s_queue_is_queued_whatever_it_does(instance: DagsterInstance) -> None:
+    run = submitted(instance, **{QUEUE_TAG: Queue.PORTFOLIO.value})
     assert run.status is DagsterRunStatus.QUEUED
 
 
@@ -62,4 +62,4 @@ def test_while_no_worker_runs_the_queue_tries_again_later(instance: DagsterInsta
     queue = instance.get_concurrency_config().run_queue_config
     assert queue is not None
     assert queue.max_user_code_failure_retries > 10**6, "and doesn't tire of it"
-    assert queue.tag_concurrency_limits == [{"key": LANE_TAG, "value": "portfolio", "limit": 1}]
+    assert queue.tag_concurrency_limits == [{"key": QUEUE_TAG, "value": "portfolio", "limit": 1}]

@@ -16,7 +16,7 @@ from assets.core.graphql import RefusedError, execution_of
 from assets.dagster_internals import dagster_home
 from assets.dispatch.dispatcher import Leadership, Turn, dispatch, turn
 from storage.core import leases
-from storage.core.models import Lane, jobs
+from storage.core.models import Queue, jobs
 from storage.core.store import Store
 from storage.jobs import batches
 from storage.jobs.batches import Batch
@@ -38,9 +38,9 @@ class Launcher:
         return "run id"
 
 
-def a_warm_worker(store: Store, now: datetime, seat: int = 1) -> None:
+def a_warm_worker(store: Store, now: datetime, slot: int = 1) -> None:
     with store.db.writing() as w:
-        leases.hold(w, f"{dagster_home.workers(store.settings)}/{seat}", uuid4(), ttl_s=60, now=now)
+        leases.hold(w, f"{dagster_home.workers(store.settings)}/{slot}", uuid4(), ttl_s=60, now=now)
 
 
 def submitted(store: Store, now: datetime, count: int) -> None:
@@ -54,36 +54,36 @@ def standing(store: Store) -> list[tuple[str, int]]:
         return [(row.status, row.attempts) for row in r.execute(select(jobs.c.status, jobs.c.attempts))]
 
 
-def test_everything_that_waits_in_a_lane_becomes_one_batch(store: Store, now: datetime) -> None:
+def test_everything_that_waits_in_a_queue_becomes_one_batch(store: Store, now: datetime) -> None:
     submitted(store, now, count=3)
     a_warm_worker(store, now)
     launcher = Launcher()
 
-    assert turn(store, Lane.ENRICHMENT, launcher, now) is Turn.LAUNCHED
+    assert turn(store, Queue.ENRICHMENT, launcher, now) is Turn.LAUNCHED
     assert [(batch.jobs, batch.rows, batch.customers) for batch in launcher.launched] == [(3, 15, 3)]
 
 
-def test_a_lane_has_one_open_batch_and_the_next_begins_when_it_is_done(store: Store, now: datetime) -> None:
+def test_a_queue_has_one_open_batch_and_the_next_begins_when_it_is_done(store: Store, now: datetime) -> None:
     submitted(store, now, count=1)
     a_warm_worker(store, now)
     launcher = Launcher()
-    turn(store, Lane.ENRICHMENT, launcher, now)
+    turn(store, Queue.ENRICHMENT, launcher, now)
     submitted(store, now, count=2)
 
-    assert turn(store, Lane.ENRICHMENT, launcher, now) is Turn.NOTHING_TO_DO
+    assert turn(store, Queue.ENRICHMENT, launcher, now) is Turn.NOTHING_TO_DO
     with store.db.writing() as w:
         batches.commit(w, launcher.launched[0].token)
-    assert turn(store, Lane.ENRICHMENT, launcher, now) is Turn.LAUNCHED
+    assert turn(store, Queue.ENRICHMENT, launcher, now) is Turn.LAUNCHED
     assert [batch.jobs for batch in launcher.launched] == [1, 2]
 
 
-def test_a_lane_has_as_many_open_batches_as_there_are_warm_workers(store: Store, now: datetime) -> None:
-    for seat in (1, 2):
-        a_warm_worker(store, now, seat)
+def test_a_queue_has_as_many_open_batches_as_there_are_warm_workers(store: Store, now: datetime) -> None:
+    for slot in (1, 2):
+        a_warm_worker(store, now, slot)
     launcher = Launcher()
     for expected in (Turn.LAUNCHED, Turn.LAUNCHED, Turn.NOTHING_TO_DO):
         submitted(store, now, count=1)
-        assert turn(store, Lane.ENRICHMENT, launcher, now) is expected
+        assert turn(store, Queue.ENRICHMENT, launcher, now) is expected
     assert [batch.jobs for batch in launcher.launched] == [1, 1]
 
 
@@ -91,18 +91,18 @@ def test_workers_of_another_home_are_none_of_this_dispatcher_s(store: Store, now
     submitted(store, now, count=1)
     with store.db.writing() as w:
         leases.hold(w, f"{leases.WORKER}/elsewhere/1", uuid4(), ttl_s=60, now=now)
-    assert turn(store, Lane.ENRICHMENT, Launcher(), now) is Turn.NOTHING_TO_DO
+    assert turn(store, Queue.ENRICHMENT, Launcher(), now) is Turn.NOTHING_TO_DO
 
 
-def test_lanes_do_not_take_each_other_s_jobs(store: Store, now: datetime) -> None:
+def test_queues_do_not_take_each_other_s_jobs(store: Store, now: datetime) -> None:
     submitted(store, now, count=1)
     a_warm_worker(store, now)
-    assert turn(store, Lane.REFRESH, Launcher(), now) is Turn.NOTHING_TO_DO
+    assert turn(store, Queue.REFRESH, Launcher(), now) is Turn.NOTHING_TO_DO
 
 
 def test_nothing_is_claimed_while_no_worker_is_warm(store: Store, now: datetime) -> None:
     submitted(store, now, count=1)
-    assert turn(store, Lane.ENRICHMENT, Launcher(), now) is Turn.NOTHING_TO_DO
+    assert turn(store, Queue.ENRICHMENT, Launcher(), now) is Turn.NOTHING_TO_DO
     assert standing(store) == [("Queued", 0)]
 
 
@@ -110,14 +110,14 @@ def test_nothing_is_claimed_while_no_worker_is_warm(store: Store, now: datetime)
 def test_a_launch_that_certainly_failed_costs_no_attempt(store: Store, now: datetime, error: Exception) -> None:
     submitted(store, now, count=1)
     a_warm_worker(store, now)
-    assert turn(store, Lane.ENRICHMENT, Launcher(error), now) is Turn.REFUSED
+    assert turn(store, Queue.ENRICHMENT, Launcher(error), now) is Turn.REFUSED
     assert standing(store) == [("Queued", 0)]
 
 
 def test_a_launch_of_unknown_outcome_costs_one(store: Store, now: datetime) -> None:
     submitted(store, now, count=1)
     a_warm_worker(store, now)
-    assert turn(store, Lane.ENRICHMENT, Launcher(requests.ReadTimeout()), now) is Turn.REFUSED
+    assert turn(store, Queue.ENRICHMENT, Launcher(requests.ReadTimeout()), now) is Turn.REFUSED
     assert standing(store) == [("Queued", 1)]
 
 
@@ -125,10 +125,10 @@ def test_a_batch_whose_lease_ran_out_is_launched_again_under_a_new_token(store: 
     submitted(store, now, count=1)
     a_warm_worker(store, now)
     launcher = Launcher()
-    turn(store, Lane.ENRICHMENT, launcher, now)
+    turn(store, Queue.ENRICHMENT, launcher, now)
     later = now + timedelta(seconds=store.settings.batch_lease_s + 1)
 
-    assert turn(store, Lane.ENRICHMENT, launcher, later) is Turn.LAUNCHED
+    assert turn(store, Queue.ENRICHMENT, launcher, later) is Turn.LAUNCHED
     first, second = launcher.launched
     assert second.token > first.token
 
@@ -183,7 +183,7 @@ def test_an_error_that_nobody_foresaw_ends_no_leadership(store: Store) -> None:
 @contextmanager
 def dispatching(store: Store, launch: Launcher, leading: Callable[[], bool]) -> Iterator[None]:
     stop = threading.Event()
-    thread = threading.Thread(target=dispatch, args=(store, Lane.ENRICHMENT, launch, leading, stop))
+    thread = threading.Thread(target=dispatch, args=(store, Queue.ENRICHMENT, launch, leading, stop))
     thread.start()
     try:
         yield
@@ -211,14 +211,14 @@ def test_a_run_s_tags_tell_its_batch_and_its_size_and_no_one_s_name(store: Store
     submitted(store, now, count=2)
     a_warm_worker(store, now)
     launcher = Launcher()
-    turn(store, Lane.ENRICHMENT, launcher, now)
+    turn(store, Queue.ENRICHMENT, launcher, now)
     [batch] = launcher.launched
     execution: dict[str, Any] = execution_of(batch)
 
     assert execution["selector"]["jobName"] == "enrichment_batch"
     assert {tag["key"]: tag["value"] for tag in execution["executionMetadata"]["tags"]} == {
         "tidemark/batch": str(batch.token),
-        "tidemark/lane": "enrichment",
+        "tidemark/queue": "enrichment",
         "tidemark/jobs": "2",
         "tidemark/rows": "10",
         "tidemark/customers": "2",

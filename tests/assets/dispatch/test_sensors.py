@@ -10,7 +10,7 @@ from assets.dagster_internals import dagster_home
 from assets.dispatch.sensors import submitted_jobs_sensor, webhook_outbox_sensor
 from pipelines.webhooks.events import EventType
 from storage.core import leases
-from storage.core.models import DeliveryStatus, Lane, deliveries, jobs
+from storage.core.models import DeliveryStatus, Queue, deliveries, jobs
 from storage.core.store import Store
 from storage.webhooks import outbox, subscriptions
 from storage.webhooks.outbox import NewEvent
@@ -39,7 +39,7 @@ def test_where_nobody_dispatches_the_sensor_claims_what_waits(store: Store) -> N
     working(store, dagster_home.workers(store.settings))
     [request] = tick(store)
     assert request.job_name == "enrichment_batch"
-    assert request.tags["tidemark/lane"] == Lane.ENRICHMENT
+    assert request.tags["tidemark/queue"] == Queue.ENRICHMENT
     assert request.tags["tidemark/jobs"] == "1"
     assert request.partition_key == datetime.now(UTC).date().isoformat()
     assert tick(store) == []  # its batch is open now

@@ -22,7 +22,7 @@ from pipelines.figures.context import NO_CONTEXT
 from pipelines.reports.diff import diff
 from pipelines.reports.report_view import ReportStatus, ReportView
 from pipelines.vocabulary.errors import Gone
-from storage.core.models import Flow, JobStatus, Lane, locations
+from storage.core.models import Flow, JobStatus, Queue, locations
 from storage.core.store import Store
 from storage.customers import customers
 from storage.customers.customers import Customer
@@ -143,15 +143,15 @@ def test_a_client_wide_one_recomputes_whom_it_touches_and_holds_for_all(lender: 
     others = Corrector(lender.store)
     neighbour, idle = (a_customer(lender.store, lender.customer.client_id, datetime.now(UTC)) for _ in range(2))
     lender.sent(COFFEE)
-    next_door = Corrector(lender.store)
-    next_door._customer = neighbour  # the same client's
-    next_door.sent(RENT)
+    neighbours = Corrector(lender.store)
+    neighbours._customer = neighbour  # the same client's
+    neighbours.sent(RENT)
     others.sent(RENT)
 
     wide, _ = lender.correct(NewCorrection(words="rent", category="strata", client_wide=True))
     assert {job.customer_number for job in lender.queued()} == {lender.customer.number, neighbour.number}
     lender.end_all()
-    assert next_door.categories()["RENT"] == ("strata", "client_rule")
+    assert neighbours.categories()["RENT"] == ("strata", "client_rule")
     assert others.categories()["RENT"][0] != "strata"
     newcomer = Corrector(lender.store)
     newcomer._customer = idle
@@ -163,7 +163,7 @@ def test_a_client_wide_one_recomputes_whom_it_touches_and_holds_for_all(lender: 
         job.number for job in (lender.customer, neighbour, idle)
     }
     lender.end_all()
-    assert {each.categories()["RENT"][0] for each in (next_door, newcomer)} == {others.categories()["RENT"][0]}
+    assert {each.categories()["RENT"][0] for each in (neighbours, newcomer)} == {others.categories()["RENT"][0]}
 
 
 def during_a_batch(monkeypatch: pytest.MonkeyPatch, then: Callable[[], object]) -> None:
@@ -193,7 +193,9 @@ def test_one_that_is_made_while_a_batch_computes_is_not_lost(
     assert lender.categories()["RENT"] == ("strata", "client_rule")
 
 
-def test_upkeep_that_read_before_a_correction_gives_way(renting: Corrector, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_maintenance_that_read_before_a_correction_gives_way(
+    renting: Corrector, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Even where the correction's own batch has ended by then and has changed nothing."""
     renting.correct(RENT_IS_PREMISES)
     renting.end_all()
@@ -207,7 +209,7 @@ def test_upkeep_that_read_before_a_correction_gives_way(renting: Corrector, monk
     really, early = knowledge.read, [Knowledge()]
     monkeypatch.setattr("storage.enrichment.knowledge.read", lambda *given: early.pop() if early else really(*given))
     today = datetime.now(UTC).date()
-    with work_of.without_jobs(renting.store, Lane.PORTFOLIO, today, [renting.customer.number]) as work:
+    with work_of.without_jobs(renting.store, Queue.PORTFOLIO, today, [renting.customer.number]) as work:
         _, committed = recompute(renting.store, work)
     assert committed.lost == {renting.customer.number}
     shown = ("transaction_id", "category", "category_source")
@@ -236,7 +238,7 @@ def test_a_batch_that_was_given_up_is_made_up_for(renting: Corrector) -> None:
     _, job = renting.correct(RENT_IS_PREMISES)
     settings = renting.store.settings
     with renting.store.db.writing() as w:
-        batch = batches.claim(w, Lane.ENRICHMENT, settings, datetime.now(UTC))
+        batch = batches.claim(w, Queue.ENRICHMENT, settings, datetime.now(UTC))
         assert batch is not None
         batches.release(w, batch.token, settings, datetime.now(UTC))
     assert renting.categories()["RENT"][0] != "strata"

@@ -14,7 +14,7 @@ from assets.core import batches as work_of
 from assets.enrichment.transactions import recompute
 from pipelines.reports.report_view import ReportStatus
 from pipelines.vocabulary.errors import Conflict, NotFound
-from storage.core.models import Flow, JobStatus, Lane, events
+from storage.core.models import Flow, JobStatus, Queue, events
 from storage.core.store import Store
 from storage.jobs import batches, jobs, outcomes
 from storage.jobs.jobs import Job
@@ -137,7 +137,7 @@ def test_recomputing_a_day_by_hand_brings_nothing_back(lender: Lender) -> None:
     lender.withdrawn(first)
     before = lender.rows()
     today = datetime.now(UTC).date()
-    with work_of.without_jobs(lender.store, Lane.ENRICHMENT, today, [lender.customer.number]) as work:
+    with work_of.without_jobs(lender.store, Queue.ENRICHMENT, today, [lender.customer.number]) as work:
         recompute(lender.store, work)
     assert lender.rows() == before
 
@@ -148,7 +148,7 @@ def test_a_withdrawal_whose_run_was_given_up_comes_true_with_the_next(rented: tu
     withdrawal = lender.withdraw(first)
     store, day = lender.store, datetime.now(UTC).date()
     with store.db.writing() as w:
-        batch = batches.claim(w, Lane.ENRICHMENT, store.settings, datetime.now(UTC))
+        batch = batches.claim(w, Queue.ENRICHMENT, store.settings, datetime.now(UTC))
         assert batch is not None
         batches.release(w, batch.token, store.settings, datetime.now(UTC))
     with pytest.raises(batches.Superseded):

@@ -1,5 +1,5 @@
-"""PDF statements from the door to the customer's transactions, through the batches that the runs make of them. Their
-reading is played: what a reader makes of a file stands in the test.
+"""PDF statements from their receipt to the customer's transactions, through the batches that the runs make of them.
+Their reading is played: what a reader makes of a file stands in the test.
 """
 
 import json
@@ -22,7 +22,7 @@ from pipelines.intake.pdf.page.result import Extraction, Refusal, Verdict, refus
 from pipelines.reports.report_view import ReportStatus
 from pipelines.vocabulary.errors import NotFound
 from storage.core.lake import Stored
-from storage.core.models import JobStatus, Lane, Stage, events, statement_files
+from storage.core.models import JobStatus, Queue, Stage, events, statement_files
 from storage.core.models import jobs as all_jobs
 from storage.core.store import Store
 from storage.intake import statements
@@ -91,9 +91,9 @@ def told(lender: Lender, job: Job) -> list[dict[str, Any]]:
     return sorted(bodies, key=lambda body: (body["timestamp"], STAGES.index(body["eventType"].split(".")[-2])))
 
 
-def claimed(store: Store, lane: Lane = Lane.EXTRACTION) -> Work:
+def claimed(store: Store, queue: Queue = Queue.EXTRACTION) -> Work:
     with store.db.writing() as w:
-        batch = batches.claim(w, lane, store.settings, datetime.now(UTC))
+        batch = batches.claim(w, queue, store.settings, datetime.now(UTC))
     assert batch is not None
     return work_of.claimed(store, batch.token, batch.partition_day)
 
@@ -412,8 +412,8 @@ def test_an_enrichment_batch_takes_no_pdfs_that_were_not_read(lender: Lender) ->
     assert lender.now(waiting).status is JobStatus.QUEUED
     with lender.store.db.reading() as r:
         now = datetime.now(UTC)
-        assert batches.waiting_since(r, Lane.ENRICHMENT, lender.store.settings, now) is None
-        assert batches.waiting_since(r, Lane.EXTRACTION, lender.store.settings, now) == waiting.created_at
+        assert batches.waiting_since(r, Queue.ENRICHMENT, lender.store.settings, now) is None
+        assert batches.waiting_since(r, Queue.EXTRACTION, lender.store.settings, now) == waiting.created_at
 
 
 def test_reading_holds_no_customer(lender: Lender) -> None:
@@ -450,7 +450,7 @@ def test_recomputing_a_day_by_hand_changes_nothing(lender: Lender) -> None:
     ended(lender, Shelf(june=JUNE), "june")
     before = lender.rows()
     with work_of.without_jobs(
-        lender.store, Lane.ENRICHMENT, datetime.now(UTC).date(), [lender.customer.number]
+        lender.store, Queue.ENRICHMENT, datetime.now(UTC).date(), [lender.customer.number]
     ) as work:
         recompute(lender.store, work)
     assert lender.rows() == before
@@ -556,7 +556,7 @@ def test_a_run_that_dies_before_its_commit_leaves_nothing_named(lender: Lender) 
 def test_work_that_is_interrupted_in_its_second_stage_goes_on_there(lender: Lender) -> None:
     job, read = submitted(lender, "june"), Shelf(june=JUNE)
     extract(lender.store, read)
-    given_up(lender.store, claimed(lender.store, Lane.ENRICHMENT))
+    given_up(lender.store, claimed(lender.store, Queue.ENRICHMENT))
     lender.end_all()
     assert lender.now(job).status is JobStatus.COMPLETED
     assert read.read == [pdf("june")]

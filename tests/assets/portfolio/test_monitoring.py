@@ -26,13 +26,13 @@ from assets.core import batches as work_of
 from assets.core.runs import ASKED_TAG, PARTITION_TAG
 from assets.enrichment import transactions as enriching
 from assets.monitoring import looking
+from assets.portfolio import maintenance as maintenance_work
 from assets.portfolio import monitoring, schedules
-from assets.portfolio import upkeep as upkeep_work
-from assets.portfolio.upkeep import Outcome
+from assets.portfolio.maintenance import Outcome
 from pipelines.enrichment.enrichment import Enriched, enrich
 from pipelines.monitoring import observed
 from storage.core.buckets import BUCKETS, bucket_of
-from storage.core.models import Lane, customers, events, monitoring_ruleset_versions, monitoring_rulesets, rule_states
+from storage.core.models import Queue, customers, events, monitoring_ruleset_versions, monitoring_rulesets, rule_states
 from storage.core.models import look_requests as look_request_rows
 from storage.core.store import Store
 from storage.enrichment import commit
@@ -41,7 +41,7 @@ from storage.monitoring import attributes, look_requests, rule_matches, rulesets
 from storage.monitoring.attributes import NewAttribute
 from storage.monitoring.rule_matches import Cause, Count, Match
 from storage.monitoring.rulesets import StoredRuleset
-from storage.portfolio import upkeep
+from storage.portfolio import maintenance
 from storage.webhooks import outbox
 from tests.assets.conftest import Filled
 from tests.assets.lender import Lender
@@ -104,7 +104,7 @@ class Borrower(Lender):
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(upkeep_work, "LONGEST_WAIT_S", 0)
+    monkeypatch.setattr(maintenance_work, "LONGEST_WAIT_S", 0)
 
 
 @pytest.fixture
@@ -376,7 +376,7 @@ def test_a_batch_that_dies_at_a_step_and_is_run_again_tells_once(
 
     monkeypatch.setattr(enriching, "enrich", enrich_once)
     with borrower.store.db.writing() as w:
-        batch = batches.claim(w, Lane.ENRICHMENT, borrower.store.settings, datetime.now(UTC))
+        batch = batches.claim(w, Queue.ENRICHMENT, borrower.store.settings, datetime.now(UTC))
     assert batch is not None
     again = partial(work_of.claimed, borrower.store, batch.token, batch.partition_day)
     for step, place in STEPS.items():
@@ -634,19 +634,19 @@ def test_by_night_the_buckets_of_those_who_are_watched(store: Store) -> None:
 def test_a_ruleset_that_comes_when_a_run_has_begun_is_seen_or_asks_for_another(
     risen: Borrower, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    due = upkeep.due
+    due = maintenance.due
 
     def overtaken(*arguments: Any) -> Any:
         """Whom the run is for is known; the ruleset can come only as soon as the run has begun."""
         found = due(*arguments)
-        monkeypatch.setattr(upkeep, "due", due)
+        monkeypatch.setattr(maintenance, "due", due)
         coming.append(pool.submit(risen.watch))
         with suppress(TimeoutError):
             coming[0].result(timeout=1)
         return found
 
     coming: list[Future[StoredRuleset]] = []
-    monkeypatch.setattr(upkeep, "due", overtaken)
+    monkeypatch.setattr(maintenance, "due", overtaken)
     with ThreadPoolExecutor(1) as pool:
         risen.look()
     coming[0].result()
@@ -676,7 +676,7 @@ def test_nor_by_night_and_its_customers_count_as_failed(store: Store) -> None:
     one.watch_unreadably()
     other.watch()
     numbers = [one.customer.number, other.customer.number]
-    with work_of.without_jobs(store, Lane.PORTFOLIO, TODAY, numbers) as work:
+    with work_of.without_jobs(store, Queue.PORTFOLIO, TODAY, numbers) as work:
         outcome = monitoring.look_again(store, work, lambda: datetime.now(UTC))
     assert outcome == Outcome(customers=2, changed=1, failed=1)
     assert len(other.matches) == 1

@@ -21,8 +21,8 @@ from pipelines.enrichment.enrichment import ENRICHMENT_VERSION
 from storage.core import models
 from storage.core.settings import Settings
 from storage.core.store import Store
-from storage.portfolio import upkeep
-from storage.portfolio.upkeep import Task
+from storage.portfolio import maintenance
+from storage.portfolio.maintenance import Task
 from tests.assets.trivial_location import definitions as trivial
 from tests.storage.examples import a_client, a_customer
 
@@ -51,20 +51,20 @@ def test_runs_are_asked_for_only_where_there_is_something_to_do(store: Store, no
 
 def test_what_the_command_asked_for_is_started_once_and_in_order(store: Store, now: datetime) -> None:
     with store.db.writing() as w:
-        upkeep.request(w, Task.BACKFILL, [9, 3], now)
+        maintenance.request(w, Task.BACKFILL, [9, 3], now)
     first, again = tick(store), tick(store)
     assert [request.partition_key for request in first] == ["03", "09"]
     assert [request.run_key for request in first] == [request.run_key for request in again]
     with store.db.writing() as w:
-        upkeep.begin(w, Task.BACKFILL, 3, now)
+        maintenance.begin(w, Task.BACKFILL, 3, now)
     assert [request.partition_key for request in tick(store)] == ["09"]
 
 
 def test_a_run_that_ended_before_it_began_is_started_again_when_asked_for_again(store: Store, now: datetime) -> None:
     keys: list[str | None] = []
-    for asked_at in (now, now + upkeep.SILENT_AFTER):
+    for asked_at in (now, now + maintenance.SILENT_AFTER):
         with store.db.writing() as w:
-            upkeep.request(w, Task.BACKFILL, [3], asked_at)
+            maintenance.request(w, Task.BACKFILL, [3], asked_at)
         keys += [request.run_key for request in tick(store)]
     assert len(set(keys)) == 2
 

@@ -8,7 +8,7 @@ from assets.core.batches import claimed
 from assets.reports.reports import end_refreshes, refresh
 from pipelines.reports import REPORTS
 from storage.core.lake import Lake
-from storage.core.models import JobStatus, Lane
+from storage.core.models import JobStatus, Queue
 from storage.core.store import Store
 from storage.enrichment import transactions
 from storage.jobs import batches
@@ -53,7 +53,7 @@ def flip_a_bit(store: Store, path: str) -> str:
 def refresh_all(store: Store) -> None:
     """One batch with all reports that were asked for."""
     with store.db.writing() as w:
-        batch = batches.claim(w, Lane.REFRESH, store.settings, datetime.now(UTC))
+        batch = batches.claim(w, Queue.REFRESH, store.settings, datetime.now(UTC))
     assert batch is not None
     for report in REPORTS.values():
         refresh(store, claimed(store, batch.token, batch.partition_day), report)

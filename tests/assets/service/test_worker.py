@@ -17,11 +17,11 @@ from dagster._core.errors import DagsterLaunchFailedError
 from dagster._core.launcher import WorkerStatus
 from sqlalchemy import select
 
-from assets.core.runs import BATCH_TAG, LANE_TAG
+from assets.core.runs import BATCH_TAG, QUEUE_TAG
 from assets.dagster_internals import dagster_home
 from assets.service import worker
 from storage.core import leases
-from storage.core.models import Lane, jobs
+from storage.core.models import Queue, jobs
 from storage.core.settings import Settings
 from storage.core.store import Store
 from storage.jobs import batches
@@ -31,7 +31,7 @@ from tests.patience import until
 from tests.storage.examples import a_client, a_customer, a_submission
 
 LOCATION = "tests.assets.trivial_location"
-with_a_worker = pytest.mark.service  # each of its lanes is a process that loads Dagster
+with_a_worker = pytest.mark.service  # each of its queues is a process that loads Dagster
 
 
 class Bench:
@@ -41,10 +41,10 @@ class Bench:
         self.store = store
         self.instance = instance
 
-    def launch(self, lane: Lane | None = None, batch: int | None = None, **behaviour: str) -> DagsterRun:
+    def launch(self, queue: Queue | None = None, batch: int | None = None, **behaviour: str) -> DagsterRun:
         tags = dict(behaviour)
-        if lane:
-            tags[LANE_TAG] = lane.value
+        if queue:
+            tags[QUEUE_TAG] = queue.value
         if batch is not None:
             tags[BATCH_TAG] = str(batch)
         run = self.instance.create_run_for_job(definitions.resolve_job_def("enrichment_batch"), tags=tags)
@@ -67,7 +67,7 @@ class Bench:
         now = datetime.now(UTC)
         a_submission(self.store, a_customer(self.store, a_client(self.store, now), now), now)
         with self.store.db.writing() as w:
-            batch = batches.claim(w, Lane.ENRICHMENT, self.store.settings, now)
+            batch = batches.claim(w, Queue.ENRICHMENT, self.store.settings, now)
         assert batch is not None
         return batch.token
 
@@ -133,9 +133,9 @@ def working(settings: Settings) -> Iterator[Callable[[], None]]:
 
 
 @with_a_worker
-def test_runs_of_a_lane_share_a_warm_process_and_lanes_have_their_own(bench: Bench) -> None:
-    first, second = bench.launch(Lane.ENRICHMENT), bench.launch(Lane.ENRICHMENT)
-    other, by_hand = bench.launch(Lane.REFRESH), bench.launch()
+def test_runs_of_a_queue_share_a_warm_process_and_queues_have_their_own(bench: Bench) -> None:
+    first, second = bench.launch(Queue.ENRICHMENT), bench.launch(Queue.ENRICHMENT)
+    other, by_hand = bench.launch(Queue.REFRESH), bench.launch()
     for run in (first, second, other, by_hand):
         until(lambda run=run: bench.status(run) is DagsterRunStatus.SUCCESS)
     assert bench.pid_of(first) == bench.pid_of(second) != bench.pid_of(other) == bench.pid_of(by_hand)
@@ -144,7 +144,7 @@ def test_runs_of_a_lane_share_a_warm_process_and_lanes_have_their_own(bench: Ben
 @with_a_worker
 def test_a_run_s_batch_is_kept_alive_while_it_runs_and_released_when_it_did_not_commit(bench: Bench) -> None:
     token = bench.a_batch()
-    run = bench.launch(Lane.ENRICHMENT, token, sleep_s="2.5", fail="yes")  # two and a half leases
+    run = bench.launch(Queue.ENRICHMENT, token, sleep_s="2.5", fail="yes")  # two and a half leases
     until(lambda: bench.status(run) is DagsterRunStatus.STARTED)
     while bench.status(run) is DagsterRunStatus.STARTED:
         with bench.store.db.reading() as r:
@@ -156,7 +156,7 @@ def test_a_run_s_batch_is_kept_alive_while_it_runs_and_released_when_it_did_not_
 
 @with_a_worker
 def test_a_run_whose_process_dies_is_reported_lost_and_its_jobs_wait_again_at_once(bench: Bench) -> None:
-    run = bench.launch(Lane.ENRICHMENT, bench.a_batch(), sleep_s="30")
+    run = bench.launch(Queue.ENRICHMENT, bench.a_batch(), sleep_s="30")
     until(lambda: bench.pid_of(run) > 0)
     assert bench.health(run) is WorkerStatus.RUNNING
 
@@ -164,16 +164,16 @@ def test_a_run_whose_process_dies_is_reported_lost_and_its_jobs_wait_again_at_on
     until(lambda: bench.health(run) is WorkerStatus.NOT_FOUND, within_s=20)  # it would have run longer
     until(lambda: bench.job() == ("Queued", 1), within_s=20)
 
-    after = bench.launch(Lane.ENRICHMENT)
+    after = bench.launch(Queue.ENRICHMENT)
     until(lambda: bench.status(after) is DagsterRunStatus.SUCCESS)
 
 
 @with_a_worker
 def test_a_terminated_run_is_canceled_and_its_process_stays(bench: Bench) -> None:
-    run = bench.launch(Lane.ENRICHMENT, sleep_s="30")
+    run = bench.launch(Queue.ENRICHMENT, sleep_s="30")
     until(lambda: bench.pid_of(run) > 0)
     process = bench.pid_of(run)
-    waiting = bench.launch(Lane.ENRICHMENT)
+    waiting = bench.launch(Queue.ENRICHMENT)
 
     assert bench.instance.run_launcher.terminate(waiting.run_id)
     assert bench.status(waiting) is DagsterRunStatus.CANCELED
@@ -181,7 +181,7 @@ def test_a_terminated_run_is_canceled_and_its_process_stays(bench: Bench) -> Non
     until(lambda: bench.status(run) is DagsterRunStatus.CANCELED)
     assert not bench.instance.run_launcher.terminate(run.run_id)
 
-    after = bench.launch(Lane.ENRICHMENT)
+    after = bench.launch(Queue.ENRICHMENT)
     until(lambda: bench.status(after) is DagsterRunStatus.SUCCESS)
     assert bench.pid_of(after) == process
 
@@ -190,17 +190,17 @@ def test_a_terminated_run_is_canceled_and_its_process_stays(bench: Bench) -> Non
 def test_a_worker_that_ends_finishes_its_run_and_gives_waiting_ones_back_uncounted(settings: Settings) -> None:
     with working(settings) as end, opened(settings) as bench:
         until(bench.worker_is_warm)
-        running = bench.launch(Lane.ENRICHMENT, sleep_s="0.5")
-        bench.launch(Lane.ENRICHMENT, bench.a_batch())
+        running = bench.launch(Queue.ENRICHMENT, sleep_s="0.5")
+        bench.launch(Queue.ENRICHMENT, bench.a_batch())
         until(lambda: bench.status(running) is DagsterRunStatus.STARTED)
         end()
         assert bench.status(running) is DagsterRunStatus.SUCCESS
         assert bench.job() == ("Queued", 0)
         assert not bench.worker_is_warm()
         with pytest.raises(DagsterLaunchFailedError, match="No Tidemark worker runs"):
-            bench.launch(Lane.ENRICHMENT)
+            bench.launch(Queue.ENRICHMENT)
         with bench.store.db.reading() as r:
-            assert batches.count_open(r, Lane.ENRICHMENT) == 0
+            assert batches.count_open(r, Queue.ENRICHMENT) == 0
 
 
 def test_leases_are_kept_after_whatever_went_wrong_once(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -234,7 +234,7 @@ def test_leases_are_kept_after_whatever_went_wrong_once(settings: Settings, monk
 def test_two_workers_of_a_home_share_its_runs(settings: Settings) -> None:
     with working(settings), working(settings), opened(settings) as bench:
         until(lambda: bench.warm_workers() == 2)
-        both = [bench.launch(Lane.ENRICHMENT, sleep_s="8") for _ in range(2)]
+        both = [bench.launch(Queue.ENRICHMENT, sleep_s="8") for _ in range(2)]
         for run in both:
             until(lambda run=run: bench.pid_of(run) > 0)
             assert bench.health(run) is WorkerStatus.RUNNING

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from assets.core.processes import LONGEST_SOCKET_PATH, AlreadyRunningError, a_seat, socket_path
-from assets.workers.worker_calls import SEAT, Call, NoWorkerError, Verb, answering, anyone, offer
+from assets.core.processes import LONGEST_SOCKET_PATH, AlreadyRunningError, hold_slot, socket_path
+from assets.workers.worker_calls import SLOT, Call, NoWorkerError, Verb, answering, anyone, offer
 
 TAKE, HOLDS = Call(Verb.TAKE, "a run", "refresh", 7), Call(Verb.HOLDS, "a run")
 
 
 class Worker:
-    """Answers from its seat, and remembers what it heard."""
+    """Answers from its slot, and remembers what it heard."""
 
     def __init__(self, home: Path, free: bool = True) -> None:
         self.home = home
@@ -25,8 +25,8 @@ class Worker:
 
     @contextmanager
     def seated(self) -> Iterator[int]:
-        with a_seat(self.home, SEAT) as (seat, _), answering(self.home, seat, self.answer):
-            yield seat
+        with hold_slot(self.home, SLOT) as (slot, _), answering(self.home, slot, self.answer):
+            yield slot
 
     def answer(self, question: Call) -> bool:
         self.heard.append(question)
@@ -61,18 +61,18 @@ def test_every_worker_is_asked_whether_it_holds_a_run(tmp_path: Path) -> None:
     assert [worker.heard for worker in workers] == [[HOLDS], [HOLDS]]
 
 
-def test_a_seat_that_was_left_is_taken_again_under_the_same_id(tmp_path: Path) -> None:
-    with a_seat(tmp_path, SEAT) as first:
-        with a_seat(tmp_path, SEAT) as second:
+def test_a_slot_that_was_left_is_taken_again_under_the_same_id(tmp_path: Path) -> None:
+    with hold_slot(tmp_path, SLOT) as first:
+        with hold_slot(tmp_path, SLOT) as second:
             assert [first[0], second[0]] == [1, 2]
             assert first[1] != second[1]
-        with a_seat(tmp_path, SEAT) as again:
+        with hold_slot(tmp_path, SLOT) as again:
             assert again == second
 
 
-def test_seats_are_many_but_not_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("assets.core.processes.MOST_SEATS", 1)
-    with a_seat(tmp_path, SEAT), pytest.raises(AlreadyRunningError), a_seat(tmp_path, SEAT):
+def test_slots_are_many_but_not_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("assets.core.processes.MOST_SLOTS", 1)
+    with hold_slot(tmp_path, SLOT), pytest.raises(AlreadyRunningError), hold_slot(tmp_path, SLOT):
         pass
 
 
@@ -90,7 +90,7 @@ def test_what_a_killed_worker_left_behind_is_no_worker_and_in_no_one_s_way(tmp_p
 
     with pytest.raises(NoWorkerError):
         anyone(tmp_path, HOLDS)
-    with a_seat(tmp_path, SEAT), other.seated():  # seat 1 is about to be answered from again
+    with hold_slot(tmp_path, SLOT), other.seated():  # slot 1 is about to be answered from again
         assert offer(tmp_path, TAKE)
     with killed.seated():
         assert offer(tmp_path, TAKE)

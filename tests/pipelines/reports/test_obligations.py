@@ -136,7 +136,7 @@ def test_a_quarter_that_was_paid_for() -> None:
     ("paid", "status"),
     [("-240", "met"), ("-216", "met"), ("-215.99", "short"), ("-24", "short"), ("-23.99", "missing"), ("0", "missing")],
 )
-def test_met_leaves_room_for_what_is_assumed(paid: str, status: str) -> None:
+def test_met_tolerates_what_is_assumed(paid: str, status: str) -> None:
     rows = [
         *at(date(2025, 7, 1), date(2025, 10, 28)),
         row(date(2025, 7, 10), "-1620", kind=WAGES),

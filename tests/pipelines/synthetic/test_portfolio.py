@@ -127,7 +127,7 @@ def test_no_card_number_is_printed_in_clear(rows: pl.DataFrame) -> None:
     assert [text for text in rows["description"] if looks_like_a_card(text)] == []
 
 
-def test_narratives_leave_no_blank_unfilled_and_fit_the_door(rows: pl.DataFrame) -> None:
+def test_narratives_leave_no_blank_unfilled_and_are_accepted(rows: pl.DataFrame) -> None:
     texts = rows["description"]
     assert not texts.str.contains(r"[{¤}]|\{[a-z]+[0-9]*\}").filter(rows["bank"] != "ANZ").any()
     assert not texts.str.contains("  ").filter(~rows["bank"].is_in(["Bankwest", "Suncorp Bank"])).any()

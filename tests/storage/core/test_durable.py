@@ -146,7 +146,7 @@ def test_a_folder_that_could_not_be_synced_is_synced_by_whoever_needs_it_next(
     assert ("sync", tmp_path) in steps
 
 
-def test_a_file_without_room_is_not_there(tmp_path: Path) -> None:
+def test_a_file_on_a_full_disk_is_not_there(tmp_path: Path) -> None:
     """The disk is full while it is written."""
     code = (
         "import resource, signal, sys; from pathlib import Path; from storage.core import durable;"

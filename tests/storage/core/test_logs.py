@@ -109,7 +109,7 @@ def test_a_process_logs_in_the_chosen_form(monkeypatch: pytest.MonkeyPatch, chos
     try:
         logs.to_stderr("worker", Settings(log_format=chosen))
         logging.getLogger("somebody.else").info("of no interest")
-        logging.getLogger("assets.workers.lanes").info("of interest")
+        logging.getLogger("assets.workers.queues").info("of interest")
         thread = threading.Thread(target=lambda: 1 // 0, name="lost")
         thread.start()
         thread.join()

@@ -6,7 +6,7 @@ import pytest
 
 from pipelines.reports.report_view import ReportStatus
 from pipelines.vocabulary.errors import Conflict, Unprocessable
-from storage.core.models import JobStatus, Lane
+from storage.core.models import JobStatus, Queue
 from storage.core.store import Store
 from storage.customers import customers
 from storage.customers.customers import Customer
@@ -20,9 +20,9 @@ from tests.storage.examples import a_client, a_customer, a_submission, submit
 from tests.storage.values import on_postgresql
 
 
-def claim(store: Store, now: datetime, lane: Lane = Lane.ENRICHMENT) -> int:
+def claim(store: Store, now: datetime, queue: Queue = Queue.ENRICHMENT) -> int:
     with store.db.writing() as w:
-        batch = batches.claim(w, lane, store.settings, now)
+        batch = batches.claim(w, queue, store.settings, now)
     assert batch is not None
     return batch.token
 
@@ -140,7 +140,7 @@ def test_the_database_lets_one_live_refresh_per_customer_exist(store: Store, now
 def refresh(store: Store, customer: Customer, now: datetime) -> None:
     with store.db.writing() as w:
         job = jobs.request_refresh(w, customer, now)
-    token = claim(store, now, Lane.REFRESH)
+    token = claim(store, now, Queue.REFRESH)
     with store.db.writing() as w:
         new = NewReport(customer.number, customer.data_version, '{"score":1}', now.date())
         reports.save(w, token, "risk", 1, [new], now.date(), now)
@@ -171,7 +171,7 @@ def test_a_batch_that_nobody_waits_for_leaves_customers_to_their_submissions(sto
     a_submission(store, waited_for, now)
     both = {waited_for.number: 1, other.number: 1}
     with store.db.writing() as w:
-        token = batches.open_without_jobs(w, Lane.PORTFOLIO, now.date(), store.settings, now)
+        token = batches.open_without_jobs(w, Queue.PORTFOLIO, now.date(), store.settings, now)
         recomputed = Recomputed(enrichment_version=7, customers=frozenset(both))
         committed = commit_values(w, token, both, [], None, None, [], now, recomputed, yielding=True)
     assert committed.lost == {waited_for.number}
@@ -193,7 +193,7 @@ def test_a_failed_attempt_keeps_the_last_good_data(store: Store, now: datetime) 
     customer = enriched(store, now)
     refresh(store, customer, now)
     with store.db.writing() as w:
-        token = batches.open_without_jobs(w, Lane.REFRESH, now.date(), store.settings, now)
+        token = batches.open_without_jobs(w, Queue.REFRESH, now.date(), store.settings, now)
         reports.save_failures(w, token, "risk", [customer.number])
     assert risk_status(store, customer) == (ReportStatus.STALE, True)
     with store.db.reading() as r:
@@ -203,7 +203,7 @@ def test_a_failed_attempt_keeps_the_last_good_data(store: Store, now: datetime) 
 def test_a_first_attempt_that_fails_leaves_the_report_pending(store: Store, now: datetime) -> None:
     customer = enriched(store, now)
     with store.db.writing() as w:
-        token = batches.open_without_jobs(w, Lane.REFRESH, now.date(), store.settings, now)
+        token = batches.open_without_jobs(w, Queue.REFRESH, now.date(), store.settings, now)
         reports.save_failures(w, token, "risk", [customer.number])
     assert risk_status(store, customer) == (ReportStatus.PENDING, True)
 
@@ -211,7 +211,7 @@ def test_a_first_attempt_that_fails_leaves_the_report_pending(store: Store, now:
 def test_a_run_that_was_given_up_can_store_no_report(store: Store, now: datetime) -> None:
     customer = enriched(store, now)
     with store.db.writing() as w:
-        token = batches.open_without_jobs(w, Lane.REFRESH, now.date(), store.settings, now)
+        token = batches.open_without_jobs(w, Queue.REFRESH, now.date(), store.settings, now)
         batches.release(w, token, store.settings, now)
     with store.db.writing() as w, pytest.raises(Superseded):
         reports.save(w, token, "risk", 1, [NewReport(customer.number, 1, "{}", None)], now.date(), now)

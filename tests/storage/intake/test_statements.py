@@ -13,7 +13,7 @@ from sqlalchemy import func, select, update
 
 from pipelines.vocabulary.schemas import TRANSACTIONS
 from storage.core.lake import Lake
-from storage.core.models import JobStatus, Lane, Stage
+from storage.core.models import JobStatus, Queue, Stage
 from storage.core.models import jobs as all_jobs
 from storage.core.store import Store
 from storage.enrichment import transactions
@@ -109,7 +109,7 @@ def test_numbers_of_receipt_rise_with_every_landing_and_every_submission(store: 
 def test_only_the_batch_that_has_the_job_can_land_or_refuse_it(store: Store, now: datetime) -> None:
     job = sent(store, a_customer(store, a_client(store, now), now), "letter")
     with store.db.writing() as w:
-        batch = batches.claim(w, Lane.EXTRACTION, store.settings, now)
+        batch = batches.claim(w, Queue.EXTRACTION, store.settings, now)
     assert batch is not None
     with store.db.writing() as w:
         w.execute(update(all_jobs).values(batch_token=None, status=JobStatus.QUEUED))
@@ -125,10 +125,10 @@ def test_one_that_pauses_holds_up_no_other_file_of_its_customer(store: Store, no
     rested = now + timedelta(seconds=store.settings.job_retry_pause_s / 2)
     with store.db.writing() as w:
         w.execute(update(all_jobs).where(all_jobs.c.job_id == pausing.job_id).values(not_before=rested))
-        batch = batches.claim(w, Lane.EXTRACTION, store.settings, now)
+        batch = batches.claim(w, Queue.EXTRACTION, store.settings, now)
         assert batch is not None
         assert [job.job_id for job in jobs.of_batch(w, batch.token)] == [other.job_id]
-        batches.claim(w, Lane.EXTRACTION, store.settings, rested + timedelta(seconds=1))
+        batches.claim(w, Queue.EXTRACTION, store.settings, rested + timedelta(seconds=1))
         assert jobs.get(w, pausing.client_id, pausing.job_id).status is JobStatus.RUNNING
 
 

@@ -3,7 +3,7 @@ from uuid import uuid4
 
 import pytest
 
-from storage.core.models import JobStatus, Lane
+from storage.core.models import JobStatus, Queue
 from storage.core.settings import Settings
 from storage.core.store import Store
 from storage.jobs import batches, jobs
@@ -14,9 +14,9 @@ from tests.storage.examples import a_client, a_customer, a_submission
 REST = timedelta(seconds=Settings().job_retry_pause_s)
 
 
-def claim(store: Store, now: datetime, lane: Lane = Lane.ENRICHMENT) -> Batch | None:
+def claim(store: Store, now: datetime, queue: Queue = Queue.ENRICHMENT) -> Batch | None:
     with store.db.writing() as w:
-        return batches.claim(w, lane, store.settings, now)
+        return batches.claim(w, queue, store.settings, now)
 
 
 def status_of(store: Store, job: Job) -> JobStatus:
@@ -161,7 +161,7 @@ def test_fencing_tokens_grow(store: Store, now: datetime) -> None:
     assert tokens == sorted(set(tokens))
 
 
-def test_lanes_do_not_wait_for_each_other(store: Store, now: datetime) -> None:
+def test_queues_do_not_wait_for_each_other(store: Store, now: datetime) -> None:
     a_submission(store, a_customer(store, a_client(store, now), now), now)
-    assert claim(store, now, Lane.REFRESH) is None
-    assert claim(store, now, Lane.ENRICHMENT) is not None
+    assert claim(store, now, Queue.REFRESH) is None
+    assert claim(store, now, Queue.ENRICHMENT) is not None

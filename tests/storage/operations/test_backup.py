@@ -25,7 +25,7 @@ from pipelines.vocabulary.errors import Conflict, Corrupt
 from pipelines.vocabulary.schemas import SORT_KEY
 from storage.core import leases
 from storage.core.buckets import bucket_of
-from storage.core.models import JobStatus, Lane
+from storage.core.models import JobStatus, Queue
 from storage.core.models import jobs as jobs_table
 from storage.core.settings import Settings
 from storage.core.store import Store
@@ -49,7 +49,7 @@ def clock() -> datetime:
 def enrich_all(store: Store) -> None:
     """End all queued submissions: each adds one row, which bears its job's id, to what its customer holds."""
     with store.db.writing() as w:
-        batch = batches.claim(w, Lane.ENRICHMENT, store.settings, clock())
+        batch = batches.claim(w, Queue.ENRICHMENT, store.settings, clock())
     if batch is None:
         return
     with store.db.reading() as r:

@@ -10,7 +10,7 @@ from sqlalchemy import text
 
 from pipelines.webhooks.events import EventType
 from storage.core import leases
-from storage.core.models import Lane
+from storage.core.models import Queue
 from storage.core.settings import Settings
 from storage.core.store import Store
 from storage.jobs import batches
@@ -160,7 +160,7 @@ def test_a_batch_whose_lease_ran_out_or_never_ends_is_a_warning(
 ) -> None:
     began = now - timedelta(hours=2)
     with running.db.writing() as w:
-        token = batches.open_without_jobs(w, Lane.ENRICHMENT, now.date(), running.settings, began)
+        token = batches.open_without_jobs(w, Queue.ENRICHMENT, now.date(), running.settings, began)
         batches.renew(w, token, running.settings, now - silent_for)
     assert only(found(running, now)) == (Severity.WARNING, "batches")
 

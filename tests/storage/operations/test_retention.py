@@ -12,7 +12,7 @@ from pipelines.vocabulary.errors import Conflict
 from storage.core import idempotency, leases
 from storage.core.idempotency import Claim
 from storage.core.lake import Lake
-from storage.core.models import Lane, locations, rule_counts, segments
+from storage.core.models import Queue, locations, rule_counts, segments
 from storage.core.segments import register
 from storage.core.store import Store
 from storage.enrichment.compaction import LOOSE_FILES, compact
@@ -142,7 +142,7 @@ def test_a_draft_that_was_never_finished_goes(store: Store, now: datetime) -> No
 def test_a_file_that_an_open_batch_may_name_stays_however_old(store: Store, now: datetime) -> None:
     began = now - timedelta(days=3)
     with store.db.writing() as w:
-        token = batches.open_without_jobs(w, Lane.ENRICHMENT, now.date(), store.settings, began)
+        token = batches.open_without_jobs(w, Queue.ENRICHMENT, now.date(), store.settings, began)
     segment = store.lake.put(f"transactions/{uuid4()}.parquet", b"of a run that was suspended for days")
     aged(store, segment.path, began + HOUR)
     assert sweep(store, lambda: now).orphans == 0

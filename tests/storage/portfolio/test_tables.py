@@ -7,7 +7,7 @@ import polars as pl
 from sqlalchemy import select
 
 from storage.core import models
-from storage.core.models import Lane
+from storage.core.models import Queue
 from storage.core.store import Store
 from storage.customers.customers import Customer
 from storage.jobs import batches
@@ -26,7 +26,7 @@ def with_report(store: Store, now: datetime, data: str = '{"value": 7.10}', data
 def saved(store: Store, customer: Customer, now: datetime, data: str, data_version: int) -> None:
     report = NewReport(customer.number, data_version, data, now.date())
     with store.db.writing() as w:
-        token = batches.open_without_jobs(w, Lane.PORTFOLIO, now.date(), store.settings, now)
+        token = batches.open_without_jobs(w, Queue.PORTFOLIO, now.date(), store.settings, now)
         reports.save(w, token, "risk", 1, [report], now.date(), now)
 
 

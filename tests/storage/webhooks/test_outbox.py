@@ -187,7 +187,7 @@ def test_subscriptions_take_turns_and_have_few_under_way_each(store: Store, now:
     assert len(claim(store, now)) == 1
 
 
-def test_a_client_with_many_subscriptions_leaves_room_for_others(store: Store, now: datetime) -> None:
+def test_a_client_with_many_subscriptions_leaves_slots_to_others(store: Store, now: datetime) -> None:
     flooding, quiet = (a_customer(store, a_client(store, now), now) for _ in range(2))
     subscribe_often(store, flooding.client_id, now, outbox.PER_CLIENT // outbox.PER_SUBSCRIPTION + 1)
     enqueue(store, *(an_event(flooding, now) for _ in range(outbox.PER_SUBSCRIPTION)))
@@ -209,7 +209,9 @@ def flooding(store: Store, now: datetime, clients: int) -> None:
 
 
 @pytest.mark.parametrize("clients", [4, 12])
-def test_clients_whose_receivers_all_hang_leave_a_healthy_one_room(store: Store, now: datetime, clients: int) -> None:
+def test_clients_whose_receivers_all_hang_leave_slots_to_a_healthy_one(
+    store: Store, now: datetime, clients: int
+) -> None:
     flooding(store, now, clients)
     hanging = claim(store, now)
     free = outbox.SLOTS - len(hanging)

@@ -14,15 +14,15 @@ from sqlalchemy import ColumnElement
 
 from assets.core.batches import Work, without_jobs
 from pipelines.vocabulary.errors import Corrupt
-from storage.core.models import Lane
+from storage.core.models import Queue
 from storage.core.store import Store
-from storage.portfolio import upkeep
-from storage.portfolio.upkeep import Task
+from storage.portfolio import maintenance
+from storage.portfolio.maintenance import Task
 
 log = logging.getLogger(__name__)
 
 SLICE_CUSTOMERS = 2_000
-LONGEST_WAIT_S = 5.0  # for live jobs, after a slice: where they never end, upkeep still gets on
+LONGEST_WAIT_S = 5.0  # for live jobs, after a slice: where they never end, maintenance still gets on
 LOOK_EVERY_S = 0.1
 
 
@@ -52,9 +52,9 @@ def carry_out(
     an unfinished submission are left to it.
     """
     with store.db.writing() as w:
-        upkeep.begin(w, task, bucket, datetime.now(UTC))
-        due = upkeep.due(w, condition, bucket)
-        upkeep.expect(w, task, bucket, len(due))
+        maintenance.begin(w, task, bucket, datetime.now(UTC))
+        due = maintenance.due(w, condition, bucket)
+        maintenance.expect(w, task, bucket, len(due))
     total = Outcome()
     try:
         for customers in slices(due, store.settings.portfolio_slice_rows):
@@ -62,7 +62,7 @@ def carry_out(
             outcome = _one_slice(store, condition, customers, do) if yielding else _attempt(store, customers, do)
             total += outcome
             with store.db.writing() as w:
-                upkeep.advance(
+                maintenance.advance(
                     w, task, bucket, datetime.now(UTC), len(customers), changed=outcome.changed, failed=outcome.failed
                 )
             rest(store, time.monotonic() - began)
@@ -99,14 +99,14 @@ def _one_slice(
     store: Store, condition: ColumnElement[bool], customers: Sequence[int], do: Callable[[Work], Outcome]
 ) -> Outcome:
     with store.db.reading() as r:
-        mine = upkeep.still_due(r, condition, customers)
+        mine = maintenance.still_due(r, condition, customers)
     return Outcome(left=len(customers) - len(mine)) + (_attempt(store, mine, do) if mine else Outcome())
 
 
 def _attempt(store: Store, customers: Sequence[int], do: Callable[[Work], Outcome]) -> Outcome:
     """Do it for all at once; where a damaged file forbids that, for each half, down to the customers that lie in it."""
     try:
-        with without_jobs(store, Lane.PORTFOLIO, datetime.now(UTC).date(), customers) as work:
+        with without_jobs(store, Queue.PORTFOLIO, datetime.now(UTC).date(), customers) as work:
             return do(work)
     except Corrupt as error:
         if len(customers) == 1:
@@ -118,9 +118,9 @@ def _attempt(store: Store, customers: Sequence[int], do: Callable[[Work], Outcom
 
 def _jobs_wait(store: Store) -> bool:
     with store.db.reading() as r:
-        return upkeep.jobs_wait(r)
+        return maintenance.jobs_wait(r)
 
 
 def _end(store: Store, task: Task, bucket: int, error: str | None) -> None:
     with store.db.writing() as w:
-        upkeep.end(w, task, bucket, datetime.now(UTC), error)
+        maintenance.end(w, task, bucket, datetime.now(UTC), error)

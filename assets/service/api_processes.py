@@ -1,4 +1,4 @@
-"""Several API processes behind one port (`python -m assets.service.doors`, or `tidemark api --processes N`).
+"""Several API processes behind one port (`python -m assets.service.api_processes`, or `tidemark api --processes N`).
 
 One Python process answers with one core, however many there are. The sockets are opened here, once, and inherited: one
 for each process, since of one that they shared whichever woke first would take all connections. The system spreads
@@ -24,7 +24,7 @@ class PortTakenError(OSError):
     """Somebody else listens there already."""
 
 
-def open_doors(address: Address, count: int) -> Sequence[socket.socket]:
+def open_listeners(address: Address, count: int) -> Sequence[socket.socket]:
     """Listen at the address, `count` times; port 0 takes a free one.
 
     Raises:
@@ -43,17 +43,17 @@ def open_doors(address: Address, count: int) -> Sequence[socket.socket]:
         raise PortTakenError(f"can't listen on {address.host}:{address.port}: {why}") from error
 
 
-def api_parts(doors: Sequence[socket.socket]) -> Sequence[Part]:
-    """An API process for each door."""
-    return [_api_part(door.fileno()) for door in doors]
+def api_parts(listeners: Sequence[socket.socket]) -> Sequence[Part]:
+    """An API process for each listening socket."""
+    return [_api_part(listener.fileno()) for listener in listeners]
 
 
-def _api_part(door: int) -> Part:
-    return Part("API", "api.cli", "api", "--socket", str(door), "--tethered", environment={}, keep=[door])
+def _api_part(listener: int) -> Part:
+    return Part("API", "api.cli", "api", "--socket", str(listener), "--tethered", environment={}, keep=[listener])
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m assets.service.doors", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m assets.service.api_processes", description=__doc__)
     parser.add_argument("--host", default=LOOPBACK)
     parser.add_argument("--port", type=int, default=API_PORT)
     parser.add_argument("--processes", type=int, default=1)
@@ -61,8 +61,8 @@ def main() -> None:
     logs.to_stderr("tidemark", Settings())
     stop = told_to_stop(tethered=False)
     try:
-        doors = open_doors(Address(options.host, options.port), options.processes)
-        keep_running(api_parts(doors), stop)
+        listeners = open_listeners(Address(options.host, options.port), options.processes)
+        keep_running(api_parts(listeners), stop)
     except (PortTakenError, NeverStartedError) as error:
         raise SystemExit(f"tidemark: {error}") from error
 

@@ -1,4 +1,4 @@
-"""Upkeep of a bucket: in slices, for whom it is due, behind what clients wait for, and on from where it broke off."""
+"""Maintenance of a bucket: in slices, only for customers who are due, after clients' jobs, resumed where it stopped."""
 
 import dataclasses
 import threading
@@ -13,17 +13,17 @@ from sqlalchemy import select, update
 
 from assets.core.batches import Work
 from assets.enrichment import transactions
+from assets.portfolio import maintenance as maintenance_work
 from assets.portfolio import tables
-from assets.portfolio import upkeep as upkeep_work
-from assets.portfolio.upkeep import Outcome, carry_out, rest, slices
+from assets.portfolio.maintenance import Outcome, carry_out, rest, slices
 from pipelines.enrichment.enrichment import ENRICHMENT_VERSION, Enriched, enrich
 from pipelines.reports.report_view import ReportStatus
 from storage.core import models
 from storage.core.store import Store
 from storage.enrichment.transactions import current_locations
-from storage.portfolio import upkeep
+from storage.portfolio import maintenance
+from storage.portfolio.maintenance import Standing, Task
 from storage.portfolio.tables import reports_of
-from storage.portfolio.upkeep import Standing, Task
 from tests.assets.conftest import Filled
 from tests.assets.lender import BUCKET, SALE, Lender, refreshed, risk_status, three_in_a_bucket
 
@@ -31,7 +31,7 @@ from tests.assets.lender import BUCKET, SALE, Lender, refreshed, risk_status, th
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Jobs that wait are not waited for: here nobody ends them meanwhile."""
-    monkeypatch.setattr(upkeep_work, "LONGEST_WAIT_S", 0)
+    monkeypatch.setattr(maintenance_work, "LONGEST_WAIT_S", 0)
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def backfilled(store: Store, do: Callable[[Work], Outcome] | None = None) -> Out
 
 def standing(store: Store) -> Standing:
     with store.db.reading() as r:
-        [found] = upkeep.standing(r, Task.BACKFILL, [BUCKET])
+        [found] = maintenance.standing(r, Task.BACKFILL, [BUCKET])
     return found
 
 
@@ -147,7 +147,7 @@ def test_stale_reports_are_refreshed_and_none_is_made_that_nobody_asked_for(
 
     with store.db.reading() as r:
         condition = tables.stale(store.settings, datetime.now(UTC))
-        assert [number for number, _ in upkeep.due(r, condition, BUCKET)] == [lenders[0].customer.number]
+        assert [number for number, _ in maintenance.due(r, condition, BUCKET)] == [lenders[0].customer.number]
     outcome = carry_out(store, Task.REFRESH, BUCKET, condition, partial(tables.refresh_all, store))
     assert outcome == Outcome(customers=1, changed=1)
     assert [risk_status(each) for each in lenders] == [ReportStatus.READY, ReportStatus.READY, ReportStatus.PENDING]
@@ -155,10 +155,10 @@ def test_stale_reports_are_refreshed_and_none_is_made_that_nobody_asked_for(
         assert reports_of(r, "risk", BUCKET)["is_current"].to_list() == [True, True]
 
 
-def test_between_slices_upkeep_rests_while_somebody_waits_for_a_job(
+def test_between_slices_maintenance_rests_while_somebody_waits_for_a_job(
     store: Store, lenders: list[Lender], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(upkeep_work, "LONGEST_WAIT_S", 60)
+    monkeypatch.setattr(maintenance_work, "LONGEST_WAIT_S", 60)
     rest(store, worked_s=0)  # nobody waits
     lenders[0].submit(SALE)
     resting = threading.Thread(target=rest, args=(store, 0))

@@ -1,6 +1,6 @@
-"""A lane of the worker: one warm process, and the runs that wait for it.
+"""A queue of the worker: one warm process, and the runs that wait for it.
 
-Lanes never wait for each other. A lane that nobody waits for has its process only while there is work. A process that
+Queues never wait for each other. A queue that nobody waits for has its process only while there is work. A process that
 dies takes one run with it; those that wait behind it go to the next process. What a run's end means for its batch is
 the ledger's business.
 """
@@ -49,7 +49,7 @@ class Ledger(Protocol):
 
 
 class Reports:
-    """What a warm process tells its lane, from two threads: that it lives, from now on, and that it is free."""
+    """What a warm process tells its queue, from two threads: that it lives, from now on, and that it is free."""
 
     def __init__(self, line: Connection) -> None:
         self._line = line
@@ -64,7 +64,7 @@ class Reports:
             self._line.send(what)
 
 
-class WarmLane:
+class WarmQueue:
     """Runs are taken by any thread and executed one after another."""
 
     def __init__(self, name: str, start: Callable[[], Child], ledger: Ledger, idle_s: float | None = None) -> None:
@@ -82,18 +82,18 @@ class WarmLane:
         self._wanted = threading.Event()
         if idle_s is None:
             self._wanted.set()
-        self._thread = threading.Thread(target=self._keep_warm, name=f"lane {name}", daemon=True)
+        self._thread = threading.Thread(target=self._keep_warm, name=f"queue {name}", daemon=True)
 
     @property
     def ready(self) -> bool:
-        """Whether a run would begin at once, or, in a lane that nobody waits for, soon."""
+        """Whether a run would begin at once, or, in a queue that nobody waits for, soon."""
         return self._ready or self._idle_s is not None
 
     def begin(self) -> None:
         self._thread.start()
 
     def take(self, run: Run, only_if_free: bool = False) -> bool:
-        """Queue the run for the warm process; False when the lane is ending, or not free and asked to be."""
+        """Queue the run for the warm process; False when the queue is ending, or not free and asked to be."""
         with self._lock:
             free = self.ready and self._executing is None and not self._waiting
             if self._stopping.is_set() or (only_if_free and not free):

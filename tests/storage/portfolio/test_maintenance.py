@@ -1,4 +1,4 @@
-"""For whom upkeep is due is read from the data; what was asked for and done is counted bucket by bucket."""
+"""For whom maintenance is due is read from the data; what was asked for and done is counted bucket by bucket."""
 
 from datetime import date, datetime, timedelta
 from typing import Any
@@ -9,8 +9,8 @@ from sqlalchemy import insert, update
 from storage.core import models
 from storage.core.store import Store
 from storage.customers.customers import Customer
-from storage.portfolio import upkeep
-from storage.portfolio.upkeep import SILENT_AFTER, Standing, State, Task
+from storage.portfolio import maintenance
+from storage.portfolio.maintenance import SILENT_AFTER, Standing, State, Task
 from tests.storage.examples import a_client, a_customer, a_submission
 
 VERSIONS = {"completeness": 1, "risk": 2, "aggregate": 1}
@@ -35,12 +35,12 @@ def with_report(store: Store, customer: Customer, **values: Any) -> None:
 
 def stale(store: Store) -> list[tuple[int, int]]:
     with store.db.reading() as r:
-        return upkeep.due(r, upkeep.stale(VERSIONS, TODAY - timedelta(days=6)), BUCKET)
+        return maintenance.due(r, maintenance.stale(VERSIONS, TODAY - timedelta(days=6)), BUCKET)
 
 
 def standing(store: Store, task: Task = Task.BACKFILL) -> Standing:
     with store.db.reading() as r:
-        [found] = upkeep.standing(r, task, [BUCKET])
+        [found] = maintenance.standing(r, task, [BUCKET])
     return found
 
 
@@ -49,9 +49,9 @@ def test_a_backfill_is_due_where_another_version_made_the_transactions(store: St
     with_data(store, now, enrichment_version=2)
     a_customer(store, a_client(store, now), now)  # without transactions
     with store.db.reading() as r:
-        assert upkeep.due(r, upkeep.outdated(2), BUCKET) == [(behind.number, 5)]
-        assert upkeep.buckets_due(r, upkeep.outdated(2)) == [BUCKET]
-        assert upkeep.buckets_due(r, upkeep.with_transactions()) == [1, 2]
+        assert maintenance.due(r, maintenance.outdated(2), BUCKET) == [(behind.number, 5)]
+        assert maintenance.buckets_due(r, maintenance.outdated(2)) == [BUCKET]
+        assert maintenance.buckets_due(r, maintenance.with_transactions()) == [1, 2]
 
 
 @pytest.mark.parametrize(
@@ -86,31 +86,31 @@ def test_customers_with_an_unfinished_submission_are_left_to_it(store: Store, no
     one, other = with_data(store, now), with_data(store, now)
     a_submission(store, other, now)
     with store.db.reading() as r:
-        assert upkeep.still_due(r, upkeep.outdated(2), [one.number, other.number]) == [one.number]
-        assert upkeep.still_due(r, upkeep.outdated(1), [one.number, other.number]) == []
-        assert upkeep.jobs_wait(r)
+        assert maintenance.still_due(r, maintenance.outdated(2), [one.number, other.number]) == [one.number]
+        assert maintenance.still_due(r, maintenance.outdated(1), [one.number, other.number]) == []
+        assert maintenance.jobs_wait(r)
 
 
 def test_a_task_is_asked_for_begun_counted_and_ended(store: Store, now: datetime) -> None:
     later = now + timedelta(seconds=5)
     with store.db.writing() as w:
-        upkeep.request(w, Task.BACKFILL, [BUCKET, 7], now)
-        assert [each.bucket for each in upkeep.waiting(w, Task.BACKFILL)] == [BUCKET, 7]
-        assert upkeep.waiting(w, Task.REFRESH) == []
+        maintenance.request(w, Task.BACKFILL, [BUCKET, 7], now)
+        assert [each.bucket for each in maintenance.waiting(w, Task.BACKFILL)] == [BUCKET, 7]
+        assert maintenance.waiting(w, Task.REFRESH) == []
     assert standing(store).state(now) is State.WAITING
 
     with store.db.writing() as w:
-        upkeep.begin(w, Task.BACKFILL, BUCKET, later)
-        upkeep.expect(w, Task.BACKFILL, BUCKET, 4)
-        upkeep.advance(w, Task.BACKFILL, BUCKET, later, 3, changed=2, failed=1)
-        assert [each.bucket for each in upkeep.waiting(w, Task.BACKFILL)] == [7]
+        maintenance.begin(w, Task.BACKFILL, BUCKET, later)
+        maintenance.expect(w, Task.BACKFILL, BUCKET, 4)
+        maintenance.advance(w, Task.BACKFILL, BUCKET, later, 3, changed=2, failed=1)
+        assert [each.bucket for each in maintenance.waiting(w, Task.BACKFILL)] == [7]
     running = standing(store)
     assert (running.total, running.done, running.changed, running.failed) == (4, 3, 2, 1)
     assert running.state(later) is State.RUNNING
     assert running.state(later + SILENT_AFTER) is State.INTERRUPTED
 
     with store.db.writing() as w:
-        upkeep.end(w, Task.BACKFILL, BUCKET, later)
+        maintenance.end(w, Task.BACKFILL, BUCKET, later)
     assert standing(store).state(later + SILENT_AFTER) is State.DONE
 
 
@@ -119,20 +119,20 @@ def test_what_an_interrupted_run_did_stays_counted_and_a_new_one_counts_from_not
 ) -> None:
     later = now + timedelta(hours=1)
     with store.db.writing() as w:
-        upkeep.begin(w, Task.BACKFILL, BUCKET, now)
-        upkeep.expect(w, Task.BACKFILL, BUCKET, 4)
-        upkeep.advance(w, Task.BACKFILL, BUCKET, now, 3, changed=2, failed=0)
-        upkeep.begin(w, Task.BACKFILL, BUCKET, later)
-        upkeep.expect(w, Task.BACKFILL, BUCKET, 1)
+        maintenance.begin(w, Task.BACKFILL, BUCKET, now)
+        maintenance.expect(w, Task.BACKFILL, BUCKET, 4)
+        maintenance.advance(w, Task.BACKFILL, BUCKET, now, 3, changed=2, failed=0)
+        maintenance.begin(w, Task.BACKFILL, BUCKET, later)
+        maintenance.expect(w, Task.BACKFILL, BUCKET, 1)
     resumed = standing(store)
     assert (resumed.total, resumed.done, resumed.changed) == (4, 3, 2)
 
     with store.db.writing() as w:
-        upkeep.end(w, Task.BACKFILL, BUCKET, later, error="MemoryError")
+        maintenance.end(w, Task.BACKFILL, BUCKET, later, error="MemoryError")
     assert standing(store).state(later) is State.FAILED
     with store.db.writing() as w:
-        upkeep.begin(w, Task.BACKFILL, BUCKET, later)
-        upkeep.expect(w, Task.BACKFILL, BUCKET, 6)
+        maintenance.begin(w, Task.BACKFILL, BUCKET, later)
+        maintenance.expect(w, Task.BACKFILL, BUCKET, 6)
     fresh = standing(store)
     assert (fresh.total, fresh.done, fresh.error, fresh.state(later)) == (6, 0, None, State.RUNNING)
 
@@ -140,22 +140,22 @@ def test_what_an_interrupted_run_did_stays_counted_and_a_new_one_counts_from_not
 def test_asking_twice_asks_once_while_the_first_waits_or_runs(store: Store, now: datetime) -> None:
     later = now + timedelta(seconds=1)
     with store.db.writing() as w:
-        upkeep.request(w, Task.BACKFILL, [BUCKET], now)
-        upkeep.request(w, Task.BACKFILL, [BUCKET], later)
+        maintenance.request(w, Task.BACKFILL, [BUCKET], now)
+        maintenance.request(w, Task.BACKFILL, [BUCKET], later)
     assert standing(store).requested_at == now
     with store.db.writing() as w:
-        upkeep.begin(w, Task.BACKFILL, BUCKET, later)
-        upkeep.expect(w, Task.BACKFILL, BUCKET, 1)
-        upkeep.request(w, Task.BACKFILL, [BUCKET], later)
-        assert upkeep.waiting(w, Task.BACKFILL) == []
-        upkeep.end(w, Task.BACKFILL, BUCKET, later)
-        upkeep.request(w, Task.BACKFILL, [BUCKET], later + timedelta(seconds=1))
+        maintenance.begin(w, Task.BACKFILL, BUCKET, later)
+        maintenance.expect(w, Task.BACKFILL, BUCKET, 1)
+        maintenance.request(w, Task.BACKFILL, [BUCKET], later)
+        assert maintenance.waiting(w, Task.BACKFILL) == []
+        maintenance.end(w, Task.BACKFILL, BUCKET, later)
+        maintenance.request(w, Task.BACKFILL, [BUCKET], later + timedelta(seconds=1))
     assert standing(store).state(later) is State.WAITING
 
 
 def test_what_was_asked_for_and_never_began_is_asked_for_anew(store: Store, now: datetime) -> None:
     later = now + SILENT_AFTER
     with store.db.writing() as w:
-        upkeep.request(w, Task.BACKFILL, [BUCKET], now)
-        upkeep.request(w, Task.BACKFILL, [BUCKET], later)
+        maintenance.request(w, Task.BACKFILL, [BUCKET], now)
+        maintenance.request(w, Task.BACKFILL, [BUCKET], later)
     assert standing(store).requested_at == later

@@ -1,4 +1,4 @@
-"""The operator's upkeep commands: JSON for scripts, and an exit status that says whether somebody is needed."""
+"""The operator's maintenance commands: JSON for scripts, and an exit status that says whether somebody is needed."""
 
 import json
 from pathlib import Path

@@ -14,11 +14,11 @@ from sqlalchemy import ColumnElement, and_, exists, or_, select, update
 
 from storage.core.buckets import BUCKETS, in_bucket
 from storage.core.database import AnyRow, Reading, Writing, insert_into, values_of
-from storage.core.models import LANE_OF, LIVE, Lane, customers, jobs, reports, upkeep
+from storage.core.models import LIVE, QUEUE_OF, Queue, customers, jobs, maintenance, reports
 from storage.jobs.jobs import with_unfinished_submission
 
 SILENT_AFTER = timedelta(minutes=2)  # longer than a slice of work takes
-_OF_THE_PORTFOLIO = [flow for flow, lane in LANE_OF.items() if lane is Lane.PORTFOLIO]
+_OF_THE_PORTFOLIO = [flow for flow, queue in QUEUE_OF.items() if queue is Queue.PORTFOLIO]
 
 
 class Task(StrEnum):
@@ -111,7 +111,7 @@ def still_due(r: Reading, condition: ColumnElement[bool], customer_numbers: Sequ
 
 
 def jobs_wait(r: Reading) -> bool:
-    """Whether somebody waits for a job of another lane to end: those of the portfolio wait for each other."""
+    """Whether somebody waits for a job of another queue to end: those of the portfolio wait for each other."""
     waiting = select(jobs.c.received_seq).where(jobs.c.status.in_(LIVE), jobs.c.flow.not_in(_OF_THE_PORTFOLIO))
     return r.execute(waiting.limit(1)).first() is not None
 
@@ -125,15 +125,17 @@ def request(w: Writing, task: Task, buckets: Iterable[int], now: datetime) -> No
 
 def waiting(r: Reading, task: Task) -> list[Standing]:
     """What was asked for and has not begun."""
-    asked, begun = upkeep.c.requested_at, upkeep.c.started_at
-    query = select(upkeep).where(upkeep.c.task == task, asked.is_not(None), or_(begun.is_(None), begun < asked))
-    return [_standing(row) for row in r.execute(query.order_by(asked, upkeep.c.bucket))]
+    asked, begun = maintenance.c.requested_at, maintenance.c.started_at
+    query = select(maintenance).where(
+        maintenance.c.task == task, asked.is_not(None), or_(begun.is_(None), begun < asked)
+    )
+    return [_standing(row) for row in r.execute(query.order_by(asked, maintenance.c.bucket))]
 
 
 def standing(r: Reading, task: Task, buckets: Iterable[int]) -> list[Standing]:
     """What is known of the task in these buckets, in their order; nothing for those where it never ran."""
-    query = select(upkeep).where(upkeep.c.task == task, upkeep.c.bucket.in_(list(buckets)))
-    return [_standing(row) for row in r.execute(query.order_by(upkeep.c.bucket))]
+    query = select(maintenance).where(maintenance.c.task == task, maintenance.c.bucket.in_(list(buckets)))
+    return [_standing(row) for row in r.execute(query.order_by(maintenance.c.bucket))]
 
 
 def begin(w: Writing, task: Task, bucket: int, now: datetime) -> None:
@@ -148,12 +150,16 @@ def begin(w: Writing, task: Task, bucket: int, now: datetime) -> None:
 
 def expect(w: Writing, task: Task, bucket: int, remaining: int) -> None:
     """The run that has begun is for `remaining` customers."""
-    w.execute(_of(task, bucket).values(total=upkeep.c.total + remaining))
+    w.execute(_of(task, bucket).values(total=maintenance.c.total + remaining))
 
 
 def advance(w: Writing, task: Task, bucket: int, now: datetime, done: int, *, changed: int, failed: int) -> None:
     """Count a slice of customers in."""
-    more = {"done": upkeep.c.done + done, "changed": upkeep.c.changed + changed, "failed": upkeep.c.failed + failed}
+    more = {
+        "done": maintenance.c.done + done,
+        "changed": maintenance.c.changed + changed,
+        "failed": maintenance.c.failed + failed,
+    }
     w.execute(_of(task, bucket).values(beat_at=now, **more))
 
 
@@ -162,15 +168,15 @@ def end(w: Writing, task: Task, bucket: int, now: datetime, error: str | None = 
 
 
 def _of(task: Task, bucket: int) -> Any:
-    return update(upkeep).where(upkeep.c.task == task, upkeep.c.bucket == bucket)
+    return update(maintenance).where(maintenance.c.task == task, maintenance.c.bucket == bucket)
 
 
 def _upsert(w: Writing, rows: Sequence[Mapping[str, Any]]) -> None:
     if not rows:
         return
-    statement = insert_into(w, upkeep)
+    statement = insert_into(w, maintenance)
     new = {name: statement.excluded[name] for name in rows[0] if name not in ("task", "bucket")}
-    key = [upkeep.c.task, upkeep.c.bucket]
+    key = [maintenance.c.task, maintenance.c.bucket]
     w.execute(statement.on_conflict_do_update(index_elements=key, set_=new), rows)
 
 

@@ -114,8 +114,11 @@ def main() -> int:
     parser.add_argument("parts", nargs="*", help="names of parts; default: all that have not passed on this code")
     parser.add_argument("--list", action="store_true", help="only list the parts, and when each last passed")
     asked = parser.parse_args()
+    parts = parts_of(asked.target)
+    if unknown := set(asked.parts) - {part.name for part in parts}:
+        parser.error(f"no part of {asked.target}: {' '.join(sorted(unknown))}")
     failed = []
-    for part in parts_of(asked.target):
+    for part in parts:
         last = read_record().get(part.name, {})
         if asked.list:
             print(part.name, *last.values(), sep="  ")  # noqa: T201

@@ -46,7 +46,7 @@ def definitions() -> Definitions:
             submitted_jobs_sensor,
             webhook_outbox_sensor,
             schedules.requested_backfills_sensor,
-            schedules.requested_looks_sensor,
+            schedules.requested_ruleset_evaluations_sensor,
             requested_backtests_sensor,
             requested_simulations_sensor,
         ],

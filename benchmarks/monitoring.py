@@ -63,33 +63,33 @@ def measure(scale: Scale = FULL) -> Sequence[Row]:
 
 def _measured(folder: Path, scale: Scale) -> list[Row]:
     portfolios = {rows: _portfolio(folder / str(rows), scale, rows) for rows in scale.rows_each}
-    looks = {rows: alone(_look_at_portfolio, files, scale.rulesets) for rows, files in portfolios.items()}
+    evaluations = {rows: alone(_evaluate_portfolio, files, scale.rulesets) for rows, files in portfolios.items()}
     metrics = {rows: alone(_figures_of_portfolio, files, scale.rulesets)[0] for rows, files in portfolios.items()}
     largest = portfolios[scale.rows_each[-1]]
     rules, _ = alone(_rules_on_figures, largest, scale.rulesets)
     one, _ = alone(_one_customer, largest[0], scale)
     python, _ = alone(_in_python, largest, scale)
     in_cel, _ = alone(_in_cel, largest, scale)
-    (last, _), shape = looks[scale.rows_each[-1]], _shape(scale.rulesets)
+    (last, _), shape = evaluations[scale.rows_each[-1]], _shape(scale.rulesets)
     whose = f"{scale.rulesets} rulesets, {scale.customers:,} customers"
     return [
         Row("rules, conditions and metrics of the rulesets", shape),
         Row(f"{whose}, metrics ready", seconds(rules.took_s), "≤ 5 s"),
         *(
             Row(f"{whose} of {rows:,} rows, from transactions", seconds(told.took_s), "≤ 5 s")
-            for rows, (told, _) in looks.items()
+            for rows, (told, _) in evaluations.items()
         ),
         *(Row(f"of which metrics and reading, {rows:,} rows", seconds(took)) for rows, took in metrics.items()),
-        *(Row(f"peak RSS, {rows:,} rows", mebibytes(peak), "≤ 2 GiB") for rows, (_, peak) in looks.items()),
-        Row("looks at a rule, and those that fire", f"{last.looks:,}, {last.fired:,}"),
+        *(Row(f"peak RSS, {rows:,} rows", mebibytes(peak), "≤ 2 GiB") for rows, (_, peak) in evaluations.items()),
+        Row("evaluations of a rule, and those that fire", f"{last.evaluations:,}, {last.fired:,}"),
         Row("one customer, from transactions, p50", milliseconds(one)),
-        Row("looks at a rule, metrics ready: ours", f"{rules.looks / rules.took_s:,.0f}/s"),
+        Row("evaluations of a rule, metrics ready: ours", f"{rules.evaluations / rules.took_s:,.0f}/s"),
         Row("plain Python", f"{python.rate:,.0f}/s"),
         Row("CEL", f"{in_cel.rate:,.0f}/s"),
-        Row("ours to plain Python", f"{rules.looks / rules.took_s / python.rate:,.0f} ×"),
-        Row("ours to CEL", f"{rules.looks / rules.took_s / in_cel.rate:,.0f} ×"),
-        Row("ours otherwise than plain Python", f"{python.otherwise:,} of {python.looks:,}", "0"),
-        Row("CEL otherwise than ours", f"{in_cel.otherwise:,} of {in_cel.looks:,}"),
+        Row("ours to plain Python", f"{rules.evaluations / rules.took_s / python.rate:,.0f} ×"),
+        Row("ours to CEL", f"{rules.evaluations / rules.took_s / in_cel.rate:,.0f} ×"),
+        Row("ours otherwise than plain Python", f"{python.otherwise:,} of {python.evaluations:,}", "0"),
+        Row("CEL otherwise than ours", f"{in_cel.otherwise:,} of {in_cel.evaluations:,}"),
     ]
 
 
@@ -106,25 +106,27 @@ def _shape(rulesets: int) -> str:
     return f"{len(watch.rules)} rules, {len(conditions)} different conditions, {read} metrics read"
 
 
-# Looks
+# Ruleset evaluations
 
 
 @dataclass(frozen=True)
-class Looked:
+class Evaluated:
     took_s: float
-    looks: int  # at a rule and a customer
+    evaluations: int  # at a rule and a customer
     fired: int
 
 
-def _look_at_portfolio(files: Sequence[Path], rulesets: int) -> Looked:
+def _evaluate_portfolio(files: Sequence[Path], rulesets: int) -> Evaluated:
     """At everybody, from their transactions; nothing was fired before."""
 
-    def looked(file: Path) -> tuple[int, int]:
+    def evaluated(file: Path) -> tuple[int, int]:
         return _decided(watch, observed(watch, *_read(file), NOW))
 
     watch, began = watching(rulesets), time.perf_counter()
-    found = _of_every(files, looked)
-    return Looked(time.perf_counter() - began, sum(looks for looks, _ in found), sum(fired for _, fired in found))
+    found = _of_every(files, evaluated)
+    return Evaluated(
+        time.perf_counter() - began, sum(evaluations for evaluations, _ in found), sum(fired for _, fired in found)
+    )
 
 
 def _figures_of_portfolio(files: Sequence[Path], rulesets: int) -> float:
@@ -139,14 +141,14 @@ def _figures_of_portfolio(files: Sequence[Path], rulesets: int) -> float:
     return time.perf_counter() - began
 
 
-def _rules_on_figures(files: Sequence[Path], rulesets: int) -> Looked:
+def _rules_on_figures(files: Sequence[Path], rulesets: int) -> Evaluated:
     """The rules alone, of all customers at once."""
     watch = watching(rulesets)
     told = _figures(watch, files)
     attributes = known(told[BY_CUSTOMER].to_list())
     began = time.perf_counter()
-    looks, fired = _decided(watch, observed_of(watch, told, attributes, NOW))
-    return Looked(time.perf_counter() - began, looks, fired)
+    evaluations, fired = _decided(watch, observed_of(watch, told, attributes, NOW))
+    return Evaluated(time.perf_counter() - began, evaluations, fired)
 
 
 def _one_customer(file: Path, scale: Scale) -> float:
@@ -163,7 +165,7 @@ def _one_customer(file: Path, scale: Scale) -> float:
 
 
 def _decided(watch: Watch, seen: Observed) -> tuple[int, int]:
-    """How many looks at a rule there were, and how many fire."""
+    """How many evaluations of a rule there were, and how many fire."""
     moved = moves(seen.outcomes, FIRING.to_frame(), watch.rearm, AS_OF, "UTC")
     return seen.outcomes.height, moved.fired.height
 
@@ -193,8 +195,8 @@ def _figures(watch: Watch, files: Sequence[Path]) -> pl.DataFrame:
 
 @dataclass(frozen=True)
 class Judged:
-    rate: float  # looks at a rule a second
-    looks: int
+    rate: float  # evaluations of a rule a second
+    evaluations: int
     otherwise: int  # than ours
 
 

@@ -39,7 +39,7 @@ _ANY_NUMBER = {"0": r"[0-9]\w*", "0000": r"[0-9]{6,}\w*"}  # what these words of
 
 
 @dataclass(frozen=True)
-class Look:
+class Evaluation:
     """One look for names: any of `says`, but not where `unless` stands, too."""
 
     says: str
@@ -79,14 +79,18 @@ class Lists:
     def _said(self) -> list[tuple[str, Party]]:
         """What is looked for, and whom it names: the longest first."""
         saying = [(phrase, party) for party in counterparties.parties() for phrase in party.says]
-        looked_for = literals([phrase for phrase, _ in saying])
-        said = [(literal, party) for literal, (_, party) in zip(looked_for, saying, strict=True)]
+        wanted = literals([phrase for phrase, _ in saying])
+        said = [(literal, party) for literal, (_, party) in zip(wanted, saying, strict=True)]
         return sorted(said, key=lambda each: (-len(each[0]), each[0]))
 
     @cached_property
-    def looks(self) -> list[Look]:
+    def evaluations(self) -> list[Evaluation]:
         """All phrases of one length are one expression; those that something spoils are asked for one by one."""
-        return [look for _, same in groupby(self._said, lambda each: len(each[0])) for look in _looks(list(same))]
+        return [
+            evaluate
+            for _, same in groupby(self._said, lambda each: len(each[0]))
+            for evaluate in _evaluations(list(same))
+        ]
 
     @cached_property
     def counterparties(self) -> pl.DataFrame:
@@ -99,10 +103,10 @@ class Lists:
         return pl.DataFrame(rows, dict.fromkeys(columns, pl.String), orient="row").unique("said", keep="first")
 
 
-def _looks(said: Sequence[tuple[str, Party]]) -> Iterator[Look]:
+def _evaluations(said: Sequence[tuple[str, Party]]) -> Iterator[Evaluation]:
     if plain := [literal for literal, party in said if not party.unless]:
-        yield Look(expression(plain))
-    yield from (Look(expression([literal]), _of(party.unless)) for literal, party in said if party.unless)
+        yield Evaluation(expression(plain))
+    yield from (Evaluation(expression([literal]), _of(party.unless)) for literal, party in said if party.unless)
 
 
 def _some(phrases: Sequence[str]) -> str | None:
@@ -113,13 +117,13 @@ def _of(phrases: Sequence[str]) -> str:
     return expression(literals(phrases))
 
 
-def expression(looked_for: Sequence[str]) -> str:
+def expression(wanted: Sequence[str]) -> str:
     """What `phrases.literals` made of phrases as one regular expression.
 
     Words are letters, digits and spaces, so nothing in them needs to be quoted. Their boundaries stand outside of the
     alternatives: Python's engine then leaves each at its first letter.
     """
-    bounded = groupby(sorted(looked_for, key=_bounds), key=_bounds)
+    bounded = groupby(sorted(wanted, key=_bounds), key=_bounds)
     return "|".join(f"{begin}(?:{'|'.join(map(_alternative, same))}){end}" for (begin, end), same in bounded)
 
 
@@ -143,7 +147,9 @@ class InPandas:
     def __init__(self, lists: Lists) -> None:
         cleaning = ((_APOSTROPHES, ""), (_GAPS_IN_PYTHON, " "), (_BEFORE_NUMBER_IN_PYTHON, r"\1 \2"))
         self._cleaning = [(re.compile(pattern), to) for pattern, to in cleaning]
-        self._looks = [(re.compile(f"({look.says})"), _compiled(look.unless)) for look in lists.looks]
+        self._evaluations = [
+            (re.compile(f"({evaluate.says})"), _compiled(evaluate.unless)) for evaluate in lists.evaluations
+        ]
         self._counterparties = lists.counterparties.to_pandas().set_index("said")
         self._decisive = list(map(_CompiledClause.of, lists.clauses("decisive")))
         self._indicative = list(map(_CompiledClause.of, lists.clauses("indicative")))
@@ -172,7 +178,7 @@ class InPandas:
     def _named(self, words: "pd.Series[str]") -> "pd.Series[str]":
         """The words that name a counterparty of the lists."""
         said = pd.Series(None, index=words.index, dtype="object")
-        for says, unless in self._looks:
+        for says, unless in self._evaluations:
             left = words[said.isna()]
             if unless is not None:
                 left = left[~left.str.contains(unless)]
@@ -237,8 +243,9 @@ class InDuckDB:
 
 def _statement(lists: Lists) -> str:
     names = " ".join(
-        f"WHEN {_matches(look.says)}{_unmatched(look.unless)} THEN regexp_extract(words, {_quoted(look.says)})"
-        for look in lists.looks
+        f"WHEN {_matches(evaluate.says)}{_unmatched(evaluate.unless)} THEN regexp_extract(words, "
+        f"{_quoted(evaluate.says)})"
+        for evaluate in lists.evaluations
     )
     unknown = f"CASE direction WHEN 'credit' THEN '{UNKNOWN['credit']}' ELSE '{UNKNOWN['debit']}' END"
     return f"""

@@ -1,4 +1,6 @@
-"""How fast rulesets are tried on the past, and that it is right: beside it a look at every customer on every day."""
+"""How fast rulesets are tried on the past, and that it is right: beside it a ruleset evaluation of every customer on
+every day.
+"""
 
 import tempfile
 import time
@@ -22,9 +24,9 @@ from pipelines.figures.facts import COLUMNS, Facts
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.monitoring import Ruleset, moves, observed
 from pipelines.monitoring.library import rulesets
-from pipelines.monitoring.looks import Day, Past, Stated, held
 from pipelines.monitoring.moving import FIRING
 from pipelines.monitoring.simulation import Simulation, simulated
+from pipelines.monitoring.snapshots import Day, Past, Stated, held
 from pipelines.vocabulary.schemas import posted
 
 
@@ -35,7 +37,7 @@ class Scale:
     customers: int
     rows_each: int
     days: int
-    looked_at_daily: int  # customers
+    evaluated_daily: int  # customers
     businesses: int  # that are enriched for real; the portfolio repeats them under other numbers
 
 
@@ -45,7 +47,7 @@ ABOUT = (
     f"Every ruleset of the library, one after the other, over {FULL.days} days of {FULL.customers:,} customers with "
     f"{FULL.rows_each:,} rows each, of the portfolio of the reports' measurement; reading it is counted. Those that "
     "read what running totals don't tell are slow. Beside it, what needs no thought: each of "
-    f"{FULL.looked_at_daily} customers is looked at on each of the days, by the code that looks at customers in life, "
+    f"{FULL.evaluated_daily} customers is evaluated on each of the days, by the code that evaluates customers in life, "
     "in a process of its own, and what fires is compared."
 )
 RULESET_ID = UUID(int=1)
@@ -64,7 +66,7 @@ def _measured(folder: Path, scale: Scale) -> list[Row]:
     files, _ = alone(reports.written, folder, size)
     took, peak = alone(_library_tried, files, scale)
     ours, _ = alone(_few, files[0], scale, _tried)
-    daily, _ = alone(_few, files[0], scale, _looked_at_daily)
+    daily, _ = alone(_few, files[0], scale, _evaluated_daily)
     days = scale.customers * scale.days
     fastest, slowest = (choose(took, key=lambda slug: took[slug]) for choose in (min, max))
     expected = sum(map(len, daily.fired.values()))
@@ -75,10 +77,10 @@ def _measured(folder: Path, scale: Scale) -> list[Row]:
         Row(f"the slowest, {slowest}", seconds(took[slowest])),
         Row("days of customers, a ruleset each", f"{len(took) * days / sum(took.values()):,.0f}/s"),
         Row("peak RSS", mebibytes(peak), "≤ 2 GiB"),
-        Row(f"of {scale.looked_at_daily} customers: ours", f"{ours.rate:,.0f}/s"),
-        Row("the same, a look each day", f"{daily.rate:,.0f}/s"),
-        Row("ours to a look each day", f"{ours.rate / daily.rate:,.0f} ×"),
-        Row("fires otherwise than with a look each day", f"{otherwise:,} of {expected:,}", "0"),
+        Row(f"of {scale.evaluated_daily} customers: ours", f"{ours.rate:,.0f}/s"),
+        Row("the same, a ruleset evaluation each day", f"{daily.rate:,.0f}/s"),
+        Row("ours to a ruleset evaluation each day", f"{ours.rate / daily.rate:,.0f} ×"),
+        Row("fires otherwise than with a ruleset evaluation each day", f"{otherwise:,} of {expected:,}", "0"),
     ]
 
 
@@ -103,10 +105,10 @@ class OfFew:
 
 def _few(file: Path, scale: Scale, try_one: Callable[[Ruleset, pl.DataFrame, Sequence[Day]], Fired]) -> OfFew:
     rows = _read(file)
-    few = rows.filter(pl.col(BY_CUSTOMER) < rows[BY_CUSTOMER][0] + scale.looked_at_daily)
+    few = rows.filter(pl.col(BY_CUSTOMER) < rows[BY_CUSTOMER][0] + scale.evaluated_daily)
     began = time.perf_counter()
     fired = {slug: try_one(ruleset, few, _days(scale)) for slug, ruleset in _library()}
-    days = len(fired) * scale.looked_at_daily * scale.days
+    days = len(fired) * scale.evaluated_daily * scale.days
     return OfFew(days / (time.perf_counter() - began), fired)
 
 
@@ -115,7 +117,7 @@ def _tried(ruleset: Ruleset, rows: pl.DataFrame, days: Sequence[Day]) -> Fired:
     return {firing for part in parts for firing in part.firings.select(BY_CUSTOMER, "date", "rule").iter_rows()}
 
 
-def _looked_at_daily(ruleset: Ruleset, rows: pl.DataFrame, days: Sequence[Day]) -> Fired:
+def _evaluated_daily(ruleset: Ruleset, rows: pl.DataFrame, days: Sequence[Day]) -> Fired:
     """As in life, day after day."""
     plan, past, booked = Simulation(RULESET_ID, ruleset, days).watch, _past(rows), rows.filter(posted())
     firing, fired = FIRING.to_frame(), Fired()
@@ -125,7 +127,7 @@ def _looked_at_daily(ruleset: Ruleset, rows: pl.DataFrame, days: Sequence[Day]) 
         moved = moves(seen.outcomes, firing, plan.rearm, day.date, str(UTC))
         now = datetime.combine(day.date, time_of_day.min, UTC)
         new = moved.fired.with_columns(fired_at=pl.lit(now, FIRING["fired_at"]))
-        gone = pl.concat([moved.fallen, moved.fired])
+        gone = pl.concat([moved.reset, moved.fired])
         firing = pl.concat([firing.join(gone, on=gone.columns, how="anti"), new])
         fired |= {(number, day.date, rule) for number, rule in moved.fired.select(BY_CUSTOMER, "rule").iter_rows()}
     return fired

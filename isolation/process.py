@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Final, Self
 
 PIECE: Final = 1024 * 1024  # bytes that are read at once, and offered at once
-LOOK_EVERY_S: Final = 0.05  # at how much memory it has
+POLL_EVERY_S: Final = 0.05  # at how much memory it has
 GRACE_S: Final = 2.0  # between its last word and its end
 
 
@@ -37,7 +37,7 @@ class Process:
         self._unsent: list[memoryview] = []
         self._last = False
         self._deadline = time.monotonic() + within_s
-        self._looked = 0.0
+        self._measured_at = 0.0
         self.peak_bytes = 0  # of addresses, as far as it was seen
 
     def __enter__(self) -> Self:
@@ -86,8 +86,8 @@ class Process:
             if self._unsent:
                 ready.register(self._input, selectors.EVENT_WRITE)
             while True:
-                self._look()
-                for key, _ in ready.select(LOOK_EVERY_S):
+                self._measure()
+                for key, _ in ready.select(POLL_EVERY_S):
                     if key.fileobj is self._output:
                         return os.read(self._output.fileno(), PIECE)
                     if not self._write():
@@ -110,13 +110,13 @@ class Process:
         if self._last:
             self._input.close()
 
-    def _look(self) -> None:
+    def _measure(self) -> None:
         """Raises Overdue."""
         now = time.monotonic()
         if now > self._deadline:
             raise Overdue
-        if now - self._looked > LOOK_EVERY_S:
-            self._looked = now
+        if now - self._measured_at > POLL_EVERY_S:
+            self._measured_at = now
             self.peak_bytes = max(self.peak_bytes, _peak_bytes(self._process.pid))
 
     def _runs(self) -> bool:

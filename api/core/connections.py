@@ -234,9 +234,9 @@ class Connection(HttpToolsProtocol):
         elif self._answer.too_long(elapsed_s, self.transport.written - pending):
             self.transport.abort()
         if not pending:
-            self._look_at_what_comes(elapsed_s)
+            self._check_what_comes(elapsed_s)
 
-    def _look_at_what_comes(self, elapsed_s: float) -> None:
+    def _check_what_comes(self, elapsed_s: float) -> None:
         if self.transport.is_closing() or (not self._in_head and not self.answering):
             if self._rest.too_long(elapsed_s, 0):
                 self.transport.abort()

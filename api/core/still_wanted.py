@@ -9,7 +9,7 @@ from starlette.requests import ClientDisconnect, Request
 from pipelines.vocabulary.errors import Unavailable
 
 LONGEST_S = 60.0  # as long as proxies wait for an answer by default (nginx's proxy_read_timeout)
-LOOK_EVERY_S = 0.25  # how often the event loop is asked: most requests are answered before
+POLL_EVERY_S = 0.25  # how often the event loop is asked: most requests are answered before
 
 
 class StillWanted:
@@ -19,7 +19,7 @@ class StillWanted:
         self._request = request
         self._clock = clock
         self._ends_at = clock() + LONGEST_S
-        self._looks_at = clock() + LOOK_EVERY_S
+        self._checks_at = clock() + POLL_EVERY_S
 
     def __call__(self) -> None:
         """
@@ -30,7 +30,7 @@ class StillWanted:
         now = self._clock()
         if now >= self._ends_at:
             raise Unavailable("Service.TookTooLong", "The answer took too long to work out.")
-        if now >= self._looks_at:
-            self._looks_at = now + LOOK_EVERY_S
+        if now >= self._checks_at:
+            self._checks_at = now + POLL_EVERY_S
             if from_thread.run(self._request.is_disconnected):
                 raise ClientDisconnect

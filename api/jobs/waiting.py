@@ -28,7 +28,7 @@ from storage.core.store import Store
 from storage.jobs import jobs, outcomes
 from storage.jobs.jobs import Job
 
-LOOK_UP_S = 0.5  # how long at most a stop goes unnoticed
+DATABASE_POLL_S = 0.5  # how long at most a stop goes unnoticed
 RECONNECT_S = 1.0
 
 log = logging.getLogger("tidemark.api")
@@ -90,7 +90,7 @@ class Watcher:
         self._wake_ended()  # whatever ended while nobody watched
         while not self._stopped.is_set():
             # also read while nobody waits, or changes would pile up in it
-            patience_s = LOOK_UP_S if self._somebody_waits.wait(LOOK_UP_S) else 0.0
+            patience_s = DATABASE_POLL_S if self._somebody_waits.wait(DATABASE_POLL_S) else 0.0
             if changes.wait(patience_s) and self._somebody_waits.is_set():
                 self._wake_ended()
 
@@ -107,20 +107,20 @@ class Watcher:
 
 async def for_end(watcher: Watcher, caller: Caller, job_id: str, query: Query[WaitQuery]) -> JobStatusView:
     """The job once it has ended, or as it stands when the time is up."""
-    job = await run_in_threadpool(look, caller, job_id)
+    job = await run_in_threadpool(poll, caller, job_id)
     wait_s = query.read().wait
     if not wait_s or job.status in TERMINAL:
         return job
     with watcher.watching(job.job_id) as ended:
-        job = await run_in_threadpool(look, caller, job_id)
+        job = await run_in_threadpool(poll, caller, job_id)
         if job.status not in TERMINAL:
             with suppress(TimeoutError):
                 await asyncio.wait_for(ended.wait(), wait_s)
-            job = await run_in_threadpool(look, caller, job_id)
+            job = await run_in_threadpool(poll, caller, job_id)
     return job
 
 
-def look(caller: Caller, job_id: str) -> JobStatusView:
+def poll(caller: Caller, job_id: str) -> JobStatusView:
     """The job as it stands, with the first of its refused rows."""
     with caller.reading() as r:
         job = caller.job(r, job_id)

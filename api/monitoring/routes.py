@@ -57,7 +57,8 @@ MATCHES_A_SLICE = 100
 def create_ruleset(caller: Watcher, body: RulesetBody) -> Response:
     """Watch customers by a new ruleset. All faults of the document are told at once.
 
-    If it is active, a look at everybody it applies to is asked for, which is taken when the work before it is done.
+    If it is active, a ruleset evaluation of everybody it applies to is asked for, which is taken when the work before
+    it is done.
     """
     found = checked(body.read().document())
     ruleset = sound(found)
@@ -105,7 +106,7 @@ def replace_ruleset(caller: Watcher, ruleset_id: RulesetId, body: RulesetBody) -
 
 @router.post("/rulesets/{rulesetId}/archive", **gives(RulesetView, refuses=[CORRUPT]))
 def archive_ruleset(caller: Watcher, ruleset_id: RulesetId) -> Response:
-    """Put a ruleset away: nobody is looked at by it, and all of its rules are armed when it is taken back."""
+    """Put a ruleset away: nobody is evaluated by it, and all of its rules are ready when it is taken back."""
     with caller.writing() as w:
         stored = rulesets.archive(w, caller.ruleset(w, ruleset_id), caller.now)
         if stored.updated_at == caller.now:

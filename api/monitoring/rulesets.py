@@ -54,7 +54,7 @@ class Behind:
         Args:
             ruleset: as it was looked by.
             rules: those of the match.
-            then: what was looked at.
+            then: what was evaluated.
         """
         self.ruleset = ruleset
         self.read = {each.name: each for rule in rules for each in rule.read if each.kind == "metric"}

@@ -211,14 +211,16 @@ class WhichMatches(Paging):
 
 
 class RuleCountView(View):
-    """What a rule came to: of looks at customers, each one look at one customer."""
+    """What a rule came to: of its evaluations, each of one customer."""
 
     code: str
-    observed: int = Field(description="Looks.")
-    held: int = Field(description="Looks in which the condition was true.")
-    unknown: int = Field(description="Looks in which it was unknown: something that it needs was unavailable.")
-    fired: int = Field(description="Looks in which the rule fired.")
-    fired_now: int = Field(description="Customers for whom it has fired and is not armed again yet.")
+    observed: int = Field(description="Ruleset evaluations.")
+    held: int = Field(description="Ruleset evaluations in which the condition was true.")
+    unknown: int = Field(
+        description="Ruleset evaluations in which it was unknown: something that it needs was unavailable."
+    )
+    fired: int = Field(description="Ruleset evaluations in which the rule fired.")
+    fired_now: int = Field(description="Customers for whom it has fired and is not ready again yet.")
 
 
 class RulesetView(View):
@@ -321,7 +323,7 @@ class MatchView(View):
         description="data: the customer's transactions changed; time: the night came, or a ruleset or an attribute "
         "changed."
     )
-    rules: list[MatchedRuleView] = Field(description="All that fired in this look, as they were then.")
+    rules: list[MatchedRuleView] = Field(description="All that fired in this ruleset evaluation, as they were then.")
 
 
 class MatchListView(Counts):

@@ -12,43 +12,43 @@ from storage.core.store import Store
 from storage.operations import health
 from storage.operations.health import Parts
 
-LOOK_WITHIN_S = 3.0
+CHECK_WITHIN_S = 3.0
 T = TypeVar("T")
-TOO_SLOW = f"It has not answered within {LOOK_WITHIN_S:.0f} seconds."
+TOO_SLOW = f"It has not answered within {CHECK_WITHIN_S:.0f} seconds."
 
 
 class Readiness:
     """Made inside a running event loop."""
 
     def __init__(self, store: Store) -> None:
-        self._work = Look(lambda: health.work(store, datetime.now(UTC)), health.silent_database(TOO_SLOW))
-        self._disk = Look(lambda: health.disk(store), health.silent_disk(TOO_SLOW))
+        self._work = Check(lambda: health.work(store, datetime.now(UTC)), health.silent_database(TOO_SLOW))
+        self._disk = Check(lambda: health.disk(store), health.silent_disk(TOO_SLOW))
 
     async def parts(self) -> Parts:
         work, disk = await asyncio.gather(self._work.ask(), self._disk.ask())
         return {**work, **disk}
 
     def close(self) -> None:
-        for look in (self._work, self._disk):
-            look.close()
+        for check in (self._work, self._disk):
+            check.close()
 
 
-class Look(Generic[T]):
+class Check(Generic[T]):
     """One thing that may take too long: whoever asks meanwhile waits for the same answer. `silent` is that of a look
     that isn't over in time.
     """
 
-    def __init__(self, look: Callable[[], T], silent: T) -> None:
-        self._look = look
+    def __init__(self, check: Callable[[], T], silent: T) -> None:
+        self._check = check
         self._silent = silent
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="tidemark-health")
         self._under_way: asyncio.Future[T] | None = None
 
     async def ask(self) -> T:
         if self._under_way is None or self._under_way.done():
-            self._under_way = asyncio.wrap_future(self._thread.submit(self._look))
+            self._under_way = asyncio.wrap_future(self._thread.submit(self._check))
         try:
-            return await asyncio.wait_for(asyncio.shield(self._under_way), LOOK_WITHIN_S)
+            return await asyncio.wait_for(asyncio.shield(self._under_way), CHECK_WITHIN_S)
         except TimeoutError:
             return self._silent
 

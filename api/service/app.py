@@ -31,7 +31,7 @@ from api.jobs import routes as jobs
 from api.jobs.waiting import Watcher
 from api.metrics import routes as metrics
 from api.monitoring import routes as monitoring
-from api.operations.readiness import Look, Readiness
+from api.operations.readiness import Check, Readiness
 from api.operations.routes import health, scraping
 from api.operations.scraping import Scrape
 from api.portfolio.routes import backtests, simulations
@@ -49,7 +49,7 @@ ROUTERS = (
     *(reports, report_page, metrics, policies, backtests, evaluations),
     *(monitoring, simulations, webhooks, health, scraping),
 )
-TICKS_PER_LOOK = 10  # uvicorn's ticks are a tenth of a second
+TICKS_PER_CHECK = 10  # uvicorn's ticks are a tenth of a second
 GRACE_S = 10  # how long requests in flight may take when the service is told to stop
 DESCRIPTION = """\
 Bank transactions in, decision-ready reports out.
@@ -95,7 +95,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     app.state.watcher = Watcher(app.state.store)
     app.state.refusals = Refusals(app.state.store.db)
     app.state.readiness = Readiness(app.state.store)
-    app.state.scrape = Look(Scrape(partial(_load, app.state.store)), b"")
+    app.state.scrape = Check(Scrape(partial(_load, app.state.store)), b"")
     yield
     app.state.scrape.close()
     app.state.readiness.close()
@@ -136,13 +136,13 @@ def server(store: Store) -> uvicorn.Server:
 class _Server(uvicorn.Server):
     """A server that looks after its connections and, told to stop, first lets go of those who wait for a job."""
 
-    looked_at = 0.0
+    checked_at = 0.0
 
     async def on_tick(self, counter: int) -> bool:
-        if counter % TICKS_PER_LOOK == 0:
+        if counter % TICKS_PER_CHECK == 0:
             now = time.monotonic()
-            look_after(self.server_state.connections, now - self.looked_at)
-            self.looked_at = now
+            look_after(self.server_state.connections, now - self.checked_at)
+            self.checked_at = now
         return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket] | None = None) -> None:

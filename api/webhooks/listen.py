@@ -50,7 +50,7 @@ WITHOUT_BODY: Final = (204, 304)
 STOP_WITHIN_S: Final = 0.05
 NOT_PASSED_ON: Final = frozenset({"host", "content-length", "connection", "transfer-encoding"})
 
-LOOK_EVERY_S = 0.5
+POLL_EVERY_S = 0.5
 
 log = logging.getLogger("tidemark.listen")
 
@@ -176,7 +176,7 @@ class Receiver:
     def join(self) -> None:
         """Stay until something ends the receiver. An interrupt gets through between two waits at the latest."""
         while self._thread.is_alive():
-            self._thread.join(LOOK_EVERY_S)
+            self._thread.join(POLL_EVERY_S)
 
     def _receive(self, path: str, headers: Mapping[str, str], body: bytes) -> int | None:
         """Keep and tell of a delivery; the status to answer with, None for no answer."""

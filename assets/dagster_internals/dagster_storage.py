@@ -55,7 +55,7 @@ FILE_NAME = "dagster.db"
 BUSY_TIMEOUT_S = 30
 POOL_SIZE = 8
 POOL_OVERFLOW = 24
-LOOK_AGAIN_S = 1.0  # for a server that is down
+POLL_AGAIN_S = 1.0  # for a server that is down
 
 log = logging.getLogger(__name__)
 
@@ -176,7 +176,7 @@ class PooledPostgresStorage(PooledStorage):
                 if not warned:
                     log.warning("waiting for PostgreSQL: %s", error)
                 warned = True
-                time.sleep(LOOK_AGAIN_S)
+                time.sleep(POLL_AGAIN_S)
             else:
                 return
 

@@ -32,7 +32,7 @@ from storage.jobs.batches import Batch
 
 log = logging.getLogger(__name__)
 
-LOOK_AGAIN_S = 1.0  # without a change in the database: leases may have run out
+POLL_AGAIN_S = 1.0  # without a change in the database: leases may have run out
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.25, 10.0
 UNSURE_AFTER_S = leases.LEASE_S - leases.RENEW_EVERY_S / 2
 
@@ -103,7 +103,7 @@ def dispatch(store: Store, queue: Queue, launch: Launch, leading: Callable[[], b
                     if leading() and turn(store, queue, launch, datetime.now(UTC)) is Turn.REFUSED:
                         break
                     pause_s = FIRST_PAUSE_S
-                    changes.wait(LOOK_AGAIN_S)
+                    changes.wait(POLL_AGAIN_S)
         except (SQLAlchemyError, psycopg.Error, sqlite3.Error) as error:
             log.warning("the %s dispatcher lost its database: %s", queue, type(error).__name__)
         except Exception:

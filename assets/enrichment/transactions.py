@@ -16,7 +16,7 @@ from assets.enrichment import withdrawals
 from assets.enrichment.withdrawals import Withdrawing
 from assets.intake import landing
 from assets.intake.statements import extracted_statements
-from assets.monitoring import looking
+from assets.monitoring import ruleset_evaluation
 from pipelines.enrichment.enrichment import ENRICHMENT_VERSION, changed_customers, enrich
 from pipelines.enrichment.knowledge import Knowledge
 from pipelines.intake.rows import validate
@@ -192,7 +192,7 @@ def _write(store: Store, work: Work, reading: _Reading, computed: Computed) -> C
     endings = _endings(reading, computed, kept_out[0].path if kept_out else None)
     recomputed = Recomputed(ENRICHMENT_VERSION, frozenset(reading.versions) - computed.failed)
     changed = {number: reading.versions[number] + 1 for number in sorted(computed.changed)}
-    look = looking.of_batch(store, computed.transactions, changed) if changed else None
+    evaluated = ruleset_evaluation.of_batch(store, computed.transactions, changed) if changed else None
     with store.db.writing() as w:
         return commit_values(
             w,
@@ -205,7 +205,7 @@ def _write(store: Store, work: Work, reading: _Reading, computed: Computed) -> C
             datetime.now(UTC),
             recomputed,
             read_knowledge=reading.knowledge_versions,
-            look=look,
+            evaluated=evaluated,
             yielding=not work.jobs,
         )
 
@@ -306,8 +306,8 @@ def _metadata(work: Work, computed: Computed, committed: Committed) -> dict[str,
         "customers": computed.transactions["customer_number"].n_unique(),
         "customers changed": len(committed.moved),
         "customers left to a later batch": len(committed.lost),
-        "matches of rulesets": committed.looked.matches,
-        "customers not looked at": len(committed.looked.failed),
+        "matches of rulesets": committed.settled.matches,
+        "customers not evaluated": len(committed.settled.failed),
         "submissions": len(_submissions(work.jobs)),
         "withdrawals": sum(job.flow is Flow.WITHDRAWAL for job in work.jobs),
         "corrections": sum(job.flow is Flow.CORRECTION for job in work.jobs),

@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 SLICE_CUSTOMERS = 2_000
 LONGEST_WAIT_S = 5.0  # for live jobs, after a slice: where they never end, maintenance still gets on
-LOOK_EVERY_S = 0.1
+POLL_EVERY_S = 0.1
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def rest(store: Store, worked_s: float) -> None:
     time.sleep(worked_s * (1 / store.settings.portfolio_share - 1))
     deadline = time.monotonic() + LONGEST_WAIT_S
     while time.monotonic() < deadline and _jobs_wait(store):
-        time.sleep(LOOK_EVERY_S)
+        time.sleep(POLL_EVERY_S)
 
 
 def _one_slice(

@@ -1,9 +1,9 @@
-"""Monitoring by night: customers are looked at by their clients' rulesets though nothing of them changed, for rules
-move with time, too. When rulesets or attributes change, the customers concerned are looked at without waiting for it.
+"""Monitoring by night: customers are evaluated by their clients' rulesets though nothing of them changed, for rules
+move with time, too. When rulesets or attributes change, the customers concerned are evaluated without waiting for it.
 
-A look changes nothing twice, so a run that was killed is simply done again: only when it has looked is it removed what
-was asked for. A look is decided on with the customers locked, only of transactions that are still theirs: whom a batch
-moved meanwhile, the batch has looked at.
+A ruleset evaluation changes nothing twice, so a run that was killed is simply done again: a request is deleted once its
+evaluation has finished. A ruleset evaluation is decided on with the customers locked, only of transactions that are
+still theirs: whom a batch moved meanwhile, the batch has evaluated.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,14 +17,14 @@ from sqlalchemy import ColumnElement, and_
 from assets.core.batches import Work
 from assets.core.runs import ASKED_TAG, MONITORED
 from assets.enrichment.transactions import enriched_transactions
-from assets.monitoring import looking
+from assets.monitoring import ruleset_evaluation
 from assets.portfolio.maintenance import Outcome, carry_out
 from assets.portfolio.tables import GROUP, NIGHTLY, buckets
 from assets.reports.reports import each_slice
 from storage.core.store import Store
 from storage.enrichment import transactions
 from storage.jobs import batches
-from storage.monitoring import look_requests, rulesets
+from storage.monitoring import evaluation_requests, rulesets
 from storage.monitoring.rule_matches import Cause, settle_if_possible
 from storage.portfolio import maintenance
 from storage.portfolio.maintenance import Task
@@ -44,12 +44,12 @@ def watched() -> ColumnElement[bool]:
     freshness_policy=NIGHTLY,
 )
 def monitored_customers(context: AssetExecutionContext, store: ResourceParam[Store]) -> MaterializeResult:
-    """The bucket's customers, looked at by their clients' rulesets as of now: rules fire, and are armed again.
+    """The bucket's customers, evaluated by their clients' rulesets as of now: rules fire, and are ready again.
 
     Of a run that a change asked for, they are those whom changes concern; of all others, everybody.
     """
     everybody = ASKED_TAG not in context.run.tags
-    outcome = look_at(store, int(context.partition_key), lambda: datetime.now(UTC), everybody=everybody)
+    outcome = evaluate(store, int(context.partition_key), lambda: datetime.now(UTC), everybody=everybody)
     metadata = {
         "customers": outcome.customers,
         "customers with matches": outcome.changed,
@@ -59,24 +59,24 @@ def monitored_customers(context: AssetExecutionContext, store: ResourceParam[Sto
     return MaterializeResult(metadata=metadata)
 
 
-def look_at(store: Store, bucket: int, clock: Callable[[], datetime], *, everybody: bool) -> Outcome:
-    """Look at everybody whom a ruleset watches, or at those of them who are asked for; either way, what was asked for
+def evaluate(store: Store, bucket: int, clock: Callable[[], datetime], *, everybody: bool) -> Outcome:
+    """Evaluate everybody whom a ruleset watches, or those of them who are asked for; either way, what was asked for
     before is answered then.
     """
     with store.db.reading() as r:
-        asked = look_requests.unanswered(r, bucket)
-    whom = watched() if everybody else and_(watched(), look_requests.concerned(bucket))
-    do = partial(look_again, store, clock=clock)
+        asked = evaluation_requests.unanswered(r, bucket)
+    whom = watched() if everybody else and_(watched(), evaluation_requests.concerned(bucket))
+    do = partial(evaluate_now, store, clock=clock)
     outcome = carry_out(store, Task.MONITORING, bucket, whom, do, yielding=False)
     with store.db.writing() as w:
-        look_requests.answer(w, asked)
+        evaluation_requests.answer(w, asked)
     return outcome
 
 
-def look_again(store: Store, work: Work, clock: Callable[[], datetime]) -> Outcome:
-    """Look at customers as they are stored, and decide on it."""
+def evaluate_now(store: Store, work: Work, clock: Callable[[], datetime]) -> Outcome:
+    """Evaluate customers as they are stored, and decide on it."""
     with store.db.reading() as r:
-        watchings = looking.watching(r, work.customers)
+        watchings = ruleset_evaluation.watching(r, work.customers)
         places = transactions.current_locations(r, watchings.customers)
     good, damaged = transactions.readable(store.lake, places)
     place_of = {place.customer_number: place for place in good}
@@ -86,9 +86,9 @@ def look_again(store: Store, work: Work, clock: Callable[[], datetime]) -> Outco
         mine = [place_of[number] for number in customer_numbers if number in place_of]
         return list(each_slice(store.lake, mine, lambda rows: rows)) if mine else []
 
-    look = looking.look(store, watchings, versions, rows_of, Cause.TIME, clock())
+    evaluated = ruleset_evaluation.evaluate(store, watchings, versions, rows_of, Cause.TIME, clock())
     with store.db.writing() as w:
         batches.commit(w, work.token)
-        settled = settle_if_possible(w, look, clock(), watchings.customers & versions.keys())
+        settled = settle_if_possible(w, evaluated, clock(), watchings.customers & versions.keys())
     left = len(settled.moved)
     return Outcome(len(places) - left, settled.customers, len(settled.failed) + len(damaged), left)

@@ -43,14 +43,14 @@ from assets.portfolio.tables import (
 from storage.core.models import Queue
 from storage.core.settings import Settings
 from storage.core.store import Store
-from storage.monitoring import look_requests
+from storage.monitoring import evaluation_requests
 from storage.operations import integrity, retention
 from storage.portfolio import maintenance
 
 IN_THE_PORTFOLIOS_QUEUE = {QUEUE_TAG: Queue.PORTFOLIO.value}
 FINISHED = [DagsterRunStatus.SUCCESS, DagsterRunStatus.FAILURE, DagsterRunStatus.CANCELED]
-RUNS_A_LOOK = 100
-LOST_AFTER = timedelta(hours=1)  # no run is under way for a look that was asked for so long ago
+RUNS_AN_EVALUATION = 100
+LOST_AFTER = timedelta(hours=1)  # no run is under way for a ruleset evaluation that was asked for so long ago
 LONGEST_CHECK_S = 3_000  # within the hour that a run may take; the next one goes on from there
 
 refresh_portfolio = define_asset_job(
@@ -71,11 +71,11 @@ compact_portfolio = define_asset_job(
     tags=IN_THE_PORTFOLIOS_QUEUE,
     description="Rewrite a bucket's transactions into few, well-filled files.",
 )
-look_at_portfolio = define_asset_job(
-    "look_at_portfolio",
+evaluate_rulesets = define_asset_job(
+    "evaluate_rulesets",
     [monitored_customers],
     tags=IN_THE_PORTFOLIOS_QUEUE,
-    description="Look at a bucket's customers by their clients' monitoring rulesets.",
+    description="Evaluate a bucket's customers by their clients' monitoring rulesets.",
 )
 measure_peers = define_asset_job(
     "measure_peers",
@@ -103,7 +103,7 @@ def forget_runs(instance: DagsterInstance, before: datetime) -> int:
     """Delete what Dagster keeps of runs that were created before a time and are over; how many there were."""
     forgotten = 0
     old = RunsFilter(statuses=FINISHED, created_before=before)
-    while records := instance.get_run_records(old, limit=RUNS_A_LOOK):
+    while records := instance.get_run_records(old, limit=RUNS_AN_EVALUATION):
         for record in records:
             instance.delete_run(record.dagster_run.run_id)
         forgotten += len(records)
@@ -159,7 +159,7 @@ def _with_transactions(store: Store) -> list[RunRequest] | SkipReason:
     return _runs(due) or SkipReason("There are no transactions yet.")
 
 
-def nightly_look(store: ResourceParam[Store]) -> list[RunRequest] | SkipReason:
+def nightly_ruleset_evaluation(store: ResourceParam[Store]) -> list[RunRequest] | SkipReason:
     """Request the buckets with customers that a ruleset watches."""
     with store.db.reading() as r:
         due = maintenance.buckets_due(r, watched())
@@ -183,34 +183,34 @@ def requested_backfills_sensor(store: ResourceParam[Store]) -> list[RunRequest] 
 
 
 @sensor(
-    job=look_at_portfolio,
+    job=evaluate_rulesets,
     minimum_interval_seconds=EVERY_S,
     default_status=DefaultSensorStatus.RUNNING,
-    description="Starts the looks that changed rulesets and attributes asked for, where no look is under way.",
+    description="Starts the ruleset evaluations that changed rulesets and attributes asked for, unless one is under way.",
 )
-def requested_looks_sensor(
+def requested_ruleset_evaluations_sensor(
     context: SensorEvaluationContext, store: ResourceParam[Store]
 ) -> list[RunRequest] | SkipReason:
     """Asks for a run of each bucket until what was asked for is answered. By its key Dagster starts it once; and again
     for what is asked for later, or where all that was started has failed or was lost.
     """
     with store.db.reading() as r:
-        waiting = look_requests.waiting(r)
-    under_way = _looks_under_way(context.instance) if waiting else frozenset()
-    runs = [_look_at(each, datetime.now(UTC)) for each in waiting if f"{each.bucket:02d}" not in under_way]
+        waiting = evaluation_requests.waiting(r)
+    under_way = _evaluations_under_way(context.instance) if waiting else frozenset()
+    runs = [_evaluation_of(each, datetime.now(UTC)) for each in waiting if f"{each.bucket:02d}" not in under_way]
     return runs or SkipReason("Nothing was asked for that no run is under way for.")
 
 
-def _looks_under_way(instance: DagsterInstance) -> frozenset[str]:
-    """Partitions with a look that waits or runs: it answers what was asked for before, and what it doesn't is seen to
-    afterwards.
+def _evaluations_under_way(instance: DagsterInstance) -> frozenset[str]:
+    """Partitions with a ruleset evaluation that waits or runs: it answers what was asked for before, and what it
+    doesn't is seen to afterwards.
     """
     unfinished = [status for status in DagsterRunStatus if status not in FINISHED]
-    runs = instance.get_runs(RunsFilter(job_name=look_at_portfolio.name, statuses=unfinished))
+    runs = instance.get_runs(RunsFilter(job_name=evaluate_rulesets.name, statuses=unfinished))
     return frozenset(run.tags[PARTITION_TAG] for run in runs if PARTITION_TAG in run.tags)
 
 
-def _look_at(asked: look_requests.Waiting, now: datetime) -> RunRequest:
+def _evaluation_of(asked: evaluation_requests.Waiting, now: datetime) -> RunRequest:
     times = (now - asked.since) // LOST_AFTER
     key = f"{MONITORED} {asked.bucket:02d} {asked.newest} {times}"
     return RunRequest(run_key=key, partition_key=f"{asked.bucket:02d}", tags={ASKED_TAG: "look"})
@@ -228,10 +228,10 @@ BY_BUCKET = (
         "Sundays: enrich again the customers whose transactions an older version of the enrichment made.",
     ),
     (
-        nightly_look,
+        nightly_ruleset_evaluation,
         "15 0 * * *",
-        look_at_portfolio,
-        "Every night: look at all customers that a ruleset watches, for rules that move with time.",
+        evaluate_rulesets,
+        "Every night: evaluate all customers that a ruleset watches, for rules that move with time.",
     ),
     (
         nightly_refresh,
@@ -266,7 +266,7 @@ WHOLE = (
         "Saturdays: find files that are missing or not what was written.",
     ),
 )
-portfolio_jobs = [refresh_portfolio, look_at_portfolio, measure_peers, backfill, compact_portfolio]
+portfolio_jobs = [refresh_portfolio, evaluate_rulesets, measure_peers, backfill, compact_portfolio]
 lake_jobs = [retention_sweep, integrity_check]
 
 

@@ -20,8 +20,8 @@ from assets.portfolio.portfolio_jobs import failing_with_its_run
 from assets.reports.reports import each_slice
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.monitoring import simulated, simulation
-from pipelines.monitoring.looks import Day, Past, Stated
 from pipelines.monitoring.simulation import NO_TALLIES, Simulated, Tallies
+from pipelines.monitoring.snapshots import Day, Past, Stated
 from storage.core.database import Reading
 from storage.core.models import TERMINAL, Flow, Queue
 from storage.core.store import Store
@@ -81,7 +81,7 @@ class Progress:
     tallies: Tallies = field(default_factory=lambda: NO_TALLIES)
     firings: list[pl.DataFrame] = field(default_factory=lambda: [pl.DataFrame(schema=simulation.FIRINGS)])
     customers: list[pl.DataFrame] = field(default_factory=lambda: [pl.DataFrame(schema=simulation.CUSTOMERS)])
-    looked_at: int = 0
+    evaluated: int = 0
     kept: int = 0
     failed: list[int] = field(default_factory=list)
 
@@ -96,7 +96,7 @@ class Progress:
         self.tallies = simulation.merged([self.tallies, part.tallies])
         self.firings.append(firings)
         self.customers.append(part.customers)
-        self.looked_at += part.looked_at
+        self.evaluated += part.evaluated
         self.kept += firings.height
 
 
@@ -188,7 +188,7 @@ def _end(
     ids = _ids(store, {*simulated.most_events(by_customer), *firings[BY_CUSTOMER]})
     request = asked.request
     told = simulated.told(
-        of.ruleset, request.first, request.last, progress.looked_at, progress.tallies, by_customer, ids, progress.kept
+        of.ruleset, request.first, request.last, progress.evaluated, progress.tallies, by_customer, ids, progress.kept
     )
     public = pl.col(BY_CUSTOMER).replace_strict(
         list(ids), [each.bytes for each in ids.values()], return_dtype=pl.Binary

@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 
 LOOPBACK = "127.0.0.1"
 DAGSTER_PORT = 3000
-LOOK_EVERY_S = 0.25
+POLL_EVERY_S = 0.25
 LONG_LIFE_S = 30.0
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 10.0
 FINISH_WITHIN_S = 20.0  # more than a worker gives its runs
@@ -53,7 +53,7 @@ def keep_running(parts: Sequence["Part"], stop: threading.Event) -> None:
         NeverStartedError: what is wrong is nothing that starting it again would change.
     """
     try:
-        while not stop.wait(LOOK_EVERY_S):
+        while not stop.wait(POLL_EVERY_S):
             for part in parts:
                 part.look_after()
     finally:

@@ -23,14 +23,14 @@ from assets.core.runs import DEFINITIONS_MODULE, JOB_OF
 from assets.dagster_internals import dagster_home
 from assets.dispatch.dispatcher import Leadership, dispatch
 from assets.service.automation import AutomationWatch
-from assets.service.parts import DAGSTER_PORT, LOOK_EVERY_S, LOOPBACK, Address, Part, free_port
+from assets.service.parts import DAGSTER_PORT, LOOPBACK, POLL_EVERY_S, Address, Part, free_port
 from storage.core import leases, logs
 from storage.core.settings import Settings, SettingsError
 from storage.core.store import Store
 
 CODE_SOCKET = "code.sock"
 FINISH_PARTS_WITHIN_S = 5.0
-LOOK_AGAIN_S = 1.0  # while another home has the place
+POLL_AGAIN_S = 1.0  # while another home has the place
 
 log = logging.getLogger(__name__)
 
@@ -48,7 +48,7 @@ def run(settings: Settings, address: Address, stop: threading.Event, module: str
         while place.wait(stop):
             parts = _parts(settings, address, module, environment)
             with dispatching(store, holder, address.from_here):
-                while not stop.wait(LOOK_EVERY_S) and place.kept():
+                while not stop.wait(POLL_EVERY_S) and place.kept():
                     for part in parts:
                         part.look_after()
             for part in parts:
@@ -74,7 +74,7 @@ class Place:
             if not said:
                 log.info("standing by: another home's Dagster works on this database, or the database is away")
             said = True
-            stop.wait(LOOK_AGAIN_S)
+            stop.wait(POLL_AGAIN_S)
         return False
 
     def kept(self) -> bool:

@@ -20,8 +20,8 @@ from assets.core.processes import told_to_stop
 from assets.service.api_processes import API_PORT, PortTakenError, api_parts, open_listeners
 from assets.service.parts import (
     DAGSTER_PORT,
-    LOOK_EVERY_S,
     LOOPBACK,
+    POLL_EVERY_S,
     Address,
     NeverStartedError,
     Part,
@@ -76,7 +76,7 @@ def _announce(
     stop: threading.Event,
 ) -> None:
     while not _is_ready(api):
-        if stop.wait(LOOK_EVERY_S):
+        if stop.wait(POLL_EVERY_S):
             return
     _say(f"API                 {api.from_here}/v1")
     if Settings().shows_docs:

@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 OTHER_QUEUE = Queue.REFRESH  # for runs that somebody started by hand
 RENEWALS_PER_LEASE = 5
 FINISH_WITHIN_S = 8.0
-LOOK_AGAIN_S = 0.25  # while a queue is not warm yet
+POLL_AGAIN_S = 0.25  # while a queue is not warm yet
 PORTFOLIO_IDLE_S = 30.0
 PORTFOLIO_NICE = 10  # a tenth of a contended core; less, and live jobs would wait for locks that it holds
 
@@ -108,7 +108,7 @@ class Worker:
                 log.warning("leases could not be renewed: %s", type(error).__name__)
             except Exception:
                 log.exception("leases could not be renewed")
-            stop.wait(every_s if self._is_warm() else min(every_s, LOOK_AGAIN_S))
+            stop.wait(every_s if self._is_warm() else min(every_s, POLL_AGAIN_S))
 
     def leave(self) -> None:
         """Give the worker's lease up: nothing is dispatched any more. What is held here is still kept alive."""

@@ -37,7 +37,7 @@ from storage.webhooks.outbox import SLOTS, Attempt, Claimed, Ended, Pause
 from storage.webhooks.subscriptions import open_secret
 
 LEASE_MARGIN_S: Final = 15.0  # what signing, recording and a busy machine may take beyond the deadline
-LOOK_AGAIN_S: Final = 0.5  # without news: for leases that ran out, retries whose time has come, the order to stop
+POLL_AGAIN_S: Final = 0.5  # without news: for leases that ran out, retries whose time has come, the order to stop
 RETRY_DATABASE_S: Final = 1.0
 DRAIN_S: Final = 5.0  # at a stop, for what is under way; the rest is given back
 
@@ -151,7 +151,7 @@ class _Sender:
 
     async def _rest(self) -> None:
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._news.wait(), LOOK_AGAIN_S)
+            await asyncio.wait_for(self._news.wait(), POLL_AGAIN_S)
 
     async def _drain(self) -> None:
         """Let what is under way end, for a while; then record that and give the rest back."""
@@ -239,7 +239,7 @@ def _watch(db: Database, wake: Callable[[], None], ended: threading.Event) -> No
         try:
             with Changes(db) as changes:
                 while not ended.is_set():
-                    if changes.wait(LOOK_AGAIN_S):
+                    if changes.wait(POLL_AGAIN_S):
                         wake()
         except Exception:
             log.exception("the watch for due deliveries was lost and begins anew")

@@ -27,7 +27,7 @@ RUN = "run"  # to the process: execute this run
 INTERRUPT = "interrupt"  # to the process: stop the run that executes
 STOP = "stop"  # to the process: end after the run that executes
 
-LOOK_EVERY_S = 0.25
+POLL_EVERY_S = 0.25
 LONG_LIFE_S = 30.0
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 10.0
 
@@ -172,7 +172,7 @@ class WarmQueue:
         pulse, busy_at = Pulse(), time.monotonic()
         with suppress(EOFError, OSError):
             while not pulse.lost:
-                said = line.recv() if line.poll(LOOK_EVERY_S) else None
+                said = line.recv() if line.poll(POLL_EVERY_S) else None
                 pulse.note(heard=said is not None)
                 if said == FREE:
                     busy_at = time.monotonic()

@@ -127,5 +127,5 @@ def _slope(total: pl.Expr, known: pl.Expr, days: pl.Expr, age: pl.Expr) -> tuple
     ages = days * age - days * (days - 1) // 2
     squares = days * age * age - age * days * (days - 1) + days * (days - 1) * (2 * days - 1) // 6
     n, x = days.filter(known).sum(), ages.filter(known).sum()
-    rise = x * (total * days).sum() - n * (total * ages).sum()
-    return pl.when(known.any()).then(30 * rise), 100 * (n * squares.filter(known).sum() - x * x)
+    numerator = x * (total * days).sum() - n * (total * ages).sum()
+    return pl.when(known.any()).then(30 * numerator), 100 * (n * squares.filter(known).sum() - x * x)

@@ -326,8 +326,8 @@ def _mean(sums: Sequence[Decimal]) -> Decimal:
 
 def _slope(sums: Sequence[Decimal]) -> Decimal:
     middle, mean = Decimal(len(sums) - 1) / 2, _mean(sums)
-    rise = sum(((nth - middle) * (each - mean) for nth, each in enumerate(sums)), Decimal(0))
-    return rise / sum((nth - middle) ** 2 for nth in range(len(sums)))
+    numerator = sum(((nth - middle) * (each - mean) for nth, each in enumerate(sums)), Decimal(0))
+    return numerator / sum((nth - middle) ** 2 for nth in range(len(sums)))
 
 
 def _volatility(sums: Sequence[Decimal]) -> Decimal:

@@ -93,7 +93,7 @@ def _outcome(months: pl.LazyFrame, wanted: Sequence[str]) -> pl.LazyFrame:
     (6 (n − 1) Σy − 12 Σxy) / (n (n² − 1)). Volatility: n √(squares / (n − 1)) / n over Σy.
     """
     count, total = pl.col("count"), pl.col("total")
-    rise = 6 * (count - 1) * total - 12 * pl.col("weighted")
+    increase = 6 * (count - 1) * total - 12 * pl.col("weighted")
     spread = (pl.col("squares") / (count - 1).cast(pl.Float64)).sqrt()
     relative = pl.when((count > 1) & (total > 0)).then(spread / total.cast(pl.Float64))
     volatility = pl.when(relative < LARGEST / _ONE).then((relative * _ONE).round()).cast(WIDE)
@@ -101,7 +101,7 @@ def _outcome(months: pl.LazyFrame, wanted: Sequence[str]) -> pl.LazyFrame:
         "monthly_mean": (total, 100 * count),
         "monthly_median": (pl.col("twice_median"), pl.lit(200, WIDE)),
         "monthly_min": (pl.col("lowest"), pl.lit(100, WIDE)),
-        "monthly_slope": (rise, 100 * count * (count * count - 1)),
+        "monthly_slope": (increase, 100 * count * (count * count - 1)),
         "monthly_volatility": (volatility, pl.when(total > 0).then(_ONE).otherwise(total)),
         "monthly_share_below": (pl.col("weak"), count),
     }

@@ -97,7 +97,7 @@ def reach(metric: Metric) -> int:
             return ALL_DAYS
 
 
-def looks_at_balances(metric: Metric) -> bool:
+def reads_balances(metric: Metric) -> bool:
     return isinstance(metric.definition, Balances)
 
 

@@ -3,9 +3,9 @@
     ruleset     the document, read strictly
     checking    whether it may be saved: every fault at once
     watching    from rulesets to what runs: one plan for all of a client's
-    baselines   metrics as they stood at a day; `looks`: facts as of many days
-    observing   a look: what is true of which customers; `telling`: what was read
-    moving      how rules fire and fall
+    baselines   metrics as they stood at a day; `snapshots`: facts as of many days
+    observing   a ruleset evaluation: what is true of which customers; `telling`: what was read
+    moving      how rules trigger and reset
     schema      the document for editors
 
     library/    rulesets to start from

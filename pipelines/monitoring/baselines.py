@@ -15,8 +15,8 @@ from pipelines.decisions.readings import NONE, Attributes
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.metrics import cause_of
-from pipelines.monitoring.looks import FactsOfDays
 from pipelines.monitoring.ruleset import Since, SinceDate, day_of
+from pipelines.monitoring.snapshots import FactsOfDays
 from pipelines.monitoring.watching import PlannedBaseline
 
 NO_BASELINE = "no_baseline"
@@ -52,7 +52,7 @@ def _as_of(facts: Facts, days: pl.DataFrame) -> Facts:
         return Facts(facts.transactions.clear(), facts.as_of)
     if isinstance(facts, FactsOfDays):
         return facts.on(days)
-    return FactsOfDays(facts, days.with_columns(look=BY_CUSTOMER))
+    return FactsOfDays(facts, days.with_columns(snapshot=BY_CUSTOMER))
 
 
 def _days(since: Since, facts: Facts, customers: pl.Series, attributes: Attributes, now: datetime) -> pl.DataFrame:

@@ -1,7 +1,7 @@
-"""How rules move: fired when a condition becomes true, armed again when it is false, left alone while it is unknown.
+"""How rules move: fired when a condition becomes true, ready again when it is false, left alone while it is unknown.
 
-A rule has a state for each customer: *armed* or *fired*. Nobody is told twice of one rise; while a condition goes on
-being true, a rule that re-arms after days fires once more.
+A rule has a state for each customer: *ready* or *fired*. Nobody is told twice of one trigger; while a condition goes on
+being true, a rule that becomes ready again after days fires once more.
 """
 
 from dataclasses import dataclass
@@ -17,47 +17,48 @@ STATE = pl.Schema({BY_CUSTOMER: pl.Int64(), "ruleset_id": pl.Binary(), "rule": p
 OUTCOMES = pl.Schema({**STATE, "holds": pl.Boolean()})
 """What was seen: a customer that a ruleset applies to and that isn't muted, and a rule. `holds`: null is unknown."""
 FIRING = pl.Schema({**STATE, "fired_at": pl.Datetime("us", "UTC")})
-"""The rules that are fired, with when they last did. All others are armed."""
+"""The rules that are fired, with when they last did. All others are ready."""
 REARM = pl.Schema({"ruleset_id": pl.Binary(), "rule": pl.String(), "rearm_after_days": pl.UInt16()})
-"""Every rule; null: it is armed again by being false alone."""
+"""Every rule; null: it is ready again by being false alone."""
 COUNTS = pl.Schema(
     {"ruleset_id": pl.Binary(), "rule": pl.String()}
     | dict.fromkeys(("observed", "held", "unknown", "fired"), pl.UInt32())
 )
-"""How many customers were looked at, of how many the condition was true, or unknown, and for how many it fired."""
+"""How many customers were evaluated, of how many the condition was true, or unknown, and for how many it fired."""
 
 
 @dataclass(frozen=True)
 class Moves:
-    """`fired`, `fallen`: STATE, sorted. `counts`: COUNTS, a row a rule that anybody was looked at for."""
+    """`fired`, `reset`: STATE, sorted. `counts`: COUNTS, a row a rule that anybody was evaluated for."""
 
     fired: pl.DataFrame
-    fallen: pl.DataFrame
+    reset: pl.DataFrame
     counts: pl.DataFrame
 
 
 def moves(outcomes: pl.DataFrame, firing: pl.DataFrame, rearm: pl.DataFrame, as_of: date, zone: str) -> Moves:
-    """What one look changes. Days are counted whole, so that a look a little earlier than the last one misses none.
+    """What one ruleset evaluation changes. Days are counted whole, so that a ruleset evaluation a little earlier than
+    the last one misses none.
 
     Args:
         outcomes: OUTCOMES, each customer and rule at most once.
-        firing: FIRING; of customers and rules that weren't looked at nothing changes.
+        firing: FIRING; of customers and rules that weren't evaluated nothing changes.
         rearm: REARM.
-        as_of: the day of the look.
+        as_of: the day of the ruleset evaluation.
         zone: the timezone of days.
     """
     fired = _fired(outcomes, firing, rearm, as_of, zone).select(BY_STATE).sort(BY_STATE)
-    fallen = _among(outcomes.filter(~pl.col("holds")), firing).select(BY_STATE).sort(BY_STATE)
-    return Moves(fired, fallen, _counts(outcomes, fired))
+    reset = _among(outcomes.filter(~pl.col("holds")), firing).select(BY_STATE).sort(BY_STATE)
+    return Moves(fired, reset, _counts(outcomes, fired))
 
 
 def _fired(outcomes: pl.DataFrame, firing: pl.DataFrame, rearm: pl.DataFrame, as_of: date, zone: str) -> pl.DataFrame:
-    """Of those that are true: the armed ones, and the fired ones whose days are over."""
+    """Of those that are true: the ready ones, and the fired ones whose days are over."""
     true = outcomes.filter("holds")
     again = _among(true, firing).join(rearm, on=BY_RULE, how="left", validate="m:1")
     due = pl.col("fired_at").dt.convert_time_zone(zone).dt.date() + pl.duration(days=pl.col("rearm_after_days"))
-    risen = true.join(firing, on=BY_STATE, how="anti")
-    return pl.concat([risen.select(BY_STATE), again.filter(due <= as_of).select(BY_STATE)])
+    triggered = true.join(firing, on=BY_STATE, how="anti")
+    return pl.concat([triggered.select(BY_STATE), again.filter(due <= as_of).select(BY_STATE)])
 
 
 def _among(outcomes: pl.DataFrame, firing: pl.DataFrame) -> pl.DataFrame:

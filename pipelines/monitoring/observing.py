@@ -1,4 +1,6 @@
-"""A look: what is true of which customers, for all of them and all rules at once; and what was read, for the record."""
+"""A ruleset evaluation: what is true of which customers, for all of them and all rules at once; and what was read, for
+the record.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -39,7 +41,7 @@ def figures(
 
 
 def observed(watch: Watch, facts: Facts, attributes: Attributes, now: datetime) -> "Observed":
-    """Look at the customers in the facts, and at all of whom there are attributes, none included."""
+    """Evaluate the customers in the facts, and those of whom there are attributes, none included."""
     return observed_of(watch, figures(watch, facts, attributes, attributes, now), attributes, now)
 
 
@@ -61,7 +63,7 @@ class Observed:
     def outcomes(self) -> pl.DataFrame:
         """OUTCOMES: of customers that a ruleset applies to and that it doesn't mute; sorted."""
         rules = self.watch.rules
-        seen = self._looked_at[:, [self._places[ruleset_id] for ruleset_id, _ in rules]]
+        seen = self._evaluated[:, [self._places[ruleset_id] for ruleset_id, _ in rules]]
         customer, rule = np.nonzero(seen)
         holds = pl.Series(self._holds[customer, rule])
         return pl.DataFrame(
@@ -119,14 +121,14 @@ class Observed:
         return self.evaluated.select(each.alias(str(nth)) for nth, each in enumerate(numbered)).to_numpy()
 
     @cached_property
-    def _looked_at(self) -> "np.ndarray[Any, np.dtype[np.bool_]]":
+    def _evaluated(self) -> "np.ndarray[Any, np.dtype[np.bool_]]":
         """A row a customer, a column a ruleset."""
-        expressions = (_is_looked_at(planned) for planned in self.watch.rulesets.values())
+        expressions = (_is_evaluated(planned) for planned in self.watch.rulesets.values())
         return self.evaluated.select(each.alias(str(nth)) for nth, each in enumerate(expressions)).to_numpy()
 
     def _unseen(self, nth: int, ruleset_id: UUID, code: str) -> Iterable[pl.DataFrame]:
         planned = self.watch.rulesets[ruleset_id]
-        is_unknown = self._looked_at[:, self._places[ruleset_id]] & (self._holds[:, nth] == _UNKNOWN)
+        is_unknown = self._evaluated[:, self._places[ruleset_id]] & (self._holds[:, nth] == _UNKNOWN)
         rows = self.evaluated.filter(pl.Series(is_unknown))
         for leaf in self.watch.leaves_below(planned.rules[code].condition):
             yield rows.filter(pl.col(leaf.name).is_null()).select(
@@ -142,7 +144,7 @@ class Observed:
 _UNKNOWN = -1
 
 
-def _is_looked_at(planned: PlannedRuleset) -> pl.Expr:
+def _is_evaluated(planned: PlannedRuleset) -> pl.Expr:
     """It applies, and mutes not: what isn't known does neither."""
     listed, everybody = planned.watched.customers, pl.repeat(value=True, n=pl.len())
     applies = everybody if listed is None else pl.col(BY_CUSTOMER).is_in(sorted(listed))

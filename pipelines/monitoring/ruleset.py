@@ -134,7 +134,7 @@ class WatchRule(Strict):
 
 
 class Ruleset(Strict):
-    """`mutedWhile`: a customer of whom it is true isn't looked at. It reads attributes alone."""
+    """`mutedWhile`: a customer of whom it is true isn't evaluated. It reads attributes alone."""
 
     slug: Annotated[str, Field(pattern=f"^{POLICY_SLUG}$")]
     name: Title

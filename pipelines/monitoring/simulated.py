@@ -26,7 +26,7 @@ def told(
     ruleset: Ruleset,
     first: date,
     last: date,
-    looked_at: int,
+    evaluated: int,
     tallies: Tallies,
     customers: pl.DataFrame,
     ids: Mapping[int, UUID],
@@ -46,7 +46,7 @@ def told(
     return {
         "from": first,
         "to": last,
-        "customers": looked_at,
+        "customers": evaluated,
         "customersFired": of_all["customers"],
         "events": of_all["fired"],
         "firings": sum(row["fired"] for row in rows["fired"] if row["month"] is None and row["rule"] != ALL),

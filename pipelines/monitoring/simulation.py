@@ -1,7 +1,7 @@
 """A simulation: how often, and for whom, a ruleset would have fired over past days, had it been switched on before.
 
-Each day is looked at with the rows dated up to it, of all rows that are held today, with what enrichment says of them
-today. Attributes are as they were at the day's end; before one was first set, as it is now. Everybody starts armed;
+Each day is evaluated with the rows dated up to it, of all rows that are held today, with what enrichment says of them
+today. Attributes are as they were at the day's end; before one was first set, as it is now. Everybody starts ready;
 then rules move day after day as they do in life (`moving`).
 
 Customers are gone through in groups: of a group only its firings stay, and tallies that add up.
@@ -20,13 +20,13 @@ from pipelines.decisions.readings import Attributes
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.metrics import Metric
-from pipelines.metrics.sources import looks_at_balances, reach
+from pipelines.metrics.sources import reach, reads_balances
 from pipelines.monitoring import Listed, Observed, Ruleset, Watch, Watched, figures, moves, observed_of, watch
-from pipelines.monitoring.looks import Day, FactsOfDays, Past, held, looks, together
 from pipelines.monitoring.moving import FIRING, OUTCOMES
+from pipelines.monitoring.snapshots import Day, FactsOfDays, Past, held, snapshots, together
 from pipelines.vocabulary.schemas import posted
 
-MOST_LOOKS = 50_000  # of the customers that are gone through together
+MOST_SNAPSHOTS = 50_000  # of the customers that are gone through together
 ALL = "*"  # in the place of a rule's code, which it can't be: any of them
 
 FIRINGS = pl.Schema({BY_CUSTOMER: pl.Int64(), "date": pl.Date(), "rule": pl.String(), "read": pl.String()})
@@ -34,7 +34,7 @@ FIRINGS = pl.Schema({BY_CUSTOMER: pl.Int64(), "date": pl.Date(), "rule": pl.Stri
 CUSTOMERS = pl.Schema({BY_CUSTOMER: pl.Int64(), "rule": pl.String(), "fired": pl.UInt32(), "last": pl.Date()})
 """How often each rule, or any (ALL: days on which one does), fires for a customer, and when last."""
 DAYS = pl.Schema({"month": pl.Date(), "rule": pl.String()} | dict.fromkeys(("observed", "held", "unknown"), pl.Int64()))
-"""Of each month (its first day) a customer's days: looked at, on which the condition is true, and is unknown."""
+"""Of each month (its first day) a customer's days: evaluated, on which the condition is true, and is unknown."""
 CAUSES = pl.Schema(
     {name: pl.String() for name in ("rule", "kind", "name", "cause")} | {"month": pl.Date(), "days": pl.Int64()}
 )
@@ -54,7 +54,7 @@ _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 @dataclass(frozen=True)
 class Simulation:
-    """A ruleset and the days, in order, on which it is looked at."""
+    """A ruleset and the days, in order, on which it is evaluated."""
 
     ruleset_id: UUID
     ruleset: Ruleset
@@ -62,7 +62,7 @@ class Simulation:
 
     @cached_property
     def watch(self) -> Watch:
-        """Whoever is given is looked at: whom the ruleset lists is for the caller to choose."""
+        """Whoever is given is evaluated: whom the ruleset lists is for the caller to choose."""
         listed = isinstance(self.ruleset.applies_to, Listed)
         everybody = self.ruleset.model_copy(update={"applies_to": "all"}) if listed else self.ruleset
         return watch([Watched(self.ruleset_id, 0, everybody, None)])
@@ -75,12 +75,12 @@ class Simulation:
 
     @cached_property
     def reach(self) -> int:
-        """Of how many days single rows are looked at (`sources.reach`)."""
+        """Of how many days single rows are evaluated (`sources.reach`)."""
         return max(map(reach, self.metrics), default=0)
 
     @cached_property
-    def looks_at_balances(self) -> bool:
-        return any(map(looks_at_balances, self.metrics))
+    def reads_balances(self) -> bool:
+        return any(map(reads_balances, self.metrics))
 
     @property
     def codes(self) -> list[str]:
@@ -96,7 +96,7 @@ class Simulated:
     tallies: Tallies
     firings: pl.DataFrame
     customers: pl.DataFrame
-    looked_at: int
+    evaluated: int
 
 
 def simulated(of: Simulation, transactions: pl.DataFrame, past: Past, keep: int) -> Iterator[Simulated]:
@@ -108,8 +108,8 @@ def simulated(of: Simulation, transactions: pl.DataFrame, past: Past, keep: int)
         keep: so many firings, the first ones, are told one by one; all are counted.
     """
     rows = transactions.filter(posted(), pl.col("date") <= of.days[-1].date)
-    all_looks = looks(rows, of.ruleset, of.watch.metrics, past, of.days)
-    for group in _groups(all_looks):
+    all_snapshots = snapshots(rows, of.ruleset, of.watch.metrics, past, of.days)
+    for group in _groups(all_snapshots):
         part = _simulated(of, rows, group, past, keep)
         keep -= part.firings.height
         yield part
@@ -128,27 +128,27 @@ def _added(frames: Sequence[pl.DataFrame], schema: pl.Schema) -> pl.DataFrame:
     return added.select(schema.names()).sort(keys, nulls_last=True)
 
 
-def _groups(all_looks: pl.DataFrame) -> Iterator[pl.DataFrame]:
-    """Whole customers, with so many looks as memory is meant for."""
-    if all_looks.is_empty():
+def _groups(all_snapshots: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    """Whole customers, with so many snapshots as memory is meant for."""
+    if all_snapshots.is_empty():
         return
-    group = pl.col("look").last().over(BY_CUSTOMER) // MOST_LOOKS
-    yield from all_looks.with_columns(group=group).partition_by("group", maintain_order=True, include_key=False)
+    group = pl.col("snapshot").last().over(BY_CUSTOMER) // MOST_SNAPSHOTS
+    yield from all_snapshots.with_columns(group=group).partition_by("group", maintain_order=True, include_key=False)
 
 
 def _simulated(of: Simulation, rows: pl.DataFrame, group: pl.DataFrame, past: Past, keep: int) -> Simulated:
     theirs = rows.filter(pl.col(BY_CUSTOMER).is_in(group[BY_CUSTOMER].unique().implode()))
     plain = Facts(theirs, of.days[-1].date)
-    together_ = together(plain, group, of.reach, balances=of.looks_at_balances)
+    together_ = together(plain, group, of.reach, balances=of.reads_balances)
     parts = [_observed(of, plain, part, past) for part in together_]
-    seen = pl.concat(part.outcomes.rename({BY_CUSTOMER: "look"}) for part in parts)
-    outcomes = seen.join(group, on="look", validate="m:1")
-    causes = pl.concat(part.causes.rename({BY_CUSTOMER: "look"}) for part in parts)
+    seen = pl.concat(part.outcomes.rename({BY_CUSTOMER: "snapshot"}) for part in parts)
+    outcomes = seen.join(group, on="snapshot", validate="m:1")
+    causes = pl.concat(part.causes.rename({BY_CUSTOMER: "snapshot"}) for part in parts)
     fired = _fired(of, outcomes)
     return Simulated(
         {
             "days": _days(outcomes),
-            "causes": _causes(causes.join(group, on="look", validate="m:1")),
+            "causes": _causes(causes.join(group, on="snapshot", validate="m:1")),
             "fired": _counted(fired),
             "starts": _starts(fired, of.days[0].date),
         },
@@ -158,23 +158,23 @@ def _simulated(of: Simulation, rows: pl.DataFrame, group: pl.DataFrame, past: Pa
     )
 
 
-# Looks
+# Snapshots
 
 
 def _observed(of: Simulation, plain: Facts, part: pl.DataFrame, past: Past) -> Observed:
-    """Some looks, each as a customer with its number."""
+    """Some snapshots, each as a customer with its number."""
     facts = FactsOfDays(plain, part, of.reach)
     stated, now = _stated(of, part, past), of.days[-1].at
-    return observed_of(of.watch, figures(of.watch, facts, part["look"].to_list(), stated, now), stated, now)
+    return observed_of(of.watch, figures(of.watch, facts, part["snapshot"].to_list(), stated, now), stated, now)
 
 
 def _stated(of: Simulation, part: pl.DataFrame, past: Past) -> Attributes:
-    """Of each look the attributes that are read."""
+    """Of each snapshot the attributes that are read."""
     at = {day.date: day.at for day in of.days}
     read = of.watch.attributes
     return {
-        look: {name: held(changes, at[day]) for name, changes in past.get(number, {}).items() if name in read}
-        for look, number, day in part.select("look", BY_CUSTOMER, "date").iter_rows()
+        snapshot: {name: held(changes, at[day]) for name, changes in past.get(number, {}).items() if name in read}
+        for snapshot, number, day in part.select("snapshot", BY_CUSTOMER, "date").iter_rows()
     }
 
 
@@ -182,7 +182,7 @@ def _stated(of: Simulation, part: pl.DataFrame, past: Past) -> Attributes:
 
 
 def _fired(of: Simulation, outcomes: pl.DataFrame) -> pl.DataFrame:
-    """What fires when: customer, `rule`, `date` and the `look` that holds then; rules in the document's order.
+    """What fires when: customer, `rule`, `date` and the `snapshot` that holds then; rules in the document's order.
 
     What is unknown, or as it was when last known, moves no rule, but those which fire again after days.
     """
@@ -198,12 +198,12 @@ def _fired(of: Simulation, outcomes: pl.DataFrame) -> pl.DataFrame:
         now = datetime.combine(day, time.min, UTC)
         moved = moves(of_day.select(OUTCOMES.names()), firing, of.watch.rearm, day, str(UTC))
         new = moved.fired.with_columns(fired_at=pl.lit(now, FIRING["fired_at"]))
-        gone = pl.concat([moved.fallen, moved.fired])
+        gone = pl.concat([moved.reset, moved.fired])
         firing = pl.concat([firing.join(gone, on=gone.columns, how="anti"), new])
         fired.append(new.with_columns(date=pl.lit(day)))
     key = (BY_CUSTOMER, "ruleset_id", "rule", "date")
-    found = pl.concat(fired).join(seen.select(*key, "look"), on=key, validate="1:1")
-    return found.select(BY_CUSTOMER, "date", "look", pl.col("rule").cast(pl.Enum(of.codes))).sort(
+    found = pl.concat(fired).join(seen.select(*key, "snapshot"), on=key, validate="1:1")
+    return found.select(BY_CUSTOMER, "date", "snapshot", pl.col("rule").cast(pl.Enum(of.codes))).sort(
         BY_CUSTOMER, "date", "rule"
     )
 
@@ -273,9 +273,9 @@ def _firings(of: Simulation, fired: pl.DataFrame, parts: Sequence[Observed]) -> 
 
 
 def _read(of: Simulation, part: Observed, fired: pl.DataFrame) -> Iterator[str]:
-    """What was read of each that fires in a part's looks, which follow each other."""
-    looks = part.evaluated[BY_CUSTOMER]
-    mine = fired.filter(pl.col("look").is_between(looks[0], looks[-1]))
-    for look, rule in mine.select("look", pl.col("rule").cast(pl.String)).iter_rows():
-        [told] = part.record(look, of.ruleset_id, [rule])["rules"]
+    """What was read of each that fires in a part's snapshots, which follow each other."""
+    snapshots = part.evaluated[BY_CUSTOMER]
+    mine = fired.filter(pl.col("snapshot").is_between(snapshots[0], snapshots[-1]))
+    for snapshot, rule in mine.select("snapshot", pl.col("rule").cast(pl.String)).iter_rows():
+        [told] = part.record(snapshot, of.ruleset_id, [rule])["rules"]
         yield _encode(told["read"]).decode()

@@ -91,7 +91,7 @@ class Watch(Graph):
     """Rulesets ready to be looked through, for one customer or a million."""
 
     rulesets: Mapping[UUID, PlannedRuleset]
-    metrics: Metrics  # as of the look, by their names in the plan, with what they are made of
+    metrics: Metrics  # as of the ruleset evaluation, by their names in the plan, with what they are made of
     baselines: Sequence[PlannedBaseline]
 
     @cached_property

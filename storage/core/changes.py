@@ -15,7 +15,7 @@ import psycopg
 from storage.core import postgres
 from storage.core.database import CHANGES_CHANNEL, Database
 
-LOOK_EVERY_S = 0.02
+POLL_EVERY_S = 0.02
 ASK_AFTER_S = 5.0  # of silence
 
 
@@ -59,7 +59,7 @@ class _SqliteFeed:
         while (version := self._version()) == self._seen:
             if time.monotonic() >= deadline:
                 return False
-            time.sleep(LOOK_EVERY_S)
+            time.sleep(POLL_EVERY_S)
         self._seen = version
         return True
 

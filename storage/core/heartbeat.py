@@ -16,7 +16,7 @@ from multiprocessing.connection import Connection
 BEAT_EVERY_S = 2.0
 HUNG_AFTER_S = 20.0  # ten beats
 FIRST_BEAT_WITHIN_S = 300.0  # until a process has imported what it needs, on a busy machine
-LONGEST_LOOK_S = 1.0  # whoever listens looks four times a second; for longer it was not awake itself
+LONGEST_CHECK_S = 1.0  # whoever listens looks four times a second; for longer it was not awake itself
 
 
 def beat(descriptor: int) -> None:
@@ -65,7 +65,7 @@ class Pulse:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._looked_at = clock()
+        self._checked_at = clock()
         self._silent_s = 0.0
         self._bearable_s = FIRST_BEAT_WITHIN_S
 
@@ -75,8 +75,8 @@ class Pulse:
         if heard:
             self._silent_s, self._bearable_s = 0.0, HUNG_AFTER_S
         else:
-            self._silent_s += min(now - self._looked_at, LONGEST_LOOK_S)
-        self._looked_at = now
+            self._silent_s += min(now - self._checked_at, LONGEST_CHECK_S)
+        self._checked_at = now
 
     @property
     def lost(self) -> bool:

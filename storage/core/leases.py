@@ -23,7 +23,7 @@ WORKER = "worker"  # has a warm process for every queue; one of many
 FILE_KEEPER = "file keeper"  # removes files, or copies them all and needs them to stay: a sweep, or a backup
 LEASE_S = 10.0
 RENEW_EVERY_S = 3.0
-LOOK_EVERY_S = 0.5
+POLL_EVERY_S = 0.5
 LONG_LEASE_S = 300.0  # of work that must not be done twice at once, but may well wait when its holder died
 LONGEST_LEASE_S = 600.0  # one that ends later was given before the clock was set back
 
@@ -97,7 +97,7 @@ def exclusively(
     while not take():
         if time.monotonic() >= deadline:
             raise held_by_another
-        time.sleep(LOOK_EVERY_S)
+        time.sleep(POLL_EVERY_S)
     try:
         yield prolong
     finally:

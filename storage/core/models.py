@@ -807,8 +807,8 @@ rule_states = Table(
 
 # Looks that a change asks for, a row for each whom it concerns: one customer, or a client's customers in one bucket.
 # Asked for again, a row gets the next number, and none comes back: who has read an older one doesn't answer the newer.
-look_requests = Table(
-    "look_requests",
+ruleset_evaluation_requests = Table(
+    "ruleset_evaluation_requests",
     metadata,
     Column("number", Serial, primary_key=True),
     Column("bucket", Integer, nullable=False, index=True),

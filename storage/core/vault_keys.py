@@ -41,7 +41,7 @@ from storage.core.settings import Settings, SettingsError, key_text, new_key
 from storage.core.vault import KEY_ID_BYTES, NONCE_BYTES, Ring, Vault, key_of, prefix
 
 KEPT_RETIRED = timedelta(days=2)  # longer than any process seals with a key that it read before
-LOOKS = 3  # at rows and files, while a rotation moves both
+CHECKS = 3  # at rows and files, while a rotation moves both
 
 log = logging.getLogger(__name__)
 
@@ -135,7 +135,7 @@ def held(db: Database, settings: Settings) -> Ring:
     Raises:
         SettingsError: the master key doesn't open them.
     """
-    for look in range(LOOKS):
+    for evaluated in range(CHECKS):
         keys = _read(db)
         if not keys:
             _begin(db, settings.master_key_bytes)
@@ -143,7 +143,7 @@ def held(db: Database, settings: Settings) -> Ring:
         try:
             found = ring(keys, settings)
         except WrongMasterKey:
-            if look == LOOKS - 1:
+            if evaluated == CHECKS - 1:
                 raise
         else:
             try:

@@ -22,8 +22,8 @@ from storage.customers.customers import clients_of, knowledge_versions
 from storage.enrichment.related_parties import whom_they_stand_beside
 from storage.jobs import batches
 from storage.jobs.jobs import Ending, finish, request_recomputations, with_unfinished_submission
-from storage.monitoring import look_requests, rulesets
-from storage.monitoring.rule_matches import Look, Settled, settle_if_possible
+from storage.monitoring import evaluation_requests, rulesets
+from storage.monitoring.rule_matches import RulesetEvaluation, Settled, settle_if_possible
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Committed:
 
     moved: frozenset[int]
     lost: frozenset[int]
-    looked: Settled = field(default_factory=Settled)  # what rulesets made of the new values
+    settled: Settled = field(default_factory=Settled)  # what rulesets made of the new values
 
 
 def commit_values(
@@ -65,7 +65,7 @@ def commit_values(
     recomputed: Recomputed | None = None,
     *,
     read_knowledge: Mapping[int, int] | None = None,
-    look: Look | None = None,
+    evaluated: RulesetEvaluation | None = None,
     yielding: bool = False,
 ) -> Committed:
     """Commit a batch.
@@ -105,23 +105,26 @@ def commit_values(
     moved = frozenset(value.customer_number for value in winners)
     _tell_groups(w, moved, now)
     # Jobs' events come before those of rules.
-    settled = settle_if_possible(w, look, now, moved) if look and moved else Settled()
+    settled = settle_if_possible(w, evaluated, now, moved) if evaluated and moved else Settled()
     if moved:
-        _ask_for_looks(w, look, moved, settled, now)
+        _request_evaluations(w, evaluated, moved, settled, now)
     return Committed(moved, lost, settled)
 
 
-def _ask_for_looks(w: Writing, look: Look | None, moved: frozenset[int], settled: Settled, now: datetime) -> None:
-    """At those who were looked at in vain, because an attribute changed meanwhile, or not by all that watches now. Whom
-    looking failed for is left to the night. Last, because attributes and rulesets change before they ask, too.
+def _request_evaluations(
+    w: Writing, evaluated: RulesetEvaluation | None, moved: frozenset[int], settled: Settled, now: datetime
+) -> None:
+    """For those who were evaluated without a result, because an attribute changed meanwhile, or not by all that watches
+    now. Whom looking failed for is left to the night. Last, because attributes and rulesets change before they ask,
+    too.
     """
-    followed = {each.key for each in look.by} if look else set()
+    followed = {each.key for each in evaluated.by} if evaluated else set()
     others = {each.client_id for each in rulesets.standing(w, moved) if each.key not in followed}
     wanting = set(settled.moved)
     if others:
         whose = clients_of(w, moved - settled.failed)
         wanting |= {number for number, client_id in whose.items() if client_id in others}
-    look_requests.for_customers(w, wanting, now)
+    evaluation_requests.for_customers(w, wanting, now)
 
 
 def _tell_groups(w: Writing, moved: frozenset[int], now: datetime) -> None:

@@ -137,7 +137,7 @@ def direction_of(lake: Lake, on: Grounds, transaction_id: UUID) -> str | None:
 
 
 def make(
-    w: Writing, customer: Customer, new: NewCorrection, looked: tuple[Grounds, Reach], who: str, now: datetime
+    w: Writing, customer: Customer, new: NewCorrection, found_rows: tuple[Grounds, Reach], who: str, now: datetime
 ) -> tuple[Correction, Job]:
     """Let the correction hold from now on: the correction, and the customer's job that carries it through.
 
@@ -147,21 +147,21 @@ def make(
         Conflict: too many hold already.
     """
     _changes(w, customer, client_wide=new.client_wide)
-    row = _columns(customer, new, looked[1].counterparty_group)
+    row = _columns(customer, new, found_rows[1].counterparty_group)
     last = _last_live(w, customer)
     if last is None or any(getattr(last, name) != value for name, value in row.items()):
         _require_fewer_than_most(w, customer, client_wide=new.client_wide)
         row |= {"correction_id": uuid4(), "made_at": now, "made_by": who}
         w.execute(insert(corrections).values(row))
         last = get(w, customer, row["correction_id"])
-    return last, _queue(w, customer, looked[0] if new.client_wide else None, looked[1].customers, now)
+    return last, _queue(w, customer, found_rows[0] if new.client_wide else None, found_rows[1].customers, now)
 
 
 def revoke(
     w: Writing,
     customer: Customer,
     correction: Correction,
-    looked: tuple[Grounds, frozenset[int]] | None,
+    found_rows: tuple[Grounds, frozenset[int]] | None,
     who: str,
     now: datetime,
 ) -> Job:
@@ -170,7 +170,7 @@ def revoke(
     Args:
         looked: for one that holds for all the client's customers: at whom, and those with rows that it decides.
     """
-    on, affected = looked or (None, ())
+    on, affected = found_rows or (None, ())
     _changes(w, customer, client_wide=correction.client_wide)
     standing = get(w, customer, correction.correction_id)
     if standing.revoking_job is not None:

@@ -50,7 +50,7 @@ class Attribute:
 
 def put(w: Writing, customer: Customer, given: Mapping[str, NewAttribute | None], who: str, now: datetime) -> None:
     """Merge into what holds: given names are set, or removed for null; the others stay. What is the same already is
-    no change. Where a ruleset reads what changes, a look at the customer is asked for.
+    no change. Where a ruleset reads what changes, a ruleset evaluation of the customer is asked for.
 
     Raises:
         Conflict: the customer would have too many.

@@ -1,9 +1,10 @@
-"""What rules of monitoring come to: which have fired for whom, how often they were looked at, and what matched.
+"""What rules of monitoring come to: which have fired for whom, how often they were evaluated, and what matched.
 
-A look is computed before its transaction and decided on inside it (`settle`), with the customers' rows locked and the
-rulesets held: what had fired is read there. So of two looks at one customer at once the second one sees what the first
-one did, and nobody is told twice of one rise. A look counts for a customer only while the customer's transactions and
-attributes are those that it saw, and for a ruleset only while that says what it said.
+A ruleset evaluation is computed before its transaction and decided on inside it (`settle`), with the customers' rows
+locked and the rulesets held: what had fired is read there. So of two evaluations of one customer at once the second one
+sees what the first one did, and nobody is told twice of one trigger. A ruleset evaluation counts for a customer only
+while the customer's transactions and attributes are those that it saw, and for a ruleset only while that says what it
+said.
 
 State, match and event are one transaction's, with whatever else moves in it: all of it happens, or nothing.
 """
@@ -44,7 +45,7 @@ _encode = msgspec.json.Encoder(decimal_format="number", order="deterministic").e
 
 
 class Cause(StrEnum):
-    """What brought the look."""
+    """What brought the ruleset evaluation."""
 
     DATA = "data"  # the customer's transactions changed
     TIME = "time"  # the night came; or a ruleset or an attribute changed
@@ -60,7 +61,7 @@ class Seen:
 
 
 @dataclass(frozen=True, eq=False)
-class Look:
+class RulesetEvaluation:
     """What looking came to, ready to be decided on: all that takes long is worked out. Numbers are customers'."""
 
     cause: Cause
@@ -71,10 +72,10 @@ class Look:
     seen: Sequence[Seen]
     outcomes: pl.DataFrame  # OUTCOMES of all that was seen
     rearm: pl.DataFrame  # REARM of all that was watched
-    versions: Mapping[int, int]  # of the transactions that each customer was looked at in
+    versions: Mapping[int, int]  # of the transactions that each customer was evaluated in
     attributes_read: Mapping[int, AbstractSet[str]]  # their names, of each customer of whom any were
     attribute_changes: Mapping[int, int]  # the last one of these
-    failed: frozenset[int]  # customers that could not be looked at
+    failed: frozenset[int]  # customers that could not be evaluated
 
     @cached_property
     def of_ruleset(self) -> Mapping[UUID, tuple[Standing, Watched]]:
@@ -84,17 +85,19 @@ class Look:
 
 @dataclass(frozen=True)
 class Settled:
-    """What a look changed: how many matches, of how many customers; who was looked at in vain, and who has moved."""
+    """What a ruleset evaluation changed: how many matches, of how many customers; who was evaluated without a result,
+    and who has moved.
+    """
 
     matches: int = 0
     customers: int = 0
     failed: frozenset[int] = frozenset()
-    moved: frozenset[int] = frozenset()  # other transactions or attributes than were looked at
+    moved: frozenset[int] = frozenset()  # other transactions or attributes than were evaluated
 
 
 @dataclass(frozen=True)
 class Match:
-    """All that fired of a ruleset for a customer in one look, without its record."""
+    """All that fired of a ruleset for a customer in one ruleset evaluation, without its record."""
 
     number: int
     match_id: UUID
@@ -115,7 +118,7 @@ class Match:
 
 @dataclass(frozen=True)
 class Count:
-    """Looks at customers by a rule, over some days."""
+    """Ruleset evaluations of customers by a rule, over some days."""
 
     rule: str
     observed: int
@@ -127,32 +130,33 @@ class Count:
 # Deciding
 
 
-def settle(w: Writing, look: Look, now: datetime, only: Iterable[int] | None = None) -> Settled:
-    """Decide on a look, as of all that holds in this transaction.
+def settle(w: Writing, evaluated: RulesetEvaluation, now: datetime, only: Iterable[int] | None = None) -> Settled:
+    """Decide on a ruleset evaluation, as of all that holds in this transaction.
 
     Args:
         only: these customers alone.
     """
-    looked_at = look.versions.keys() if only is None else look.versions.keys() & set(only)
-    moved = _moved(w, look, sorted(looked_at))
-    still = rulesets.hold(w, look.by)
-    made, matches, failed = _decided(w, look, _that_count(look, looked_at - moved, still), now)
-    _fall(w, made.fallen)
+    evaluated_customers = evaluated.versions.keys() if only is None else evaluated.versions.keys() & set(only)
+    moved = _moved(w, evaluated, sorted(evaluated_customers))
+    still = rulesets.hold(w, evaluated.by)
+    made, matches, failed = _decided(w, evaluated, _that_count(evaluated, evaluated_customers - moved, still), now)
+    _reset(w, made.reset)
     _fire(w, matches, now)
-    _count(w, made.counts, look.as_of)
-    failed |= look.failed & looked_at
+    _count(w, made.counts, evaluated.as_of)
+    failed |= evaluated.failed & evaluated_customers
     return Settled(len(matches), len({each.customer_number for each in matches}), failed, moved)
 
 
-def settle_if_possible(w: Writing, look: Look, now: datetime, only: AbstractSet[int]) -> Settled:
-    """`settle`; whatever goes wrong with it takes nothing else of the transaction with it: the night looks again."""
+def settle_if_possible(w: Writing, evaluated: RulesetEvaluation, now: datetime, only: AbstractSet[int]) -> Settled:
+    """`settle`; whatever goes wrong with it takes nothing else of the transaction with it: the night evaluates again.
+    """
     try:
         with w.begin_nested():
-            return settle(w, look, now, only)
+            return settle(w, evaluated, now, only)
     except AWAY:
         raise
     except (Exception, pl.exceptions.PanicException) as error:
-        log.exception("a look could not be decided on: %s", type(error).__name__)
+        log.exception("a ruleset evaluation could not be decided on: %s", type(error).__name__)
         return Settled(failed=frozenset(only))
 
 
@@ -172,41 +176,45 @@ class _NewMatch:
     event: NewEvent
 
 
-def _moved(w: Writing, look: Look, customer_numbers: Sequence[int]) -> frozenset[int]:
-    """Customers who are no longer what was looked at; all stay locked until the transaction ends."""
+def _moved(w: Writing, evaluated: RulesetEvaluation, customer_numbers: Sequence[int]) -> frozenset[int]:
+    """Customers who are no longer what was evaluated; all stay locked until the transaction ends."""
     mine = select(customers.c.number).where(customers.c.number.in_(customer_numbers)).order_by(customers.c.number)
     w.execute(mine.with_for_update(key_share=True)).all()
     now_at = versions(w, customer_numbers)
-    read = {number: look.attributes_read[number] for number in customer_numbers if number in look.attributes_read}
+    read = {
+        number: evaluated.attributes_read[number] for number in customer_numbers if number in evaluated.attributes_read
+    }
     changes = attributes.last_changes(w, read)
     return frozenset(
-        {number for number in customer_numbers if now_at.get(number) != look.versions[number]}
-        | {number for number in read if changes[number] != look.attribute_changes[number]}
+        {number for number in customer_numbers if now_at.get(number) != evaluated.versions[number]}
+        | {number for number in read if changes[number] != evaluated.attribute_changes[number]}
     )
 
 
-def _that_count(look: Look, customer_numbers: AbstractSet[int], ruleset_ids: AbstractSet[UUID]) -> pl.DataFrame:
-    """OUTCOMES of these customers and rulesets: mostly of all that were looked at."""
-    outcomes = look.outcomes
-    if customer_numbers != look.versions.keys():
+def _that_count(
+    evaluated: RulesetEvaluation, customer_numbers: AbstractSet[int], ruleset_ids: AbstractSet[UUID]
+) -> pl.DataFrame:
+    """OUTCOMES of these customers and rulesets: mostly of all that were evaluated."""
+    outcomes = evaluated.outcomes
+    if customer_numbers != evaluated.versions.keys():
         outcomes = outcomes.filter(pl.col("customer_number").is_in(sorted(customer_numbers)))
-    if len(ruleset_ids) != len(look.by):
+    if len(ruleset_ids) != len(evaluated.by):
         outcomes = outcomes.filter(pl.col("ruleset_id").is_in(sorted(each.bytes for each in ruleset_ids)))
     return outcomes
 
 
 def _decided(
-    w: Writing, look: Look, outcomes: pl.DataFrame, now: datetime
+    w: Writing, evaluated: RulesetEvaluation, outcomes: pl.DataFrame, now: datetime
 ) -> tuple[Moves, list[_NewMatch], frozenset[int]]:
     """What changes, and for whom that could not be told: of them nothing does."""
     firing = _firing(w, outcomes["customer_number"].unique().to_list())
-    made = moves(outcomes, firing, look.rearm, look.as_of, look.zone)
-    matches, failed = _matches(w, look, made.fired, now)
+    made = moves(outcomes, firing, evaluated.rearm, evaluated.as_of, evaluated.zone)
+    matches, failed = _matches(w, evaluated, made.fired, now)
     if not failed:
         return made, matches, failed
     others = outcomes.filter(~pl.col("customer_number").is_in(sorted(failed)))
     untouched = [each for each in matches if each.customer_number not in failed]
-    return moves(others, firing, look.rearm, look.as_of, look.zone), untouched, failed
+    return moves(others, firing, evaluated.rearm, evaluated.as_of, evaluated.zone), untouched, failed
 
 
 def _firing(r: Reading, customer_numbers: Sequence[int]) -> pl.DataFrame:
@@ -218,33 +226,40 @@ def _firing(r: Reading, customer_numbers: Sequence[int]) -> pl.DataFrame:
     )
 
 
-def _matches(w: Writing, look: Look, fired: pl.DataFrame, now: datetime) -> tuple[list[_NewMatch], frozenset[int]]:
+def _matches(
+    w: Writing, evaluated: RulesetEvaluation, fired: pl.DataFrame, now: datetime
+) -> tuple[list[_NewMatch], frozenset[int]]:
     """A match for each customer and ruleset of what fired (STATE), in their order; and whose could not be made."""
     by_one = fired.group_by("customer_number", "ruleset_id", maintain_order=True).agg("rule").rows()
     concerned = {number for number, _, _ in by_one}
-    ids, seen = ids_of(w, concerned), _seen(look, concerned)
+    ids, seen = ids_of(w, concerned), _seen(evaluated, concerned)
     made, failed = list[_NewMatch](), set[int]()
     for number, ruleset_id, rules in by_one:
         try:
-            made.append(_match(look, seen[number], (number, ids[number]), UUID(bytes=ruleset_id), rules, now))
+            made.append(_match(evaluated, seen[number], (number, ids[number]), UUID(bytes=ruleset_id), rules, now))
         except (Exception, pl.exceptions.PanicException) as error:  # one customer's data take no other's match away
             log.error("a match could not be recorded for one customer: %s", type(error).__name__)
             failed.add(number)
     return made, frozenset(failed)
 
 
-def _seen(look: Look, customer_numbers: Iterable[int]) -> Mapping[int, Seen]:
+def _seen(evaluated: RulesetEvaluation, customer_numbers: Iterable[int]) -> Mapping[int, Seen]:
     wanted = pl.Series("customer_number", sorted(customer_numbers), pl.Int64)
-    numbers = [each.outcomes["customer_number"].unique() for each in look.seen]
+    numbers = [each.outcomes["customer_number"].unique() for each in evaluated.seen]
     among = [mine.filter(mine.is_in(wanted.implode())).to_list() for mine in numbers]
-    return {number: each for each, mine in zip(look.seen, among, strict=True) for number in mine}
+    return {number: each for each, mine in zip(evaluated.seen, among, strict=True) for number in mine}
 
 
 def _match(
-    look: Look, seen: Seen, customer: tuple[int, UUID], ruleset_id: UUID, rules: Sequence[str], now: datetime
+    evaluated: RulesetEvaluation,
+    seen: Seen,
+    customer: tuple[int, UUID],
+    ruleset_id: UUID,
+    rules: Sequence[str],
+    now: datetime,
 ) -> _NewMatch:
     number, customer_id = customer
-    standing, watched = look.of_ruleset[ruleset_id]
+    standing, watched = evaluated.of_ruleset[ruleset_id]
     match_id = uuid4()
     told = {
         "matchId": match_id,
@@ -253,9 +268,9 @@ def _match(
         "rulesetId": ruleset_id,
         "rulesetVersion": standing.version,
         "at": now,
-        "asOf": look.as_of,
-        "dataVersion": look.versions[number],
-        "cause": look.cause,
+        "asOf": evaluated.as_of,
+        "dataVersion": evaluated.versions[number],
+        "cause": evaluated.cause,
         "observed": seen.observed.record(number, ruleset_id, rules),
     }
     event = rule_triggered(
@@ -274,17 +289,17 @@ def _match(
         version=standing.version,
         customer_number=number,
         at=now,
-        as_of=look.as_of,
-        data_version=look.versions[number],
-        cause=look.cause,
+        as_of=evaluated.as_of,
+        data_version=evaluated.versions[number],
+        cause=evaluated.cause,
         rules=rules,
         record=_encode(told),
         event=NewEvent(match_id, standing.client_id, number, None, event.event_type, event.body, now),
     )
 
 
-def _fall(w: Writing, fallen: pl.DataFrame) -> None:
-    if fallen.is_empty():
+def _reset(w: Writing, reset: pl.DataFrame) -> None:
+    if reset.is_empty():
         return
     state = rule_states.c
     these = (
@@ -292,7 +307,7 @@ def _fall(w: Writing, fallen: pl.DataFrame) -> None:
         state.ruleset_id == bindparam("ruleset"),
         state.rule == bindparam("code"),
     )
-    gone = [{"number": number, "ruleset": UUID(bytes=id_), "code": rule} for number, id_, rule in fallen.rows()]
+    gone = [{"number": number, "ruleset": UUID(bytes=id_), "code": rule} for number, id_, rule in reset.rows()]
     w.execute(delete(rule_states).where(*these), gone)
 
 

@@ -1,11 +1,11 @@
 """Monitoring rulesets: each a row of versions that are never rewritten, of which the newest holds.
 
 A ruleset watches while it is active and not archived. Whoever changes what watches asks, in the same transaction, for
-a look at the customers concerned (`storage.monitoring.look_requests`), so that nobody waits for the night; and what no
-longer watches forgets which of its rules had fired: switched on again, it tells what holds then.
+a ruleset evaluation of the customers concerned (`storage.monitoring.evaluation_requests`), so that nobody waits for the
+night; and what no longer watches forgets which of its rules had fired: switched on again, it tells what holds then.
 
-Looks are decided on in transactions that hold the rulesets they looked by (`hold`): a ruleset that is changed or
-archived meanwhile is waited for, or waits.
+Ruleset evaluations are decided on in transactions that hold the rulesets they looked by (`hold`): a ruleset that is
+changed or archived meanwhile is waited for, or waits.
 """
 
 import logging
@@ -30,10 +30,10 @@ from storage.core.database import AnySelect, Reading, Writing, insert_into
 from storage.core.models import customers, monitoring_ruleset_versions, monitoring_rulesets, rule_states
 from storage.core.paging import Page, Paged, limited, total_of
 from storage.customers.customers import Customer, numbers
-from storage.monitoring import look_requests
+from storage.monitoring import evaluation_requests
 
 MOST_RULESETS = 200  # of a client, archived ones included
-KEPT = 1_000  # versions that a process keeps read: to read one takes longer than to look by it
+KEPT = 1_000  # versions that a process keeps read: to read one takes longer than to evaluate by it
 
 log = logging.getLogger(__name__)
 
@@ -158,7 +158,7 @@ def version(r: Reading, ruleset_id: UUID, number: int) -> RulesetVersion:
 
 
 def create(w: Writing, client_id: UUID, ruleset: Ruleset, who: str, now: datetime) -> StoredRuleset:
-    """A new ruleset. If it is active, a look at its customers is asked for.
+    """A new ruleset. If it is active, a ruleset evaluation of its customers is asked for.
 
     Raises:
         InvalidRequest: it lists customers that are not the client's own.
@@ -176,7 +176,7 @@ def create(w: Writing, client_id: UUID, ruleset: Ruleset, who: str, now: datetim
         raise Conflict("Ruleset.TooMany", f"A client may have {MOST_RULESETS} rulesets at most.")
     _add_version(w, ruleset_id, 1, ruleset, who, now)
     stored = get(w, client_id, ruleset_id)
-    _look(w, stored, now)
+    _request_evaluation(w, stored, now)
     return stored
 
 
@@ -208,12 +208,12 @@ def replace(w: Writing, stored: StoredRuleset, ruleset: Ruleset, who: str, now: 
     _add_version(w, stored.ruleset_id, stored.version + 1, ruleset, who, now)
     _forget(w, stored, [rule.code for rule in ruleset.rules] if ruleset.active else [])
     replaced = get(w, stored.client_id, stored.ruleset_id)
-    _look(w, replaced, now)
+    _request_evaluation(w, replaced, now)
     return replaced
 
 
 def archive(w: Writing, stored: StoredRuleset, now: datetime) -> StoredRuleset:
-    """From now on nobody is looked at by it, and none of its rules has fired any more. Asked again, nothing changes."""
+    """From now on nobody is evaluated by it, and none of its rules has fired any more. Asked again, nothing changes."""
     stored = lock(w, stored)
     if stored.is_archived:
         return stored
@@ -222,17 +222,19 @@ def archive(w: Writing, stored: StoredRuleset, now: datetime) -> StoredRuleset:
 
 
 def unarchive(w: Writing, stored: StoredRuleset, now: datetime) -> StoredRuleset:
-    """If it is active, a look at its customers is asked for."""
+    """If it is active, a ruleset evaluation of its customers is asked for."""
     stored = lock(w, stored)
     if not stored.is_archived:
         return stored
     back = _set_archived(w, stored, None, now)
-    _look(w, back, now)
+    _request_evaluation(w, back, now)
     return back
 
 
 def lock(w: Writing, stored: StoredRuleset) -> StoredRuleset:
-    """The ruleset as it is now; others who would change it, and looks by it, wait until this transaction ends."""
+    """The ruleset as it is now; others who would change it, and ruleset evaluations by it, wait until this transaction
+    ends.
+    """
     w.execute(select(_ROW.ruleset_id).where(_ROW.ruleset_id == stored.ruleset_id).with_for_update())
     return with_id(w, stored.ruleset_id)
 
@@ -262,12 +264,12 @@ def watched(r: Reading, standing: Sequence[Standing]) -> list[Watched]:
     return [_kept(r, each) for each in standing]
 
 
-def hold(w: Writing, looked_by: Iterable[Standing]) -> set[UUID]:
+def hold(w: Writing, evaluated_by: Iterable[Standing]) -> set[UUID]:
     """Those of them that still watch by the same version: until this transaction ends, nothing of them changes. They
     are asked for by client: there may be more of them than values in a statement.
     """
-    keys = {each.key for each in looked_by}
-    theirs = _ROW.client_id.in_({each.client_id for each in looked_by})
+    keys = {each.key for each in evaluated_by}
+    theirs = _ROW.client_id.in_({each.client_id for each in evaluated_by})
     query = select(_ROW.ruleset_id, _ROW.version).where(theirs, _WATCHES)
     rows = w.execute(query.order_by(_ROW.ruleset_id).with_for_update(read=True))
     return {ruleset_id for ruleset_id, number in rows if (ruleset_id, number) in keys}
@@ -275,11 +277,11 @@ def hold(w: Writing, looked_by: Iterable[Standing]) -> set[UUID]:
 
 def attributes_change(w: Writing, customer: Customer, names: Iterable[str], now: datetime) -> None:
     """The customer's attributes of these names are changed by this transaction: if a ruleset reads one of them, ask
-    for a look at the customer. So does one that can't be read: nobody knows what it reads.
+    for a ruleset evaluation of the customer. So does one that can't be read: nobody knows what it reads.
     """
     changed = frozenset(names)
     if any(_may_read(w, each, changed) for each in _standing(w, _ROW.client_id == customer.client_id)):
-        look_requests.for_customers(w, [customer.number], now)
+        evaluation_requests.for_customers(w, [customer.number], now)
 
 
 def _may_read(r: Reading, standing: Standing, names: Set[str]) -> bool:
@@ -301,7 +303,7 @@ def _standing(r: Reading, whose: ColumnElement[bool]) -> list[Standing]:
 
 
 def _kept(r: Reading, each: Standing) -> Watched:
-    """Kept from look to look, the last used longest."""
+    """Kept from one evaluation to the next, the last used longest."""
     read = _watched.pop(each.key, None) or _watched_by(r, each)
     _watched[each.key] = read
     while len(_watched) > KEPT:
@@ -316,15 +318,15 @@ def _watched_by(r: Reading, each: Standing) -> Watched:
     return Watched(each.ruleset_id, each.version, said, only)
 
 
-def _look(w: Writing, stored: StoredRuleset, now: datetime) -> None:
-    """Ask for a look at those whom the ruleset lists, or at all of the client's."""
+def _request_evaluation(w: Writing, stored: StoredRuleset, now: datetime) -> None:
+    """Ask for a ruleset evaluation of those whom the ruleset lists, or of all of the client's."""
     if not stored.watches:
         return
     whom = stored.ruleset.applies_to
     if isinstance(whom, Listed):
-        look_requests.for_customers(w, numbers(w, stored.client_id, whom.customers).values(), now)
+        evaluation_requests.for_customers(w, numbers(w, stored.client_id, whom.customers).values(), now)
     else:
-        look_requests.for_client(w, stored.client_id, now)
+        evaluation_requests.for_client(w, stored.client_id, now)
 
 
 def _forget(w: Writing, stored: StoredRuleset, but: Sequence[str]) -> None:

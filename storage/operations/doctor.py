@@ -22,7 +22,7 @@ from pipelines.vocabulary.errors import Corrupt
 from storage.core import leases, vault_keys
 from storage.core.database import Database, Reading
 from storage.core.lake import Lake
-from storage.core.models import LIVE, BatchState, batches, jobs, locations, look_requests
+from storage.core.models import LIVE, BatchState, batches, jobs, locations, ruleset_evaluation_requests
 from storage.core.models import subscriptions as all_subscriptions
 from storage.core.settings import Settings, SettingsError
 from storage.core.store import Store
@@ -40,7 +40,7 @@ BATCH_OVERDUE = timedelta(minutes=2)  # its lease ran out, and nobody gave its j
 BATCH_STUCK = timedelta(hours=1)  # more than a run may take
 JOB_OVERDUE = timedelta(minutes=15)
 DELIVERY_OVERDUE = timedelta(minutes=10)
-LOOK_OVERDUE = timedelta(hours=1)
+EVALUATION_OVERDUE = timedelta(hours=1)
 PASS_OVERDUE = timedelta(days=30)
 
 
@@ -102,7 +102,7 @@ def _remembered(store: Store, clock: Callable[[], datetime], deep: bool) -> Iter
         yield from _jobs(r, now)
         yield from _batches(r, now)
         yield from _deliveries(r, now)
-        yield from _looks(r, now)
+        yield from _ruleset_evaluations(r, now)
         yield from starmap(_stopped, automations.stopped(r).items())
         yield from map(_paused, subscriptions.paused(r))
         yield from _retention(r, now - store.settings.retention)
@@ -243,15 +243,17 @@ def _deliveries(r: Reading, now: datetime) -> Iterator[Finding]:
         yield warning("deliveries", problem, "start a worker; see tidemark deliveries list")
 
 
-def _looks(r: Reading, now: datetime) -> Iterator[Finding]:
-    overdue = look_requests.c.requested_at < now - LOOK_OVERDUE
-    count, oldest = r.execute(select(func.count(), func.min(look_requests.c.requested_at)).where(overdue)).one()
+def _ruleset_evaluations(r: Reading, now: datetime) -> Iterator[Finding]:
+    overdue = ruleset_evaluation_requests.c.requested_at < now - EVALUATION_OVERDUE
+    count, oldest = r.execute(
+        select(func.count(), func.min(ruleset_evaluation_requests.c.requested_at)).where(overdue)
+    ).one()
     if count:
         problem = (
             f"{count} looks that changes asked for are still to be done, the oldest since {oldest:%Y-%m-%d %H:%M}Z"
         )
         yield warning(
-            "monitoring", problem, "look at the runs of look_at_portfolio, and of the portfolio's queue, in Dagster"
+            "monitoring", problem, "look at the runs of evaluate_rulesets, and of the portfolio's queue, in Dagster"
         )
 
 

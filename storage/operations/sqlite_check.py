@@ -13,7 +13,7 @@ from sqlalchemy import make_url
 
 from storage.core.settings import Settings
 
-STEPS_BETWEEN_LOOKS = 10_000  # of SQLite's virtual machine: well under a millisecond
+STEPS_BETWEEN_CHECKS = 10_000  # of SQLite's virtual machine: well under a millisecond
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ def quick_check(file: Path, within_s: float) -> Checked:
     deadline = time.monotonic() + within_s
     try:
         with closing(sqlite3.connect(file)) as connection:
-            connection.set_progress_handler(lambda: time.monotonic() > deadline, STEPS_BETWEEN_LOOKS)
+            connection.set_progress_handler(lambda: time.monotonic() > deadline, STEPS_BETWEEN_CHECKS)
             [told] = connection.execute("PRAGMA quick_check(1)").fetchone()
     except sqlite3.DatabaseError as failure:
         if failure.sqlite_errorcode == sqlite3.SQLITE_INTERRUPT:

@@ -24,7 +24,7 @@ from storage.access import keys
 from storage.core.settings import Quota, Settings
 from storage.core.store import Store
 from tests.api.in_process import running
-from tests.api.worker import end_extractions, end_submissions, look_at
+from tests.api.worker import end_extractions, end_submissions, evaluate
 from tests.conftest import open_store
 
 ABN = "51824753556"
@@ -277,7 +277,7 @@ class Belongings(Mapping[str, str]):
         customer_id = self["customerId"]
         document = spending_ruleset(f"ruleset-{uuid4()}", [customer_id])
         ruleset_id = self._posted("/v1/monitoring/rulesets", document)["rulesetId"]
-        look_at(self._store, customer_id)
+        evaluate(self._store, customer_id)
         [match] = self._found(f"/v1/monitoring/matches?customerId={customer_id}")["matches"]
         return {"rulesetId": ruleset_id, "matchId": match["matchId"]}
 

@@ -13,7 +13,7 @@ import polars as pl
 from api.reports.schemas.reports import ReportBundleView
 from assets.core.batches import without_jobs
 from assets.intake.statements import Told
-from assets.portfolio.monitoring import look_again
+from assets.portfolio.monitoring import evaluate_now
 from pipelines.intake.pdf.page.result import Extraction
 from pipelines.vocabulary.schemas import DUPLICATES, REJECTED, SORT_KEY, TRANSACTIONS
 from storage.core import leases
@@ -32,7 +32,7 @@ from tests.papers import RENT, extract, extraction, statement
 from tests.patience import again_and_again
 
 Row = Mapping[str, Any]
-LOOK_EVERY_S = 0.1
+POLL_EVERY_S = 0.1
 EXAMPLES: Mapping[str, Any] = ReportBundleView.EXAMPLE
 
 
@@ -84,12 +84,12 @@ def _landed(store: Store, job: Job) -> Sequence[Row]:
     return pl.read_parquet(store.lake.root / (job.landing_path or "")).select(columns).to_dicts()
 
 
-def look_at(store: Store, *customer_ids: str) -> None:
+def evaluate(store: Store, *customer_ids: str) -> None:
     """Look at these customers by their clients' rulesets, as the night does."""
     with store.db.reading() as r:
         numbers = [customers.with_id(r, UUID(each)).number for each in customer_ids]
     with without_jobs(store, Queue.PORTFOLIO, datetime.now(UTC).date(), numbers) as work:
-        look_again(store, work, lambda: datetime.now(UTC))
+        evaluate_now(store, work, lambda: datetime.now(UTC))
 
 
 def end_refreshes(store: Store, data: Mapping[str, str]) -> None:
@@ -134,7 +134,7 @@ def working(store: Store) -> Iterator[None]:
             end_refreshes(store, {kind: json.dumps(EXAMPLES[kind]["data"]) for kind in KINDS})
         fail_deliveries(store)
 
-    with again_and_again(work, LOOK_EVERY_S):
+    with again_and_again(work, POLL_EVERY_S):
         yield
 
 

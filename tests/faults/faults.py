@@ -35,7 +35,7 @@ from tests.faults.world import PARTS, World
 
 ATTACHED_WITHIN_S = 20.0
 ENDS_WITHIN_S = 1.0
-LOOK_EVERY_S = 0.1
+POLL_EVERY_S = 0.1
 CLOCKS_AGREE_WITHIN = timedelta(minutes=1)
 FAKETIME: Final = Path("/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1")
 
@@ -80,7 +80,7 @@ class Fault(ABC):
         try:
             while not (self.injected or self._over.is_set()):
                 self.injected = self.bites()
-                self._over.wait(seconds if self.injected else LOOK_EVERY_S)
+                self._over.wait(seconds if self.injected else POLL_EVERY_S)
             self.injected = self.injected or self.bites()
         finally:
             self.heals()
@@ -206,7 +206,7 @@ def _leave_the_dead(tracer: subprocess.Popen[bytes], process: psutil.Process) ->
             if process.status() == psutil.STATUS_ZOMBIE:
                 time.sleep(ENDS_WITHIN_S)
                 tracer.kill()
-            time.sleep(LOOK_EVERY_S)
+            time.sleep(POLL_EVERY_S)
 
 
 def untrace(tracer: subprocess.Popen[bytes]) -> None:

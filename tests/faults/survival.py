@@ -17,7 +17,7 @@ from tests.faults.world import World
 from tests.patience import again_and_again
 
 SEEDS: Final = range(3)  # of every experiment that is drawn rather than counted through
-LOOK_EVERY_S = 0.2
+POLL_EVERY_S = 0.2
 
 
 def survives(world: World, scenario: Scenario, fault: Fault, seed: int) -> bool:
@@ -46,9 +46,9 @@ def watched(story: Aftermath) -> Iterator[set[str]]:
     """What is wrong at any moment meanwhile; nothing is seen while the database itself is away."""
     seen = set[str]()
 
-    def look() -> None:
+    def check() -> None:
         with suppress(OperationalError):
             seen.update(violations_now(story))
 
-    with again_and_again(look, LOOK_EVERY_S):
+    with again_and_again(check, POLL_EVERY_S):
         yield seen

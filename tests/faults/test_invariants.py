@@ -31,7 +31,7 @@ from tests.faults.counts import OFTEN, TRIED, never_injected
 from tests.faults.invariants import Aftermath, violations
 from tests.faults.ledger import Entry
 from tests.faults.scenarios import submits_with_keys
-from tests.faults.survival import LOOK_EVERY_S, watched
+from tests.faults.survival import POLL_EVERY_S, watched
 from tests.faults.world import RUNS_END_WITHIN_S, World
 from tests.flows.service import Client
 
@@ -202,7 +202,7 @@ def test_what_is_wrong_only_for_a_moment_is_found_too(world: World) -> None:
     world.drain()
     with watched(after) as seen:
         a_second_refresh_is_live(after)
-        time.sleep(5 * LOOK_EVERY_S)
+        time.sleep(5 * POLL_EVERY_S)
         end_what_is_live(world)
     assert any(found.startswith("at_most_one_refresh_is_live") for found in seen)
     assert not any(found.startswith("at_most_one_refresh_is_live") for found in violations(after))

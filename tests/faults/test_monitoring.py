@@ -18,8 +18,10 @@ from tests.patience import until
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 WRITES = 120  # of the enrichment in the story; every seventh is tried, so that all kinds are met
-OF_A_LOOK = 60  # of the portfolio's process in a look, and before and behind it; every twelfth is tried
-LOOKED_AT_WITHIN_S = 240  # a run whose process died is started again by Dagster, in its own time
+OF_AN_EVALUATION = (
+    60  # of the portfolio's process in a ruleset evaluation, and before and behind it; every twelfth is tried
+)
+EVALUATED_WITHIN_S = 240  # a run whose process died is started again by Dagster, in its own time
 
 
 def told(world: World, lender: Lender) -> Counter[UUID]:
@@ -54,11 +56,11 @@ def lived_through(world: World, story: Callable[[Lender], None], fault: Fault, s
 @pytest.mark.parametrize("nth", range(1, WRITES, 7))
 def test_killed_while_a_batch_looks(world: World, nth: int) -> None:
     injected, matches = lived_through(world, is_watched, KillAtWrite(world, "enrichment", nth), seed=nth)
-    assert list(matches.values()) == [2], "a rise, a fall and a rise"
+    assert list(matches.values()) == [2], "a trigger, a reset and a trigger"
     assert injected or nth > WRITES // 3, "the story has fewer writes than it surely has: was nobody killed?"
 
 
-@pytest.mark.parametrize("nth", range(1, OF_A_LOOK, 12))
+@pytest.mark.parametrize("nth", range(1, OF_AN_EVALUATION, 12))
 def test_killed_while_the_portfolio_looks(world: World, nth: int) -> None:
     def is_watched_afterwards(lender: Lender) -> None:
         watched = [lender.customer() for _ in range(2)]
@@ -66,10 +68,10 @@ def test_killed_while_the_portfolio_looks(world: World, nth: int) -> None:
             lender.finished(job)
         lender.subscribe("monitoring.rule.triggered")
         watches(lender)
-        until(lambda: len(told(world, lender)) == len(watched), LOOKED_AT_WITHIN_S)
+        until(lambda: len(told(world, lender)) == len(watched), EVALUATED_WITHIN_S)
 
     injected, matches = lived_through(
         world, is_watched_afterwards, KillAtWrite(world, "assets.dagster_internals.warm portfolio", nth), nth
     )
     assert list(matches.values()) == [1, 1]
-    assert injected or nth > OF_A_LOOK // 3, "nobody was killed"
+    assert injected or nth > OF_AN_EVALUATION // 3, "nobody was killed"

@@ -12,7 +12,7 @@ from tests.patience import until
 pytestmark = pytest.mark.timeout(300)
 
 HEARD_WITHIN_S = 30
-LOOKED_AT_WITHIN_S = 90  # the portfolio's queue starts a process, and may be at something else
+EVALUATED_WITHIN_S = 90  # the portfolio's queue starts a process, and may be at something else
 LONG = {"moreThan": [{"metric": "history_days"}, "30"]}
 LOW_SCORE = {"lessThan": [{"attribute": "score"}, "500"]}
 FIELDS = {"eventType", "eventId", "clientId", "customerId", "timestamp", "ruleset"}
@@ -102,6 +102,6 @@ def test_what_an_attribute_makes_true_is_told_without_waiting_for_the_night(clie
     watch(client, LOW=LOW_SCORE)
     subscribe(client, receiver)
     client.data("PUT", f"/v1/customer/{customer}/attributes", {"attributes": {"score": 400}})
-    until(lambda: bool(heard(receiver, customer)), LOOKED_AT_WITHIN_S)
+    until(lambda: bool(heard(receiver, customer)), EVALUATED_WITHIN_S)
     [match] = matches(client, customer)
     assert (match["matchId"], match["cause"]) == (heard(receiver, customer)[0].json["eventId"], "time")

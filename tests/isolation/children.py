@@ -163,7 +163,7 @@ def leaves_another(_: Given) -> Said:
         yield tells("born")
 
 
-def looks_around(_: Given) -> Said:
+def inspects_surroundings(_: Given) -> Said:
     limits = ("AS", "CPU", "FSIZE", "CORE", "NOFILE", "NPROC")
     yield tells(
         {
@@ -198,7 +198,7 @@ KINDS: Final[Mapping[str, Callable[[Given], Said]]] = {
     work.__name__: work
     for work in (
         is_killed, hangs, stands_still, burns, eats, eats_and_aborts, breaks, says_nothing, fails, babbles,
-        announces_much, prints, lies, connects, writes, reads, leaves_another, looks_around, echoes, counts,
+        announces_much, prints, lies, connects, writes, reads, leaves_another, inspects_surroundings, echoes, counts,
     )
 }  # fmt: skip
 

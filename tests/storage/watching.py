@@ -13,7 +13,7 @@ from pipelines.monitoring.moving import OUTCOMES, REARM
 from storage.core.store import Store
 from storage.customers.customers import Customer, versions
 from storage.monitoring import attributes, rule_matches, rulesets
-from storage.monitoring.rule_matches import Cause, Look, Seen, Settled
+from storage.monitoring.rule_matches import Cause, RulesetEvaluation, Seen, Settled
 from storage.monitoring.rulesets import StoredRuleset
 
 LONG = {"moreThan": [{"metric": "history_days"}, "30"]}
@@ -47,14 +47,14 @@ class Observation:
         return {"rules": [{"code": rule, "customer": customer_number} for rule in rules]}
 
 
-def a_look(
+def an_evaluation(
     store: Store,
     now: datetime,
     holds: Mapping[tuple[Customer, StoredRuleset, str], bool | None],
     *,
     rearm_after_days: int | None = None,
     unrecordable: Sequence[Customer] = (),
-) -> Look:
+) -> RulesetEvaluation:
     """A look as of now, at which these rules came out so."""
     outcomes = pl.DataFrame(
         [(who.number, stored.ruleset_id.bytes, rule, value) for (who, stored, rule), value in holds.items()],
@@ -67,7 +67,7 @@ def a_look(
     with store.db.reading() as r:
         by = rulesets.standing(r, numbers)
         read = dict.fromkeys(numbers, frozenset({SCORE["name"]}))
-        return Look(
+        return RulesetEvaluation(
             cause=Cause.DATA,
             as_of=now.date(),
             zone="UTC",
@@ -87,6 +87,6 @@ def _observation(unrecordable: Sequence[Customer]) -> Observation:
     return Observation(frozenset(each.number for each in unrecordable))
 
 
-def settled(store: Store, look: Look, now: datetime) -> Settled:
+def settled(store: Store, evaluated: RulesetEvaluation, now: datetime) -> Settled:
     with store.db.writing() as w:
-        return rule_matches.settle(w, look, now)
+        return rule_matches.settle(w, evaluated, now)

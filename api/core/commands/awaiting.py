@@ -9,7 +9,7 @@ from storage.core.store import Store
 from storage.jobs import jobs
 from storage.jobs.jobs import Job
 
-LOOK_EVERY_S = 0.5
+POLL_EVERY_S = 0.5
 
 
 def completed(store: Store, job: Job) -> None:
@@ -20,7 +20,7 @@ def completed(store: Store, job: Job) -> None:
     """
     err.print(f"Waiting for job {job.job_id} of the running service …", style="dim", highlight=False)
     while job.status in LIVE:
-        time.sleep(LOOK_EVERY_S)
+        time.sleep(POLL_EVERY_S)
         with store.db.reading() as r:
             job = jobs.get(r, job.client_id, job.job_id)
     if job.status is JobStatus.FAILED:

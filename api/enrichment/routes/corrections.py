@@ -47,14 +47,14 @@ def correct_transactions(caller: Corrector, customer_id: CustomerId, body: Corre
         customer = caller.customer(r, customer_id)
     sent = body.read()
     new = sent.record()
-    looked = _looked(caller, customer, new)
+    found_rows = _found_rows(caller, customer, new)
     with caller.writing() as w:
         if sent.preview:
-            return caller.keep(w, answer(told(looked[1], None)))
-        correction, job = corrections.make(w, customer, new, looked, caller.actor.who, caller.now)
+            return caller.keep(w, answer(told(found_rows[1], None)))
+        correction, job = corrections.make(w, customer, new, found_rows, caller.actor.who, caller.now)
         ids = {"correction_id": correction.correction_id, "job_id": job.job_id}
         caller.audit(w, "Correction.Made", customerId=customer.customer_id, correctionId=correction.correction_id)
-        return caller.keep(w, accepted(told(looked[1], ids), f"/v1/jobs/{job.job_id}/status"))
+        return caller.keep(w, accepted(told(found_rows[1], ids), f"/v1/jobs/{job.job_id}/status"))
 
 
 @router.get("", **gives(CorrectionListView, refuses=DAMAGED_FILE))
@@ -80,14 +80,14 @@ def revoke_correction(caller: Corrector, customer_id: CustomerId, correction_id:
         customer = caller.customer(r, customer_id)
         correction = corrections.get(r, customer, as_uuid(correction_id))
         on = corrections.grounds(r, lake, customer, client_wide=True) if correction.client_wide else None
-    looked = None if on is None else (on, corrections.decided_by(lake, on, correction))
+    found_rows = None if on is None else (on, corrections.decided_by(lake, on, correction))
     with caller.writing() as w:
-        job = corrections.revoke(w, customer, correction, looked, caller.actor.who, caller.now)
+        job = corrections.revoke(w, customer, correction, found_rows, caller.actor.who, caller.now)
         caller.audit(w, "Correction.Revoked", customerId=customer.customer_id, correctionId=correction.correction_id)
     return accepted_job(job)
 
 
-def _looked(caller: Caller, customer: Customer, new: NewCorrection) -> tuple[Grounds, Reach]:
+def _found_rows(caller: Caller, customer: Customer, new: NewCorrection) -> tuple[Grounds, Reach]:
     """What the correction does to what is held, before any transaction that writes begins: that may be much.
 
     Raises:

@@ -110,7 +110,7 @@ def pull(
 
 @rulesets.command("archive")
 def archive(slug: Slug, client: ForClient, as_json: AsJson = False) -> None:
-    """Put a ruleset away: nobody is looked at by it until it is taken back.
+    """Put a ruleset away: nobody is evaluated by it until it is taken back.
 
     Example: tidemark rulesets archive after-the-loan --client 2f0c…
     """

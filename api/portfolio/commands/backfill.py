@@ -19,7 +19,7 @@ from storage.core.store import Store
 from storage.portfolio import maintenance
 from storage.portfolio.maintenance import Standing, State, Task
 
-LOOK_EVERY_S = 0.5
+POLL_EVERY_S = 0.5
 
 Bucket = Annotated[
     list[int] | None,
@@ -76,7 +76,7 @@ def _follow(store: Store, asked: Sequence[int], *, print_progress: bool) -> list
             )
             if ended == len(asked):
                 return standing
-            time.sleep(LOOK_EVERY_S)
+            time.sleep(POLL_EVERY_S)
 
 
 def _tell(ended: Sequence[Standing], *, as_json: bool) -> None:

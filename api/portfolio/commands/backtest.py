@@ -74,9 +74,9 @@ def backtest(
         with store.db.reading() as r:
             policy = stored_policies.get(r, client, slug)
             newest = stored_policies.newest(r, policy)
-            looked_at = newest if version is None else stored_policies.version(r, policy, version)
-            sent = _sent(looked_at, against, as_of or [], given or [], known_then=known_then)
-            sent = sent.model_copy(update=_only(looked_at, customer or [], attribute or []))
+            champion = newest if version is None else stored_policies.version(r, policy, version)
+            sent = _sent(champion, against, as_of or [], given or [], known_then=known_then)
+            sent = sent.model_copy(update=_only(champion, customer or [], attribute or []))
             _require_another(newest, sent)
             with findings_told(as_json=as_json):
                 chosen, asked = backtesting.asked(r, policy, sent, now().astimezone(store.settings.zone).date())
@@ -103,7 +103,7 @@ def backtest(
 
 
 def _sent(
-    looked_at: PolicyVersion,
+    champion: PolicyVersion,
     against: str,
     days: Sequence[str],
     given: Sequence[str],
@@ -112,9 +112,9 @@ def _sent(
 ) -> SentBacktest:
     if not against.isdecimal() and against not in (PUBLISHED, Against.RECORDED, Against.CHALLENGER):
         raise typer.BadParameter("--against is a version's number, published, recorded or challenger")
-    declared = kinds(looked_at.policy.declared_inputs)
+    declared = kinds(champion.policy.declared_inputs)
     return SentBacktest.model_construct(
-        version=looked_at.version,
+        version=champion.version,
         against=int(against) if against.isdecimal() else against,
         as_of=[_day(each) for each in days] or None,
         knowledge=Knowledge.THEN if known_then else Knowledge.NOW,
@@ -122,9 +122,9 @@ def _sent(
     )
 
 
-def _only(looked_at: PolicyVersion, customers: Sequence[UUID], attributes: Sequence[str]) -> Mapping[str, Any]:
+def _only(champion: PolicyVersion, customers: Sequence[UUID], attributes: Sequence[str]) -> Mapping[str, Any]:
     """What narrows the portfolio down."""
-    declared = kinds(looked_at.policy.attributes)
+    declared = kinds(champion.policy.attributes)
     values = dict(_attribute(each, declared) for each in attributes)
     return {"customer_ids": list(dict.fromkeys(customers)) or None, "attributes": values or None}
 

@@ -9,7 +9,7 @@ import typer
 
 from api.core.commands.console import err
 
-LOOK_EVERY_S = 0.1
+POLL_EVERY_S = 0.1
 
 
 def chosen(port: int) -> int:
@@ -35,7 +35,7 @@ def wait_until_ready(base_url: str, process: subprocess.Popen[bytes], within_s: 
             raise typer.Exit(1)
         if is_ready(base_url):
             return
-        time.sleep(LOOK_EVERY_S)
+        time.sleep(POLL_EVERY_S)
     err.print(f"tidemark: the service was not ready within {within_s:.0f} s")
     raise typer.Exit(1)
 

@@ -69,14 +69,14 @@ def _is_lenient(of: Changes, outcome: Outcome, after: Collection[Outcome]) -> bo
     """A step that no longer matches leads to those after it; one that now does keeps the customer from them."""
     milder = any(SEVERITY[each] < SEVERITY[outcome] for each in after)
     harsher = any(SEVERITY[each] > SEVERITY[outcome] for each in after)
-    return (milder and _falls(of)) or (harsher and _rises(of))
+    return (milder and _decreases(of)) or (harsher and _increases(of))
 
 
-def _falls(of: Changes) -> bool:
+def _decreases(of: Changes) -> bool:
     return bool(of & {(TRUE, FALSE), (UNKNOWN, FALSE)})
 
 
-def _rises(of: Changes) -> bool:
+def _increases(of: Changes) -> bool:
     return bool(of & {(FALSE, TRUE), (UNKNOWN, TRUE)})
 
 

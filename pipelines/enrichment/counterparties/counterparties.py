@@ -73,8 +73,8 @@ class Directory:
 
     def __init__(self, parties: Sequence[Party]) -> None:
         saying = [(phrase, number) for number, party in enumerate(parties) for phrase in party.says]
-        looked_for = dict(zip(saying, literals([phrase for phrase, _ in saying]), strict=True))
-        saying.sort(key=lambda said: (-len(looked_for[said]), looked_for[said]))  # the first that is found wins
+        wanted = dict(zip(saying, literals([phrase for phrase, _ in saying]), strict=True))
+        saying.sort(key=lambda said: (-len(wanted[said]), wanted[said]))  # the first that is found wins
         excluding = [(phrase, number) for number, party in enumerate(parties) for phrase in party.unless]
         self._parties = pl.DataFrame(list(starmap(_described, enumerate(parties))), _PARTIES, orient="row")
         self._saying = _numbered(saying).rename({"phrase_text": "phrase", "phrase": "rank"})
@@ -188,9 +188,9 @@ def _list_faults(purposes: Mapping[str, Any], lists: Mapping[str, Any]) -> Itera
 
 def _repetitions(said: Sequence[tuple[str, str]]) -> Iterator[str]:
     first: dict[str, str] = {}
-    for (phrase, where), looked_for in zip(said, literals([phrase for phrase, _ in said]), strict=True):
-        if first.setdefault(looked_for, where) != where:
-            yield f"{where}: {phrase!r} stands already under {first[looked_for]}"
+    for (phrase, where), wanted in zip(said, literals([phrase for phrase, _ in said]), strict=True):
+        if first.setdefault(wanted, where) != where:
+            yield f"{where}: {phrase!r} stands already under {first[wanted]}"
 
 
 def _says(entry: Any) -> Sequence[str]:

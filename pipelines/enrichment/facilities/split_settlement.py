@@ -52,13 +52,13 @@ def withheld(takings: pl.DataFrame, unserved: pl.DataFrame) -> pl.DataFrame:
         for name, of in (("mean", pl.Expr.mean), ("variance", pl.Expr.var), ("weeks", pl.Expr.len))
     }
     since = pl.col("card").filter(pl.col("week") >= 0).sum()
-    fall, error = pl.col("mean_before") - pl.col("mean_after"), _standard_error()
+    decrease, error = pl.col("mean_before") - pl.col("mean_after"), _standard_error()
     share = pl.col("withheld_share")
     return (
         weekly.group_by("facility_id")
         .agg(card_since=since, **read)
         .filter(pl.min_horizontal("weeks_before", "weeks_after") >= FEWEST_WEEKS)
-        .with_columns(withheld_share=1 - (-fall).exp(), t=fall / error)
+        .with_columns(withheld_share=1 - (-decrease).exp(), t=decrease / error)
         .filter(share.is_between(LEAST_SHARE, MOST_SHARE), pl.col("t") >= LEAST_T)
         .select(
             "facility_id",

@@ -178,13 +178,13 @@ def _in_order(payments: Payments, left: Integers, numbers: Integers, one: Pass) 
     """Places of the candidates that a pass looks at, one candidate after the other."""
     number = numbers[left]
     sizes = np.bincount(number)
-    looked_at = sizes >= one.payments
+    examined = sizes >= one.payments
     if one.cut:
         group = np.zeros_like(sizes)
         group[number] = payments.group[left]
         pieces = np.bincount(group[sizes > 0])
-        looked_at &= pieces[group] > 1
-    kept = looked_at[number]
+        examined &= pieces[group] > 1
+    kept = examined[number]
     in_order = number[kept] << 32 | left[kept]
     return (np.sort(in_order) if one.cut else in_order) & 0xFFFFFFFF  # groups stand in order
 

@@ -128,7 +128,7 @@ def _writes_decimal_commas(rows: pl.DataFrame, names: Sequence[str]) -> bool:
 
 
 @dataclass(frozen=True)
-class _Look:
+class _Profile:
     """What the filled cells of one column look like: how many there are, and which share of them is what."""
 
     filled: int
@@ -140,11 +140,11 @@ class _Look:
     distinct: int
 
 
-def _looks(rows: pl.DataFrame, names: Sequence[str], *, decimal_comma: bool) -> dict[str, _Look]:
-    return {name: _look(rows[name].drop_nulls(), decimal_comma=decimal_comma) for name in names}
+def _profiles(rows: pl.DataFrame, names: Sequence[str], *, decimal_comma: bool) -> dict[str, _Profile]:
+    return {name: _profile(rows[name].drop_nulls(), decimal_comma=decimal_comma) for name in names}
 
 
-def _look(texts: pl.Series, *, decimal_comma: bool) -> _Look:
+def _profile(texts: pl.Series, *, decimal_comma: bool) -> _Profile:
     text, is_date = pl.col("text"), is_day(pl.col("text"))
     amount = pl.when(~is_date).then(money(text, decimal_comma=decimal_comma))
     summary = texts.to_frame("text").select(
@@ -155,22 +155,26 @@ def _look(texts: pl.Series, *, decimal_comma: bool) -> _Look:
         has_signs=(text.str.contains(r"^[+−-]") | amount.str.starts_with("-")).any(),
         distinct=text.n_unique(),
     )
-    return _Look(filled=len(texts), **summary.row(0, named=True))
+    return _Profile(filled=len(texts), **summary.row(0, named=True))
 
 
 def _by_values(columns: Columns, rows: pl.DataFrame, names: Sequence[str]) -> Columns:
     """The roles that no heading gave, by what the free columns look like in rows that are transactions."""
     roles = dict(columns.roles)
-    looks = _looks(rows, [name for name in names if name not in roles.values()], decimal_comma=columns.decimal_comma)
-    if "date" not in roles and (dated := [name for name, look in looks.items() if look.filled and look.dates >= 0.8]):
+    profiles = _profiles(
+        rows, [name for name in names if name not in roles.values()], decimal_comma=columns.decimal_comma
+    )
+    if "date" not in roles and (
+        dated := [name for name, profile in profiles.items() if profile.filled and profile.dates >= 0.8]
+    ):
         roles["date"] = dated[0]
-    if columns.heading is None and (numbers := _account_column(looks)):
+    if columns.heading is None and (numbers := _account_column(profiles)):
         roles["account"] = numbers
-    if "currency" not in roles and (codes := _currency_column(rows, looks)):
+    if "currency" not in roles and (codes := _currency_column(rows, profiles)):
         roles["currency"] = codes
-    flows, note = _flows(rows, _money_columns(looks, roles), roles, columns)
+    flows, note = _flows(rows, _money_columns(profiles, roles), roles, columns)
     roles |= flows
-    texts = () if _has_words(roles) else tuple(_text_columns(looks, roles, rows.height))
+    texts = () if _has_words(roles) else tuple(_text_columns(profiles, roles, rows.height))
     return replace(columns, roles=roles, texts=texts, notes=(note,) if note else ())
 
 
@@ -178,38 +182,40 @@ def _has_words(roles: Mapping[str, str]) -> bool:
     return bool(roles.keys() & {"description", "payee"})
 
 
-def _account_column(looks: Mapping[str, _Look]) -> str | None:
+def _account_column(profiles: Mapping[str, _Profile]) -> str | None:
     """Long numbers without decimals, few of them different: the account, not a reference."""
     numbers = (
         name
-        for name, look in looks.items()
-        if look.accounts == 1 and look.filled > 1 and not look.has_decimals and look.dates == 0
-        if look.distinct * 3 <= look.filled or look.distinct == 1
+        for name, profile in profiles.items()
+        if profile.accounts == 1 and profile.filled > 1 and not profile.has_decimals and profile.dates == 0
+        if profile.distinct * 3 <= profile.filled or profile.distinct == 1
     )
     return next(numbers, None)
 
 
-def _currency_column(rows: pl.DataFrame, looks: Mapping[str, _Look]) -> str | None:
+def _currency_column(rows: pl.DataFrame, profiles: Mapping[str, _Profile]) -> str | None:
     """A column that holds a currency's code on every line."""
-    full = (name for name, look in looks.items() if look.filled == rows.height > 0)
+    full = (name for name, profile in profiles.items() if profile.filled == rows.height > 0)
     return next((name for name in full if rows[name].str.to_uppercase().is_in(CODES).all()), None)
 
 
-def _money_columns(looks: Mapping[str, _Look], roles: Mapping[str, str]) -> list[str]:
+def _money_columns(profiles: Mapping[str, _Profile], roles: Mapping[str, str]) -> list[str]:
     """Columns of amounts: with decimals or signs where any are; numbers of cheques and the like have neither."""
-    numbers = {name: look for name, look in looks.items() if look.amounts >= 0.9 and name not in roles.values()}
-    exacting = [name for name, look in numbers.items() if look.has_decimals or look.has_signs]
+    numbers = {
+        name: profile for name, profile in profiles.items() if profile.amounts >= 0.9 and name not in roles.values()
+    }
+    exacting = [name for name, profile in numbers.items() if profile.has_decimals or profile.has_signs]
     return (exacting or list(numbers))[:MOST_MONEY_COLUMNS]
 
 
-def _text_columns(looks: Mapping[str, _Look], roles: Mapping[str, str], rows: int) -> Iterator[str]:
+def _text_columns(profiles: Mapping[str, _Profile], roles: Mapping[str, str], rows: int) -> Iterator[str]:
     """Columns of words, in their order; not one that says the same on every line beside others that don't."""
     words = {
-        name: look
-        for name, look in looks.items()
-        if look.filled and look.amounts < 0.5 and look.dates < 0.5 and name not in roles.values()
+        name: profile
+        for name, profile in profiles.items()
+        if profile.filled and profile.amounts < 0.5 and profile.dates < 0.5 and name not in roles.values()
     }
-    telling = [name for name, look in words.items() if look.distinct > 1 or look.filled < rows or rows == 1]
+    telling = [name for name, profile in words.items() if profile.distinct > 1 or profile.filled < rows or rows == 1]
     yield from telling or words
 
 

@@ -108,10 +108,10 @@ def _by_movement(rows: pl.DataFrame) -> tuple[pl.DataFrame, tuple[str, ...]]:
         return rows, ()
     size, step = exact(pl.col("amount")), steps(1)
     fell, rose = (step == -size).fill_null(value=False), (step == size).fill_null(value=False)
-    moved, falls, rises = rows.select(moved=(step + size).is_not_null().sum(), falls=fell.sum(), rises=rose.sum()).row(
-        0
-    )
-    if falls and 10 * (falls + rises) >= 9 * moved:
+    moved, decreases, increases = rows.select(
+        moved=(step + size).is_not_null().sum(), decreases=fell.sum(), increases=rose.sum()
+    ).row(0)
+    if decreases and 10 * (decreases + increases) >= 9 * moved:
         note = "Amounts have no sign: where the balance fell by the amount, it was read as money out."
         return rows.with_columns(amount=negated_where(fell)), (note,)
     return rows, ()

@@ -61,8 +61,8 @@ def _moves(scored: pl.DataFrame, scorecard: Scorecard) -> pl.DataFrame:
         index=BY_CUSTOMER, variable_name="metric", value_name="reading"
     )
     gain = pl.col("band_points") - pl.col("now")
-    can_fall = pl.col("reading").is_not_null() & (pl.col("metric") != ONLY_GROWS)
-    to = pl.when(gain > 0).then("from_worse").when(can_fall).then("from_better")
+    can_decrease = pl.col("reading").is_not_null() & (pl.col("metric") != ONLY_GROWS)
+    to = pl.when(gain > 0).then("from_worse").when(can_decrease).then("from_better")
     return (
         drivers.with_columns(earned["now"])
         .join(_bands(scorecard), on="metric", how="inner")

@@ -12,7 +12,7 @@ import pytest
 from anyio import to_thread
 from starlette.requests import ClientDisconnect
 
-from api.core.still_wanted import LONGEST_S, LOOK_EVERY_S, StillWanted
+from api.core.still_wanted import LONGEST_S, POLL_EVERY_S, StillWanted
 from pipelines.decisions import sensitivity
 from pipelines.vocabulary.checkpoints import asking, checkpoint
 from pipelines.vocabulary.errors import Unavailable
@@ -22,7 +22,7 @@ from tests.api.core.test_evaluate import INPUTS, SLUG, saved, with_score
 from tests.api.wire import head, line
 
 
-class Looks:
+class Checks:
     """A request that counts how often it was looked at, and whose caller leaves when told."""
 
     def __init__(self) -> None:
@@ -34,7 +34,7 @@ class Looks:
         return self.gone
 
 
-def asked_at(*moments: float, request: Looks) -> Callable[[], None]:
+def asked_at(*moments: float, request: Checks) -> Callable[[], None]:
     """Ask at these moments, in a thread as routes have."""
     clock = iter((0.0, 0.0, *moments))
 
@@ -47,8 +47,8 @@ def asked_at(*moments: float, request: Looks) -> Callable[[], None]:
 
 
 def test_the_caller_is_looked_for_now_and_then() -> None:
-    request = Looks()
-    asked_at(0.1, LOOK_EVERY_S, LOOK_EVERY_S + 0.1, 2 * LOOK_EVERY_S, request=request)()
+    request = Checks()
+    asked_at(0.1, POLL_EVERY_S, POLL_EVERY_S + 0.1, 2 * POLL_EVERY_S, request=request)()
     assert request.count == 2
     request.gone = True
     asked_at(0.1, 0.2, request=request)()  # most work has ended before anybody looks
@@ -57,9 +57,9 @@ def test_the_caller_is_looked_for_now_and_then() -> None:
 
 
 def test_work_ends_when_its_time_is_over() -> None:
-    asked_at(LONGEST_S - 0.01, request=Looks())()
+    asked_at(LONGEST_S - 0.01, request=Checks())()
     with pytest.raises(Unavailable) as ended:
-        asked_at(LONGEST_S, request=Looks())()
+        asked_at(LONGEST_S, request=Checks())()
     assert ended.value.code == "Service.TookTooLong"
 
 
@@ -99,6 +99,6 @@ def test_work_for_a_caller_who_hangs_up_stops(
         content = ("Content-Type: application/json", f"Content-Length: {len(body)}")
         made.sendall(head("POST", path, f"x-api-key: {client.key}", *content) + body)
         assert endless.begun.wait(20)
-        assert not endless.over.wait(3 * LOOK_EVERY_S), "its caller is there"
+        assert not endless.over.wait(3 * POLL_EVERY_S), "its caller is there"
     assert endless.over.wait(20)
     assert isinstance(endless.why, ClientDisconnect)

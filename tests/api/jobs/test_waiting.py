@@ -25,7 +25,7 @@ def test_changes_are_read_while_nobody_waits(own_store: Store, monkeypatch: pyte
             return told
 
     monkeypatch.setattr(waiting, "Changes", Heard)
-    monkeypatch.setattr(waiting, "LOOK_UP_S", 0.05)
+    monkeypatch.setattr(waiting, "DATABASE_POLL_S", 0.05)
 
     async def follow() -> None:
         watcher = Watcher(own_store)

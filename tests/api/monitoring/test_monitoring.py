@@ -22,7 +22,7 @@ from storage.core import audit
 from storage.core.models import customers, locations
 from storage.core.store import Store
 from tests.api.conftest import Client, spending_ruleset, with_scopes
-from tests.api.worker import end_submissions, look_at
+from tests.api.worker import end_submissions, evaluate
 from tests.root import ROOT
 
 named = pytest.mark.parametrize
@@ -94,7 +94,7 @@ def customer_id(store: Store, client: Client) -> str:
 def match(store: Store, client: Client, customer_id: str) -> dict[str, Any]:
     """Of the rule of `plain`."""
     sent(client, plain())
-    look_at(store, customer_id)
+    evaluate(store, customer_id)
     [found] = read(client, "/matches")["matches"]
     return dict(found)
 
@@ -104,7 +104,7 @@ def since_start(store: Store, client: Client, customer_id: str, start: str | Non
     if start is not None:
         client.call("PUT", f"/v1/customer/{customer_id}/attributes", json={"attributes": {"loanStart": start}})
     sent(client, since_the_loan())
-    look_at(store, customer_id)
+    evaluate(store, customer_id)
     [found] = read(client, "/matches")["matches"]
     return dict(found)
 
@@ -264,8 +264,8 @@ def test_the_event_that_is_sent_bears_the_matchs_id(store: Store, client: Client
     hook = {"eventType": "monitoring.rule.triggered", "webhookUrl": "https://lender.example/hook"}
     made = client.post("/v1/webhooks/subscriptions", hook).json()["data"]["webhookSubscriptionId"]
     sent(client, plain())
-    look_at(store, customer_id)
-    look_at(store, customer_id)
+    evaluate(store, customer_id)
+    evaluate(store, customer_id)
     [delivery] = client.get(f"/v1/webhooks/subscriptions/{made}/deliveries").json()["data"]["deliveries"]
     assert read(client, f"/matches/{delivery['eventId']}")["customerId"] == customer_id
     assert read(client, "/matches")["totalCount"] == 1
@@ -278,7 +278,7 @@ def test_counts_tell_of_looks_and_of_whom_a_rule_has_fired_for(store: Store, cli
     document["rules"] = [*document["rules"], blind]
     made = sent(client, document)
     for _ in range(2):
-        look_at(store, customer_id)
+        evaluate(store, customer_id)
     counts = read(client, f"/rulesets/{made['rulesetId']}")["counts"]
     assert counts == [
         {"code": "SPENT", "observed": 2, "held": 2, "unknown": 0, "fired": 1, "firedNow": 1},
@@ -290,16 +290,16 @@ def test_counts_tell_of_looks_and_of_whom_a_rule_has_fired_for(store: Store, cli
 
 def test_an_inactive_ruleset_looks_at_nobody(store: Store, client: Client, customer_id: str) -> None:
     made = sent(client, plain(active=False))
-    look_at(store, customer_id)
+    evaluate(store, customer_id)
     assert read(client, "/matches")["matches"] == []
     assert put(client, made["rulesetId"], plain()).status_code == 200
-    look_at(store, customer_id)
+    evaluate(store, customer_id)
     assert read(client, "/matches")["totalCount"] == 1
 
 
 def test_matches_are_found_by_customer_ruleset_and_time(store: Store, client: Client, customer_id: str) -> None:
     first, second = sent(client, plain()), sent(client, plain(slug="second"))
-    look_at(store, customer_id)
+    evaluate(store, customer_id)
     newest, oldest = read(client, "/matches")["matches"]
     assert newest["dateMatched"] >= oldest["dateMatched"]
     assert {newest["ruleset"]["id"], oldest["ruleset"]["id"]} == {first["rulesetId"], second["rulesetId"]}
@@ -373,7 +373,7 @@ def test_without_a_baselines_day_its_metric_is_unavailable(store: Store, client:
     document = since_the_loan()
     document["rules"][0]["condition"] = {"not": {"isKnown": {"metric": "spent_30d_at_start"}}}
     sent(client, document)
-    look_at(store, customer_id)
+    evaluate(store, customer_id)
     [match] = read(client, "/matches")["matches"]
     [value] = match["rules"][0]["values"]
     assert (value["value"], value["cause"]) == (None, "no_baseline")
@@ -454,7 +454,7 @@ def test_the_event_of_the_page_is_the_schemas_example() -> None:
 
 def test_the_days_of_the_page_are_what_happens() -> None:
     days = re.findall(
-        r"^\| (\d{4}-\d\d-\d\d) \| (true|false|unknown) \| (armed|fired) \| (.*?)\|$",
+        r"^\| (\d{4}-\d\d-\d\d) \| (true|false|unknown) \| (ready|fired) \| (.*?)\|$",
         PAGE.read_text("utf-8"),
         re.MULTILINE,
     )
@@ -466,7 +466,7 @@ def test_the_days_of_the_page_are_what_happens() -> None:
         now = datetime.fromisoformat(f"{day}T00:00:00+00:00")
         holds = {"true": True, "false": False, "unknown": None}[condition]
         made = moves(pl.DataFrame([(*one, holds)], OUTCOMES, orient="row"), firing, rearm, now.date(), "UTC")
-        if not made.fallen.is_empty():
+        if not made.reset.is_empty():
             firing = firing.clear()
         if not made.fired.is_empty():
             firing = pl.DataFrame([(*one, now)], FIRING, orient="row")

@@ -15,7 +15,7 @@ from pipelines.vocabulary.errors import TidemarkError
 from storage.core import audit
 from storage.core.settings import Settings
 from tests.api.conftest import answering, new_client, spending_ruleset
-from tests.api.worker import end_submissions, look_at
+from tests.api.worker import end_submissions, evaluate
 from tests.conftest import open_store, prepare_home
 from tests.root import ROOT
 
@@ -175,7 +175,7 @@ def test_matches_are_listed_newest_first(tmp_path: Path) -> None:
             of_client = ("--client", str(lender.client_id))
             for slug in ("first", "second"):
                 run("rulesets", "push", written(tmp_path, slug=slug), *of_client)
-                look_at(store, customer_id)
+                evaluate(store, customer_id)
             over_http = lender.get("/v1/monitoring/matches").json()["data"]["matches"]
     finally:
         store.close()

@@ -101,15 +101,15 @@ def test_a_database_that_hangs_holds_nobody_up_and_is_asked_once(
         return {"database": Part()}
 
     monkeypatch.setattr(health, "work", hangs)
-    monkeypatch.setattr(readiness, "LOOK_WITHIN_S", 0.05)
+    monkeypatch.setattr(readiness, "CHECK_WITHIN_S", 0.05)
 
     async def poll() -> tuple[list[health.Parts], health.Parts]:
-        looking = Readiness(own_store)
-        while_hanging = await asyncio.gather(*(looking.parts() for _ in range(20)))
+        readiness_check = Readiness(own_store)
+        while_hanging = await asyncio.gather(*(readiness_check.parts() for _ in range(20)))
         answers.set()
-        monkeypatch.setattr(readiness, "LOOK_WITHIN_S", 30)
-        afterwards = await looking.parts()
-        looking.close()
+        monkeypatch.setattr(readiness, "CHECK_WITHIN_S", 30)
+        afterwards = await readiness_check.parts()
+        readiness_check.close()
         return while_hanging, afterwards
 
     while_hanging, afterwards = asyncio.run(poll())

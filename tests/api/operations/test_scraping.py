@@ -86,16 +86,16 @@ def test_the_numbers_are_those_of_the_database(own_store: Store) -> None:
 
 
 def test_for_a_while_nothing_is_counted_twice() -> None:
-    looks: list[Load] = []
+    reads: list[Load] = []
     times = iter([0.0, 0.5, GOOD_FOR_S - 0.01, GOOD_FOR_S, GOOD_FOR_S + 0.5])
 
     def load() -> Load:
-        looks.append(IDLE)
+        reads.append(IDLE)
         return IDLE
 
     scrape = Scrape(load, clock=lambda: next(times))
     assert len({scrape() for _ in range(5)}) == 1
-    assert len(looks) == 2
+    assert len(reads) == 2
 
 
 def test_what_can_not_be_counted_is_503(own_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,8 +42,9 @@ class Asker:
 
 
 def new_asker(store: Store, base_url: str) -> Asker:
+    """Everything is made at once: after what the tests ask for, there would be several things of a kind."""
     client = new_client(store, base_url)
-    return Asker(client, Belongings(store, client))
+    return Asker(client, dict(Belongings(store, client)))
 
 
 @pytest.fixture(scope="module")

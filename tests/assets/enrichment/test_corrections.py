@@ -49,17 +49,17 @@ class Corrector(Lender):
         lake, now = self.store.lake, datetime.now(UTC)
         with self.store.db.reading() as r:
             on = corrections.grounds(r, lake, mine, client_wide=new.client_wide)
-        looked = on, corrections.reach(lake, on, new)
+        found_rows = on, corrections.reach(lake, on, new)
         with self.store.db.writing() as w:
-            return corrections.make(w, mine, new, looked, WHO, now)
+            return corrections.make(w, mine, new, found_rows, WHO, now)
 
     def revoke(self, correction: Correction) -> Job:
         lake = self.store.lake
         with self.store.db.reading() as r:
             on = corrections.grounds(r, lake, self.customer, client_wide=True)
-        looked = (on, corrections.decided_by(lake, on, correction)) if correction.client_wide else None
+        found_rows = (on, corrections.decided_by(lake, on, correction)) if correction.client_wide else None
         with self.store.db.writing() as w:
-            return corrections.revoke(w, self.customer, correction, looked, WHO, datetime.now(UTC))
+            return corrections.revoke(w, self.customer, correction, found_rows, WHO, datetime.now(UTC))
 
     def decided(self, correction: Correction) -> int:
         """Rows that it decides, as a list of corrections tells."""

@@ -1,4 +1,4 @@
-"""Rules look at customers in the batch that moves them, by night, and when something they read has changed."""
+"""Rules are evaluated in the batch that moves them, by night, and when something they read has changed."""
 
 import dataclasses
 from collections.abc import Callable
@@ -25,7 +25,7 @@ from sqlalchemy import event, insert, select, update
 from assets.core import batches as work_of
 from assets.core.runs import ASKED_TAG, PARTITION_TAG
 from assets.enrichment import transactions as enriching
-from assets.monitoring import looking
+from assets.monitoring import ruleset_evaluation
 from assets.portfolio import maintenance as maintenance_work
 from assets.portfolio import monitoring, schedules
 from assets.portfolio.maintenance import Outcome
@@ -33,11 +33,11 @@ from pipelines.enrichment.enrichment import Enriched, enrich
 from pipelines.monitoring import observed
 from storage.core.buckets import BUCKETS, bucket_of
 from storage.core.models import Queue, customers, events, monitoring_ruleset_versions, monitoring_rulesets, rule_states
-from storage.core.models import look_requests as look_request_rows
+from storage.core.models import ruleset_evaluation_requests as request_rows
 from storage.core.store import Store
 from storage.enrichment import commit
 from storage.jobs import batches
-from storage.monitoring import attributes, look_requests, rule_matches, rulesets
+from storage.monitoring import attributes, evaluation_requests, rule_matches, rulesets
 from storage.monitoring.attributes import NewAttribute
 from storage.monitoring.rule_matches import Cause, Count, Match
 from storage.monitoring.rulesets import StoredRuleset
@@ -61,7 +61,7 @@ class Borrower(Lender):
     def watch(self, *rules: Any, **also: Any) -> StoredRuleset:
         return created(self.store, self.customer.client_id, a_ruleset(*rules, **also), datetime.now(UTC))
 
-    def rise(self) -> Any:
+    def trigger(self) -> Any:
         """Submissions that make the history long."""
         return self.sent(item(60), item(1))
 
@@ -76,10 +76,10 @@ class Borrower(Lender):
             mine = select(rule_states.c.rule).where(rule_states.c.customer_number == self.customer.number)
             return list(r.execute(mine).scalars())
 
-    def look(self, at: datetime | None = None, *, everybody: bool = True) -> Outcome:
+    def evaluated(self, at: datetime | None = None, *, everybody: bool = True) -> Outcome:
         """As the portfolio does for the customer's bucket, by night or asked to."""
         bucket = bucket_of(self.customer.number)
-        return monitoring.look_at(self.store, bucket, lambda: at or datetime.now(UTC), everybody=everybody)
+        return monitoring.evaluate(self.store, bucket, lambda: at or datetime.now(UTC), everybody=everybody)
 
     def score(self, value: str) -> None:
         self.note("score", Decimal(value))
@@ -113,13 +113,13 @@ def borrower(store: Store) -> Borrower:
 
 
 @pytest.fixture
-def risen(filled: Filled) -> Borrower:
+def triggered(filled: Filled) -> Borrower:
     return filled(with_a_long_history)
 
 
 def with_a_long_history(store: Store) -> Borrower:
     borrower = Borrower(store)
-    borrower.rise()
+    borrower.trigger()
     return borrower
 
 
@@ -136,7 +136,7 @@ def test_a_rise_a_fall_and_a_rise_are_two_matches_with_what_was_read(borrower: B
     ruleset = borrower.watch()
     borrower.sent(item(1))
     assert borrower.matches == []
-    long = borrower.rise()
+    long = borrower.trigger()
     [match] = borrower.matches
     assert (match.rules, match.cause, match.data_version) == (["LONG"], Cause.DATA, 2)
     assert (match.ruleset_id, match.as_of) == (ruleset.ruleset_id, datetime.now(borrower.store.settings.zone).date())
@@ -147,14 +147,14 @@ def test_a_rise_a_fall_and_a_rise_are_two_matches_with_what_was_read(borrower: B
     assert len(borrower.matches) == 1
     borrower.withdrawn(long)
     assert borrower.fired() == []
-    borrower.rise()
+    borrower.trigger()
     assert [list(match.rules) for match in borrower.matches] == [["LONG"], ["LONG"]]
 
 
 def test_a_batch_that_changes_nothing_looks_at_nobody(borrower: Borrower) -> None:
     ruleset = borrower.watch()
     for _ in range(2):
-        borrower.rise()
+        borrower.trigger()
     with borrower.store.db.reading() as r:
         assert [count.observed for count in rule_matches.counts(r, ruleset, date.min)] == [1]
 
@@ -174,7 +174,7 @@ def test_what_is_unavailable_never_fires_and_is_counted(borrower: Borrower) -> N
         a_rule("SCORE", LOW_SCORE),
         attributes=[SCORE],
     )
-    borrower.rise()
+    borrower.trigger()
     assert borrower.matches == []
     with borrower.store.db.reading() as r:
         assert rule_matches.counts(r, ruleset, date.min) == [Count("BALANCE", 1, 0, 1, 0), Count("SCORE", 1, 0, 1, 0)]
@@ -183,7 +183,7 @@ def test_what_is_unavailable_never_fires_and_is_counted(borrower: Borrower) -> N
 def test_an_attribute_that_is_set_is_read(borrower: Borrower) -> None:
     borrower.watch(a_rule("SCORE", LOW_SCORE), attributes=[SCORE])
     borrower.score("400")
-    borrower.rise()
+    borrower.trigger()
     assert [list(match.rules) for match in borrower.matches] == [["SCORE"]]
 
 
@@ -197,7 +197,7 @@ def test_a_job_s_events_come_before_the_rule_s(borrower: Borrower, monkeypatch: 
 
     monkeypatch.setattr(outbox, "enqueue", noted)
     borrower.watch()
-    borrower.rise()
+    borrower.trigger()
     assert told == ["job.enrichment.completed", "job.completed", "monitoring.rule.triggered"]
 
 
@@ -210,7 +210,7 @@ def test_without_a_ruleset_a_batch_asks_the_database_twice_whether_there_is_one(
         asked.append(statement)
 
     event.listen(engine, "before_cursor_execute", noted)
-    borrower.rise()
+    borrower.trigger()
     event.remove(engine, "before_cursor_execute", noted)
     about = [each for each in asked if "monitoring_" in each or "rule_" in each]
     assert len(about) == 2, about
@@ -223,7 +223,7 @@ def failing(*_: Any, **__: Any) -> Any:
 
 @pytest.mark.parametrize(
     ("where", "what"),
-    [(looking, "watch"), (looking, "observed"), (rule_matches, "moves"), (rulesets, "hold")],
+    [(ruleset_evaluation, "watch"), (ruleset_evaluation, "observed"), (rule_matches, "moves"), (rulesets, "hold")],
 )
 def test_when_looking_fails_the_batch_does_not_and_the_night_catches_up(
     borrower: Borrower, monkeypatch: pytest.MonkeyPatch, where: Any, what: str
@@ -231,10 +231,10 @@ def test_when_looking_fails_the_batch_does_not_and_the_night_catches_up(
     borrower.watch()
     with monkeypatch.context() as patch:
         patch.setattr(where, what, failing)
-        job = borrower.rise()
+        job = borrower.trigger()
     assert (job.status, borrower.customer.data_version) == ("Completed", 1)
     assert (borrower.matches, borrower.fired()) == ([], [])
-    assert borrower.look().changed == 1
+    assert borrower.evaluated().changed == 1
     [match] = borrower.matches
     assert match.cause is Cause.TIME
 
@@ -252,37 +252,37 @@ def test_a_customer_that_can_t_be_looked_at_takes_no_other_with_it(
         return observed(watch, facts, *rest)
 
     with monkeypatch.context() as patch:
-        patch.setattr(looking, "observed", unable)
+        patch.setattr(ruleset_evaluation, "observed", unable)
         for each in (one, other):
             each.submit(item(60), item(1))
         one.end_all()
     assert (len(one.matches), len(other.matches)) == (0, 1)
-    assert one.look().changed == 1
+    assert one.evaluated().changed == 1
     assert (len(one.matches), len(other.matches)) == (1, 1)
 
 
-# What changes between the look and the commit
+# What changes between the ruleset evaluation and the commit
 
 
-def between_look_and_commit(monkeypatch: pytest.MonkeyPatch, do: Callable[[], object]) -> None:
-    of_batch = looking.of_batch
+def between_evaluation_and_commit(monkeypatch: pytest.MonkeyPatch, do: Callable[[], object]) -> None:
+    of_batch = ruleset_evaluation.of_batch
 
     def overtaken(*arguments: Any) -> Any:
         seen = of_batch(*arguments)
-        monkeypatch.setattr(looking, "of_batch", of_batch)
+        monkeypatch.setattr(ruleset_evaluation, "of_batch", of_batch)
         do()
         return seen
 
-    monkeypatch.setattr(looking, "of_batch", overtaken)
+    monkeypatch.setattr(ruleset_evaluation, "of_batch", overtaken)
 
 
 def test_an_attribute_that_no_ruleset_reads_takes_no_look_away(
     borrower: Borrower, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     borrower.watch(a_rule("LONG"), a_rule("LOW", LOW_SCORE), attributes=[SCORE])
-    borrower.look()
-    between_look_and_commit(monkeypatch, lambda: borrower.note("branch_office", "x"))
-    borrower.rise()
+    borrower.evaluated()
+    between_evaluation_and_commit(monkeypatch, lambda: borrower.note("branch_office", "x"))
+    borrower.trigger()
     assert (len(borrower.matches), asked_for(borrower.store)) == (1, [])
 
 
@@ -291,7 +291,7 @@ def test_nor_does_one_that_another_client_s_ruleset_reads(store: Store, monkeypa
     one.watch(a_rule("LONG"), a_rule("LOW", LOW_SCORE), attributes=[SCORE])
     grade = {"name": "grade", "kind": "decimal"}
     other.watch(a_rule("LONG"), a_rule("BAD", {"lessThan": [{"attribute": "grade"}, "3"]}), attributes=[grade])
-    between_look_and_commit(monkeypatch, lambda: one.note("grade", Decimal(2)))
+    between_evaluation_and_commit(monkeypatch, lambda: one.note("grade", Decimal(2)))
     for each in (one, other):
         each.submit(item(60), item(1))
     one.end_all()
@@ -303,16 +303,16 @@ def test_a_look_that_an_attribute_overtook_is_asked_for_though_one_was_made_mean
 ) -> None:
     borrower.watch(a_rule("LONG"), a_rule("LOW", LOW_SCORE), attributes=[SCORE])
     borrower.sent(item(1))
-    borrower.look()
+    borrower.evaluated()
 
-    def scored_and_looked_at() -> None:
+    def scored_and_evaluated() -> None:
         borrower.score("600")
-        borrower.look()
+        borrower.evaluated()
 
-    between_look_and_commit(monkeypatch, scored_and_looked_at)
-    borrower.rise()
+    between_evaluation_and_commit(monkeypatch, scored_and_evaluated)
+    borrower.trigger()
     assert (borrower.matches, asked_for(borrower.store)) == ([], [borrower.bucket])
-    borrower.look()
+    borrower.evaluated()
     assert [list(match.rules) for match in borrower.matches] == [["LONG"]]
 
 
@@ -320,25 +320,25 @@ def test_a_look_that_an_attribute_overtook_is_asked_for_though_one_was_made_mean
 def test_a_ruleset_that_a_batch_did_not_look_by_yet_asks_for_a_look(
     borrower: Borrower, monkeypatch: pytest.MonkeyPatch, others: int
 ) -> None:
-    """The customer had no transactions when the look was made that the ruleset itself asked for."""
+    """The customer had no transactions when the ruleset evaluation was made that the ruleset itself asked for."""
 
-    def watched_and_looked_at() -> None:
+    def watched_and_evaluated() -> None:
         borrower.watch()
-        borrower.look()
+        borrower.evaluated()
 
     for nth in range(others):
         borrower.watch(slug=f"before-{nth}")
-    between_look_and_commit(monkeypatch, watched_and_looked_at)
-    borrower.rise()
+    between_evaluation_and_commit(monkeypatch, watched_and_evaluated)
+    borrower.trigger()
     assert (len(borrower.matches), asked_for(borrower.store)) == (others, [borrower.bucket])
-    borrower.look()
+    borrower.evaluated()
     assert len(borrower.matches) == others + 1
 
 
 def test_a_batch_that_looked_by_all_that_watches_asks_for_nothing(borrower: Borrower) -> None:
     borrower.watch(a_rule("LONG"), a_rule("LOW", LOW_SCORE), attributes=[SCORE])
-    borrower.look()
-    borrower.rise()
+    borrower.evaluated()
+    borrower.trigger()
     assert asked_for(borrower.store) == []
 
 
@@ -349,9 +349,9 @@ STEPS = {
     "the files are written": (enriching, "commit_values"),
     "the pointers have moved": (commit, "finish"),
     "the jobs have ended": (rule_matches, "settle"),
-    "the look is decided on": (commit, "_ask_for_looks"),
+    "the ruleset evaluation is decided on": (commit, "_request_evaluations"),
     "the states are read": (rule_matches, "moves"),
-    "the matches are made": (rule_matches, "_fall"),
+    "the matches are made": (rule_matches, "_reset"),
     "what fell is gone": (rule_matches, "_fire"),
     "the events are due": (rule_matches, "_count"),
 }
@@ -391,36 +391,36 @@ def test_a_batch_that_dies_at_a_step_and_is_run_again_tells_once(
     with pytest.raises(batches.Superseded):
         enriching.recompute(borrower.store, again())
     assert len(borrower.matches) == 1
-    borrower.look()
+    borrower.evaluated()
     assert len(borrower.matches) == 1
 
 
 def test_the_batch_and_the_night_at_once_tell_once(borrower: Borrower, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The night has looked at the customer when the batch commits: what it saw is no longer so."""
+    """The night has evaluated the customer when the batch commits: what it saw is no longer so."""
     ruleset = borrower.watch()
     borrower.sent(item(1))
-    look = looking.look
+    evaluated = ruleset_evaluation.evaluate
 
     def overtaken(*arguments: Any, **named: Any) -> Any:
-        seen = look(*arguments, **named)
-        monkeypatch.setattr(looking, "look", look)
-        borrower.rise()
+        seen = evaluated(*arguments, **named)
+        monkeypatch.setattr(ruleset_evaluation, "evaluate", evaluated)
+        borrower.trigger()
         return seen
 
-    monkeypatch.setattr(looking, "look", overtaken)
-    outcome = borrower.look()
+    monkeypatch.setattr(ruleset_evaluation, "evaluate", overtaken)
+    outcome = borrower.evaluated()
     assert (outcome.left, outcome.changed) == (1, 0)
     assert (len(borrower.matches), borrower.fired()) == (1, ["LONG"])
     with borrower.store.db.reading() as r:
         assert rule_matches.counts(r, ruleset, date.min) == [Count("LONG", 2, 1, 0, 1)]
 
 
-def test_many_nights_at_once_tell_once(risen: Borrower) -> None:
-    risen.watch()
+def test_many_nights_at_once_tell_once(triggered: Borrower) -> None:
+    triggered.watch()
     with ThreadPoolExecutor(4) as pool:
-        outcomes = list(pool.map(lambda _: risen.look(), range(4)))
+        outcomes = list(pool.map(lambda _: triggered.evaluated(), range(4)))
     assert sum(outcome.changed for outcome in outcomes) == 1
-    assert len(risen.matches) == 1
+    assert len(triggered.matches) == 1
 
 
 # By night, and when it is asked for
@@ -428,21 +428,21 @@ def test_many_nights_at_once_tell_once(risen: Borrower) -> None:
 
 def test_time_alone_fires_a_rule(borrower: Borrower) -> None:
     borrower.watch(a_rule("STALE", {"moreThan": [{"metric": "days_behind"}, "10"]}))
-    borrower.rise()
+    borrower.trigger()
     now = datetime.now(UTC)
     for days, told in ((1, 0), (8, 0), (11, 1), (12, 1)):
-        borrower.look(now + timedelta(days=days))
+        borrower.evaluated(now + timedelta(days=days))
         assert len(borrower.matches) == told, days
     assert borrower.matches[0].cause is Cause.TIME
     borrower.sent(item(0, "COFFEE"))
     assert borrower.fired() == []
 
 
-def test_a_look_leaves_nobody_to_a_submission(risen: Borrower) -> None:
+def test_a_look_leaves_nobody_to_a_submission(triggered: Borrower) -> None:
     """One that brings nothing new would not look."""
-    risen.watch()
-    risen.submit(item(1))
-    assert risen.look() == Outcome(customers=1, changed=1)
+    triggered.watch()
+    triggered.submit(item(1))
+    assert triggered.evaluated() == Outcome(customers=1, changed=1)
 
 
 def test_the_bucket_is_looked_at_in_slices_and_only_who_is_watched(store: Store) -> None:
@@ -455,13 +455,15 @@ def test_the_bucket_is_looked_at_in_slices_and_only_who_is_watched(store: Store)
     sliced = dataclasses.replace(store, settings=store.settings.model_copy(update={"portfolio_slice_rows": 1}))
     clock = partial(datetime.now, UTC)
     buckets = [bucket_of(each.customer.number) for each in (one, *others)]
-    looked = [monitoring.look_at(sliced, bucket, clock, everybody=True) for bucket in buckets]
+    looked = [monitoring.evaluate(sliced, bucket, clock, everybody=True) for bucket in buckets]
     assert looked == [Outcome(1, 1), Outcome(1, 1), Outcome()]
 
 
 def tick(store: Store, instance: DagsterInstance) -> list[RunRequest]:
     """Runs that the sensor asks for."""
-    answer = schedules.requested_looks_sensor(build_sensor_context(instance=instance, resources={"store": store}))
+    answer = schedules.requested_ruleset_evaluations_sensor(
+        build_sensor_context(instance=instance, resources={"store": store})
+    )
     assert isinstance(answer, (list, SkipReason))
     return answer if isinstance(answer, list) else []
 
@@ -472,21 +474,21 @@ def asked_for(store: Store) -> list[str | None]:
         return [request.partition_key for request in tick(store, instance)]
 
 
-def test_a_changed_ruleset_or_attribute_is_looked_by_without_waiting_for_the_night(risen: Borrower) -> None:
-    store, bucket = risen.store, f"{bucket_of(risen.customer.number):02d}"
-    ruleset = risen.watch(a_rule("LOW", LOW_SCORE), attributes=[SCORE])
+def test_a_changed_ruleset_or_attribute_is_looked_by_without_waiting_for_the_night(triggered: Borrower) -> None:
+    store, bucket = triggered.store, f"{bucket_of(triggered.customer.number):02d}"
+    ruleset = triggered.watch(a_rule("LOW", LOW_SCORE), attributes=[SCORE])
     for score, told in (("400", 1), ("600", 1), ("300", 2)):
-        risen.score(score)
+        triggered.score(score)
         assert asked_for(store) == [bucket]
-        risen.look()
+        triggered.evaluated()
         assert asked_for(store) == []
-        assert len(risen.matches) == told
+        assert len(triggered.matches) == told
     more = a_ruleset(a_rule("LOW", LOW_SCORE), a_rule("LONG"), attributes=[SCORE])
     with store.db.writing() as w:
         rulesets.replace(w, ruleset, more, "test", datetime.now(UTC))
     assert asked_for(store) == [bucket]
-    risen.look()
-    assert [list(match.rules) for match in risen.matches] == [["LOW"], ["LOW"], ["LONG"]]
+    triggered.evaluated()
+    assert [list(match.rules) for match in triggered.matches] == [["LOW"], ["LOW"], ["LONG"]]
 
 
 @pytest.fixture
@@ -508,8 +510,8 @@ def mates_of_a_bucket(store: Store) -> list[Borrower]:
     borrower.end_all()
     for each in (borrower, others[1]):
         each.watch(a_rule("LONG"), a_rule("LOW", LOW_SCORE), attributes=[SCORE])
-    with store.db.writing() as w:  # as if these had been looked at
-        look_requests.answer(w, look_requests.unanswered(w, bucket_of(borrower.customer.number)))
+    with store.db.writing() as w:  # as if these had been evaluated
+        evaluation_requests.answer(w, evaluation_requests.unanswered(w, bucket_of(borrower.customer.number)))
     return mates
 
 
@@ -519,16 +521,16 @@ def matches(of: list[Borrower]) -> list[int]:
 
 def test_a_look_on_request_is_at_those_alone_whom_the_change_concerns(bucket_mates: list[Borrower]) -> None:
     one, other, _ = bucket_mates
-    assert one.look(everybody=False) == Outcome()
+    assert one.evaluated(everybody=False) == Outcome()
     other.score("700")
-    assert one.look(everybody=False) == Outcome(1, 1)
+    assert one.evaluated(everybody=False) == Outcome(1, 1)
     assert matches(bucket_mates) == [0, 1, 0]
     one.watch(a_rule("MORE"), slug="more")
-    assert one.look(everybody=False) == Outcome(2, 2)
+    assert one.evaluated(everybody=False) == Outcome(2, 2)
     assert matches(bucket_mates) == [2, 2, 0]
     only = {"customers": [str(other.customer.customer_id)]}
     one.watch(a_rule("HIS"), slug="his", appliesTo=only)
-    assert one.look(everybody=False) == Outcome(1, 1)
+    assert one.evaluated(everybody=False) == Outcome(1, 1)
     assert matches(bucket_mates) == [2, 3, 0]
     assert asked_for(one.store) == []
 
@@ -536,7 +538,7 @@ def test_a_look_on_request_is_at_those_alone_whom_the_change_concerns(bucket_mat
 def test_one_by_night_is_at_everybody_and_answers_requests_too(bucket_mates: list[Borrower]) -> None:
     one = bucket_mates[0]
     one.score("700")
-    assert one.look() == Outcome(3, 3)
+    assert one.evaluated() == Outcome(3, 3)
     assert asked_for(one.store) == []
 
 
@@ -554,17 +556,17 @@ def test_a_run_is_told_by_its_tag_whom_to_look_at(
     assert matches(bucket_mates) == told
 
 
-def test_a_look_that_is_killed_is_asked_for_again(risen: Borrower, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_look_that_is_killed_is_asked_for_again(triggered: Borrower, monkeypatch: pytest.MonkeyPatch) -> None:
     def dies(*_: Any, **__: Any) -> Any:
         raise KeyboardInterrupt
 
-    risen.watch()
+    triggered.watch()
     with monkeypatch.context() as patch:
         patch.setattr(batches, "commit", dies)
         with pytest.raises(KeyboardInterrupt):
-            risen.look(everybody=False)
-    assert asked_for(risen.store) == [risen.bucket]
-    assert risen.look(everybody=False).changed == 1
+            triggered.evaluated(everybody=False)
+    assert asked_for(triggered.store) == [triggered.bucket]
+    assert triggered.evaluated(everybody=False).changed == 1
 
 
 def test_a_run_is_asked_for_where_none_is_under_way_and_once_by_its_key(borrower: Borrower) -> None:
@@ -583,13 +585,13 @@ def test_a_run_is_asked_for_where_none_is_under_way_and_once_by_its_key(borrower
         borrower.watch(slug="another")
         assert asked()
         tags = {PARTITION_TAG: borrower.bucket}
-        running = DagsterRun(schedules.look_at_portfolio.name, str(uuid4()), tags=tags, status=DagsterRunStatus.STARTED)
+        running = DagsterRun(schedules.evaluate_rulesets.name, str(uuid4()), tags=tags, status=DagsterRunStatus.STARTED)
         instance.add_run(running)
         assert not asked()
         instance.report_run_canceled(running)
         assert asked()
         with borrower.store.db.writing() as w:
-            w.execute(update(look_request_rows).values(requested_at=datetime.now(UTC) - schedules.LOST_AFTER))
+            w.execute(update(request_rows).values(requested_at=datetime.now(UTC) - schedules.LOST_AFTER))
         assert asked()
     first, again, later, canceled, lost = keys
     assert first == again
@@ -598,31 +600,31 @@ def test_a_run_is_asked_for_where_none_is_under_way_and_once_by_its_key(borrower
 
 
 def test_what_changes_while_a_look_is_under_way_is_looked_at_afterwards(
-    risen: Borrower, monkeypatch: pytest.MonkeyPatch
+    triggered: Borrower, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    risen.watch(a_rule("LOW", LOW_SCORE), attributes=[SCORE])
-    look = looking.look
+    triggered.watch(a_rule("LOW", LOW_SCORE), attributes=[SCORE])
+    evaluated = ruleset_evaluation.evaluate
 
     def overtaken(*arguments: Any, **named: Any) -> Any:
-        seen = look(*arguments, **named)
-        risen.score("400")
+        seen = evaluated(*arguments, **named)
+        triggered.score("400")
         return seen
 
     with monkeypatch.context() as patch:
-        patch.setattr(looking, "look", overtaken)
-        assert risen.look().left == 1
-    assert asked_for(risen.store) == [f"{bucket_of(risen.customer.number):02d}"]
-    assert risen.look().changed == 1
+        patch.setattr(ruleset_evaluation, "evaluate", overtaken)
+        assert triggered.evaluated().left == 1
+    assert asked_for(triggered.store) == [f"{bucket_of(triggered.customer.number):02d}"]
+    assert triggered.evaluated().changed == 1
 
 
 def test_by_night_the_buckets_of_those_who_are_watched(store: Store) -> None:
     def due() -> list[str | None]:
-        answer = schedules.nightly_look(store)
+        answer = schedules.nightly_ruleset_evaluation(store)
         return [request.partition_key for request in answer] if isinstance(answer, list) else []
 
     one, other = Borrower(store), Borrower(store, OTHER_ABN)
     for each in (one, other):
-        each.rise()
+        each.trigger()
     assert due() == []
     ruleset = one.watch()
     assert due() == [f"{bucket_of(one.customer.number):02d}"]
@@ -632,7 +634,7 @@ def test_by_night_the_buckets_of_those_who_are_watched(store: Store) -> None:
 
 
 def test_a_ruleset_that_comes_when_a_run_has_begun_is_seen_or_asks_for_another(
-    risen: Borrower, monkeypatch: pytest.MonkeyPatch
+    triggered: Borrower, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     due = maintenance.due
 
@@ -640,7 +642,7 @@ def test_a_ruleset_that_comes_when_a_run_has_begun_is_seen_or_asks_for_another(
         """Whom the run is for is known; the ruleset can come only as soon as the run has begun."""
         found = due(*arguments)
         monkeypatch.setattr(maintenance, "due", due)
-        coming.append(pool.submit(risen.watch))
+        coming.append(pool.submit(triggered.watch))
         with suppress(TimeoutError):
             coming[0].result(timeout=1)
         return found
@@ -648,9 +650,9 @@ def test_a_ruleset_that_comes_when_a_run_has_begun_is_seen_or_asks_for_another(
     coming: list[Future[StoredRuleset]] = []
     monkeypatch.setattr(maintenance, "due", overtaken)
     with ThreadPoolExecutor(1) as pool:
-        risen.look()
+        triggered.evaluated()
     coming[0].result()
-    assert risen.matches or asked_for(risen.store) == [risen.bucket]
+    assert triggered.matches or asked_for(triggered.store) == [triggered.bucket]
 
 
 # One client's ruleset that can't be read
@@ -660,7 +662,7 @@ def test_a_client_s_unreadable_ruleset_keeps_no_other_client_s_from_watching(sto
     one, other = Borrower(store), Borrower(store, OTHER_ABN)
     one.watch_unreadably()
     other.watch()
-    other.look()
+    other.evaluated()
     for each in (one, other):
         each.submit(item(60), item(1))
     one.end_all()
@@ -677,21 +679,23 @@ def test_nor_by_night_and_its_customers_count_as_failed(store: Store) -> None:
     other.watch()
     numbers = [one.customer.number, other.customer.number]
     with work_of.without_jobs(store, Queue.PORTFOLIO, TODAY, numbers) as work:
-        outcome = monitoring.look_again(store, work, lambda: datetime.now(UTC))
+        outcome = monitoring.evaluate_now(store, work, lambda: datetime.now(UTC))
     assert outcome == Outcome(customers=2, changed=1, failed=1)
     assert len(other.matches) == 1
 
 
-def test_a_look_that_can_t_be_decided_on_is_no_end_of_the_run(risen: Borrower, monkeypatch: pytest.MonkeyPatch) -> None:
-    risen.watch()
+def test_a_look_that_can_t_be_decided_on_is_no_end_of_the_run(
+    triggered: Borrower, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    triggered.watch()
     with monkeypatch.context() as patch:
         patch.setattr(rule_matches, "moves", failing)
-        assert risen.look() == Outcome(customers=1, failed=1)
-    assert risen.matches == []
-    assert risen.look().changed == 1
+        assert triggered.evaluated() == Outcome(customers=1, failed=1)
+    assert triggered.matches == []
+    assert triggered.evaluated().changed == 1
 
 
-def test_an_attribute_can_be_set_though_a_ruleset_can_t_be_read(risen: Borrower) -> None:
-    risen.watch_unreadably()
-    risen.note("phone", "x")
-    assert asked_for(risen.store) == [risen.bucket]
+def test_an_attribute_can_be_set_though_a_ruleset_can_t_be_read(triggered: Borrower) -> None:
+    triggered.watch_unreadably()
+    triggered.note("phone", "x")
+    assert asked_for(triggered.store) == [triggered.bucket]

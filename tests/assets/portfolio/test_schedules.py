@@ -79,7 +79,7 @@ def test_schedules_keep_the_business_s_hours_and_its_daylight_saving() -> None:
     repository = definitions().get_repository_def()
     assert {each.name for each in repository.schedule_defs} == {
         "weekly_backfill",
-        "nightly_look",
+        "nightly_ruleset_evaluation",
         "nightly_refresh",
         "nightly_compaction",
         "nightly_peers",

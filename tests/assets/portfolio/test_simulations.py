@@ -13,7 +13,7 @@ from dagster import RunRequest, SkipReason, build_sensor_context
 from assets.portfolio import simulations as work
 from assets.reports import reports as slicing
 from pipelines.decisions.canonical import canonical
-from pipelines.monitoring import Observed, Ruleset, checked, looks, simulation
+from pipelines.monitoring import Observed, Ruleset, checked, simulation, snapshots
 from storage.core.models import JobStatus
 from storage.core.store import Store
 from storage.enrichment import transactions
@@ -154,8 +154,8 @@ def test_slices_of_any_size_say_the_same(portfolio: Portfolio, monkeypatch: pyte
     whole = portfolio.ask(of)
     result = portfolio.run(whole)
     monkeypatch.setattr(slicing, "SLICE_ROWS", 1)
-    monkeypatch.setattr(looks, "LOOK_ROWS", 1)
-    monkeypatch.setattr(simulation, "MOST_LOOKS", 1)
+    monkeypatch.setattr(snapshots, "SNAPSHOT_ROWS", 1)
+    monkeypatch.setattr(simulation, "MOST_SNAPSHOTS", 1)
     monkeypatch.setattr(work, "CUSTOMERS_AT_ONCE", 1)
     sliced = portfolio.ask(of)
     assert portfolio.run(sliced) == result
@@ -267,7 +267,7 @@ def test_what_has_ended_is_left_alone(portfolio: Portfolio) -> None:
     assert portfolio.run(job) == result
 
 
-@pytest.mark.parametrize(("where", "at_once"), [(work, "CUSTOMERS_AT_ONCE"), (simulation, "MOST_LOOKS")])
+@pytest.mark.parametrize(("where", "at_once"), [(work, "CUSTOMERS_AT_ONCE"), (simulation, "MOST_SNAPSHOTS")])
 def test_more_firings_than_are_listed_are_counted(
     portfolio: Portfolio, monkeypatch: pytest.MonkeyPatch, where: ModuleType, at_once: str
 ) -> None:

@@ -46,16 +46,16 @@ def test_a_part_that_hangs_is_killed_started_again_and_reported(caplog: pytest.L
     first = part.pid
     assert first is not None
 
-    def looked(until_s: float) -> None:
+    def checked(until_s: float) -> None:
         deadline = time.monotonic() + until_s
         while part.pid == first and time.monotonic() < deadline:
             part.look_after()
             time.sleep(0.05)
 
-    looked(until_s=10)
+    checked(until_s=10)
     assert part.pid == first, "it works, however long"
     os.kill(first, signal.SIGSTOP)
-    looked(until_s=30)
+    checked(until_s=30)
     assert part.pid != first
     assert "the steadfast one hangs" in caplog.text
     until(lambda: part.look_after() or part.pid is not None)

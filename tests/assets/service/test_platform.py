@@ -15,7 +15,7 @@ from storage.core.store import Store
 @pytest.fixture
 def no_rest(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every look at a place prolongs it, and who waits looks again at once."""
-    monkeypatch.setattr("assets.service.platform.LOOK_AGAIN_S", 0.01)
+    monkeypatch.setattr("assets.service.platform.POLL_AGAIN_S", 0.01)
     monkeypatch.setattr(leases, "RENEW_EVERY_S", 0.0)
 
 

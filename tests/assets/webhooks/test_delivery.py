@@ -113,7 +113,7 @@ def sender(settings: Settings) -> Iterator[Sender]:
 @pytest.fixture(autouse=True)
 def _looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
     """A loop that is told to stop hears of it when it looks again."""
-    monkeypatch.setattr(delivery, "LOOK_AGAIN_S", 0.1)
+    monkeypatch.setattr(delivery, "POLL_AGAIN_S", 0.1)
 
 
 def outcome(told: Delivery) -> tuple[DeliveryStatus, int | None, str | None]:
@@ -465,7 +465,7 @@ def eventually(fact: Callable[[], bool], within_s: float = 60) -> bool:
 
 
 def test_the_loop_is_woken_by_the_commit(sender: Sender, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(delivery, "LOOK_AGAIN_S", 120.0)
+    monkeypatch.setattr(delivery, "POLL_AGAIN_S", 120.0)
     with Receiver(tmp_path) as there:
         store = trusting(sender.store, there)
         with running(store):

@@ -122,9 +122,9 @@ def test_a_new_rule_says_when_it_is_met() -> None:
 
 def test_a_rule_that_moves_and_steps_that_trade_places_are_told_once() -> None:
     document = deepcopy(LOAN)
-    knock_outs, looked_at = document["steps"][1:]
-    looked_at["rules"].append(knock_outs["rules"].pop(3))
-    document["steps"][1:] = [looked_at, knock_outs]
+    knock_outs, compared = document["steps"][1:]
+    compared["rules"].append(knock_outs["rules"].pop(3))
+    document["steps"][1:] = [compared, knock_outs]
     order, moved = in_words(BEFORE, Policy.model_validate(document))
     first, last = "Not this kind of lending", "For a person to look at"
     assert order == f"Steps: the order is now {first}, {last}, Knock-outs; it was {first}, Knock-outs, {last}."

@@ -279,8 +279,8 @@ class Customer:
                 if len(values) < 2:
                     raise Unavailable("insufficient_history")
                 x, y = Decimal(sum(-age for age, _ in totals)) / len(totals), sum(values) / Decimal(len(values))
-                rise = _total((-age - x) * (total - y) for age, total in totals)
-                return 30 * rise / _total((-age - x) ** 2 for age, _ in totals)
+                increase = _total((-age - x) * (total - y) for age, total in totals)
+                return 30 * increase / _total((-age - x) ** 2 for age, _ in totals)
 
     # Other metrics
 

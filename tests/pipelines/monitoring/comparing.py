@@ -1,4 +1,4 @@
-"""Looks beside the oracle: what each says of the same rulesets and customers."""
+"""Ruleset evaluations beside the oracle: what each says of the same rulesets and customers."""
 
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -90,7 +90,7 @@ def said(case: Case) -> Mapping[Key, Said]:
         key = number, UUID(bytes=ruleset_id), rule
         (told,) = seen.record(number, key[1], [rule])["rules"]
         found[key] = Said(holds, frozenset(causes.pop(key, ())), _read(told), _asked(told))
-    assert not causes, "unknown of rules that nobody looked at"
+    assert not causes, "unknown of rules that nobody evaluated"
     return found
 
 

@@ -6,6 +6,6 @@ from tests.pipelines.monitoring.comparing import Interpreted, cases, interpreted
 
 
 @pytest.fixture(scope="package")
-def looks() -> Sequence[Interpreted]:
+def evaluations() -> Sequence[Interpreted]:
     """Drawn rulesets and customers, and what the oracle says of them."""
     return list(interpreted(cases(seed=8, count=45, rulesets=4, customers=12)))

@@ -1,4 +1,4 @@
-"""Looks and moves once more, in plain Python: documents as JSON, customer by customer, rule by rule."""
+"""Ruleset evaluations and moves once more, in plain Python: documents as JSON, customer by customer, rule by rule."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -67,7 +67,7 @@ class Machine:
     zone: ZoneInfo
     fired_at: datetime | None = None
 
-    def look(self, holds: bool | None, now: datetime) -> str:
+    def evaluation(self, holds: bool | None, now: datetime) -> str:
         """What comes of it: `fired`, `fallen` or nothing."""
         if holds is None:
             return ""

@@ -53,7 +53,7 @@ def then(slug: str = "then", of: str = "revenue_90d") -> Json:
     return {"slug": slug, "of": of}
 
 
-def fallen(slug: str = "then") -> Json:
+def reset(slug: str = "then") -> Json:
     return {"lessThan": [{"metric": "revenue_90d"}, {"metric": slug}]}
 
 
@@ -69,9 +69,9 @@ SOUND: Sequence[Json] = [
     ruleset(appliesTo={"customers": [CUSTOMER]}, mutedWhile={"isTrue": {"attribute": "hardship"}}),
     ruleset(appliesTo={"where": LOW}),
     ruleset(rule({"not": {"isKnown": SCORE}})),
-    ruleset(rule(fallen()), baseline=since("loanStart")),
-    ruleset(rule(fallen()), baseline={"since": {"date": "2026-03-01"}, "metrics": [then()]}),
-    ruleset(rule(fallen()), metrics=[own("mine")], baseline=since("loanStart", then(of="mine"))),
+    ruleset(rule(reset()), baseline=since("loanStart")),
+    ruleset(rule(reset()), baseline={"since": {"date": "2026-03-01"}, "metrics": [then()]}),
+    ruleset(rule(reset()), metrics=[own("mine")], baseline=since("loanStart", then(of="mine"))),
     ruleset(rule(severity="critical", rearmAfterDays=1, recommendedActions=["Call — at once. 😀"])),
 ]
 
@@ -117,14 +117,14 @@ UNSOUND: Sequence[tuple[Json, str, str]] = [
     (ruleset(metrics=[own("a", "b", "1"), own("b", "a", "1")]), "/metrics/0/definition/operands", "Circle"),
     (ruleset(metrics=[own("a", "b", "1")]), "/metrics/0/definition/operands/0", "UnknownMetric"),
     # Whom it is for
-    (ruleset(appliesTo={"where": fallen("revenue_30d")}), "/appliesTo/where/lessThan/0/metric", "MetricNotAllowed"),
+    (ruleset(appliesTo={"where": reset("revenue_30d")}), "/appliesTo/where/lessThan/0/metric", "MetricNotAllowed"),
     (ruleset(mutedWhile={"isKnown": {"metric": "x"}}), "/mutedWhile/isKnown/metric", "MetricNotAllowed"),
     (ruleset(mutedWhile={"isTrue": {"attribute": "x"}}), "/mutedWhile/isTrue/attribute", "UnknownAttribute"),
     (ruleset(mutedWhile={"isTrue": {"input": "x"}}), "/mutedWhile/isTrue/input", "InputNotAllowed"),
     (ruleset(appliesTo={"where": {"all": [LOW, {"atLeast": [SCORE, "500"]}]}}), "/appliesTo/where", "NeverTrue"),
     # Baselines
-    (ruleset(rule(fallen()), baseline=since("start")), "/baseline/since/attribute", "UnknownAttribute"),
-    (ruleset(rule(fallen()), baseline=since("score")), "/baseline/since/attribute", "WrongKind"),
+    (ruleset(rule(reset()), baseline=since("start")), "/baseline/since/attribute", "UnknownAttribute"),
+    (ruleset(rule(reset()), baseline=since("score")), "/baseline/since/attribute", "WrongKind"),
     (ruleset(baseline=since("loanStart", then(of="none"))), "/baseline/metrics/0/of", "UnknownMetric"),
     (ruleset(baseline=since("loanStart", then(), then())), "/baseline/metrics/1/slug", "Repeated"),
     (ruleset(baseline=since("loanStart", then("revenue_90d"))), "/baseline/metrics/0/slug", "ShadowsRegistry"),
@@ -216,7 +216,7 @@ def test_a_metric_that_no_rule_reads_is_warned_of() -> None:
 
 
 def test_a_metric_that_has_two_slugs_is_warned_of() -> None:
-    condition = {"all": [{"lessThan": [{"metric": "a"}, {"metric": "b"}]}, fallen("then"), fallen("before")]}
+    condition = {"all": [{"lessThan": [{"metric": "a"}, {"metric": "b"}]}, reset("then"), reset("before")]}
     baseline = since("loanStart", then(), then("before"))
     found = checked(ruleset(rule(condition), metrics=[own("a"), own("b")], baseline=baseline))
     assert [(each.pointer, each.code, each.message) for each in found.warnings] == [

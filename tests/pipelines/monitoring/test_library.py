@@ -72,7 +72,7 @@ def returned(ago: int, category: str = "term_loan_repayment") -> Row:
 
 
 def seen(slug: str, rows: Sequence[Row], **attributes: Value) -> dict[str, bool | None]:
-    """Of each rule whether it holds; nothing of a customer who isn't looked at."""
+    """Of each rule whether it holds; nothing of a customer who isn't evaluated."""
     watched = watch([Watched(RULESET, 1, RULESETS[slug], None)])
     known = {name: Attribute(value) for name, value in attributes.items()}
     numbered = [{**each, "position": nth, "transaction_id": nth.to_bytes(16)} for nth, each in enumerate(rows)]

@@ -1,4 +1,4 @@
-"""Rules against one machine a customer and rule, over histories of looks."""
+"""Rules against one machine a customer and rule, over histories of ruleset evaluations."""
 
 import random
 from collections import Counter
@@ -30,9 +30,9 @@ Key = tuple[int, bytes, str]
 KEYS: Sequence[Key] = [(number, *rule) for number in (7, 8) for rule in REARM_AFTER]
 NOBODY: Mapping[Key, datetime] = {}
 
-Look = tuple[timedelta, Mapping[Key, bool | None]]  # how long after the one before, and what was seen
+RulesetEvaluation = tuple[timedelta, Mapping[Key, bool | None]]  # how long after the one before, and what was seen
 hours = st.sampled_from((1, 12, 23, 24, 25, 72)).map(lambda some: timedelta(hours=some))
-looks = st.tuples(hours, st.dictionaries(st.sampled_from(KEYS), st.sampled_from((True, True, False, None))))
+evaluations = st.tuples(hours, st.dictionaries(st.sampled_from(KEYS), st.sampled_from((True, True, False, None))))
 
 
 def at(holds: Mapping[Key, bool | None], firing: Mapping[Key, datetime] = NOBODY, now: datetime = START) -> Moves:
@@ -48,23 +48,23 @@ def at(holds: Mapping[Key, bool | None], firing: Mapping[Key, datetime] = NOBODY
 
 def kept(firing: Mapping[Key, datetime], moved: Moves, now: datetime) -> Mapping[Key, datetime]:
     """The state that is stored: a row exactly while a rule is fired."""
-    fallen = set(moved.fallen.iter_rows())
-    left = {key: since for key, since in firing.items() if key not in fallen}
+    reset = set(moved.reset.iter_rows())
+    left = {key: since for key, since in firing.items() if key not in reset}
     return left | dict.fromkeys(moved.fired.iter_rows(), now)
 
 
-def is_as_machines_say(history: Sequence[Look]) -> bool:
+def is_as_machines_say(history: Sequence[RulesetEvaluation]) -> bool:
     machines = {key: Machine(REARM_AFTER[key[1:]], ZONE) for key in KEYS}
     firing: Mapping[Key, datetime] = {}
     now = START
     for after, holds in history:
         now += after
-        expected = {key: machines[key].look(value, now) for key, value in holds.items()}
+        expected = {key: machines[key].evaluation(value, now) for key, value in holds.items()}
         moved = at(holds, firing, now)
         firing = kept(firing, moved, now)
         if {key for key, what in expected.items() if what == "fired"} != set(moved.fired.iter_rows()):
             return False
-        if {key for key, what in expected.items() if what == "fallen"} != set(moved.fallen.iter_rows()):
+        if {key for key, what in expected.items() if what == "fallen"} != set(moved.reset.iter_rows()):
             return False
         if firing != {key: each.fired_at for key, each in machines.items() if each.fired_at}:
             return False
@@ -84,8 +84,8 @@ def counted(holds: Mapping[Key, bool | None], came: Mapping[Key, str]) -> set[tu
 
 
 @examples(10)
-@given(st.lists(looks, max_size=12))
-def test_rules_move_as_machines_do(history: Sequence[Look]) -> None:
+@given(st.lists(evaluations, max_size=12))
+def test_rules_move_as_machines_do(history: Sequence[RulesetEvaluation]) -> None:
     assert is_as_machines_say(history)
 
 
@@ -108,8 +108,8 @@ def test_the_same_look_made_again_tells_nothing_more() -> None:
 
 
 def test_a_rule_is_armed_again_by_being_false_not_by_being_unknown() -> None:
-    assert list(at({KEY: False}, {KEY: START}).fallen.iter_rows()) == [KEY]
-    assert list(at({KEY: None}, {KEY: START}).fallen.iter_rows()) == []
+    assert list(at({KEY: False}, {KEY: START}).reset.iter_rows()) == [KEY]
+    assert list(at({KEY: None}, {KEY: START}).reset.iter_rows()) == []
     assert fired(at({KEY: None})) == []
 
 
@@ -130,8 +130,8 @@ def test_a_clock_that_jumps_back_fires_nothing() -> None:
 
 def test_what_was_not_looked_at_stays_as_it_is() -> None:
     moved = at({}, {KEY: START})
-    assert [moved.fired.height, moved.fallen.height, moved.counts.height] == [0, 0, 0]
-    assert [moved.fired.schema, moved.fallen.schema, moved.counts.schema] == [STATE, STATE, COUNTS]
+    assert [moved.fired.height, moved.reset.height, moved.counts.height] == [0, 0, 0]
+    assert [moved.fired.schema, moved.reset.schema, moved.counts.schema] == [STATE, STATE, COUNTS]
 
 
 def test_moves_are_sorted() -> None:
@@ -161,12 +161,12 @@ MUTANTS: Mapping[str, tuple[str, str]] = {
 }
 
 
-def histories() -> list[Sequence[Look]]:
+def histories() -> list[Sequence[RulesetEvaluation]]:
     chance = random.Random(5)
-    return [[_look(chance) for _ in range(chance.randint(1, 8))] for _ in range(20)]
+    return [[_evaluation(chance) for _ in range(chance.randint(1, 8))] for _ in range(20)]
 
 
-def _look(chance: random.Random) -> Look:
+def _evaluation(chance: random.Random) -> RulesetEvaluation:
     seen = {key: chance.choice((True, True, False, None)) for key in KEYS if chance.random() < 0.7}
     return timedelta(hours=chance.choice((1, 12, 23, 24, 25, 72))), seen
 
@@ -186,7 +186,7 @@ def test_no_mistake_is_found_where_there_is_none() -> None:
     assert all(map(is_as_machines_say, histories()))
 
 
-def does_as_machines_say(history: Sequence[Look]) -> bool:
+def does_as_machines_say(history: Sequence[RulesetEvaluation]) -> bool:
     """To fail is to be found out, too."""
     try:
         return is_as_machines_say(history)

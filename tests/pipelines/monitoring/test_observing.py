@@ -1,4 +1,6 @@
-"""Looks at many customers by many rulesets at once, against plain Python that goes through them one by one."""
+"""Ruleset evaluations of many customers by many rulesets at once, against plain Python that goes through them one by
+one.
+"""
 
 import json
 import random
@@ -27,37 +29,39 @@ from tests.pipelines.monitoring.comparing import Case, Interpreted, differs, obs
 from tests.pipelines.monitoring.drawn import Who
 
 
-def test_looks_say_what_the_oracle_says(looks: Sequence[Interpreted]) -> None:
-    for each in looks:
+def test_looks_say_what_the_oracle_says(evaluations: Sequence[Interpreted]) -> None:
+    for each in evaluations:
         assert said(each.case) == each.said
 
 
-def test_what_is_drawn_comes_out_in_every_way(looks: Sequence[Interpreted]) -> None:
-    came = [each.holds for interpreted in looks for each in interpreted.said.values()]
+def test_what_is_drawn_comes_out_in_every_way(evaluations: Sequence[Interpreted]) -> None:
+    came = [each.holds for interpreted in evaluations for each in interpreted.said.values()]
     assert min(came.count(True), came.count(False), came.count(None)) > len(came) // 20
     every = sum(
-        len(of.document["rules"]) * len(each.case.customers) for each in looks for of in each.case.rulesets.values()
+        len(of.document["rules"]) * len(each.case.customers)
+        for each in evaluations
+        for of in each.case.rulesets.values()
     )
-    assert len(came) < every * 0.8, "some aren't looked at"
+    assert len(came) < every * 0.8, "some aren't evaluated"
 
 
-def test_outcomes_are_sorted(looks: Sequence[Interpreted]) -> None:
-    outcomes = observed_in(looks[0].case).outcomes
+def test_outcomes_are_sorted(evaluations: Sequence[Interpreted]) -> None:
+    outcomes = observed_in(evaluations[0].case).outcomes
     assert outcomes.schema == OUTCOMES
     assert outcomes.equals(outcomes.sort("customer_number", "ruleset_id", "rule"))
 
 
-def test_rulesets_together_see_what_each_sees_alone(looks: Sequence[Interpreted]) -> None:
-    for each in looks[:6]:
+def test_rulesets_together_see_what_each_sees_alone(evaluations: Sequence[Interpreted]) -> None:
+    for each in evaluations[:6]:
         alone = [said(replace(each.case, rulesets={key: of})) for key, of in each.case.rulesets.items()]
         assert {key: one for some in alone for key, one in some.items()} == said(each.case)
 
 
-def test_less_data_settle_nothing_otherwise(looks: Sequence[Interpreted]) -> None:
+def test_less_data_settle_nothing_otherwise(evaluations: Sequence[Interpreted]) -> None:
     """What asks whether something is known is left out."""
     chance = random.Random(3)
     came = 0
-    for each in looks[:12]:
+    for each in evaluations[:12]:
         case = _without_asking_what_is_known(each.case)
         before, after = said(case), said(_with_less(case, chance))
         for key in before.keys() & after.keys():
@@ -95,12 +99,12 @@ KEPT = (evaluate._value, readings._of_metric)
 
 
 @pytest.fixture
-def is_found_out(looks: Sequence[Interpreted]) -> Iterator[Callable[[], bool]]:
+def is_found_out(evaluations: Sequence[Interpreted]) -> Iterator[Callable[[], bool]]:
     def found_out() -> bool:
         for each in KEPT:
             each.cache_clear()
         try:
-            return differs(looks)
+            return differs(evaluations)
         except (pl.exceptions.PolarsError, ArithmeticError, LookupError, ValueError, AssertionError):
             return True
 
@@ -109,7 +113,7 @@ def is_found_out(looks: Sequence[Interpreted]) -> Iterator[Callable[[], bool]]:
         each.cache_clear()
 
 
-def looked_at(
+def evaluated(
     unknown_where: bool = False, unknown_muted: bool = False, listed: bool = True, muted: bool = True
 ) -> Callable[[PlannedRuleset], pl.Expr]:
     def expression(planned: PlannedRuleset) -> pl.Expr:
@@ -137,10 +141,10 @@ def by_slug(metrics: watching._SharedMetrics, slug: str, ruleset: Ruleset) -> st
 
 LEAF = watching._Names.leaf
 PARTS: Mapping[str, tuple[object, str, object]] = {
-    "an unknown scope applies": (observing, "_is_looked_at", looked_at(unknown_where=True)),
-    "what may be muted is": (observing, "_is_looked_at", looked_at(unknown_muted=True)),
-    "nobody is muted": (observing, "_is_looked_at", looked_at(muted=False)),
-    "a list is everybody": (observing, "_is_looked_at", looked_at(listed=False)),
+    "an unknown scope applies": (observing, "_is_evaluated", evaluated(unknown_where=True)),
+    "what may be muted is": (observing, "_is_evaluated", evaluated(unknown_muted=True)),
+    "nobody is muted": (observing, "_is_evaluated", evaluated(muted=False)),
+    "a list is everybody": (observing, "_is_evaluated", evaluated(listed=False)),
     "unknown is false": (observing, "_UNKNOWN", 0),
     "unknown is true": (observing, "_UNKNOWN", 1),
     "an attribute is of one kind": (watching._Names, "leaf", of_one_kind),
@@ -194,7 +198,7 @@ def rule(condition: Any = LOW, code: str = "LOW", **also: Any) -> Any:
     return {"code": code, "message": "The score is low.", "condition": condition, **also}
 
 
-def test_whoever_has_no_rows_is_looked_at_by_attributes() -> None:
+def test_whoever_has_no_rows_is_evaluated_by_attributes() -> None:
     held = {4: {"score": Attribute(Decimal(400))}, 2: {}}
     seen = observed(watch([of(rule())]), facts([], TODAY), held, NOW)
     assert seen.outcomes.rows() == [(2, ID.bytes, "LOW", None), (4, ID.bytes, "LOW", True)]

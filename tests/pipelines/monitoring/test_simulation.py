@@ -1,4 +1,4 @@
-"""A simulation says what looking at every single day says."""
+"""A simulation says what evaluating every single day says."""
 
 import random
 from collections.abc import Mapping, Sequence
@@ -15,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.figures.facts import Facts
-from pipelines.monitoring import Ruleset, Watched, checked, looks, observed, simulation, watch
-from pipelines.monitoring.looks import Day, Past, Stated, held
+from pipelines.monitoring import Ruleset, Watched, checked, observed, simulation, snapshots, watch
 from pipelines.monitoring.simulation import Simulation, Tallies, merged, simulated
+from pipelines.monitoring.snapshots import Day, Past, Stated, held
 from pipelines.vocabulary.schemas import SORT_KEY, TRANSACTIONS
 from tests.conftest import examples
 from tests.pipelines.metrics.customers import START, Row, customer
@@ -111,7 +111,7 @@ def frame(rows: Sequence[Row]) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=TRANSACTIONS).sort(SORT_KEY)
 
 
-# The oracle: every day looked at alone, and a state for each customer and rule
+# The oracle: every day evaluated alone, and a state for each customer and rule
 
 
 @dataclass
@@ -211,14 +211,14 @@ def run(of: Ruleset, rows: pl.DataFrame, past: Past, every: Sequence[Day]) -> tu
 
 
 @examples(5)
-@given(cases(), st.sampled_from((1, 300, looks.LOOK_ROWS)), st.sampled_from((1, 40, simulation.MOST_LOOKS)))
+@given(cases(), st.sampled_from((1, 300, snapshots.SNAPSHOT_ROWS)), st.sampled_from((1, 40, simulation.MOST_SNAPSHOTS)))
 def test_it_says_what_every_day_alone_says(
-    case: tuple[Ruleset, pl.DataFrame, Past, list[Day]], look_rows: int, most_looks: int
+    case: tuple[Ruleset, pl.DataFrame, Past, list[Day]], snapshot_rows: int, most_snapshots: int
 ) -> None:
     of, rows, past, every = case
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(looks, "LOOK_ROWS", look_rows)
-        patched.setattr(simulation, "MOST_LOOKS", most_looks)
+        patched.setattr(snapshots, "SNAPSHOT_ROWS", snapshot_rows)
+        patched.setattr(simulation, "MOST_SNAPSHOTS", most_snapshots)
         tallies, firings = run(of, rows, past, every)
     wanted = expected(of, rows, past, every)
     found = list(firings.select("customer_number", "date", "rule").iter_rows())
@@ -232,15 +232,15 @@ def test_it_says_what_every_day_alone_says(
     assert causes == wanted.causes
 
 
-def test_a_look_has_no_more_rows_than_its_windows_reach_and_of_balances_only_days() -> None:
+def test_a_snapshot_has_no_more_rows_than_its_windows_reach_and_of_balances_only_days() -> None:
     """Or a customer of 400,000 rows would be gone through once for every day of the simulation."""
     rows = [
         {**row, "date": START + timedelta(days=nth // 10)}
         for nth, row in enumerate(customer(random.Random(1), rows=900))
     ]
     plain = Facts(frame(rows), START + timedelta(days=89))
-    last = pl.DataFrame({"look": [0], "customer_number": [1], "date": [START + timedelta(days=89)]})
-    seen = looks.FactsOfDays(plain, last, reach=7)
+    last = pl.DataFrame({"snapshot": [0], "customer_number": [1], "date": [START + timedelta(days=89)]})
+    seen = snapshots.FactsOfDays(plain, last, reach=7)
     assert seen.rows.height == plain.rows.filter(pl.col("date") >= START + timedelta(days=82)).height
     assert seen.closings.drop("customer_number").equals(plain.closings.drop("customer_number"))
-    assert looks.FactsOfDays(plain, last).rows.height == plain.rows.height
+    assert snapshots.FactsOfDays(plain, last).rows.height == plain.rows.height

@@ -18,7 +18,7 @@ from tests.pipelines.decisions.test_backtest_page import Balanced
 from tests.pipelines.metrics.customers import START, customer
 from tests.pipelines.monitoring.test_simulation import RULESET_ID, days, frame, ruleset
 
-ABOUT = About("Some <ruleset>", [("From", "1 Apr 2024")], ["Each day is looked at."])
+ABOUT = About("Some <ruleset>", [("From", "1 Apr 2024")], ["Each day is evaluated."])
 FIRINGS = [
     {
         "customerId": str(UUID(int=1)),
@@ -45,7 +45,7 @@ def result() -> Any:
         of,
         every[0].date,
         every[-1].date,
-        part.looked_at,
+        part.evaluated,
         part.tallies,
         part.customers,
         ids,

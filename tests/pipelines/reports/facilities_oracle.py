@@ -353,10 +353,10 @@ def withheld(facility: Facility, others: Sequence[Facility], booked: Sequence[Ro
     before, after = ([ratios[week] for week in ratios if week in weeks] for weeks in (range(-13, 0), range(13)))
     if min(len(before), len(after)) < 4:
         return ZERO
-    fall = fmean(before) - fmean(after)
+    decrease = fmean(before) - fmean(after)
     error = sqrt(variance(before) / len(before) + variance(after) / len(after))
-    share = 1 - exp(-fall)
-    if not 0.03 <= share <= 0.6 or fall < 2 * error:
+    share = 1 - exp(-decrease)
+    if not 0.03 <= share <= 0.6 or decrease < 2 * error:
         return ZERO
     since = sum((sums[0] for week, sums in weekly.items() if week >= 0), ZERO)
     return cents(since * Decimal(share / (1 - share)))

@@ -14,7 +14,7 @@ from storage.core import heartbeat
 from storage.core.heartbeat import FIRST_BEAT_WITHIN_S, HUNG_AFTER_S, Pulse, beat, take_beats
 from tests.patience import until
 
-LOOK_EVERY_S = 0.25
+POLL_EVERY_S = 0.25
 
 
 class Watched:
@@ -24,10 +24,10 @@ class Watched:
         self.now_s = 0.0
         self.pulse = Pulse(lambda: self.now_s)
 
-    def passes(self, seconds: float, look_every_s: float = LOOK_EVERY_S) -> None:
+    def passes(self, seconds: float, check_every_s: float = POLL_EVERY_S) -> None:
         """Time passes in which nothing is heard."""
-        for _ in range(int(seconds / look_every_s)):
-            self.now_s += look_every_s
+        for _ in range(int(seconds / check_every_s)):
+            self.now_s += check_every_s
             self.pulse.note(heard=False)
 
 
@@ -55,11 +55,11 @@ def test_every_beat_begins_anew(watched: Watched) -> None:
 
 def test_time_in_which_nobody_looked_does_not_count(watched: Watched, subtests: pytest.Subtests) -> None:
     with subtests.test("a laptop was suspended, or the supervisor stopped"):
-        watched.passes(8 * 3_600, look_every_s=3_600)
+        watched.passes(8 * 3_600, check_every_s=3_600)
         assert not watched.pulse.lost
     with subtests.test("so busy a machine that looks are half a minute apart"):
         watched.pulse.note(heard=True)
-        watched.passes(5 * 30, look_every_s=30)
+        watched.passes(5 * 30, check_every_s=30)
         assert not watched.pulse.lost
 
 

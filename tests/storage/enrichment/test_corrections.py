@@ -19,7 +19,7 @@ from tests.storage.values import commit
 TEA = NewCorrection(words="tea", category="meals")
 
 
-def looked(store: Store, customer: Customer, new: NewCorrection) -> tuple[Grounds, Reach]:
+def settled(store: Store, customer: Customer, new: NewCorrection) -> tuple[Grounds, Reach]:
     with store.db.reading() as r:
         on = corrections.grounds(r, store.lake, customer, client_wide=new.client_wide)
     return on, corrections.reach(store.lake, on, new)
@@ -28,7 +28,7 @@ def looked(store: Store, customer: Customer, new: NewCorrection) -> tuple[Ground
 def made(
     store: Store, customer: Customer, new: NewCorrection, now: datetime, on: tuple[Grounds, Reach] | None = None
 ) -> tuple[corrections.Correction, Job]:
-    on = on or looked(store, customer, new)
+    on = on or settled(store, customer, new)
     with store.db.writing() as w:
         return corrections.make(w, customer, new, on, "a key", now)
 
@@ -94,7 +94,7 @@ def test_making_and_revoking_change_what_is_known(
 def test_a_correction_and_its_job_are_one_commit(
     store: Store, client_id: UUID, customer: Customer, now: datetime
 ) -> None:
-    on = looked(store, customer, TEA)
+    on = settled(store, customer, TEA)
 
     def interrupted() -> None:
         with store.db.writing() as w:
@@ -111,7 +111,7 @@ def test_whose_rows_changed_since_the_look_is_recomputed_too(
 ) -> None:
     neighbour, idle = (a_customer(store, client_id, now) for _ in range(2))
     wide = NewCorrection(words="tea", category="meals", client_wide=True)
-    on = looked(store, customer, wide)
+    on = settled(store, customer, wide)
     commit(store, {neighbour.number: 2}, now)
     made(store, customer, wide, now, on)
     assert queued_for(store, client_id) == {customer.number, neighbour.number}

@@ -21,7 +21,7 @@ from storage.monitoring.rule_matches import Cause, Count, Match, Settled
 from storage.webhooks import subscriptions
 from tests.storage.examples import a_client, a_customer
 from tests.storage.values import on_sqlite
-from tests.storage.watching import a_look, a_rule, a_ruleset, created, settled
+from tests.storage.watching import a_rule, a_ruleset, an_evaluation, created, settled
 
 DAY = timedelta(days=1)
 
@@ -35,11 +35,13 @@ class Watched:
         self.one, self.other = a_customer(store, self.client_id, now), a_customer(store, self.client_id, now)
         self.ruleset = created(store, self.client_id, a_ruleset(a_rule("A"), a_rule("B")), now)
 
-    def look(self, at: datetime, one: dict[str, bool | None], other: dict[str, bool | None] | None = None) -> Settled:
+    def evaluated(
+        self, at: datetime, one: dict[str, bool | None], other: dict[str, bool | None] | None = None
+    ) -> Settled:
         """Look and decide: how rules come out for the two customers."""
         holds = {(self.one, self.ruleset, rule): value for rule, value in one.items()}
         holds |= {(self.other, self.ruleset, rule): value for rule, value in (other or {}).items()}
-        return settled(self.store, a_look(self.store, at, holds), at)
+        return settled(self.store, an_evaluation(self.store, at, holds), at)
 
     @property
     def matches(self) -> list[Match]:
@@ -65,7 +67,7 @@ def watched(store: Store, now: datetime) -> Watched:
 
 def test_a_rise_is_told_once_however_often_it_is_looked_at(watched: Watched, now: datetime) -> None:
     for nth in range(3):
-        assert watched.look(now + nth * DAY, {"A": True}).matches == (nth == 0)
+        assert watched.evaluated(now + nth * DAY, {"A": True}).matches == (nth == 0)
     [match] = watched.matches
     assert (match.rules, match.customer_id, match.at, match.cause) == (["A"], watched.one.customer_id, now, Cause.DATA)
     assert watched.states == {(watched.one.number, "A"): match.match_id}
@@ -74,16 +76,16 @@ def test_a_rise_is_told_once_however_often_it_is_looked_at(watched: Watched, now
 
 def test_a_fall_arms_it_again(watched: Watched, now: datetime) -> None:
     for value, told in ((True, 1), (False, 1), (False, 1), (True, 2), (True, 2)):
-        watched.look(now, {"A": value})
+        watched.evaluated(now, {"A": value})
         assert len(watched.matches) == told
     assert len(watched.states) == 1
-    watched.look(now, {"A": False})
+    watched.evaluated(now, {"A": False})
     assert watched.states == {}
 
 
 def test_what_is_unknown_changes_nothing(watched: Watched, now: datetime) -> None:
     for value in (None, True, None, True):
-        watched.look(now, {"A": value})
+        watched.evaluated(now, {"A": value})
     assert len(watched.matches) == 1
     with watched.store.db.reading() as r:
         assert rule_matches.counts(r, watched.ruleset, now.date()) == [Count("A", 4, 2, 2, 1)]
@@ -92,28 +94,28 @@ def test_what_is_unknown_changes_nothing(watched: Watched, now: datetime) -> Non
 def test_while_it_goes_on_it_is_told_again_after_its_days(watched: Watched, now: datetime) -> None:
     told = []
     for day in range(8):
-        at = now + day * DAY - day * timedelta(seconds=1)  # no night looks at the very second of another
-        look = a_look(watched.store, at, {(watched.one, watched.ruleset, "A"): True}, rearm_after_days=3)
-        told.append(settled(watched.store, look, at).matches)
+        at = now + day * DAY - day * timedelta(seconds=1)  # no night evaluates the very second of another
+        evaluated = an_evaluation(watched.store, at, {(watched.one, watched.ruleset, "A"): True}, rearm_after_days=3)
+        told.append(settled(watched.store, evaluated, at).matches)
     assert told == [1, 0, 0, 1, 0, 0, 1, 0]
     assert watched.states == {(watched.one.number, "A"): watched.matches[0].match_id}
 
 
 def test_what_fires_together_of_a_ruleset_is_one_match_for_each_customer(watched: Watched, now: datetime) -> None:
-    made = watched.look(now, {"A": True, "B": True}, {"A": False, "B": True})
+    made = watched.evaluated(now, {"A": True, "B": True}, {"A": False, "B": True})
     assert (made.matches, made.customers) == (2, 2)
     assert {match.customer_number: list(match.rules) for match in watched.matches} == {
         watched.one.number: ["A", "B"],
         watched.other.number: ["B"],
     }
-    watched.look(now, {}, {"A": True, "B": True})
+    watched.evaluated(now, {}, {"A": True, "B": True})
     assert list(watched.matches[0].rules) == ["A"], "B had fired already"
 
 
 def test_rulesets_are_told_apart(watched: Watched, store: Store, now: datetime) -> None:
     second = created(store, watched.client_id, a_ruleset(a_rule("A"), slug="second"), now)
-    look = a_look(store, now, {(watched.one, each, "A"): True for each in (watched.ruleset, second)})
-    assert settled(store, look, now).matches == 2
+    evaluated = an_evaluation(store, now, {(watched.one, each, "A"): True for each in (watched.ruleset, second)})
+    assert settled(store, evaluated, now).matches == 2
     assert {match.slug for match in watched.matches} == {"early-warning", "second"}
     with store.db.reading() as r:
         assert [m.slug for m in rule_matches.find(r, watched.client_id, ruleset=second).items] == ["second"]
@@ -121,7 +123,7 @@ def test_rulesets_are_told_apart(watched: Watched, store: Store, now: datetime) 
 
 
 def test_the_event_has_the_match_s_id_and_exactly_the_contract_s_fields(watched: Watched, now: datetime) -> None:
-    watched.look(now, {"A": True})
+    watched.evaluated(now, {"A": True})
     [match], [event] = watched.matches, watched.events()
     assert json.loads(event.body) == {
         "eventType": "monitoring.rule.triggered",
@@ -138,7 +140,7 @@ def test_subscriptions_hear_of_the_customers_they_are_scoped_to(watched: Watched
     scopes = {"all": [], "one": [watched.one.customer_id], "other": [watched.other.customer_id]}
     ids = {name: subscription(store, watched.client_id, scope, now) for name, scope in scopes.items()}
     subscription(store, a_client(store, now), [], now)
-    watched.look(now, {"A": True})
+    watched.evaluated(now, {"A": True})
     with store.db.reading() as r:
         due = set(r.execute(select(deliveries.c.subscription_id)).scalars())
     assert due == {ids["all"], ids["one"]}
@@ -153,7 +155,7 @@ def subscription(store: Store, client_id: UUID, customer_ids: list[UUID], now: d
 
 
 def test_the_record_says_what_was_seen_and_of_what(watched: Watched, now: datetime) -> None:
-    watched.look(now, {"A": True})
+    watched.evaluated(now, {"A": True})
     [match] = watched.matches
     with watched.store.db.reading() as r:
         told = json.loads(rule_matches.record(r, match))
@@ -173,14 +175,14 @@ def test_the_record_says_what_was_seen_and_of_what(watched: Watched, now: dateti
 
 
 def test_a_match_is_never_changed(watched: Watched, now: datetime) -> None:
-    watched.look(now, {"A": True})
+    watched.evaluated(now, {"A": True})
     with pytest.raises(IntegrityError), watched.store.db.writing() as w:
         w.execute(update(matches_table).values(record=b"{}"))
 
 
 @on_sqlite
 def test_a_record_that_was_changed_is_not_told(watched: Watched, now: datetime) -> None:
-    watched.look(now, {"A": True})
+    watched.evaluated(now, {"A": True})
     with watched.store.db.writing() as w:
         w.exec_driver_sql("DROP TRIGGER rule_matches_rows_are_never_changed")
         w.execute(update(matches_table).values(record=b"{}"))
@@ -189,9 +191,9 @@ def test_a_record_that_was_changed_is_not_told(watched: Watched, now: datetime) 
 
 
 def test_matches_are_found_by_customer_and_time_the_newest_first(watched: Watched, now: datetime) -> None:
-    watched.look(now, {"A": True})
-    watched.look(now + DAY, {}, {"A": True})
-    watched.look(now + 2 * DAY, {"B": True})
+    watched.evaluated(now, {"A": True})
+    watched.evaluated(now + DAY, {}, {"A": True})
+    watched.evaluated(now + 2 * DAY, {"B": True})
 
     def found(**by: Any) -> list[datetime]:
         with watched.store.db.reading() as r:
@@ -223,7 +225,7 @@ def test_matches_since_a_moment_are_not_looked_for_among_all(watched: Watched, n
 
 
 def test_another_client_s_match_is_unknown(watched: Watched, now: datetime) -> None:
-    watched.look(now, {"A": True})
+    watched.evaluated(now, {"A": True})
     [match] = watched.matches
     other = a_client(watched.store, now)
     with watched.store.db.reading() as r:
@@ -236,56 +238,56 @@ def test_another_client_s_match_is_unknown(watched: Watched, now: datetime) -> N
 
 def test_looks_are_counted_by_day(watched: Watched, now: datetime) -> None:
     for at, value in ((now, True), (now, True), (now + DAY, False), (now + 2 * DAY, None)):
-        watched.look(at, {"A": value}, {"A": True})
+        watched.evaluated(at, {"A": value}, {"A": True})
     with watched.store.db.reading() as r:
         assert rule_matches.counts(r, watched.ruleset, now.date()) == [Count("A", 8, 6, 1, 2)]
         assert rule_matches.counts(r, watched.ruleset, (now + DAY).date()) == [Count("A", 4, 2, 1, 0)]
         assert rule_matches.fired_now(r, watched.ruleset) == {"A": 1}
 
 
-# What has moved since it was looked at
+# What has moved since it was evaluated
 
 
 def test_a_look_at_older_transactions_decides_nothing(watched: Watched, store: Store, now: datetime) -> None:
-    look = a_look(store, now, {(each, watched.ruleset, "A"): True for each in (watched.one, watched.other)})
+    evaluated = an_evaluation(store, now, {(each, watched.ruleset, "A"): True for each in (watched.one, watched.other)})
     with store.db.writing() as w:
         w.execute(update(customers).where(customers.c.number == watched.one.number).values(data_version=1))
-    made = settled(store, look, now)
+    made = settled(store, evaluated, now)
     assert made == Settled(matches=1, customers=1, moved=frozenset({watched.one.number}))
     assert watched.matches[0].customer_number == watched.other.number
 
 
 def test_nor_does_one_at_older_attributes(watched: Watched, store: Store, now: datetime) -> None:
-    look = a_look(store, now, {(watched.one, watched.ruleset, "A"): True})
+    evaluated = an_evaluation(store, now, {(watched.one, watched.ruleset, "A"): True})
     with store.db.writing() as w:
         attributes.put(w, watched.one, {"score": NewAttribute(Decimal(1))}, "test", now)
-    assert settled(store, look, now) == Settled(moved=frozenset({watched.one.number}))
+    assert settled(store, evaluated, now) == Settled(moved=frozenset({watched.one.number}))
     assert (watched.matches, watched.states) == ([], {})
 
 
 def test_an_attribute_that_nothing_reads_takes_no_look_away(watched: Watched, store: Store, now: datetime) -> None:
-    look = a_look(store, now, {(watched.one, watched.ruleset, "A"): True})
+    evaluated = an_evaluation(store, now, {(watched.one, watched.ruleset, "A"): True})
     with store.db.writing() as w:
         attributes.put(w, watched.one, {"branch_office": NewAttribute("x")}, "test", now)
-    assert settled(store, look, now) == Settled(matches=1, customers=1)
+    assert settled(store, evaluated, now) == Settled(matches=1, customers=1)
 
 
 @pytest.mark.parametrize("change", ["archived", "replaced"])
 def test_nor_does_one_by_a_ruleset_that_has_changed(watched: Watched, store: Store, now: datetime, change: str) -> None:
-    look = a_look(store, now, {(watched.one, watched.ruleset, "A"): True})
+    evaluated = an_evaluation(store, now, {(watched.one, watched.ruleset, "A"): True})
     with store.db.writing() as w:
         if change == "archived":
             rulesets.archive(w, watched.ruleset, now)
         else:
             rulesets.replace(w, watched.ruleset, a_ruleset(a_rule("A")), "test", now)
-    assert settled(store, look, now).matches == 0
+    assert settled(store, evaluated, now).matches == 0
     assert (watched.matches, watched.states) == ([], {})
 
 
 def test_two_looks_at_once_tell_of_a_rise_once(watched: Watched, store: Store, now: datetime) -> None:
-    looks = [a_look(store, now, {(watched.one, watched.ruleset, "A"): True}) for _ in range(8)]
+    looks = [an_evaluation(store, now, {(watched.one, watched.ruleset, "A"): True}) for _ in range(8)]
     with ThreadPoolExecutor(8) as pool:
-        made = list(pool.map(lambda look: settled(store, look, now).matches, looks))
+        made = list(pool.map(lambda evaluated: settled(store, evaluated, now).matches, looks))
     assert sorted(made) == [0] * 7 + [1]
     assert len(watched.matches) == len(watched.events()) == 1
     with store.db.reading() as r:
@@ -296,18 +298,18 @@ def test_a_customer_whose_match_cannot_be_told_takes_no_other_with_it(
     watched: Watched, store: Store, now: datetime
 ) -> None:
     holds = {(each, watched.ruleset, "A"): True for each in (watched.one, watched.other)}
-    made = settled(store, a_look(store, now, holds, unrecordable=[watched.one]), now)
+    made = settled(store, an_evaluation(store, now, holds, unrecordable=[watched.one]), now)
     assert made == Settled(matches=1, customers=1, failed=frozenset({watched.one.number}))
     assert watched.states.keys() == {(watched.other.number, "A")}
     with store.db.reading() as r:
         assert rule_matches.counts(r, watched.ruleset, now.date()) == [Count("A", 1, 1, 0, 1)]
-    assert settled(store, a_look(store, now, holds), now).matches == 1, "the next look finds it as it was"
+    assert settled(store, an_evaluation(store, now, holds), now).matches == 1, "the next one finds it as it was"
 
 
 # Interrupted between any two steps
 
 
-STEPS = ("_fall", "_fire", "_count")
+STEPS = ("_reset", "_fire", "_count")
 
 
 @pytest.mark.parametrize("step", STEPS)
@@ -315,7 +317,7 @@ STEPS = ("_fall", "_fire", "_count")
 def test_interrupted_at_a_step_nothing_has_happened_and_once_more_it_has_once(
     watched: Watched, now: datetime, monkeypatch: pytest.MonkeyPatch, step: str, when: str
 ) -> None:
-    watched.look(now, {"B": True})
+    watched.evaluated(now, {"B": True})
     done = getattr(rule_matches, step)
 
     def interrupted(*arguments: Any) -> None:
@@ -326,11 +328,11 @@ def test_interrupted_at_a_step_nothing_has_happened_and_once_more_it_has_once(
     with monkeypatch.context() as patch:
         patch.setattr(rule_matches, step, interrupted)
         with pytest.raises(KeyboardInterrupt):
-            watched.look(now + DAY, {"A": True, "B": False})
+            watched.evaluated(now + DAY, {"A": True, "B": False})
     assert watched.states.keys() == {(watched.one.number, "B")}
     assert len(watched.matches) == len(watched.events()) == 1
     for _ in range(2):
-        watched.look(now + DAY, {"A": True, "B": False})
+        watched.evaluated(now + DAY, {"A": True, "B": False})
         assert watched.states.keys() == {(watched.one.number, "A")}
         assert [list(match.rules) for match in watched.matches] == [["A"], ["B"]]
     assert len(watched.events()) == 2

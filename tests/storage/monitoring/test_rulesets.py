@@ -16,12 +16,12 @@ from storage.core.models import customers, monitoring_ruleset_versions, rule_sta
 from storage.core.paging import Page
 from storage.core.store import Store
 from storage.customers.customers import Customer
-from storage.monitoring import attributes, look_requests, rulesets
+from storage.monitoring import attributes, evaluation_requests, rulesets
 from storage.monitoring.attributes import NewAttribute
 from storage.monitoring.rulesets import RulesetVersion, StoredRuleset
 from tests.storage.examples import a_client, a_customer
 from tests.storage.values import on_postgresql, on_sqlite
-from tests.storage.watching import LOW_SCORE, SCORE, a_look, a_rule, a_ruleset, created, settled
+from tests.storage.watching import LOW_SCORE, SCORE, a_rule, a_ruleset, an_evaluation, created, settled
 
 LATER = timedelta(hours=1)
 
@@ -33,17 +33,17 @@ def with_transactions(store: Store, client_id: UUID, now: datetime) -> Customer:
     return customer
 
 
-def looks_asked_for(store: Store) -> set[int]:
+def evaluations_requested(store: Store) -> set[int]:
     """At these customers."""
     with store.db.reading() as r:
-        concerned = [select(customers.c.number).where(look_requests.concerned(bucket)) for bucket in ALL]
+        concerned = [select(customers.c.number).where(evaluation_requests.concerned(bucket)) for bucket in ALL]
         return {number for query in concerned for number in r.execute(query).scalars()}
 
 
 def all_answered(store: Store) -> None:
     with store.db.writing() as w:
         for bucket in ALL:
-            look_requests.answer(w, look_requests.unanswered(w, bucket))
+            evaluation_requests.answer(w, evaluation_requests.unanswered(w, bucket))
 
 
 def states(store: Store) -> list[str]:
@@ -200,7 +200,7 @@ def test_a_list_of_customers_is_read_as_their_numbers(store: Store, now: datetim
     with store.db.reading() as r:
         [watched] = rulesets.watched(r, rulesets.standing(r, [one.number]))
     assert watched.customers == frozenset({one.number})
-    assert looks_asked_for(store) == {one.number}
+    assert evaluations_requested(store) == {one.number}
 
 
 def test_whatever_changes_what_watches_asks_for_a_look(store: Store, now: datetime) -> None:
@@ -210,7 +210,7 @@ def test_whatever_changes_what_watches_asks_for_a_look(store: Store, now: dateti
     off, on = a_ruleset(active=False), a_ruleset()
 
     stored = created(store, client_id, off, now)
-    assert looks_asked_for(store) == set()
+    assert evaluations_requested(store) == set()
     steps: list[tuple[object, set[int]]] = [
         (lambda w: rulesets.replace(w, stored, on, "test", now), theirs),
         (lambda w: rulesets.replace(w, stored, on, "test", now), set()),
@@ -221,7 +221,7 @@ def test_whatever_changes_what_watches_asks_for_a_look(store: Store, now: dateti
     for nth, (step, asked) in enumerate(steps):
         with store.db.writing() as w:
             step(w)  # pyrefly: ignore[not-callable]
-        assert looks_asked_for(store) == asked, f"step {nth}"
+        assert evaluations_requested(store) == asked, f"step {nth}"
         all_answered(store)
 
 
@@ -230,7 +230,7 @@ def test_states_are_kept_by_code_and_forgotten_with_what_no_longer_watches(store
     customer = with_transactions(store, client_id, now)
 
     def fire(stored: StoredRuleset, *codes: str) -> None:
-        settled(store, a_look(store, now, {(customer, stored, code): True for code in codes}), now)
+        settled(store, an_evaluation(store, now, {(customer, stored, code): True for code in codes}), now)
 
     stored = created(store, client_id, a_ruleset(a_rule("A"), a_rule("B")), now)
     fire(stored, "A", "B")
@@ -266,13 +266,13 @@ def test_a_look_is_asked_for_when_an_attribute_that_is_read_changes(store: Store
         with store.db.writing() as w:
             given = {name: None if value is None else NewAttribute(value)}
             attributes.put(w, customer, given, "test", now)
-        assert looks_asked_for(store) == asked, (name, value)
+        assert evaluations_requested(store) == asked, (name, value)
         all_answered(store)
 
 
 @on_postgresql
 def test_a_ruleset_that_is_looked_by_is_changed_afterwards(store: Store, now: datetime) -> None:
-    """Else a look could leave behind what an archived ruleset has forgotten."""
+    """Else a ruleset evaluation could leave behind what an archived ruleset has forgotten."""
     client_id = a_client(store, now)
     customer = with_transactions(store, client_id, now)
     stored = created(store, client_id, a_ruleset(), now)

@@ -210,13 +210,13 @@ def copying(monkeypatch: pytest.MonkeyPatch, work: Callable[[sqlite3.Connection]
 def test_a_long_snapshot_keeps_its_role(
     store: Store, now: datetime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    looks = list[datetime]()
+    reads = list[datetime]()
 
     def clock() -> datetime:
-        looks.append(now + len(looks) * timedelta(seconds=leases.LONG_LEASE_S - 1))
-        return looks[-1]
+        reads.append(now + len(reads) * timedelta(seconds=leases.LONG_LEASE_S - 1))
+        return reads[-1]
 
-    copying(monkeypatch, lambda _: until(lambda: len(looks) > 10))
+    copying(monkeypatch, lambda _: until(lambda: len(reads) > 10))
     backup.back_up(store, tmp_path, clock)
 
 

@@ -14,7 +14,7 @@ from storage.core.models import Queue
 from storage.core.settings import Settings
 from storage.core.store import Store
 from storage.jobs import batches
-from storage.monitoring import look_requests
+from storage.monitoring import evaluation_requests
 from storage.operations import doctor, integrity, sqlite_check
 from storage.operations.doctor import Finding, Severity, examine
 from storage.webhooks import subscriptions
@@ -67,7 +67,7 @@ def test_a_check_of_the_database_that_takes_too_long_hides_nothing(
     tmp_path: Path, now: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = Settings(home=prepare_home(tmp_path / "home")).prepared()
-    monkeypatch.setattr(sqlite_check, "STEPS_BETWEEN_LOOKS", 1)
+    monkeypatch.setattr(sqlite_check, "STEPS_BETWEEN_CHECKS", 1)
     monkeypatch.setattr(doctor, "QUICK_CHECK_WITHIN_S", -1.0)
     abouts = [(each.severity, each.about) for each in examine(settings, lambda: now)]
     assert (Severity.NOTE, "database") in abouts
@@ -198,7 +198,7 @@ def test_looks_that_wait_for_too_long_are_a_warning(running: Store, now: datetim
     for minutes in (59, 61, 62):
         customer = a_customer(running, client_id, now)
         with running.db.writing() as w:
-            look_requests.for_customers(w, [customer.number], now - timedelta(minutes=minutes))
+            evaluation_requests.for_customers(w, [customer.number], now - timedelta(minutes=minutes))
         if minutes == 59:
             assert found(running, now) == []
     [finding] = found(running, now)

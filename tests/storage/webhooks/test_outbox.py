@@ -441,9 +441,9 @@ def test_a_long_queue_is_not_searched(store: Store, now: datetime) -> None:
     with store.db.reading() as r:
         sql = str(outbox._waiting().compile(r.engine, compile_kwargs={"literal_binds": True}))
         plan = [row.detail for row in r.exec_driver_sql(f"EXPLAIN QUERY PLAN {sql}")]
-    looks = [step for step in plan if "deliveries" in step]
-    assert looks
-    assert all("USING COVERING INDEX ix_deliveries_open" in step for step in looks)
+    reads = [step for step in plan if "deliveries" in step]
+    assert reads
+    assert all("USING COVERING INDEX ix_deliveries_open" in step for step in reads)
 
 
 def test_old_statistics_of_a_queue_that_is_gone_do_not_mislead(store: Store, now: datetime) -> None:
@@ -472,9 +472,9 @@ def test_tests_are_not_looked_for_among_all(store: Store) -> None:
         for query in (outbox._open_test(uuid4()), outbox._TESTS_OF_PAUSED):
             sql = str(query.compile(r.engine, compile_kwargs={"literal_binds": True}))
             plan = [row.detail for row in r.exec_driver_sql(f"EXPLAIN QUERY PLAN {sql}")]
-            looks = [step for step in plan if "deliveries" in step]
-            assert looks
-            assert all("ix_deliveries_open_tests" in step for step in looks)
+            reads = [step for step in plan if "deliveries" in step]
+            assert reads
+            assert all("ix_deliveries_open_tests" in step for step in reads)
 
 
 def test_the_failed_are_not_looked_for_among_all(store: Store) -> None:

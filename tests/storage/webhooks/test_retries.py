@@ -488,6 +488,6 @@ def test_retries_that_are_not_due_are_not_searched(store: Store, now: datetime) 
         query = outbox._retries_due().params(**outbox._retry_times(now), most=1)
         sql = str(query.compile(r.engine, compile_kwargs={"literal_binds": True}))
         plan = [row.detail for row in r.exec_driver_sql(f"EXPLAIN QUERY PLAN {sql}")]
-    looks = [step for step in plan if "deliveries" in step]
-    assert len(looks) == 2 * MAX_RETRIES
-    assert all("SEARCH deliveries USING" in step and "ix_deliveries_retrying" in step for step in looks)
+    reads = [step for step in plan if "deliveries" in step]
+    assert len(reads) == 2 * MAX_RETRIES
+    assert all("SEARCH deliveries USING" in step and "ix_deliveries_retrying" in step for step in reads)

@@ -32,8 +32,8 @@ def lines_of_scanned(words: Sequence[ScannedWord], page: int, scale: float) -> l
 
 
 def _word(scanned: ScannedWord, scale: float, slope: float) -> Word:
-    rise = slope * (scanned.left + scanned.right) / 2
-    top, bottom = (scanned.top - rise) / scale, (scanned.bottom - rise) / scale
+    offset = slope * (scanned.left + scanned.right) / 2
+    top, bottom = (scanned.top - offset) / scale, (scanned.bottom - offset) / scale
     return Word(
         scanned.text.strip(), scanned.left / scale, top, scanned.right / scale, bottom, "", round(bottom - top, 1)
     )
@@ -41,12 +41,12 @@ def _word(scanned: ScannedWord, scale: float, slope: float) -> Word:
 
 def _slope(words: Sequence[ScannedWord]) -> float:
     """How much a line falls for each pixel to the right, from pairs of neighbours."""
-    falls = sorted(
+    slopes = sorted(
         (_middle(after) - _middle(before)) / (after.left - before.left)
         for before, after in pairwise(words)
         if after.left - before.left > 60 and abs(_middle(after) - _middle(before)) < (before.bottom - before.top) / 2
     )
-    return falls[len(falls) // 2] if len(falls) > 20 else 0.0
+    return slopes[len(slopes) // 2] if len(slopes) > 20 else 0.0
 
 
 def _middle(word: ScannedWord) -> float:

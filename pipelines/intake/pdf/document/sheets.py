@@ -82,8 +82,8 @@ def _are_beside(first: Sequence[Line], second: Sequence[Line]) -> bool:
     if min(len(first), len(second)) < _FEWEST_LINES:
         return False
     one, two = printed_number(first), printed_number(second)
-    looks_so = (one or _heading_in(first) is not None) and (two or _heading_in(second) is not None)
-    return _differ(one, two) or (_may_follow(one, two) and bool(looks_so))
+    is_likely = (one or _heading_in(first) is not None) and (two or _heading_in(second) is not None)
+    return _differ(one, two) or (_may_follow(one, two) and bool(is_likely))
 
 
 def _are_stacked(first: Sequence[Line], second: Sequence[Line], middle: float, near: float) -> bool:

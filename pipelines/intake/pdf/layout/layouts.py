@@ -27,7 +27,7 @@ _ENOUGH = 4  # of the evidence below; less may be a payee's bank
 _LEGAL, _LOGO, _IN_HEAD, _OF_BRANCH = 3, 4, 3, 3
 _MOST_NAMED, _MOST_WORDS = 3, 2
 _HEAD = 14  # lines of the first page
-_LOOKED_AT = 3  # pages from the first; and the last
+_PAGES_READ = 3  # pages from the first; and the last
 _NOT_COMPACT = re.compile(r"[^a-z0-9.\n]")
 _LONG_NAME = 5  # letters: a shorter one is a word of the language unless it stands in capitals
 _OF_ANOTHER = r"(?<!division of )(?<!brand of )(?<!subsidiary of )(?<!part of )(?<!business of )(?<!to )(?<!from )"
@@ -108,8 +108,8 @@ class _Seen:
 
     @classmethod
     def on(cls, pages: Sequence[Page]) -> "_Seen":
-        looked_at = [*pages[:_LOOKED_AT], *pages[_LOOKED_AT:][-1:]]
-        every = [line for page in looked_at for line in page.lines]
+        read = [*pages[:_PAGES_READ], *pages[_PAGES_READ:][-1:]]
+        every = [line for page in read for line in page.lines]
         outside = [line.text for line in every if not is_row(line)]
         lines = tuple(text for text in outside if not has_amount(text))
         head = tuple(line.text for page in pages[:1] for line in list(page.lines)[:_HEAD] if not is_row(line))

@@ -65,13 +65,13 @@ def _turned(characters: Characters, turn: Turn, quarter: int, slope: float) -> C
     scale = cosine**2 - sine**2
     wide, tall = (across * cosine - down * sine) / scale, (down * cosine - across * sine) / scale
     x, y = turn.to_upright((characters.left + characters.right) / 2, (characters.top + characters.bottom) / 2)
-    half, rise = np.maximum(wide, 0.1) / 2, np.maximum(tall, 0.1) / 2
+    half, half_height = np.maximum(wide, 0.1) / 2, np.maximum(tall, 0.1) / 2
     return Characters(
         code=characters.code,
         left=x - half,
-        top=y - rise,
+        top=y - half_height,
         right=x + half,
-        bottom=y + rise,
+        bottom=y + half_height,
         size=characters.size,
         angle=characters.angle,
         run=characters.run,

@@ -161,8 +161,8 @@ def _mixed_fonts(pages: Sequence[Page], statements: Sequence[Statement]) -> Iter
     boxes = [box for statement in statements for entry in statement.entries for box in entry.boxes]
     for page in pages:
         if fonts := odd_amounts(page, [box for box in boxes if box.page == page.sheet]):
-            look = ", ".join(sorted(set(fonts)))
-            message = f"Amounts on this page look unlike the rest of their column: {len(fonts)}, set in {look}."
+            names = ", ".join(sorted(set(fonts)))
+            message = f"Amounts on this page look unlike the rest of their column: {len(fonts)}, set in {names}."
             yield Signal("MixedDigitFonts", Severity.WARNING, message, page.sheet)
 
 

@@ -12,8 +12,8 @@ from storage.core.buckets import ALL, BUCKETS
 from storage.core.database import Writing
 from storage.core.models import customers
 from storage.core.store import Store
-from storage.monitoring import look_requests
-from storage.monitoring.look_requests import Waiting, for_client, for_customers, unanswered
+from storage.monitoring import evaluation_requests
+from storage.monitoring.evaluation_requests import Waiting, for_client, for_customers, unanswered
 from tests.storage.examples import ABN, a_client
 from tests.storage.values import on_postgresql
 
@@ -40,13 +40,13 @@ def asked(store: Store, bucket: int = BUCKET) -> list[int]:
 
 def concerned(store: Store, bucket: int = BUCKET) -> list[int]:
     with store.db.reading() as r:
-        query = select(customers.c.number).where(look_requests.concerned(bucket)).order_by(customers.c.number)
+        query = select(customers.c.number).where(evaluation_requests.concerned(bucket)).order_by(customers.c.number)
         return list(r.execute(query).scalars())
 
 
 def waiting(store: Store) -> list[Waiting]:
     with store.db.reading() as r:
-        return look_requests.waiting(r)
+        return evaluation_requests.waiting(r)
 
 
 def do(store: Store, change: Callable[[Writing], None]) -> None:
@@ -77,9 +77,9 @@ def test_who_has_read_a_request_does_not_answer_it_asked_for_again(
     ask(now + SECOND)
     [anew] = asked(store)
     assert waiting(store) == [Waiting(BUCKET, anew, now)]
-    do(store, lambda w: look_requests.answer(w, [read]))
+    do(store, lambda w: evaluation_requests.answer(w, [read]))
     assert asked(store) == [anew]
-    do(store, lambda w: look_requests.answer(w, [anew]))
+    do(store, lambda w: evaluation_requests.answer(w, [anew]))
     assert (asked(store), waiting(store)) == ([], [])
 
 
@@ -91,7 +91,7 @@ def test_no_number_comes_back(store: Store, client_id: UUID, now: datetime) -> N
         with store.db.writing() as w:
             for_customers(w, [number], now)
         seen += asked(store)
-        do(store, lambda w: look_requests.answer(w, unanswered(w, BUCKET)))
+        do(store, lambda w: evaluation_requests.answer(w, unanswered(w, BUCKET)))
     assert seen == sorted(set(seen))
     assert len(seen) == 3
 
@@ -106,7 +106,7 @@ def test_the_longest_waiting_bucket_comes_first(store: Store, client_id: UUID, n
 def test_of_a_client_with_many_customers_every_bucket_is_asked_for_without_counting_them(
     store: Store, client_id: UUID, now: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(look_requests, "MANY", 3)
+    monkeypatch.setattr(evaluation_requests, "MANY", 3)
     numbered(store, client_id, [7, 8], now)
     do(store, lambda w: for_client(w, client_id, now))
     assert sorted(each.bucket for each in waiting(store)) == [7, 8]
@@ -123,7 +123,7 @@ def test_a_request_that_is_made_while_a_run_ends_outlasts_it(store: Store, clien
     with ThreadPoolExecutor(1) as pool:
         with store.db.writing() as w:
             for_customers(w, [7], now)
-            ending = pool.submit(do, store, lambda w: look_requests.answer(w, read))
+            ending = pool.submit(do, store, lambda w: evaluation_requests.answer(w, read))
             _, still = wait([ending], timeout=0.5)
             assert still
         ending.result(timeout=10)
@@ -141,7 +141,7 @@ def test_who_asks_and_who_answers_never_wait_in_a_circle(store: Store, client_id
             if nth % 2:
                 do(store, lambda w: for_customers(w, backwards if nth > 2 else numbers, now))
             else:
-                do(store, lambda w: look_requests.answer(w, unanswered(w, BUCKET)))
+                do(store, lambda w: evaluation_requests.answer(w, unanswered(w, BUCKET)))
 
     with ThreadPoolExecutor(6) as pool:
         list(pool.map(changed, range(6)))

@@ -1,8 +1,9 @@
-"""Looking at customers by their clients' rulesets: what is computed before a look is decided on, in Polars, for all
-customers and rules at once. `storage.monitoring.rule_matches.settle` decides.
+"""Evaluating customers by their clients' rulesets: what is computed before a ruleset evaluation is decided on, in
+Polars, for all customers and rules at once. `storage.monitoring.rule_matches.settle` decides.
 
-The batch that moves customers' values looks at them before it commits; the portfolio looks by night, and when it is
-asked to. Whom one look can't be computed for is passed over and counted: the next look finds them as they were.
+The batch that moves customers' values evaluates them before it commits; the portfolio is evaluated by night, and when
+it is asked to. Whom one ruleset evaluation can't be computed for is passed over and counted: the next one finds them as
+they were.
 """
 
 import logging
@@ -24,10 +25,10 @@ from storage.core.database import AWAY, Reading
 from storage.core.store import Store
 from storage.customers import customers
 from storage.monitoring import attributes, rulesets
-from storage.monitoring.rule_matches import Cause, Look, Seen
+from storage.monitoring.rule_matches import Cause, RulesetEvaluation, Seen
 from storage.monitoring.rulesets import Standing
 
-WATCHES_KEPT = 256  # plans of clients' rulesets: to make one takes longer than to look by it
+WATCHES_KEPT = 256  # plans of clients' rulesets: to make one takes longer than to evaluate by it
 
 log = logging.getLogger(__name__)
 
@@ -81,24 +82,24 @@ def watching(r: Reading, customer_numbers: Iterable[int]) -> Watchings:
         except AWAY:
             raise
         except (Exception, pl.exceptions.PanicException) as error:  # one client's rulesets blind no other's
-            log.error("a client's customers can't be looked at: %s", type(error).__name__)
+            log.error("a client's customers can't be evaluated: %s", type(error).__name__)
             failed.update(of_client[client_id])
     read = {number: each.watch.attributes for each in found if each.watch.attributes for number in each.customers}
     return Watchings(found, read, attributes.last_changes(r, read), frozenset(failed))
 
 
-def look(
+def evaluate(
     store: Store,
     watchings: Watchings,
     versions: Mapping[int, int],
     rows_of: Callable[[Sequence[int]], Iterable[pl.DataFrame]],
     cause: Cause,
     now: datetime,
-) -> Look:
-    """Look at the customers; nothing is changed.
+) -> RulesetEvaluation:
+    """Evaluate the customers; nothing is changed.
 
     Args:
-        versions: of the transactions that are looked at, by customer number.
+        versions: of the transactions that are evaluated, by customer number.
         rows_of: customers' transactions (facts.COLUMNS at least), whole customers at a time.
     """
     failed: list[int] = []
@@ -108,8 +109,8 @@ def look(
         for rows in rows_of(sorted(each.customers)):
             numbers = rows["customer_number"].unique().sort().to_list()
             seen += isolating(partial(_seen, each, rows.select(COLUMNS), as_of, now), numbers, failed)
-    looked_at = watchings.customers & versions.keys()
-    return Look(
+    evaluated_customers = watchings.customers & versions.keys()
+    return RulesetEvaluation(
         cause=cause,
         as_of=as_of,
         zone=store.settings.timezone,
@@ -118,17 +119,17 @@ def look(
         seen=seen,
         outcomes=pl.concat([pl.DataFrame(schema=OUTCOMES), *(each.outcomes for each in seen)]),
         rearm=pl.concat([pl.DataFrame(schema=REARM), *(each.watch.rearm for each in watchings.of_clients)]),
-        versions={number: versions[number] for number in sorted(looked_at)},
+        versions={number: versions[number] for number in sorted(evaluated_customers)},
         attributes_read=watchings.attributes_read,
         attribute_changes=watchings.attribute_changes,
         failed=watchings.failed.union(failed),
     )
 
 
-def of_batch(store: Store, transactions: pl.DataFrame, versions: Mapping[int, int]) -> Look | None:
-    """Look at customers' new values, which a batch is about to commit; None where nothing watches them.
+def of_batch(store: Store, transactions: pl.DataFrame, versions: Mapping[int, int]) -> RulesetEvaluation | None:
+    """Evaluate customers' new values, which a batch is about to commit; None where nothing watches them.
 
-    Whatever goes wrong with it is no reason for the batch to fail: the night looks at them again.
+    Whatever goes wrong with it is no reason for the batch to fail: the night evaluates them again.
 
     Args:
         transactions: of all the customers in `versions`, as they will stand in that version.
@@ -138,11 +139,11 @@ def of_batch(store: Store, transactions: pl.DataFrame, versions: Mapping[int, in
             watchings = watching(r, versions)
         if not watchings.customers:
             return None
-        return look(store, watchings, versions, partial(_rows_of, transactions), Cause.DATA, datetime.now(UTC))
+        return evaluate(store, watchings, versions, partial(_rows_of, transactions), Cause.DATA, datetime.now(UTC))
     except AWAY:
         raise
     except (Exception, pl.exceptions.PanicException) as error:
-        log.exception("a batch's customers could not be looked at: %s", type(error).__name__)
+        log.exception("a batch's customers could not be evaluated: %s", type(error).__name__)
         return None
 
 
@@ -166,7 +167,7 @@ def _watching(r: Reading, by: Sequence[Standing], numbers: Sequence[int]) -> Wat
 
 
 def _plan(keys: Sequence[tuple[UUID, int]], watched: Sequence[Watched]) -> Watch:
-    """Kept from look to look: versions of rulesets never change."""
+    """Kept from one evaluation to the next: versions of rulesets never change."""
     key = tuple(keys)
     plan = _watches.pop(key, None) or watch(watched)
     _watches[key] = plan

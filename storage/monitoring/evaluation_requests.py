@@ -1,8 +1,9 @@
-"""Looks that changes ask for: at one customer, whose attributes changed, or at all of a client, whose rulesets did.
+"""Ruleset evaluations that changes ask for: of one customer, whose attributes changed, or of all of a client, whose
+rulesets did.
 
-Who changes something asks in the same transaction. A run reads what was asked for before it looks, and removes that
-when it has looked: what is asked for meanwhile stays, and leads to another run. So does what a run that was killed had
-read. Asked for again, a request is the same row by a new number, so there are never more of them than customers.
+Who changes something asks in the same transaction. A run reads what was asked for before it evaluates, and removes that
+when it has finished: what is asked for meanwhile stays, and leads to another run. So does what a run that was killed
+had read. Asked for again, a request is the same row by a new number, so there are never more of them than customers.
 
 A client's customers are asked for in each bucket, because runs are of buckets, and each answers its own part.
 """
@@ -17,11 +18,11 @@ from sqlalchemy import ColumnElement, bindparam, delete, func, select, union_all
 
 from storage.core.buckets import ALL, BUCKETS, bucket_of
 from storage.core.database import Reading, Writing, insert_into
-from storage.core.models import customers, look_requests
+from storage.core.models import customers, ruleset_evaluation_requests
 
-MANY = 1_000  # customers: who has so many is asked for in every bucket, without a look at the others
+MANY = 1_000  # customers: who has so many is asked for in every bucket, without a ruleset evaluation of the others
 
-_ROW = look_requests.c
+_ROW = ruleset_evaluation_requests.c
 
 
 @dataclass(frozen=True)
@@ -34,13 +35,13 @@ class Waiting:
 
 
 def for_customers(w: Writing, customer_numbers: Iterable[int], now: datetime) -> None:
-    """Ask for a look at each of these customers, after this transaction."""
+    """Ask for a ruleset evaluation of each of these customers, after this transaction."""
     rows = [{"bucket": bucket_of(number), "customer_number": number} for number in sorted(set(customer_numbers))]
     _ask(w, rows, ["customer_number"], now)
 
 
 def for_client(w: Writing, client_id: UUID, now: datetime) -> None:
-    """Ask for a look at all of the client's customers, after this transaction."""
+    """Ask for a ruleset evaluation of all of the client's customers, after this transaction."""
     some = select(customers.c.number).where(customers.c.client_id == client_id).limit(MANY)
     numbers = w.execute(some).scalars().all()
     buckets = ALL if len(numbers) == MANY else sorted({bucket_of(number) for number in numbers})
@@ -55,7 +56,7 @@ def waiting(r: Reading) -> list[Waiting]:
 
 
 def unanswered(r: Reading, bucket: int) -> list[int]:
-    """What was asked for in the bucket, for `answer`: whoever looks after having read this sees what changed."""
+    """What was asked for in the bucket, for `answer`: whoever evaluates after having read this sees what changed."""
     query = select(_ROW.number).where(_ROW.bucket == bucket)
     return list(r.execute(query.order_by(_ROW.customer_number, _ROW.number)).scalars())
 
@@ -71,16 +72,17 @@ def concerned(bucket: int) -> ColumnElement[bool]:
 
 
 def answer(w: Writing, numbers: Sequence[int]) -> None:
-    """These were looked at, as `unanswered` told them, in its order; what has been asked for again since stays."""
+    """These were evaluated, as `unanswered` told them, in its order; what has been asked for again since stays."""
     if numbers:
         w.execute(
-            delete(look_requests).where(_ROW.number == bindparam("looked_at")), [{"looked_at": n} for n in numbers]
+            delete(ruleset_evaluation_requests).where(_ROW.number == bindparam("looked_at")),
+            [{"looked_at": n} for n in numbers],
         )
 
 
 def _ask(w: Writing, rows: Sequence[Mapping[str, Any]], key: Sequence[str], now: datetime) -> None:
     """The rows in order, so that two transactions that ask for the same never wait for each other in a circle."""
     if rows:
-        new = insert_into(w, look_requests)
+        new = insert_into(w, ruleset_evaluation_requests)
         again = new.on_conflict_do_update(index_elements=key, set_={"number": new.excluded.number})
         w.execute(again, [{**row, "requested_at": now} for row in rows])

@@ -1,8 +1,9 @@
-"""Looks at past days: on which days a customer has to be looked at, and many days' facts as those of many customers.
+"""Snapshots at past days: on which days a customer has to be evaluated, and many days' facts as those of many
+customers.
 
 Windows end at a customer's last row, so between two days with rows only what hangs on the calendar moves: how far the
 last row lies behind, whether a metric is still fresh, whether a baseline's day has come, and attributes. On all other
-days a look would see what the one before has seen.
+days a snapshot would see what the one before has seen.
 """
 
 from bisect import bisect_left
@@ -22,12 +23,12 @@ from pipelines.metrics.rows import COLUMNS
 from pipelines.metrics.sources import ALL_DAYS
 from pipelines.monitoring.ruleset import Ruleset, SinceAttribute, SinceDate, day_of
 
-LOOK_ROWS = 500_000  # of all looks that are made together: each has the rows up to its day
+SNAPSHOT_ROWS = 500_000  # of all snapshots that are made together: each has the rows up to its day
 
 _A_CUSTOMER = 2**32  # in a key of customer and day: more than there are days
 
-LOOKS = pl.Schema({"look": pl.Int64(), BY_CUSTOMER: pl.Int64(), "date": pl.Date(), "until": pl.Date()})
-"""A customer on the day `date`, who stands so until before `until`. `look` counts from 0, in this order."""
+SNAPSHOTS = pl.Schema({"snapshot": pl.Int64(), BY_CUSTOMER: pl.Int64(), "date": pl.Date(), "until": pl.Date()})
+"""A customer on the day `date`, who stands so until before `until`. `snapshot` counts from 0, in this order."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ def held(changes: Sequence[Stated], at: datetime) -> Attribute:
 # Days
 
 
-def looks(rows: pl.DataFrame, ruleset: Ruleset, metrics: Metrics, past: Past, days: Sequence[Day]) -> pl.DataFrame:
+def snapshots(rows: pl.DataFrame, ruleset: Ruleset, metrics: Metrics, past: Past, days: Sequence[Day]) -> pl.DataFrame:
     """LOOKS of the customers with rows, from their first row or the first day on, whichever is later.
 
     Args:
@@ -90,8 +91,8 @@ def looks(rows: pl.DataFrame, ruleset: Ruleset, metrics: Metrics, past: Past, da
         .join(begun, on=BY_CUSTOMER, validate="m:1")
         .filter(pl.col("date") >= pl.col("begin"), pl.col("date") <= last)
         .sort(BY_CUSTOMER, "date")
-        .with_columns(until=until, look=pl.int_range(pl.len(), dtype=pl.Int64))
-        .select(LOOKS.names())
+        .with_columns(until=until, snapshot=pl.int_range(pl.len(), dtype=pl.Int64))
+        .select(SNAPSHOTS.names())
         .collect(engine="in-memory")
     )
 
@@ -129,36 +130,38 @@ def _told(ruleset: Ruleset, past: Past, days: Sequence[Day]) -> Iterator[tuple[i
 
 
 class FactsOfDays(Facts):
-    """Looks as customers: each has the rows of its customer up to its day, and is looked at as of that day.
+    """Snapshots as customers: each has the rows of its customer up to its day, and is evaluated as of that day.
 
-    Looks at one customer share its rows, and what its accounts say by day. Only what running totals don't tell has the
-    rows once for each look, and of those no more than `reach`: a customer of 400,000 rows that is looked at every day
-    of a year would otherwise be gone through 365 times.
+    Snapshots at one customer share its rows, and what its accounts say by day. Only what running totals don't tell has
+    the rows once for each snapshot, and of those no more than `reach`: a customer of 400,000 rows that is evaluated
+    every day of a year would otherwise be gone through 365 times.
     """
 
     shares_rows = True
 
-    def __init__(self, plain: Facts, looks: pl.DataFrame, reach: int = ALL_DAYS) -> None:
+    def __init__(self, plain: Facts, snapshots: pl.DataFrame, reach: int = ALL_DAYS) -> None:
         """
         Args:
-            plain: of these looks' customers at least, as of the last look's day or later.
-            looks: `look`, its customer and `date`; sorted by look, customers in their order.
-            reach: days before a look's last row, of which single rows are looked at (`sources.reach`).
+            plain: of these snapshots' customers at least, as of the last snapshot's day or later.
+            snapshots: `snapshot`, its customer and `date`; sorted by snapshot, customers in their order.
+            reach: days before a snapshot's last row, of which single rows are evaluated (`sources.reach`).
         """
         super().__init__(plain.transactions, plain.as_of)
-        self._looks = looks
+        self._snapshots = snapshots
         self._plain = plain
         self._reach = reach
 
     def on(self, days: pl.DataFrame) -> "FactsOfDays":
-        """The same rows, of some looks each on another `date`, which is no later."""
-        looks = self._looks.select("look", BY_CUSTOMER)
-        theirs = looks.join(days.select("date", look=BY_CUSTOMER), on="look", validate="1:1", maintain_order="left")
+        """The same rows, of some snapshots each on another `date`, which is no later."""
+        snapshots = self._snapshots.select("snapshot", BY_CUSTOMER)
+        theirs = snapshots.join(
+            days.select("date", snapshot=BY_CUSTOMER), on="snapshot", validate="1:1", maintain_order="left"
+        )
         return FactsOfDays(self._plain, theirs, self._reach)
 
     @cached_property
     def customers(self) -> pl.DataFrame:
-        return self._looks.select(pl.col("look").alias(BY_CUSTOMER))
+        return self._snapshots.select(pl.col("snapshot").alias(BY_CUSTOMER))
 
     @property
     def shared_rows(self) -> pl.DataFrame:
@@ -166,31 +169,31 @@ class FactsOfDays(Facts):
 
     @cached_property
     def rows(self) -> pl.DataFrame:
-        """As of facts, but only what metrics read, within reach, and so once for each look."""
-        return self._of_each_look(self.shared_rows.select(COLUMNS), self._reach).with_columns(age=age())
+        """As of facts, but only what metrics read, within reach, and so once for each snapshot."""
+        return self._of_each_snapshot(self.shared_rows.select(COLUMNS), self._reach).with_columns(age=age())
 
     @cached_property
     def accounts(self) -> pl.DataFrame:
-        by_day = self._of_each_look(self._plain.once(_described_by_day))
+        by_day = self._of_each_snapshot(self._plain.once(_described_by_day))
         return described(by_day.lazy()).sort(BY_ACCOUNT).collect(engine="in-memory")
 
     @cached_property
     def stated_closings(self) -> pl.DataFrame:
         """What closes a day follows from that day's rows alone."""
-        return self._of_each_look(self._plain.once(closings_by_day)).sort(*BY_ACCOUNT, "date")
+        return self._of_each_snapshot(self._plain.once(closings_by_day)).sort(*BY_ACCOUNT, "date")
 
-    def _of_each_look(self, shared: pl.DataFrame, reach: int = ALL_DAYS) -> pl.DataFrame:
-        """Rows by customer and `date`, in this order → the same once for each look that they are known at."""
-        known = self._looks.with_columns(*spans(shared, self._looks, reach))
-        places = known.select("look", row=pl.int_ranges("start", "end")).explode("row", empty_as_null=False)
-        return shared[places["row"]].with_columns(places["look"].set_sorted().alias(BY_CUSTOMER))
+    def _of_each_snapshot(self, shared: pl.DataFrame, reach: int = ALL_DAYS) -> pl.DataFrame:
+        """Rows by customer and `date`, in this order → the same once for each snapshot that they are known at."""
+        known = self._snapshots.with_columns(*spans(shared, self._snapshots, reach))
+        places = known.select("snapshot", row=pl.int_ranges("start", "end")).explode("row", empty_as_null=False)
+        return shared[places["row"]].with_columns(places["snapshot"].set_sorted().alias(BY_CUSTOMER))
 
     @cached_property
     def history(self) -> pl.DataFrame:
         """As of facts, and `as_of` and `place`."""
         days, known = self.shared_rows["date"], self._spans.filter(pl.col("start") < pl.col("end"))
         return known.select(
-            pl.col("look").alias(BY_CUSTOMER),
+            pl.col("snapshot").alias(BY_CUSTOMER),
             first_date=days.gather(known["start"]),
             data_through=days.gather(known["end"] - 1),
             as_of="date",
@@ -208,25 +211,25 @@ class FactsOfDays(Facts):
     @cached_property
     def _spans(self) -> pl.DataFrame:
         customers = self.shared_rows[BY_CUSTOMER].unique(maintain_order=True).set_sorted()
-        place = customers.search_sorted(self._looks[BY_CUSTOMER], side="left").cast(pl.Int64).alias("place")
-        return self._looks.with_columns(place, *spans(self.shared_rows, self._looks))
+        place = customers.search_sorted(self._snapshots[BY_CUSTOMER], side="left").cast(pl.Int64).alias("place")
+        return self._snapshots.with_columns(place, *spans(self.shared_rows, self._snapshots))
 
 
-def together(plain: Facts, looks: pl.DataFrame, reach: int, *, balances: bool) -> Iterable[pl.DataFrame]:
-    """Looks of which each can have its rows to itself, in their order: as many as memory is meant for, or one.
+def together(plain: Facts, snapshots: pl.DataFrame, reach: int, *, balances: bool) -> Iterable[pl.DataFrame]:
+    """Snapshots of which each can have its rows to itself, in their order: as many as memory is meant for, or one.
 
     Args:
-        reach: days of which single rows are looked at, as of `FactsOfDays`.
-        balances: whether accounts' days are looked at.
+        reach: days of which single rows are evaluated, as of `FactsOfDays`.
+        balances: whether accounts' days are evaluated.
     """
     shared = [(plain.rows, reach)] if reach else []
     shared += [(plain.once(closings_by_day), ALL_DAYS)] if balances else []
-    held = pl.Series([1], dtype=pl.Int64).new_from_index(0, looks.height)
+    held = pl.Series([1], dtype=pl.Int64).new_from_index(0, snapshots.height)
     for rows, days in shared:
-        start, end = spans(rows, looks, days)
+        start, end = spans(rows, snapshots, days)
         held += end - start
-    parts = ((held.cum_sum() - 1) // LOOK_ROWS).alias("part")
-    return looks.with_columns(parts).partition_by("part", maintain_order=True, include_key=False)
+    parts = ((held.cum_sum() - 1) // SNAPSHOT_ROWS).alias("part")
+    return snapshots.with_columns(parts).partition_by("part", maintain_order=True, include_key=False)
 
 
 def closings_by_day(facts: Facts) -> pl.DataFrame:
@@ -244,13 +247,13 @@ def _described_by_day(facts: Facts) -> pl.DataFrame:
     return described_day.sort(BY_CUSTOMER, "date").collect(engine="in-memory")
 
 
-def spans(rows: pl.DataFrame, looks: pl.DataFrame, reach: int = ALL_DAYS) -> tuple[pl.Series, pl.Series]:
-    """Return of each look the rows of its customer up to its day, as places: `start`, and `end`, which isn't included.
-    Of these only those of the last row's day and `reach` days before it.
+def spans(rows: pl.DataFrame, snapshots: pl.DataFrame, reach: int = ALL_DAYS) -> tuple[pl.Series, pl.Series]:
+    """Return of each snapshot the rows of its customer up to its day, as places: `start`, and `end`, which isn't
+    included. Of these only those of the last row's day and `reach` days before it.
     """
     customer, day = pl.col(BY_CUSTOMER) * _A_CUSTOMER, pl.col("date").to_physical().cast(pl.Int64)
     ordered = rows.select(key=customer + day)["key"].set_sorted()
-    asked = looks.select(start=customer, end=customer + day + 1)
+    asked = snapshots.select(start=customer, end=customer + day + 1)
     start, end = (ordered.search_sorted(asked[name], side="left").cast(pl.Int64) for name in ("start", "end"))
     if ordered.len():
         reached = ordered.search_sorted(ordered.gather((end - 1).clip(lower_bound=0)) - reach, side="left")

@@ -186,7 +186,7 @@ def requested_backfills_sensor(store: ResourceParam[Store]) -> list[RunRequest] 
     job=evaluate_rulesets,
     minimum_interval_seconds=EVERY_S,
     default_status=DefaultSensorStatus.RUNNING,
-    description="Starts the ruleset evaluations that changed rulesets and attributes asked for, unless one is under way.",
+    description="Starts the ruleset evaluations that changed rulesets and attributes asked for, unless one runs.",
 )
 def requested_ruleset_evaluations_sensor(
     context: SensorEvaluationContext, store: ResourceParam[Store]

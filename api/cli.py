@@ -49,8 +49,8 @@ COMMANDS = {
     "analyse": Listed(FILES, "Show the three reports of bank exports.", "reports.analyse", "analyse"),
     "categorise": Listed(FILES, "Categorise the rows of a file.", "enrichment.categories", "categorise"),
     "statements": Listed(FILES, "Read bank statements in PDF files.", "intake.statements", "statements"),
-    "sandbox": Listed(
-        FILES, "Make synthetic businesses, their statements and the truth.", "service.sandbox", "sandbox"
+    "synthetic": Listed(
+        FILES, "Make synthetic businesses, their statements and the truth.", "service.synthetic", "synthetic"
     ),
     "clients": Listed(OPERATION, "Create and list clients: the lenders' systems.", "access.access", "clients"),
     "keys": Listed(OPERATION, "Issue, list, rotate and revoke API keys.", "access.access", "api_keys"),

@@ -22,7 +22,7 @@ from benchmarks.labelled import accepted
 from benchmarks.peers_of_rules import ASKED, InDuckDB, InPandas, Lists
 from benchmarks.table import Row, mebibytes, seconds
 from pipelines.enrichment.counterparties.categories import SURE
-from pipelines.enrichment.counterparties.narratives import KEY, understood
+from pipelines.enrichment.counterparties.narratives import KEY, categorised
 from pipelines.enrichment.enrichment import enrich
 from pipelines.enrichment.learned.model_file import base
 from pipelines.synthetic import portfolio
@@ -160,9 +160,9 @@ def _write_slice(businesses: int, seed: int, file: Path) -> None:
 def _repeating(files: Sequence[Path], unsure: Path) -> tuple[Timed, int]:
     """Rows as they come, and how many distinct narratives they have; those the rules are not sure of are written."""
     rows = _narratives(files)
-    understood(rows.head(WARMING))
+    categorised(rows.head(WARMING))
     began = time.perf_counter()
-    told = understood(rows)
+    told = categorised(rows)
     took = time.perf_counter() - began
     told.filter(pl.col("confidence") < SURE).unique(NARRATIVE, maintain_order=True).write_parquet(unsure)
     return Timed(rows.height, took), rows.select(KEY).n_unique()
@@ -172,9 +172,9 @@ def _often(files: Sequence[Path], most: int) -> Timed:
     """Rows in an order without meaning, of narratives that each stand there OFTEN times."""
     few = _narratives(files).unique(KEY, maintain_order=True).head(most // OFTEN)
     rows = pl.concat([few] * OFTEN).sample(fraction=1, shuffle=True, seed=0)
-    understood(rows.head(WARMING))
+    categorised(rows.head(WARMING))
     began = time.perf_counter()
-    understood(rows)
+    categorised(rows)
     return Timed(rows.height, time.perf_counter() - began)
 
 
@@ -182,9 +182,9 @@ def _distinct(files: Sequence[Path], most: int, file: Path) -> Timed:
     """Rows of which no two have the same description, written with what they are in an order without meaning."""
     every = _narratives(files).unique("description", maintain_order=True)
     rows = every.sample(min(most, every.height), shuffle=True, seed=0)
-    understood(rows.head(WARMING))
+    categorised(rows.head(WARMING))
     began = time.perf_counter()
-    told = understood(rows)
+    told = categorised(rows)
     took = time.perf_counter() - began
     told.with_row_index("row").select("row", "category", pl.col(ASKED).cast(pl.String)).write_parquet(file)
     return Timed(rows.height, took)

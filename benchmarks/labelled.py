@@ -9,7 +9,7 @@ import polars as pl
 
 from pipelines.intake.accounts import identify
 from pipelines.intake.as_sent import for_this_run
-from pipelines.synthetic import LABELLED, Business, SandboxAccount
+from pipelines.synthetic import LABELLED, Business, SyntheticAccount
 from pipelines.vocabulary.schemas import ACCEPTED, MONEY, AccountType
 
 RECEIVED = datetime(2026, 11, 1, tzinfo=UTC)
@@ -52,7 +52,7 @@ def _of_business(number: int, business: Business) -> pl.DataFrame:
     return filled.with_columns(blank).select(*(pl.col(name).cast(kind) for name, kind in ACCEPTED.items()), truth)
 
 
-def _of_account(customer: UUID, account: SandboxAccount) -> pl.DataFrame:
+def _of_account(customer: UUID, account: SyntheticAccount) -> pl.DataFrame:
     identified, _ = identify(
         customer,
         account_name=account.account_name,

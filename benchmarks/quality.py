@@ -16,7 +16,7 @@ from benchmarks.table import Row
 from pipelines.enrichment.counterparties import counterparties
 from pipelines.enrichment.counterparties.categories import learned
 from pipelines.enrichment.counterparties.counterparties import Directory
-from pipelines.enrichment.counterparties.narratives import understood
+from pipelines.enrichment.counterparties.narratives import categorised
 from pipelines.enrichment.enrichment import enrich
 from pipelines.enrichment.learned.model_file import base
 from pipelines.enrichment.wording.phrases import words_of
@@ -64,7 +64,7 @@ def _without_listed_brands(rows: pl.DataFrame) -> pl.DataFrame:
     words = held_out.select(words_of(matching_text(pl.col("description")))).to_series()
     known = set(counterparties.load().found(words)["counterparty_name"])
     others = Directory([party for party in counterparties.parties() if party.name not in known])
-    return understood(held_out, others).lazy().pipe(learned, base()).collect()
+    return categorised(held_out, others).lazy().pipe(learned, base()).collect()
 
 
 def _categories(enriched: pl.DataFrame, nameless: pl.DataFrame) -> list[Row]:
@@ -155,7 +155,7 @@ def _lines(file: Path) -> pl.DataFrame:
         pl.col("amount").cast(MONEY), pl.col("date").str.to_date(), true_category="label"
     )
     kinds = pl.col("context_account_type").cast(AccountType)
-    told = understood(lines.with_columns(direction=_side(), account_type=kinds))
+    told = categorised(lines.with_columns(direction=_side(), account_type=kinds))
     return told.lazy().pipe(learned, base()).collect()
 
 

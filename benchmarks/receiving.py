@@ -105,7 +105,7 @@ async def _serve(certificate: Path) -> None:
 
     async def one(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = await reader.readuntil(b"\r\n\r\n")
-        arrival, length = _understood(head)
+        arrival, length = _categorised(head)
         seen.came(arrival)
         try:
             await reader.readexactly(length)
@@ -124,7 +124,7 @@ async def _serve(certificate: Path) -> None:
     await server.serve_forever()
 
 
-def _understood(head: bytes) -> tuple[Arrival, int]:
+def _categorised(head: bytes) -> tuple[Arrival, int]:
     """Where a request goes, which event it tells of, and how long its body is."""
     first, *lines = head.decode("latin-1").split("\r\n")
     headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}

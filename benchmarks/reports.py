@@ -151,7 +151,7 @@ def _portfolio(files: Sequence[Path], customers: int) -> tuple[Timed, Totals]:
     def computed(file: Path) -> tuple[int, pl.DataFrame]:
         facts = Facts(_read(file, customers), AS_OF)
         told = {kind: report.compute(facts) for kind, report in REPORTS.items()}
-        facts.once(metrics.values)
+        facts.cached(metrics.values)
         return facts.rows.height, told["aggregate"] if file == files[0] else pl.DataFrame()
 
     began = time.perf_counter()

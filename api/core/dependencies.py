@@ -19,10 +19,10 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from api.core import problems, unknown
+from api.core.deferred import QueryOf
 from api.core.limits import Asker, Held, Limits, address
 from api.core.refusals import Refusal
 from api.core.schemas import rules
-from api.core.unread import QueryOf
 from pipelines.decisions.policy import POLICY_SLUG
 from pipelines.vocabulary.errors import Forbidden, NotFound, TidemarkError, Unauthenticated
 from storage.access import keys

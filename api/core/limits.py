@@ -40,7 +40,7 @@ class Policy:
 
 
 @dataclass(frozen=True)
-class Standing:
+class LimitState:
     """Where an asker stands against a policy."""
 
     policy: Policy
@@ -97,24 +97,24 @@ class Limits:
         if self._count(scope, self._of_address, address(scope)).exceeded:
             raise self._refusal(scope, "Authentication.RateLimited", "Too many wrong keys came from this address.")
 
-    def standing(self, scope: Scope) -> Standing:
+    def limit_state(self, scope: Scope) -> LimitState:
         """Where the asker of this request stands."""
-        counted: Standing | None = scope["state"].get("standing")
-        return counted or Standing(self._of_address, self._known(address(scope)))
+        counted: LimitState | None = scope["state"].get("limit_state")
+        return counted or LimitState(self._of_address, self._known(address(scope)))
 
     def close(self) -> None:
         self._counters.close()
 
-    def _count(self, scope: Scope, policy: Policy, name: str) -> Standing:
+    def _count(self, scope: Scope, policy: Policy, name: str) -> LimitState:
         count = self._counters.add(f"{policy.name}:{name}", policy.quota.window_s)
-        found = scope["state"]["standing"] = Standing(policy, count)
+        found = scope["state"]["limit_state"] = LimitState(policy, count)
         return found
 
     def _known(self, name: str) -> Count:
         return self._counters.known(f"{self._of_address.name}:{name}", self._of_address.quota.window_s)
 
     def _refusal(self, scope: Scope, code: str, detail: str) -> RateLimited:
-        return RateLimited(code, detail, self.standing(scope).count.reset_s)
+        return RateLimited(code, detail, self.limit_state(scope).count.reset_s)
 
 
 class Shares:

@@ -85,7 +85,7 @@ class _Answer:
             headers["X-Request-Id"] = self.request_id
             headers["X-Content-Type-Options"] = "nosniff"
             headers.setdefault("Cache-Control", "no-store")
-            self._scope["app"].state.limits.standing(self._scope).write(headers)
+            self._scope["app"].state.limits.limit_state(self._scope).write(headers)
         await self._send(message)
 
 

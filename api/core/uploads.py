@@ -20,9 +20,9 @@ from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
+from api.core.deferred import JSON, MULTIPART, Body, is_json, json_body, require_length, require_plain, too_large
 from api.core.limits import Limits
 from api.core.schemas.files import MAX_FILES, MAX_PASSWORD_BYTES, SentFiles
-from api.core.unread import JSON, MULTIPART, Body, is_json, json_body, require_length, require_plain, too_large
 from pipelines.vocabulary.errors import InvalidRequest, TidemarkError, TooLarge, UnsupportedMedia
 from storage.core.settings import Settings
 

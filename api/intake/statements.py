@@ -13,8 +13,8 @@ from starlette.responses import Response
 
 import isolation
 from api.core.answers import accepted_job
+from api.core.deferred import Query
 from api.core.dependencies import Caller
-from api.core.unread import Query
 from api.core.uploads import Files, SentFile
 from api.intake.schemas.statements import PageQuery
 from pipelines.intake.pdf.page.result import Box, Refusal

@@ -9,8 +9,8 @@ from uuid import uuid4
 from starlette.responses import Response
 
 from api.core.answers import accepted_job
+from api.core.deferred import Body
 from api.core.dependencies import Caller
-from api.core.unread import Body
 from api.intake.schemas.transactions import APPEND, Submission
 from pipelines.intake import rows
 from storage.jobs import jobs

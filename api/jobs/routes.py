@@ -1,4 +1,4 @@
-"""Jobs: how far the work on a submission, a withdrawal or a refresh is."""
+"""Jobs: how far the work on a submission, a retraction or a refresh is."""
 
 from typing import Annotated
 
@@ -6,6 +6,7 @@ from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
 
 from api.core.answers import answer, listing
+from api.core.deferred import Query, QueryOf
 from api.core.dependencies import READING, Allow, Caller, JobId
 from api.core.in_turn import InTurn
 from api.core.operations import DAMAGED_FILE, gives
@@ -20,7 +21,6 @@ from api.core.schemas.jobs import (
     RefusedRowView,
     WaitQuery,
 )
-from api.core.unread import Query, QueryOf
 from api.jobs import waiting
 from storage.customers import customers
 from storage.jobs import jobs, outcomes

@@ -15,9 +15,9 @@ from uuid import UUID
 
 from starlette.concurrency import run_in_threadpool
 
+from api.core.deferred import Query
 from api.core.dependencies import Caller
 from api.core.schemas.jobs import MOST_ERRORS, JobStatusView, WaitQuery
-from api.core.unread import Query
 from pipelines.vocabulary.errors import Corrupt
 from storage.core.changes import Changes
 from storage.core.database import Reading

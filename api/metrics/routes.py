@@ -6,12 +6,12 @@ from fastapi import APIRouter, Depends
 from starlette.responses import Response
 
 from api.core.answers import answer, listing
+from api.core.deferred import Query, QueryOf
 from api.core.dependencies import READING, Allow, Caller, CustomerId
 from api.core.derived import BYTES_A_ROW
 from api.core.in_turn import InTurn
 from api.core.operations import DAMAGED_FILE, gives
 from api.core.schemas.common import Paging
-from api.core.unread import Query, QueryOf
 from api.metrics.schemas import MetricListView, ReadingsView
 from api.reports import replay
 from api.reports.routes.reports import VERSIONS

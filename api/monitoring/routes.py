@@ -8,13 +8,13 @@ from starlette.responses import Response
 
 from api.core.answers import answer, encode, streamed, totals
 from api.core.authoring import as_records
+from api.core.deferred import Body, JsonBody, Query, QueryOf
 from api.core.dependencies import Allow, Caller, LibrarySlug, MatchId, RulesetId
 from api.core.derived import BYTES_A_ROW
+from api.core.idempotency import idempotent
 from api.core.in_turn import InTurn
-from api.core.once import once
 from api.core.operations import DAMAGED_FILE, gives
 from api.core.schemas.common import Paging
-from api.core.unread import Body, JsonBody, Query, QueryOf
 from api.monitoring.rulesets import Behind, matches_shown, sound, with_counts
 from api.monitoring.schemas import (
     LibraryRulesetView,
@@ -53,7 +53,7 @@ MATCHES_A_SLICE = 100
 
 
 @router.post("/rulesets", **gives(SavedRulesetView, 201, refuses=[*UNSOUND, "Ruleset.TooMany"]))
-@once
+@idempotent
 def create_ruleset(caller: Watcher, body: RulesetBody) -> Response:
     """Watch customers by a new ruleset. All faults of the document are told at once.
 

@@ -205,10 +205,12 @@ def behind(found: Trace, facts: Facts) -> pl.DataFrame:
     """The transactions behind a figure, by date: TRANSACTIONS and `contribution` (null under a formula)."""
     frames = [each.contributions for each in _sums(found)]
     all_of_them = pl.concat([pl.DataFrame(schema=CONTRIBUTIONS), *frames])
-    once = all_of_them.group_by("transaction_id").agg(pl.col("contribution").sum())
+    by_transaction = all_of_them.group_by("transaction_id").agg(pl.col("contribution").sum())
     if isinstance(found, Formula):
-        once = once.with_columns(contribution=pl.lit(None, CONTRIBUTIONS["contribution"]))
-    return facts.transactions.filter(posted()).join(once, on="transaction_id", how="inner", maintain_order="left")
+        by_transaction = by_transaction.with_columns(contribution=pl.lit(None, CONTRIBUTIONS["contribution"]))
+    return facts.transactions.filter(posted()).join(
+        by_transaction, on="transaction_id", how="inner", maintain_order="left"
+    )
 
 
 def _sums(found: Trace) -> Iterator[Sum]:

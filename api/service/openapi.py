@@ -17,14 +17,14 @@ from pydantic import BaseModel
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
 from api.core import problems
+from api.core.deferred import JsonBody, QueryOf
 from api.core.dependencies import Allow
+from api.core.idempotency import KEY_HEADER, KEY_PATTERN, REPLAYED_HEADER, is_idempotent
 from api.core.in_turn import InTurn
-from api.core.once import KEY_HEADER, KEY_PATTERN, REPLAYED_HEADER, is_once
 from api.core.operations import EXAMPLE, REFUSALS
 from api.core.schemas.common import Problem, Received
 from api.core.schemas.files import FORM_SCHEMA
 from api.core.schemas.rules import Rule
-from api.core.unread import JsonBody, QueryOf
 from api.core.uploads import FORM, FilesBody
 from api.enrichment.schemas.corrections import FAULTS as CORRECTION_FAULTS
 
@@ -282,7 +282,7 @@ def _complete(operation: dict[str, Any], route: APIRoute) -> None:
     for files in _given(route, FilesBody):
         operation["requestBody"] = _request_body(files.model)
         operation["requestBody"]["content"][FORM] = {"schema": FORM_SCHEMA}
-    if is_once(route.endpoint):
+    if is_idempotent(route.endpoint):
         operation.setdefault("parameters", []).append(IDEMPOTENCY_KEY)
         for status in operation["responses"]:
             operation["responses"][status]["headers"][REPLAYED_HEADER] = _header(
@@ -337,7 +337,7 @@ def _codes(special: Iterable[str], route: APIRoute) -> Iterator[tuple[int, str, 
         codes += ["Authentication.RateLimited", "Request.RateLimited"]
     if isinstance(route, InTurn):
         codes += ["Service.TookTooLong"]
-    if is_once(route.endpoint):
+    if is_idempotent(route.endpoint):
         codes += ["Idempotency.InvalidKey", "Idempotency.InFlight", "Idempotency.KeyReused"]
     for model in _bodies(route):
         codes += [code for code in KNOWN if code.startswith("Request.") and code != NOT_A_FORM]

@@ -12,8 +12,8 @@ from dagster import AssetExecutionContext, MaterializeResult, ResourceParam, ass
 
 from assets.core import checks, plots
 from assets.core.batches import Work, batch_of, days, isolating
-from assets.enrichment import withdrawals
-from assets.enrichment.withdrawals import Withdrawing
+from assets.enrichment import retractions
+from assets.enrichment.retractions import Retracting
 from assets.intake import landing
 from assets.intake.statements import extracted_statements
 from assets.monitoring import ruleset_evaluation
@@ -80,7 +80,7 @@ class _Reading:
 
     jobs: Sequence[Job]
     unreadable: Sequence[tuple[Job, Corrupt]]  # submissions whose file is damaged
-    withdrawing: Withdrawing
+    retracting: Retracting
     recomputing: Sequence[Job]  # that bring nothing: what is known of their customers has changed
     knowledge: Knowledge
     versions: Mapping[int, int]  # customer number → data version read
@@ -94,7 +94,7 @@ class _Reading:
         only = pl.col("customer_number").is_in(list(customers))
         return replace(
             self,
-            withdrawing=self.withdrawing.of(customers),
+            retracting=self.retracting.of(customers),
             knowledge=self.knowledge.of(customers),
             landed=self.landed.filter(only),
             held=self.held.filter(only),
@@ -133,19 +133,19 @@ def _read(store: Store, work: Work) -> _Reading:
     """The new rows, and the customers' values as one snapshot."""
     readable, unreadable = landing.readable(store.lake, _submissions(work.jobs))
     with store.db.reading() as r:
-        withdrawing = withdrawals.read(r, store.lake, work.jobs)
+        retracting = retractions.read(r, store.lake, work.jobs)
         known, known_at = knowledge.read(r, store.lake, work.customers), knowledge_versions(r, work.customers)
         read_versions = versions(r, work.customers)
         places = transactions.current_locations(r, work.customers)
     good, damaged = transactions.readable(store.lake, places)
     held = transactions.scan(store.lake, good)
     landed = landing.rows_of(store.lake, readable)
-    for error in (*damaged.values(), *(error for _, error in (*unreadable, *withdrawing.impossible))):
+    for error in (*damaged.values(), *(error for _, error in (*unreadable, *retracting.impossible))):
         log.error("%s", error.detail)
     return _Reading(
         jobs=readable,
         unreadable=unreadable,
-        withdrawing=withdrawing,
+        retracting=retracting,
         recomputing=[job for job in work.jobs if job.flow in RECOMPUTING],
         knowledge=known,
         versions=read_versions,
@@ -180,7 +180,7 @@ def _one_pass(reading: _Reading) -> _Pass:
     held = reading.held.collect()
     validated = validate(reading.landed, reading.timezone)
     accepted, rejected = pl.collect_all([validated.accepted, validated.rejected])
-    enriched = enrich(held, accepted, reading.withdrawing.validated(reading.timezone), reading.knowledge)
+    enriched = enrich(held, accepted, reading.retracting.validated(reading.timezone), reading.knowledge)
     rows, duplicates = pl.collect_all([enriched.transactions, enriched.duplicates])
     return _Pass(rows, duplicates, rejected, frozenset(changed_customers(held, rows)))
 
@@ -242,7 +242,7 @@ def _endings(reading: _Reading, computed: Computed, outcomes_path: str | None) -
     """How each job ends, with its counts: received = processed + rejected, processed = enriched + duplicates."""
     rejected = _count_by_job(computed.rejected)
     duplicates = _count_by_job(computed.duplicates)
-    damaged = [*reading.unreadable, *reading.withdrawing.impossible]
+    damaged = [*reading.unreadable, *reading.retracting.impossible]
     return [_failed(job, damage.code, damage.detail) for job, damage in damaged] + [
         _not_computed(job, reading.damaged.get(job.customer_number))
         if job.customer_number in computed.failed
@@ -253,7 +253,7 @@ def _endings(reading: _Reading, computed: Computed, outcomes_path: str | None) -
             reading.versions[job.customer_number] + (job.customer_number in computed.changed),
             outcomes_path,
         )
-        for job in (*reading.jobs, *reading.withdrawing.jobs, *reading.recomputing)
+        for job in (*reading.jobs, *reading.retracting.jobs, *reading.recomputing)
     ]
 
 
@@ -305,11 +305,11 @@ def _metadata(work: Work, computed: Computed, committed: Committed) -> dict[str,
         "dagster/row_count": computed.transactions.height,
         "customers": computed.transactions["customer_number"].n_unique(),
         "customers changed": len(committed.moved),
-        "customers left to a later batch": len(committed.lost),
+        "customers left to a later batch": len(committed.superseded),
         "matches of rulesets": committed.settled.matches,
         "customers not evaluated": len(committed.settled.failed),
         "submissions": len(_submissions(work.jobs)),
-        "withdrawals": sum(job.flow is Flow.WITHDRAWAL for job in work.jobs),
+        "retractions": sum(job.flow is Flow.RETRACTION for job in work.jobs),
         "corrections": sum(job.flow is Flow.CORRECTION for job in work.jobs),
         "rejected rows": computed.rejected.height,
         "duplicate rows": computed.duplicates.height,

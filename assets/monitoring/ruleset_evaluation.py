@@ -26,7 +26,7 @@ from storage.core.store import Store
 from storage.customers import customers
 from storage.monitoring import attributes, rulesets
 from storage.monitoring.rule_matches import Cause, RulesetEvaluation, Seen
-from storage.monitoring.rulesets import Standing
+from storage.monitoring.rulesets import ActiveRuleset
 
 WATCHES_KEPT = 256  # plans of clients' rulesets: to make one takes longer than to evaluate by it
 
@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 class Watching:
     """A client's customers that its rulesets concern, with what these read of them."""
 
-    by: Sequence[Standing]
+    by: Sequence[ActiveRuleset]
     watched: Sequence[Watched]
     watch: Watch
     attributes: Mapping[int, Mapping[str, Attribute]]  # of every one of the customers
@@ -66,11 +66,11 @@ def watching(r: Reading, customer_numbers: Iterable[int]) -> Watchings:
     rulesets.
     """
     numbers = sorted(customer_numbers)
-    standing = rulesets.standing(r, numbers)
-    if not standing:
+    active = rulesets.active(r, numbers)
+    if not active:
         return Watchings([], {}, {}, frozenset())
-    by_client: dict[UUID, list[Standing]] = defaultdict(list)
-    for each in standing:
+    by_client: dict[UUID, list[ActiveRuleset]] = defaultdict(list)
+    for each in active:
         by_client[each.client_id].append(each)
     of_client: dict[UUID, list[int]] = defaultdict(list)
     for number, client_id in customers.clients_of(r, numbers).items():
@@ -154,7 +154,7 @@ def _rows_of(transactions: pl.DataFrame, customer_numbers: Sequence[int]) -> lis
 _watches: OrderedDict[tuple[tuple[UUID, int], ...], Watch] = OrderedDict()
 
 
-def _watching(r: Reading, by: Sequence[Standing], numbers: Sequence[int]) -> Watching:
+def _watching(r: Reading, by: Sequence[ActiveRuleset], numbers: Sequence[int]) -> Watching:
     watched = rulesets.watched(r, by)
     plan = _plan([each.key for each in by], watched)
     listed = [each.customers for each in watched]

@@ -50,7 +50,7 @@ from storage.portfolio import maintenance
 IN_THE_PORTFOLIOS_QUEUE = {QUEUE_TAG: Queue.PORTFOLIO.value}
 FINISHED = [DagsterRunStatus.SUCCESS, DagsterRunStatus.FAILURE, DagsterRunStatus.CANCELED]
 RUNS_AN_EVALUATION = 100
-LOST_AFTER = timedelta(hours=1)  # no run is under way for a ruleset evaluation that was asked for so long ago
+GIVEN_UP_AFTER = timedelta(hours=1)  # no run is under way for a ruleset evaluation that was asked for so long ago
 LONGEST_CHECK_S = 3_000  # within the hour that a run may take; the next one goes on from there
 
 refresh_portfolio = define_asset_job(
@@ -211,9 +211,9 @@ def _evaluations_under_way(instance: DagsterInstance) -> frozenset[str]:
 
 
 def _evaluation_of(asked: evaluation_requests.Waiting, now: datetime) -> RunRequest:
-    times = (now - asked.since) // LOST_AFTER
+    times = (now - asked.since) // GIVEN_UP_AFTER
     key = f"{MONITORED} {asked.bucket:02d} {asked.newest} {times}"
-    return RunRequest(run_key=key, partition_key=f"{asked.bucket:02d}", tags={ASKED_TAG: "look"})
+    return RunRequest(run_key=key, partition_key=f"{asked.bucket:02d}", tags={ASKED_TAG: "ruleset_evaluation"})
 
 
 def _runs(of: Iterable[int]) -> list[RunRequest]:

@@ -102,7 +102,7 @@ class Part:
         heard = take_beats(child.line)
         self._ever_lived |= heard
         self._pulse.note(heard=heard)
-        if self._pulse.lost:
+        if self._pulse.silent:
             log.error("the %s hangs: killing it, for it gave no sign of life for too long", self._name)
             child.process.kill()
 

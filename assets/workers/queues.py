@@ -171,7 +171,7 @@ class WarmQueue:
         """Follow the process until its end; True when it is no longer needed, False when it died or hangs."""
         pulse, busy_at = Pulse(), time.monotonic()
         with suppress(EOFError, OSError):
-            while not pulse.lost:
+            while not pulse.silent:
                 said = line.recv() if line.poll(POLL_EVERY_S) else None
                 pulse.note(heard=said is not None)
                 if said == FREE:
@@ -217,15 +217,17 @@ class WarmQueue:
     def _bury(self, retired: bool) -> None:
         with self._lock:
             child, self._child, self._ready = self._child, None, False
-            lost, self._executing = self._executing, None
+            interrupted, self._executing = self._executing, None
         assert child is not None
         child.process.kill()
         child.process.wait()
         child.line.close()
-        if lost and self._stopping.is_set():
-            self._ledger.given_back(lost)
-        elif lost:
-            log.warning("the %s process died (%s) during run %s", self.name, child.process.returncode, lost.run_id)
-            self._ledger.ended(lost)
+        if interrupted and self._stopping.is_set():
+            self._ledger.given_back(interrupted)
+        elif interrupted:
+            log.warning(
+                "the %s process died (%s) during run %s", self.name, child.process.returncode, interrupted.run_id
+            )
+            self._ledger.ended(interrupted)
         elif not retired and not self._stopping.is_set():
             log.warning("the %s process died (%s)", self.name, child.process.returncode)

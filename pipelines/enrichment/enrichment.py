@@ -16,13 +16,13 @@ from pipelines.enrichment.balances import verify_balances
 from pipelines.enrichment.counterparties import patterns
 from pipelines.enrichment.counterparties.categories import learned
 from pipelines.enrichment.counterparties.corrections import corrected
-from pipelines.enrichment.counterparties.narratives import understood
+from pipelines.enrichment.counterparties.narratives import categorised
 from pipelines.enrichment.counterparties.own_names import own_names
 from pipelines.enrichment.facilities import facilities
 from pipelines.enrichment.flags import flags
 from pipelines.enrichment.knowledge import NOTHING_KNOWN, Knowledge, ModelOfCustomers
 from pipelines.enrichment.learned.model_file import base
-from pipelines.enrichment.matching.withdrawals import NO_WITHDRAWALS, Withdrawals, identify_without
+from pipelines.enrichment.matching.retractions import NO_RETRACTIONS, Retractions, identify_without
 from pipelines.enrichment.names import name_words
 from pipelines.enrichment.names.name_groups import grouped
 from pipelines.enrichment.names.related import related
@@ -58,21 +58,21 @@ def prepare() -> None:
 def enrich(
     held: pl.DataFrame,
     accepted: pl.DataFrame,
-    withdrawals: Withdrawals = NO_WITHDRAWALS,
+    retractions: Retractions = NO_RETRACTIONS,
     knowledge: Knowledge = NOTHING_KNOWN,
 ) -> Enriched:
-    """Take accepted rows into what is held, take withdrawn ones out of it, and enrich every customer whole.
+    """Take accepted rows into what is held, take retracted ones out of it, and enrich every customer whole.
 
     Args:
         held: the customers' values so far, marked history included (schema TRANSACTIONS).
         accepted: new, validated rows of any of them (schema ACCEPTED).
-        withdrawals: submissions to take back.
+        retractions: submissions to take back.
         knowledge: what is known about the customers beside their transactions.
     """
-    put_away = pl.col("withdrawn_seq").is_not_null()
-    replayed = identify_without(held.filter(~put_away), accepted, withdrawals)
+    put_away = pl.col("retracted_seq").is_not_null()
+    replayed = identify_without(held.filter(~put_away), accepted, retractions)
     transactions = derived(replayed.identified.rows, knowledge).with_columns(
-        enrichment_version=pl.lit(ENRICHMENT_VERSION, pl.UInt32()), withdrawn_seq=pl.lit(None, pl.Int64())
+        enrichment_version=pl.lit(ENRICHMENT_VERSION, pl.UInt32()), retracted_seq=pl.lit(None, pl.Int64())
     )
     history = [held.filter(put_away).lazy(), replayed.put_away.lazy()]
     return Enriched(
@@ -86,7 +86,7 @@ def derived(rows: pl.DataFrame, knowledge: Knowledge = NOTHING_KNOWN) -> pl.Lazy
 
     Customers don't affect each other: when there are many rows, every core takes a share of them.
     """
-    told = understood(rows.with_columns(direction=_direction()))
+    told = categorised(rows.with_columns(direction=_direction()))
     with ThreadPoolExecutor(pl.thread_pool_size()) as pool:
         return pl.concat(pool.map(partial(_concluded, knowledge=knowledge), _shares(told))).lazy()
 

@@ -28,12 +28,12 @@ _PUT = {
 
 
 # Columns that no figure looks at: a batch of many customers is read without them.
-UNREAD = (
+NOT_READ = (
     *("job_id", "client_transaction_id", "account_type_text", "value_date", "location", "card_last_four", "ordinal"),
     *("foreign_amount", "foreign_currency", "intermediaries", "category_basis", "alternatives", "effective_date"),
     *("statement_id", "client_transaction_id_digest", "description_digest"),
 )
-COLUMNS = tuple(name for name in schemas.TRANSACTIONS if name not in UNREAD)
+COLUMNS = tuple(name for name in schemas.TRANSACTIONS if name not in NOT_READ)
 
 
 def as_known(transactions: pl.DataFrame, received_seq: int) -> pl.DataFrame:
@@ -52,7 +52,7 @@ class Facts:
         self.context = context
         self._kept: dict[Callable[[Facts], pl.DataFrame], pl.DataFrame] = {}
 
-    def once(self, compute: Callable[["Facts"], pl.DataFrame]) -> pl.DataFrame:
+    def cached(self, compute: Callable[["Facts"], pl.DataFrame]) -> pl.DataFrame:
         """`compute(self)`, worked out when it is first asked for: what several tables are made from."""
         if compute not in self._kept:
             checkpoint()
@@ -77,7 +77,7 @@ class Facts:
         `is_unreconciled`, and `money_in` and `money_out` (AUD, never negative; transfers included).
         """
         counted = self.transactions.lazy().filter(schemas.posted(), pl.col("date") <= self.as_of)
-        rows = counted.select(pl.exclude(UNREAD)).collect(engine="in-memory")
+        rows = counted.select(pl.exclude(NOT_READ)).collect(engine="in-memory")
         # As they do where they are stored: looking is cheaper than sorting, which holds everything twice.
         in_order = rows if rows.is_sorted(schemas.SORT_KEY) else rows.sort(schemas.SORT_KEY)
         return in_order.with_columns(pl.col(BY_CUSTOMER).set_sorted(), **_PUT, age=age())

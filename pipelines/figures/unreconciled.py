@@ -73,7 +73,7 @@ IN_ALL = Table(
 def section(facts: Facts, figures: Sequence[pl.DataFrame]) -> list[str | pl.DataFrame]:
     """Pieces of a report (`json_text.laid_together`): the member `unreconciled`: IN_ALL, and `figures` as `lines`."""
     opened = pl.col("line").str.strip_suffix("}")
-    return ['"unreconciled":', facts.once(_in_all).with_columns(opened), ',"figures":[', *figures, "]}"]
+    return ['"unreconciled":', facts.cached(_in_all).with_columns(opened), ',"figures":[', *figures, "]}"]
 
 
 def _in_all(facts: Facts) -> pl.DataFrame:
@@ -81,7 +81,7 @@ def _in_all(facts: Facts) -> pl.DataFrame:
 
 
 def has_any(facts: Facts) -> bool:
-    return not facts.once(_such_rows).is_empty()
+    return not facts.cached(_such_rows).is_empty()
 
 
 def _such_rows(facts: Facts) -> pl.DataFrame:
@@ -104,7 +104,7 @@ def figures(table: Table, facts: Facts, rows: pl.LazyFrame, place: str) -> pl.La
         rows: the table's, all customers'.
         place: a row's JSON Pointer, with `{}` for its place among its customer's rows.
     """
-    concerned = pl.col(BY_CUSTOMER).is_in(facts.once(_such_rows)[BY_CUSTOMER].unique().implode())
+    concerned = pl.col(BY_CUSTOMER).is_in(facts.cached(_such_rows)[BY_CUSTOMER].unique().implode())
     nth = pl.int_range(pl.len()).over(BY_CUSTOMER)
     pointer = pl.format(place, nth) if "{}" in place else pl.lit(place)
     shown = table.ordered(rows.filter(concerned)).with_columns(pointer.alias(_ROW))
@@ -116,7 +116,7 @@ _ROW, _MARKED = "its place", "is it unreconciled"  # no column's names
 
 
 def _is_such(facts: Facts) -> pl.Expr:
-    return pl.col("transaction_id").is_in(facts.once(_such_rows)["transaction_id"].implode())
+    return pl.col("transaction_id").is_in(facts.cached(_such_rows)["transaction_id"].implode())
 
 
 def lines(shares: pl.LazyFrame, place: str) -> pl.LazyFrame:

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     import polars as pl
 
 SHORTEST, LONGEST, PREFIX = 13, 19, 4  # digits of a card number, and those that tell its issuer
-_ONCE = bytes(byte - ord("0") if byte >= ord("0") else 0 for byte in range(256))
-_TWICE = bytes(sum(divmod(2 * once, 10)) for once in _ONCE)
+_SINGLE = bytes(byte - ord("0") if byte >= ord("0") else 0 for byte in range(256))
+_DOUBLE = bytes(sum(divmod(2 * single, 10)) for single in _SINGLE)
 _STARTS, _ENDS = r"(?<![\dA-Za-z])", r"(?![\dA-Za-z])"  # digits that are no part of a longer word
 _GROUPS = re.compile(rf"{_STARTS}\d++(?![A-Za-z])(?: \d++(?![A-Za-z]))*+")
 _ON_CARDS = "|".join(  # sizes of groups on cards
@@ -143,7 +143,7 @@ def _spaced(text: str) -> Iterator[tuple[int, int]]:
 def _is_valid(number: str) -> bool:
     """Whether the digits could be a card's number by length, issuer and check digit."""
     digits = number.encode()
-    checked = sum(digits[-1::-2].translate(_ONCE)) + sum(digits[-2::-2].translate(_TWICE))
+    checked = sum(digits[-1::-2].translate(_SINGLE)) + sum(digits[-2::-2].translate(_DOUBLE))
     return checked % 10 == 0 and len(digits) in _lengths(number[:PREFIX])
 
 
@@ -194,8 +194,8 @@ def _luhn_sums(digits: str) -> tuple[bytes, bytes]:
     """Running sums modulo 10 with every second digit counted twice. A sum is to be compared with one after an even
     number of further digits in the first of both, with one after an odd number in the other.
     """
-    once, twice = (digits.encode().translate(table) for table in (_ONCE, _TWICE))
-    even, odd = bytearray(once), bytearray(once)
+    single, twice = (digits.encode().translate(table) for table in (_SINGLE, _DOUBLE))
+    even, odd = bytearray(single), bytearray(single)
     even[::2], odd[1::2] = twice[::2], twice[1::2]  # digits at even places counted twice, and at odd ones
     sums = [bytearray([total % 10 for total in accumulate(each, initial=0)]) for each in (even, odd)]
     sums[0][1::2], sums[1][1::2] = sums[1][1::2], sums[0][1::2]

@@ -59,7 +59,7 @@ def values(facts: Facts, metrics: Metrics = METRICS) -> pl.DataFrame:
 
 def readings(facts: Facts, metrics: Metrics = METRICS) -> pl.DataFrame:
     """Return the same as READINGS."""
-    wide = facts.once(values) if metrics is METRICS else values(facts, metrics)
+    wide = facts.cached(values) if metrics is METRICS else values(facts, metrics)
     causes = wide.unpivot([cause_of(slug) for slug in metrics], value_name="cause")["cause"]
     long = wide.unpivot(list(metrics), index=BY_CUSTOMER, variable_name="metric", value_name="value")
     return long.with_columns(value=pl.col("value").cast(VALUE), cause=causes.cast(pl.String))

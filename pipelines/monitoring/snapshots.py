@@ -174,13 +174,13 @@ class FactsOfDays(Facts):
 
     @cached_property
     def accounts(self) -> pl.DataFrame:
-        by_day = self._of_each_snapshot(self._plain.once(_described_by_day))
+        by_day = self._of_each_snapshot(self._plain.cached(_described_by_day))
         return described(by_day.lazy()).sort(BY_ACCOUNT).collect(engine="in-memory")
 
     @cached_property
     def stated_closings(self) -> pl.DataFrame:
         """What closes a day follows from that day's rows alone."""
-        return self._of_each_snapshot(self._plain.once(closings_by_day)).sort(*BY_ACCOUNT, "date")
+        return self._of_each_snapshot(self._plain.cached(closings_by_day)).sort(*BY_ACCOUNT, "date")
 
     def _of_each_snapshot(self, shared: pl.DataFrame, reach: int = ALL_DAYS) -> pl.DataFrame:
         """Rows by customer and `date`, in this order → the same once for each snapshot that they are known at."""
@@ -223,7 +223,7 @@ def together(plain: Facts, snapshots: pl.DataFrame, reach: int, *, balances: boo
         balances: whether accounts' days are evaluated.
     """
     shared = [(plain.rows, reach)] if reach else []
-    shared += [(plain.once(closings_by_day), ALL_DAYS)] if balances else []
+    shared += [(plain.cached(closings_by_day), ALL_DAYS)] if balances else []
     held = pl.Series([1], dtype=pl.Int64).new_from_index(0, snapshots.height)
     for rows, days in shared:
         start, end = spans(rows, snapshots, days)

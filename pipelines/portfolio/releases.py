@@ -295,7 +295,7 @@ _HEADLINES: Mapping[str, Callable[[Mapping[str, Any]], Iterator[tuple[str, Any]]
 
 
 def _metrics(facts: Facts) -> pl.DataFrame:
-    values = facts.once(metrics.values).select("customer_number", pl.col(list(metrics.METRICS)).cast(_FIGURE))
+    values = facts.cached(metrics.values).select("customer_number", pl.col(list(metrics.METRICS)).cast(_FIGURE))
     long = values.unpivot(list(metrics.METRICS), index="customer_number", variable_name="figure", value_name="reading")
     return long.select("customer_number", pl.lit("metrics").alias("report"), "figure", "reading")
 

@@ -1,7 +1,7 @@
 """What moved between two versions of a customer's transactions, and why.
 
 The reports are computed four times, from one version to the other in three steps, and a figure has the causes of the
-steps that moved it: first the later version's rows come (added, revised, withdrawn) while rows that stand in both keep
+steps that moved it: first the later version's rows come (added, revised, retracted) while rows that stand in both keep
 what was said of them; then what the client corrected; then whatever else rules, model or knowledge say differently.
 
 What follows from several rows (pairs, series, facilities, flags) may move with each of the three. With rows that come
@@ -33,7 +33,7 @@ SAID = (  # of a row, what doesn't follow from other rows
 )
 WORDS = ("rating", "completenessTier", "pdConfidenceRating")  # texts that are figures all the same
 _KEYS_OF_LISTS = ("accountId", "metric", "code", "nextSeen", "name")  # what tells items of a list apart
-DERIVED = tuple(name for name in TRANSACTIONS if name not in KNOWN and name != "withdrawn_seq")  # SAID is part of it
+DERIVED = tuple(name for name in TRANSACTIONS if name not in KNOWN and name != "retracted_seq")  # SAID is part of it
 _SHARES = ("unreconciled", "figures")
 _ROW = ("customer_number", "transaction_id", "revision")
 

@@ -22,15 +22,17 @@ _BY_MEANING = ("counterparty", "lender", "category", "series", "facility")
 
 def readings(facts: Facts, slugs: Sequence[str], among: Metrics = METRICS) -> pl.DataFrame:
     """Every customer of the facts: `customer_number` and a column (READING) for each metric; null: no reading."""
-    understood = evidence(facts).select(
-        BY_CUSTOMER, understood=pl.col("categorised") >= pl.lit(LEAST_CATEGORISED, RATIO)
+    categorised = evidence(facts).select(
+        BY_CUSTOMER, categorised=pl.col("categorised") >= pl.lit(LEAST_CATEGORISED, RATIO)
     )
-    known = facts.once(metrics.values) if among is METRICS else metrics.values(facts, metrics.with_inputs(slugs, among))
+    known = (
+        facts.cached(metrics.values) if among is METRICS else metrics.values(facts, metrics.with_inputs(slugs, among))
+    )
     by_meaning = {slug for slug in slugs if reads_meaning(among[slug], among)}
-    return known.join(understood, on=BY_CUSTOMER, how="left", validate="1:1").select(
+    return known.join(categorised, on=BY_CUSTOMER, how="left", validate="1:1").select(
         BY_CUSTOMER,
         *(pl.col(slug).cast(READING) for slug in slugs if slug not in by_meaning),
-        *(pl.when("understood").then(pl.col(slug).cast(READING)).alias(slug) for slug in slugs if slug in by_meaning),
+        *(pl.when("categorised").then(pl.col(slug).cast(READING)).alias(slug) for slug in slugs if slug in by_meaning),
     )
 
 

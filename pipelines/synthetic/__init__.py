@@ -17,7 +17,7 @@ for `part="train"`: those businesses meet no brand and no bank that is held out 
 from pipelines.synthetic.portfolio import business, portfolio
 from pipelines.synthetic.submissions import plain_rows, submissions
 from pipelines.synthetic.world.brands import HELD_OUT_STYLES, is_held_out
-from pipelines.synthetic.world.model import LABELLED, Business, Facility, Latents, Outcome, Part, SandboxAccount
+from pipelines.synthetic.world.model import LABELLED, Business, Facility, Latents, Outcome, Part, SyntheticAccount
 
 __all__ = [
     "HELD_OUT_STYLES",
@@ -27,7 +27,7 @@ __all__ = [
     "Latents",
     "Outcome",
     "Part",
-    "SandboxAccount",
+    "SyntheticAccount",
     "business",
     "is_held_out",
     "plain_rows",

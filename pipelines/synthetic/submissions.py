@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 
 from pipelines.synthetic.portfolio import business
-from pipelines.synthetic.world.model import Business, SandboxAccount
+from pipelines.synthetic.world.model import Business, SyntheticAccount
 
 MAX_ROWS = 50_000  # of one submission
 _OPENING = Decimal("25000.00")  # of the account in `plain_rows`
@@ -67,7 +67,7 @@ def _latest(count: int, seed: int, until: date) -> pl.DataFrame:
     return pl.concat(parts).sort("date", maintain_order=True).tail(count)
 
 
-def _account_fields(account: SandboxAccount) -> dict[str, str]:
+def _account_fields(account: SyntheticAccount) -> dict[str, str]:
     fields = {
         "accountName": account.account_name,
         "bsb": account.bsb,

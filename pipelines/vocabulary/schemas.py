@@ -156,7 +156,7 @@ REJECTED = pl.Schema(
 DUPLICATES = pl.Schema({"job_id": UUID, "position": pl.UInt32(), "transaction_id": UUID})
 
 # A customer's enriched transactions: one value, replaced whole. Sorted by SORT_KEY. Superseded revisions, postings'
-# pending forerunners and withdrawn rows stay, marked: what was held right after job n are the rows with
+# pending forerunners and retracted rows stay, marked: what was held right after job n are the rows with
 # since_seq <= n < superseded_seq.
 TRANSACTIONS = pl.Schema(
     {
@@ -164,9 +164,9 @@ TRANSACTIONS = pl.Schema(
         "transaction_id": UUID,
         "ordinal": pl.UInt32(),  # nth row of its matching key in its account, from 0; for rows without client id
         "revision": pl.UInt32(),  # 1 for the first version of a transaction
-        "since_seq": pl.Int64(),  # received_seq of the job since which the row stands so: its own, or a withdrawal
+        "since_seq": pl.Int64(),  # received_seq of the job since which the row stands so: its own, or a retraction
         "superseded_seq": pl.Int64(),  # received_seq of what replaced this row, or took it back; null while current
-        "withdrawn_seq": pl.Int64(),  # received_seq of the withdrawal since which the row is history and no more
+        "retracted_seq": pl.Int64(),  # received_seq of the retraction since which the row is history and no more
         "direction": Direction,
         "clean_description": pl.String(),  # whom or what the text speaks of, without rails, dates and references
         "channel": Channel,
@@ -205,7 +205,7 @@ SORT_KEY = ("customer_number", "date", "received_seq", "position", "transaction_
 
 
 def current() -> pl.Expr:
-    """Rows that stand: neither revised, nor replaced by their posting, nor withdrawn."""
+    """Rows that stand: neither revised, nor replaced by their posting, nor retracted."""
     return pl.col("superseded_seq").is_null()
 
 

@@ -79,7 +79,7 @@ class Pulse:
         self._checked_at = now
 
     @property
-    def lost(self) -> bool:
+    def silent(self) -> bool:
         """Whether the process hangs."""
         return self._silent_s > self._bearable_s
 

@@ -50,7 +50,7 @@ class Flow(StrEnum):
 
     ENRICHMENT = "Enrichment"
     EXTRACTION = "Extraction"  # of PDF statements, whose rows are then enriched
-    WITHDRAWAL = "Withdrawal"
+    RETRACTION = "Withdrawal"
     CORRECTION = "Correction"  # made or revoked
     REENRICHMENT = "Reenrichment"  # what is known about the customer changed otherwise
     REPORT_REFRESH = "ReportRefresh"
@@ -92,7 +92,7 @@ class Queue(StrEnum):
 QUEUE_OF = {
     Flow.ENRICHMENT: Queue.ENRICHMENT,
     Flow.EXTRACTION: Queue.EXTRACTION,  # until it has landed, then that of enrichment: see `storage.jobs.batches`
-    Flow.WITHDRAWAL: Queue.ENRICHMENT,  # in order of receipt with what it takes back
+    Flow.RETRACTION: Queue.ENRICHMENT,  # in order of receipt with what it takes back
     Flow.CORRECTION: Queue.ENRICHMENT,
     Flow.REENRICHMENT: Queue.ENRICHMENT,
     Flow.REPORT_REFRESH: Queue.REFRESH,
@@ -284,7 +284,7 @@ jobs = Table(
     Column("stage", String(16)),  # of an extraction; null for other flows
     Column("status", String(24), nullable=False),
     Column("submission", JSON),  # the account as identified on receipt, and the mode
-    Column("withdraws", Uuid),  # withdrawal: the job of the submission that it takes back
+    Column("retracts", Uuid),  # retraction: the job of the submission that it takes back
     Column("landing_path", Text),
     Column("landing_sha256", LargeBinary(32)),
     Column("received_rows", BigInteger, nullable=False, server_default="0"),
@@ -322,9 +322,9 @@ jobs = Table(
     Index("uq_jobs_one_live_refresh", "customer_number", unique=True,
           sqlite_where=text("flow = 'ReportRefresh' AND status IN ('Queued', 'Running')"),
           postgresql_where=text("flow = 'ReportRefresh' AND status IN ('Queued', 'Running')")),
-    Index("uq_jobs_withdrawn_once", "withdraws", unique=True,
-          sqlite_where=text("withdraws IS NOT NULL AND status <> 'Failed'"),
-          postgresql_where=text("withdraws IS NOT NULL AND status <> 'Failed'")),
+    Index("uq_jobs_retracts", "retracts", unique=True,
+          sqlite_where=text("retracts IS NOT NULL AND status <> 'Failed'"),
+          postgresql_where=text("retracts IS NOT NULL AND status <> 'Failed'")),
 )  # fmt: skip
 
 # PDF files as clients sent them, sealed, and what became of each.

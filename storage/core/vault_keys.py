@@ -357,7 +357,7 @@ def abandon(db: Database, settings: Settings, now: datetime) -> None:
     with db.writing() as w:
         keys = _locked(w)
         if not keys or _opens(settings, keys):
-            raise Conflict("Key.NotLost", "The master key opens the data keys: nothing is lost.")
+            raise Conflict("Key.StillUsable", "The master key opens the data keys: nothing is lost.")
         for purpose in Purpose:
             _replace(w, keys, purpose, master_key, now)
 

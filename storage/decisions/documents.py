@@ -29,37 +29,37 @@ def behind(r: Reading, versions: Mapping[int, int]) -> pl.DataFrame:
         .where(statements.c.customer_number.in_(list(versions)))
         .order_by(statements.c.customer_number, statements.c.extracted_at, statements.c.position)
     )
-    once: dict[tuple[Any, ...], AnyRow] = {}
+    distinct: dict[tuple[Any, ...], AnyRow] = {}
     for row in r.execute(query):
         if row.job_id in made_by:
-            once.setdefault((row.customer_number, row.sha256, row.account_id, row.first_page, row.period_start), row)
-    return pl.DataFrame([_as_evidence(row) for row in once.values()], schema=STATEMENTS, orient="row")
+            distinct.setdefault(
+                (row.customer_number, row.sha256, row.account_id, row.first_page, row.period_start), row
+            )
+    return pl.DataFrame([_as_evidence(row) for row in distinct.values()], schema=STATEMENTS, orient="row")
 
 
 def _submissions(r: Reading, versions: Mapping[int, int]) -> set[Any]:
     """Ids of the jobs that brought PDFs and stand behind the versions."""
-    query = select(jobs.c.job_id, jobs.c.customer_number, jobs.c.withdraws, jobs.c.data_version, jobs.c.enriched_rows)
+    query = select(jobs.c.job_id, jobs.c.customer_number, jobs.c.retracts, jobs.c.data_version, jobs.c.enriched_rows)
     ended: list[AnyRow] = list(
         r.execute(
             query.where(
                 jobs.c.customer_number.in_(list(versions)),
-                jobs.c.flow.in_((Flow.EXTRACTION, Flow.WITHDRAWAL)),
+                jobs.c.flow.in_((Flow.EXTRACTION, Flow.RETRACTION)),
                 jobs.c.status.in_(_ENDED),
             )
         )
     )
-    brought = {row.job_id: bool(row.enriched_rows) for row in ended if row.withdraws is None}
-    return set(brought) - set(_too_late(ended, brought, versions)) - set(_withdrawn(ended, brought, versions))
+    brought = {row.job_id: bool(row.enriched_rows) for row in ended if row.retracts is None}
+    return set(brought) - set(_too_late(ended, brought, versions)) - set(_retracted(ended, brought, versions))
 
 
 def _too_late(ended: Iterable[AnyRow], brought: Mapping[Any, bool], versions: Mapping[int, int]) -> Iterable[Any]:
     return (row.job_id for row in ended if row.job_id in brought and not _stands(row, brought[row.job_id], versions))
 
 
-def _withdrawn(ended: Iterable[AnyRow], brought: Mapping[Any, bool], versions: Mapping[int, int]) -> Iterable[Any]:
-    return (
-        row.withdraws for row in ended if row.withdraws in brought and _stands(row, brought[row.withdraws], versions)
-    )
+def _retracted(ended: Iterable[AnyRow], brought: Mapping[Any, bool], versions: Mapping[int, int]) -> Iterable[Any]:
+    return (row.retracts for row in ended if row.retracts in brought and _stands(row, brought[row.retracts], versions))
 
 
 def _stands(row: AnyRow, made_a_version: bool, versions: Mapping[int, int]) -> bool:

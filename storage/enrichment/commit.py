@@ -49,7 +49,7 @@ class Committed:
     """Which customers' values were replaced, and which had moved and were left to a later batch."""
 
     moved: frozenset[int]
-    lost: frozenset[int]
+    superseded: frozenset[int]
     settled: Settled = field(default_factory=Settled)  # what rulesets made of the new values
 
 
@@ -88,18 +88,18 @@ def commit_values(
     """
     batches.commit(w, token)
     _hold_clients(w, read_versions)
-    lost = _moved_meanwhile(w, read_versions) | _known_better(w, read_knowledge or {})
+    superseded = _superseded(w, read_versions) | _known_better(w, read_knowledge or {})
     if yielding:
-        lost |= with_unfinished_submission(w, read_versions)
-    winners = [value for value in values if value.customer_number not in lost]
-    kept = [ending for ending in endings if ending.job.customer_number not in lost]
+        superseded |= with_unfinished_submission(w, read_versions)
+    winners = [value for value in values if value.customer_number not in superseded]
+    kept = [ending for ending in endings if ending.job.customer_number not in superseded]
     if outcomes and any(ending.outcomes_path for ending in kept):
         register(w, outcomes, now)
     if segment and winners:
         segment_id = register(w, segment, now)
         _point(w, segment_id, winners, now)
     if recomputed:
-        _bring_up(w, recomputed.customers - lost, recomputed.enrichment_version)
+        _bring_up(w, recomputed.customers - superseded, recomputed.enrichment_version)
     finish(w, kept, now)
     _requeue(w, token)
     moved = frozenset(value.customer_number for value in winners)
@@ -108,7 +108,7 @@ def commit_values(
     settled = settle_if_possible(w, evaluated, now, moved) if evaluated and moved else Settled()
     if moved:
         _request_evaluations(w, evaluated, moved, settled, now)
-    return Committed(moved, lost, settled)
+    return Committed(moved, superseded, settled)
 
 
 def _request_evaluations(
@@ -119,7 +119,7 @@ def _request_evaluations(
     too.
     """
     followed = {each.key for each in evaluated.by} if evaluated else set()
-    others = {each.client_id for each in rulesets.standing(w, moved) if each.key not in followed}
+    others = {each.client_id for each in rulesets.active(w, moved) if each.key not in followed}
     wanting = set(settled.moved)
     if others:
         whose = clients_of(w, moved - settled.failed)
@@ -139,7 +139,7 @@ def _tell_groups(w: Writing, moved: frozenset[int], now: datetime) -> None:
         request_recomputations(w, client_id, numbers, Flow.REENRICHMENT, now)
 
 
-def _moved_meanwhile(w: Writing, read_versions: Mapping[int, int]) -> frozenset[int]:
+def _superseded(w: Writing, read_versions: Mapping[int, int]) -> frozenset[int]:
     """Customers whose version is no longer the one read; all rows stay locked until the commit, but not their keys:
     new jobs may refer to them meanwhile.
     """

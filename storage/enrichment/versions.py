@@ -1,7 +1,7 @@
 """Which versions of the enrichment made what is stored: of the current values, and of those replaced and retained.
 
 A customer's row says which version its current value is the outcome of. A retained value says it itself: all of its
-rows were made at once, so its newest row's version is its own (withdrawn rows keep an older one).
+rows were made at once, so its newest row's version is its own (retracted rows keep an older one).
 """
 
 from collections import defaultdict

@@ -4,7 +4,7 @@ A file goes through two transactions. On receipt it is named with its job, as a 
 job was read, one transaction makes the statements known, gives the job its place in the order of receipt and sends it
 on to be enriched: whoever dies before leaves the files to be read once more, and nothing else.
 
-What a withdrawn or failed submission brought is found no more: a file that is sent again after that is read again.
+What a retracted or failed submission brought is found no more: a file that is sent again after that is read again.
 """
 
 from collections.abc import Mapping, Sequence
@@ -407,7 +407,7 @@ def get(r: Reading, customer: Customer, statement_id: UUID) -> StoredStatement:
     """The customer's statement.
 
     Raises:
-        NotFound: unknown, another customer's, or withdrawn.
+        NotFound: unknown, another customer's, or retracted.
     """
     mine = (statements.c.customer_number == customer.number, statements.c.statement_id == statement_id)
     row = r.execute(_STANDING.where(*mine)).first()
@@ -448,14 +448,14 @@ def _as_read(lake: Lake, r: Reading, stored: StoredStatement) -> Statement:
 
 
 def _stands() -> ColumnElement[bool]:
-    """Of the job of a file or statement: it has not failed, and was not withdrawn."""
-    withdrawal = all_jobs.alias("withdrawal")
-    withdrawn = exists(null()).where(
-        withdrawal.c.withdraws == all_jobs.c.job_id,
-        withdrawal.c.flow == Flow.WITHDRAWAL,
-        withdrawal.c.status.in_((JobStatus.COMPLETED, JobStatus.COMPLETED_WITH_ERRORS)),
+    """Of the job of a file or statement: it has not failed, and was not retracted."""
+    retraction = all_jobs.alias("retraction")
+    retracted = exists(null()).where(
+        retraction.c.retracts == all_jobs.c.job_id,
+        retraction.c.flow == Flow.RETRACTION,
+        retraction.c.status.in_((JobStatus.COMPLETED, JobStatus.COMPLETED_WITH_ERRORS)),
     )
-    return ~withdrawn & (all_jobs.c.status != JobStatus.FAILED)
+    return ~retracted & (all_jobs.c.status != JobStatus.FAILED)
 
 
 _FILES: AnySelect = select(*(statement_files.c[name] for name in StatementFile.__dataclass_fields__)).select_from(

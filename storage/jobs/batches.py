@@ -116,7 +116,7 @@ def give_back(w: Writing, token: int) -> bool:
 
 def reap(w: Writing, settings: Settings, now: datetime) -> int:
     """Release every open batch whose lease ran out; how many there were."""
-    query = select(batches.c.token).where(_lost(settings, now))
+    query = select(batches.c.token).where(_expired(settings, now))
     return sum(release(w, token, settings, now) for token in w.execute(query).scalars().all())
 
 
@@ -134,10 +134,10 @@ def waiting_since(r: Reading, queue: Queue, settings: Settings, now: datetime) -
 
 def expired(r: Reading, settings: Settings, now: datetime) -> bool:
     """Whether `reap` would find something."""
-    return r.execute(select(batches.c.token).where(_lost(settings, now)).limit(1)).first() is not None
+    return r.execute(select(batches.c.token).where(_expired(settings, now)).limit(1)).first() is not None
 
 
-def _lost(settings: Settings, now: datetime) -> ColumnElement[bool]:
+def _expired(settings: Settings, now: datetime) -> ColumnElement[bool]:
     longest_s = settings.batch_lease_s + leases.LONGEST_LEASE_S
     return and_(batches.c.state == BatchState.OPEN, leases.over(batches.c.lease_expires_at, now, longest_s))
 

@@ -23,7 +23,7 @@ from storage.webhooks import outbox
 
 RECOMPUTING = (Flow.CORRECTION, Flow.REENRICHMENT)  # flows that bring no rows: what is known of them has changed
 # Flows whose end may change a customer's transactions.
-CHANGING = (*SUBMISSIONS, Flow.WITHDRAWAL, *RECOMPUTING)
+CHANGING = (*SUBMISSIONS, Flow.RETRACTION, *RECOMPUTING)
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Job:
     stage: Stage | None
     status: JobStatus
     submission: Mapping[str, Any] | None
-    withdraws: UUID | None
+    retracts: UUID | None
     landing_path: str | None
     landing_sha256: bytes | None
     received_rows: int
@@ -163,8 +163,8 @@ def request_refresh(w: Writing, customer: Customer, now: datetime) -> Job:
     return get(w, customer.client_id, row["job_id"])
 
 
-def request_withdrawal(w: Writing, customer: Customer, submission: Job, now: datetime) -> Job:
-    """Accept the withdrawal of a submission, or find the one accepted before: asking twice is asking once.
+def request_retraction(w: Writing, customer: Customer, submission: Job, now: datetime) -> Job:
+    """Accept the retraction of a submission, or find the one accepted before: asking twice is asking once.
 
     Raises:
         NotFound: the job is no submission.
@@ -176,14 +176,14 @@ def request_withdrawal(w: Writing, customer: Customer, submission: Job, now: dat
         raise Conflict("Submission.Unfinished", "The submission has not ended yet.")
     if submission.status is JobStatus.FAILED:
         raise Conflict("Submission.Failed", "The submission failed: nothing of it was kept.")
-    row = _new(customer, Flow.WITHDRAWAL, uuid4(), now) | {"withdraws": submission.job_id}
+    row = _new(customer, Flow.RETRACTION, uuid4(), now) | {"retracts": submission.job_id}
     in_order_of_receipt(w, customer.number)
     try:
         with w.begin_nested():
             w.execute(insert(jobs).values(row))
     except IntegrityError:  # the database lets one exist that did not fail
         own = jobs.c.customer_number == customer.number
-        that_one = (jobs.c.withdraws == submission.job_id, jobs.c.status != JobStatus.FAILED)
+        that_one = (jobs.c.retracts == submission.job_id, jobs.c.status != JobStatus.FAILED)
         return as_job(w.execute(select_jobs().where(own, *that_one)).one())
     return get(w, customer.client_id, row["job_id"])
 
@@ -256,15 +256,15 @@ def of_batch(r: Reading, token: int) -> list[Job]:
 
 
 def standing_submissions(r: Reading, customer_numbers: Iterable[int]) -> list[Job]:
-    """The customers' submissions that brought something and were not withdrawn, in order of receipt."""
+    """The customers' submissions that brought something and were not retracted, in order of receipt."""
     query = select_jobs().where(
         jobs.c.customer_number.in_(list(customer_numbers)),
-        jobs.c.flow.in_((*SUBMISSIONS, Flow.WITHDRAWAL)),
+        jobs.c.flow.in_((*SUBMISSIONS, Flow.RETRACTION)),
         jobs.c.status.in_((JobStatus.COMPLETED, JobStatus.COMPLETED_WITH_ERRORS)),
     )
     ended = [as_job(row) for row in r.execute(query.order_by(jobs.c.received_seq))]
-    withdrawn = {job.withdraws for job in ended}
-    return [job for job in ended if job.flow in SUBMISSIONS and job.job_id not in withdrawn]
+    retracted = {job.retracts for job in ended}
+    return [job for job in ended if job.flow in SUBMISSIONS and job.job_id not in retracted]
 
 
 def received_at() -> ColumnElement[datetime]:
@@ -294,19 +294,19 @@ def refused_and_repeated(r: Reading, versions: Mapping[int, int]) -> list[tuple[
             the count belongs to the version, and a submission of nothing but duplicates makes none.
     """
     query = (
-        select(jobs.c.customer_number, jobs.c.job_id, jobs.c.withdraws, jobs.c.data_version)
+        select(jobs.c.customer_number, jobs.c.job_id, jobs.c.retracts, jobs.c.data_version)
         .add_columns(jobs.c.enriched_rows, jobs.c.duplicate_rows, jobs.c.rejected_rows)
         .where(
             jobs.c.customer_number.in_(list(versions)),
-            jobs.c.flow.in_((*SUBMISSIONS, Flow.WITHDRAWAL)),
+            jobs.c.flow.in_((*SUBMISSIONS, Flow.RETRACTION)),
             jobs.c.status.in_((JobStatus.COMPLETED, JobStatus.COMPLETED_WITH_ERRORS)),
         )
     )
     ended = [row for row in r.execute(query) if (row.data_version or 0) <= versions[row.customer_number]]
-    withdrawn = {row.withdraws for row in ended}
+    retracted = {row.retracts for row in ended}
     counts = dict.fromkeys(sorted(versions), (0, 0))
     for row in ended:
-        if row.enriched_rows and row.job_id not in withdrawn:
+        if row.enriched_rows and row.job_id not in retracted:
             repeated, refused = counts[row.customer_number]
             counts[row.customer_number] = (repeated + (row.duplicate_rows or 0), refused + (row.rejected_rows or 0))
     return [(number, *both) for number, both in counts.items()]
@@ -323,7 +323,7 @@ def customers_heard_on(r: Reading, day: date, flows: Sequence[Flow] = SUBMISSION
 
 def has_unfinished_submission(r: Reading, customer_number: int) -> bool:
     """Whether something accepted has yet to end that may change the customer's transactions: a submission, a
-    withdrawal, a correction.
+    retraction, a correction.
     """
     live = exists().where(jobs.c.customer_number == customer_number, jobs.c.status.in_(LIVE), jobs.c.flow.in_(CHANGING))
     return bool(r.execute(select(live)).scalar_one())

@@ -59,8 +59,8 @@ def put(w: Writing, customer: Customer, given: Mapping[str, NewAttribute | None]
     before = {row.name: _content(row) for row in w.execute(_current(customer))}
     after = {name: _columns(attribute) for name, attribute in given.items()}
     changes = {name: columns for name, columns in after.items() if before.get(name, _columns(None)) != columns}
-    standing = {name for name, columns in (before | after).items() if columns["value"] is not None}
-    if len(standing) > MOST_PER_CUSTOMER:
+    stated = {name for name, columns in (before | after).items() if columns["value"] is not None}
+    if len(stated) > MOST_PER_CUSTOMER:
         raise Conflict("Attribute.TooMany", f"A customer may have {MOST_PER_CUSTOMER} attributes at most.")
     shared = {"customer_number": customer.number, "set_at": now, "set_by": who}
     if changes:

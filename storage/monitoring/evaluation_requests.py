@@ -75,8 +75,8 @@ def answer(w: Writing, numbers: Sequence[int]) -> None:
     """These were evaluated, as `unanswered` told them, in its order; what has been asked for again since stays."""
     if numbers:
         w.execute(
-            delete(ruleset_evaluation_requests).where(_ROW.number == bindparam("looked_at")),
-            [{"looked_at": n} for n in numbers],
+            delete(ruleset_evaluation_requests).where(_ROW.number == bindparam("evaluated")),
+            [{"evaluated": n} for n in numbers],
         )
 
 

@@ -33,7 +33,7 @@ from storage.core.models import customers, monitoring_rulesets, rule_counts, rul
 from storage.core.paging import Page, Paged, limited, total_of
 from storage.customers.customers import Customer, ids_of, versions
 from storage.monitoring import attributes, rulesets
-from storage.monitoring.rulesets import Standing, StoredRuleset
+from storage.monitoring.rulesets import ActiveRuleset, StoredRuleset
 from storage.webhooks import outbox
 from storage.webhooks.outbox import NewEvent
 
@@ -67,7 +67,7 @@ class RulesetEvaluation:
     cause: Cause
     as_of: date  # the service's day
     zone: str  # the service's timezone
-    by: Sequence[Standing]
+    by: Sequence[ActiveRuleset]
     watched: Sequence[Watched]  # by them
     seen: Sequence[Seen]
     outcomes: pl.DataFrame  # OUTCOMES of all that was seen
@@ -78,7 +78,7 @@ class RulesetEvaluation:
     failed: frozenset[int]  # customers that could not be evaluated
 
     @cached_property
-    def of_ruleset(self) -> Mapping[UUID, tuple[Standing, Watched]]:
+    def of_ruleset(self) -> Mapping[UUID, tuple[ActiveRuleset, Watched]]:
         """By what was looked, by its id."""
         return {by.ruleset_id: (by, each) for by, each in zip(self.by, self.watched, strict=True)}
 
@@ -148,8 +148,7 @@ def settle(w: Writing, evaluated: RulesetEvaluation, now: datetime, only: Iterab
 
 
 def settle_if_possible(w: Writing, evaluated: RulesetEvaluation, now: datetime, only: AbstractSet[int]) -> Settled:
-    """`settle`; whatever goes wrong with it takes nothing else of the transaction with it: the night evaluates again.
-    """
+    """`settle`; whatever goes wrong with it leaves the rest of the transaction alone: the night evaluates again."""
     try:
         with w.begin_nested():
             return settle(w, evaluated, now, only)
@@ -259,14 +258,14 @@ def _match(
     now: datetime,
 ) -> _NewMatch:
     number, customer_id = customer
-    standing, watched = evaluated.of_ruleset[ruleset_id]
+    active, watched = evaluated.of_ruleset[ruleset_id]
     match_id = uuid4()
     told = {
         "matchId": match_id,
-        "clientId": standing.client_id,
+        "clientId": active.client_id,
         "customerId": customer_id,
         "rulesetId": ruleset_id,
-        "rulesetVersion": standing.version,
+        "rulesetVersion": active.version,
         "at": now,
         "asOf": evaluated.as_of,
         "dataVersion": evaluated.versions[number],
@@ -274,7 +273,7 @@ def _match(
         "observed": seen.observed.record(number, ruleset_id, rules),
     }
     event = rule_triggered(
-        standing.client_id,
+        active.client_id,
         customer_id,
         ruleset_id,
         watched.ruleset.slug,
@@ -284,9 +283,9 @@ def _match(
     )
     return _NewMatch(
         match_id=match_id,
-        client_id=standing.client_id,
+        client_id=active.client_id,
         ruleset_id=ruleset_id,
-        version=standing.version,
+        version=active.version,
         customer_number=number,
         at=now,
         as_of=evaluated.as_of,
@@ -294,7 +293,7 @@ def _match(
         cause=evaluated.cause,
         rules=rules,
         record=_encode(told),
-        event=NewEvent(match_id, standing.client_id, number, None, event.event_type, event.body, now),
+        event=NewEvent(match_id, active.client_id, number, None, event.event_type, event.body, now),
     )
 
 

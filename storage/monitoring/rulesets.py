@@ -88,7 +88,7 @@ class RulesetVersion:
 
 
 @dataclass(frozen=True)
-class Standing:
+class ActiveRuleset:
     """A ruleset that watches, by the version that holds."""
 
     client_id: UUID
@@ -247,24 +247,24 @@ def watching() -> ColumnElement[bool]:
     return customers.c.client_id.in_(select(_ROW.client_id).where(_WATCHES))
 
 
-def standing(r: Reading, customer_numbers: Iterable[int]) -> list[Standing]:
+def active(r: Reading, customer_numbers: Iterable[int]) -> list[ActiveRuleset]:
     """The rulesets that watch for the clients of these customers, by client and slug. One look at an index where there
     are none.
     """
     whose = select(customers.c.client_id).where(customers.c.number.in_(list(customer_numbers)))
-    return _standing(r, _ROW.client_id.in_(whose))
+    return _active(r, _ROW.client_id.in_(whose))
 
 
-def watched(r: Reading, standing: Sequence[Standing]) -> list[Watched]:
+def watched(r: Reading, active: Sequence[ActiveRuleset]) -> list[Watched]:
     """What they watch, in their order.
 
     Raises:
         Corrupt: a document is not what was written.
     """
-    return [_kept(r, each) for each in standing]
+    return [_kept(r, each) for each in active]
 
 
-def hold(w: Writing, evaluated_by: Iterable[Standing]) -> set[UUID]:
+def hold(w: Writing, evaluated_by: Iterable[ActiveRuleset]) -> set[UUID]:
     """Those of them that still watch by the same version: until this transaction ends, nothing of them changes. They
     are asked for by client: there may be more of them than values in a statement.
     """
@@ -280,15 +280,15 @@ def attributes_change(w: Writing, customer: Customer, names: Iterable[str], now:
     for a ruleset evaluation of the customer. So does one that can't be read: nobody knows what it reads.
     """
     changed = frozenset(names)
-    if any(_may_read(w, each, changed) for each in _standing(w, _ROW.client_id == customer.client_id)):
+    if any(_may_read(w, each, changed) for each in _active(w, _ROW.client_id == customer.client_id)):
         evaluation_requests.for_customers(w, [customer.number], now)
 
 
-def _may_read(r: Reading, standing: Standing, names: Set[str]) -> bool:
+def _may_read(r: Reading, active: ActiveRuleset, names: Set[str]) -> bool:
     try:
-        [mine] = watched(r, [standing])
+        [mine] = watched(r, [active])
     except (Corrupt, ValidationError) as error:
-        log.error("ruleset %s can't be read: %s", standing.ruleset_id, type(error).__name__)
+        log.error("ruleset %s can't be read: %s", active.ruleset_id, type(error).__name__)
         return True
     return not names.isdisjoint(each.name for each in mine.ruleset.attributes)
 
@@ -297,12 +297,12 @@ _WATCHES = and_(_ROW.active.is_(True), _ROW.archived_at.is_(None))
 _watched: OrderedDict[tuple[UUID, int], Watched] = OrderedDict()  # a version never changes: none is out of date
 
 
-def _standing(r: Reading, whose: ColumnElement[bool]) -> list[Standing]:
+def _active(r: Reading, whose: ColumnElement[bool]) -> list[ActiveRuleset]:
     query = select(_ROW.client_id, _ROW.ruleset_id, _ROW.version).where(whose, _WATCHES)
-    return [Standing(*row) for row in r.execute(query.order_by(_ROW.client_id, _ROW.slug))]
+    return [ActiveRuleset(*row) for row in r.execute(query.order_by(_ROW.client_id, _ROW.slug))]
 
 
-def _kept(r: Reading, each: Standing) -> Watched:
+def _kept(r: Reading, each: ActiveRuleset) -> Watched:
     """Kept from one evaluation to the next, the last used longest."""
     read = _watched.pop(each.key, None) or _watched_by(r, each)
     _watched[each.key] = read
@@ -311,7 +311,7 @@ def _kept(r: Reading, each: Standing) -> Watched:
     return read
 
 
-def _watched_by(r: Reading, each: Standing) -> Watched:
+def _watched_by(r: Reading, each: ActiveRuleset) -> Watched:
     said = version(r, each.ruleset_id, each.version).ruleset
     whom = said.applies_to
     only = frozenset(numbers(r, each.client_id, whom.customers).values()) if isinstance(whom, Listed) else None

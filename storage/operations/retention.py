@@ -7,7 +7,7 @@ What is kept, and for how long:
 - **PDF statements**, sealed as they were sent, and the rows read from them with their places on the pages: for ever, as
   landing files.
 - **Landing files**: for ever. They are the raw record: refused rows and unknown fields stand nowhere else, and from
-  them a withdrawal, a replay or the repair of a damaged segment is computed. Erasing a customer removes its own.
+  them a retraction, a replay or the repair of a damaged segment is computed. Erasing a customer removes its own.
 - **Outcomes** (refused and duplicate rows): as long as their jobs, whose `errors` and `duplicates` they answer.
 - **Idempotency keys**: 24 hours.
 - **Data keys** that were retired: two days at least, and as long as anything is sealed under them.

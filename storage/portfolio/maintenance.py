@@ -36,7 +36,7 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True)
-class Standing:
+class BucketProgress:
     """A task of a bucket, as it was last asked for or done."""
 
     task: Task
@@ -119,28 +119,28 @@ def jobs_wait(r: Reading) -> bool:
 def request(w: Writing, task: Task, buckets: Iterable[int], now: datetime) -> None:
     """Ask for a task; where it runs, or was asked for just now, that will do."""
     wanted = set(buckets)
-    enough = {each.bucket for each in standing(w, task, wanted) if each.will_do(now)}
+    enough = {each.bucket for each in progress(w, task, wanted) if each.will_do(now)}
     _upsert(w, [{"task": task, "bucket": bucket, "requested_at": now} for bucket in sorted(wanted - enough)])
 
 
-def waiting(r: Reading, task: Task) -> list[Standing]:
+def waiting(r: Reading, task: Task) -> list[BucketProgress]:
     """What was asked for and has not begun."""
     asked, begun = maintenance.c.requested_at, maintenance.c.started_at
     query = select(maintenance).where(
         maintenance.c.task == task, asked.is_not(None), or_(begun.is_(None), begun < asked)
     )
-    return [_standing(row) for row in r.execute(query.order_by(asked, maintenance.c.bucket))]
+    return [_progress(row) for row in r.execute(query.order_by(asked, maintenance.c.bucket))]
 
 
-def standing(r: Reading, task: Task, buckets: Iterable[int]) -> list[Standing]:
+def progress(r: Reading, task: Task, buckets: Iterable[int]) -> list[BucketProgress]:
     """What is known of the task in these buckets, in their order; nothing for those where it never ran."""
     query = select(maintenance).where(maintenance.c.task == task, maintenance.c.bucket.in_(list(buckets)))
-    return [_standing(row) for row in r.execute(query.order_by(maintenance.c.bucket))]
+    return [_progress(row) for row in r.execute(query.order_by(maintenance.c.bucket))]
 
 
 def begin(w: Writing, task: Task, bucket: int, now: datetime) -> None:
     """A run begins. What an interrupted one did before it stays counted."""
-    before = standing(w, task, [bucket])
+    before = progress(w, task, [bucket])
     resumed = bool(before) and before[0].completed_at is None and before[0].state(now) is not State.WAITING
     done = before[0].done if resumed else 0
     fresh = {"total": done, "started_at": now, "beat_at": now, "completed_at": None, "error": None}
@@ -180,5 +180,5 @@ def _upsert(w: Writing, rows: Sequence[Mapping[str, Any]]) -> None:
     w.execute(statement.on_conflict_do_update(index_elements=key, set_=new), rows)
 
 
-def _standing(row: AnyRow) -> Standing:
-    return Standing(**values_of(row, task=Task(row.task)))
+def _progress(row: AnyRow) -> BucketProgress:
+    return BucketProgress(**values_of(row, task=Task(row.task)))

@@ -614,8 +614,8 @@ def release_expired(w: Writing, now: datetime) -> int:
     """Make deliveries due again whose sender fell silent; how many there were. Those that somebody else has locked,
     perhaps to record them after all, are left to them: waiting could go round in a circle.
     """
-    lost = select(deliveries.c.number).where(_expired(now)).with_for_update(skip_locked=True)
-    return _release(w, deliveries.c.number.in_(w.execute(lost).scalars().all()))
+    expired = select(deliveries.c.number).where(_expired(now)).with_for_update(skip_locked=True)
+    return _release(w, deliveries.c.number.in_(w.execute(expired).scalars().all()))
 
 
 def give_back(w: Writing, holder: UUID) -> int:

@@ -73,9 +73,9 @@ class Lender:
                 now=datetime.now(UTC),
             )
 
-    def withdraw(self, submission: Job) -> Job:
+    def retract(self, submission: Job) -> Job:
         with self.store.db.writing() as w:
-            return jobs.request_withdrawal(w, self.customer, self.now(submission), datetime.now(UTC))
+            return jobs.request_retraction(w, self.customer, self.now(submission), datetime.now(UTC))
 
     def ask_for_reports(self) -> Job:
         with self.store.db.writing() as w:
@@ -94,9 +94,9 @@ class Lender:
         self.end_all()
         return self.now(job)
 
-    def withdrawn(self, submission: Job) -> Job:
-        """A withdrawal that has ended."""
-        job = self.withdraw(submission)
+    def retracted(self, submission: Job) -> Job:
+        """A retraction that has ended."""
+        job = self.retract(submission)
         self.end_all()
         return self.now(job)
 

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from benchmarks.peers_of_rules import ASKED, InDuckDB, InPandas, Lists, expression
-from pipelines.enrichment.counterparties.narratives import understood
+from pipelines.enrichment.counterparties.narratives import categorised
 from pipelines.enrichment.wording.phrases import literals
 from pipelines.vocabulary.schemas import AccountType, Direction
 
@@ -34,7 +34,7 @@ def lists() -> Lists:
 def ours() -> pl.DataFrame:
     schema = {"description": pl.String(), "direction": Direction}
     rows = pl.DataFrame(NARRATIVES, schema, orient="row")
-    told = understood(rows.with_columns(account_type=pl.lit("transaction", AccountType)))
+    told = categorised(rows.with_columns(account_type=pl.lit("transaction", AccountType)))
     return told.with_row_index("row").select("row", pl.col(ASKED).cast(pl.String), "category")
 
 

@@ -148,15 +148,15 @@ def the_visible_rows_are_those_submitted(after: Aftermath) -> Iterator[str]:
 
 @invariant
 def a_job_is_completed_if_and_only_if_its_rows_are_visible(after: Aftermath) -> Iterator[str]:
-    """Completed: all its rows. Failed, or withdrawn: none. A row is visible: its job has ended."""
+    """Completed: all its rows. Failed, or retracted: none. A row is visible: its job has ended."""
     for customer_id in after.lender.ledger.rows:
         rows_of = Counter(row["jobId"] for row in after.lender.transactions(customer_id))
-        withdrawals = after.lender.data("GET", "/v1/jobs", customerId=customer_id, flow="Withdrawal")["jobs"]
-        withdrawn = {job["withdraws"] for job in withdrawals if job["status"] == "Completed"}
+        retractions = after.lender.data("GET", "/v1/jobs", customerId=customer_id, flow="Withdrawal")["jobs"]
+        retracted = {job["withdraws"] for job in retractions if job["status"] == "Completed"}
         for job in after.lender.data("GET", "/v1/jobs", customerId=customer_id, flow="Enrichment")["jobs"]:
             visible = rows_of.pop(job["jobId"], 0)
             completed = job["status"] in ("Completed", "CompletedWithErrors")
-            promised = job["enrichedCount"] if completed and job["jobId"] not in withdrawn else 0
+            promised = job["enrichedCount"] if completed and job["jobId"] not in retracted else 0
             if visible != promised:
                 yield f"job {job['jobId']} is {job['status']} with {promised} rows, of which {visible} are visible"
             if (

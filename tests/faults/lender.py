@@ -18,7 +18,7 @@ from uuid import uuid4
 
 import requests
 
-from api.core.once import KEY_HEADER
+from api.core.idempotency import KEY_HEADER
 from api.webhooks.listen import Receiver
 from pipelines.synthetic import plain_rows
 from tests.faults.ledger import Entry, Ledger, Subscription
@@ -107,14 +107,14 @@ class Lender(Client):
         job_id: str = data_of(self._until_answered(accepted))["jobId"]
         return job_id
 
-    def withdraw_everything(self, customer_id: str) -> None:
+    def retract_everything(self, customer_id: str) -> None:
         """Take back all that the customer's submissions brought, those included whose answer was lost."""
         for job in self.data("GET", "/v1/jobs", customerId=customer_id, flow="Enrichment")["jobs"]:
             if super().finished(job["jobId"])["status"] != "Failed":
-                self._withdraw(f"/v1/customer/{customer_id}/submissions/{job['jobId']}")
+                self._retract(f"/v1/customer/{customer_id}/submissions/{job['jobId']}")
         self.ledger.rows[customer_id].clear()
 
-    def _withdraw(self, path: str) -> None:
+    def _retract(self, path: str) -> None:
         """Ask until it is done; one that failed may be asked for again."""
 
         def done() -> requests.Response | None:

@@ -66,13 +66,13 @@ def submits_again_for_many(lender: Lender) -> None:
             lender.finished(job)
 
 
-def withdraws(lender: Lender) -> None:
+def retracts(lender: Lender) -> None:
     """Two overlapping submissions are taken back; then some of their rows are sent again."""
     lender.subscribe("job.completed")
     customer, rows = lender.customer(), lender.rows(20)
     for some in (rows[:15], rows[5:]):
         lender.finished(lender.submit(customer, some))
-    lender.withdraw_everything(customer)
+    lender.retract_everything(customer)
     lender.finished(lender.submit(customer, rows[10:]))
 
 
@@ -93,5 +93,5 @@ def is_watched(lender: Lender) -> None:
     short, more = ([{"date": day, "description": "SALE", "amount": 5.0}] for day in ("2026-10-31", "2026-10-29"))
     for rows in (short, LONG_HISTORY, more):
         lender.finished(lender.submit(customer, rows))
-    lender.withdraw_everything(customer)
+    lender.retract_everything(customer)
     lender.finished(lender.submit(customer, LONG_HISTORY))

@@ -12,7 +12,7 @@ from tests.faults.commands import run
 from tests.faults.faults import KillAtCall, KillAtWrite, faked_clock, set_clock
 from tests.faults.invariants import Aftermath, violations
 from tests.faults.lender import Lender
-from tests.faults.scenarios import withdraws
+from tests.faults.scenarios import retracts
 from tests.faults.survival import survives
 from tests.faults.world import World
 
@@ -26,7 +26,7 @@ _hours = count(31 * 24)  # from now, when the next sweep is
 @pytest.mark.parametrize("nth", range(1, WRITES + 1))
 def test_killed_at_every_write(world: World, nth: int) -> None:
     def is_swept(lender: Lender) -> None:
-        withdraw_and_sweep(world, lender)
+        retract_and_sweep(world, lender)
 
     injected = survives(world, is_swept, KillAtWrite(world, "api.cli sweep", nth), seed=nth)
     assert injected or nth > WRITES // 2, "a sweep has fewer writes than it surely has: was nobody killed?"
@@ -38,19 +38,19 @@ def test_killed_before_every_file_that_it_removes(world: World, nth: int) -> Non
     kill = KillAtCall(world.folder, "unlink,unlinkat", nth)
 
     def is_swept(lender: Lender) -> None:
-        withdraw_and_sweep(world, lender, *kill.strace)
+        retract_and_sweep(world, lender, *kill.strace)
 
     injected = survives(world, is_swept, kill, seed=nth)
     assert injected == (nth <= FILES), "a sweep removes more or fewer files than are counted through here"
 
 
-def withdraw_and_sweep(world: World, lender: Lender, *behind: str) -> None:
+def retract_and_sweep(world: World, lender: Lender, *behind: str) -> None:
     """The story leaves replaced versions, idempotency keys, and a file whose writer died before it was named.
 
     What a killed sweep leaves is looked at before the next one, which would put everything right.
     """
     lender.sends_keys = True
-    withdraws(lender)
+    retracts(lender)
     world.drain()
     world.store.lake.put(f"transactions/{uuid4()}.parquet", b"nobody's")
     sweep(world, *behind)

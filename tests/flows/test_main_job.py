@@ -47,15 +47,15 @@ def test_submitting_the_same_again_changes_nothing_and_lists_the_duplicates(clie
     assert {row["transactionId"] for row in repeated} == {row["transactionId"] for row in before}
 
 
-def test_a_withdrawn_submission_is_as_if_it_had_never_been_sent(client: Client) -> None:
+def test_a_retracted_submission_is_as_if_it_had_never_been_sent(client: Client) -> None:
     customer, other, sent = client.customer(), client.customer(), rows()
     first = client.submit(customer, sent[:30])
     second = client.submit(customer, sent[20:])
     for job in (first, second, client.submit(other, sent[20:])):
         client.finished(job)
     before = {row["transactionId"] for row in client.transactions(customer)}
-    withdrawal = client.data("DELETE", f"/v1/customer/{customer}/submissions/{first}")
-    assert client.finished(withdrawal["jobId"])["status"] == "Completed"
+    retraction = client.data("DELETE", f"/v1/customer/{customer}/submissions/{first}")
+    assert client.finished(retraction["jobId"])["status"] == "Completed"
 
     listed = client.transactions(customer)
     own = ("transactionId", "customerId", "jobId", "account", "transferPairId", "recurrence", "facilityId")

@@ -21,7 +21,7 @@ from pipelines.synthetic import plain_rows
 from storage.core.models import customers
 from storage.core.store import Store
 from storage.portfolio import maintenance
-from storage.portfolio.maintenance import Standing, Task
+from storage.portfolio.maintenance import BucketProgress, Task
 from tests.conftest import DATABASES, new_database
 from tests.flows.service import Client, Service, command_of
 from tests.flows.test_main_job import asked_as_documented, counted_as_documented
@@ -191,12 +191,12 @@ def test_a_backfill_killed_midway_goes_on_by_itself_where_it_stopped(
 
 def under_way(store: Store) -> bool:
     """Some of the bucket's customers are done, and some are not."""
-    return any(each.done and each.completed_at is None and each.done < each.total for each in standing(store))
+    return any(each.done and each.completed_at is None and each.done < each.total for each in progress(store))
 
 
-def standing(store: Store) -> list[Standing]:
+def progress(store: Store) -> list[BucketProgress]:
     with store.db.reading() as r:
-        return maintenance.standing(r, Task.BACKFILL, [BUCKET])
+        return maintenance.progress(r, Task.BACKFILL, [BUCKET])
 
 
 def asked_for_backfill(service: Service) -> subprocess.Popen[str]:

@@ -121,8 +121,8 @@ def test_what_a_feed_and_a_statement_both_hold_is_held_once(client: Client) -> N
     assert (ended["duplicateCount"], ended["enrichedCount"]) == (20, len(made.rows) - 20)
     assert (again["duplicateCount"], again["enrichedCount"]) == (len(made.rows), 0)
     assert facts(client.transactions(customer)) == printed(made)
-    withdrawal = client.data("DELETE", f"/v1/customer/{customer}/submissions/{ended['jobId']}")
-    client.finished(withdrawal["jobId"])
+    retraction = client.data("DELETE", f"/v1/customer/{customer}/submissions/{ended['jobId']}")
+    client.finished(retraction["jobId"])
     assert facts(client.transactions(customer)) == printed(made)
     assert len(client.data("GET", f"/v1/customer/{customer}/statements")["statements"]) == 1
 

@@ -121,7 +121,7 @@ def test_a_child_has_limits_and_nothing_of_its_parent(mark: str, monkeypatch: py
     monkeypatch.setenv("TIDEMARK_MASTER_KEY", "secret")
     with socket.socket() as listener:
         os.set_inheritable(listener.fileno(), True)
-        around = told("looks_around", mark)
+        around = told("inspects_surroundings", mark)
     assert set(around["environment"]) <= {"OPENBLAS_NUM_THREADS", "LC_CTYPE"}  # the latter is Python's own
     assert around["folder"] == "/"
     assert around["niceness"] > os.nice(0) or os.nice(0) == 19

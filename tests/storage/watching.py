@@ -65,7 +65,7 @@ def an_evaluation(
     numbers = sorted({who.number for who, _, _ in holds})
 
     with store.db.reading() as r:
-        by = rulesets.standing(r, numbers)
+        by = rulesets.active(r, numbers)
         read = dict.fromkeys(numbers, frozenset({SCORE["name"]}))
         return RulesetEvaluation(
             cause=Cause.DATA,

@@ -51,7 +51,7 @@ EXAMPLE_REFRESH = EXAMPLE_QUEUED | {
     "totalReceivedTransactions": 0,
     "stages": [{"stage": "reports"} | _STAGE_QUEUED],
 }
-EXAMPLE_WITHDRAWAL = EXAMPLE_REFRESH | {
+EXAMPLE_RETRACTION = EXAMPLE_REFRESH | {
     "jobId": "d8e0a4b6-1f0b-4f0e-9a55-3c8f4f1f6c02",
     "flow": "Withdrawal",
     "jobType": "Withdrawal",
@@ -121,7 +121,7 @@ class StageView(View):
 STAGE_OF = {
     Flow.ENRICHMENT: "enrichment",
     Flow.EXTRACTION: "extraction",
-    Flow.WITHDRAWAL: "withdrawal",
+    Flow.RETRACTION: "withdrawal",
     Flow.CORRECTION: "correction",
     Flow.REENRICHMENT: "reenrichment",
     Flow.REPORT_REFRESH: "reports",
@@ -138,7 +138,9 @@ class JobView(View):
     job_id: UUID
     customer_id: UUID | None = Field(description="Null for a backtest or a simulation, which are of no one customer.")
     flow: Flow
-    withdraws: UUID | None = Field(description="The submission that a withdrawal takes back; null for other flows.")
+    withdraws: UUID | None = Field(
+        validation_alias="retracts", description="The submission that is retracted; null for other flows."
+    )
     status: JobStatus
     total_received_transactions: int = Field(validation_alias="received_rows")
     total_processed_transactions: int | None = Field(validation_alias="processed_rows")

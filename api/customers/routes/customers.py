@@ -7,11 +7,11 @@ from fastapi import APIRouter, Depends
 from starlette.responses import Response
 
 from api.core.answers import answer, listing
+from api.core.deferred import Body, JsonBody, Query, QueryOf
 from api.core.dependencies import READING, Allow, Caller, CustomerId
+from api.core.idempotency import idempotent
 from api.core.in_turn import InTurn
-from api.core.once import once
 from api.core.operations import gives
-from api.core.unread import Body, JsonBody, Query, QueryOf
 from api.customers.schemas.customers import (
     CreatedCustomerView,
     CustomerListView,
@@ -31,7 +31,7 @@ MOST_NAMED = customers.MOST_OTHERS - 1  # the last one only tells that there are
 
 
 @router.post("/customer", **gives(CreatedCustomerView, 201, also=200))
-@once
+@idempotent
 def create_customer(caller: Submitter, body: CustomerBody) -> Response:
     """Create a customer, or find the one that bears this ABN and reference already."""
     new = body.read().record()

@@ -6,11 +6,11 @@ from fastapi import APIRouter, Depends
 from starlette.responses import Response
 
 from api.core.answers import answer, totals
+from api.core.deferred import Body, JsonBody, Query, QueryOf
 from api.core.dependencies import Allow, Caller, CustomerId
 from api.core.in_turn import InTurn
 from api.core.operations import gives
 from api.core.schemas.common import Paging
-from api.core.unread import Body, JsonBody, Query, QueryOf
 from api.customers.schemas.attributes import (
     AttributeChangeView,
     AttributeHistoryView,

@@ -7,12 +7,12 @@ from fastapi import APIRouter, Depends
 from starlette.responses import Response
 
 from api.core.answers import answer, listing
+from api.core.deferred import Body, JsonBody, Query, QueryOf
 from api.core.dependencies import Allow, Caller, CustomerId, EvaluationId, PolicySlug, as_uuid
 from api.core.derived import BYTES_A_ROW
+from api.core.idempotency import idempotent
 from api.core.in_turn import InTurn
-from api.core.once import once
 from api.core.operations import DAMAGED_FILE, gives
-from api.core.unread import Body, JsonBody, Query, QueryOf
 from api.decisions import deciding
 from api.decisions.deciding import Asked, Snapshot
 from api.decisions.schemas.evaluations import (
@@ -53,7 +53,7 @@ REFUSED = (
 
 
 @router.post("/customer/{customerId}/decision-policies/{slug}/evaluate", **gives(EvaluationView, refuses=REFUSED))
-@once
+@idempotent
 def evaluate_decision_policy(
     caller: Evaluator, customer_id: CustomerId, slug: PolicySlug, body: EvaluationBody
 ) -> Response:
@@ -154,7 +154,7 @@ def explain_evaluation(caller: Evaluator, evaluation_id: EvaluationId, query: Wh
     "/evaluations/{evaluationId}/override",
     **gives(DecisionOverrideView, 201, refuses=[NOT_ENABLED, "Evaluation.NotADecision"]),
 )
-@once
+@idempotent
 def override_decision(caller: Overrider, evaluation_id: EvaluationId, body: OverrideBody) -> Response:
     """Note that somebody decided otherwise, who and why. The evaluation itself stays as it was. A what-if and a
     challenger's evaluation decided nothing, and have nothing to override.

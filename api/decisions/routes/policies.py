@@ -8,12 +8,12 @@ from starlette.responses import Response
 
 from api.core.answers import answer, listing
 from api.core.authoring import as_records, require_acknowledged, sound
+from api.core.deferred import Body, JsonBody, Query, QueryOf
 from api.core.dependencies import Allow, Caller, PolicySlug
 from api.core.derived import BYTES_A_ROW
 from api.core.in_turn import InTurn
 from api.core.operations import gives
 from api.core.schemas.common import Paging
-from api.core.unread import Body, JsonBody, Query, QueryOf
 from api.decisions.reach import PART_ROWS, unreached
 from api.decisions.schemas.policies import (
     PolicyDiffView,

@@ -6,13 +6,13 @@ from fastapi import APIRouter, Depends
 from starlette.responses import Response
 
 from api.core.answers import accepted, accepted_job, answer, totals
+from api.core.deferred import Body, JsonBody, Query, QueryOf
 from api.core.dependencies import Allow, Caller, CorrectionId, CustomerId, as_uuid
+from api.core.idempotency import idempotent
 from api.core.in_turn import InTurn
-from api.core.once import once
 from api.core.operations import DAMAGED_FILE, gives
 from api.core.schemas.common import Paging
 from api.core.schemas.jobs import EXAMPLE_CORRECTION, JobView
-from api.core.unread import Body, JsonBody, Query, QueryOf
 from api.enrichment.schemas.corrections import (
     REFUSED,
     WRONG_SIDE,
@@ -36,7 +36,7 @@ WhichPage = Annotated[Query[Paging], Depends(QueryOf(Paging))]
 
 
 @router.post("", **gives(MadeCorrectionView, 202, also=200, refuses=[*REFUSED, *DAMAGED_FILE]))
-@once
+@idempotent
 def correct_transactions(caller: Corrector, customer_id: CustomerId, body: CorrectionBody) -> Response:
     """Say what one transaction is, or all like it: those held now, by the job that the answer names, and later ones.
 

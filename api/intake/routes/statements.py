@@ -6,13 +6,13 @@ from fastapi import APIRouter, Depends
 from starlette.responses import Response
 
 from api.core.answers import answer, listing
+from api.core.deferred import Query, QueryOf
 from api.core.dependencies import Allow, Caller, CustomerId, PageNumber, StatementId, TransactionId, as_uuid
+from api.core.idempotency import idempotent
 from api.core.in_turn import InTurn
-from api.core.once import once
 from api.core.operations import DAMAGED_FILE, gives, shows_picture
 from api.core.schemas.common import Paging
 from api.core.schemas.jobs import EXAMPLE_EXTRACTION, JobView
-from api.core.unread import Query, QueryOf
 from api.core.uploads import Files, FilesBody
 from api.intake import statements
 from api.intake.schemas.statements import PageQuery, SourceView, StatementListView, StatementView, WholeStatementView
@@ -29,7 +29,7 @@ NOT_THE_FILES = ("Statement.WrongCount", "Statement.NotPdf", "Statement.FileTooL
 
 
 @router.post("/statements", **gives(JobView, 202, refuses=[*NOT_A_FORM, *NOT_THE_FILES], example=EXAMPLE_EXTRACTION))
-@once
+@idempotent
 def submit_statements(caller: Submitter, customer_id: CustomerId, files: SentFilesBody) -> Response:
     """Submit PDF statements; a job, which the answer names, reads them and then enriches what they hold.
 
@@ -41,7 +41,7 @@ def submit_statements(caller: Submitter, customer_id: CustomerId, files: SentFil
 
 @router.get("/statements", **gives(StatementListView))
 def list_statements(caller: Reader, customer_id: CustomerId, query: WhichPage) -> Response:
-    """List a customer's statements, the last read first; those of withdrawn submissions are gone."""
+    """List a customer's statements, the last read first; those of retracted submissions are gone."""
     with caller.reading() as r:
         found = stored.find(r, caller.customer(r, customer_id), query.read().asked())
     return listing("statements", found, StatementView)

@@ -8,14 +8,14 @@ from fastapi import APIRouter, Depends
 from starlette.responses import Response
 
 from api.core.answers import accepted_job, streamed, totals
+from api.core.deferred import Body, JsonBody, Query, QueryOf
 from api.core.dependencies import Allow, Caller, CustomerId, JobId, as_uuid
 from api.core.derived import BYTES_A_LISTED_ROW
+from api.core.idempotency import idempotent
 from api.core.in_turn import InTurn
-from api.core.once import once
 from api.core.operations import DAMAGED_FILE, gives
 from api.core.schemas.common import Paging
-from api.core.schemas.jobs import EXAMPLE_WITHDRAWAL, JobView
-from api.core.unread import Body, JsonBody, Query, QueryOf
+from api.core.schemas.jobs import EXAMPLE_RETRACTION, JobView
 from api.intake import submissions, transactions_json
 from api.intake.schemas.transactions import Submission, TransactionListView, TransactionsQuery
 from storage.core.paging import Paged
@@ -33,7 +33,7 @@ WhichPage = Annotated[Query[Paging], Depends(QueryOf(Paging))]
 
 
 @router.post("/customer/{customerId}/transactions", **gives(JobView, 202, refuses=["Submission.WrongCount"]))
-@once
+@idempotent
 def submit_transactions(caller: Submitter, customer_id: CustomerId, body: SubmissionBody) -> Response:
     """Submit transactions of one account; a job, which the answer names, enriches them."""
     return submissions.submit(caller, customer_id, body)
@@ -41,9 +41,9 @@ def submit_transactions(caller: Submitter, customer_id: CustomerId, body: Submis
 
 @router.delete(
     "/customer/{customerId}/submissions/{jobId}",
-    **gives(JobView, 202, refuses=["Submission.Unfinished", "Submission.Failed"], example=EXAMPLE_WITHDRAWAL),
+    **gives(JobView, 202, refuses=["Submission.Unfinished", "Submission.Failed"], example=EXAMPLE_RETRACTION),
 )
-def withdraw_submission(caller: Submitter, customer_id: CustomerId, job_id: JobId) -> Response:
+def retract_submission(caller: Submitter, customer_id: CustomerId, job_id: JobId) -> Response:
     """Take a submission's rows back, as if they had never been sent; poll the job that the answer names.
 
     What later submissions repeated becomes theirs, and what the rows replaced stands again. Asked again, the answer
@@ -52,9 +52,9 @@ def withdraw_submission(caller: Submitter, customer_id: CustomerId, job_id: JobI
     with caller.writing() as w:
         customer = caller.customer(w, customer_id)
         submission = caller.job_of(w, customer, as_uuid(job_id))
-        withdrawal = jobs.request_withdrawal(w, customer, submission, caller.now)
-        caller.audit(w, "Submission.Withdrawn", customerId=customer.customer_id, jobId=submission.job_id)
-    return accepted_job(withdrawal)
+        retraction = jobs.request_retraction(w, customer, submission, caller.now)
+        caller.audit(w, "Submission.Retracted", customerId=customer.customer_id, jobId=submission.job_id)
+    return accepted_job(retraction)
 
 
 @router.get(

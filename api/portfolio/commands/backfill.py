@@ -17,7 +17,7 @@ from pipelines.enrichment.enrichment import ENRICHMENT_VERSION
 from storage.core import buckets, leases
 from storage.core.store import Store
 from storage.portfolio import maintenance
-from storage.portfolio.maintenance import Standing, State, Task
+from storage.portfolio.maintenance import BucketProgress, State, Task
 
 POLL_EVERY_S = 0.5
 
@@ -58,28 +58,28 @@ def _ask(store: Store, wanted: Sequence[int]) -> list[int]:
     return asked
 
 
-def _follow(store: Store, asked: Sequence[int], *, print_progress: bool) -> list[Standing]:
+def _follow(store: Store, asked: Sequence[int], *, print_progress: bool) -> list[BucketProgress]:
     """Wait for the end of what was asked for."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("customers"))
     with Progress(*columns, console=err, disable=not print_progress) as progress:
         bar = progress.add_task("waiting", total=None)
         while True:
             with store.db.reading() as r:
-                standing = maintenance.standing(r, Task.BACKFILL, asked)
-            states = [each.state(now()) for each in standing]
+                buckets = maintenance.progress(r, Task.BACKFILL, asked)
+            states = [each.state(now()) for each in buckets]
             ended = sum(state in (State.DONE, State.FAILED) for state in states)
             progress.update(
                 bar,
                 description=f"{ended} of {len(asked)} buckets",
-                completed=sum(each.done for each in standing),
-                total=sum(each.total for each in standing),
+                completed=sum(each.done for each in buckets),
+                total=sum(each.total for each in buckets),
             )
             if ended == len(asked):
-                return standing
+                return buckets
             time.sleep(POLL_EVERY_S)
 
 
-def _tell(ended: Sequence[Standing], *, as_json: bool) -> None:
+def _tell(ended: Sequence[BucketProgress], *, as_json: bool) -> None:
     records = [
         {
             "bucket": each.bucket,

@@ -6,13 +6,13 @@ from fastapi import APIRouter, Depends
 from starlette.responses import HTMLResponse, Response
 
 from api.core.answers import accepted_job, answer, streamed, totals
+from api.core.deferred import Body, JsonBody, Query, QueryOf
 from api.core.dependencies import Allow, BacktestId, Caller, PolicySlug, as_uuid
+from api.core.idempotency import idempotent
 from api.core.in_turn import InTurn
-from api.core.once import once
 from api.core.operations import DAMAGED_FILE, gives, shows_page
 from api.core.schemas.common import Paging
 from api.core.schemas.jobs import EXAMPLE_BACKTEST_JOB, JobView
-from api.core.unread import Body, JsonBody, Query, QueryOf
 from api.portfolio import backtesting
 from api.portfolio.schemas.backtests import (
     BacktestListView,
@@ -43,7 +43,7 @@ UNFINISHED = "Backtest.Unfinished"
     "/backtest",
     **gives(JobView, 202, refuses=[NOT_ENABLED, NO_VERSION, *backtesting.REFUSES], example=EXAMPLE_BACKTEST_JOB),
 )
-@once
+@idempotent
 def backtest_decision_policy(caller: Author, slug: PolicySlug, body: BacktestBody) -> Response:
     """Compare a version with another one, or with what was decided, over the whole portfolio; poll the job.
 

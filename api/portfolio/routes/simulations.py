@@ -6,13 +6,13 @@ from fastapi import APIRouter, Depends
 from starlette.responses import HTMLResponse, Response
 
 from api.core.answers import accepted_job, answer, streamed, totals
+from api.core.deferred import Body, JsonBody, Query, QueryOf
 from api.core.dependencies import Allow, Caller, RulesetId, SimulationId, as_uuid
+from api.core.idempotency import idempotent
 from api.core.in_turn import InTurn
-from api.core.once import once
 from api.core.operations import DAMAGED_FILE, gives, shows_page
 from api.core.schemas.common import Paging
 from api.core.schemas.jobs import EXAMPLE_SIMULATION_JOB, JobView
-from api.core.unread import Body, JsonBody, Query, QueryOf
 from api.portfolio import simulating
 from api.portfolio.schemas.simulations import FiringListView, SentSimulation, SimulationListView, SimulationResultView
 from pipelines.monitoring.page import CONTENT_POLICY
@@ -34,7 +34,7 @@ UNFINISHED = "Simulation.Unfinished"
     "/rulesets/{rulesetId}/simulate",
     **gives(JobView, 202, refuses=[CORRUPT, *simulating.REFUSES], example=EXAMPLE_SIMULATION_JOB),
 )
-@once
+@idempotent
 def simulate_ruleset(caller: Watcher, ruleset_id: RulesetId, body: SimulationBody) -> Response:
     """Try a ruleset, or what it might say instead, on past days, before it is switched on; poll the job.
 

@@ -447,8 +447,8 @@ def _tell_reports(bundle: Mapping[str, ReportView], whom: About, currency: str) 
 
 def _costliest(risk: Fields) -> Grid | None:
     """The drivers that lose points, most first."""
-    lost = [(each, (each.number("maxPoints") or 0) - (each.number("points") or 0)) for each in risk.many("drivers")]
-    costly = sorted((each for each in lost if each[1] > 0), key=lambda each: each[1], reverse=True)
+    missing = [(each, (each.number("maxPoints") or 0) - (each.number("points") or 0)) for each in risk.many("drivers")]
+    costly = sorted((each for each in missing if each[1] > 0), key=lambda each: each[1], reverse=True)
     grid = driver_details([driver for driver, _ in costly])
     return None if grid is None else replace(grid, caption="What costs points of the risk rating")
 

@@ -7,12 +7,12 @@ from starlette.responses import Response
 
 from api.core import derived
 from api.core.answers import streamed, totals
+from api.core.deferred import Query, QueryOf
 from api.core.dependencies import READING_ROWS, Allow, Caller, CustomerId
 from api.core.derived import Derived
 from api.core.in_turn import InTurn
 from api.core.operations import DAMAGED_FILE, gives
 from api.core.schemas.common import Paging
-from api.core.unread import Query, QueryOf
 from api.reports.schemas.derived import FacilityListView, MentionedAccountListView, SeriesListView
 from storage.core.paging import Paged
 from storage.enrichment import transactions

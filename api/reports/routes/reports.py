@@ -7,13 +7,13 @@ from starlette.responses import Response
 
 from api.core import unknown
 from api.core.answers import accepted_job, answer
+from api.core.deferred import Query, QueryOf
 from api.core.dependencies import Allow, Caller, CustomerId
 from api.core.derived import BYTES_A_ROW, BYTES_A_ROW_OF_DIFF
+from api.core.idempotency import idempotent
 from api.core.in_turn import InTurn
-from api.core.once import once
 from api.core.operations import DAMAGED_FILE, gives
 from api.core.schemas.jobs import EXAMPLE_REFRESH, JobView
-from api.core.unread import Query, QueryOf
 from api.reports import replay
 from api.reports.schemas.reports import (
     CompletenessReportView,
@@ -43,7 +43,7 @@ WhichVersions = Annotated[Query[DiffQuery], Depends(QueryOf(DiffQuery))]
 
 
 @router.post("/refresh", **gives(JobView, 202, refuses=REFUSALS, example=EXAMPLE_REFRESH))
-@once
+@idempotent
 def refresh_reports(caller: Refresher, customer_id: CustomerId) -> Response:
     """Compute all three reports over the customer's enriched transactions; poll the job that the answer names."""
     unknown.forget()

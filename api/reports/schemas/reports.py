@@ -291,7 +291,7 @@ class MovedFigureView(View):
     from_: Any = Field(serialization_alias="from")
     to: Any
     causes: list[Literal["rows", "correction", "enrichment"]] = Field(
-        description="rows: added, revised or withdrawn; correction: the client's own words; enrichment: rules, model "
+        description="rows: added, revised or retracted; correction: the client's own words; enrichment: rules, model "
         "or what is known of the customer changed what rows are taken for."
     )
 

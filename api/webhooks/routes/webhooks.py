@@ -9,12 +9,12 @@ from fastapi import APIRouter, Depends
 from starlette.responses import Response
 
 from api.core.answers import accepted, answer, encode, listing, streamed, totals
+from api.core.deferred import Body, JsonBody, Query, QueryOf
 from api.core.dependencies import Allow, Caller, DeliveryId, SubscriptionId, as_uuid
+from api.core.idempotency import idempotent
 from api.core.in_turn import InTurn
-from api.core.once import once
 from api.core.operations import gives
 from api.core.schemas.common import Paging
-from api.core.unread import Body, JsonBody, Query, QueryOf
 from api.webhooks import samples
 from api.webhooks.schemas import (
     EXAMPLE_QUEUED_TEST,
@@ -72,7 +72,7 @@ SECRET_NOT_REPLAYABLE = "Idempotency.SecretNotReplayable"
         ],
     ),
 )
-@once
+@idempotent
 def create_subscription(caller: Subscriber, body: SubscriptionBody) -> Response:
     """Subscribe a URL to one type of event. The signing secret is in this answer and in no other."""
     new = _read_new(caller, body)
@@ -153,7 +153,7 @@ def get_subscription_summary(caller: Subscriber, subscription_id: SubscriptionId
     "/subscriptions/{subscriptionId}/test",
     **gives(DeliveryView, 202, refuses=[TEST_UNDER_WAY], example=EXAMPLE_QUEUED_TEST),
 )
-@once
+@idempotent
 def test_subscription(caller: Subscriber, subscription_id: SubscriptionId) -> Response:
     """Send a signed sample event of the subscription's type, with `"test": true`. It is sent even while the
     subscription is paused, and is tried once.
@@ -167,7 +167,7 @@ def test_subscription(caller: Subscriber, subscription_id: SubscriptionId) -> Re
 
 
 @router.post("/subscriptions/{subscriptionId}/resend", **gives(ResentView, 202, refuses=[UNKNOWN_CUSTOMER]))
-@once
+@idempotent
 def resend_deliveries(caller: Subscriber, subscription_id: SubscriptionId, body: ResendingBody) -> Response:
     """Send everything once more that was made since a time and has failed: the same bytes, the oldest first."""
     with caller.writing() as w:
@@ -250,7 +250,7 @@ def list_all_deliveries(caller: Subscriber, query: WhichDeliveries) -> Response:
     "/deliveries/{deliveryId}/resend",
     **gives(DeliveryView, 202, refuses=["Webhook.DeliveryInFlight", "Webhook.SubscriptionDeleted"]),
 )
-@once
+@idempotent
 def resend_delivery(caller: Subscriber, delivery_id: DeliveryId) -> Response:
     """Send a delivery once more: the same bytes, with the same `eventId`."""
     with caller.writing() as w:

@@ -55,8 +55,8 @@ def _of_rule(rule: Rule, outcome: Outcome, after: Collection[Outcome], pointer: 
     if _is_lenient(condition, outcome, after):
         yield finding(f"{pointer}/condition", "LenientIsKnown", _ASKS)
     elif _is_lenient(_counted(rule), outcome, after):
-        lost = rule.on_unavailable == "notMatched"
-        code, says = ("LenientNotMatched", _NOT_MATCHED) if lost else ("LenientMatched", _MATCHED)
+        not_matched = rule.on_unavailable == "notMatched"
+        code, says = ("LenientNotMatched", _NOT_MATCHED) if not_matched else ("LenientMatched", _MATCHED)
         yield finding(f"{pointer}/onUnavailable", code, says)
 
 

@@ -28,7 +28,7 @@ _OF_THE_LISTS = (
 )
 
 
-def understood(rows: pl.DataFrame, directory: Directory | None = None) -> pl.DataFrame:
+def categorised(rows: pl.DataFrame, directory: Directory | None = None) -> pl.DataFrame:
     """Add `text` (the description as `matching_text` has it) and what it tells: the fields of `details`, the
     counterparty's columns and the category's (`categories.DECIDED`).
 

@@ -63,8 +63,8 @@ def vocabulary(blocks: Sequence[Block], height: int, least: int) -> Vocabulary:
     """
     buckets, rarity = list[NDArray[np.int32]](), list[Weights]()
     for name, block in zip(BLOCKS, blocks, strict=True):
-        once = np.unique(block.rows << BUCKET_BITS | block.buckets) & ((1 << BUCKET_BITS) - 1)
-        counts = np.bincount(once, minlength=1 << BUCKET_BITS)
+        distinct = np.unique(block.rows << BUCKET_BITS | block.buckets) & ((1 << BUCKET_BITS) - 1)
+        counts = np.bincount(distinct, minlength=1 << BUCKET_BITS)
         known = np.flatnonzero(counts >= least)
         buckets.append(known.astype(np.int32))
         frequency = np.sqrt(np.log((1 + height) / (1 + counts[known])) + 1)

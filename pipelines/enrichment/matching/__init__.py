@@ -1,1 +1,1 @@
-"""Rows that belong together: duplicates, reversals, withdrawn submissions."""
+"""Rows that belong together: duplicates, reversals, retracted submissions."""

@@ -103,16 +103,16 @@ def aligned(held: pl.DataFrame, sent: pl.DataFrame) -> pl.DataFrame:
     """
     can_repeat = sent.filter(pl.col("status") == "posted", ~pl.col("appended")).join(held, on=_ID_KEY, how="anti")
     nth_of_id = pl.int_range(pl.len()).over(_ID_KEY)
-    once = can_repeat.filter(pl.col("sent_id").is_null() | (nth_of_id == 0))
+    first_of_id = can_repeat.filter(pl.col("sent_id").is_null() | (nth_of_id == 0))
     stands = (pl.col("status") == "posted") & pl.col("superseded_seq").is_null()
-    pairs = repeats(held.join(once, on="account_id", how="semi").filter(stands), once)
-    return pl.concat([pairs, _sent_again(can_repeat, once, pairs)])
+    pairs = repeats(held.join(first_of_id, on="account_id", how="semi").filter(stands), first_of_id)
+    return pl.concat([pairs, _sent_again(can_repeat, first_of_id, pairs)])
 
 
-def _sent_again(sent: pl.DataFrame, once: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
+def _sent_again(sent: pl.DataFrame, first_of_id: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
     """The same client's id again in the same submission repeats what its first row does."""
-    partners = pairs.join(once.select(*ORDER, *_ID_KEY), on=ORDER, validate="1:1").drop(*ORDER, "job_id")
-    again = unpaired(sent, once).join(partners, on=_ID_KEY, validate="m:1")
+    partners = pairs.join(first_of_id.select(*ORDER, *_ID_KEY), on=ORDER, validate="1:1").drop(*ORDER, "job_id")
+    again = unpaired(sent, first_of_id).join(partners, on=_ID_KEY, validate="m:1")
     return again.select(pairs.columns)
 
 

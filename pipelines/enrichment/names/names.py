@@ -112,14 +112,14 @@ def _with_shown(placed: pl.DataFrame) -> pl.DataFrame:
     """`told_name` and `told_group`: names repeat, so each distinct one is dressed once."""
     key = ["name", "name_shape", "kind"]
     distinct = placed.select(key).drop_nulls("name").unique()
-    once = distinct.with_columns(bare=_once(pl.col("name").str.strip_chars("*'-. ")))
-    dressed = once.with_columns(told_name=_shown(once["bare"]), told_group=group_of(once))
+    stripped = distinct.with_columns(bare=_without_repetition(pl.col("name").str.strip_chars("*'-. ")))
+    dressed = stripped.with_columns(told_name=_shown(stripped["bare"]), told_group=group_of(stripped))
     return placed.join(
         dressed.drop("bare"), on=key, how="left", validate="m:1", maintain_order="left", nulls_equal=True
     ).rename({"kind": "told_kind"})
 
 
-def _once(name: pl.Expr) -> pl.Expr:
+def _without_repetition(name: pl.Expr) -> pl.Expr:
     """A name that begins again is cut there: COREX PLASTICS COREX PLASTICS. SMITH & SMITH stays, and CHIN CHIN."""
     first = name.str.extract(r"^(\S+) ", 1)
     rest = name.cast(pl.Binary).bin.slice(first.str.len_bytes(), None).cast(pl.String) + " "

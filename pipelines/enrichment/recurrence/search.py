@@ -22,7 +22,7 @@ from pipelines.enrichment.recurrence.schedules import SCHEDULES, nearest_due
 BAND_GAP = 1.3  # a band ends where the next larger amount is more than this many times the one before
 DOUBLE_STRAYS = 2  # days beyond the tolerance within which the same amount again is a doubled payment
 LEAST_TO_ALTERNATE = 2  # payments on either side before alternating amounts are taken for two series
-LEAST_ONCE = 0.9  # share of due dates paid once, for parts of a counterparty's payments to be one series again
+LEAST_SINGLE = 0.9  # share of due dates paid once, for parts of a counterparty's payments to be one series again
 TRIES = 4  # times that what is left of a group is tried again
 
 PAYMENTS = pl.Schema(
@@ -269,8 +269,8 @@ def _rejoined(rows: pl.DataFrame, series: pl.DataFrame) -> pl.DataFrame:
     if alike.is_empty():
         return rows
     paid = pl.col("nth") == 0
-    once = pl.col("slot").filter(paid).n_unique().over(_SAME_DATES) >= paid.sum().over(_SAME_DATES) * LEAST_ONCE
-    one = pl.when(once).then(pl.col("found").min().over(_SAME_DATES)).otherwise("found")
+    is_single = pl.col("slot").filter(paid).n_unique().over(_SAME_DATES) >= paid.sum().over(_SAME_DATES) * LEAST_SINGLE
+    one = pl.when(is_single).then(pl.col("found").min().over(_SAME_DATES)).otherwise("found")
     turn = pl.int_range(pl.len(), dtype=pl.Int64).over("found", "slot", order_by=("nth", "part"))
     joined = (
         rows.join(alike, on="found", how="semi")

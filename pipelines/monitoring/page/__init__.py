@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pipelines.monitoring.page.reading import About, Shown, read
-from pipelines.reports.page.standing_alone import StandingAlone
+from pipelines.reports.page.self_contained import SelfContained
 
 __all__ = ["CONTENT_POLICY", "About", "Shown", "page", "read"]
 
-PAGE = StandingAlone("pipelines.monitoring.page", "simulation.html")
+PAGE = SelfContained("pipelines.monitoring.page", "simulation.html")
 CONTENT_POLICY = PAGE.content_policy
 
 

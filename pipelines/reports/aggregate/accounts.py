@@ -33,7 +33,7 @@ def accounts(facts: Facts) -> pl.LazyFrame:
     stated = last_stated(facts).select(*BY_ACCOUNT, closingBalanceDate="date")
     return (
         facts.accounts.lazy()
-        .join(facts.once(account_history).lazy(), on=BY_ACCOUNT, how="left", validate="1:1")
+        .join(facts.cached(account_history).lazy(), on=BY_ACCOUNT, how="left", validate="1:1")
         .join(stated, on=BY_ACCOUNT, how="left", validate="1:1")
         .select(
             BY_CUSTOMER,

@@ -42,7 +42,7 @@ class Whose:
 
     def steps(self, facts: Facts) -> pl.DataFrame:
         """`by`, `date`, `month`, `days` from then on, `balance` on each of them (null: unknown), in order."""
-        history = facts.once(self.history)
+        history = facts.cached(self.history)
         marks = history.lazy().pipe(months_of).select(*self.by, date="month", change=pl.lit(0, BALANCE), unknown=0)
         moves = _moves(facts)
         begun = moves.group_by(self.by).agg(begun=pl.col("date").min())
@@ -72,7 +72,7 @@ class Whose:
         `closing_balance` and the `transaction_id` that states it; `speaks`: of a step's rows the one that stands for
         all, where days are counted.
         """
-        through = facts.once(self.history).lazy().select(*self.by, "data_through")
+        through = facts.cached(self.history).lazy().select(*self.by, "data_through")
         held = (
             facts.closings.lazy()
             .join(through, on=self.by, validate="m:1")
@@ -88,7 +88,7 @@ class Whose:
         )
         latest = pl.col("since").max().over(*self.by, "date")
         speaker = pl.col("account_id").filter(pl.col("since") == latest).min().over(*self.by, "date")
-        each = facts.once(self.steps).lazy().join(held.select(BY_ACCOUNT).unique(), on=self.by, validate="m:m")
+        each = facts.cached(self.steps).lazy().join(held.select(BY_ACCOUNT).unique(), on=self.by, validate="m:m")
         balances = held.with_columns(date="since").sort("date")
         return (
             each.sort("date", *BY_ACCOUNT)
@@ -100,14 +100,14 @@ class Whose:
     def by_month(self, facts: Facts) -> pl.DataFrame:
         """`by`, `month`: the totals of BALANCES."""
         months = (
-            facts.once(self.steps)
+            facts.cached(self.steps)
             .lazy()
             .group_by(*self.by, "month")
             .agg(*day_sums(), closingBalance=pl.col("balance").max_by("date"))
             .sort(*self.by, "month")
         )
         opened = (
-            facts.once(account_openings)
+            facts.cached(account_openings)
             .lazy()
             .group_by(*self.by, "month")
             .agg(opened=_all_known(pl.col("opening")), opens=pl.lit(value=True))
@@ -269,7 +269,7 @@ def all_accounts_by_month() -> Source:
     return Source(
         rows=ALL_ACCOUNTS.parts_by_month,
         totals=BALANCES,
-        summed=lambda facts: facts.once(ALL_ACCOUNTS.by_month).lazy().select(BY_CUSTOMER, "month", *_NAMES),
+        summed=lambda facts: facts.cached(ALL_ACCOUNTS.by_month).lazy().select(BY_CUSTOMER, "month", *_NAMES),
     )
 
 
@@ -278,5 +278,5 @@ def each_account_by_month() -> Source:
     return Source(
         rows=lambda facts: EACH_ACCOUNT.parts_by_month(facts).with_columns(account),
         totals=BALANCES,
-        summed=lambda facts: facts.once(EACH_ACCOUNT.by_month).lazy().select(BY_CUSTOMER, account, "month", *_NAMES),
+        summed=lambda facts: facts.cached(EACH_ACCOUNT.by_month).lazy().select(BY_CUSTOMER, account, "month", *_NAMES),
     )

@@ -26,7 +26,7 @@ def months(facts: Facts) -> pl.DataFrame:
 
 def account_months(facts: Facts) -> pl.LazyFrame:
     """The same of each account, from its own first to its own last row."""
-    each = facts.once(account_history).lazy().pipe(months_of)
+    each = facts.cached(account_history).lazy().pipe(months_of)
     return each.select(BY_CUSTOMER, "month", accountId=uuid_text("account_id"), partial=is_partial_month())
 
 
@@ -47,7 +47,7 @@ CASH_FLOW = Table(
     "all accounts, balances those of cash accounts: cards and loans state what is owed.",
     keys=(MONTH,),
     told=(PARTIAL,),
-    listed=lambda facts: facts.once(months).lazy().select(BY_CUSTOMER, "month", "partial"),
+    listed=lambda facts: facts.cached(months).lazy().select(BY_CUSTOMER, "month", "partial"),
     sources=(all_accounts_by_month(), flows(unchanged, ("month",), by_month)),
     derived=(MEAN_BALANCE, NET),
     hidden=("balanceDays",),

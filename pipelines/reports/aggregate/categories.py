@@ -46,7 +46,7 @@ def _in_window(frame: pl.LazyFrame, facts: Facts) -> pl.LazyFrame:
 
 def _finer(by: tuple[str, ...], totals: tuple[Total, ...]) -> Callable[[Facts], pl.LazyFrame]:
     """Totals over `by_category_and_month`: what they add up is the same for a row and for a sum of rows."""
-    return lambda facts: summed(_with_line(facts.once(by_category_and_month).lazy()), by, totals)
+    return lambda facts: summed(_with_line(facts.cached(by_category_and_month).lazy()), by, totals)
 
 
 def _source(by: tuple[str, ...], totals: tuple[Total, ...]) -> Source:
@@ -168,7 +168,7 @@ PROFIT_AND_LOSS = Table(
     "money counts when it moves, GST included. Costs are positive; own transfers are left out.",
     keys=(MONTH,),
     told=(PARTIAL,),
-    listed=lambda facts: facts.once(months).lazy().select(BY_CUSTOMER, "month", "partial"),
+    listed=lambda facts: facts.cached(months).lazy().select(BY_CUSTOMER, "month", "partial"),
     sources=(_source(("month",), _LINES),),
     derived=(
         _result("grossProfit", ("revenue",), ("costOfSales",), "before costs of running"),

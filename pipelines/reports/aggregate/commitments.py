@@ -50,14 +50,14 @@ _SEEN = (
 
 
 def _recurring(facts: Facts) -> pl.LazyFrame:
-    return facts.once(recurring).lazy().with_columns(seriesId=uuid_text("series_id"))
+    return facts.cached(recurring).lazy().with_columns(seriesId=uuid_text("series_id"))
 
 
 def _series(facts: Facts) -> pl.LazyFrame:
     names = pl.col("counterparty_name").filter(pl.col("counterparty_name").is_not_null())
     dated = pl.col("place").filter(pl.col("counterparty_name").is_not_null())
     grouped = (
-        facts.once(recurring)
+        facts.cached(recurring)
         .lazy()
         .group_by(BY_CUSTOMER, "series_id")
         .agg(
@@ -80,7 +80,7 @@ def _series(facts: Facts) -> pl.LazyFrame:
 
 
 def _series_sums(facts: Facts) -> pl.LazyFrame:
-    sums = summed(facts.once(recurring).lazy(), ("series_id",), _SEEN)
+    sums = summed(facts.cached(recurring).lazy(), ("series_id",), _SEEN)
     return sums.with_columns(seriesId=uuid_text("series_id")).drop("series_id")
 
 
@@ -150,7 +150,7 @@ def _told_from(facts: Facts) -> pl.DataFrame:
 def _stated(name: str, as_shown: str) -> Callable[[Facts], pl.LazyFrame]:
     """A figure of FACILITIES as a sum that is had already."""
     return lambda facts: (
-        facts.once(facilities)
+        facts.cached(facilities)
         .lazy()
         .select(BY_CUSTOMER, pl.col(name).alias(as_shown), facilityId=uuid_text("facility_id"))
     )
@@ -159,7 +159,9 @@ def _stated(name: str, as_shown: str) -> Callable[[Facts], pl.LazyFrame]:
 def _missed(facts: Facts) -> pl.LazyFrame:
     """Each missed payment with the repayment that was returned, or the last that was tried before the expected day."""
     by_date = ("facility_id", "date")
-    missed = facts.once(facilities).select(BY_CUSTOMER, "facility_id", date="missed_dates").explode("date").drop_nulls()
+    missed = (
+        facts.cached(facilities).select(BY_CUSTOMER, "facility_id", date="missed_dates").explode("date").drop_nulls()
+    )
     tried = flows_of(_told_from(facts)).filter(~pl.col("funds")).select(*by_date, "transaction_id")
     before = missed.sort(by_date).join_asof(
         tried.sort(*by_date, "transaction_id"), on="date", by="facility_id", check_sortedness=False
@@ -169,7 +171,7 @@ def _missed(facts: Facts) -> pl.LazyFrame:
 
 def _grown(facts: Facts) -> pl.LazyFrame:
     """What rows of instalment loans come to with interest."""
-    grown = with_interest(flows_of(_told_from(facts)), facts.once(facilities))
+    grown = with_interest(flows_of(_told_from(facts)), facts.cached(facilities))
     return grown.lazy().with_columns(facilityId=uuid_text("facility_id"))
 
 
@@ -189,7 +191,7 @@ def _facility_rows(facts: Facts) -> pl.LazyFrame:
 
 
 def _facilities(facts: Facts) -> pl.LazyFrame:
-    known = facts.once(facilities).lazy()
+    known = facts.cached(facilities).lazy()
     return known.select(
         BY_CUSTOMER,
         facilityId=uuid_text("facility_id"),

@@ -61,7 +61,7 @@ def _usual(name: str) -> pl.Expr:
 
 
 def _ranked_rows(facts: Facts) -> pl.LazyFrame:
-    shown = facts.once(ranked).lazy().select(*_EACH, "rank")
+    shown = facts.cached(ranked).lazy().select(*_EACH, "rank")
     month = (*_EACH, "month")
     first = pl.col("transaction_id") == pl.col("transaction_id").min().over(month)
     return _payments(facts).join(shown, on=_EACH, validate="m:1").with_columns(first_of_month=first)
@@ -98,14 +98,14 @@ TOP_COUNTERPARTIES = Table(
         Column("lastDate", "date", meaning="of its last payment in the window"),
     ),
     listed=lambda facts: (
-        facts.once(ranked).lazy().select(BY_CUSTOMER, "direction", "rank", "name", "kind", "firstDate", "lastDate")
+        facts.cached(ranked).lazy().select(BY_CUSTOMER, "direction", "rank", "name", "kind", "firstDate", "lastDate")
     ),
     sources=(
         Source(
             _ranked_rows,
             _TOTALS,
             summed=lambda facts: (
-                facts.once(ranked).lazy().select(BY_CUSTOMER, "direction", "rank", *(each.name for each in _TOTALS))
+                facts.cached(ranked).lazy().select(BY_CUSTOMER, "direction", "rank", *(each.name for each in _TOTALS))
             ),
         ),
         Source(_payments, (Total("allPayments", "AUD", _SIZE),), by=("direction",)),
@@ -164,7 +164,7 @@ def _receipts_by_payer(facts: Facts) -> pl.LazyFrame:
     """`whole`: all receipts of the basis; `first_of_payer` marks one row of each."""
     first = pl.col("transaction_id") == pl.col("transaction_id").min().over(_PAYER)
     whole = pl.col("money_in").sum().over(BY_CUSTOMER, "basis")
-    paid = facts.once(payers).lazy()
+    paid = facts.cached(payers).lazy()
     rows = _receipts(facts).with_columns(first_of_payer=first, whole=whole)
     return rows.join(paid, on=_PAYER, how="left", validate="m:1")
 
@@ -172,7 +172,7 @@ def _receipts_by_payer(facts: Facts) -> pl.LazyFrame:
 def _concentrations(facts: Facts) -> pl.LazyFrame:
     by = (BY_CUSTOMER, "basis")
     whole = _receipts(facts).group_by(by).agg(receipts=pl.col("money_in").sum())
-    paid = facts.once(payers).lazy().join(whole, on=by, validate="m:1")
+    paid = facts.cached(payers).lazy().join(whole, on=by, validate="m:1")
     tops = (pl.col("paid").filter(pl.col("rank") <= most).sum().alias(_top(most)) for most in (1, 3, 5, 10))
     squares = _square("paid", pl.col("receipts")).sum()
     each = paid.group_by(by).agg(*tops, payerCount=pl.len(), squares=squares)

@@ -13,7 +13,7 @@ _DATE = pl.col("date")
 
 
 def _days(facts: Facts) -> pl.LazyFrame:
-    return facts.once(by_day).lazy().select(BY_CUSTOMER, "date")
+    return facts.cached(by_day).lazy().select(BY_CUSTOMER, "date")
 
 
 def _closing_parts(facts: Facts) -> pl.LazyFrame:
@@ -28,7 +28,7 @@ def _closings(facts: Facts) -> pl.LazyFrame:
 
 def _in_steps(facts: Facts) -> pl.LazyFrame:
     """Each day with rows, the `step` (its first day) that it lies in, and the `balance` then."""
-    steps = facts.once(ALL_ACCOUNTS.steps).lazy().select(BY_CUSTOMER, "date", "balance", step="date")
+    steps = facts.cached(ALL_ACCOUNTS.steps).lazy().select(BY_CUSTOMER, "date", "balance", step="date")
     steps = steps.sort("date", BY_CUSTOMER)
     days = _days(facts).sort("date", BY_CUSTOMER)
     return days.join_asof(steps, on="date", by=BY_CUSTOMER, check_sortedness=False)
@@ -125,7 +125,7 @@ def _days_of_month(facts: Facts) -> pl.LazyFrame:
     days = pl.LazyFrame({"day": range(1, 32)}, schema={"day": pl.Int64()})
     length = pl.col("month").dt.days_in_month()
     lengths = (
-        facts.once(months)
+        facts.cached(months)
         .lazy()
         .group_by(BY_CUSTOMER)
         .agg(

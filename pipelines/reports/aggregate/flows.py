@@ -97,15 +97,15 @@ def flow_parts(facts: Facts) -> pl.DataFrame:
 
 
 def by_account_and_month(facts: Facts) -> pl.DataFrame:
-    return facts.once(flow_parts).group_by(*BY_ACCOUNT, "month").agg(_sums(_ALL))
+    return facts.cached(flow_parts).group_by(*BY_ACCOUNT, "month").agg(_sums(_ALL))
 
 
 def by_month(facts: Facts) -> pl.DataFrame:
-    return facts.once(by_account_and_month).group_by(BY_CUSTOMER, "month").agg(_sums(_ALL))
+    return facts.cached(by_account_and_month).group_by(BY_CUSTOMER, "month").agg(_sums(_ALL))
 
 
 def by_day(facts: Facts) -> pl.DataFrame:
-    return facts.once(flow_parts).group_by(BY_CUSTOMER, "date").agg(_sums(_DAILY))
+    return facts.cached(flow_parts).group_by(BY_CUSTOMER, "date").agg(_sums(_DAILY))
 
 
 def flows(
@@ -121,7 +121,7 @@ def flows(
         rows=lambda facts: keyed(facts.rows.lazy(), facts),
         totals=totals,
         by=tuple(by),
-        summed=lambda facts: keyed(facts.once(summed).lazy(), facts).group_by(BY_CUSTOMER, *by).agg(_sums(totals)),
+        summed=lambda facts: keyed(facts.cached(summed).lazy(), facts).group_by(BY_CUSTOMER, *by).agg(_sums(totals)),
     )
 
 

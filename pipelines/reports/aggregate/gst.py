@@ -94,11 +94,11 @@ def _from(told: str, otherwise: str) -> pl.Expr:
 def sums_by_month(facts: Facts) -> pl.LazyFrame:
     """Sums of rows that are alike in all that figures of tax look at, by `month`."""
     is_revenue = pl.col("categoryGroup").eq_missing("revenue") & pl.col("is_external")
-    return facts.once(by_category_and_month).lazy().with_columns(is_revenue=is_revenue)
+    return facts.cached(by_category_and_month).lazy().with_columns(is_revenue=is_revenue)
 
 
 def months_with_standing(facts: Facts) -> pl.LazyFrame:
-    return facts.once(months).lazy().join(facts.once(standing).lazy(), on=BY_CUSTOMER, how="left", validate="m:1")
+    return facts.cached(months).lazy().join(facts.cached(standing).lazy(), on=BY_CUSTOMER, how="left", validate="m:1")
 
 
 REGISTERED = Column("gstRegistered", "boolean", meaning="for GST; charges it and may claim it")

@@ -61,7 +61,7 @@ def periods(facts: Facts) -> pl.DataFrame:
 
 def _paydays(facts: Facts) -> pl.LazyFrame:
     """A payday and the days before it, after the last one, in which super for it may be paid ahead."""
-    wages = facts.once(wage_rows).lazy()
+    wages = facts.cached(wage_rows).lazy()
     days = wages.filter(of_payday_super(pl.col("date"))).select(BY_CUSTOMER, "date").unique()
     day = pl.col("date")
     after_last = day.shift(1).over(BY_CUSTOMER, order_by="date") + pl.duration(days=1)
@@ -75,14 +75,14 @@ def _paydays(facts: Facts) -> pl.LazyFrame:
 
 
 def listed(facts: Facts) -> pl.LazyFrame:
-    return facts.once(periods).lazy().pipe(due_dates.listed_periods)
+    return facts.cached(periods).lazy().pipe(due_dates.listed_periods)
 
 
 def wages(facts: Facts) -> pl.LazyFrame:
     """Wages by the period that super for them belongs to."""
     day = pl.col("date")
     end = pl.when(of_payday_super(day)).then(day).otherwise(due_dates.quarter_end(day))
-    return facts.once(wage_rows).lazy().with_columns(periodEnd=end)
+    return facts.cached(wage_rows).lazy().with_columns(periodEnd=end)
 
 
 def super_by_period(facts: Facts) -> pl.DataFrame:
@@ -91,7 +91,7 @@ def super_by_period(facts: Facts) -> pl.DataFrame:
     The oldest open period first. What no period needs stays with the one begun last, if that may still be paid. From
     the start of payday super, the quarters before it go first, as the law has it, and what is left is for paydays.
     """
-    paid = facts.once(super_rows).with_row_index("payment")
+    paid = facts.cached(super_rows).with_row_index("payment")
     payments = paid.select(BY_CUSTOMER, "payment", "date", amount="money_out")
     owed = _owed(facts)
     for_paydays = of_payday_super(pl.col("date"))
@@ -115,8 +115,8 @@ def _owed(facts: Facts) -> pl.DataFrame:
 def _habits(facts: Facts) -> pl.LazyFrame:
     """Of customers that pay super: `all_paid`, and whether it is `with_wages`, on half as many days or more."""
     days = pl.col("date").n_unique()
-    paid = facts.once(super_rows).lazy().group_by(BY_CUSTOMER)
-    payroll = facts.once(wage_rows).lazy().group_by(BY_CUSTOMER).agg(wage_days=days)
+    paid = facts.cached(super_rows).lazy().group_by(BY_CUSTOMER)
+    payroll = facts.cached(wage_rows).lazy().group_by(BY_CUSTOMER).agg(wage_days=days)
     return (
         paid.agg(all_paid=pl.col("money_out").cast(UNITS["AUD"]).sum(), super_days=days)
         .join(payroll, on=BY_CUSTOMER, how="left", validate="1:1")
@@ -157,7 +157,7 @@ EXPECTED = Table(
         Column("rate", "ratio", meaning="the superannuation guarantee's, of gross wages"),
         WITHHELD,
     ),
-    listed=lambda facts: facts.once(periods).lazy(),
+    listed=lambda facts: facts.cached(periods).lazy(),
     sources=(
         Source(
             wages, (Total("wagesPaid", "AUD", pl.col("money_out"), meaning="net of tax withheld"),), by=(PERIOD_END,)
@@ -193,7 +193,7 @@ def _status() -> pl.Expr:
 
 
 PAID = Source(
-    lambda facts: facts.once(super_by_period).lazy(),
+    lambda facts: facts.cached(super_by_period).lazy(),
     (Total("superPaid", "AUD", pl.col("part"), meaning="attributed to the period, paid through its due date"),),
     by=(PERIOD_END,),
 )

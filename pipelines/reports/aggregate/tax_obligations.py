@@ -61,14 +61,14 @@ def periods(facts: Facts) -> pl.DataFrame:
         due_dates.quarters(facts)
         .with_columns(dueDate=due_dates.statement_due(end), assumedWithholding=OBLIGATIONS.withheld.on(end))
         .filter(pl.col("dueDate") >= pl.col("first_date"))
-        .join(facts.once(standing).lazy(), on=BY_CUSTOMER, how="left", validate="m:1")
+        .join(facts.cached(standing).lazy(), on=BY_CUSTOMER, how="left", validate="m:1")
         .pipe(due_dates.with_marks)
         .collect(engine="in-memory")
     )
 
 
 def listed(facts: Facts) -> pl.LazyFrame:
-    return facts.once(periods).lazy().pipe(due_dates.listed_periods)
+    return facts.cached(periods).lazy().pipe(due_dates.listed_periods)
 
 
 def rows_by_quarter(facts: Facts) -> pl.LazyFrame:
@@ -102,7 +102,7 @@ def settlements(facts: Facts) -> pl.DataFrame:
     in_time = pl.col("days_past") <= 0
     late = ~in_time & pl.col("unpaid").fill_null(value=False) & words.is_debit()
     return (
-        facts.once(statement_rows)
+        facts.cached(statement_rows)
         .lazy()
         .join(unpaid, on=(BY_CUSTOMER, "before"), how="left", validate="m:1", maintain_order="left")
         .with_columns(
@@ -116,7 +116,7 @@ def settlements(facts: Facts) -> pl.DataFrame:
 
 def first_late_payment(facts: Facts) -> pl.LazyFrame:
     """Of each quarter that was paid late, the first payment after the due date."""
-    late = facts.once(settlements).lazy().drop_nulls("days_late")
+    late = facts.cached(settlements).lazy().drop_nulls("days_late")
     return late.unique((BY_CUSTOMER, PERIOD_END), keep="first", maintain_order=True)
 
 
@@ -131,7 +131,7 @@ def _unpaid(facts: Facts) -> pl.LazyFrame:
     quarter = pl.when(after_end).then("before").otherwise(due_dates.quarter_end(pl.col("date")))
     amount = pl.col("money_out").cast(UNITS["AUD"])
     paid = (
-        facts.once(statement_rows)
+        facts.cached(statement_rows)
         .lazy()
         .group_by(BY_CUSTOMER, quarter.alias(PERIOD_END))
         .agg(in_all=amount.sum(), after_end=amount.filter(after_end).sum())
@@ -172,7 +172,7 @@ IMPLIED = Table(
         TAXABLE_SHARE,
         WITHHELD,
     ),
-    listed=lambda facts: facts.once(periods).lazy(),
+    listed=lambda facts: facts.cached(periods).lazy(),
     sources=(Source(rows_by_quarter, OF_QUARTER, by=(PERIOD_END,), summed=sums_by_quarter),),
     derived=(
         TAXABLE_REVENUE,
@@ -239,7 +239,7 @@ TAX_OBLIGATIONS = replace(
     sources=(
         *IMPLIED.sources,
         Source(
-            lambda facts: facts.once(settlements).lazy(),
+            lambda facts: facts.cached(settlements).lazy(),
             (Total("paid", "AUD", -pl.col("amount"), meaning="for the quarter, less refunds"),),
             by=(PERIOD_END,),
         ),

@@ -43,13 +43,13 @@ def windows(facts: Facts) -> pl.DataFrame:
 
 
 def in_windows(frame: pl.LazyFrame, facts: Facts) -> pl.LazyFrame:
-    spans = facts.once(windows).lazy().select(BY_CUSTOMER, "days", "firstDate")
+    spans = facts.cached(windows).lazy().select(BY_CUSTOMER, "days", "firstDate")
     return frame.join(spans, on=BY_CUSTOMER, validate="m:m").filter(pl.col("date") >= pl.col("firstDate"))
 
 
 def _steps_in_windows(steps: pl.LazyFrame, facts: Facts) -> pl.LazyFrame:
     """Steps cut to the windows: `window` in days, and `days` the days of the step in it."""
-    spans = facts.once(windows).lazy().select(BY_CUSTOMER, "firstDate", window="days")
+    spans = facts.cached(windows).lazy().select(BY_CUSTOMER, "firstDate", window="days")
     before = (pl.col("firstDate") - pl.col("date")).dt.total_days().clip(lower_bound=0)
     cut = steps.join(spans, on=BY_CUSTOMER, validate="m:m").with_columns(days=pl.col("days") - before)
     return cut.filter(pl.col("days") > 0)
@@ -61,7 +61,7 @@ def _window_parts(facts: Facts) -> pl.LazyFrame:
 
 
 def _window_sums(facts: Facts) -> pl.LazyFrame:
-    cut = _steps_in_windows(facts.once(ALL_ACCOUNTS.steps).lazy(), facts)
+    cut = _steps_in_windows(facts.cached(ALL_ACCOUNTS.steps).lazy(), facts)
     return cut.group_by(BY_CUSTOMER, "window").agg(*day_sums()).rename({"window": "days"})
 
 
@@ -77,7 +77,7 @@ ROLLING_WINDOWS = Table(
         Column("lastDate", "date", meaning="its last day, that of the customer's last row"),
         Column("coversHistory", "boolean", meaning="the history is at least so long; if not, the window is part empty"),
     ),
-    listed=lambda facts: facts.once(windows).lazy(),
+    listed=lambda facts: facts.cached(windows).lazy(),
     sources=(
         flows(in_windows, ("days",), by_day, (MONEY_IN, MONEY_OUT, *KEY_FLOWS)),
         Source(_window_parts, BALANCE_DAYS, summed=_window_sums),
@@ -106,7 +106,7 @@ def _periods(start: Callable[[pl.Expr], pl.Expr], length: str) -> Callable[[Fact
     last = pl.col("start").dt.offset_by(length) - _DAY
 
     def listed(facts: Facts) -> pl.LazyFrame:
-        touched = facts.once(months).lazy().with_columns(start=start(pl.col("month")))
+        touched = facts.cached(months).lazy().with_columns(start=start(pl.col("month")))
         each = touched.group_by(BY_CUSTOMER, "start").agg(pl.col("first_date", "data_through").first())
         complete = (pl.col("first_date") <= pl.col("start")) & (pl.col("data_through") >= last)
         through = pl.min_horizontal(last, "data_through")
@@ -195,7 +195,7 @@ def _growth(total: Total) -> Derived:
 
 def _seasons(facts: Facts) -> pl.LazyFrame:
     """Months whose year before is in the history, too; `partial` when either is."""
-    each = facts.once(months).lazy()
+    each = facts.cached(months).lazy()
     earlier = each.select(BY_CUSTOMER, pl.col("month").dt.offset_by("12mo"), partial_before="partial")
     return each.join(earlier, on=(BY_CUSTOMER, "month"), validate="1:1").select(
         BY_CUSTOMER, "month", partial=pl.col("partial") | pl.col("partial_before")
@@ -207,7 +207,7 @@ _YEAR_BEFORE = flows(_year_later, ("month",), by_month, _COMPARED)
 
 
 def _renamed_sums(facts: Facts) -> pl.LazyFrame:
-    later = _year_later(facts.once(by_month).lazy(), facts)
+    later = _year_later(facts.cached(by_month).lazy(), facts)
     return later.select(BY_CUSTOMER, "month", *(pl.col(each.name).alias(_before(each).name) for each in _COMPARED))
 
 

@@ -7,7 +7,7 @@ from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.figures.tables import Column, Derived, Source, Table, Total
 from pipelines.reports.completeness import coverage
-from pipelines.reports.completeness.once import once
+from pipelines.reports.completeness.cached import cached
 from pipelines.reports.completeness.score import SCORE_WORDS, points
 from pipelines.vocabulary.printing import ratio, score, uuid_text
 
@@ -21,7 +21,7 @@ DETAILS = (
 )
 
 
-@once
+@cached
 def printed_accounts(facts: Facts) -> pl.LazyFrame:
     """An account: its keys, its DETAILS as printed, and `accountId`."""
     return facts.accounts.lazy().select(*BY_ACCOUNT, *printed_details())

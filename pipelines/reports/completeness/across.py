@@ -9,8 +9,8 @@ from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.figures.tables import Column, Derived, Source, Table, Total
 from pipelines.reports.completeness.accounts import with_account_id
+from pipelines.reports.completeness.cached import cached
 from pipelines.reports.completeness.coverage import is_one_sided, steps
-from pipelines.reports.completeness.once import once
 from pipelines.vocabulary.printing import RATIO, ratio
 
 FEWEST_SAME_DAYS = 5  # in two accounts, before they look the same
@@ -35,7 +35,7 @@ _MENTIONED = ("maskedNumber", "name")
 _PAIR = ("accountId", "otherAccountId")
 
 
-@once
+@cached
 def mentioning_rows(facts: Facts) -> pl.LazyFrame:
     """Rows that speak of an account that was not supplied, with the number and the name that stand for it."""
     said = mentions(facts.rows.select(_READ))
@@ -81,7 +81,7 @@ MENTIONED = Table(
 )
 
 
-@once
+@cached
 def unshared_repayments(facts: Facts) -> pl.LazyFrame:
     """Rows of debt that name a lender of whom no loan or card account was supplied."""
     owed = facts.accounts.lazy().filter(pl.col("account_type").is_in(("loan", "credit_card")))
@@ -120,7 +120,7 @@ LENDERS = Table(
 )
 
 
-@once
+@cached
 def same_days(facts: Facts) -> pl.LazyFrame:
     """Days on which two accounts of a customer have as many rows, over the same sums in and out: `accountId` and
     `otherAccountId`, in the order of the ids, and a row's `transaction_id` of the first.
@@ -133,7 +133,7 @@ def same_days(facts: Facts) -> pl.LazyFrame:
     return compared.join(other, on=same, how="inner").filter(pl.col("accountId") < pl.col("otherAccountId"))
 
 
-@once
+@cached
 def similar_accounts(facts: Facts) -> pl.LazyFrame:
     """Pairs of a customer's accounts with the same number under another BSB or name, or with much the same days."""
     number = pl.col("account_number").str.replace_all(r"[\s-]", "")

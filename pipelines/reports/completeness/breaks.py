@@ -15,8 +15,8 @@ import polars as pl
 
 from pipelines.figures.accounts import BALANCE, BY_ACCOUNT
 from pipelines.figures.facts import Facts
+from pipelines.reports.completeness.cached import cached
 from pipelines.reports.completeness.coverage import is_break, steps
-from pipelines.reports.completeness.once import once
 from pipelines.vocabulary.schemas import UUID
 
 _DAY = (*BY_ACCOUNT, "date")
@@ -36,7 +36,7 @@ _BREAKS = pl.Schema(
 )
 
 
-@once
+@cached
 def breaks(facts: Facts) -> pl.LazyFrame:
     """One row per break (schema _BREAKS), by account and time: `opening - carried - balance` is missing there."""
     hurt = steps(facts).filter(is_break()).select(BY_ACCOUNT).unique().collect(engine="in-memory")

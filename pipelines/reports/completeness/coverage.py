@@ -28,7 +28,7 @@ import polars as pl
 from pipelines.figures.accounts import BALANCE, BY_ACCOUNT
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
-from pipelines.reports.completeness.once import once
+from pipelines.reports.completeness.cached import cached
 from pipelines.vocabulary.printing import RATIO
 from pipelines.vocabulary.schemas import StatementVerdict
 from pipelines.vocabulary.taxonomy import TRANSFER
@@ -52,7 +52,7 @@ def is_one_sided() -> pl.Expr:
     return (pl.col("category") == TRANSFER.slug) & ~pl.col("is_transfer").fill_null(value=False)
 
 
-@once
+@cached
 def steps(facts: Facts) -> pl.LazyFrame:
     """One row per account and day with rows, by account and day.
 

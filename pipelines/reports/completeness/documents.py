@@ -16,15 +16,15 @@ from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.figures.tables import Column, Derived, Table
 from pipelines.reports.completeness.accounts import ACCOUNT_ID
+from pipelines.reports.completeness.cached import cached
 from pipelines.reports.completeness.coverage import steps
-from pipelines.reports.completeness.once import once
 from pipelines.vocabulary.printing import ratio, uuid_text
 
 _DAY = (*BY_ACCOUNT, "date")
 STATEMENT_ID = Column("statementId", "text")
 
 
-@once
+@cached
 def statements(facts: Facts) -> pl.LazyFrame:
     """The customers' statements that begin by `as_of`, and `closing_balance` as the rows have it before each period
     (`openingInRows`) and at its end (`closingInRows`); null where the rows don't tell.
@@ -101,7 +101,7 @@ STATEMENTS = Table(
 )
 
 
-@once
+@cached
 def periods(facts: Facts) -> pl.LazyFrame:
     """Periods that statements of one account cover without a day between: `first`, `last`, by account and time."""
     until = pl.col("last").cum_max().shift(1).over(BY_ACCOUNT)

@@ -23,9 +23,9 @@ from pipelines.figures.tables import Column, Derived, Source, Table, Total
 from pipelines.reports.completeness import rhythm
 from pipelines.reports.completeness.accounts import ACCOUNT_ID, with_account_id
 from pipelines.reports.completeness.breaks import breaks
+from pipelines.reports.completeness.cached import cached
 from pipelines.reports.completeness.coverage import is_break, is_unproven, steps
 from pipelines.reports.completeness.documents import missing_periods
-from pipelines.reports.completeness.once import once
 from pipelines.vocabulary.printing import uuid_text
 from pipelines.vocabulary.schemas import UUID
 
@@ -53,7 +53,7 @@ _FOUND = pl.Schema(
 )
 
 
-@once
+@cached
 def gaps(facts: Facts) -> pl.LazyFrame:
     """One row per gap: schema _FOUND, and `accountId`, `afterTransactionId`, `beforeTransactionId` as printed."""
     found = [gap.collect(engine="in-memory") for gap in (broken(facts), missing_periods(facts), *_of_unproven(facts))]

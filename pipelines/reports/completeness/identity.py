@@ -15,7 +15,7 @@ from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.figures.tables import Column, Derived, Source, Table, Total
 from pipelines.reports.completeness.accounts import printed_accounts
-from pipelines.reports.completeness.once import once
+from pipelines.reports.completeness.cached import cached
 from pipelines.vocabulary.printing import ratio
 
 BAS_G1 = r"^basG1-(\d{4})Q([1-4])$"
@@ -34,7 +34,7 @@ def _words(name: str) -> pl.Expr:
     return spelled.list.set_difference(pl.lit([*_NO_NAMES]))
 
 
-@once
+@cached
 def account_holders(facts: Facts) -> pl.LazyFrame:
     """An account with a name: `accountId`, `accountName`, and whom it `belongsTo`."""
     context = facts.context
@@ -82,7 +82,7 @@ HOLDERS = Table(
 )
 
 
-@once
+@cached
 def declared_quarters(facts: Facts) -> pl.LazyFrame:
     """A quarter with G1 declared: `quarter`, its first and last day, `declaredG1`, `isCovered` by the rows' dates."""
     told, given = pl.col("name").str.extract_groups(BAS_G1), pl.col("value").str.strip_chars()

@@ -15,7 +15,7 @@ from pipelines.figures.accounts import BY_ACCOUNT
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.figures.tables import Column, Derived, Source, Table, Total
-from pipelines.reports.completeness.once import once
+from pipelines.reports.completeness.cached import cached
 from pipelines.vocabulary.printing import RATIO, ratio
 
 LATE = 31  # days: a statement that comes after the next one is nothing odd
@@ -36,7 +36,7 @@ def judged_rows(facts: Facts) -> pl.LazyFrame:
     )
 
 
-@once
+@cached
 def backdated_rows(facts: Facts) -> pl.LazyFrame:
     """Rows of accounts with several submissions that came after rows dated more than LATE days later."""
     sent = facts.rows.lazy().select(*BY_ACCOUNT, "date", "received_seq", "transaction_id")

@@ -151,7 +151,7 @@ def _of_accounts(tables: Mapping[str, pl.LazyFrame]) -> Iterator[Reason]:
         "SimilarAccounts",
         similar.pipe(_with_label, accounts),
         pl.format("Two accounts look the same: {} and another; days that agree: {}.", "label", "sameDays"),
-        pl.lit("withdraw the submissions of one of them, if they are the same"),
+        pl.lit("retract the submissions of one of them, if they are the same"),
     )
 
 

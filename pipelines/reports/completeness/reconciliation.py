@@ -16,13 +16,13 @@ from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER, booked_month
 from pipelines.figures.tables import Column, Derived, Source, Table, Total
 from pipelines.reports.completeness.accounts import ACCOUNT_ID, with_account_id
+from pipelines.reports.completeness.cached import cached
 from pipelines.reports.completeness.coverage import steps
-from pipelines.reports.completeness.once import once
 
 _DAY = (*BY_ACCOUNT, "date")
 
 
-@once
+@cached
 def bounded_days(facts: Facts) -> pl.LazyFrame:
     """An account's days from the first known closing through the last, by account and date.
 

@@ -10,11 +10,11 @@ What a report leaves out, the page leaves out, or says that it is unknown; no bu
 from collections.abc import Mapping
 
 from pipelines.reports.page.reading import About, Member, Shown, read
-from pipelines.reports.page.standing_alone import StandingAlone
+from pipelines.reports.page.self_contained import SelfContained
 
 __all__ = ["CONTENT_POLICY", "About", "Member", "Shown", "page", "read"]
 
-PAGE = StandingAlone("pipelines.reports.page", "page.html")
+PAGE = SelfContained("pipelines.reports.page", "page.html")
 CONTENT_POLICY = PAGE.content_policy
 
 

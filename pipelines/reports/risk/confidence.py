@@ -124,7 +124,7 @@ def error_codes(scorecard: Scorecard, as_of: date) -> pl.Expr:
     """Why the figure should not be leaned on."""
     behind, months = days_behind(as_of), pl.col("months_of_history")
     has_rows = pl.col("data_through").is_not_null()
-    understood = pl.col("categorised")
+    categorised = pl.col("categorised")
     return reasons(
         reason(
             "Risk.Uncalibrated",
@@ -163,7 +163,7 @@ def error_codes(scorecard: Scorecard, as_of: date) -> pl.Expr:
         ),
         reason(
             "Risk.Uncategorised",
-            has_rows & (understood.fill_null(0) < pl.lit(LEAST_CATEGORISED, RATIO)),
+            has_rows & (categorised.fill_null(0) < pl.lit(LEAST_CATEGORISED, RATIO)),
             pl.lit("Less than half of the money has a category: what only categories show has no reading."),
         ),
         reason("Risk.StaleData", behind > STALE_AFTER, pl.format("The last row is {} days old.", behind)),

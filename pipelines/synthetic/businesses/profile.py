@@ -47,7 +47,7 @@ class Worker:
 
 
 @dataclass(frozen=True)
-class Standing:
+class RegularBill:
     """A bill (or an income) with this business's own amount, reference and day of the month."""
 
     template: Movement  # its day is 0
@@ -97,7 +97,7 @@ class Profile:
     monthly_super: bool
     suppliers: tuple[Supplier, ...]
     spends: tuple[tuple[Spend, tuple[Party, ...]], ...]
-    bills: tuple[Standing, ...]
+    bills: tuple[RegularBill, ...]
     borrowings: tuple[Borrowing, ...]
     super_fund: Party
     atm_a_month: float
@@ -305,21 +305,21 @@ def _shops(rng: Random, spend: Spend, suburbs: tuple[str, ...], part: Part | Non
     return tuple(one if one.region else one._replace(name=filled(rng, one.name)) for one in near)
 
 
-def _bills(rng: Random, trade: Trade, state: str, turnover: int, part: Part | None) -> list[Standing]:
+def _bills(rng: Random, trade: Trade, state: str, turnover: int, part: Part | None) -> list[RegularBill]:
     families = [family for chance, family in (*BILL_FAMILIES, *INCOME_FAMILIES) if rng.random() < chance]
     offers = [available(family, lambda bill: brand(bill.name), part) for family in families]
     chosen = [rng.choice(family) for family in offers if family]
     size = min(1.4, max(0.5, turnover / 8_000_000))
-    standing = [_standing(rng, bill, size if bill.wobble else 1, part) for bill in (*chosen, WATER[state])]
+    bill = [_regular_bill(rng, bill, size if bill.wobble else 1, part) for bill in (*chosen, WATER[state])]
     if trade.rent[1] and rng.random() < 0.9:
         low, high = max(trade.rent[0], 900), trade.rent[1]
         agent = choice(rng, (*AGENTS, "~property", "~property", "~property"), part) or "~property"
         rent = Bill(agent, "pay_anyone", rng.choice(("RENT {a3}{n4}", "rent", "{n5}")), "rent", low, high)
-        standing.append(replace(_standing(rng, rent, size, part), day_of_month=1))
-    return standing
+        bill.append(replace(_regular_bill(rng, rent, size, part), day_of_month=1))
+    return bill
 
 
-def _standing(rng: Random, bill: Bill, size: float, part: Part | None) -> Standing:
+def _regular_bill(rng: Random, bill: Bill, size: float, part: Part | None) -> RegularBill:
     cents = round(rng.uniform(bill.low, bill.high) * size * 100)
     by_card = bill.rail.startswith("card")
     party = shop(rng, bill.name, "SYDNEY", part) if by_card else met(rng, bill.name, part, bill.code)
@@ -333,7 +333,7 @@ def _standing(rng: Random, bill: Bill, size: float, part: Part | None) -> Standi
         bill.category,
         series=Series(f"{bill.category} {party.name}", period),
     )
-    return Standing(movement, bill.wobble, bill.every, rng.randrange(1, 29), rng.randrange(12), bill.weeks)
+    return RegularBill(movement, bill.wobble, bill.every, rng.randrange(1, 29), rng.randrange(12), bill.weeks)
 
 
 def _borrowings(

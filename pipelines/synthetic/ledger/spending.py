@@ -5,7 +5,7 @@ from datetime import date
 from random import Random
 
 from pipelines.synthetic.businesses.borrowing import repayments
-from pipelines.synthetic.businesses.profile import Profile, Standing, Supplier, Worker
+from pipelines.synthetic.businesses.profile import Profile, RegularBill, Supplier, Worker
 from pipelines.synthetic.ledger.occasions import occasions
 from pipelines.synthetic.ledger.takings import DAYS_A_MONTH, pace
 from pipelines.synthetic.world.blanks import filled
@@ -26,8 +26,8 @@ def spending(profile: Profile, window: Window, rng: Random) -> Iterator[Movement
     yield from wages(profile, window, rng)
     yield from superannuation(profile, window)
     yield from tax(profile, window, rng)
-    for standing in profile.bills:
-        yield from bills(profile, window, rng, standing)
+    for bill in profile.bills:
+        yield from bills(profile, window, rng, bill)
     for spend, shops in profile.spends:
         yield from purchases(profile, window, rng, spend, shops)
     yield from cash_withdrawn(profile, window, rng)
@@ -169,14 +169,14 @@ def _instalments(profile: Profile, window: Window, rng: Random, reference: str) 
             )
 
 
-def bills(profile: Profile, window: Window, rng: Random, standing: Standing) -> Iterator[Movement]:
-    template = standing.template
-    if standing.weeks:
-        days = window.weekly(standing.day_of_month % 5, standing.weeks)
+def bills(profile: Profile, window: Window, rng: Random, bill: RegularBill) -> Iterator[Movement]:
+    template = bill.template
+    if bill.weeks:
+        days = window.weekly(bill.day_of_month % 5, bill.weeks)
     else:
-        days = window.monthly(standing.day_of_month, standing.every, standing.phase)
+        days = window.monthly(bill.day_of_month, bill.every, bill.phase)
     for day in days:
-        cents = round(template.cents * rng.uniform(1 - standing.wobble, 1 + standing.wobble))
+        cents = round(template.cents * rng.uniform(1 - bill.wobble, 1 + bill.wobble))
         party = template.party._replace(name=filled(rng, template.party.name))
         yield _by_card(profile, template._replace(day=day, cents=cents, party=party), "card")
 

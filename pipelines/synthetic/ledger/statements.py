@@ -13,7 +13,7 @@ from pipelines.synthetic.businesses.profile import Profile
 from pipelines.synthetic.ledger.ledger import Ledger
 from pipelines.synthetic.ledger.narratives import Teller
 from pipelines.synthetic.world.brands import HELD_OUT_STYLES, is_held_out
-from pipelines.synthetic.world.model import LABELLED, Booked, Movement, Role, SandboxAccount
+from pipelines.synthetic.world.model import LABELLED, Booked, Movement, Role, SyntheticAccount
 from pipelines.synthetic.world.styles import BankStyle
 from pipelines.vocabulary.schemas import MONEY
 
@@ -36,7 +36,7 @@ _TYPES: dict[Role, str] = {
 }
 
 
-def accounts(profile: Profile, ledger: Ledger, rng: Random) -> tuple[SandboxAccount, ...]:
+def accounts(profile: Profile, ledger: Ledger, rng: Random) -> tuple[SyntheticAccount, ...]:
     """The accounts that have rows and that the business hands over."""
     numbers: dict[tuple[Role, str], int] = {}
     made = [
@@ -47,7 +47,7 @@ def accounts(profile: Profile, ledger: Ledger, rng: Random) -> tuple[SandboxAcco
     return without_lone_legs(made) if profile.not_supplied else tuple(made)
 
 
-def without_lone_legs(handed_over: Iterable[SandboxAccount]) -> tuple[SandboxAccount, ...]:
+def without_lone_legs(handed_over: Iterable[SyntheticAccount]) -> tuple[SyntheticAccount, ...]:
     """A leg whose other side can't be seen is no pair; it stays an own transfer."""
     known = tuple(handed_over)
     sides = pl.concat([account.transactions["transfer_pair"].drop_nulls().unique() for account in known])
@@ -59,11 +59,11 @@ def without_lone_legs(handed_over: Iterable[SandboxAccount]) -> tuple[SandboxAcc
 
 def _account(
     profile: Profile, role: Role, rows: list[Booked], numbers: dict[tuple[Role, str], int], rng: Random
-) -> SandboxAccount:
+) -> SyntheticAccount:
     bank = profile.second_bank if role == "second" and profile.second_bank else profile.bank
     branch = rng.randrange(10**6) % 10 ** (6 - len(bank.bsb_prefix))
     bsb = f"{bank.bsb_prefix}{branch:0{6 - len(bank.bsb_prefix)}}"
-    return SandboxAccount(
+    return SyntheticAccount(
         account_name=f"{profile.name} {_NAMES[role]}",
         bsb=f"{bsb[:3]}-{bsb[3:]}",
         account_number=profile.numbers[role],

@@ -44,7 +44,7 @@ FacilityStatus = Literal["active", "in_arrears", "defaulted", "repaid", "renewed
 
 
 @dataclass(frozen=True, eq=False)
-class SandboxAccount:
+class SyntheticAccount:
     """A bank account as a client submits it, with its labelled rows (`LABELLED`)."""
 
     account_name: str
@@ -109,7 +109,7 @@ class Business:
     name: str
     trade: str
     state: str
-    accounts: tuple[SandboxAccount, ...]
+    accounts: tuple[SyntheticAccount, ...]
     condition: Condition
     related: tuple[str, ...]  # names of companies and trusts that the same people stand behind
     facilities: tuple[Facility, ...]

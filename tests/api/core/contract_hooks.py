@@ -134,7 +134,7 @@ def made_for_it(case: Case[Any], name: str, path: str, body: dict[str, Any]) -> 
     url, headers = case.operation.schema.get_base_url().rstrip("/"), {"x-api-key": os.environ[API_KEY]}
     answer = requests.post(url + path.format(**case.path_parameters), json=body, headers=headers, timeout=60)
     answer.raise_for_status()
-    if answer.status_code == requests.codes.accepted:  # only what has ended can be withdrawn
+    if answer.status_code == requests.codes.accepted:  # only what has ended can be retracted
         requests.get(url + answer.headers["Location"], params={"wait": 10}, headers=headers, timeout=60)
     made = answer.json()["data"]
     return {name: next(made[key] for key in (name, "webhookSubscriptionId") if key in made)}

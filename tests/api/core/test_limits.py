@@ -39,7 +39,7 @@ def serve(tmp_path: Path) -> Iterator[Serve]:
         yield started
 
 
-def standing(answer: requests.Response) -> tuple[str, int, int]:
+def limit_state(answer: requests.Response) -> tuple[str, int, int]:
     """Policy, requests that remain and seconds until there are more, as the answer's fields say."""
     told = re.fullmatch('"(key|address)";r=([0-9]+);t=([0-9]+)', answer.headers["RateLimit"])
     policy = re.fullmatch('"(key|address)";q=[0-9]+;w=[0-9]+', answer.headers["RateLimit-Policy"])
@@ -66,7 +66,7 @@ def called_from(source: str, base_url: str) -> Iterator[HTTPConnection]:
 @named("path", ["/v1/jobs", "/v1/jobs?page=0", "/v1/customer/unknown", "/v1/nothing", "/health/live", "/docs"])
 @named("method", ["GET", "PUT"])
 def test_every_answer_says_where_its_asker_stands(client: Client, method: str, path: str) -> None:
-    _, remaining, reset_s = standing(client.call(method, path))
+    _, remaining, reset_s = limit_state(client.call(method, path))
     assert remaining > 0
     assert 0 < reset_s <= 60
 
@@ -74,11 +74,11 @@ def test_every_answer_says_where_its_asker_stands(client: Client, method: str, p
 def test_a_key_may_ask_so_often_and_is_then_told_when_to_come_again(serve: Serve) -> None:
     store, url = serve(rate_limit=Quota(3, HOUR))
     client, other = new_client(store, url), new_client(store, url)
-    assert [standing(client.get("/v1/jobs"))[:2] for _ in range(3)] == [("key", 2), ("key", 1), ("key", 0)]
+    assert [limit_state(client.get("/v1/jobs"))[:2] for _ in range(3)] == [("key", 2), ("key", 1), ("key", 0)]
     refused = client.get("/v1/jobs")
     assert (refused.status_code, refused.json()["code"]) == (429, "Request.RateLimited")
     assert refused.headers["RateLimit-Policy"] == '"key";q=3;w=3600'
-    assert standing(refused) == ("key", 0, int(refused.headers["Retry-After"]))
+    assert limit_state(refused) == ("key", 0, int(refused.headers["Retry-After"]))
     assert other.get("/v1/jobs").status_code == 200
     assert client.get("/health/live").status_code == 200
 
@@ -107,7 +107,7 @@ def test_wrong_keys_from_one_address_are_refused_unread(serve: Serve) -> None:
     assert [wrong(url).status_code for _ in range(5)] == [401] * 5
     for refused in (wrong(url), HTTP.get(f"{url}/v1/jobs", timeout=10)):
         assert (refused.status_code, refused.json()["code"]) == (429, "Authentication.RateLimited")
-        assert standing(refused) == ("address", 0, int(refused.headers["Retry-After"]))
+        assert limit_state(refused) == ("address", 0, int(refused.headers["Retry-After"]))
     assert client.get("/v1/jobs").status_code == 200  # a good key is served, from here …
     with called_from("127.0.0.2", url) as elsewhere:  # … and from elsewhere, where wrong ones count anew
         for key, status in ((client.key, 200), ("wrong", 401)):

@@ -455,7 +455,7 @@ def test_a_page_is_drawn_with_a_row_marked(client: Client, customer_id: str, sta
     assert plain.content != marked.content
 
 
-def test_a_withdrawn_statement_is_gone(store: Store, client: Client, customer_id: str, statement_id: str) -> None:
+def test_a_retracted_statement_is_gone(store: Store, client: Client, customer_id: str, statement_id: str) -> None:
     [job] = client.get("/v1/jobs", params={"customerId": customer_id}).json()["data"]["jobs"]
     assert client.delete(f"/v1/customer/{customer_id}/submissions/{job['jobId']}").status_code == 202
     end_submissions(store)

@@ -98,7 +98,7 @@ def test_what_cannot_be_sealed_anew_is_named_and_the_exit_status_is_1(home: Path
 
 @pytest.mark.usefixtures("home")
 def test_nothing_is_given_up_without_a_word_or_a_loss() -> None:
-    for arguments, code in (([], "Key.NotConfirmed"), (["--yes"], "Key.NotLost")):
+    for arguments, code in (([], "Key.NotConfirmed"), (["--yes"], "Key.StillUsable")):
         result = CliRunner().invoke(app, ["secrets", "abandon", *arguments])
         assert isinstance(result.exception, Conflict)
         assert result.exception.code == code

@@ -123,10 +123,10 @@ def test_a_restored_service_knows_them_again(tmp_path: Path) -> None:
     lender.store.close()
 
 
-def test_what_a_withdrawn_submission_brought_is_the_later_ones(lender: Lender) -> None:
+def test_what_a_retracted_submission_brought_is_the_later_ones(lender: Lender) -> None:
     first, second = lender.sent(*of_each(ALIKE[:3])), lender.sent(*of_each(ALIKE[1:]))
     before = ids(lender)
-    lender.withdrawn(first)
+    lender.retracted(first)
     assert ids(lender) < before
     assert len(lender.rows()) == len(lender.rows(second)) == 8
 

@@ -86,10 +86,10 @@ def test_it_ends_when_nothing_changes_any_more(group: Group) -> None:
     assert group.here.customer.data_version == version
 
 
-def test_a_withdrawn_side_takes_the_pair_along(one_sided: tuple[Group, Job]) -> None:
+def test_a_retracted_side_takes_the_pair_along(one_sided: tuple[Group, Job]) -> None:
     group, submission = one_sided
     assert categories(group.here) == ["related_entity"]
-    group.there.withdrawn(submission)
+    group.there.retracted(submission)
     group.settle()
     assert categories(group.here) != ["related_entity"]
 

@@ -211,7 +211,7 @@ def test_maintenance_that_read_before_a_correction_gives_way(
     today = datetime.now(UTC).date()
     with work_of.without_jobs(renting.store, Queue.PORTFOLIO, today, [renting.customer.number]) as work:
         _, committed = recompute(renting.store, work)
-    assert committed.lost == {renting.customer.number}
+    assert committed.superseded == {renting.customer.number}
     shown = ("transaction_id", "category", "category_source")
     assert [[row[name] for name in shown] for row in renting.rows()] == [[row[name] for name in shown] for row in held]
 
@@ -270,12 +270,12 @@ def test_the_first_list_is_not_lost_on_a_batch_that_computes_meanwhile(
 ) -> None:
     director, read = Party("Alex Nguyen", None, None, "director"), list[pl.DataFrame]()
 
-    def noting(held: Any, accepted: Any, withdrawals: Any, known: Knowledge) -> Any:
+    def noting(held: Any, accepted: Any, retractions: Any, known: Knowledge) -> Any:
         read.append(known.related_parties)
         if len(read) == 1:
             with lender.store.db.writing() as w:
                 related_parties.put(w, lender.customer, [director], WHO, datetime.now(UTC))
-        return enrich(held, accepted, withdrawals, known)
+        return enrich(held, accepted, retractions, known)
 
     monkeypatch.setattr("assets.enrichment.transactions.enrich", noting)
     submission = lender.submit(RENT)
@@ -315,7 +315,7 @@ def shown(bundle: Mapping[str, ReportView]) -> dict[str, tuple[int | None, str |
 
 
 def test_a_stored_report_is_the_replay_of_its_time(lender: Corrector, subtests: pytest.Subtests) -> None:
-    """Whatever came later: corrections of rows, of counterparties, of words, revocations, rows, withdrawals."""
+    """Whatever came later: corrections of rows, of counterparties, of words, revocations, rows, retractions."""
     stored: list[tuple[str, Moment, dict[str, Any]]] = []
 
     def report(what: str) -> None:
@@ -336,8 +336,8 @@ def test_a_stored_report_is_the_replay_of_its_time(lender: Corrector, subtests: 
     lender.correct(NewCorrection(words="coffee", counterparty_name="The Cart", client_wide=True))
     report("more rows, corrected for all customers")
     lender.revoke(rent)
-    lender.withdraw(first)
-    report("a correction revoked, a submission withdrawn")
+    lender.retract(first)
+    report("a correction revoked, a submission retracted")
     assert len({str(bundle) for _, _, bundle in stored}) == len(stored)
     for what, moment, bundle in stored:
         with subtests.test(what):

@@ -271,19 +271,19 @@ def test_the_same_file_twice_in_one_submission_is_read_once(lender: Lender) -> N
     assert lender.descriptions() == ["COFFEE", "RENT", "SALE"]
 
 
-def test_a_file_whose_submission_was_withdrawn_is_read_again(in_june: InJune) -> None:
+def test_a_file_whose_submission_was_retracted_is_read_again(in_june: InJune) -> None:
     lender, read, job = in_june
-    lender.withdrawn(job)
+    lender.retracted(job)
     assert (lender.rows(), of_customer(lender)) == ([], [])
     ended(lender, read, "june")
     assert read.read == [pdf("june")] * 2
     assert lender.descriptions() == ["COFFEE", "RENT", "SALE"]
 
 
-def test_when_the_first_is_withdrawn_the_second_submission_of_a_file_has_its_rows(in_june: InJune) -> None:
+def test_when_the_first_is_retracted_the_second_submission_of_a_file_has_its_rows(in_june: InJune) -> None:
     lender, read, first = in_june
     second = ended(lender, read, "june")
-    lender.withdrawn(first)
+    lender.retracted(first)
     assert lender.descriptions(second) == ["COFFEE", "RENT", "SALE"]
     assert [each.job_id for each in of_customer(lender)] == [second.job_id]
 
@@ -437,11 +437,11 @@ def test_a_batch_reads_few_submissions_at_a_time(lender: Lender) -> None:
     assert len(claimed(lender.store).jobs) == batches.MOST_EXTRACTIONS
 
 
-def test_a_withdrawal_needs_a_submission_that_ended(in_june: InJune) -> None:
+def test_a_retraction_needs_a_submission_that_ended(in_june: InJune) -> None:
     lender, _, job = in_june
-    withdrawal = lender.withdraw(job)
+    retraction = lender.retract(job)
     with pytest.raises(NotFound):
-        lender.withdraw(withdrawal)
+        lender.retract(retraction)
     lender.end_all()
     assert lender.rows() == []
 

@@ -22,7 +22,7 @@ from storage.core import models
 from storage.core.store import Store
 from storage.enrichment.transactions import current_locations
 from storage.portfolio import maintenance
-from storage.portfolio.maintenance import Standing, Task
+from storage.portfolio.maintenance import BucketProgress, Task
 from storage.portfolio.tables import reports_of
 from tests.assets.conftest import Filled
 from tests.assets.lender import BUCKET, SALE, Lender, refreshed, risk_status, three_in_a_bucket
@@ -55,9 +55,9 @@ def backfilled(store: Store, do: Callable[[Work], Outcome] | None = None) -> Out
     return carry_out(sliced, Task.BACKFILL, BUCKET, tables.outdated(), do or partial(tables.reenrich, sliced))
 
 
-def standing(store: Store) -> Standing:
+def progress(store: Store) -> BucketProgress:
     with store.db.reading() as r:
-        [found] = maintenance.standing(r, Task.BACKFILL, [BUCKET])
+        [found] = maintenance.progress(r, Task.BACKFILL, [BUCKET])
     return found
 
 
@@ -100,12 +100,12 @@ def test_what_was_done_before_it_broke_is_not_done_again(store: Store) -> None:
     with pytest.raises(MemoryError):
         backfilled(store, breaking)
     assert enrichment_versions(store) == [ENRICHMENT_VERSION, ENRICHMENT_VERSION - 1, ENRICHMENT_VERSION - 1]
-    broken = standing(store)
+    broken = progress(store)
     assert (broken.total, broken.done, broken.error) == (3, 1, "MemoryError")
 
     again = backfilled(store)
     assert again.customers == 2
-    assert standing(store).error is None
+    assert progress(store).error is None
 
 
 def test_a_customer_with_a_submission_under_way_is_left_to_it(store: Store, lenders: list[Lender]) -> None:

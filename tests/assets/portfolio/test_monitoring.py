@@ -145,7 +145,7 @@ def test_a_rise_a_fall_and_a_rise_are_two_matches_with_what_was_read(borrower: B
     assert b"history_days" in told
     borrower.sent(item(5, "COFFEE"))
     assert len(borrower.matches) == 1
-    borrower.withdrawn(long)
+    borrower.retracted(long)
     assert borrower.fired() == []
     borrower.trigger()
     assert [list(match.rules) for match in borrower.matches] == [["LONG"], ["LONG"]]
@@ -542,7 +542,7 @@ def test_one_by_night_is_at_everybody_and_answers_requests_too(bucket_mates: lis
     assert asked_for(one.store) == []
 
 
-@pytest.mark.parametrize(("tags", "told"), [({ASKED_TAG: "look"}, [1, 0, 0]), ({}, [1, 1, 1])])
+@pytest.mark.parametrize(("tags", "told"), [({ASKED_TAG: "ruleset_evaluation"}, [1, 0, 0]), ({}, [1, 1, 1])])
 def test_a_run_is_told_by_its_tag_whom_to_look_at(
     bucket_mates: list[Borrower], tags: dict[str, str], told: list[int]
 ) -> None:
@@ -550,7 +550,7 @@ def test_a_run_is_told_by_its_tag_whom_to_look_at(
     one.score("700")
     with DagsterInstance.ephemeral() as instance:
         [asked] = tick(one.store, instance)
-    assert asked.tags.items() >= {ASKED_TAG: "look"}.items()
+    assert asked.tags.items() >= {ASKED_TAG: "ruleset_evaluation"}.items()
     resources = {"store": one.store}
     assert materialize([monitoring.monitored_customers], partition_key=one.bucket, tags=tags, resources=resources)
     assert matches(bucket_mates) == told
@@ -591,12 +591,12 @@ def test_a_run_is_asked_for_where_none_is_under_way_and_once_by_its_key(borrower
         instance.report_run_canceled(running)
         assert asked()
         with borrower.store.db.writing() as w:
-            w.execute(update(request_rows).values(requested_at=datetime.now(UTC) - schedules.LOST_AFTER))
+            w.execute(update(request_rows).values(requested_at=datetime.now(UTC) - schedules.GIVEN_UP_AFTER))
         assert asked()
-    first, again, later, canceled, lost = keys
+    first, again, later, canceled, superseded = keys
     assert first == again
     assert later == canceled
-    assert len({first, later, lost}) == 3
+    assert len({first, later, superseded}) == 3
 
 
 def test_what_changes_while_a_look_is_under_way_is_looked_at_afterwards(

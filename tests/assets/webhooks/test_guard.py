@@ -27,7 +27,7 @@ from tests.assets.receivers import Names, answering, dialled, post, posted, prox
 
 FINE, FORBIDDEN, INVALID, NOT_HTTPS = "fine", "Webhook.UrlForbidden", "Webhook.UrlInvalid", "Webhook.UrlNotHttps"
 NAME = "lender.example"
-DIALLED, REFUSED, UNREAD = "connect", "refused", "protocol"  # how a delivery ends; tests let nothing out to the world
+DIALLED, REFUSED, NOT_READ = "connect", "refused", "protocol"  # how a delivery ends; tests let nothing out to the world
 
 # A URL, what is said when a subscription is made for it, and how a delivery there ends.
 VERDICTS: Sequence[tuple[str, str, str]] = [
@@ -71,11 +71,11 @@ VERDICTS: Sequence[tuple[str, str, str]] = [
     ("https://[ff02::1]/", FORBIDDEN, REFUSED),
     ("https://[4000::1]/", FORBIDDEN, REFUSED),
     ("https://localhost:8443/", FORBIDDEN, REFUSED),
-    ("https://2130706433/", INVALID, UNREAD),
-    ("https://127.1/", INVALID, UNREAD),
-    ("https://0/", INVALID, UNREAD),
+    ("https://2130706433/", INVALID, NOT_READ),
+    ("https://127.1/", INVALID, NOT_READ),
+    ("https://0/", INVALID, NOT_READ),
     ("https://0x7f000001/", INVALID, REFUSED),
-    ("https://0177.0.0.1/", INVALID, UNREAD),
+    ("https://0177.0.0.1/", INVALID, NOT_READ),
     ("https://good@127.0.0.1/", INVALID, REFUSED),
     ("https://[fe80::1%25lo]/", INVALID, REFUSED),
     ("https://8.8.8.8:22/", FORBIDDEN, REFUSED),

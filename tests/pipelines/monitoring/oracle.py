@@ -74,7 +74,7 @@ class Machine:
         if not holds:
             fell = self.fired_at is not None
             self.fired_at = None
-            return "fallen" if fell else ""
+            return "reset" if fell else ""
         days = self.rearm_after_days
         if self.fired_at is None or (days is not None and self._day(now) >= self._day(self.fired_at, days)):
             self.fired_at = now

@@ -64,7 +64,7 @@ def is_as_machines_say(history: Sequence[RulesetEvaluation]) -> bool:
         firing = kept(firing, moved, now)
         if {key for key, what in expected.items() if what == "fired"} != set(moved.fired.iter_rows()):
             return False
-        if {key for key, what in expected.items() if what == "fallen"} != set(moved.reset.iter_rows()):
+        if {key for key, what in expected.items() if what == "reset"} != set(moved.reset.iter_rows()):
             return False
         if firing != {key: each.fired_at for key, each in machines.items() if each.fired_at}:
             return False

@@ -57,8 +57,8 @@ def test_a_deleted_week_costs_what_balances_had_proven_of_it() -> None:
 def test_transfers_to_an_account_that_is_not_there_cost_what_they_leave_open() -> None:
     rows = [row(day, "10", **({"kind": "transfer/own_transfer"} if day % 7 == 0 else {})) for day in range(-1, 1096)]
     met = [{**each, "is_transfer": True} for each in rows]
-    lost = score(checked(chained(met)), 1095) - score(checked(chained(rows)), 1095)
-    assert lost == pytest.approx(Decimal("0.15") * 100 / 7, abs=Decimal("0.01"))
+    missing = score(checked(chained(met)), 1095) - score(checked(chained(rows)), 1095)
+    assert missing == pytest.approx(Decimal("0.15") * 100 / 7, abs=Decimal("0.01"))
 
 
 # The oracle: the days of each account, one by one, in a dict.

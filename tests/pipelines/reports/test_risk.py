@@ -80,9 +80,11 @@ def _trading_day(day: int) -> list[Row]:
 
 def test_a_sound_business_earns_every_point_there_is_a_reading_for() -> None:
     data = risk(sound_business())
-    lost = {driver["metric"] for driver in data["drivers"] if driver["points"] < driver["maxPoints"]}
+    missing = {driver["metric"] for driver in data["drivers"] if driver["points"] < driver["maxPoints"]}
     assert (
-        lost == {name for name, reading in readings(data).items() if reading is None} <= {"income_concentration_180d"}
+        missing
+        == {name for name, reading in readings(data).items() if reading is None}
+        <= {"income_concentration_180d"}
     )
     assert data["rating"] == "A"
     assert data["pdConfidenceRating"] == "high"

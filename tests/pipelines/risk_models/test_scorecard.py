@@ -114,8 +114,8 @@ def test_a_better_reading_never_raises_the_value(data: st.DataObject) -> None:
 
 
 @given(any_readings(DEFAULT), st.sets(st.sampled_from([feature.metric for feature in DEFAULT.features])))
-def test_a_missing_reading_never_helps(readings: Readings, lost: set[str]) -> None:
-    less = {name: None if name in lost else reading for name, reading in readings.items()}
+def test_a_missing_reading_never_helps(readings: Readings, missing: set[str]) -> None:
+    less = {name: None if name in missing else reading for name, reading in readings.items()}
     with_all, without = DEFAULT.scored(frame(readings, less))["value"]
     assert without >= with_all
 

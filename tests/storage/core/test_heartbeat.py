@@ -41,34 +41,34 @@ def watched() -> Watched:
 
 def test_a_process_that_is_silent_for_too_long_is_lost(watched: Watched) -> None:
     watched.passes(HUNG_AFTER_S)
-    assert not watched.pulse.lost
+    assert not watched.pulse.silent
     watched.passes(1)
-    assert watched.pulse.lost
+    assert watched.pulse.silent
 
 
 def test_every_beat_begins_anew(watched: Watched) -> None:
     for _ in range(10):
         watched.passes(HUNG_AFTER_S)
         watched.pulse.note(heard=True)
-        assert not watched.pulse.lost
+        assert not watched.pulse.silent
 
 
 def test_time_in_which_nobody_looked_does_not_count(watched: Watched, subtests: pytest.Subtests) -> None:
     with subtests.test("a laptop was suspended, or the supervisor stopped"):
         watched.passes(8 * 3_600, check_every_s=3_600)
-        assert not watched.pulse.lost
+        assert not watched.pulse.silent
     with subtests.test("so busy a machine that looks are half a minute apart"):
         watched.pulse.note(heard=True)
         watched.passes(5 * 30, check_every_s=30)
-        assert not watched.pulse.lost
+        assert not watched.pulse.silent
 
 
 def test_a_process_that_has_not_begun_yet_is_given_time_to() -> None:
     starting = Watched()
     starting.passes(FIRST_BEAT_WITHIN_S)
-    assert not starting.pulse.lost
+    assert not starting.pulse.silent
     starting.passes(1)
-    assert starting.pulse.lost
+    assert starting.pulse.silent
 
 
 Line = tuple[Connection, Connection]

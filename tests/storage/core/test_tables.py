@@ -53,7 +53,7 @@ CONDITIONS: Final = {
     "ix_locations_replaced_at": "replaced_at IS NOT NULL",
     "uq_portfolio_tables_current": "replaced_at IS NULL",
     "uq_jobs_one_live_refresh": "flow = 'ReportRefresh' AND status IN ('Queued', 'Running')",
-    "uq_jobs_withdrawn_once": "withdraws IS NOT NULL AND status <> 'Failed'",
+    "uq_jobs_retracts": "retracts IS NOT NULL AND status <> 'Failed'",
     "uq_policy_versions_published": "state = 'published'",
     "uq_statement_files_path": "path IS NOT NULL",
     "uq_vault_keys_in_use": "retired_at IS NULL",

@@ -57,7 +57,7 @@ def test_the_customer_and_who_stands_beside_it_are_named(store: Store, now: date
 def submission(
     customer: Customer, now: datetime, data_version: int, enriched: int, **others: object
 ) -> dict[str, object]:
-    flow = {"flow": Flow.ENRICHMENT, "withdraws": None, "duplicate_rows": 3, "rejected_rows": 2} | others
+    flow = {"flow": Flow.ENRICHMENT, "retracts": None, "duplicate_rows": 3, "rejected_rows": 2} | others
     return flow | {
         "job_id": flow.get("job_id", uuid4()),
         "client_id": customer.client_id,
@@ -72,12 +72,12 @@ def submission(
 
 def test_refused_and_repeated_rows_are_those_of_the_submissions_behind_the_version(store: Store, now: datetime) -> None:
     customer = a_customer(store, a_client(store, now), now)
-    withdrawn = uuid4()
+    retracted = uuid4()
     rows = [
-        submission(customer, now, 1, 10, job_id=withdrawn),
+        submission(customer, now, 1, 10, job_id=retracted),
         submission(customer, now, 2, 10),
         submission(customer, now, 2, 0),  # nothing but duplicates: it made no version
-        submission(customer, now, 3, 0, flow=Flow.WITHDRAWAL, withdraws=withdrawn),
+        submission(customer, now, 3, 0, flow=Flow.RETRACTION, retracts=retracted),
     ]
     with store.db.writing() as w:
         for row in rows:
@@ -102,7 +102,7 @@ def test_a_statement_is_evidence_from_the_version_on_that_its_rows_made(store: S
         for name, version, enriched in (("new", 2, 1), ("known", 2, 0), ("gone", 4, 1)):
             ended = {"status": JobStatus.COMPLETED, "data_version": version, "enriched_rows": enriched}
             w.execute(update(jobs).where(jobs.c.job_id == submitted[name]).values(ended))
-        taken_back = submission(customer, now, 5, 0, flow=Flow.WITHDRAWAL, withdraws=submitted["gone"])
+        taken_back = submission(customer, now, 5, 0, flow=Flow.RETRACTION, retracts=submitted["gone"])
         w.execute(insert(jobs).values(taken_back))
 
     def told(data_version: int) -> list[str]:

@@ -48,11 +48,11 @@ def enriched(store: Store, now: datetime) -> Customer:
     return fresh(store, customer)
 
 
-def a_withdrawal(store: Store, customer: Customer, now: datetime) -> Job:
+def a_retraction(store: Store, customer: Customer, now: datetime) -> Job:
     """Of what `enriched` brought."""
     with store.db.writing() as w:
         (ended,) = jobs.find(w, customer.client_id, status=JobStatus.COMPLETED).items
-        return jobs.request_withdrawal(w, customer, ended, now)
+        return jobs.request_retraction(w, customer, ended, now)
 
 
 def test_the_pointer_moves_and_the_job_ends_in_one_commit(store: Store, now: datetime) -> None:
@@ -77,7 +77,7 @@ def test_committing_twice_changes_nothing_the_second_time(store: Store, now: dat
 
 
 @on_postgresql
-@pytest.mark.parametrize("second", [a_submission, a_withdrawal])
+@pytest.mark.parametrize("second", [a_submission, a_retraction])
 def test_what_is_committed_first_was_received_first(
     store: Store, now: datetime, second: Callable[[Store, Customer, datetime], Job]
 ) -> None:
@@ -116,7 +116,7 @@ def test_a_customer_that_moved_meanwhile_loses_and_its_job_waits_again(store: St
     customer = enriched(store, now)
     job = a_submission(store, customer, now)
     committed = commit(store, claim(store, now), customer, job, now, base=0)  # but it stands at 1
-    assert committed.lost == {customer.number}
+    assert committed.superseded == {customer.number}
     assert fresh(store, customer).data_version == 1
     with store.db.reading() as r:
         again = jobs.get(r, job.client_id, job.job_id)
@@ -174,7 +174,7 @@ def test_a_batch_that_nobody_waits_for_leaves_customers_to_their_submissions(sto
         token = batches.open_without_jobs(w, Queue.PORTFOLIO, now.date(), store.settings, now)
         recomputed = Recomputed(enrichment_version=7, customers=frozenset(both))
         committed = commit_values(w, token, both, [], None, None, [], now, recomputed, yielding=True)
-    assert committed.lost == {waited_for.number}
+    assert committed.superseded == {waited_for.number}
     assert [fresh(store, each).enrichment_version for each in (waited_for, other)] == [0, 7]
 
 

@@ -53,8 +53,8 @@ def states(store: Store) -> list[str]:
 
 def watching(store: Store, customer: Customer) -> list[tuple[str, int]]:
     with store.db.reading() as r:
-        standing = rulesets.standing(r, [customer.number])
-        return [(each.ruleset.slug, each.version) for each in rulesets.watched(r, standing)]
+        active = rulesets.active(r, [customer.number])
+        return [(each.ruleset.slug, each.version) for each in rulesets.watched(r, active)]
 
 
 def test_what_is_created_is_read_back_and_says_what_it_said(store: Store, now: datetime) -> None:
@@ -198,7 +198,7 @@ def test_a_list_of_customers_is_read_as_their_numbers(store: Store, now: datetim
     one, _ = with_transactions(store, client_id, now), with_transactions(store, client_id, now)
     created(store, client_id, a_ruleset(appliesTo={"customers": [str(one.customer_id)]}), now)
     with store.db.reading() as r:
-        [watched] = rulesets.watched(r, rulesets.standing(r, [one.number]))
+        [watched] = rulesets.watched(r, rulesets.active(r, [one.number]))
     assert watched.customers == frozenset({one.number})
     assert evaluations_requested(store) == {one.number}
 
@@ -283,7 +283,7 @@ def test_a_ruleset_that_is_looked_by_is_changed_afterwards(store: Store, now: da
 
     with ThreadPoolExecutor(1) as pool:
         with store.db.writing() as w:
-            assert rulesets.hold(w, rulesets.standing(w, [customer.number])) == {stored.ruleset_id}
+            assert rulesets.hold(w, rulesets.active(w, [customer.number])) == {stored.ruleset_id}
             later = pool.submit(archive)
             _, waiting = wait([later], timeout=0.5)
             assert waiting
@@ -296,10 +296,10 @@ def test_what_was_changed_meanwhile_is_not_held(store: Store, now: datetime) -> 
     customer = with_transactions(store, client_id, now)
     replaced, kept = (created(store, client_id, a_ruleset(slug=slug), now) for slug in ("replaced", "kept"))
     with store.db.reading() as r:
-        standing = rulesets.standing(r, [customer.number])
+        active = rulesets.active(r, [customer.number])
     with store.db.writing() as w:
         rulesets.replace(w, replaced, a_ruleset(a_rule("OTHER"), slug="replaced"), "test", now)
-        assert rulesets.hold(w, standing) == {kept.ruleset_id}
+        assert rulesets.hold(w, active) == {kept.ruleset_id}
 
 
 @on_sqlite
@@ -308,11 +308,11 @@ def test_a_client_s_rulesets_may_be_more_than_a_statement_takes_values(store: St
     customer = with_transactions(store, client_id, now)
     made = {created(store, client_id, a_ruleset(slug=f"slug-{nth}"), now).ruleset_id for nth in range(6)}
     with store.db.writing() as w:
-        standing = rulesets.standing(w, [customer.number])
+        active = rulesets.active(w, [customer.number])
         driver = w.connection.driver_connection
         assert isinstance(driver, sqlite3.Connection)
         most = driver.setlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER, 5)
-        assert rulesets.hold(w, standing) == made
+        assert rulesets.hold(w, active) == made
         driver.setlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER, most)
 
 
@@ -354,7 +354,7 @@ def test_what_is_looked_by_stays_read_and_what_was_not_for_long_is_read_again(
     monkeypatch.setattr(rulesets, "version", counted)
     monkeypatch.setattr(rulesets, "KEPT", 2)
     with store.db.reading() as r:
-        a, b, c = rulesets.standing(r, [customer.number])
+        a, b, c = rulesets.active(r, [customer.number])
         for each in (a, b, a, c, a, b):
             rulesets.watched(r, [each])
     assert read == [each.ruleset_id for each in (a, b, c, b)]

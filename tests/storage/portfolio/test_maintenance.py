@@ -10,7 +10,7 @@ from storage.core import models
 from storage.core.store import Store
 from storage.customers.customers import Customer
 from storage.portfolio import maintenance
-from storage.portfolio.maintenance import SILENT_AFTER, Standing, State, Task
+from storage.portfolio.maintenance import SILENT_AFTER, BucketProgress, State, Task
 from tests.storage.examples import a_client, a_customer, a_submission
 
 VERSIONS = {"completeness": 1, "risk": 2, "aggregate": 1}
@@ -38,9 +38,9 @@ def stale(store: Store) -> list[tuple[int, int]]:
         return maintenance.due(r, maintenance.stale(VERSIONS, TODAY - timedelta(days=6)), BUCKET)
 
 
-def standing(store: Store, task: Task = Task.BACKFILL) -> Standing:
+def progress(store: Store, task: Task = Task.BACKFILL) -> BucketProgress:
     with store.db.reading() as r:
-        [found] = maintenance.standing(r, task, [BUCKET])
+        [found] = maintenance.progress(r, task, [BUCKET])
     return found
 
 
@@ -97,21 +97,21 @@ def test_a_task_is_asked_for_begun_counted_and_ended(store: Store, now: datetime
         maintenance.request(w, Task.BACKFILL, [BUCKET, 7], now)
         assert [each.bucket for each in maintenance.waiting(w, Task.BACKFILL)] == [BUCKET, 7]
         assert maintenance.waiting(w, Task.REFRESH) == []
-    assert standing(store).state(now) is State.WAITING
+    assert progress(store).state(now) is State.WAITING
 
     with store.db.writing() as w:
         maintenance.begin(w, Task.BACKFILL, BUCKET, later)
         maintenance.expect(w, Task.BACKFILL, BUCKET, 4)
         maintenance.advance(w, Task.BACKFILL, BUCKET, later, 3, changed=2, failed=1)
         assert [each.bucket for each in maintenance.waiting(w, Task.BACKFILL)] == [7]
-    running = standing(store)
+    running = progress(store)
     assert (running.total, running.done, running.changed, running.failed) == (4, 3, 2, 1)
     assert running.state(later) is State.RUNNING
     assert running.state(later + SILENT_AFTER) is State.INTERRUPTED
 
     with store.db.writing() as w:
         maintenance.end(w, Task.BACKFILL, BUCKET, later)
-    assert standing(store).state(later + SILENT_AFTER) is State.DONE
+    assert progress(store).state(later + SILENT_AFTER) is State.DONE
 
 
 def test_what_an_interrupted_run_did_stays_counted_and_a_new_one_counts_from_nothing(
@@ -124,16 +124,16 @@ def test_what_an_interrupted_run_did_stays_counted_and_a_new_one_counts_from_not
         maintenance.advance(w, Task.BACKFILL, BUCKET, now, 3, changed=2, failed=0)
         maintenance.begin(w, Task.BACKFILL, BUCKET, later)
         maintenance.expect(w, Task.BACKFILL, BUCKET, 1)
-    resumed = standing(store)
+    resumed = progress(store)
     assert (resumed.total, resumed.done, resumed.changed) == (4, 3, 2)
 
     with store.db.writing() as w:
         maintenance.end(w, Task.BACKFILL, BUCKET, later, error="MemoryError")
-    assert standing(store).state(later) is State.FAILED
+    assert progress(store).state(later) is State.FAILED
     with store.db.writing() as w:
         maintenance.begin(w, Task.BACKFILL, BUCKET, later)
         maintenance.expect(w, Task.BACKFILL, BUCKET, 6)
-    fresh = standing(store)
+    fresh = progress(store)
     assert (fresh.total, fresh.done, fresh.error, fresh.state(later)) == (6, 0, None, State.RUNNING)
 
 
@@ -142,7 +142,7 @@ def test_asking_twice_asks_once_while_the_first_waits_or_runs(store: Store, now:
     with store.db.writing() as w:
         maintenance.request(w, Task.BACKFILL, [BUCKET], now)
         maintenance.request(w, Task.BACKFILL, [BUCKET], later)
-    assert standing(store).requested_at == now
+    assert progress(store).requested_at == now
     with store.db.writing() as w:
         maintenance.begin(w, Task.BACKFILL, BUCKET, later)
         maintenance.expect(w, Task.BACKFILL, BUCKET, 1)
@@ -150,7 +150,7 @@ def test_asking_twice_asks_once_while_the_first_waits_or_runs(store: Store, now:
         assert maintenance.waiting(w, Task.BACKFILL) == []
         maintenance.end(w, Task.BACKFILL, BUCKET, later)
         maintenance.request(w, Task.BACKFILL, [BUCKET], later + timedelta(seconds=1))
-    assert standing(store).state(later) is State.WAITING
+    assert progress(store).state(later) is State.WAITING
 
 
 def test_what_was_asked_for_and_never_began_is_asked_for_anew(store: Store, now: datetime) -> None:
@@ -158,4 +158,4 @@ def test_what_was_asked_for_and_never_began_is_asked_for_anew(store: Store, now:
     with store.db.writing() as w:
         maintenance.request(w, Task.BACKFILL, [BUCKET], now)
         maintenance.request(w, Task.BACKFILL, [BUCKET], later)
-    assert standing(store).requested_at == later
+    assert progress(store).requested_at == later

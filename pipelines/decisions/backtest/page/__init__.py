@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pipelines.decisions.backtest.page.reading import About, Shown, read
-from pipelines.reports.page.standing_alone import StandingAlone
+from pipelines.reports.page.self_contained import SelfContained
 
 __all__ = ["CONTENT_POLICY", "About", "Shown", "page", "read"]
 
-PAGE = StandingAlone("pipelines.decisions.backtest.page", "backtest.html", more_style="backtest.css")
+PAGE = SelfContained("pipelines.decisions.backtest.page", "backtest.html", more_style="backtest.css")
 CONTENT_POLICY = PAGE.content_policy
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 from pipelines.enrichment.matching.duplicates import KNOWN, Identified, identify
-from pipelines.enrichment.matching.withdrawals import WITHDRAWN, Withdrawals, identify_without
+from pipelines.enrichment.matching.retractions import RETRACTED, Retractions, identify_without
 from pipelines.vocabulary.schemas import TRANSACTIONS, current
 from tests.pipelines.enrichment.examples import OTHER_ACCOUNT, submission
 
@@ -154,11 +154,11 @@ def test_data_is_matched_with_data_as_ever_beside_a_statement() -> None:
     assert after(feed, [line(0, "-4.50", None, "B")], paper).rows.height == 2
 
 
-def test_what_a_withdrawn_statement_brought_is_the_feeds_that_repeated_it() -> None:
+def test_what_a_retracted_statement_brought_is_the_feeds_that_repeated_it() -> None:
     paper, feed = printed(line(0, "-4.50", "95.50", "CARD"), line(1, "-1", "94.50", "B")), [line(0, "-4.50", "95.50")]
     held = after(paper, feed).rows.match_to_schema(TRANSACTIONS, missing_columns="insert")
-    withdrawn = pl.DataFrame([(1, (1).to_bytes(16), 1, 3)], schema=WITHDRAWN, orient="row")
-    result = identify_without(held, submission(1, []), Withdrawals(withdrawn, submission(2, feed)))
+    retracted = pl.DataFrame([(1, (1).to_bytes(16), 1, 3)], schema=RETRACTED, orient="row")
+    result = identify_without(held, submission(1, []), Retractions(retracted, submission(2, feed)))
     assert result.identified.rows.select("received_seq", "description").rows() == [(2, "COFFEE")]
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pipelines.enrichment.enrichment import enrich
 from pipelines.enrichment.transfers.transfers import CONFIDENCE, MAX_BUSINESS_DAYS, MAX_CALENDAR_DAYS, transfers
-from pipelines.synthetic import Business, SandboxAccount, portfolio
+from pipelines.synthetic import Business, SyntheticAccount, portfolio
 from pipelines.vocabulary.schemas import ACCEPTED, MONEY, TRANSACTIONS
 from tests.pipelines.enrichment.examples import ACCOUNT, DEFAULTS, OTHER_ACCOUNT, known
 
@@ -347,7 +347,7 @@ def labelled(n: int, business: Business) -> pl.DataFrame:
     ).select(pl.col(name).cast(kind) for name, kind in {**ACCEPTED, "transfer_pair": pl.UInt32()}.items())
 
 
-def _of_account(n: int, place: int, account: SandboxAccount) -> dict[str, pl.Expr]:
+def _of_account(n: int, place: int, account: SyntheticAccount) -> dict[str, pl.Expr]:
     submission = {
         **dict.fromkeys(ACCEPTED.names()),
         **DEFAULTS,

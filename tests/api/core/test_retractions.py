@@ -21,14 +21,14 @@ def submission(store: Store, client: Client, customer_id: str) -> str:
     return job_id
 
 
-def withdraw(client: Client, customer_id: str, job_id: str) -> tuple[int, str]:
-    """The answer's status, and its code or the withdrawal's job id."""
+def retract(client: Client, customer_id: str, job_id: str) -> tuple[int, str]:
+    """The answer's status, and its code or the retraction's job id."""
     answer = client.delete(f"/v1/customer/{customer_id}/submissions/{job_id}")
     body = answer.json()
     return answer.status_code, body["code"] if "code" in body else body["data"]["jobId"]
 
 
-def test_a_withdrawal_is_a_job_to_poll(store: Store, client: Client, customer_id: str, submission: str) -> None:
+def test_a_retraction_is_a_job_to_poll(store: Store, client: Client, customer_id: str, submission: str) -> None:
     answer = client.delete(f"/v1/customer/{customer_id}/submissions/{submission}")
     job = answer.json()["data"]
     assert answer.status_code == 202
@@ -39,34 +39,34 @@ def test_a_withdrawal_is_a_job_to_poll(store: Store, client: Client, customer_id
     with store.db.reading() as r:
         [entry] = audit.find(r, client.client_id)
     assert (entry.action, entry.resource) == (
-        "Submission.Withdrawn",
+        "Submission.Retracted",
         {"customerId": customer_id, "jobId": submission},
     )
     end_submissions(store)
     ended = client.get(answer.headers["Location"]).json()["data"]
     assert (ended["status"], ended["totalReceivedTransactions"], ended["enrichedCount"]) == ("Completed", 0, 0)
-    listed = client.get("/v1/jobs?flow=Withdrawal").json()["data"]["jobs"]
+    listed = client.get("/v1/jobs?flow=Retraction").json()["data"]["jobs"]
     assert [each["jobId"] for each in listed] == [job["jobId"]]
 
 
 def test_asked_again_the_answer_names_the_same_job(client: Client, customer_id: str, submission: str) -> None:
-    first = withdraw(client, customer_id, submission)
-    assert withdraw(client, customer_id, submission) == first
+    first = retract(client, customer_id, submission)
+    assert retract(client, customer_id, submission) == first
 
 
-def test_an_unfinished_submission_is_not_withdrawn(client: Client, customer_id: str) -> None:
+def test_an_unfinished_submission_is_not_retracted(client: Client, customer_id: str) -> None:
     waiting = client.submitted(customer_id)
-    assert withdraw(client, customer_id, waiting) == (409, "Submission.Unfinished")
+    assert retract(client, customer_id, waiting) == (409, "Submission.Unfinished")
 
 
 def test_what_is_no_submission_of_this_customer_is_not_found(
     client: Client, other_client: Client, customer_id: str, submission: str
 ) -> None:
     refresh = client.post(f"/v1/customer/{customer_id}/reports/refresh").json()["data"]["jobId"]
-    _, withdrawal = withdraw(client, customer_id, submission)
-    for job_id in (refresh, withdrawal, str(uuid4()), "x"):
-        assert withdraw(client, customer_id, job_id) == (404, "Job.NotFound")
-    assert withdraw(client, client.new_customer(), submission) == (404, "Job.NotFound")
-    assert withdraw(client, str(uuid4()), submission) == (404, "Customer.NotFound")
-    assert withdraw(other_client, customer_id, submission) == (404, "Customer.NotFound")
-    assert withdraw(other_client, other_client.new_customer(), submission) == (404, "Job.NotFound")
+    _, retraction = retract(client, customer_id, submission)
+    for job_id in (refresh, retraction, str(uuid4()), "x"):
+        assert retract(client, customer_id, job_id) == (404, "Job.NotFound")
+    assert retract(client, client.new_customer(), submission) == (404, "Job.NotFound")
+    assert retract(client, str(uuid4()), submission) == (404, "Customer.NotFound")
+    assert retract(other_client, customer_id, submission) == (404, "Customer.NotFound")
+    assert retract(other_client, other_client.new_customer(), submission) == (404, "Job.NotFound")

@@ -20,7 +20,7 @@ UNPRINTABLE = re.compile(
 OURS = "pipelines.reports.page"  # the macros and the style of all pages
 
 
-class StandingAlone:
+class SelfContained:
     """A kind of page, drawn from a template of its package."""
 
     def __init__(self, package: str, template: str, more_style: str | None = None) -> None:

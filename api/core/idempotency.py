@@ -17,8 +17,8 @@ from sqlalchemy.exc import SQLAlchemyError
 from starlette.responses import Response
 
 from api.core import problems
+from api.core.deferred import Body
 from api.core.dependencies import Caller
-from api.core.unread import Body
 from api.core.uploads import Files
 from pipelines.vocabulary.errors import InvalidRequest, RateLimited, TidemarkError
 from storage.core import idempotency
@@ -33,11 +33,11 @@ KEPT_HEADERS = ("content-type", "location", "retry-after")
 log = logging.getLogger("tidemark.api")
 
 
-def once(endpoint: Callable[..., Response]) -> Callable[..., Response]:
+def idempotent(endpoint: Callable[..., Response]) -> Callable[..., Response]:
     """Let a route honour `Idempotency-Key`; without one nothing changes."""
 
     @wraps(endpoint)
-    def answered_once(caller: Caller, **given: Any) -> Response:
+    def answered(caller: Caller, **given: Any) -> Response:
         sent = caller.request.headers.getlist(KEY_HEADER)
         if not sent:
             return endpoint(caller=caller, **given)
@@ -58,11 +58,11 @@ def once(endpoint: Callable[..., Response]) -> Callable[..., Response]:
             _release(claim, caller)
             raise
 
-    answered_once.__dict__["honours_idempotency_keys"] = True
-    return answered_once
+    answered.__dict__["honours_idempotency_keys"] = True
+    return answered
 
 
-def is_once(endpoint: Callable[..., Any]) -> bool:
+def is_idempotent(endpoint: Callable[..., Any]) -> bool:
     return getattr(endpoint, "honours_idempotency_keys", False)
 
 

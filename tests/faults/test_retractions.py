@@ -1,9 +1,9 @@
-"""Who enriches is ended by SIGKILL at writes of a story with withdrawals: they come true whole, once, or not at all."""
+"""Who enriches is ended by SIGKILL at writes of a story with retractions: they come true whole, once, or not at all."""
 
 import pytest
 
 from tests.faults.faults import KillAtWrite
-from tests.faults.scenarios import withdraws
+from tests.faults.scenarios import retracts
 from tests.faults.survival import survives
 from tests.faults.world import World
 
@@ -12,6 +12,6 @@ WRITES = 120  # that the process does in the story; every seventh is tried, so t
 
 
 @pytest.mark.parametrize("nth", range(1, WRITES, 7))
-def test_killed_while_withdrawing(world: World, nth: int) -> None:
-    injected = survives(world, withdraws, KillAtWrite(world, "enrichment", nth), seed=nth)
+def test_killed_while_retracting(world: World, nth: int) -> None:
+    injected = survives(world, retracts, KillAtWrite(world, "enrichment", nth), seed=nth)
     assert injected or nth > WRITES // 3, "the story has fewer writes than it surely has: was nobody killed?"

@@ -1,4 +1,4 @@
-"""Bodies and queries that have arrived and were not looked at yet.
+"""Bodies and queries that are parsed only when a route asks for them.
 
 A route reads them after it has found the resource, because 404 goes before 400; what headers alone decide (415, 413) is
 answered before a body is even received. Reading finds every fault at once.

@@ -1,4 +1,4 @@
-"""`tidemark sandbox`: the synthetic portfolio as files to study and train on, as PDF statements, or as a client's
+"""`tidemark synthetic`: the synthetic portfolio as files to study and train on, as PDF statements, or as a client's
 customers whose days go by.
 
 Files need no service. Seeding goes through the API with a key of its own, and only where the environment is a
@@ -27,7 +27,9 @@ from pipelines.synthetic import Business, Part, frames, portfolio, submissions
 from pipelines.synthetic.pdf import EVERY_LAYOUT, LAYOUTS, statement_pdf
 from storage.core.settings import Environment, Settings
 
-sandbox = typer.Typer(help="The synthetic portfolio: businesses, their statements and the truth.", no_args_is_help=True)
+synthetic = typer.Typer(
+    help="The synthetic portfolio: businesses, their statements and the truth.", no_args_is_help=True
+)
 
 _Thing = TypeVar("_Thing")
 BUSINESSES_A_PIECE = 20  # held in memory before they are written
@@ -50,14 +52,14 @@ Seed = Annotated[int, typer.Option(help="The same seed gives the same portfolio.
 Until = Annotated[datetime | None, typer.Option(formats=["%Y-%m-%d"], help="Last day. Default: yesterday.")]
 
 
-@sandbox.command("generate")
+@synthetic.command("generate")
 def generate(
     customers: Customers = 100,
     months: Months = 12,
     seed: Seed = 1,
     until: Until = None,
     faults: Annotated[bool, typer.Option(help="Inject gaps and re-submissions.")] = False,
-    out: Annotated[Path, typer.Option(help="Folder to write to; it must be new or empty.")] = Path("sandbox"),
+    out: Annotated[Path, typer.Option(help="Folder to write to; it must be new or empty.")] = Path("synthetic"),
     format_: Annotated[Format, typer.Option("--format", help="Of the transactions.")] = Format.CSV,
     part: Annotated[PartOf | None, typer.Option(help="Businesses to train on, or those to test on.")] = None,
     as_json: AsJson = False,
@@ -68,7 +70,7 @@ def generate(
     object a line. Businesses to train on meet no held-out brand and no held-out
     bank; those to test on meet them wherever there is a choice.
 
-    Example: tidemark sandbox generate --customers 500 --months 12 --seed 7 --out portfolio
+    Example: tidemark synthetic generate --customers 500 --months 12 --seed 7 --out portfolio
     """
     _must_be_empty(out)
     wanted: Part | None = None if part is None else part.value
@@ -80,7 +82,7 @@ def generate(
     print_record({"folder": str(out), **vars(folder.summary)}, as_json=as_json)
 
 
-@sandbox.command("statements")
+@synthetic.command("statements")
 def statements(
     layout: Annotated[list[str] | None, typer.Option(help="Repeat for several. Default: one of each.")] = None,
     files: Annotated[int, typer.Option(help="How many of each layout.", min=1, max=10_000)] = 1,
@@ -95,7 +97,7 @@ def statements(
     portfolio. What a statement says of its account is under "accounts"; "shown" names
     the details that can be read on the paper.
 
-    Example: tidemark sandbox statements --layout westpac --layout nab --files 5 --out statements
+    Example: tidemark synthetic statements --layout westpac --layout nab --files 5 --out statements
     """
     _must_be_empty(out)
     names = layout or list(LAYOUTS)
@@ -112,7 +114,7 @@ def statements(
     print_record({"folder": str(out), "statements": len(wanted), "transactions": rows}, as_json=as_json)
 
 
-@sandbox.command("seed")
+@synthetic.command("seed")
 def seed_(
     client: Annotated[UUID, typer.Option(help="The client that gets the customers.")],
     customers: Customers = 5,
@@ -130,10 +132,10 @@ def seed_(
     Each customer's history is sent up to a start date; then every day's new rows
     come as new submissions, a day after the other, as from a live bank feed.
 
-    Example: tidemark sandbox seed --client 2f0c… --customers 5 --months 6 --days 30
+    Example: tidemark synthetic seed --client 2f0c… --customers 5 --months 6 --days 30
     """
     if Settings().environment is not Environment.SANDBOX:
-        raise complaint("sandbox customers are refused in production: set TIDEMARK_ENVIRONMENT=sandbox")
+        raise complaint("synthetic customers are refused in production: set TIDEMARK_ENVIRONMENT=sandbox")
     with opened_store() as store:
         lender = Lender(url, issue_key_for(store, client))
     last = _last_day(until)

@@ -19,7 +19,7 @@ from tests.api.places import example_with
 from tests.api.worker import fail_deliveries
 
 HEADER = "Idempotency-Key"
-ONCE = [
+ADDED = [
     operation
     for operation in documented()
     if any(parameter["name"] == HEADER for parameter in operation.documented.get("parameters", ()))
@@ -46,12 +46,12 @@ def send(client: Client, operation: Operation, key: str, ids: Mapping[str, str],
 
 def test_every_post_that_creates_takes_a_key() -> None:
     posts = {operation.documented["operationId"] for operation in documented() if operation.method == "POST"}
-    assert {operation.documented["operationId"] for operation in ONCE} == posts - NOT_CREATING
+    assert {operation.documented["operationId"] for operation in ADDED} == posts - NOT_CREATING
 
 
 def test_the_same_request_is_answered_again(subtests: pytest.Subtests, store: Store, client: Client) -> None:
     ids = dict(things(store, client))
-    for operation in ONCE:
+    for operation in ADDED:
         with subtests.test(str(operation)):
             assert_answered_again(client, operation, ids)
 
@@ -74,7 +74,7 @@ def test_a_key_belongs_to_one_request_and_one_client(
     subtests: pytest.Subtests, store: Store, client: Client, other_client: Client
 ) -> None:
     ids, their_ids = (dict(things(store, each)) for each in (client, other_client))
-    for operation in ONCE:
+    for operation in ADDED:
         with subtests.test(str(operation)):
             key = operation.documented["operationId"]
             assert send(client, operation, key, ids).ok
@@ -91,7 +91,7 @@ def test_a_key_that_is_none_is_refused_and_nothing_is_done(
 ) -> None:
     ids = dict(things(store, client))
     before = held(client)
-    for operation, key in product(ONCE, ("", "x" * 256, "a key", "é", "a\tb")):
+    for operation, key in product(ADDED, ("", "x" * 256, "a key", "é", "a\tb")):
         with subtests.test(str(operation), key=key):
             body, headers = example_with(operation, ids), {HEADER: key.encode()}
             refused = client.call(operation.method, operation.path_for(ids), json=body, headers=headers)

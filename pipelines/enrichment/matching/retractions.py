@@ -1,14 +1,14 @@
 """Submissions taken back: what is held becomes what it would be, had they never been sent.
 
 A submission decides only over those that come after it. So the customer is taken back to the moment before the first
-withdrawn one, and what came later is identified again, in its order and by the same rules: what a later submission
+retracted one, and what came later is identified again, in its order and by the same rules: what a later submission
 repeated becomes its own row, a revision gives way to the version that it replaced, and a pending row whose posting is
 gone waits for it again.
 
 Two things are kept that a mere replay would lose. **Ids:** a transaction that stays keeps its id, and a row that
 takes the place of one which goes, in the same words, inherits that one's. In other words, as a feed's beside those of a
 PDF statement, it has the id of its own: another's could be derived once more for whoever sends those words later.
-**History:** what the withdrawal changed stays beside the new state, put away as it was, so that what was held at any
+**History:** what the retraction changed stays beside the new state, put away as it was, so that what was held at any
 time before can still be told.
 """
 
@@ -21,23 +21,23 @@ from pipelines.enrichment.matching.matching import ORDER, matches
 from pipelines.enrichment.wording.text import text_as_sent
 from pipelines.vocabulary.schemas import ACCEPTED, SORT_KEY, TRANSACTIONS, UUID
 
-# A submission to take back, and where it and its withdrawal stand in the order of receipt.
-WITHDRAWN = pl.Schema(
-    {"customer_number": pl.Int64(), "job_id": UUID, "submission_seq": pl.Int64(), "withdrawal_seq": pl.Int64()}
+# A submission to take back, and where it and its retraction stand in the order of receipt.
+RETRACTED = pl.Schema(
+    {"customer_number": pl.Int64(), "job_id": UUID, "submission_seq": pl.Int64(), "retraction_seq": pl.Int64()}
 )
 
 
 @dataclass(frozen=True)
-class Withdrawals:
-    """`withdrawn`: the submissions to take back (schema WITHDRAWN); `sent`: all rows accepted from these customers'
+class Retractions:
+    """`retracted`: the submissions to take back (schema WITHDRAWN); `sent`: all rows accepted from these customers'
     other submissions, at least from those received since (schema ACCEPTED): what was not kept may have to be now.
     """
 
-    withdrawn: pl.DataFrame
+    retracted: pl.DataFrame
     sent: pl.DataFrame
 
 
-NO_WITHDRAWALS = Withdrawals(pl.DataFrame(schema=WITHDRAWN), pl.DataFrame(schema=ACCEPTED))
+NO_RETRACTIONS = Retractions(pl.DataFrame(schema=RETRACTED), pl.DataFrame(schema=ACCEPTED))
 
 
 @dataclass(frozen=True)
@@ -48,20 +48,20 @@ class Replayed:
     put_away: pl.DataFrame
 
 
-def identify_without(held: pl.DataFrame, accepted: pl.DataFrame, withdrawals: Withdrawals) -> Replayed:
-    """Take newly accepted rows into what is held, and take withdrawn submissions out of it.
+def identify_without(held: pl.DataFrame, accepted: pl.DataFrame, retractions: Retractions) -> Replayed:
+    """Take newly accepted rows into what is held, and take retracted submissions out of it.
 
-    A customer's withdrawals and submissions of one batch come true together: each of them since the last withdrawal.
+    A customer's retractions and submissions of one batch come true together: each of them since the last retraction.
     """
-    if withdrawals.withdrawn.is_empty():
+    if retractions.retracted.is_empty():
         return Replayed(identify(held, accepted), held.clear())
-    affected = withdrawals.withdrawn.group_by("customer_number").agg(
-        first_seq=pl.col("submission_seq").min(), withdrawal_seq=pl.col("withdrawal_seq").max()
+    affected = retractions.retracted.group_by("customer_number").agg(
+        first_seq=pl.col("submission_seq").min(), retraction_seq=pl.col("retraction_seq").max()
     )
     others = held.join(affected, on="customer_number", how="anti")
     mine = held.join(affected, on="customer_number", validate="m:1")
-    sent = withdrawals.sent.join(affected, on="customer_number", validate="m:1")
-    later = _facts_since(mine, sent, withdrawals.withdrawn)
+    sent = retractions.sent.join(affected, on="customer_number", validate="m:1")
+    later = _facts_since(mine, sent, retractions.retracted)
     identified = identify(pl.concat([others, _taken_back(mine)]), pl.concat([accepted, later]))
     replayed = _with_old_ids(identified, mine)
     rows, put_away = _compared(replayed.rows.join(affected, on="customer_number", validate="m:1"), mine)
@@ -75,16 +75,16 @@ def _since_the_first() -> pl.Expr:
 
 
 def _taken_back(mine: pl.DataFrame) -> pl.DataFrame:
-    """What was held just before the first withdrawn submission."""
+    """What was held just before the first retracted submission."""
     not_yet = pl.when(pl.col("superseded_seq") < pl.col("first_seq")).then("superseded_seq")
     return mine.filter(~_since_the_first()).with_columns(superseded_seq=not_yet).select(TRANSACTIONS.names())
 
 
-def _facts_since(mine: pl.DataFrame, sent: pl.DataFrame, withdrawn: pl.DataFrame) -> pl.DataFrame:
-    """Every accepted row since then that is not withdrawn. What is held tells its facts itself; they never change."""
+def _facts_since(mine: pl.DataFrame, sent: pl.DataFrame, retracted: pl.DataFrame) -> pl.DataFrame:
+    """Every accepted row since then that is not retracted. What is held tells its facts itself; they never change."""
     held, all_sent = mine.filter(_since_the_first()), sent.filter(_since_the_first())
     facts = [held, all_sent.join(held, on=ORDER, how="anti")]
-    return pl.concat(each.join(withdrawn, on="job_id", how="anti").select(ACCEPTED.names()) for each in facts)
+    return pl.concat(each.join(retracted, on="job_id", how="anti").select(ACCEPTED.names()) for each in facts)
 
 
 def _with_old_ids(identified: Identified, mine: pl.DataFrame) -> Identified:
@@ -125,19 +125,19 @@ def _renamed(duplicates: pl.DataFrame, own: pl.DataFrame, named: pl.DataFrame) -
 def _compared(rows: pl.DataFrame, mine: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Rows, each with the job since which it stands so; and what stood otherwise before, put away.
 
-    What submissions received after the withdrawal replaced is their doing, not a change that it made.
+    What submissions received after the retraction replaced is their doing, not a change that it made.
     """
     marks = ("revision", "superseded_seq", "since_seq")
     before = mine.select(*ORDER, *(pl.col(name).alias(f"old_{name}") for name in marks))
-    by_then = pl.when(pl.col("superseded_seq") < pl.col("withdrawal_seq")).then("superseded_seq")
+    by_then = pl.when(pl.col("superseded_seq") < pl.col("retraction_seq")).then("superseded_seq")
     same = (pl.col("revision") == pl.col("old_revision")) & by_then.eq_missing(pl.col("old_superseded_seq"))
-    since_now = pl.max_horizontal("received_seq", "withdrawal_seq")
+    since_now = pl.max_horizontal("received_seq", "retraction_seq")
     marked = (
         rows.join(before, on=ORDER, how="left", validate="1:1")
         .with_columns(same=same.fill_null(value=False))
         .with_columns(since_seq=pl.when("same").then("old_since_seq").otherwise(since_now))
     )
     changed = mine.join(marked.filter("same"), on=ORDER, how="anti").with_columns(
-        superseded_seq=pl.coalesce("superseded_seq", "withdrawal_seq"), withdrawn_seq="withdrawal_seq"
+        superseded_seq=pl.coalesce("superseded_seq", "retraction_seq"), retracted_seq="retraction_seq"
     )
     return marked.select(KNOWN.names()), changed.select(TRANSACTIONS.names())

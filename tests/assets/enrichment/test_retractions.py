@@ -1,4 +1,4 @@
-"""Submissions, withdrawals and refreshes of a customer, through the batches that the runs make of them."""
+"""Submissions, retractions and refreshes of a customer, through the batches that the runs make of them."""
 
 import random
 from collections.abc import Sequence
@@ -37,10 +37,10 @@ def with_rent(store: Store) -> tuple[Lender, Job]:
     return lender, lender.sent(RENT)
 
 
-def test_a_withdrawn_submissions_rows_are_gone_and_what_was_repeated_is_the_later_ones(lender: Lender) -> None:
+def test_a_retracted_submissions_rows_are_gone_and_what_was_repeated_is_the_later_ones(lender: Lender) -> None:
     first, second = lender.sent(RENT, COFFEE), lender.sent(COFFEE, SALE)
     [coffee] = [row["transaction_id"] for row in lender.rows(first) if row["description"] == "COFFEE"]
-    ended = lender.withdrawn(first)
+    ended = lender.retracted(first)
     assert (ended.status, ended.error) == (JobStatus.COMPLETED, None)
     assert lender.rows(first) == []
     assert lender.descriptions(second) == lender.descriptions() == ["COFFEE", "SALE"]
@@ -50,7 +50,7 @@ def test_a_withdrawn_submissions_rows_are_gone_and_what_was_repeated_is_the_late
 
 def test_how_a_finished_job_ended_stays_as_it_was(lender: Lender) -> None:
     first, second = lender.sent(COFFEE), lender.sent(COFFEE, SALE)
-    lender.withdrawn(first)
+    lender.retracted(first)
     assert (lender.now(first), lender.now(second)) == (first, second)
     with lender.store.db.reading() as r:
         [repeated] = outcomes.duplicates(r, lender.store.lake, second).items
@@ -60,7 +60,7 @@ def test_how_a_finished_job_ended_stays_as_it_was(lender: Lender) -> None:
 
 def test_the_last_rows_may_go_and_come_back(rented: tuple[Lender, Job]) -> None:
     lender, first = rented
-    lender.withdrawn(first)
+    lender.retracted(first)
     assert lender.rows() == []
     assert lender.customer.enriched_rows == 0
     again = lender.sent(RENT)
@@ -73,45 +73,45 @@ def test_a_row_that_was_refused_stays_refused(lender: Lender, monkeypatch: pytes
     lender.sent(BAD, COFFEE)
     monkeypatch.setattr("pipelines.intake.rows.FAULTS", ())  # rules that refuse nothing any more
     monkeypatch.setattr("pipelines.intake.rows._first_fault", lambda: pl.lit(None, pl.Int32))
-    assert lender.withdrawn(first).status is JobStatus.COMPLETED
+    assert lender.retracted(first).status is JobStatus.COMPLETED
     assert lender.descriptions() == ["COFFEE"]
 
 
-def test_withdrawing_twice_is_withdrawing_once(rented: tuple[Lender, Job]) -> None:
+def test_retracting_twice_is_retracting_once(rented: tuple[Lender, Job]) -> None:
     lender, first = rented
-    once = lender.withdraw(first)
-    assert lender.withdraw(first) == once
+    once = lender.retract(first)
+    assert lender.retract(first) == once
     lender.end_all()
-    assert lender.withdraw(first) == lender.now(once)
+    assert lender.retract(first) == lender.now(once)
 
 
-def test_withdrawals_asked_for_at_once_are_one(rented: tuple[Lender, Job]) -> None:
+def test_retractions_asked_for_at_once_are_one(rented: tuple[Lender, Job]) -> None:
     lender, first = rented
     with ThreadPoolExecutor(8) as pool:
-        asked = list(pool.map(lender.withdraw, [first] * 8))
+        asked = list(pool.map(lender.retract, [first] * 8))
     assert len({job.job_id for job in asked}) == 1
 
 
-def test_a_withdrawal_is_no_event(rented: tuple[Lender, Job]) -> None:
+def test_a_retraction_is_no_event(rented: tuple[Lender, Job]) -> None:
     lender, first = rented
-    withdrawal = lender.withdrawn(first)
+    retraction = lender.retracted(first)
     with lender.store.db.reading() as r:
-        told = select(func.count()).select_from(events).where(events.c.job_id == withdrawal.job_id)
+        told = select(func.count()).select_from(events).where(events.c.job_id == retraction.job_id)
         assert r.execute(told).scalar_one() == 0
 
 
-def test_only_a_submission_that_ended_well_can_be_withdrawn(lender: Lender) -> None:
+def test_only_a_submission_that_ended_well_can_be_retracted(lender: Lender) -> None:
     failed, first, waiting = lender.sent(BAD), lender.sent(RENT), lender.submit(SALE)
     for job, code in ((failed, "Submission.Failed"), (waiting, "Submission.Unfinished")):
         with pytest.raises(Conflict) as refused:
-            lender.withdraw(job)
+            lender.retract(job)
         assert refused.value.code == code
-    for other in (lender.ask_for_reports(), lender.withdraw(first)):
+    for other in (lender.ask_for_reports(), lender.retract(first)):
         with pytest.raises(NotFound):
-            lender.withdraw(other)
+            lender.retract(other)
 
 
-def test_a_withdrawal_that_needs_a_damaged_file_fails_and_changes_nothing_and_may_be_tried_again(
+def test_a_retraction_that_needs_a_damaged_file_fails_and_changes_nothing_and_may_be_tried_again(
     lender: Lender,
 ) -> None:
     first, second = lender.sent(RENT, COFFEE), lender.sent(COFFEE)
@@ -121,20 +121,20 @@ def test_a_withdrawal_that_needs_a_damaged_file_fails_and_changes_nothing_and_ma
     fresh = lender.store.lake.__class__(lender.store.lake.root)  # that has not seen the file yet
     lender.store = Store(lender.store.settings, lender.store.db, fresh, lender.store.vault)
     later = lender.submit(SALE)
-    failed = lender.withdrawn(first)
+    failed = lender.retracted(first)
     assert (failed.status, failed.error and failed.error["code"]) == (JobStatus.FAILED, "Lake.ChecksumMismatch")
     assert (second.landing_path or "?") in (failed.error or {})["message"]
     assert lender.now(later).status is JobStatus.COMPLETED
     assert lender.descriptions() == ["COFFEE", "RENT", "SALE"]
     file.write_bytes(good)
-    assert lender.withdrawn(first).status is JobStatus.COMPLETED
+    assert lender.retracted(first).status is JobStatus.COMPLETED
     assert lender.descriptions() == ["COFFEE", "SALE"]
 
 
 def test_recomputing_a_day_by_hand_brings_nothing_back(lender: Lender) -> None:
     first = lender.sent(RENT, COFFEE)
     lender.sent(COFFEE)
-    lender.withdrawn(first)
+    lender.retracted(first)
     before = lender.rows()
     today = datetime.now(UTC).date()
     with work_of.without_jobs(lender.store, Queue.ENRICHMENT, today, [lender.customer.number]) as work:
@@ -142,10 +142,10 @@ def test_recomputing_a_day_by_hand_brings_nothing_back(lender: Lender) -> None:
     assert lender.rows() == before
 
 
-def test_a_withdrawal_whose_run_was_given_up_comes_true_with_the_next(rented: tuple[Lender, Job]) -> None:
+def test_a_retraction_whose_run_was_given_up_comes_true_with_the_next(rented: tuple[Lender, Job]) -> None:
     lender, first = rented
     lender.sent(SALE)
-    withdrawal = lender.withdraw(first)
+    retraction = lender.retract(first)
     store, day = lender.store, datetime.now(UTC).date()
     with store.db.writing() as w:
         batch = batches.claim(w, Queue.ENRICHMENT, store.settings, datetime.now(UTC))
@@ -153,19 +153,19 @@ def test_a_withdrawal_whose_run_was_given_up_comes_true_with_the_next(rented: tu
         batches.release(w, batch.token, store.settings, datetime.now(UTC))
     with pytest.raises(batches.Superseded):
         work_of.claimed(store, batch.token, day)
-    assert lender.now(withdrawal).status is JobStatus.QUEUED
+    assert lender.now(retraction).status is JobStatus.QUEUED
     assert lender.descriptions() == ["RENT", "SALE"]
     lender.end_all()
     assert lender.descriptions() == ["SALE"]
 
 
-def test_a_report_is_stale_from_the_moment_a_withdrawal_is_accepted(rented: tuple[Lender, Job]) -> None:
+def test_a_report_is_stale_from_the_moment_a_retraction_is_accepted(rented: tuple[Lender, Job]) -> None:
     lender, first = rented
     lender.sent(SALE)
     lender.ask_for_reports()
     refreshed(lender)
     assert risk_status(lender) is ReportStatus.READY
-    lender.withdraw(first)
+    lender.retract(first)
     assert risk_status(lender) is ReportStatus.STALE
     lender.end_all()
     assert risk_status(lender) is ReportStatus.STALE
@@ -174,30 +174,30 @@ def test_a_report_is_stale_from_the_moment_a_withdrawal_is_accepted(rented: tupl
     assert risk_status(lender) is ReportStatus.READY
 
 
-def test_withdrawing_nothing_but_duplicates_leaves_the_report_ready(lender: Lender) -> None:
+def test_retracting_nothing_but_duplicates_leaves_the_report_ready(lender: Lender) -> None:
     lender.sent(RENT)
     again = lender.sent(RENT)
     lender.ask_for_reports()
     refreshed(lender)
-    lender.withdrawn(again)
+    lender.retracted(again)
     assert risk_status(lender) is ReportStatus.READY
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))])
-def test_in_any_order_submissions_withdrawals_and_refreshes_end_right(lender: Lender, seed: int) -> None:
-    """Batches are cut at random; at the end a service that never saw the withdrawn submissions holds the same."""
+def test_in_any_order_submissions_retractions_and_refreshes_end_right(lender: Lender, seed: int) -> None:
+    """Batches are cut at random; at the end a service that never saw the retracted submissions holds the same."""
     chance = random.Random(seed)
     pool, sent = (RENT, COFFEE, SALE), list[tuple[Job, Sequence[Item]]]()
     gone = set[UUID]()
     for _ in range(14):
-        match chance.choice(("submit", "submit", "withdraw", "refresh", "batch", "batch")):
+        match chance.choice(("submit", "submit", "retract", "refresh", "batch", "batch")):
             case "submit":
                 items = chance.choices(pool, k=3)
                 sent.append((lender.submit(*items), items))
-            case "withdraw":
+            case "retract":
                 ended = [job for job, _ in sent if lender.now(job).status is JobStatus.COMPLETED]
                 if ended:
-                    gone.add(lender.withdraw(chance.choice(ended)).withdraws or UUID(int=0))
+                    gone.add(lender.retract(chance.choice(ended)).retracts or UUID(int=0))
             case "refresh":
                 if lender.customer.enriched_rows:
                     lender.ask_for_reports()
@@ -213,6 +213,6 @@ def test_in_any_order_submissions_withdrawals_and_refreshes_end_right(lender: Le
     assert lender.customer.enriched_rows == untouched.customer.enriched_rows
     with lender.store.db.reading() as r:
         live = [job for job in jobs.find(r, lender.customer.client_id).items if job.completed_at is None]
-        withdrawals = jobs.find(r, lender.customer.client_id, flow=Flow.WITHDRAWAL).items
+        retractions = jobs.find(r, lender.customer.client_id, flow=Flow.RETRACTION).items
     assert live == []
-    assert {job.withdraws for job in withdrawals} == gone
+    assert {job.retracts for job in retractions} == gone

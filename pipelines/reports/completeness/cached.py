@@ -8,7 +8,7 @@ import polars as pl
 from pipelines.figures.facts import Facts
 
 
-def once(compute: Callable[[Facts], pl.LazyFrame]) -> Callable[[Facts], pl.LazyFrame]:
+def cached(compute: Callable[[Facts], pl.LazyFrame]) -> Callable[[Facts], pl.LazyFrame]:
     """The same frame, collected when it is first asked for (`Facts.once`)."""
 
     def collected(facts: Facts) -> pl.DataFrame:
@@ -16,6 +16,6 @@ def once(compute: Callable[[Facts], pl.LazyFrame]) -> Callable[[Facts], pl.LazyF
 
     @wraps(compute)
     def of(facts: Facts) -> pl.LazyFrame:
-        return facts.once(collected).lazy()
+        return facts.cached(collected).lazy()
 
     return of

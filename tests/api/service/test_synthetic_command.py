@@ -1,4 +1,4 @@
-"""`tidemark sandbox`: what it writes, what it refuses. Seeding a service that runs is among the flows."""
+"""`tidemark synthetic`: what it writes, what it refuses. Seeding a service that runs is among the flows."""
 
 import json
 from datetime import date
@@ -12,7 +12,7 @@ from api.cli import app
 from pipelines.synthetic import HELD_OUT_STYLES, frames, portfolio
 from pipelines.synthetic.pdf import statement_pdf
 
-GENERATE = ("sandbox", "generate", "--customers", "22", "--months", "2", "--seed", "3", "--until", "2025-06-30")
+GENERATE = ("synthetic", "generate", "--customers", "22", "--months", "2", "--seed", "3", "--until", "2025-06-30")
 UNTIL = date(2025, 6, 30)
 
 
@@ -76,7 +76,7 @@ def test_a_folder_that_holds_something_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_statements_are_files_with_their_truth_beside_them(tmp_path: Path) -> None:
-    command = ("sandbox", "statements", "--layout", "westpac", "--files", "2", "--seed", "4", "--pages", "1")
+    command = ("synthetic", "statements", "--layout", "westpac", "--files", "2", "--seed", "4", "--pages", "1")
     ran = CliRunner().invoke(app, [*command, "--out", str(tmp_path), "--json"])
     assert ran.exit_code == 0, ran.output
     assert {path.name for path in tmp_path.iterdir()} == {
@@ -89,7 +89,7 @@ def test_statements_are_files_with_their_truth_beside_them(tmp_path: Path) -> No
 
 
 def test_a_layout_that_does_not_exist_is_named(tmp_path: Path) -> None:
-    ran = CliRunner().invoke(app, ["sandbox", "statements", "--layout", "monopoly", "--out", str(tmp_path / "new")])
+    ran = CliRunner().invoke(app, ["synthetic", "statements", "--layout", "monopoly", "--out", str(tmp_path / "new")])
     assert ran.exit_code == 1
     assert not (tmp_path / "new").exists()
 
@@ -101,7 +101,7 @@ def test_production_refuses_made_up_customers_in_one_line(
     monkeypatch.setenv("TIDEMARK_ENVIRONMENT", "production")
     client = "2f0c0000-0000-4000-8000-000000000000"
     with pytest.raises(SystemExit) as ended:
-        app(["sandbox", "seed", "--client", client], standalone_mode=True)
+        app(["synthetic", "seed", "--client", client], standalone_mode=True)
     assert ended.value.code == 1
     (line,) = capfd.readouterr().err.splitlines()
     assert "refused in production" in line

@@ -1,7 +1,7 @@
-"""A batch's withdrawals, and what they need: the rows of the customers' later submissions, as they were sent.
+"""A batch's retractions, and what they need: the rows of the customers' later submissions, as they were sent.
 
 Duplicates are not kept in a customer's value, so what a later submission repeated is read from its landing file again.
-It costs as much as these submissions are long, which is fair: withdrawing is rare.
+It costs as much as these submissions are long, which is fair: retracting is rare.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,7 +12,7 @@ from uuid import UUID
 import polars as pl
 
 from assets.intake import landing
-from pipelines.enrichment.matching.withdrawals import NO_WITHDRAWALS, WITHDRAWN, Withdrawals
+from pipelines.enrichment.matching.retractions import NO_RETRACTIONS, RETRACTED, Retractions
 from pipelines.intake.rows import validate
 from pipelines.vocabulary.errors import Corrupt
 from storage.core.database import Reading
@@ -23,54 +23,54 @@ from storage.jobs.jobs import Job
 
 
 @dataclass(frozen=True)
-class Withdrawing:
+class Retracting:
     """What a batch takes back."""
 
     jobs: Sequence[Job]
-    impossible: Sequence[tuple[Job, Corrupt]]  # withdrawals that need a file that is damaged
-    withdrawn: pl.DataFrame  # WITHDRAWN
+    impossible: Sequence[tuple[Job, Corrupt]]  # retractions that need a file that is damaged
+    retracted: pl.DataFrame  # WITHDRAWN
     landed: pl.LazyFrame  # SUBMISSION and LANDED: the later submissions
     refused: pl.DataFrame  # job_id, position: rows of theirs that were refused
 
-    def of(self, customers: Sequence[int]) -> "Withdrawing":
+    def of(self, customers: Sequence[int]) -> "Retracting":
         only = pl.col("customer_number").is_in(list(customers))
-        return replace(self, withdrawn=self.withdrawn.filter(only), landed=self.landed.filter(only))
+        return replace(self, retracted=self.retracted.filter(only), landed=self.landed.filter(only))
 
-    def validated(self, timezone: str) -> Withdrawals:
+    def validated(self, timezone: str) -> Retractions:
         """What was refused once stays refused, whatever the rules are by now."""
-        if self.withdrawn.is_empty():
-            return NO_WITHDRAWALS
+        if self.retracted.is_empty():
+            return NO_RETRACTIONS
         accepted = validate(self.landed, timezone).accepted.collect()
-        return Withdrawals(self.withdrawn, accepted.join(self.refused, on=["job_id", "position"], how="anti"))
+        return Retractions(self.retracted, accepted.join(self.refused, on=["job_id", "position"], how="anti"))
 
 
-def read(r: Reading, lake: Lake, batch: Sequence[Job]) -> Withdrawing:
-    """The withdrawals among a batch's jobs."""
-    requested = [job for job in batch if job.flow is Flow.WITHDRAWAL]
+def read(r: Reading, lake: Lake, batch: Sequence[Job]) -> Retracting:
+    """The retractions among a batch's jobs."""
+    requested = [job for job in batch if job.flow is Flow.RETRACTION]
     standing = jobs.standing_submissions(r, {job.customer_number for job in requested}) if requested else []
     seqs = {job.job_id: job.received_seq for job in standing}
-    later = _later_ones(standing, {job.withdraws for job in requested})
+    later = _later_ones(standing, {job.retracts for job in requested})
     refused, damaged = _refused(r, lake, later)
     possible = [job for job in requested if job.customer_number not in damaged]
-    return Withdrawing(
+    return Retracting(
         jobs=possible,
         impossible=[(job, damaged[job.customer_number]) for job in requested if job.customer_number in damaged],
-        withdrawn=pl.DataFrame([_withdrawn(job, seqs) for job in possible], schema=WITHDRAWN),
+        retracted=pl.DataFrame([_retracted(job, seqs) for job in possible], schema=RETRACTED),
         landed=landing.rows_of(lake, [job for job in later if job.customer_number not in damaged]),
         refused=refused,
     )
 
 
-def _later_ones(standing: Sequence[Job], withdrawn: Iterable[UUID | None]) -> list[Job]:
-    """The submissions received after their customer's first withdrawn one, but for the withdrawn."""
-    gone = [job for job in standing if job.job_id in withdrawn]
+def _later_ones(standing: Sequence[Job], retracted: Iterable[UUID | None]) -> list[Job]:
+    """The submissions received after their customer's first retracted one, but for the retracted."""
+    gone = [job for job in standing if job.job_id in retracted]
     first = {job.customer_number: job.received_seq for job in reversed(gone)}
     return [job for job in standing if job not in gone and job.received_seq > first[job.customer_number]]
 
 
 def _refused(r: Reading, lake: Lake, submissions: Iterable[Job]) -> tuple[pl.DataFrame, dict[int, Corrupt]]:
     """Rows that the submissions had refused, and customers of whom a file can't be read, with what is wrong."""
-    refused = [pl.DataFrame(schema={"job_id": WITHDRAWN["job_id"], "position": pl.UInt32})]
+    refused = [pl.DataFrame(schema={"job_id": RETRACTED["job_id"], "position": pl.UInt32})]
     damaged: dict[int, Corrupt] = {}
     for job in submissions:
         try:
@@ -81,11 +81,11 @@ def _refused(r: Reading, lake: Lake, submissions: Iterable[Job]) -> tuple[pl.Dat
     return pl.concat(refused), damaged
 
 
-def _withdrawn(job: Job, seqs: dict[UUID, int]) -> dict[str, Any]:
-    assert job.withdraws is not None
+def _retracted(job: Job, seqs: dict[UUID, int]) -> dict[str, Any]:
+    assert job.retracts is not None
     return {
         "customer_number": job.customer_number,
-        "job_id": job.withdraws.bytes,
-        "submission_seq": seqs[job.withdraws],
-        "withdrawal_seq": job.received_seq,
+        "job_id": job.retracts.bytes,
+        "submission_seq": seqs[job.retracts],
+        "retraction_seq": job.received_seq,
     }

@@ -20,7 +20,7 @@ def test_a_client_gets_customers_whose_last_days_come_one_by_one(service: Servic
         _, text = keys.create_key(w, client_id, keys.SCOPES, None, store.settings.key_prefix, now())
     store.close()
     options = ["--customers", "2", "--months", "1", "--seed", "5", "--days", "2", "--until", "2025-06-30", "--json"]
-    told = json.loads(service.run("api.cli", "sandbox", "seed", "--client", str(client_id), *options))
+    told = json.loads(service.run("api.cli", "synthetic", "seed", "--client", str(client_id), *options))
 
     made = list(portfolio(2, 1, 5, date(2025, 6, 30)))
     rows = [account.transactions for one in made for account in one.accounts]

@@ -45,7 +45,7 @@ def test_a_retraction_is_a_job_to_poll(store: Store, client: Client, customer_id
     end_submissions(store)
     ended = client.get(answer.headers["Location"]).json()["data"]
     assert (ended["status"], ended["totalReceivedTransactions"], ended["enrichedCount"]) == ("Completed", 0, 0)
-    listed = client.get("/v1/jobs?flow=Retraction").json()["data"]["jobs"]
+    listed = client.get("/v1/jobs?flow=Withdrawal").json()["data"]["jobs"]
     assert [each["jobId"] for each in listed] == [job["jobId"]]
 
 

@@ -123,13 +123,15 @@ def _gaps_found(enriched: pl.DataFrame) -> Found:
     labelled = enriched.drop_nulls("true_injected").select("customer_number", "date", accountId=uuid_text("account_id"))
     faults = {(number, account): str(day) for number, day, account in labelled.iter_rows()}
     hurt_ones = {number for number, _ in faults}
-    told = [(number, gap) for number, data in _reports(enriched).items() if number in hurt_ones for gap in data["gaps"]]
+    mentions = [
+        (number, gap) for number, data in _reports(enriched).items() if number in hurt_ones for gap in data["gaps"]
+    ]
     right = [
         (number, gap["accountId"])
-        for number, gap in told
+        for number, gap in mentions
         if gap["lastSeen"] <= faults.get((number, gap["accountId"]), "") <= gap["nextSeen"]
     ]
-    return Found(len(set(right)), len(faults), len(right), len(told))
+    return Found(len(set(right)), len(faults), len(right), len(mentions))
 
 
 def _named_in_clean(clean: pl.DataFrame) -> Named:
@@ -147,9 +149,9 @@ def _dropped_found(harmed: pl.DataFrame, clean: pl.DataFrame) -> Found:
     lone, before = lone_sides(harmed), lone_sides(clean)
     by_fault = lone.join(before, on=lone.columns, how="anti").join(dropped, on="customer_number", validate="m:1")
     sides = pl.concat([_never_handed_over(lone.join(before, on=lone.columns, how="semi")), by_fault])
-    told = named(harmed, sides, AS_OF).among(dropped["customer_number"])
-    found = told.found().join(dropped, on=dropped.columns, how="semi")
-    return Found(found.height, dropped.height, told.right(), told.named.height)
+    mentions = named(harmed, sides, AS_OF).among(dropped["customer_number"])
+    found = mentions.found().join(dropped, on=dropped.columns, how="semi")
+    return Found(found.height, dropped.height, mentions.right(), mentions.named.height)
 
 
 def _dropped() -> dict[int, str]:
@@ -163,5 +165,5 @@ def _dropped() -> dict[int, str]:
     }
 
 
-def _all_found(told: Named) -> Found:
-    return Found(told.found().height, told.spoken.height, told.right(), told.named.height)
+def _all_found(mentions: Named) -> Found:
+    return Found(mentions.found().height, mentions.spoken.height, mentions.right(), mentions.named.height)

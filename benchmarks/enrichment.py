@@ -75,7 +75,7 @@ class Timed:
     def rate(self) -> float:
         return self.count / self.took_s
 
-    def told(self, of: str = "rows") -> str:
+    def described(self, of: str = "rows") -> str:
         return f"{self.rate:,.0f} {of}/s"
 
 
@@ -100,7 +100,9 @@ def _measured(folder: Path, scale: Scale) -> list[Row]:
     return [
         *_rows_of_rules(repeating, narratives, often, distinct, learned),
         *_rows_of_peers(distinct, peers),
-        Row(f"`enrich()`, {taken_in.count:,} new rows: rate, peak RSS", f"{taken_in.told()}, {mebibytes(new_peak)}"),
+        Row(
+            f"`enrich()`, {taken_in.count:,} new rows: rate, peak RSS", f"{taken_in.described()}, {mebibytes(new_peak)}"
+        ),
         *_rows_of_enrichment(scale.sizes, again),
         *_rows_of_floor(floor, again[-1][0]),
     ]
@@ -109,13 +111,13 @@ def _measured(folder: Path, scale: Scale) -> list[Row]:
 def _rows_of_rules(repeating: Timed, narratives: int, often: Timed, distinct: Timed, learned: Timed) -> list[Row]:
     share = f"{repeating.count:,} rows, {narratives:,} distinct narratives"
     return [
-        Row(f"cleaned and categorised by rules: the portfolio's {share}", repeating.told()),
+        Row(f"cleaned and categorised by rules: the portfolio's {share}", repeating.described()),
         Row("the same by distinct narrative", f"{narratives / repeating.took_s:,.0f} narratives/s"),
-        Row(f"the same, {often.count:,} rows, each narrative {OFTEN} times", often.told(), "≥ 3,000,000 rows/s"),
-        Row(f"the same, {distinct.count:,} rows, no description twice", distinct.told(), "≥ 250,000 rows/s"),
+        Row(f"the same, {often.count:,} rows, each narrative {OFTEN} times", often.described(), "≥ 3,000,000 rows/s"),
+        Row(f"the same, {distinct.count:,} rows, no description twice", distinct.described(), "≥ 250,000 rows/s"),
         Row(
             f"learned model, {learned.count:,} distinct narratives of which no rule is sure",
-            learned.told("narratives"),
+            learned.described("narratives"),
             "≥ 30,000 narratives/s",
         ),
     ]
@@ -124,7 +126,7 @@ def _rows_of_rules(repeating: Timed, narratives: int, often: Timed, distinct: Ti
 def _rows_of_peers(ours: Timed, peers: "Sequence[Peer]") -> Iterator[Row]:
     for peer in peers:
         what = f"peer: the rules in {peer.name}, {peer.timed.count:,} distinct narratives, extrapolated"
-        yield Row(what, peer.timed.told("narratives"))
+        yield Row(what, peer.timed.described("narratives"))
         yield Row(f"narratives in which {peer.name} and we agree on the category", f"{peer.agreement:.2%}", "≥ 95 %")
         yield Row(f"our ratio to {peer.name}", f"{ours.rate / peer.timed.rate:,.1f} ×")
 
@@ -132,7 +134,9 @@ def _rows_of_peers(ours: Timed, peers: "Sequence[Peer]") -> Iterator[Row]:
 def _rows_of_enrichment(sizes: Sequence[int], again: Sequence[tuple[Timed, int]]) -> Iterator[Row]:
     for rows, (timed, peak) in zip(sizes, again, strict=True):
         asked = "≥ 300,000 rows/s, ≤ 4,096 MiB" if rows == sizes[-1] else ""
-        yield Row(f"`enrich()`, {rows:,} held rows again: rate, peak RSS", f"{timed.told()}, {mebibytes(peak)}", asked)
+        yield Row(
+            f"`enrich()`, {rows:,} held rows again: rate, peak RSS", f"{timed.described()}, {mebibytes(peak)}", asked
+        )
     growth = math.log(again[0][0].rate / again[-1][0].rate) / math.log(sizes[-1] / sizes[0])
     what = f"exponent of the cost per row, {sizes[0]:,} → {sizes[-1]:,} rows"
     yield Row(what, f"{growth:.2f}", "flat (near 0)")
@@ -162,9 +166,9 @@ def _repeating(files: Sequence[Path], unsure: Path) -> tuple[Timed, int]:
     rows = _narratives(files)
     categorised(rows.head(WARMING))
     began = time.perf_counter()
-    told = categorised(rows)
+    described = categorised(rows)
     took = time.perf_counter() - began
-    told.filter(pl.col("confidence") < SURE).unique(NARRATIVE, maintain_order=True).write_parquet(unsure)
+    described.filter(pl.col("confidence") < SURE).unique(NARRATIVE, maintain_order=True).write_parquet(unsure)
     return Timed(rows.height, took), rows.select(KEY).n_unique()
 
 
@@ -184,9 +188,9 @@ def _distinct(files: Sequence[Path], most: int, file: Path) -> Timed:
     rows = every.sample(min(most, every.height), shuffle=True, seed=0)
     categorised(rows.head(WARMING))
     began = time.perf_counter()
-    told = categorised(rows)
+    described = categorised(rows)
     took = time.perf_counter() - began
-    told.with_row_index("row").select("row", "category", pl.col(ASKED).cast(pl.String)).write_parquet(file)
+    described.with_row_index("row").select("row", "category", pl.col(ASKED).cast(pl.String)).write_parquet(file)
     return Timed(rows.height, took)
 
 

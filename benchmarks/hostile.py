@@ -83,7 +83,9 @@ def _of_bodies(pool: ProcessPoolExecutor, service: Service, hostile: Service, sc
             f"{worst.per_mb_s / good.per_mb_s:.1f} ×",
             "≤ 3 ×",
         ),
-        Row("hostile bodies answered otherwise than with 202, 400 or 413", str(sum(not each.told for each in costs))),
+        Row(
+            "hostile bodies answered otherwise than with 202, 400 or 413", str(sum(not each.answered for each in costs))
+        ),
         *_of_the_other(served, "meanwhile"),
     ]
 
@@ -134,7 +136,7 @@ class Cost:
 
     kind: str
     per_mb_s: float  # processor time
-    told: bool  # accepted, or refused as it should be
+    answered: bool  # accepted, or refused as it should be
 
 
 def _target(hostile: Service) -> Target:

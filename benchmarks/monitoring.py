@@ -76,8 +76,8 @@ def _measured(folder: Path, scale: Scale) -> list[Row]:
         Row("rules, conditions and metrics of the rulesets", shape),
         Row(f"{whose}, metrics ready", seconds(rules.took_s), "≤ 5 s"),
         *(
-            Row(f"{whose} of {rows:,} rows, from transactions", seconds(told.took_s), "≤ 5 s")
-            for rows, (told, _) in evaluations.items()
+            Row(f"{whose} of {rows:,} rows, from transactions", seconds(described.took_s), "≤ 5 s")
+            for rows, (described, _) in evaluations.items()
         ),
         *(Row(f"of which metrics and reading, {rows:,} rows", seconds(took)) for rows, took in metrics.items()),
         *(Row(f"peak RSS, {rows:,} rows", mebibytes(peak), "≤ 2 GiB") for rows, (_, peak) in evaluations.items()),
@@ -144,10 +144,10 @@ def _figures_of_portfolio(files: Sequence[Path], rulesets: int) -> float:
 def _rules_on_figures(files: Sequence[Path], rulesets: int) -> Evaluated:
     """The rules alone, of all customers at once."""
     watch = watching(rulesets)
-    told = _figures(watch, files)
-    attributes = known(told[BY_CUSTOMER].to_list())
+    described = _figures(watch, files)
+    attributes = known(described[BY_CUSTOMER].to_list())
     began = time.perf_counter()
-    evaluations, fired = _decided(watch, observed_of(watch, told, attributes, NOW))
+    evaluations, fired = _decided(watch, observed_of(watch, described, attributes, NOW))
     return Evaluated(time.perf_counter() - began, evaluations, fired)
 
 
@@ -201,20 +201,20 @@ class Judged:
 
 
 def _in_python(files: Sequence[Path], scale: Scale) -> Judged:
-    watch, told = _sampled(files, scale)
-    conditions, customers = asked(watch), ready(told)
+    watch, described = _sampled(files, scale)
+    conditions, customers = asked(watch), ready(described)
     began = time.perf_counter()
     outcomes = in_python(conditions, customers)
-    return _judged(watch, told, outcomes, time.perf_counter() - began)
+    return _judged(watch, described, outcomes, time.perf_counter() - began)
 
 
 def _in_cel(files: Sequence[Path], scale: Scale) -> Judged:
-    watch, told = _sampled(files, scale)
+    watch, described = _sampled(files, scale)
     peer = InCel(asked(watch))
-    customers = peer.given(ready(told))
+    customers = peer.given(ready(described))
     began = time.perf_counter()
     outcomes = peer.outcomes(customers)
-    return _judged(watch, told, outcomes, time.perf_counter() - began)
+    return _judged(watch, described, outcomes, time.perf_counter() - began)
 
 
 def _sampled(files: Sequence[Path], scale: Scale) -> tuple[Watch, pl.DataFrame]:
@@ -224,10 +224,10 @@ def _sampled(files: Sequence[Path], scale: Scale) -> tuple[Watch, pl.DataFrame]:
     return watch, _figures(watch, files[:needed]).head(scale.asked_of_peers)
 
 
-def _judged(watch: Watch, told: pl.DataFrame, outcomes: Sequence[Outcomes], took_s: float) -> Judged:
+def _judged(watch: Watch, described: pl.DataFrame, outcomes: Sequence[Outcomes], took_s: float) -> Judged:
     """Beside ours, which muted customers have no part in."""
-    numbers = told[BY_CUSTOMER].to_list()
-    ours = observed_of(watch, told, known(numbers), NOW).outcomes
+    numbers = described[BY_CUSTOMER].to_list()
+    ours = observed_of(watch, described, known(numbers), NOW).outcomes
     theirs = {
         (number, ruleset_id.bytes, code): holds
         for number, of_customer in zip(numbers, outcomes, strict=True)

@@ -88,8 +88,8 @@ def _of_file_in_pandas(file: Path) -> Totals:
     rows["date"] = pd.to_datetime(rows["date"])
     rows["month"] = rows["date"].dt.to_period("M").dt.to_timestamp()
     rows["age"] = (rows.groupby("customer_number")["date"].transform("max") - rows["date"]).dt.days
-    told = rows["category_source"].isin(["correction", "client_rule"])
-    rows["external"] = ~((rows["is_transfer"].astype(bool) & ~told) | (rows["category_group"] == "transfer"))
+    described = rows["category_source"].isin(["correction", "client_rule"])
+    rows["external"] = ~((rows["is_transfer"].astype(bool) & ~described) | (rows["category_group"] == "transfer"))
     _put_flows(rows)
     flows = ["money_in", "money_out", "revenue", "payroll", "debt_service", "dishonours"]
     months = rows.groupby(["customer_number", "month"])[flows].sum()

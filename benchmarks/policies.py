@@ -85,7 +85,7 @@ def _on_ready_metrics(scale: Scale) -> list[Row]:
         *(Row(f"one customer at a time: {name}", f"{rate:,.0f}/s") for name, rate in rates.items()),
         *(Row(f"ours in bulk to {name}", f"{bulk / rates[name]:,.0f} ×") for name in peers),
         *(
-            Row(f"wrong {about}: {name}", each.told(), "0" * (name == "ours"))
+            Row(f"wrong {about}: {name}", each.described(), "0" * (name == "ours"))
             for name, found in mistakes.items()
             for about, each in found.items()
         ),
@@ -117,11 +117,11 @@ def _decided(plan: Plan, customers: pl.DataFrame) -> pl.DataFrame:
 
 def _mistakes_of_ours(count: int) -> Mistakes:
     plan = planned(ten_rules.policy())
-    told = {
+    described = {
         about: [Verdict(*each) for each in _decided(plan, customers).rows()]
         for about, customers in _sampled(count).items()
     }
-    return _judged(told, count)
+    return _judged(described, count)
 
 
 def _in_a_loop(name: str, count: int) -> tuple[float, Mistakes]:
@@ -129,18 +129,18 @@ def _in_a_loop(name: str, count: int) -> tuple[float, Mistakes]:
     peer = PEERS[name]()
     ready = {about: given(ten_rules.known(customers)) for about, customers in _sampled(count).items()}
     began = time.perf_counter()
-    told = {about: peer.verdicts(customers) for about, customers in ready.items()}
+    described = {about: peer.verdicts(customers) for about, customers in ready.items()}
     took = time.perf_counter() - began
-    return sum(map(len, ready.values())) / took, _judged(told, count)
+    return sum(map(len, ready.values())) / took, _judged(described, count)
 
 
 def _sampled(count: int) -> Mapping[str, pl.DataFrame]:
     return {"with gaps": ten_rules.with_gaps(count, 2), "on the cent": ten_rules.on_the_cent(count, 3)}
 
 
-def _judged(told: Mapping[str, Sequence[Verdict]], count: int) -> Mistakes:
+def _judged(described: Mapping[str, Sequence[Verdict]], count: int) -> Mistakes:
     return {
-        about: wrong(told[about], ten_rules.right(ten_rules.known(customers)))
+        about: wrong(described[about], ten_rules.right(ten_rules.known(customers)))
         for about, customers in _sampled(count).items()
     }
 
@@ -154,8 +154,8 @@ def _on_transactions(folder: Path, portfolio: reports.Scale) -> list[Row]:
     read, _ = alone(_metrics_read, files)
     whose = f"{portfolio.customers[-1]:,} customers of {portfolio.rows_each:,} rows"
     return [
-        Row(f"all metrics of {whose}", every.told(), "≤ 15 s"),
-        Row("those that the policy reads", read.told()),
+        Row(f"all metrics of {whose}", every.described(), "≤ 15 s"),
+        Row("those that the policy reads", read.described()),
         *_backtested(folder / "home", portfolio.customers[-1], portfolio.rows_each),
     ]
 

@@ -155,8 +155,8 @@ def _lines(file: Path) -> pl.DataFrame:
         pl.col("amount").cast(MONEY), pl.col("date").str.to_date(), true_category="label"
     )
     kinds = pl.col("context_account_type").cast(AccountType)
-    told = categorised(lines.with_columns(direction=_side(), account_type=kinds))
-    return told.lazy().pipe(learned, base()).collect()
+    described = categorised(lines.with_columns(direction=_side(), account_type=kinds))
+    return described.lazy().pipe(learned, base()).collect()
 
 
 def _side() -> pl.Expr:

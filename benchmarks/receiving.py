@@ -88,7 +88,7 @@ class _Seen:
         self.unanswered += 1
         self.most_unanswered = max(self.most_unanswered, self.unanswered)
 
-    def told(self) -> tuple[Sequence[Arrival], int]:
+    def described(self) -> tuple[Sequence[Arrival], int]:
         arrivals, most = self.arrivals, self.most_unanswered
         self.arrivals, self.most_unanswered = list[Arrival](), self.unanswered
         return arrivals, most
@@ -143,11 +143,11 @@ async def _wait(path: str, reader: asyncio.StreamReader) -> None:
 def _reporting(loop: asyncio.AbstractEventLoop, seen: _Seen) -> None:
     """A line for each line that is read; with the last one the process ends."""
 
-    async def told() -> tuple[Sequence[Arrival], int]:
-        return seen.told()
+    async def described() -> tuple[Sequence[Arrival], int]:
+        return seen.described()
 
     for _ in sys.stdin:
-        print(json.dumps(asyncio.run_coroutine_threadsafe(told(), loop).result()), flush=True)  # noqa: T201
+        print(json.dumps(asyncio.run_coroutine_threadsafe(described(), loop).result()), flush=True)  # noqa: T201
     os._exit(0)
 
 

@@ -61,7 +61,7 @@ class Timed:
     rows: int
     took_s: float
 
-    def told(self) -> str:
+    def described(self) -> str:
         return f"{seconds(self.took_s)}, {self.rows / self.took_s:,.0f} rows/s"
 
 
@@ -88,15 +88,15 @@ def _measured(folder: Path, scale: Scale) -> list[Row]:
         *(Row(f"of these, {kind}", milliseconds(one[kind])) for kind in REPORTS),
         Row("the same customer: all metrics, p50", milliseconds(one["metrics"])),
         *(
-            Row(f"{timed.rows:,} rows: three reports and all metrics", timed.told(), "≤ 60 s" * (timed is largest))
+            Row(f"{timed.rows:,} rows: three reports and all metrics", timed.described(), "≤ 60 s" * (timed is largest))
             for (timed, _), _ in portfolios
         ),
         Row("cost of a row, largest portfolio to smallest", f"{rates[-1] / rates[0]:.2f}", "flat"),
         Row("peak RSS at the largest portfolio", mebibytes(peak), "≤ 2 GiB"),
-        Row("all metrics alone, largest portfolio", measured[0][0].told(), "≤ 15 s"),
-        Row("months, categories, payers, windows in DuckDB, largest portfolio", peers[0][0].told()),
-        Row(f"the same in pandas, {peers[1][0].rows:,} rows", peers[1][0].told()),
-        Row("floor: reading the columns needed, largest portfolio", floor.told()),
+        Row("all metrics alone, largest portfolio", measured[0][0].described(), "≤ 15 s"),
+        Row("months, categories, payers, windows in DuckDB, largest portfolio", peers[0][0].described()),
+        Row(f"the same in pandas, {peers[1][0].rows:,} rows", peers[1][0].described()),
+        Row("floor: reading the columns needed, largest portfolio", floor.described()),
         Row("ours to the floor", f"{largest.took_s / floor.took_s:.1f} ×"),
     ]
 
@@ -150,9 +150,9 @@ def _portfolio(files: Sequence[Path], customers: int) -> tuple[Timed, Totals]:
 
     def computed(file: Path) -> tuple[int, pl.DataFrame]:
         facts = Facts(_read(file, customers), AS_OF)
-        told = {kind: report.compute(facts) for kind, report in REPORTS.items()}
+        described = {kind: report.compute(facts) for kind, report in REPORTS.items()}
         facts.cached(metrics.values)
-        return facts.rows.height, told["aggregate"] if file == files[0] else pl.DataFrame()
+        return facts.rows.height, described["aggregate"] if file == files[0] else pl.DataFrame()
 
     began = time.perf_counter()
     with ThreadPoolExecutor(SLICES_AT_ONCE) as pool:

@@ -64,7 +64,9 @@ def reading(made: PrintedStatement, found: Extraction, *, forged: bool = False) 
     rows = made.rows
     pairs = list(zip_longest(made.accounts, found.statements))
     doubtful = sum(each.verdict is Verdict.RECONCILED_DATES_DOUBTFUL for each in found.statements)
-    told = [told for account, statement in pairs if account and statement for told in _details(account, statement)]
+    described = [
+        described for account, statement in pairs if account and statement for described in _details(account, statement)
+    ]
     return Reading(
         layout=made.layout,
         read=len(entries),
@@ -87,7 +89,7 @@ def reading(made: PrintedStatement, found: Extraction, *, forged: bool = False) 
             for n, (account, statement) in enumerate(pairs)
         ),
         details=sum(len(account.shown & set(DETAILS)) for account in made.accounts),
-        details_right=sum(told),
+        details_right=sum(described),
         flagged=_flagged(found),
     )
 
@@ -143,9 +145,9 @@ def _details(account: PrintedAccount, statement: Statement) -> Iterable[bool]:
 
 def _same_bank(name: str, statement: Statement) -> bool:
     """Banks go by shorter and longer names."""
-    told = _squeezed(statement.bank_name or "").casefold()
+    described = _squeezed(statement.bank_name or "").casefold()
     true = _squeezed(name).casefold()
-    return bool(told) and (true.startswith(told) or told.startswith(true))
+    return bool(described) and (true.startswith(described) or described.startswith(true))
 
 
 def _squeezed(text: str) -> str:

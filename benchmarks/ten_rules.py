@@ -28,8 +28,8 @@ Known: TypeAlias = Mapping[str, Decimal | None]  # a customer's metrics; None: u
 
 def document() -> dict[str, Any]:
     """The policy as an author writes it."""
-    told: dict[str, Any] = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
-    return told
+    described: dict[str, Any] = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
+    return described
 
 
 def policy() -> Policy:
@@ -38,12 +38,12 @@ def policy() -> Policy:
 
 def stricter() -> Policy:
     """A second version: earnings must cover more debt, the balance last a month, and less is lent."""
-    told = document()
-    _, cover, buffer = (rule["condition"]["atLeast"] for rule in told["steps"][2]["rules"])
+    described = document()
+    _, cover, buffer = (rule["condition"]["atLeast"] for rule in described["steps"][2]["rules"])
     cover[1]["multiply"][1] = "1.5"
     buffer[1] = "30"
-    told["limits"][0]["caps"][1]["value"] = "20000"
-    return Policy.model_validate(told)
+    described["limits"][0]["caps"][1]["value"] = "20000"
+    return Policy.model_validate(described)
 
 
 # Customers
@@ -137,9 +137,9 @@ def on_the_cent(count: int, seed: int) -> pl.DataFrame:
 
 def _frame(figures: Mapping[str, Drawn]) -> pl.DataFrame:
     step = pl.lit(Decimal(1).scaleb(-SCALE), VALUE)
-    told = pl.DataFrame({slug: pl.Series(drawn, dtype=pl.Int64) for slug, drawn in figures.items()})
+    described = pl.DataFrame({slug: pl.Series(drawn, dtype=pl.Int64) for slug, drawn in figures.items()})
     return (
-        told.select((pl.col(slug).cast(VALUE) * step).cast(VALUE) for slug in figures)
+        described.select((pl.col(slug).cast(VALUE) * step).cast(VALUE) for slug in figures)
         .with_row_index(BY_CUSTOMER)
         .with_columns(pl.col(BY_CUSTOMER).cast(pl.Int64))
     )
@@ -245,11 +245,11 @@ class Wrong:
     limits: int  # among those with the right verdict
     of: int
 
-    def told(self) -> str:
+    def described(self) -> str:
         return f"{self.verdicts:,} verdicts, {self.limits:,} limits of {self.of:,}"
 
 
-def wrong(told: Sequence[Verdict], expected: Sequence[Verdict]) -> Wrong:
-    pairs = list(zip(told, expected, strict=True))
+def wrong(described: Sequence[Verdict], expected: Sequence[Verdict]) -> Wrong:
+    pairs = list(zip(described, expected, strict=True))
     same = [(a, b) for a, b in pairs if a.outcome == b.outcome]
     return Wrong(len(pairs) - len(same), sum(a.limit != b.limit for a, b in same), len(pairs))

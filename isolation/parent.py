@@ -55,14 +55,14 @@ KILLED: Final = "Its reader was ended from outside: the machine may be out of me
 
 log = logging.getLogger(__name__)
 
-Told = Callable[[int, int], None]
+OnProgress = Callable[[int, int], None]
 
 
 def extract(
     content: bytes,
     password: str | None,
     limits: ChildLimits = LIMITS,
-    on_progress: Told | None = None,
+    on_progress: OnProgress | None = None,
     *,
     command: Sequence[str] = CHILD,
 ) -> Extraction:
@@ -152,7 +152,7 @@ def _decoded(child: "_Child") -> Decoded:
     raise child.ended()
 
 
-def _conversation(child: "_Child", tesseract: str | None, on_progress: Told | None) -> Extraction:
+def _conversation(child: "_Child", tesseract: str | None, on_progress: OnProgress | None) -> Extraction:
     """Raises _Ended."""
     for message in child.messages():
         match message:

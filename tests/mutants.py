@@ -156,8 +156,10 @@ def choose(now: Copy, before: Copy) -> tuple[list[Mutant], str]:
         with suppress(SyntaxError):
             if len(chosen) < COUNT and ast.parse(mutant.apply(now.read(mutant.path))) and now.covering(mutant):
                 chosen.setdefault(mutant[:3], mutant)
-    told = f"Seed {SEED} chose {len(chosen)} of {len(found)} mutants of {now.commit}; {len(found) - len(there)} were"
-    return sorted(chosen.values()), f"{told} passed over, as {before.commit} has no such line in such a function"
+    reported = (
+        f"Seed {SEED} chose {len(chosen)} of {len(found)} mutants of {now.commit}; {len(found) - len(there)} were"
+    )
+    return sorted(chosen.values()), f"{reported} passed over, as {before.commit} has no such line in such a function"
 
 
 def judge(mutant: Mutant, now: Copy, before: Copy) -> list[str]:
@@ -177,7 +179,7 @@ def judge(mutant: Mutant, now: Copy, before: Copy) -> list[str]:
 
 def main() -> int:
     before, now = Copy(sys.argv[1], BEFORE), Copy(sys.argv[2], TARGETS["test"])
-    mutants, told = choose(now, before)
+    mutants, reported = choose(now, before)
     answers = FOLDER / f"{before.commit}-{now.commit}.jsonl"
     answers.touch()
     known = {Mutant(*line[:4]): line[4:] for line in map(json.loads, answers.read_text().splitlines())}
@@ -192,7 +194,9 @@ def main() -> int:
         change = f"`{mutant.old.strip()}` → `{mutant.new.strip()}`".replace("|", "\\|")
         rows.append([f"{mutant.path}:{mutant.line_in(now.read(mutant.path))}", change, *known[mutant]])
     sums = ", ".join(f"{result} {count}" for result, count in counts.most_common())
-    TABLE.write_text("\n".join([f"# Mutants\n\n{told}: {sums}.\n", *(f"| {' | '.join(row)} |" for row in rows), ""]))
+    TABLE.write_text(
+        "\n".join([f"# Mutants\n\n{reported}: {sums}.\n", *(f"| {' | '.join(row)} |" for row in rows), ""])
+    )
     return min(counts["lost"], 1)
 
 

@@ -87,11 +87,11 @@ class Shelf:
         self._said = {pdf(name): answer for name, answer in said.items()}
         self.read: list[bytes] = []
 
-    def __call__(self, content: bytes, password: str | None, told: Callable[[int, int], None]) -> Extraction:
+    def __call__(self, content: bytes, password: str | None, reported: Callable[[int, int], None]) -> Extraction:
         self.read.append(content)
         answer = self._said.get(content, refused(Refusal.NOT_A_STATEMENT, "No account statement stands in it."))
         found = answer if isinstance(answer, Extraction) else answer(password)
-        told(found.pages, found.pages)
+        reported(found.pages, found.pages)
         return found
 
 

@@ -26,8 +26,8 @@ def require_acknowledged(warnings: Sequence[Finding], accepts: Callable[[Finding
     """Raises InvalidRequest with the warnings that aren't accepted."""
     left = [each for each in warnings if not accepts(each)]
     if left:
-        told = f"The policy has {counted(len(left), 'warning')} to acknowledge by code and pointer."
-        raise _refused("DecisionPolicy.WarningsNotAcknowledged", told, left)
+        detail = f"The policy has {counted(len(left), 'warning')} to acknowledge by code and pointer."
+        raise _refused("DecisionPolicy.WarningsNotAcknowledged", detail, left)
 
 
 def as_records(findings: Sequence[Finding]) -> list[dict[str, str]]:
@@ -40,8 +40,8 @@ def _slug_faults(policy: Policy | None, slug: str | None) -> list[Fault]:
     return []
 
 
-def _refused(code: str, told: str, findings: Sequence[Finding]) -> InvalidRequest:
-    return InvalidRequest(code, told, tuple(findings))
+def _refused(code: str, detail: str, findings: Sequence[Finding]) -> InvalidRequest:
+    return InvalidRequest(code, detail, tuple(findings))
 
 
 def counted(count: int, what: str) -> str:

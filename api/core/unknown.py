@@ -39,9 +39,9 @@ def note(given: Iterable[str], known: Iterable[str]) -> None:
     # masked, as answers may be kept, and before they are cut, as half a card's number is none
     unknown = (mask_text(name[: 2 * LONGEST_NAME])[:LONGEST_NAME] for name in given if name not in all_known)
     for name in islice(unknown, MOST_NAMED + 1 - len(collected)):  # there may be millions, and likeness takes long
-        told = nearest.named(name, sorted(all_known))
-        if told not in collected:
-            collected.append(told)
+        described = nearest.named(name, sorted(all_known))
+        if described not in collected:
+            collected.append(described)
 
 
 def note_fields(model: type[BaseModel], document: Any) -> None:

@@ -218,8 +218,8 @@ class _Form:
         return texts * files if len(texts) == 1 else texts or [None] * files
 
     def fingerprint(self) -> bytes:
-        told = [[part.kind.name, part.name, part.sha256.hexdigest()] for part in self._parts]
-        return json.dumps(told).encode()
+        described = [[part.kind.name, part.name, part.sha256.hexdigest()] for part in self._parts]
+        return json.dumps(described).encode()
 
     # What the parser tells
 

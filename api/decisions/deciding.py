@@ -22,7 +22,19 @@ from api.core.derived import BYTES_A_ROW
 from api.core.schemas.rules import MAX_FAULTS
 from api.customers.schemas.attributes import MAX_TEXT
 from api.decisions.schemas.evaluations import SentAxis, SentEvaluation
-from pipelines.decisions import Attribute, Case, Decision, Kind, Node, Plan, Ready, Told, Value, decision, kinds
+from pipelines.decisions import (
+    Attribute,
+    Case,
+    Decision,
+    Kind,
+    Node,
+    Plan,
+    Ready,
+    StatedAttribute,
+    Value,
+    decision,
+    kinds,
+)
 from pipelines.decisions.numbers import rounded
 from pipelines.decisions.policy import NAME
 from pipelines.decisions.sensitivity import Axis, numeric_leaves
@@ -162,8 +174,8 @@ class Asked:
             return None
         named = sorted(name for name in self.ignored if re.fullmatch(NAME, name))[:MAX_FAULTS]
         others = len(self.ignored) - len(named)
-        told = ", ".join([*named, *([f"{others} more"] if others else [])])
-        return f"Overrides that the policy doesn't read were ignored: {told}."
+        stated = ", ".join([*named, *([f"{others} more"] if others else [])])
+        return f"Overrides that the policy doesn't read were ignored: {stated}."
 
 
 @dataclass(frozen=True)
@@ -254,7 +266,7 @@ def kept(caller: Caller) -> Kept:
 def _case(caller: Caller, found: Snapshot, version: PolicyVersion, plan: Plan, given: Given) -> Case:
     """A new evaluation; by a version that isn't published it decides nothing, as with overrides."""
     stored = {name: found.attributes[name] for name in plan.labels("attribute") if name in found.attributes}
-    told = {name: _told(each) for name, each in stored.items()}
+    stated = {name: _stated(each) for name, each in stored.items()}
     return Case(
         evaluation_id=uuid4(),
         customer_id=found.customer.customer_id,
@@ -265,15 +277,15 @@ def _case(caller: Caller, found: Snapshot, version: PolicyVersion, plan: Plan, g
         as_of=caller.today,
         at=caller.now,
         inputs=given.inputs,
-        attributes=told | {name: Told(each) for name, each in given.overridden.items()},
+        attributes=stated | {name: StatedAttribute(each) for name, each in given.overridden.items()},
         pending_jobs=found.pending_jobs,
         what_if=bool(given.overridden) or version.state != PolicyState.PUBLISHED,
     )
 
 
-def _told(stored: StoredAttribute) -> Told:
+def _stated(stored: StoredAttribute) -> StatedAttribute:
     reading = Attribute(stored.value, stored.expires_at)
-    return Told(reading, stored.source, stored.evidence_date, stored.set_at, stored.set_by)
+    return StatedAttribute(reading, stored.source, stored.evidence_date, stored.set_at, stored.set_by)
 
 
 # What is sent

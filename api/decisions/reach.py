@@ -58,9 +58,9 @@ def _evaluated(store: Store, plan: Plan, places: Sequence[Location], now: dateti
     rows = transactions.scan(store.lake, places).select(COLUMNS).collect()
     with store.db.reading() as r:
         known = context.read(r, versions, now, as_of)
-        told = attributes.of_all(r, versions)
+        reported = attributes.of_all(r, versions)
     stated: dict[int, dict[str, Attribute]] = {}
-    for number, each in told:
+    for number, each in reported:
         stated.setdefault(number, {})[each.name] = Attribute(each.value, each.expires_at)
     values = metrics.values(Facts(rows, as_of, known), plan.metrics)
     nobodys: dict[str, Any] = dict.fromkeys(plan.labels("input"))

@@ -30,8 +30,8 @@ def sound(checked: Checked) -> Ruleset:
         InvalidRequest: with all faults.
     """
     if checked.faults or checked.ruleset is None:
-        told = f"The ruleset has {counted(len(checked.faults), 'fault')}."
-        raise InvalidRequest("Ruleset.Invalid", told, tuple(checked.faults))
+        described = f"The ruleset has {counted(len(checked.faults), 'fault')}."
+        raise InvalidRequest("Ruleset.Invalid", described, tuple(checked.faults))
     return checked.ruleset
 
 

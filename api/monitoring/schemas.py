@@ -372,8 +372,8 @@ def shown(stored: StoredRuleset, counts: Sequence[Count], fired_now: Mapping[str
 
 def _counted(code: str, count: Count | None, fired_now: Mapping[str, int]) -> dict[str, Any]:
     sums = Count(code, 0, 0, 0, 0) if count is None else count
-    told = {name: getattr(sums, name) for name in ("observed", "held", "unknown", "fired")}
-    return {"code": code, **told, "firedNow": fired_now.get(code, 0)}
+    described = {name: getattr(sums, name) for name in ("observed", "held", "unknown", "fired")}
+    return {"code": code, **described, "firedNow": fired_now.get(code, 0)}
 
 
 def version_shown(version: RulesetVersion) -> dict[str, Any]:

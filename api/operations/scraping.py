@@ -38,11 +38,11 @@ class Scrape:
 def as_text(load: Load) -> bytes:
     """Version 0.0.4 of the format."""
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Told(load))
+    registry.register(_Collected(load))
     return generate_latest(registry)
 
 
-class _Told(Collector):
+class _Collected(Collector):
     """One look, as gauges."""
 
     def __init__(self, load: Load) -> None:
@@ -82,8 +82,8 @@ class _Told(Collector):
         )
 
 
-def _labelled(name: str, tells: str, labels: list[str], values: Mapping[Label, float]) -> GaugeMetricFamily:
-    family = GaugeMetricFamily(name, tells, labels=labels)
+def _labelled(name: str, meaning: str, labels: list[str], values: Mapping[Label, float]) -> GaugeMetricFamily:
+    family = GaugeMetricFamily(name, meaning, labels=labels)
     for which, value in values.items():
         family.add_metric(which, value)
     return family

@@ -176,7 +176,7 @@ def traced_metric(figure: str, facts: Facts, of: Metrics) -> Trace:
     return below(metrics.explain(facts, slug, of), inputs)
 
 
-def told(kind: str, figure: str, found: Trace, then_: Then) -> dict[str, Any]:
+def described(kind: str, figure: str, found: Trace, then_: Then) -> dict[str, Any]:
     """The figure and what it is made of, as the answer says it."""
     is_sum = isinstance(found, Sum)
     inputs: Mapping[str, Trace | Constant] = {} if isinstance(found, Sum) else found.inputs
@@ -238,7 +238,7 @@ def lineage(
     """
     rows = behind(found, facts)
     counts = totals(Paged(range(rows.height), rows.height, page))
-    head = {**told(kind, figure, found, then_), **counts}
+    head = {**described(kind, figure, found, then_), **counts}
     if not caller.may_read_rows:
         return streamed("transactions", head, (), NO_ROWS)
     return streamed("transactions", head, as_json(rows, customer, page))

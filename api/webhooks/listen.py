@@ -134,11 +134,11 @@ class Receiver:
         home: Path,
         port: int = 0,
         secrets: Iterable[str] = (),
-        told: Callable[[Received], None] = lambda _: None,
+        described: Callable[[Received], None] = lambda _: None,
         manners: Manners = Manners(),
     ) -> None:
         self._keys = [key_of(secret) for secret in secrets]
-        self._told = told
+        self._described = described
         self._manners = manners
         self._events = Counter[str]()
         self._kept: deque[Received] = deque(maxlen=KEPT)
@@ -199,7 +199,7 @@ class Receiver:
             )
             self._kept.append(received)
             self._arrival.notify_all()
-            self._told(received)
+            self._described(received)
         return answered
 
     def _times_before(self, body: bytes) -> int:
@@ -268,7 +268,7 @@ def showing(
 
     def show(received: Received) -> None:
         if as_json:
-            _print_line(console, told(received))
+            _print_line(console, described(received))
         else:
             console.print(shown(received))
 
@@ -305,7 +305,7 @@ def _print_line(console: Console, document: Mapping[str, Any]) -> None:
     console.file.flush()
 
 
-def told(received: Received) -> dict[str, Any]:
+def described(received: Received) -> dict[str, Any]:
     """A delivery for scripts."""
     try:
         content: dict[str, Any] = {"event": received.json}

@@ -63,7 +63,7 @@ def end_with_parent() -> None:
     _when_parent_is_gone(partial(os._exit, 1))
 
 
-def told_to_stop(tethered: bool) -> threading.Event:
+def stop_requested(tethered: bool) -> threading.Event:
     """Set by SIGTERM or SIGINT, and, when tethered, by the end of the standard input: the parent's end."""
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):

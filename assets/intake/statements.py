@@ -37,10 +37,10 @@ from storage.jobs import batches
 from storage.jobs.jobs import Job
 
 GROUP = "transactions"
-TELL_EVERY_S = 1.0  # of pages read: what takes less tells nothing on the way
+REPORT_EVERY_S = 1.0  # of pages read: what takes less tells nothing on the way
 
-Told = Callable[[int, int], None]
-Reader = Callable[[bytes, str | None, Told], Extraction]
+OnProgress = Callable[[int, int], None]
+Reader = Callable[[bytes, str | None, OnProgress], Extraction]
 
 log = logging.getLogger(__name__)
 
@@ -57,8 +57,8 @@ def extracted_statements(context: AssetExecutionContext, store: ResourceParam[St
     return MaterializeResult(metadata=dict(counts))
 
 
-def in_a_child(content: bytes, password: str | None, told: Told) -> Extraction:
-    return isolation.extract(content, password, on_progress=told)
+def in_a_child(content: bytes, password: str | None, on_progress: OnProgress) -> Extraction:
+    return isolation.extract(content, password, on_progress=on_progress)
 
 
 def extract_all(store: Store, work: Work, read: Reader = in_a_child) -> Counter[str]:
@@ -110,7 +110,7 @@ def _one_content(store: Store, same: Sequence[StatementFile], read: Reader, prog
     return found
 
 
-def _one_file(store: Store, file: StatementFile, read: Reader, told: Told) -> ReadFile:
+def _one_file(store: Store, file: StatementFile, read: Reader, on_progress: OnProgress) -> ReadFile:
     if file.refusal is not None:
         return ReadFile(file, refused(Refusal(file.refusal), file.message or ""))
     if (before := _read_before(store, file)) is not None:
@@ -120,7 +120,7 @@ def _one_file(store: Store, file: StatementFile, read: Reader, told: Told) -> Re
     except Corrupt as error:
         log.error("%s", error.detail)
         return ReadFile(file, refused(Refusal.CORRUPT, "It was stored, and can't be read any more: send it again."))
-    return ReadFile(file, _sound(read(content, password, told)))
+    return ReadFile(file, _sound(read(content, password, on_progress)))
 
 
 def _read_before(store: Store, file: StatementFile) -> ReadFile | None:
@@ -170,14 +170,14 @@ def _assembled(
 ) -> Read:
     assert job.customer_id is not None
     origin = {each: file.file.file_id for file in opened for each in _ids(file)}
-    told = {each: statement for file in opened for each, statement in _ids(file).items()}
+    on_progress = {each: statement for file in opened for each, statement in _ids(file).items()}
     accounts = {each: account for file in opened for each, account in _accounts(store, job.customer_id, file).items()}
-    rows = statement_rows.rows_of(told, _repeated(opened, accounts), store.vault.digest)
-    landed = statement_rows.landed(rows, accounts, told)
+    rows = statement_rows.rows_of(on_progress, _repeated(opened, accounts), store.vault.digest)
+    landed = statement_rows.landed(rows, accounts, on_progress)
     return Read(
         job=job,
         files=found,
-        statements=told,
+        statements=on_progress,
         accounts=accounts,
         origin=origin,
         landing=store.lake.put_frame(f"landing/{work.day}/{uuid4()}.parquet", landed),
@@ -255,17 +255,17 @@ class _Progress:
         self._job = job
         self._lock = threading.Lock()
         self._pages: dict[UUID, tuple[int, int]] = {}  # done and total, by file
-        self._told_at = time.monotonic()
+        self._reported_at = time.monotonic()
 
-    def of(self, file_id: UUID) -> Told:
+    def of(self, file_id: UUID) -> OnProgress:
         return partial(self._read, file_id)
 
     def _read(self, file_id: UUID, done: int, total: int) -> None:
         with self._lock:
             self._pages[file_id] = (done, total)
-            if time.monotonic() - self._told_at < TELL_EVERY_S:
+            if time.monotonic() - self._reported_at < REPORT_EVERY_S:
                 return
-            self._told_at = time.monotonic()
+            self._reported_at = time.monotonic()
             done, total = (sum(each) for each in zip(*self._pages.values(), strict=True))
         with suppress(SQLAlchemyError), self._store.db.writing() as w:  # who asks hears it with the next pages
             statements.progress(w, self._token, self._job, done, total)

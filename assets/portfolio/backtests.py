@@ -149,9 +149,9 @@ def _run(store: Store, backtest: Backtest, clock: Callable[[], datetime]) -> Don
     for some in _some(numbers, CUSTOMERS_AT_ONCE):
         for part in _parts(store, spec, some, progress.failed):
             _keep(store, backtest, progress, part, clock())
-    told = result.told(progress.tallies, [moment.day for moment in spec.moments])
+    reported = result.described(progress.tallies, [moment.day for moment in spec.moments])
     with store.db.writing() as w:
-        backtests.end(w, backtest, told, len(progress.failed), clock())
+        backtests.end(w, backtest, reported, len(progress.failed), clock())
     return Done(len(numbers), len(progress.failed), progress.parts)
 
 

@@ -187,7 +187,7 @@ def _end(
     by_customer, firings = pl.concat(progress.customers), pl.concat(progress.firings)
     ids = _ids(store, {*simulated.most_events(by_customer), *firings[BY_CUSTOMER]})
     request = asked.request
-    told = simulated.told(
+    reported = simulated.described(
         of.ruleset, request.first, request.last, progress.evaluated, progress.tallies, by_customer, ids, progress.kept
     )
     public = pl.col(BY_CUSTOMER).replace_strict(
@@ -196,7 +196,7 @@ def _end(
     stored = store.lake.put_frame(simulations.path_of(asked), firings.with_columns(customer_id=public))
     with store.db.writing() as w:
         file, failed = (stored, firings.height), len(progress.failed)
-        simulations.end(w, store.lake, asked, told, file, failed, clock())
+        simulations.end(w, store.lake, asked, reported, file, failed, clock())
 
 
 def _ids(store: Store, numbers: set[int]) -> dict[int, UUID]:

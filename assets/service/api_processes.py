@@ -11,7 +11,7 @@ import os
 import socket
 from collections.abc import Sequence
 
-from assets.core.processes import told_to_stop
+from assets.core.processes import stop_requested
 from assets.service.parts import LOOPBACK, Address, NeverStartedError, Part, keep_running
 from storage.core import logs
 from storage.core.settings import Settings
@@ -59,7 +59,7 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=1)
     options = parser.parse_args()
     logs.to_stderr("tidemark", Settings())
-    stop = told_to_stop(tethered=False)
+    stop = stop_requested(tethered=False)
     try:
         listeners = open_listeners(Address(options.host, options.port), options.processes)
         keep_running(api_parts(listeners), stop)

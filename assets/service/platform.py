@@ -18,7 +18,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from assets.access.gate_tokens import Role, token
 from assets.core.graphql import DagsterGraphQL
-from assets.core.processes import AlreadyRunningError, socket_path, the_only_one, told_to_stop
+from assets.core.processes import AlreadyRunningError, socket_path, stop_requested, the_only_one
 from assets.core.runs import DEFINITIONS_MODULE, JOB_OF
 from assets.dagster_internals import dagster_home
 from assets.dispatch.dispatcher import Leadership, dispatch
@@ -141,7 +141,7 @@ def main() -> None:
     try:
         settings = Settings()
         logs.to_stderr("dagster", settings)
-        run(settings, address, told_to_stop(options.tethered), options.module)
+        run(settings, address, stop_requested(options.tethered), options.module)
     except (AlreadyRunningError, SettingsError) as error:
         raise SystemExit(str(error)) from error
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import requests
 
 from assets.access.gate_tokens import Role, token, token_file
-from assets.core.processes import told_to_stop
+from assets.core.processes import stop_requested
 from assets.service.api_processes import API_PORT, PortTakenError, api_parts, open_listeners
 from assets.service.parts import (
     DAGSTER_PORT,
@@ -45,7 +45,7 @@ def run(api: Address, dagster: Address, *, processes: int, published: bool, when
         PortTakenError: the API's address can't be had.
         NeverStartedError: a part ended before its first sign of life.
     """
-    stop = told_to_stop(tethered=False)
+    stop = stop_requested(tethered=False)
     database = sqlite_check.file_of(Settings())
     suspect = database if database is not None and sqlite_check.was_left_open(database) else None
     listeners = open_listeners(api, processes)
@@ -83,7 +83,7 @@ def _announce(
         _say(f"API documentation   {api.from_here}/docs")
     if published:
         _say(f"Dagster             {dagster.from_here}")
-        _say(f"  operator's token  {told_token(Settings(), sys.stdout.isatty())}")
+        _say(f"  operator's token  {shown_token(Settings(), sys.stdout.isatty())}")
     _say("Ready. Ctrl-C stops everything.")
     if suspect is not None:
         threading.Thread(target=check, args=(suspect,), daemon=True).start()
@@ -92,7 +92,7 @@ def _announce(
         subprocess.run([sys.executable, "-m", when_ready], env=environment, check=False)
 
 
-def told_token(settings: Settings, on_terminal: bool) -> str:
+def shown_token(settings: Settings, on_terminal: bool) -> str:
     """Return the operator's token for somebody who looks on; else where it is: what is printed becomes a log."""
     return token(settings, Role.OPERATOR) if on_terminal else f"in {token_file(settings, Role.OPERATOR)}"
 

@@ -15,7 +15,7 @@ from uuid import UUID
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from assets.core.processes import AlreadyRunningError, Child, hold_slot, spawn, told_to_stop
+from assets.core.processes import AlreadyRunningError, Child, hold_slot, spawn, stop_requested
 from assets.core.runs import DEFINITIONS_MODULE
 from assets.dagster_internals import dagster_home
 from assets.webhooks import delivery
@@ -227,7 +227,7 @@ def main() -> None:
     try:
         settings = Settings()
         logs.to_stderr("worker", settings)
-        run(settings, told_to_stop(options.tethered), options.module)
+        run(settings, stop_requested(options.tethered), options.module)
     except (AlreadyRunningError, SettingsError) as error:
         raise SystemExit(str(error)) from error
 

@@ -81,7 +81,7 @@ def _ended(claimed: Claimed, attempt: Attempt) -> Ended:
     return Ended(claimed.delivery_id, status, attempt)
 
 
-def _tell(pause: Pause) -> None:
+def _report(pause: Pause) -> None:
     """The notice in the console."""
     log.warning(
         "webhook subscription %s of client %s is paused after %d failures in a row: see tidemark subscriptions list",
@@ -179,7 +179,7 @@ class _Sender:
             outbox.make_retries_due(w, now)
             claimed = outbox.claim_due(w, self._holder, most, self._timeout_s + LEASE_MARGIN_S, now, free)
         for pause in pauses:
-            _tell(pause)
+            _report(pause)
         return claimed
 
     def _anything_to_do(self, most: int, free: int, now: datetime) -> bool:

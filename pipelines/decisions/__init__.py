@@ -22,7 +22,7 @@
 imported from where they stand.
 """
 
-from pipelines.decisions.decision import Case, Decision, Ready, Recorded, Replay, Told
+from pipelines.decisions.decision import Case, Decision, Ready, Recorded, Replay, StatedAttribute
 from pipelines.decisions.evaluate import evaluated
 from pipelines.decisions.nodes import Node
 from pipelines.decisions.plan import Plan, metric_of, planned
@@ -43,7 +43,7 @@ __all__ = [
     "Ready",
     "Recorded",
     "Replay",
-    "Told",
+    "StatedAttribute",
     "Value",
     "evaluated",
     "kinds",

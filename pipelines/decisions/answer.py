@@ -68,7 +68,7 @@ def _verdict(plan: Plan, row: Row) -> Data:
         "outcome": row["outcome"],
         "recommendedActions": list(actions),
         "reasons": list(_undecided(plan, row)),
-        "matchedRules": [_told(plan, *each) for each in decisive],
+        "matchedRules": [_described(plan, *each) for each in decisive],
         "principalReasons": [each.customer_message for each, _ in decisive[:MOST_PRINCIPAL]],
     }
 
@@ -99,7 +99,7 @@ def _matched_rules(plan: Plan, row: Row) -> Sequence[PlannedRule]:
     return sorted(matched, key=lambda each: each.rule.rank)
 
 
-def _told(plan: Plan, reason: Reason, conditions: Sequence[str]) -> Data:
+def _described(plan: Plan, reason: Reason, conditions: Sequence[str]) -> Data:
     return {
         "code": reason.code,
         "message": reason.message,
@@ -140,8 +140,8 @@ def _limit(plan: Plan, nth: int, planned: PlannedLimit, row: Row) -> Data:
     if amount is None:
         return {"kind": INDETERMINATE, "productId": product.id, "reasons": _why_no_limit(plan, planned, row)}
     capped = row[f"capped_{nth}"]
-    told: Data = {"kind": "computed", "productId": product.id, "amount": amount, "capped": capped}
-    return told | ({"uncappedAmount": row[f"uncapped_{nth}"]} if capped else {})
+    described: Data = {"kind": "computed", "productId": product.id, "amount": amount, "capped": capped}
+    return described | ({"uncappedAmount": row[f"uncapped_{nth}"]} if capped else {})
 
 
 def _why_no_limit(plan: Plan, planned: PlannedLimit, row: Row) -> list[Data]:
@@ -200,7 +200,7 @@ def _traced_limit(plan: Plan, nth: int, planned: PlannedLimit, row: Row) -> Data
     """Down to the amount that is offered, null while it is indeterminate. `notOffered`: for another outcome."""
     amount = row[f"amount_{nth}"]
     not_offered = amount is not None and row["outcome"] not in planned.limit.outcomes
-    told = {
+    described = {
         "product": planned.limit.product,
         "amount": tree(plan, row, planned.amount),
         "caps": [{"code": cap.cap.code, "value": tree(plan, row, cap.value)} for cap in planned.caps],
@@ -208,7 +208,7 @@ def _traced_limit(plan: Plan, nth: int, planned: PlannedLimit, row: Row) -> Data
         "limitedBy": _binding_cap(planned, row) if row[f"capped_{nth}"] else None,
     }
     worked_out = NOT_WORKED_OUT if amount is None or not_offered else _worked_out(planned, row)
-    return {**told, **worked_out, "offered": amount}
+    return {**described, **worked_out, "offered": amount}
 
 
 NOT_WORKED_OUT: Data = {"uncapped": None, "rounded": None, "belowMinimum": False}
@@ -238,13 +238,13 @@ def tree(graph: Graph, row: Row, name: str, called: Callable[[Node], str] = BY_L
     """A node in the document's words, what it came to, and of what. `called`: what a leaf is called there."""
     node = graph.nodes[name]
     operator = in_document(node.operator)
-    told: Data = {operator: _subject(node, called)} if node.subject else {"operator": operator}
-    told["value"] = row[name]
+    described: Data = {operator: _subject(node, called)} if node.subject else {"operator": operator}
+    described["value"] = row[name]
     if cause := own_cause(node, row):
-        told["cause"] = cause
+        described["cause"] = cause
     if node.of:
-        told["of"] = [tree(graph, row, each, called) for each in node.of]
-    return told
+        described["of"] = [tree(graph, row, each, called) for each in node.of]
+    return described
 
 
 def _subject(node: Node, called: Callable[[Node], str]) -> str | list[str]:

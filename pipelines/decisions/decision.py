@@ -49,7 +49,7 @@ class Ready:
 
 
 @dataclass(frozen=True)
-class Told:
+class StatedAttribute:
     """An attribute as the evaluation read it, and where it is from."""
 
     reading: Attribute
@@ -72,14 +72,14 @@ class Case:
     as_of: date  # of the figures
     at: datetime  # when attributes are asked for
     inputs: Mapping[str, Value]
-    attributes: Mapping[str, Told]  # those that the policy reads, as far as they are known
+    attributes: Mapping[str, StatedAttribute]  # those that the policy reads, as far as they are known
     pending_jobs: tuple[UUID, ...] = ()  # accepted, and not in the figures yet
     what_if: bool = False
     shadow_of: UUID | None = None  # the evaluation that was answered, where this one is a challenger's
 
     @property
     def stated(self) -> Mapping[str, Attribute]:
-        return {name: told.reading for name, told in self.attributes.items()}
+        return {name: described.reading for name, described in self.attributes.items()}
 
 
 @dataclass(frozen=True)
@@ -148,22 +148,22 @@ def _case(case: Case) -> Data:
         "asOf": case.as_of,
         "at": case.at,
         "inputs": case.inputs,
-        "attributes": {name: _told(each) for name, each in case.attributes.items()},
+        "attributes": {name: _described(each) for name, each in case.attributes.items()},
         "pendingJobs": case.pending_jobs,
         "whatIf": case.what_if,
         "shadowOf": case.shadow_of,
     }
 
 
-def _told(told: Told) -> Data:
+def _described(described: StatedAttribute) -> Data:
     return {
-        "value": told.reading.value,
-        "from": told.reading.source,
-        "expiresAt": told.reading.expires_at,
-        "source": told.source,
-        "evidenceDate": told.evidence_date,
-        "setAt": told.set_at,
-        "setBy": told.set_by,
+        "value": described.reading.value,
+        "from": described.reading.source,
+        "expiresAt": described.reading.expires_at,
+        "source": described.source,
+        "evidenceDate": described.evidence_date,
+        "setAt": described.set_at,
+        "setBy": described.set_by,
     }
 
 
@@ -193,7 +193,7 @@ class Recorded:
             as_of=date.fromisoformat(said["asOf"]),
             at=datetime.fromisoformat(said["at"]),
             inputs=said["inputs"],
-            attributes={name: _told_again(each) for name, each in said["attributes"].items()},
+            attributes={name: _restored(each) for name, each in said["attributes"].items()},
             pending_jobs=tuple(UUID(each) for each in said["pendingJobs"]),
             what_if=said["whatIf"],
             shadow_of=said["shadowOf"] and UUID(said["shadowOf"]),
@@ -209,9 +209,9 @@ class Recorded:
         return pl.DataFrame([{BY_CUSTOMER: customer_number} | row], schema={BY_CUSTOMER: pl.Int64(), **kinds})
 
 
-def _told_again(said: Data) -> Told:
+def _restored(said: Data) -> StatedAttribute:
     origin: Literal["stored", "overridden"] = said["from"]
-    return Told(
+    return StatedAttribute(
         Attribute(said["value"], _moment(said["expiresAt"]), origin),
         said["source"],
         None if said["evidenceDate"] is None else date.fromisoformat(said["evidenceDate"]),

@@ -16,13 +16,13 @@ import polars as pl
 SCALE = 8
 NUMBER = pl.Decimal(38, SCALE)
 LARGEST = 10**15  # of any value, exclusive
-_TOLD = pl.Decimal(15 + SCALE, SCALE)  # which holds no LARGEST
+_DESCRIBED = pl.Decimal(15 + SCALE, SCALE)  # which holds no LARGEST
 
 Operands = Sequence[pl.Expr]
 Combine = Callable[[pl.Expr, pl.Expr], pl.Expr]
 
 
-def told(value: pl.Expr) -> pl.Expr:
+def described(value: pl.Expr) -> pl.Expr:
     """A decimal of any precision as a number of a policy; null from LARGEST on."""
     fits = pl.when(value.abs() < LARGEST).then(value)
     return bounded(fits.cast(NUMBER))
@@ -34,7 +34,7 @@ def bounded(value: pl.Expr) -> pl.Expr:
     The value is named once: an expression that named it twice would double with every operand, and 20 of them take a
     process's memory. A cast to fewer digits is the only such test that Polars has.
     """
-    return value.cast(_TOLD, strict=False).cast(NUMBER)
+    return value.cast(_DESCRIBED, strict=False).cast(NUMBER)
 
 
 def from_the_left(combine: Combine) -> Callable[[Operands], pl.Expr]:

@@ -55,13 +55,13 @@ class Sensitivity:
     complete: bool = True
 
     @property
-    def told(self) -> Sequence[Change]:
+    def described(self) -> Sequence[Change]:
         return [*(each for each in (self.below, self.above) if each is not None), *self.changes]
 
     @property
     def nearest(self) -> Change | None:
         """Of the value, or of zero where there is none."""
-        return min(self.told, key=lambda each: abs(each.value - (self.value or 0)), default=None)
+        return min(self.described, key=lambda each: abs(each.value - (self.value or 0)), default=None)
 
 
 @dataclass(frozen=True)
@@ -222,8 +222,8 @@ def _confirmed(plan: Plan, readings: pl.DataFrame, outcome: str, found: list[Sen
     columns = [
         (leaf, [each.value if each.node.name == name else None for each in asked]) for name, leaf in leaves.items()
     ]
-    told = evaluated(plan, _with(readings, columns, len(asked)))["outcome"].to_list()
-    pairs = zip(asked, told, strict=True)
+    described = evaluated(plan, _with(readings, columns, len(asked)))["outcome"].to_list()
+    pairs = zip(asked, described, strict=True)
     wrong = {each.node.name for each, at in pairs if (at == each.outcome) != each.expected}
     return [Sensitivity(each.node, each.value, complete=False) if each.node.name in wrong else each for each in found]
 
@@ -231,7 +231,7 @@ def _confirmed(plan: Plan, readings: pl.DataFrame, outcome: str, found: list[Sen
 def _questions(policy: Policy, outcome: str, found: Sensitivity) -> Iterator[_Asked]:
     """Of each change; a step before it stands the outcome of today, or, without a value today, any but the change's."""
     node, step = found.node, as_number(_step(policy, found.node))
-    for change in found.told:
+    for change in found.described:
         yield _Asked(node, change.value, change.outcome, expected=True)
     for change in found.changes:
         if change.value:

@@ -35,8 +35,8 @@ def _with_verdicts(rows: pl.DataFrame) -> pl.DataFrame:
     """`balance_verified` filled. Eager, because a plan that branches runs the steps before it once a branch."""
     numbered = rows.drop("balance_verified").with_row_index("row")
     judged = numbered.filter(posted()).pipe(_judged)
-    told = numbered.join(judged, on="row", how="left", validate="1:1", maintain_order="left").drop("row")
-    return told.with_columns(balance_verified=pl.coalesce("balance_verified", _proven_by_statement()))
+    read = numbered.join(judged, on="row", how="left", validate="1:1", maintain_order="left").drop("row")
+    return read.with_columns(balance_verified=pl.coalesce("balance_verified", _proven_by_statement()))
 
 
 def _proven_by_statement() -> pl.Expr:

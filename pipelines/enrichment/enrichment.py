@@ -86,9 +86,9 @@ def derived(rows: pl.DataFrame, knowledge: Knowledge = NOTHING_KNOWN) -> pl.Lazy
 
     Customers don't affect each other: when there are many rows, every core takes a share of them.
     """
-    told = categorised(rows.with_columns(direction=_direction()))
+    read = categorised(rows.with_columns(direction=_direction()))
     with ThreadPoolExecutor(pl.thread_pool_size()) as pool:
-        return pl.concat(pool.map(partial(_concluded, knowledge=knowledge), _shares(told))).lazy()
+        return pl.concat(pool.map(partial(_concluded, knowledge=knowledge), _shares(read))).lazy()
 
 
 def _shares(rows: pl.DataFrame) -> list[pl.DataFrame]:
@@ -102,10 +102,10 @@ def _shares(rows: pl.DataFrame) -> list[pl.DataFrame]:
     return rows.join(share, on="customer_number", maintain_order="left").partition_by("share", include_key=False)
 
 
-def _concluded(told: pl.DataFrame, knowledge: Knowledge) -> pl.DataFrame:
+def _concluded(read: pl.DataFrame, knowledge: Knowledge) -> pl.DataFrame:
     """What follows from the texts, and from a customer's rows taken together."""
     return (
-        _asked(told, knowledge.models)
+        _asked(read, knowledge.models)
         .with_columns(effective_date=effective_date(pl.col("date"), pl.col("value_date")))
         .drop("text", "stated_day", "stated_month", "stated_year")
         .pipe(grouped)

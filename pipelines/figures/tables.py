@@ -116,7 +116,7 @@ class Table:
     keys: tuple[Column, ...]
     sources: tuple[Source, ...]
     order: tuple[str, ...]
-    told: tuple[Column, ...] = ()
+    details: tuple[Column, ...] = ()
     derived: tuple[Derived, ...] = ()
     listed: Callable[[Facts], pl.LazyFrame] | None = None
     hidden: tuple[str, ...] = ()
@@ -130,7 +130,7 @@ class Table:
     @cached_property
     def stated(self) -> tuple[Column, ...]:
         """What is known of a row before anything is summed."""
-        return (*self.keys, *self.told)
+        return (*self.keys, *self.details)
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
@@ -220,13 +220,13 @@ class Table:
 
     def _hidden(self, facts: Facts, row: Mapping[str, Any], name: str) -> Constant:
         """What is told of the row but not shown."""
-        told = (
+        details = (
             (self.listed or self.rows)(facts)
             .filter(self._same(row, self.row_keys))
             .select(name)
             .collect(engine="in-memory")
         )
-        constant: Constant = told.item()
+        constant: Constant = details.item()
         return constant
 
     def _same(self, row: Mapping[str, Any], keys: Sequence[str]) -> pl.Expr:

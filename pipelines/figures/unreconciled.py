@@ -93,8 +93,10 @@ def of_tables(facts: Facts, tables: Iterable[tuple[Table, pl.LazyFrame, str]]) -
     """Of each table, its rows and its rows' place, as `figures`; nothing is worked out where there are no such rows."""
     if not has_any(facts):
         return []
-    told = (figures(table, facts, rows, place) for table, rows, place in tables if table.totals)
-    return [each.collect(engine="in-memory") for each in told]  # one by one: each holds all rows of its table's sources
+    shown = (figures(table, facts, rows, place) for table, rows, place in tables if table.totals)
+    return [
+        each.collect(engine="in-memory") for each in shown
+    ]  # one by one: each holds all rows of its table's sources
 
 
 def figures(table: Table, facts: Facts, rows: pl.LazyFrame, place: str) -> pl.LazyFrame:
@@ -124,12 +126,12 @@ def lines(shares: pl.LazyFrame, place: str) -> pl.LazyFrame:
     `customer_number, line`: `{"row": POINTER, "shares": {FIGURE: share}}`, of those above zero.
     """
     names = [name for name in shares.collect_schema().names() if name not in (BY_CUSTOMER, place)]
-    told = (pl.when(pl.col(name) > 0).then(pl.concat_str(pl.lit(f'"{name}":'), name)) for name in names)
-    row, all_told = pl.lit('{"row":"'), pl.concat_str(*told, separator=",", ignore_nulls=True)
+    shown = (pl.when(pl.col(name) > 0).then(pl.concat_str(pl.lit(f'"{name}":'), name)) for name in names)
+    row, all_shown = pl.lit('{"row":"'), pl.concat_str(*shown, separator=",", ignore_nulls=True)
     return (
-        shares.select(BY_CUSTOMER, place, told=all_told)
-        .filter(pl.col("told") != "")
-        .select(BY_CUSTOMER, line=pl.concat_str(row, place, pl.lit('","shares":{'), "told", pl.lit("}}")))
+        shares.select(BY_CUSTOMER, place, shown=all_shown)
+        .filter(pl.col("shown") != "")
+        .select(BY_CUSTOMER, line=pl.concat_str(row, place, pl.lit('","shares":{'), "shown", pl.lit("}}")))
     )
 
 
@@ -220,9 +222,9 @@ def explain_section(facts: Facts, data: Mapping[str, Any], path: Sequence[str], 
     """
     match path:
         case ("figures", nth, "shares", name, *inside) if nth.isdecimal() and int(nth) < len(data["figures"]):
-            told = data["figures"][int(nth)]
-            if name in told["shares"]:
-                row = told["row"]
+            shown = data["figures"][int(nth)]
+            if name in shown["shares"]:
+                row = shown["row"]
                 return below(of_row((*pointer(row), name) if row else (name,)), inside)
         case (_, *_) if path[0] != "figures":
             return IN_ALL.explain(facts, data, path)

@@ -34,8 +34,8 @@ def is_own_transfer() -> pl.Expr:
     """Between accounts of the customer or of parties declared as related: both sides found, or one side that says so.
     Neither income nor cost. What the client said of a row outweighs that an equal amount was found.
     """
-    told = pl.col("category_source").is_in(["correction", "client_rule"]).fill_null(value=False)
-    return (pl.col("is_transfer").eq_missing(True) & ~told) | pl.col("category_group").eq_missing("transfer")
+    described = pl.col("category_source").is_in(["correction", "client_rule"]).fill_null(value=False)
+    return (pl.col("is_transfer").eq_missing(True) & ~described) | pl.col("category_group").eq_missing("transfer")
 
 
 def is_external() -> pl.Expr:

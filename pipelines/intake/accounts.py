@@ -13,7 +13,7 @@ from uuid import UUID, uuid5
 
 import polars as pl
 
-from pipelines.intake.as_sent import Digest, told_apart_by
+from pipelines.intake.as_sent import Digest, distinguished_by
 from pipelines.intake.masking import mask_text
 from pipelines.vocabulary.schemas import ACCOUNT_TYPES
 
@@ -103,7 +103,7 @@ def _identity(
     bsb: str | None, number: str | None, bank: str | None, name: str | None, kind: str | None, *, digest: Digest
 ) -> str:
     def of(text: str | None, form: Callable[[str], str]) -> str:
-        return told_apart_by(text or "", form(text or ""), digest)
+        return distinguished_by(text or "", form(text or ""), digest)
 
     if number is not None:
         return f"number:{of(bsb, _compact)}:{of(number, _compact)}"

@@ -75,7 +75,7 @@ def digests(texts: pl.Series, changed: Mapping[str, str], of: Digest) -> pl.Seri
     return texts.replace_strict(found, default=None, return_dtype=pl.Binary)
 
 
-def told_apart_by(text: str, plain: str, of: Digest) -> str:
+def distinguished_by(text: str, plain: str, of: Digest) -> str:
     """What stands for a text in an identity: `plain`, the form in which it is compared, or the digest of that form
     where either would be masked."""
     return plain if mask_text(text) == text and mask_text(plain) == plain else f"as-sent:{of(plain).hex()}"

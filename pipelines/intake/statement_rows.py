@@ -57,8 +57,8 @@ def in_currency(extraction: Extraction, currency: str) -> Extraction:
 def fits(statement: Statement) -> bool:
     """Whether its money is exact and in the range that rows may have. What isn't was misread, or made to be."""
     amounts = (amount for entry in statement.entries for amount in (entry.amount, entry.balance))
-    told = (*amounts, statement.opening_balance, statement.closing_balance, statement.credit_limit)
-    return all(each.is_finite() and abs(each) < MOST and each == round(each, 2) for each in told if each is not None)
+    stated = (*amounts, statement.opening_balance, statement.closing_balance, statement.credit_limit)
+    return all(each.is_finite() and abs(each) < MOST and each == round(each, 2) for each in stated if each is not None)
 
 
 def masked_entries(statement: Statement) -> int:

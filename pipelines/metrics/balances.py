@@ -22,9 +22,9 @@ def outcomes(definitions: Sequence[Balances], facts: Facts, customers: int) -> p
         inside = pl.col(windows[each.window])
         parts[f"top_{nth}"], parts[f"bottom_{nth}"] = _aggregate(each, inside.cast(WIDE))
     days = steps(facts).with_columns(days_within(window).alias(name) for window, name in windows.items())
-    told = days.group_by("customer").agg(part.alias(name) for name, part in parts.items())
+    figures = days.group_by("customer").agg(part.alias(name) for name, part in parts.items())
     everybody = pl.LazyFrame().select(customer=pl.int_range(customers))
-    joined = everybody.join(told, on="customer", how="left", validate="1:1", maintain_order="left")
+    joined = everybody.join(figures, on="customer", how="left", validate="1:1", maintain_order="left")
     found = joined.collect(engine="in-memory")
     top, bottom = (pl.concat(found[f"{part}_{nth}"] for nth in range(len(definitions))) for part in ("top", "bottom"))
     none, one_day = pl.col("top").is_null(), pl.col("bottom") == 0

@@ -45,9 +45,9 @@ def values(facts: Facts, metrics: Metrics = METRICS) -> pl.DataFrame:
         metrics: with all that they are made of (`registry.with_inputs`).
     """
     customers = periods(facts)
-    told = _told(facts, customers, list(in_order(metrics)))
+    figures = _figures(facts, customers, list(in_order(metrics)))
     columns = [
-        column for slug in metrics for column in (told[slug][0].alias(slug), told[slug][1].alias(cause_of(slug)))
+        column for slug in metrics for column in (figures[slug][0].alias(slug), figures[slug][1].alias(cause_of(slug)))
     ]
     known = pl.DataFrame([customers[BY_CUSTOMER], *columns])
     if known.height == facts.customers.height:
@@ -65,17 +65,17 @@ def readings(facts: Facts, metrics: Metrics = METRICS) -> pl.DataFrame:
     return long.with_columns(value=pl.col("value").cast(VALUE), cause=causes.cast(pl.String))
 
 
-Told = tuple[pl.Series, pl.Series]  # values and causes, in the order of the customers with rows
+Figures = tuple[pl.Series, pl.Series]  # values and causes, in the order of the customers with rows
 
 
-def _told(facts: Facts, customers: pl.DataFrame, ordered: Sequence[Metric]) -> Mapping[str, Told]:
-    told: dict[str, Told] = {}
+def _figures(facts: Facts, customers: pl.DataFrame, ordered: Sequence[Metric]) -> Mapping[str, Figures]:
+    figures: dict[str, Figures] = {}
     unmet = _unmet(ordered, customers)
     from_sources, fraction = outcomes(facts, customers, ordered)
-    told |= _apart(from_sources, unmet, _divided(fraction))
+    figures |= _apart(from_sources, unmet, _divided(fraction))
     for alike in _alike([metric for metric in ordered if isinstance(metric.definition, Arithmetic)]):
-        told |= _apart(alike, unmet, _calculated(alike, told, customers.height))
-    return told
+        figures |= _apart(alike, unmet, _calculated(alike, figures, customers.height))
+    return figures
 
 
 def _unmet(metrics: Sequence[Metric], customers: pl.DataFrame) -> Mapping[str, pl.Series]:
@@ -94,15 +94,15 @@ def _cause(history_days: int, history_months: int, fresh_days: int | None) -> pl
     return pl.when(stale).then(pl.lit(STALE)).when(short).then(pl.lit(INSUFFICIENT_HISTORY))
 
 
-def _apart(metrics: Sequence[Metric], unmet: Mapping[str, pl.Series], outcomes: pl.LazyFrame) -> dict[str, Told]:
+def _apart(metrics: Sequence[Metric], unmet: Mapping[str, pl.Series], outcomes: pl.LazyFrame) -> dict[str, Figures]:
     """Each metric's own share of the rows `value, cause`."""
     if not metrics:
         return {}
     first = pl.concat(unmet[metric.slug] for metric in metrics)
     height = len(unmet[metrics[0].slug])
-    told = outcomes.with_columns(cause=pl.coalesce(first, "cause"))
+    figures = outcomes.with_columns(cause=pl.coalesce(first, "cause"))
     value = pl.when(pl.col("cause").is_null()).then("value").alias("value")
-    values, causes = told.select(value, "cause").collect(engine="in-memory")
+    values, causes = figures.select(value, "cause").collect(engine="in-memory")
     return {metric.slug: (_nth(values, nth, height), _nth(causes, nth, height)) for nth, metric in enumerate(metrics)}
 
 
@@ -140,19 +140,19 @@ def _alike(metrics: Sequence[Metric]) -> Iterator[list[Metric]]:
     yield from (groups[alike] for alike in sorted(groups))
 
 
-def _calculated(metrics: Sequence[Metric], told: Mapping[str, Told], customers: int) -> pl.LazyFrame:
+def _calculated(metrics: Sequence[Metric], figures: Mapping[str, Figures], customers: int) -> pl.LazyFrame:
     """`value`, `cause` of metrics of one operation with equally many operands."""
     definitions = [metric.definition for metric in metrics if isinstance(metric.definition, Arithmetic)]
     values, causes = list[pl.Series](), list[pl.Series]()
     for operands in zip(*(definition.operands for definition in definitions), strict=True):
-        outcomes = [_operand(operand, told, customers) for operand in operands]
+        outcomes = [_operand(operand, figures, customers) for operand in operands]
         values.append(pl.concat(value for value, _ in outcomes))
         causes.append(pl.concat(cause for _, cause in outcomes))
     return calculated(definitions[0].operation, values, causes)
 
 
-def _operand(text: str, told: Mapping[str, Told], customers: int) -> Told:
+def _operand(text: str, figures: Mapping[str, Figures], customers: int) -> Figures:
     if not DECIMAL.fullmatch(text):
-        return told[text]
+        return figures[text]
     value, cause = pl.Series([Decimal(text)], dtype=VALUE), pl.Series([None], dtype=pl.String)
     return value.new_from_index(0, customers), cause.new_from_index(0, customers)

@@ -176,8 +176,8 @@ class _Explaining:
         return _firsts(most.lazy())
 
     def history(self, figure: str) -> Formula:
-        [told] = self.periods.to_dicts()
-        first, last = told["first_date"], told["data_through"]
+        [figures] = self.periods.to_dicts()
+        first, last = figures["first_date"], figures["data_through"]
         match figure:
             case "days":
                 words = "days from the first to the last row, both counted"
@@ -188,7 +188,7 @@ class _Explaining:
                 return Formula(words, inputs, lambda of: max(_days(of["last"], of["asOf"]), 0))
             case _:
                 words = "calendar months from `start` to before `end`: those that the history covers"
-                inputs = {"start": told["months_start"], "end": told["months_end"]}
+                inputs = {"start": figures["months_start"], "end": figures["months_end"]}
                 return Formula(words, inputs, lambda of: max(_months(of["start"], of["end"]), 0))
 
     # Balances

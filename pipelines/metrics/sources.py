@@ -51,7 +51,7 @@ def outcomes(facts: Facts, customers: pl.DataFrame, metrics: Iterable[Metric]) -
         *by_month,
     ]
     running, single = _running(facts, customers, totalled, [grouped.rows_of(each) for each in (*by_row, *largest)])
-    told = (
+    figures = (
         _plain(plain, running) if plain else None,
         _means(means, running) if means else None,
         _shares(shares, running) if shares else None,
@@ -61,7 +61,7 @@ def outcomes(facts: Facts, customers: pl.DataFrame, metrics: Iterable[Metric]) -
         balances.outcomes(standing, facts, customers.height) if standing else None,
         _of_history(history, customers) if history else None,
     )
-    parts = [part for part in told if part is not None]
+    parts = [part for part in figures if part is not None]
     return [metric for alike in of.values() for metric in alike], pl.concat([FRACTION.to_frame(eager=False), *parts])
 
 

@@ -4,7 +4,7 @@
     checking    whether it may be saved: every fault at once
     watching    from rulesets to what runs: one plan for all of a client's
     baselines   metrics as they stood at a day; `snapshots`: facts as of many days
-    observing   a ruleset evaluation: what is true of which customers; `telling`: what was read
+    observing   a ruleset evaluation: what is true of which customers; `describing`: what was read
     moving      how rules trigger and reset
     schema      the document for editors
 

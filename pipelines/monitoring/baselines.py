@@ -33,9 +33,9 @@ def at_baseline(
     """
     days = _days(planned.since, facts, customers, attributes, now)
     known = days.filter(pl.col("date").is_not_null())
-    told = figures_of(_as_of(facts, known), planned.metrics, customers)
+    described = figures_of(_as_of(facts, known), planned.metrics, customers)
     day = pl.col("date")
-    return told.join(days, on=BY_CUSTOMER, validate="1:1", maintain_order="left").select(
+    return described.join(days, on=BY_CUSTOMER, validate="1:1", maintain_order="left").select(
         BY_CUSTOMER,
         day.alias(planned.day),
         *(pl.when(day.is_not_null()).then(name).alias(column) for column, name in planned.readings.items()),

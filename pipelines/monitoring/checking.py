@@ -68,8 +68,8 @@ def _as_policy(ruleset: Data) -> Iterator[Fault]:
     dangling = list(islice(references.found(policy), MOST_FAULTS))
     found = [*dangling, *ranges.of_rules(policy, references.of_wrong_kind(dangling))]
     in_scopes = {each.pointer: each for each in _metrics_in_scopes(policy)}
-    told = [*(each for each in found if each.pointer not in in_scopes), *in_scopes.values()]
-    return map(partial(_back, len(_listed(ruleset, "metrics"))), told)
+    described = [*(each for each in found if each.pointer not in in_scopes), *in_scopes.values()]
+    return map(partial(_back, len(_listed(ruleset, "metrics"))), described)
 
 
 def _policy(ruleset: Data) -> Data:

@@ -70,6 +70,6 @@ def _among(outcomes: pl.DataFrame, firing: pl.DataFrame) -> pl.DataFrame:
 def _counts(outcomes: pl.DataFrame, fired: pl.DataFrame) -> pl.DataFrame:
     holds = pl.col("holds")
     seen = outcomes.group_by(BY_RULE).agg(observed=pl.len(), held=holds.sum(), unknown=holds.null_count())
-    told = fired.group_by(BY_RULE).agg(fired=pl.len())
-    counted = seen.join(told, on=BY_RULE, how="left", validate="1:1").with_columns(pl.col("fired").fill_null(0))
+    described = fired.group_by(BY_RULE).agg(fired=pl.len())
+    counted = seen.join(described, on=BY_RULE, how="left", validate="1:1").with_columns(pl.col("fired").fill_null(0))
     return counted.select(COUNTS.names()).cast(COUNTS).sort(BY_RULE)

@@ -19,8 +19,8 @@ from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.metrics import cause_of
 from pipelines.monitoring.baselines import at_baseline
+from pipelines.monitoring.describing import described
 from pipelines.monitoring.moving import OUTCOMES, STATE
-from pipelines.monitoring.telling import told
 from pipelines.monitoring.watching import PlannedRuleset, Watch
 
 UNSEEN = pl.Schema({**STATE, "kind": pl.String(), "name": pl.String(), "cause": pl.String()})
@@ -89,7 +89,7 @@ class Observed:
         """What these rules say of the customer, what their conditions read, and how it compared. Decimals are exact."""
         planned = self.watch.rulesets[ruleset_id]
         row = self._of_ruleset(planned).row(self._rows[customer_number], named=True)
-        return {"rules": [told(self.watch, planned, planned.rules[code], row) for code in rules]}
+        return {"rules": [described(self.watch, planned, planned.rules[code], row) for code in rules]}
 
     @cached_property
     def _places(self) -> Mapping[UUID, int]:

@@ -22,7 +22,7 @@ Rows = Sequence[Data]
 _NOTHING = {"observed": 0, "held": 0, "unknown": 0, "fired": 0, "customers": 0}
 
 
-def told(
+def described(
     ruleset: Ruleset,
     first: date,
     last: date,

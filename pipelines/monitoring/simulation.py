@@ -251,8 +251,8 @@ def _counted(fired: pl.DataFrame) -> pl.DataFrame:
     of_month = _either(fired).with_columns(month=pl.col("date").dt.truncate("1mo"))
     in_all = of_month.with_columns(month=pl.lit(None, pl.Date))
     counts = pl.concat([of_month, in_all]).group_by("month", "rule")
-    told = counts.agg(fired=pl.len(), customers=pl.col(BY_CUSTOMER).n_unique())
-    return told.cast({"fired": pl.Int64, "customers": pl.Int64})
+    described = counts.agg(fired=pl.len(), customers=pl.col(BY_CUSTOMER).n_unique())
+    return described.cast({"fired": pl.Int64, "customers": pl.Int64})
 
 
 def _starts(fired: pl.DataFrame, first: date) -> pl.DataFrame:
@@ -277,5 +277,5 @@ def _read(of: Simulation, part: Observed, fired: pl.DataFrame) -> Iterator[str]:
     snapshots = part.evaluated[BY_CUSTOMER]
     mine = fired.filter(pl.col("snapshot").is_between(snapshots[0], snapshots[-1]))
     for snapshot, rule in mine.select("snapshot", pl.col("rule").cast(pl.String)).iter_rows():
-        [told] = part.record(snapshot, of.ruleset_id, [rule])["rules"]
-        yield _encode(told["read"]).decode()
+        [described] = part.record(snapshot, of.ruleset_id, [rule])["rules"]
+        yield _encode(described["read"]).decode()

@@ -76,11 +76,13 @@ def snapshots(rows: pl.DataFrame, ruleset: Ruleset, metrics: Metrics, past: Past
     first, last = days[0].date, days[-1].date
     booked = rows.lazy().filter(pl.col("date") <= last).select(BY_CUSTOMER, "date").unique()
     begun = booked.group_by(BY_CUSTOMER).agg(begin=pl.max_horizontal(pl.col("date").min(), pl.lit(first)))
-    told = pl.LazyFrame(list(_told(ruleset, past, days)), {BY_CUSTOMER: pl.Int64(), "date": pl.Date()}, orient="row")
+    described = pl.LazyFrame(
+        list(_stated(ruleset, past, days)), {BY_CUSTOMER: pl.Int64(), "date": pl.Date()}, orient="row"
+    )
     all_days = [
         begun.select(BY_CUSTOMER, date="begin"),
         booked,
-        told,
+        described,
         *(_grown_old(booked, behind) for behind in {each.fresh_days for each in metrics.values()} - {None}),
         *_of_all(ruleset, metrics, begun, last),
     ]
@@ -114,7 +116,7 @@ def _of_all(ruleset: Ruleset, metrics: Metrics, begun: pl.LazyFrame, last: date)
         yield begun.select(BY_CUSTOMER, date=pl.date_ranges("begin", pl.lit(last))).explode("date")
 
 
-def _told(ruleset: Ruleset, past: Past, days: Sequence[Day]) -> Iterator[tuple[int, date]]:
+def _stated(ruleset: Ruleset, past: Past, days: Sequence[Day]) -> Iterator[tuple[int, date]]:
     """Days on which an attribute is set, removed or expires, or that one names as the baseline's."""
     since = ruleset.baseline.since if ruleset.baseline is not None else None
     named = since.attribute if isinstance(since, SinceAttribute) else None

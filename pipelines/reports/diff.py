@@ -70,9 +70,9 @@ def diff(before: pl.DataFrame, after: pl.DataFrame, as_of: date, context: Contex
     """Of one customer's TRANSACTIONS in two versions, what today's formulas make of them."""
     earlier, later = before.filter(current()), after.filter(current())
     said = _said_before(later, earlier)
-    told = pl.col("category_source").is_in(["correction", "client_rule"]).fill_null(value=False)
+    described = pl.col("category_source").is_in(["correction", "client_rule"]).fill_null(value=False)
     earlier_source = pl.col("category_source_earlier")
-    corrected = told | earlier_source.is_in(["correction", "client_rule"]).fill_null(value=False)
+    corrected = described | earlier_source.is_in(["correction", "client_rule"]).fill_null(value=False)
     added, gone = later.join(earlier, on=_ROW, how="anti").height, earlier.join(later, on=_ROW, how="anti").height
     differs = pl.any_horizontal(pl.col(name).ne_missing(pl.col(f"{name}_earlier")) for name in SAID)
     other = said.filter("in_both", differs)
@@ -141,13 +141,15 @@ def _leaves(
             if isinstance(item, Mapping) and "values" in item:
                 yield from _leaves(item, (*path, item["id"]), f"{pointer}/{item['id']}")
             else:
-                told = _told(item, table)
-                yield from _leaves(item, (*path, told or str(index)), f"{pointer}/{index}", told or key, table)
+                described = _described(item, table)
+                yield from _leaves(
+                    item, (*path, described or str(index)), f"{pointer}/{index}", described or key, table
+                )
     elif (isinstance(node, int | Decimal) and not isinstance(node, bool)) or (path and path[-1] in WORDS):
         yield path, pointer, key, node
 
 
-def _told(item: Any, table: str | None) -> str | None:
+def _described(item: Any, table: str | None) -> str | None:
     """What tells an item of a list from the others, in words; None where only its place does."""
     if not isinstance(item, Mapping):
         return None

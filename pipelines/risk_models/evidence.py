@@ -38,7 +38,7 @@ EVIDENCE = Table(
     type="summary",
     keys=(),
     listed=lambda facts: facts.customers.lazy().join(facts.history.lazy(), on=BY_CUSTOMER, how="left", validate="1:1"),
-    told=(Column("first_date", "date"), Column("data_through", "date")),
+    details=(Column("first_date", "date"), Column("data_through", "date")),
     sources=(
         Source(
             _window,

@@ -102,7 +102,7 @@ def fit(
         Unprocessable: there is nothing to be learned from these cases, with the reason.
     """
     _refuse_unlearnable(defaulted)
-    names = _telling(readings)
+    names = _informative(readings)
     matrix = readings.select(names).fill_nan(None).to_numpy().astype(np.float64).round(DIGITS)
     signs = tuple(_sign(learned[each].more_is_better) for each in names)
     fitted = _fitted(matrix, defaulted, signs)
@@ -125,7 +125,7 @@ def _refuse_unlearnable(defaulted: NDArray[np.int8]) -> None:
         raise _refused(f"{few}; at least {LEAST_DEFAULTS} of each kind are needed")
 
 
-def _telling(readings: pl.DataFrame) -> list[str]:
+def _informative(readings: pl.DataFrame) -> list[str]:
     """The features that differ between cases, and are known of enough of them."""
     least = max(2, LEAST_SHARE * readings.height)
     names = [
@@ -284,10 +284,10 @@ def _scorecard(
     ]
     worst = fitted.regression[-1].intercept_[0] + sum(max(each) for each in added.values())
     link = Link(even=_exact(worst * scale, 4), doubling=_exact(np.log(2) * scale, 4))
-    told = tuple(
+    described = tuple(
         feature for feature in features if len(feature.bands) > 1 or feature.missing != feature.bands[0].points
     )
-    return Scorecard(name, "1", calibration, told, link, facts)
+    return Scorecard(name, "1", calibration, described, link, facts)
 
 
 def _added(fitted: _Fit) -> dict[int, list[float]]:

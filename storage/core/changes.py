@@ -81,14 +81,14 @@ class _PostgresFeed:
         if time.monotonic() - self._heard_at > ASK_AFTER_S:
             self._connection.execute("SELECT")
             self._heard_at = time.monotonic()
-        told = self._told(timeout_s)
-        while self._told(0):  # all at once, or each of the others would be a change of its own
+        reported = self._notified(timeout_s)
+        while self._notified(0):  # all at once, or each of the others would be a change of its own
             pass
-        if told:
+        if reported:
             self._heard_at = time.monotonic()
-        return told
+        return reported
 
-    def _told(self, timeout_s: float) -> bool:
+    def _notified(self, timeout_s: float) -> bool:
         return bool(list(self._connection.notifies(timeout=timeout_s, stop_after=1)))
 
     def close(self) -> None:

@@ -63,7 +63,7 @@ class Line(logging.Formatter):
         self._part = part
 
     def fields(self, record: logging.LogRecord) -> dict[str, object]:
-        told: dict[str, object] = {
+        reported: dict[str, object] = {
             "time": f"{datetime.fromtimestamp(record.created, UTC):%Y-%m-%dT%H:%M:%S.%f}"[:-3] + "Z",
             "level": record.levelname,
             "part": self._part,
@@ -73,8 +73,8 @@ class Line(logging.Formatter):
             **getattr(record, "fields", {}),
         }
         if record.exc_info and record.exc_info[1] is not None:
-            told |= {"error": _name(record.exc_info[1]), "raisedAt": _frames(record.exc_info[1])}
-        return {name: _blotted(value) for name, value in told.items()}
+            reported |= {"error": _name(record.exc_info[1]), "raisedAt": _frames(record.exc_info[1])}
+        return {name: _blotted(value) for name, value in reported.items()}
 
 
 class Json(Line):

@@ -256,9 +256,9 @@ def add_part(
     lake.require(stored.path)
 
 
-def end(w: Writing, backtest: Backtest, told: Sequence[Mapping[str, Any]], failed: int, now: datetime) -> None:
+def end(w: Writing, backtest: Backtest, described: Sequence[Mapping[str, Any]], failed: int, now: datetime) -> None:
     """It is done; `failed` customers are not in it."""
-    values = {"result": _encode(told).decode(), "customers_failed": failed}
+    values = {"result": _encode(described).decode(), "customers_failed": failed}
     w.execute(update(backtests).where(backtests.c.job_id == backtest.job_id).values(values))
     portfolio_jobs.end(w, backtest.client_id, backtest.job_id, failed, now)
 

@@ -29,7 +29,7 @@ def read(r: Reading, versions: Mapping[int, int], now: datetime, as_of: date) ->
         for number, stand_beside in related_parties.of_all(r, numbers).items()
         for party in stand_beside
     ]
-    told = [
+    described = [
         (number, each.name, _text(each.value))
         for number, each in attributes.of_all(r, numbers)
         if each.expires_at is None or each.expires_at > now
@@ -38,7 +38,7 @@ def read(r: Reading, versions: Mapping[int, int], now: datetime, as_of: date) ->
         portfolios=_portfolios(r, numbers, as_of),
         customers=pl.DataFrame(customers.names(r, numbers), schema=CUSTOMERS, orient="row"),
         related_parties=pl.DataFrame(parties, schema=RELATED_PARTIES, orient="row"),
-        attributes=pl.DataFrame(told, schema=ATTRIBUTES, orient="row"),
+        attributes=pl.DataFrame(described, schema=ATTRIBUTES, orient="row"),
         intake=pl.DataFrame(jobs.refused_and_repeated(r, versions), schema=INTAKE, orient="row"),
         statements=documents.behind(r, versions),
     )

@@ -223,8 +223,8 @@ def set_challenger(w: Writing, policy: StoredPolicy, number: int, percent: int) 
     row = w.execute(_published(policy.policy_id)).first()
     beyond: list[str] = [] if row is None else _inputs_beyond(chosen, _version(row))
     if beyond:
-        told = f"The published version doesn't declare these inputs, or as another kind: {', '.join(beyond)}."
-        raise Unprocessable("DecisionPolicy.ChallengerInputs", told)
+        described = f"The published version doesn't declare these inputs, or as another kind: {', '.join(beyond)}."
+        raise Unprocessable("DecisionPolicy.ChallengerInputs", described)
     return _change(w, policy, challenger_version=number, challenger_percent=percent)
 
 

@@ -103,7 +103,7 @@ def commit_values(
     finish(w, kept, now)
     _requeue(w, token)
     moved = frozenset(value.customer_number for value in winners)
-    _tell_groups(w, moved, now)
+    _enrich_groups(w, moved, now)
     # Jobs' events come before those of rules.
     settled = settle_if_possible(w, evaluated, now, moved) if evaluated and moved else Settled()
     if moved:
@@ -127,7 +127,7 @@ def _request_evaluations(
     evaluation_requests.for_customers(w, wanting, now)
 
 
-def _tell_groups(w: Writing, moved: frozenset[int], now: datetime) -> None:
+def _enrich_groups(w: Writing, moved: frozenset[int], now: datetime) -> None:
     """Customers beside whom one of these stands are enriched once more: money may have moved between the two. Who then
     comes to the same as before tells nobody, so it ends.
     """

@@ -280,8 +280,8 @@ def land(w: Writing, token: int, read: Read, now: datetime) -> None:
     jobs.in_order_of_receipt(w, read.job.customer_number)
     _move_on(w, token, read, now)
     so_far = jobs.job_outcome(Ending(read.job, JobStatus.RUNNING, None))
-    told = replace(so_far, received=read.landed_rows, duplicates=read.repeated_rows)
-    outbox.enqueue(w, outbox.extraction_events(read.job.customer_number, told, now))
+    reported = replace(so_far, received=read.landed_rows, duplicates=read.repeated_rows)
+    outbox.enqueue(w, outbox.extraction_events(read.job.customer_number, reported, now))
 
 
 def refuse(
@@ -480,8 +480,8 @@ def _as_statement(row: AnyRow) -> StoredStatement:
     return StoredStatement(**{name: values[name] for name in StoredStatement.__dataclass_fields__})
 
 
-def _signals(told: Sequence[Mapping[str, Any]] | None) -> tuple[Signal, ...]:
-    return tuple(_signal(**each) for each in told or ())
+def _signals(reported: Sequence[Mapping[str, Any]] | None) -> tuple[Signal, ...]:
+    return tuple(_signal(**each) for each in reported or ())
 
 
 def _signal(severity: str, **rest: Any) -> Signal:

@@ -260,7 +260,7 @@ def _match(
     number, customer_id = customer
     active, watched = evaluated.of_ruleset[ruleset_id]
     match_id = uuid4()
-    told = {
+    described = {
         "matchId": match_id,
         "clientId": active.client_id,
         "customerId": customer_id,
@@ -292,7 +292,7 @@ def _match(
         data_version=evaluated.versions[number],
         cause=evaluated.cause,
         rules=rules,
-        record=_encode(told),
+        record=_encode(described),
         event=NewEvent(match_id, active.client_id, number, None, event.event_type, event.body, now),
     )
 

@@ -206,7 +206,7 @@ def end(
     w: Writing,
     lake: Lake,
     simulation: Simulation,
-    told: Mapping[str, Any],
+    described: Mapping[str, Any],
     file: tuple[Stored, int],
     failed: int,
     now: datetime,
@@ -217,7 +217,7 @@ def end(
         file: the firings, durable, and how many they are.
     """
     segment_id = register(w, file, now)
-    values = {"result": _encode(told).decode(), "customers_failed": failed, "segment_id": segment_id}
+    values = {"result": _encode(described).decode(), "customers_failed": failed, "segment_id": segment_id}
     w.execute(update(simulations).where(simulations.c.job_id == simulation.job_id).values(values))
     portfolio_jobs.end(w, simulation.client_id, simulation.job_id, failed, now)
     lake.require(file[0].path)

@@ -209,8 +209,8 @@ def _secrets(r: Reading, settings: Settings) -> Iterator[Finding]:
         yield warning("master key", "its rotation was interrupted", "tidemark secrets rotate finishes it")
     sealing = {key.key_id for key in keys if key.retired_at is None}
     if vault_keys.sealed_under(r).keys() - sealing:
-        told = "something is still sealed under a retired data key"
-        yield note("secrets", told, "tidemark secrets rotate --reseal goes on; tidemark secrets status tells what")
+        reported = "something is still sealed under a retired data key"
+        yield note("secrets", reported, "tidemark secrets rotate --reseal goes on; tidemark secrets status tells what")
 
 
 def _jobs(r: Reading, now: datetime) -> Iterator[Finding]:

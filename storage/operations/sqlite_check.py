@@ -42,9 +42,9 @@ def quick_check(file: Path, within_s: float) -> Checked:
     try:
         with closing(sqlite3.connect(file)) as connection:
             connection.set_progress_handler(lambda: time.monotonic() > deadline, STEPS_BETWEEN_CHECKS)
-            [told] = connection.execute("PRAGMA quick_check(1)").fetchone()
+            [reported] = connection.execute("PRAGMA quick_check(1)").fetchone()
     except sqlite3.DatabaseError as failure:
         if failure.sqlite_errorcode == sqlite3.SQLITE_INTERRUPT:
             return Checked(complete=False)
         return Checked(complete=True, damage=str(failure))
-    return Checked(complete=True, damage=None if told == "ok" else str(told).replace("\n", " "))
+    return Checked(complete=True, damage=None if reported == "ok" else str(reported).replace("\n", " "))

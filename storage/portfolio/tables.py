@@ -128,8 +128,8 @@ def metrics_of(r: Reading, readings: pl.DataFrame, versions: Mapping[int, int], 
     """`customer_number, metric, value, cause` of customers → the same with METRIC_COLUMNS, sorted."""
     query = select(customers.c.number, customers.c.customer_id, customers.c.client_id)
     mine = query.where(customers.c.number.in_(list(versions)))
-    told = [(number, id_.bytes, client.bytes, versions[number]) for number, id_, client in r.execute(mine)]
-    about = pl.DataFrame(told, schema=schema_of(_CUSTOMER), orient="row")
+    reported = [(number, id_.bytes, client.bytes, versions[number]) for number, id_, client in r.execute(mine)]
+    about = pl.DataFrame(reported, schema=schema_of(_CUSTOMER), orient="row")
     joined = readings.join(about, on="customer_number", validate="m:1").with_columns(as_of=pl.lit(as_of))
     shown = joined.select(pl.col(name).cast(kind) for name, (kind, _) in METRIC_COLUMNS.items())
     return shown.sort("customer_number", "metric")

@@ -410,9 +410,9 @@ def record(w: Writing, holder: UUID, ended: Sequence[Ended]) -> list[Pause]:
     """
     if not ended:
         return []
-    told = {row.delivery_id: row for row in w.execute(_facts().where(_among(ended)))}
-    _keep_attempts(w, ended, told)
-    receivers = _locked_receivers(w, {row.subscription_id for row in told.values()})
+    reported = {row.delivery_id: row for row in w.execute(_facts().where(_among(ended)))}
+    _keep_attempts(w, ended, reported)
+    receivers = _locked_receivers(w, {row.subscription_id for row in reported.values()})
     held = {row.delivery_id: row for row in w.execute(_held_by(holder, ended))}
     mine = [_Mine(end, held[end.delivery_id], receivers) for end in ended if end.delivery_id in held]
     if mine:
@@ -468,13 +468,13 @@ def _among(ended: Sequence[Ended]) -> ColumnElement[bool]:
     return deliveries.c.delivery_id.in_([end.delivery_id for end in ended])
 
 
-def _keep_attempts(w: Writing, ended: Sequence[Ended], told: Mapping[UUID, AnyRow]) -> None:
+def _keep_attempts(w: Writing, ended: Sequence[Ended], reported: Mapping[UUID, AnyRow]) -> None:
     tries = [
         {
             **vars(end.attempt),
             "delivery_id": end.delivery_id,
-            "subscription_id": told[end.delivery_id].subscription_id,
-            "is_test": told[end.delivery_id].is_test,
+            "subscription_id": reported[end.delivery_id].subscription_id,
+            "is_test": reported[end.delivery_id].is_test,
         }
         for end in ended
         if end.attempt is not None

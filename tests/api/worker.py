@@ -12,7 +12,7 @@ import polars as pl
 
 from api.reports.schemas.reports import ReportBundleView
 from assets.core.batches import without_jobs
-from assets.intake.statements import Told
+from assets.intake.statements import OnProgress
 from assets.portfolio.monitoring import evaluate_now
 from pipelines.intake.pdf.page.result import Extraction
 from pipelines.vocabulary.schemas import DUPLICATES, REJECTED, SORT_KEY, TRANSACTIONS
@@ -71,7 +71,7 @@ def end_submissions(
 def end_extractions(store: Store) -> None:
     """Read every PDF that waits: each is a statement of one row."""
 
-    def read(_content: bytes, _password: str | None, _told: Told) -> Extraction:
+    def read(_content: bytes, _password: str | None, _reported: OnProgress) -> Extraction:
         return extraction(statement(RENT))
 
     while extract(store, read):

@@ -141,8 +141,8 @@ class Names(AbstractResolver):
         await asyncio.sleep(self.after_s)
         if not self.addresses:
             raise socket.gaierror(socket.EAI_NONAME, "unknown name")
-        told = self.addresses[min(self.asked, len(self.addresses)) - 1]
-        addresses = self.addresses if isinstance(told, str) else told
+        reported = self.addresses[min(self.asked, len(self.addresses)) - 1]
+        addresses = self.addresses if isinstance(reported, str) else reported
         return [_resolved(host, port, str(address)) for address in addresses]
 
     async def close(self) -> None:

@@ -11,11 +11,11 @@ from pathlib import Path
 
 
 def main() -> None:
-    told = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: told.set())
+    reported = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: reported.set())
     mark, peers = Path(sys.argv[1]), int(sys.argv[2])
     mark.touch()
-    told.wait()
+    reported.wait()
     mark.with_suffix(".told").touch()
     while len(list(mark.parent.glob("*.told"))) < peers:
         time.sleep(0.01)

@@ -1,6 +1,6 @@
 """A process that gives signs of life, as all parts do, until it is told to stop."""
 
-from assets.core.processes import told_to_stop
+from assets.core.processes import stop_requested
 
 if __name__ == "__main__":
-    told_to_stop(tethered=True).wait()
+    stop_requested(tethered=True).wait()

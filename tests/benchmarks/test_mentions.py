@@ -27,8 +27,8 @@ SUPPLIER, LOAN = ("supplies", None, None), ("term_loan_repayment", None, 2)
 
 
 def test_an_account_named_by_its_digits_is_found() -> None:
-    told = judged("77005678", ({"other_account": "5678"}, LONE))
-    assert (told.found().height, told.spoken.height, told.right(), told.named.height) == (1, 1, 1, 1)
+    mentions = judged("77005678", ({"other_account": "5678"}, LONE))
+    assert (mentions.found().height, mentions.spoken.height, mentions.right(), mentions.named.height) == (1, 1, 1, 1)
 
 
 @pytest.mark.parametrize(
@@ -40,8 +40,8 @@ def test_an_account_named_by_its_digits_is_found() -> None:
     ],
 )
 def test_what_the_labels_do_not_say_is_named_in_vain(row: dict[str, Any], label: tuple[str, int | None, None]) -> None:
-    told = judged("77005678", (row, label))
-    assert (told.found().height, told.right(), told.named.height) == (0, 0, 1)
+    mentions = judged("77005678", (row, label))
+    assert (mentions.found().height, mentions.right(), mentions.named.height) == (0, 0, 1)
 
 
 def test_a_name_that_stands_for_two_things_is_wrong() -> None:
@@ -50,11 +50,11 @@ def test_a_name_that_stands_for_two_things_is_wrong() -> None:
 
 
 def test_an_account_named_twice_is_right_once() -> None:
-    told = judged("77005678", ({"other_account": "5678"}, LONE), ({"clean_description": "SAVER"}, LONE))
-    assert (told.found().height, told.right(), told.named.height) == (1, 1, 2)
+    mentions = judged("77005678", ({"other_account": "5678"}, LONE), ({"clean_description": "SAVER"}, LONE))
+    assert (mentions.found().height, mentions.right(), mentions.named.height) == (1, 1, 2)
 
 
 def test_a_loans_account_is_missing_by_its_label_and_none_of_the_own_accounts() -> None:
-    told = judged("77005678", ({"clean_description": "LOAN REPAYMENT TO A/C"}, LOAN))
-    assert (told.found().height, told.spoken.height, told.right(), told.named.height) == (0, 0, 1, 1)
-    assert told.among(pl.Series([2])).named.is_empty()
+    mentions = judged("77005678", ({"clean_description": "LOAN REPAYMENT TO A/C"}, LOAN))
+    assert (mentions.found().height, mentions.spoken.height, mentions.right(), mentions.named.height) == (0, 0, 1, 1)
+    assert mentions.among(pl.Series([2])).named.is_empty()

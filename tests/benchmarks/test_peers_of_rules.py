@@ -34,8 +34,8 @@ def lists() -> Lists:
 def ours() -> pl.DataFrame:
     schema = {"description": pl.String(), "direction": Direction}
     rows = pl.DataFrame(NARRATIVES, schema, orient="row")
-    told = categorised(rows.with_columns(account_type=pl.lit("transaction", AccountType)))
-    return told.with_row_index("row").select("row", pl.col(ASKED).cast(pl.String), "category")
+    reported = categorised(rows.with_columns(account_type=pl.lit("transaction", AccountType)))
+    return reported.with_row_index("row").select("row", pl.col(ASKED).cast(pl.String), "category")
 
 
 def test_the_narratives_ask_for_every_layer(ours: pl.DataFrame) -> None:

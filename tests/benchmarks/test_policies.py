@@ -24,9 +24,9 @@ def test_the_policy_is_sound_and_as_large_as_the_results_say() -> None:
 
 
 def test_customers_with_gaps_reach_every_outcome() -> None:
-    told = right(known(with_gaps(CUSTOMERS, 5)))
-    assert {each.outcome for each in told} == {"blocked", "conditional", "proceed", "indeterminate"}
-    assert {each.limit is None for each in told if each.outcome in ("conditional", "proceed")} == {True, False}
+    described = right(known(with_gaps(CUSTOMERS, 5)))
+    assert {each.outcome for each in described} == {"blocked", "conditional", "proceed", "indeterminate"}
+    assert {each.limit is None for each in described if each.outcome in ("conditional", "proceed")} == {True, False}
 
 
 def test_of_each_metric_as_many_are_missing_as_the_results_say() -> None:
@@ -49,8 +49,8 @@ def test_a_cent_decides_on_customers_on_the_cent() -> None:
     "customers", [with_gaps(CUSTOMERS, 6), on_the_cent(CUSTOMERS, 6)], ids=["with gaps", "on the cent"]
 )
 def test_guarded_by_hand_gorules_decides_as_we_do(customers: pl.DataFrame) -> None:
-    told = InZen(GUARDED).verdicts(given(known(customers)))
-    assert wrong(told, right(known(customers))).told() == f"0 verdicts, 0 limits of {CUSTOMERS:,}"
+    described = InZen(GUARDED).verdicts(given(known(customers)))
+    assert wrong(described, right(known(customers))).described() == f"0 verdicts, 0 limits of {CUSTOMERS:,}"
 
 
 @pytest.mark.slow  # so does this
@@ -58,7 +58,7 @@ def test_guarded_by_hand_gorules_decides_as_we_do(customers: pl.DataFrame) -> No
 def test_of_what_is_known_and_off_the_cent_the_peers_say_the_same(made: Callable[[], Peer]) -> None:
     complete = known(with_gaps(CUSTOMERS * 10, 7).drop_nulls(pl.selectors.decimal()))
     assert len({each.outcome for each in right(complete)}) == 3
-    assert wrong(made().verdicts(given(complete)), right(complete)).told().startswith("0 verdicts, 0 limits")
+    assert wrong(made().verdicts(given(complete)), right(complete)).described().startswith("0 verdicts, 0 limits")
 
 
 @pytest.mark.slow  # needs thousands of customers, to test a peer of a benchmark

@@ -347,8 +347,8 @@ class ClockJump(Fault):
     def bites(self) -> bool:
         """The service tells that time in its answers."""
         answer = requests.get(f"{self.world.service.base_url}/health/live", timeout=10)
-        told = parsedate_to_datetime(answer.headers["date"])
-        return abs(told - datetime.now(UTC) - offset(self.to)) < CLOCKS_AGREE_WITHIN
+        reported = parsedate_to_datetime(answer.headers["date"])
+        return abs(reported - datetime.now(UTC) - offset(self.to)) < CLOCKS_AGREE_WITHIN
 
     def heals(self) -> None: ...
 

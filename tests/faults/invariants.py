@@ -331,7 +331,7 @@ def no_log_holds_a_secret(after: Aftermath) -> Iterator[str]:
     """No key, secret, full account number or ABN, in any log nor in what Dagster keeps."""
     home = after.world.home
     written = {*home.glob("**/*.log"), *(path for path in home.glob("dagster/**/*") if path.is_file())}
-    secrets = {secret.encode() for secret in after.lender.secrets_told}
+    secrets = {secret.encode() for secret in after.lender.secrets_shown}
     for path in written:
         content = path.read_bytes()
         yield from (f"{path.name} holds {secret[:4]!r}…" for secret in secrets if secret in content)

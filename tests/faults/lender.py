@@ -43,7 +43,7 @@ class Lender(Client):
         self.ledger = ledger
         self.receiver = receiver
         self.random = random.Random(seed)
-        self.secrets_told: list[str] = [key]  # what may stand in no log
+        self.secrets_shown: list[str] = [key]  # what may stand in no log
         self.account_number = self._digits(9)
         self.sends_keys = False
         self.failed_jobs: list[str] = []  # that should have been completed
@@ -72,14 +72,14 @@ class Lender(Client):
 
     def customer(self) -> str:
         abn = self._digits(11)
-        self.secrets_told.append(abn)
+        self.secrets_shown.append(abn)
         customer_id: str = self.data("POST", "/v1/customer", {"abn": abn})["customerId"]
         return customer_id
 
     def submit(self, customer_id: str, rows: Items, *, bad: Items | None = None, **account: Any) -> str:
         """Submit good rows, and bad ones behind them."""
         account = {"bsb": "062000", "accountNumber": self.account_number, **account}
-        self.secrets_told.append(account["accountNumber"])
+        self.secrets_shown.append(account["accountNumber"])
         self.ledger.submitted(customer_id, account["accountNumber"], rows)
         job_id = super().submit(customer_id, [*rows, *(bad or [])], **account)
         if rows:
@@ -136,7 +136,7 @@ class Lender(Client):
         subscription = Subscription(
             created["webhookSubscriptionId"], event_type, urlsplit(url).path, created["secret"], before
         )
-        self.secrets_told.append(subscription.secret)
+        self.secrets_shown.append(subscription.secret)
         self.ledger.subscriptions.append(subscription)
         return subscription.subscription_id
 

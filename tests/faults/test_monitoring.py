@@ -24,7 +24,7 @@ OF_AN_EVALUATION = (
 EVALUATED_WITHIN_S = 240  # a run whose process died is started again by Dagster, in its own time
 
 
-def told(world: World, lender: Lender) -> Counter[UUID]:
+def reported(world: World, lender: Lender) -> Counter[UUID]:
     """How many matches each of the lender's customers has, each with one event that is due once to who subscribed."""
     subscriber = {UUID(each.subscription_id) for each in lender.ledger.subscriptions}
     with world.store.db.reading() as r:
@@ -50,7 +50,7 @@ def lived_through(world: World, story: Callable[[Lender], None], fault: Fault, s
         story(lender)
 
     injected = survives(world, noted, fault, seed)
-    return injected, told(world, lenders[0])
+    return injected, reported(world, lenders[0])
 
 
 @pytest.mark.parametrize("nth", range(1, WRITES, 7))
@@ -68,7 +68,7 @@ def test_killed_while_the_portfolio_looks(world: World, nth: int) -> None:
             lender.finished(job)
         lender.subscribe("monitoring.rule.triggered")
         watches(lender)
-        until(lambda: len(told(world, lender)) == len(watched), EVALUATED_WITHIN_S)
+        until(lambda: len(reported(world, lender)) == len(watched), EVALUATED_WITHIN_S)
 
     injected, matches = lived_through(
         world, is_watched_afterwards, KillAtWrite(world, "assets.dagster_internals.warm portfolio", nth), nth

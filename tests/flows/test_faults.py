@@ -78,6 +78,6 @@ def test_each_finished_job_is_told_exactly_once_per_event_however_often_it_was_k
     assert_all_ended_right(client, jobs)
     for job in jobs.values():
         assert receiver.wait_for(lambda each, job=job: each.json.get("jobId") == job, timeout_s=40)
-        told = [each for each in receiver.received if each.json.get("jobId") == job]
-        assert len({each.json["eventId"] for each in told}) == 1
-        assert all(each.verified for each in told)
+        reported = [each for each in receiver.received if each.json.get("jobId") == job]
+        assert len({each.json["eventId"] for each in reported}) == 1
+        assert all(each.verified for each in reported)

@@ -163,13 +163,13 @@ def test_each_subscription_gets_its_own_signed_event(client: Client, receiver: R
     customer = client.customer()
     job = client.submit(customer, rows())
     for kind in kinds:
-        told = receiver.wait_for(
+        described = receiver.wait_for(
             lambda each, kind=kind: each.json.get("jobId") == job and each.json["eventType"] == kind,
             timeout_s=20,
         )
-        assert told is not None
-        assert told.verified
-        assert told.json["customerId"] == customer
+        assert described is not None
+        assert described.verified
+        assert described.json["customerId"] == customer
 
 
 def test_a_receiver_that_asks_back_before_it_answers_sees_the_finished_job(client: Client, receiver: Receiver) -> None:
@@ -180,7 +180,7 @@ def test_a_receiver_that_asks_back_before_it_answers_sees_the_finished_job(clien
         job = lender.data("GET", f"/v1/jobs/{received.json['jobId']}/status")
         seen.append((job["status"], len(lender.transactions(received.json["customerId"]))))
 
-    with Receiver(receiver.ca_path.parent.parent, told=ask_back) as asking:
+    with Receiver(receiver.ca_path.parent.parent, described=ask_back) as asking:
         body = {"eventType": "job.completed", "webhookUrl": asking.url}
         subscription = client.data("POST", "/v1/webhooks/subscriptions", body)["webhookSubscriptionId"]
         job = client.submit(client.customer(), rows())

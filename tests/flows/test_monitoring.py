@@ -46,8 +46,8 @@ def subscribe(client: Client, receiver: Receiver, *customer_ids: str) -> None:
 
 def heard(receiver: Receiver, customer: str) -> list[Received]:
     """Rules' events of the customer, in the order of their arrival."""
-    told = [each for each in receiver.received if each.json["customerId"] == customer]
-    return [each for each in told if each.json["eventType"] == "monitoring.rule.triggered"]
+    reported = [each for each in receiver.received if each.json["customerId"] == customer]
+    return [each for each in reported if each.json["eventType"] == "monitoring.rule.triggered"]
 
 
 def matches(client: Client, customer: str) -> list[dict[str, Any]]:
@@ -66,16 +66,16 @@ def test_each_rise_is_one_signed_delivery(client: Client, receiver: Receiver) ->
     client.finished(long)
     client.finished(client.submit(other, [row(60), row(2)]))
     until(lambda: len(heard(receiver, customer)) == 1, HEARD_WITHIN_S)
-    [told] = heard(receiver, customer)
-    assert told.verified
-    assert told.json.keys() == FIELDS
-    assert told.json["ruleset"] == {"id": ruleset_id, "slug": "early-warning", "name": "Early warning"}
-    match = client.data("GET", f"/v1/monitoring/matches/{told.json['eventId']}")
+    [reported] = heard(receiver, customer)
+    assert reported.verified
+    assert reported.json.keys() == FIELDS
+    assert reported.json["ruleset"] == {"id": ruleset_id, "slug": "early-warning", "name": "Early warning"}
+    match = client.data("GET", f"/v1/monitoring/matches/{reported.json['eventId']}")
     assert (match["customerId"], match["cause"], match["dataVersion"]) == (customer, "data", 2)
     assert [rule["code"] for rule in match["rules"]] == ["LONG"]
 
     client.finished(client.submit(customer, [row(3, "COFFEE")]))
-    assert [each["matchId"] for each in matches(client, customer)] == [told.json["eventId"]]
+    assert [each["matchId"] for each in matches(client, customer)] == [reported.json["eventId"]]
     client.finished(client.data("DELETE", f"/v1/customer/{customer}/submissions/{long}")["jobId"])
     client.finished(client.submit(customer, [row(60), row(2)]))
     until(lambda: len(heard(receiver, customer)) == 2, HEARD_WITHIN_S)

@@ -34,7 +34,7 @@ def subscribed(client: Client, receiver: Receiver, *kinds: str) -> None:
         receiver.learn(client.data("POST", "/v1/webhooks/subscriptions", body)["secret"])
 
 
-def told(receiver: Receiver, job_id: str, kind: str) -> Received:
+def reported(receiver: Receiver, job_id: str, kind: str) -> Received:
     def meant(each: Received) -> bool:
         return bool(each.json.get("jobId") == job_id and each.json["eventType"] == kind)
 
@@ -66,7 +66,7 @@ def test_statements_become_transactions_and_every_stage_tells_of_it(client: Clie
     assert facts(client.transactions(customer)) == printed(made)
     assert ended["enrichedCount"] == len(made.rows)
 
-    happened = [told(receiver, job_id, kind).json for kind in EVENTS]
+    happened = [reported(receiver, job_id, kind).json for kind in EVENTS]
     assert [each["timestamp"] for each in happened] == sorted(each["timestamp"] for each in happened)
     assert happened[0]["timestamp"] < happened[1]["timestamp"]
     assert (happened[0]["extractedCount"], happened[0]["duplicateCount"]) == (len(made.rows), 0)
@@ -103,7 +103,7 @@ def test_a_submission_of_nothing_readable_fails_and_says_so(client: Client, rece
     assert (ended["status"], ended["error"]["code"]) == ("Failed", "Statement.Corrupt")
     assert [stage["stage"] for stage in ended["stages"]] == ["extraction"]
     for kind in FAILURES:
-        assert told(receiver, job_id, kind).json["error"]["code"] == "Statement.Corrupt"
+        assert reported(receiver, job_id, kind).json["error"]["code"] == "Statement.Corrupt"
     assert not [
         each for each in receiver.received if each.json.get("jobId") == job_id and each.json["eventType"] in EVENTS
     ]

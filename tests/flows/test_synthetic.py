@@ -20,12 +20,12 @@ def test_a_client_gets_customers_whose_last_days_come_one_by_one(service: Servic
         _, text = keys.create_key(w, client_id, keys.SCOPES, None, store.settings.key_prefix, now())
     store.close()
     options = ["--customers", "2", "--months", "1", "--seed", "5", "--days", "2", "--until", "2025-06-30", "--json"]
-    told = json.loads(service.run("api.cli", "synthetic", "seed", "--client", str(client_id), *options))
+    reported = json.loads(service.run("api.cli", "synthetic", "seed", "--client", str(client_id), *options))
 
     made = list(portfolio(2, 1, 5, date(2025, 6, 30)))
     rows = [account.transactions for one in made for account in one.accounts]
-    assert told["transactions"] == sum(one.height for one in rows)
-    assert told["through"] == "2025-06-30"
+    assert reported["transactions"] == sum(one.height for one in rows)
+    assert reported["through"] == "2025-06-30"
     lender = Client(service.base_url, text)
     customers = lender.data("GET", "/v1/customers")["customers"]
     assert {customer["abn"] for customer in customers} == {one.abn for one in made}

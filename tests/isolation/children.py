@@ -28,7 +28,7 @@ class Given(NamedTuple):
     content: bytes
 
 
-def tells(value: object) -> Answer:
+def reports(value: object) -> Answer:
     """An answer whose message is the value as JSON."""
     return Answer(refused(Refusal.NOT_A_STATEMENT, json.dumps(value)))
 
@@ -40,25 +40,25 @@ def is_killed(_: Given) -> Said:
 
 def hangs(_: Given) -> Said:
     time.sleep(3600)
-    yield tells("awake")
+    yield reports("awake")
 
 
 def stands_still(_: Given) -> Said:
     os.kill(os.getpid(), signal.SIGSTOP)
-    yield tells("awake")
+    yield reports("awake")
 
 
 def burns(_: Given) -> Said:
     while True:
         pass
-    yield tells("done")
+    yield reports("done")
 
 
 def eats(_: Given) -> Said:
     eaten = [bytearray(MIB)]
     while True:
         eaten.append(bytearray(MIB))
-    yield tells(len(eaten))
+    yield reports(len(eaten))
 
 
 def eats_and_aborts(_: Given) -> Said:
@@ -70,12 +70,12 @@ def eats_and_aborts(_: Given) -> Said:
     except MemoryError:
         time.sleep(1)  # as long as it takes to be seen
         os.abort()
-    yield tells("done")
+    yield reports("done")
 
 
 def breaks(_: Given) -> Said:
     ctypes.string_at(0)
-    yield tells("whole")
+    yield reports("whole")
 
 
 def says_nothing(_: Given) -> Said:
@@ -89,12 +89,12 @@ def fails(given: Given) -> NoReturn:
 def babbles(given: Given) -> Said:
     """Past what libraries may not do."""
     os.write(given.line._said.fileno(), LENGTH.pack(12) + b"%PDF garbage")
-    yield tells("done")
+    yield reports("done")
 
 
 def announces_much(given: Given) -> Said:
     os.write(given.line._said.fileno(), LENGTH.pack(0xFFFF_FFFF) + b"x" * 1000)
-    yield tells("done")
+    yield reports("done")
 
 
 def prints(_: Given) -> Said:
@@ -102,7 +102,7 @@ def prints(_: Given) -> Said:
     print("warning: xref table is broken", flush=True)  # noqa: T201
     os.write(1, b"garbage")
     os.write(2, b"garbage")
-    yield tells("done")
+    yield reports("done")
 
 
 def lies(_: Given) -> Said:
@@ -127,9 +127,9 @@ def connects(given: Given) -> Said:
     try:
         socket.create_connection(("127.0.0.1", int(given.content)), timeout=5).close()
     except OSError as error:
-        yield tells(type(error).__name__)
+        yield reports(type(error).__name__)
     else:
-        yield tells("connected")
+        yield reports("connected")
 
 
 def writes(given: Given) -> Said:
@@ -138,18 +138,18 @@ def writes(given: Given) -> Said:
         with open(given.content, "wb") as file:
             file.write(b"x")
     except OSError as error:
-        yield tells(type(error).__name__)
+        yield reports(type(error).__name__)
     else:
-        yield tells("written")
+        yield reports("written")
 
 
 def reads(given: Given) -> Said:
     """The file that the content names."""
     try:
         with open(given.content, "rb") as file:
-            yield tells(file.read().decode())
+            yield reports(file.read().decode())
     except OSError as error:
-        yield tells(type(error).__name__)
+        yield reports(type(error).__name__)
 
 
 def leaves_another(_: Given) -> Said:
@@ -158,14 +158,14 @@ def leaves_another(_: Given) -> Said:
         if os.fork() == 0:
             time.sleep(3600)
     except BlockingIOError:
-        yield tells("alone")
+        yield reports("alone")
     else:
-        yield tells("born")
+        yield reports("born")
 
 
 def inspects_surroundings(_: Given) -> Said:
     limits = ("AS", "CPU", "FSIZE", "CORE", "NOFILE", "NPROC")
-    yield tells(
+    yield reports(
         {
             "environment": dict(os.environ),
             "folder": os.getcwd(),
@@ -185,13 +185,13 @@ def is_open(descriptor: int) -> bool:
 
 
 def echoes(given: Given) -> Said:
-    yield tells([len(given.content), sum(given.content[:1000]), given.task.password])
+    yield reports([len(given.content), sum(given.content[:1000]), given.task.password])
 
 
 def counts(_: Given) -> Said:
     for page in range(1, 4):
         yield Progress(page, 3)
-    yield tells("done")
+    yield reports("done")
 
 
 KINDS: Final[Mapping[str, Callable[[Given], Said]]] = {

@@ -48,7 +48,7 @@ def asked(
     return extract(content, None, limits, command=command(kind, mark), **more)
 
 
-def told(kind: str, mark: str, content: bytes = b"") -> Any:
+def reported(kind: str, mark: str, content: bytes = b"") -> Any:
     """What a child says in its answer."""
     answer = asked(kind, mark, content)
     assert answer.refusal is Refusal.NOT_A_STATEMENT, answer.message
@@ -103,7 +103,7 @@ def test_a_picture_that_never_comes_is_none(mark: str) -> None:
 
 
 def test_what_libraries_print_garbles_nothing(mark: str, capfd: pytest.CaptureFixture[str]) -> None:
-    assert told("prints", mark) == "done"
+    assert reported("prints", mark) == "done"
     assert capfd.readouterr() == ("", "")
 
 
@@ -121,7 +121,7 @@ def test_a_child_has_limits_and_nothing_of_its_parent(mark: str, monkeypatch: py
     monkeypatch.setenv("TIDEMARK_MASTER_KEY", "secret")
     with socket.socket() as listener:
         os.set_inheritable(listener.fileno(), True)
-        around = told("inspects_surroundings", mark)
+        around = reported("inspects_surroundings", mark)
     assert set(around["environment"]) <= {"OPENBLAS_NUM_THREADS", "LC_CTYPE"}  # the latter is Python's own
     assert around["folder"] == "/"
     assert around["niceness"] > os.nice(0) or os.nice(0) == 19
@@ -149,7 +149,7 @@ def test_a_child_reaches_nobody(mark: str) -> None:
         pytest.skip("this system forbids namespaces to its processes, and has no Landlock")
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.setblocking(False)
-        said = told("connects", mark, str(server.getsockname()[1]).encode())
+        said = reported("connects", mark, str(server.getsockname()[1]).encode())
         assert said in ("OSError", "PermissionError")
         with pytest.raises(BlockingIOError):
             server.accept()
@@ -158,7 +158,7 @@ def test_a_child_reaches_nobody(mark: str) -> None:
 def test_a_child_writes_nothing(mark: str, tmp_path: Path) -> None:
     if _landlock() < 1:
         pytest.skip("this system has no Landlock")
-    assert told("writes", mark, bytes(tmp_path / "made")) == "PermissionError"
+    assert reported("writes", mark, bytes(tmp_path / "made")) == "PermissionError"
     assert list(tmp_path.iterdir()) == []
 
 
@@ -167,11 +167,11 @@ def test_a_child_reads_no_secret(mark: str, tmp_path: Path) -> None:
         pytest.skip("this system has no Landlock")
     (tmp_path / "master.key").write_text("secret")
     for path in (tmp_path / "master.key", Path("/proc") / str(os.getpid()) / "environ", Path("/etc/passwd")):
-        assert told("reads", mark, bytes(path)) == "PermissionError"
+        assert reported("reads", mark, bytes(path)) == "PermissionError"
 
 
 def test_what_a_child_leaves_ends_with_it(mark: str) -> None:
-    assert told("leaves_another", mark) == ("born" if os.geteuid() == 0 else "alone")
+    assert reported("leaves_another", mark) == ("born" if os.geteuid() == 0 else "alone")
     until(lambda: not processes(mark), within_s=10)
 
 

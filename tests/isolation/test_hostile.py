@@ -61,14 +61,14 @@ class Told(logging.Handler):
 @contextmanager
 def no_fault_of_ours() -> Iterator[None]:
     """The reader itself says what is wrong with a file; it doesn't stumble."""
-    told = Told()
+    reported = Told()
     log = logging.getLogger("isolation")
-    log.addHandler(told)
+    log.addHandler(reported)
     try:
         yield
     finally:
-        log.removeHandler(told)
-    assert told.fields == []
+        log.removeHandler(reported)
+    assert reported.fields == []
 
 
 def read(content: bytes, password: str | None = None) -> Extraction:

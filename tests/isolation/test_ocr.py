@@ -122,14 +122,14 @@ def test_without_tesseract_the_refusal_says_what_to_install(monkeypatch: pytest.
 @needs_tesseract
 def test_a_scanned_statement_is_read_and_never_called_proved() -> None:
     made = statement_pdf("westpac", 7, pages=2)
-    told: list[tuple[int, int]] = []
-    answer = extract(scan(*printed(made.content)), None, on_progress=lambda done, total: told.append((done, total)))
+    reported: list[tuple[int, int]] = []
+    answer = extract(scan(*printed(made.content)), None, on_progress=lambda done, total: reported.append((done, total)))
     (statement,) = answer.statements
     assert statement.read_by_ocr
     assert statement.verdict not in (Verdict.RECONCILED, Verdict.RECONCILED_DATES_DOUBTFUL)
     amounts = Counter(row.amount for row in made.rows)
     assert (Counter(entry.amount for entry in statement.entries) & amounts).total() > 0.9 * amounts.total()
-    assert told == [(1, 2), (2, 2)]
+    assert reported == [(1, 2), (2, 2)]
 
 
 @needs_tesseract

@@ -81,25 +81,25 @@ class Case:
 
 
 def cases(reasons: Mapping[str, Any]) -> list[Case]:
-    return [case for reason, told in reasons.items() for case in _cases(reason, told)]
+    return [case for reason, described in reasons.items() for case in _cases(reason, described)]
 
 
-def _cases(reason: str, told: Mapping[str, Any]) -> Iterator[Case]:
-    yield _case(reason, "holds", told, told.get("holds", []))
-    for name, differs in told["not"].items():
-        yield _case(reason, name, told, differs)
+def _cases(reason: str, described: Mapping[str, Any]) -> Iterator[Case]:
+    yield _case(reason, "holds", described, described.get("holds", []))
+    for name, differs in described["not"].items():
+        yield _case(reason, name, described, differs)
 
 
-def _case(reason: str, name: str, told: Mapping[str, Any], differs: Any) -> Case:
+def _case(reason: str, name: str, described: Mapping[str, Any], differs: Any) -> Case:
     mine = differs if isinstance(differs, Mapping) else {"rows": differs}
     return Case(
         reason,
         name,
         name == "holds",
-        (*told.get("always", ()), *mine.get("rows", ())),
-        _values({**told.get("attributes", {}), **mine.get("attributes", {})}),
-        _values({**told.get("inputs", {}), **mine.get("inputs", {})}),
-        mine.get("history", told.get("history", HISTORY)),
+        (*described.get("always", ()), *mine.get("rows", ())),
+        _values({**described.get("attributes", {}), **mine.get("attributes", {})}),
+        _values({**described.get("inputs", {}), **mine.get("inputs", {})}),
+        mine.get("history", described.get("history", HISTORY)),
     )
 
 
@@ -171,13 +171,13 @@ def by_policy(slug: str, of: list[Case]) -> Given:
         for number, case in enumerate(of)
     }
     asked = [tuple((each.name, {**ASKED, **case.inputs}[each.name]) for each in policy.declared_inputs) for case in of]
-    told: dict[int, bool | None] = {}
+    described: dict[int, bool | None] = {}
     for inputs in set(asked):  # a policy is evaluated for many customers at once, with one set of inputs
         mine = shown.filter(pl.col("customer_number").is_in([n for n, each in enumerate(asked) if each == inputs]))
         decided = evaluated(plan, read(plan, mine, held, dict(inputs), NOW))
         for row in decided.with_columns(column.alias(code) for code, column in columns.items()).to_dicts():
-            told[row["customer_number"]] = row[of[row["customer_number"]].reason]
-    return [told[number] for number in range(len(of))]
+            described[row["customer_number"]] = row[of[row["customer_number"]].reason]
+    return [described[number] for number in range(len(of))]
 
 
 def by_ruleset(slug: str, of: list[Case]) -> Given:
@@ -216,7 +216,7 @@ def test_a_reason_is_given_of_its_example_and_of_no_near_miss(
     reasons: Mapping[str, Any], expected: set[str], given: Callable[[list[Case]], Given], subtests: pytest.Subtests
 ) -> None:
     assert reasons.keys() == expected
-    assert [reason for reason, told in reasons.items() if len(told["not"]) < LEAST_NEAR_MISSES] == []
+    assert [reason for reason, described in reasons.items() if len(described["not"]) < LEAST_NEAR_MISSES] == []
     all_cases = cases(reasons)
     for case, is_given in zip(all_cases, given(all_cases), strict=True):
         with subtests.test(f"{case.reason}: {case.name}"):
@@ -234,17 +234,19 @@ def test_there_are_cases_of_what_is_shipped_alone() -> None:
 
 
 def test_the_tax_office_is_told_from_other_creditors_by_the_text() -> None:
-    told = {
+    described = {
         "ATO GARNISHEE NOTICE S260-5 WITHDRAWAL": True,
         "Garnishee Notice ATO s260-5 Sch 1 TAA DED": True,
         "AUSTRALIAN TAXATION OFFICE GARNISHEE": True,
         "SERVICES AUST CHILD SUPPORT GARNISHEE SEC 72A": False,
         "GARNISHEE ORDER LOCAL COURT NSW 2025/00188": False,
     }
-    sent = known(*({"description": text, "amount": Decimal(-900)} for text in told)).collect().select(KNOWN.names())
+    sent = (
+        known(*({"description": text, "amount": Decimal(-900)} for text in described)).collect().select(KNOWN.names())
+    )
     garnishees = derived(sent).collect()
     of_tax_office = METRICS["tax_garnishees_180d"].definition
     assert isinstance(of_tax_office, Transactions)
     assert set(garnishees["category"]) == {"garnishee"}
     by_text = garnishees.select("description", met(of_tax_office.where).alias("met"))
-    assert dict(by_text.iter_rows()) == told
+    assert dict(by_text.iter_rows()) == described

@@ -80,20 +80,20 @@ def test_a_completed_job_tells_how_its_stage_and_how_it_ended() -> None:
 
 
 def test_a_failed_job_tells_its_error() -> None:
-    told = [json.loads(event.body) for event in job_events(FAILED, ENDED_AT)]
-    assert [event["eventType"] for event in told] == ["job.enrichment.failed", "job.failed"]
-    assert [event["error"] for event in told] == [FAILED.error, FAILED.error]
+    described = [json.loads(event.body) for event in job_events(FAILED, ENDED_AT)]
+    assert [event["eventType"] for event in described] == ["job.enrichment.failed", "job.failed"]
+    assert [event["error"] for event in described] == [FAILED.error, FAILED.error]
 
 
 def test_a_job_whose_extraction_failed_tells_nothing_of_enrichment() -> None:
-    told = [json.loads(event.body) for event in job_events(replace(FAILED, extracting=True), ENDED_AT)]
-    assert [event["eventType"] for event in told] == ["job.extraction.failed", "job.failed"]
+    described = [json.loads(event.body) for event in job_events(replace(FAILED, extracting=True), ENDED_AT)]
+    assert [event["eventType"] for event in described] == ["job.extraction.failed", "job.failed"]
 
 
 def test_rows_that_were_extracted_are_told_with_those_that_several_statements_hold() -> None:
-    told = json.loads(webhooks.extraction_completed(OUTCOME, ENDED_AT).body)
-    assert told["eventType"] == "job.extraction.completed"
-    assert (told["extractedCount"], told["duplicateCount"]) == (12, 3)
+    described = json.loads(webhooks.extraction_completed(OUTCOME, ENDED_AT).body)
+    assert described["eventType"] == "job.extraction.completed"
+    assert (described["extractedCount"], described["duplicateCount"]) == (12, 3)
 
 
 def test_an_error_may_be_null() -> None:
@@ -197,7 +197,7 @@ def test_a_secret_is_base64_of_32_bytes() -> None:
 def test_a_rule_tells_the_envelope_and_its_ruleset_and_no_job() -> None:
     ruleset_id = UUID("7c0e7c1d-2b1f-4e57-a1f4-0f6c1f1f2a01")
     match_id = UUID("5e7b4ef2-8f0f-4a53-9d4e-2d8a6a3a1c02")
-    told = rule_triggered(
+    described = rule_triggered(
         OUTCOME.client_id,
         OUTCOME.customer_id,
         ruleset_id,
@@ -206,8 +206,8 @@ def test_a_rule_tells_the_envelope_and_its_ruleset_and_no_job() -> None:
         event_id=match_id,
         timestamp=ENDED_AT,
     )
-    assert (told.event_id, told.event_type) == (match_id, "monitoring.rule.triggered")
-    assert json.loads(told.body) == {
+    assert (described.event_id, described.event_type) == (match_id, "monitoring.rule.triggered")
+    assert json.loads(described.body) == {
         "eventType": "monitoring.rule.triggered",
         "eventId": str(match_id),
         "clientId": str(OUTCOME.client_id),

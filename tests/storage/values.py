@@ -50,14 +50,14 @@ def date_of(row: int) -> date:
 
 def value(number: int, version: int, rows: int) -> pl.DataFrame:
     """A value in schema TRANSACTIONS; columns that don't matter here are null."""
-    told = {
+    reported = {
         "description": content(number, version, rows),
         "position": range(rows),
         "date": [date_of(row) for row in range(rows)],
         "transaction_id": [row.to_bytes(16, "big") for row in range(rows)],
     }
     same = {"customer_number": number, "received_seq": version}
-    frame = pl.DataFrame(told).with_columns(**{name: pl.lit(each) for name, each in same.items()})
+    frame = pl.DataFrame(reported).with_columns(**{name: pl.lit(each) for name, each in same.items()})
     empty = [pl.lit(None, dtype).alias(name) for name, dtype in TRANSACTIONS.items() if name not in frame.columns]
     return frame.with_columns(empty).select(pl.col(name).cast(dtype) for name, dtype in TRANSACTIONS.items())
 

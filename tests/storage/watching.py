@@ -26,8 +26,8 @@ def a_rule(code: str, condition: object = LONG, **also: Any) -> dict[str, Any]:
 
 
 def a_ruleset(*rules: Mapping[str, Any], slug: str = "early-warning", **also: Any) -> Ruleset:
-    told = {"slug": slug, "name": slug.capitalize(), "rules": list(rules) or [a_rule("LONG")], **also}
-    return Ruleset.model_validate(told)
+    reported = {"slug": slug, "name": slug.capitalize(), "rules": list(rules) or [a_rule("LONG")], **also}
+    return Ruleset.model_validate(reported)
 
 
 def created(store: Store, client_id: UUID, ruleset: Ruleset, now: datetime) -> StoredRuleset:

@@ -102,7 +102,7 @@ class OneOfMany:
         try:
             return read(value)
         except ValidationError as error:
-            known["told"] += error.error_count()
+            known["reported"] += error.error_count()
             raise
 
 

@@ -65,8 +65,8 @@ def show(evaluation_id: Which, as_json: AsJson = False) -> None:
         content = stored_evaluations.record(r, found)
         overrides = stored_evaluations.overrides_of(r, found)
     if as_json:
-        told = {"overrides": [vars(each) for each in overrides], "record": msgspec.Raw(content)}
-        print_json({**_record(found), **told})
+        reported = {"overrides": [vars(each) for each in overrides], "record": msgspec.Raw(content)}
+        print_json({**_record(found), **reported})
         return
     print_record({**_record(found), "sha256": found.sha256.hex()}, as_json=False)
     for each in overrides:
@@ -86,7 +86,7 @@ def replay(evaluation_id: Which, as_json: AsJson = False) -> None:
     """
     with opened_store() as store:
         found, again = _replayed(store, evaluation_id)
-    told = {
+    reported = {
         "evaluationId": found.evaluation_id,
         "reproduced": again.reproduced,
         "sha256": found.sha256.hex(),
@@ -94,7 +94,7 @@ def replay(evaluation_id: Which, as_json: AsJson = False) -> None:
         "differs": list(again.differs),
         "notes": [*(DIFFERS[each] for each in again.differs), *again.notes] or [REPRODUCED],
     }
-    print_record(told, as_json=as_json)
+    print_record(reported, as_json=as_json)
     if not again.reproduced:
         raise typer.Exit(1)
 
@@ -121,8 +121,8 @@ def _place(r: Reading, found: Evaluation) -> tuple[Location | None, bool]:
 
 def _line(found: Evaluation) -> dict[str, Any]:
     """What fits on a line with the whole id."""
-    told = {"evaluationId": found.evaluation_id, "outcome": found.outcome}
-    return {**told, "overridden": found.overridden_outcome, "on": found.at.date()}
+    reported = {"evaluationId": found.evaluation_id, "outcome": found.outcome}
+    return {**reported, "overridden": found.overridden_outcome, "on": found.at.date()}
 
 
 def _record(found: Evaluation) -> dict[str, Any]:

@@ -67,7 +67,7 @@ def push(
     with opened_store() as store:
         with store.db.reading() as r:
             stored_policies.require_enabled(r, client)
-        with findings_told(as_json=as_json):
+        with findings_described(as_json=as_json):
             policy = sound(checked)
             warnings = [*checked.warnings, *unreached(store, client, policy, now())]
             require_acknowledged(warnings, lambda warning: warning.code in (acknowledge or ()))
@@ -187,11 +187,11 @@ def adm_statement(client: ForClient, as_json: AsJson = False) -> None:
     with opened_store() as store, store.db.reading() as r:
         stored_policies.require_enabled(r, client)
         published = [version.policy for _, version in stored_policies.find(r, client).items]
-    told = statement.statement(published)
+    reported = statement.statement(published)
     if as_json:
-        print_json(told)
+        print_json(reported)
     else:
-        typer.echo(statement.as_markdown(told), nl=False)
+        typer.echo(statement.as_markdown(reported), nl=False)
 
 
 @policies.command("schema")
@@ -224,7 +224,7 @@ def _read(file: Path) -> Checked:
 
 
 @contextmanager
-def findings_told(*, as_json: bool) -> Iterator[None]:
+def findings_described(*, as_json: bool) -> Iterator[None]:
     """What is refused is listed before the one line that refuses it."""
     try:
         yield

@@ -88,14 +88,14 @@ def vary_decision(caller: Evaluator, customer_id: CustomerId, slug: PolicySlug, 
     axes = None if sent.grid is None else _axes(plan, sent.grid)
     shown = deciding.figures(caller, found, asked)
     read = readings.read(plan, shown, {case.customer_number: case.stated}, case.inputs, case.at)
-    told = {
+    reported = {
         "outcome": evaluated(plan, read)["outcome"][0],
         "policyVersion": case.policy_version,
         "dataVersion": case.data_version,
         "sensitivities": [_sensitivity(plan, each) for each in sensitivity.sensitivities(plan, read)],
         "grid": None if axes is None else _grid(asked, sensitivity.grid(plan, read, *axes).to_dicts(), *axes),
     }
-    return answer(told, asked.message)
+    return answer(reported, asked.message)
 
 
 @router.get("/customer/{customerId}/evaluations", **gives(EvaluationListView, refuses=[NOT_ENABLED]))
@@ -118,7 +118,7 @@ def get_evaluation(caller: Evaluator, evaluation_id: EvaluationId) -> Response:
         record = evaluations.record(r, found)
         overrides = [DecisionOverrideView.of(each) for each in evaluations.overrides_of(r, found)]
         shadows = [each.evaluation_id for each in evaluations.shadows_of(r, found)]
-    told = {
+    reported = {
         **EvaluationSummaryView.of(found).model_dump(by_alias=True),
         "shadowOf": found.shadow_of,
         "shadows": shadows,
@@ -126,7 +126,7 @@ def get_evaluation(caller: Evaluator, evaluation_id: EvaluationId) -> Response:
         "sha256": found.sha256.hex(),
         "record": msgspec.Raw(record),
     }
-    return answer(told)
+    return answer(reported)
 
 
 @router.get(

@@ -112,9 +112,9 @@ def save_decision_policy(caller: Author, slug: PolicySlug, body: PolicyBody) -> 
         is_new = saved.created_at == caller.now
         if is_new:
             _audit(caller, w, "Policy.Saved", stored, saved.version)
-    told = {**shown_whole(stored, saved), "warnings": warnings}
+    reported = {**shown_whole(stored, saved), "warnings": warnings}
     location = {"Location": f"/v1/decision-policies/{slug}?version={saved.version}"}
-    return answer(told, status=201, headers=location) if is_new else answer(told)
+    return answer(reported, status=201, headers=location) if is_new else answer(reported)
 
 
 @router.get("/{slug:policy}", **gives(PolicyVersionView, refuses=[NOT_ENABLED, NO_VERSION]))

@@ -110,7 +110,7 @@ def diff(
     if as_json:
         print_json({**about, **_as_json(impact, ids)})
     else:
-        _tell(about, impact, ids)
+        _print(about, impact, ids)
 
 
 def _sampled(numbers: Sequence[int], sample: int | None) -> list[int]:
@@ -214,7 +214,7 @@ def _example(record: Mapping[str, Any], ids: Mapping[int, str]) -> dict[str, Any
     }
 
 
-def _tell(about: Mapping[str, Any], impact: Impact, ids: Mapping[int, str]) -> None:
+def _print(about: Mapping[str, Any], impact: Impact, ids: Mapping[int, str]) -> None:
     moved = impact.moved
     count, dollars = moved["count"].sum(), moved["dollars"].sum()
     out.print(

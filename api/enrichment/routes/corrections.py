@@ -19,8 +19,8 @@ from api.enrichment.schemas.corrections import (
     CorrectionListView,
     MadeCorrectionView,
     SentCorrection,
+    described,
     shown,
-    told,
 )
 from pipelines.vocabulary.errors import InvalidRequest, NotFound
 from storage.customers.customers import Customer
@@ -50,11 +50,11 @@ def correct_transactions(caller: Corrector, customer_id: CustomerId, body: Corre
     found_rows = _found_rows(caller, customer, new)
     with caller.writing() as w:
         if sent.preview:
-            return caller.keep(w, answer(told(found_rows[1], None)))
+            return caller.keep(w, answer(described(found_rows[1], None)))
         correction, job = corrections.make(w, customer, new, found_rows, caller.actor.who, caller.now)
         ids = {"correction_id": correction.correction_id, "job_id": job.job_id}
         caller.audit(w, "Correction.Made", customerId=customer.customer_id, correctionId=correction.correction_id)
-        return caller.keep(w, accepted(told(found_rows[1], ids), f"/v1/jobs/{job.job_id}/status"))
+        return caller.keep(w, accepted(described(found_rows[1], ids), f"/v1/jobs/{job.job_id}/status"))
 
 
 @router.get("", **gives(CorrectionListView, refuses=DAMAGED_FILE))

@@ -265,7 +265,7 @@ class MadeCorrectionView(View):
     )
 
 
-def told(reached: Reach, made: Mapping[str, UUID] | None) -> MadeCorrectionView:
+def described(reached: Reach, made: Mapping[str, UUID] | None) -> MadeCorrectionView:
     """What is told of a correction; `made` holds its ids, nothing in a preview."""
     counts = sorted(reached.by_category.items(), key=lambda pair: (-pair[1], pair[0]))
     return MadeCorrectionView(

@@ -92,7 +92,7 @@ def extract(
         typer.echo(_as_csv(read), nl=False)
     else:
         for file in read:
-            _tell(file)
+            _print(file)
     if refused := [file for file in read if file.extraction.refusal is not None]:
         if as_csv:
             _complain(refused)
@@ -120,9 +120,11 @@ def _read(files: Sequence[tuple[Path, bytes]], password: str | None) -> list[_Fi
         ThreadPoolExecutor(os.cpu_count()) as threads,
     ):
         bars = [progress.add_task(_shown(path.name), total=None) for path, _ in files]
-        told = [lambda done, total, bar=bar: progress.update(bar, completed=done, total=total) for bar in bars]
+        described = [lambda done, total, bar=bar: progress.update(bar, completed=done, total=total) for bar in bars]
         paths, contents = [path for path, _ in files], [content for _, content in files]
-        found = threads.map(isolation.extract, contents, [password] * len(files), [isolation.LIMITS] * len(files), told)
+        found = threads.map(
+            isolation.extract, contents, [password] * len(files), [isolation.LIMITS] * len(files), described
+        )
         return [
             _File(path, content, password, each) for path, content, each in zip(paths, contents, found, strict=True)
         ]
@@ -223,7 +225,7 @@ def _last_digits(statement: Statement) -> str | None:
     return f"xxxx{number[-4:]}" if number else None
 
 
-def _tell(file: _File) -> None:
+def _print(file: _File) -> None:
     found = file.extraction
     pages = counted(found.pages, "page") if found.pages else ""
     out.print(f"[bold]{_shown(str(file.path))}[/]  [dim]{pages}[/]", highlight=False)
@@ -233,10 +235,10 @@ def _tell(file: _File) -> None:
         out.print(f"  [yellow]{_shown(found.message)}[/]", highlight=False)
     for statement in found.statements:
         out.print(Padding(_facts(statement), (1, 2), expand=False))
-        _tell_all(statement.reasons)
+        _print_all(statement.reasons)
     if found.signals:
         out.print("  [dim]What a lender may want to look at:[/]", highlight=False)
-        _tell_all(found.signals)
+        _print_all(found.signals)
     out.print()
 
 
@@ -278,7 +280,7 @@ def _proved_of(statement: Statement) -> str:
     return f"{count:,}" if proved == count else f"{count:,}, of which {proved:,} are proved by balances"
 
 
-def _tell_all(findings: Sequence[Reason | Signal]) -> None:
+def _print_all(findings: Sequence[Reason | Signal]) -> None:
     for each in findings:
         page = f"page {each.page}: " if each.page else ""
         weight = f" [dim]({each.severity})[/]" if isinstance(each, Signal) else ""

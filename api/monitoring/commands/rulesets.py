@@ -12,7 +12,7 @@ import yaml
 from api.core.authoring import as_records
 from api.core.commands.console import AsJson, now, opened_store, print_json, print_record, print_records
 from api.core.commands.files import folder_at, text_of, write
-from api.decisions.commands.policies import findings_told
+from api.decisions.commands.policies import findings_described
 from api.monitoring.rulesets import matches_shown, sound, with_counts
 from pipelines.decisions.canonical import fingerprint
 from pipelines.monitoring import Checked, Ruleset, checked, library, read_text, schema
@@ -61,9 +61,9 @@ def push(file: File, client: ForClient, as_json: AsJson = False) -> None:
 
     Example: tidemark rulesets push after-the-loan.yaml --client 2f0c…
     """
-    with findings_told(as_json=as_json):
+    with findings_described(as_json=as_json):
         ruleset = sound(_read(file))
-    with opened_store() as store, findings_told(as_json=as_json), store.db.writing() as w:
+    with opened_store() as store, findings_described(as_json=as_json), store.db.writing() as w:
         saved = _save(w, client, ruleset)
     print_record(_record(saved), as_json=as_json)
 

@@ -42,7 +42,7 @@ def backfill(bucket: Bucket = None, everything: Everything = False, as_json: AsJ
     with opened_store() as store:
         asked = _ask(store, buckets.ALL if everything else bucket or ())
         ended = _follow(store, asked, print_progress=not as_json) if asked else []
-    _tell(ended, as_json=as_json)
+    _print(ended, as_json=as_json)
     if any(each.error or each.failed for each in ended):
         raise typer.Exit(1)
 
@@ -79,7 +79,7 @@ def _follow(store: Store, asked: Sequence[int], *, print_progress: bool) -> list
             time.sleep(POLL_EVERY_S)
 
 
-def _tell(ended: Sequence[BucketProgress], *, as_json: bool) -> None:
+def _print(ended: Sequence[BucketProgress], *, as_json: bool) -> None:
     records = [
         {
             "bucket": each.bucket,

@@ -13,7 +13,7 @@ import typer
 from api.core.commands.awaiting import completed
 from api.core.commands.console import AsJson, err, now, opened_store, out, print_json, print_record, print_records
 from api.core.commands.files import csv_of, write
-from api.decisions.commands.policies import ForClient, Slug, findings_told, policies
+from api.decisions.commands.policies import ForClient, Slug, findings_described, policies
 from api.portfolio import backtesting
 from api.portfolio.schemas.backtests import PUBLISHED, SentBacktest
 from pipelines.decisions import kinds
@@ -78,7 +78,7 @@ def backtest(
             sent = _sent(champion, against, as_of or [], given or [], known_then=known_then)
             sent = sent.model_copy(update=_only(champion, customer or [], attribute or []))
             _require_another(newest, sent)
-            with findings_told(as_json=as_json):
+            with findings_described(as_json=as_json):
                 chosen, asked = backtesting.asked(r, policy, sent, now().astimezone(store.settings.zone).date())
             known = None if outcomes is None else _known(r, client, outcomes)
         with store.db.writing() as w:
@@ -132,8 +132,8 @@ def _only(champion: PolicyVersion, customers: Sequence[UUID], attributes: Sequen
 def _require_another(newest: PolicyVersion, sent: SentBacktest) -> None:
     """Raises InvalidRequest where there is no second version to compare with."""
     if newest.version == sent.version == 1 and sent.against in (PUBLISHED, 1):
-        told = "There is only version 1: push a new draft, or compare with `--against recorded`."
-        raise InvalidRequest("Backtest.SameVersion", told)
+        described = "There is only version 1: push a new draft, or compare with `--against recorded`."
+        raise InvalidRequest("Backtest.SameVersion", described)
 
 
 def _day(text: str) -> date:
@@ -195,8 +195,8 @@ def _cases(path: Path) -> pl.DataFrame:
 
 
 def _unusable(path: Path, reason: str) -> Unprocessable:
-    told = f"{path} can't be read as known outcomes (columns {','.join(COLUMNS)}): {reason}."
-    return Unprocessable("File.UnusableOutcomes", told)
+    described = f"{path} can't be read as known outcomes (columns {','.join(COLUMNS)}): {reason}."
+    return Unprocessable("File.UnusableOutcomes", described)
 
 
 def _uuid(text: str) -> UUID | None:

@@ -12,7 +12,7 @@ import typer
 from api.core.commands.awaiting import completed
 from api.core.commands.console import AsJson, err, now, opened_store, out, print_json, print_record, print_records
 from api.core.commands.files import text_of, write
-from api.decisions.commands.policies import findings_told
+from api.decisions.commands.policies import findings_described
 from api.monitoring.commands.rulesets import rulesets as commands
 from api.monitoring.rulesets import sound
 from api.portfolio import simulating
@@ -54,11 +54,11 @@ def simulate(
     Example: tidemark rulesets simulate after-the-loan.yaml --client 2f0c… --from 2026-01-01 --page out.html
     """
     file = Path(ruleset)
-    with findings_told(as_json=as_json):
+    with findings_described(as_json=as_json):
         of_file = _in_file(file) if file.is_file() else None
     sent = _sent(of_file, first, last, customer or [])
     with opened_store() as store:
-        with findings_told(as_json=as_json), store.db.writing() as w:
+        with findings_described(as_json=as_json), store.db.writing() as w:
             stored = rulesets.with_slug(w, client, ruleset) if of_file is None else _stored(w, client, of_file)
             today = now().astimezone(store.settings.zone).date()
             job = simulations.request(w, stored, simulating.asked(w, stored, sent, today), OPERATOR.who, now())

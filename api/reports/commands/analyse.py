@@ -42,10 +42,10 @@ from pipelines.intake.exports import (
     Basis,
     InOneCurrency,
     Statement,
+    distinguished,
     in_one_currency,
     statement_number,
     submitted,
-    told_apart,
 )
 from pipelines.intake.rows import validate
 from pipelines.reports import REPORTS
@@ -171,12 +171,12 @@ def analyse(
     if as_json:
         print_json(_as_json(analysed))
     elif len(analysed.customers) > 1:
-        _tell_files(analysed)
+        _print_files(analysed)
         print_records(_summary(analysed), as_json=False, empty="")
     else:
-        _tell_files(analysed)
+        _print_files(analysed)
         bundle = _bundle(analysed, next(iter(analysed.customers)))
-        _tell_reports(bundle, _about(analysed, name), analysed.money.currency)
+        _print_reports(bundle, _about(analysed, name), analysed.money.currency)
 
 
 def _statements(files: Sequence[ExportFile], *, one_account: bool) -> list[tuple[ExportFile, Statement]]:
@@ -186,7 +186,7 @@ def _statements(files: Sequence[ExportFile], *, one_account: bool) -> list[tuple
     names = [file.path.stem if stems[file.path.stem] == 1 else str(file.path) for file, _ in each]
     if one_account:
         names = names[:1] * len(names)
-    apart = told_apart([(name, statement) for name, (_, statement) in zip(names, each, strict=True)])
+    apart = distinguished([(name, statement) for name, (_, statement) in zip(names, each, strict=True)])
     return [(file, statement) for (file, _), statement in zip(each, apart, strict=True)]
 
 
@@ -403,7 +403,7 @@ def _sizes(analysed: _Analysed) -> dict[int, tuple[str | None, int, int, Any]]:
     return {number: (name, *found.get(number, (0, 0, None))) for number, name in analysed.customers.items()}
 
 
-def _tell_files(analysed: _Analysed) -> None:
+def _print_files(analysed: _Analysed) -> None:
     money = analysed.money
     out.print(f"[bold]Amounts in {money.currency}[/] [dim]({_BASES[money.basis]})[/]", highlight=False)
     if money.currency != CURRENCY:
@@ -430,7 +430,7 @@ _BASES = {
 }
 
 
-def _tell_reports(bundle: Mapping[str, ReportView], whom: About, currency: str) -> None:
+def _print_reports(bundle: Mapping[str, ReportView], whom: About, currency: str) -> None:
     """What a credit analyst looks at first; the page and the JSON have it all."""
     show(bundle, whom, currency)
     out.print()

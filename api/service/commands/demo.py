@@ -81,7 +81,7 @@ def demo(
         ports = addresses.chosen(port), addresses.chosen(dagster_port)
         with _service(environment, host, *ports) as base_url:
             lender = Lender(base_url, _key(home))
-            customers = _tell(lender, receiver, home)
+            customers = _print(lender, receiver, home)
             (home / PAGE).write_bytes(lender.content(f"/customer/{customers[0]['customerId']}/reports.html"))
             _farewell(home, base_url, ports[1])
             if sys.stdout.isatty() and not leave:
@@ -132,7 +132,7 @@ def _key(home: Path) -> str:
     return text
 
 
-def _tell(lender: Lender, receiver: Receiver, home: Path) -> list[dict[str, Any]]:
+def _print(lender: Lender, receiver: Receiver, home: Path) -> list[dict[str, Any]]:
     """The story, chapter by chapter; its customers."""
     _chapter("1", "A lender subscribes to finished jobs")
     subscription = _subscribe(lender, receiver)
@@ -265,13 +265,13 @@ def _decided(evaluation: Mapping[str, Any]) -> str:
 
 def _show_reasons(decisions: Mapping[tuple[str, str], Mapping[str, Any]]) -> None:
     """One decision of each outcome that has reasons: what was found, or what would settle it."""
-    told = set[str]()
+    described = set[str]()
     for (name, slug), evaluation in decisions.items():
         verdict = evaluation["verdict"]
         reasons = [each["message"] for each in verdict["matchedRules"]]
         reasons += [f"{each['message']} {each['settle']}" for each in verdict["reasons"]]
-        if reasons and verdict["outcome"] not in told:
-            told.add(verdict["outcome"])
+        if reasons and verdict["outcome"] not in described:
+            described.add(verdict["outcome"])
             out.print(f"[b]{verdict['outcome']}[/]: {name}, {slug}")
             for reason in reasons[:3]:
                 out.print(f"  {reason}")
@@ -296,8 +296,8 @@ def _show_statement(lender: Lender, home: Path) -> None:
     page = row["boxes"][0]["page"]
     picture = lender.content(f"{path}/statements/{listed['statementId']}/pages/{page}.png", row=row["row"])
     (home / PICTURE).write_bytes(picture)
-    told = f"{row['date']} {_cut(row['description'])} {_money(row['amount'])}"
-    out.print(f"  marked in {PICTURE}, page {page}: {told}", soft_wrap=True)
+    described = f"{row['date']} {_cut(row['description'])} {_money(row['amount'])}"
+    out.print(f"  marked in {PICTURE}, page {page}: {described}", soft_wrap=True)
 
 
 def _show_cash_flow(customer: Mapping[str, Any], bundle: Mapping[str, Any]) -> None:
@@ -417,8 +417,8 @@ def _show_match(lender: Lender, match_id: str) -> None:
             out.print(f"    → {action}", soft_wrap=True)
     behind = lender.get(f"/monitoring/matches/{match_id}/lineage")
     for row in behind["transactions"]:
-        told = f"{row['date']} {row['description']} {_money(row['amount'])}"
-        out.print(f"GET …/{match_id[:8]}…/lineage → {told}", soft_wrap=True)
+        described = f"{row['date']} {row['description']} {_money(row['amount'])}"
+        out.print(f"GET …/{match_id[:8]}…/lineage → {described}", soft_wrap=True)
 
 
 def _farewell(home: Path, base_url: str, dagster_port: int) -> None:

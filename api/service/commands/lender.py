@@ -19,7 +19,7 @@ NAME: Final = "Harbour Lending"
 JOB_WITHIN_S = 60
 WAIT_S = 20  # that one look at a job may be held
 
-Told = Callable[[], object]
+Progress = Callable[[], object]
 
 
 class Lender:
@@ -61,7 +61,7 @@ class Lender:
         created = self.post("/customer", {"abn": business.abn, "name": business.name, "state": business.state})
         return created | {"name": business.name, "trade": business.trade}
 
-    def submit(self, customer_id: str, bodies: Iterable[dict[str, Any]], each: Told = lambda: None) -> list[str]:
+    def submit(self, customer_id: str, bodies: Iterable[dict[str, Any]], each: Progress = lambda: None) -> list[str]:
         """Send submissions; the ids of their jobs."""
         jobs = []
         for body in bodies:
@@ -74,7 +74,7 @@ class Lender:
         jobs = [self.post(f"/customer/{customer_id}/reports/refresh")["jobId"] for customer_id in customer_ids]
         self.finished(jobs)
 
-    def finished(self, job_ids: Sequence[str], each: Told = lambda: None) -> list[dict[str, Any]]:
+    def finished(self, job_ids: Sequence[str], each: Progress = lambda: None) -> list[dict[str, Any]]:
         """The jobs' statuses once all are terminal."""
         ended = []
         for job_id in job_ids:

@@ -6,7 +6,8 @@ Lines of a map, in their order. GLOBS are separated by commas and relative to th
 leaves files out:
 
     name GLOBS old new      the identifier, in code and in the braces of f-strings, not in other strings or comments
-    part GLOBS old new      the same for words inside identifiers, in any case: book_jobs, BookTable, BOOK_NICE
+    column GLOBS old new    the same, and the string that is nothing else: columns of frames are named in both ways
+    part GLOBS old new      like `name`, for words inside identifiers, in any case: book_jobs, BookTable, BOOK_NICE
     all GLOBS old new       the same, and in comments, strings and files of any kind, where capitals alone are left
     word GLOBS old new      wherever it stands as a whole word, in files of any kind
     sub GLOBS => old => new     the text as it stands
@@ -45,6 +46,9 @@ def apply(line: str) -> bool:
     of = parts(old, new)
     change: Change = {
         "name": lambda text: in_code(text, lambda name: new if name == old else name),
+        "column": lambda text: re.sub(
+            rf"""(["']){re.escape(old)}\1""", rf"\1{new}\1", in_code(text, lambda name: new if name == old else name)
+        ),
         "part": lambda text: in_code(text, of),
         "all": lambda text: re.sub(r"[A-Za-z_]\w*", lambda found: everywhere(found[0], of), text),
         "word": lambda text: re.sub(rf"\b{re.escape(old)}\b", new, text),
@@ -53,7 +57,7 @@ def apply(line: str) -> bool:
     changed = [
         rewrite(path, in_code_too(change, of) if kind == "all" and path.suffix == ".py" else change, old)
         for path in files(globs)
-        if kind not in {"name", "part"} or path.suffix == ".py"
+        if kind not in {"name", "column", "part"} or path.suffix == ".py"
     ]
     return any(changed)
 

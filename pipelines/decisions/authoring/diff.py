@@ -103,7 +103,7 @@ def _fields(
         if name not in _WORDS and isinstance(old, Strict) and type(old) is type(new):
             yield from _fields(what, old, new, under=f"{called}.")
         else:
-            yield f"{what}: {called} changed from {_told(name, old)} to {_told(name, new)}."
+            yield f"{what}: {called} changed from {_described(name, old)} to {_described(name, new)}."
 
 
 def _introduced(part: Strict) -> str:
@@ -158,7 +158,7 @@ def _caps(before: Policy, after: Policy) -> Iterator[str]:
 # Values
 
 
-def _told(field: str, value: Any) -> str:
+def _described(field: str, value: Any) -> str:
     return _WORDS.get(field, _plainly)(value)
 
 

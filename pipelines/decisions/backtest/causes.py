@@ -87,10 +87,10 @@ def _own_cause(node: Node) -> pl.Expr:
 
 def _by_cause(lacking: pl.DataFrame, node: Node, cause: pl.Expr) -> pl.DataFrame:
     counted = lacking.with_columns(cause=cause).group_by("cause").len("customers")
-    told = counted.with_columns(
+    described = counted.with_columns(
         node=pl.lit(node.name), operator=pl.lit(node.operator), name=pl.lit(node.label if node.is_leaf else None)
     )
-    return told.select(pl.col(name).cast(kind) for name, kind in MISSING.items())
+    return described.select(pl.col(name).cast(kind) for name, kind in MISSING.items())
 
 
 def _asked(name: str) -> str:

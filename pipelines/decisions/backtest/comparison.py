@@ -47,7 +47,7 @@ def compared(as_of: date, before: Side, after: Side, outcomes: pl.DataFrame) -> 
     comparison = rows.select(pl.col(name).cast(kind) for name, kind in COMPARISON.items()).sort(BY_CUSTOMER)
     pairs = priced.join(rows.select(BY_CUSTOMER, "before", "after"), on=BY_CUSTOMER, how="inner", validate="m:1")
     sides = {BEFORE: before, AFTER: after}
-    told = {
+    described = {
         "transitions": _transitions(comparison),
         "limits": _limit_totals(pairs),
         "bands": pl.concat([_banded(pairs, side) for side in sides]),
@@ -57,7 +57,9 @@ def compared(as_of: date, before: Side, after: Side, outcomes: pl.DataFrame) -> 
             for name in OF_A_SIDE
         },
     }
-    return comparison, {name: shaped(name, frame.with_columns(as_of=pl.lit(as_of))) for name, frame in told.items()}
+    return comparison, {
+        name: shaped(name, frame.with_columns(as_of=pl.lit(as_of))) for name, frame in described.items()
+    }
 
 
 def _paired(before: Side, after: Side, outcomes: pl.DataFrame) -> pl.DataFrame:

@@ -62,16 +62,16 @@ def _decision(number: int, content: Data) -> tuple[Any, ...]:
     outcome = content["answer"]["verdict"]["outcome"]
     steps = content["trace"]["steps"]
     at = next((step for step in steps if step["matched"] is not False), None)
-    results = [_told(rule) for step in steps for rule in step["rules"] if rule["counted"] is not False]
+    results = [_described(rule) for step in steps for rule in step["rules"] if rule["counted"] is not False]
     decisive = [
-        _told(rule)
+        _described(rule)
         for rule in (at["rules"] if at else ())
         if (rule["counted"] is None if outcome == INDETERMINATE else rule["counted"])
     ]
     return number, outcome, at and at["name"], decisive, results
 
 
-def _told(rule: Data) -> str:
+def _described(rule: Data) -> str:
     code: str = rule["code"]
     return code + UNDECIDABLE if rule["counted"] is None else code
 

@@ -23,7 +23,7 @@ Data = dict[str, Any]
 Rows = Sequence[Data]
 
 
-def told(tallies: Tallies, days: Iterable[date]) -> list[Data]:
+def described(tallies: Tallies, days: Iterable[date]) -> list[Data]:
     """One entry a day, in the order of the days."""
     return [_day({name: _of(frame, day) for name, frame in tallies.items()}, day) for day in days]
 
@@ -91,13 +91,13 @@ def _transition(row: Data, limits: Rows) -> Data:
 
 def _product(rows: Mapping[str, Rows], product: str) -> Data:
     bands = [row for row in rows["bands"] if row["product"] == product]
-    told_bands = [
+    described_bands = [
         {"upTo": bound, **{side: _sum(_band(bands, side, bound), "customers") for side in _SIDES}}
         for bound in (*UP_TO, None)
         if any(row["up_to"] == bound for row in bands)
     ]
     sides = {side: _totals([row for row in bands if row["side"] == side]) for side in _SIDES}
-    return {"product": product, **sides, "bands": told_bands}
+    return {"product": product, **sides, "bands": described_bands}
 
 
 def _band(bands: Rows, side: str, bound: int | None) -> Iterator[Data]:

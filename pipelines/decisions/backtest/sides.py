@@ -79,11 +79,11 @@ def _decisive(plan: Plan) -> Named:
 
 
 def _codes(results: Named) -> pl.Expr:
-    told = [
+    described = [
         pl.when(result.is_null()).then(pl.lit(code + UNDECIDABLE)).when(result).then(pl.lit(code))
         for code, result in results
     ]
-    return pl.concat_list(told).list.drop_nulls() if told else pl.lit([], pl.List(pl.String()))
+    return pl.concat_list(described).list.drop_nulls() if described else pl.lit([], pl.List(pl.String()))
 
 
 def _long_limits(plan: Plan, evaluated: pl.DataFrame) -> pl.DataFrame:
@@ -97,7 +97,7 @@ def _long_limits(plan: Plan, evaluated: pl.DataFrame) -> pl.DataFrame:
 def _of_steps(plan: Plan, evaluated: pl.DataFrame) -> pl.DataFrame:
     """A step is reached by those whom no step before it has decided, or left undecided."""
     at = pl.col("step")
-    told = [
+    described = [
         evaluated.select(
             place=pl.lit(nth, pl.Int64),
             step=pl.lit(planned.step.name),
@@ -107,13 +107,13 @@ def _of_steps(plan: Plan, evaluated: pl.DataFrame) -> pl.DataFrame:
         )
         for nth, planned in enumerate(plan.steps)
     ]
-    return pl.concat([bare("steps"), *told])
+    return pl.concat([bare("steps"), *described])
 
 
 def _of_rules(plan: Plan, evaluated: pl.DataFrame) -> pl.DataFrame:
     """Over all customers, whether or not the rule's step was reached; decisive it is only where it was."""
     decisive = iter(_decisive(plan))
-    told = [
+    described = [
         evaluated.select(
             place=pl.lit(nth, pl.Int64),
             step=pl.lit(planned.step.name),
@@ -125,7 +125,7 @@ def _of_rules(plan: Plan, evaluated: pl.DataFrame) -> pl.DataFrame:
         for nth, planned in enumerate(plan.steps)
         for place, each in enumerate(planned.rules)
     ]
-    return pl.concat([bare("rules"), *told])
+    return pl.concat([bare("rules"), *described])
 
 
 def _causes(plan: Plan, evaluated: pl.DataFrame) -> Iterator[pl.DataFrame]:

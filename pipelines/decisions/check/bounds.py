@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from pydantic.alias_generators import to_camel
 
-from pipelines.decisions.check.findings import Finding, Told, finding, pointer_of
+from pipelines.decisions.check.findings import Finding, Problem, finding, pointer_of
 from pipelines.decisions.numbers import ARITHMETIC, COMPARISONS
 
 MOST_DEPTH = 20  # operators within each other
@@ -87,7 +87,7 @@ def _below(value: object) -> Iterator[tuple[int | str, object]]:
         yield from enumerate(value)
 
 
-def _unusable(value: object) -> Told | None:
+def _unusable(value: object) -> Problem | None:
     """What no JSON can hold (YAML has dates, and names that are no texts), or what no store takes."""
     if isinstance(value, dict):
         if not all(isinstance(name, str) for name in value):
@@ -100,13 +100,13 @@ def _unusable(value: object) -> Told | None:
     return "NotPlain", "Text is needed: put it in quotes."
 
 
-def _bad_name(names: Sequence[str]) -> Told | None:
+def _bad_name(names: Sequence[str]) -> Problem | None:
     if any(len(name) > LONGEST_NAME for name in names):
         return "UnknownField", "The name of a member is too long to be one."
     return next(filter(None, map(_bad_text, names)), None)
 
 
-def _bad_text(text: str) -> Told | None:
+def _bad_text(text: str) -> Problem | None:
     if "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
         return "BadText", "A text holds a character that is none."
     return None

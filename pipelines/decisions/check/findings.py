@@ -6,7 +6,7 @@ from typing import TypeAlias
 from pipelines.vocabulary.errors import Fault
 
 Finding: TypeAlias = Fault
-Told: TypeAlias = tuple[str, str]  # its code and message, before it is known where it stands
+Problem: TypeAlias = tuple[str, str]  # its code and message, before it is known where it stands
 
 
 def finding(pointer: str, code: str, message: str) -> Finding:

@@ -112,8 +112,8 @@ def _combined(combine: Callable[[int, int], int], left: Changes, right: Changes)
 
 def _counted(rule: Rule) -> Changes:
     counts_as = {True: TRUE, False: FALSE, None: UNKNOWN}[rule.when_unknown]
-    told = {FALSE: FALSE, UNKNOWN: counts_as, TRUE: TRUE}
-    return frozenset((told[before], told[after]) for before, after in changes(rule.condition))
+    described = {FALSE: FALSE, UNKNOWN: counts_as, TRUE: TRUE}
+    return frozenset((described[before], described[after]) for before, after in changes(rule.condition))
 
 
 def _of_step(step: Step) -> Changes:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from pipelines.decisions import policy as documents
-from pipelines.decisions.check.findings import Finding, Told, finding, pointer_of
+from pipelines.decisions.check.findings import Finding, Problem, finding, pointer_of
 from pipelines.metrics.definition import SLUG, Strict
 from pipelines.vocabulary.strict_json import Number
 
@@ -97,12 +97,12 @@ def _at(document: Any, path: Sequence[int | str]) -> Any:
 # Words
 
 
-def _missing(details: Mapping[str, Any], _: object) -> Told:
+def _missing(details: Mapping[str, Any], _: object) -> Problem:
     name = details["loc"][-1]
     return "Missing", "One more operand is needed." if isinstance(name, int) else f"`{name}` is missing."
 
 
-def _no_text(_: object, value: object) -> Told:
+def _no_text(_: object, value: object) -> Problem:
     if isinstance(value, int | float) and not isinstance(value, bool):
         return "NotText", 'Text is needed. Numbers are written as text, so that no digit is lost: "0.25".'
     return "NotText", "Text is needed."
@@ -113,7 +113,7 @@ def _is_compared(path: Sequence[int | str]) -> bool:
     return path[-2:-1] in {("equals",), ("differs",)}
 
 
-def _no_constant(value: object, is_compared: bool) -> Told:
+def _no_constant(value: object, is_compared: bool) -> Problem:
     if isinstance(value, int | float) and not isinstance(value, bool):
         return _no_text(None, value)
     if isinstance(value, str):
@@ -122,12 +122,12 @@ def _no_constant(value: object, is_compared: bool) -> Told:
     return "NotANumber", 'A number is needed: a decimal as text, such as "0.25", or an object of one key.'
 
 
-def _no_pattern(details: Mapping[str, Any], _: object) -> Told:
+def _no_pattern(details: Mapping[str, Any], _: object) -> Problem:
     pattern = details["ctx"]["pattern"].removeprefix("^").removesuffix("$")
     return ("NotADecimal", _DECIMALS[pattern]) if pattern in _DECIMALS else ("BadName", _NAMES.get(pattern, _A_NAME))
 
 
-def _no_form(details: Mapping[str, Any], value: object) -> Told:
+def _no_form(details: Mapping[str, Any], value: object) -> Problem:
     tags = details["ctx"]["expected_tags"].replace("'", "`")
     forms = tags.removeprefix(f"`{documents.CONSTANT_FORM}`, ")
     or_constant = "" if forms == tags else ', or a constant, which is the text itself: "0.25"'
@@ -136,22 +136,22 @@ def _no_form(details: Mapping[str, Any], value: object) -> Told:
     return "UnknownForm", f"There is no such form here: one of {forms} is needed{or_constant}."
 
 
-def _own(details: Mapping[str, Any], _: object) -> Told:
+def _own(details: Mapping[str, Any], _: object) -> Problem:
     """What a validator of ours says."""
     words = str(details["ctx"]["error"])
     return "InvalidValue", f"{words[:1].upper()}{words[1:]}."
 
 
-def _unexpected(_details: object, _value: object) -> Told:
+def _unexpected(_details: object, _value: object) -> Problem:
     return "InvalidValue", "Something else is needed here."
 
 
-def _says(code: str, words: str) -> Callable[[Mapping[str, Any], object], Told]:
+def _says(code: str, words: str) -> Callable[[Mapping[str, Any], object], Problem]:
     return lambda details, _: (code, words.format(**details.get("ctx", {})))
 
 
 _AN_ID = 'An id is needed, such as "00000000-0000-4000-8000-000000000000".'
-_WORDS: Mapping[str, Callable[[Mapping[str, Any], object], Told]] = {
+_WORDS: Mapping[str, Callable[[Mapping[str, Any], object], Problem]] = {
     "missing": _missing,
     "extra_forbidden": _says("UnknownField", "There is no such field here."),
     "string_type": _no_text,

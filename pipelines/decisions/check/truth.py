@@ -75,9 +75,9 @@ def _asked(condition: OneOf | IsTrue | IsKnown) -> Truth:
     match condition:
         case OneOf(one_of=membership):
             listed = points(map(_hash, membership.texts))
-            return _told(membership.of, listed, outside(listed), [membership.of])
+            return _described(membership.of, listed, outside(listed), [membership.of])
         case IsTrue(is_true=of):
-            return _told(of, point(1), point(0), [of])
+            return _described(of, point(1), point(0), [of])
         case IsKnown(is_known=of):
             return Truth({_known(of): point(1)}, {_known(of): point(0)})
 
@@ -111,10 +111,10 @@ def _difference(operator: str, left: Number, right: Number) -> Truth:
 
 def _placed(operator: str, subject: Hashable, at: int, read: Iterable[Reference]) -> Truth:
     where = _SPANS[operator](at)
-    return _told(subject, where, outside(where), read)
+    return _described(subject, where, outside(where), read)
 
 
-def _told(subject: Hashable, true: Spans, false: Spans, read: Iterable[Reference]) -> Truth:
+def _described(subject: Hashable, true: Spans, false: Spans, read: Iterable[Reference]) -> Truth:
     """Either way, all that is read is known."""
     known = {_known(each): point(1) for each in read}
     return Truth({subject: true, **known}, {subject: false, **known})

@@ -51,8 +51,8 @@ def by_names(named: pl.DataFrame) -> pl.DataFrame:
     Args:
         named: `key`, `direction`, `phrase` and the lists' categories for `credit` and `debit`; nulls where nobody is.
     """
-    told = pl.when(pl.col("direction") == pl.lit("credit", Direction)).then("credit").otherwise("debit")
-    saying = named.with_columns(category=told).filter(pl.col("category").is_not_null())
+    read = pl.when(pl.col("direction") == pl.lit("credit", Direction)).then("credit").otherwise("debit")
+    saying = named.with_columns(category=read).filter(pl.col("category").is_not_null())
     sure = pl.lit(counterparties.CONFIDENCE)
     return _candidates(saying, pl.lit(_NAMES), pl.col("category"), sure, "counterparty", "phrase")
 

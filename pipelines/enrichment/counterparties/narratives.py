@@ -36,17 +36,17 @@ def categorised(rows: pl.DataFrame, directory: Directory | None = None) -> pl.Da
         rows: `description`, `direction` and `account_type`, and none of the columns that are added.
         directory: lists to look names up in, instead of ours.
     """
-    tell = partial(_told, directory or counterparties.load())
+    read_slice = partial(_read, directory or counterparties.load())
     keys = rows.select(KEY).unique().with_row_index("key")
     cores = pl.thread_pool_size()
     size = max(-(-keys.height // cores), LEAST_SLICE)
     with ThreadPoolExecutor(cores) as pool:
-        told = pl.concat(list(pool.map(tell, keys.iter_slices(size))) or [tell(keys)])
-    known = keys.join(told, on="key", validate="1:1").drop("key")
+        read = pl.concat(list(pool.map(read_slice, keys.iter_slices(size))) or [read_slice(keys)])
+    known = keys.join(read, on="key", validate="1:1").drop("key")
     return rows.join(known, on=KEY, how="left", validate="m:1", maintain_order="left", nulls_equal=True)
 
 
-def _told(directory: Directory, keys: pl.DataFrame) -> pl.DataFrame:
+def _read(directory: Directory, keys: pl.DataFrame) -> pl.DataFrame:
     """What follows from each `key`: fields from the very text, and all else from its words, which repeat more."""
     numbers = sorted({*directory.numbers, *patterns.load().numbers})
     texts = keys.select(text=matching_text(pl.col("description"))).to_series()

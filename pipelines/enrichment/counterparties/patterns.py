@@ -120,10 +120,10 @@ class Rulebook:
 
     def _together(self, hits: pl.DataFrame) -> pl.DataFrame:
         """Of rules that ask for more than one phrase, those that have all they ask for."""
-        telling = pl.when(pl.col("role") == _Role.ANY.value).then("phrase")
+        phrase_or_null = pl.when(pl.col("role") == _Role.ANY.value).then("phrase")
         roles = (
             hits.group_by("text_number", "rule")
-            .agg(pl.col("role").bitwise_or(), phrase=telling.min())
+            .agg(pl.col("role").bitwise_or(), phrase=phrase_or_null.min())
             .join(self._rules.select("rule", "needs"), on="rule")
         )
         needed = pl.col("needs") | _Role.UNLESS.value

@@ -64,14 +64,14 @@ def narratives(rows: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def narrative_blocks(told: pl.DataFrame) -> list[Block]:
+def narrative_blocks(read: pl.DataFrame) -> list[Block]:
     """What the text says: the blocks `pieces`, `words` and `phrases`.
 
     Args:
         told: of `narratives`.
     """
-    side, clean = hashed(told["direction"]), told["clean"]
-    words = _words(told["words"])
+    side, clean = hashed(read["direction"]), read["clean"]
+    words = _words(read["words"])
     return [_block(_pieces(clean)), _block(_words_and_pairs(words, side)), _block(_phrases(clean, side))]
 
 

@@ -64,9 +64,9 @@ class Linear:
 
     def scores(self, rows: pl.DataFrame, contexts: Sequence[str]) -> tuple[Weights, Weights]:
         """Scores (rows × labels), and the shares of each row's pieces, words and phrases that training knew."""
-        told = narratives(rows)
-        distinct = told.unique(maintain_order=True).with_row_index("narrative")
-        of = told.join(distinct, on=NARRATIVE, how="left", nulls_equal=True, maintain_order="left")
+        read = narratives(rows)
+        distinct = read.unique(maintain_order=True).with_row_index("narrative")
+        of = read.join(distinct, on=NARRATIVE, how="left", nulls_equal=True, maintain_order="left")
         narrative = of["narrative"].to_numpy()
         scores, known = self._of_narratives(distinct)
         own = len(self.vocabulary.buckets) - 1

@@ -151,9 +151,9 @@ def _events(done: pl.DataFrame, undone: pl.DataFrame) -> pl.DataFrame:
 
 def _dated(pairs: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
     """Pairs with what their two rows say: the names of the events' columns, `_then` for the earlier row."""
-    told = events.select("row", "date", "size", "counterparty_name")
-    return pairs.join(told, left_on="closed", right_on="row", validate="1:1").join(
-        told, left_on="opened", right_on="row", suffix="_then", validate="1:1"
+    read = events.select("row", "date", "size", "counterparty_name")
+    return pairs.join(read, left_on="closed", right_on="row", validate="1:1").join(
+        read, left_on="opened", right_on="row", suffix="_then", validate="1:1"
     )
 
 

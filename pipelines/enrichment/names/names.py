@@ -61,16 +61,16 @@ def named(texts: pl.DataFrame) -> pl.DataFrame:
         all spellings of a name), `intermediaries` (outermost first). Null, and an empty list, where the text names
         nobody.
     """
-    told = _told(texts["clean_description"].unique())
+    read = _read(texts["clean_description"].unique())
     return (
         texts.lazy()
         .with_columns(_ways_of_payment())
-        .join(told.lazy(), on="clean_description", how="left", validate="m:1", maintain_order="left", nulls_equal=True)
+        .join(read.lazy(), on="clean_description", how="left", validate="m:1", maintain_order="left", nulls_equal=True)
         .with_columns(_whom())
         .select(
-            counterparty_name=pl.coalesce("listed_name", "told_name"),
+            counterparty_name=pl.coalesce("listed_name", "read_name"),
             counterparty_kind=_kind().cast(CounterpartyKind),
-            counterparty_group=pl.when(_is_listed()).then(slug(pl.col("listed_name"))).otherwise("told_group"),
+            counterparty_group=pl.when(_is_listed()).then(slug(pl.col("listed_name"))).otherwise("read_group"),
             intermediaries=pl.when(_is_named() & ~_is_of_its_own()).then("brokers").otherwise([]),
         )
         .collect()
@@ -78,7 +78,7 @@ def named(texts: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _told(clean: pl.Series) -> pl.DataFrame:
+def _read(clean: pl.Series) -> pl.DataFrame:
     """What the words of each distinct clean text tell.
 
     Returns:
@@ -96,9 +96,9 @@ def _told(clean: pl.Series) -> pl.DataFrame:
         .pipe(_with_brokers)
         .select(
             clean.name,
-            "told_name",
-            "told_group",
-            "told_kind",
+            "read_name",
+            "read_group",
+            "read_kind",
             "name_shape",
             "leans",
             "generic",
@@ -113,10 +113,10 @@ def _with_shown(placed: pl.DataFrame) -> pl.DataFrame:
     key = ["name", "name_shape", "kind"]
     distinct = placed.select(key).drop_nulls("name").unique()
     stripped = distinct.with_columns(bare=_without_repetition(pl.col("name").str.strip_chars("*'-. ")))
-    dressed = stripped.with_columns(told_name=_shown(stripped["bare"]), told_group=group_of(stripped))
+    dressed = stripped.with_columns(read_name=_shown(stripped["bare"]), read_group=group_of(stripped))
     return placed.join(
         dressed.drop("bare"), on=key, how="left", validate="m:1", maintain_order="left", nulls_equal=True
-    ).rename({"kind": "told_kind"})
+    ).rename({"kind": "read_kind"})
 
 
 def _without_repetition(name: pl.Expr) -> pl.Expr:
@@ -179,8 +179,8 @@ def _with_brokers(placed: pl.DataFrame) -> pl.DataFrame:
         pl.when(follows).then("brokers").when(alone).then(pl.col("brokers").list.head(pl.col("brokers").list.len() - 1))
     )
     return rows.with_columns(
-        told_name=pl.coalesce("told_name", last),
-        told_group=pl.coalesce("told_group", slug(last)),
+        read_name=pl.coalesce("read_name", last),
+        read_group=pl.coalesce("read_group", slug(last)),
         broker_kind=last.replace_strict(name_words.load().broker_kinds, default=None, return_dtype=pl.String),
         brokers=passing.otherwise([]),
     )
@@ -220,14 +220,14 @@ def _whom() -> list[pl.Expr]:
     of_the_bank = pl.col("at_the_bank") | (pl.col("charged") & ~pl.col("leans").fill_null(value=False))
     somebody = (
         ~of_the_bank
-        | pl.col("told_kind").eq_missing("person")
-        | (~pl.col("at_the_bank") & pl.col("told_kind").is_not_null())
+        | pl.col("read_kind").eq_missing("person")
+        | (~pl.col("at_the_bank") & pl.col("read_kind").is_not_null())
     )
     known = somebody & (~pl.col("generic").fill_null(value=False) | pl.col("by_card"))
     between = pl.col("listed_name").is_in(pl.col("brokers"))
     return [
-        pl.when(known).then("told_name").alias("told_name"),
-        pl.when(known).then("told_group").alias("told_group"),
+        pl.when(known).then("read_name").alias("read_name"),
+        pl.when(known).then("read_group").alias("read_group"),
         pl.when(~between.fill_null(value=False)).then("listed_name").alias("listed_name"),
     ]
 
@@ -237,7 +237,7 @@ def _is_listed() -> pl.Expr:
 
 
 def _is_named() -> pl.Expr:
-    return pl.coalesce("listed_name", "told_name").is_not_null()
+    return pl.coalesce("listed_name", "read_name").is_not_null()
 
 
 def _is_of_its_own() -> pl.Expr:
@@ -251,14 +251,14 @@ def _kind() -> pl.Expr:
     return (
         pl.when(_is_listed())
         .then(pl.col("listed_kind").cast(pl.String))
-        .when(pl.col("told_name").is_null())
+        .when(pl.col("read_name").is_null())
         .then(None)
         .when(pl.col("broker_kind").is_not_null())
         .then("broker_kind")
         .when(pl.col("by_card") | (pl.col("brokers").list.len() > 0))
         .then(pl.lit("business"))
-        .when(pl.col("told_kind").is_not_null())
-        .then("told_kind")
+        .when(pl.col("read_kind").is_not_null())
+        .then("read_kind")
         .when(leans & (pl.col("earned") | ~pl.col("collected")))
         .then(pl.lit("person"))
         .when(pl.col("earned") & pl.col("name_shape").str.contains("[GgSsXx]"))

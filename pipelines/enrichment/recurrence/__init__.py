@@ -33,7 +33,7 @@ _SENT = ("received_seq", "position")
 _GROUP = (*_ACCOUNT, "direction", "counterparty_group", "text")
 _TEXT = ("counterparty_group", "clean_description", "description")
 _USED = ("row", "bsb", "direction", "date", "amount", "channel", *_SENT, *_ACCOUNT, *_TEXT)
-_TOLD = (*_USED, "category", "counterparty_name", "counterparty_kind")
+_DESCRIBED = (*_USED, "category", "counterparty_name", "counterparty_kind")
 _BOOKED = (posted(), pl.col("amount") != 0, pl.col("date").is_between(FIRST_DAY, LAST_DAY))
 _IN_PERSON = ("card", "eftpos", "atm", "cash")
 _BANKED, _CASH = ("atm", "cash"), "CASH"
@@ -60,8 +60,8 @@ def recurrence(rows: pl.LazyFrame) -> pl.LazyFrame:
 
 def series(rows: pl.DataFrame) -> pl.DataFrame:
     """TRANSACTIONS → one row a series (schema SERIES), sorted by customer, account and id."""
-    told = _by_customers(rows, _TOLD, described)
-    return pl.concat([pl.DataFrame(schema=SERIES), *told]).sort("customer_number", "account_id", "series_id")
+    read = _by_customers(rows, _DESCRIBED, described)
+    return pl.concat([pl.DataFrame(schema=SERIES), *read]).sort("customer_number", "account_id", "series_id")
 
 
 def _with_series(rows: pl.DataFrame) -> pl.DataFrame:
@@ -80,7 +80,7 @@ def _marks(payments: pl.DataFrame, seen: pl.DataFrame) -> pl.DataFrame:
 
 
 def _by_customers(
-    rows: pl.DataFrame, facts: Sequence[str], told: Callable[[pl.DataFrame, pl.DataFrame], pl.DataFrame]
+    rows: pl.DataFrame, facts: Sequence[str], read: Callable[[pl.DataFrame, pl.DataFrame], pl.DataFrame]
 ) -> list[pl.DataFrame]:
     """What is `told` of the payments of series (with these `facts` of them) and of the series seen in them, some
     customers at a time. Where customers stand together, only the rows from their first to their last are looked at.
@@ -90,7 +90,7 @@ def _by_customers(
     def of_chunk(least: int, most: int, first: int, length: int) -> pl.DataFrame:
         these = pl.col("customer_number").is_between(least, most)
         booked = numbered.slice(first, length).lazy().filter(these, *_BOOKED).select(facts).collect()
-        return told(*_found(booked))
+        return read(*_found(booked))
 
     with ThreadPoolExecutor(CHUNKS_AT_ONCE) as workers:
         return list(workers.map(of_chunk, *numbered.lazy().pipe(_chunks).collect().get_columns()))

@@ -65,11 +65,11 @@ def described(payments: pl.DataFrame, seen: pl.DataFrame) -> pl.DataFrame:
         Schema SERIES.
     """
     slots = payments.pipe(_slots)
-    told = seen.join(payments.pipe(_doubled), on="found", how="left", validate="1:1")
+    read = seen.join(payments.pipe(_doubled), on="found", how="left", validate="1:1")
     parts = [slots.pipe(_amounts), seen.pipe(_anchor_words), slots.pipe(_categories), slots.pipe(_amount_changes)]
     for part in (*parts, seen.pipe(_missed, slots)):
-        told = told.join(part, on="found", how="left", validate="1:1")
-    return told.with_columns(_figures()).select(pl.col(name).cast(kind) for name, kind in SERIES.items())
+        read = read.join(part, on="found", how="left", validate="1:1")
+    return read.with_columns(_figures()).select(pl.col(name).cast(kind) for name, kind in SERIES.items())
 
 
 def expected(payments: pl.DataFrame, data_through: pl.DataFrame) -> pl.DataFrame:

@@ -141,7 +141,7 @@ _FEE_FOR = (
     "ESTABLISHMENT|DEP|UNPAID|TERMINAL"
 )
 # Where the opening does not say: what is found first tells; of two that begin together, the upper one.
-TOLD: Sequence[tuple[str, str]] = (
+SIGNS_OF_CHANNEL: Sequence[tuple[str, str]] = (
     (
         "fee",
         any_of(
@@ -167,7 +167,7 @@ TOLD: Sequence[tuple[str, str]] = (
         ),
     ),
 )
-_TOLD = EDGE + any_of(*(words for _, words in TOLD)) + EDGE
+_SIGNS = EDGE + any_of(*(words for _, words in SIGNS_OF_CHANNEL)) + EDGE
 _ADDRESSED = f"{EDGE}(?:PAYID|OSKO|PAYTO){EDGE}"
 
 _NUMBERS = {name: number for number, name in enumerate(Channel.categories)}  # numbers are quicker to choose from
@@ -197,8 +197,8 @@ def with_channel(frame: pl.LazyFrame) -> pl.LazyFrame:
     """
     unnamed = pl.when(pl.col("named").is_null()).then("text")
     return (
-        frame.with_columns(telling=unnamed.str.extract(_TOLD, 0))
-        .with_columns(told=_first_of(pl.col("telling"), TOLD, "$"))
+        frame.with_columns(sign=unnamed.str.extract(_SIGNS, 0))
+        .with_columns(read=_first_of(pl.col("sign"), SIGNS_OF_CHANNEL, "$"))
         .with_columns(found=_found())
         .with_columns(channel=_refined().cat.to(Channel))
     )
@@ -213,10 +213,10 @@ def _first_of(text: pl.Expr, wordings: Iterable[tuple[str, str]], end: str) -> p
 
 def _found() -> pl.Expr:
     """A card's number beats words of the text; but cash is cash and a fee a fee, whatever card is named beside it."""
-    stronger = pl.col("told").is_in([_NUMBERS[name] for name in ("atm", "cash", "fee")]).fill_null(value=False)
+    stronger = pl.col("read").is_in([_NUMBERS[name] for name in ("atm", "cash", "fee")]).fill_null(value=False)
     card = pl.when("by_card", ~stronger).then(_number("card"))
     foreign_card = pl.when("abroad").then(_number("card"))
-    return pl.coalesce("named", card, "told", foreign_card, _number("other"))
+    return pl.coalesce("named", card, "read", foreign_card, _number("other"))
 
 
 def _refined() -> pl.Expr:

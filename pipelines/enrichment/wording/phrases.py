@@ -35,8 +35,8 @@ def words_of(text: pl.Expr, numbers: Sequence[str] = ()) -> pl.Expr:
         protected = protected.str.replace_many(kept, [_hidden(number) for number in kept])
     any_short, any_long = _MARKS
     marked = protected.str.replace_all(_LONG_NUMBER, any_long).str.replace_all(_NUMBER, any_short)
-    told = {f"{gap}{mark}": f" {number}" for gap in (" ", "") for mark, number in _MARKS.items()}
-    restored = told | {hidden: digit for digit, hidden in _KEPT.items()}
+    read = {f"{gap}{mark}": f" {number}" for gap in (" ", "") for mark, number in _MARKS.items()}
+    restored = read | {hidden: digit for digit, hidden in _KEPT.items()}
     return pl.format(" ^{}$ ", marked.str.replace_many(list(restored), list(restored.values()), leftmost=True))
 
 

@@ -15,7 +15,7 @@ from pipelines.intake.exports.layout import Layout, parse_layout
 from pipelines.intake.exports.one_currency import Basis, InOneCurrency, in_one_currency
 from pipelines.intake.exports.sheet import sheet, text_of
 from pipelines.intake.exports.signs import Signs
-from pipelines.intake.exports.statements import NO_ROW, REFUSED, Contents, Statement, contents_of, told_apart
+from pipelines.intake.exports.statements import NO_ROW, REFUSED, Contents, Statement, contents_of, distinguished
 from pipelines.intake.exports.submitting import Submitted, job_id, statement_number, submitted
 from pipelines.vocabulary.errors import InvalidRequest
 
@@ -31,13 +31,13 @@ __all__ = [
     "Signs",
     "Statement",
     "Submitted",
+    "distinguished",
     "in_one_currency",
     "job_id",
     "parse_layout",
     "read",
     "statement_number",
     "submitted",
-    "told_apart",
 ]
 
 

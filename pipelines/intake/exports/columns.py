@@ -215,8 +215,10 @@ def _text_columns(profiles: Mapping[str, _Profile], roles: Mapping[str, str], ro
         for name, profile in profiles.items()
         if profile.filled and profile.amounts < 0.5 and profile.dates < 0.5 and name not in roles.values()
     }
-    telling = [name for name, profile in words.items() if profile.distinct > 1 or profile.filled < rows or rows == 1]
-    yield from telling or words
+    informative = [
+        name for name, profile in words.items() if profile.distinct > 1 or profile.filled < rows or rows == 1
+    ]
+    yield from informative or words
 
 
 def _flows(

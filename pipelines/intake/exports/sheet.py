@@ -91,9 +91,9 @@ def transactions(cells: pl.DataFrame) -> pl.DataFrame:
         return cells.clear()
     text = pl.col("text")
     is_amount = money(text).is_not_null() | money(text, decimal_comma=True).is_not_null()
-    told = cells.unpivot(index="line", value_name="text").select("line", is_date=is_day(text), amount=is_amount)
+    stated = cells.unpivot(index="line", value_name="text").select("line", is_date=is_day(text), amount=is_amount)
     is_date, amount = pl.col("is_date"), pl.col("amount") & ~pl.col("is_date")
-    lines = told.group_by("line").agg(is_date.any(), amount.any()).filter("is_date", "amount")
+    lines = stated.group_by("line").agg(is_date.any(), amount.any()).filter("is_date", "amount")
     return cells.join(lines, on="line", how="semi", maintain_order="left")
 
 

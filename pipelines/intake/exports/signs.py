@@ -165,19 +165,19 @@ def _by_evidence(rows: pl.DataFrame, notes: tuple[str, ...]) -> Signed:
     )  # among charges without any sign, a payment received is still money in
     proved = pl.when(mirrored).then(~owed | pl.col("owing")).otherwise(holds & ~turned)
     is_owed = pl.when(mirrored).then(~turned).otherwise(holds & turned)
-    told = judged.with_columns(turned=turned, proved=proved, owed_balance=is_owed)
-    read = told.with_columns(amount=negated_where(pl.col("turned") & ~stays))
-    signs = Signs.PROVED if told["proved"].all() and not told.is_empty() else Signs.ASSUMED
-    return _held(read, pl.col("owed_balance"), signs, (*notes, *_explained(told, unsigned=unsigned)))
+    stated = judged.with_columns(turned=turned, proved=proved, owed_balance=is_owed)
+    read = stated.with_columns(amount=negated_where(pl.col("turned") & ~stays))
+    signs = Signs.PROVED if stated["proved"].all() and not stated.is_empty() else Signs.ASSUMED
+    return _held(read, pl.col("owed_balance"), signs, (*notes, *_explained(stated, unsigned=unsigned)))
 
 
-def _explained(told: pl.DataFrame, *, unsigned: bool) -> Iterator[str]:
-    turned = told.filter("turned")
+def _explained(stated: pl.DataFrame, *, unsigned: bool) -> Iterator[str]:
+    turned = stated.filter("turned")
     if not turned.filter("proved").is_empty():
         yield "Balances prove that amounts without a minus are money out."
     if not turned.filter(~pl.col("proved")).is_empty():
         yield "Signs are assumed: amounts without a minus are money out, as on a card (by its name or its rows' words)."
-    if not told.filter(~pl.col("turned"), ~pl.col("proved")).is_empty():
+    if not stated.filter(~pl.col("turned"), ~pl.col("proved")).is_empty():
         read = "no amount has a minus, so all are money in" if unsigned else "a minus is money out"
         yield f"Signs are assumed: {read}. No balance proves it."
 

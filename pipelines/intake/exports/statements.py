@@ -117,11 +117,11 @@ def contents_of(sheet: Sheet, columns: Columns, name: str) -> Contents:
     rows = body.filter(~again).pipe(_by_role, columns)
     month_first, dates_note = _month_first(rows)
     read = rows.pipe(_read, columns, month_first=month_first).with_columns(
-        known_type=_known_type(_type_told(name, preamble, columns))
+        known_type=_known_type(_stated_type(name, preamble, columns))
     )
     sound = read.filter(_fault().is_null(), ~_is_footer())
     split = "amount" not in columns.roles
-    told = signed(sound.pipe(_oldest_first), declared=columns.sign, split=split)
+    stated = signed(sound.pipe(_oldest_first), declared=columns.sign, split=split)
     early = transactions(preamble)
     no_rows = {
         BLANK: pl.Series(sheet.blank, dtype=pl.UInt32),
@@ -130,13 +130,13 @@ def contents_of(sheet: Sheet, columns: Columns, name: str) -> Contents:
         NO_AMOUNT: read.filter(_fault().is_null(), _is_footer())["line"],
     }
     return Contents(
-        statements=tuple(_statements(told.rows.filter(~_only_states_balance()).pipe(_landed, columns))),
+        statements=tuple(_statements(stated.rows.filter(~_only_states_balance()).pipe(_landed, columns))),
         refused=pl.concat([_before_heading(early["line"]), read.filter(_fault().is_not_null()).pipe(_refusals)]),
         no_rows=_reasoned(no_rows),
         headings=(columns.heading is not None) + body.filter(again).height,
         lines=sheet.cells.height + len(sheet.blank),
-        signs=told.signs,
-        notes=tuple(note for note in (*columns.notes, dates_note, *told.notes) if note),
+        signs=stated.signs,
+        notes=tuple(note for note in (*columns.notes, dates_note, *stated.notes) if note),
         layout=columns.layout,
     )
 
@@ -168,7 +168,7 @@ def _by_role(cells: pl.DataFrame, columns: Columns) -> pl.DataFrame:
     return cells.select("line", **roles, words=words, surplus=surplus, extra=extra)
 
 
-def _type_told(name: str, preamble: pl.DataFrame, columns: Columns) -> str | None:
+def _stated_type(name: str, preamble: pl.DataFrame, columns: Columns) -> str | None:
     """A type of account that the file's name, the lines before its heading or headings of a card's columns tell."""
     before = [cell for cells in preamble.drop("line").iter_rows() for cell in cells if cell is not None]
     headings = (columns.heading or {}).values()
@@ -176,10 +176,10 @@ def _type_told(name: str, preamble: pl.DataFrame, columns: Columns) -> str | Non
     return next(filter(None, map(_type_in, (name, *before))), "credit_card" if is_card else None)
 
 
-def _known_type(told: str | None) -> pl.Expr:
+def _known_type(stated: str | None) -> pl.Expr:
     """What an account is said to be: by its own columns, else by its file."""
     own = ("account_type", "account_name", "account")
-    return pl.coalesce(*(_type_of(pl.col(each)) for each in own), pl.lit(told, pl.String))
+    return pl.coalesce(*(_type_of(pl.col(each)) for each in own), pl.lit(stated, pl.String))
 
 
 def _month_first(rows: pl.DataFrame) -> tuple[bool, str]:
@@ -319,8 +319,8 @@ def _landed(rows: pl.DataFrame, columns: Columns) -> pl.DataFrame:
         **_doubted(),
     )
     unique = pl.col("transactionId").is_unique().all().over(_ACCOUNT)
-    told_apart = landed.with_columns(transactionId=pl.when(unique).then("transactionId"))
-    return masked_rows(told_apart, [*FIELDS, "extra"], for_this_run)
+    distinguished = landed.with_columns(transactionId=pl.when(unique).then("transactionId"))
+    return masked_rows(distinguished, [*FIELDS, "extra"], for_this_run)
 
 
 def _doubted() -> dict[str, pl.Expr]:
@@ -348,8 +348,8 @@ def _description() -> pl.Expr:
     """What was printed, in one line: with whom, where that stands in a column of its own, and what it was for."""
     said, payee = pl.coalesce("description", "words"), pl.col("payee")
     names_payee = said.str.to_lowercase().str.contains(payee.str.to_lowercase(), literal=True).fill_null(value=False)
-    told = pl.concat_str(pl.when(~names_payee).then(payee), said, separator=" ", ignore_nulls=True)
-    one_line = told.str.replace_all(r"\s+", " ").str.strip_chars()
+    stated = pl.concat_str(pl.when(~names_payee).then(payee), said, separator=" ", ignore_nulls=True)
+    one_line = stated.str.replace_all(r"\s+", " ").str.strip_chars()
     return pl.coalesce(pl.when(one_line != "").then(one_line), "kind", pl.lit(NO_DESCRIPTION))
 
 
@@ -364,7 +364,7 @@ def _statements(landed: pl.DataFrame) -> Iterator[Statement]:
         )
 
 
-def told_apart(statements: Sequence[tuple[str, Statement]]) -> tuple[Statement, ...]:
+def distinguished(statements: Sequence[tuple[str, Statement]]) -> tuple[Statement, ...]:
     """The statements of several files, each with the name of its file, so that each speaks of an account.
 
     An export that doesn't say of which account it is gets the name of its file, and those of one account the same name:

@@ -93,8 +93,8 @@ def _unknown(result: Data) -> Figure | None:
     days: dict[str, int] = {}
     for rule in result["rules"]:
         for each in rule["causes"]:
-            told = f"{each['name']}: {CAUSES.get(each['cause'], each['cause'])}"
-            days[told] = max(days.get(told, 0), each["days"])
+            described = f"{each['name']}: {CAUSES.get(each['cause'], each['cause'])}"
+            days[described] = max(days.get(described, 0), each["days"])
     if not days:
         return None
     most = sorted(days.items(), key=lambda each: (-each[1], each[0]))[:MOST_BARS]
@@ -102,7 +102,9 @@ def _unknown(result: Data) -> Figure | None:
         "Customers' days on which a rule could not be told, by what is missing: of the rule with the most. "
         "There may be several on a day."
     )
-    return Figure("unknown", "Why it is not known", says, _bars([(shortened(told, LABEL + 6), n) for told, n in most]))
+    return Figure(
+        "unknown", "Why it is not known", says, _bars([(shortened(described, LABEL + 6), n) for described, n in most])
+    )
 
 
 def _bars(sizes: Sequence[tuple[str, int]]) -> RowChart:
@@ -199,10 +201,10 @@ def _firing_table(result: Data, firings: Sequence[Data]) -> Grid | None:
 def _value(value: Data) -> str:
     if value["value"] is None:
         return f"unknown ({CAUSES.get(value['cause'], value['cause'])})"
-    told = value["value"]
-    if isinstance(told, bool):
-        return "true" if told else "false"
-    return str(told)
+    described = value["value"]
+    if isinstance(described, bool):
+        return "true" if described else "false"
+    return str(described)
 
 
 def _times(count: int) -> str:

@@ -52,7 +52,7 @@ ACCOUNTS = Table(
     type="summary",
     meaning="Every account over all its history.",
     keys=(Column("accountId", "text", meaning="the account"),),
-    told=(
+    details=(
         Column("accountName", "text", meaning="as sent last"),
         Column("bankName", "text", meaning="as sent last"),
         Column("accountNumberMasked", "text", meaning="the last four characters of its number"),

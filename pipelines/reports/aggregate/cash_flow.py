@@ -46,7 +46,7 @@ CASH_FLOW = Table(
     meaning="A row for each calendar month from the first to the last row, months without rows too. Flows are those of "
     "all accounts, balances those of cash accounts: cards and loans state what is owed.",
     keys=(MONTH,),
-    told=(PARTIAL,),
+    details=(PARTIAL,),
     listed=lambda facts: facts.cached(months).lazy().select(BY_CUSTOMER, "month", "partial"),
     sources=(all_accounts_by_month(), flows(unchanged, ("month",), by_month)),
     derived=(MEAN_BALANCE, NET),
@@ -61,7 +61,7 @@ ACCOUNT_CASH_FLOW = Table(
     meaning="The same for each account, from its own first to its own last row, so that nothing said of it depends on "
     "other accounts. Cards and loans have no balances here.",
     keys=(ACCOUNT, MONTH),
-    told=(PARTIAL,),
+    details=(PARTIAL,),
     listed=account_months,
     sources=(each_account_by_month(), flows(with_account, ("accountId", "month"), by_account_and_month)),
     derived=(MEAN_BALANCE, NET),

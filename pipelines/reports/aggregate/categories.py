@@ -167,7 +167,7 @@ PROFIT_AND_LOSS = Table(
     meaning="A row for each calendar month, a column for each line that the taxonomy puts a category on. Cash basis: "
     "money counts when it moves, GST included. Costs are positive; own transfers are left out.",
     keys=(MONTH,),
-    told=(PARTIAL,),
+    details=(PARTIAL,),
     listed=lambda facts: facts.cached(months).lazy().select(BY_CUSTOMER, "month", "partial"),
     sources=(_source(("month",), _LINES),),
     derived=(

@@ -33,7 +33,7 @@ def recurring(facts: Facts) -> pl.DataFrame:
     return (
         facts.rows.lazy()
         .filter(pl.col("series_id").is_not_null())
-        .select(*series, *_TOLD, "transaction_id", "amount", size=_SIZE)
+        .select(*series, *_DETAILS_OF_SERIES, "transaction_id", "amount", size=_SIZE)
         .with_columns(is_last=place == rows - 1, place=place)
         .sort(*series, "size", "place")
         .with_columns(is_usual=place == (rows - 1) // 2)
@@ -41,7 +41,7 @@ def recurring(facts: Facts) -> pl.DataFrame:
     )
 
 
-_TOLD = ("account_id", "series_period", "date", "series_next_date", "counterparty_name", "category")
+_DETAILS_OF_SERIES = ("account_id", "series_period", "date", "series_next_date", "counterparty_name", "category")
 _SEEN = (
     Total("occurrences", "count", _ONE, meaning="payments seen"),
     Total("usualAmount", "AUD", pl.when("is_usual").then("size"), meaning="the (lower) median payment"),
@@ -91,7 +91,7 @@ RECURRING = Table(
     type="summary",
     meaning="Every series that enrichment found, also those that have ended.",
     keys=(Column("seriesId", "text", meaning="the series"),),
-    told=(
+    details=(
         Column("accountId", "text", meaning="that pays or receives"),
         Column("counterparty", "text", meaning="of its latest payment that names one"),
         Column("category", "text", meaning="the most frequent"),
@@ -130,11 +130,11 @@ _FACILITY_COLUMNS = (
 
 def facilities(facts: Facts) -> pl.DataFrame:
     """FACILITIES of the customers who have any."""
-    rows = _told_from(facts)
+    rows = _history_rows(facts)
     return facilities_of(rows, facts.as_of) if rows.height else FACILITIES.to_frame()
 
 
-def _told_from(facts: Facts) -> pl.DataFrame:
+def _history_rows(facts: Facts) -> pl.DataFrame:
     """What facilities are told from, and no more: their rows, each account's last day, and of who has a cash advance
     the takings, which show what it keeps back.
     """
@@ -142,9 +142,9 @@ def _told_from(facts: Facts) -> pl.DataFrame:
     advanced = (of_facility & pl.col("category").is_in(PRODUCTS["cash_advance"].fundings)).any().over(BY_CUSTOMER)
     having = facts.rows.lazy().filter(of_facility).select(BY_CUSTOMER).unique()
     last = pl.col("date") == pl.col("date").max().over(BY_CUSTOMER, "account_id")
-    told_from = of_facility | last | (pl.col("is_revenue") & words.is_credit() & advanced)
+    history_rows = of_facility | last | (pl.col("is_revenue") & words.is_credit() & advanced)
     theirs = facts.rows.lazy().select(_FACILITY_COLUMNS).join(having, on=BY_CUSTOMER, how="semi")
-    return theirs.filter(told_from).drop("is_revenue").collect(engine="in-memory")
+    return theirs.filter(history_rows).drop("is_revenue").collect(engine="in-memory")
 
 
 def _stated(name: str, as_shown: str) -> Callable[[Facts], pl.LazyFrame]:
@@ -162,7 +162,7 @@ def _missed(facts: Facts) -> pl.LazyFrame:
     missed = (
         facts.cached(facilities).select(BY_CUSTOMER, "facility_id", date="missed_dates").explode("date").drop_nulls()
     )
-    tried = flows_of(_told_from(facts)).filter(~pl.col("funds")).select(*by_date, "transaction_id")
+    tried = flows_of(_history_rows(facts)).filter(~pl.col("funds")).select(*by_date, "transaction_id")
     before = missed.sort(by_date).join_asof(
         tried.sort(*by_date, "transaction_id"), on="date", by="facility_id", check_sortedness=False
     )
@@ -171,7 +171,7 @@ def _missed(facts: Facts) -> pl.LazyFrame:
 
 def _grown(facts: Facts) -> pl.LazyFrame:
     """What rows of instalment loans come to with interest."""
-    grown = with_interest(flows_of(_told_from(facts)), facts.cached(facilities))
+    grown = with_interest(flows_of(_history_rows(facts)), facts.cached(facilities))
     return grown.lazy().with_columns(facilityId=uuid_text("facility_id"))
 
 
@@ -215,7 +215,7 @@ FACILITIES_TABLE = Table(
     meaning="What lenders gave and what went back to them, joined into the loans, advances and lines they belong to, "
     "as the statements show it. What remains is an estimate.",
     keys=(Column("facilityId", "text", meaning="the facility"),),
-    told=(
+    details=(
         Column("lenderName", "text", meaning="null where no text names one"),
         Column("lenderId", "text", meaning="of the list of lenders"),
         Column("product", "text", meaning="term_loan, line_of_credit, cash_advance, invoice_finance …"),
@@ -285,7 +285,7 @@ DISHONOURS_TABLE = Table(
     type="time_series",
     meaning="A row for each own payment that came back because it could not be met.",
     keys=(Column("transactionId", "text", meaning="the row that brought it back"),),
-    told=(
+    details=(
         Column("date", "date", meaning="when it came back"),
         Column("accountId", "text", meaning="that was to pay"),
         Column("counterparty", "text", meaning="who was to be paid, where known"),

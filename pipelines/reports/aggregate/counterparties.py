@@ -47,12 +47,12 @@ def ranked(facts: Facts) -> pl.DataFrame:
     most = (
         each.sort(order, descending=[False, False, True, False]).with_columns(rank=place).filter(pl.col("rank") <= MOST)
     )
-    told = (
+    details = (
         named.join(most.select(*_EACH), on=_EACH, how="semi")
         .group_by(_EACH)
         .agg(name=_usual("counterparty_name"), kind=_usual("counterparty_kind"))
     )
-    return most.join(told, on=_EACH, how="left", validate="1:1").collect(engine="in-memory")
+    return most.join(details, on=_EACH, how="left", validate="1:1").collect(engine="in-memory")
 
 
 def _usual(name: str) -> pl.Expr:
@@ -91,7 +91,7 @@ TOP_COUNTERPARTIES = Table(
         Column("direction", "text", meaning="`in`: it paid; `out`: it was paid"),
         Column("rank", "count", meaning="by amount; of equals, by name"),
     ),
-    told=(
+    details=(
         Column("name", "text", meaning="its most frequent spelling"),
         Column("kind", "text", meaning="business, person, bank, processor, government, lender; null: not known"),
         Column("firstDate", "date", meaning="of its first payment in the window"),

@@ -97,7 +97,7 @@ WEEKDAY_PROFILE = Table(
     type="summary",
     meaning="The whole history by day of the week; always seven rows.",
     keys=(Column("weekday", "count", meaning="1 for Monday to 7 for Sunday"),),
-    told=_SPAN,
+    details=_SPAN,
     listed=_weekdays,
     sources=(flows(_on_weekday, ("weekday",), by_day, (MONEY_IN, MONEY_OUT, *COUNTS)),),
     derived=(
@@ -155,7 +155,7 @@ DAY_OF_MONTH_PROFILE = Table(
     type="summary",
     meaning="The whole history by day of the month; always 31 rows.",
     keys=(Column("day", "count", meaning="1 to 31"),),
-    told=(*_SPAN, Column("monthsWithDay", "count")),
+    details=(*_SPAN, Column("monthsWithDay", "count")),
     listed=_days_of_month,
     sources=(flows(_on_day, ("day",), by_day, (MONEY_IN, MONEY_OUT, *COUNTS)),),
     derived=(

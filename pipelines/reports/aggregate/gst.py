@@ -44,14 +44,14 @@ def standing(facts: Facts) -> pl.DataFrame:
 
     Told by the client, else: registered when a year's turnover reaches the limit, and everything taxed that can be.
     """
-    told = facts.history.lazy().join(attributes(facts), on=BY_CUSTOMER, how="left", validate="1:1")
-    by_turnover = told.join(_turnover(facts), on=BY_CUSTOMER, how="left", validate="1:1")
+    details = facts.history.lazy().join(attributes(facts), on=BY_CUSTOMER, how="left", validate="1:1")
+    by_turnover = details.join(_turnover(facts), on=BY_CUSTOMER, how="left", validate="1:1")
     return by_turnover.select(
         BY_CUSTOMER,
-        gstRegistered=pl.coalesce("told_registered", "reaches_limit"),
-        gstRegisteredFrom=_from("told_registered", "turnover"),
-        taxableShare=pl.coalesce("told_share", pl.lit(1, RATIO)),
-        taxableShareFrom=_from("told_share", "default"),
+        gstRegistered=pl.coalesce("stated_registered", "reaches_limit"),
+        gstRegisteredFrom=_from("stated_registered", "turnover"),
+        taxableShare=pl.coalesce("stated_share", pl.lit(1, RATIO)),
+        taxableShareFrom=_from("stated_share", "default"),
     ).collect(engine="in-memory")
 
 
@@ -65,8 +65,8 @@ def attributes(facts: Facts) -> pl.LazyFrame:
         facts.context.attributes.lazy()
         .group_by(BY_CUSTOMER)
         .agg(
-            told_registered=registered.filter(pl.col("name") == "gstRegistered").first(),
-            told_share=within.filter(pl.col("name") == "taxableShare").first(),
+            stated_registered=registered.filter(pl.col("name") == "gstRegistered").first(),
+            stated_share=within.filter(pl.col("name") == "taxableShare").first(),
         )
     )
 
@@ -87,8 +87,8 @@ def _turnover(facts: Facts) -> pl.LazyFrame:
     )
 
 
-def _from(told: str, otherwise: str) -> pl.Expr:
-    return pl.when(pl.col(told).is_not_null()).then(pl.lit("attribute")).otherwise(pl.lit(otherwise))
+def _from(details: str, otherwise: str) -> pl.Expr:
+    return pl.when(pl.col(details).is_not_null()).then(pl.lit("attribute")).otherwise(pl.lit(otherwise))
 
 
 def sums_by_month(facts: Facts) -> pl.LazyFrame:
@@ -142,7 +142,7 @@ GST_REVENUE = Table(
     meaning="What was taken includes GST. How much of it is GST follows from what is assumed: told by the client where "
     "`…From` says attribute, else from the turnover, and everything taxed that can be.",
     keys=(MONTH,),
-    told=(
+    details=(
         PARTIAL,
         REGISTERED,
         Column("gstRegisteredFrom", "text", meaning="attribute, or turnover: from 75,000 AUD a year"),

@@ -61,7 +61,7 @@ REVENUE_SOURCES = Table(
     meaning="Revenue of the 365 days to the customer's last row by category. Processors mostly keep their fees before "
     "they pay takings out: what the takings may have been is estimated with an assumed rate, which stands beside.",
     keys=(CATEGORY,),
-    told=(
+    details=(
         Column("netOfFees", "boolean", meaning="paid out by a processor, usually after its fees"),
         Column(
             "assumedFeeRate", "ratio", meaning="share of takings assumed to have been kept back; 0 for other receipts"

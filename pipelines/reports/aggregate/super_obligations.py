@@ -149,7 +149,7 @@ EXPECTED = Table(
     hierarchy="customer",
     type="time_series",
     keys=(PERIOD_START, Column(PERIOD_END, "date")),
-    told=(
+    details=(
         Column("kind", "text", meaning="quarterly, or payday"),
         Column("dueDate", "date"),
         PARTIAL,

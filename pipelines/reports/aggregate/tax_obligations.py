@@ -164,7 +164,7 @@ IMPLIED = Table(
     hierarchy="customer",
     type="time_series",
     keys=(PERIOD_START, Column(PERIOD_END, "date")),
-    told=(
+    details=(
         Column("dueDate", "date"),
         PARTIAL,
         DUE,

@@ -72,7 +72,7 @@ ROLLING_WINDOWS = Table(
     type="summary",
     meaning="Windows that end with the customer's last row, whatever today is. Balances as in `monthly_cash_flow`.",
     keys=(Column("days", "days", meaning="how long the window is"),),
-    told=(
+    details=(
         Column("firstDate", "date", meaning="its first day"),
         Column("lastDate", "date", meaning="its last day, that of the customer's last row"),
         Column("coversHistory", "boolean", meaning="the history is at least so long; if not, the window is part empty"),
@@ -141,7 +141,7 @@ def _by_period(
         type="time_series",
         meaning=meaning,
         keys=(Column("start", "date", meaning="its first day"),),
-        told=(
+        details=(
             Column("name", "text", meaning=named),
             Column("firstDate", "date", meaning="the first of its days that the history holds"),
             Column("lastDate", "date", meaning="the last of its days that the history holds"),
@@ -218,7 +218,7 @@ SEASONALITY = Table(
     type="time_series",
     meaning="A row for each month whose same month a year before is in the history, too.",
     keys=(MONTH,),
-    told=(Column("partial", "boolean", meaning="the history does not fill one of the two months"),),
+    details=(Column("partial", "boolean", meaning="the history does not fill one of the two months"),),
     listed=_seasons,
     sources=(
         flows(lambda frame, _: frame, ("month",), by_month, _COMPARED),

@@ -63,13 +63,13 @@ def completeness_report(facts: Facts) -> pl.DataFrame:
     """
     made = pl.collect_all([table.rows(facts) for table in TABLES], engine="in-memory")
     rows = {table.id: frame for table, frame in zip(TABLES, made, strict=True)}
-    told = reasons(rows).collect(engine="in-memory")
+    details = reasons(rows).collect(engine="in-memory")
     lines = pl.collect_all([table.printed(rows[table.id].lazy()) for table in TABLES], engine="in-memory")
     pieces: list[str | pl.DataFrame] = []
     for place, (table, each) in enumerate(zip(TABLES, lines, strict=True)):
         opened, closed = ("[", "],") if table.keys else ("", ",")
         pieces += [("" if place else "{") + f'"{table.id}":' + opened, each, closed]
-    listed = told.select(BY_CUSTOMER, line=json_objects(told.select(REASONS)))
+    listed = details.select(BY_CUSTOMER, line=json_objects(details.select(REASONS)))
     placed = ((table, rows[table.id].lazy(), f"/{table.id}{'/{}' if table.keys else ''}") for table in TABLES)
     resting = unreconciled.section(facts, unreconciled.of_tables(facts, placed))
     return laid_together(facts.customers, [*pieces, '"reasons":[', listed, "],", *resting, "}"])

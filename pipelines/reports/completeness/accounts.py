@@ -83,7 +83,7 @@ ACCOUNTS = Table(
     hierarchy="account",
     type="summary",
     keys=(ACCOUNT_ID,),
-    told=(*DETAILS, Column("firstDate", "date"), Column("lastDate", "date"), Column("asOf", "date")),
+    details=(*DETAILS, Column("firstDate", "date"), Column("lastDate", "date"), Column("asOf", "date")),
     listed=accounts,
     sources=(
         Source(
@@ -148,8 +148,8 @@ def ranges(facts: Facts) -> pl.LazyFrame:
     unseen = steps.filter(pl.col("previous_day") < unseen_until).select(
         *own, evidence=pl.lit("unseen"), first=pl.col("previous_day") + 1, last=unseen_until
     )
-    told = pl.when(coverage.is_proven()).then(pl.lit("proven")).otherwise(pl.lit("plausible"))
-    seen = steps.select(*own, evidence=told, first="seen_from", last="day")
+    details = pl.when(coverage.is_proven()).then(pl.lit("proven")).otherwise(pl.lit("plausible"))
+    seen = steps.select(*own, evidence=details, first="seen_from", last="day")
     every = pl.concat([unseen, seen], how="vertical_relaxed").sort(*BY_ACCOUNT, "first")
     changes = (pl.col("evidence") != pl.col("evidence").shift(1).over(BY_ACCOUNT)).fill_null(value=True)
     return (
@@ -170,7 +170,7 @@ COVERAGE = Table(
     hierarchy="account",
     type="time_series",
     keys=(ACCOUNT_ID, Column("firstDate", "date"), Column("lastDate", "date")),
-    told=(Column("evidence", "text"),),
+    details=(Column("evidence", "text"),),
     listed=ranges,
     sources=(),
     derived=(Derived("days", "days", ("firstDate", "lastDate"), _days_spanned(), "days from firstDate to lastDate"),),

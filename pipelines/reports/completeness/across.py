@@ -65,7 +65,7 @@ MENTIONED = Table(
     hierarchy="account",
     type="summary",
     keys=(Column("maskedNumber", "text"), Column("name", "text")),
-    told=(Column("bankName", "text"), Column("firstDate", "date"), Column("lastDate", "date")),
+    details=(Column("bankName", "text"), Column("firstDate", "date"), Column("lastDate", "date")),
     listed=mentioned,
     sources=(
         Source(
@@ -108,7 +108,7 @@ LENDERS = Table(
     hierarchy="lender",
     type="summary",
     keys=(Column("lender", "text"),),
-    told=(Column("firstDate", "date"), Column("lastDate", "date")),
+    details=(Column("firstDate", "date"), Column("lastDate", "date")),
     listed=unshared_lenders,
     sources=(
         Source(
@@ -169,7 +169,7 @@ SIMILAR = Table(
     hierarchy="account",
     type="summary",
     keys=(Column("accountId", "text"), Column("otherAccountId", "text")),
-    told=(Column("sameNumber", "boolean"),),
+    details=(Column("sameNumber", "boolean"),),
     listed=similar_accounts,
     sources=(Source(same_days, (Total("sameDays", "days", pl.lit(1)),)),),
     order=("accountId", "otherAccountId"),

@@ -140,14 +140,14 @@ def _pieces(units: pl.LazyFrame) -> pl.LazyFrame:
     openings = units.select(*_DAY, *own, value="opening", uses=-1)
     # Of a row that stands there twice, the first ends what came before, and the last begins what doesn't follow.
     ends, begins = pl.col("uses") > 0, pl.col("uses") < 0
-    told = pl.when(pl.col("uses").sum() > 0)
+    details = pl.when(pl.col("uses").sum() > 0)
     return (
         pl.concat([closings, openings])
         .group_by(*_DAY, "value")
         .agg(
             pl.col("uses").sum(),
             **{
-                name: told.then(pl.col(name).filter(ends).sort_by(pl.col("order").filter(ends)).first()).otherwise(
+                name: details.then(pl.col(name).filter(ends).sort_by(pl.col("order").filter(ends)).first()).otherwise(
                     pl.col(name).filter(begins).sort_by(pl.col("order").filter(begins)).last()
                 )
                 for name in own

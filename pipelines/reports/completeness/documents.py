@@ -29,10 +29,10 @@ def statements(facts: Facts) -> pl.LazyFrame:
     """The customers' statements that begin by `as_of`, and `closing_balance` as the rows have it before each period
     (`openingInRows`) and at its end (`closingInRows`); null where the rows don't tell.
     """
-    told = facts.context.statements.lazy().join(facts.customers.lazy(), on=BY_CUSTOMER, how="semi")
+    details = facts.context.statements.lazy().join(facts.customers.lazy(), on=BY_CUSTOMER, how="semi")
     begun = pl.coalesce("period_start", "period_end") <= facts.as_of
     return (
-        told.filter(begun.fill_null(value=True))
+        details.filter(begun.fill_null(value=True))
         .pipe(_with_closing, facts, pl.col("period_start") - pl.duration(days=1), "openingInRows")
         .pipe(_with_closing, facts, pl.col("period_end"), "closingInRows")
         .with_columns(accountId=uuid_text("account_id"), statementId=uuid_text("statement_id"))
@@ -54,7 +54,7 @@ STATEMENTS = Table(
     hierarchy="account",
     type="summary",
     keys=(STATEMENT_ID,),
-    told=(
+    details=(
         ACCOUNT_ID,
         Column("fileName", "text"),
         Column("kind", "text", meaning="statement, listing or interim: the best evidence first"),
@@ -160,7 +160,7 @@ DOCUMENTS = Table(
     hierarchy="account",
     type="summary",
     keys=(ACCOUNT_ID,),
-    told=(
+    details=(
         Column("statementCount", "count"),
         Column("listingCount", "count"),
         Column("interimCount", "count"),
@@ -200,7 +200,7 @@ SIGNALS = Table(
     hierarchy="account",
     type="summary",
     keys=(STATEMENT_ID, Column("code", "text"), Column("page", "count"), Column("message", "text")),
-    told=(ACCOUNT_ID, Column("fileName", "text"), Column("severity", "text")),
+    details=(ACCOUNT_ID, Column("fileName", "text"), Column("severity", "text")),
     listed=lambda facts: signals(facts).unique(
         [BY_CUSTOMER, "statementId", "code", "page", "message"], maintain_order=True
     ),

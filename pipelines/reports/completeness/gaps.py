@@ -58,8 +58,8 @@ def gaps(facts: Facts) -> pl.LazyFrame:
     """One row per gap: schema _FOUND, and `accountId`, `afterTransactionId`, `beforeTransactionId` as printed."""
     found = [gap.collect(engine="in-memory") for gap in (broken(facts), missing_periods(facts), *_of_unproven(facts))]
     each = [_as_found(gap) for gap in found if not gap.is_empty()]
-    told = pl.concat([pl.DataFrame(schema=_FOUND), *each], how="diagonal").lazy()
-    printed = told.pipe(with_account_id, facts)
+    details = pl.concat([pl.DataFrame(schema=_FOUND), *each], how="diagonal").lazy()
+    printed = details.pipe(with_account_id, facts)
     return printed.with_columns(afterTransactionId=uuid_text("after_id"), beforeTransactionId=uuid_text("before_id"))
 
 
@@ -211,7 +211,7 @@ GAPS = Table(
         Column("afterTransactionId", "text"),
         Column("beforeTransactionId", "text"),
     ),
-    told=(
+    details=(
         Column("likely", "text"),
         Column("missingSeries", "count"),
         *(Column(name, "days") for name in _COUNTS),

@@ -40,8 +40,8 @@ def account_holders(facts: Facts) -> pl.LazyFrame:
     context = facts.context
     known = pl.concat(
         [
-            context.customers.lazy().select(BY_CUSTOMER, "name", order=1, told=pl.lit("customer")),
-            context.related_parties.lazy().select(BY_CUSTOMER, "name", order=2, told=pl.lit("related_party")),
+            context.customers.lazy().select(BY_CUSTOMER, "name", order=1, details=pl.lit("customer")),
+            context.related_parties.lazy().select(BY_CUSTOMER, "name", order=2, details=pl.lit("related_party")),
         ]
     ).with_columns(known=_words("name"))
     held = printed_accounts(facts).drop_nulls("accountName").with_columns(held=_words("accountName"))
@@ -51,12 +51,12 @@ def account_holders(facts: Facts) -> pl.LazyFrame:
         .filter(names_it)
         .sort(*BY_ACCOUNT, "order")
         .group_by(BY_ACCOUNT, maintain_order=True)
-        .agg(pl.col("told").first())
+        .agg(pl.col("details").first())
     )
     named = known.drop_nulls("name").select(BY_CUSTOMER, is_known=pl.lit(value=True)).unique()
-    told = (
-        pl.when(pl.col("told").is_not_null())
-        .then("told")
+    details = (
+        pl.when(pl.col("details").is_not_null())
+        .then("details")
         .when(pl.col("held").list.len() == 0)
         .then(pl.lit("unnamed"))
         .when("is_known")
@@ -65,7 +65,7 @@ def account_holders(facts: Facts) -> pl.LazyFrame:
     return (
         held.join(found, on=BY_ACCOUNT, how="left", validate="1:1")
         .join(named, on=BY_CUSTOMER, how="left", validate="m:1")
-        .select(BY_CUSTOMER, "accountId", "accountName", belongsTo=told)
+        .select(BY_CUSTOMER, "accountId", "accountName", belongsTo=details)
     )
 
 
@@ -75,7 +75,7 @@ HOLDERS = Table(
     hierarchy="account",
     type="summary",
     keys=(Column("accountId", "text"),),
-    told=(Column("accountName", "text"), Column("belongsTo", "text")),
+    details=(Column("accountName", "text"), Column("belongsTo", "text")),
     listed=account_holders,
     sources=(),
     order=("accountId",),
@@ -85,7 +85,7 @@ HOLDERS = Table(
 @cached
 def declared_quarters(facts: Facts) -> pl.LazyFrame:
     """A quarter with G1 declared: `quarter`, its first and last day, `declaredG1`, `isCovered` by the rows' dates."""
-    told, given = pl.col("name").str.extract_groups(BAS_G1), pl.col("value").str.strip_chars()
+    details, given = pl.col("name").str.extract_groups(BAS_G1), pl.col("value").str.strip_chars()
     first = pl.date(pl.col("year"), pl.col("nth") * 3 - 2, 1)
     return (
         facts.context.attributes.lazy()
@@ -93,8 +93,8 @@ def declared_quarters(facts: Facts) -> pl.LazyFrame:
         .select(
             BY_CUSTOMER,
             quarter=pl.col("name").str.strip_prefix("basG1-"),
-            year=told.struct[0].cast(pl.Int32),
-            nth=told.struct[1].cast(pl.Int32),
+            year=details.struct[0].cast(pl.Int32),
+            nth=details.struct[1].cast(pl.Int32),
             declaredG1=given.cast(pl.Decimal(38, 2)),
         )
         .with_columns(firstDate=first, lastDate=first.dt.offset_by("3mo").dt.offset_by("-1d"))
@@ -123,7 +123,7 @@ BAS = Table(
     hierarchy="customer",
     type="time_series",
     keys=(Column("quarter", "text"),),
-    told=(
+    details=(
         Column("firstDate", "date"),
         Column("lastDate", "date"),
         Column("isCovered", "boolean"),

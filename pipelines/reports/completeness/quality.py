@@ -73,7 +73,7 @@ QUALITY = Table(
     hierarchy="customer",
     type="summary",
     keys=(),
-    told=(Column("duplicateRows", "count"), Column("rejectedRows", "count")),
+    details=(Column("duplicateRows", "count"), Column("rejectedRows", "count")),
     listed=sent_rows,
     sources=(
         Source(

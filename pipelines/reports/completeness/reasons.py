@@ -25,7 +25,7 @@ MUCH_ONE_SIDED = "0.05"  # of turnover
 MUCH_UNKNOWN = "0.10"  # of turnover
 MUCH_VARIANCE = "0.10"  # of G1
 MOST = 5  # reasons of a kind
-_TELLING_SEVERITIES = ("warning", "alert")
+_SHOWN_SEVERITIES = ("warning", "alert")
 _DIFFERENCES = ("openingDifference", "closingDifference")
 REASONS = ("code", "message", "settledBy")
 
@@ -39,7 +39,7 @@ class Reason:
     message: pl.Expr
     settled_by: pl.Expr
 
-    def told(self, place: int) -> pl.LazyFrame:
+    def details(self, place: int) -> pl.LazyFrame:
         nth = pl.int_range(pl.len()).over(BY_CUSTOMER)
         return self.rows.select(
             BY_CUSTOMER,
@@ -65,8 +65,8 @@ def reasons(made: Mapping[str, pl.DataFrame]) -> pl.LazyFrame:
         *_of_gaps(tables),
         *_of_others(tables),
     ]
-    told = pl.concat([reason.told(place) for place, reason in enumerate(each)])
-    return told.sort(BY_CUSTOMER, "place", "nth").select(BY_CUSTOMER, *REASONS)
+    details = pl.concat([reason.details(place) for place, reason in enumerate(each)])
+    return details.sort(BY_CUSTOMER, "place", "nth").select(BY_CUSTOMER, *REASONS)
 
 
 def _of_customers(tables: Mapping[str, pl.LazyFrame]) -> Iterator[Reason]:
@@ -177,7 +177,7 @@ def _of_statements(tables: Mapping[str, pl.LazyFrame]) -> Iterator[Reason]:
         pl.format("{} opens or closes with another balance than the rows held.", of_period),
         pl.format("supply {} again from the period before", "label"),
     )
-    found = tables[SIGNALS.id].filter(pl.col("severity").is_in(_TELLING_SEVERITIES))
+    found = tables[SIGNALS.id].filter(pl.col("severity").is_in(_SHOWN_SEVERITIES))
     signalled = (
         listed.join(
             found.sort("code", "page")
@@ -203,8 +203,8 @@ def _of_statements(tables: Mapping[str, pl.LazyFrame]) -> Iterator[Reason]:
 
 def _period() -> pl.Expr:
     """From when to when, as a sentence goes on; nothing where a statement doesn't say."""
-    told = pl.format(" from {} to {}", _day(pl.col("periodStart")), _day(pl.col("periodEnd")))
-    return pl.coalesce(told, pl.lit(""))
+    details = pl.format(" from {} to {}", _day(pl.col("periodStart")), _day(pl.col("periodEnd")))
+    return pl.coalesce(details, pl.lit(""))
 
 
 def _of_gaps(tables: Mapping[str, pl.LazyFrame]) -> Iterator[Reason]:

@@ -97,7 +97,7 @@ def _table(table_id: str, name: str, *periods: Column) -> Table:
         hierarchy="account",
         type="time_series" if periods else "summary",
         keys=keys,
-        told=(Column("fromDate", "date"), Column("throughDate", "date")),
+        details=(Column("fromDate", "date"), Column("throughDate", "date")),
         listed=partial(_periods, names),
         sources=(
             Source(

@@ -180,10 +180,10 @@ def _debt(row: Fields, history: History) -> Span | None:
     running = status in RUNNING
     product = row.text("product")
     parts = (row.text("lenderName") or "Unknown lender", words_of(product).lower() if product else "")
-    told = (words_of(status) if status else "", f"{plain(missed)} missed" if missed else "")
+    described = (words_of(status) if status else "", f"{plain(missed)} missed" if missed else "")
     return Span(
         label=shortened(", ".join(filter(None, parts)), LABEL),
-        figure=", ".join(filter(None, told)),
+        figure=", ".join(filter(None, described)),
         first=min(days),
         last=max(*days, through) if running and through else max(days),
         kind="solid" if running else "outline",
@@ -196,8 +196,8 @@ def coverage(accounts: Sequence[Fields], gaps: Sequence[Fields]) -> Figure | Non
     if not spans:
         return None
     marked = sum(len(span.breaks) for span in spans)
-    told = f"{counted(marked, 'gap')} marked dark" if marked else "No gaps"
-    says = f"{counted(len(spans), 'account')} from first to last row. {told}."
+    described = f"{counted(marked, 'gap')} marked dark" if marked else "No gaps"
+    says = f"{counted(len(spans), 'account')} from first to last row. {described}."
     return Figure("coverage", "Coverage of each account", says, charts.timeline(spans[:MOST_SPANS]))
 
 
@@ -206,8 +206,8 @@ def _covered(account: Fields, gaps: Sequence[Fields]) -> Span | None:
     if first is None or last is None or first > last:
         return None
     breaks = _stretches([gap for gap in gaps if gap.text("accountId") == named])
-    told = counted(len(breaks), "gap") if breaks else "no gaps"
-    return Span(shortened(account_name(account, LONG_LABEL), LONG_LABEL), told, first, last, "soft", tuple(breaks))
+    described = counted(len(breaks), "gap") if breaks else "no gaps"
+    return Span(shortened(account_name(account, LONG_LABEL), LONG_LABEL), described, first, last, "soft", tuple(breaks))
 
 
 def _stretches(gaps: Sequence[Fields]) -> list[tuple[date, date]]:

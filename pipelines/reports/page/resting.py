@@ -14,9 +14,9 @@ Found = tuple[str, str, Decimal]  # where the figure stands, what it is, its sha
 def notice(reports: Mapping[str, Fields]) -> str | None:
     """What all rows owe to such statements, above zero: every report says the same of the same rows."""
     for report in reports.values():
-        told = report.one("unreconciled")
-        if told.number("rows"):
-            money, rows = percent(told.number("shareOfAmount")), percent(told.number("shareOfRows"))
+        described = report.one("unreconciled")
+        if described.number("rows"):
+            money, rows = percent(described.number("shareOfAmount")), percent(described.number("shareOfRows"))
             return f"{money} of the money moved ({rows} of the rows) stands on PDF statements that do not prove it."
     return None
 

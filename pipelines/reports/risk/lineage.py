@@ -82,8 +82,8 @@ class _Explained:
             for feature in self.scorecard.features
         }
         constants = {"evenPoints": link.even, "doublingPoints": link.doubling}
-        told = f"{words}: odds 2 ^ ((evenPoints − points) / doublingPoints), points being the sum of all drivers'"
-        return Formula(told, {**points, **beside, **constants}, apply)
+        described = f"{words}: odds 2 ^ ((evenPoints − points) / doublingPoints), points being the sum of all drivers'"
+        return Formula(described, {**points, **beside, **constants}, apply)
 
     def _total(self, given: Mapping[str, Constant]) -> Decimal:
         return sum((_decimal(given[feature.metric]) for feature in self.scorecard.features), Decimal(0))

@@ -28,8 +28,8 @@ def resting(facts: Facts, scored: pl.DataFrame, scorecard: Scorecard) -> list[pl
         return []
     slugs = [feature.metric for feature in scorecard.features]
     read = scored.lazy().select(BY_CUSTOMER, *(pl.col(slug).is_not_null().alias(_known(slug)) for slug in slugs))
-    told = unreconciled.shares(facts, slugs).lazy().join(read, on=BY_CUSTOMER, how="inner", validate="1:1")
-    shares = told.with_columns(pl.when(_known(slug)).then(pl.col(slug).fill_null(0)).alias(slug) for slug in slugs)
+    described = unreconciled.shares(facts, slugs).lazy().join(read, on=BY_CUSTOMER, how="inner", validate="1:1")
+    shares = described.with_columns(pl.when(_known(slug)).then(pl.col(slug).fill_null(0)).alias(slug) for slug in slugs)
     weighed = _weighed((feature, pl.col(feature.metric)) for feature in scorecard.features)
     value = shares.select(BY_CUSTOMER, place=pl.lit(""), value=weighed)
     readings = (

@@ -129,7 +129,7 @@ def _smallest(changes: pl.DataFrame) -> pl.DataFrame:
 
 def _printed(changes: pl.DataFrame, scorecard: Scorecard) -> pl.DataFrame:
     metrics = [METRICS[feature.metric] for feature in scorecard.features]
-    told = pl.DataFrame(
+    described = pl.DataFrame(
         {
             "feature": range(len(metrics)),
             "metric": [metric.slug for metric in metrics],
@@ -138,7 +138,7 @@ def _printed(changes: pl.DataFrame, scorecard: Scorecard) -> pl.DataFrame:
         },
         schema={"feature": pl.Int32, "metric": pl.String, "name": pl.String, "unit": pl.String},
     )
-    beside = told.rename(lambda name: f"also_{name}")
+    beside = described.rename(lambda name: f"also_{name}")
     shown = pl.struct(
         "metric",
         "name",
@@ -162,7 +162,7 @@ def _printed(changes: pl.DataFrame, scorecard: Scorecard) -> pl.DataFrame:
         _words().alias("words"),
     )
     return (
-        changes.join(told, on="feature", how="left", maintain_order="left", validate="m:1")
+        changes.join(described, on="feature", how="left", maintain_order="left", validate="m:1")
         .join(beside, on="also_feature", how="left", maintain_order="left", validate="m:1")
         .group_by(BY_CUSTOMER, maintain_order=True)
         .agg(shown.alias("sensitivity"))

@@ -5,13 +5,13 @@ from collections.abc import Mapping
 from pipelines.synthetic.pdf.layout import Block
 from pipelines.synthetic.pdf.paper import Paper
 
-Told = Mapping[str, object]  # details of an account by their name in a layout's texts
+Details = Mapping[str, object]  # details of an account by their name in a layout's texts
 
 
-def put(paper: Paper, block: Block, told: Told) -> None:
+def put(paper: Paper, block: Block, described: Details) -> None:
     """The block where it says, with the account's details filled in."""
     for n, (label, value) in enumerate(block.lines):
-        texts = (label.format_map(told), value.format_map(told))
+        texts = (label.format_map(described), value.format_map(described))
         shown = (texts[0].upper(), texts[1].upper()) if block.capitals else texts
         if block.across:
             _across(paper, block, n, *shown)

@@ -7,7 +7,7 @@ from decimal import Decimal
 from itertools import accumulate
 from random import Random
 
-from pipelines.synthetic.pdf.blocks import Told
+from pipelines.synthetic.pdf.blocks import Details
 from pipelines.synthetic.pdf.layout import Block, PdfLayout
 from pipelines.synthetic.pdf.material import Material, loan, material, style_of
 from pipelines.synthetic.pdf.paper import PAGE, PAGES, Paper, Wear
@@ -120,12 +120,12 @@ def _parts(order: Order, layout: PdfLayout, found: Sequence[Material], wear: Wea
     first = min(each.postings[0].day for each in found)
     last = max(each.postings[-1].day for each in found)
     start, end = first - timedelta(days=rng.randrange(4)), last + timedelta(days=rng.randrange(4))
-    told = [_told(order, layout, each, start, end) for each in found]
-    together = {f"{name}_{n}": value for n, one in enumerate(told) for name, value in one.items()}
+    described = [_described(order, layout, each, start, end) for each in found]
+    together = {f"{name}_{n}": value for n, one in enumerate(described) for name, value in one.items()}
     titles = [title for title, _ in layout.account_titles] or [Block(0, 0, ())]
     return [
         Part(
-            told={**together, **one},
+            described={**together, **one},
             start=start,
             end=end,
             opening=each.opening,
@@ -133,11 +133,11 @@ def _parts(order: Order, layout: PdfLayout, found: Sequence[Material], wear: Wea
             lines=_lines(order if each is found[0] else replace(order, forgery=None), layout, each, wear),
             title=title,
         )
-        for one, each, title in zip(told, found, titles, strict=True)
+        for one, each, title in zip(described, found, titles, strict=True)
     ]
 
 
-def _told(order: Order, layout: PdfLayout, found: Material, start: date, end: date) -> Told:
+def _described(order: Order, layout: PdfLayout, found: Material, start: date, end: date) -> Details:
     """Details by the names that layouts use for them."""
     ins = sum((row.amount for row in found.postings if row.amount > 0), Decimal())
     outs = -sum((row.amount for row in found.postings if row.amount < 0), Decimal())

@@ -6,7 +6,7 @@ from datetime import date
 from decimal import Decimal
 from random import Random
 
-from pipelines.synthetic.pdf.blocks import Told, put
+from pipelines.synthetic.pdf.blocks import Details, put
 from pipelines.synthetic.pdf.extras import advert, fee_table, small_print
 from pipelines.synthetic.pdf.layout import FIGURES, Block, Column, Holds, PdfLayout, Section
 from pipelines.synthetic.pdf.paper import HEIGHT, Paper, Wear
@@ -44,7 +44,7 @@ class Line:
 class Part:
     """One account's rows in the order printed, and what stands around them."""
 
-    told: Told
+    described: Details
     start: date
     end: date
     opening: Decimal
@@ -61,17 +61,17 @@ class Table:
         self._columns = [column._replace(at=column.at + wear.shift) for column in layout.columns]
         self._y = 0.0
         self._dated: object = None  # what the last row's date cell, year or day heading said
-        self._told: Told = {}
+        self._described: Details = {}
 
     def print(self, parts: Sequence[Part]) -> list[list[int]]:
-        self._told = parts[0].told
+        self._described = parts[0].described
         self._turn(first=True)
         pages = [self._part(part, first=part is parts[0]) for part in parts]
         for block in self._layout.end:
             height = block.y + 14 * (2 if block.across else len(block.lines))
             if self._y + height > BOTTOM:
                 self._turn(headings=False)
-            put(self._paper, block._replace(y=self._y + block.y), self._told)
+            put(self._paper, block._replace(y=self._y + block.y), self._described)
             self._y += height
         self._extras(parts[0])
         return pages
@@ -86,7 +86,7 @@ class Table:
             small_print(self._paper, self._y, self._layout.leading)
 
     def _part(self, part: Part, *, first: bool) -> list[int]:
-        self._told, self._dated = part.told, None
+        self._described, self._dated = part.described, None
         if part.title.lines:
             self._title(part.title)
         if first or part.title.lines:
@@ -103,7 +103,7 @@ class Table:
         if self._y + 120 > BOTTOM:
             self._turn(headings=False)
         self._y += 12
-        put(self._paper, title._replace(y=self._y), self._told)
+        put(self._paper, title._replace(y=self._y), self._described)
         self._y += 14 * len(title.lines) + 6
 
     def _sectioned(self, part: Part) -> Iterator[int]:
@@ -288,7 +288,7 @@ class Table:
         layout = self._layout
         self._paper.turn()
         for block in layout.front if first else layout.head:
-            put(self._paper, block, self._told)
+            put(self._paper, block, self._described)
         self._paper.rule(HEIGHT - 52)
         self._paper.write(40, HEIGHT - 40, layout.imprint, size=6)
         self._y = layout.table_at if first else layout.later_table_at

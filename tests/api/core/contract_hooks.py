@@ -159,6 +159,6 @@ def askable(body: dict[str, Any]) -> dict[str, Any]:
         known["customerIds"] = sets["customerId"][: len(body["customerIds"])]
     if body.get("outcomes"):
         known["outcomes"] = [
-            told | {"customerId": id_} for told, id_ in zip(body["outcomes"], sets["customerId"], strict=False)
+            reported | {"customerId": id_} for reported, id_ in zip(body["outcomes"], sets["customerId"], strict=False)
         ]
     return {name: value for name, value in known.items() if body.get(name) not in (None, *WORDS) or name == "inputs"}

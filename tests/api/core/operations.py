@@ -87,4 +87,6 @@ def document() -> dict[str, Any]:
 
 def documented() -> list[Operation]:
     paths = document()["paths"].items()
-    return [Operation(method.upper(), path, told) for path, methods in paths for method, told in methods.items()]
+    return [
+        Operation(method.upper(), path, reported) for path, methods in paths for method, reported in methods.items()
+    ]

@@ -102,8 +102,8 @@ def brought(store: Store, client: Client) -> str:
 def test_series_are_told(client: Client, brought: str) -> None:
     data = client.get(f"/v1/customer/{brought}/series").json()["data"]
     [rents] = [one for one in data["series"] if one["category"] == "rent"]
-    told = {"period": "monthly", "direction": "debit", "status": "active", "occurrences": 8, "missedDates": []}
-    assert {name: rents[name] for name in told} == told
+    reported = {"period": "monthly", "direction": "debit", "status": "active", "occurrences": 8, "missedDates": []}
+    assert {name: rents[name] for name in reported} == reported
     assert rents["counterparty"] == {"name": "Harbour Trust", "kind": None, "group": "harbour trust"}
     assert (rents["firstDate"], rents["lastDate"]) == ("2025-01-03", "2025-08-03")
     assert (rents["usualAmount"], rents["nextExpectedAmount"]) == (-2200.1, -2200.1)
@@ -113,8 +113,8 @@ def test_series_are_told(client: Client, brought: str) -> None:
 
 def test_facilities_are_told_from_booked_rows_alone(client: Client, brought: str) -> None:
     [loan] = client.get(f"/v1/customer/{brought}/facilities").json()["data"]["facilities"]
-    told = {"lenderName": "Lumi", "lenderId": "lumi", "product": "term_loan", "frequency": "monthly"}
-    assert {name: loan[name] for name in told} == told
+    reported = {"lenderName": "Lumi", "lenderId": "lumi", "product": "term_loan", "frequency": "monthly"}
+    assert {name: loan[name] for name in reported} == reported
     assert loan["facilityId"] == str(UUID(bytes=b"f" * 16))
     assert (loan["repaymentCount"], loan["repaidTotal"], loan["lastRepaymentDate"]) == (6, 1500.3, "2025-06-17")
     [account_id] = loan["accountIds"]
@@ -245,10 +245,10 @@ def snake(name: str) -> str:
 
 @named("view", VIEWS.values())
 def test_every_member_is_described_and_has_an_example(view: type[View]) -> None:
-    told = view.model_json_schema(mode="serialization")
+    reported = view.model_json_schema(mode="serialization")
     assert view.model_validate(by_field(view.EXAMPLE))
-    assert list(told["properties"]) == list(view.EXAMPLE)
-    for name, member in told["properties"].items():
+    assert list(reported["properties"]) == list(view.EXAMPLE)
+    for name, member in reported["properties"].items():
         assert member.get("description") or "$ref" in member, name
 
 

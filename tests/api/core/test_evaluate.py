@@ -117,8 +117,12 @@ def recorded(client: Client, evaluation_id: str) -> dict[str, Any]:
 
 
 def refused(answer: requests.Response) -> tuple[int, str, list[tuple[str, str]]]:
-    told = answer.json()
-    return answer.status_code, told["code"], [(each["pointer"], each["code"]) for each in told.get("errors", ())]
+    reported = answer.json()
+    return (
+        answer.status_code,
+        reported["code"],
+        [(each["pointer"], each["code"]) for each in reported.get("errors", ())],
+    )
 
 
 # The contract
@@ -394,8 +398,8 @@ def test_an_evaluation_is_recorded_with_all_that_it_read_under_its_hash(store: S
     customer_id = with_score(client, {"value": 684, "source": "bureau", "evidenceDate": "2026-06-28"})
     answer = decided(client, customer_id, inputs=INPUTS)
     shown = client.get(f"/v1/evaluations/{answer['evaluationId']}")
-    told = json.loads(shown.text, parse_float=Decimal)["data"]
-    record = told["record"]
+    reported = json.loads(shown.text, parse_float=Decimal)["data"]
+    record = reported["record"]
     assert record["answer"] == answer
     assert record["policyFingerprint"] == version.fingerprint
     assert record["case"]["inputs"] == {"amount": 50000, "purpose": "stock", "secured": True}
@@ -409,8 +413,8 @@ def test_an_evaluation_is_recorded_with_all_that_it_read_under_its_hash(store: S
     assert record["metrics"] == {METRIC: {"value": None, "cause": "no_transactions"}}
     condition = record["trace"]["steps"][0]["rules"][0]["condition"]
     assert [each["value"] for each in condition["of"]] == [684, 500]
-    assert told["sha256"] == sha256(_between(shown.content, b'"record":', b'},"message"')).hexdigest()
-    assert (told["outcome"], told["slug"], told["customerId"]) == ("proceed", SLUG, customer_id)
+    assert reported["sha256"] == sha256(_between(shown.content, b'"record":', b'},"message"')).hexdigest()
+    assert (reported["outcome"], reported["slug"], reported["customerId"]) == ("proceed", SLUG, customer_id)
 
 
 OF_ITS_OWN = {
@@ -441,9 +445,13 @@ def test_a_metric_of_the_policy_s_own_leads_to_its_transactions_as_they_were_rea
     client.submitted(customer_id)
     end_submissions(store, [{"date": today, "amount": Decimal(1000)}])
     path = f"/v1/evaluations/{evaluated['evaluationId']}/lineage"
-    told = client.get(path, params={"figure": "/own_takings"}).json()["data"]
-    assert (told["kind"], told["value"], told["dataVersion"]) == ("evaluation", 100.5, evaluated["dataVersion"])
-    assert sorted(each["contribution"] for each in told["transactions"]) == [40, 60.5]
+    reported = client.get(path, params={"figure": "/own_takings"}).json()["data"]
+    assert (reported["kind"], reported["value"], reported["dataVersion"]) == (
+        "evaluation",
+        100.5,
+        evaluated["dataVersion"],
+    )
+    assert sorted(each["contribution"] for each in reported["transactions"]) == [40, 60.5]
     assert client.get(path).json()["data"]["figure"] == f"/{METRIC}"
     assert client.get(path, params={"figure": "/elsewhere"}).status_code == 404
     without_rows = with_scopes(store, client, ["decision-policies:evaluate"]).get(path).json()
@@ -539,8 +547,12 @@ def test_a_challenger_runs_beside_and_answers_nobody(store: Store, client: Clien
     found = decided(client, customer_id, inputs=INPUTS)
     assert (found["verdict"]["outcome"], found["policyVersion"]) == ("proceed", 1)
     [beside] = recorded(client, found["evaluationId"])["shadows"]
-    told = recorded(client, beside)
-    assert (told["outcome"], told["policyVersion"], told["shadowOf"]) == ("blocked", 2, found["evaluationId"])
+    reported = recorded(client, beside)
+    assert (reported["outcome"], reported["policyVersion"], reported["shadowOf"]) == (
+        "blocked",
+        2,
+        found["evaluationId"],
+    )
     assert client.get(f"/v1/customer/{customer_id}/evaluations").json()["data"]["totalCount"] == 1
     what_if = decided(client, customer_id, inputs=INPUTS, attributeOverrides={"score": 600})
     assert recorded(client, what_if["evaluationId"])["shadows"] == []
@@ -585,9 +597,9 @@ def test_the_nearest_value_that_changes_the_outcome_is_told_for_each_number(stor
     customer_id = with_score(client)
     answer = vary(client, customer_id, inputs=INPUTS)
     assert answer.status_code == 200, answer.text
-    told = json.loads(answer.text, parse_float=Decimal)["data"]
-    assert (told["outcome"], told["grid"]) == ("proceed", None)
-    score, amount = told["sensitivities"]
+    reported = json.loads(answer.text, parse_float=Decimal)["data"]
+    assert (reported["outcome"], reported["grid"]) == ("proceed", None)
+    score, amount = reported["sensitivities"]
     below = {"value": Decimal("499.99999999"), "outcome": "blocked"}
     assert (score["name"], score["value"], score["below"], score["above"]) == ("score", 684, below, None)
     assert score["nearest"] == below
@@ -607,10 +619,10 @@ def test_the_nearest_value_that_changes_the_outcome_is_told_for_each_number(stor
 def test_of_an_unavailable_number_is_told_what_it_would_have_to_be(store: Store, client: Client) -> None:
     saved(store, client)
     customer_id = client.new_customer()
-    told = vary(client, customer_id, inputs=INPUTS).json()["data"]
-    score, amount = told["sensitivities"]
+    reported = vary(client, customer_id, inputs=INPUTS).json()["data"]
+    score, amount = reported["sensitivities"]
     changes = [{"value": 0, "outcome": "blocked"}, {"value": 500, "outcome": "proceed"}]
-    assert (told["outcome"], score["value"], score["changes"]) == ("indeterminate", None, changes)
+    assert (reported["outcome"], score["value"], score["changes"]) == ("indeterminate", None, changes)
     assert (score["nearest"], score["complete"]) == (changes[0], True)
     assert (amount["nearest"], amount["changes"]) == (None, [])
     for each in changes:

@@ -41,12 +41,12 @@ def serve(tmp_path: Path) -> Iterator[Serve]:
 
 def limit_state(answer: requests.Response) -> tuple[str, int, int]:
     """Policy, requests that remain and seconds until there are more, as the answer's fields say."""
-    told = re.fullmatch('"(key|address)";r=([0-9]+);t=([0-9]+)', answer.headers["RateLimit"])
+    reported = re.fullmatch('"(key|address)";r=([0-9]+);t=([0-9]+)', answer.headers["RateLimit"])
     policy = re.fullmatch('"(key|address)";q=[0-9]+;w=[0-9]+', answer.headers["RateLimit-Policy"])
-    assert told
+    assert reported
     assert policy
-    assert policy[1] == told[1]
-    return told[1], int(told[2]), int(told[3])
+    assert policy[1] == reported[1]
+    return reported[1], int(reported[2]), int(reported[3])
 
 
 def wrong(base_url: str, **headers: str) -> requests.Response:

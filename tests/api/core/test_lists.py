@@ -34,7 +34,7 @@ def counts(data: dict[str, Any]) -> tuple[int, int | None, int, int]:
 
 
 @named(
-    ("query", "shown", "told"),
+    ("query", "shown", "reported"),
     [
         ("", [0, 1, 2], (3, None, 3, 1)),
         ("?count=2", [0, 1, 2], (3, None, 3, 1)),
@@ -47,11 +47,11 @@ def counts(data: dict[str, Any]) -> tuple[int, int | None, int, int]:
     ],
 )
 def test_pages_are_counted_from_one_and_no_page_means_everything(
-    three: Client, query: str, shown: list[int], told: tuple[int, int | None, int, int]
+    three: Client, query: str, shown: list[int], reported: tuple[int, int | None, int, int]
 ) -> None:
     data = three.get(f"/v1/customers{query}").json()["data"]
     assert [customer["reference"] for customer in data["customers"]] == [f"number {number}" for number in shown]
-    assert counts(data) == told
+    assert counts(data) == reported
 
 
 def test_nothing_at_all_is_no_page(client: Client) -> None:

@@ -70,23 +70,23 @@ def test_without_anybody_who_asks_work_goes_on() -> None:
 @pytest.fixture
 def endless(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     """A search that takes a minute unless it is stopped: when it began, and what stopped it."""
-    told = SimpleNamespace(begun=Event(), over=Event(), why=None)
+    reported = SimpleNamespace(begun=Event(), over=Event(), why=None)
 
     def search(*_: Any) -> list[Any]:
-        told.begun.set()
+        reported.begun.set()
         try:
             for _nth in range(1_200):
                 checkpoint()
                 time.sleep(0.05)
         except BaseException as why:
-            told.why = why
+            reported.why = why
             raise
         finally:
-            told.over.set()
+            reported.over.set()
         return []
 
     monkeypatch.setattr(sensitivity, "sensitivities", search)
-    return told
+    return reported
 
 
 def test_work_for_a_caller_who_hangs_up_stops(

@@ -109,8 +109,8 @@ def test_another_process_reproduces_it(own_store: Store, client: Client, threads
     evaluation_id = decided(client, with_rows(own_store, client), "plain")["evaluationId"]
     command = [str(Path(sys.executable).with_name("tidemark")), "evaluations", "replay", evaluation_id, "--json"]
     environment = os.environ | {"POLARS_MAX_THREADS": threads, "PYTHONHASHSEED": seed}
-    told = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=60)
-    assert json.loads(told.stdout)["reproduced"]
+    reported = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=60)
+    assert json.loads(reported.stdout)["reproduced"]
 
 
 def test_where_the_data_are_kept_no_longer_it_says_so(own_store: Store, client: Client) -> None:

@@ -106,7 +106,7 @@ def test_a_list_of_nothing_is_one_empty_page(client: Client) -> None:
 
 
 @named(
-    ("query", "slugs", "told"),
+    ("query", "slugs", "reported"),
     [
         ("", ["a", "b", "c"], (1, 3, 3)),
         ("?pageSize=2", ["a", "b", "c"], (1, 3, 3)),
@@ -118,14 +118,14 @@ def test_a_list_of_nothing_is_one_empty_page(client: Client) -> None:
         ("?includeArchived=true&page=1&pageSize=2", ["a", "archived"], (1, 2, 4)),
     ],
 )
-def test_pages_of_the_list(client: Client, query: str, slugs: list[str], told: tuple[int, int, int]) -> None:
+def test_pages_of_the_list(client: Client, query: str, slugs: list[str], reported: tuple[int, int, int]) -> None:
     for slug in ("c", "a", "archived", "b"):
         published(client, slug)
     client.post(f"{BASE}/archived/archive")
     saved(client, "draft")
     data = listed(client, query)
     assert [item["slug"] for item in data["items"]] == slugs
-    assert (data["page"], data["pageSize"], data["totalCount"]) == told
+    assert (data["page"], data["pageSize"], data["totalCount"]) == reported
 
 
 @named(
@@ -453,8 +453,8 @@ def test_stored_attributes_lead_to_steps_or_away(store: Store, client: Client) -
     customer_id = client.new_customer()
     client.submitted(customer_id)
     end_submissions(store)
-    told = {"attributes": {"guaranteed": True}}
-    assert client.call("PUT", f"/v1/customer/{customer_id}/attributes", json=told).status_code == 200
+    reported = {"attributes": {"guaranteed": True}}
+    assert client.call("PUT", f"/v1/customer/{customer_id}/attributes", json=reported).status_code == 200
     sent = stepped({"isTrue": {"attribute": "guaranteed"}}) | {
         "attributes": [{"name": "guaranteed", "kind": "boolean"}]
     }

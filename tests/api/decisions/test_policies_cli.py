@@ -73,8 +73,8 @@ def test_from_a_file_to_a_published_policy_and_back(client: str, tmp_path: Path)
     assert run("policies", "push", file, *of_client, "--publish")["state"] == "published"
     changed = run("policies", "push", written(tmp_path, notes="Stricter."), *of_client)
     assert (changed["version"], changed["state"]) == (2, "draft")
-    told = run("policies", "diff", "overdraft", *of_client)
-    assert (told["from"], told["to"], len(told["changes"])) == (1, 2, 1)
+    reported = run("policies", "diff", "overdraft", *of_client)
+    assert (reported["from"], reported["to"], len(reported["changes"])) == (1, 2, 1)
     assert run("policies", "publish", "overdraft", *of_client)["version"] == 2
     assert "say the same" in invoked("diff", "overdraft", *of_client).stdout
 

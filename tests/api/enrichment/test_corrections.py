@@ -73,18 +73,18 @@ def test_a_correction_is_a_job_to_poll(store: Store, client: Client, customer_id
 
 
 def test_a_preview_tells_what_would_change_and_changes_nothing(client: Client, customer_id: str) -> None:
-    told = correct(client, customer_id, 200, counterparty="HARBOUR coffee", category="repairs", preview=True)
-    assert (told["preview"], told["correctionId"], told["jobId"]) == (True, None, None)
-    assert (told["transactionCount"], told["changedCount"]) == (2, 2)
-    shown = [(row["description"], row["category"], row["amount"], row["counterparty"]) for row in told["examples"]]
+    reported = correct(client, customer_id, 200, counterparty="HARBOUR coffee", category="repairs", preview=True)
+    assert (reported["preview"], reported["correctionId"], reported["jobId"]) == (True, None, None)
+    assert (reported["transactionCount"], reported["changedCount"]) == (2, 2)
+    shown = [(row["description"], row["category"], row["amount"], row["counterparty"]) for row in reported["examples"]]
     assert shown == [("COFFEE CART", "meals", -4.5, "Harbour Coffee")] * 2
     assert listed(client, customer_id) == []
 
 
 def test_a_preview_shows_no_more_than_twenty(store: Store, client: Client) -> None:
     customer_id = with_rows(store, client, *[MEALS] * 25)
-    told = correct(client, customer_id, 200, pattern="coffee", counterpartyName="The Cart", preview=True)
-    assert (told["changedCount"], len(told["examples"])) == (25, 20)
+    reported = correct(client, customer_id, 200, pattern="coffee", counterpartyName="The Cart", preview=True)
+    assert (reported["changedCount"], len(reported["examples"])) == (25, 20)
 
 
 def test_one_transaction_is_corrected_by_its_id(client: Client, customer_id: str) -> None:

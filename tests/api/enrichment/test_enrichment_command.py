@@ -120,7 +120,7 @@ def test_versions_that_nobody_holds_are_answered_with_those_there_are(
 @pytest.mark.usefixtures("store")
 def test_releases_are_listed_with_the_fingerprint_of_the_rules_here() -> None:
     result = CliRunner().invoke(app, ["enrichment", "releases", "--json"])
-    told = json.loads(result.stdout)
-    assert [release["version"] for release in told["releases"]] == list(range(1, len(told["releases"]) + 1))
-    assert told["released"] == (told["fingerprint"] == told["releases"][-1]["fingerprint"])
-    assert result.exit_code == (0 if told["released"] else 1)
+    reported = json.loads(result.stdout)
+    assert [release["version"] for release in reported["releases"]] == list(range(1, len(reported["releases"]) + 1))
+    assert reported["released"] == (reported["fingerprint"] == reported["releases"][-1]["fingerprint"])
+    assert result.exit_code == (0 if reported["released"] else 1)

@@ -19,10 +19,10 @@ def test_changes_are_read_while_nobody_waits(own_store: Store, monkeypatch: pyte
 
     class Heard(Changes):
         def wait(self, timeout_s: float) -> bool:
-            told = super().wait(timeout_s)
-            if told:
+            reported = super().wait(timeout_s)
+            if reported:
                 heard.append(time.monotonic())
-            return told
+            return reported
 
     monkeypatch.setattr(waiting, "Changes", Heard)
     monkeypatch.setattr(waiting, "DATABASE_POLL_S", 0.05)

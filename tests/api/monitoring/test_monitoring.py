@@ -154,10 +154,10 @@ def test_every_fault_is_told_at_once_with_its_place(client: Client, method: str)
     ]
     answer = client.call(method, path, json=faulty)
     assert refusal(answer) == (400, "Ruleset.Invalid")
-    told = set(pointers(answer))
-    assert {"/color", "/slug", "/rules/0/severity", "/rules/1/condition/atLeast/0/metric"} <= told
-    assert any(pointer.startswith("/rules/2/condition/atLeast/0") for pointer in told)
-    assert any(pointer == "/rules/1/code" for pointer in told), "a code that stands twice"
+    reported = set(pointers(answer))
+    assert {"/color", "/slug", "/rules/0/severity", "/rules/1/condition/atLeast/0/metric"} <= reported
+    assert any(pointer.startswith("/rules/2/condition/atLeast/0") for pointer in reported)
+    assert any(pointer == "/rules/1/code" for pointer in reported), "a code that stands twice"
     assert all(fault["code"].startswith("Ruleset.") for fault in answer.json()["errors"])
 
 
@@ -462,7 +462,7 @@ def test_the_days_of_the_page_are_what_happens() -> None:
     one = (1, b"r" * 16, "REVENUE_DOWN")
     rearm = pl.DataFrame([(*one[1:], 30)], REARM, orient="row")
     firing = pl.DataFrame(schema=FIRING)
-    for day, condition, state, told in days:
+    for day, condition, state, reported in days:
         now = datetime.fromisoformat(f"{day}T00:00:00+00:00")
         holds = {"true": True, "false": False, "unknown": None}[condition]
         made = moves(pl.DataFrame([(*one, holds)], OUTCOMES, orient="row"), firing, rearm, now.date(), "UTC")
@@ -470,4 +470,4 @@ def test_the_days_of_the_page_are_what_happens() -> None:
             firing = firing.clear()
         if not made.fired.is_empty():
             firing = pl.DataFrame([(*one, now)], FIRING, orient="row")
-        assert (made.fired.height, firing.height) == (told.startswith("one event"), state == "fired"), day
+        assert (made.fired.height, firing.height) == (reported.startswith("one event"), state == "fired"), day

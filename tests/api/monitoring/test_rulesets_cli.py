@@ -108,8 +108,8 @@ def test_every_fault_of_a_file_is_listed(tmp_path: Path, client: str) -> None:
         assert "/rules/0/severity" in printed
         assert line == "The ruleset has 2 faults."
     result = CliRunner().invoke(app, ["rulesets", "check", str(faulty), "--json"])
-    told = json.loads(result.stdout)
-    assert (told["fingerprint"], {each["pointer"] for each in told["faults"]}) == (
+    reported = json.loads(result.stdout)
+    assert (reported["fingerprint"], {each["pointer"] for each in reported["faults"]}) == (
         None,
         {"/color", "/rules/0/severity"},
     )

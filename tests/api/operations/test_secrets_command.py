@@ -42,14 +42,14 @@ def run(*arguments: str) -> Any:
 
 
 def test_status_tells_what_is_sealed_under_which_key_and_shows_none(home: Path) -> None:
-    told = run("secrets", "status")
-    assert (told["source"], told["rotationUnfinished"]) == (str(home / "master.key"), False)
-    sealing, names = told["dataKeys"]
+    reported = run("secrets", "status")
+    assert (reported["source"], reported["rotationUnfinished"]) == (str(home / "master.key"), False)
+    sealing, names = reported["dataKeys"]
     assert (sealing["purpose"], sealing["state"], sealing["webhookSecrets"]) == ("sealing", "in use", 1)
     assert (names["purpose"], names["webhookSecrets"], names["originals"]) == ("names", 0, 0)
-    assert {sealing["wrappedBy"], names["wrappedBy"]} == {told["masterKey"]}
+    assert {sealing["wrappedBy"], names["wrappedBy"]} == {reported["masterKey"]}
     shown = CliRunner().invoke(app, ["secrets", "status"]).output
-    for output in (shown, json.dumps(told)):
+    for output in (shown, json.dumps(reported)):
         assert (home / "master.key").read_text() not in output
 
 
@@ -79,9 +79,9 @@ def test_a_master_key_from_the_environment_is_replaced(home: Path, monkeypatch: 
 def test_everything_is_sealed_anew(home: Path) -> None:
     done = run("secrets", "rotate", "--reseal")
     assert (done["made"], done["webhookSecrets"], done["unreadable"], done["forgottenKeys"]) == (True, 1, [], [])
-    told = {key["id"]: (key["state"], key["webhookSecrets"]) for key in run("secrets", "status")["dataKeys"]}
-    assert told[1] == ("retired", 0)
-    assert told[done["dataKey"]] == ("in use", 1)
+    reported = {key["id"]: (key["state"], key["webhookSecrets"]) for key in run("secrets", "status")["dataKeys"]}
+    assert reported[1] == ("retired", 0)
+    assert reported[done["dataKey"]] == ("in use", 1)
     assert (home / "master.key").exists()
 
 

@@ -126,18 +126,18 @@ def test_a_policy_with_one_version_has_nothing_to_be_compared_with(store: Store,
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "reported"),
     [
         ("borrower,bad\nA,1\n", "there is no column customer, defaulted"),
         ("customer,defaulted\nA,perhaps\n", "the defaulted can't be read, first in row 2: 'perhaps'"),
         ("customer,defaulted\n", "there are no rows"),
     ],
 )
-def test_outcomes_that_can_not_be_read_are_refused(client: UUID, tmp_path: Path, content: str, told: str) -> None:
+def test_outcomes_that_can_not_be_read_are_refused(client: UUID, tmp_path: Path, content: str, reported: str) -> None:
     path = tmp_path / "bad.csv"
     path.write_text(content)
     refusal = str(asked(client, *NEEDED, "--outcomes", path).exception)
-    assert told in refusal
+    assert reported in refusal
     assert "known outcomes (columns customer,defaulted)" in refusal
     assert "risk model" not in refusal
 
@@ -150,7 +150,7 @@ def test_whoever_does_not_wait_gets_the_job(store: Store, client: UUID) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "reported"),
     [
         (("--against", "best"), "--against is a version's number"),
         (("--as-of", "March"), "--as-of is a day"),
@@ -162,7 +162,7 @@ def test_whoever_does_not_wait_gets_the_job(store: Store, client: UUID) -> None:
         (("--version", "9"), "no such version"),
     ],
 )
-def test_what_makes_no_sense_is_refused(client: UUID, arguments: tuple[str, ...], told: str) -> None:
+def test_what_makes_no_sense_is_refused(client: UUID, arguments: tuple[str, ...], reported: str) -> None:
     result = asked(client, *arguments)
     assert result.exit_code != 0
-    assert told in f"{result.output} {result.exception}"
+    assert reported in f"{result.output} {result.exception}"

@@ -79,8 +79,8 @@ class Portfolio:
 
     def refused(self, **body: Any) -> tuple[int, str, list[str]]:
         answer = self.client.post(f"{self.path}/backtest", {"inputs": INPUTS} | body)
-        told = answer.json()
-        return answer.status_code, told["code"], [each["pointer"] for each in told.get("errors") or ()]
+        reported = answer.json()
+        return answer.status_code, reported["code"], [each["pointer"] for each in reported.get("errors") or ()]
 
 
 @pytest.fixture
@@ -204,9 +204,13 @@ def test_refusals(portfolio: Portfolio, body: dict[str, Any], status: int, code:
 
 def test_an_outcome_of_an_unknown_customer_or_told_twice(portfolio: Portfolio) -> None:
     unknown = {"customerId": str(uuid4()), "defaulted": True}
-    told = {"customerId": portfolio.customers[0], "defaulted": False}
-    assert portfolio.refused(outcomes=[told, unknown]) == (400, "Backtest.UnknownCustomer", ["/outcomes/1/customerId"])
-    assert portfolio.refused(outcomes=[told, told]) == (400, "Backtest.CustomerTwice", [])
+    reported = {"customerId": portfolio.customers[0], "defaulted": False}
+    assert portfolio.refused(outcomes=[reported, unknown]) == (
+        400,
+        "Backtest.UnknownCustomer",
+        ["/outcomes/1/customerId"],
+    )
+    assert portfolio.refused(outcomes=[reported, reported]) == (400, "Backtest.CustomerTwice", [])
 
 
 def test_a_repeated_request_is_one_backtest(portfolio: Portfolio) -> None:

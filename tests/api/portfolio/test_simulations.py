@@ -75,8 +75,8 @@ class Portfolio:
 
     def refused(self, **body: Any) -> tuple[int, str, Sequence[str]]:
         answer = self.client.post(f"{self.path}/simulate", body)
-        told = answer.json()
-        return answer.status_code, told["code"], [each["pointer"] for each in told.get("errors") or ()]
+        reported = answer.json()
+        return answer.status_code, reported["code"], [each["pointer"] for each in reported.get("errors") or ()]
 
 
 @pytest.fixture

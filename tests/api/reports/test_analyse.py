@@ -292,8 +292,8 @@ def test_rows_that_their_statement_does_not_prove_are_told_of(tmp_path: Path) ->
     verdicts = {True: "no,unreconciled", False: "yes,reconciled"}
     lines = (f"{day},{what},{amount},{balance},{verdicts[amount < 0]}\n" for day, what, amount, balance in ROWS)
     (tmp_path / "rows.csv").write_text("date,description,amount,balance,proved,verdict\n" + "".join(lines), "utf-8")
-    assert "of the money moved" in (told := run("rows.csv"))
-    assert "stands on PDF statements that do not prove it." in " ".join(told.split())
+    assert "of the money moved" in (reported := run("rows.csv"))
+    assert "stands on PDF statements that do not prove it." in " ".join(reported.split())
     reports = analysed("rows.csv")
     shares = {each["row"]: each["shares"] for each in reports["aggregate"]["unreconciled"]["figures"]}
     assert shares["/tables/rolling_windows/values/0"]["moneyOut"] == 1
@@ -307,7 +307,7 @@ def test_of_several_customers_each_line_tells_what_rests_on_such_rows(tmp_path: 
     lines = [f"{name},{day},{what},{amount},{says}\n" for name, says in doubted for day, what, amount, _ in ROWS]
     lines.append("Mole,soon,LUNCH,-12.00,no,partial\n")
     (tmp_path / "rows.csv").write_text("customer,date,description,amount,proved,verdict\n" + "".join(lines), "utf-8")
-    told = {line.split()[0]: line for line in run("rows.csv").splitlines() if line.strip()}
-    assert "100 %" in told["Harbour"]
-    assert "%" not in told["Pier"]
-    assert "Mole" in told
+    reported = {line.split()[0]: line for line in run("rows.csv").splitlines() if line.strip()}
+    assert "100 %" in reported["Harbour"]
+    assert "%" not in reported["Pier"]
+    assert "Mole" in reported

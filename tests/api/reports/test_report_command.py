@@ -67,18 +67,18 @@ def test_what_is_not_computed_yet_is_said(store: Store) -> None:
 
 
 def test_scripts_get_the_bundle_as_the_api_gives_it(lender: Lender) -> None:
-    told = json.loads(run(lender, "--json").stdout)
-    assert list(told) == ["completeness", "risk", "aggregate"]
-    assert {each["status"] for each in told.values()} == {"ready"}
-    assert told["risk"]["data"]["rating"] in "ABCDE"
+    reported = json.loads(run(lender, "--json").stdout)
+    assert list(reported) == ["completeness", "risk", "aggregate"]
+    assert {each["status"] for each in reported.values()} == {"ready"}
+    assert reported["risk"]["data"]["rating"] in "ABCDE"
 
 
 def test_the_page_is_written_with_the_same_figures(lender: Lender, tmp_path: Path) -> None:
-    told = json.loads(run(lender, "--json").stdout)
+    reported = json.loads(run(lender, "--json").stdout)
     result = run(lender, "--html", str(tmp_path / "page.html"))
     page = (tmp_path / "page.html").read_text("utf-8")
     assert page.lstrip().startswith("<!DOCTYPE html>")
-    assert f"{told['completeness']['data']['summary']['completenessScore']} / 100" in page
+    assert f"{reported['completeness']['data']['summary']['completenessScore']} / 100" in page
     assert "$812.40" in page
     assert str(lender.customer.customer_id) in page
     assert result.stdout == ""

@@ -245,9 +245,9 @@ def test_a_subscription_pauses_after_its_streak(store: Store, client: Client) ->
     path = f"{HOOKS}/{subscribed(client, pauseAfterFailures=2)}"
     happen(store, client, client.new_customer(), count=2)
     answered(store, client, 500)
-    told = client.get(path).json()["data"]
-    assert (told["isPaused"], told["pausedBy"], told["failureStreak"]) == (True, "failures", 2)
-    assert told["dateLastFailed"] is not None
+    reported = client.get(path).json()["data"]
+    assert (reported["isPaused"], reported["pausedBy"], reported["failureStreak"]) == (True, "failures", 2)
+    assert reported["dateLastFailed"] is not None
     assert client.post(f"{path}/resume").json()["data"]["failureStreak"] == 0
 
 

@@ -25,7 +25,7 @@ from typer.testing import CliRunner
 
 from api.cli import app
 from api.webhooks import listen
-from api.webhooks.listen import MAX_BODY_BYTES, Manners, Received, Receiver, showing, shown, told
+from api.webhooks.listen import MAX_BODY_BYTES, Manners, Received, Receiver, described, showing, shown
 from pipelines.webhooks.events import key_of, new_secret, sign, signatures
 
 SECRET, OTHER = new_secret(b"1" * 32), new_secret(b"2" * 32)
@@ -121,8 +121,8 @@ def test_each_signature_is_judged_by_itself(tmp_path: Path) -> None:
             without,
         ):
             assert send(receiver, headers).status_code == 204
-    told = [(each.contract_signature, each.standard_signature, each.verified) for each in receiver.received]
-    assert told == [(True, True, True), (False, True, False), (True, False, False), (True, None, True)]
+    described = [(each.contract_signature, each.standard_signature, each.verified) for each in receiver.received]
+    assert described == [(True, True, True), (False, True, False), (True, False, False), (True, None, True)]
 
 
 def test_old_timestamps_and_repeated_events_are_noticed(tmp_path: Path) -> None:
@@ -131,10 +131,10 @@ def test_old_timestamps_and_repeated_events_are_noticed(tmp_path: Path) -> None:
         for moment in (now, now - timedelta(minutes=6), now + timedelta(minutes=6)):
             send(receiver, signed(moment=moment))
         send(receiver, {"webhook-timestamp": "soon"}, body=b"[]")
-    told = receiver.received
-    assert [(each.is_old, each.before) for each in told] == [(False, 0), (True, 1), (True, 2), (False, 0)]
-    assert told[-1].age_s is None
-    assert all(each.verified for each in told[:3])
+    described = receiver.received
+    assert [(each.is_old, each.before) for each in described] == [(False, 0), (True, 1), (True, 2), (False, 0)]
+    assert described[-1].age_s is None
+    assert all(each.verified for each in described[:3])
 
 
 def test_it_answers_as_it_is_told(tmp_path: Path) -> None:
@@ -150,13 +150,13 @@ def test_it_can_hang(tmp_path: Path) -> None:
         assert [each.answered for each in receiver.received] == [None]
 
 
-@pytest.mark.parametrize(("status", "told"), [(201, 201), (204, 200)])
-def test_it_can_drip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: int, told: int) -> None:
+@pytest.mark.parametrize(("status", "described"), [(201, 201), (204, 200)])
+def test_it_can_drip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: int, described: int) -> None:
     monkeypatch.setattr(listen, "DRIP_S", 0.1)
     with Receiver(tmp_path, manners=Manners(status=status, drip=True)) as receiver:
         answer = requests.post(receiver.url, data=BODY, verify=str(receiver.ca_path), timeout=5, stream=True)
         with closing(answer):
-            assert (answer.status_code, answer.headers["content-length"]) == (told, "1000")
+            assert (answer.status_code, answer.headers["content-length"]) == (described, "1000")
             begun = time.monotonic()
             assert answer.raw.read(3) == b"..."
             assert 0.15 < time.monotonic() - begun < 2
@@ -283,7 +283,7 @@ def test_a_delivery_is_shown_with_what_a_receiver_should_beware_of() -> None:
 def test_what_is_shown_can_not_steer_the_terminal(body: bytes) -> None:
     hostile = "\x1b]0;title\x07"
     text = text_of(body, {"x-service-webhook-signature": hostile, "webhook-signature": hostile})
-    text += json.dumps(told(received(body, {hostile: hostile})))
+    text += json.dumps(described(received(body, {hostile: hostile})))
     assert not any(ord(character) < 32 and character != "\n" for character in text)
     assert "\x9b" not in text
 

@@ -164,10 +164,10 @@ def test_the_javascript_example(delivered: Delivered, tmp_path: Path) -> None:
         name: {"headers": dict(case.headers), "body": base64.b64encode(case.body).decode(), "secret": case.secret}
         for name, case in cases(delivered).items()
     }
-    told = subprocess.run(
+    reported = subprocess.run(
         [node, "run.mjs"], input=json.dumps(given), cwd=tmp_path, capture_output=True, text=True, check=True, timeout=60
     )
-    assert json.loads(told.stdout) == EXPECTED
+    assert json.loads(reported.stdout) == EXPECTED
 
 
 @pytest.mark.service

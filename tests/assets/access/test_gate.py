@@ -14,7 +14,7 @@ from starlette.websockets import WebSocket
 
 from assets.access.gate import COOKIE, LONGEST_BODY, SESSION_S, Gate, allowed_hosts, role_of
 from assets.access.gate_tokens import Role, token, token_file
-from assets.service.up import told_token
+from assets.service.up import shown_token
 from storage.core.settings import Settings, SettingsError
 from tests.assets.asgi import Answer, ask, open_websocket
 
@@ -361,8 +361,8 @@ def test_tokens_are_made_once_and_private(tmp_path: Path) -> None:
 def test_the_token_is_told_on_a_terminal_and_kept_out_of_logs(tmp_path: Path) -> None:
     settings = Settings(home=tmp_path)
     secret = token(settings, Role.OPERATOR)
-    assert told_token(settings, on_terminal=True) == secret
-    assert told_token(settings, on_terminal=False) == f"in {tmp_path / 'operator.token'}"
+    assert shown_token(settings, on_terminal=True) == secret
+    assert shown_token(settings, on_terminal=False) == f"in {tmp_path / 'operator.token'}"
 
 
 def test_a_token_that_others_may_read_or_that_is_none_is_refused(tmp_path: Path) -> None:

@@ -18,13 +18,13 @@ def test_only_a_daemon_that_died_ends_the_process(monkeypatch: pytest.MonkeyPatc
         DagsterPostgresException("too many retries for DB connection"),
         RuntimeError("a thread died"),
     ]
-    told: list[tuple[int, int]] = []
+    reported: list[tuple[int, int]] = []
 
     class Controller:
         def check_daemon_loop(self) -> None:
             raise events.pop(0)
 
-    monkeypatch.setattr(os, "kill", lambda *call: told.append(call))
+    monkeypatch.setattr(os, "kill", lambda *call: reported.append(call))
     web_and_daemon._watch(cast("DagsterDaemonController", Controller()))
     assert not events
-    assert told == [(os.getpid(), signal.SIGTERM)]
+    assert reported == [(os.getpid(), signal.SIGTERM)]

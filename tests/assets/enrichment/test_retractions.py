@@ -96,8 +96,8 @@ def test_a_retraction_is_no_event(rented: tuple[Lender, Job]) -> None:
     lender, first = rented
     retraction = lender.retracted(first)
     with lender.store.db.reading() as r:
-        told = select(func.count()).select_from(events).where(events.c.job_id == retraction.job_id)
-        assert r.execute(told).scalar_one() == 0
+        reported = select(func.count()).select_from(events).where(events.c.job_id == retraction.job_id)
+        assert r.execute(reported).scalar_one() == 0
 
 
 def test_only_a_submission_that_ended_well_can_be_retracted(lender: Lender) -> None:

@@ -16,7 +16,7 @@ from sqlalchemy import select, update
 from assets.core import batches as work_of
 from assets.core.batches import Work
 from assets.enrichment.transactions import recompute
-from assets.intake.statements import Told, extract_all
+from assets.intake.statements import OnProgress, extract_all
 from pipelines.figures.facts import as_known
 from pipelines.intake.pdf.page.result import Extraction, Refusal, Verdict, refused
 from pipelines.reports.report_view import ReportStatus
@@ -83,7 +83,7 @@ def of_customer(lender: Lender) -> list[StoredStatement]:
         return list(statements.find(r, lender.customer).items)
 
 
-def told(lender: Lender, job: Job) -> list[dict[str, Any]]:
+def reported(lender: Lender, job: Job) -> list[dict[str, Any]]:
     """The job's events, in the order of their making."""
     query = select(events.c.body).where(events.c.job_id == job.job_id)
     with lender.store.db.reading() as r:
@@ -120,7 +120,7 @@ def test_the_rows_of_a_statement_become_transactions(in_june: InJune) -> None:
 
 def test_each_stage_tells_of_its_end_in_order(in_june: InJune) -> None:
     lender, _, job = in_june
-    happened = told(lender, job)
+    happened = reported(lender, job)
     assert [body["eventType"] for body in happened] == [
         "job.extraction.completed",
         "job.enrichment.completed",
@@ -144,7 +144,7 @@ def test_a_row_that_two_files_hold_counts_once(lender: Lender) -> None:
     job = ended(lender, Shelf(june=JUNE, july=overlapping), "june", "july")
     assert lender.descriptions() == ["COFFEE", "RENT", "SALE", "WAGES"]
     assert (job.received_rows, job.repeated_rows, job.duplicate_rows) == (4, 1, 0)
-    assert told(lender, job)[0]["duplicateCount"] == 1
+    assert reported(lender, job)[0]["duplicateCount"] == 1
 
 
 def test_what_was_sent_as_json_before_is_a_duplicate(lender: Lender) -> None:
@@ -161,7 +161,7 @@ def test_a_file_that_cannot_be_read_fails_alone_with_its_code(lender: Lender) ->
         {"code": "Statement.NotAStatement", "message": "File 2: No account statement stands in it."}
     ]
     assert lender.descriptions() == ["COFFEE", "RENT", "SALE"]
-    assert told(lender, job)[-1]["eventType"] == "job.completed"
+    assert reported(lender, job)[-1]["eventType"] == "job.completed"
 
 
 def test_where_no_file_can_be_read_the_job_fails_and_its_enrichment_tells_nothing(lender: Lender) -> None:
@@ -171,7 +171,7 @@ def test_where_no_file_can_be_read_the_job_fails_and_its_enrichment_tells_nothin
     assert (job.status, job.stage, job.refused_files) == (JobStatus.FAILED, Stage.EXTRACTION, 2)
     assert job.error is not None
     assert job.error["code"] == "Statement.NotAStatement"
-    assert [body["eventType"] for body in told(lender, job)] == ["job.extraction.failed", "job.failed"]
+    assert [body["eventType"] for body in reported(lender, job)] == ["job.extraction.failed", "job.failed"]
     with lender.store.db.reading() as r:
         assert not jobs.has_unfinished_submission(r, lender.customer.number)
 
@@ -204,8 +204,8 @@ def test_reports_say_how_much_rests_on_rows_that_their_statement_does_not_prove(
     refreshed(lender)
     with lender.store.db.reading() as r:
         stored = reports.bundle(r, lender.customer)
-    told = [json.loads(each.data_json or "")["unreconciled"] for each in stored.values()]
-    assert [(each["rows"], each["shareOfRows"]) for each in told] == [(1, 0.5)] * 3
+    reported = [json.loads(each.data_json or "")["unreconciled"] for each in stored.values()]
+    assert [(each["rows"], each["shareOfRows"]) for each in reported] == [(1, 0.5)] * 3
 
 
 def test_a_statement_in_another_currency_is_refused_and_nothing_of_it_is_kept(lender: Lender) -> None:
@@ -329,7 +329,7 @@ def test_a_password_of_work_that_was_given_up_is_forgotten(lender: Lender) -> No
             batches.release(w, work.token, lender.store.settings, datetime.now(UTC))
     assert (lender.now(job).error or {})["code"] == "Job.Abandoned"
     assert password_of(lender.store, job) == [None]
-    assert [body["eventType"] for body in told(lender, job)] == ["job.extraction.failed", "job.failed"]
+    assert [body["eventType"] for body in reported(lender, job)] == ["job.extraction.failed", "job.failed"]
 
 
 def claimed_whenever(store: Store) -> Work:
@@ -457,13 +457,13 @@ def test_recomputing_a_day_by_hand_changes_nothing(lender: Lender) -> None:
 
 
 def test_pages_read_are_told_on_the_way(lender: Lender, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("assets.intake.statements.TELL_EVERY_S", 0.0)
+    monkeypatch.setattr("assets.intake.statements.REPORT_EVERY_S", 0.0)
     job = submitted(lender, "june")
     seen = []
 
-    def read(_content: bytes, _password: str | None, told: Told) -> Extraction:
+    def read(_content: bytes, _password: str | None, reported: OnProgress) -> Extraction:
         for done in (1, 2):
-            told(done, 2)
+            reported(done, 2)
             seen.append((lender.now(job).pages_done, lender.now(job).pages_total))
         return JUNE
 
@@ -482,7 +482,7 @@ def test_a_run_that_dies_while_reading_is_done_again_and_never_twice(lender: Len
     job = submitted(lender, "june")
     work = claimed(lender.store)
 
-    def dies(_content: bytes, _password: str | None, _told: Told) -> Extraction:
+    def dies(_content: bytes, _password: str | None, _reported: OnProgress) -> Extraction:
         raise KilledError
 
     with pytest.raises(KilledError):
@@ -506,14 +506,14 @@ def test_a_run_that_comes_back_after_it_was_given_up_changes_nothing(lender: Len
     assert lender.now(job) == landed
     lender.end_all()
     assert lender.descriptions() == ["COFFEE", "RENT", "SALE"]
-    assert len(told(lender, job)) == 3
+    assert len(reported(lender, job)) == 3
 
 
 def test_a_run_that_dies_between_two_jobs_keeps_the_first(lender: Lender) -> None:
     first, second = submitted(lender, "june"), submitted(lender, "july")
     work = claimed(lender.store)
 
-    def read(content: bytes, _password: str | None, _told: Told) -> Extraction:
+    def read(content: bytes, _password: str | None, _reported: OnProgress) -> Extraction:
         if content == pdf("july"):
             raise KilledError
         return JUNE
@@ -527,7 +527,7 @@ def test_a_run_that_dies_between_two_jobs_keeps_the_first(lender: Lender) -> Non
     assert again.read == [pdf("july")]
     lender.end_all()
     assert lender.descriptions() == ["COFFEE", "RENT", "SALE", "WAGES"]
-    assert [len(told(lender, job)) for job in (first, second)] == [3, 3]
+    assert [len(reported(lender, job)) for job in (first, second)] == [3, 3]
 
 
 def test_a_run_that_dies_before_its_commit_leaves_nothing_named(lender: Lender) -> None:
@@ -581,7 +581,7 @@ def test_a_stored_file_that_is_damaged_is_refused_and_says_so(lender: Lender) ->
 def test_an_error_of_the_reader_itself_fails_one_job_in_the_end_and_no_other(lender: Lender) -> None:
     bad, good = submitted(lender, "bad"), submitted(lender, "june")
 
-    def read(content: bytes, _password: str | None, _told: Told) -> Extraction:
+    def read(content: bytes, _password: str | None, _reported: OnProgress) -> Extraction:
         if content == pdf("bad"):
             raise RuntimeError
         return JUNE

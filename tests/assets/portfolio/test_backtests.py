@@ -13,7 +13,7 @@ from dagster import RunRequest, SkipReason, build_sensor_context
 
 from assets.portfolio import backtests as work
 from assets.reports import reports as slicing
-from pipelines.decisions import Attribute, Case, Policy, Ready, Told
+from pipelines.decisions import Attribute, Case, Policy, Ready, StatedAttribute
 from pipelines.decisions.backtest import KNOWN_OUTCOMES
 from pipelines.decisions.decision import decided, figures
 from pipelines.figures.facts import Facts
@@ -148,7 +148,7 @@ class Portfolio:
             as_of=self.today,
             at=now,
             inputs={"requested": Decimal(7)},
-            attributes={each.name: Told(Attribute(each.value)) for each in stated},
+            attributes={each.name: StatedAttribute(Attribute(each.value)) for each in stated},
             shadow_of=also.get("shadow_of"),
         )
         facts = Facts(transactions.scan(self.store.lake, places).collect(), self.today)

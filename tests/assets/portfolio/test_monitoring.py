@@ -141,8 +141,8 @@ def test_a_rise_a_fall_and_a_rise_are_two_matches_with_what_was_read(borrower: B
     assert (match.rules, match.cause, match.data_version) == (["LONG"], Cause.DATA, 2)
     assert (match.ruleset_id, match.as_of) == (ruleset.ruleset_id, datetime.now(borrower.store.settings.zone).date())
     with borrower.store.db.reading() as r:
-        told = rule_matches.record(r, match)
-    assert b"history_days" in told
+        reported = rule_matches.record(r, match)
+    assert b"history_days" in reported
     borrower.sent(item(5, "COFFEE"))
     assert len(borrower.matches) == 1
     borrower.retracted(long)
@@ -188,17 +188,17 @@ def test_an_attribute_that_is_set_is_read(borrower: Borrower) -> None:
 
 
 def test_a_job_s_events_come_before_the_rule_s(borrower: Borrower, monkeypatch: pytest.MonkeyPatch) -> None:
-    told: list[str] = []
+    reported: list[str] = []
     enqueue = outbox.enqueue
 
     def noted(w: Any, new: Any) -> None:
-        told.extend(each.event_type for each in new)
+        reported.extend(each.event_type for each in new)
         enqueue(w, new)
 
     monkeypatch.setattr(outbox, "enqueue", noted)
     borrower.watch()
     borrower.trigger()
-    assert told == ["job.enrichment.completed", "job.completed", "monitoring.rule.triggered"]
+    assert reported == ["job.enrichment.completed", "job.completed", "monitoring.rule.triggered"]
 
 
 def test_without_a_ruleset_a_batch_asks_the_database_twice_whether_there_is_one(borrower: Borrower) -> None:
@@ -430,9 +430,9 @@ def test_time_alone_fires_a_rule(borrower: Borrower) -> None:
     borrower.watch(a_rule("STALE", {"moreThan": [{"metric": "days_behind"}, "10"]}))
     borrower.trigger()
     now = datetime.now(UTC)
-    for days, told in ((1, 0), (8, 0), (11, 1), (12, 1)):
+    for days, reported in ((1, 0), (8, 0), (11, 1), (12, 1)):
         borrower.evaluated(now + timedelta(days=days))
-        assert len(borrower.matches) == told, days
+        assert len(borrower.matches) == reported, days
     assert borrower.matches[0].cause is Cause.TIME
     borrower.sent(item(0, "COFFEE"))
     assert borrower.fired() == []
@@ -477,12 +477,12 @@ def asked_for(store: Store) -> list[str | None]:
 def test_a_changed_ruleset_or_attribute_is_looked_by_without_waiting_for_the_night(triggered: Borrower) -> None:
     store, bucket = triggered.store, f"{bucket_of(triggered.customer.number):02d}"
     ruleset = triggered.watch(a_rule("LOW", LOW_SCORE), attributes=[SCORE])
-    for score, told in (("400", 1), ("600", 1), ("300", 2)):
+    for score, reported in (("400", 1), ("600", 1), ("300", 2)):
         triggered.score(score)
         assert asked_for(store) == [bucket]
         triggered.evaluated()
         assert asked_for(store) == []
-        assert len(triggered.matches) == told
+        assert len(triggered.matches) == reported
     more = a_ruleset(a_rule("LOW", LOW_SCORE), a_rule("LONG"), attributes=[SCORE])
     with store.db.writing() as w:
         rulesets.replace(w, ruleset, more, "test", datetime.now(UTC))
@@ -542,9 +542,9 @@ def test_one_by_night_is_at_everybody_and_answers_requests_too(bucket_mates: lis
     assert asked_for(one.store) == []
 
 
-@pytest.mark.parametrize(("tags", "told"), [({ASKED_TAG: "ruleset_evaluation"}, [1, 0, 0]), ({}, [1, 1, 1])])
+@pytest.mark.parametrize(("tags", "reported"), [({ASKED_TAG: "ruleset_evaluation"}, [1, 0, 0]), ({}, [1, 1, 1])])
 def test_a_run_is_told_by_its_tag_whom_to_look_at(
-    bucket_mates: list[Borrower], tags: dict[str, str], told: list[int]
+    bucket_mates: list[Borrower], tags: dict[str, str], reported: list[int]
 ) -> None:
     one = bucket_mates[0]
     one.score("700")
@@ -553,7 +553,7 @@ def test_a_run_is_told_by_its_tag_whom_to_look_at(
     assert asked.tags.items() >= {ASKED_TAG: "ruleset_evaluation"}.items()
     resources = {"store": one.store}
     assert materialize([monitoring.monitored_customers], partition_key=one.bucket, tags=tags, resources=resources)
-    assert matches(bucket_mates) == told
+    assert matches(bucket_mates) == reported
 
 
 def test_a_look_that_is_killed_is_asked_for_again(triggered: Borrower, monkeypatch: pytest.MonkeyPatch) -> None:

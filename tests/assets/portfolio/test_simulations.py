@@ -54,8 +54,8 @@ def document(**also: Any) -> dict[str, Any]:
     }
 
 
-def sound(told: Mapping[str, Any]) -> Ruleset:
-    found = checked(told)
+def sound(reported: Mapping[str, Any]) -> Ruleset:
+    found = checked(reported)
     assert found.ruleset is not None, found.faults
     return found.ruleset
 

@@ -94,13 +94,13 @@ class Sender:
         with self.store.db.reading() as r:
             return delivery_log.latest(r, 1_000)
 
-    def told(self, url: str) -> Delivery:
+    def reported(self, url: str) -> Delivery:
         """The one delivery of one event to one subscription."""
         self.subscribe(url)
         self.happen()
         assert self.deliver() == 1
-        (told,) = self.log()
-        return told
+        (reported,) = self.log()
+        return reported
 
 
 @pytest.fixture
@@ -116,9 +116,9 @@ def _looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(delivery, "POLL_AGAIN_S", 0.1)
 
 
-def outcome(told: Delivery) -> tuple[DeliveryStatus, int | None, str | None]:
-    (attempt,) = told.attempts
-    return told.status, attempt.status_code, attempt.error
+def outcome(reported: Delivery) -> tuple[DeliveryStatus, int | None, str | None]:
+    (attempt,) = reported.attempts
+    return reported.status, attempt.status_code, attempt.error
 
 
 def body_of(request: bytes) -> bytes:
@@ -138,15 +138,15 @@ def headers_of(request: bytes) -> dict[str, str]:
 @pytest.mark.parametrize("status", [200, 201, 204, 299])
 def test_any_2xx_is_a_success(ca: trustme.CA, sender: Sender, status: int) -> None:
     with receiver(tls(ca), answering(f"{status} Fine")) as there:
-        assert outcome(sender.told(there.url)) == (DeliveryStatus.DELIVERED, status, None)
+        assert outcome(sender.reported(there.url)) == (DeliveryStatus.DELIVERED, status, None)
 
 
 @pytest.mark.parametrize("status", [300, 400, 404, 410, 429, 500, 503, 599])
 def test_anything_else_is_recorded_and_not_retried(ca: trustme.CA, sender: Sender, status: int) -> None:
     with receiver(tls(ca), answering(f"{status} No", b"no\x00\xff")) as there:
-        told = sender.told(there.url)
-        assert outcome(told) == (DeliveryStatus.FAILED, status, None)
-        assert told.attempts[0].response_head == b"no\x00\xff"
+        reported = sender.reported(there.url)
+        assert outcome(reported) == (DeliveryStatus.FAILED, status, None)
+        assert reported.attempts[0].response_head == b"no\x00\xff"
         assert sender.deliver() == 0
         assert there.connections == 1
 
@@ -185,7 +185,7 @@ def test_an_attempt_is_signed_as_standard_webhooks_says_too(ca: trustme.CA, send
 
 def test_the_time_of_each_step_is_recorded(ca: trustme.CA, sender: Sender) -> None:
     with receiver(tls(ca), answering("200 OK")) as there:
-        (attempt,) = sender.told(there.url).attempts
+        (attempt,) = sender.reported(there.url).attempts
     steps = [getattr(attempt, step) for step in sending.STEPS]
     assert None not in steps
     assert 0 <= sum(steps) <= attempt.duration_ms
@@ -199,8 +199,8 @@ def test_while_keys_can_not_be_read_a_delivery_waits(ca: trustme.CA, sender: Sen
         sender.subscribe(there.url)
         sender.happen()
         assert delivery.deliver_due(replace(sender.store, vault=Vault(unreadable)), 10, 5) == 1
-        (told,) = sender.log()
-        assert (told.status, told.attempts, there.connections) == (DeliveryStatus.SENDING, (), 0)
+        (reported,) = sender.log()
+        assert (reported.status, reported.attempts, there.connections) == (DeliveryStatus.SENDING, (), 0)
 
 
 def test_two_subscriptions_with_the_same_url_get_signatures_of_their_own(ca: trustme.CA, sender: Sender) -> None:
@@ -222,7 +222,7 @@ def test_of_two_subscriptions_with_the_same_url_one_may_fail_alone(ca: trustme.C
             sender.subscribe(there.url)
         sender.happen()
         assert sender.deliver() == 2
-    assert sorted(outcome(told) for told in sender.log()) == [
+    assert sorted(outcome(reported) for reported in sender.log()) == [
         (DeliveryStatus.DELIVERED, 200, None),
         (DeliveryStatus.FAILED, 500, None),
     ]
@@ -243,7 +243,7 @@ def test_a_redirect_is_a_failure_and_its_target_is_never_dialled(ca: trustme.CA,
     with receiver(tls(ca), answering("200 OK")) as target:
         moved = answering(f"{status} Moved", b"", f"Location: {target.url}")
         with receiver(tls(ca), moved) as there:
-            assert outcome(sender.told(there.url)) == (DeliveryStatus.FAILED, status, None)
+            assert outcome(sender.reported(there.url)) == (DeliveryStatus.FAILED, status, None)
         assert target.connections == 0
 
 
@@ -269,16 +269,16 @@ def test_whoever_has_not_answered_completely_by_the_deadline_has_failed(
     ca: trustme.CA, sender: Sender, script: Script, status: int | None
 ) -> None:
     with receiver(tls(ca), script) as there:
-        told = sender.with_deadline(TIMEOUT_S).told(there.url)
-    assert outcome(told) == (DeliveryStatus.FAILED, status, "timeout")
-    assert TIMEOUT_S * 1000 <= told.attempts[0].duration_ms < TIMEOUT_S * 1000 + LATE_MS
+        reported = sender.with_deadline(TIMEOUT_S).reported(there.url)
+    assert outcome(reported) == (DeliveryStatus.FAILED, status, "timeout")
+    assert TIMEOUT_S * 1000 <= reported.attempts[0].duration_ms < TIMEOUT_S * 1000 + LATE_MS
 
 
 def test_a_handshake_that_never_ends_fails_at_the_deadline(sender: Sender) -> None:
     with receiver(None, silent) as there:
-        told = sender.with_deadline(TIMEOUT_S).told(there.url)
-    assert outcome(told) == (DeliveryStatus.FAILED, None, "timeout")
-    assert told.attempts[0].duration_ms < TIMEOUT_S * 1000 + LATE_MS
+        reported = sender.with_deadline(TIMEOUT_S).reported(there.url)
+    assert outcome(reported) == (DeliveryStatus.FAILED, None, "timeout")
+    assert reported.attempts[0].duration_ms < TIMEOUT_S * 1000 + LATE_MS
 
 
 def test_of_an_endless_answer_only_the_first_16_kib_are_read(ca: trustme.CA, sender: Sender) -> None:
@@ -291,9 +291,9 @@ def test_of_an_endless_answer_only_the_first_16_kib_are_read(ca: trustme.CA, sen
             sent += connection.send(b"x" * 65_536)
 
     with receiver(tls(ca), pouring) as there:
-        told = sender.told(there.url)
-    assert outcome(told) == (DeliveryStatus.DELIVERED, 200, None)
-    assert told.attempts[0].response_head == b"x" * 16_384
+        reported = sender.reported(there.url)
+    assert outcome(reported) == (DeliveryStatus.DELIVERED, 200, None)
+    assert reported.attempts[0].response_head == b"x" * 16_384
     assert sent < 20 * 2**20
 
 
@@ -313,7 +313,7 @@ def test_an_answer_cut_off_or_garbled_is_classed(
     ca: trustme.CA, sender: Sender, text: bytes, status: int | None, error: str
 ) -> None:
     with receiver(tls(ca), saying(text)) as there:
-        assert outcome(sender.told(there.url)) == (DeliveryStatus.FAILED, status, error)
+        assert outcome(sender.reported(there.url)) == (DeliveryStatus.FAILED, status, error)
         assert there.connections == 1
 
 
@@ -365,14 +365,14 @@ def test_nothing_is_sent_to_whoever_is_not_trusted(
     ca: trustme.CA, sender: Sender, context: Callable[[trustme.CA], ssl.SSLContext]
 ) -> None:
     with receiver(context(ca), answering("200 OK")) as there:
-        assert outcome(sender.told(there.url)) == (DeliveryStatus.FAILED, None, "tls")
+        assert outcome(sender.reported(there.url)) == (DeliveryStatus.FAILED, None, "tls")
     assert (there.connections, [request for request in there.requests if request]) == (1, [])
 
 
 def test_where_nobody_listens_it_fails_to_connect(sender: Sender) -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
-    assert outcome(sender.told(f"https://127.0.0.1:{port}/")) == (DeliveryStatus.FAILED, None, "connect")
+    assert outcome(sender.reported(f"https://127.0.0.1:{port}/")) == (DeliveryStatus.FAILED, None, "connect")
 
 
 def test_a_secret_that_does_not_open_is_a_failure_and_nothing_is_sent(ca: trustme.CA, sender: Sender) -> None:
@@ -392,7 +392,7 @@ def test_a_deleted_subscription_is_told_nothing_more(ca: trustme.CA, sender: Sen
         with sender.store.db.writing() as w:
             subscriptions.delete(w, sender.customer.client_id, made.subscription_id)
         assert sender.deliver() == 0
-        assert [(told.status, told.attempts) for told in sender.log()] == [(DeliveryStatus.CANCELLED, ())]
+        assert [(reported.status, reported.attempts) for reported in sender.log()] == [(DeliveryStatus.CANCELLED, ())]
         assert there.connections == 0
 
 
@@ -416,7 +416,7 @@ def test_a_delivery_that_is_under_way_when_its_subscription_is_deleted_ends_as_i
             sender.happen()
             answer.set()
             assert eventually(lambda: sender.log()[0].status is DeliveryStatus.DELIVERED)
-    assert [outcome(told) for told in sender.log()] == [(DeliveryStatus.DELIVERED, 200, None)]
+    assert [outcome(reported) for reported in sender.log()] == [(DeliveryStatus.DELIVERED, 200, None)]
     assert there.connections == 1
 
 
@@ -472,9 +472,9 @@ def test_the_loop_is_woken_by_the_commit(sender: Sender, tmp_path: Path, monkeyp
             there.learn(signing_text(sender, there.url))
             time.sleep(0.2)
             sender.happen()
-            told = there.wait_for(lambda each: each.body == BODY, timeout_s=60.0)
-            assert told is not None
-            assert told.verified
+            reported = there.wait_for(lambda each: each.body == BODY, timeout_s=60.0)
+            assert reported is not None
+            assert reported.verified
             assert eventually(lambda: sender.log()[0].status is DeliveryStatus.DELIVERED)
             monkeypatch.undo()
             sender.happen()  # it looks up once more, and then as often as ever
@@ -532,7 +532,7 @@ def test_what_a_deleted_subscription_left_in_the_queue_is_cancelled_unsent(
             subscriptions.delete(w, sender.customer.client_id, made.subscription_id)
         assert sender.deliver() == 17
         assert there.connections == 0
-    assert {told.status for told in sender.log()} == {DeliveryStatus.CANCELLED}
+    assert {reported.status for reported in sender.log()} == {DeliveryStatus.CANCELLED}
 
 
 def test_a_database_that_is_away_for_a_moment_ends_nothing(
@@ -566,7 +566,7 @@ def test_a_commit_whose_answer_was_lost_stops_nothing(
     def writing() -> Iterator[Writing]:
         with committing() as w:
             yield w
-        if any(told.attempts for told in sender.log()) and (loss := next(losses, None)):
+        if any(reported.attempts for reported in sender.log()) and (loss := next(losses, None)):
             raise loss
 
     committing = db.writing
@@ -580,7 +580,7 @@ def test_a_commit_whose_answer_was_lost_stops_nothing(
             sender.happen()
             assert eventually(lambda: len(there.requests) == 2)
     assert next(losses, None) is None
-    assert [len(told.attempts) for told in sender.log()] == [1, 1]
+    assert [len(reported.attempts) for reported in sender.log()] == [1, 1]
 
 
 def test_what_a_stop_interrupts_is_due_again_and_then_sent(
@@ -593,8 +593,8 @@ def test_what_a_stop_interrupts_is_due_again_and_then_sent(
         sender.happen()
         with running(patient):
             assert eventually(lambda: len(there.requests) == 1)
-    (told,) = sender.log()
-    assert (told.status, told.attempts) == (DeliveryStatus.DUE, ())
+    (reported,) = sender.log()
+    assert (reported.status, reported.attempts) == (DeliveryStatus.DUE, ())
 
 
 def test_what_is_under_way_at_a_stop_may_end(ca: trustme.CA, sender: Sender) -> None:
@@ -629,5 +629,5 @@ def test_many_events_at_once_invent_no_time_outs(ca: trustme.CA, sender: Sender)
             sender.subscribe(there.url)
         sender.happen(10)
         assert sender.deliver() == 200
-    assert {outcome(told) for told in sender.log()} == {(DeliveryStatus.DELIVERED, 200, None)}
+    assert {outcome(reported) for reported in sender.log()} == {(DeliveryStatus.DELIVERED, 200, None)}
     assert len(there.requests) == 200

@@ -169,10 +169,10 @@ def test_other_pythons_come_to_the_same_verdicts(version: str) -> None:
     program += "def verdict(url):\n try: check_webhook_url(url, Reach())\n except InvalidRequest as e: return e.code\n"
     program += f" return {FINE!r}\n"
     program += "print(json.dumps([verdict(url) for url in json.load(sys.stdin)]))"
-    told = subprocess.run(
+    reported = subprocess.run(
         [python, "-c", program], input=json.dumps(asked), capture_output=True, text=True, check=True, timeout=60
     ).stdout
-    assert json.loads(told) == [verdict(url, Reach()) for url in asked]
+    assert json.loads(reported) == [verdict(url, Reach()) for url in asked]
 
 
 @pytest.mark.parametrize("port_is_open", [True, False])
@@ -181,8 +181,8 @@ def test_a_refusal_does_not_tell_whether_somebody_listens(settings: Settings, po
         port = listening.getsockname()[1]
         if not port_is_open:
             listening.close()
-        told = asdict(post(settings, f"https://127.0.0.1:{port}/"))
-    shown = {name: told[name] for name in ("status_code", "error", "response_head", "connect_ms", "tls_ms")}
+        reported = asdict(post(settings, f"https://127.0.0.1:{port}/"))
+    shown = {name: reported[name] for name in ("status_code", "error", "response_head", "connect_ms", "tls_ms")}
     assert shown == {"status_code": None, "error": REFUSED, "response_head": None, "connect_ms": None, "tls_ms": None}
 
 
@@ -262,12 +262,12 @@ def through_a_proxy(
 
 
 def test_a_proxy_is_asked_for_a_tunnel_and_sees_nothing_of_what_passes_it(ca: trustme.CA, settings: Settings) -> None:
-    told = through_a_proxy(ca, settings, Names(["8.8.8.8"]))
-    assert (told.attempt.status_code, told.attempt.error, len(told.requests)) == (202, None, 1)
-    (asked,) = told.asked
+    reported = through_a_proxy(ca, settings, Names(["8.8.8.8"]))
+    assert (reported.attempt.status_code, reported.attempt.error, len(reported.requests)) == (202, None, 1)
+    (asked,) = reported.asked
     assert asked.startswith(b"CONNECT lender.example:443 HTTP/1.1\r\n")
     assert b"signature" not in asked.lower()
-    assert None not in (told.attempt.connect_ms, told.attempt.tls_ms, told.attempt.first_byte_ms)
+    assert None not in (reported.attempt.connect_ms, reported.attempt.tls_ms, reported.attempt.first_byte_ms)
 
 
 @pytest.mark.parametrize("addresses", [["10.0.0.1"], ["8.8.8.8", "10.0.0.1"], ["169.254.169.254", "8.8.8.8"]])
@@ -275,25 +275,25 @@ def test_a_proxy_is_not_asked_for_a_name_with_any_forbidden_address(
     ca: trustme.CA, settings: Settings, addresses: Sequence[str]
 ) -> None:
     """It looks the name up once more, and might take that one."""
-    told = through_a_proxy(ca, settings, Names(addresses))
-    assert (told.attempt.error, told.asked) == (REFUSED, [])
+    reported = through_a_proxy(ca, settings, Names(addresses))
+    assert (reported.attempt.error, reported.asked) == (REFUSED, [])
 
 
 def test_a_proxy_is_not_asked_for_an_unknown_name(ca: trustme.CA, settings: Settings) -> None:
-    told = through_a_proxy(ca, settings, Names([]))
-    assert (told.attempt.error, told.asked) == ("dns", [])
+    reported = through_a_proxy(ca, settings, Names([]))
+    assert (reported.attempt.error, reported.asked) == ("dns", [])
 
 
 @pytest.mark.parametrize("status", [b"403 Forbidden", b"407 Proxy Authentication Required", b"502 Bad Gateway"])
 def test_what_a_proxy_refuses_is_nowhere_to_be_reached(ca: trustme.CA, settings: Settings, status: bytes) -> None:
     answer = b"HTTP/1.1 " + status + b"\r\nContent-Length: 0\r\n\r\n"
-    told = through_a_proxy(ca, settings, Names(["8.8.8.8"]), answer)
-    assert (told.attempt.error, told.attempt.status_code, told.requests) == ("connect", None, [])
+    reported = through_a_proxy(ca, settings, Names(["8.8.8.8"]), answer)
+    assert (reported.attempt.error, reported.attempt.status_code, reported.requests) == ("connect", None, [])
 
 
 def test_a_proxy_that_leads_elsewhere_is_not_trusted(ca: trustme.CA, settings: Settings) -> None:
-    told = through_a_proxy(ca, settings, Names(["8.8.8.8"]), name="another.example")
-    assert (told.attempt.error, [request for request in told.requests if request]) == ("tls", [])
+    reported = through_a_proxy(ca, settings, Names(["8.8.8.8"]), name="another.example")
+    assert (reported.attempt.error, [request for request in reported.requests if request]) == ("tls", [])
 
 
 def test_neither_proxies_nor_credentials_come_from_the_environment(

@@ -82,8 +82,8 @@ def test_a_retry_sends_the_same_bytes_under_the_same_id(ca: trustme.CA, sender: 
 
 
 def retried(sender: Sender, tries: int) -> bool:
-    (told,) = sender.log()
-    return told.status is DeliveryStatus.RETRYING and len(told.attempts) == tries
+    (reported,) = sender.log()
+    return reported.status is DeliveryStatus.RETRYING and len(reported.attempts) == tries
 
 
 def test_a_rotated_secret_signs_the_retry(ca: trustme.CA, sender: Sender) -> None:
@@ -111,10 +111,10 @@ def test_a_dead_receiver_is_paused_and_the_console_says_so(
         ask_for(sender, made.subscription_id, pause_after=3)
         sender.happen(20)
         sender.deliver()
-    told = sender.log()
-    tried = sum(each.status is DeliveryStatus.FAILED for each in told)
+    reported = sender.log()
+    tried = sum(each.status is DeliveryStatus.FAILED for each in reported)
     assert 3 <= tried <= 3 + outbox.PER_SUBSCRIPTION  # what was under way still ended
-    assert sum(each.status is DeliveryStatus.DUE for each in told) == 20 - tried
+    assert sum(each.status is DeliveryStatus.DUE for each in reported) == 20 - tried
     [line] = [record.getMessage() for record in caplog.records if "paused" in record.getMessage()]
     assert str(made.subscription_id) in line
 
@@ -144,8 +144,8 @@ def test_a_sender_that_died_leaves_the_same_bytes_to_the_next(ca: trustme.CA, se
             [taken] = outbox.claim_due(w, uuid4(), 1, 45, long_ago)  # and was killed before it recorded anything
         with running(sender.store):
             assert eventually(lambda: sender.log()[0].status is DeliveryStatus.DELIVERED)
-    (told,) = sender.log()
-    assert (told.event_id, len(told.attempts)) == (event_id, 1)
+    (reported,) = sender.log()
+    assert (reported.event_id, len(reported.attempts)) == (event_id, 1)
     assert body_of(there.requests[0]) == taken.body
 
 

@@ -114,14 +114,14 @@ def said(plan: Plan, row: Row, customer: Customer) -> Said:
     )
 
 
-def _limit(plan: Plan, told: Json, trace: Json) -> SaidOfLimit:
+def _limit(plan: Plan, described: Json, trace: Json) -> SaidOfLimit:
     seen = (_seen(trace["amount"]), *(_seen(cap["value"]) for cap in trace["caps"]))
     slugs = {product.id: product.slug for product in plan.policy.products}
-    product = slugs[told["productId"]]
+    product = slugs[described["productId"]]
     assert product == trace["product"]
-    if told["kind"] == "indeterminate":
-        return SaidOfLimit(product, None, None, False, _reasons(plan, told["reasons"]), seen)
-    return SaidOfLimit(product, told["amount"], told.get("uncappedAmount"), told["capped"], (), seen)
+    if described["kind"] == "indeterminate":
+        return SaidOfLimit(product, None, None, False, _reasons(plan, described["reasons"]), seen)
+    return SaidOfLimit(product, described["amount"], described.get("uncappedAmount"), described["capped"], (), seen)
 
 
 def _step(trace: Json) -> SaidOfStep:

@@ -109,18 +109,18 @@ def said(document: Json, customer: Customer, inputs: Mapping[str, Value], now: d
     steps = tuple(_step(reader, step) for step in document["steps"])
     nth = next((nth for nth, step in enumerate(steps) if step.matched is not False), None)
     outcome: str = document["defaultOutcome"]
-    told: list[tuple[str, list[Seen]]] = []
+    described: list[tuple[str, list[Seen]]] = []
     reasons: tuple[Reason, ...] = ()
     if nth is not None and steps[nth].matched is None:
         outcome = "indeterminate"
         reasons = _reasons(rule.condition for rule in steps[nth].rules if rule.counted is None)
     elif nth is not None:
         outcome = document["steps"][nth]["outcome"]
-        told = _weightiest_first(document["steps"][nth]["rules"], steps[nth].rules)
+        described = _weightiest_first(document["steps"][nth]["rules"], steps[nth].rules)
     elif document["defaultReason"] is not None:
-        told = [(document["defaultReason"]["code"], _unmet(document["steps"], steps))]
-    matched = tuple(code for code, _ in told)
-    rests_on = tuple(tuple(dict.fromkeys(slug for each in seen for slug in _metrics(each))) for _, seen in told)
+        described = [(document["defaultReason"]["code"], _unmet(document["steps"], steps))]
+    matched = tuple(code for code, _ in described)
+    rests_on = tuple(tuple(dict.fromkeys(slug for each in seen for slug in _metrics(each))) for _, seen in described)
     limits = tuple(_limit(reader, limit, outcome, reasons) for limit in document["limits"])
     return Said(outcome, nth, matched, rests_on, reasons, limits, steps)
 
@@ -143,10 +143,10 @@ def _rule(reader: "Reader", rule: Json) -> SaidOfRule:
     return SaidOfRule(rule["code"], counted, condition)
 
 
-def _weightiest_first(rules: Sequence[Json], told: Sequence[SaidOfRule]) -> list[tuple[str, list[Seen]]]:
+def _weightiest_first(rules: Sequence[Json], described: Sequence[SaidOfRule]) -> list[tuple[str, list[Seen]]]:
     ranked = [
         (rule["rank"], place, rule["code"], each.condition)
-        for place, (rule, each) in enumerate(zip(rules, told, strict=True))
+        for place, (rule, each) in enumerate(zip(rules, described, strict=True))
         if each.counted
     ]
     return [(code, [condition]) for _, _, code, condition in sorted(ranked, key=lambda each: each[:2])]
@@ -154,7 +154,7 @@ def _weightiest_first(rules: Sequence[Json], told: Sequence[SaidOfRule]) -> list
 
 def _unmet(given: Sequence[Json], steps: Sequence[SaidOfStep]) -> list[Seen]:
     """False conditions where all of a step's had to be met."""
-    pairs = [(step, rule) for step, told in zip(given, steps, strict=True) for rule in told.rules]
+    pairs = [(step, rule) for step, described in zip(given, steps, strict=True) for rule in described.rules]
     return [rule.condition for step, rule in pairs if step["match"] == "all" and rule.counted is False]
 
 

@@ -328,11 +328,13 @@ def test_indicators_have_the_metrics_format_or_the_policys() -> None:
     ]
 
 
-@pytest.mark.parametrize(("shape", "told"), [("integer", "12346"), ("decimal", "12345.6000"), (None, "12345.6000")])
-def test_an_indicator_in_whole_numbers_has_no_decimals(shape: str | None, told: str) -> None:
+@pytest.mark.parametrize(
+    ("shape", "described"), [("integer", "12346"), ("decimal", "12345.6000"), (None, "12345.6000")]
+)
+def test_an_indicator_in_whole_numbers_has_no_decimals(shape: str | None, described: str) -> None:
     small = policy(indicators=[{"metric": "revenue_90d", "format": shape}])
     [indicator] = evaluation(small, {"revenue_90d": Decimal("12345.6000")}).answer["indicators"]
-    assert str(indicator["value"]) == told
+    assert str(indicator["value"]) == described
 
 
 def test_an_indicator_that_is_unavailable_is_left_out() -> None:
@@ -456,8 +458,8 @@ CAPPED: Json = {
 def test_the_trace_of_a_limit_goes_on_to_what_is_offered(
     attributes: dict[str, str], expected: tuple[object, ...]
 ) -> None:
-    told = (Decimal(each) if isinstance(each, str) and each[0].isdigit() else each for each in expected)
-    assert end_of(CAPPED, **{name: Decimal(text) for name, text in attributes.items()}) == tuple(told)
+    described = (Decimal(each) if isinstance(each, str) and each[0].isdigit() else each for each in expected)
+    assert end_of(CAPPED, **{name: Decimal(text) for name, text in attributes.items()}) == tuple(described)
 
 
 def test_the_trace_says_that_a_limit_is_not_for_this_outcome() -> None:
@@ -470,14 +472,14 @@ def test_a_traced_limit_comes_to_what_the_engine_offers() -> None:
     for case in cases(seed=65, policies=60, customers=4):
         plan = planned(Policy.model_validate(case.document))
         for row in rows(plan, case).iter_rows(named=True):
-            for nth, told in enumerate(traced(plan, row)["limits"]):
-                kind = (told["notOffered"], told["limitedBy"] is not None, told["belowMinimum"])
-                if told["rounded"] is not None:
-                    assert row[f"amount_{nth}"] == (0 if told["belowMinimum"] else told["rounded"])
-                    assert row[f"capped_{nth}"] == (told["limitedBy"] is not None)
+            for nth, described in enumerate(traced(plan, row)["limits"]):
+                kind = (described["notOffered"], described["limitedBy"] is not None, described["belowMinimum"])
+                if described["rounded"] is not None:
+                    assert row[f"amount_{nth}"] == (0 if described["belowMinimum"] else described["rounded"])
+                    assert row[f"capped_{nth}"] == (described["limitedBy"] is not None)
                 else:
-                    assert row[f"amount_{nth}"] == (0 if told["notOffered"] else None)
-                seen.add((told["rounded"] is not None, *kind))
+                    assert row[f"amount_{nth}"] == (0 if described["notOffered"] else None)
+                seen.add((described["rounded"] is not None, *kind))
     assert len(seen) > 4
 
 

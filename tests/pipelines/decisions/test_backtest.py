@@ -106,7 +106,7 @@ def outcomes(customers: int, seed: int = 3) -> pl.DataFrame:
     )
 
 
-def told(frame: pl.DataFrame, by: Sequence[str]) -> dict[tuple[Any, ...], Any]:
+def described(frame: pl.DataFrame, by: Sequence[str]) -> dict[tuple[Any, ...], Any]:
     rest = [name for name in frame.columns if name not in by and name != "as_of"]
     return {tuple(row[name] for name in by): tuple(row[name] for name in rest) for row in frame.to_dicts()}
 
@@ -181,7 +181,7 @@ def test_transitions_count_customers_those_whose_limits_moved_and_what_became_of
         defaulted = known.get(number)
         for place, more in enumerate((True, moved(one, other), defaulted is not None, defaulted is True)):
             counts[place] += more
-    found = told(whole[1]["transitions"], ["before", "after"])
+    found = described(whole[1]["transitions"], ["before", "after"])
     assert found == {key: tuple(counts) for key, counts in expected.items()}
 
 
@@ -198,7 +198,7 @@ def test_limit_totals_of_a_transition_leave_out_what_is_indeterminate_and_say_of
                 if amount is not None:
                     sums[1 + place] += 1
                     sums[3 + place] += amount
-    found = told(whole[1]["limits"], ["before", "after", "product"])
+    found = described(whole[1]["limits"], ["before", "after", "product"])
     assert found == {key: tuple(sums) for key, sums in expected.items()}
 
 
@@ -213,7 +213,7 @@ def test_bands_hold_every_priced_customer_once(
                 sums = expected.setdefault((name, product, band), [0, Decimal(0)])
                 sums[0] += 1
                 sums[1] += amount or 0
-    found = told(whole[1]["bands"], ["side", "product", "up_to"])
+    found = described(whole[1]["bands"], ["side", "product", "up_to"])
     assert found == {key: tuple(sums) for key, sums in expected.items()}
 
 
@@ -236,7 +236,7 @@ def test_a_change_is_put_down_to_the_deciding_rules_whose_own_result_differs(
         if one["outcome"] != other["outcome"]
     ]
     counts = Counter(code for codes in changed for code in codes)
-    assert told(whole[1]["changes"], ["code"]) == {(code,): (count,) for code, count in counts.items()}
+    assert described(whole[1]["changes"], ["code"]) == {(code,): (count,) for code, count in counts.items()}
 
 
 def test_what_changed_is_the_outcome_first_then_limits(
@@ -252,8 +252,8 @@ def test_what_changed_is_the_outcome_first_then_limits(
 def test_rules_and_steps_are_counted_over_all_customers(
     whole: tuple[pl.DataFrame, backtest.Tallies], frames: tuple[pl.DataFrame, pl.DataFrame]
 ) -> None:
-    found = told(whole[1]["rules"], ["side", "code"])
-    steps = told(whole[1]["steps"], ["side", "place"])
+    found = described(whole[1]["rules"], ["side", "code"])
+    steps = described(whole[1]["steps"], ["side", "place"])
     for name, plan, frame in (("before", BEFORE, frames[0]), ("after", AFTER, frames[1])):
         rows = frame.to_dicts()
         decisions = [decision(plan, row) for row in rows]
@@ -283,7 +283,7 @@ def test_causes_are_those_that_single_answers_give(
             for about, names in unknown(plan, row).items():
                 found = {each.node.name: each for root in names for each in missing(plan, row, root)}
                 expected.update((name, about, each.node.name, each.cause) for each in found.values())
-    counted = told(whole[1]["causes"], ["side", "about", "node", "cause"])
+    counted = described(whole[1]["causes"], ["side", "about", "node", "cause"])
     assert {key: values[-1] for key, values in counted.items()} == dict(expected)
 
 
@@ -306,9 +306,9 @@ def test_decisive_rules_are_those_that_the_answer_names(frames: tuple[pl.DataFra
     shown = dict.fromkeys(BEFORE.metrics)
     for row, found in zip(frames[0].to_dicts(), side.decisions.to_dicts(), strict=True):
         verdict = answered(BEFORE, row, {}, shown)["verdict"]
-        told_codes = {each["code"] for each in verdict["matchedRules"]}
+        described_codes = {each["code"] for each in verdict["matchedRules"]}
         undecided = {code for code in found["decisive"] if code.endswith("?")}
-        assert set(found["decisive"]) - undecided == told_codes
+        assert set(found["decisive"]) - undecided == described_codes
         assert bool(undecided) == (row["outcome"] == "indeterminate")
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from pipelines.decisions.backtest import Side, compared, decided, merged
 from pipelines.decisions.backtest.page import CONTENT_POLICY, About, page, read
-from pipelines.decisions.backtest.result import told
+from pipelines.decisions.backtest.result import described
 from tests.pipelines.decisions.test_backtest import AFTER, AS_OF, BEFORE, outcomes, readings, sides
 
 EARLIER = date(2026, 3, 31)
@@ -27,7 +27,7 @@ def days(*of: date, from_records: bool = False) -> list[Any]:
     one = decided(BEFORE, before)
     first = Side(one.decisions, one.limits, {}) if from_records else one
     parts = [compared(day, first, decided(AFTER, after), outcomes(300))[1] for day in of]
-    written = msgspec.json.Encoder(decimal_format="number").encode(told(merged(parts), of))
+    written = msgspec.json.Encoder(decimal_format="number").encode(described(merged(parts), of))
     found: list[Any] = json.loads(written, parse_float=Decimal)
     return found
 
@@ -104,7 +104,7 @@ def test_what_was_recorded_has_no_rules_of_its_own() -> None:
 
 
 def test_nobody_to_compare_is_no_error() -> None:
-    [nothing] = json.loads(msgspec.json.encode(told(merged([]), [AS_OF])))
+    [nothing] = json.loads(msgspec.json.encode(described(merged([]), [AS_OF])))
     html = page([nothing], ABOUT, [], 0)
     assert "Customers compared 0" in text_of(html)
 

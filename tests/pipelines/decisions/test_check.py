@@ -455,17 +455,17 @@ def test_faults_of_every_sort_are_told_at_once() -> None:
 
 
 def test_whatever_is_broken_is_told_and_where_it_stands() -> None:
-    chance, told = random.Random(13), 0
+    chance, described = random.Random(13), 0
     given = list(examples.load().values())
     for _ in range(300):
         document = deepcopy(chance.choice((drawn.document(chance), *given)))
         for _ in range(chance.randint(1, 6)):
             mutilate(document, chance)
         for fault in check.read(document).faults:
-            told += 1
+            described += 1
             is_missing = fault.code == "DecisionPolicy.Missing"
             assert stands(document, fault.pointer.rpartition("/")[0] if is_missing else fault.pointer), fault
-    assert told > 500
+    assert described > 500
 
 
 def stands(document: Json, pointer: str) -> bool:

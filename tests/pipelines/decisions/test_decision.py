@@ -16,7 +16,7 @@ import polars as pl
 import pytest
 
 from pipelines.decisions import decision
-from pipelines.decisions.decision import Case, Decision, Part, Ready, Recorded, Told
+from pipelines.decisions.decision import Case, Decision, Part, Ready, Recorded, StatedAttribute
 from pipelines.decisions.policy import Policy
 from pipelines.decisions.readings import Attribute
 from pipelines.figures.facts import Facts
@@ -87,8 +87,8 @@ def case(number: int = 1, **changes: Any) -> Case:
         at=NOW,
         inputs={"amount": Decimal("12345.67"), "purpose": "stöck"},
         attributes={
-            "score": Told(Attribute(Decimal("684.10"), NOW.replace(year=2026)), "bureau", AS_OF, NOW, "key"),
-            "hardship": Told(Attribute(value=False, source="overridden")),
+            "score": StatedAttribute(Attribute(Decimal("684.10"), NOW.replace(year=2026)), "bureau", AS_OF, NOW, "key"),
+            "hardship": StatedAttribute(Attribute(value=False, source="overridden")),
         },
         pending_jobs=(UUID(int=6),),
         what_if=True,
@@ -127,7 +127,7 @@ def test_a_policy_that_reads_no_metric_needs_no_facts() -> None:
 def test_a_record_read_again_is_the_case_that_was_decided() -> None:
     record = decided().record
     assert Recorded.of(record).case(1) == case()
-    nothing = case(attributes={"score": Told(Attribute(None, source="overridden"))}, pending_jobs=())
+    nothing = case(attributes={"score": StatedAttribute(Attribute(None, source="overridden"))}, pending_jobs=())
     shown = decision.figures(of(1), READY.plan, [1])
     assert Recorded.of(decision.decided(READY, nothing, shown).record).case(1) == nothing
 

@@ -178,15 +178,15 @@ def places(value: Json, path: tuple[int | str, ...] = ()) -> Iterator[tuple[int 
 def test_no_change_of_any_text_is_passed_over() -> None:
     """Of policies that are drawn and of the examples, each text in turn is replaced by another one of its kind."""
     chance = random.Random(5)
-    told = 0
+    described = 0
     for document in [*(drawn.document(chance) for _ in range(10)), *examples.load().values()]:
         before = Policy.model_validate(document)
         for path in places(document):
             after = replaced(document, path)
             if after is not None and after != before:
-                told += 1
+                described += 1
                 assert in_words(before, after), path
-    assert told > 1_000
+    assert described > 1_000
 
 
 def replaced(document: Json, path: tuple[int | str, ...]) -> Policy | None:

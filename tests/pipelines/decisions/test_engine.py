@@ -259,27 +259,27 @@ def limited(amount: str, *caps: str, **given: object) -> tuple[Decimal | None, D
     return found["amount_0"], found["uncapped_0"], found["capped_0"]
 
 
-def told(amount: str, uncapped: str | None = None) -> tuple[Decimal, Decimal | None, bool]:
+def described(amount: str, uncapped: str | None = None) -> tuple[Decimal, Decimal | None, bool]:
     return Decimal(amount), None if uncapped is None else Decimal(uncapped), uncapped is not None
 
 
 def test_a_limit_is_rounded_down_after_its_caps() -> None:
-    assert limited("1234.56789") == told("1234.56")
-    assert limited("1234.56", roundDownTo="100") == told("1200")
-    assert limited("1234.56", "1150", "1190", roundDownTo="100") == told("1100", "1234.56")
-    assert limited("1234.56", "1234.56") == told("1234.56")
-    assert limited("1234.56999", "1234.56998") == told("1234.56", "1234.56")
+    assert limited("1234.56789") == described("1234.56")
+    assert limited("1234.56", roundDownTo="100") == described("1200")
+    assert limited("1234.56", "1150", "1190", roundDownTo="100") == described("1100", "1234.56")
+    assert limited("1234.56", "1234.56") == described("1234.56")
+    assert limited("1234.56999", "1234.56998") == described("1234.56", "1234.56")
 
 
 def test_a_limit_below_its_minimum_is_nothing() -> None:
-    assert limited("5099.99", minimum="5000", roundDownTo="1000") == told("5000")
-    assert limited("5099.99", "4999.99", minimum="5000") == told("0", "5099.99")
+    assert limited("5099.99", minimum="5000", roundDownTo="1000") == described("5000")
+    assert limited("5099.99", "4999.99", minimum="5000") == described("0", "5099.99")
 
 
 def test_a_limit_is_never_below_nothing() -> None:
-    assert limited("-100") == told("0")
-    assert limited("100", "-5") == told("0", "100")
-    assert limited("-100", "-500") == told("0")  # there was nothing to cap
+    assert limited("-100") == described("0")
+    assert limited("100", "-5") == described("0", "100")
+    assert limited("-100", "-500") == described("0")  # there was nothing to cap
 
 
 @pytest.mark.parametrize("multiple", ["0", "0.00", "0.001", "0.005", "-1", "1e2", "12.345", "00.10"])
@@ -334,8 +334,8 @@ def test_a_policy_reads_how_much_rests_on_statements_that_do_not_reconcile() -> 
             for each in transactions_of(random.Random(4), days=60)]  # fmt: skip
     for marks, outcome in (([doubted], "blocked"), ([plain], "proceed"), ([doubted, *[plain] * 39], "proceed")):
         marked = [{**each, **marks[nth % len(marks)]} for nth, each in enumerate(rows)]
-        [told] = metrics.values(facts(marked, NOW.date()), planned(small).metrics).to_dicts()
+        [described] = metrics.values(facts(marked, NOW.date()), planned(small).metrics).to_dicts()
         assert (
-            evaluation(small, {"unreconciled_share_180d": told["unreconciled_share_180d"]}).verdict["outcome"]
+            evaluation(small, {"unreconciled_share_180d": described["unreconciled_share_180d"]}).verdict["outcome"]
             == outcome
         )

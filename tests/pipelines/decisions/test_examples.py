@@ -137,7 +137,7 @@ def decided(slug: str, **changed: Value | str | None) -> Evaluation:
     return evaluation(POLICIES[slug], given["metrics"], held, given["inputs"])  # pyrefly: ignore[bad-argument-type]
 
 
-def told(of: Evaluation) -> tuple[str, list[str], list[str | None]]:
+def described(of: Evaluation) -> tuple[str, list[str], list[str | None]]:
     """Outcome, codes of what matched or is missing, amounts."""
     verdict = of.verdict
     codes = [each["code"] for each in verdict["matchedRules"]] or [str(each["name"]) for each in verdict["reasons"]]
@@ -215,7 +215,7 @@ def test_an_example_decides_as_it_says(
     slug: str, changed: Mapping[str, Any], outcome: str, codes: list[str], amounts: list[str | None]
 ) -> None:
     met = ["REVENUE", "COVER"] if slug == LINE and outcome == "proceed" else codes
-    assert told(decided(slug, **changed)) == (outcome, met, amounts)
+    assert described(decided(slug, **changed)) == (outcome, met, amounts)
 
 
 # The page
@@ -244,7 +244,7 @@ def test_the_page_tells_what_the_program_decides(customer: Mapping[str, str]) ->
     }
     held = {} if customer["bureau_score"] == "—" else {"bureau_score": Attribute(Decimal(customer["bureau_score"]))}
     inputs = {"requestedAmount": Decimal(30000)}
-    outcome, _, (amount,) = told(evaluation(on_the_page()[0], known, held, inputs))
+    outcome, _, (amount,) = described(evaluation(on_the_page()[0], known, held, inputs))
     expected = None if customer["offered"] == "—" else f"{customer['offered']}.00"
     assert (outcome, amount) == (customer["outcome"], expected)
 
@@ -254,7 +254,7 @@ def test_the_page_shows_metrics_of_a_policy_s_own() -> None:
     known = {"rent_90d": Decimal(9000), "rent_share_90d": Decimal("0.4"), "revenue_90d": Decimal("99999.99")}
     shop_inputs = values(purpose="equipment", requestedAmount="30000")
     found = evaluation(shop, known, {}, shop_inputs)
-    assert told(found) == ("conditional", ["RENT"], ["9999.99"])
+    assert described(found) == ("conditional", ["RENT"], ["9999.99"])
     assert [(each["value"], each["format"]) for each in found.answer["indicators"]] == [
         *((Decimal("0.4"), "percent"), (Decimal(9000), "integer")),
     ]

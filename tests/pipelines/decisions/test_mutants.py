@@ -12,7 +12,7 @@ import pytest
 
 from pipelines.decisions import answer, evaluate, numbers, plan, readings, unsettled
 from pipelines.decisions.nodes import Node
-from pipelines.decisions.numbers import NUMBER, Combine, bounded, constant, told
+from pipelines.decisions.numbers import NUMBER, Combine, bounded, constant, described
 from pipelines.decisions.plan import Plan, PlannedRule
 from pipelines.decisions.policy import Limit
 from pipelines.decisions.unsettled import Row
@@ -53,7 +53,7 @@ def forget() -> None:
 
 
 def in_floats(combine: Combine) -> Callable[[Columns], pl.Expr]:
-    return lambda of: told(reduce(combine, [each.cast(pl.Float64) for each in of]).round(numbers.SCALE))
+    return lambda of: described(reduce(combine, [each.cast(pl.Float64) for each in of]).round(numbers.SCALE))
 
 
 def step_by_step(combine: Combine) -> Callable[[Columns], pl.Expr]:
@@ -226,8 +226,8 @@ def last_step_not_false(of: Plan) -> pl.Expr:
 def outcome_of_first_true_step(of: Plan) -> pl.Expr:
     outcome = pl.lit(of.policy.default_outcome, evaluate.OUTCOME)
     for nth, planned in reversed(list(enumerate(of.steps))):
-        told = pl.lit(planned.step.outcome, evaluate.OUTCOME)
-        outcome = pl.when(pl.col(evaluate.step_column(nth))).then(told).otherwise(outcome)
+        described = pl.lit(planned.step.outcome, evaluate.OUTCOME)
+        outcome = pl.when(pl.col(evaluate.step_column(nth))).then(described).otherwise(outcome)
     return outcome
 
 
@@ -248,7 +248,7 @@ def rounded_to_nearest(value: pl.Expr, multiple: str) -> pl.Expr:
 
 def rounded_in_floats(value: pl.Expr, multiple: str) -> pl.Expr:
     times = (value.cast(pl.Float64) / float(multiple)).floor()
-    return told(times * float(multiple))
+    return described(times * float(multiple))
 
 
 def nothing_at_the_minimum(value: pl.Expr, limit: Limit) -> pl.Expr:
@@ -297,7 +297,7 @@ PARTS: Mapping[str, tuple[object, str, object]] = {
         "required",
         property(lambda planned: (planned.amount, *(cap.value for cap in planned.caps))),
     ),
-    "nothing is too large to be read": (readings, "told", lambda value: value.cast(NUMBER, strict=False)),
+    "nothing is too large to be read": (readings, "described", lambda value: value.cast(NUMBER, strict=False)),
     "still good at its expiry": (readings, "reading", still_good_at_its_expiry),
     "every band asked for": (unsettled, "_asked", lambda node, _: node.of),
 }

@@ -47,8 +47,8 @@ def of(plan: Plan, leaf: str, **attributes: str) -> Sensitivity:
 
 
 def change(found: Sensitivity, side: str) -> tuple[str, str] | None:
-    told = getattr(found, side)
-    return None if told is None else (f"{told.value.normalize():f}", told.outcome)
+    described = getattr(found, side)
+    return None if described is None else (f"{described.value.normalize():f}", described.outcome)
 
 
 def test_the_nearest_change_below_and_above() -> None:
@@ -257,8 +257,8 @@ def test_no_value_nearer_than_the_nearest_changes_the_outcome(half: Sequence[Cas
                 tried = sorted({*drawn.ANCHORS, *(drawn.number(chance) for _ in range(20))})
                 grain = _step(plan.policy, found.node)
                 tried = [each for each in tried if units(each) % grain == 0]
-                told = evaluated(plan, _with(row, [(found.node, tried)], len(tried)))["outcome"].to_list()
-                for value, said in zip(tried, told, strict=True):
+                described = evaluated(plan, _with(row, [(found.node, tried)], len(tried)))["outcome"].to_list()
+                for value, said in zip(tried, described, strict=True):
                     nearer_below = found.below is None or value > found.below.value
                     nearer_above = found.above is None or value < found.above.value
                     if nearer_below and nearer_above:
@@ -268,7 +268,7 @@ def test_no_value_nearer_than_the_nearest_changes_the_outcome(half: Sequence[Cas
 
 
 def test_no_value_nearer_to_zero_gives_an_unknown_number_s_other_outcomes() -> None:
-    chance, told = random.Random(64), 0
+    chance, described = random.Random(64), 0
     for case in DRAWN:
         plan = planned(Policy.model_validate(case.document))
         for row in read_drawn(plan, case):
@@ -282,8 +282,8 @@ def test_no_value_nearer_to_zero_gives_an_unknown_number_s_other_outcomes() -> N
                 said = evaluated(plan, _with(row, [(found.node, tried)], len(tried)))["outcome"].to_list()
                 for value, came_to in zip(tried, said, strict=True):
                     assert came_to == outcome or nearest[came_to] <= abs(value), (case.document, found, value)
-                told += len(found.changes)
-    assert told > 10
+                described += len(found.changes)
+    assert described > 10
 
 
 def test_units_keep_every_digit() -> None:

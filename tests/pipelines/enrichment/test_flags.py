@@ -22,8 +22,8 @@ Row = dict[str, Any]
 
 def row(day: int = 0, amount: str = "-100", category: str = "suppliers", **fields: Any) -> Row:
     """A row `day` days after MONDAY with a counterparty, unless told otherwise."""
-    told = {"category_group": "cost_of_sales", "counterparty_group": "acme", "is_transfer": False, **fields}
-    return {"date": MONDAY + timedelta(days=day), "amount": Decimal(amount), "category": category, **told}
+    described = {"category_group": "cost_of_sales", "counterparty_group": "acme", "is_transfer": False, **fields}
+    return {"date": MONDAY + timedelta(days=day), "amount": Decimal(amount), "category": category, **described}
 
 
 def flagged(*rows: Row) -> list[list[str]]:
@@ -277,7 +277,7 @@ lines = st.tuples(
 )
 
 
-def told(some: Sequence[tuple[int, str, str, str | None, bool]]) -> list[Row]:
+def described(some: Sequence[tuple[int, str, str, str | None, bool]]) -> list[Row]:
     return [
         {
             **row(day, amount, category, category_group=CATEGORIES[category], counterparty_group=party),
@@ -291,7 +291,7 @@ def told(some: Sequence[tuple[int, str, str, str | None, bool]]) -> list[Row]:
 
 @given(st.lists(lines, max_size=14), st.randoms(use_true_random=False))
 def test_the_order_of_rows_changes_nothing(some: list[tuple[int, str, str, str | None, bool]], random: Random) -> None:
-    rows = told(some)
+    rows = described(some)
     mixed = flags(known(*random.sample(rows, len(rows)))).collect()
     assert_frame_equal(mixed.sort("position"), flags(known(*rows)).collect())
 
@@ -299,7 +299,7 @@ def test_the_order_of_rows_changes_nothing(some: list[tuple[int, str, str, str |
 @given(st.lists(lines, max_size=14))
 def test_no_more_is_undone_than_was_done(some: list[tuple[int, str, str, str | None, bool]]) -> None:
     """Per account and amount, no more payments came back than returns are booked; so with refunds by counterparty."""
-    found = flags(known(*told(some))).collect().with_columns(size=pl.col("amount").abs())
+    found = flags(known(*described(some))).collect().with_columns(size=pl.col("amount").abs())
     has = pl.col("flags").list.contains
     by_amount = found.group_by("account_id", "size").agg(back=has("dishonoured").sum(), returns=has("dishonour").sum())
     assert by_amount.filter(pl.col("back") > pl.col("returns")).is_empty()
@@ -327,7 +327,7 @@ def duplicates_by_hand(rows: Sequence[Row]) -> list[int]:
 
 @given(st.lists(st.tuples(st.integers(0, 30), st.sampled_from(["-9", "-10", "-20"]), st.booleans()), max_size=14))
 def test_duplicate_charges_are_those_found_by_hand(some: list[tuple[int, str, bool]]) -> None:
-    rows = told([(day, amount, "suppliers", "acme", other) for day, amount, other in some])
+    rows = described([(day, amount, "suppliers", "acme", other) for day, amount, other in some])
     assert marked("duplicate_charge", *rows) == duplicates_by_hand(rows)
 
 

@@ -59,5 +59,5 @@ def test_one_balance_at_the_end_of_a_day_is_enough() -> None:
 
 def test_an_account_is_described_in_the_words_of_the_last_submission() -> None:
     rows = [row(9, "1", account_name="Zebra"), row(0, "1", account_name="Able", received_seq=2)]
-    told = described(transactions(rows)).select("account_id", "account_name").collect()
-    assert told.rows() == [(MAIN, "Able")]
+    details = described(transactions(rows)).select("account_id", "account_name").collect()
+    assert details.rows() == [(MAIN, "Able")]

@@ -50,12 +50,12 @@ def test_a_figure_falls_in_the_first_band_it_reaches() -> None:
 
 
 def test_only_reasons_that_hold_are_listed() -> None:
-    told = reasons(
+    details = reasons(
         reason("A.Holds", pl.col("n") > 0, pl.format("{} of them.", "n")),
         reason("A.DoesNot", pl.col("n") > 9, pl.lit("Many.")),
         reason("A.Unknown", pl.lit(None, pl.Boolean), pl.lit("Who knows.")),
     )
-    assert pl.DataFrame({"n": [3]}).select(told).to_series().to_list() == [
+    assert pl.DataFrame({"n": [3]}).select(details).to_series().to_list() == [
         [{"code": "A.Holds", "message": "3 of them."}]
     ]
 

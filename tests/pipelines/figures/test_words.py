@@ -50,8 +50,8 @@ def test_a_paired_transfer_is_never_revenue() -> None:
 
 
 def test_a_pair_that_the_client_calls_revenue_is_revenue() -> None:
-    told = row(0, "1", kind="revenue/customer_transfer", is_transfer=True, category_source="correction")
-    assert transactions([told]).filter(words.is_revenue()).collect().height == 1
+    details = row(0, "1", kind="revenue/customer_transfer", is_transfer=True, category_source="correction")
+    assert transactions([details]).filter(words.is_revenue()).collect().height == 1
 
 
 def test_a_row_is_unreconciled_where_its_pdf_statement_does_not_prove_it() -> None:

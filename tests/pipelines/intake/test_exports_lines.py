@@ -58,10 +58,10 @@ def test_rows_headings_and_exceptions_are_all_lines(text: str, columns: str | No
         contents = read("x.csv", text.encode(), None if columns is None else parse_layout(columns))
     except InvalidRequest:
         return
-    told = lines_of(contents)
+    described = lines_of(contents)
     assert contents.lines == len(text.splitlines())
-    assert len(told) == len(set(told))
-    assert len(told) + contents.headings == contents.lines
+    assert len(described) == len(set(described))
+    assert len(described) + contents.headings == contents.lines
 
 
 @pytest.mark.parametrize("newest_first", [False, True])

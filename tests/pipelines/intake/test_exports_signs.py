@@ -11,7 +11,7 @@ CARD = (
 SPENT = ["-84.50", "500.00", "-20.00", "-30.00"]
 
 
-def told(text: str, name: str = "export.csv", layout: str | None = None) -> Contents:
+def described(text: str, name: str = "export.csv", layout: str | None = None) -> Contents:
     return read(name, text.encode(), None if layout is None else parse_layout(layout))
 
 
@@ -37,7 +37,7 @@ CARD_MEMBER = (
     ids=["words", "name of the file", "card in its name", "heading of a column", "line before the heading"],
 )  # fmt: skip
 def test_a_cards_positive_charges_are_money_out_and_said_to_be_assumed(name: str, text: str) -> None:
-    contents = told(text, name)
+    contents = described(text, name)
     assert amounts(contents) == SPENT
     assert contents.signs is Signs.ASSUMED
     assert "Signs are assumed: amounts without a minus are money out" in " ".join(contents.notes)
@@ -45,13 +45,13 @@ def test_a_cards_positive_charges_are_money_out_and_said_to_be_assumed(name: str
 
 def test_a_card_whose_charges_have_a_minus_stays_as_it_is() -> None:
     text = "Date,Description,Amount\n2026-01-13,COLES,-84.50\n2026-01-14,PAYMENT - THANK YOU,500.00\n"
-    contents = told(text, "visa.csv")
+    contents = described(text, "visa.csv")
     assert amounts(contents) == ["-84.50", "500.00"]
     assert contents.signs is Signs.ASSUMED
 
 
 def test_charges_of_a_card_of_which_none_has_a_minus() -> None:
-    contents = told(CARD.replace("-500", "500"), "visa.csv")
+    contents = described(CARD.replace("-500", "500"), "visa.csv")
     assert amounts(contents) == SPENT
 
 
@@ -60,7 +60,7 @@ def test_a_cards_balance_of_what_is_owed_rises_with_positive_charges() -> None:
         "Date,Description,Amount,Balance\n2026-01-13,COLES,84.50,1084.50\n2026-01-14,PAYMENT,-500.00,584.50\n"
         "2026-01-15,BUNNINGS,20.00,604.50\n"
     )
-    contents = told(text, "credit-card.csv")
+    contents = described(text, "credit-card.csv")
     assert amounts(contents) == ["-84.50", "500.00", "-20.00"]
     assert contents.statements[0].rows["balance"].to_list() == ["-1084.50", "-584.50", "-604.50"]
     assert contents.signs is Signs.ASSUMED
@@ -71,7 +71,7 @@ def test_a_balance_below_zero_proves_that_charges_are_positive() -> None:
         "Date,Description,Amount,Balance\n2026-01-13,COLES,84.50,-1084.50\n2026-01-14,PAYMENT,-500.00,-584.50\n"
         "2026-01-15,BUNNINGS,20.00,-604.50\n2026-01-16,KMART,1.00,-605.50\n"
     )
-    contents = told(text)
+    contents = described(text)
     assert amounts(contents) == ["-84.50", "500.00", "-20.00", "-1.00"]
     assert contents.statements[0].rows["balance"].to_list() == ["-1084.50", "-584.50", "-604.50", "-605.50"]
     assert contents.signs is Signs.PROVED
@@ -79,13 +79,13 @@ def test_a_balance_below_zero_proves_that_charges_are_positive() -> None:
 
 def test_balances_of_money_that_is_held_prove_the_signs() -> None:
     text = "Date,Description,Amount,Balance\n2026-01-13,RENT,-84.50,100.00\n2026-01-14,PAY,500.00,600.00\n"
-    contents = told(text)
+    contents = described(text)
     assert amounts(contents) == ["-84.50", "500.00"]
     assert (contents.signs, contents.notes) == (Signs.PROVED, ())
 
 
 def test_without_any_proof_a_minus_is_assumed_to_be_money_out() -> None:
-    contents = told("Date,Description,Amount\n2026-01-13,RENT,-84.50\n2026-01-14,PAY,500.00\n")
+    contents = described("Date,Description,Amount\n2026-01-13,RENT,-84.50\n2026-01-14,PAY,500.00\n")
     assert amounts(contents) == ["-84.50", "500.00"]
     assert contents.signs is Signs.ASSUMED
     assert contents.notes == ("Signs are assumed: a minus is money out. No balance proves it.",)
@@ -102,20 +102,20 @@ def test_without_any_proof_a_minus_is_assumed_to_be_money_out() -> None:
 )
 def test_words_for_debit_and_credit_state_the_sign(rows: list[tuple[str, str]], expected: list[str]) -> None:
     lines = [f"2026-01-{day},SHOP,{kind},{amount}\n" for day, (kind, amount) in enumerate(rows, start=13)]
-    contents = told("Date,Description,Type,Amount\n" + "".join(lines))
+    contents = described("Date,Description,Type,Amount\n" + "".join(lines))
     assert amounts(contents) == expected
     assert contents.signs is Signs.STATED
 
 
 def test_where_only_credits_are_marked_the_others_are_debits() -> None:
-    contents = told("Date,Description,Amount\n2026-01-13,COLES,84.50\n2026-01-14,PAYMENT,500.00 CR\n")
+    contents = described("Date,Description,Amount\n2026-01-13,COLES,84.50\n2026-01-14,PAYMENT,500.00 CR\n")
     assert amounts(contents) == ["-84.50", "500.00"]
     assert contents.signs is Signs.STATED
 
 
 def test_the_user_decides_over_all_evidence() -> None:
     for amount, expected in {"-3": SPENT, "+3": ["84.50", "-500.00", "20.00", "30.00"]}.items():
-        contents = told(CARD, layout=f"date=1,description=2,amount={amount}")
+        contents = described(CARD, layout=f"date=1,description=2,amount={amount}")
         assert amounts(contents) == expected
         assert contents.signs is Signs.DECLARED
 
@@ -125,6 +125,6 @@ def test_accounts_of_one_file_are_judged_on_their_own() -> None:
         "Date,Account,Description,Amount\n2026-01-13,Visa,COLES,84.50\n2026-01-13,Cheque,PAY,500.00\n"
         "2026-01-14,Visa,KMART,20.00\n2026-01-14,Cheque,RENT,-90.00\n"
     )
-    visa, cheque = told(text).statements
+    visa, cheque = described(text).statements
     assert visa.rows["amount"].to_list() == ["-84.50", "-20.00"]
     assert cheque.rows["amount"].to_list() == ["500.00", "-90.00"]

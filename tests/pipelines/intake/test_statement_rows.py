@@ -32,13 +32,15 @@ def test_a_name_is_shown_without_what_could_do_harm(name: str, shown: str) -> No
 
 
 def test_rows_keep_their_places_and_those_held_already_land_no_second_time() -> None:
-    told = {FIRST: statement(RENT, SALE), SECOND: statement(SALE, COFFEE)}
-    rows = rows_of(told, [frozenset(), frozenset({0})], for_this_run)
+    described = {FIRST: statement(RENT, SALE), SECOND: statement(SALE, COFFEE)}
+    rows = rows_of(described, [frozenset(), frozenset({0})], for_this_run)
     assert rows.schema == STATEMENT_ROWS
     assert rows["position"].to_list() == [0, 1, None, 2]
     assert rows["row"].to_list() == [1, 2, 1, 2]
     assert rows["boxes"].list.len().to_list() == [1] * 4
-    landing = landed(rows, {each: account_of(CUSTOMER, one, for_this_run) for each, one in told.items()}, told)
+    landing = landed(
+        rows, {each: account_of(CUSTOMER, one, for_this_run) for each, one in described.items()}, described
+    )
     assert landing.schema == pl.Schema({**LANDED, **OF_STATEMENT})
     assert landing["position"].to_list() == [0, 1, 2]
     assert landing["description"].to_list() == ["RENT", "SALE", "COFFEE"]
@@ -47,18 +49,20 @@ def test_rows_keep_their_places_and_those_held_already_land_no_second_time() -> 
 
 
 def test_a_row_that_no_balance_proves_is_marked_where_it_lands() -> None:
-    told = {FIRST: statement(RENT, replace(SALE, proved=True), verdict=Verdict.PARTIAL)}
-    rows = rows_of(told, [frozenset()], for_this_run)
+    described = {FIRST: statement(RENT, replace(SALE, proved=True), verdict=Verdict.PARTIAL)}
+    rows = rows_of(described, [frozenset()], for_this_run)
     assert rows["proved"].to_list() == [False, True]
-    landing = landed(rows, {FIRST: account_of(CUSTOMER, told[FIRST], for_this_run)}, told)
+    landing = landed(rows, {FIRST: account_of(CUSTOMER, described[FIRST], for_this_run)}, described)
     assert landing["statement_proved"].to_list() == [False, True]
     assert landing["statement_verdict"].unique().to_list() == ["partial"]
 
 
 def test_what_landed_is_valid_whatever_is_printed() -> None:
     odd = statement(entry("", "0.00"), entry("a\x00b\nc", "1.00"), entry("x" * 5_000, "-9999999999999.99"))
-    told = {FIRST: odd}
-    landing = landed(rows_of(told, [frozenset()], for_this_run), {FIRST: account_of(CUSTOMER, odd, for_this_run)}, told)
+    described = {FIRST: odd}
+    landing = landed(
+        rows_of(described, [frozenset()], for_this_run), {FIRST: account_of(CUSTOMER, odd, for_this_run)}, described
+    )
     received = pl.lit("2026-07-01T00:00:00").str.to_datetime(time_unit="us", time_zone="UTC")
     of_job = landing.lazy().with_columns(
         received_at=received, job_id=pl.lit(uuid4().bytes), customer_number=pl.lit(1, pl.Int64)

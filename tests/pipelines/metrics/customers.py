@@ -48,16 +48,16 @@ def customer(
     accounts = chance.choice((1, 1, 2, 5))
     states = chance.choice(("chained", "chained", "some", "none"))
     balances = dict.fromkeys(ACCOUNTS, Decimal(chance.randint(-1000, 5000)))
-    told = []
+    figures = []
     for nth, day in enumerate(sorted(chance.randint(0, days) for _ in range(rows))):
         place = chance.randrange(accounts)
         amount = Decimal(chance.choice(signs) * chance.randint(0, most)).scaleb(-2)
         balances[ACCOUNTS[place]] += amount
         stated = states == "chained" or (states == "some" and chance.random() < 0.6)
-        told.append(
+        figures.append(
             _row(chance, number, nth, place, day, amount) | {"balance": balances[ACCOUNTS[place]] if stated else None}
         )
-    return told
+    return figures
 
 
 def _row(chance: random.Random, number: int, nth: int, place: int, day: int, amount: Decimal) -> Row:

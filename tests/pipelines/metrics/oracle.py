@@ -40,7 +40,7 @@ class Customer:
         self.rows = sorted((r for r in counted if r["date"] <= as_of), key=lambda row: [row[name] for name in order])
         self.as_of = as_of
         self.metrics = metrics
-        self._told: dict[str, Outcome] = {}
+        self._described: dict[str, Outcome] = {}
         self._found: dict[object, list[tuple[Row, Decimal]]] = {}
 
     def outcomes(self) -> dict[str, Outcome]:
@@ -48,12 +48,12 @@ class Customer:
             return {slug: self.outcome(slug) for slug in self.metrics}
 
     def outcome(self, slug: str) -> Outcome:
-        if slug not in self._told:
+        if slug not in self._described:
             try:
-                self._told[slug] = _rounded(self._value(slug)), None
+                self._described[slug] = _rounded(self._value(slug)), None
             except Unavailable as reason:
-                self._told[slug] = None, str(reason)
-        return self._told[slug]
+                self._described[slug] = None, str(reason)
+        return self._described[slug]
 
     def _value(self, slug: str) -> Decimal:  # noqa: PLR0911  one each
         metric = self.metrics[slug]
@@ -237,7 +237,7 @@ class Customer:
             by_day = dict(_ends_of_days(rows))
             if (types or {None}) <= CASH and any(balance is not None for balance in by_day.values()):
                 stated[account] = by_day, -max(limits, default=Decimal(0))
-        told: list[tuple[int, list[Decimal | None], bool]] = []
+        figures: list[tuple[int, list[Decimal | None], bool]] = []
         held: dict[bytes, Decimal | None] = {}
         for ahead in range((self.last - self.first).days + 1):
             day = self.first + ahead * DAY
@@ -245,8 +245,8 @@ class Customer:
                 if day in by_day:
                     held[account] = by_day[day]
             beyond = any(b is not None and b < stated[account][1] for account, b in held.items())
-            told.append(((self.last - day).days, list(held.values()), beyond))
-        return told
+            figures.append(((self.last - day).days, list(held.values()), beyond))
+        return figures
 
     def balances(self, each: Balances) -> Decimal:  # noqa: PLR0911  one each
         latest = len(self.daily) - each.window.offset

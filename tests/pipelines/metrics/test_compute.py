@@ -88,8 +88,8 @@ ALL = {**METRICS, **checked(WIDER.replace("  definition", COMMON), "wider")}
 
 def outcomes(rows: list[Row], as_of: date) -> dict[str, Outcome]:
     """Of the only customer among the rows."""
-    [told] = values(facts(rows, as_of), ALL).to_dicts()
-    return {slug: (told[slug], told[cause_of(slug)]) for slug in ALL}
+    [figures] = values(facts(rows, as_of), ALL).to_dicts()
+    return {slug: (figures[slug], figures[cause_of(slug)]) for slug in ALL}
 
 
 def assert_same(found: dict[str, Outcome], expected: dict[str, Outcome]) -> None:
@@ -123,8 +123,8 @@ def test_thousands_of_customers_at_once_are_what_plain_python_makes_of_each() ->
     people = [
         customer(chance, number, rows=chance.randint(1, 80), days=chance.randint(0, 800)) for number in range(2_000)
     ]
-    told = values(facts([row for rows in people for row in rows], as_of), ALL)
-    for rows, found in zip(people, told.to_dicts(), strict=True):
+    figures = values(facts([row for rows in people for row in rows], as_of), ALL)
+    for rows, found in zip(people, figures.to_dicts(), strict=True):
         expected = Customer(rows, as_of, ALL).outcomes()
         assert_same({slug: (found[slug], found[cause_of(slug)]) for slug in ALL}, expected)
 
@@ -188,8 +188,8 @@ def test_totals_beyond_a_machine_word_are_what_plain_python_adds_up() -> None:
 
 
 def test_balances_of_an_account_without_any_do_not_hide_the_others() -> None:
-    told = {"status": "posted", "superseded_seq": None, "amount": Decimal(1)}
-    rows = [{**row, **told} for row in customer(random.Random(2), rows=2, days=0)]
+    figures = {"status": "posted", "superseded_seq": None, "amount": Decimal(1)}
+    rows = [{**row, **figures} for row in customer(random.Random(2), rows=2, days=0)]
     rows[0] |= {"account_id": ACCOUNTS[0], "account_type": "transaction", "balance": Decimal(250)}
     rows[1] |= {"account_id": ACCOUNTS[1], "account_type": "savings", "balance": None}
     as_of = rows[0]["date"]
@@ -200,11 +200,11 @@ def test_balances_of_an_account_without_any_do_not_hide_the_others() -> None:
 def test_takings_that_are_nobodys_concentrate_on_nobody() -> None:
     first, last = customer(random.Random(2), rows=2)
     rows = [{**first, "date": START}, {**last, "date": START + timedelta(days=40)}]
-    told = {"status": "posted", "superseded_seq": None, "amount": Decimal(100), "is_transfer": False}
+    figures = {"status": "posted", "superseded_seq": None, "amount": Decimal(100), "is_transfer": False}
     of = [("card_settlement", "Square"), ("customer_transfer", "Acme"), ("customer_transfer", None)]
     found = []
     for category, payer in of:
-        taken = {**told, "category": category, "category_group": "revenue", "counterparty_group": payer}
+        taken = {**figures, "category": category, "category_group": "revenue", "counterparty_group": payer}
         found.append(outcomes([{**row, **taken} for row in rows], LATER)["income_concentration_180d"])
     assert found == [(Decimal(0), None), (Decimal(1), None), (None, "not_applicable")]
 
@@ -230,7 +230,7 @@ def test_the_figures_of_a_small_business_read_as_one_would_count_them() -> None:
         | dict(zip(("category_group", "category"), kinds[1 if amount > 0 else -1], strict=True))
         for nth, (day, amount, balance) in enumerate(flows)
     ]
-    told = outcomes(rows, START + timedelta(days=200))
+    figures = outcomes(rows, START + timedelta(days=200))
     expected = {
         "revenue_180d": "3000",
         "revenue_trend_90d": "2",
@@ -241,4 +241,6 @@ def test_the_figures_of_a_small_business_read_as_one_would_count_them() -> None:
         "days_since_revenue": "79",
         "days_behind": "21",
     }
-    assert {slug: told[slug] for slug in expected} == {slug: (Decimal(text), None) for slug, text in expected.items()}
+    assert {slug: figures[slug] for slug in expected} == {
+        slug: (Decimal(text), None) for slug, text in expected.items()
+    }

@@ -35,16 +35,16 @@ def sums(traced: Trace | Constant) -> list[Sum]:
 
 
 def assert_explained(one: Facts, metrics: dict[str, object]) -> None:
-    [told] = values(one, ALL).to_dicts()
+    [figures] = values(one, ALL).to_dicts()
     ids = one.rows.select("transaction_id", day="date")
     for slug in metrics:
         traced = explain(one, slug, ALL)
         found = value_of(traced)
-        if told[slug] is not None and ALL[slug].unit == "ratio" and "volatility" in slug:
+        if figures[slug] is not None and ALL[slug].unit == "ratio" and "volatility" in slug:
             assert isinstance(found, Decimal)
-            assert abs(found - told[slug]) <= CLOSE, slug
+            assert abs(found - figures[slug]) <= CLOSE, slug
         else:
-            assert found == told[slug], slug
+            assert found == figures[slug], slug
         for each in sums(traced):
             assert each.contributions.schema == CONTRIBUTIONS
             assert each.contributions.join(ids, on="transaction_id", how="anti").is_empty(), slug
@@ -78,9 +78,9 @@ def test_a_formula_of_formulas_goes_down_to_rows(businesses: Facts) -> None:
     assert list(traced.inputs) == ["seen_debt_service_180d", "seen_revenue_180d"]
     revenue = traced.inputs["seen_revenue_180d"]
     assert isinstance(revenue, Sum)
-    [told] = values(one).to_dicts()
-    assert revenue.value == told["seen_revenue_180d"]
-    assert told[cause_of("seen_revenue_180d")] is None
+    [figures] = values(one).to_dicts()
+    assert revenue.value == figures["seen_revenue_180d"]
+    assert figures[cause_of("seen_revenue_180d")] is None
 
 
 def test_no_such_metric_and_no_such_customer_are_not_found(businesses: Facts) -> None:

@@ -173,9 +173,9 @@ def test_the_documentation_is_what_the_command_prints() -> None:
 
 
 def test_the_command_lists_every_metric() -> None:
-    told = json.loads(CliRunner().invoke(app, ["metrics", "list", "--json"]).stdout)
-    assert [each["slug"] for each in told] == list(METRICS)
-    assert told[0]["metricId"] == str(METRICS["history_days"].id)
+    figures = json.loads(CliRunner().invoke(app, ["metrics", "list", "--json"]).stdout)
+    assert [each["slug"] for each in figures] == list(METRICS)
+    assert figures[0]["metricId"] == str(METRICS["history_days"].id)
     shown = CliRunner().invoke(app, ["metrics", "list"]).stdout
     assert "history_days" in shown
     assert "Example" in CliRunner().invoke(app, ["metrics", "list", "--help"]).stdout

@@ -46,20 +46,20 @@ def test_the_share_of_every_metric_is_what_plain_python_makes_of_the_rows() -> N
     for seed in range(3):
         rows = customer(random.Random(seed), rows=60, most=(300, 9_000_00, 10**15 - 1)[seed])
         one = Customer(rows, AS_OF, METRICS)
-        [told] = unreconciled.shares(facts(rows, AS_OF), list(METRICS)).to_dicts()
-        assert {slug: told[slug] for slug in METRICS} == {slug: expected(one, slug) for slug in METRICS}
+        [figures] = unreconciled.shares(facts(rows, AS_OF), list(METRICS)).to_dicts()
+        assert {slug: figures[slug] for slug in METRICS} == {slug: expected(one, slug) for slug in METRICS}
 
 
 def test_and_is_explained_by_rows() -> None:
     one = facts(customer(random.Random(1), rows=60), AS_OF)
     slugs = ["revenue_180d", "debt_service_to_revenue_180d", "buffer_days_180d", "accounts_180d", "history_days"]
-    [told] = unreconciled.shares(one, slugs).to_dicts()
+    [figures] = unreconciled.shares(one, slugs).to_dicts()
     for slug in slugs:
-        assert unreconciled.explain(one, slug).value == told[slug]
-    assert told["history_days"] is None
+        assert unreconciled.explain(one, slug).value == figures[slug]
+    assert figures["history_days"] is None
 
 
 def test_nothing_is_said_of_a_customer_without_rows() -> None:
     pending = customer(random.Random(1))[0] | {"status": "pending"}
-    [told] = unreconciled.shares(facts([pending], AS_OF), ["revenue_90d"]).to_dicts()
-    assert told == {"customer_number": 1, "revenue_90d": None}
+    [figures] = unreconciled.shares(facts([pending], AS_OF), ["revenue_90d"]).to_dicts()
+    assert figures == {"customer_number": 1, "revenue_90d": None}

@@ -88,18 +88,18 @@ def said(case: Case) -> Mapping[Key, Said]:
     found: dict[Key, Said] = {}
     for number, ruleset_id, rule, holds in seen.outcomes.iter_rows():
         key = number, UUID(bytes=ruleset_id), rule
-        (told,) = seen.record(number, key[1], [rule])["rules"]
-        found[key] = Said(holds, frozenset(causes.pop(key, ())), _read(told), _asked(told))
+        (described,) = seen.record(number, key[1], [rule])["rules"]
+        found[key] = Said(holds, frozenset(causes.pop(key, ())), _read(described), _asked(described))
     assert not causes, "unknown of rules that nobody evaluated"
     return found
 
 
-def _read(told: Mapping[str, Any]) -> tuple[tuple[Any, ...], ...]:
-    return tuple((each["kind"], each["name"], each["value"], each["cause"]) for each in told["read"])
+def _read(described: Mapping[str, Any]) -> tuple[tuple[Any, ...], ...]:
+    return tuple((each["kind"], each["name"], each["value"], each["cause"]) for each in described["read"])
 
 
-def _asked(told: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
-    return tuple((each["operator"], each["holds"]) for each in told["trace"])
+def _asked(described: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+    return tuple((each["operator"], each["holds"]) for each in described["trace"])
 
 
 def figures_of(plan: Watch, case: Case) -> pl.DataFrame:

@@ -56,13 +56,13 @@ def rows() -> list[Row]:
 def then(rows: Sequence[Row], since: Json, attributes: Attributes = NOBODYS) -> list[Mapping[str, Any]]:
     """Of each customer the baseline's day, and each metric's value and cause as of it."""
     plan = watch([against(since)])
-    told = figures(plan, facts(rows, AS_OF), attributes, attributes, NOW)
+    described = figures(plan, facts(rows, AS_OF), attributes, attributes, NOW)
     [baseline] = plan.baselines
     return [
         {"day": row[baseline.day]}
         | {slug: (row[column], row[cause_of(column)]) for column, slug in baseline.readings.items()}
         | {"customer": row["customer_number"]}
-        for row in told.iter_rows(named=True)
+        for row in described.iter_rows(named=True)
     ]
 
 
@@ -78,18 +78,20 @@ def computed_on(rows: Sequence[Row], number: int, day: date) -> dict[str, Any]:
 @pytest.mark.parametrize("days", [-1, 0, 10, 90, 250, 499, 500])
 def test_it_is_computed_as_on_that_day(rows: list[Row], days: int) -> None:
     day = START + timedelta(days=days)
-    for told in then(rows, {"date": day.isoformat()}):
-        assert told == {"day": day, "customer": told["customer"]} | computed_on(rows, told["customer"], day)
+    for described in then(rows, {"date": day.isoformat()}):
+        assert described == {"day": day, "customer": described["customer"]} | computed_on(
+            rows, described["customer"], day
+        )
 
 
 def test_each_customer_has_a_day_of_their_own(rows: list[Row]) -> None:
     days = {number: START + timedelta(days=30 * number + 7) for number in range(15)}
     held = {number: {"start": Attribute(day.isoformat())} for number, day in days.items()}
     came = set()
-    for told in then(rows, {"attribute": "start"}, held):
-        number = told["customer"]
-        assert told == {"day": days[number], "customer": number} | computed_on(rows, number, days[number])
-        came.add(told["revenue_90d"][1])
+    for described in then(rows, {"attribute": "start"}, held):
+        number = described["customer"]
+        assert described == {"day": days[number], "customer": number} | computed_on(rows, number, days[number])
+        came.add(described["revenue_90d"][1])
     assert None in came, "some are known"
     assert len(came) > 1
 
@@ -113,14 +115,14 @@ NONE = {"day": None, **dict.fromkeys(SLUGS, (None, NO_BASELINE))}
 )
 def test_without_a_day_that_has_come_there_is_no_baseline(rows: list[Row], attribute: Attribute | None) -> None:
     held = {3: {} if attribute is None else {"start": attribute}}
-    assert [told for told in then(rows, {"attribute": "start"}, held) if told["customer"] == 3] == [
+    assert [described for described in then(rows, {"attribute": "start"}, held) if described["customer"] == 3] == [
         NONE | {"customer": 3}
     ]
 
 
 def test_nobody_has_a_baseline_that_is_to_come(rows: list[Row]) -> None:
     day = AS_OF + timedelta(days=1)
-    assert {told["day"] for told in then(rows, {"date": day.isoformat()})} == {None}
+    assert {described["day"] for described in then(rows, {"date": day.isoformat()})} == {None}
 
 
 def test_whoever_has_no_rows_has_none_at_the_baseline_either() -> None:
@@ -138,12 +140,12 @@ def test_baselines_of_one_attribute_are_one_pass_for_all_customers() -> None:
 
 def test_a_record_names_the_metric_and_the_day(rows: list[Row]) -> None:
     seen = observed(watch([against({"date": "2024-06-01"}, ["history_days"])]), facts(rows, AS_OF), {}, NOW)
-    [told] = seen.record(1, ID, ["C0"])["rules"]
-    now, before = told["read"]
+    [described] = seen.record(1, ID, ["C0"])["rules"]
+    now, before = described["read"]
     assert [now["name"], now["baseline"]] == ["history_days", None]
     assert [before["name"], before["baseline"]] == ["history_days_then", {"of": "history_days", "date": "2024-06-01"}]
     assert now["metricId"] == before["metricId"] == str(METRICS["history_days"].id)
-    assert told["trace"][0]["right"]["metric"] == "history_days_then"
+    assert described["trace"][0]["right"]["metric"] == "history_days_then"
 
 
 def test_a_rule_without_a_baseline_is_unknown_and_says_why(rows: list[Row]) -> None:

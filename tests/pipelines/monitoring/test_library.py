@@ -454,9 +454,9 @@ def test_hardship_is_the_attribute_that_policies_read() -> None:
 def test_all_are_watched_together() -> None:
     watched = [Watched(UUID(int=nth), 1, ruleset, None) for nth, ruleset in enumerate(RULESETS.values(), 1)]
     rows: list[dict[str, Any]] = [{**each, "transaction_id": bytes(16)} for each in history(600)]
-    told = observed(watch(watched), facts(rows, TODAY), {CUSTOMER: {"loanStart": Attribute("2026-01-01")}}, NOW)
-    assert told.outcomes.height == len(RULES)
-    assert not told.outcomes["holds"].any()
+    described = observed(watch(watched), facts(rows, TODAY), {CUSTOMER: {"loanStart": Attribute("2026-01-01")}}, NOW)
+    assert described.outcomes.height == len(RULES)
+    assert not described.outcomes["holds"].any()
 
 
 def test_the_documentation_is_what_the_command_prints() -> None:

@@ -19,7 +19,7 @@ from pipelines.decisions.nodes import Leaf
 from pipelines.decisions.policy import Reference
 from pipelines.decisions.readings import Attribute, Attributes
 from pipelines.metrics import METRICS
-from pipelines.monitoring import Ruleset, Watched, observed, observing, telling, watch, watching
+from pipelines.monitoring import Ruleset, Watched, describing, observed, observing, watch, watching
 from pipelines.monitoring.moving import OUTCOMES
 from pipelines.monitoring.observing import UNSEEN
 from pipelines.monitoring.watching import PlannedRuleset
@@ -161,9 +161,9 @@ PARTS: Mapping[str, tuple[object, str, object]] = {
         "_rows",
         property(lambda seen: dict.fromkeys(seen.evaluated["customer_number"], 0)),
     ),
-    "nothing compared told": (telling, "_compared", lambda *_: []),
+    "nothing compared told": (describing, "_compared", lambda *_: []),
     "a metric in the plan's own words": (PlannedRuleset, "called", lambda _, leaf: leaf.label),
-    "too large a number read": (readings, "told", lambda value: value.cast(numbers.NUMBER, strict=False)),
+    "too large a number read": (readings, "described", lambda value: value.cast(numbers.NUMBER, strict=False)),
     "no level before another": (
         nodes.Graph,
         "levels",

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from pipelines.monitoring.page import CONTENT_POLICY, About, page, read
-from pipelines.monitoring.simulated import most_events, told
+from pipelines.monitoring.simulated import described, most_events
 from pipelines.monitoring.simulation import Simulation, simulated
 from tests.pipelines.decisions.test_backtest_page import Balanced
 from tests.pipelines.metrics.customers import START, customer
@@ -41,7 +41,7 @@ def result() -> Any:
     rows = frame([row for number in (1, 2, 3) for row in customer(chance, number, rows=60, days=250)])
     [part] = simulated(Simulation(RULESET_ID, of, every), rows, {}, 1_000)
     ids = {number: uuid5(RULESET_ID, str(number)) for number in most_events(part.customers)}
-    found = told(
+    found = described(
         of,
         every[0].date,
         every[-1].date,

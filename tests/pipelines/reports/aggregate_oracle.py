@@ -94,8 +94,8 @@ def is_partial(month: date, first: date, last: date) -> bool:
 
 def counted_as(row: Row) -> Row:
     amount, group, category = row["amount"], row["category_group"], row["category"]
-    told = row.get("category_source") in ("correction", "client_rule")
-    own = group == "transfer" or (bool(row["is_transfer"]) and not told)
+    described = row.get("category_source") in ("correction", "client_rule")
+    own = group == "transfer" or (bool(row["is_transfer"]) and not described)
     counterparty = row.get("counterparty_group") or row.get("counterparty_name")
     return {
         **row,
@@ -271,9 +271,9 @@ def daily_balance(seen: Seen) -> list[Row]:
     balances = seen.balances(seen.accounts, seen.through)
     result = []
     for day in sorted({r["date"] for r in seen.rows}):
-        told = flows([r for r in seen.rows if r["date"] == day])
+        described = flows([r for r in seen.rows if r["date"] == day])
         result.append(
-            {"date": day, "balance": balances.get(day), **{n: told[n] for n in ("moneyIn", "moneyOut", "net")}}
+            {"date": day, "balance": balances.get(day), **{n: described[n] for n in ("moneyIn", "moneyOut", "net")}}
         )
     return result
 
@@ -352,15 +352,15 @@ def seasonality(seen: Seen) -> list[Row]:
 def profile(seen: Seen, key: str, numbers: Iterable[int], number: Callable[[date], int]) -> list[Row]:
     result = []
     for each in numbers:
-        told = flows([r for r in seen.rows if number(r["date"]) == each])
+        described = flows([r for r in seen.rows if number(r["date"]) == each])
         days = sum(number(day) == each for day in seen.days)
         result.append(
             {
                 key: each,
-                **{name: told[name] for name in ("moneyIn", "moneyOut", *_COUNTS)},
+                **{name: described[name] for name in ("moneyIn", "moneyOut", *_COUNTS)},
                 "daysInHistory": days,
-                "meanMoneyIn": divided(told["moneyIn"], days, 2),
-                "meanMoneyOut": divided(told["moneyOut"], days, 2),
+                "meanMoneyIn": divided(described["moneyIn"], days, 2),
+                "meanMoneyOut": divided(described["moneyOut"], days, 2),
             }
         )
     return result

@@ -40,7 +40,7 @@ SAYS: Mapping[str, Says] = {
 }
 
 
-def members(rows: Iterable[Row], as_of: date, told: Mapping[str, Any]) -> dict[str, Any]:
+def members(rows: Iterable[Row], as_of: date, described: Mapping[str, Any]) -> dict[str, Any]:
     """Rows of one customer and what is told of it (`attributes`, `duplicates`, `rejected`) → those members of the
     report that this module knows."""
     posted = [counted_as(r) for r in counted(rows) if r["date"] <= as_of]
@@ -52,8 +52,8 @@ def members(rows: Iterable[Row], as_of: date, told: Mapping[str, Any]) -> dict[s
         "unsharedLenders": unshared_lenders(posted),
         "similarAccounts": similar(posted),
         "transfers": one_sided_transfers(posted),
-        "basQuarters": bas_quarters(posted, told.get("attributes", {})),
-        "quality": quality(posted, told),
+        "basQuarters": bas_quarters(posted, described.get("attributes", {})),
+        "quality": quality(posted, described),
     }
 
 
@@ -280,15 +280,15 @@ def bas_quarters(rows: Sequence[Row], attributes: Mapping[str, str]) -> list[Row
 # The data.
 
 
-def quality(rows: Sequence[Row], told: Mapping[str, Any]) -> Row:
+def quality(rows: Sequence[Row], described: Mapping[str, Any]) -> Row:
     moved = sum((abs(r["amount"]) for r in rows), ZERO)
     unknown = sum((abs(r["amount"]) for r in rows if r["category_group"] == "unknown"), ZERO)
     with_balance = sum(r["balance"] is not None for r in rows)
     rounds = sum(r["amount"] != 0 and r["amount"] % 100 == 0 for r in rows)
     confident = sum((weighed(r) for r in rows), ZERO)
     return {
-        "duplicateRows": told.get("duplicates"),
-        "rejectedRows": told.get("rejected"),
+        "duplicateRows": described.get("duplicates"),
+        "rejectedRows": described.get("rejected"),
         "transactionCount": len(rows),
         "revisedRows": sum((r["revision"] or 0) > 1 for r in rows),
         "rowsWithBalance": with_balance,

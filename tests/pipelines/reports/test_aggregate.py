@@ -207,14 +207,14 @@ def test_the_oracle_knows_every_column_but_those_that_enrichment_and_the_law_tel
     unknown = {
         (each.id, column.name)
         for each in TABLES
-        if each.id not in TOLD_ELSEWHERE
+        if each.id not in DESCRIBED_ELSEWHERE
         for column in each.columns
         if not worked_out[each.id] or column.name not in worked_out[each.id][0]
     }
     assert unknown == {("revenue_sources", "feeAssumption")}
 
 
-TOLD_ELSEWHERE = {  # each is proved by tests of its own
+DESCRIBED_ELSEWHERE = {  # each is proved by tests of its own
     "facilities",  # by test_facilities_oracle
     *("super_obligations", "tax_obligations", "gst_revenue"),  # by the law
 }

@@ -206,9 +206,9 @@ def test_whose_an_account_is_can_not_be_told_of_an_unknown_customer() -> None:
 
 
 def test_declared_sales_stand_beside_banked_revenue() -> None:
-    told = {"basG1-2025Q1": "1100.00", "basG1-2024Q4": "50", "basG1-2025Q2": "many", "basG1-2019Q1": "7"}
+    described = {"basG1-2025Q1": "1100.00", "basG1-2024Q4": "50", "basG1-2025Q2": "many", "basG1-2019Q1": "7"}
     rows = sales(range(-20, 120))
-    quarters = completeness(rows, 120, known(attributes=told))["basQuarters"]
+    quarters = completeness(rows, 120, known(attributes=described))["basQuarters"]
     assert [each["quarter"] for each in quarters] == ["2024Q4", "2025Q1"]
     assert quarters[1] == {
         "quarter": "2025Q1",
@@ -221,7 +221,7 @@ def test_declared_sales_stand_beside_banked_revenue() -> None:
         "varianceShare": Decimal("-0.1818"),
     }
     assert quarters[0]["isCovered"] is False
-    assert settled(completeness(rows, 120, known(attributes=told)))["BasVariance"].endswith("the lodged statement")
+    assert settled(completeness(rows, 120, known(attributes=described)))["BasVariance"].endswith("the lodged statement")
 
 
 def test_quality_counts_what_can_be_relied_on() -> None:

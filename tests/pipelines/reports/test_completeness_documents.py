@@ -33,12 +33,12 @@ VERDICTS = ("reconciled", "reconciled_dates_doubtful", "partial", "unreconciled"
 SIGNAL = {"code": "OverlayAnnotation", "severity": "alert", "message": "Something lies over the text.", "page": 2}
 
 
-def document(number: int, first: int | None, last: int | None, **told: Any) -> Row:
+def document(number: int, first: int | None, last: int | None, **described: Any) -> Row:
     """A statement from one day to another, as the context knows it."""
     blank = {"customer_number": 1, "account_id": MAIN, "file_name": "june.pdf", "kind": "statement"}
     period = {"period_start": day(first), "period_end": day(last)}
     rest: Row = {"verdict": "reconciled", "opening_balance": None, "closing_balance": None, "signals": []}
-    return {**blank, "statement_id": number.to_bytes(16), **period, **rest, **told}
+    return {**blank, "statement_id": number.to_bytes(16), **period, **rest, **described}
 
 
 def day(number: int | None) -> date | None:
@@ -64,8 +64,8 @@ def test_without_statements_nothing_is_said_of_them() -> None:
 
 def test_a_statement_is_told_with_what_the_rows_come_to() -> None:
     rows = checked(chained(daily(range(10)), opening=100))  # 110 at the end of day 0, 200 of day 9
-    told = document(1, 2, 9, opening_balance=Decimal(120), closing_balance=Decimal(205))
-    [found] = report(rows, told)["statements"]
+    described = document(1, 2, 9, opening_balance=Decimal(120), closing_balance=Decimal(205))
+    [found] = report(rows, described)["statements"]
     assert found == {
         "statementId": str(UUID(int=1)),
         "accountId": str(UUID(bytes=MAIN)),
@@ -81,7 +81,7 @@ def test_a_statement_is_told_with_what_the_rows_come_to() -> None:
         "openingDifference": Decimal("0.00"),
         "closingDifference": Decimal("5.00"),
     }
-    assert "StatementBalanceDiffers" in codes(report(rows, told))
+    assert "StatementBalanceDiffers" in codes(report(rows, described))
 
 
 def test_documents_are_counted_by_what_they_are_worth_and_days_once() -> None:
@@ -105,8 +105,8 @@ def test_a_period_between_two_statements_that_nobody_supplied_is_a_gap() -> None
     data = report(rows, document(1, 0, 30), document(2, 60, 90))
     [gap] = [each for each in data["gaps"] if each["evidence"] == "statement_missing"]
     assert (gap["lastSeen"], gap["nextSeen"], gap["silentDays"]) == ("2025-01-31", "2025-03-02", 29)
-    [told] = [each for each in data["reasons"] if each["code"] == "Completeness.StatementMissing"]
-    assert told["settledBy"] == "supply account ending 2233 again from 31 Jan 2025 to 2 Mar 2025"
+    [described] = [each for each in data["reasons"] if each["code"] == "Completeness.StatementMissing"]
+    assert described["settledBy"] == "supply account ending 2233 again from 31 Jan 2025 to 2 Mar 2025"
 
 
 def test_statements_that_follow_each_other_leave_none_nor_do_balances_that_prove_the_days_between() -> None:
@@ -130,8 +130,8 @@ def test_a_statement_without_rows_is_told_of_an_account_without_rows() -> None:
     data = report(daily(range(10)), document(1, 0, 3, **elsewhere), document(2, 9, 9, **elsewhere))
     assert [each["accountId"] for each in data["documents"]] == [str(UUID(bytes=SAVINGS))]
     assert data["gaps"] == []
-    told = [each["message"] for each in data["reasons"] if each["code"] == "Completeness.UnreconciledStatement"]
-    assert told[0].startswith("The statement of an account without rows from 1 Jan 2025 to 4 Jan 2025")
+    described = [each["message"] for each in data["reasons"] if each["code"] == "Completeness.UnreconciledStatement"]
+    assert described[0].startswith("The statement of an account without rows from 1 Jan 2025 to 4 Jan 2025")
 
 
 def test_signals_name_the_page_and_what_would_settle_them_and_move_no_score() -> None:
@@ -141,10 +141,10 @@ def test_signals_name_the_page_and_what_would_settle_them_and_move_no_score() ->
         ("OverlayAnnotation", "alert", 2),
         ("Producer", "information", 2),
     ]
-    [told] = [each for each in data["reasons"] if each["code"] == "Completeness.TamperSignals"]
-    assert "OverlayAnnotation" in told["message"]
-    assert "Producer" not in told["message"]
-    assert "original file" in told["settledBy"]
+    [described] = [each for each in data["reasons"] if each["code"] == "Completeness.TamperSignals"]
+    assert "OverlayAnnotation" in described["message"]
+    assert "Producer" not in described["message"]
+    assert "original file" in described["settledBy"]
     assert data["summary"] == report(rows, document(1, 0, 9))["summary"]
 
 
@@ -171,7 +171,7 @@ def drawn_documents(random: Random, count: int) -> list[Row]:
     for number in range(1, count + 1):
         first = random.randint(0, 60)
         known = random.random() < 0.9
-        told: Row = {
+        described: Row = {
             "account_id": random.choice((MAIN, MAIN, SAVINGS)),
             "kind": random.choice(KINDS),
             "verdict": random.choice(VERDICTS),
@@ -179,7 +179,7 @@ def drawn_documents(random: Random, count: int) -> list[Row]:
             "closing_balance": random.choice((None, Decimal(random.randint(-90, 90)))),
         }
         period = (first, first + random.randint(0, 25)) if known else (None, None)
-        made.append(document(number, *period, **told))
+        made.append(document(number, *period, **described))
     return made
 
 
@@ -233,8 +233,8 @@ def test_what_documents_cover_is_what_counting_days_gives(random: Random, count:
     rows = identified(row(random.randint(0, 90), "5", **random.choice(accounts)) for _ in range(12))
     documents = drawn_documents(random, count)
     data = report(rows, *documents)
-    told = [{name: each[name] for name in each if name != "documentedShare"} for each in data["documents"]]
-    assert told == worked_out(rows, documents)
+    described = [{name: each[name] for name in each if name != "documentedShare"} for each in data["documents"]]
+    assert described == worked_out(rows, documents)
     gaps = [each for each in data["gaps"] if each["evidence"] == "statement_missing"]
     assert {(each["accountId"], each["lastSeen"], each["nextSeen"]) for each in gaps} == missing(documents, rows)
 

@@ -70,7 +70,7 @@ def a_row(random: Random, most_days: int, details: Row) -> Row:
     )
 
 
-def told(random: Random) -> dict[str, Any]:
+def described(random: Random) -> dict[str, Any]:
     quarters = ("2023Q4", "2024Q4", "2025Q1", "2025Q2", "2026Q1", "2026Q4")
     declared = {f"basG1-{each}": str(random.randint(-900, 90_000) / 4) for each in random.sample(quarters, 3)}
     return {
@@ -80,15 +80,15 @@ def told(random: Random) -> dict[str, Any]:
     }
 
 
-def like(told: Any, expected: Any) -> Any:
+def like(described: Any, expected: Any) -> Any:
     """What is told, without what the oracle doesn't know."""
-    if isinstance(told, list):
-        return [like(value, of) for value, of in zip_longest(told, expected, fillvalue=NOTHING)]
-    return {name: told[name] for name in expected}
+    if isinstance(described, list):
+        return [like(value, of) for value, of in zip_longest(described, expected, fillvalue=NOTHING)]
+    return {name: described[name] for name in expected}
 
 
 def assert_as_worked_out(random: Random, rows: int, as_of: int) -> None:
-    its, beside = customer(random, rows), told(random)
+    its, beside = customer(random, rows), described(random)
     data = completeness(its, as_of, known(**beside))
     for name, expected in oracle.members(its, day_of(as_of), beside).items():
         assert (name, like(data[name], expected)) == (name, expected)

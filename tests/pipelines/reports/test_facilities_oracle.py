@@ -129,7 +129,7 @@ def shown(rows: pl.DataFrame, as_of: date) -> dict[int, list[Row]]:
     return by_customer
 
 
-def told(rows: Sequence[Row], as_of: date) -> list[Row]:
+def described(rows: Sequence[Row], as_of: date) -> list[Row]:
     return shown(joined([rows]), as_of)[0]
 
 
@@ -208,10 +208,10 @@ def test_a_draw_that_bounced_was_never_lent() -> None:
         row(START + 3 * DAY, Decimal(8000), "term_loan_funding", "Lumi", 1),
         row(START + 9 * DAY, Decimal(-300), "term_loan_repayment", "Lumi", 1),
     ]
-    [loan] = told(rows, AS_OF)
+    [loan] = described(rows, AS_OF)
     assert (loan["fundingDate"], loan["fundingAmount"]) == (START + 3 * DAY, 8000)
     assert (loan["repaymentCount"], loan["repaidTotal"]) == (1, 300)
-    assert told(rows[:2], AS_OF) == []
+    assert described(rows[:2], AS_OF) == []
 
 
 @pytest.mark.parametrize(("after", "status"), [(45, "renewed"), (46, "active")])
@@ -222,5 +222,5 @@ def test_a_loan_is_renewed_by_a_draw_not_long_after_its_last_repayment(after: in
         row(repaid, Decimal(-300), "term_loan_repayment", "Lumi", 1),
         row(repaid + after * DAY, Decimal(8000), "term_loan_funding", "Lumi", 1),
     ]
-    [old] = [loan for loan in told(rows, AS_OF) if loan["fundingDate"] == first]
+    [old] = [loan for loan in described(rows, AS_OF) if loan["fundingDate"] == first]
     assert old["status"] == status

@@ -24,7 +24,7 @@ CENT = Decimal("0.01")
 SALE, NDIS, REFUND = "revenue/card_settlement", "revenue/government_receipt", "revenue/refund_paid"
 
 
-def told(**attributes: str) -> Context:
+def described(**attributes: str) -> Context:
     rows = [{"customer_number": 1, "name": name, "value": value} for name, value in attributes.items()]
     return Context(attributes=pl.DataFrame(rows, schema=ATTRIBUTES))
 
@@ -46,7 +46,7 @@ def test_a_registered_business_keeps_ten_elevenths_of_what_is_taxed() -> None:
         row(4, "90", kind=SALE, is_transfer=True),
         row(30, "-5"),
     ]
-    assert gst(rows, told(gstRegistered="true")) == [
+    assert gst(rows, described(gstRegistered="true")) == [
         {
             "month": "2025-01-01",
             "partial": False,
@@ -64,20 +64,20 @@ def test_a_registered_business_keeps_ten_elevenths_of_what_is_taxed() -> None:
 
 
 def test_who_is_not_registered_has_no_gst() -> None:
-    assert months([row(0, "1100", kind=SALE)], told(gstRegistered="false"), "gstOnSales", "revenueWithoutGst") == [
+    assert months([row(0, "1100", kind=SALE)], described(gstRegistered="false"), "gstOnSales", "revenueWithoutGst") == [
         (0, 1100)
     ]
 
 
 def test_only_the_taxable_share_is_taxed() -> None:
-    context = told(gstRegistered="true", taxableShare="0.25")
+    context = described(gstRegistered="true", taxableShare="0.25")
     columns = ("taxableShare", "taxableShareFrom", "taxableRevenue", "gstOnSales")
     assert months([row(0, "440", kind=SALE)], context, *columns) == [(Decimal("0.25"), "attribute", 110, 10)]
 
 
 @pytest.mark.parametrize("share", ["2", "-0.1", "half", "", "NaN", "true"])
 def test_a_share_that_is_none_is_not_told(share: str) -> None:
-    [(taken, source)] = months([row(0, "1")], told(taxableShare=share), "taxableShare", "taxableShareFrom")
+    [(taken, source)] = months([row(0, "1")], described(taxableShare=share), "taxableShare", "taxableShareFrom")
     assert (taken, source) == (1, "default")
 
 
@@ -106,7 +106,7 @@ def test_no_posted_rows_are_no_months() -> None:
 
 def test_the_largest_amounts_are_told_exactly() -> None:
     most = Decimal("9999999999999.99")
-    [value] = gst([row(0, most, kind=SALE) for _ in range(100)], told(taxableShare="0.3333"))
+    [value] = gst([row(0, most, kind=SALE) for _ in range(100)], described(taxableShare="0.3333"))
     assert value["revenue"] == most * 100
     assert value["gstOnSales"] == exact_gst(most * 100, Decimal("0.3333"))
 
@@ -161,7 +161,7 @@ some_rows = st.lists(
 @given(some_rows, st.sampled_from((None, True, False)), st.integers(0, 10_000).map(lambda n: Decimal(n).scaleb(-4)))
 def test_every_month_is_what_a_loop_makes_of_it(rows: list[Row], registered: bool | None, share: Decimal) -> None:
     attributes = {"taxableShare": str(share)} | ({} if registered is None else {"gstRegistered": str(registered)})
-    shown = {value["month"]: value for value in gst(rows, told(**attributes))}
+    shown = {value["month"]: value for value in gst(rows, described(**attributes))}
     want = expected(rows, registered, share) if counted(rows) else {}
     names = ("revenue", "revenueOfTaxedKinds", "gstOnSales", "revenueWithoutGst")
     assert {month: tuple(value[name] for name in names) for month, value in shown.items() if month in want} == want
@@ -171,13 +171,13 @@ def test_every_month_is_what_a_loop_makes_of_it(rows: list[Row], registered: boo
 @examples(3)
 @given(some_rows)
 def test_every_number_comes_from_rows(rows: list[Row]) -> None:
-    facts = facts_of(rows, TODAY, told(gstRegistered="true", taxableShare="0.7"))
+    facts = facts_of(rows, TODAY, described(gstRegistered="true", taxableShare="0.7"))
     assert_explained(GST_REVENUE, facts, {place.to_bytes(16, "big"): abs(r["amount"]) for place, r in enumerate(rows)})
 
 
 def test_one_customers_attributes_are_not_anothers() -> None:
     rows = [row(0, "1100", kind=SALE), row(0, "1100", kind=SALE, customer_number=2)]
-    assert [value["gstOnSales"] for value in gst(rows, told(gstRegistered="true"))] == [100, 0]
+    assert [value["gstOnSales"] for value in gst(rows, described(gstRegistered="true"))] == [100, 0]
 
 
 def test_the_year_is_counted_to_the_last_row_not_to_today() -> None:

@@ -32,12 +32,12 @@ BAS, WITHHOLDING, TAX_BACK = "tax/bas", "tax/payg_withholding", "tax/tax_refund"
 SALE, COST = "revenue/card_settlement", "cost_of_sales/suppliers"
 
 
-def told(**attributes: str) -> Context:
+def described(**attributes: str) -> Context:
     rows = [{"customer_number": 1, "name": name, "value": value} for name, value in attributes.items()]
     return Context(attributes=pl.DataFrame(rows, schema=ATTRIBUTES))
 
 
-REGISTERED = told(gstRegistered="true")
+REGISTERED = described(gstRegistered="true")
 
 
 def shown(table: Table, rows: Iterable[Row], context: Context = NO_CONTEXT) -> list[Value]:
@@ -365,7 +365,7 @@ def test_a_refund_says_that_nothing_was_owed() -> None:
 
 def test_who_is_not_registered_owes_only_what_is_withheld() -> None:
     rows = [*quarter_of_trade(date(2025, 7, 1)), row(date(2025, 9, 30), "0")]
-    context = told(gstRegistered="false")
+    context = described(gstRegistered="false")
     assert columns(TAX_OBLIGATIONS, rows, "impliedGst", "impliedTotal", "status", context=context) == [
         (0, 190, "not_due")
     ]
@@ -642,8 +642,8 @@ def payment(day: int, amount: str) -> Mapping[str, Any]:
 
 def settled(debts: Sequence[Mapping[str, Any]], payments: Sequence[Mapping[str, Any]]) -> tuple[list[Any], list[Any]]:
     parts, rest = oldest_first(pl.DataFrame(debts), pl.DataFrame(payments))
-    told_parts = [(row["payment"], row["periodEnd"].day, row["part"]) for row in parts.iter_rows(named=True)]
-    return sorted(told_parts), sorted(rest.select("payment", "amount").iter_rows())
+    described_parts = [(row["payment"], row["periodEnd"].day, row["part"]) for row in parts.iter_rows(named=True)]
+    return sorted(described_parts), sorted(rest.select("payment", "amount").iter_rows())
 
 
 def test_a_payment_settles_the_oldest_first_and_goes_on_to_the_next() -> None:

@@ -56,9 +56,9 @@ def rounded(share: Decimal) -> Decimal:
 def test_a_figures_share_is_that_of_what_such_rows_contribute() -> None:
     sold = {"kind": "revenue/card_settlement"}
     rows = [row(0, "30", **sold, **UNPROVED), row(1, "70", **sold), row(2, "-20", **UNPROVED)]
-    told = listed(report("aggregate", identified(rows), AS_OF))
+    described = listed(report("aggregate", identified(rows), AS_OF))
     first = ("tables", "monthly_cash_flow", "values", "0")
-    assert {path[-1]: str(share) for path, share in told.items() if path[:4] == first} == {
+    assert {path[-1]: str(share) for path, share in described.items() if path[:4] == first} == {
         "moneyIn": "0.3000",
         "moneyOut": "1.0000",
         "net": "0.4167",  # 50 of the 120 that moved
@@ -71,8 +71,8 @@ def test_a_figures_share_is_that_of_what_such_rows_contribute() -> None:
 def test_every_report_says_what_all_its_rows_owe_to_such_statements() -> None:
     rows = identified([row(0, "30", **UNPROVED), row(1, "70"), row(2, "-20", **UNPROVED), row(3, "-80")])
     for kind in REPORTS:
-        told = report(kind, rows, AS_OF)["unreconciled"]
-        assert [told[name] for name in IN_ALL] == [2, 50, Decimal("0.5"), Decimal("0.25")]
+        described = report(kind, rows, AS_OF)["unreconciled"]
+        assert [described[name] for name in IN_ALL] == [2, 50, Decimal("0.5"), Decimal("0.25")]
 
 
 def test_where_all_rows_are_proved_or_claim_nothing_no_figure_has_a_share() -> None:
@@ -86,8 +86,10 @@ def test_where_all_rows_are_proved_or_claim_nothing_no_figure_has_a_share() -> N
 
 def test_a_balance_rests_on_the_row_that_states_it() -> None:
     rows = chained([row(0, "5"), row(40, "5", **UNPROVED), row(80, "5")])
-    told = listed(report("aggregate", identified(rows), AS_OF))
-    closing = {path[3]: share for path, share in told.items() if path[1::3] == ("monthly_cash_flow", "closingBalance")}
+    described = listed(report("aggregate", identified(rows), AS_OF))
+    closing = {
+        path[3]: share for path, share in described.items() if path[1::3] == ("monthly_cash_flow", "closingBalance")
+    }
     assert closing == {"1": 1}
 
 
@@ -95,14 +97,14 @@ def test_the_risk_figure_rests_on_its_readings_by_their_points() -> None:
     kinds = ("revenue/card_settlement", "cost_of_sales/suppliers", "debt_service/term_loan_repayment")
     taken = (row(nth, "90" if nth % 3 == 0 else "-20", kind=kinds[nth % 3]) for nth in range(240))
     data = report("risk", of_statements(chained(taken), seed=3), AS_OF)
-    told = listed(data)
+    described = listed(data)
     weighed = whole = Decimal(0)
     for nth, driver in enumerate(data["drivers"]):
         if driver["reading"] is not None:
             whole += driver["maxPoints"]
-            weighed += driver["maxPoints"] * told.get(("drivers", str(nth), "reading"), Decimal(0))
-    assert abs(told["value",] - weighed / whole) <= Decimal("0.0001")
-    assert len(told) > 5
+            weighed += driver["maxPoints"] * described.get(("drivers", str(nth), "reading"), Decimal(0))
+    assert abs(described["value",] - weighed / whole) <= Decimal("0.0001")
+    assert len(described) > 5
 
 
 # Cash flow, against loops over dicts
@@ -149,13 +151,13 @@ def test_the_shares_of_cash_flow_are_what_plain_python_makes_of_the_rows(rows: l
     made = CASH_FLOW.rows(one)
     months = CASH_FLOW.ordered(made).collect()["month"].to_list()
     lines = [text for each in of_tables(one, [(CASH_FLOW, made, "/{}")]) for text in each["line"]]
-    told = {
+    described = {
         (str(months[int(each["row"][1:])]), name): share
         for each in (json.loads(text, parse_float=Decimal) for text in lines)
         for name, share in each["shares"].items()
         if name in FLOWS
     }
-    assert told == shares_by_month(rows)
+    assert described == shares_by_month(rows)
 
 
 # Every figure, against its lineage
@@ -204,13 +206,13 @@ def some(paths: Iterable[Path], most: int) -> list[Path]:
 @pytest.mark.parametrize("kind", ["completeness", "aggregate"])
 def test_every_sum_has_the_share_that_its_lineage_gives(customer: Facts, bundle: Bundle, kind: str) -> None:
     data = bundle[kind]
-    told, such = listed(data), set(customer.rows.filter("is_unreconciled")["transaction_id"])
+    described, such = listed(data), set(customer.rows.filter("is_unreconciled")["transaction_id"])
     checked = 0
     for path in some(figures(data), 150):
         sizes = contributed(REPORTS[kind].explain(customer, data, path))
         if sizes:
             part = sum(size for transaction_id, size in sizes.items() if transaction_id in such)
-            assert told.get(path, Decimal(0)) == rounded(part / Decimal(sum(sizes.values()))), path
+            assert described.get(path, Decimal(0)) == rounded(part / Decimal(sum(sizes.values()))), path
             checked += 1
     assert checked > 20
 
@@ -218,14 +220,14 @@ def test_every_sum_has_the_share_that_its_lineage_gives(customer: Facts, bundle:
 @pytest.mark.parametrize("kind", list(REPORTS))
 def test_every_share_is_explained_by_rows(customer: Facts, bundle: Bundle, kind: str) -> None:
     data = bundle[kind]
-    told: dict[Path, Decimal] = {
+    described: dict[Path, Decimal] = {
         ("unreconciled", "figures", str(nth), "shares", name): share
         for nth, each in enumerate(data["unreconciled"]["figures"])
         for name, share in each["shares"].items()
     }
-    assert told
-    for path in some(told, 40):
-        assert value_of(REPORTS[kind].explain(customer, data, path)) == told[path], path
+    assert described
+    for path in some(described, 40):
+        assert value_of(REPORTS[kind].explain(customer, data, path)) == described[path], path
     for name in IN_ALL:
         assert value_of(REPORTS[kind].explain(customer, data, ("unreconciled", name))) == data["unreconciled"][name]
 

@@ -28,8 +28,8 @@ def test_every_table_has_its_columns_and_names_the_customer(one: Business) -> No
 def test_rows_of_the_accounts_add_up(one: Business) -> None:
     rows = frames.transactions(7, one)
     counted = rows.group_by("account_number").len().sort("account_number")
-    told = frames.accounts(7, one).sort("account_number")
-    assert counted["len"].to_list() == told["rows"].to_list()
+    described = frames.accounts(7, one).sort("account_number")
+    assert counted["len"].to_list() == described["rows"].to_list()
 
 
 def test_labels_to_train_on_are_without_repetitions(one: Business) -> None:

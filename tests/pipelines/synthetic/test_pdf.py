@@ -118,8 +118,8 @@ def test_the_same_wishes_give_the_same_bytes_in_every_process() -> None:
         "import hashlib, json; from pipelines.synthetic.pdf import EVERY_LAYOUT, statement_pdf; "
         "print(json.dumps({n: hashlib.sha256(statement_pdf(n, 7).content).hexdigest() for n in EVERY_LAYOUT}))"
     )
-    told = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, text=True)
-    assert json.loads(told.stdout) == here
+    described = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, text=True)
+    assert json.loads(described.stdout) == here
     assert len(set(here.values())) == len(here)
 
 
@@ -196,9 +196,9 @@ def test_newest_first_and_several_accounts_are_among_the_papers() -> None:
 
 def test_the_truth_is_plain_json() -> None:
     made: PrintedStatement = statement_pdf("home_loan", 1, rows=12)
-    told = json.loads(json.dumps(made.truth()))
-    account = told["accounts"][0]
-    assert told["layout"] == "home_loan"
+    described = json.loads(json.dumps(made.truth()))
+    account = described["accounts"][0]
+    assert described["layout"] == "home_loan"
     assert account["opening"].startswith("-")
     assert account["rows"][0]["date"] == str(made.rows[0].date)
     assert len(account["rows"]) == 12

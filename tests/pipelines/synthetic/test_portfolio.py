@@ -57,8 +57,8 @@ def same(left: Business, right: Business) -> bool:
     for one, other in zip(left.accounts, right.accounts, strict=True):
         assert_frame_equal(one.transactions, other.transactions)
         assert (one.bsb, one.account_number) == (other.bsb, other.account_number)
-    told = ("abn", "name", "trade", "state", "condition", "related", "facilities", "outcome")
-    return [getattr(left, name) for name in told] == [getattr(right, name) for name in told]
+    described = ("abn", "name", "trade", "state", "condition", "related", "facilities", "outcome")
+    return [getattr(left, name) for name in described] == [getattr(right, name) for name in described]
 
 
 def broken_links(statement: list[dict[str, Any]]) -> list[int]:

@@ -116,15 +116,15 @@ def test_a_bank_bills_one_to_three_per_cent_for_what_its_terminals_took(rows: pl
 
 def test_a_series_keeps_its_account_side_counterparty_and_beat(rows: pl.DataFrame) -> None:
     series = rows.filter(pl.col("series").is_not_null())
-    told = series.group_by("customer", "series").agg(
+    described = series.group_by("customer", "series").agg(
         pl.len(),
         accounts=pl.col("account_number").n_unique(),
         sides=(pl.col("amount") > 0).n_unique(),
         counterparties=pl.col("counterparty").n_unique(),
         periods=pl.col("series_period").n_unique(),
     )
-    assert told["len"].min() == 3
-    assert told.select(pl.col("accounts", "sides", "counterparties", "periods").max()).row(0) == (1, 1, 1, 1)
+    assert described["len"].min() == 3
+    assert described.select(pl.col("accounts", "sides", "counterparties", "periods").max()).row(0) == (1, 1, 1, 1)
 
 
 def test_series_come_at_their_period(rows: pl.DataFrame) -> None:
@@ -147,12 +147,12 @@ def test_a_period_stands_beside_every_series_and_nowhere_else(rows: pl.DataFrame
 def test_what_is_left_of_a_facility_is_what_its_rows_say(businesses: list[Business]) -> None:
     checked = 0
     for number, one in enumerate(businesses):
-        told = transactions(number, one)
+        described = transactions(number, one)
         for facility in one.facilities:
             if facility.schedule in ("weekly", "monthly", "business_daily", "fortnightly", "split_settlement"):
                 if facility.product == "line_of_credit" or facility.status == "renewed":
                     continue
-                mine = told.filter(pl.col("facility") == facility.number)
+                mine = described.filter(pl.col("facility") == facility.number)
                 repaid = -mine.filter(~pl.col("category").is_in(REVENUE) & ~_is_funding()).select(_total()).item()
                 in_here = mine.filter(_is_funding()).height > 0
                 owed = facility.to_repay if in_here else facility.remaining_before

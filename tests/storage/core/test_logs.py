@@ -72,7 +72,7 @@ def test_keys_and_abns_are_blotted_out(form: Line, secret: str) -> None:
 @each_form
 def test_a_request_id_is_not_taken_for_an_abn(form: Line) -> None:
     with logs.about(requestId="4f1c8f0e-8d0b-4b52-9b43-518247535561"):
-        assert "518247535561" in line(form, "told")
+        assert "518247535561" in line(form, "reported")
 
 
 @each_form
@@ -117,8 +117,8 @@ def test_a_process_logs_in_the_chosen_form(monkeypatch: pytest.MonkeyPatch, chos
         logging.captureWarnings(False)
         logging.root.handlers[:], level, sys.excepthook, threading.excepthook = kept
         logging.root.setLevel(level)
-    told, lost = written.getvalue().splitlines()
-    assert "of interest" in told
+    reported, lost = written.getvalue().splitlines()
+    assert "of interest" in reported
     assert "lost" in lost
     assert "ZeroDivisionError" in lost
-    assert all(text.startswith("{") is as_json for text in (told, lost))
+    assert all(text.startswith("{") is as_json for text in (reported, lost))

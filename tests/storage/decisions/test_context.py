@@ -37,8 +37,8 @@ def test_attributes_that_hold_are_told_as_text_and_expired_ones_are_not(store: S
     with store.db.writing() as w:
         attributes.put(w, customer, given, "key", now)
         attributes.put(w, customer, {"removed": None}, "key", now)
-    told = read(store, customer, now).attributes
-    assert told.select("name", "value").rows() == [
+    reported = read(store, customer, now).attributes
+    assert reported.select("name", "value").rows() == [
         ("basG1-2026Q1", "1200.50"),
         ("gstRegistered", "true"),
         ("purpose", "stock"),
@@ -105,10 +105,10 @@ def test_a_statement_is_evidence_from_the_version_on_that_its_rows_made(store: S
         taken_back = submission(customer, now, 5, 0, flow=Flow.RETRACTION, retracts=submitted["gone"])
         w.execute(insert(jobs).values(taken_back))
 
-    def told(data_version: int) -> list[str]:
+    def reported(data_version: int) -> list[str]:
         return read(store, customer, now, data_version).statements["file_name"].to_list()
 
-    assert [told(version) for version in (1, 2, 3, 4, 5)] == [
+    assert [reported(version) for version in (1, 2, 3, 4, 5)] == [
         [],
         ["new.pdf"],
         ["new.pdf", "known.pdf"],

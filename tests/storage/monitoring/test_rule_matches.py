@@ -75,9 +75,9 @@ def test_a_rise_is_told_once_however_often_it_is_looked_at(watched: Watched, now
 
 
 def test_a_fall_arms_it_again(watched: Watched, now: datetime) -> None:
-    for value, told in ((True, 1), (False, 1), (False, 1), (True, 2), (True, 2)):
+    for value, reported in ((True, 1), (False, 1), (False, 1), (True, 2), (True, 2)):
         watched.evaluated(now, {"A": value})
-        assert len(watched.matches) == told
+        assert len(watched.matches) == reported
     assert len(watched.states) == 1
     watched.evaluated(now, {"A": False})
     assert watched.states == {}
@@ -92,12 +92,12 @@ def test_what_is_unknown_changes_nothing(watched: Watched, now: datetime) -> Non
 
 
 def test_while_it_goes_on_it_is_told_again_after_its_days(watched: Watched, now: datetime) -> None:
-    told = []
+    reported = []
     for day in range(8):
         at = now + day * DAY - day * timedelta(seconds=1)  # no night evaluates the very second of another
         evaluated = an_evaluation(watched.store, at, {(watched.one, watched.ruleset, "A"): True}, rearm_after_days=3)
-        told.append(settled(watched.store, evaluated, at).matches)
-    assert told == [1, 0, 0, 1, 0, 0, 1, 0]
+        reported.append(settled(watched.store, evaluated, at).matches)
+    assert reported == [1, 0, 0, 1, 0, 0, 1, 0]
     assert watched.states == {(watched.one.number, "A"): watched.matches[0].match_id}
 
 
@@ -158,9 +158,9 @@ def test_the_record_says_what_was_seen_and_of_what(watched: Watched, now: dateti
     watched.evaluated(now, {"A": True})
     [match] = watched.matches
     with watched.store.db.reading() as r:
-        told = json.loads(rule_matches.record(r, match))
+        reported = json.loads(rule_matches.record(r, match))
         assert rule_matches.get(r, watched.client_id, match.match_id) == match
-    assert told == {
+    assert reported == {
         "asOf": "2026-11-20",
         "at": "2026-11-20T03:00:00Z",
         "cause": "data",

@@ -103,8 +103,8 @@ def test_an_event_is_due_for_every_subscription_that_matches(store: Store, now: 
     event = an_event(customer, now)
     enqueue(store, event)
     claimed = claim(store, now)
-    told = {each.subscription_id for each in (catch_all, again, scoped)}
-    assert {each.subscription_id for each in claimed} == told
+    reported = {each.subscription_id for each in (catch_all, again, scoped)}
+    assert {each.subscription_id for each in claimed} == reported
     assert len({each.delivery_id for each in claimed}) == 3
     assert {(each.event_id, each.body) for each in claimed} == {(event.event_id, event.body)}
 

@@ -230,14 +230,14 @@ def test_a_streak_of_failures_pauses_and_a_success_ends_it(store: Store, custome
     one, two, three, four = claim(store, now)
     assert record(store, [ended(one, now), ended(two, now)]) == []
     assert record(store, [ended(three, now + SECOND, 200)]) == []
-    told = as_it_is(store, subscription)
-    assert (told.failure_streak, told.last_failed_at, told.last_delivered_at) == (0, now, now + SECOND)
+    reported = as_it_is(store, subscription)
+    assert (reported.failure_streak, reported.last_failed_at, reported.last_delivered_at) == (0, now, now + SECOND)
     failures = [ended(each, now + n * SECOND) for n, each in enumerate([four, *claim(store, now)])]
     [pause] = record(store, failures)
     assert pause == Pause(subscription.subscription_id, customer.client_id, 3, now + 2 * SECOND)
-    told = as_it_is(store, subscription)
-    assert (told.paused_at, told.paused_by, told.failure_streak) == (now + 2 * SECOND, "failures", 3)
-    assert told.last_delivered_at == now + SECOND
+    reported = as_it_is(store, subscription)
+    assert (reported.paused_at, reported.paused_by, reported.failure_streak) == (now + 2 * SECOND, "failures", 3)
+    assert reported.last_delivered_at == now + SECOND
     with store.db.reading() as r:
         [entry] = audit.find(r, customer.client_id)
     assert (entry.who, entry.action) == ("service", "Subscription.Paused")

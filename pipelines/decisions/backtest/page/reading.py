@@ -173,11 +173,11 @@ def _cards(each: Data) -> Iterator[Card]:
         yield Card("Offered in all", _short(after), (f"{_short(before)} before", _step_of(after - before, _short)))
     good = outcomes["proceed"]
     if good[AFTER]["judged"] or good[BEFORE]["judged"]:
-        told = f"{percent(_number(good[BEFORE]['badRate']))} before"
+        described = f"{percent(_number(good[BEFORE]['badRate']))} before"
         yield Card(
             "Bad rate of proceed",
             percent(_number(good[AFTER]["badRate"])),
-            (told, f"of {_whole(good[AFTER]['judged'])} whose end is known"),
+            (described, f"of {_whole(good[AFTER]['judged'])} whose end is known"),
         )
 
 

@@ -31,7 +31,7 @@ _SAME_END = 6.0  # points
 _LEAST_NAMED = 0.7  # of the letters in the line
 _LEAST_OF_TABLE = 0.5  # where dates, texts and amounts have their columns
 _LONGEST = 5  # words of a heading
-_LEAST_TOLD = 0.8  # of a cell's letters, in phrases that are headings
+_LEAST_STATED = 0.8  # of a cell's letters, in phrases that are headings
 _PLUS_MINUS = ("+/-", "-/+", "±")
 _CODE = "|".join(sorted(CODES))
 _OUTSIDE = re.compile(rf"\(\s*(?:{SYMBOL}|\$|\$?(?:{_CODE}))\s*\)|{SYMBOL}|\$|\b(?:{_CODE})\b", re.IGNORECASE)
@@ -291,8 +291,8 @@ def _named(cell: _Cell, vocabulary: Vocabulary) -> Iterator[tuple[_Cell, Sequenc
         yield cell, ()
     else:
         phrases = list(_phrases(cell, vocabulary))
-        is_told = sum(len(part.text) for part, _ in phrases) >= _LEAST_TOLD * len(cell.text)
-        yield from phrases if is_told else [(cell, ())]
+        is_stated = sum(len(part.text) for part, _ in phrases) >= _LEAST_STATED * len(cell.text)
+        yield from phrases if is_stated else [(cell, ())]
 
 
 def _phrases(cell: _Cell, vocabulary: Vocabulary) -> Iterator[tuple[_Cell, Sequence[tuple[str, int]]]]:

@@ -77,7 +77,7 @@ class Details:
     is_debt: bool  # a card or a loan, whatever its balances bear
     balance_is_owing: bool  # a balance that is printed without a mark is a debt
     minus: int | None  # what a minus at an amount is by the words of rows: 1 money in, -1 money out
-    signs_told: bool  # something says whether it is an account or a debt
+    signs_stated: bool  # something says whether it is an account or a debt
     credit_limit: Decimal | None
     currency: str | None  # ISO 4217; None where nothing says it
     missing_page: str | None  # what says that a page of it isn't in the file
@@ -110,7 +110,7 @@ def details_of(section: Section, document: Document, layout: Layout | None) -> D
         is_debt=stated.is_debt,
         balance_is_owing=stated.is_owing,
         minus=minus,
-        signs_told=stated.is_debt or kind_of_account is not None or account.bsb is not None,
+        signs_stated=stated.is_debt or kind_of_account is not None or account.bsb is not None,
         credit_limit=stated.credit_limit,
         currency=currency_of(lines, cover),
         missing_page=missing_page(lines, document, opens=stated.opening is not None, closes=stated.closing is not None),

@@ -33,13 +33,13 @@ def repeats_within(statements: Sequence[tuple[UUID, Statement]]) -> list[frozens
     """
     found = [frozenset[int]()] * len(statements)
     kept = pl.DataFrame(schema=_LINES)
-    told: list[tuple[bytes, date, date]] = []
+    stated: list[tuple[bytes, date, date]] = []
     for rank, (place, (account_id, statement)) in enumerate(_surest_first(statements)):
         lines = _lines(account_id.bytes, statement, rank)
-        pairs = repeats(kept.pipe(_of_account, lines), lines.filter(_within(told)))
+        pairs = repeats(kept.pipe(_of_account, lines), lines.filter(_within(stated)))
         found[place] = frozenset(pairs["position"])
         kept = pl.concat([kept, unpaired(lines, pairs)])
-        told += _days_told(account_id.bytes, statement, lines)
+        stated += _stated_days(account_id.bytes, statement, lines)
     return found
 
 
@@ -77,13 +77,15 @@ def _of_account(kept: pl.DataFrame, lines: pl.DataFrame) -> pl.DataFrame:
     return kept.join(lines, on="account_id", how="semi")
 
 
-def _days_told(account_id: bytes, statement: Statement, lines: pl.DataFrame) -> list[tuple[bytes, date, date]]:
+def _stated_days(account_id: bytes, statement: Statement, lines: pl.DataFrame) -> list[tuple[bytes, date, date]]:
     """From when to when a statement tells of its account: its period, and its entries' days."""
     days = [*lines["date"], *(day for day in (statement.period_start, statement.period_end) if day)]
     return [(account_id, min(days), max(days))] if days else []
 
 
-def _within(told: Sequence[tuple[bytes, date, date]]) -> pl.Expr:
+def _within(stated: Sequence[tuple[bytes, date, date]]) -> pl.Expr:
     """Rows on days of which another statement tells, too."""
-    each = [(pl.col("account_id") == account) & pl.col("date").is_between(first, last) for account, first, last in told]
+    each = [
+        (pl.col("account_id") == account) & pl.col("date").is_between(first, last) for account, first, last in stated
+    ]
     return pl.any_horizontal(pl.lit(value=False), *each)

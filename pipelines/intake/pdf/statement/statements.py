@@ -20,7 +20,7 @@ from pipelines.intake.pdf.page.result import Entry, Kind, Reason, Statement, Ver
 from pipelines.intake.pdf.statement.details import Details
 from pipelines.intake.pdf.statement.reconcile import Point, Posting, Proof, follows, is_newest_first, proved
 from pipelines.intake.pdf.table.rows import Mark, RawRow
-from pipelines.intake.pdf.table.signs import Signed, Told, signed, suggested
+from pipelines.intake.pdf.table.signs import AccountFacts, Signed, signed, suggested
 from pipelines.intake.pdf.table.table import Table
 from pipelines.intake.pdf.table.totals import contradicted
 
@@ -98,12 +98,12 @@ def _on_sheets(table: Table, pages: Sequence[Page]) -> Table:
 def _ordered(table: Table, details: Details, made: date | None) -> _Ordered:
     """Rows oldest first, whichever way they are printed."""
     rows, marks = _with_days(table.rows), table.marks
-    told = Told(details.balance_is_owing, details.is_debt, details.minus, details.signs_told)
-    said = signed(rows, marks, told, columns_known=not table.is_inferred)
+    stated = AccountFacts(details.balance_is_owing, details.is_debt, details.minus, details.signs_stated)
+    said = signed(rows, marks, stated, columns_known=not table.is_inferred)
     backwards = _runs_backwards(rows, marks, said, details, made)
     if backwards:
         rows, marks = _turned(rows, marks)
-        said = signed(rows, marks, told, columns_known=not table.is_inferred)
+        said = signed(rows, marks, stated, columns_known=not table.is_inferred)
     points = tuple(
         (mark, Point(mark.before, balance, mark.page, f"the {mark.kind} balance"))
         for mark, balance in zip(marks, said.marks, strict=True)

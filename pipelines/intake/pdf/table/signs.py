@@ -42,7 +42,7 @@ class Signed:
 
 
 @dataclass(frozen=True)
-class Told:
+class AccountFacts:
     """What is said of an account beside its rows.
 
     `is_owing`: a balance without a mark is a debt. `is_debt`: it is a card or a loan, whatever its balances bear.
@@ -56,7 +56,7 @@ class Told:
     is_known: bool = True
 
 
-def signed(rows: Sequence[RawRow], marks: Sequence[Mark], told: Told, *, columns_known: bool) -> Signed:
+def signed(rows: Sequence[RawRow], marks: Sequence[Mark], stated: AccountFacts, *, columns_known: bool) -> Signed:
     """The signs of a table's rows.
 
     Args:
@@ -65,14 +65,14 @@ def signed(rows: Sequence[RawRow], marks: Sequence[Mark], told: Told, *, columns
         told: what the statement says of the account.
         columns_known: the columns have printed headings; else which is out and which is in was assumed.
     """
-    conventions = _Conventions.of(rows, told)
+    conventions = _Conventions.of(rows, stated)
     found = [conventions.amount(row, columns_known=columns_known) for row in rows]
     return Signed(
         amounts=tuple(amount + 0 for amount, _ in found),  # no zero has a sign
-        balances=tuple(_balance(row.balance, told.is_owing) for row in rows),
-        marks=tuple(_balance(mark.money, told.is_owing) for mark in marks),
+        balances=tuple(_balance(row.balance, stated.is_owing) for row in rows),
+        marks=tuple(_balance(mark.money, stated.is_owing) for mark in marks),
         is_evident=all(evident for _, evident in found),
-        is_contradicted=told.is_owing and _is_contradicted(rows, [amount for amount, _ in found]),
+        is_contradicted=stated.is_owing and _is_contradicted(rows, [amount for amount, _ in found]),
         unreadable=tuple(index for index, row in enumerate(rows) if _is_unreadable(row)),
     )
 
@@ -121,13 +121,13 @@ class _Conventions:
     turns_evident: bool
 
     @classmethod
-    def of(cls, rows: Sequence[RawRow], told: Told) -> "_Conventions":
+    def of(cls, rows: Sequence[RawRow], stated: AccountFacts) -> "_Conventions":
         amounts = [row.flows["amount"] for row in rows if "amount" in row.flows]
         marks = {money.mark for money in amounts if money.mark and not money.is_contradictory}
-        is_debt = told.is_debt or told.is_owing
-        spoken = told.minus if is_debt or not told.is_known else None  # of an account, a minus is money out
-        minus = spoken or (1 if told.is_owing or (told.is_debt and _owes_in_words(rows)) else -1)
-        evident = told.is_known or told.minus is not None
+        is_debt = stated.is_debt or stated.is_owing
+        spoken = stated.minus if is_debt or not stated.is_known else None  # of an account, a minus is money out
+        minus = spoken or (1 if stated.is_owing or (stated.is_debt and _owes_in_words(rows)) else -1)
+        evident = stated.is_known or stated.minus is not None
         return cls(_bare(marks, minus, is_debt=is_debt), minus, _with_minus(rows, is_debt=is_debt), is_debt, evident)
 
     def amount(self, row: RawRow, *, columns_known: bool) -> tuple[Decimal, bool]:

@@ -19,14 +19,14 @@ NOTHING = pl.DataFrame(schema=TRANSACTIONS)
 NARRATIVE = pl.Schema({"description": pl.String(), "direction": Direction, "account_type": AccountType})
 
 
-def told(description: str, amount: str, account_type: str = "transaction") -> dict[str, Any]:
+def described(description: str, amount: str, account_type: str = "transaction") -> dict[str, Any]:
     """What one narrative tells."""
     side = "credit" if Decimal(amount) > 0 else "debit"
     return categorised(pl.DataFrame([(description, side, account_type)], NARRATIVE, orient="row")).to_dicts()[0]
 
 
 def category(description: str, amount: str, account_type: str = "transaction") -> str:
-    return str(told(description, amount, account_type)["category"])
+    return str(described(description, amount, account_type)["category"])
 
 
 NARRATIVES = [
@@ -73,13 +73,13 @@ def test_a_card_statement_reads_its_payments_as_repayments() -> None:
 
 
 def test_a_fallback_says_that_nothing_is_known() -> None:
-    row = told("zzz", "-1")
+    row = described("zzz", "-1")
     assert (row["category_source"], row["confidence"], row["category_group"]) == ("fallback", 0.0, "unknown")
     assert row["category_basis"] is None
 
 
 def test_a_named_counterparty_decides_is_shown_and_says_by_which_words() -> None:
-    row = told("Direct Debit Prospa Advance PRO42193683", "-412.50")
+    row = described("Direct Debit Prospa Advance PRO42193683", "-412.50")
     assert (row["category"], row["category_source"]) == ("term_loan_repayment", "counterparty")
     assert (row["counterparty_name"], row["counterparty_kind"]) == ("Prospa", "lender")
     assert row["counterparty_lender_id"] == "prospa"
@@ -87,23 +87,23 @@ def test_a_named_counterparty_decides_is_shown_and_says_by_which_words() -> None
 
 
 def test_words_decide_and_tell_which() -> None:
-    row = told("Osko to J Smith drawings", "-900")
+    row = described("Osko to J Smith drawings", "-900")
     assert (row["category_source"], row["category_basis"]) == ("pattern", "DRAWINGS")
     assert (row["counterparty_name"], row["counterparty_kind"]) == ("J Smith", "person")
 
 
 def test_what_else_it_could_have_been_is_kept() -> None:
-    row = told("TELSTRA DISHONOUR FEE", "-9")
+    row = described("TELSTRA DISHONOUR FEE", "-9")
     assert "telecommunications" in [other["category"] for other in row["alternatives"]]
 
 
 def test_a_named_counterparty_stays_named_where_its_category_is_not_told() -> None:
-    row = told("Direct Debit PAYPAL AUSTRALIA 4029357733", "-9")
+    row = described("Direct Debit PAYPAL AUSTRALIA 4029357733", "-9")
     assert (row["category"], row["counterparty_name"]) == ("unknown_debit", "PayPal")
 
 
 def test_a_bank_on_the_way_is_not_with_whom_a_payment_is() -> None:
-    assert told("ANZ PLUS From Dylan Hargreaves", "100")["counterparty_name"] == "Dylan Hargreaves"
+    assert described("ANZ PLUS From Dylan Hargreaves", "100")["counterparty_name"] == "Dylan Hargreaves"
 
 
 def test_every_row_keeps_its_place() -> None:
@@ -133,7 +133,7 @@ lines = st.lists(
 @examples(8)  # each prepares the search for all lists
 @given(lines, st.sampled_from(["1", "-1"]))
 def test_a_category_is_always_on_its_side_and_alternatives_are_others(words: list[str], amount: str) -> None:
-    row = told(" ".join(words), amount)
+    row = described(" ".join(words), amount)
     side = "credit" if amount == "1" else "debit"
     others = [other["category"] for other in row["alternatives"]]
     for slug in (row["category"], *others):

@@ -300,12 +300,12 @@ def test_a_preview_tells_what_will_change(given_rows: list[dict[str, Any]], said
     rows = transactions(*given_rows)
     before = corrected(rows.lazy(), corrections(*said)).collect()
     after = corrected(rows.lazy(), corrections(*said, new)).collect()
-    told = reached(before.select(REACHED_BY), corrections(new), corrections(*said))
+    described = reached(before.select(REACHED_BY), corrections(new), corrections(*said))
     shown = ("category", "counterparty_name")
     differs = [
         old["transaction_id"]
         for old, fresh in zip(before.to_dicts(), after.to_dicts(), strict=True)
         if any(old[name] != fresh[name] for name in shown)
     ]
-    assert told.filter("changes")["transaction_id"].to_list() == differs
-    assert held(after).filter(correction_id=str(new.correction_id))["rows"].sum() == told.height
+    assert described.filter("changes")["transaction_id"].to_list() == differs
+    assert held(after).filter(correction_id=str(new.correction_id))["rows"].sum() == described.height

@@ -18,7 +18,7 @@ DEVELOP = ROOT / "tests" / "narratives" / "develop.csv"
 CATEGORISED = 0.92  # of the lines by rules and names alone; raise it when they get better
 
 
-def told(file: Path) -> pl.DataFrame:
+def described(file: Path) -> pl.DataFrame:
     """The file's lines, and what each narrative tells."""
     lines = pl.read_csv(file, infer_schema=False).with_columns(
         pl.col("amount").cast(MONEY), pl.col("date").str.to_date()
@@ -29,7 +29,7 @@ def told(file: Path) -> pl.DataFrame:
 
 
 def test_the_rules_understand_what_they_understood() -> None:
-    lines = told(DEVELOP)
+    lines = described(DEVELOP)
     assert lines.schema["category_source"] == TRANSACTIONS["category_source"]
     assert (lines["category"] == lines["label"]).mean() >= CATEGORISED  # pyrefly: ignore[unsupported-operation]  # of no empty file
 
@@ -41,7 +41,7 @@ def test_the_labels_are_categories_and_all_occur() -> None:
 
 
 def test_the_model_leaves_what_is_sure_and_says_when_it_spoke() -> None:
-    lines = told(DEVELOP)
+    lines = described(DEVELOP)
     asked = lines.lazy().pipe(learned, base()).collect()
     changed = asked.filter(asked["category"] != lines["category"])
     assert set(changed["category_source"]) == {"learned"}

@@ -402,7 +402,7 @@ lines = st.tuples(
 Line = tuple[int, str, str, str | None, bool]
 
 
-def told(some: Sequence[Line]) -> list[Row]:
+def described(some: Sequence[Line]) -> list[Row]:
     rows = []
     for position, (day, amount, product, lender, other) in enumerate(some):
         side = "fundings" if Decimal(amount) > 0 else "repayments"
@@ -416,7 +416,7 @@ def told(some: Sequence[Line]) -> list[Row]:
 @examples(8)
 @given(st.lists(lines, max_size=16), st.randoms(use_true_random=False))
 def test_the_order_of_rows_changes_nothing(some: list[Line], random: Random) -> None:
-    rows = told(some)
+    rows = described(some)
     straight = facilities(known(*rows)).collect()
     mixed = facilities(known(*random.sample(rows, len(rows)))).collect()
     assert_frame_equal(mixed.sort("position"), straight)
@@ -427,7 +427,7 @@ def test_the_order_of_rows_changes_nothing(some: list[Line], random: Random) -> 
 @given(st.lists(lines, max_size=16))
 def test_money_figures_are_those_of_a_plain_sum(some: list[Line]) -> None:
     """Sums over each facility's rows by hand, in Decimal; what bounced is told from the returning credits."""
-    rows = facilities(known(*told(some))).collect()
+    rows = facilities(known(*described(some))).collect()
     by_id = {facility["facility_id"]: facility for facility in facilities_of(rows, LATER).to_dicts()}
     held = rows.filter(pl.col("facility_id").is_not_null())
     assert set(held["facility_id"]) == set(by_id)

@@ -27,8 +27,8 @@ Row = dict[str, Any]
 
 def line(day: int, amount: str, balance: str | None = None, words: str = "COFFEE", **others: Any) -> Row:
     stated = None if balance is None else Decimal(balance)
-    told = {"amount": Decimal(amount), "balance": stated, "description": words}
-    return {"date": MONDAY + timedelta(days=day), **told, **others}
+    described = {"amount": Decimal(amount), "balance": stated, "description": words}
+    return {"date": MONDAY + timedelta(days=day), **described, **others}
 
 
 def printed(*rows: Row, number: int = 1) -> list[Row]:
@@ -217,8 +217,8 @@ def written(truth: Sequence[Booked], document: Document, number: int) -> list[Ro
             shift = random.randint(0, 3) if row.moves and document.is_statement else 0
             silent = not row.moves and random.random() < 0.4
             words = f"CARD {number} {row.amount}" if document.is_statement else f"SHOP {row.amount}"
-            told = line(row.day + shift, str(row.amount), None if silent else str(row.balance), words)
-            rows.append({**told, "truth": nth})
+            described = line(row.day + shift, str(row.amount), None if silent else str(row.balance), words)
+            rows.append({**described, "truth": nth})
     facts = [{name: value for name, value in row.items() if name != "truth"} for row in rows]
     return printed(*facts, number=number) if document.is_statement else facts
 

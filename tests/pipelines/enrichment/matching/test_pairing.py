@@ -11,8 +11,8 @@ from pipelines.enrichment.matching.pairing import PAIRS, latest_first, oldest_fi
 EVENTS = pl.Schema({"row": pl.UInt32(), "key": pl.Int64(), "opens": pl.Boolean(), "time": pl.Int64()})
 
 
-def events(*told: tuple[int | None, bool]) -> pl.DataFrame:
-    rows = [{"row": row, "key": key, "opens": opens, "time": row} for row, (key, opens) in enumerate(told)]
+def events(*described: tuple[int | None, bool]) -> pl.DataFrame:
+    rows = [{"row": row, "key": key, "opens": opens, "time": row} for row, (key, opens) in enumerate(described)]
     return pl.DataFrame(rows, schema=EVENTS)
 
 
@@ -29,10 +29,10 @@ def by_hand(rows: list[dict[str, Any]], take: int) -> list[tuple[int, int]]:
     return sorted(pairs)
 
 
-told = st.lists(st.tuples(st.none() | st.integers(1, 2), st.booleans()), max_size=20)
+described = st.lists(st.tuples(st.none() | st.integers(1, 2), st.booleans()), max_size=20)
 
 
-@given(told, st.integers(0, 99))
+@given(described, st.integers(0, 99))
 def test_pairs_are_those_of_a_clerk_whatever_the_order_of_rows(some: list[tuple[int | None, bool]], seed: int) -> None:
     rows = events(*some)
     mixed = rows.sample(fraction=1, shuffle=True, seed=seed)

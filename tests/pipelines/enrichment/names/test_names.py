@@ -38,7 +38,7 @@ def texts(*lines: str, listed: Mapping[str, tuple[str, str]] | None = None) -> p
     )
 
 
-def told(line: str, **listed: Any) -> dict[str, Any]:
+def described(line: str, **listed: Any) -> dict[str, Any]:
     return named(texts(line, **listed)).row(0, named=True)
 
 
@@ -206,7 +206,7 @@ def test_intermediaries_are_kept_in_order_and_are_no_part_of_the_name() -> None:
 
 def test_an_intermediary_that_pays_out_is_itself_the_counterparty() -> None:
     line = "SQUARE AU PTY LTD SQ *T3K9021"
-    assert told(line, listed={line: ("Square", "processor")}) == {
+    assert described(line, listed={line: ("Square", "processor")}) == {
         "counterparty_name": "Square",
         "counterparty_kind": "processor",
         "counterparty_group": "square",
@@ -224,7 +224,7 @@ def test_the_lists_win_except_for_the_name_of_an_intermediary() -> None:
 
 def test_what_an_intermediary_lends_is_not_paid_through_it() -> None:
     line = "PAYPAL WORKING CAPITAL REPAY"
-    assert told(line, listed={line: ("PayPal Working Capital", "lender")})["intermediaries"] == []
+    assert described(line, listed={line: ("PayPal Working Capital", "lender")})["intermediaries"] == []
 
 
 @pytest.mark.parametrize(
@@ -250,7 +250,7 @@ def test_who_is_not_the_same_is_not_in_one_group() -> None:
 
 def test_a_listed_counterpartys_group_is_its_canonical_names() -> None:
     line = "TELSTRA CORPORATION LIMITED 1234"
-    assert told(line, listed={line: ("Telstra", "business")})["counterparty_group"] == "telstra"
+    assert described(line, listed={line: ("Telstra", "business")})["counterparty_group"] == "telstra"
 
 
 @pytest.mark.parametrize(
@@ -321,7 +321,7 @@ def test_who_is_named_has_a_group_and_nobody_else_has(lines: list[str]) -> None:
     ],
 )
 def test_hostile_texts_are_answered_like_any_other(text: str) -> None:
-    assert len(told(text)) == 4
+    assert len(described(text)) == 4
 
 
 def test_nothing_comes_of_no_texts() -> None:

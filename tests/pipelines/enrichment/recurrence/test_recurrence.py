@@ -41,12 +41,12 @@ def every(days: int, count: int, start: date = date(2025, 1, 7)) -> list[date]:
     return [rolled(start + timedelta(days=days * n), "settlement", 1) for n in range(count)]
 
 
-def told(*rows: Row) -> list[dict[str, Any]]:
+def described(*rows: Row) -> list[dict[str, Any]]:
     return series(known(*rows).collect()).to_dicts()
 
 
 def only(*rows: Row) -> dict[str, Any]:
-    (one,) = told(*rows)
+    (one,) = described(*rows)
     return one
 
 
@@ -145,7 +145,9 @@ def test_a_bill_that_varies_is_one_series_without_changes() -> None:
 
 def test_two_loans_of_one_lender_are_two_series() -> None:
     rows = [*paid(monthly(5), "-400"), *paid(monthly(20), "-950")]
-    assert [(one["period"], one["usual_amount"]) for one in sorted(told(*rows), key=lambda one: one["first_date"])] == [
+    assert [
+        (one["period"], one["usual_amount"]) for one in sorted(described(*rows), key=lambda one: one["first_date"])
+    ] == [
         ("monthly", Decimal("-400.00")),
         ("monthly", Decimal("-950.00")),
     ]
@@ -153,13 +155,13 @@ def test_two_loans_of_one_lender_are_two_series() -> None:
 
 def test_two_loans_paid_on_one_day_are_two_series() -> None:
     rows = [*paid(monthly(5), "-1000"), *paid(monthly(5), "-1100")]
-    assert sorted(one["usual_amount"] for one in told(*rows)) == [Decimal("-1100.00"), Decimal("-1000.00")]
+    assert sorted(one["usual_amount"] for one in described(*rows)) == [Decimal("-1100.00"), Decimal("-1000.00")]
 
 
 def test_a_wage_and_an_allowance_to_one_person_are_two_series() -> None:
     wages = paid(every(7, 50), ["-1150", "-1080.50", "-1211"])
     rows = [*wages, *paid(monthly(15, 11), "-200")]
-    assert sorted((one["period"], one["occurrences"]) for one in told(*rows)) == [("monthly", 11), ("weekly", 50)]
+    assert sorted((one["period"], one["occurrences"]) for one in described(*rows)) == [("monthly", 11), ("weekly", 50)]
 
 
 def test_a_subscription_among_purchases_is_found_by_its_amount() -> None:
@@ -172,19 +174,19 @@ def test_a_subscription_among_purchases_is_found_by_its_amount() -> None:
 
 def test_the_sign_and_the_account_part_series() -> None:
     rows = [*paid(every(7, 10), "-50"), *paid(every(7, 10), "50"), *paid(every(7, 10), "-50", account_id=OTHER_ACCOUNT)]
-    assert len(told(*rows)) == 3
+    assert len(described(*rows)) == 3
 
 
 def test_without_a_counterparty_equal_texts_are_one() -> None:
     rows = paid(monthly(3, 6), counterparty_group=None, clean_description="RENT 12 HIGH ST")
     others = paid(monthly(17, 6), counterparty_group=None, clean_description="GYM")
-    assert sorted(one["description"] for one in told(*rows, *others)) == ["GYM", "RENT 12 HIGH ST"]
+    assert sorted(one["description"] for one in described(*rows, *others)) == ["GYM", "RENT 12 HIGH ST"]
 
 
 @pytest.mark.parametrize("fields", [{"status": "pending"}, {"superseded_seq": 3}, {"amount": Decimal(0)}])
 def test_rows_that_are_not_booked_or_move_nothing_take_no_part(fields: Row) -> None:
     rows = [{**row, **fields} for row in paid(monthly(10))]
-    assert told(*rows) == []
+    assert described(*rows) == []
     assert recurrence(known(*rows)).collect().select(MARKS).null_count().row(0) == (12, 12, 12)
 
 
@@ -206,13 +208,13 @@ def test_rows_that_are_not_booked_or_move_nothing_take_no_part(fields: Row) -> N
     ],
 )
 def test_too_few_or_irregular_payments_are_no_series(days: list[date]) -> None:
-    assert told(*paid(days, ["-31", "-405.20", "-77", "-1150"])) == []
+    assert described(*paid(days, ["-31", "-405.20", "-77", "-1150"])) == []
 
 
 def test_two_yearly_payments_must_be_of_one_size() -> None:
     days = [date(2024, 5, 9), date(2025, 5, 9)]
     assert only(*paid(days, ["-500", "-520"]))["period"] == "yearly"
-    assert told(*paid(days, ["-500", "-800"])) == []
+    assert described(*paid(days, ["-500", "-800"])) == []
 
 
 def test_a_series_has_ended_once_payments_stay_away() -> None:

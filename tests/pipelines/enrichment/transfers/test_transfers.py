@@ -360,8 +360,8 @@ def _of_account(n: int, place: int, account: SyntheticAccount) -> dict[str, pl.E
         "account_type": account.account_type,
         "appended": True,
     }
-    told = ("date", "description", "amount", "balance", "position")
-    return {name: pl.lit(value, ACCEPTED[name]) for name, value in submission.items() if name not in told}
+    described = ("date", "description", "amount", "balance", "position")
+    return {name: pl.lit(value, ACCEPTED[name]) for name, value in submission.items() if name not in described}
 
 
 def test_pairs_of_the_synthetic_portfolio_are_right_and_complete() -> None:

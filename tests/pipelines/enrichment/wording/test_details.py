@@ -21,10 +21,10 @@ from pipelines.vocabulary.schemas import MONEY, TRANSACTIONS, Channel
 from tests.conftest import examples
 
 EXAMPLES = pl.read_csv(Path(__file__).with_name("cleaning_examples.csv"), infer_schema=False)
-TOLD = [name for name in EXAMPLES.columns if name not in ("bank", "description")]
+SIGNS_OF_CHANNEL = [name for name in EXAMPLES.columns if name not in ("bank", "description")]
 
 
-def told(*descriptions: str) -> pl.DataFrame:
+def described(*descriptions: str) -> pl.DataFrame:
     """What the descriptions tell, with the columns of the examples, as text."""
     texts = pl.DataFrame({"text": descriptions}).select(matching_text(pl.col("text"))).to_series()
     parts = [pl.col(name).cast(pl.String) for name in ("stated_day", "stated_month", "stated_year")]
@@ -42,10 +42,10 @@ def told(*descriptions: str) -> pl.DataFrame:
 
 
 def test_a_line_tells_whom_it_is_about_and_what_else(subtests: pytest.Subtests) -> None:
-    found = told(*EXAMPLES["description"])
+    found = described(*EXAMPLES["description"])
     for example, row in zip(EXAMPLES.rows(named=True), found.iter_rows(named=True), strict=True):
         with subtests.test(example["description"]):
-            assert row == {name: example[name] for name in TOLD}
+            assert row == {name: example[name] for name in SIGNS_OF_CHANNEL}
 
 
 def test_there_are_examples_of_every_bank_and_channel() -> None:
@@ -61,26 +61,26 @@ def test_there_are_examples_of_every_bank_and_channel() -> None:
      "5 MARS BARS", "THE PERTH AU", "CARD FACTORY", "VALUE CELLARS", "AMP BANK", "AMERICAN EXPRESS"],
 )  # fmt: skip
 def test_names_keep_their_numbers_and_words(name: str) -> None:
-    assert told(name)["clean"].item() == name
+    assert described(name)["clean"].item() == name
 
 
 def test_signs_that_are_not_seen_are_not_read() -> None:
     hidden = "BUN\u200bNINGS\u202e CARD XX\u200d1234", "ＢＵＮＮＩＮＧＳ　ＣＡＲＤ　ＸＸ１２３４"
-    assert told(*hidden).select("clean", "card").rows() == [("BUNNINGS", "1234")] * 2
-    assert told("ACC\u200bOUNT F\u200bEE")["channel"].item() == "fee"
+    assert described(*hidden).select("clean", "card").rows() == [("BUNNINGS", "1234")] * 2
+    assert described("ACC\u200bOUNT F\u200bEE")["channel"].item() == "fee"
 
 
 def test_typographic_dashes_and_quotes_read_as_plain_ones() -> None:
-    assert told("McDonald’s – Ryde")["clean"].item() == "MCDONALD'S - RYDE"
+    assert described("McDonald’s – Ryde")["clean"].item() == "MCDONALD'S - RYDE"
 
 
 def test_a_text_of_nothing_but_noise_stays_whole() -> None:
     noise = ["1234567890", "VALUE DATE 12/03/2026", "CARD XX1234", "NSWAU", "SYDNEY NSWAU", "X", "-", "***", "\u200b"]
-    assert told(*noise)["clean"].to_list() == noise
+    assert described(*noise)["clean"].to_list() == noise
 
 
 def test_where_only_a_rail_is_written_its_words_stay() -> None:
-    assert told("DEPOSIT 4471882", "TRANSFER TO XX4821")["clean"].to_list() == ["DEPOSIT", "TRANSFER"]
+    assert described("DEPOSIT 4471882", "TRANSFER TO XX4821")["clean"].to_list() == ["DEPOSIT", "TRANSFER"]
 
 
 def test_no_more_than_four_digits_of_an_account_are_told() -> None:
@@ -90,17 +90,17 @@ def test_no_more_than_four_digits_of_an_account_are_told() -> None:
         "TRANSFER FROM XX482",
         "TRANSFER TO J SMITH 062000 12345678",
     ]
-    assert told(*lines)["account"].to_list() == ["5678", "0552", "482", "5678"]
+    assert described(*lines)["account"].to_list() == ["5678", "0552", "482", "5678"]
 
 
 def test_a_card_is_not_an_account_because_the_merchant_is_called_to_something() -> None:
-    found = told("HONEST TO GOODNESS SYDNEY NSWAU CARD XX1234").select("clean", "card", "account", "location")
+    found = described("HONEST TO GOODNESS SYDNEY NSWAU CARD XX1234").select("clean", "card", "account", "location")
     assert found.row(0) == ("HONEST TO GOODNESS", "1234", None, "SYDNEY NSW")
 
 
 def test_a_number_that_opens_a_name_is_part_of_it() -> None:
     lines = ["OSKO PAYMENT TO 1300 RUBBISH", "DIRECT DEBIT 123456 7-ELEVEN", "TRANSFER 1300 FLOWERS", "TRANSFER 4482"]
-    assert told(*lines)["clean"].to_list() == ["1300 RUBBISH", "7-ELEVEN", "1300 FLOWERS", "TRANSFER"]
+    assert described(*lines)["clean"].to_list() == ["1300 RUBBISH", "7-ELEVEN", "1300 FLOWERS", "TRANSFER"]
 
 
 def test_the_largest_amount_is_kept_exactly_and_larger_ones_are_not_read() -> None:

@@ -325,11 +325,13 @@ def test_balances_of_rows_tell_how_a_debt_is_printed_where_none_is_stated() -> N
 
 
 @pytest.mark.parametrize(
-    ("printed", "told"),
+    ("printed", "described"),
     [("Everyday Account", True), ("BSB 123-456", True), ("Low Rate Visa", True), ("Hello", False)],
 )
-def test_an_account_that_is_neither_called_a_debt_nor_anything_else_leaves_signs_open(printed: str, told: bool) -> None:
-    assert read(printed).signs_told is told
+def test_an_account_that_is_neither_called_a_debt_nor_anything_else_leaves_signs_open(
+    printed: str, described: bool
+) -> None:
+    assert read(printed).signs_stated is described
 
 
 def test_what_ends_with_a_closing_balance_is_no_listing() -> None:

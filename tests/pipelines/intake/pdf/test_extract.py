@@ -423,12 +423,12 @@ def test_more_pages_or_characters_than_the_limits_are_refused() -> None:
 
 
 def test_progress_is_told_after_each_page() -> None:
-    told: list[tuple[int, int]] = []
+    described: list[tuple[int, int]] = []
     extract(
         four_rows(statement().line(*HEADING)).next_page().line((45, "end")).done(),
-        on_page=lambda done, total: told.append((done, total)),
+        on_page=lambda done, total: described.append((done, total)),
     )
-    assert told == [(1, 2), (2, 2)]
+    assert described == [(1, 2), (2, 2)]
 
 
 # Scans

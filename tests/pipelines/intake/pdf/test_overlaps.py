@@ -108,10 +108,10 @@ def test_in_any_order_what_is_left_is_the_true_list(
     balances = list(accumulate((Decimal(amount) for _, amount in booked), initial=Decimal(500)))[1:]
     truth = [(day, amount, str(balance)) for (day, amount), balance in zip(booked, balances, strict=True)]
     documents = [_document(truth, *cut, Random(seed + place)) for place, cut in enumerate(cuts)]
-    told = [row for row in truth if any(min(cut[:2]) <= row[0] <= max(cut[:2]) for cut in cuts)]
+    described = [row for row in truth if any(min(cut[:2]) <= row[0] <= max(cut[:2]) for cut in cuts)]
     for order in permutations(documents):
         left = _left(order)
-        assert Counter(each.amount for each in left) == Counter(Decimal(row[1]) for row in told)
+        assert Counter(each.amount for each in left) == Counter(Decimal(row[1]) for row in described)
 
 
 def _document(truth: Sequence[tuple[int, str, str]], one: int, other: int, kind: Kind, random: Random) -> Statement:

@@ -36,8 +36,10 @@ def test_a_new_account_number_above_rows_begins_a_section_with_its_title() -> No
 
 def test_accounts_in_a_summary_or_in_what_a_row_says_begin_no_section() -> None:
     summary = ("Everyday 062-000 11112222 | 9.00", "Your card account number 99998888")
-    told = ("02 Jan 2025 | Transfer to | 1.00 | 9.00", "| account number 55556666", "", TABLE)
-    assert first_lines(page(1, *summary, *account("11112222"), *told, *rows(3))) == ["Everyday 062-000 11112222 9.00"]
+    described = ("02 Jan 2025 | Transfer to | 1.00 | 9.00", "| account number 55556666", "", TABLE)
+    assert first_lines(page(1, *summary, *account("11112222"), *described, *rows(3))) == [
+        "Everyday 062-000 11112222 9.00"
+    ]
 
 
 def test_the_number_at_the_head_of_every_page_is_furniture_where_accounts_have_headings_of_their_own() -> None:

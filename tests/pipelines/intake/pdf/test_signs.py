@@ -5,10 +5,10 @@ import pytest
 from pipelines.intake.pdf.page.amounts import money
 from pipelines.intake.pdf.page.result import Box
 from pipelines.intake.pdf.table.rows import RawRow, Title, title_of
-from pipelines.intake.pdf.table.signs import Signed, Told, signed, suggested
+from pipelines.intake.pdf.table.signs import AccountFacts, Signed, signed, suggested
 
 HERE = (Box(1, 0, 0, 1, 1),)
-HELD, OWED = Told(is_owing=False), Told(is_owing=True)
+HELD, OWED = AccountFacts(is_owing=False), AccountFacts(is_owing=True)
 
 
 def row(flow: str, balance: str | None = None, title: Title | None = None, text: str = "SHOP") -> RawRow:
@@ -19,8 +19,8 @@ def row(flow: str, balance: str | None = None, title: Title | None = None, text:
     return RawRow(None, None, None, text, {role: found}, after, None, title, HERE)
 
 
-def amounts(*flows: str, told: Told = HELD) -> tuple[list[str], bool]:
-    found = signed([row(flow) for flow in flows], (), told, columns_known=True)
+def amounts(*flows: str, described: AccountFacts = HELD) -> tuple[list[str], bool]:
+    found = signed([row(flow) for flow in flows], (), described, columns_known=True)
     return [str(amount) for amount in found.amounts], found.is_evident
 
 
@@ -54,7 +54,7 @@ def test_signs_come_from_columns_and_marks(flows: tuple[str, ...], expected: lis
     ],
 )
 def test_on_an_account_that_is_owed_a_bare_amount_is_a_purchase(flows: tuple[str, ...], expected: list[str]) -> None:
-    assert amounts(*flows, told=OWED) == (expected, True)
+    assert amounts(*flows, described=OWED) == (expected, True)
 
 
 @pytest.mark.parametrize("flows", [("amount 5.00",), ("amount 5.00", "amount 6.00DR", "amount 7.00CR")])
@@ -63,32 +63,32 @@ def test_bare_amounts_beside_nothing_or_both_marks_have_no_evident_sign(flows: t
 
 
 @pytest.mark.parametrize(
-    ("told", "expected"),
+    ("described", "expected"),
     [
-        (Told(is_owing=False, is_debt=True), ["-5.00", "7.00"]),  # balances say DR
-        (Told(is_owing=False, minus=1, is_known=False), ["-5.00", "7.00"]),  # rows say what was paid
-        (Told(is_owing=False, minus=1), ["5.00", "-7.00"]),  # an account's `Direct Credit Batch` is paid out
-        (Told(is_owing=True, minus=-1), ["5.00", "-7.00"]),
-        (Told(is_owing=False), ["5.00", "-7.00"]),
+        (AccountFacts(is_owing=False, is_debt=True), ["-5.00", "7.00"]),  # balances say DR
+        (AccountFacts(is_owing=False, minus=1, is_known=False), ["-5.00", "7.00"]),  # rows say what was paid
+        (AccountFacts(is_owing=False, minus=1), ["5.00", "-7.00"]),  # an account's `Direct Credit Batch` is paid out
+        (AccountFacts(is_owing=True, minus=-1), ["5.00", "-7.00"]),
+        (AccountFacts(is_owing=False), ["5.00", "-7.00"]),
     ],
 )
-def test_a_minus_is_what_the_account_or_the_words_of_rows_make_it(told: Told, expected: list[str]) -> None:
+def test_a_minus_is_what_the_account_or_the_words_of_rows_make_it(described: AccountFacts, expected: list[str]) -> None:
     rows = [row("amount 5.00", "20.00DR"), row("amount 7.00-", "13.00DR")]
-    found = signed(rows, (), told, columns_known=True)
+    found = signed(rows, (), described, columns_known=True)
     assert [str(amount) for amount in found.amounts] == expected
     assert found.is_evident
 
 
 def test_a_minus_alone_proves_no_sign_of_an_account_of_which_nothing_is_said() -> None:
-    unknown = Told(is_owing=False, is_known=False)
-    assert not amounts("amount 5.00", "amount 7.00-", told=unknown)[1]
-    assert amounts("amount 5.00DR", "amount 7.00CR", told=unknown) == (["-5.00", "7.00"], True)
-    assert amounts("debit 5.00", "credit 7.00", told=unknown) == (["-5.00", "7.00"], True)
+    unknown = AccountFacts(is_owing=False, is_known=False)
+    assert not amounts("amount 5.00", "amount 7.00-", described=unknown)[1]
+    assert amounts("amount 5.00DR", "amount 7.00CR", described=unknown) == (["-5.00", "7.00"], True)
+    assert amounts("debit 5.00", "credit 7.00", described=unknown) == (["-5.00", "7.00"], True)
 
 
 def test_a_minus_at_every_credit_turns_none() -> None:
     assert amounts("debit 5.00", "credit 7.00-", "credit 8.00-")[0] == ["-5.00", "7.00", "8.00"]
-    assert amounts("debit 5.00", "credit 7.00-", told=OWED)[0] == ["-5.00", "7.00"]
+    assert amounts("debit 5.00", "credit 7.00-", described=OWED)[0] == ["-5.00", "7.00"]
     assert amounts("debit 5.00", "credit 7.00-")[0] == ["-5.00", "-7.00"]
 
 

@@ -16,7 +16,7 @@ Data = dict[str, Any]
 _OF_ONE = ("one_of", "is_true", "is_known")
 
 
-def told(watch: Watch, planned: PlannedRuleset, of: PlannedRule, row: Row) -> Data:
+def described(watch: Watch, planned: PlannedRuleset, of: PlannedRule, row: Row) -> Data:
     """
     Args:
         row: the customer's, of the columns that the rule rests on.

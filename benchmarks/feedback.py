@@ -71,10 +71,10 @@ def _statement(path: Path) -> Path:
 def _cpu(checkout: Checkout, command: Sequence[str | Path]) -> str:
     if checkout.run(command, check=False).returncode != 0:  # also warms the caches of the file system
         return "no such command"
-    return f"{median(_cpu_once(lambda: checkout.run(command)) for _ in range(RUNS)):.2f}"
+    return f"{median(_one_cpu(lambda: checkout.run(command)) for _ in range(RUNS)):.2f}"
 
 
-def _cpu_once(run: Callable[[], object]) -> float:
+def _one_cpu(run: Callable[[], object]) -> float:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     run()
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -84,11 +84,11 @@ def _cpu_once(run: Callable[[], object]) -> float:
 def _ready(checkout: Checkout, folder: Path) -> str:
     """Time from the start of `tidemark api`, on a home that is there already, to its first answer."""
     home = folder / "home"
-    _ready_once(checkout, home)
-    return f"{median(_ready_once(checkout, home) for _ in range(RUNS)):.2f}"
+    _one_ready(checkout, home)
+    return f"{median(_one_ready(checkout, home) for _ in range(RUNS)):.2f}"
 
 
-def _ready_once(checkout: Checkout, home: Path) -> float:
+def _one_ready(checkout: Checkout, home: Path) -> float:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     environment = os.environ | {"TIDEMARK_HOME": str(home)}

@@ -68,7 +68,7 @@ def _idle_latencies(service: Service) -> list[float]:
     latencies = []
     for customer_id, body in zip(customers, bodies, strict=True):
         started = time.perf_counter()
-        _all_kept(service.completed(http, service.submit(http, customer_id, body)), IDLE_ROWS)
+        _all_stored(service.completed(http, service.submit(http, customer_id, body)), IDLE_ROWS)
         latencies.append(time.perf_counter() - started)
         time.sleep(0.05)
     return latencies
@@ -89,10 +89,10 @@ def _one_client(service: Service, share: range, customers: list[str], bodies: li
     http = service.session()
     jobs = [service.submit(http, customers[index], bodies[index]) for index in share]
     for job in jobs:
-        _all_kept(service.completed(http, job), LOAD_ROWS)
+        _all_stored(service.completed(http, job), LOAD_ROWS)
 
 
-def _all_kept(job: dict[str, Any], rows: int) -> None:
+def _all_stored(job: dict[str, Any], rows: int) -> None:
     if job["totalProcessedTransactions"] != rows:
         raise RuntimeError(f"a benchmark job lost rows: {job}")
 

@@ -48,8 +48,8 @@ def words(png: bytes, limits: ChildLimits, tesseract: str) -> tuple[ScannedWord,
 
 def _environment() -> Mapping[str, str]:
     """One thread, for other files wait, and where an operator keeps the language's data."""
-    kept = {name: value for name, value in os.environ.items() if name == DATA_FOLDER}
-    return {"OMP_THREAD_LIMIT": "1", "LC_ALL": "C.UTF-8", **kept}
+    retained = {name: value for name, value in os.environ.items() if name == DATA_FOLDER}
+    return {"OMP_THREAD_LIMIT": "1", "LC_ALL": "C.UTF-8", **retained}
 
 
 def _bounded(pieces: Iterator[bytes]) -> Iterator[bytes]:

@@ -92,7 +92,7 @@ class PostgresDatabases:
         self._admin = admin
         self._prefix = f"tidemark_{uuid4().hex[:12]}"
         self._count = 0
-        self._kept = set[str]()
+        self._retained = set[str]()
         self._spare: list[str] = []
         self._migrated = self._make("template1")
         template = Database(f"postgresql+psycopg://127.0.0.1:5432/{self._migrated}")
@@ -117,10 +117,10 @@ class PostgresDatabases:
     def drop(self, name: str) -> None:
         """At once where possible: what was never flushed to the disk then never is."""
         self._admin.execute(SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(Identifier(name)))
-        self._kept.discard(name)
+        self._retained.discard(name)
 
     def drop_all(self) -> None:
-        for name in tuple(self._kept):
+        for name in tuple(self._retained):
             self.drop(name)
 
     def _make(self, template: str) -> str:
@@ -130,7 +130,7 @@ class PostgresDatabases:
         self._admin.execute(SQL("CREATE DATABASE {} TEMPLATE {}").format(made, Identifier(template)))
         # Commits don't wait for the disk.
         self._admin.execute(SQL("ALTER DATABASE {} SET synchronous_commit = off").format(made))
-        self._kept.add(name)
+        self._retained.add(name)
         return name
 
 

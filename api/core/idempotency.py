@@ -28,7 +28,7 @@ from storage.core.idempotency import Answer, Claim
 KEY_HEADER = "Idempotency-Key"
 REPLAYED_HEADER = "Idempotency-Replayed"
 KEY_PATTERN = "[!-~]{1,255}"
-KEPT_HEADERS = ("content-type", "location", "retry-after")
+STORED_HEADERS = ("content-type", "location", "retry-after")
 
 log = logging.getLogger("tidemark.api")
 
@@ -88,7 +88,7 @@ def _fingerprint(caller: Caller, content: bytes) -> bytes:
 
 
 def _keep(claim: Claim, w: Writing, answer: Response) -> None:
-    headers = {name: answer.headers[name] for name in KEPT_HEADERS if name in answer.headers}
+    headers = {name: answer.headers[name] for name in STORED_HEADERS if name in answer.headers}
     idempotency.keep(w, claim, Answer(answer.status_code, headers, bytes(answer.body)))
 
 

@@ -19,7 +19,7 @@ from storage.core.database import AWAY, Database, Writing
 
 WINDOW_S = 60.0
 MOST_KINDS = 100  # in a window; what comes from still other places is counted together
-MOST_KEPT = 10 * MOST_KINDS  # entries, while the database is away
+MOST_STORED = 10 * MOST_KINDS  # entries, while the database is away
 
 log = logging.getLogger("tidemark.api")
 
@@ -105,7 +105,7 @@ class Refusals:
                     _append(w, each)
         except AWAY as error:
             log.warning("%s refusals could not be written down yet: %s", len(due), type(error).__name__)
-            return due[:MOST_KEPT]
+            return due[:MOST_STORED]
         except Exception:
             log.exception("%s refusals could not be written down", len(due))
         return ()

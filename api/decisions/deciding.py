@@ -79,19 +79,19 @@ class Recent(Generic[K, V]):
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._kept: OrderedDict[K, V] = OrderedDict()
+        self._cached: OrderedDict[K, V] = OrderedDict()
         self._lock = Lock()
 
     def get(self, key: K, make: Callable[[], V]) -> V:
         with self._lock:
-            if key in self._kept:
-                self._kept.move_to_end(key)
-                return self._kept[key]
+            if key in self._cached:
+                self._cached.move_to_end(key)
+                return self._cached[key]
         made = make()
         with self._lock:
-            self._kept[key] = made
-            if len(self._kept) > self._most:
-                self._kept.popitem(last=False)
+            self._cached[key] = made
+            if len(self._cached) > self._most:
+                self._cached.popitem(last=False)
         return made
 
 
@@ -106,7 +106,7 @@ class FigureKey:
 
 
 @dataclass(frozen=True)
-class Kept:
+class Cache:
     """What a process keeps for the next evaluation."""
 
     plans: Recent[str, Ready] = field(default_factory=lambda: Recent(PLANS))
@@ -192,7 +192,7 @@ def asked(caller: Caller, found: Snapshot, sent: SentEvaluation) -> Asked:
     Raises:
         InvalidRequest: with every fault of the inputs and overrides.
     """
-    ready = kept(caller).ready(found.version)
+    ready = cached(caller).ready(found.version)
     declared = kinds(ready.plan.policy.declared_inputs)
     inputs, faults = _read_inputs(declared, sent.inputs or {})
     overrides = sent.attribute_overrides or {}
@@ -208,7 +208,7 @@ def shadow(caller: Caller, found: Snapshot, real: Asked) -> Asked | None:
     """
     if found.challenger is None or real.case.what_if:
         return None
-    ready = kept(caller).ready(found.challenger)
+    ready = cached(caller).ready(found.challenger)
     declared = kinds(ready.plan.policy.declared_inputs)
     inputs = {name: value for name, value in real.case.inputs.items() if name in declared}
     case = _case(caller, found, found.challenger, ready.plan, Given(inputs))
@@ -220,7 +220,7 @@ def figures(caller: Caller, found: Snapshot, asked_: Asked) -> pl.DataFrame:
     """The customer's row of the plan's figures, as of the case's day."""
     case, ready = asked_.case, asked_.ready
     key = FigureKey(case.customer_number, case.data_version, case.as_of, ready.metrics_fingerprint)
-    return kept(caller).figures.get(key, lambda: _computed(caller, found, key, ready.plan))
+    return cached(caller).figures.get(key, lambda: _computed(caller, found, key, ready.plan))
 
 
 def _computed(caller: Caller, found: Snapshot, key: FigureKey, plan: Plan) -> pl.DataFrame:
@@ -258,8 +258,8 @@ def decided(caller: Caller, found: Snapshot, asked_: Asked) -> tuple[Decision, N
     return made, new
 
 
-def kept(caller: Caller) -> Kept:
-    found: Kept = caller.request.app.state.kept
+def cached(caller: Caller) -> Cache:
+    found: Cache = caller.request.app.state.cache
     return found
 
 

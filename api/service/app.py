@@ -22,7 +22,7 @@ from api.core.limits import Limits
 from api.core.middleware import EveryRequest
 from api.core.refusals import Refusals
 from api.customers.routes import customers, knowledge
-from api.decisions.deciding import Kept
+from api.decisions.deciding import Cache
 from api.decisions.routes import evaluations, policies
 from api.enrichment.routes import corrections, taxonomy
 from api.intake.routes import statements, transactions
@@ -91,7 +91,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     app.state.limits = Limits(app.state.store.settings)
     app.state.memory = ConcurrencyLimit(MOST_BYTES)
     app.state.drawing = ConcurrencyLimit(DRAWN_AT_ONCE)
-    app.state.kept = Kept()
+    app.state.cache = Cache()
     app.state.watcher = Watcher(app.state.store)
     app.state.refusals = Refusals(app.state.store.db)
     app.state.readiness = Readiness(app.state.store)

@@ -262,11 +262,11 @@ def _schemas(bodies: Iterable[type[Received]]) -> dict[str, Any]:
 
 def _tidy(schemas: Mapping[str, Any]) -> dict[str, Any]:
     """Without FastAPI's own errors, which never happen here, and without titles that repeat a property's name."""
-    kept = {name: schemas[name] for name in sorted(schemas) if name not in ("HTTPValidationError", "ValidationError")}
-    for schema in kept.values():
+    shown = {name: schemas[name] for name in sorted(schemas) if name not in ("HTTPValidationError", "ValidationError")}
+    for schema in shown.values():
         for member in schema.get("properties", {}).values():
             member.pop("title", None)
-    return kept
+    return shown
 
 
 def _complete(operation: dict[str, Any], route: APIRoute) -> None:
@@ -309,13 +309,13 @@ def _describe_success(response: dict[str, Any], status: HTTPStatus, example: obj
 def _parameters(model: type[BaseModel]) -> Iterator[dict[str, Any]]:
     """Query parameters, from the model that reads them."""
     for name, schema in model.model_json_schema(ref_template=REF)["properties"].items():
-        kept = {key: value for key, value in schema.items() if key not in ("title", "description", "default")}
+        shown = {key: value for key, value in schema.items() if key not in ("title", "description", "default")}
         yield {
             "name": name,
             "in": "query",
             "required": False,
             "description": schema["description"],
-            "schema": kept if schema.get("default") is None else kept | {"default": schema["default"]},
+            "schema": shown if schema.get("default") is None else shown | {"default": schema["default"]},
         }
 
 

@@ -40,7 +40,7 @@ from pipelines.webhooks.events import (
 
 LOOPBACK: Final = "127.0.0.1"
 MAX_BODY_BYTES: Final = 2**20
-KEPT: Final = 10_000  # deliveries that are remembered
+STORED: Final = 10_000  # deliveries that are remembered
 OLD_AFTER_S: Final = 300  # the tolerance that receivers are recommended
 PATIENCE_S: Final = 10.0  # with a sender that says nothing
 FORWARD_S: Final = 25.0  # for the server that gets what is passed on: less than the sender waits for us
@@ -141,7 +141,7 @@ class Receiver:
         self._described = described
         self._manners = manners
         self._events = Counter[str]()
-        self._kept: deque[Received] = deque(maxlen=KEPT)
+        self._stored: deque[Received] = deque(maxlen=STORED)
         self._arrival = Condition()
         self.ca_path, certificate = for_this_machine(home / "listen")
         self._server = _Server((LOOPBACK, port), _tls(certificate), self._receive, manners)
@@ -158,7 +158,7 @@ class Receiver:
     def received(self) -> list[Received]:
         """What has arrived so far, oldest first."""
         with self._arrival:
-            return list(self._kept)
+            return list(self._stored)
 
     def learn(self, secret: str) -> None:
         """Verify with this secret (Base64), too."""
@@ -168,7 +168,7 @@ class Receiver:
         """The first delivery that fits, now or within `timeout_s` seconds."""
 
         def first() -> Received | None:
-            return next((each for each in self._kept if predicate(each)), None)
+            return next((each for each in self._stored if predicate(each)), None)
 
         with self._arrival:
             return self._arrival.wait_for(first, timeout_s)
@@ -197,7 +197,7 @@ class Receiver:
                 before=self._times_before(body),
                 answered=answered,
             )
-            self._kept.append(received)
+            self._stored.append(received)
             self._arrival.notify_all()
             self._described(received)
         return answered

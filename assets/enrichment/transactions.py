@@ -188,8 +188,8 @@ def _one_pass(reading: _Reading) -> _Pass:
 def _write(store: Store, work: Work, reading: _Reading, computed: Computed) -> Committed:
     """Files first, durable; then the one transaction that makes them the truth."""
     segment, values = _segment(store, work, computed)
-    kept_out = _outcomes(store, work, computed)
-    endings = _endings(reading, computed, kept_out[0].path if kept_out else None)
+    excluded = _outcomes(store, work, computed)
+    endings = _endings(reading, computed, excluded[0].path if excluded else None)
     recomputed = Recomputed(ENRICHMENT_VERSION, frozenset(reading.versions) - computed.failed)
     changed = {number: reading.versions[number] + 1 for number in sorted(computed.changed)}
     evaluated = ruleset_evaluation.of_batch(store, computed.transactions, changed) if changed else None
@@ -200,7 +200,7 @@ def _write(store: Store, work: Work, reading: _Reading, computed: Computed) -> C
             reading.versions,
             values,
             segment,
-            kept_out,
+            excluded,
             endings,
             datetime.now(UTC),
             recomputed,

@@ -28,7 +28,7 @@ from storage.monitoring import attributes, rulesets
 from storage.monitoring.rule_matches import Cause, RulesetEvaluation, Seen
 from storage.monitoring.rulesets import ActiveRuleset
 
-WATCHES_KEPT = 256  # plans of clients' rulesets: to make one takes longer than to evaluate by it
+WATCHES_CACHED = 256  # plans of clients' rulesets: to make one takes longer than to evaluate by it
 
 log = logging.getLogger(__name__)
 
@@ -171,7 +171,7 @@ def _plan(keys: Sequence[tuple[UUID, int]], watched: Sequence[Watched]) -> Watch
     key = tuple(keys)
     plan = _watches.pop(key, None) or watch(watched)
     _watches[key] = plan
-    while len(_watches) > WATCHES_KEPT:
+    while len(_watches) > WATCHES_CACHED:
         _watches.popitem(last=False)
     return plan
 

@@ -82,13 +82,13 @@ class Progress:
     firings: list[pl.DataFrame] = field(default_factory=lambda: [pl.DataFrame(schema=simulation.FIRINGS)])
     customers: list[pl.DataFrame] = field(default_factory=lambda: [pl.DataFrame(schema=simulation.CUSTOMERS)])
     evaluated: int = 0
-    kept: int = 0
+    retained: int = 0
     failed: list[int] = field(default_factory=list)
 
     @property
     def keep(self) -> int:
         """How many more firings are kept."""
-        return MOST_FIRINGS - self.kept
+        return MOST_FIRINGS - self.retained
 
     def add(self, part: Simulated) -> None:
         """Slices are computed beside each other: a part may tell more firings than are kept."""
@@ -97,7 +97,7 @@ class Progress:
         self.firings.append(firings)
         self.customers.append(part.customers)
         self.evaluated += part.evaluated
-        self.kept += firings.height
+        self.retained += firings.height
 
 
 def run(store: Store, job_id: UUID, clock: Callable[[], datetime]) -> Done:
@@ -128,7 +128,7 @@ def _run(store: Store, asked: Simulation, clock: Callable[[], datetime]) -> Done
             with store.db.writing() as w:
                 simulations.count_done(w, asked, done)
     _end(store, asked, of, progress, clock)
-    return Done(len(numbers), len(progress.failed), progress.kept)
+    return Done(len(numbers), len(progress.failed), progress.retained)
 
 
 def _days(store: Store, first: date, last: date, now: datetime) -> Iterator[Day]:
@@ -188,7 +188,14 @@ def _end(
     ids = _ids(store, {*simulated.most_events(by_customer), *firings[BY_CUSTOMER]})
     request = asked.request
     reported = simulated.described(
-        of.ruleset, request.first, request.last, progress.evaluated, progress.tallies, by_customer, ids, progress.kept
+        of.ruleset,
+        request.first,
+        request.last,
+        progress.evaluated,
+        progress.tallies,
+        by_customer,
+        ids,
+        progress.retained,
     )
     public = pl.col(BY_CUSTOMER).replace_strict(
         list(ids), [each.bytes for each in ids.values()], return_dtype=pl.Binary

@@ -48,9 +48,9 @@ from storage.webhooks.outbox import Attempt
 RESPONSE_HEAD_BYTES: Final = 16 * 1024
 NAMES_SHARE: Final = 0.5  # of the deadline, for the look-up of a name: a receiver must have time to answer
 GOODBYE_S: Final = 0.25  # for a receiver to return our TLS goodbye, before we just hang up
-KEPT_S: Final = 1.0  # an idle connection, or nearly twice that: well below what servers allow
-KEPT_AT_MOST_S: Final = 60.0  # a busy one: names may lead elsewhere meanwhile, and certificates be taken back
-KEPT_CONNECTIONS: Final = 250  # at once, those in use among them: a process may have few files open, often 1,024
+IDLE_S: Final = 1.0  # an idle connection, or nearly twice that: well below what servers allow
+REUSED_FOR_S: Final = 60.0  # a busy one: names may lead elsewhere meanwhile, and certificates be taken back
+REUSED_CONNECTIONS: Final = 250  # at once, those in use among them: a process may have few files open, often 1,024
 USER_AGENT: Final = f"Tidemark/{version('tidemark')}"
 NO_TIMEOUT: Final = aiohttp.ClientTimeout(total=None, sock_connect=None)  # the one deadline is ours
 
@@ -126,7 +126,7 @@ def _connector(
         warnings.simplefilter("ignore", DeprecationWarning)
         return _Connections(
             limit=0,  # whoever sends bounds how many
-            keepalive_timeout=KEPT_S,
+            keepalive_timeout=IDLE_S,
             ssl=tls,
             ssl_shutdown_timeout=GOODBYE_S,
             socket_factory=make_socket,
@@ -156,7 +156,7 @@ class _Connections(aiohttp.TCPConnector):
         protocol = connection.protocol
         if protocol is None or protocol in self._lasting:
             return
-        if sum(each.is_connected() for each in self._lasting) < KEPT_CONNECTIONS:
+        if sum(each.is_connected() for each in self._lasting) < REUSED_CONNECTIONS:
             self._lasting.add(protocol)
         else:
             protocol.force_close()
@@ -170,7 +170,7 @@ def _serves(connection: Connection, delivery: "_Stopwatch") -> bool:
     if tls.was_made_by(delivery):
         return True
     in_doubt = tls.heard_more or connection.protocol.should_close
-    if in_doubt or delivery.needs_new_connection or tls.age_s > KEPT_AT_MOST_S:
+    if in_doubt or delivery.needs_new_connection or tls.age_s > REUSED_FOR_S:
         return False
     tls.carries(delivery)
     return True
@@ -264,7 +264,7 @@ class _Stopwatch:
         self._connected: float | None = None
         self._secured: float | None = None
         self._answered: float | None = None
-        self._found_kept = False
+        self._found_open = False
         self.dialled = False  # at least one of the addresses
         self.needs_new_connection = False
         self.ended = False
@@ -272,15 +272,15 @@ class _Stopwatch:
     def dials(self) -> None:
         self.dialled = True
 
-    def finds_kept(self) -> None:
+    def finds_open(self) -> None:
         """A connection that stands already."""
-        self._found_kept = True
+        self._found_open = True
         self._secured = time.monotonic()
 
     @property
-    def lost_kept_connection(self) -> bool:
+    def lost_connection(self) -> bool:
         """Whether the connection that failed was a kept one, and brought no answer at all."""
-        return self._found_kept and not self.needs_new_connection and self._answered is None
+        return self._found_open and not self.needs_new_connection and self._answered is None
 
     def begins_again(self) -> None:
         """Over a connection of its own; the time that was lost stays part of the delivery's."""
@@ -345,7 +345,7 @@ class _TimedTls(ssl.SSLObject):
     def carries(self, delivery: _Stopwatch) -> None:
         """Another delivery than the one that made it."""
         self._its = delivery
-        delivery.finds_kept()
+        delivery.finds_open()
 
     def read(self, len: int = 1024, buffer: Any = None) -> bytes:  # noqa: A002  # the library calls it so
         received = super().read(len, buffer)
@@ -365,7 +365,7 @@ async def send(client: aiohttp.ClientSession, post: Post, timeout_s: float) -> A
             try:
                 await _exchange(client, post, answer)
             except (aiohttp.ServerDisconnectedError, OSError):
-                if not stopwatch.lost_kept_connection:
+                if not stopwatch.lost_connection:
                     raise
                 stopwatch.begins_again()
                 await _exchange(client, post, answer)

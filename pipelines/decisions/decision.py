@@ -201,11 +201,13 @@ class Recorded:
 
     def figures(self, customer_number: int, plan: Plan) -> pl.DataFrame | None:
         """The figures as they were recorded; None where the plan has others."""
-        kept = self.content["metrics"]
-        if kept.keys() != plan.metrics.keys():
+        retained = self.content["metrics"]
+        if retained.keys() != plan.metrics.keys():
             return None
-        row = {slug: kept[slug]["value"] for slug in kept} | {cause_of(slug): kept[slug]["cause"] for slug in kept}
-        kinds = dict.fromkeys(kept, VALUE) | {cause_of(slug): pl.String() for slug in kept}
+        row = {slug: retained[slug]["value"] for slug in retained} | {
+            cause_of(slug): retained[slug]["cause"] for slug in retained
+        }
+        kinds = dict.fromkeys(retained, VALUE) | {cause_of(slug): pl.String() for slug in retained}
         return pl.DataFrame([{BY_CUSTOMER: customer_number} | row], schema={BY_CUSTOMER: pl.Int64(), **kinds})
 
 

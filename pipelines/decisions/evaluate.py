@@ -13,7 +13,7 @@ from pipelines.decisions.nodes import LEAVES, Graph, Node
 from pipelines.decisions.numbers import ARITHMETIC, COMPARISONS, NUMBER, constant, in_bands, rounded_down
 from pipelines.decisions.plan import Plan, PlannedCap, PlannedLimit, PlannedStep
 from pipelines.decisions.policy import INDETERMINATE, OUTCOMES, Limit
-from pipelines.decisions.readings import KEPT, column_of
+from pipelines.decisions.readings import CACHED, column_of
 from pipelines.vocabulary.checkpoints import checkpoint
 
 OUTCOME = pl.Enum([*OUTCOMES, INDETERMINATE])
@@ -45,7 +45,7 @@ def _level(known: pl.DataFrame, level: tuple[Node, ...]) -> pl.DataFrame:
     return known.with_columns(_value(node).alias(node.name) for node in level)
 
 
-@lru_cache(KEPT)
+@lru_cache(CACHED)
 def _value(node: Node) -> pl.Expr:
     operands = [pl.col(each) for each in node.of]
     if node.operator in ARITHMETIC:

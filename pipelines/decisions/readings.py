@@ -30,7 +30,7 @@ CAUSES: Mapping[str, str] = {
     WRONG_KIND: "what is stored is of another kind",
 }
 
-KEPT = 10_000  # nodes of which the expressions are kept: to write them takes longer than to decide one customer
+CACHED = 10_000  # nodes of which the expressions are kept: to write them takes longer than to decide one customer
 
 TYPES: Mapping[Kind, pl.DataType] = {"decimal": NUMBER, "boolean": pl.Boolean(), "string": pl.String()}
 
@@ -76,7 +76,7 @@ def read(
     return metrics.select(BY_CUSTOMER, *of_metrics, *of_inputs).with_columns(of_attributes)
 
 
-@lru_cache(KEPT)
+@lru_cache(CACHED)
 def _of_metric(node: Node) -> Sequence[pl.Expr]:
     value, cause = pl.col(node.label), pl.col(cause_of(node.label))
     too_large = pl.when(value.is_not_null() & described(value).is_null()).then(pl.lit(OVERFLOW))

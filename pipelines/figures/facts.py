@@ -50,14 +50,14 @@ class Facts:
         self.transactions = transactions
         self.as_of = as_of
         self.context = context
-        self._kept: dict[Callable[[Facts], pl.DataFrame], pl.DataFrame] = {}
+        self._cached: dict[Callable[[Facts], pl.DataFrame], pl.DataFrame] = {}
 
     def cached(self, compute: Callable[["Facts"], pl.DataFrame]) -> pl.DataFrame:
         """`compute(self)`, worked out when it is first asked for: what several tables are made from."""
-        if compute not in self._kept:
+        if compute not in self._cached:
             checkpoint()
-            self._kept[compute] = compute(self)
-        return self._kept[compute]
+            self._cached[compute] = compute(self)
+        return self._cached[compute]
 
     def of_customer(self, customer_number: int) -> "Facts":
         """The same day's facts of one customer alone."""

@@ -52,10 +52,10 @@ def decoded(body: bytes, rows: Rows | None) -> Decoded:
     plain = {name: type(value)() if isinstance(value, (dict, list)) else value for name, value in document.items()}
     if not isinstance(items, list):
         return Decoded(plain)
-    kept = items[: rows.most + 1]
+    retained = items[: rows.most + 1]
     return Decoded(
-        plain | {rows.member: [{} if isinstance(item, dict) else None for item in kept]},
-        as_lines(kept) if len(kept) <= rows.most and _are_rows(kept) else b"",
+        plain | {rows.member: [{} if isinstance(item, dict) else None for item in retained]},
+        as_lines(retained) if len(retained) <= rows.most and _are_rows(retained) else b"",
     )
 
 

@@ -88,11 +88,11 @@ def mask_text(text: str) -> str:
         if start >= free:
             edits.append((start, end, _shown(untaxed[start:end])))
             free = end
-    masked, kept = list[str](), 0
+    masked, rest = list[str](), 0
     for start, end, shown in sorted(edits):
-        masked += [text[kept : places[start]], shown]
-        kept = places[end - 1] + 1
-    return "".join([*masked, text[kept:]])
+        masked += [text[rest : places[start]], shown]
+        rest = places[end - 1] + 1
+    return "".join([*masked, text[rest:]])
 
 
 def mask_json(document: str) -> str:

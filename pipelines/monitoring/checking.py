@@ -49,7 +49,7 @@ def checked(document: object) -> Checked:
     parts: Data = given if isinstance(given, dict) else {}
     own = [*misshapen, *_unprintable(given), *_of_baseline(parts), *_repeated_customers(parts)]
     faults = in_order([*map(_of_ruleset, own), *_as_policy(parts)])[:MOST_FAULTS]
-    warnings = in_order(map(_of_ruleset, [*_unread(parts), *_alike(parts)]))
+    warnings = in_order(map(_of_ruleset, [*_unused(parts), *_alike(parts)]))
     return Checked(None if faults else ruleset, faults, warnings)
 
 
@@ -162,7 +162,7 @@ def _repeated_customers(ruleset: Data) -> Iterator[Finding]:
         yield finding(each.pointer.removesuffix("/id"), "Repeated", "This customer is listed already.")
 
 
-def _unread(ruleset: Data) -> Iterator[Finding]:
+def _unused(ruleset: Data) -> Iterator[Finding]:
     """Metrics that are defined for nothing."""
     used = {name for _, sort, name, _ in references.leaves(_policy(ruleset)) if sort == "metric"}
     used |= _members(_baseline_metrics(ruleset), "of")

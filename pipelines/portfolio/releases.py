@@ -197,8 +197,8 @@ def compare(before: pl.DataFrame, after: pl.DataFrame, as_of: date) -> Impact:
         as_of: the day for which reports are computed, for both.
     """
     both = _in_both(before, after)
-    kept, renewed = (rows.join(both.select(_KEY), on=_KEY, how="semi") for rows in (before, after))
-    compared = _current_pairs(kept, renewed)
+    retained, renewed = (rows.join(both.select(_KEY), on=_KEY, how="semi") for rows in (before, after))
+    compared = _current_pairs(retained, renewed)
     moved = compared.filter(pl.col("from").ne_missing(pl.col("to")))
     size = pl.col("amount").cast(_MONEY).abs()
     return Impact(
@@ -206,7 +206,7 @@ def compare(before: pl.DataFrame, after: pl.DataFrame, as_of: date) -> Impact:
         rows=compared.height,
         only_one=_standing(before) + _standing(after) - 2 * compared.height,
         moved=_by_dollars(moved.group_by("from", "to").agg(count=pl.len(), dollars=size.sum())),
-        figures=_figures(kept, renewed, as_of),
+        figures=_figures(retained, renewed, as_of),
         examples=_largest(moved.select(MOVED_ROWS.names())),
     )
 

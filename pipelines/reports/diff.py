@@ -78,9 +78,9 @@ def diff(before: pl.DataFrame, after: pl.DataFrame, as_of: date, context: Contex
     other = said.filter("in_both", differs)
     rows_corrected = other.filter(corrected).height
     both, rows_moved = pl.col("in_both"), added + gone > 0
-    only_rows = said.select(_kept(both, (both & corrected) if rows_moved else both))
+    only_rows = said.select(_retained(both, (both & corrected) if rows_moved else both))
     follows_later = pl.lit(value=rows_moved or rows_corrected > 0)
-    rows_and_corrections = said.select(_kept(both & ~corrected, both & ~follows_later))
+    rows_and_corrections = said.select(_retained(both & ~corrected, both & ~follows_later))
     steps = [_figures(rows, as_of, context) for rows in (earlier, only_rows, rows_and_corrections, later)]
     return Diff(
         rows_added=added,
@@ -100,15 +100,15 @@ def _said_before(later: pl.DataFrame, earlier: pl.DataFrame) -> pl.DataFrame:
     return joined.with_columns(pl.col("in_both").fill_null(value=False))
 
 
-def _kept(said: pl.Expr, follows: pl.Expr) -> list[pl.Expr]:
+def _retained(said: pl.Expr, follows: pl.Expr) -> list[pl.Expr]:
     """The columns of TRANSACTIONS, as they were earlier where `said` holds, for SAID, or `follows`, for what follows
     from several rows.
     """
-    kept = {
+    retained = {
         name: pl.when(said if name in SAID else follows).then(f"{name}_earlier").otherwise(name).alias(name)
         for name in DERIVED
     }
-    return [kept.get(name, pl.col(name)) for name in TRANSACTIONS]
+    return [retained.get(name, pl.col(name)) for name in TRANSACTIONS]
 
 
 def _figures(rows: pl.DataFrame, as_of: date, context: Context) -> dict[tuple[str, ...], _Figure]:

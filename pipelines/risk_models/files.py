@@ -62,8 +62,8 @@ def outcomes(table: pl.DataFrame, judged: bool = True) -> Outcomes:
         as_of=_day("asOf"),
         defaulted=pl.when(said.is_in(_YES)).then(1).when(said.is_in(_NO)).then(0).cast(pl.Int8),
     )
-    _refuse_unread(named, read, {"customer": "customer", "asOf": "as_of"}, "outcomes", may_be_empty=False)
-    _refuse_unread(named, read, {"defaulted": "defaulted"}, "outcomes", may_be_empty=not judged)
+    _refuse_unparsed(named, read, {"customer": "customer", "asOf": "as_of"}, "outcomes", may_be_empty=False)
+    _refuse_unparsed(named, read, {"defaulted": "defaulted"}, "outcomes", may_be_empty=not judged)
     others = [name for name in named.columns if name not in ("customer", "asOf", "defaulted")]
     numbers = {name: named[name].cast(pl.Float64, strict=False) for name in others}
     given = [name for name in others if _all_numbers(named[name], numbers[name])]
@@ -91,8 +91,8 @@ def transactions(table: pl.DataFrame) -> pl.DataFrame:
         _money("balance"),
     )
     required = {name: name for name in ("customer", "date", "amount")}
-    _refuse_unread(named, read, required, "transactions", may_be_empty=False)
-    _refuse_unread(named, read, {"balance": "balance"}, "transactions", may_be_empty=True)
+    _refuse_unparsed(named, read, required, "transactions", may_be_empty=False)
+    _refuse_unparsed(named, read, {"balance": "balance"}, "transactions", may_be_empty=True)
     return read
 
 
@@ -163,7 +163,7 @@ def _money(column: str) -> pl.Expr:
     return pl.when(exact.abs() < 10**13).then(exact).cast(MONEY, strict=False).alias(column)
 
 
-def _refuse_unread(
+def _refuse_unparsed(
     named: pl.DataFrame, read: pl.DataFrame, columns: dict[str, str], what: str, *, may_be_empty: bool
 ) -> None:
     """Refuses the first column with values that can't be read: how many, and the first."""

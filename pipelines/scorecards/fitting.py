@@ -155,12 +155,12 @@ def _fitted(matrix: Values, defaulted: NDArray[np.int8], signs: Sequence[int]) -
         regression.fit(_design(bandings, columns, matrix), defaulted)
         wanted = [signs[column] if column >= 0 else 1 for column in columns]
         coefficients = regression[-1].coef_[0]
-        kept = [each for each, sign, found in zip(columns, wanted, coefficients, strict=True) if sign * found >= 0]
-        if len(kept) == len(columns):
+        retained = [each for each, sign, found in zip(columns, wanted, coefficients, strict=True) if sign * found >= 0]
+        if len(retained) == len(columns):
             return _Fit(bandings, tuple(columns), regression)
-        if not any(column >= 0 for column in kept):
+        if not any(column >= 0 for column in retained):
             raise _refused("what the readings say contradicts what is known of them: are 0 and 1 exchanged?")
-        columns = kept
+        columns = retained
 
 
 def _banding(readings: Values) -> _Banding:

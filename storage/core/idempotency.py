@@ -20,7 +20,7 @@ from storage.core import leases
 from storage.core.database import Writing, insert_into
 from storage.core.models import idempotency_keys
 
-KEPT_FOR = timedelta(hours=24)
+RETAINED_FOR = timedelta(hours=24)
 CLAIMED_FOR = timedelta(seconds=30)  # well beyond what a request takes
 
 
@@ -87,7 +87,7 @@ def release(w: Writing, mine: Claim) -> None:
 def sweep(w: Writing, now: datetime, at_most: int) -> int:
     """Forget keys and answers older than 24 hours, the oldest first; gives how many."""
     key = (idempotency_keys.c.client_id, idempotency_keys.c.key_hash)
-    old = idempotency_keys.c.created_at <= now - KEPT_FOR
+    old = idempotency_keys.c.created_at <= now - RETAINED_FOR
     oldest = select(*key).where(old).order_by(idempotency_keys.c.created_at).limit(at_most)
     # said twice, since a key may be claimed anew between the look and the deletion
     return w.execute(delete(idempotency_keys).where(tuple_(*key).in_(oldest), old)).rowcount
@@ -108,7 +108,7 @@ def _taken(w: Writing, mine: Claim, fingerprint: bytes, now: datetime) -> bool:
     taken = statement.on_conflict_do_update(
         index_elements=[idempotency_keys.c.client_id, idempotency_keys.c.key_hash],
         set_=fresh,
-        where=or_(dead, idempotency_keys.c.created_at <= now - KEPT_FOR),
+        where=or_(dead, idempotency_keys.c.created_at <= now - RETAINED_FOR),
     )
     return w.execute(taken.returning(idempotency_keys.c.holder)).first() is not None
 

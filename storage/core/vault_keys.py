@@ -40,7 +40,7 @@ from storage.core.models import statement_files, subscriptions, vault_keys
 from storage.core.settings import Settings, SettingsError, key_text, new_key
 from storage.core.vault import KEY_ID_BYTES, NONCE_BYTES, Ring, Vault, key_of, prefix
 
-KEPT_RETIRED = timedelta(days=2)  # longer than any process seals with a key that it read before
+RETIRED_RETAINED = timedelta(days=2)  # longer than any process seals with a key that it read before
 CHECKS = 3  # at rows and files, while a rotation moves both
 
 log = logging.getLogger(__name__)
@@ -410,5 +410,5 @@ def forget(db: Database, now: datetime) -> list[int]:
 
 def _forgettable(r: Reading, now: datetime) -> list[int]:
     sealed = sealed_under(r)
-    old = [key.key_id for key in stored(r) if key.retired_at is not None and key.retired_at < now - KEPT_RETIRED]
+    old = [key.key_id for key in stored(r) if key.retired_at is not None and key.retired_at < now - RETIRED_RETAINED]
     return [key_id for key_id in old if key_id not in sealed]

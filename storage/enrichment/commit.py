@@ -92,15 +92,15 @@ def commit_values(
     if yielding:
         superseded |= with_unfinished_submission(w, read_versions)
     winners = [value for value in values if value.customer_number not in superseded]
-    kept = [ending for ending in endings if ending.job.customer_number not in superseded]
-    if outcomes and any(ending.outcomes_path for ending in kept):
+    retained = [ending for ending in endings if ending.job.customer_number not in superseded]
+    if outcomes and any(ending.outcomes_path for ending in retained):
         register(w, outcomes, now)
     if segment and winners:
         segment_id = register(w, segment, now)
         _point(w, segment_id, winners, now)
     if recomputed:
         _bring_up(w, recomputed.customers - superseded, recomputed.enrichment_version)
-    finish(w, kept, now)
+    finish(w, retained, now)
     _requeue(w, token)
     moved = frozenset(value.customer_number for value in winners)
     _enrich_groups(w, moved, now)

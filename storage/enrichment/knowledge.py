@@ -22,7 +22,7 @@ from storage.enrichment import category_models, corrections, related_parties, tr
 
 log = logging.getLogger(__name__)
 
-_MODELS_KEPT = 8  # in memory, some tens of megabytes each
+_MODELS_CACHED = 8  # in memory, some tens of megabytes each
 _models: dict[UUID, Model] = {}  # a stored model never changes
 
 
@@ -83,7 +83,7 @@ def _model(r: Reading, model_id: UUID) -> Model | None:
         except (Corrupt, Unprocessable) as error:
             log.error("the model %s is not used: %s", model_id, error.detail)
             return None
-        if len(_models) >= _MODELS_KEPT:
+        if len(_models) >= _MODELS_CACHED:
             _models.pop(next(iter(_models)))
         _models[model_id] = model
     return _models[model_id]

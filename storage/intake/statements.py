@@ -422,12 +422,12 @@ def rows_of(r: Reading, lake: Lake, statement: StoredStatement) -> pl.DataFrame:
     Raises:
         Corrupt: the file that keeps them is damaged.
     """
-    kept = (
+    retained = (
         select(segments.c.path, segments.c.sha256)
         .join(all_jobs, all_jobs.c.statement_rows_path == segments.c.path)
         .where(all_jobs.c.job_id == statement.job_id)
     )
-    path, sha256 = r.execute(kept).one()
+    path, sha256 = r.execute(retained).one()
     rows = pl.scan_parquet(lake.verified(path, sha256), schema=STATEMENT_ROWS, missing_columns="insert")
     return rows.filter(pl.col("statement_id") == statement.statement_id.bytes).sort("row").collect()
 

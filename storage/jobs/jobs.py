@@ -371,9 +371,9 @@ def finish(w: Writing, endings: Sequence[Ending], now: datetime) -> None:
 
 def _forget_passwords(w: Writing, endings: Sequence[Ending]) -> None:
     """Of files that nobody will read any more, however that came."""
-    unread = [ending.job.job_id for ending in endings if ending.job.stage is Stage.EXTRACTION]
-    if unread:
-        w.execute(update(statement_files).where(statement_files.c.job_id.in_(unread)).values(password=None))
+    waiting_files = [ending.job.job_id for ending in endings if ending.job.stage is Stage.EXTRACTION]
+    if waiting_files:
+        w.execute(update(statement_files).where(statement_files.c.job_id.in_(waiting_files)).values(password=None))
 
 
 def _end_values(ending: Ending, now: datetime) -> dict[str, Any]:

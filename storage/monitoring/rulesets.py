@@ -33,7 +33,7 @@ from storage.customers.customers import Customer, numbers
 from storage.monitoring import evaluation_requests
 
 MOST_RULESETS = 200  # of a client, archived ones included
-KEPT = 1_000  # versions that a process keeps read: to read one takes longer than to evaluate by it
+CACHED = 1_000  # versions that a process keeps read: to read one takes longer than to evaluate by it
 
 log = logging.getLogger(__name__)
 
@@ -261,7 +261,7 @@ def watched(r: Reading, active: Sequence[ActiveRuleset]) -> list[Watched]:
     Raises:
         Corrupt: a document is not what was written.
     """
-    return [_kept(r, each) for each in active]
+    return [_cached(r, each) for each in active]
 
 
 def hold(w: Writing, evaluated_by: Iterable[ActiveRuleset]) -> set[UUID]:
@@ -302,11 +302,11 @@ def _active(r: Reading, whose: ColumnElement[bool]) -> list[ActiveRuleset]:
     return [ActiveRuleset(*row) for row in r.execute(query.order_by(_ROW.client_id, _ROW.slug))]
 
 
-def _kept(r: Reading, each: ActiveRuleset) -> Watched:
+def _cached(r: Reading, each: ActiveRuleset) -> Watched:
     """Kept from one evaluation to the next, the last used longest."""
     read = _watched.pop(each.key, None) or _watched_by(r, each)
     _watched[each.key] = read
-    while len(_watched) > KEPT:
+    while len(_watched) > CACHED:
         _watched.popitem(last=False)
     return read
 

@@ -277,8 +277,8 @@ def _paused(subscription: Subscription) -> Finding:
     )
 
 
-def _retention(r: Reading, kept_since: datetime) -> Iterator[Finding]:
-    overdue = locations.c.replaced_at < kept_since - retention.SWEEP_OVERDUE
+def _retention(r: Reading, retained_since: datetime) -> Iterator[Finding]:
+    overdue = locations.c.replaced_at < retained_since - retention.SWEEP_OVERDUE
     if r.execute(select(locations.c.customer_number).where(overdue).limit(1)).first() is not None:
         problem = f"versions are kept more than {retention.SWEEP_OVERDUE.days} days longer than TIDEMARK_RETENTION says"
         yield warning(

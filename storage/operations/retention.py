@@ -65,7 +65,7 @@ from storage.operations.integrity import named
 LANDING = "landing"
 FOLDERS = (LANDING, "statements", "transactions", "outcomes", "portfolio", "backtests", "simulations")
 ORPHAN_AGE = timedelta(hours=24)
-COUNTS_KEPT = timedelta(days=400)  # of what rules came to: a year, to compare with, and what is shown of it
+COUNTS_RETAINED = timedelta(days=400)  # of what rules came to: a year, to compare with, and what is shown of it
 SWEEP_OVERDUE = timedelta(days=7)  # longer than nightly sweeps are ever late: our judgement
 EXPECTED_SHARE = 0.1  # of what is held that one sweep may remove although it is overdue or unnamed: our judgement
 STRAY_FILES = 1  # so few are no share: what a submission leaves that was killed before its commit
@@ -98,7 +98,7 @@ def sweep(store: Store, clock: Callable[[], datetime], *, confirmed: bool = Fals
         if not confirmed and (surprise := unexpected(store, clock())) is not None:
             raise Conflict(UNEXPECTED, f"Nothing was removed: {surprise} If so: tidemark sweep --confirm")
         keys = _in_slices(store, lambda w: idempotency.sweep(w, clock(), SLICE), prolong)
-        _in_slices(store, lambda w: _forget_counts(w, (clock() - COUNTS_KEPT).date()), prolong)
+        _in_slices(store, lambda w: _forget_counts(w, (clock() - COUNTS_RETAINED).date()), prolong)
         versions = files = freed = 0
         while (slice_ := _forget(store, clock() - store.settings.retention)).versions:
             versions += slice_.versions
@@ -181,13 +181,13 @@ class _Forgotten:
 def _in_slices(store: Store, forget: Callable[[Writing], int], prolong: Callable[[], None]) -> int:
     """Forget a slice in a transaction of its own, until there is none; how many rows it were."""
     forgotten = 0
-    while slice_ := _once(store, forget):
+    while slice_ := _one_slice(store, forget):
         forgotten += slice_
         prolong()
     return forgotten
 
 
-def _once(store: Store, forget: Callable[[Writing], int]) -> int:
+def _one_slice(store: Store, forget: Callable[[Writing], int]) -> int:
     with store.db.writing() as w:
         return forget(w)
 

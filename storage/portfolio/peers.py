@@ -20,7 +20,7 @@ from storage.core.lake import Lake
 from storage.core.models import peers
 from storage.portfolio.tables import FIGURE, PortfolioTable
 
-KEPT = timedelta(days=400)
+RETAINED = timedelta(days=400)
 SPREAD = pl.Schema(
     {"client_id": UUID_TYPE, "metric": pl.String(), "customers": pl.Int64(), "percentiles": pl.List(FIGURE)}
 )
@@ -49,7 +49,7 @@ def percentiles(lake: Lake, tables: Iterable[PortfolioTable]) -> pl.DataFrame:
 
 def put(w: Writing, spread: pl.DataFrame, day: date) -> None:
     """Keep a night's SPREAD, in the place of what this night had before."""
-    w.execute(delete(peers).where((peers.c.day == day) | (peers.c.day < day - KEPT)))
+    w.execute(delete(peers).where((peers.c.day == day) | (peers.c.day < day - RETAINED)))
     rows = [
         {
             "client_id": UUID(bytes=client),

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from api.cli import app
 from api.core import refusals as api_refusals
-from api.core.refusals import MOST_KEPT, MOST_KINDS, Refusal, Refusals
+from api.core.refusals import MOST_KINDS, MOST_STORED, Refusal, Refusals
 from storage.access import keys
 from storage.core import audit
 from storage.core.audit import ANONYMOUS, Actor, Entry, Outcome
@@ -164,12 +164,12 @@ def test_refusals_that_wait_for_the_database_are_bounded(own_store: Store, monke
     refusals = Refusals(own_store.db)
     with monkeypatch.context() as meanwhile:
         meanwhile.setattr(audit, "append", away)
-        for number in range(5 * MOST_KEPT):
+        for number in range(5 * MOST_STORED):
             refusals.note(Refusal(Actor(ANONYMOUS), "Authentication.Failed", "addressHash", f"{number}"))
             if number % MOST_KINDS == 0:
                 time.sleep(0.05)
     refusals.stop()
-    assert MOST_KINDS < len(entries(own_store)) <= MOST_KEPT + MOST_KINDS + 2
+    assert MOST_KINDS < len(entries(own_store)) <= MOST_STORED + MOST_KINDS + 2
 
 
 def test_whatever_goes_wrong_with_one_refusal_is_survived(own_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

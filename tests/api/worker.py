@@ -57,15 +57,15 @@ def end_submissions(
     with store.db.reading() as r:
         places = stored.current_locations(r, {job.customer_number for job in claimed})
     of_pdfs = stored.scan(store.lake, places).filter(pl.col("statement_id").is_not_null()).collect()
-    kept = pl.concat([of_pdfs, *brought]).sort(SORT_KEY)
+    retained = pl.concat([of_pdfs, *brought]).sort(SORT_KEY)
     others = _outcomes(claimed, rejected, duplicates)
-    segment = store.lake.put_frame(f"segments/{uuid4()}.parquet", kept)
+    segment = store.lake.put_frame(f"segments/{uuid4()}.parquet", retained)
     left = store.lake.put_frame(f"outcomes/{uuid4()}.parquet", others)
-    values = [_value(kept, number) for number in {job.customer_number: None for job in claimed}]
+    values = [_value(retained, number) for number in {job.customer_number: None for job in claimed}]
     endings = [_ending(job, len(rows), len(rejected), len(duplicates), left.path) for job in claimed] + others_ended
     versions = {value.customer_number: bases[value.customer_number] for value in values}
     with store.db.writing() as w:
-        commit_values(w, batch.token, versions, values, (segment, kept.height), (left, others.height), endings, now)
+        commit_values(w, batch.token, versions, values, (segment, retained.height), (left, others.height), endings, now)
 
 
 def end_extractions(store: Store) -> None:
@@ -188,8 +188,8 @@ def _outcomes(claimed: Sequence[Job], rejected: Sequence[Row], duplicates: Seque
     )
 
 
-def _value(kept: pl.DataFrame, customer_number: int) -> NewValue:
-    mine = kept.with_row_index().filter(pl.col("customer_number") == customer_number)
+def _value(retained: pl.DataFrame, customer_number: int) -> NewValue:
+    mine = retained.with_row_index().filter(pl.col("customer_number") == customer_number)
     first = mine["index"].min() or 0
     assert isinstance(first, int)
     return NewValue(customer_number, first, mine.height, mine.height)

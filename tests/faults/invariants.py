@@ -226,10 +226,10 @@ def _unattempted(r: Reading) -> Iterator[str]:
 
 
 @invariant
-def what_receivers_got_is_what_was_kept(after: Aftermath) -> Iterator[str]:
+def what_receivers_got_is_what_was_stored(after: Aftermath) -> Iterator[str]:
     """Identical bytes at every attempt, the very ones in the database; every signature verifies; nothing unheard."""
     with after.world.store.db.reading() as r:
-        kept = {
+        retained = {
             str(row.event_id): bytes(row.body)
             for row in r.execute(select(events).where(_mine(after, events.c.client_id)))
         }
@@ -239,7 +239,7 @@ def what_receivers_got_is_what_was_kept(after: Aftermath) -> Iterator[str]:
         got = [each for each in after.world.receiver.received if each.path == subscription.path]
         for each in got:
             event_id = json.loads(each.body)["eventId"]
-            if kept.get(event_id) != each.body:
+            if retained.get(event_id) != each.body:
                 yield f"event {event_id} was sent with other bytes than were kept"
             if not _verifies(each, subscription.secret):
                 yield f"event {event_id} was sent with a signature that does not verify"

@@ -44,8 +44,8 @@ OPERATIONS: Final = ROOT / "docs" / "operations.md"
 
 
 @pytest.fixture(scope="module")
-def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("kept") / "backup"
+def retained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("retained") / "backup"
 
 
 @pytest.mark.parametrize("nth", FIRST)
@@ -54,8 +54,8 @@ def test_the_first_backup_is_killed(world: World, tmp_path: Path, nth: int) -> N
 
 
 @pytest.mark.parametrize("nth", LATER)
-def test_a_later_backup_is_killed(world: World, kept: Path, tmp_path: Path, nth: int) -> None:
-    survives_while_backed_up(world, kept, tmp_path, nth)
+def test_a_later_backup_is_killed(world: World, retained: Path, tmp_path: Path, nth: int) -> None:
+    survives_while_backed_up(world, retained, tmp_path, nth)
 
 
 def test_on_postgresql_the_documented_commands_restore_what_was_lost(receiver: Receiver, tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ def test_a_damaged_segment_is_noticed_named_and_harms_nobody_else(world: World, 
     lender = world.lender(seed=1)
     hit, spared = (customer_with_rows(lender) for _ in range(2))
     file, other = file_of(world, hit), file_of(world, spared)
-    shutil.copy(file, kept := world.folder / "kept.parquet")
+    shutil.copy(file, retained := world.folder / "kept.parquet")
     DAMAGES[damage](file, other)
     INJECTED["damaged file"] += 1
 
@@ -79,7 +79,7 @@ def test_a_damaged_segment_is_noticed_named_and_harms_nobody_else(world: World, 
     assert (failed["status"], file.name in failed["error"]["message"]) == ("Failed", True)
     assert lender.finished(jobs[spared])["status"] == "Completed"
 
-    shutil.copy(kept, file)
+    shutil.copy(retained, file)
     lender.finished(jobs[hit])  # submitted again
     world.drain()
     found = violations(Aftermath(world, lender))

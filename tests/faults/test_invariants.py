@@ -166,7 +166,7 @@ TAMPERINGS: Final[list[tuple[Tampering, invariants.Check]]] = [
     (a_count_is_wrong, invariants.a_job_is_completed_if_and_only_if_its_rows_are_visible),
     (a_delivery_is_lost, invariants.each_event_has_one_delivery_per_subscription),
     (an_event_is_lost, invariants.each_job_has_its_events_once),
-    (other_bytes_were_sent, invariants.what_receivers_got_is_what_was_kept),
+    (other_bytes_were_sent, invariants.what_receivers_got_is_what_was_stored),
     (a_customer_is_created_twice, invariants.what_was_asked_under_a_key_was_done_once),
     (a_refresh_is_done_twice, invariants.what_was_asked_under_a_key_was_done_once),
     (a_submission_counts_as_asked_twice, invariants.what_was_asked_under_a_key_was_done_once),

@@ -269,7 +269,7 @@ def test_neither_logs_nor_dagster_hold_what_passed_through(
 
     canaries = ["KANARIE", "Kanarie", "7741.25", secret, str(client.http.headers["x-api-key"]), *personal.values()]
     canaries += account.values()
-    for place, content in {"log": service.log.read_bytes(), **kept_by_dagster(service)}.items():
+    for place, content in {"log": service.log.read_bytes(), **stored_by_dagster(service)}.items():
         assert not [canary for canary in canaries if canary.encode() in content], place
     announced = ("API  ", "API documentation  ", "Dagster  ", "  operator's token  ", "Ready. ")
     lines = [line for line in service.log.read_text().splitlines() if not line.startswith(announced)]
@@ -277,7 +277,7 @@ def test_neither_logs_nor_dagster_hold_what_passed_through(
     assert "api" in parts
 
 
-def kept_by_dagster(service: Service) -> dict[str, bytes]:
+def stored_by_dagster(service: Service) -> dict[str, bytes]:
     """Everything in its folder and in its tables, by where it is."""
     found = {str(path): path.read_bytes() for path in (service.home / "dagster").rglob("*") if path.is_file()}
     store = service.store()

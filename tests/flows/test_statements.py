@@ -9,7 +9,7 @@ import pytest
 from api.webhooks.listen import Received, Receiver
 from pipelines.synthetic.pdf import PrintedStatement, statement_pdf
 from tests.flows.service import Client, Service
-from tests.flows.test_main_job import kept_by_dagster
+from tests.flows.test_main_job import stored_by_dagster
 from tests.patience import until
 
 pytestmark = pytest.mark.timeout(300)
@@ -141,7 +141,7 @@ def test_neither_logs_nor_dagster_hold_what_pdfs_say(service: Service, client: C
 
     account = made.accounts[0]
     canaries = ("KANARIE", account.account_number, account.account_name, made.rows[0].description)
-    for place, content in {"log": service.log.read_bytes(), **kept_by_dagster(service)}.items():
+    for place, content in {"log": service.log.read_bytes(), **stored_by_dagster(service)}.items():
         assert not [canary for canary in canaries if canary.encode() in content], place
 
 

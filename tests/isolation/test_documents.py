@@ -12,7 +12,7 @@ from isolation.messages import Document, Elements, framed, messages
 from pipelines.vocabulary import strict_json
 from pipelines.vocabulary.errors import InvalidRequest, Unavailable
 
-ROWS = [{"amount": 0.1, "kept": {"deep": [1, "1", None, True]}}] * (2 * ELEMENTS_AT_ONCE + 1)
+ROWS = [{"amount": 0.1, "retained": {"deep": [1, "1", None, True]}}] * (2 * ELEMENTS_AT_ONCE + 1)
 BODY = json.dumps(
     {"transactions": ROWS, "none": [], "name": "café 🏦", "limit": 10**400, "nested": {"list": [1]}}
 ).encode()

@@ -68,7 +68,7 @@ def test_a_scope_does_not_hide_an_address() -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "kept"),
+    ("url", "retained"),
     [
         ("https://lender.example/hooks", "https://lender.example/hooks"),
         ("https://lender.example", "https://lender.example"),
@@ -82,8 +82,8 @@ def test_a_scope_does_not_hide_an_address() -> None:
         ("https://172.32.0.1/", "https://172.32.0.1/"),
     ],
 )
-def test_a_good_url_is_kept_as_it_is_but_for_the_spelling_of_its_host(url: str, kept: str) -> None:
-    assert check_webhook_url(url, ANYWHERE) == kept
+def test_a_good_url_is_kept_as_it_is_but_for_the_spelling_of_its_host(url: str, retained: str) -> None:
+    assert check_webhook_url(url, ANYWHERE) == retained
 
 
 def code(url: str, reach: Reach = ANYWHERE) -> str:
@@ -170,10 +170,10 @@ def test_this_machines_own_public_address_is_forbidden_until_it_is_allowed() -> 
 @given(url=st.text(max_size=60) | st.text(max_size=40).map("https://".__add__))
 def test_whatever_is_sent_there_is_an_answer(url: str) -> None:
     try:
-        kept = check_webhook_url(url, ANYWHERE)
+        retained = check_webhook_url(url, ANYWHERE)
     except InvalidRequest:
         return
-    assert check_webhook_url(kept, ANYWHERE) == kept
+    assert check_webhook_url(retained, ANYWHERE) == retained
 
 
 def reads_as_an_address(host: str) -> bool:
@@ -187,10 +187,10 @@ def reads_as_an_address(host: str) -> bool:
 @given(host=st.from_regex(r"\A[0-9a-fx.:%\[\]@]{1,24}\Z") | st.ip_addresses().map(str))
 def test_what_the_resolver_takes_for_an_address_is_a_public_one_or_refused(host: str) -> None:
     try:
-        kept = check_webhook_url(f"https://{host}/", ANYWHERE)
+        retained = check_webhook_url(f"https://{host}/", ANYWHERE)
     except InvalidRequest:
         return
-    name = kept.removeprefix("https://").split("/")[0].strip("[]")
+    name = retained.removeprefix("https://").split("/")[0].strip("[]")
     assert not reads_as_an_address(name) or not forbidden(ip_address(name), ())
 
 

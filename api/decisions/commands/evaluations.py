@@ -105,8 +105,10 @@ def _replayed(store: Store, evaluation_id: UUID) -> tuple[Evaluation, Replay]:
         earlier = stored_evaluations.record(r, found)
         policy = policies.get(r, found.client_id, found.slug)
         ready = Ready.of(policies.version(r, policy, found.version).policy)
-        place, is_kept = _place(r, found)
-    shown = deciding.figures_at(store.lake, place, found.customer_number, found.as_of, ready.plan) if is_kept else None
+        place, is_stored = _place(r, found)
+    shown = (
+        deciding.figures_at(store.lake, place, found.customer_number, found.as_of, ready.plan) if is_stored else None
+    )
     return found, decision.replayed(ready, earlier, found.customer_number, shown)
 
 

@@ -75,8 +75,8 @@ def fit(
     if cohort.unknown:
         _warn(f"{cohort.unknown} of {cases.cases.height} cases have no transactions up to their day: left out")
     scorecard = fitted.fit(cohort, "synthetic" if synthetic else "client", name)
-    kept = _kept(scorecard, client, file)
-    shown = {**kept, "name": name, "calibration": scorecard.calibration, **_figures(scorecard.facts)}
+    saved = _saved(scorecard, client, file)
+    shown = {**saved, "name": name, "calibration": scorecard.calibration, **_figures(scorecard.facts)}
     if as_json:
         facts = {key: value for key, value in scorecard.facts.items() if key != "coefficients"}
         print_json({**shown, **facts, "unknown": cohort.unknown})
@@ -191,17 +191,17 @@ def _uuid(text: str) -> UUID | None:
         return None
 
 
-def _kept(scorecard: Scorecard, client: UUID | None, file: Path | None) -> dict[str, Any]:
-    kept: dict[str, Any] = {}
+def _saved(scorecard: Scorecard, client: UUID | None, file: Path | None) -> dict[str, Any]:
+    saved: dict[str, Any] = {}
     if file is not None:
         write(file, scorecard_file.dumps(scorecard))
-        kept["file"] = str(file)
+        saved["file"] = str(file)
     if client is not None:
         with opened_store() as store, store.db.writing() as w:
             stored = risk_models.add(w, scorecard, client, now())
             audit.append(w, OPERATOR, "RiskModel.Fitted", {"modelId": stored.model_id}, now(), client_id=client)
-        kept["modelId"] = str(stored.model_id)
-    return kept
+        saved["modelId"] = str(stored.model_id)
+    return saved
 
 
 def _chosen(w: Writing, model: str, client: UUID) -> StoredModel:

@@ -142,7 +142,7 @@ def explain_evaluation(caller: Evaluator, evaluation_id: EvaluationId, query: Wh
         customer = caller.customer(r, str(found.customer_id))
         version = policies.version(r, policies.with_id(r, found.policy_id), found.version)
         then = replay.when_decided(r, customer, found.data_version, found.as_of)
-    plan = deciding.kept(caller).ready(version).plan
+    plan = deciding.cached(caller).ready(version).plan
     figure = asked.figure or f"/{next(iter((*plan.labels('metric'), *plan.metrics)), '')}"
     with caller.request.app.state.memory.taken(caller.asker, customer.enriched_rows * BYTES_A_ROW):
         facts = then.facts(caller)

@@ -166,14 +166,14 @@ def train(
     facts, fingerprint = dict(model.facts), model_file.fingerprint(model)
     if file is not None:
         write(file, content)
-        kept = {"file": str(file)}
+        saved = {"file": str(file)}
     else:
         with opened_store() as store, store.db.writing() as w:
             stored = category_models.add(w, content, fingerprint, facts, client, now())
             resource = {"modelId": stored.model_id}
             audit.append(w, OPERATOR, "Model.Trained", resource, now(), client_id=client)
-        kept = {"modelId": str(stored.model_id)}
-    print_record({**kept, "fingerprint": fingerprint, "bytes": len(content), **_shown(facts)}, as_json=as_json)
+        saved = {"modelId": str(stored.model_id)}
+    print_record({**saved, "fingerprint": fingerprint, "bytes": len(content), **_shown(facts)}, as_json=as_json)
     if held_of(model).worthless:
         _warn(_WORTHLESS)
 

@@ -455,15 +455,15 @@ def _costliest(risk: Fields) -> Grid | None:
 
 def _print_grid(grid: Grid, currency: str, columns: Sequence[str] = ()) -> None:
     """The grid's first lines, or of months the last."""
-    kept = [place for place, each in enumerate(grid.columns) if not columns or each.heading in columns]
+    shown = [place for place, each in enumerate(grid.columns) if not columns or each.heading in columns]
     table = RichTable(box=None, header_style="dim", pad_edge=False, title=grid.caption, title_justify="left")
     table.title_style = "bold"
     is_series = bool(grid.columns) and grid.columns[0].heading == "Month"
     rows = grid.rows[-MOST_MONTHS:] if is_series else grid.rows[:MOST_LINES]
-    cells = [[_shown(in_currency(row[place], currency, mark="")) for place in kept] for row in rows]
+    cells = [[_shown(in_currency(row[place], currency, mark="")) for place in shown] for row in rows]
     # Only headings and words may wrap: a figure is never cut short, if need be by a table wider than the terminal.
     needed = 0
-    for number, column in enumerate(grid.columns[place] for place in kept):
+    for number, column in enumerate(grid.columns[place] for place in shown):
         longest = 1 if column.kind in ("text", "prose") else max((len(row[number]) for row in cells), default=1)
         justify = "right" if column.kind == "number" else "left"
         table.add_column(column.heading, justify=justify, min_width=longest, overflow="fold")

@@ -6,7 +6,7 @@ from fastapi.staticfiles import StaticFiles
 from starlette.responses import Response
 
 ASSETS = "/docs/assets"
-LOOK = {
+PARAMETERS = {
     "validatorUrl": None,  # its badge would ask a public server
     "persistAuthorization": True,
     "displayRequestDuration": True,
@@ -26,7 +26,7 @@ async def get_docs() -> Response:
         swagger_js_url=f"{ASSETS}/swagger-ui-bundle.js",
         swagger_css_url=f"{ASSETS}/swagger-ui.css",
         swagger_favicon_url=f"{ASSETS}/favicon-32x32.png",
-        swagger_ui_parameters=LOOK,
+        swagger_ui_parameters=PARAMETERS,
     )
 
 

@@ -246,14 +246,14 @@ def _example_faults(
 
     Only the counterparty's purpose must come from the example's own text.
     """
-    book = Rulebook(rules)
+    rulebook = Rulebook(rules)
     examples = [
         (number, text.upper(), must)
         for number, (_, _, entry) in enumerate(numbered)
         for must, name in ((True, "matches"), (False, "not"))
         for text in entry[name]
     ]
-    texts = pl.DataFrame({"text": [text for _, text, _ in examples]}).select(words_of(pl.col("text"), book.numbers))
+    texts = pl.DataFrame({"text": [text for _, text, _ in examples]}).select(words_of(pl.col("text"), rulebook.numbers))
     purposes = purposes_in([text for _, text, _ in examples])
     keys = [
         {
@@ -266,7 +266,7 @@ def _example_faults(
         }
         for key, (number, text, _) in enumerate(examples)
     ]
-    held = set(book.holding(texts.to_series(), pl.DataFrame(keys, KEYS)).select("key", "rule").rows())
+    held = set(rulebook.holding(texts.to_series(), pl.DataFrame(keys, KEYS)).select("key", "rule").rows())
     for key, (number, text, must) in enumerate(examples):
         if ((key, number) in held) is not must:
             yield numbered[number], f"{'does not match' if must else 'matches'} {text!r}"

@@ -97,5 +97,5 @@ def _standard_error() -> pl.Expr:
 
 def _gross_less_net(net: pl.Expr, share: pl.Expr) -> pl.Expr:
     """What was kept back of takings of which `net` was passed on."""
-    kept = (share / (1 - share)).round(6).cast(_SHARE)
-    return (net.cast(_SHARE) * kept).round(2).cast(TOTAL)
+    retained = (share / (1 - share)).round(6).cast(_SHARE)
+    return (net.cast(_SHARE) * retained).round(2).cast(TOTAL)

@@ -52,8 +52,8 @@ _TITLES = ("MR", "MRS", "MS", "MISS", "MX", "DR", "PROF")
 _NEVER_PAID_BY = ("card", "eftpos", "atm", "cash", "fee", "interest")
 _OTHERS = ("government", "lender", "processor", "bank")
 _STANDS = ("client_rule", "correction")
-_KEPT_OUT = (*(slug for slug, each in TAXONOMY.categories.items() if each.group == "payroll"), "rent")
-_KEPT_IN = ("returned_payment", "refund_received")
+_EXCLUDED_CATEGORIES = (*(slug for slug, each in TAXONOMY.categories.items() if each.group == "payroll"), "rent")
+_RETAINED_CATEGORIES = ("returned_payment", "refund_received")
 _LOAN, _WAGES = r"\b(?:LOAN|LOANS|LENT|DIV ?7A)\b", r"\b(?:WAGES?|SALARY|SALARIES|PAYROLL|PAYSLIP)\b"
 _DIVIDEND = r"\b(?:DIVIDENDS?|DISTRIBUTIONS?)\b"
 
@@ -237,7 +237,7 @@ def _category() -> pl.Expr:
     text, category, out = matching_text(pl.col("description")), pl.col("category"), pl.col("amount") < 0
     loan = text.str.contains(_LOAN)
     paid = (
-        pl.when(category.is_in(_KEPT_OUT))
+        pl.when(category.is_in(_EXCLUDED_CATEGORIES))
         .then(category)
         .when(text.str.contains(_WAGES))
         .then(pl.lit("wages"))
@@ -248,7 +248,7 @@ def _category() -> pl.Expr:
         .otherwise(pl.lit("owner_drawings"))
     )
     received = (
-        pl.when(category.is_in(_KEPT_IN))
+        pl.when(category.is_in(_RETAINED_CATEGORIES))
         .then(category)
         .when(loan)
         .then(pl.lit("director_loan_in"))

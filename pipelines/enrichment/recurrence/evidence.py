@@ -120,8 +120,8 @@ class Trials:
     anchor: Integers
     votes: Integers
 
-    def where(self, kept: Flags | Integers) -> "Trials":
-        return Trials(self.candidate[kept], self.schedule[kept], self.anchor[kept], self.votes[kept])
+    def where(self, retained: Flags | Integers) -> "Trials":
+        return Trials(self.candidate[retained], self.schedule[retained], self.anchor[retained], self.votes[retained])
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ def best_fits(candidates: Candidates, demands: Demands) -> Trials:
     sizes = _sizes(candidates, days)
     trials = _trials(days, _may_follow(sizes, demands))
     trials = trials.where(_well_voted(trials, sizes, demands))
-    trials, record = _kept(trials, days)
+    trials, record = _retained(trials, days)
     score = _score(trials, record, days)
     equal = sizes.same_size & (sizes.habitual == 0)
     score += np.where(equal[trials.candidate], demands.same_size, 0.0)
@@ -226,7 +226,7 @@ def _well_voted(trials: Trials, sizes: Sizes, demands: Demands) -> Flags:
     return voted
 
 
-def _kept(trials: Trials, days: Days) -> tuple[Trials, Record]:
+def _retained(trials: Trials, days: Days) -> tuple[Trials, Record]:
     """How the schedules were kept, of the trials in which any payment is near its due date."""
     places, lengths = days.of.places(trials.candidate), days.of.lengths[trials.candidate]
     trial = np.repeat(np.arange(len(lengths)), lengths)

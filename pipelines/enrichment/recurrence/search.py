@@ -113,8 +113,8 @@ class Taken:
     def __len__(self) -> int:
         return len(self.place)
 
-    def where(self, kept: Flags | Integers) -> "Taken":
-        return Taken(*(getattr(self, field.name)[kept] for field in fields(self)))
+    def where(self, retained: Flags | Integers) -> "Taken":
+        return Taken(*(getattr(self, field.name)[retained] for field in fields(self)))
 
 
 def members(frame: pl.DataFrame) -> pl.DataFrame:
@@ -184,8 +184,8 @@ def _in_order(payments: Payments, left: Integers, numbers: Integers, one: Pass) 
         group[number] = payments.group[left]
         pieces = np.bincount(group[sizes > 0])
         examined &= pieces[group] > 1
-    kept = examined[number]
-    in_order = number[kept] << 32 | left[kept]
+    retained = examined[number]
+    in_order = number[retained] << 32 | left[retained]
     return (np.sort(in_order) if one.cut else in_order) & 0xFFFFFFFF  # groups stand in order
 
 

@@ -64,8 +64,8 @@ def _read(table: pl.DataFrame, needed: Sequence[str]) -> File:
         raise _unreadable(f"there is no column {', '.join(missing)}; there are {', '.join(table.columns) or 'none'}")
     if named.is_empty():
         raise _unreadable("there are no rows")
-    kept = [*needed, *(name for name in named.columns if name.startswith(CONTEXT))]
-    read = named.select(kept).with_row_index("line", offset=2).with_columns(_typed())
+    retained = [*needed, *(name for name in named.columns if name.startswith(CONTEXT))]
+    read = named.select(retained).with_row_index("line", offset=2).with_columns(_typed())
     if "label" in needed:
         read = read.with_columns(label=_without_blanks("label"))
     read_by = [name for name in ("date", "amount", "label") if name in needed]

@@ -109,11 +109,11 @@ def _matrix(known: Vocabulary, blocks: Sequence[Block], height: int) -> sparse.c
 
 def _pruned(weights: Weights, most: int) -> Weights:
     """The largest weights, as precisely as the file keeps them."""
-    kept = np.ascontiguousarray(weights)
-    if kept.size > most:
-        sizes = np.abs(kept).ravel()
-        kept[np.abs(kept) < np.partition(sizes, len(sizes) - most)[len(sizes) - most]] = 0
-    return as_filed(kept)
+    retained = np.ascontiguousarray(weights)
+    if retained.size > most:
+        sizes = np.abs(retained).ravel()
+        retained[np.abs(retained) < np.partition(sizes, len(sizes) - most)[len(sizes) - most]] = 0
+    return as_filed(retained)
 
 
 def _held_back(labelled: pl.DataFrame) -> list[Mask]:

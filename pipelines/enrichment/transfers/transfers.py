@@ -254,11 +254,11 @@ def _paired(sides: pl.DataFrame) -> pl.DataFrame:
 def _matched(sides: pl.DataFrame, key: Sequence[str]) -> pl.DataFrame:
     """Pairs among rows with the same `key`, each row at most once, those that say most and are nearest first."""
     free = _numbered(sides, key)
-    chosen = [_once(_meeting(free.clear(), key, 0, 0))]
+    chosen = [_best_of_each(_meeting(free.clear(), key, 0, 0))]
     for tier, days in _steps(free, key):
         met = _meeting(free, key, days, tier)
         while not met.is_empty():
-            found = _once(met)
+            found = _best_of_each(met)
             chosen.append(found)
             free = _numbered(_without(free, found), key)
             if found.height == met.height:  # nobody met two: whoever is left meets nobody
@@ -292,7 +292,7 @@ def _meeting(free: pl.DataFrame, key: Sequence[str], days: int, tier: int) -> pl
     return met.select("place", "place_in", *_PAIR, row_out="row").collect()
 
 
-def _once(met: pl.DataFrame) -> pl.DataFrame:
+def _best_of_each(met: pl.DataFrame) -> pl.DataFrame:
     """Each row's first pair, and no row twice."""
     return (
         met.sort("place", "place_in")

@@ -138,7 +138,7 @@ def _details(texts: pl.Series) -> pl.LazyFrame:
         .pipe(_with_account)
         .pipe(_with_labelled)
         .pipe(_parted)
-        .pipe(_with_kept)
+        .pipe(_with_remainder)
         .pipe(with_channel)
         .pipe(with_stated_day)
         .pipe(_never_empty)
@@ -199,19 +199,19 @@ def _parted(frame: pl.LazyFrame) -> pl.LazyFrame:
     )
 
 
-def _with_kept(frame: pl.LazyFrame) -> pl.LazyFrame:
+def _with_remainder(frame: pl.LazyFrame) -> pl.LazyFrame:
     """What is left as `kept` when codes, dates and the terminal's place are taken off the rest."""
     rest = pl.col("rest")
     return (
         frame.with_columns(
             code=rest.str.extract(any_of(_CODE, _DIGITS), 0),
             invoice=rest.str.extract(_INVOICE, 0),
-            kept=rest.str.replace_all(_NOISE, "").str.strip_chars(_LOOSE),
+            remainder=rest.str.replace_all(_NOISE, "").str.strip_chars(_LOOSE),
             abroad=pl.col("foreign").is_not_null(),
         )
-        .with_columns(place=place(pl.col("kept"), _by_card(), pl.col("abroad")))
+        .with_columns(place=place(pl.col("remainder"), _by_card(), pl.col("abroad")))
         .with_columns(
-            kept=pl.col("kept").str.strip_suffix(pl.col("place").fill_null("")).str.strip_chars(_LOOSE),
+            remainder=pl.col("remainder").str.strip_suffix(pl.col("place").fill_null("")).str.strip_chars(_LOOSE),
             by_card=pl.col("card").is_not_null() | pl.col("place").is_not_null(),
         )
     )
@@ -243,9 +243,9 @@ def _last_four(number: pl.Expr) -> pl.Expr:
 
 def _never_empty(frame: pl.LazyFrame) -> pl.LazyFrame:
     """Where nothing was kept, the rail's own words; where there are none, the whole text."""
-    empty = pl.col("kept").str.len_bytes() < 2
+    empty = pl.col("remainder").str.len_bytes() < 2
     words = pl.when(empty).then("rail").str.extract("^[A-Z /-]*[A-Z]", 0).str.replace(" (?:TO|FROM)$", "")
     said = pl.when(pl.col("words").str.len_bytes() > 1).then("words")
     return frame.with_columns(words=words).with_columns(
-        clean_description=pl.when(empty).then(pl.coalesce(said, "whole")).otherwise("kept")
+        clean_description=pl.when(empty).then(pl.coalesce(said, "whole")).otherwise("remainder")
     )

@@ -17,7 +17,7 @@ import polars as pl
 _INVISIBLE = r"[\p{Cf}\u{FE00}-\u{FE0F}]"  # zero-width and direction marks, variation selectors
 _NUMBER, _LONG_NUMBER = r"\p{N}[\p{L}\p{N}]*", r"\p{N}{6,}[\p{L}\p{N}]*"
 _ANY, _ANY_LONG = "0", "0000"
-_KEPT = {str(digit): chr(0xE000 + digit) for digit in range(10)}  # letters of nobody, while numbers are replaced
+_PROTECTED = {str(digit): chr(0xE000 + digit) for digit in range(10)}  # letters of nobody, while numbers are replaced
 _MARKS = {"\ue00a": _ANY, "\ue00b": _ANY_LONG}  # each stands for a replaced number until gaps are set
 _FEW = 20_000  # texts: with more, looking their words up first costs more than it spares
 _FOUND = pl.Schema({"text_number": pl.UInt32(), "phrase": pl.UInt32()})
@@ -29,19 +29,19 @@ def words_of(text: pl.Expr, numbers: Sequence[str] = ()) -> pl.Expr:
     Args:
         numbers: words with digits that phrases ask for (`Phrasebook.numbers`).
     """
-    kept = [f" {number} " for number in numbers]
+    retained = [f" {number} " for number in numbers]
     protected = " " + bare_words(text) + " "
-    for _ in range(2 if kept else 0):  # neighbours share a gap: each pass finds every other one
-        protected = protected.str.replace_many(kept, [_hidden(number) for number in kept])
+    for _ in range(2 if retained else 0):  # neighbours share a gap: each pass finds every other one
+        protected = protected.str.replace_many(retained, [_hidden(number) for number in retained])
     any_short, any_long = _MARKS
     marked = protected.str.replace_all(_LONG_NUMBER, any_long).str.replace_all(_NUMBER, any_short)
     read = {f"{gap}{mark}": f" {number}" for gap in (" ", "") for mark, number in _MARKS.items()}
-    restored = read | {hidden: digit for digit, hidden in _KEPT.items()}
+    restored = read | {hidden: digit for digit, hidden in _PROTECTED.items()}
     return pl.format(" ^{}$ ", marked.str.replace_many(list(restored), list(restored.values()), leftmost=True))
 
 
 def _hidden(text: str) -> str:
-    return "".join(_KEPT.get(each, each) for each in text)
+    return "".join(_PROTECTED.get(each, each) for each in text)
 
 
 def literals(phrases: Sequence[str]) -> list[str]:

@@ -9,7 +9,7 @@ import yaml
 
 from pipelines.intake.exports.currency import stated_in_heading
 
-_KEPT_IN_BRACKETS = r"\b(?:dr|cr|debit|credit|in|out)\b"
+_RETAINED_IN_BRACKETS = r"\b(?:dr|cr|debit|credit|in|out)\b"
 
 
 @cache
@@ -42,7 +42,7 @@ def _plain(heading: str) -> str:
 
 def _side_in_brackets(brackets: re.Match[str]) -> str:
     """`(Dr)` says which side a column is; other brackets hold a unit."""
-    return f" {' '.join(re.findall(_KEPT_IN_BRACKETS, brackets[0]))} "
+    return f" {' '.join(re.findall(_RETAINED_IN_BRACKETS, brackets[0]))} "
 
 
 @cache

@@ -57,11 +57,11 @@ def _is_other(currency: str) -> pl.Expr:
 
 
 def _only(statement: Statement, currency: str) -> Statement:
-    kept = statement.rows.with_columns(line=statement.lines).filter(~_is_other(currency))
-    rows = kept.with_columns(position=pl.int_range(pl.len(), dtype=pl.UInt32), currency=pl.lit(None, pl.String)).drop(
-        "line"
-    )
-    return replace(statement, rows=rows, lines=kept["line"])
+    retained = statement.rows.with_columns(line=statement.lines).filter(~_is_other(currency))
+    rows = retained.with_columns(
+        position=pl.int_range(pl.len(), dtype=pl.UInt32), currency=pl.lit(None, pl.String)
+    ).drop("line")
+    return replace(statement, rows=rows, lines=retained["line"])
 
 
 def _others(statement: Statement, currency: str) -> pl.DataFrame:

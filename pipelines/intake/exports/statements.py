@@ -221,9 +221,9 @@ def _split_amount(*, debit_negative: bool) -> pl.Expr:
     """The amount of a row with a debit and a credit column; a zero there is as good as nothing. What can't be read is
     the amount, for `validate` to refuse."""
     debit, credit = _filled("plain_debit"), _filled("plain_credit")
-    unread = (pl.when(pl.col(f"plain_{name}").is_null()).then(pl.col(name)) for name in ("debit", "credit"))
+    unparsed = (pl.when(pl.col(f"plain_{name}").is_null()).then(pl.col(name)) for name in ("debit", "credit"))
     out = debit if debit_negative else negated(debit)
-    return pl.coalesce(*unread, out, credit, "plain_debit", "plain_credit")
+    return pl.coalesce(*unparsed, out, credit, "plain_debit", "plain_credit")
 
 
 def _filled(name: str) -> pl.Expr:

@@ -49,10 +49,10 @@ _COMMAED = r"^(?:[0-9]{1,3}(?:\.[0-9]{3})+(?:,[0-9]*)?|[0-9]+,?[0-9]*|,[0-9]+)$"
 def day(text: pl.Expr, *, month_first: bool = False) -> pl.Expr:
     """The date that a text prints, as ISO text; a time behind it is left out. `3/2/2026` is the third of February
     unless `month_first`. A moment in UTC stays as it is."""
-    return text.map_batches(partial(_each_once, _read_days, month_first), return_dtype=pl.String)
+    return text.map_batches(partial(_distinct, _read_days, month_first), return_dtype=pl.String)
 
 
-def _each_once(read: Callable[[pl.DataFrame, bool], pl.Series], option: bool, texts: pl.Series) -> pl.Series:
+def _distinct(read: Callable[[pl.DataFrame, bool], pl.Series], option: bool, texts: pl.Series) -> pl.Series:
     """Texts as `read` reads them. A file repeats its dates and many amounts, so only the distinct texts are read."""
     distinct = texts.drop_nulls().unique()
     if distinct.is_empty():
@@ -94,7 +94,7 @@ def _parted(text: pl.Expr) -> pl.Expr:
 
 def money(text: pl.Expr, *, decimal_comma: bool = False) -> pl.Expr:
     """The amount that a text prints, as plain digits: `$1,234.50 DR`, `(1,234.50)` and `1234.50-` are `-1234.50`."""
-    return text.map_batches(partial(_each_once, _read_money, decimal_comma), return_dtype=pl.String)
+    return text.map_batches(partial(_distinct, _read_money, decimal_comma), return_dtype=pl.String)
 
 
 def _read_money(texts: pl.DataFrame, decimal_comma: bool) -> pl.Series:

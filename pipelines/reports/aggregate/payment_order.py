@@ -84,12 +84,12 @@ def _twice_as_long(steps: pl.DataFrame, span: int) -> pl.DataFrame:
     """Each step after the one that ends where it begins, `span` rows up, if that is of the same customer."""
     same = pl.col(BY_CUSTOMER).shift(span) == pl.col(BY_CUSTOMER)
     shifted = {name: pl.when(same).then(pl.col(name).shift(span)) for name in ("add", "low", "high")}
-    bounds = {name: _kept(shifted[name] + pl.col("add")) for name in ("low", "high")}
+    bounds = {name: _retained(shifted[name] + pl.col("add")) for name in ("low", "high")}
     longer = {"add": shifted["add"] + pl.col("add"), **bounds}
     return steps.with_columns(pl.coalesce(each, name).alias(name) for name, each in longer.items())
 
 
-def _kept(point: pl.Expr) -> pl.Expr:
+def _retained(point: pl.Expr) -> pl.Expr:
     return pl.when(point.is_not_null()).then(pl.max_horizontal(pl.min_horizontal(point, "high"), "low"))
 
 

@@ -31,8 +31,8 @@ class Grid:
     def of(
         cls, caption: str, columns: Sequence[Column], rows: Sequence[Sequence[str]], *, newest: bool = False
     ) -> Self:
-        kept = rows[-MOST_ROWS:] if newest else rows[:MOST_ROWS]
-        return cls(caption, tuple(columns), tuple(map(tuple, kept)), len(rows) - len(kept))
+        retained = rows[-MOST_ROWS:] if newest else rows[:MOST_ROWS]
+        return cls(caption, tuple(columns), tuple(map(tuple, retained)), len(rows) - len(retained))
 
     @property
     def lines(self) -> Iterator[tuple[str, Iterable[tuple[str, str]]]]:

@@ -44,14 +44,14 @@ class Borrowing:
     payments: int  # 0 where it revolves or is kept back from takings
     renews: int = 0  # number of the facility that its funding pays out first
     ends: int | None = None  # day from which nothing more is asked for: it was renewed
-    kept_back: float = 0.0  # share of takings, where that is how it is repaid
+    withheld: float = 0.0  # share of takings, where that is how it is repaid
     funded_here: bool = True  # the money comes to the business; a dealer's invoice is paid elsewhere
 
     @property
     def to_repay(self) -> int:
         if self.payments:
             return self.instalment * self.payments
-        return round(self.lent * self.lender.factor) if self.kept_back else 0
+        return round(self.lent * self.lender.factor) if self.withheld else 0
 
     def due(self) -> Iterator[int]:
         """Days on which instalments are asked for."""
@@ -80,7 +80,7 @@ def borrowings(
     numbers, service, stressed = count(1), 0.0, state in ("distressed", "failing")
     processor = next((name for name in settled_by if name in SPLIT), None)
     if processor and rng.random() < (0.6 if stressed else 0.25):
-        yield _kept_back(rng, next(numbers), SPLIT[processor], turnover, days)
+        yield _withheld(rng, next(numbers), SPLIT[processor], turnover, days)
     if rng.random() < (0.55 if stressed else 0.02):
         yield _tax_plan(rng, next(numbers), turnover, days, abn)
     for _ in range(5):
@@ -104,7 +104,7 @@ def repayments(borrowing: Borrowing, window: Window, rng: Random) -> Iterator[Mo
     if cadence == "on_collection":
         yield from _invoices_advanced(borrowing, window, rng)
         return
-    if not borrowing.payments and not borrowing.kept_back:
+    if not borrowing.payments and not borrowing.withheld:
         yield from _revolving(borrowing, window, rng)
         return
     if borrowing.drawn in window and borrowing.funded_here:
@@ -152,12 +152,12 @@ def _drawn(rng: Random, lender: Lender, days: Window) -> int:
     return next_business_day(round(rng.uniform(earliest, days.last - (days.last - days.first) * 0.1)))
 
 
-def _kept_back(rng: Random, number: int, lender: Lender, turnover: int, days: Window) -> Borrowing:
+def _withheld(rng: Random, number: int, lender: Lender, turnover: int, days: Window) -> Borrowing:
     lent = max(100_000, round(turnover * rng.uniform(*lender.size) / 50_000) * 50_000)
     drawn = next_business_day(round(days.first + rng.uniform(0.0, 0.8) * (days.last - days.first)))
     party = Party(lender.name, code=lender.code, brand=brand_of(lender))
     share = rng.choice((0.08, 0.1, 0.12, 0.15, 0.2))
-    return Borrowing(number, lender, party, filled(rng, lender.reference), drawn, lent, 0, 0, kept_back=share)
+    return Borrowing(number, lender, party, filled(rng, lender.reference), drawn, lent, 0, 0, withheld=share)
 
 
 def _tax_plan(rng: Random, number: int, turnover: int, days: Window, abn: str) -> Borrowing:

@@ -69,7 +69,7 @@ def _status(agreed: Borrowing, owed: int, late: int, renewed: bool) -> FacilityS
         return "defaulted"
     if late >= IN_ARREARS_FROM:
         return "in_arrears"
-    revolves = not agreed.payments and not agreed.kept_back
+    revolves = not agreed.payments and not agreed.withheld
     return "active" if owed or revolves else "repaid"
 
 

@@ -53,8 +53,8 @@ def without_lone_legs(handed_over: Iterable[SyntheticAccount]) -> tuple[Syntheti
     sides = pl.concat([account.transactions["transfer_pair"].drop_nulls().unique() for account in known])
     whole = sides.filter(sides.is_duplicated()).unique().implode()
     pair = pl.col("transfer_pair")
-    kept = pl.when(pair.is_in(whole)).then(pair).alias("transfer_pair")
-    return tuple(replace(one, transactions=one.transactions.with_columns(kept)) for one in known)
+    retained = pl.when(pair.is_in(whole)).then(pair).alias("transfer_pair")
+    return tuple(replace(one, transactions=one.transactions.with_columns(retained)) for one in known)
 
 
 def _account(

@@ -24,11 +24,11 @@ DAILY = "business_daily"
 STEADY = 0.75  # of days with card sales: with fewer, no rhythm is left to see
 
 
-class KeptBack:
+class Withheld:
     """What lenders to merchants keep of the payouts they are repaid from, until nothing is owed any more."""
 
     def __init__(self, profile: Profile) -> None:
-        split = [one for one in profile.borrowings if one.kept_back]
+        split = [one for one in profile.borrowings if one.withheld]
         self._by_payer: dict[str, Borrowing] = {one.party.brand: one for one in split}
         self._owed = {one.number: one.to_repay for one in split}
 
@@ -37,7 +37,7 @@ class KeptBack:
         loan = self._by_payer.get(movement.party.brand)
         if loan is None or movement.day <= loan.drawn:
             return movement
-        cents = min(self._owed[loan.number], round(movement.cents * loan.kept_back))
+        cents = min(self._owed[loan.number], round(movement.cents * loan.withheld))
         if not cents:
             return movement
         self._owed[loan.number] -= cents
@@ -45,14 +45,14 @@ class KeptBack:
 
 
 def takings(profile: Profile, window: Window, rng: Random) -> Iterator[Movement]:
-    kept = KeptBack(profile)
+    retained = Withheld(profile)
     for processor, share in profile.processors:
         settled = list(card_settlements(profile, window, rng, processor, share))
-        yield from map(kept.from_payout, settled)
+        yield from map(retained.from_payout, settled)
         if processor.fee == BANK_TERMINAL.fee:
             yield from merchant_fees(settled, window, rng)
     for platform in profile.platforms:
-        yield from map(kept.from_payout, payouts(profile, window, rng, platform))
+        yield from map(retained.from_payout, payouts(profile, window, rng, platform))
     yield from cash_banked(profile, window, rng)
     yield from invoices_paid(profile, window, rng)
     yield from refunds(profile, window, rng)
@@ -93,14 +93,14 @@ def card_settlements(
     profile: Profile, window: Window, rng: Random, processor: Processor, share: float
 ) -> Iterator[Movement]:
     """A credit for each day's takings on the next business day, net of the fee; a weekend's apart or as one."""
-    kept = share * (1 - processor.fee)
+    retained = share * (1 - processor.fee)
     party = Party(processor.name, code=processor.code, brand=canonical(processor.name))
     reference = filled(rng, processor.reference) if processor.fee == 0 else processor.reference
     steady = chance_of_sales(profile) >= STEADY
     series = Series(f"settlement {party.name}", DAILY) if steady else None
     settled: Counter[int] = Counter()
     for day in range(window.first - LEAD_DAYS, window.last):
-        cents = round(sold_by_card(profile, window, rng, day) * kept)
+        cents = round(sold_by_card(profile, window, rng, day) * retained)
         arrives = next_business_day(day + 1)
         if processor.merges_weekend:
             settled[arrives] += cents

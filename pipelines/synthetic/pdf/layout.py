@@ -104,7 +104,7 @@ class PdfLayout:
     brought: str = ""  # at the head of the next
     carries_totals: bool = False
     year_rows: bool = False
-    date_once: bool = False  # a day's date stands on its first row only
+    date_on_first_row: bool = False  # a day's date stands on its first row only
     day_headings: str = ""  # a date's format: rows stand under their day
     leaders: bool = False
     blank: str = ""  # an invisible word in empty cells

@@ -290,7 +290,7 @@ NAB = PdfLayout(
     ),
     money=Money(balance=("{} Cr", "{} Dr"), summary=("${} Cr", "${} Dr")),
     date_format="%-d %b %Y",
-    date_once=True,
+    date_on_first_row=True,
     balances="day",
     leaders=True,
     amount_on="last",

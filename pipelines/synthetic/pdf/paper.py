@@ -46,9 +46,9 @@ class Wear:
     small_print: bool = False  # on a last page
     rows_broken: bool = False  # a row may begin on one page and go on on the next
     other_line: bool = False  # amounts on the other line of a description than usual
-    headings_once: bool = False
+    headings_on_first_page: bool = False
     strange_headings: bool = False
-    balances_kept: float = 1.0  # share of those that the layout prints
+    balances_shown: float = 1.0  # share of those that the layout prints
 
 
 class Mark(NamedTuple):

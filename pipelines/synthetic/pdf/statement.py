@@ -177,8 +177,8 @@ def _closing(found: Material) -> Decimal:
 def _lines(order: Order, layout: PdfLayout, found: Material, wear: Wear) -> Sequence[Line]:
     """The rows as they will be printed, in the order printed."""
     lines = _with_balances(layout, found)
-    if wear.balances_kept < 1:
-        lines = without_some_balances(lines, wear.balances_kept, order.rng("balances"))
+    if wear.balances_shown < 1:
+        lines = without_some_balances(lines, wear.balances_shown, order.rng("balances"))
     if order.forgery:
         between = "closing" in layout.shown
         lines = FORGERIES[order.forgery](lines, provable(lines, between_balances=between), order.rng("forgery"))

@@ -201,7 +201,7 @@ class Table:
 
     def _date_cell(self, day: date) -> str:
         shown = self._layout.dated(day)
-        if not self._layout.date_once:
+        if not self._layout.date_on_first_row:
             return shown
         before, self._dated = self._dated, shown
         return "" if before == shown else shown
@@ -293,7 +293,7 @@ class Table:
         self._paper.write(40, HEIGHT - 40, layout.imprint, size=6)
         self._y = layout.table_at if first else layout.later_table_at
         self._dated = None
-        if headings and not first and not self._wear.headings_once:
+        if headings and not first and not self._wear.headings_on_first_page:
             self._headings()
 
     def _headings(self) -> None:
@@ -346,5 +346,5 @@ def taken(section: Section, lines: Sequence[Line]) -> tuple[list[Line], list[Lin
     return its_own, [line for line, own in zip(lines, mine, strict=True) if not own]
 
 
-def without_some_balances(lines: Sequence[Line], kept: float, rng: Random) -> list[Line]:
-    return [replace(line, balance_shown=line.balance_shown and rng.random() < kept) for line in lines]
+def without_some_balances(lines: Sequence[Line], retained: float, rng: Random) -> list[Line]:
+    return [replace(line, balance_shown=line.balance_shown and rng.random() < retained) for line in lines]

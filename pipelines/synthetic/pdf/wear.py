@@ -31,11 +31,11 @@ def wear_of(layout: PdfLayout, rng: Random) -> Wear:
 
 STRESSES: Mapping[str, Callable[[Wear, Random], Wear]] = MappingProxyType(
     {
-        "headings on the first page only": lambda wear, _: replace(wear, headings_once=True),
+        "headings on the first page only": lambda wear, _: replace(wear, headings_on_first_page=True),
         "half a degree to a degree askew": lambda wear, rng: replace(
             wear, skew=rng.choice((-1, 1)) * rng.uniform(0.5, 1), turned=0
         ),
-        "half the balances removed": lambda wear, _: replace(wear, balances_kept=0.5),
+        "half the balances removed": lambda wear, _: replace(wear, balances_shown=0.5),
         "unknown headings": lambda wear, _: replace(wear, strange_headings=True),
         "amounts in two pieces": lambda wear, _: replace(wear, split_figures=True, spaces="blank"),
         "rows that go on on the next page": lambda wear, _: replace(wear, rows_broken=True),

@@ -356,14 +356,14 @@ def test_a_client_is_served_while_another_key_holds_half_sent_bodies(tmp_path: P
 
 def test_a_flood_of_slow_connections_closes_no_connection_of_another_client(narrow: Client) -> None:
     asking = head("GET", "/v1/jobs", f"x-api-key: {narrow.key}")
-    with line(narrow.base_url) as kept, ExitStack() as stack:
+    with line(narrow.base_url) as retained, ExitStack() as stack:
         for _ in range(5):
-            kept.sendall(asking)
-            assert statuses(kept.recv(65536)) == [200]
+            retained.sendall(asking)
+            assert statuses(retained.recv(65536)) == [200]
             for _ in range(12):  # more than all connections that there may be
                 stack.enter_context(line(narrow.base_url)).sendall(b"POST /v1/customer HTTP/1.1\r\nX-Slow: ")
-        kept.sendall(asking)
-        assert statuses(kept.recv(65536)) == [200]
+        retained.sendall(asking)
+        assert statuses(retained.recv(65536)) == [200]
 
 
 def test_a_client_that_leaves_after_asking_leaves_a_whole_job_or_none(tmp_path: Path) -> None:

@@ -129,9 +129,11 @@ def test_twins_at_once_make_one_job(client: Client) -> None:
 
 
 def test_a_key_outlives_the_process(store: Store, client: Client) -> None:
-    first = client.post("/v1/customer", {"abn": ABN}, headers={HEADER: "kept"})
+    first = client.post("/v1/customer", {"abn": ABN}, headers={HEADER: "retained"})
     with answering(store) as url:
-        again = Client(url, client.client_id, client.key).post("/v1/customer", {"abn": ABN}, headers={HEADER: "kept"})
+        again = Client(url, client.client_id, client.key).post(
+            "/v1/customer", {"abn": ABN}, headers={HEADER: "retained"}
+        )
     assert again.content == first.content
 
 

@@ -8,7 +8,7 @@ import pytest
 from api.decisions.deciding import Recent
 
 
-def made_of(kept: Recent[int, str], *keys: int) -> list[int]:
+def made_of(cached: Recent[int, str], *keys: int) -> list[int]:
     """The keys whose value had to be made."""
     made: list[int] = []
 
@@ -17,31 +17,31 @@ def made_of(kept: Recent[int, str], *keys: int) -> list[int]:
         return f"value of {key}"
 
     for key in keys:
-        assert kept.get(key, partial(make, key)) == f"value of {key}"
+        assert cached.get(key, partial(make, key)) == f"value of {key}"
     return made
 
 
 def test_what_was_asked_for_last_is_kept_and_the_oldest_forgotten() -> None:
-    kept = Recent[int, str](2)
-    assert made_of(kept, 1, 2, 1, 1) == [1, 2]
-    assert made_of(kept, 3, 1) == [3]
-    assert made_of(kept, 2) == [2]
+    cached = Recent[int, str](2)
+    assert made_of(cached, 1, 2, 1, 1) == [1, 2]
+    assert made_of(cached, 3, 1) == [3]
+    assert made_of(cached, 2) == [2]
 
 
 def test_many_at_once_each_get_their_own() -> None:
-    kept = Recent[int, str](5)
+    cached = Recent[int, str](5)
     with ThreadPoolExecutor(8) as pool:
-        for each in [pool.submit(made_of, kept, *(number % 9 for number in range(500))) for _ in range(8)]:
+        for each in [pool.submit(made_of, cached, *(number % 9 for number in range(500))) for _ in range(8)]:
             each.result()
-    assert len(made_of(kept, *range(9))) >= 4  # no more than five are kept
+    assert len(made_of(cached, *range(9))) >= 4  # no more than five are kept
 
 
 def test_what_could_not_be_made_is_made_again() -> None:
-    kept = Recent[int, str](2)
+    cached = Recent[int, str](2)
 
     def fails() -> str:
         raise ValueError("not now")
 
     with pytest.raises(ValueError, match="not now"):
-        kept.get(1, fails)
-    assert made_of(kept, 1) == [1]
+        cached.get(1, fails)
+    assert made_of(cached, 1) == [1]

@@ -86,12 +86,12 @@ def test_from_two_files_to_a_model_in_use_and_back(portfolio: tuple[Path, Path],
     client = run("clients", "create", "Harbour Lending")["clientId"]
     assert "Reports have no" in refused("risk", "activate", tmp_path / "model.json", "--client", client)
 
-    kept = run("risk", "fit", *files, "--registry-only", "--synthetic", "--client", client)
-    assert kept["calibration"] == "synthetic"
-    assert run("risk", "activate", kept["modelId"], "--client", client)["usedFor"] == client
+    retained = run("risk", "fit", *files, "--registry-only", "--synthetic", "--client", client)
+    assert retained["calibration"] == "synthetic"
+    assert run("risk", "activate", retained["modelId"], "--client", client)["usedFor"] == client
     [model] = run("risk", "models")
-    assert (model["modelId"], model["usedFor"], model["name"]) == (kept["modelId"], [client], "fitted")
-    assert run("risk", "deactivate", "--client", client)["modelId"] == kept["modelId"]
+    assert (model["modelId"], model["usedFor"], model["name"]) == (retained["modelId"], [client], "fitted")
+    assert run("risk", "deactivate", "--client", client)["modelId"] == retained["modelId"]
     assert run("risk", "models")[0]["usedFor"] == []
     assert refused("risk", "deactivate", "--client", client) == "No risk model is activated there."
     trail = {entry["action"] for entry in run("audit", "list")}

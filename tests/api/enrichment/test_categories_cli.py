@@ -90,8 +90,8 @@ def test_from_training_to_use_and_back(labels: Path) -> None:
     trained = run("categories", "train", "--labels", in_taxonomy(labels), "--client", client)
     assert trained["rows"] == 400
     assert trained["accuracy"] > 0.8
-    (kept,) = run("categories", "list")
-    assert (kept["modelId"], kept["usedFor"]) == (trained["modelId"], [])
+    (retained,) = run("categories", "list")
+    assert (retained["modelId"], retained["usedFor"]) == (trained["modelId"], [])
     run("categories", "activate", trained["modelId"], "--client", client)
     assert run("categories", "list")[0]["usedFor"] == [client]
     run("categories", "deactivate", "--client", client)

@@ -56,7 +56,7 @@ def job_of(client: Client, answer: requests.Response) -> dict[str, Any]:
     return found
 
 
-def kept(store: Store) -> list[dict[str, Any]]:
+def retained(store: Store) -> list[dict[str, Any]]:
     """The files that the database names, in the order of their requests."""
     with store.db.reading() as r:
         rows = r.execute(statement_files.select().order_by(statement_files.c.created_at, statement_files.c.position))
@@ -66,7 +66,7 @@ def kept(store: Store) -> list[dict[str, Any]]:
 def of_customer(store: Store, client: Client, customer_id: str) -> list[dict[str, Any]]:
     jobs = client.get("/v1/jobs", params={"customerId": customer_id}).json()["data"]["jobs"]
     mine = {job["jobId"] for job in jobs}
-    return [row for row in kept(store) if str(row["job_id"]) in mine]
+    return [row for row in retained(store) if str(row["job_id"]) in mine]
 
 
 @named("submit", [as_form, as_json])
@@ -304,7 +304,7 @@ def test_a_file_over_the_limit_is_refused_and_nothing_is_left_of_it(small: tuple
         answer = submit(client, customer_id, JUNE, large)
         assert (answer.status_code, answer.json()["code"]) == (413, "Statement.FileTooLarge")
     until(lambda: not nameless_files())
-    assert kept(store) == []
+    assert retained(store) == []
     assert not list(store.lake.files("statements"))
 
 
@@ -330,7 +330,7 @@ def test_large_files_arrive_as_they_were_sent(small: tuple[Store, Client]) -> No
     contents = [pdf("a") + os.urandom(1_200_000), pdf("b") + b"\r\n--boundary\r\n" * 60_000]
     job_of(client, as_form(client, customer_id, *((f"{n}.pdf", content) for n, content in enumerate(contents))))
     with store.db.reading() as r:
-        files = [statements.file_with(r, row["file_id"]) for row in kept(store)]
+        files = [statements.file_with(r, row["file_id"]) for row in retained(store)]
     assert [statements.original(store, file) for file in files] == contents
     until(lambda: not nameless_files())
 
@@ -343,7 +343,7 @@ def test_an_upload_that_is_cut_leaves_nothing(small: tuple[Store, Client]) -> No
         wire.sendall(head("POST", path, *headers) + PART + pdf("june") + b" " * 1_000_000)
         until(nameless_files)
     until(lambda: not nameless_files())
-    assert kept(store) == []
+    assert retained(store) == []
     assert not list(store.lake.files("statements"))
 
 

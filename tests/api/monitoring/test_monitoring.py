@@ -208,17 +208,17 @@ def test_replacing_makes_a_version_and_saying_the_same_makes_none(store: Store, 
 
 
 def test_an_archived_ruleset_is_out_of_the_list_until_it_is_taken_back(store: Store, client: Client) -> None:
-    kept, away = sent(client, plain(slug="kept")), sent(client, plain(slug="away"))
+    retained, away = sent(client, plain(slug="retained")), sent(client, plain(slug="away"))
     path = f"{RULESETS}/{away['rulesetId']}"
     for _ in range(2):
         assert client.post(f"{path}/archive").json()["data"]["isArchived"] is True
-    assert [each["slug"] for each in read(client, "/rulesets")["rulesets"]] == ["kept"]
+    assert [each["slug"] for each in read(client, "/rulesets")["rulesets"]] == ["retained"]
     everything = read(client, "/rulesets", includeArchived="true")
-    assert [each["slug"] for each in everything["rulesets"]] == ["away", "kept"]
+    assert [each["slug"] for each in everything["rulesets"]] == ["away", "retained"]
     assert refusal(put(client, away["rulesetId"], plain(slug="away", name="New"))) == (409, "Ruleset.Archived")
     assert client.post(f"{path}/unarchive").json()["data"]["isArchived"] is False
     page = read(client, "/rulesets", page=2, count=1)
-    assert ([each["rulesetId"] for each in page["rulesets"]], page["totalPages"]) == ([kept["rulesetId"]], 2)
+    assert ([each["rulesetId"] for each in page["rulesets"]], page["totalPages"]) == ([retained["rulesetId"]], 2)
     assert [action for action, _ in trail(store, client)] == [
         *("Ruleset.Unarchived", "Ruleset.Archived", "Ruleset.Created", "Ruleset.Created"),
     ]

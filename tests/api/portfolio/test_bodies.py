@@ -287,8 +287,8 @@ def test_whatever_stands_in_a_row_is_never_a_failure(client: Client, field: str)
 def test_text_is_kept_to_the_letter_and_compared_by_it(client: Client, text: str) -> None:
     client.new_customer(reference="another")
     made = client.new_customer(reference=text, name=text)
-    kept = client.get(f"/v1/customer/{made}").json()["data"]
-    assert (kept["name"], kept["reference"]) == (text, text)
+    retained = client.get(f"/v1/customer/{made}").json()["data"]
+    assert (retained["name"], retained["reference"]) == (text, text)
     found = client.get("/v1/customers", params={"reference": text}).json()["data"]["customers"]
     assert [customer["customerId"] for customer in found] == [made]
 

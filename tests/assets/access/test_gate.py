@@ -91,8 +91,8 @@ class Browser:
         return answer
 
     def _headers(self, headers: dict[str, str]) -> dict[str, str]:
-        kept = {"Cookie": f"{COOKIE}={self.cookie}"} if self.cookie else {}
-        return {"Host": "localhost:3000", **kept, **headers}
+        retained = {"Cookie": f"{COOKIE}={self.cookie}"} if self.cookie else {}
+        return {"Host": "localhost:3000", **retained, **headers}
 
 
 @pytest.fixture

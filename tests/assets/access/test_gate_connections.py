@@ -73,19 +73,19 @@ def _until(holds: object) -> None:
 def test_half_open_connections_shut_nobody_out_and_are_bounded(
     server: uvicorn.Server, address: tuple[str, int]
 ) -> None:
-    kept = requests.Session()
+    retained = requests.Session()
     url = f"http://127.0.0.1:{address[1]}/graphql"
     with ExitStack() as many, connect(f"ws{url[4:]}", additional_headers=OPERATOR) as websocket:
-        assert kept.post(url, json={}, headers=OPERATOR).status_code == 200
+        assert retained.post(url, json={}, headers=OPERATOR).status_code == 200
         for _ in range(2 * MOST_CONNECTIONS):
             one = many.enter_context(socket.create_connection(address))
             with suppress(OSError):
                 one.sendall(b"GET / HTTP/1.1\r\nHost: local")
         _until(lambda: len(server.server_state.connections) <= MOST_CONNECTIONS + 1)
-        assert kept.post(url, json={}, headers=OPERATOR).status_code == 200
+        assert retained.post(url, json={}, headers=OPERATOR).status_code == 200
         websocket.send("still here")
         assert websocket.recv() == "10"
-    kept.close()
+    retained.close()
 
 
 def test_of_a_stranger_no_more_is_taken_than_a_request_needs(

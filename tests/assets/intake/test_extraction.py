@@ -243,8 +243,8 @@ def test_card_numbers_are_masked_wherever_they_stand(lender: Lender) -> None:
     ended(lender, Shelf(card=extraction(statement(entry(f"PAID {number}", "-1.00"), account_number=number))), "card")
     [row], [found] = lender.rows(), of_customer(lender)
     with lender.store.db.reading() as r:
-        [kept] = statements.rows_of(r, lender.store.lake, found).to_dicts()
-    for text in (row["description"], row["account_number"], found.account_number, kept["description"]):
+        [retained] = statements.rows_of(r, lender.store.lake, found).to_dicts()
+    for text in (row["description"], row["account_number"], found.account_number, retained["description"]):
         assert text is not None
         assert "11111111" not in text.replace(" ", "")
 

@@ -543,9 +543,9 @@ def test_a_database_that_is_away_for_a_moment_ends_nothing(
     def record(w: Writing, holder: UUID, ended: Sequence[Ended]) -> list[Pause]:
         if ended and (refusal := next(refusals, None)):
             raise refusal
-        return kept(w, holder, ended)
+        return retained(w, holder, ended)
 
-    kept = outbox.record
+    retained = outbox.record
     monkeypatch.setattr(outbox, "record", record)
     monkeypatch.setattr(delivery, "RETRY_DATABASE_S", 0.05)
     with receiver(tls(ca), answering("200 OK")) as there:

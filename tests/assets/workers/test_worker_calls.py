@@ -85,8 +85,8 @@ def test_what_a_killed_worker_left_behind_is_no_worker_and_in_no_one_s_way(tmp_p
     killed, other = Worker(tmp_path), Worker(tmp_path)
     with killed.seated():
         [socket] = tmp_path.glob("*.sock")
-        socket.rename(tmp_path / "kept")
-    (tmp_path / "kept").rename(socket)
+        socket.rename(tmp_path / "retained")
+    (tmp_path / "retained").rename(socket)
 
     with pytest.raises(NoWorkerError):
         anyone(tmp_path, HOLDS)

@@ -25,7 +25,7 @@ DIVIDE = numbers.ARITHMETIC["divide"]
 pytestmark = pytest.mark.slow  # each mistake decides three thousand times again, to test the comparison, not the engine
 
 
-KEPT = (evaluate._value, readings._of_metric)
+CACHED = (evaluate._value, readings._of_metric)
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def is_found_out(three_thousand: Sequence[Interpreted]) -> Iterator[Callable[[],
 
 def forget() -> None:
     """Expressions that were made by another engine."""
-    for each in KEPT:
+    for each in CACHED:
         each.cache_clear()
 
 

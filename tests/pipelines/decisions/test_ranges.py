@@ -143,10 +143,10 @@ def test_a_rule_that_is_said_to_be_idle_never_decides() -> None:
         idle = [each.pointer for each in ranges.warned(document)]
         if len(idle) == 1:
             said += 1
-            kept = other if idle == ["/steps/0/rules/0/condition"] else one
+            retained = other if idle == ["/steps/0/rules/0/condition"] else one
             with_it, without = (
                 everybody(planned(Policy.model_validate(each)))["step_0"].to_list()
-                for each in (document, policy(step(0, kept, match=match)))
+                for each in (document, policy(step(0, retained, match=match)))
             )
             assert with_it == without
     assert said > 20

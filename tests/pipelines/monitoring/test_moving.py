@@ -46,7 +46,7 @@ def at(holds: Mapping[Key, bool | None], firing: Mapping[Key, datetime] = NOBODY
     )
 
 
-def kept(firing: Mapping[Key, datetime], moved: Moves, now: datetime) -> Mapping[Key, datetime]:
+def retained(firing: Mapping[Key, datetime], moved: Moves, now: datetime) -> Mapping[Key, datetime]:
     """The state that is stored: a row exactly while a rule is fired."""
     reset = set(moved.reset.iter_rows())
     left = {key: since for key, since in firing.items() if key not in reset}
@@ -61,7 +61,7 @@ def is_as_machines_say(history: Sequence[RulesetEvaluation]) -> bool:
         now += after
         expected = {key: machines[key].evaluation(value, now) for key, value in holds.items()}
         moved = at(holds, firing, now)
-        firing = kept(firing, moved, now)
+        firing = retained(firing, moved, now)
         if {key for key, what in expected.items() if what == "fired"} != set(moved.fired.iter_rows()):
             return False
         if {key for key, what in expected.items() if what == "reset"} != set(moved.reset.iter_rows()):
@@ -104,7 +104,7 @@ def test_a_rise_is_told_once() -> None:
 
 def test_the_same_look_made_again_tells_nothing_more() -> None:
     moved = at({KEY: True, AGAIN: True})
-    assert fired(at({KEY: True, AGAIN: True}, kept(NOBODY, moved, START))) == []
+    assert fired(at({KEY: True, AGAIN: True}, retained(NOBODY, moved, START))) == []
 
 
 def test_a_rule_is_armed_again_by_being_false_not_by_being_unknown() -> None:

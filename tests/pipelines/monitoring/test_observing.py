@@ -95,13 +95,13 @@ def _with_less(case: Case, chance: random.Random) -> Case:
 # Mistakes, made on purpose
 
 
-KEPT = (evaluate._value, readings._of_metric)
+CACHED = (evaluate._value, readings._of_metric)
 
 
 @pytest.fixture
 def is_found_out(evaluations: Sequence[Interpreted]) -> Iterator[Callable[[], bool]]:
     def found_out() -> bool:
-        for each in KEPT:
+        for each in CACHED:
             each.cache_clear()
         try:
             return differs(evaluations)
@@ -109,7 +109,7 @@ def is_found_out(evaluations: Sequence[Interpreted]) -> Iterator[Callable[[], bo
             return True
 
     yield found_out
-    for each in KEPT:
+    for each in CACHED:
         each.cache_clear()
 
 

@@ -94,5 +94,5 @@ def in_savings(rows: Iterable[Row]) -> list[Row]:
 def some_of(draw: st.DrawFn, rows: list[Row], by: str) -> list[Row]:
     """The rows with some of the values of a column, at least one."""
     values = sorted({each[by] for each in rows})
-    kept = draw(st.sets(st.sampled_from(values), min_size=1))
-    return [each for each in rows if each[by] in kept]
+    retained = draw(st.sets(st.sampled_from(values), min_size=1))
+    return [each for each in rows if each[by] in retained]

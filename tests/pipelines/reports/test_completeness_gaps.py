@@ -107,14 +107,14 @@ def test_balances_once_a_day_and_rows_without_any_are_summed_up_to_the_next() ->
 def test_every_break_is_where_rows_were_taken_and_as_large_as_they_were(whole: list[Row], data: st.DataObject) -> None:
     """Whole days, so that neighbours are known: whatever came between two days that follow now is missing there."""
     whole = identified(whole)
-    kept = data.draw(some_of(whole, "date"))
-    days = sorted({each["date"] for each in kept})
+    retained = data.draw(some_of(whole, "date"))
+    days = sorted({each["date"] for each in retained})
     expected = {}
     for last, following in pairwise(days):
         missing = sum((each["amount"] for each in whole if last < each["date"] < following), Decimal(0))
         if missing:
             expected[str(last), str(following)] = missing
-    found = gaps(checked(kept), 900)
+    found = gaps(checked(retained), 900)
     assert {(gap["lastSeen"], gap["nextSeen"]): gap["missingAmount"] for gap in found} == expected
     assert {gap["evidence"] for gap in found} <= {"balance_break"}
 
@@ -124,13 +124,14 @@ def test_every_break_is_where_rows_were_taken_and_as_large_as_they_were(whole: l
 def test_what_is_missing_in_all_is_what_was_taken_from_between(whole: list[Row], data: st.DataObject) -> None:
     """Any rows but the first and the last: the breaks' money adds up, wherever within a day it went missing."""
     whole = identified(whole)
-    kept = data.draw(some_of(whole, "position"))
-    kept = sorted(
-        {each["position"]: each for each in (whole[0], *kept, whole[-1])}.values(), key=lambda each: each["position"]
+    retained = data.draw(some_of(whole, "position"))
+    retained = sorted(
+        {each["position"]: each for each in (whole[0], *retained, whole[-1])}.values(),
+        key=lambda each: each["position"],
     )
-    assume(len({each["date"] for each in kept}) > 1)
-    taken = sum((each["amount"] for each in whole if each not in kept), Decimal(0))
-    assert sum((gap["missingAmount"] for gap in gaps(checked(kept), 900)), Decimal(0)) == taken
+    assume(len({each["date"] for each in retained}) > 1)
+    taken = sum((each["amount"] for each in whole if each not in retained), Decimal(0))
+    assert sum((gap["missingAmount"] for gap in gaps(checked(retained), 900)), Decimal(0)) == taken
 
 
 def test_a_silence_that_a_balance_proves_harmless_is_no_gap() -> None:
@@ -234,10 +235,10 @@ def test_an_account_reconciles_over_all_its_history_its_months_and_its_submissio
 @given(statements(), st.data())
 def test_differences_are_the_money_that_was_taken(whole: list[Row], data: st.DataObject) -> None:
     days = data.draw(some_of(whole, "date"))
-    kept = checked(days)
+    retained = checked(days)
     first, last = days[0]["date"], days[-1]["date"]
     taken = [each for each in whole if each not in days and first <= each["date"] <= last]
-    report = completeness(kept, 900)
+    report = completeness(retained, 900)
     [account] = report["reconciliation"]
     assert account["difference"] == sum((each["amount"] for each in taken), Decimal(0))
     assert account["moneyIn"] == sum((each["amount"] for each in days if each["amount"] > 0), Decimal(0))

@@ -94,11 +94,11 @@ def next_day(random: Random, day: date, step: int) -> date:
 
 def takings(random: Random) -> Iterator[Row]:
     """Half a year of card payouts and other takings; from some day on, a share of the cards' may be kept back."""
-    kept, since = random.choice((0, 0.1, 0.2, 0.5)), START + DAY * random.randint(40, 140)
+    retained, since = random.choice((0, 0.1, 0.2, 0.5)), START + DAY * random.randint(40, 140)
     yield row(since, whole(random, 5_000, 20_000), "cash_advance_funding", "Tyro Advance", 1)
     brand = random.choice((None, "Tyro"))
     for day in (START + DAY * n for n in range(0, 180, 2)):
-        card = Decimal(random.randint(900, 1100) * (1 - kept if day >= since else 1)).quantize(Decimal("0.01"))
+        card = Decimal(random.randint(900, 1100) * (1 - retained if day >= since else 1)).quantize(Decimal("0.01"))
         yield row(day, card, "card_settlement", brand, 1, counterparty_lender_id=None)
         yield row(day, whole(random, 400, 600), "customer_transfer", None, 1)
 

@@ -500,16 +500,16 @@ def tax_by_hand(posted: Sequence[Row]) -> list[tuple[Any, ...]]:
         early = [e for e in payments if start <= e["date"] <= end and e["date"] > statement_day(previous(end)[1])]
         after = [e for e in payments if end < e["date"] <= due[end]]
         before = previous(end)[1]
-        kept = list(after)
+        retained = list(after)
         for each in early:
             if unpaid and each["amount"] < 0:
                 paid[before] -= each["amount"]
                 late.setdefault(before, (each["date"] - due[before]).days)
             else:
-                kept.append(each)
-        paid[end] -= sum((each["amount"] for each in kept), Decimal(0))
+                retained.append(each)
+        paid[end] -= sum((each["amount"] for each in retained), Decimal(0))
         enough = exact(max(implied[end][1], Decimal(0)) * Decimal("0.25"))
-        unpaid = -sum((each["amount"] for each in kept if is_paid(each)), Decimal(0)) < enough
+        unpaid = -sum((each["amount"] for each in retained if is_paid(each)), Decimal(0)) < enough
     return [
         (end, due[end], *implied[end], paid[end], late.get(end))
         for _, end in known

@@ -29,10 +29,10 @@ def test_a_body_is_an_account_and_its_items(one: Business) -> None:
 def test_money_survives_json_exactly_and_labels_stay_behind(one: Business) -> None:
     body = json.loads(json.dumps(next(submissions(one))))
     sent = body["transactions"]
-    kept = one.accounts[0].transactions
-    assert [Decimal(item["amount"]) for item in sent] == kept["amount"].to_list()
-    assert [Decimal(item["balance"]) for item in sent] == kept["balance"].to_list()
-    assert [date.fromisoformat(item["date"]) for item in sent] == kept["date"].to_list()
+    retained = one.accounts[0].transactions
+    assert [Decimal(item["amount"]) for item in sent] == retained["amount"].to_list()
+    assert [Decimal(item["balance"]) for item in sent] == retained["balance"].to_list()
+    assert [date.fromisoformat(item["date"]) for item in sent] == retained["date"].to_list()
     assert {key for item in sent for key in item} <= {"date", "description", "amount", "balance", "transactionId"}
 
 

@@ -176,15 +176,15 @@ def test_only_facilities_that_the_business_has_are_on_its_rows(businesses: list[
 
 
 def test_split_settlement_takes_its_share_of_the_payouts(businesses: list[Business]) -> None:
-    kept = [
+    retained = [
         (number, one, facility)
         for number, one in enumerate(businesses)
         for facility in one.facilities
         if facility.withheld
     ]
-    assert len(kept) > 5
+    assert len(retained) > 5
     shares = []
-    for number, one, facility in kept:
+    for number, one, facility in retained:
         payouts = transactions(number, one).filter(pl.col("facility") == facility.number, pl.col("amount") > 0)
         paid_out = payouts.filter(pl.col("category").is_in(REVENUE)).select(_total()).item()
         assert facility.withheld <= facility.to_repay

@@ -9,7 +9,7 @@ import pytest
 from pipelines.vocabulary.errors import Conflict, Unprocessable
 from storage.access import keys
 from storage.core import idempotency
-from storage.core.idempotency import CLAIMED_FOR, KEPT_FOR, Answer, Claim
+from storage.core.idempotency import CLAIMED_FOR, RETAINED_FOR, Answer, Claim
 from storage.core.store import Store
 from tests.storage.values import on_postgresql
 
@@ -46,8 +46,8 @@ def _keep(store: Store, claim: Claim) -> None:
 
 def test_a_kept_answer_is_given_again_for_24_hours(store: Store, client_id: UUID, now: datetime) -> None:
     _keep(store, _claimed(store, client_id, now))
-    assert _answer(store, Claim.to(client_id, "key"), now + KEPT_FOR - MOMENT) == ANSWER
-    assert _claimed(store, client_id, now + KEPT_FOR)
+    assert _answer(store, Claim.to(client_id, "key"), now + RETAINED_FOR - MOMENT) == ANSWER
+    assert _claimed(store, client_id, now + RETAINED_FOR)
 
 
 def test_a_key_in_flight_is_refused_and_with_another_body_is_misused(
@@ -102,9 +102,9 @@ def test_who_outlives_its_claim_cannot_commit(store: Store, client_id: UUID, now
 def test_a_sweep_forgets_what_is_a_day_old(store: Store, client_id: UUID, now: datetime) -> None:
     _keep(store, _claimed(store, client_id, now))
     with store.db.writing() as w:
-        assert idempotency.sweep(w, now + KEPT_FOR - MOMENT, 9) == 0
-        assert idempotency.sweep(w, now + KEPT_FOR, 9) == 1
-        assert idempotency.sweep(w, now + KEPT_FOR, 9) == 0
+        assert idempotency.sweep(w, now + RETAINED_FOR - MOMENT, 9) == 0
+        assert idempotency.sweep(w, now + RETAINED_FOR, 9) == 1
+        assert idempotency.sweep(w, now + RETAINED_FOR, 9) == 0
 
 
 def test_a_sweep_forgets_no_more_than_a_slice_the_oldest_first(store: Store, client_id: UUID, now: datetime) -> None:
@@ -113,9 +113,9 @@ def test_a_sweep_forgets_no_more_than_a_slice_the_oldest_first(store: Store, cli
         assert _answer(store, claim, now + number * MOMENT) is None
         _keep(store, claim)
     with store.db.writing() as w:
-        assert idempotency.sweep(w, now + KEPT_FOR + 3 * MOMENT, 2) == 2
-    assert _answer(store, Claim.to(client_id, "2"), now + KEPT_FOR) == ANSWER
-    assert _answer(store, Claim.to(client_id, "1"), now + KEPT_FOR) is None
+        assert idempotency.sweep(w, now + RETAINED_FOR + 3 * MOMENT, 2) == 2
+    assert _answer(store, Claim.to(client_id, "2"), now + RETAINED_FOR) == ANSWER
+    assert _answer(store, Claim.to(client_id, "1"), now + RETAINED_FOR) is None
 
 
 @on_postgresql
@@ -124,12 +124,12 @@ def test_a_key_taken_anew_while_a_sweep_looks_at_it_stays(store: Store, client_i
 
     def sweep() -> int:
         with store.db.writing() as w:
-            return idempotency.sweep(w, now + KEPT_FOR, 9)
+            return idempotency.sweep(w, now + RETAINED_FOR, 9)
 
     again = Claim.to(client_id, "key")
     with ThreadPoolExecutor(1) as pool:
         with store.db.writing() as w:
-            assert idempotency.claim(w, again, BODY, now + KEPT_FOR) is None
+            assert idempotency.claim(w, again, BODY, now + RETAINED_FOR) is None
             sweeping = pool.submit(sweep)
             wait([sweeping], timeout=0.3)
         assert sweeping.result() == 0

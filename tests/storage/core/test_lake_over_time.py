@@ -133,12 +133,12 @@ def test_every_customer_always_has_exactly_its_value(store: Store, now: datetime
     assert integrity.check(store, lambda: world.now).damages == []
     retention.sweep(store, lambda: world.now + 2 * store.settings.retention, confirmed=True)
     assert integrity.check(store, lambda: world.now).damages == []
-    assert kept_versions(world) == sorted(world.expected), "of each customer the current one"
+    assert stored_versions(world) == sorted(world.expected), "of each customer the current one"
     for number, rows in world.expected.items():
         assert values.read(store, place_of(store, number)) == rows
 
 
-def kept_versions(world: World) -> list[int]:
+def stored_versions(world: World) -> list[int]:
     with world.store.db.reading() as r:
         query = select(locations.c.customer_number).where(locations.c.customer_number.in_(world.numbers))
         return sorted(r.execute(query).scalars())

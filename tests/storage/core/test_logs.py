@@ -104,7 +104,7 @@ def test_of_a_foreign_message_only_the_first_line_is_told(form: Line) -> None:
 )
 def test_a_process_logs_in_the_chosen_form(monkeypatch: pytest.MonkeyPatch, chosen: LogFormat, as_json: bool) -> None:
     """Automatically, JSON where nobody sits at a terminal; whatever ends a thread is a line, too."""
-    kept = logging.root.handlers[:], logging.root.level, sys.excepthook, threading.excepthook
+    retained = logging.root.handlers[:], logging.root.level, sys.excepthook, threading.excepthook
     monkeypatch.setattr(sys, "stderr", written := StringIO())
     try:
         logs.to_stderr("worker", Settings(log_format=chosen))
@@ -115,7 +115,7 @@ def test_a_process_logs_in_the_chosen_form(monkeypatch: pytest.MonkeyPatch, chos
         thread.join()
     finally:
         logging.captureWarnings(False)
-        logging.root.handlers[:], level, sys.excepthook, threading.excepthook = kept
+        logging.root.handlers[:], level, sys.excepthook, threading.excepthook = retained
         logging.root.setLevel(level)
     reported, lost = written.getvalue().splitlines()
     assert "of interest" in reported

@@ -246,8 +246,8 @@ def test_resealing_may_end_before_any_step(lender: Lender, now: datetime, monkey
     with store.db.reading() as r:
         stored = [each.key_id for each in vault_keys.stored(r) if each.purpose is Purpose.SEALING]
     assert len(stored) > len(used) / 2
-    assert vault_keys.forget(store.db, now + vault_keys.KEPT_RETIRED) == []
-    later = now + vault_keys.KEPT_RETIRED + timedelta(seconds=1)
+    assert vault_keys.forget(store.db, now + vault_keys.RETIRED_RETAINED) == []
+    later = now + vault_keys.RETIRED_RETAINED + timedelta(seconds=1)
     assert vault_keys.forget(store.db, later) == [each for each in stored if each != key(store)]
     assert lender.opens(store)
 
@@ -305,7 +305,7 @@ def test_the_old_file_of_an_original_is_left_to_who_looked_it_up_and_swept_a_day
 def test_a_retired_key_goes_with_a_sweep(lender: Lender, now: datetime) -> None:
     first = key(lender.store)
     resealing.reseal(lender.store, lambda: now)
-    retention.sweep(lender.store, lambda: now + vault_keys.KEPT_RETIRED + timedelta(seconds=1))
+    retention.sweep(lender.store, lambda: now + vault_keys.RETIRED_RETAINED + timedelta(seconds=1))
     with lender.store.db.reading() as r:
         assert first not in {each.key_id for each in vault_keys.stored(r)}
 
@@ -398,10 +398,10 @@ def test_subscriptions_are_made_and_rotated_while_keys_are(lender: Lender, now: 
 
 def test_without_its_master_key_a_store_says_which_one_it_needs(lender: Lender) -> None:
     store = lender.store
-    kept = store.settings.key_file.rename(store.settings.home / "kept apart")
-    with pytest.raises(WrongMasterKey, match=fingerprint(store.settings.key_in(kept) or b"")):
+    retained = store.settings.key_file.rename(store.settings.home / "kept apart")
+    with pytest.raises(WrongMasterKey, match=fingerprint(store.settings.key_in(retained) or b"")):
         Store.open(Settings(**dict(store.settings)))
-    kept.rename(store.settings.key_file)
+    retained.rename(store.settings.key_file)
     with started(store.settings) as another:
         assert lender.opens(another)
 

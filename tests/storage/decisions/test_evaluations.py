@@ -44,18 +44,23 @@ def made(store: Store, customer: Customer, now: datetime, slug: str = "loan", of
 
 def test_an_evaluation_is_kept_as_it_was_made(store: Store, now: datetime) -> None:
     customer = a_customer(store, a_client(store, now), now)
-    kept = made(store, customer, now)
-    assert (kept.customer_id, kept.slug, kept.version, kept.outcome) == (customer.customer_id, "loan", 1, "blocked")
-    assert (kept.at, kept.as_of, kept.data_version, kept.what_if) == (now, date(2026, 11, 20), 3, False)
+    retained = made(store, customer, now)
+    assert (retained.customer_id, retained.slug, retained.version, retained.outcome) == (
+        customer.customer_id,
+        "loan",
+        1,
+        "blocked",
+    )
+    assert (retained.at, retained.as_of, retained.data_version, retained.what_if) == (now, date(2026, 11, 20), 3, False)
     with store.db.reading() as r:
-        assert evaluations.record(r, kept) == RECORD
-        assert evaluations.with_id(r, kept.evaluation_id) == kept
+        assert evaluations.record(r, retained) == RECORD
+        assert evaluations.with_id(r, retained.evaluation_id) == retained
 
 
 def test_a_record_that_is_not_what_was_written_is_told(store: Store, now: datetime) -> None:
-    kept = made(store, a_customer(store, a_client(store, now), now), now)
+    retained = made(store, a_customer(store, a_client(store, now), now), now)
     with store.db.reading() as r, pytest.raises(Corrupt):
-        evaluations.record(r, replace(kept, sha256=bytes(32)))
+        evaluations.record(r, replace(retained, sha256=bytes(32)))
 
 
 def test_they_are_found_by_customer_and_policy_newest_first(store: Store, now: datetime) -> None:
@@ -79,31 +84,33 @@ def test_they_are_found_by_customer_and_policy_newest_first(store: Store, now: d
 
 
 def test_another_clients_evaluation_is_not_found(store: Store, now: datetime) -> None:
-    kept = made(store, a_customer(store, a_client(store, now), now), now)
+    retained = made(store, a_customer(store, a_client(store, now), now), now)
     with store.db.reading() as r:
-        for client_id, evaluation_id in ((a_client(store, now), kept.evaluation_id), (kept.client_id, uuid4())):
+        for client_id, evaluation_id in ((a_client(store, now), retained.evaluation_id), (retained.client_id, uuid4())):
             with pytest.raises(NotFound) as refused:
                 evaluations.get(r, client_id, evaluation_id)
             assert refused.value.code == "Evaluation.NotFound"
 
 
 def test_overrides_stand_beside_what_was_decided(store: Store, now: datetime) -> None:
-    kept = made(store, a_customer(store, a_client(store, now), now), now)
+    retained = made(store, a_customer(store, a_client(store, now), now), now)
     with store.db.writing() as w:
-        evaluations.add_override(w, kept, "conditional", "Seen the contract.", "J. Lee", "a key", now)
-        evaluations.add_override(w, kept, "proceed", "Guarantee obtained.", "M. Chan", "a key", now)
-        assert evaluations.overrides_of(w, kept) == [
+        evaluations.add_override(w, retained, "conditional", "Seen the contract.", "J. Lee", "a key", now)
+        evaluations.add_override(w, retained, "proceed", "Guarantee obtained.", "M. Chan", "a key", now)
+        assert evaluations.overrides_of(w, retained) == [
             Override("conditional", "Seen the contract.", "J. Lee", now, "a key"),
             Override("proceed", "Guarantee obtained.", "M. Chan", now, "a key"),
         ]
-        assert evaluations.get(w, kept.client_id, kept.evaluation_id) == replace(kept, overridden_outcome="proceed")
-        [listed] = evaluations.find(w, kept.client_id).items
+        assert evaluations.get(w, retained.client_id, retained.evaluation_id) == replace(
+            retained, overridden_outcome="proceed"
+        )
+        [listed] = evaluations.find(w, retained.client_id).items
         assert (listed.outcome, listed.overridden_outcome) == ("blocked", "proceed")
 
 
 def test_only_a_decision_is_overridden(store: Store, now: datetime) -> None:
-    kept = made(store, a_customer(store, a_client(store, now), now), now)
-    for other in (replace(kept, what_if=True), replace(kept, shadow_of=uuid4())):
+    retained = made(store, a_customer(store, a_client(store, now), now), now)
+    for other in (replace(retained, what_if=True), replace(retained, shadow_of=uuid4())):
         with store.db.writing() as w, pytest.raises(Conflict) as refused:
             evaluations.add_override(w, other, "proceed", "Guarantee obtained.", "M. Chan", "a key", now)
         assert refused.value.code == "Evaluation.NotADecision"
@@ -111,18 +118,18 @@ def test_only_a_decision_is_overridden(store: Store, now: datetime) -> None:
 
 @pytest.mark.parametrize("table", ["evaluations", "decision_overrides"])
 def test_the_database_refuses_to_change_what_was_decided(store: Store, now: datetime, table: str) -> None:
-    kept = made(store, a_customer(store, a_client(store, now), now), now)
+    retained = made(store, a_customer(store, a_client(store, now), now), now)
     with store.db.writing() as w:
-        evaluations.add_override(w, kept, "proceed", "Guarantee obtained.", "M. Chan", "a key", now)
+        evaluations.add_override(w, retained, "proceed", "Guarantee obtained.", "M. Chan", "a key", now)
     with pytest.raises(DatabaseError, match="are never changed"), store.db.writing() as w:
         w.execute(text(f"UPDATE {table} SET outcome = 'conditional'"))
 
 
 def test_an_evaluation_names_a_version_that_is_there(store: Store, now: datetime) -> None:
     customer = a_customer(store, a_client(store, now), now)
-    kept = made(store, customer, now)
+    retained = made(store, customer, now)
     with store.db.reading() as r:
-        version = policies.version(r, stored(store, customer.client_id), kept.version)
+        version = policies.version(r, stored(store, customer.client_id), retained.version)
     new = NewEvaluation(
         uuid4(), customer.client_id, customer.number, version.policy_id, 9, now, "a key", False, "proceed", 3,
         date(2026, 11, 20), RECORD,

@@ -42,8 +42,12 @@ def test_a_model_is_kept_as_it_was_added_and_not_used(store: Store) -> None:
         model = a_model(w)
     with store.db.reading() as r:
         assert risk_models.find(r) == [model]
-        kept = risk_models.scorecard(r, model.model_id)
-        assert (kept.features, kept.link, kept.facts) == (a_scorecard().features, a_scorecard().link, {"cases": 400})
+        retained = risk_models.scorecard(r, model.model_id)
+        assert (retained.features, retained.link, retained.facts) == (
+            a_scorecard().features,
+            a_scorecard().link,
+            {"cases": 400},
+        )
         assert risk_models.uses(r) == {}
 
 

@@ -294,12 +294,12 @@ def test_a_ruleset_that_is_looked_by_is_changed_afterwards(store: Store, now: da
 def test_what_was_changed_meanwhile_is_not_held(store: Store, now: datetime) -> None:
     client_id = a_client(store, now)
     customer = with_transactions(store, client_id, now)
-    replaced, kept = (created(store, client_id, a_ruleset(slug=slug), now) for slug in ("replaced", "kept"))
+    replaced, retained = (created(store, client_id, a_ruleset(slug=slug), now) for slug in ("replaced", "retained"))
     with store.db.reading() as r:
         active = rulesets.active(r, [customer.number])
     with store.db.writing() as w:
         rulesets.replace(w, replaced, a_ruleset(a_rule("OTHER"), slug="replaced"), "test", now)
-        assert rulesets.hold(w, active) == {kept.ruleset_id}
+        assert rulesets.hold(w, active) == {retained.ruleset_id}
 
 
 @on_sqlite
@@ -352,7 +352,7 @@ def test_what_is_looked_by_stays_read_and_what_was_not_for_long_is_read_again(
         return version(r, ruleset_id, number)
 
     monkeypatch.setattr(rulesets, "version", counted)
-    monkeypatch.setattr(rulesets, "KEPT", 2)
+    monkeypatch.setattr(rulesets, "CACHED", 2)
     with store.db.reading() as r:
         a, b, c = rulesets.active(r, [customer.number])
         for each in (a, b, a, c, a, b):

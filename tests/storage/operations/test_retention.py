@@ -27,7 +27,7 @@ from tests.storage.watching import a_ruleset, created
 HOUR = timedelta(hours=1)
 
 
-def kept_for(store: Store) -> timedelta:
+def retained_for(store: Store) -> timedelta:
     return store.settings.retention
 
 
@@ -54,7 +54,7 @@ def test_a_replaced_version_stays_for_the_retention_time(store: Store, now: date
     commit(store, {number: 2}, now)
     replaced = place_of(store, number)
     commit(store, {number: 3}, now)
-    assert sweep(store, lambda: now + kept_for(store)).versions == 0
+    assert sweep(store, lambda: now + retained_for(store)).versions == 0
     assert values.read(store, replaced) == content(number, 1, 2)
 
 
@@ -63,7 +63,7 @@ def test_then_its_row_and_its_file_go(store: Store, now: datetime) -> None:
     commit(store, {number: 2}, now)
     replaced = place_of(store, number)
     commit(store, {number: 3}, now)
-    swept = sweep(store, lambda: now + kept_for(store) + HOUR)
+    swept = sweep(store, lambda: now + retained_for(store) + HOUR)
     assert (swept.versions, swept.files) == (1, 1)
     assert swept.bytes_freed > 0
     assert on_disk(store) == {place_of(store, number).path} != {replaced.path}
@@ -76,7 +76,7 @@ def test_a_file_stays_as_long_as_one_customer_lies_in_it(store: Store, now: date
     numbers = customers_of_a_bucket(store, 2, now)
     commit(store, dict.fromkeys(numbers, 2), now)
     commit(store, {numbers[0]: 3}, now)
-    swept = sweep(store, lambda: now + kept_for(store) + HOUR)
+    swept = sweep(store, lambda: now + retained_for(store) + HOUR)
     assert (swept.versions, swept.files) == (1, 0)
     assert values.read(store, place_of(store, numbers[1])) == content(numbers[1], 1, 2)
 
@@ -86,7 +86,7 @@ def test_places_left_by_compaction_go_too(store: Store, now: datetime) -> None:
     for number in numbers:
         commit(store, {number: 2}, now)
     compact(store, BUCKET, lambda: now)
-    swept = sweep(store, lambda: now + kept_for(store) + HOUR)
+    swept = sweep(store, lambda: now + retained_for(store) + HOUR)
     assert (swept.versions, swept.files) == (len(numbers), len(numbers))
     assert on_disk(store) == {place_of(store, numbers[0]).path}
 
@@ -102,7 +102,7 @@ def test_killed_after_the_rows_the_next_sweep_removes_the_files(store: Store, no
     (number,) = customers_of_a_bucket(store, 1, now)
     commit(store, {number: 2}, now)
     commit(store, {number: 3}, now)
-    later = now + kept_for(store) + HOUR
+    later = now + retained_for(store) + HOUR
     with pytest.raises(InterruptedError):
         sweep(replace(store, lake=Killed(store.lake.root)), lambda: later)
     assert counts(store) == (1, 1)
@@ -117,7 +117,7 @@ def test_landing_files_and_outcomes_stay(store: Store, now: datetime) -> None:
     job = a_submission(store, a_customer(store, a_client(store, now), now), now)
     assert job.landing_path is not None
     aged(store, job.landing_path, now - timedelta(days=900))
-    sweep(store, lambda: now + 10 * kept_for(store))
+    sweep(store, lambda: now + 10 * retained_for(store))
     assert on_disk(store) == {job.landing_path}
 
 
@@ -197,7 +197,7 @@ def test_idempotency_keys_go_in_slices_that_let_others_write_in_between(
         if statement.startswith("DELETE FROM idempotency_keys"):
             deleted.append(cursor.rowcount)
 
-    assert sweep(store, lambda: now + HOUR + idempotency.KEPT_FOR).idempotency_keys == 5
+    assert sweep(store, lambda: now + HOUR + idempotency.RETAINED_FOR).idempotency_keys == 5
     assert deleted == [2, 2, 1, 0]
 
 
@@ -206,7 +206,7 @@ def test_sweeping_twice_ends_the_same(store: Store, now: datetime) -> None:
     numbers = customers_of_a_bucket(store, 3, now)
     for rows in range(1, 4):
         commit(store, dict.fromkeys(numbers, rows), now)
-    later = now + kept_for(store) + HOUR
+    later = now + retained_for(store) + HOUR
     assert sweep(store, lambda: later).versions == 6
     after = on_disk(store), counts(store)
     assert sweep(store, lambda: later).versions == 0
@@ -218,9 +218,9 @@ def test_what_rules_came_to_is_forgotten_after_its_time(
 ) -> None:
     monkeypatch.setattr(retention, "SLICE", 2)
     ruleset = created(store, a_client(store, now), a_ruleset(), now)
-    oldest_kept = (now - retention.COUNTS_KEPT).date()
+    oldest_retained = (now - retention.COUNTS_RETAINED).date()
     row = {"ruleset_id": ruleset.ruleset_id, "rule": "LONG", "observed": 1, "held": 0, "unknown": 0, "fired": 0}
-    days = [oldest_kept + timedelta(days=nth) for nth in range(-5, 2)]
+    days = [oldest_retained + timedelta(days=nth) for nth in range(-5, 2)]
     with store.db.writing() as w:
         w.execute(insert(rule_counts), [{**row, "day": day} for day in days])
     sweep(store, lambda: now)

@@ -75,7 +75,7 @@ def test_a_client_is_compared_with_the_last_night_before_the_day(store: Store, n
 def test_a_night_measured_again_replaces_itself_and_old_nights_go(store: Store, now: datetime) -> None:
     client_id = a_client(store, now)
     table(store, client_id, [1] * 30, now)
-    for day in (NIGHT - peers.KEPT - timedelta(days=1), NIGHT, NIGHT):
+    for day in (NIGHT - peers.RETAINED - timedelta(days=1), NIGHT, NIGHT):
         with store.db.writing() as w:
             peers.put(w, spread(store), day)
     with store.db.reading() as r:

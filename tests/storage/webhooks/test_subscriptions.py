@@ -23,7 +23,7 @@ def subscribe(store: Store, client: UUID, now: datetime, customers: Sequence[UUI
         return subscriptions.create(w, client, EventType.JOB_COMPLETED, URL, customers, store.vault, now)
 
 
-def kept_key(store: Store, subscription: Subscription) -> bytes:
+def stored_key(store: Store, subscription: Subscription) -> bytes:
     with store.db.reading() as r:
         query = select(table.c.secret).where(table.c.subscription_id == subscription.subscription_id)
         return subscriptions.open_secret(store.vault, subscription.subscription_id, r.execute(query).scalar_one())
@@ -36,7 +36,7 @@ def test_a_subscription_is_read_back_without_its_secret(store: Store, now: datet
         assert subscriptions.get(r, client, made.subscription_id) == made
     assert (made.client_id, made.event_type, made.webhook_url, made.customer_ids) == (client, "job.completed", URL, ())
     assert len(key_of(secret)) == 32
-    assert kept_key(store, made) == key_of(secret)
+    assert stored_key(store, made) == key_of(secret)
 
 
 def test_the_same_url_may_be_subscribed_twice_with_secrets_of_their_own(store: Store, now: datetime) -> None:
@@ -84,7 +84,7 @@ def test_rotation_replaces_the_secret_at_once(store: Store, now: datetime) -> No
     with store.db.writing() as w:
         new = subscriptions.rotate(w, client, made.subscription_id, store.vault)
     assert new != old
-    assert kept_key(store, made) == key_of(new)
+    assert stored_key(store, made) == key_of(new)
 
 
 def test_a_secret_copied_to_another_subscription_does_not_open(store: Store, now: datetime) -> None:
@@ -94,7 +94,7 @@ def test_a_secret_copied_to_another_subscription_does_not_open(store: Store, now
         copied = select(table.c.secret).where(table.c.subscription_id == mine.subscription_id).scalar_subquery()
         w.execute(update(table).where(table.c.subscription_id == theirs.subscription_id).values(secret=copied))
     with pytest.raises(Corrupt):
-        kept_key(store, theirs)
+        stored_key(store, theirs)
 
 
 def test_customers_are_added_and_removed_and_without_any_it_is_a_catch_all(store: Store, now: datetime) -> None:

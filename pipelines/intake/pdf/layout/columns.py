@@ -80,7 +80,7 @@ class Cells:
     strays: tuple[Money, ...] = ()  # amounts in no column, or a second one in a column
     sign: int | None = None  # from a column of DR and CR
     row_year: int | None = None  # of the row of a year alone that it stands under
-    is_date_unread: bool = False  # something stands where dates do, and it is none
+    is_date_unreadable: bool = False  # something stands where dates do, and it is none
 
     @property
     def text(self) -> str:
@@ -278,8 +278,8 @@ def cells_of(line: Line, columns: Columns) -> Cells:
         if not (_is_blank(word) and (_within(word, columns.date) or word.right > left_of_figures))
         and not (_within(word, columns.date) and TIME.fullmatch(word.text))
     )
-    unread = date is None and any(columns.is_left_of_texts(word) and word.text[0].isdigit() for word in texts)
-    return Cells(line, date, value_date, year, texts, amounts, strays, sign, is_date_unread=unread)
+    unreadable = date is None and any(columns.is_left_of_texts(word) and word.text[0].isdigit() for word in texts)
+    return Cells(line, date, value_date, year, texts, amounts, strays, sign, is_date_unreadable=unreadable)
 
 
 def _placed_amounts(words: Sequence[Word], columns: Columns) -> tuple[dict[str, Money], tuple[Money, ...], set[int]]:

@@ -88,8 +88,8 @@ def lines_of(characters: Characters, page: int) -> list[Line]:
     line = _line_of_each(characters)
     order = np.lexsort((characters.left, line))
     placed, line = characters.only(order), line[order]
-    kept = ~_is_doubled(placed, line)
-    placed, line, order = placed.only(kept), line[kept], order[kept]
+    retained = ~_is_doubled(placed, line)
+    placed, line, order = placed.only(retained), line[retained], order[retained]
     leaders = _is_leader(placed, line)
     breaks = _breaks(placed, line, order, leaders)
     words = _words(placed, breaks, leaders)

@@ -32,13 +32,13 @@ def repeats_within(statements: Sequence[tuple[UUID, Statement]]) -> list[frozens
         statements: each with the id of its account.
     """
     found = [frozenset[int]()] * len(statements)
-    kept = pl.DataFrame(schema=_LINES)
+    retained = pl.DataFrame(schema=_LINES)
     stated: list[tuple[bytes, date, date]] = []
     for rank, (place, (account_id, statement)) in enumerate(_surest_first(statements)):
         lines = _lines(account_id.bytes, statement, rank)
-        pairs = repeats(kept.pipe(_of_account, lines), lines.filter(_within(stated)))
+        pairs = repeats(retained.pipe(_of_account, lines), lines.filter(_within(stated)))
         found[place] = frozenset(pairs["position"])
-        kept = pl.concat([kept, unpaired(lines, pairs)])
+        retained = pl.concat([retained, unpaired(lines, pairs)])
         stated += _stated_days(account_id.bytes, statement, lines)
     return found
 
@@ -73,8 +73,8 @@ def _lines(account_id: bytes, statement: Statement, rank: int) -> pl.DataFrame:
     )
 
 
-def _of_account(kept: pl.DataFrame, lines: pl.DataFrame) -> pl.DataFrame:
-    return kept.join(lines, on="account_id", how="semi")
+def _of_account(retained: pl.DataFrame, lines: pl.DataFrame) -> pl.DataFrame:
+    return retained.join(lines, on="account_id", how="semi")
 
 
 def _stated_days(account_id: bytes, statement: Statement, lines: pl.DataFrame) -> list[tuple[bytes, date, date]]:

@@ -27,7 +27,7 @@ from pipelines.intake.pdf.table.totals import contradicted
 _WORST = (Verdict.RECONCILED, Verdict.RECONCILED_DATES_DOUBTFUL, Verdict.PARTIAL, Verdict.UNRECONCILED)
 # Reasons that put every amount of a statement in doubt: balances hold with all signs turned, too.
 _DOUBT_ALL = frozenset({"BalancesAmbiguous", "SignsUnproved", "SignsContradicted", "TotalsMismatch", "NeedsReview"})
-_UNREAD = "A row's own date couldn't be read; it has the date of the row above."
+_UNREADABLE_DATE = "A row's own date couldn't be read; it has the date of the row above."
 _AMBIGUOUS = Reason(
     "BalancesAmbiguous", "Several opening or closing balances are printed; which are meant is not known."
 )
@@ -153,7 +153,11 @@ def _resolved(rows: Sequence[RawRow], details: Details, made: date | None) -> Re
     printed = [row.date for row in rows]
     period = (details.period_start, details.period_end)
     found = resolved(printed, [row.year for row in rows], period, made)
-    return Resolved(found.dates, (*found.doubts, _UNREAD)) if any(row.is_date_unread for row in rows) else found
+    return (
+        Resolved(found.dates, (*found.doubts, _UNREADABLE_DATE))
+        if any(row.is_date_unreadable for row in rows)
+        else found
+    )
 
 
 def _out_of_order(dates: Sequence[date | None]) -> Iterator[str]:

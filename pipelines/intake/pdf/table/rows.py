@@ -94,7 +94,7 @@ class RawRow:
     sign: int | None  # from a column of DR and CR
     title: Title | None  # that it stands under
     boxes: tuple[Box, ...]
-    is_date_unread: bool = False  # it has a date that couldn't be read
+    is_date_unreadable: bool = False  # it has a date that couldn't be read
 
     @property
     def page(self) -> int:
@@ -228,7 +228,7 @@ def _row(group: Sequence[Cells], dated: Sequence[Cells], title: Title | None) ->
         sign=next((cells.sign for cells in group if cells.sign), None),
         title=title,
         boxes=boxes_of(group),
-        is_date_unread=any(cells.flows and cells.is_date_unread for cells in group),
+        is_date_unreadable=any(cells.flows and cells.is_date_unreadable for cells in group),
     )
 
 

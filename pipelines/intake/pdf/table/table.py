@@ -123,19 +123,19 @@ def _years_of_wrapped(stream: Sequence[_Piece]) -> list[_Piece]:
 
 def _read(stream: Sequence[_Piece], layout: Layout | None) -> tuple[list[RawRow], list[Mark]]:
     """Rows and marks of lines in order."""
-    kept = [piece for piece in stream if not _is_noise(piece, layout)]
-    left = usual_left([piece.cells for piece in kept])
-    step = _usual_step(kept)
+    retained = [piece for piece in stream if not _is_noise(piece, layout)]
+    left = usual_left([piece.cells for piece in retained])
+    step = _usual_step(retained)
     titles = layout.section_signs if layout else {}
-    kept = list(_belonging(kept, left, step, titles))
-    is_last = amounts_stand_last([piece.cells for piece in kept])
+    retained = list(_belonging(retained, left, step, titles))
+    is_last = amounts_stand_last([piece.cells for piece in retained])
     rows: list[RawRow] = []
     marks: list[Mark] = []
     block: list[Cells] = []
     title: Title | None = None
     closed = False
-    by_title = not any({"debit", "credit"} & piece.columns.heading.roles for piece in kept)
-    for piece in kept:
+    by_title = not any({"debit", "credit"} & piece.columns.heading.roles for piece in retained)
+    for piece in retained:
         cells = piece.cells
         if closed and not piece.begins:
             continue

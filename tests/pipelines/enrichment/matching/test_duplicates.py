@@ -136,12 +136,12 @@ submissions_strategy = st.lists(
 def without_conflicts(rows: list[Row]) -> list[Row]:
     """A submission as validation leaves it: one content for an id."""
     first: dict[str, Row] = {}
-    kept = []
+    retained = []
     for row in rows:
         name = row["client_transaction_id"]
         if name is None or all(first.setdefault(name, row)[field] == row[field] for field in row if field != "status"):
-            kept.append(row)
-    return kept
+            retained.append(row)
+    return retained
 
 
 @given(submissions_strategy, st.integers(min_value=1, max_value=4))

@@ -103,9 +103,9 @@ def test_an_id_is_inherited_by_the_row_that_repeated_it_and_not_by_its_neighbour
     ten, twenty = COFFEE | {"balance": Decimal(10)}, COFFEE | {"balance": Decimal(20)}
     before = after([ten, twenty], [twenty])
     retracted = after([ten, twenty], [twenty], Retraction(1))
-    [kept] = retracted.standing().to_dicts()
+    [retained] = retracted.standing().to_dicts()
     [old] = before.held.filter(pl.col("balance") == 20)["transaction_id"]
-    assert kept["transaction_id"] == old
+    assert retained["transaction_id"] == old
 
 
 def test_a_transaction_that_stays_keeps_its_id_whatever_goes_before_it() -> None:
@@ -218,8 +218,8 @@ def follow(drawn: list[Any], batch_size: int) -> None:
         standing = history.standing()
         assert_frame_equal(standing.select(facts).sort(PLACE), expected.select(facts).sort(PLACE))
         assert standing.filter(current())["transaction_id"].is_unique().all()
-        kept = before.join(standing, on=PLACE, suffix="_now")
-        assert kept["transaction_id"].equals(kept["transaction_id_now"])
+        retained = before.join(standing, on=PLACE, suffix="_now")
+        assert retained["transaction_id"].equals(retained["transaction_id_now"])
         states[numbered[start : start + batch_size][-1][0]] = standing.filter(current()).select(TRANSACTIONS.names())
     for seq, state in states.items():
         columns = [*PLACE, "transaction_id", "revision"]

@@ -187,8 +187,8 @@ def test_a_related_partys_money_is_never_revenue_and_no_row_is_lost(
     assert found["position"].to_list() == list(range(len(rows)))
     with_party = found.filter(pl.col("related_party").is_not_null(), pl.col("amount") > 0)
     assert REVENUE.isdisjoint(with_party["category"])
-    kept = found.filter(pl.col("related_party").is_null())
-    assert kept["category"].to_list() == [rows[position]["category"] for position in kept["position"]]
+    retained = found.filter(pl.col("related_party").is_null())
+    assert retained["category"].to_list() == [rows[position]["category"] for position in retained["position"]]
 
 
 @pytest.mark.slow

@@ -68,14 +68,14 @@ def test_over_a_kept_connection_only_the_answer_takes_time(ca: trustme.CA, setti
         accept(connection)
 
     with taking_turns(ca, accept, accept_late) as there:
-        made, kept = posted_in_turn(settings, [there.url] * 2)
+        made, retained = posted_in_turn(settings, [there.url] * 2)
     assert None not in (made.dns_ms, made.connect_ms, made.tls_ms)
-    assert (kept.dns_ms, kept.connect_ms, kept.tls_ms) == (None, None, None)
-    assert kept.first_byte_ms is not None
-    assert 200 <= kept.first_byte_ms <= kept.duration_ms
+    assert (retained.dns_ms, retained.connect_ms, retained.tls_ms) == (None, None, None)
+    assert retained.first_byte_ms is not None
+    assert 200 <= retained.first_byte_ms <= retained.duration_ms
 
 
-@pytest.mark.parametrize("limit", ["KEPT_S", "KEPT_AT_MOST_S"])
+@pytest.mark.parametrize("limit", ["IDLE_S", "REUSED_FOR_S"])
 def test_idle_or_old_connections_are_given_up(
     ca: trustme.CA, settings: Settings, monkeypatch: pytest.MonkeyPatch, limit: str
 ) -> None:
@@ -146,7 +146,7 @@ def test_what_was_sent_is_not_said_to_have_gone_nowhere(ca: trustme.CA, settings
 
 
 def test_only_so_many_are_kept(ca: trustme.CA, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sending, "KEPT_CONNECTIONS", 1)
+    monkeypatch.setattr(sending, "REUSED_CONNECTIONS", 1)
     with taking_turns(ca, accept, accept) as first, taking_turns(ca, accept, accept) as second:
         attempts = posted_in_turn(settings, [first.url, second.url] * 2)
     assert [attempt.status_code for attempt in attempts] == [204] * 4

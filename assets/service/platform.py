@@ -48,7 +48,7 @@ def run(settings: Settings, address: Address, stop: threading.Event, module: str
         while place.wait(stop):
             parts = _parts(settings, address, module, environment)
             with dispatching(store, holder, address.from_here):
-                while not stop.wait(POLL_EVERY_S) and place.retained():
+                while not stop.wait(POLL_EVERY_S) and place.is_held():
                     for part in parts:
                         part.look_after()
             for part in parts:
@@ -77,7 +77,7 @@ class Place:
             stop.wait(POLL_AGAIN_S)
         return False
 
-    def retained(self) -> bool:
+    def is_held(self) -> bool:
         """Prolong it now and then. False when another has it; a database that is away gives it to nobody."""
         if time.monotonic() < self._renew_at:
             return True

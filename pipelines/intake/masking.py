@@ -17,9 +17,8 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import accumulate
+from operator import mul
 from typing import TYPE_CHECKING
-
-from stdnum.au import tfn
 
 if TYPE_CHECKING:
     import polars as pl
@@ -44,6 +43,7 @@ _CANDIDATE = rf"{_MANY_DIGITS}|(?i:tfn|tax file)"  # all that either could be: a
 _DIGITS_OF_A_CARD = re.compile(_MANY_DIGITS)
 _MONEY = re.compile(r"-?[0-9]{1,13}(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _JSON_TEXT = re.compile(r'"(?:[^"\\]++|\\.)*+"')  # with its quotes and escapes
+_TAX_WEIGHTS = (1, 4, 3, 7, 5, 8, 6, 9, 10)  # of the digits in the check of a tax file number, as in `stdnum.au.tfn`
 _TAX_FILE_NUMBER = re.compile(
     r"\b(?:TFN|tax file (?:number|no\.?|num\.?))[\s:#.-]*(\d(?:[ -]?\d){7,8})(?!\d)", re.IGNORECASE
 )
@@ -144,7 +144,7 @@ def _is_valid(number: str) -> bool:
     """Whether the digits could be a card's number by length, issuer and check digit."""
     digits = number.encode()
     checked = sum(digits[-1::-2].translate(_SINGLE)) + sum(digits[-2::-2].translate(_DOUBLE))
-    return checked % 10 == 0 and len(digits) in _lengths(number[:PREFIX])
+    return checked % 10 == 0 and len(digits) in card_lengths(number[:PREFIX])
 
 
 def _valid(digits: str, groups: Sequence[int]) -> Iterator[tuple[int, int]]:
@@ -155,7 +155,7 @@ def _valid(digits: str, groups: Sequence[int]) -> Iterator[tuple[int, int]]:
     while place := _ANY.search(found, free):
         start = place.start()
         free = start + 1
-        for length in _lengths(digits[start : start + PREFIX]):
+        for length in card_lengths(digits[start : start + PREFIX]):
             if found[start] & 1 << length - SHORTEST:
                 free = start + length
                 yield start, free
@@ -203,7 +203,7 @@ def _luhn_sums(digits: str) -> tuple[bytes, bytes]:
 
 
 @cache
-def _lengths(prefix: str) -> Sequence[int]:
+def card_lengths(prefix: str) -> Sequence[int]:
     """How many digits a card number may have that begins so, in ascending order."""
     if len(prefix) < PREFIX:
         return ()
@@ -233,5 +233,6 @@ def _alike() -> Mapping[int, str]:
 def _mask_tax_file_number(match: re.Match[str]) -> str:
     """The match with its number's digits as x, in the same length."""
     number, text = match.group(1), match.group()
-    is_valid = tfn.checksum(number.replace(" ", "").replace("-", "")) == 0
+    digits = number.replace(" ", "").replace("-", "").encode().translate(_SINGLE)
+    is_valid = sum(map(mul, _TAX_WEIGHTS, digits)) % 11 == 0
     return text[: -len(number)] + re.sub(r"\d", "x", number) if is_valid else text

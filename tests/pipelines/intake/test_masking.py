@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from stdnum import luhn
+from stdnum.au import tfn
 
-from pipelines.intake.masking import mask_json, mask_text, masked_texts, may_need_masking
+from pipelines.intake.masking import card_lengths, mask_json, mask_text, masked_texts, may_need_masking
 
 
 @pytest.mark.parametrize(
@@ -82,6 +83,25 @@ def test_no_visa_number_survives_however_it_is_grouped(account: int, separator: 
     assert may_need_masking(document)
     assert json.loads(mask_json(document)) == {"PAID": masked}
     assert masked_texts(pl.Series([f"PAID {grouped} OK"])) == {f"PAID {grouped} OK": masked}
+
+
+@given(st.lists(st.sampled_from(["0", "1", "4", "5", "37", "62", "1111", "4111"]), min_size=4, max_size=40))
+def test_groups_of_digits_are_masked_as_a_plain_loop_would(groups: list[str]) -> None:
+    shown, first = list[str](), 0
+    while first < len(groups):
+        numbers = ((after, "".join(groups[first:after])) for after in range(first + 1, len(groups) + 1))
+        cards = (
+            (after, each) for after, each in numbers if len(each) in card_lengths(each[:4]) and luhn.is_valid(each)
+        )
+        first, card = next(cards, (first + 1, ""))
+        shown.append(f"{card[:6]}{'x' * (len(card) - 10)}{card[-4:]}" if card else groups[first - 1])
+    assert mask_text(" ".join(groups)) == " ".join(shown)
+
+
+@given(st.from_regex(r"[0-9]{8,9}", fullmatch=True))
+def test_tax_file_numbers_are_masked_if_their_checksum_is_valid(number: str) -> None:
+    masked = "x" * len(number) if tfn.checksum(number) == 0 else number
+    assert mask_text(f"TFN {number}") == f"TFN {masked}"
 
 
 @pytest.mark.parametrize("group", ["1", "4111 1111 1111 1111", "TFN 123456782", "1" + 100 * " ", "1" + 100 * "\u200b"])

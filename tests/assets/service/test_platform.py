@@ -26,12 +26,12 @@ def test_who_stands_by_takes_the_place_when_it_is_left(store: Store) -> None:
     assert one.wait(stop)
     waiting = threading.Thread(target=other.wait, args=(stop,))
     waiting.start()
-    assert one.retained()
+    assert one.is_held()
     one.leave()
     waiting.join(20)
     assert not waiting.is_alive()
-    assert other.retained()
-    assert not one.retained()
+    assert other.is_held()
+    assert not one.is_held()
 
 
 @pytest.mark.usefixtures("no_rest")
@@ -51,5 +51,5 @@ def test_a_database_that_is_away_takes_the_place_from_nobody(store: Store, monke
         raise OperationalError("BEGIN", {}, Exception("away"))
 
     monkeypatch.setattr(Database, "writing", away)
-    assert place.retained()
+    assert place.is_held()
     place.leave()

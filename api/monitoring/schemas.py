@@ -3,18 +3,16 @@
 import json
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 import msgspec
 from pydantic import ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from api.core.schemas.common import Counts, Paging, Received, View
+from api.core.schemas.common import Counts, Paging, Received, View, add_document_fields
 from api.core.schemas.rules import Parameter, identifier, moment, one_of
 from api.decisions.schemas.policies import FindingView
-from api.metrics.schemas import EXAMPLE_METRIC
-from api.webhooks.schemas import EXAMPLE_CUSTOMER, EXAMPLE_TRIGGERED
 from pipelines.monitoring import Ruleset
 from pipelines.monitoring.library import LibraryRuleset
 from pipelines.monitoring.ruleset import MOST_CUSTOMERS, Severity
@@ -22,107 +20,6 @@ from storage.monitoring.rule_matches import Cause, Count, Match
 from storage.monitoring.rulesets import RulesetVersion, StoredRuleset
 
 COUNTED_DAYS = 30
-EXAMPLE_RULES: list[dict[str, Any]] = [
-    {
-        "code": "DEBT_SERVICE",
-        "message": "More than 35 % of revenue goes into the service of debt.",
-        "severity": "critical",
-        "condition": {"moreThan": [{"metric": EXAMPLE_METRIC["slug"]}, "0.35"]},
-        "rearmAfterDays": None,
-        "recommendedActions": ["Ask which lenders came since."],
-    },
-    {
-        "code": "REVENUE_DOWN",
-        "message": "Revenue of the last 90 days is 30 % below that of the loan's start.",
-        "severity": "warning",
-        "condition": {
-            "lessThan": [{"metric": "revenue_90d"}, {"multiply": [{"metric": "revenue_90d_at_start"}, "0.7"]}]
-        },
-        "rearmAfterDays": 90,
-        "recommendedActions": [],
-    },
-]
-EXAMPLE_DOCUMENT: dict[str, Any] = {
-    "slug": "after-the-loan",
-    "name": "After the loan",
-    "notes": "What changed since the loan was written.",
-    "active": True,
-    "appliesTo": {"customers": [EXAMPLE_CUSTOMER]},
-    "mutedWhile": {"isTrue": {"attribute": "hardship_flag"}},
-    "attributes": [
-        {"name": "hardship_flag", "kind": "boolean", "meaning": "", "personal": True},
-        {"name": "loanStart", "kind": "string", "meaning": "The day on which the loan began.", "personal": False},
-    ],
-    "metrics": [],
-    "baseline": {
-        "since": {"attribute": "loanStart"},
-        "metrics": [{"slug": "revenue_90d_at_start", "of": "revenue_90d"}],
-    },
-    "rules": EXAMPLE_RULES,
-}
-EXAMPLE_ID = EXAMPLE_TRIGGERED["ruleset"]["id"]
-EXAMPLE_COUNTS: list[dict[str, Any]] = [
-    {"code": "DEBT_SERVICE", "observed": 1240, "held": 31, "unknown": 62, "fired": 3, "firedNow": 2},
-    {"code": "REVENUE_DOWN", "observed": 1240, "held": 0, "unknown": 310, "fired": 0, "firedNow": 0},
-]
-EXAMPLE_RULESET: dict[str, Any] = {
-    "rulesetId": EXAMPLE_ID,
-    "slug": EXAMPLE_DOCUMENT["slug"],
-    "name": EXAMPLE_DOCUMENT["name"],
-    "version": 2,
-    "active": True,
-    "isArchived": False,
-    "dateCreated": "2026-07-01T02:15:00Z",
-    "dateUpdated": "2026-07-02T00:30:00Z",
-    "document": EXAMPLE_DOCUMENT,
-    "counts": EXAMPLE_COUNTS,
-}
-EXAMPLE_VERSION: dict[str, Any] = {
-    "version": 2,
-    "sha256": "b1946ac92492d2347c6235b4d2611184b1946ac92492d2347c6235b4d2611184",
-    "dateCreated": EXAMPLE_RULESET["dateUpdated"],
-    "createdBy": "7d1e2a3b-59c4-4f6e-8a0b-1c2d3e4f5a6b",
-    "document": EXAMPLE_DOCUMENT,
-}
-EXAMPLE_MATCH: dict[str, Any] = {
-    "matchId": EXAMPLE_TRIGGERED["eventId"],
-    "ruleset": EXAMPLE_TRIGGERED["ruleset"],
-    "version": 2,
-    "customerId": EXAMPLE_CUSTOMER,
-    "dateMatched": EXAMPLE_TRIGGERED["timestamp"],
-    "asOf": "2026-07-01",
-    "dataVersion": 4,
-    "cause": "data",
-    "rules": [
-        {
-            **{name: EXAMPLE_RULES[0][name] for name in ("code", "message", "severity", "recommendedActions")},
-            "values": [
-                {
-                    "kind": "metric",
-                    "name": EXAMPLE_METRIC["slug"],
-                    "title": EXAMPLE_METRIC["name"],
-                    "metricId": EXAMPLE_METRIC["metricId"],
-                    "value": 0.4132,
-                    "cause": None,
-                    "baseline": None,
-                }
-            ],
-            "comparisons": [
-                {
-                    "operator": "moreThan",
-                    "left": {"metric": EXAMPLE_METRIC["slug"], "value": 0.4132},
-                    "right": {"constant": "0.35", "value": 0.35},
-                    "holds": True,
-                }
-            ],
-        }
-    ],
-}
-EXAMPLE_IN_LIBRARY: dict[str, Any] = {
-    "slug": "dishonour-in-7-days",
-    "name": "Dishonour in 7 days",
-    "about": "A payment of the customer's was returned unpaid within the last seven days.",
-}
 
 _KINDS: Mapping[str, Any] = {"active": "boolean", "mutedWhile": ["object", "null"], "baseline": ["object", "null"]}
 _APPLIES_TO: dict[str, Any] = {
@@ -153,20 +50,14 @@ _APPLIES_TO: dict[str, Any] = {
 
 
 def _with_document(schema: dict[str, Any]) -> None:
-    """The document's fields, told from outside: what stands in them, `docs/monitoring.md` says."""
-    for name, field in Ruleset.model_fields.items():
-        alias = field.alias or name
-        kind = _KINDS.get(alias, "string" if isinstance(EXAMPLE_DOCUMENT[alias], str) else "array")
-        schema["properties"][alias] = {"type": kind, "description": "See docs/monitoring.md."}
+    add_document_fields(schema, Ruleset, "See docs/monitoring.md.", _KINDS)
     schema["properties"]["appliesTo"] = _APPLIES_TO
     schema["required"] = ["slug", "name", "rules"]
-    schema["additionalProperties"] = False
 
 
 class SentRuleset(Received):
     """A ruleset's document. Unknown fields are refused."""
 
-    EXAMPLE: ClassVar = EXAMPLE_DOCUMENT
     model_config = ConfigDict(alias_generator=to_camel, extra="allow", frozen=True, json_schema_extra=_with_document)
 
     def document(self) -> dict[str, Any]:
@@ -224,8 +115,6 @@ class RuleCountView(View):
 
 
 class RulesetView(View):
-    EXAMPLE: ClassVar = EXAMPLE_RULESET
-
     ruleset_id: UUID
     slug: str
     name: str
@@ -239,20 +128,14 @@ class RulesetView(View):
 
 
 class SavedRulesetView(RulesetView):
-    EXAMPLE: ClassVar[Mapping[str, Any]] = {**EXAMPLE_RULESET, "warnings": []}
-
     warnings: list[FindingView] = Field(description="What is odd, though no fault: a condition that can never be true.")
 
 
 class RulesetListView(Counts):
-    EXAMPLE: ClassVar = {"rulesets": [EXAMPLE_RULESET], **Counts.EXAMPLE}
-
     rulesets: list[RulesetView]
 
 
 class RulesetVersionView(View):
-    EXAMPLE: ClassVar = EXAMPLE_VERSION
-
     version: int
     sha256: str = Field(description="Of the document's canonical JSON.")
     date_created: datetime
@@ -261,8 +144,6 @@ class RulesetVersionView(View):
 
 
 class RulesetVersionListView(Counts):
-    EXAMPLE: ClassVar = {"versions": [EXAMPLE_VERSION], **Counts.EXAMPLE}
-
     versions: list[RulesetVersionView]
 
 
@@ -310,8 +191,6 @@ class MatchedRuleView(View):
 
 
 class MatchView(View):
-    EXAMPLE: ClassVar = EXAMPLE_MATCH
-
     match_id: UUID = Field(description="Equals the `eventId` of the webhook.")
     ruleset: RulesetNameView
     version: int = Field(description="The ruleset's, by which it was looked.")
@@ -327,28 +206,20 @@ class MatchView(View):
 
 
 class MatchListView(Counts):
-    EXAMPLE: ClassVar = {"matches": [EXAMPLE_MATCH], **Counts.EXAMPLE}
-
     matches: list[MatchView]
 
 
 class LibraryItemView(View):
-    EXAMPLE: ClassVar = EXAMPLE_IN_LIBRARY
-
     slug: str
     name: str
     about: str = Field(description="What it watches for.")
 
 
 class LibraryView(View):
-    EXAMPLE: ClassVar = {"rulesets": [EXAMPLE_IN_LIBRARY]}
-
     rulesets: list[LibraryItemView]
 
 
 class LibraryRulesetView(LibraryItemView):
-    EXAMPLE: ClassVar = {**EXAMPLE_IN_LIBRARY, "document": EXAMPLE_DOCUMENT, "text": "slug: dishonour-in-7-days\n…"}
-
     document: Any = Field(description="To be sent to `/v1/monitoring/rulesets`, with `active` as you choose.")
     text: str = Field(description="The same as YAML, with remarks.")
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from pydantic import (
@@ -19,6 +19,7 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 
 from api.core.schemas.common import Counts, NoteView, Paging, Received, View
+from api.core.schemas.examples import show_example
 from api.core.schemas.rules import OneOfMany, Parameter, Rule, identifier, moment, one_of, or_null, refusal, text, whole
 from pipelines.vocabulary.errors import InvalidRequest
 from pipelines.vocabulary.strict_json import Number
@@ -32,78 +33,6 @@ from storage.webhooks.subscriptions import Patience
 MAX_CUSTOMERS = 1_000
 UNKNOWN_CUSTOMER = "Webhook.UnknownCustomer"
 WRONG_COUNT = "Webhook.WrongCount"
-EXAMPLE_CUSTOMER = "0b51c1a4-4a52-4f6e-9b8e-6a3f1e6f8a01"
-EXAMPLE_SUBSCRIPTION: dict[str, Any] = {
-    "webhookSubscriptionId": "c1a9d0e2-94f2-4b0b-8f8b-0a2f3a9f5d77",
-    "eventType": "job.completed",
-    "webhookUrl": "https://lender.example/hooks/tidemark",
-    "customerIds": [EXAMPLE_CUSTOMER],
-    "isCatchAll": False,
-    "dateCreated": "2026-07-01T02:15:00Z",
-    "maxRetries": 0,
-    "pauseAfterFailures": None,
-    "isPaused": False,
-    "datePaused": None,
-    "pausedBy": None,
-    "failureStreak": 0,
-    "dateLastDelivered": "2026-07-01T02:15:01.084000Z",
-    "dateLastFailed": None,
-}
-EXAMPLE_SECRET = "cGxlYXNlLWtlZXAtdGhpcy1zb21ld2hlcmUtc2FmZSE="
-EXAMPLE_NEW = {key: EXAMPLE_SUBSCRIPTION[key] for key in ("eventType", "webhookUrl")} | {"customerIds": []}
-EXAMPLE_ROTATED = {
-    "webhookSubscriptionId": EXAMPLE_SUBSCRIPTION["webhookSubscriptionId"],
-    "secret": EXAMPLE_SECRET,
-}
-EXAMPLE_DELIVERY: dict[str, Any] = {
-    "deliveryId": "3d3a1f5e-6c0a-4d5c-9f46-5f6f0d9e2b10",
-    "eventId": "a5e5f0cc-2a3f-4a39-9d0f-4a8f8f6e2c55",
-    "eventType": "job.completed",
-    "webhookSubscriptionId": EXAMPLE_SUBSCRIPTION["webhookSubscriptionId"],
-    "status": "delivered",
-    "dateCreated": "2026-07-01T02:15:01Z",
-    "dateOfRetry": None,
-    "isTest": False,
-    "attempts": [
-        {
-            "attemptId": "0f5d5a9e-58b4-4d07-8d0a-d7a2b8a9a0c3",
-            "dateStarted": "2026-07-01T02:15:01Z",
-            "durationMs": 84,
-            "dnsMs": 3,
-            "connectMs": 12,
-            "tlsMs": 25,
-            "firstByteMs": 41,
-            "statusCode": 204,
-            "error": None,
-            "response": "",
-        }
-    ],
-}
-
-
-EXAMPLE_QUEUED_TEST = EXAMPLE_DELIVERY | {"status": "due", "isTest": True, "attempts": []}
-EXAMPLE_PERIOD: dict[str, Any] = {
-    "period": "24h",
-    "since": "2026-06-30T02:15:00Z",
-    "attempts": 480,
-    "delivered": 471,
-    "failed": 9,
-    "byError": {"timeout": 6, "status": 3},
-    "byStatusCode": {"503": 3},
-    "durationP50Ms": 84,
-    "durationP95Ms": 310,
-}
-EXAMPLE_SUMMARY: dict[str, Any] = {
-    "webhookSubscriptionId": EXAMPLE_SUBSCRIPTION["webhookSubscriptionId"],
-    "isPaused": False,
-    "failureStreak": 0,
-    "dateLastDelivered": EXAMPLE_SUBSCRIPTION["dateLastDelivered"],
-    "dateLastFailed": "2026-06-30T21:40:12.500000Z",
-    "waiting": 2,
-    "retrying": 1,
-    "dateOldestWaiting": "2026-07-01T02:15:01Z",
-    "periods": [EXAMPLE_PERIOD, EXAMPLE_PERIOD | {"period": "7d", "since": "2026-06-24T02:15:00Z"}],
-}
 
 
 CustomerIdsGiven = list[
@@ -192,8 +121,6 @@ class SubscribedCustomers(Received):
 
 
 class NewSubscription(Received):
-    EXAMPLE: ClassVar = EXAMPLE_NEW
-
     event_type: Annotated[
         EventType,
         Rule(
@@ -227,8 +154,6 @@ class NewSubscription(Received):
 
 
 class ChangedSubscription(Received):
-    EXAMPLE: ClassVar = {"maxRetries": 5, "pauseAfterFailures": 100}
-
     max_retries: Retries = 0
     pause_after_failures: Failures = None
 
@@ -243,8 +168,6 @@ RESENDABLE = (DeliveryStatus.FAILED, DeliveryStatus.RETRYING)
 
 
 class Resending(Received):
-    EXAMPLE: ClassVar = {"since": "2026-07-01T00:00:00Z", "until": "2026-07-01T06:00:00Z"}
-
     since: Annotated[
         datetime,
         Rule(
@@ -284,16 +207,12 @@ class Resending(Received):
 
 
 class ScopedCustomers(Received):
-    EXAMPLE: ClassVar = {"customerIds": [EXAMPLE_CUSTOMER]}
-
     customer_ids: Annotated[CustomerIdsGiven, BeforeValidator(_counted(1))] = Field(
         json_schema_extra={"minItems": 1, "maxItems": MAX_CUSTOMERS}
     )
 
 
 class SubscriptionView(View):
-    EXAMPLE: ClassVar = EXAMPLE_SUBSCRIPTION
-
     webhook_subscription_id: UUID = Field(validation_alias="subscription_id")
     event_type: str
     webhook_url: str
@@ -323,21 +242,15 @@ class SubscriptionView(View):
 
 
 class CreatedSubscriptionView(SubscriptionView):
-    EXAMPLE: ClassVar = EXAMPLE_SUBSCRIPTION | {"secret": EXAMPLE_SECRET}
-
     secret: str = Field(description="The signing secret in Base64. It is shown this once.")
 
 
 class RotatedSecretView(View):
-    EXAMPLE: ClassVar = EXAMPLE_ROTATED
-
     webhook_subscription_id: UUID
     secret: str = Field(description="The new signing secret in Base64. Nothing is signed with the old one any more.")
 
 
 class SubscriptionListView(Counts):
-    EXAMPLE: ClassVar = {"subscriptions": [SubscriptionView.EXAMPLE], **Counts.EXAMPLE}
-
     subscriptions: list[SubscriptionView]
 
 
@@ -365,8 +278,6 @@ class AttemptView(View):
 
 
 class DeliveryView(View):
-    EXAMPLE: ClassVar = EXAMPLE_DELIVERY
-
     delivery_id: UUID
     event_id: UUID
     event_type: str
@@ -379,21 +290,15 @@ class DeliveryView(View):
 
 
 class DeliveryListView(Counts):
-    EXAMPLE: ClassVar = {"deliveries": [DeliveryView.EXAMPLE], **Counts.EXAMPLE}
-
     deliveries: list[DeliveryView]
 
 
 class ResentView(View):
-    EXAMPLE: ClassVar = {"resent": 412, "more": False}
-
     resent: int = Field(description="Deliveries that are due once more.")
     more: bool = Field(description=f"There may be more: one request sends {RESENT_AT_ONCE:,} at most. Ask again.")
 
 
 class PeriodView(View):
-    EXAMPLE: ClassVar = EXAMPLE_PERIOD
-
     period: Literal["24h", "7d"]
     since: datetime
     attempts: int
@@ -412,8 +317,6 @@ class PeriodView(View):
 
 class SummaryView(View):
     """Of a subscription's deliveries, without tests."""
-
-    EXAMPLE: ClassVar = EXAMPLE_SUMMARY
 
     webhook_subscription_id: UUID = Field(validation_alias=AliasPath("subscription", "subscription_id"))
     date_paused: datetime | None = Field(validation_alias=AliasPath("subscription", "paused_at"), exclude=True)
@@ -509,49 +412,10 @@ class DeliveriesQuery(Paging):
         return self.model_dump(exclude={"page", "count", "customer_id"})
 
 
-EXAMPLE_EVENT: dict[str, Any] = {
-    "eventType": "job.completed",
-    "eventId": EXAMPLE_DELIVERY["eventId"],
-    "clientId": "9f0a6f0e-0a0f-4f19-8a51-6d9b8a3d4c21",
-    "customerId": EXAMPLE_CUSTOMER,
-    "timestamp": "2026-07-01T02:15:00.640000Z",
-    "jobId": "5f0c8e55-3c0e-4f4e-8f43-0f7f6c1b2d10",
-    "abn": "51824753556",
-    "jobType": "Enrichment",
-}
-EXAMPLE_COMPLETED = EXAMPLE_EVENT | {"totalProcessedTransactions": 499, "totalReceivedTransactions": 500}
-EXAMPLE_ENRICHED = EXAMPLE_EVENT | {
-    "eventType": "job.enrichment.completed",
-    "enrichedCount": 480,
-    "duplicateCount": 19,
-}
-EXAMPLE_EXTRACTED = EXAMPLE_EVENT | {
-    "eventType": "job.extraction.completed",
-    "jobType": "Extraction",
-    "extractedCount": 312,
-    "duplicateCount": 28,
-}
-EXAMPLE_FAILED = EXAMPLE_EVENT | {
-    "eventType": "job.failed",
-    "error": {"code": "Job.AllRowsRejected", "message": "No row could be kept."},
-}
-EXAMPLE_NOT_ENRICHED = EXAMPLE_FAILED | {"eventType": "job.enrichment.failed"}
-EXAMPLE_NOT_EXTRACTED = EXAMPLE_FAILED | {
-    "eventType": "job.extraction.failed",
-    "jobType": "Extraction",
-    "error": {"code": "Job.AllFilesRefused", "message": "No file could be read: see the job's warnings."},
-}
-EXAMPLE_TRIGGERED = {name: EXAMPLE_EVENT[name] for name in ("clientId", "customerId", "timestamp")} | {
-    "eventType": "monitoring.rule.triggered",
-    "eventId": "4b8e6d1c-2f3a-4c5d-9e7f-8a9b0c1d2e3f",
-    "ruleset": {"id": "d2c4b6a8-1e3f-4a5b-8c7d-9e0f1a2b3c4d", "slug": "after-the-loan", "name": "After the loan"},
-}
-
-
 class Event(BaseModel):
     """What every payload carries. Receivers ignore fields they don't know; `eventId` tells repeats apart."""
 
-    model_config = ConfigDict(alias_generator=to_camel, extra="allow")
+    model_config = ConfigDict(alias_generator=to_camel, extra="allow", json_schema_extra=show_example)
 
     event_type: str
     event_id: UUID = Field(description="Unique for each event, and the same in every delivery of it.")
@@ -567,24 +431,18 @@ class JobEvent(Event):
 
 
 class JobCompletedEvent(JobEvent):
-    model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE_COMPLETED]})
-
     event_type: Literal["job.completed"]
     total_processed_transactions: int
     total_received_transactions: int
 
 
 class EnrichmentCompletedEvent(JobEvent):
-    model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE_ENRICHED]})
-
     event_type: Literal["job.enrichment.completed"]
     enriched_count: int
     duplicate_count: int
 
 
 class ExtractionCompletedEvent(JobEvent):
-    model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE_EXTRACTED]})
-
     event_type: Literal["job.extraction.completed"]
     extracted_count: int
     duplicate_count: int
@@ -595,20 +453,14 @@ class FailedEvent(JobEvent):
 
 
 class JobFailedEvent(FailedEvent):
-    model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE_FAILED]})
-
     event_type: Literal["job.failed"]
 
 
 class ExtractionFailedEvent(FailedEvent):
-    model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE_NOT_EXTRACTED]})
-
     event_type: Literal["job.extraction.failed"]
 
 
 class EnrichmentFailedEvent(FailedEvent):
-    model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE_NOT_ENRICHED]})
-
     event_type: Literal["job.enrichment.failed"]
 
 
@@ -619,8 +471,6 @@ class TriggeredRuleset(BaseModel):
 
 
 class RuleTriggeredEvent(Event):
-    model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE_TRIGGERED]})
-
     event_type: Literal["monitoring.rule.triggered"]
     ruleset: TriggeredRuleset
 

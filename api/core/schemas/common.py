@@ -1,7 +1,7 @@
 """What requests and answers have in common: names in camelCase, the envelope, pages."""
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, Self, get_origin
 
 from pydantic import AliasGenerator, BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
@@ -19,7 +19,6 @@ class Received(BaseModel):
     """Something a caller sends. Unknown fields are ignored, and named in the answer's message."""
 
     model_config = ConfigDict(defer_build=True, alias_generator=to_camel, extra="ignore", frozen=True)
-    EXAMPLE: ClassVar[Mapping[str, Any]]
 
 
 class View(BaseModel):
@@ -31,11 +30,24 @@ class View(BaseModel):
         from_attributes=True,
         frozen=True,
     )
-    EXAMPLE: ClassVar[Mapping[str, Any]]
 
     @classmethod
     def of(cls, record: object) -> Self:
         return cls.model_validate(record)
+
+
+def add_document_fields(
+    schema: dict[str, Any], document: type[BaseModel], description: str, kinds: Mapping[str, Any]
+) -> None:
+    """Add to a body's JSON Schema the fields of a document that another model checks, each only by its JSON type.
+
+    `kinds` gives the type of fields that are neither text nor a list.
+    """
+    for name, field in document.model_fields.items():
+        alias = field.alias or name
+        kind = kinds.get(alias) or ("array" if get_origin(field.annotation) is tuple else "string")
+        schema["properties"][alias] = {"type": kind, "description": description}
+    schema["additionalProperties"] = False
 
 
 class NoteView(View):
@@ -73,8 +85,6 @@ class Envelope(View):
 
 class Counts(View):
     """What every list says about itself."""
-
-    EXAMPLE: ClassVar = {"totalCount": 1, "currentPage": None, "pageSize": 1, "totalPages": 1}
 
     total_count: int = Field(description="Items over all pages.")
     current_page: int | None = Field(description="Null when no page was asked for.")

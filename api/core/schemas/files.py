@@ -2,7 +2,7 @@
 
 import base64
 import binascii
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 from pydantic import Field, field_validator
 
@@ -12,13 +12,6 @@ from api.core.schemas.rules import OneOfMany, Rule, optional, refusal, text
 MAX_FILES = 20
 MAX_PASSWORD_BYTES = 1024
 # One empty page: a PDF, though no statement.
-EXAMPLE_PDF = (
-    b"%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\n2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj\n"
-    b"3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 595 842]>>endobj\ntrailer<</Root 1 0 R>>\n%%EOF\n"
-)
-EXAMPLE_FILES: dict[str, Any] = {
-    "files": [{"fileName": "statement-2026-06.pdf", "contentBase64": base64.b64encode(EXAMPLE_PDF).decode()}]
-}
 
 
 def _base64(value: Any) -> bytes:
@@ -74,8 +67,6 @@ class SentPdf(Received):
 
 class SentFiles(Received):
     """PDF statements of one customer, of any of its accounts and banks."""
-
-    EXAMPLE: ClassVar = EXAMPLE_FILES
 
     files: list[Annotated[SentPdf, OneOfMany()]] = Field(json_schema_extra={"minItems": 1, "maxItems": MAX_FILES})
 

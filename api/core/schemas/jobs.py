@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 from uuid import UUID
 
 from pydantic import Field, computed_field
@@ -13,89 +13,9 @@ from storage.core.models import Flow, JobStatus, Stage
 
 MAX_WAIT_S = 30
 MOST_ERRORS = 100
-EXAMPLE_JOB: dict[str, Any] = {
-    "jobId": "5f0c8e55-3c0e-4f4e-8f43-0f7f6c1b2d10",
-    "customerId": "0b51c1a4-4a52-4f6e-9b8e-6a3f1e6f8a01",
-    "flow": "Enrichment",
-    "jobType": "Enrichment",
-    "withdraws": None,
-    "status": "CompletedWithErrors",
-    "stages": [
-        {
-            "stage": "enrichment",
-            "status": "CompletedWithErrors",
-            "dateStarted": "2026-07-01T02:15:00.210000Z",
-            "dateCompleted": "2026-07-01T02:15:00.640000Z",
-            "pagesDone": None,
-            "pagesTotal": None,
-        }
-    ],
-    "totalReceivedTransactions": 500,
-    "totalProcessedTransactions": 499,
-    "enrichedCount": 480,
-    "duplicateCount": 19,
-    "rejectedCount": 1,
-    "warnings": [],
-    "error": None,
-    "dateCreated": "2026-07-01T02:15:00Z",
-    "dateStarted": "2026-07-01T02:15:00.210000Z",
-    "dateCompleted": "2026-07-01T02:15:00.640000Z",
-}
-_NOT_YET = ("totalProcessedTransactions", "enrichedCount", "duplicateCount", "rejectedCount")
-_QUEUED: dict[str, Any] = {"status": "Queued", "dateStarted": None, "dateCompleted": None}
-_STAGE_QUEUED = _QUEUED | {"pagesDone": None, "pagesTotal": None}
-EXAMPLE_QUEUED = EXAMPLE_JOB | dict.fromkeys(_NOT_YET) | _QUEUED | {"stages": [{"stage": "enrichment"} | _STAGE_QUEUED]}
-EXAMPLE_REFRESH = EXAMPLE_QUEUED | {
-    "flow": "ReportRefresh",
-    "jobType": "ReportRefresh",
-    "totalReceivedTransactions": 0,
-    "stages": [{"stage": "reports"} | _STAGE_QUEUED],
-}
-EXAMPLE_RETRACTION = EXAMPLE_REFRESH | {
-    "jobId": "d8e0a4b6-1f0b-4f0e-9a55-3c8f4f1f6c02",
-    "flow": "Withdrawal",
-    "jobType": "Withdrawal",
-    "withdraws": EXAMPLE_JOB["jobId"],
-    "stages": [{"stage": "withdrawal"} | _STAGE_QUEUED],
-}
-EXAMPLE_CORRECTION = EXAMPLE_REFRESH | {
-    "jobId": "a1f7c7b0-52de-4f0b-8a0e-7d5b9f3e2c44",
-    "flow": "Correction",
-    "jobType": "Correction",
-    "stages": [{"stage": "correction"} | _STAGE_QUEUED],
-}
-EXAMPLE_BACKTEST_JOB = EXAMPLE_REFRESH | {
-    "jobId": "c2b8a1d0-7e4f-4c3b-9a1d-5e6f7a8b9c0d",
-    "customerId": None,
-    "flow": "PolicyBacktest",
-    "jobType": "PolicyBacktest",
-    "stages": [{"stage": "backtest"} | _STAGE_QUEUED],
-}
-EXAMPLE_SIMULATION_JOB = EXAMPLE_REFRESH | {
-    "jobId": "9e4b7a52-3c1d-4f80-b6a7-2d5c8e1f0a93",
-    "customerId": None,
-    "flow": "RulesetSimulation",
-    "jobType": "RulesetSimulation",
-    "stages": [{"stage": "simulation"} | _STAGE_QUEUED],
-}
-EXAMPLE_EXTRACTION = EXAMPLE_REFRESH | {
-    "jobId": "e7d3c1b5-0a9f-4e8d-8c7b-6a5f4e3d2c10",
-    "flow": "Extraction",
-    "jobType": "Extraction",
-    "stages": [{"stage": "extraction"} | _STAGE_QUEUED, {"stage": "enrichment"} | _STAGE_QUEUED],
-}
-EXAMPLE_REFUSAL: dict[str, Any] = {
-    "index": 17,
-    "field": "date",
-    "code": "Transaction.InvalidDate",
-    "message": "The date does not exist.",
-}
-EXAMPLE_DUPLICATE: dict[str, Any] = {"index": 3, "transactionId": "8d1f5a52-7d0e-5a5e-9e0e-1c5a5f0e7b11"}
 
 
 class RefusedRowView(View):
-    EXAMPLE: ClassVar = EXAMPLE_REFUSAL
-
     index: int = Field(description="Of the item in the submission, from 0.")
     field: str | None
     code: str
@@ -103,8 +23,6 @@ class RefusedRowView(View):
 
 
 class DuplicateRowView(View):
-    EXAMPLE: ClassVar = EXAMPLE_DUPLICATE
-
     index: int = Field(description="Of the item in the submission, from 0.")
     transaction_id: UUID = Field(description="The transaction that the item repeats.")
 
@@ -132,8 +50,6 @@ STAGE_OF = {
 
 class JobView(View):
     """A job without its refused rows: how lists show it."""
-
-    EXAMPLE: ClassVar = EXAMPLE_QUEUED
 
     job_id: UUID
     customer_id: UUID | None = Field(description="Null for a backtest or a simulation, which are of no one customer.")
@@ -208,26 +124,18 @@ class JobView(View):
 class JobStatusView(JobView):
     """A job with the first of its refused rows."""
 
-    EXAMPLE: ClassVar = EXAMPLE_JOB | {"errors": [EXAMPLE_REFUSAL]}
-
     errors: Sequence[RefusedRowView] = Field(description=f"The first {MOST_ERRORS} refused rows.")
 
 
 class JobListView(Counts):
-    EXAMPLE: ClassVar = {"jobs": [JobView.EXAMPLE], **Counts.EXAMPLE}
-
     jobs: list[JobView]
 
 
 class RefusedRowListView(Counts):
-    EXAMPLE: ClassVar = {"errors": [RefusedRowView.EXAMPLE], **Counts.EXAMPLE}
-
     errors: list[RefusedRowView]
 
 
 class DuplicateRowListView(Counts):
-    EXAMPLE: ClassVar = {"duplicates": [DuplicateRowView.EXAMPLE], **Counts.EXAMPLE}
-
     duplicates: list[DuplicateRowView]
 
 

@@ -1,11 +1,11 @@
 """A customer's attributes as they are sent and shown."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 from pydantic import (
     Field,
@@ -29,21 +29,6 @@ MAX_TEXT = 1_000  # characters
 MAX_SOURCE = 200  # characters
 INTEGER_DIGITS = DECIMALS = 18
 NAME = r"^[A-Za-z][A-Za-z0-9_.-]{0,63}$"
-EXAMPLE_SENT: dict[str, Any] = {
-    "attributes": {
-        "years_in_business": 7,
-        "bureau_score": {
-            "value": 684,
-            "source": "commercial bureau",
-            "evidenceDate": "2026-06-28",
-            "expiresAt": "2026-09-28T00:00:00Z",
-        },
-        "director_guarantee": None,
-    }
-}
-EXAMPLE_SET: dict[str, Any] = {"dateSet": "2026-07-01T02:15:00Z", "setBy": "7d1e2a3b-59c4-4f6e-8a0b-1c2d3e4f5a6b"}
-EXAMPLE_SCORE: dict[str, Any] = EXAMPLE_SENT["attributes"]["bureau_score"] | EXAMPLE_SET
-EXAMPLE_SHOWN = {"bureau_score": EXAMPLE_SCORE | {"available": True}}
 
 Plain = Annotated[Value | None, WithJsonSchema({"type": ["string", "number", "boolean", "null"]})]
 
@@ -105,8 +90,6 @@ class BareOrWhole:
 
 
 class SentAttribute(Received):
-    EXAMPLE: ClassVar = EXAMPLE_SENT["attributes"]["bureau_score"]
-
     value: Annotated[Value, VALUE]
     source: Annotated[
         str | None,
@@ -153,8 +136,6 @@ class SentAttribute(Received):
 
 
 class SentAttributes(Received):
-    EXAMPLE: ClassVar = EXAMPLE_SENT
-
     attributes: dict[str, Annotated[SentAttribute, BareOrWhole()] | None] = Field(
         description="Names that are given are set, or removed for null; the others stay as they are.",
         json_schema_extra={"propertyNames": {"pattern": NAME}, "maxProperties": MOST_PER_CUSTOMER},
@@ -189,8 +170,6 @@ class AttributeView(View):
 
 
 class AttributeChangeView(View):
-    EXAMPLE: ClassVar = {"name": "bureau_score"} | EXAMPLE_SCORE
-
     name: str
     value: Plain = Field(description="Null when the attribute was removed.")
     source: str | None
@@ -201,14 +180,10 @@ class AttributeChangeView(View):
 
 
 class AttributesView(View):
-    EXAMPLE: ClassVar[Mapping[str, Any]] = {"attributes": EXAMPLE_SHOWN}
-
     attributes: dict[str, AttributeView]
 
 
 class AttributeHistoryView(Counts):
-    EXAMPLE: ClassVar = {"attributes": EXAMPLE_SHOWN, "history": [AttributeChangeView.EXAMPLE], **Counts.EXAMPLE}
-
     attributes: dict[str, AttributeView] = Field(description="What holds now, by name.")
     history: list[AttributeChangeView] = Field(description="Every change, newest first; this is what pages count.")
 

@@ -2,7 +2,7 @@
 
 import re
 from datetime import datetime
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 from uuid import UUID
 
 from pydantic import Field
@@ -13,15 +13,6 @@ from api.core.schemas.rules import Parameter, Rule, optional, text
 from storage.customers import customers
 
 EXAMPLE_ABN = "51824753556"  # the Australian Taxation Office's own
-EXAMPLE_CUSTOMER: dict[str, Any] = {
-    "customerId": "0b51c1a4-4a52-4f6e-9b8e-6a3f1e6f8a01",
-    "abn": EXAMPLE_ABN,
-    "abnChecksumValid": True,
-    "name": "Harbour Coffee Pty Ltd",
-    "reference": None,
-    "state": "NSW",
-    "dateCreated": "2026-07-01T02:15:00Z",
-}
 
 
 def eleven_digits(value: Any) -> str:
@@ -38,8 +29,6 @@ ABN_SCHEMA = {"type": "string", "pattern": "^ *([0-9] *){11}$", "examples": [EXA
 
 
 class NewCustomer(Received):
-    EXAMPLE: ClassVar = {"abn": EXAMPLE_ABN, "name": "Harbour Coffee Pty Ltd", "state": "NSW"}
-
     abn: Annotated[str, Rule(eleven_digits, INVALID_ABN, ABN_SAYS, ABN_SCHEMA)]
     name: Annotated[
         str | None,
@@ -96,8 +85,6 @@ class CustomersQuery(Paging):
 
 
 class CustomerView(View):
-    EXAMPLE: ClassVar = EXAMPLE_CUSTOMER
-
     customer_id: UUID
     abn: str
     abn_checksum_valid: bool = Field(description="Whether the ABN's check digits fit. It never blocks anything.")
@@ -108,12 +95,8 @@ class CustomerView(View):
 
 
 class CreatedCustomerView(CustomerView):
-    EXAMPLE: ClassVar = EXAMPLE_CUSTOMER | {"created": True}
-
     created: bool = Field(description="False when the client's reference led to a customer that existed.")
 
 
 class CustomerListView(Counts):
-    EXAMPLE: ClassVar = {"customers": [CustomerView.EXAMPLE], **Counts.EXAMPLE}
-
     customers: list[CustomerView]

@@ -2,33 +2,23 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 from pydantic import Field, RootModel, field_validator
 from stdnum.au import abn as check_digits
 
 from api.core.schemas.common import Counts, Received, View
 from api.core.schemas.rules import OneOfMany, Rule, one_of, optional, refusal, text
-from api.customers.schemas.customers import ABN_SAYS, ABN_SCHEMA, EXAMPLE_ABN, INVALID_ABN, eleven_digits
+from api.customers.schemas.customers import ABN_SAYS, ABN_SCHEMA, INVALID_ABN, eleven_digits
 from pipelines.intake.masking import mask_text
 from storage.enrichment.related_parties import Party
 
 ROLES = ("director", "shareholder", "beneficial_owner", "partner", "trustee", "guarantor", "group_company")
 MAX_PARTIES = 100
 MAX_NAME = 200  # characters
-EXAMPLE_SENT: list[dict[str, Any]] = [
-    {"name": "Alex Nguyen", "role": "director"},
-    {"name": "Harbour Roasters Pty Ltd", "abn": EXAMPLE_ABN, "role": "group_company"},
-]
-EXAMPLE_SHOWN = [
-    {"name": "Alex Nguyen", "abn": None, "abnChecksumValid": None, "role": "director"},
-    EXAMPLE_SENT[1] | {"abnChecksumValid": True},
-]
 
 
 class SentParty(Received):
-    EXAMPLE: ClassVar = EXAMPLE_SENT[0]
-
     name: Annotated[
         str,
         Rule(
@@ -59,8 +49,6 @@ class SentParty(Received):
 class SentParties(RootModel[list[Annotated[SentParty, OneOfMany()]]]):
     """The whole list. Somebody with two roles stands in it twice."""
 
-    EXAMPLE: ClassVar = EXAMPLE_SENT
-
     root: list[Annotated[SentParty, OneOfMany()]] = Field(json_schema_extra={"maxItems": MAX_PARTIES})
 
     @field_validator("root", mode="before")
@@ -82,25 +70,15 @@ class PartyView(View):
 
 
 class PartyListView(View):
-    EXAMPLE: ClassVar = {
-        "relatedParties": EXAMPLE_SHOWN,
-        "dateSet": "2026-07-01T02:15:00Z",
-        "setBy": "7d1e2a3b-59c4-4f6e-8a0b-1c2d3e4f5a6b",
-    }
-
     related_parties: Sequence[PartyView] = Field(validation_alias="parties")
     date_set: datetime = Field(validation_alias="set_at")
     set_by: str = Field(description="Id of the API key.")
 
 
 class PartiesView(View):
-    EXAMPLE: ClassVar = {"relatedParties": EXAMPLE_SHOWN}
-
     related_parties: Sequence[PartyView]
 
 
 class PartyHistoryView(Counts):
-    EXAMPLE: ClassVar = {"relatedParties": EXAMPLE_SHOWN, "history": [PartyListView.EXAMPLE], **Counts.EXAMPLE}
-
     related_parties: list[PartyView] = Field(description="The list that holds now.")
     history: list[PartyListView] = Field(description="Every list, newest first; this is what pages count.")

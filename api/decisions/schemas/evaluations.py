@@ -1,8 +1,7 @@
 """Evaluations as they are asked for and shown."""
 
-from collections.abc import Mapping
 from datetime import date, datetime
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from pydantic import ConfigDict, Field
@@ -10,7 +9,6 @@ from pydantic import ConfigDict, Field
 from api.core.schemas.common import Counts, Paging, Received, View
 from api.core.schemas.rules import Parameter, Rule, one_of, text
 from api.customers.schemas.attributes import MAX_TEXT
-from api.metrics.schemas import EXAMPLE_METRIC
 from pipelines.decisions import INDETERMINATE, OUTCOMES
 from pipelines.decisions.numbers import LARGEST
 from pipelines.intake.masking import mask_text
@@ -19,9 +17,6 @@ from storage.decisions.policies import MOST_VERSIONS
 
 MOST_GRID = 50  # values on an axis
 MAX_REASON, MAX_PERSON = 2_000, 200  # characters
-EXAMPLE_ID = "5b0e9a52-2f0f-4c0e-8a55-0c8f1d2e3a4b"
-EXAMPLE_PRODUCT_ID = "b7a4f0b0-6f5e-5a0c-9d1e-2f3a4b5c6d7e"
-EXAMPLE_SENT: dict[str, Any] = {"inputs": {"requestedAmount": "50000"}, "attributeOverrides": {"bureau_score": 684}}
 VALUE: dict[str, Any] = {
     "anyOf": [
         {"type": "string", "maxLength": MAX_TEXT},
@@ -58,8 +53,6 @@ def _axis_values(given: Any) -> list[Any]:
 
 
 class SentEvaluation(Received):
-    EXAMPLE: ClassVar = EXAMPLE_SENT
-
     inputs: _Inputs = Field(
         None, description="One value for each input that the policy declares. Decimals as numbers or texts."
     )
@@ -123,23 +116,10 @@ class SentGrid(Received):
 
 
 class SentSensitivity(SentEvaluation):
-    EXAMPLE: ClassVar = EXAMPLE_SENT | {
-        "grid": {
-            "across": {"input": "requestedAmount", "values": [10000, 50000]},
-            "down": {"metric": EXAMPLE_METRIC["slug"], "values": ["0.2", "0.4"]},
-        }
-    }
-
     grid: SentGrid | None = Field(None, description="Outcomes and limits for all values of two numbers.")
 
 
 class SentOverride(Received):
-    EXAMPLE: ClassVar = {
-        "outcome": "proceed",
-        "reason": "The dishonours were the bank's error, see its letter of 28 June.",
-        "decidedBy": "J. Citizen, senior credit officer",
-    }
-
     outcome: Annotated[
         str,
         Rule(
@@ -183,41 +163,6 @@ class EvaluationPaging(Paging):
 
 # What is shown
 
-EXAMPLE_METRIC_ID = EXAMPLE_METRIC["metricId"]
-EXAMPLE_ANSWER: dict[str, Any] = {
-    "verdict": {
-        "outcome": "conditional",
-        "recommendedActions": ["Ask for the ATO payment plan."],
-        "reasons": [],
-        "matchedRules": [
-            {
-                "code": "DEBT_SERVICE",
-                "message": "Debt service is above 15 % of revenue.",
-                "customerMessage": "A large share of your income already goes to lenders.",
-                "metricIds": [EXAMPLE_METRIC_ID],
-            }
-        ],
-        "principalReasons": ["A large share of your income already goes to lenders."],
-    },
-    "computedLimits": [
-        {
-            "kind": "computed",
-            "productId": EXAMPLE_PRODUCT_ID,
-            "amount": 50000.0,
-            "capped": True,
-            "uncappedAmount": 61234.5,
-        }
-    ],
-    "products": [{"productId": EXAMPLE_PRODUCT_ID, "slug": "working_capital_loan", "name": "Working capital loan"}],
-    "indicators": [{"kind": "reading", "metricId": EXAMPLE_METRIC_ID, "value": 0.1832, "format": "percent"}],
-    "metrics": [{"metricId": EXAMPLE_METRIC_ID, "name": EXAMPLE_METRIC["name"]}],
-    "attributes": [{"name": "bureau_score", "value": 684, "source": "overridden"}],
-    "evaluationId": EXAMPLE_ID,
-    "policyVersion": 3,
-    "dataVersion": 4,
-    "pendingJobs": [],
-    "whatIf": True,
-}
 Outcome = Literal["proceed", "conditional", "blocked", "indeterminate"]
 
 
@@ -286,8 +231,6 @@ class AttributeReadView(View):
 
 
 class EvaluationView(View):
-    EXAMPLE: ClassVar = EXAMPLE_ANSWER
-
     verdict: VerdictView
     computed_limits: list[ComputedLimitView | IndeterminateLimitView]
     products: list[ProductView]
@@ -350,45 +293,7 @@ class GridView(View):
     limits: list[GridLimitView]
 
 
-EXAMPLE_SENSITIVITY: dict[str, Any] = {
-    "kind": "metric",
-    "name": EXAMPLE_METRIC["slug"],
-    "metricId": EXAMPLE_METRIC_ID,
-    "value": 0.1832,
-    "below": {"value": 0.15, "outcome": "proceed"},
-    "above": {"value": 0.4001, "outcome": "blocked"},
-    "nearest": {"value": 0.15, "outcome": "proceed"},
-    "changes": [],
-    "complete": True,
-}
-EXAMPLE_UNAVAILABLE: dict[str, Any] = {
-    "kind": "attribute",
-    "name": "bureau_score",
-    "metricId": None,
-    "value": None,
-    "below": None,
-    "above": None,
-    "nearest": {"value": 0.0, "outcome": "blocked"},
-    "changes": [{"value": 0.0, "outcome": "blocked"}, {"value": 450.0, "outcome": "proceed"}],
-    "complete": True,
-}
-EXAMPLE_GRID: dict[str, Any] = {
-    "across": {"kind": "input", "name": "requestedAmount", "values": [10000.0, 50000.0]},
-    "down": {"kind": "metric", "name": EXAMPLE_METRIC["slug"], "values": [0.2, 0.4]},
-    "outcomes": [["conditional", "conditional"], ["conditional", "blocked"]],
-    "limits": [{"productId": EXAMPLE_PRODUCT_ID, "amounts": [[10000.0, 50000.0], [10000.0, 0.0]]}],
-}
-
-
 class SensitivitiesView(View):
-    EXAMPLE: ClassVar = {
-        "outcome": "conditional",
-        "policyVersion": 3,
-        "dataVersion": 4,
-        "sensitivities": [EXAMPLE_SENSITIVITY, EXAMPLE_UNAVAILABLE],
-        "grid": EXAMPLE_GRID,
-    }
-
     outcome: Outcome
     policy_version: int
     data_version: int
@@ -397,20 +302,6 @@ class SensitivitiesView(View):
 
 
 class EvaluationSummaryView(View):
-    EXAMPLE: ClassVar = {
-        "evaluationId": EXAMPLE_ID,
-        "customerId": "0d9f8e7c-6b5a-4f3e-8d2c-1b0a9f8e7d6c",
-        "slug": "working-capital-loan",
-        "policyVersion": 3,
-        "at": "2026-07-01T02:15:00Z",
-        "who": "7d1e2a3b-59c4-4f6e-8a0b-1c2d3e4f5a6b",
-        "outcome": "conditional",
-        "overriddenOutcome": None,
-        "whatIf": False,
-        "dataVersion": 4,
-        "asOf": "2026-07-01",
-    }
-
     evaluation_id: UUID
     customer_id: UUID
     slug: str
@@ -425,19 +316,11 @@ class EvaluationSummaryView(View):
 
 
 class EvaluationListView(Counts):
-    EXAMPLE: ClassVar = {"evaluations": [EvaluationSummaryView.EXAMPLE], **Counts.EXAMPLE}
-
     evaluations: list[EvaluationSummaryView]
 
 
 class DecisionOverrideView(View):
     """What somebody decided instead."""
-
-    EXAMPLE: ClassVar = {
-        **SentOverride.EXAMPLE,
-        "at": "2026-07-01T04:00:00Z",
-        "who": EvaluationSummaryView.EXAMPLE["who"],
-    }
 
     outcome: Outcome
     reason: str
@@ -447,16 +330,6 @@ class DecisionOverrideView(View):
 
 
 class RecordedEvaluationView(EvaluationSummaryView):
-    EXAMPLE: ClassVar[Mapping[str, Any]] = {
-        **EvaluationSummaryView.EXAMPLE,
-        "overriddenOutcome": SentOverride.EXAMPLE["outcome"],
-        "shadowOf": None,
-        "shadows": [],
-        "overrides": [DecisionOverrideView.EXAMPLE],
-        "sha256": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
-        "record": {"recordVersion": 2, "engineVersion": 1, "metricsVersion": 1},
-    }
-
     shadow_of: UUID | None = Field(description="The evaluation beside which this challenger's was run.")
     shadows: list[UUID] = Field(description="Evaluations by a challenger beside this one.")
     overrides: list[DecisionOverrideView] = Field(description="In their order; the last one holds.")

@@ -1,17 +1,16 @@
 """Decision policies as they are sent and shown. What a document may say, `pipelines.decisions.policy` has."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import datetime
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from pydantic import ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from api.core.schemas.common import DEFAULT_COUNT, MAX_COUNT, Counts, PageParameter, Received, View
+from api.core.schemas.common import DEFAULT_COUNT, MAX_COUNT, Counts, PageParameter, Received, View, add_document_fields
 from api.core.schemas.rules import OneOfMany, Parameter, Rule, one_of, text, whole
-from api.metrics.schemas import EXAMPLE_METRIC
 from pipelines.decisions import Plan, Policy, metric_of, planned
 from pipelines.metrics import Metric
 from pipelines.vocabulary.strict_json import Number
@@ -20,92 +19,6 @@ from storage.core.paging import Page
 from storage.decisions.policies import MOST_VERSIONS, Challenger, PolicyVersion, StoredPolicy
 
 MOST_ACKNOWLEDGED = 1_000
-EXAMPLE_SLUG = "overdraft-review"
-EXAMPLE_PRODUCT: dict[str, Any] = {"slug": "overdraft", "name": "Overdraft"}
-EXAMPLE_INPUT: dict[str, Any] = {
-    "name": "requestedAmount",
-    "kind": "decimal",
-    "meaning": "What the applicant asks for, in AUD.",
-    "personal": False,
-}
-EXAMPLE_STEPS: list[dict[str, Any]] = [
-    {
-        "name": "Knock-outs",
-        "outcome": "blocked",
-        "match": "any",
-        "rules": [
-            {
-                "code": "DEBT_SERVICE",
-                "message": "More than 35 % of revenue goes into the service of debt.",
-                "customerMessage": "Repayments take up a large part of your revenue already.",
-                "condition": {"moreThan": [{"metric": EXAMPLE_METRIC["slug"]}, "0.35"]},
-                "recommendedActions": [],
-                "onUnavailable": "indeterminate",
-                "rank": 100,
-            }
-        ],
-    }
-]
-EXAMPLE_LIMITS: list[dict[str, Any]] = [
-    {
-        "product": "overdraft",
-        "outcomes": ["proceed"],
-        "amount": {"min": [{"input": "requestedAmount"}, "20000"]},
-        "caps": [],
-        "roundDownTo": "100",
-        "minimum": "1000",
-    }
-]
-EXAMPLE_INDICATORS: list[dict[str, Any]] = [{"metric": EXAMPLE_METRIC["slug"], "format": "percent"}]
-EXAMPLE_DOCUMENT: dict[str, Any] = {
-    "name": "Overdraft review",
-    "notes": "Whether an overdraft is prolonged.",
-    "defaultOutcome": "proceed",
-    "declaredInputs": [EXAMPLE_INPUT],
-    "products": [EXAMPLE_PRODUCT],
-    "steps": EXAMPLE_STEPS,
-    "limits": EXAMPLE_LIMITS,
-    "indicators": EXAMPLE_INDICATORS,
-}
-EXAMPLE_ID = "5b0d7c86-0a3e-4b64-8a1c-3f1e2d4c5b6a"
-EXAMPLE_PUT_PRODUCT = {"productId": "9f3c2b1a-7d6e-5f4a-8b3c-2d1e0f9a8b7c", **EXAMPLE_PRODUCT}
-EXAMPLE_METRIC_USED: dict[str, Any] = {
-    **{name: EXAMPLE_METRIC[name] for name in ("metricId", "slug", "name", "meaning", "unit", "format")},
-    "isOwn": False,
-}
-EXAMPLE_POLICY: dict[str, Any] = {
-    "policyId": EXAMPLE_ID,
-    "name": EXAMPLE_DOCUMENT["name"],
-    "slug": EXAMPLE_SLUG,
-    "notes": EXAMPLE_DOCUMENT["notes"],
-    "declaredInputs": [EXAMPLE_INPUT],
-    "defaultOutcome": "proceed",
-    "isArchived": False,
-    "version": 3,
-    "challenger": {"version": 4, "percent": 10},
-    "attributes": [],
-    "metrics": [EXAMPLE_METRIC_USED],
-    "products": [EXAMPLE_PUT_PRODUCT],
-    "steps": EXAMPLE_STEPS,
-    "limits": EXAMPLE_LIMITS,
-    "indicators": EXAMPLE_INDICATORS,
-}
-EXAMPLE_WARNING: dict[str, Any] = {
-    "pointer": "/limits/0/caps/0/onUnavailable",
-    "code": "Policy.IgnoredCap",
-    "message": "The cap counts for nothing while it is unknown: less data, a higher limit.",
-}
-EXAMPLE_VERSION: dict[str, Any] = {
-    "version": 3,
-    "state": "published",
-    "fingerprint": "b1946ac92492d2347c6235b4d2611184b1946ac92492d2347c6235b4d2611184",
-    "acknowledged": [EXAMPLE_WARNING],
-    "dateCreated": "2026-07-01T02:15:00Z",
-    "createdBy": "7d1e2a3b-59c4-4f6e-8a0b-1c2d3e4f5a6b",
-    "datePublished": "2026-07-02T00:30:00Z",
-    "publishedBy": "7d1e2a3b-59c4-4f6e-8a0b-1c2d3e4f5a6b",
-    "dateRetired": None,
-}
 INVALID_VERSION = "DecisionPolicy.InvalidVersion"
 
 
@@ -132,18 +45,10 @@ class SentAcknowledgement(Received):
     ]
 
 
-_KINDS = {"defaultReason": "object"}
-
-
 def _with_document(schema: dict[str, Any]) -> None:
-    """The document's fields, told from outside: what stands in them is in a schema of its own."""
-    for name, field in Policy.model_fields.items():
-        alias = field.alias or name
-        kind = _KINDS.get(alias) or ("string" if isinstance(EXAMPLE_DOCUMENT.get(alias, []), str) else "array")
-        schema["properties"][alias] = {"type": kind, "description": "See `/v1/decision-policies/schema`."}
+    add_document_fields(schema, Policy, "See `/v1/decision-policies/schema`.", {"defaultReason": "object"})
     schema["properties"]["slug"] = {"type": "string", "description": "The path's; it may be left out."}
     schema["required"] = ["name", "defaultOutcome"]
-    schema["additionalProperties"] = False
 
 
 class SentPolicy(Received):
@@ -151,7 +56,6 @@ class SentPolicy(Received):
     Unknown fields are refused.
     """
 
-    EXAMPLE: ClassVar = EXAMPLE_DOCUMENT
     model_config = ConfigDict(
         alias_generator=to_camel,
         extra="allow",
@@ -194,8 +98,6 @@ def _number(highest: int) -> Any:
 
 
 class SentPublication(Received):
-    EXAMPLE: ClassVar = {"version": 2}
-
     version: Annotated[
         int | None,
         Rule(
@@ -211,8 +113,6 @@ class SentPublication(Received):
 
 
 class SentChallenger(Received):
-    EXAMPLE: ClassVar = {"version": 2, "percent": 10}
-
     version: Annotated[
         int, _version_rule(f"version is a whole number from 1 to {MOST_VERSIONS:,}.", "A draft of the policy.")
     ]
@@ -313,8 +213,6 @@ class ProductView(View):
 class PolicyView(View):
     """A policy with what its version says."""
 
-    EXAMPLE: ClassVar = EXAMPLE_POLICY
-
     policy_id: UUID
     name: str
     slug: str
@@ -333,8 +231,6 @@ class PolicyView(View):
 
 
 class PolicyListView(View):
-    EXAMPLE: ClassVar = {"items": [EXAMPLE_POLICY], "page": 1, "pageSize": 1, "totalCount": 1}
-
     items: list[PolicyView]
     page: int
     page_size: int
@@ -343,8 +239,6 @@ class PolicyListView(View):
 
 class VersionView(View):
     """When a version was made, held and was replaced, and by whom."""
-
-    EXAMPLE: ClassVar = EXAMPLE_VERSION
 
     version: int
     state: PolicyState
@@ -358,38 +252,20 @@ class VersionView(View):
 
 
 class VersionListView(Counts):
-    EXAMPLE: ClassVar = {"versions": [EXAMPLE_VERSION], **Counts.EXAMPLE}
-
     versions: list[VersionView]
 
 
 class PolicyVersionView(PolicyView, VersionView):
     """A version whole: `document` is what to change and save again."""
 
-    EXAMPLE: ClassVar[Mapping[str, Any]] = {
-        **EXAMPLE_POLICY,
-        **EXAMPLE_VERSION,
-        "document": {"slug": EXAMPLE_SLUG, "attributes": [], "metrics": [], **EXAMPLE_DOCUMENT},
-    }
-
     document: Any
 
 
 class SavedPolicyView(PolicyVersionView):
-    EXAMPLE: ClassVar = {
-        **PolicyVersionView.EXAMPLE,
-        "state": "draft",
-        "datePublished": None,
-        "publishedBy": None,
-        "warnings": [EXAMPLE_WARNING],
-    }
-
     warnings: list[FindingView] = Field(description="All of the version's, each acknowledged.")
 
 
 class PolicyStateView(View):
-    EXAMPLE: ClassVar = {name: EXAMPLE_POLICY[name] for name in ("policyId", "slug", "isArchived", "challenger")}
-
     policy_id: UUID
     slug: str
     is_archived: bool
@@ -397,20 +273,12 @@ class PolicyStateView(View):
 
 
 class PolicyDiffView(View):
-    EXAMPLE: ClassVar = {
-        "from": 3,
-        "to": 4,
-        "changes": ["Step “Knock-outs”, rule DEBT_SERVICE: more than 0.4 instead of 0.35."],
-    }
-
     from_: int = Field(serialization_alias="from")
     to: int
     changes: list[str] = Field(description="In words; empty where both say the same.")
 
 
 class PolicySchemaView(View):
-    EXAMPLE: ClassVar = {"schema": {"$schema": "https://json-schema.org/draft/2020-12/schema", "type": "object"}}
-
     schema_: Any = Field(serialization_alias="schema", description="JSON Schema of a policy's document.")
 
 

@@ -2,16 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from pydantic import ConfigDict, Field
 from pydantic.config import JsonDict
 
 from api.core.schemas.common import Counts, Received, View
-from api.core.schemas.jobs import EXAMPLE_CORRECTION
 from api.core.schemas.rules import Rule, identifier, one_of, optional, text
-from api.intake.schemas.transactions import EXAMPLE_TRANSACTION, Money
+from api.intake.schemas.transactions import Money
 from pipelines.enrichment.counterparties.corrections import MOST_WORDS, key_of
 from pipelines.intake.masking import mask_text
 from pipelines.vocabulary.errors import Fault, InvalidRequest
@@ -21,27 +20,6 @@ from storage.enrichment.corrections import MOST_EXAMPLES, Correction, NewCorrect
 MAX_NAME = MAX_PATTERN = 200  # characters
 CUSTOMER, CLIENT = "customer", "client"
 TARGETS = ("transactionId", "counterparty", "pattern")
-EXAMPLE_SENT: dict[str, Any] = {
-    "transactionId": EXAMPLE_TRANSACTION["transactionId"],
-    "category": "repairs",
-    "counterpartyName": "Bunnings Warehouse",
-}
-EXAMPLE_ID = "c3b8e5d2-9c1f-4d0a-9f53-1a2b3c4d5e6f"
-EXAMPLE_SHOWN: dict[str, Any] = {
-    "correctionId": EXAMPLE_ID,
-    "transactionId": None,
-    "counterparty": "Bunnings",
-    "pattern": None,
-    "direction": "debit",
-    "category": "repairs",
-    "counterpartyName": None,
-    "scope": CUSTOMER,
-    "transactionCount": 37,
-    "dateMade": "2026-07-01T02:15:00Z",
-    "madeBy": "7d1e2a3b-59c4-4f6e-8a0b-1c2d3e4f5a6b",
-    "dateRevoked": None,
-    "revokedBy": None,
-}
 
 
 def _with_letters(max_characters: int, given: Any) -> str:
@@ -84,7 +62,6 @@ class SentCorrection(Received):
     `counterpartyName` or both say what they are. Null and `""` mean absent.
     """
 
-    EXAMPLE: ClassVar = EXAMPLE_SENT
     model_config = ConfigDict(
         json_schema_extra={
             "oneOf": [_only(target) for target in TARGETS],
@@ -242,17 +219,6 @@ class ChangedTransactionView(View):
 
 
 class MadeCorrectionView(View):
-    EXAMPLE: ClassVar[Mapping[str, Any]] = {
-        "preview": False,
-        "correctionId": EXAMPLE_ID,
-        "jobId": EXAMPLE_CORRECTION["jobId"],
-        "transactionCount": 37,
-        "changedCount": 35,
-        "customerCount": 1,
-        "byCategory": [{"category": EXAMPLE_TRANSACTION["category"], "count": 35}],
-        "examples": [],
-    }
-
     preview: bool
     correction_id: UUID | None = Field(description="Null in a preview.")
     job_id: UUID | None = Field(description="The job that carries it through for this customer. Null in a preview.")
@@ -293,8 +259,6 @@ def _example(row: Mapping[str, Any]) -> ChangedTransactionView:
 class CorrectionView(View):
     """A correction as it was made."""
 
-    EXAMPLE: ClassVar = EXAMPLE_SHOWN
-
     correction_id: UUID
     transaction_id: UUID | None
     counterparty: str | None
@@ -311,8 +275,6 @@ class CorrectionView(View):
 
 
 class CorrectionListView(Counts):
-    EXAMPLE: ClassVar = {"corrections": [CorrectionView.EXAMPLE], **Counts.EXAMPLE}
-
     corrections: list[CorrectionView]
 
 

@@ -1,7 +1,5 @@
 """The taxonomy as it is shown."""
 
-from typing import ClassVar
-
 from pydantic import Field
 
 from api.core.schemas.common import View
@@ -9,17 +7,6 @@ from pipelines.vocabulary.taxonomy import Line, Sign
 
 
 class CategoryView(View):
-    EXAMPLE: ClassVar = {
-        "slug": "materials",
-        "name": "Materials",
-        "group": "cost_of_sales",
-        "meaning": "Building and workshop materials, tools",
-        "sign": "debit",
-        "line": "cost_of_sales",
-        "countsAsRevenue": False,
-        "essential": True,
-    }
-
     slug: str
     name: str
     group: str
@@ -31,15 +18,11 @@ class CategoryView(View):
 
 
 class GroupView(View):
-    EXAMPLE: ClassVar = {"slug": "cost_of_sales", "name": "Cost of sales"}
-
     slug: str
     name: str
 
 
 class TaxonomyView(View):
-    EXAMPLE: ClassVar = {"version": 2, "groups": [GroupView.EXAMPLE], "categories": [CategoryView.EXAMPLE]}
-
     version: int
     groups: list[GroupView]
     categories: list[CategoryView]

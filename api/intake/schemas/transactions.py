@@ -2,12 +2,13 @@
 
 from datetime import date
 from decimal import Decimal
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, WithJsonSchema, field_validator
 
 from api.core.schemas.common import Counts, Paging, Received, View
+from api.core.schemas.examples import show_example
 from api.core.schemas.rules import OneOfMany, Parameter, Rule, Shown, identifier, money, one_of, optional, refusal, text
 from pipelines.intake.accounts import Account, Oddity, identify
 from pipelines.intake.as_sent import Digest
@@ -15,72 +16,6 @@ from pipelines.vocabulary import schemas
 
 MAX_TRANSACTIONS = 50_000
 OVERLAP, APPEND = "overlap", "append"
-EXAMPLE_ITEM: dict[str, Any] = {
-    "date": "2026-06-30",
-    "description": "EFTPOS PURCHASE BUNNINGS 405000 ALEXANDRIA",
-    "amount": -184.5,
-    "balance": 10421.07,
-    "transactionId": "20260630-0007",
-}
-EXAMPLE_SUBMISSION: dict[str, Any] = {
-    "accountName": "Harbour Coffee Pty Ltd",
-    "bsb": "062-000",
-    "accountNumber": "12345678",
-    "bankName": "Commonwealth Bank",
-    "accountType": "transaction",
-    "transactions": [EXAMPLE_ITEM],
-}
-EXAMPLE_TRANSACTION: dict[str, Any] = {
-    "transactionId": "8d1f5a52-7d0e-5a5e-9e0e-1c5a5f0e7b11",
-    "clientTransactionId": "20260630-0007",
-    "customerId": "0b51c1a4-4a52-4f6e-9b8e-6a3f1e6f8a01",
-    "jobId": "5f0c8e55-3c0e-4f4e-8f43-0f7f6c1b2d10",
-    "account": {
-        "accountId": "2b1a7b0e-1f0f-5c6e-8a53-1d3c0f6a9b42",
-        "accountName": "Harbour Coffee Pty Ltd",
-        "bsb": "062-000",
-        "accountNumberMasked": "xxxx5678",
-        "bankName": "Commonwealth Bank",
-        "accountType": "transaction",
-    },
-    "date": "2026-06-30",
-    "description": "EFTPOS PURCHASE BUNNINGS 405000 ALEXANDRIA",
-    "cleanDescription": "BUNNINGS",
-    "amount": -184.5,
-    "currency": "AUD",
-    "direction": "debit",
-    "balance": 10421.07,
-    "balanceVerified": True,
-    "status": "posted",
-    "channel": "eftpos",
-    "reference": None,
-    "location": "ALEXANDRIA",
-    "cardLastFour": None,
-    "effectiveDate": None,
-    "foreignAmount": None,
-    "foreignCurrency": None,
-    "otherAccountMasked": None,
-    "category": "materials",
-    "categoryGroup": "cost_of_sales",
-    "confidence": 0.9,
-    "categorySource": "counterparty",
-    "categoryBasis": "BUNNINGS",
-    "alternatives": [{"category": "suppliers", "confidence": 0.06}],
-    "counterparty": {"name": "Bunnings", "kind": "business", "lenderId": None, "abn": None, "group": "bunnings"},
-    "intermediaries": [],
-    "relatedParty": None,
-    "isTransfer": False,
-    "transferPairId": None,
-    "recurrence": {
-        "seriesId": "1f0f7b0e-1f0f-8c6e-8a53-1d3c0f6a9b42",
-        "period": "weekly",
-        "nextExpectedDate": "2026-07-07",
-    },
-    "facilityId": None,
-    "flags": [],
-    "revision": 1,
-    "enrichmentVersion": 2,
-}
 Day = date  # a field named so would hide it
 Money = Annotated[Decimal, WithJsonSchema({"type": "number"})]  # exact: the encoder writes its digits
 
@@ -88,7 +23,7 @@ Money = Annotated[Decimal, WithJsonSchema({"type": "number"})]  # exact: the enc
 class TransactionItem(BaseModel):
     """One transaction as sent."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE_ITEM]}, extra="allow")
+    model_config = ConfigDict(json_schema_extra=show_example, extra="allow")
 
     date: str = Field(description="ISO date. Of a date-time its own date counts, of one in `Z` the business's.")
     description: str = Field(description="1 to 1,000 characters.")
@@ -115,8 +50,6 @@ def _account_text(name: str, max_characters: int, description: str = "") -> Rule
 
 class Submission(Received):
     """Transactions of one account. All account fields may be left out; null and `""` mean absent."""
-
-    EXAMPLE: ClassVar = EXAMPLE_SUBMISSION
 
     transactions: list[Annotated[Item, OneOfMany()]] = Field(
         json_schema_extra={"minItems": 1, "maxItems": MAX_TRANSACTIONS}
@@ -227,8 +160,6 @@ class RecurrenceView(View):
 class TransactionView(View):
     """An enriched transaction. This model describes; `api.intake.transactions_json` makes the rows from frames."""
 
-    EXAMPLE: ClassVar = EXAMPLE_TRANSACTION
-
     transaction_id: UUID = Field(description="Stable: recomputing never changes it.")
     client_transaction_id: str | None
     customer_id: UUID
@@ -270,6 +201,4 @@ class TransactionView(View):
 
 
 class TransactionListView(Counts):
-    EXAMPLE: ClassVar = {"transactions": [TransactionView.EXAMPLE], **Counts.EXAMPLE}
-
     transactions: list[TransactionView]

@@ -3,13 +3,12 @@
 from collections.abc import Callable, Sequence
 from datetime import date, datetime
 from decimal import Decimal
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from pydantic import Field, WithJsonSchema
 
 from api.core.schemas.common import Counts, Paging, Received, View
-from api.core.schemas.jobs import EXAMPLE_BACKTEST_JOB
 from api.core.schemas.rules import OneOfMany, Parameter, Rule, day, identifier, one_of, whole
 from api.customers.schemas.attributes import VALUE_SCHEMAS
 from api.decisions.schemas.evaluations import VALUE as INPUT_VALUE
@@ -28,85 +27,6 @@ ALL_OUTCOMES = [*OUTCOMES, INDETERMINATE]
 Value = Annotated[Any, WithJsonSchema({"anyOf": list(VALUE_SCHEMAS)})]
 Share = Annotated[Decimal, WithJsonSchema({"type": "number", "minimum": 0, "maximum": 1})]
 Amount = Annotated[Decimal, WithJsonSchema({"type": "number"})]
-
-EXAMPLE_SENT: dict[str, Any] = {
-    "against": PUBLISHED,
-    "asOf": ["2026-03-31", "2026-06-30"],
-    "inputs": {"requestedAmount": "50000"},
-    "outcomes": [{"customerId": "0b51c1a4-4a52-4f6e-9b8e-6a3f1e6f8a01", "defaulted": True}],
-}
-_SIDE: dict[str, Any] = {"customers": 840, "judged": 512, "defaulted": 61, "badRate": 0.1191}
-EXAMPLE_LIMIT: dict[str, Any] = {"product": "overdraft", "before": 20000.00, "after": 15000.00}
-EXAMPLE_DAY: dict[str, Any] = {
-    "asOf": "2026-06-30",
-    "customers": 1200,
-    "outcomeChanged": 85,
-    "limitsChanged": 120,
-    "outcomes": [{"outcome": "proceed", "before": _SIDE, "after": _SIDE | {"customers": 790}}],
-    "transitions": [
-        {"before": "proceed", "after": "blocked", "limitsChanged": 40}
-        | {"customers": 50, "judged": 30, "defaulted": 9, "badRate": 0.3}
-        | {
-            "limits": [
-                {"product": "overdraft"}
-                | {"before": {"known": 50, "amount": 900000.00}, "after": {"known": 50, "amount": 0.00}}
-            ]
-        }
-    ],
-    "limits": [
-        {
-            "product": "overdraft",
-            "before": {"customers": 1200, "offered": 840, "indeterminate": 12}
-            | {"amount": 14280000.00, "meanOffered": 17000.00},
-            "after": None,
-            "bands": [{"upTo": 20000, "before": 840, "after": 0}],
-        }
-    ],
-    "steps": {"before": [{"step": "Knock-outs", "reached": 1200, "decided": 348, "undecidable": 12}], "after": None},
-    "rules": {
-        "before": [{"step": "Knock-outs", "code": "DEBT_SERVICE", "matched": 360, "decisive": 348, "undecidable": 12}],
-        "after": None,
-    },
-    "changedBy": [{"code": "DEBT_SERVICE", "customers": 85}],
-    "causes": {
-        "before": [
-            {"about": None, "operator": "metric", "name": "debt_service_share_90d", "cause": "stale", "customers": 12}
-        ],
-        "after": None,
-    },
-}
-EXAMPLE_SHORT: dict[str, Any] = {
-    "jobId": EXAMPLE_BACKTEST_JOB["jobId"],
-    "status": "Completed",
-    "version": 4,
-    "against": "version",
-    "againstVersion": 3,
-    "asOf": ["2026-06-30"],
-    "knowledge": "now",
-    "inputs": {"requestedAmount": 50000},
-    "attributes": None,
-    "customersNamed": None,
-    "knowsOutcomes": True,
-    "customersTotal": 1200,
-    "customersDone": 1200,
-    "customersFailed": 0,
-    "dateCreated": "2026-07-01T02:15:00Z",
-    "createdBy": "7d1e2a3b-59c4-4f6e-8a0b-1c2d3e4f5a6b",
-}
-EXAMPLE_CHANGED: dict[str, Any] = {
-    "customerId": "0b51c1a4-4a52-4f6e-9b8e-6a3f1e6f8a01",
-    "asOf": "2026-06-30",
-    "change": "outcome",
-    "before": "proceed",
-    "after": "blocked",
-    "beforeStep": None,
-    "afterStep": "Knock-outs",
-    "beforeRules": [],
-    "afterRules": ["DEBT_SERVICE"],
-    "changedBy": ["DEBT_SERVICE"],
-    "limits": [EXAMPLE_LIMIT],
-    "defaulted": None,
-}
 
 
 def _number(given: Any) -> int:
@@ -144,8 +64,6 @@ def _flag(given: Any) -> bool:
 class SentOutcome(Received):
     """What became of a customer."""
 
-    EXAMPLE: ClassVar = {"customerId": EXAMPLE_CHANGED["customerId"], "defaulted": True}
-
     customer_id: Annotated[
         UUID,
         Rule(identifier, "Backtest.InvalidCustomer", "customerId is one UUID.", {"type": "string", "format": "uuid"}),
@@ -156,8 +74,6 @@ class SentOutcome(Received):
 
 
 class SentBacktest(Received):
-    EXAMPLE: ClassVar = EXAMPLE_SENT
-
     version: Annotated[
         int | None,
         Rule(
@@ -262,8 +178,6 @@ class SentBacktest(Received):
 
 class BacktestView(View):
     """What was asked for, and how far it has come."""
-
-    EXAMPLE: ClassVar = EXAMPLE_SHORT
 
     job_id: UUID = Field(description="Of the job that does the work.")
     status: JobStatus
@@ -395,14 +309,10 @@ class BacktestDayView(View):
 
 
 class BacktestResultView(BacktestView):
-    EXAMPLE: ClassVar = EXAMPLE_SHORT | {"days": [EXAMPLE_DAY]}
-
     days: Sequence[BacktestDayView] | None = Field(description="Null until it is done.")
 
 
 class BacktestListView(Counts):
-    EXAMPLE: ClassVar = {"backtests": [EXAMPLE_SHORT], **Counts.EXAMPLE}
-
     backtests: Sequence[BacktestView]
 
 
@@ -413,8 +323,6 @@ class LimitPairView(View):
 
 
 class ChangedCustomerView(View):
-    EXAMPLE: ClassVar = EXAMPLE_CHANGED
-
     customer_id: UUID
     as_of: date
     change: Literal["outcome", "limits"]
@@ -430,8 +338,6 @@ class ChangedCustomerView(View):
 
 
 class ChangedListView(Counts):
-    EXAMPLE: ClassVar = {"customers": [EXAMPLE_CHANGED], **Counts.EXAMPLE}
-
     customers: Sequence[ChangedCustomerView]
 
 

@@ -2,16 +2,14 @@
 
 from collections.abc import Callable, Sequence
 from datetime import date, datetime
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 from uuid import UUID
 
 from pydantic import Field
 
 from api.core.schemas.common import Counts, Received, View
-from api.core.schemas.jobs import EXAMPLE_SIMULATION_JOB
 from api.core.schemas.rules import Rule, day, identifier
-from api.monitoring.schemas import EXAMPLE_DOCUMENT, EXAMPLE_ID, EXAMPLE_MATCH, EXAMPLE_RULES, ReadValueView
-from api.webhooks.schemas import EXAMPLE_CUSTOMER
+from api.monitoring.schemas import ReadValueView
 from pipelines.monitoring.ruleset import Severity
 from pipelines.monitoring.simulated import MOST_CUSTOMERS
 from storage.core.models import JobStatus
@@ -22,68 +20,6 @@ MOST_MONTHS, USUAL_MONTHS = 24, 12
 EARLIEST = date(1970, 1, 1)  # of the days that may be asked for
 
 _DAY: dict[str, Any] = {"anyOf": [{"type": "string", "format": "date"}, {"type": "null"}]}
-_CODES = [rule["code"] for rule in EXAMPLE_RULES]
-_COUNTS: dict[str, Any] = {
-    "fired": 41,
-    "customers": 38,
-    "daysObserved": 419_000,
-    "daysHeld": 6_120,
-    "daysUnknown": 2_410,
-    "causes": [{"kind": "metric", "name": "revenue_90d", "cause": "stale", "days": 2_410}],
-}
-_NEVER: dict[str, Any] = dict.fromkeys(_COUNTS, 0) | {"causes": []}
-EXAMPLE_SHORT: dict[str, Any] = {
-    "jobId": EXAMPLE_SIMULATION_JOB["jobId"],
-    "status": "Completed",
-    "rulesetId": EXAMPLE_ID,
-    "version": 2,
-    "ofDocument": False,
-    "from": "2025-07-02",
-    "to": "2026-07-01",
-    "customersNamed": None,
-    "customersTotal": 1200,
-    "customersDone": 1200,
-    "customersFailed": 0,
-    "dateCreated": "2026-07-01T02:15:00Z",
-    "createdBy": "7d1e2a3b-59c4-4f6e-8a0b-1c2d3e4f5a6b",
-}
-EXAMPLE_RESULT: dict[str, Any] = {
-    "customers": 1200,
-    "customersFired": 38,
-    "events": 40,
-    "firings": 41,
-    "firingsListed": 41,
-    "atSwitchOn": {
-        "customers": 6,
-        "rules": [{"code": code, "customers": 6 - 6 * nth} for nth, code in enumerate(_CODES)],
-    },
-    "rules": [
-        {**{name: rule[name] for name in ("code", "message", "severity")}, **counts}
-        for rule, counts in zip(EXAMPLE_RULES, (_COUNTS, _NEVER), strict=True)
-    ],
-    "months": [
-        {
-            "month": "2025-07-01",
-            "events": 9,
-            "customers": 9,
-            "rules": [{"code": _CODES[0], **_COUNTS, "fired": 9, "customers": 9}, {"code": _CODES[1], **_NEVER}],
-        }
-    ],
-    "byCustomer": [
-        {
-            "customerId": EXAMPLE_CUSTOMER,
-            "events": 2,
-            "lastFired": "2026-03-14",
-            "rules": [{"code": _CODES[0], "fired": 2}],
-        }
-    ],
-}
-EXAMPLE_FIRING: dict[str, Any] = {
-    "customerId": EXAMPLE_CUSTOMER,
-    "date": "2026-03-14",
-    "code": _CODES[0],
-    "values": EXAMPLE_MATCH["rules"][0]["values"],
-}
 
 
 def _or_null(parse: Callable[[Any], object]) -> Callable[[Any], object]:
@@ -116,8 +52,6 @@ def _day(name: str, means: str) -> Rule:
 
 
 class SentSimulation(Received):
-    EXAMPLE: ClassVar = {"from": "2025-07-02", "to": "2026-07-01"}
-
     from_: Annotated[
         date | None,
         _day("from", f"The first day that is looked at. Default: {USUAL_MONTHS} months before the last one ends."),
@@ -154,7 +88,7 @@ class SentSimulation(Received):
             {
                 "anyOf": [{"type": "object"}, {"type": "null"}],
                 "description": "What the ruleset might say instead: this is simulated, and kept with the simulation "
-                f'alone. Its slug doesn\'t count. Such as `{{"slug": "{EXAMPLE_DOCUMENT["slug"]}", …}}`.',
+                'alone. Its slug doesn\'t count. Such as `{"slug": "after-the-loan", …}`.',
             },
         ),
     ] = None
@@ -162,8 +96,6 @@ class SentSimulation(Received):
 
 class SimulationView(View):
     """What was asked for, and how far it has come."""
-
-    EXAMPLE: ClassVar = EXAMPLE_SHORT
 
     job_id: UUID = Field(description="Of the job that does the work; the simulation's id.")
     status: JobStatus
@@ -250,20 +182,14 @@ class SimulatedView(View):
 
 
 class SimulationResultView(SimulationView):
-    EXAMPLE: ClassVar = EXAMPLE_SHORT | {"result": EXAMPLE_RESULT}
-
     result: SimulatedView | None = Field(description="Null until it is done.")
 
 
 class SimulationListView(Counts):
-    EXAMPLE: ClassVar = {"simulations": [EXAMPLE_SHORT], **Counts.EXAMPLE}
-
     simulations: Sequence[SimulationView]
 
 
 class FiringView(View):
-    EXAMPLE: ClassVar = EXAMPLE_FIRING
-
     customer_id: UUID
     date: date
     code: str
@@ -271,6 +197,4 @@ class FiringView(View):
 
 
 class FiringListView(Counts):
-    EXAMPLE: ClassVar = {"firings": [EXAMPLE_FIRING], **Counts.EXAMPLE}
-
     firings: Sequence[FiringView]

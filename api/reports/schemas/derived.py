@@ -4,7 +4,7 @@ These models describe; `api.core.derived` makes the rows from frames.
 """
 
 from datetime import date
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Literal
 from uuid import UUID
 
 import polars as pl
@@ -24,70 +24,6 @@ def _of(kind: pl.Enum) -> tuple[str, ...]:
 
 KINDS, PRODUCT_NAMES = _of(schemas.CounterpartyKind), tuple(PRODUCTS)
 SERIES_STATUSES, FACILITY_STATUSES, METHODS = _of(SeriesStatus), _of(Status), _of(Method)
-
-EXAMPLE_SERIES: dict[str, Any] = {
-    "seriesId": "1f0f7b0e-1f0f-8c6e-8a53-1d3c0f6a9b42",
-    "accountId": "2b1a7b0e-1f0f-5c6e-8a53-1d3c0f6a9b42",
-    "direction": "debit",
-    "counterparty": {"name": "Harbour Property Trust", "kind": "business", "group": "harbour property trust"},
-    "description": "HARBOUR PROPERTY TRUST RENT",
-    "category": "rent",
-    "period": "monthly",
-    "anchor": "day 1 of the month",
-    "status": "active",
-    "firstDate": "2025-07-01",
-    "lastDate": "2026-06-01",
-    "occurrences": 11,
-    "missed": 1,
-    "missedDates": ["2026-03-02"],
-    "doubled": 0,
-    "regularity": 0.9167,
-    "usualAmount": -4400.0,
-    "latestAmount": -4620.0,
-    "amountChanges": [{"date": "2026-02-02", "from": -4400.0, "to": -4620.0}],
-    "nextExpectedDate": "2026-07-01",
-    "nextExpectedAmount": -4620.0,
-}
-EXAMPLE_FACILITY: dict[str, Any] = {
-    "facilityId": "7c9e6679-7425-40de-944b-e07fc1f90ae7",
-    "lenderName": "Lumi",
-    "lenderId": "lumi",
-    "product": "term_loan",
-    "accountIds": ["2b1a7b0e-1f0f-5c6e-8a53-1d3c0f6a9b42"],
-    "status": "active",
-    "fundingDate": "2025-11-03",
-    "fundingAmount": 50000.0,
-    "frequency": "weekly",
-    "repaymentCount": 32,
-    "repaymentMean": 1105.5,
-    "repaymentSpread": 0.0,
-    "firstRepaymentDate": "2025-11-10",
-    "lastRepaymentDate": "2026-06-29",
-    "missedPayments": 2,
-    "missedDates": ["2026-02-09", "2026-02-16"],
-    "repaidTotal": 35376.0,
-    "inferred": False,
-    "inferredConfidence": None,
-    "withheldShare": None,
-    "withheldEstimate": None,
-    "estimatedRemaining": 19240.37,
-    "remainingConfidence": 0.6,
-    "remainingMethod": "amortised",
-    "nextExpectedDate": "2026-07-06",
-    "stackedWith": 1,
-    "renewedBy": None,
-}
-EXAMPLE_MENTIONED: dict[str, Any] = {
-    "accountNumberMasked": "xxxx4821",
-    "name": "Business Saver",
-    "bankName": "Macquarie Bank",
-    "direction": "both",
-    "transactionCount": 14,
-    "totalIn": 2000.0,
-    "totalOut": 26000.0,
-    "firstDate": "2025-07-15",
-    "lastDate": "2026-06-15",
-}
 
 
 class SeriesCounterpartyView(View):
@@ -109,8 +45,6 @@ class SeriesView(View):
 
     Seen from the account's last booked day: what is due after it is not missed.
     """
-
-    EXAMPLE: ClassVar = EXAMPLE_SERIES
 
     series_id: UUID = Field(description="As in `recurrence` of its transactions. Stable while its period stays.")
     account_id: UUID = Field(description="The account that pays or is paid.")
@@ -143,8 +77,6 @@ class SeriesView(View):
 
 class FacilityView(View):
     """Credit as its fundings and repayments show it. Seen from the last row of the accounts that serve it."""
-
-    EXAMPLE: ClassVar = EXAMPLE_FACILITY
 
     facility_id: UUID = Field(description="As in `facilityId` of its transactions.")
     lender_name: str | None = Field(description="Null where no text names one.")
@@ -197,8 +129,6 @@ class FacilityView(View):
 class MentionedAccountView(View):
     """An account that transfers speak of and that was not supplied: evidence of missing statements."""
 
-    EXAMPLE: ClassVar = EXAMPLE_MENTIONED
-
     account_number_masked: str | None = Field(description="Its last three or four digits. Null where texts give none.")
     name: str | None = Field(description="What texts call it most often.")
     bank_name: str | None = Field(
@@ -213,18 +143,12 @@ class MentionedAccountView(View):
 
 
 class SeriesListView(Counts):
-    EXAMPLE: ClassVar = {"series": [SeriesView.EXAMPLE], **Counts.EXAMPLE}
-
     series: list[SeriesView]
 
 
 class FacilityListView(Counts):
-    EXAMPLE: ClassVar = {"facilities": [FacilityView.EXAMPLE], **Counts.EXAMPLE}
-
     facilities: list[FacilityView]
 
 
 class MentionedAccountListView(Counts):
-    EXAMPLE: ClassVar = {"mentionedAccounts": [MentionedAccountView.EXAMPLE], **Counts.EXAMPLE}
-
     mentioned_accounts: list[MentionedAccountView]

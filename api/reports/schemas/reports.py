@@ -4,14 +4,14 @@ These models describe; they don't carry. A report's data leave as the exact text
 """
 
 from datetime import date, datetime
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from pydantic import ConfigDict, Field
 
 from api.core.schemas.common import Counts, NoteView, Paging, Received, View
 from api.core.schemas.rules import Parameter, day, moment, text, whole
-from api.intake.schemas.transactions import EXAMPLE_TRANSACTION, TransactionView
+from api.intake.schemas.transactions import TransactionView
 from pipelines.reports.report_view import ReportStatus
 from pipelines.reports.report_view import ReportView as StoredReport
 
@@ -88,69 +88,6 @@ class DiffQuery(Received):
     as_of: Annotated[date | None, _AS_OF] = None
 
 
-EXAMPLE_MEMBER: dict[str, Any] = {
-    "status": "ready",
-    "failed": False,
-    "error": None,
-    "generatedAt": "2026-07-01T02:20:00Z",
-    "asOf": "2026-07-01",
-    "dataThrough": "2026-06-30",
-    "dataVersion": 4,
-    "reportVersion": 2,
-}
-EXAMPLE_IN_ALL: dict[str, Any] = {"rows": 18, "amount": 9120.5, "shareOfRows": 0.0104, "shareOfAmount": 0.0087}
-EXAMPLE_COMPLETENESS = EXAMPLE_MEMBER | {
-    "data": {
-        "summary": {"completenessScore": 91.5, "completenessTier": "complete", "totalMissingness": 0.085},
-        "unreconciled": {
-            **EXAMPLE_IN_ALL,
-            "figures": [{"row": "/accounts/0", "shares": {"transactionCount": 0.0104}}],
-        },
-    }
-}
-EXAMPLE_RISK = EXAMPLE_MEMBER | {
-    "data": {
-        "value": 0.0202,
-        "interval": {"low": 0.0138, "high": 0.0295},
-        "rating": "B",
-        "calibration": "none",
-        "pdConfidenceScore": 97.59,
-        "pdConfidenceRating": "high",
-        "errorCodes": [{"code": "Risk.Uncalibrated", "message": "The value is no probability of default."}],
-        "drivers": [
-            {
-                "metric": "overdrawn_day_share_180d",
-                "name": "Share of days beyond the limit, last 180 days",
-                "reading": 0.0,
-                "unit": "ratio",
-                "points": 9.0,
-                "maxPoints": 9.0,
-                "direction": "lower_is_better",
-                "peerPercentile": 41,
-                "reason": "Days beyond the approved limit are the plainest sign that money runs out.",
-            }
-        ],
-        "sensitivity": [],
-        "model": {"name": "default", "version": "1", "calibration": "none"},
-        "unreconciled": {**EXAMPLE_IN_ALL, "figures": [{"row": "", "shares": {"value": 0.0061}}]},
-    }
-}
-EXAMPLE_AGGREGATE = EXAMPLE_MEMBER | {
-    "data": {
-        "tables": [
-            {
-                "id": "account_summary",
-                "name": "Accounts",
-                "hierarchy": "account",
-                "type": "summary",
-                "values": [],
-            }
-        ],
-        "unreconciled": {**EXAMPLE_IN_ALL, "figures": []},
-    }
-}
-
-
 class _Data(View):
     """Data of a report: the named fields are always there, others may stand beside them."""
 
@@ -219,20 +156,14 @@ class _MemberView(View):
 
 
 class CompletenessReportView(_MemberView):
-    EXAMPLE: ClassVar = EXAMPLE_COMPLETENESS
-
     data: Completeness | None
 
 
 class RiskReportView(_MemberView):
-    EXAMPLE: ClassVar = EXAMPLE_RISK
-
     data: Risk | None
 
 
 class AggregateReportView(_MemberView):
-    EXAMPLE: ClassVar = EXAMPLE_AGGREGATE
-
     data: Aggregate | None
 
 
@@ -250,26 +181,8 @@ class ContributionView(TransactionView):
     contribution: float | None = Field(description="Adds up to the figure, over all pages. Null under a formula.")
 
 
-EXAMPLE_LINEAGE: dict[str, Any] = {
-    "kind": "aggregate",
-    "figure": "/tables/monthly_cash_flow/values/0/moneyIn",
-    "value": 812.4,
-    "by": "sum",
-    "words": None,
-    "inputs": [],
-    "total": 812.4,
-    "asOf": "2026-07-01",
-    "dataVersion": 4,
-    "reportVersion": 2,
-    "transactions": [{**EXAMPLE_TRANSACTION, "contribution": 812.4}],
-    **Counts.EXAMPLE,
-}
-
-
 class LineageView(Counts):
     """Where a figure comes from."""
-
-    EXAMPLE: ClassVar = EXAMPLE_LINEAGE
 
     kind: str
     figure: str
@@ -296,31 +209,8 @@ class MovedFigureView(View):
     )
 
 
-EXAMPLE_DIFF: dict[str, Any] = {
-    "from": 3,
-    "to": 4,
-    "asOf": "2026-07-01",
-    "rowsAdded": 12,
-    "rowsGone": 0,
-    "rowsCorrected": 0,
-    "rowsReenriched": 0,
-    "figures": [
-        {
-            "report": "aggregate",
-            "figure": "/tables/0/values/0/moneyIn",
-            "key": "month 2026-06-01",
-            "from": 800.0,
-            "to": 812.4,
-            "causes": ["rows"],
-        }
-    ],
-}
-
-
 class DiffView(View):
     """What moved between two versions of a customer's transactions, the reports' formulas being today's."""
-
-    EXAMPLE: ClassVar = EXAMPLE_DIFF
 
     from_: int = Field(serialization_alias="from")
     to: int
@@ -333,8 +223,6 @@ class DiffView(View):
 
 
 class ReportBundleView(View):
-    EXAMPLE: ClassVar = {"completeness": EXAMPLE_COMPLETENESS, "risk": EXAMPLE_RISK, "aggregate": EXAMPLE_AGGREGATE}
-
     completeness: CompletenessReportView
     risk: RiskReportView
     aggregate: AggregateReportView

@@ -9,13 +9,14 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from api.cli import app
-from api.decisions.schemas.policies import EXAMPLE_DOCUMENT
+from api.core.schemas.examples import example
+from api.decisions.schemas.policies import SentPolicy
 from pipelines.decisions import examples
 from pipelines.vocabulary.errors import TidemarkError
 from tests.conftest import prepare_home
 
 named = pytest.mark.parametrize
-DOCUMENT: dict[str, Any] = {"slug": "overdraft", **EXAMPLE_DOCUMENT}
+DOCUMENT: dict[str, Any] = {"slug": "overdraft", **example(SentPolicy)}
 
 
 @pytest.fixture(autouse=True)

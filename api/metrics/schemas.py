@@ -1,4 +1,4 @@
-"""Metrics as they are shown: what each means, and what they read of a customer."""
+"""Metrics as they are shown: their definitions, and their readings for a customer."""
 
 from datetime import date
 from typing import Any
@@ -15,13 +15,13 @@ class MetricView(View):
     name: str
     meaning: str
     unit: str
-    format: str = Field(description="How to print a reading: integer, decimal, percent, currency or days.")
+    format: str = Field(description="Display format of a reading: integer, decimal, percent, currency or days.")
     direction: str = Field(description="higher_is_better, lower_is_better or neutral.")
-    window: str = Field(description="What time it looks at, in words.")
-    history_days: int = Field(description="Least history, from the first to the last row, for a reading.")
-    history_months: int = Field(description="Least complete calendar months for a reading.")
-    fresh_days: int | None = Field(description="How many days the last row may lie back. Null: any.")
-    definition: Any = Field(description="How it is made, as data.")
+    window: str = Field(description="The period it covers, in words.")
+    history_days: int = Field(description="Days from the first to the last row that a reading needs.")
+    history_months: int = Field(description="Complete calendar months that a reading needs.")
+    fresh_days: int | None = Field(description="How old the last row may be, in days; null: any age.")
+    definition: Any = Field(description="The definition, as data.")
 
 
 class MetricListView(Counts):

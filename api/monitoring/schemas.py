@@ -1,4 +1,4 @@
-"""Rulesets and matches of monitoring as they are sent and shown. What a document says: `pipelines.monitoring`."""
+"""Rulesets and matches as they are sent and shown. `pipelines.monitoring` defines a ruleset's document."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ from pydantic import ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from api.core.schemas.common import Counts, Paging, Received, View, add_document_fields
-from api.core.schemas.rules import Parameter, identifier, moment, one_of
+from api.core.schemas.rules import flag_parameter, identifier_parameter, moment_parameter
 from api.decisions.schemas.policies import FindingView
 from pipelines.monitoring import Ruleset
 from pipelines.monitoring.library import LibraryRuleset
@@ -32,7 +32,7 @@ _APPLIES_TO: dict[str, Any] = {
                     "type": "array",
                     "items": {"type": "string", "format": "uuid"},
                     "minItems": 1,
-                    "description": f"The client's own; {MOST_CUSTOMERS:,} at most.",
+                    "description": f"Customers of the client, at most {MOST_CUSTOMERS:,}.",
                 }
             },
             "required": ["customers"],
@@ -45,7 +45,7 @@ _APPLIES_TO: dict[str, Any] = {
             "additionalProperties": False,
         },
     ],
-    "description": "All customers, those listed, or those of whom a condition over attributes holds.",
+    "description": "All customers, the listed ones, or those whose attributes meet a condition.",
 }
 
 
@@ -67,68 +67,53 @@ class SentRuleset(Received):
 class RulesetPaging(Paging):
     include_archived: Annotated[
         bool,
-        Parameter(
-            lambda given: one_of("true", "false")(given) == "true",
-            "Ruleset.InvalidIncludeArchived",
-            "includeArchived must be true or false, given once.",
-            {"type": "boolean", "description": "Archived rulesets, too."},
-        ),
+        flag_parameter("includeArchived", "Ruleset.InvalidIncludeArchived", "Include archived rulesets."),
     ] = False
 
 
-def _only(which: str) -> Parameter:
-    return Parameter(
-        identifier,
-        "RuleMatch.InvalidId",
-        "customerId and rulesetId must be one UUID each.",
-        {"type": "string", "format": "uuid", "description": f"Only this {which}'s matches."},
-    )
-
-
-def _moment(what: str) -> Parameter:
-    return Parameter(
-        moment,
-        "RuleMatch.InvalidDate",
-        "A moment is an ISO 8601 date-time with its offset, given once.",
-        {"type": "string", "format": "date-time", "description": f"Only matches {what} this moment."},
-    )
-
-
 class WhichMatches(Paging):
-    customer_id: Annotated[UUID | None, _only("customer")] = None
-    ruleset_id: Annotated[UUID | None, _only("ruleset")] = None
-    created_after: Annotated[datetime | None, _moment("after")] = None
-    created_before: Annotated[datetime | None, _moment("before")] = None
+    customer_id: Annotated[
+        UUID | None, identifier_parameter("customerId", "RuleMatch.InvalidId", "Only this customer's matches.")
+    ] = None
+    ruleset_id: Annotated[
+        UUID | None, identifier_parameter("rulesetId", "RuleMatch.InvalidId", "Only this ruleset's matches.")
+    ] = None
+    created_after: Annotated[
+        datetime | None, moment_parameter("createdAfter", "RuleMatch.InvalidDate", "Only matches after this moment.")
+    ] = None
+    created_before: Annotated[
+        datetime | None, moment_parameter("createdBefore", "RuleMatch.InvalidDate", "Only matches before this moment.")
+    ] = None
 
 
 class RuleCountView(View):
-    """What a rule came to: of its evaluations, each of one customer."""
+    """Counts of a rule over ruleset evaluations, each of one customer."""
 
     code: str
     observed: int = Field(description="Ruleset evaluations.")
     held: int = Field(description="Ruleset evaluations in which the condition was true.")
     unknown: int = Field(
-        description="Ruleset evaluations in which it was unknown: something that it needs was unavailable."
+        description="Ruleset evaluations in which the condition was unknown because something was unavailable."
     )
     fired: int = Field(description="Ruleset evaluations in which the rule fired.")
-    fired_now: int = Field(description="Customers for whom it has fired and is not ready again yet.")
+    fired_now: int = Field(description="Customers for whom it has fired and is not yet ready again.")
 
 
 class RulesetView(View):
     ruleset_id: UUID
     slug: str
     name: str
-    version: int = Field(description="The newest, which holds.")
+    version: int = Field(description="The newest version, which is in force.")
     active: bool
     is_archived: bool
     date_created: datetime
     date_updated: datetime
-    document: Any = Field(description="What to change and send again: with every default written out.")
-    counts: list[RuleCountView] = Field(description=f"Of the rules that hold, over the last {COUNTED_DAYS} days.")
+    document: Any = Field(description="What to edit and send again, with every default written out.")
+    counts: list[RuleCountView] = Field(description=f"Counts of the rules in force, over the last {COUNTED_DAYS} days.")
 
 
 class SavedRulesetView(RulesetView):
-    warnings: list[FindingView] = Field(description="What is odd, though no fault: a condition that can never be true.")
+    warnings: list[FindingView] = Field(description="Likely mistakes, such as a condition that is never true.")
 
 
 class RulesetListView(Counts):
@@ -137,7 +122,7 @@ class RulesetListView(Counts):
 
 class RulesetVersionView(View):
     version: int
-    sha256: str = Field(description="Of the document's canonical JSON.")
+    sha256: str = Field(description="SHA-256 of the document's canonical JSON.")
     date_created: datetime
     created_by: str
     document: Any
@@ -154,30 +139,30 @@ class RulesetNameView(View):
 
 
 class ReadBaselineView(View):
-    metric: str = Field(serialization_alias="of", description="Of which it is an earlier reading.")
+    metric: str = Field(serialization_alias="of", description="The metric that it is an earlier reading of.")
     day: date | None = Field(
-        serialization_alias="date", description="The day as of which it was read; null: there was none."
+        serialization_alias="date", description="The day as of which it was read; null if there was none."
     )
 
 
 class ReadValueView(View):
-    """What a condition read."""
+    """A value that a condition read."""
 
     kind: Literal["metric", "attribute"]
     name: str
-    title: str | None = Field(description="A metric's name for people.")
+    title: str | None = Field(description="Display name of a metric.")
     metric_id: UUID | None
     value: Any = Field(description="Null: unavailable.")
     cause: str | None = Field(description="Why it is unavailable.")
-    baseline: ReadBaselineView | None = Field(description="Of a baseline metric.")
+    baseline: ReadBaselineView | None = Field(description="The baseline, if it is a baseline metric.")
 
 
 class ComparisonView(View):
-    """Something that the condition asks. A side says what it is and its value, and if it was worked out, of what."""
+    """A comparison in the condition. Each side has its source and value and, if computed, the parts."""
 
     operator: str
     left: Any
-    right: Any = Field(description="A list: the bounds of `between`, or the texts of `oneOf`. Null: nothing.")
+    right: Any = Field(description="A list for `between` (bounds) and `oneOf` (texts); null if there is none.")
     holds: bool | None = Field(description="Null: unknown.")
 
 
@@ -193,16 +178,16 @@ class MatchedRuleView(View):
 class MatchView(View):
     match_id: UUID = Field(description="Equals the `eventId` of the webhook.")
     ruleset: RulesetNameView
-    version: int = Field(description="The ruleset's, by which it was looked.")
+    version: int = Field(description="Version of the ruleset that was evaluated.")
     customer_id: UUID
     date_matched: datetime
-    as_of: date = Field(description="The service's day.")
-    data_version: int = Field(description="Of the customer's transactions.")
+    as_of: date = Field(description="The business day of the evaluation.")
+    data_version: int = Field(description="Version of the customer's transactions.")
     cause: Cause = Field(
-        description="data: the customer's transactions changed; time: the night came, or a ruleset or an attribute "
-        "changed."
+        description="data: the customer's transactions changed; time: the nightly evaluation, or a ruleset or "
+        "attribute changed."
     )
-    rules: list[MatchedRuleView] = Field(description="All that fired in this ruleset evaluation, as they were then.")
+    rules: list[MatchedRuleView] = Field(description="All rules that fired in it, as they were then.")
 
 
 class MatchListView(Counts):
@@ -212,7 +197,7 @@ class MatchListView(Counts):
 class LibraryItemView(View):
     slug: str
     name: str
-    about: str = Field(description="What it watches for.")
+    about: str = Field(description="What the ruleset detects.")
 
 
 class LibraryView(View):
@@ -220,12 +205,12 @@ class LibraryView(View):
 
 
 class LibraryRulesetView(LibraryItemView):
-    document: Any = Field(description="To be sent to `/v1/monitoring/rulesets`, with `active` as you choose.")
-    text: str = Field(description="The same as YAML, with remarks.")
+    document: Any = Field(description="Can be sent to `/v1/monitoring/rulesets`, with `active` as you choose.")
+    text: str = Field(description="The same as YAML, with comments.")
 
 
 def shown(stored: StoredRuleset, counts: Sequence[Count], fired_now: Mapping[str, int]) -> dict[str, Any]:
-    """A ruleset with what its rules came to, in the document's order."""
+    """Return a ruleset with the counts of its rules, in the document's order."""
     by_code = {count.rule: count for count in counts}
     return {
         "rulesetId": stored.ruleset_id,
@@ -258,7 +243,7 @@ def version_shown(version: RulesetVersion) -> dict[str, Any]:
 
 
 class Read(msgspec.Struct, rename="camel"):
-    """What a condition read, as a match's record says it. The value's digits stay as they were written."""
+    """A value that a condition read, from a match's record. The digits of the value do not change."""
 
     kind: str
     name: str
@@ -270,7 +255,7 @@ class Read(msgspec.Struct, rename="camel"):
 
 
 class ReadBaseline(msgspec.Struct):
-    """`of`: the metric; `day`: the one as of which it was read, None where there was none."""
+    """The baseline of a value: the metric, and the day as of which it was read, or None if there was none."""
 
     of: str
     day: date | None = msgspec.field(name="date")
@@ -297,7 +282,7 @@ _record = msgspec.json.Decoder(_Record)
 
 
 def fired_rules(record: bytes) -> list[FiredRule]:
-    """What a match's record says of the rules that fired."""
+    """Return the rules that fired, from a match's record."""
     return _record.decode(record).observed.rules
 
 

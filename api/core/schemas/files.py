@@ -1,4 +1,4 @@
-"""PDF statements as they are sent."""
+"""PDF statements as callers send them, in JSON or as a form."""
 
 import base64
 import binascii
@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import Field, field_validator
 
 from api.core.schemas.common import Received
-from api.core.schemas.rules import OneOfMany, Rule, optional, refusal, text
+from api.core.schemas.rules import OneOfMany, Rule, optional_text, refusal
 
 MAX_FILES = 20
 MAX_PASSWORD_BYTES = 1024
@@ -38,7 +38,7 @@ class SentPdf(Received):
             _any_text,
             "Statement.InvalidFileName",
             "fileName is text.",
-            {"type": ["string", "null"], "description": "Only ever shown, of 255 characters at most."},
+            {"type": ["string", "null"], "description": "For display only; cut to 255 characters."},
         ),
     ] = ""
     content_base64: Annotated[
@@ -52,15 +52,11 @@ class SentPdf(Received):
     ]
     password: Annotated[
         str | None,
-        Rule(
-            optional(text(MAX_PASSWORD_BYTES)),
+        optional_text(
+            "password",
             "Statement.InvalidPassword",
-            f"password is text of at most {MAX_PASSWORD_BYTES} bytes.",
-            {
-                "type": ["string", "null"],
-                "maxLength": MAX_PASSWORD_BYTES,
-                "description": "Kept, encrypted, until the file was read.",
-            },
+            MAX_PASSWORD_BYTES,
+            "Stored encrypted, until the file has been read.",
         ),
     ] = None
 
@@ -73,13 +69,13 @@ class SentFiles(Received):
     @field_validator("files", mode="before")
     @classmethod
     def _counted(cls, value: Any) -> Any:
-        """Tell a wrong count before looking at any file."""
+        """Refuse a wrong count before any file is checked."""
         if isinstance(value, list) and not 0 < len(value) <= MAX_FILES:
-            raise refusal("Statement.WrongCount", f"1 to {MAX_FILES} files.")
+            raise refusal("Statement.WrongCount", f"A request has 1 to {MAX_FILES} files.")
         return value
 
 
-# The same as a form.
+# The body of the same request as a form.
 FORM_SCHEMA: dict[str, Any] = {
     "type": "object",
     "required": ["file"],
@@ -95,7 +91,7 @@ FORM_SCHEMA: dict[str, Any] = {
             "type": "array",
             "maxItems": MAX_FILES,
             "items": {"type": "string", "maxLength": MAX_PASSWORD_BYTES},
-            "description": "One for all files, or one for each in their order; an empty one is none.",
+            "description": "One password for all files, or one for each file in order. An empty one means no password.",
         },
     },
 }

@@ -1,4 +1,4 @@
-"""A job as it is shown, and how jobs are asked for."""
+"""A job as it is shown, and the queries for jobs."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -8,7 +8,7 @@ from uuid import UUID
 from pydantic import Field, computed_field
 
 from api.core.schemas.common import Counts, NoteView, Paging, Received, View
-from api.core.schemas.rules import Parameter, identifier, moment, whole
+from api.core.schemas.rules import choice_parameter, identifier_parameter, moment_parameter, whole_parameter
 from storage.core.models import Flow, JobStatus, Stage
 
 MAX_WAIT_S = 30
@@ -16,14 +16,14 @@ MOST_ERRORS = 100
 
 
 class RefusedRowView(View):
-    index: int = Field(description="Of the item in the submission, from 0.")
+    index: int = Field(description="Position of the item in the submission, from 0.")
     field: str | None
     code: str
     message: str
 
 
 class DuplicateRowView(View):
-    index: int = Field(description="Of the item in the submission, from 0.")
+    index: int = Field(description="Position of the item in the submission, from 0.")
     transaction_id: UUID = Field(description="The transaction that the item repeats.")
 
 
@@ -32,8 +32,8 @@ class StageView(View):
     status: JobStatus
     date_started: datetime | None
     date_completed: datetime | None
-    pages_done: int | None = Field(None, description="Of an extraction: pages read.")
-    pages_total: int | None = Field(None, description="Of an extraction: pages of the files opened so far.")
+    pages_done: int | None = Field(None, description="For an extraction: pages read.")
+    pages_total: int | None = Field(None, description="For an extraction: pages of the files opened so far.")
 
 
 STAGE_OF = {
@@ -49,10 +49,10 @@ STAGE_OF = {
 
 
 class JobView(View):
-    """A job without its refused rows: how lists show it."""
+    """A job as lists show it, without its refused rows."""
 
     job_id: UUID
-    customer_id: UUID | None = Field(description="Null for a backtest or a simulation, which are of no one customer.")
+    customer_id: UUID | None = Field(description="Null for a backtest or a simulation, which have no single customer.")
     flow: Flow
     withdraws: UUID | None = Field(
         validation_alias="retracts", description="The submission that is retracted; null for other flows."
@@ -84,7 +84,7 @@ class JobView(View):
     @computed_field
     @property
     def stages(self) -> list[StageView]:
-        """What the job goes through, in order; after a failure no further."""
+        """The job's stages, in order, up to the one that failed."""
         if self.stage is not None:
             return [self._extraction(), *self._enrichment()]
         return [
@@ -108,7 +108,7 @@ class JobView(View):
         )
 
     def _enrichment(self) -> Iterator[StageView]:
-        """Not reached by a job whose extraction failed. Files that were refused are not its errors."""
+        """Yield the enrichment stage, unless the extraction failed. Refused files are not errors of this stage."""
         if self.stage is Stage.EXTRACTION and self.status is JobStatus.FAILED:
             return
         ended = self.status is JobStatus.COMPLETED_WITH_ERRORS and not self.rejected_count
@@ -122,7 +122,7 @@ class JobView(View):
 
 
 class JobStatusView(JobView):
-    """A job with the first of its refused rows."""
+    """A job with its first refused rows."""
 
     errors: Sequence[RefusedRowView] = Field(description=f"The first {MOST_ERRORS} refused rows.")
 
@@ -142,60 +142,32 @@ class DuplicateRowListView(Counts):
 class WaitQuery(Received):
     wait: Annotated[
         int,
-        Parameter(
-            whole(0, MAX_WAIT_S),
-            "Job.InvalidWait",
-            f"wait must be a whole number of seconds from 0 to {MAX_WAIT_S}, given once.",
-            {
-                "type": "integer",
-                "minimum": 0,
-                "maximum": MAX_WAIT_S,
-                "description": "Seconds to hold the answer, at most, until the job has ended.",
-            },
+        whole_parameter(
+            "wait", "Job.InvalidWait", 0, MAX_WAIT_S, "Longest time to wait for the end of the job, in seconds."
         ),
     ] = 0
-
-
-def _moment(what: str) -> Parameter:
-    return Parameter(
-        moment,
-        "Job.InvalidDate",
-        "A moment is an ISO 8601 date-time with its offset, given once.",
-        {"type": "string", "format": "date-time", "description": f"Only jobs created {what} this moment."},
-    )
 
 
 class JobsQuery(Paging):
     status: Annotated[
         JobStatus | None,
-        Parameter(
-            JobStatus,
-            "Job.InvalidStatus",
-            "status must be one job status, given once.",
-            {"type": "string", "enum": list(JobStatus), "description": "Only jobs in this status."},
-        ),
+        choice_parameter("status", "Job.InvalidStatus", JobStatus, "Only jobs in this status."),
     ] = None
     flow: Annotated[
         Flow | None,
-        Parameter(
-            Flow,
-            "Job.InvalidFlow",
-            "flow must be one flow, given once.",
-            {"type": "string", "enum": list(Flow), "description": "Only jobs of this flow."},
-        ),
+        choice_parameter("flow", "Job.InvalidFlow", Flow, "Only jobs of this flow."),
     ] = None
     customer_id: Annotated[
         UUID | None,
-        Parameter(
-            identifier,
-            "Job.InvalidCustomerId",
-            "customerId must be one UUID.",
-            {"type": "string", "format": "uuid", "description": "Only this customer's jobs."},
-        ),
+        identifier_parameter("customerId", "Job.InvalidCustomerId", "Only this customer's jobs."),
     ] = None
-    created_after: Annotated[datetime | None, _moment("after")] = None
-    created_before: Annotated[datetime | None, _moment("before")] = None
+    created_after: Annotated[
+        datetime | None, moment_parameter("createdAfter", "Job.InvalidDate", "Only jobs created after this moment.")
+    ] = None
+    created_before: Annotated[
+        datetime | None, moment_parameter("createdBefore", "Job.InvalidDate", "Only jobs created before this moment.")
+    ] = None
 
     def filters(self) -> dict[str, Any]:
-        """What `storage.jobs.jobs.find` filters by."""
+        """Return the filters of `storage.jobs.jobs.find`."""
         return self.model_dump(exclude={"page", "count"})

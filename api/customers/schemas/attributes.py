@@ -20,8 +20,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
 from api.core.schemas.common import Counts, Received, View
-from api.core.schemas.rules import Rule, day, moment, optional, refusal, text
-from pipelines.intake.masking import mask_text
+from api.core.schemas.rules import MOMENT, Rule, day, masked, moment, optional, optional_text, refusal
 from pipelines.vocabulary.strict_json import Number
 from storage.monitoring.attributes import MOST_PER_CUSTOMER, Attribute, NewAttribute, Value
 
@@ -33,20 +32,20 @@ NAME = r"^[A-Za-z][A-Za-z0-9_.-]{0,63}$"
 Plain = Annotated[Value | None, WithJsonSchema({"type": ["string", "number", "boolean", "null"]})]
 
 
-def plain_value(given: Any) -> Value:
-    """Text, true or false, or a number exactly as it was written."""
+def plain_value(given: Any) -> Any:
+    """Parse text, true or false, or a number exactly as it was written."""
     if type(given) is bool:
         return given
-    return _exact(given) if type(given) is Number else mask_text(text(MAX_TEXT)(given))
+    return _exact(given) if type(given) is Number else masked(MAX_TEXT)(given)
 
 
 def _exact(number: Number) -> Decimal:
-    """Every digit counts: there is no rounding, so a number with too many is refused."""
+    """Parse a number without rounding; one with too many digits is refused."""
     if len(number) > 2 * (INTEGER_DIGITS + DECIMALS):
         raise ValueError
     try:
         exact = Decimal(number)
-    except InvalidOperation:  # its exponent is beyond any
+    except InvalidOperation:  # the exponent is out of range
         raise ValueError from None
     if exact == 0:
         return Decimal(0)
@@ -71,7 +70,7 @@ VALUE = Rule(plain_value, INVALID_VALUE, VALUE_SAYS, {"anyOf": list(VALUE_SCHEMA
 
 @dataclass(frozen=True)
 class BareOrWhole:
-    """A bare value stands for an attribute that has nothing but its value."""
+    """An attribute as an object, or as its bare value when nothing else is known of it."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.no_info_wrap_validator_function(self._read, handler(source))
@@ -93,12 +92,7 @@ class SentAttribute(Received):
     value: Annotated[Value, VALUE]
     source: Annotated[
         str | None,
-        Rule(
-            optional(lambda given: mask_text(text(MAX_SOURCE)(given))),
-            "Attribute.InvalidSource",
-            f"source is text of at most {MAX_SOURCE} characters.",
-            {"type": ["string", "null"], "maxLength": MAX_SOURCE, "description": "Where the value is from."},
-        ),
+        optional_text("source", "Attribute.InvalidSource", MAX_SOURCE, "Where the value comes from.", parse=masked),
     ] = None
     evidence_date: Annotated[
         date | None,
@@ -108,7 +102,7 @@ class SentAttribute(Received):
             "evidenceDate is a date (YYYY-MM-DD).",
             {
                 "anyOf": [{"type": "string", "format": "date"}, {"const": ""}, {"type": "null"}],
-                "description": "The day of the evidence for it.",
+                "description": "The day of the evidence for the value.",
             },
         ),
     ] = None
@@ -117,10 +111,10 @@ class SentAttribute(Received):
         Rule(
             optional(moment),
             "Attribute.InvalidExpiry",
-            "expiresAt is an ISO 8601 date-time with its offset.",
+            f"expiresAt is {MOMENT}.",
             {
                 "anyOf": [{"type": "string", "format": "date-time"}, {"const": ""}, {"type": "null"}],
-                "description": "From then on the value is not available.",
+                "description": "The value is not available from this moment on.",
             },
         ),
     ] = None
@@ -128,7 +122,7 @@ class SentAttribute(Received):
     @model_validator(mode="before")
     @classmethod
     def _with_value(cls, given: Any) -> Any:
-        """One without a value has a wrong one."""
+        """Treat a missing value as an invalid one."""
         return {"value": None, **given} if isinstance(given, dict) else given
 
     def record(self) -> NewAttribute:
@@ -137,16 +131,16 @@ class SentAttribute(Received):
 
 class SentAttributes(Received):
     attributes: dict[str, Annotated[SentAttribute, BareOrWhole()] | None] = Field(
-        description="Names that are given are set, or removed for null; the others stay as they are.",
+        description="Named attributes are set, or removed if null. The others do not change.",
         json_schema_extra={"propertyNames": {"pattern": NAME}, "maxProperties": MOST_PER_CUSTOMER},
     )
 
     @field_validator("attributes", mode="before")
     @classmethod
     def _named(cls, given: Any) -> Any:
-        """Tell wrong names before any value, and without repeating them."""
+        """Refuse wrong names before any value is checked, without repeating the names."""
         if isinstance(given, dict) and len(given) > MOST_PER_CUSTOMER:
-            raise refusal("Attribute.InvalidCount", f"{MOST_PER_CUSTOMER} attributes at most.")
+            raise refusal("Attribute.InvalidCount", f"A customer has at most {MOST_PER_CUSTOMER} attributes.")
         if isinstance(given, dict) and not all(re.fullmatch(NAME.strip("^$"), name) for name in given):
             raise refusal(
                 "Attribute.InvalidName", "A name is an ASCII letter and up to 63 more letters, digits, _, . or -."
@@ -158,7 +152,7 @@ class SentAttributes(Received):
 
 
 class AttributeView(View):
-    """What holds under a name."""
+    """The current value of an attribute."""
 
     value: Plain = Field(description="Null once it has expired.")
     source: str | None
@@ -184,12 +178,12 @@ class AttributesView(View):
 
 
 class AttributeHistoryView(Counts):
-    attributes: dict[str, AttributeView] = Field(description="What holds now, by name.")
-    history: list[AttributeChangeView] = Field(description="Every change, newest first; this is what pages count.")
+    attributes: dict[str, AttributeView] = Field(description="The current attributes, by name.")
+    history: list[AttributeChangeView] = Field(description="Every change, newest first. Pages count these.")
 
 
 def shown(found: Sequence[Attribute], now: datetime) -> dict[str, AttributeView]:
-    """What holds, by name; an expired value is withheld."""
+    """Return the current attributes by name, without expired values."""
     return {attribute.name: _view(attribute, available=attribute.available(now)) for attribute in found}
 
 

@@ -8,9 +8,8 @@ from pydantic import Field, RootModel, field_validator
 from stdnum.au import abn as check_digits
 
 from api.core.schemas.common import Counts, Received, View
-from api.core.schemas.rules import OneOfMany, Rule, one_of, optional, refusal, text
+from api.core.schemas.rules import OneOfMany, Rule, masked, one_of, optional, refusal, required_text
 from api.customers.schemas.customers import ABN_SAYS, ABN_SCHEMA, INVALID_ABN, eleven_digits
-from pipelines.intake.masking import mask_text
 from storage.enrichment.related_parties import Party
 
 ROLES = ("director", "shareholder", "beneficial_owner", "partner", "trustee", "guarantor", "group_company")
@@ -21,12 +20,7 @@ MAX_NAME = 200  # characters
 class SentParty(Received):
     name: Annotated[
         str,
-        Rule(
-            lambda given: mask_text(text(MAX_NAME)(given)),
-            "RelatedParty.InvalidName",
-            f"The name is text of 1 to {MAX_NAME} characters.",
-            {"type": "string", "minLength": 1, "maxLength": MAX_NAME},
-        ),
+        required_text("name", "RelatedParty.InvalidName", MAX_NAME, parse=masked),
     ]
     abn: Annotated[
         str | None,
@@ -37,7 +31,7 @@ class SentParty(Received):
         Rule(
             one_of(*ROLES),
             "RelatedParty.InvalidRole",
-            f"The role is one of {', '.join(ROLES)}.",
+            f"role is one of {', '.join(ROLES)}.",
             {"type": "string", "enum": list(ROLES)},
         ),
     ]
@@ -47,7 +41,7 @@ class SentParty(Received):
 
 
 class SentParties(RootModel[list[Annotated[SentParty, OneOfMany()]]]):
-    """The whole list. Somebody with two roles stands in it twice."""
+    """The whole list. A party with two roles is listed twice."""
 
     root: list[Annotated[SentParty, OneOfMany()]] = Field(json_schema_extra={"maxItems": MAX_PARTIES})
 
@@ -55,7 +49,7 @@ class SentParties(RootModel[list[Annotated[SentParty, OneOfMany()]]]):
     @classmethod
     def _counted(cls, given: Any) -> Any:
         if isinstance(given, list) and len(given) > MAX_PARTIES:
-            raise refusal("RelatedParty.TooMany", f"{MAX_PARTIES} related parties at most.")
+            raise refusal("RelatedParty.TooMany", f"A customer has at most {MAX_PARTIES} related parties.")
         return given
 
     def records(self) -> list[Party]:
@@ -65,7 +59,7 @@ class SentParties(RootModel[list[Annotated[SentParty, OneOfMany()]]]):
 class PartyView(View):
     name: str
     abn: str | None
-    abn_checksum_valid: bool | None = Field(description="Null without an ABN. It never blocks anything.")
+    abn_checksum_valid: bool | None = Field(description="Null without an ABN. Nothing is refused if it is false.")
     role: str
 
 
@@ -80,5 +74,5 @@ class PartiesView(View):
 
 
 class PartyHistoryView(Counts):
-    related_parties: list[PartyView] = Field(description="The list that holds now.")
-    history: list[PartyListView] = Field(description="Every list, newest first; this is what pages count.")
+    related_parties: list[PartyView] = Field(description="The current list.")
+    history: list[PartyListView] = Field(description="Every list, newest first. Pages count these.")

@@ -1,4 +1,4 @@
-"""Evaluations as they are asked for and shown."""
+"""Evaluations as they are requested and shown."""
 
 from datetime import date, datetime
 from typing import Annotated, Any, Literal
@@ -7,12 +7,10 @@ from uuid import UUID
 from pydantic import ConfigDict, Field
 
 from api.core.schemas.common import Counts, Paging, Received, View
-from api.core.schemas.rules import Parameter, Rule, one_of, text
+from api.core.schemas.rules import Parameter, Rule, masked, number, one_of, or_null, required_text, text
 from api.customers.schemas.attributes import MAX_TEXT
 from pipelines.decisions import INDETERMINATE, OUTCOMES
 from pipelines.decisions.numbers import LARGEST
-from pipelines.intake.masking import mask_text
-from pipelines.vocabulary.strict_json import Number
 from storage.decisions.policies import MOST_VERSIONS
 
 MOST_GRID = 50  # values on an axis
@@ -29,23 +27,6 @@ _Inputs = Annotated[dict[str, Any] | None, Field(json_schema_extra={"additionalP
 _Overrides = Annotated[dict[str, Any] | None, Field(json_schema_extra={"additionalProperties": _OR_NULL})]
 
 
-def _version(given: Any) -> int:
-    if (
-        type(given) is not Number
-        or not given.isascii()
-        or not given.isdecimal()
-        or len(given) > len(str(MOST_VERSIONS))
-    ):
-        raise ValueError
-    if not 1 <= int(given) <= MOST_VERSIONS:
-        raise ValueError
-    return int(given)
-
-
-def _optional_version(given: Any) -> int | None:
-    return None if given is None else _version(given)
-
-
 def _axis_values(given: Any) -> list[Any]:
     if not isinstance(given, list) or not 1 <= len(given) <= MOST_GRID:
         raise ValueError
@@ -54,39 +35,39 @@ def _axis_values(given: Any) -> list[Any]:
 
 class SentEvaluation(Received):
     inputs: _Inputs = Field(
-        None, description="One value for each input that the policy declares. Decimals as numbers or texts."
+        None, description="One value for each input that the policy declares. Decimals are numbers or text."
     )
     attribute_overrides: _Overrides = Field(
         None,
-        description="Attributes as if they were these (null: not set), for a what-if. What is stored stays as it is.",
+        description="Attribute values for a what-if (null: not set). Stored attributes do not change.",
     )
     version: Annotated[
         int | None,
         Rule(
-            _optional_version,
+            or_null(number(1, MOST_VERSIONS)),
             "DecisionPolicy.InvalidVersion",
             "version is the number of one of the policy's versions.",
             {
                 "type": ["integer", "null"],
                 "minimum": 1,
                 "maximum": MOST_VERSIONS,
-                "description": "Version of the policy, the published one by default. By another it is a what-if.",
+                "description": "Version of the policy; the published one by default. Any other makes this a what-if.",
             },
         ),
     ] = None
 
 
 class SentAxis(Received):
-    """Exactly one of `metric`, `attribute` and `input` names the leaf."""
+    """A number of the policy and the values to try. Exactly one of `metric`, `attribute` and `input` names it."""
 
     model_config = ConfigDict(
         json_schema_extra={
             "oneOf": [{"required": [name]} for name in ("metric", "attribute", "input")],
         }
     )
-    metric: str | None = Field(None, description="Slug.")
-    attribute: str | None = Field(None, description="Name.")
-    input: str | None = Field(None, description="Name.")
+    metric: str | None = Field(None, description="Slug of a metric.")
+    attribute: str | None = Field(None, description="Name of an attribute.")
+    input: str | None = Field(None, description="Name of an input.")
     values: Annotated[
         list[Any],
         Rule(
@@ -105,7 +86,7 @@ class SentAxis(Received):
 
     @property
     def leaf(self) -> tuple[str, str] | None:
-        """Its sort and its name."""
+        """The kind and the name of the number, or None unless exactly one is named."""
         given = [(sort, name) for sort in ("metric", "attribute", "input") if (name := getattr(self, sort)) is not None]
         return given[0] if len(given) == 1 else None
 
@@ -116,7 +97,7 @@ class SentGrid(Received):
 
 
 class SentSensitivity(SentEvaluation):
-    grid: SentGrid | None = Field(None, description="Outcomes and limits for all values of two numbers.")
+    grid: SentGrid | None = Field(None, description="Outcomes and limits for every pair of values of two numbers.")
 
 
 class SentOverride(Received):
@@ -126,26 +107,16 @@ class SentOverride(Received):
             one_of(*OUTCOMES),
             "Evaluation.InvalidOutcome",
             f"outcome is one of {', '.join(OUTCOMES)}.",
-            {"enum": list(OUTCOMES), "description": "What was decided instead."},
+            {"enum": list(OUTCOMES), "description": "The outcome that was decided instead."},
         ),
     ]
     reason: Annotated[
         str,
-        Rule(
-            lambda given: mask_text(text(MAX_REASON)(given)),
-            "Evaluation.InvalidReason",
-            f"reason is text of 1 to {MAX_REASON:,} characters.",
-            {"type": "string", "minLength": 1, "maxLength": MAX_REASON},
-        ),
+        required_text("reason", "Evaluation.InvalidReason", MAX_REASON, parse=masked),
     ]
     decided_by: Annotated[
         str,
-        Rule(
-            lambda given: mask_text(text(MAX_PERSON)(given)),
-            "Evaluation.InvalidPerson",
-            f"decidedBy is text of 1 to {MAX_PERSON} characters.",
-            {"type": "string", "minLength": 1, "maxLength": MAX_PERSON, "description": "Who decided."},
-        ),
+        required_text("decidedBy", "Evaluation.InvalidPerson", MAX_PERSON, "Who decided.", parse=masked),
     ]
 
 
@@ -169,35 +140,35 @@ Outcome = Literal["proceed", "conditional", "blocked", "indeterminate"]
 class MatchedRuleView(View):
     code: str
     message: str
-    customer_message: str = Field(description="As the customer may read it.")
+    customer_message: str = Field(description="Message for the customer.")
     metric_ids: list[UUID]
 
 
 class ReasonView(View):
-    """Something that keeps the policy from being decided."""
+    """A reason why the policy cannot be decided."""
 
     code: str
     message: str
     metric_ids: list[UUID]
     cause: str
-    name: str | None = Field(description="The metric's, attribute's or input's own name.")
-    settle: str = Field(description="What would settle it.")
+    name: str | None = Field(description="Name of the metric, attribute or input.")
+    settle: str = Field(description="What would resolve this.")
 
 
 class VerdictView(View):
     outcome: Outcome
-    recommended_actions: list[str] = Field(description="Of every matched rule in the deciding step.")
-    reasons: list[ReasonView] = Field(description=f"Why the outcome is {INDETERMINATE}; else empty.")
-    matched_rules: list[MatchedRuleView] = Field(description="The weightiest first; or the default's reason.")
-    principal_reasons: list[str] = Field(description="At most four, worded for the customer.")
+    recommended_actions: list[str] = Field(description="Of all matched rules in the deciding step.")
+    reasons: list[ReasonView] = Field(description=f"Why the outcome is {INDETERMINATE}; otherwise empty.")
+    matched_rules: list[MatchedRuleView] = Field(description="By rank, 1 first; without a match, the default reason.")
+    principal_reasons: list[str] = Field(description="At most four, in the words for the customer.")
 
 
 class ComputedLimitView(View):
     kind: Literal["computed"]
     product_id: UUID
-    amount: float = Field(description="AUD; 0 where nothing is offered.")
+    amount: float = Field(description="AUD; 0 if nothing is offered.")
     capped: bool
-    uncapped_amount: float | None = Field(None, description="Before the ceiling, where one applied.")
+    uncapped_amount: float | None = Field(None, description="AUD before the cap, if one applied.")
 
 
 class IndeterminateLimitView(View):
@@ -226,7 +197,7 @@ class NamedMetricView(View):
 
 class AttributeReadView(View):
     name: str
-    value: Any = Field(description="Null: not available.")
+    value: Any = Field(description="Null: unavailable.")
     source: Literal["stored", "overridden"]
 
 
@@ -239,9 +210,9 @@ class EvaluationView(View):
     attributes: list[AttributeReadView]
     evaluation_id: UUID
     policy_version: int
-    data_version: int = Field(description="Of the customer's transactions that were looked at.")
-    pending_jobs: list[UUID] = Field(description="Jobs that have yet to end and may change these transactions.")
-    what_if: bool = Field(description="With overrides, or by a version that didn't decide: nothing that was decided.")
+    data_version: int = Field(description="Version of the customer's transactions that was evaluated.")
+    pending_jobs: list[UUID] = Field(description="Unfinished jobs that may change these transactions.")
+    what_if: bool = Field(description="True with overrides or another version than the deciding one: not a decision.")
 
 
 class ChangeView(View):
@@ -255,21 +226,20 @@ class SensitivityView(View):
     metric_id: UUID | None
     value: float | None = Field(description="Null: unavailable.")
     below: ChangeView | None = Field(
-        description="The nearest value below at which the outcome is another. Metrics that count move by ones, sums of "
-        "money by cents, others by 0.0001; attributes and inputs by 0.00000001."
+        description="The nearest lower value with another outcome. Steps: 1 for counts, 0.01 for money, 0.0001 for "
+        "other metrics, 0.00000001 for attributes and inputs."
     )
-    above: ChangeView | None = Field(description="The nearest value above.")
+    above: ChangeView | None = Field(description="The nearest higher value with another outcome.")
     nearest: ChangeView | None = Field(
-        description="The nearer one of both; where there is no value, the first of `changes`."
+        description="The nearer of the two; if the number is unavailable, the first of `changes`."
     )
     changes: list[ChangeView] = Field(
-        description="Of a number that is unavailable, what it would have to be: for each other outcome that it can "
-        "bring about alone, the value nearest to zero at which it does, the nearest first. Empty: none, as when "
-        "others are missing, too. Of a number that has a value: empty."
+        description="For an unavailable number: each other outcome that its value alone could bring about, with the "
+        "value nearest to zero that does; nearest first. Empty if there is none, for example because other numbers are "
+        "unavailable too. Always empty for a number that has a value."
     )
     complete: bool = Field(
-        description="False: the search was given up, and there may be changes all the same. True: what isn't told "
-        "isn't there."
+        description="True: all changes are listed. False: the search was stopped, and there may be more."
     )
 
 
@@ -285,7 +255,7 @@ class GridLimitView(View):
 
 
 class GridView(View):
-    """Rows are the values `down`, columns the values `across`."""
+    """Outcomes and limits: a row for each value of `down`, a column for each value of `across`."""
 
     across: AxisView
     down: AxisView
@@ -309,7 +279,7 @@ class EvaluationSummaryView(View):
     at: datetime
     who: str = Field(description="Id of the API key, or the operator.")
     outcome: Outcome
-    overridden_outcome: Outcome | None = Field(description="What somebody decided instead, the last one; null: nobody.")
+    overridden_outcome: Outcome | None = Field(description="The latest override; null if there is none.")
     what_if: bool
     data_version: int
     as_of: date
@@ -320,7 +290,7 @@ class EvaluationListView(Counts):
 
 
 class DecisionOverrideView(View):
-    """What somebody decided instead."""
+    """A decision by a person that overrides the evaluation's outcome."""
 
     outcome: Outcome
     reason: str
@@ -330,11 +300,11 @@ class DecisionOverrideView(View):
 
 
 class RecordedEvaluationView(EvaluationSummaryView):
-    shadow_of: UUID | None = Field(description="The evaluation beside which this challenger's was run.")
-    shadows: list[UUID] = Field(description="Evaluations by a challenger beside this one.")
-    overrides: list[DecisionOverrideView] = Field(description="In their order; the last one holds.")
-    sha256: str = Field(description="Of the record's bytes, as they stand in this answer.")
+    shadow_of: UUID | None = Field(description="The evaluation for which this challenger evaluation was run.")
+    shadows: list[UUID] = Field(description="Evaluations by a challenger for this one.")
+    overrides: list[DecisionOverrideView] = Field(description="Oldest first; the last one applies.")
+    sha256: str = Field(description="SHA-256 of the record's bytes as in this answer.")
     record: Any = Field(
-        description="All that the evaluation read, with causes; policy, metrics, data and engine; the trace: which "
-        "rule read which value against which threshold; and the answer."
+        description="Everything the evaluation read, with causes; the versions of policy, metrics, data and engine; "
+        "the trace of which rule compared which value with which threshold; and the answer."
     )

@@ -11,10 +11,10 @@ class CategoryView(View):
     name: str
     group: str
     meaning: str
-    sign: Sign = Field(description="Side of the account that it belongs on.")
+    sign: Sign = Field(description="Side of the account it belongs to.")
     line: Line = Field(description="Line of the cash profit-and-loss statement.")
-    counts_as_revenue: bool = Field(description="On the debit side it counts against revenue.")
-    essential: bool = Field(description="A cost that trade depends on.")
+    counts_as_revenue: bool = Field(description="Credits count as revenue; debits reduce it.")
+    essential: bool = Field(description="Whether the business depends on this cost to trade.")
 
 
 class GroupView(View):

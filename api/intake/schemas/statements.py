@@ -1,4 +1,4 @@
-"""PDF statements as they are sent, and what was read from them."""
+"""PDF statements as they are shown, with what was read from them."""
 
 from collections.abc import Sequence
 from datetime import date, datetime
@@ -8,7 +8,7 @@ from uuid import UUID
 from pydantic import Field
 
 from api.core.schemas.common import Counts, Received, View
-from api.core.schemas.rules import Parameter, whole
+from api.core.schemas.rules import whole_parameter
 from api.intake.schemas.transactions import Day, Money
 from pipelines.intake.pdf.page.result import Kind, Severity, Verdict
 
@@ -16,7 +16,7 @@ MAX_ROW = 1_000_000
 
 
 class BoxView(View):
-    """A place on a page, in points from the top left corner of the page as it is shown."""
+    """A rectangle on a page, in points from the top left corner of the page as displayed."""
 
     page: int = Field(description="From 1.")
     left: float
@@ -32,7 +32,7 @@ class ReasonView(View):
 
 
 class SignalView(View):
-    """Something about the file that a forged one would show, and some honest ones do, too. Never a decision."""
+    """A sign of a forged file, which some genuine files show too. It never decides anything."""
 
     code: str
     severity: Severity
@@ -41,18 +41,18 @@ class SignalView(View):
 
 
 class StatementView(View):
-    """One account's part of a file."""
+    """The part of a file that belongs to one account."""
 
     statement_id: UUID
     job_id: UUID
     file_id: UUID
     file_name: str
     account_id: UUID
-    bank: str | None = Field(description="Null for a bank that Tidemark doesn't know.")
+    bank: str | None = Field(description="Null for an unknown bank.")
     bank_name: str | None
     account_name: str | None
     bsb: str | None
-    account_number: str | None = Field(description="That of a card is masked.")
+    account_number: str | None = Field(description="A card's number is masked.")
     account_type: str | None
     credit_limit: Money | None
     kind: Kind
@@ -60,8 +60,8 @@ class StatementView(View):
     period_end: date | None
     opening_balance: Money | None
     closing_balance: Money | None
-    verdict: Verdict = Field(description="How far the printed balances prove the rows.")
-    reasons: Sequence[ReasonView] = Field(description="What keeps the verdict from being better.")
+    verdict: Verdict = Field(description="Whether the printed balances agree with the rows.")
+    reasons: Sequence[ReasonView] = Field(description="Why the verdict is not better.")
     row_count: int
     first_page: int
     last_page: int
@@ -77,18 +77,18 @@ class StatementRowView(View):
     amount: Money
     balance: Money | None
     balance_printed: bool
-    currency: str | None = Field(description="ISO 4217; null where it is the statement's, AUD.")
+    currency: str | None = Field(description="ISO 4217; null if AUD, like the statement.")
     proved: bool | None = Field(
-        description="Whether it lies between two printed balances that agree with the rows between them: neither its "
-        "amount nor sign can be another. Null for statements read before this was kept."
+        description="Whether it lies between two printed balances that agree with the rows between them, which proves "
+        "its amount and sign. Null for statements read before this was recorded."
     )
-    repeated: bool = Field(description="Another statement of the same submission holds the row: it counts once.")
-    index: int | None = Field(description="By which the job's errors and duplicates name the row; null when repeated.")
+    repeated: bool = Field(description="Another statement of the same submission contains the row; it is counted once.")
+    index: int | None = Field(description="Index of the row in the job's errors and duplicates; null if repeated.")
     boxes: Sequence[BoxView]
 
 
 class WholeStatementView(StatementView):
-    signals: Sequence[SignalView] = Field(description="Of the whole file.")
+    signals: Sequence[SignalView] = Field(description="Signals of the whole file.")
     rows: Sequence[StatementRowView]
 
 
@@ -97,7 +97,7 @@ class StatementListView(Counts):
 
 
 class SourceView(View):
-    """Where a transaction stands on paper."""
+    """Where a transaction is printed."""
 
     job_id: UUID
     statement_id: UUID
@@ -108,10 +108,5 @@ class SourceView(View):
 class PageQuery(Received):
     row: Annotated[
         int | None,
-        Parameter(
-            whole(1, MAX_ROW),
-            "Statement.InvalidRow",
-            "row must be a whole number from 1, given once.",
-            {"type": "integer", "minimum": 1, "maximum": MAX_ROW, "description": "Row of the statement to mark."},
-        ),
+        whole_parameter("row", "Statement.InvalidRow", 1, MAX_ROW, "Row of the statement to highlight."),
     ] = None

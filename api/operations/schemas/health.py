@@ -1,4 +1,4 @@
-"""How the service says that it is well."""
+"""Health of the service as it is shown."""
 
 from collections.abc import Mapping
 from typing import Annotated, Literal
@@ -14,4 +14,4 @@ class LiveView(View):
 
 class ReadyView(View):
     status: Literal["ready"]
-    parts: Annotated[Mapping[str, PartView], Field(description="What the service needs, by name.")]
+    parts: Annotated[Mapping[str, PartView], Field(description="The parts that the service needs, by name.")]

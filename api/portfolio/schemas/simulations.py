@@ -1,6 +1,6 @@
-"""Simulations as they are asked for and shown."""
+"""Simulations as they are requested and shown."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import date, datetime
 from typing import Annotated, Any
 from uuid import UUID
@@ -8,7 +8,7 @@ from uuid import UUID
 from pydantic import Field
 
 from api.core.schemas.common import Counts, Received, View
-from api.core.schemas.rules import Rule, day, identifier
+from api.core.schemas.rules import Rule, day, identifiers_or_null, or_null
 from api.monitoring.schemas import ReadValueView
 from pipelines.monitoring.ruleset import Severity
 from pipelines.monitoring.simulated import MOST_CUSTOMERS
@@ -22,20 +22,6 @@ EARLIEST = date(1970, 1, 1)  # of the days that may be asked for
 _DAY: dict[str, Any] = {"anyOf": [{"type": "string", "format": "date"}, {"type": "null"}]}
 
 
-def _or_null(parse: Callable[[Any], object]) -> Callable[[Any], object]:
-    return lambda given: None if given is None else parse(given)
-
-
-def _identifiers(given: Any) -> list[UUID]:
-    """1 to MOST_NAMED, none twice."""
-    if not isinstance(given, list) or not 1 <= len(given) <= MOST_NAMED:
-        raise ValueError
-    found = [identifier(each) for each in given]
-    if len(set(found)) != len(found):
-        raise ValueError
-    return found
-
-
 def _object(given: Any) -> dict[str, Any]:
     if not isinstance(given, dict):
         raise ValueError
@@ -44,7 +30,7 @@ def _object(given: Any) -> dict[str, Any]:
 
 def _day(name: str, means: str) -> Rule:
     return Rule(
-        _or_null(day),
+        or_null(day),
         "Simulation.InvalidDay",
         f"{name} is a date, YYYY-MM-DD.",
         {**_DAY, "description": means},
@@ -54,60 +40,50 @@ def _day(name: str, means: str) -> Rule:
 class SentSimulation(Received):
     from_: Annotated[
         date | None,
-        _day("from", f"The first day that is looked at. Default: {USUAL_MONTHS} months before the last one ends."),
+        _day("from", f"The first day. Default: {USUAL_MONTHS} months before the end of the last."),
     ] = Field(None, alias="from")
     to: Annotated[
-        date | None, _day("to", f"The last day, at most {MOST_MONTHS} months after the first. Default: today.")
+        date | None,
+        _day("to", f"The last day, at most {MOST_MONTHS} months after the first. Default: today."),
     ] = None
     customer_ids: Annotated[
         list[UUID] | None,
-        Rule(
-            _or_null(_identifiers),
+        identifiers_or_null(
+            "customerIds",
             "Simulation.InvalidCustomers",
-            f"customerIds is a list of 1 to {MOST_NAMED:,} different UUIDs.",
-            {
-                "anyOf": [
-                    {
-                        "type": "array",
-                        "items": {"type": "string", "format": "uuid"},
-                        "minItems": 1,
-                        "maxItems": MOST_NAMED,
-                    },
-                    {"type": "null"},
-                ],
-                "description": "Only these customers. Default: all that the ruleset applies to.",
-            },
+            MOST_NAMED,
+            "Only these customers. Default: all that the ruleset applies to.",
         ),
     ] = None
     document: Annotated[
         dict[str, Any] | None,
         Rule(
-            _or_null(_object),
+            or_null(_object),
             "Simulation.InvalidDocument",
             "document is a ruleset's document.",
             {
                 "anyOf": [{"type": "object"}, {"type": "null"}],
-                "description": "What the ruleset might say instead: this is simulated, and kept with the simulation "
-                'alone. Its slug doesn\'t count. Such as `{"slug": "after-the-loan", …}`.',
+                "description": "A draft of the ruleset to simulate instead. It is stored with the simulation only; its "
+                'slug is ignored. Example: `{"slug": "after-the-loan", …}`.',
             },
         ),
     ] = None
 
 
 class SimulationView(View):
-    """What was asked for, and how far it has come."""
+    """The request and the progress of a simulation."""
 
-    job_id: UUID = Field(description="Of the job that does the work; the simulation's id.")
+    job_id: UUID = Field(description="Id of the job, and of the simulation.")
     status: JobStatus
     ruleset_id: UUID
-    version: int = Field(description="The ruleset's when it was asked for.")
-    of_document: bool = Field(description="A document that was sent along was simulated, not the version.")
+    version: int = Field(description="Version of the ruleset at the time of the request.")
+    of_document: bool = Field(description="Whether the request's document was simulated instead of the version.")
     from_: date = Field(serialization_alias="from")
     to: date
-    customers_named: int | None = Field(description="How many customers were named; null: all.")
-    customers_total: int | None = Field(description="Null until it has begun.")
+    customers_named: int | None = Field(description="Number of customers in the request; null: all.")
+    customers_total: int | None = Field(description="Null until the job has started.")
     customers_done: int
-    customers_failed: int = Field(description="Left out, because their data could not be read or computed.")
+    customers_failed: int = Field(description="Customers left out because their data could not be read or computed.")
     date_created: datetime
     created_by: str
 
@@ -116,18 +92,18 @@ class SimulatedCauseView(View):
     kind: str = Field(description="metric or attribute.")
     name: str
     cause: str
-    days: int = Field(description="Customers' days on which it was the cause, or one of them.")
+    days: int = Field(description="Customer days on which it was a cause.")
 
 
 class SimulatedCountsView(View):
-    """Of a rule. Days are customers' days: what holds for two customers for a week holds on 14."""
+    """Counts of a rule. Days are customer days: two customers for a week count as 14."""
 
     code: str
     fired: int
-    customers: int = Field(description="For whom it fired.")
+    customers: int = Field(description="Customers for whom it fired.")
     days_observed: int
-    days_held: int = Field(description="On which the condition was true.")
-    days_unknown: int = Field(description="On which it was unknown; the rule stays as it is, and never fires.")
+    days_held: int = Field(description="Customer days on which the condition was true.")
+    days_unknown: int = Field(description="Customer days on which it was unknown: the rule did not fire or reset.")
     causes: Sequence[SimulatedCauseView]
 
 
@@ -137,9 +113,9 @@ class SimulatedRuleView(SimulatedCountsView):
 
 
 class SimulatedMonthView(View):
-    month: date = Field(description="Its first day.")
-    events: int = Field(description="Rules that fire for one customer on one day make one event.")
-    customers: int = Field(description="For whom any rule fired.")
+    month: date = Field(description="First day of the month.")
+    events: int = Field(description="Events; all rules that fire for a customer on a day are one.")
+    customers: int = Field(description="Customers for whom any rule fired.")
     rules: Sequence[SimulatedCountsView]
 
 
@@ -149,7 +125,7 @@ class StartingRuleView(View):
 
 
 class SwitchOnView(View):
-    """Who would be told of on the first day, when it is switched on."""
+    """Customers for whom rules would fire on the first day, when the ruleset is switched on."""
 
     customers: int
     rules: Sequence[StartingRuleView]
@@ -168,21 +144,21 @@ class SimulatedCustomerView(View):
 
 
 class SimulatedView(View):
-    customers: int = Field(description="On whom the ruleset was tried: whom it applies to, unmuted, on any day.")
+    customers: int = Field(description="Customers to whom the ruleset applied, unmuted, on any day.")
     customers_fired: int
     events: int
     firings: int
-    firings_listed: int = Field(description=f"How many of them are listed one by one: the first {MOST_FIRINGS:,}.")
+    firings_listed: int = Field(description=f"Number of firings that are listed: the first {MOST_FIRINGS:,}.")
     at_switch_on: SwitchOnView
     rules: Sequence[SimulatedRuleView]
     months: Sequence[SimulatedMonthView]
     by_customer: Sequence[SimulatedCustomerView] = Field(
-        description=f"The {MOST_CUSTOMERS:,} with the most events, these first."
+        description=f"The {MOST_CUSTOMERS:,} customers with the most events, most first."
     )
 
 
 class SimulationResultView(SimulationView):
-    result: SimulatedView | None = Field(description="Null until it is done.")
+    result: SimulatedView | None = Field(description="Null until the job has completed.")
 
 
 class SimulationListView(Counts):
@@ -193,7 +169,7 @@ class FiringView(View):
     customer_id: UUID
     date: date
     code: str
-    values: Sequence[ReadValueView] = Field(description="What the rule's condition read that day.")
+    values: Sequence[ReadValueView] = Field(description="The values that the condition read that day.")
 
 
 class FiringListView(Counts):

@@ -17,7 +17,7 @@ from storage.monitoring.simulations import MOST_FIRINGS
 
 MOST_NAMED = 100_000  # customers by id
 MOST_MONTHS, USUAL_MONTHS = 24, 12
-EARLIEST = date(1970, 1, 1)  # of the days that may be asked for
+EARLIEST = date(1970, 1, 1)  # the earliest day that may be requested
 
 _DAY: dict[str, Any] = {"anyOf": [{"type": "string", "format": "date"}, {"type": "null"}]}
 

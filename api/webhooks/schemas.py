@@ -1,6 +1,6 @@
 """Webhook subscriptions and deliveries as they are sent and shown, and the payloads of events."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
@@ -25,6 +25,7 @@ from api.core.schemas.rules import (
     OneOfMany,
     Rule,
     choice_parameter,
+    counted,
     identifier,
     identifier_parameter,
     moment,
@@ -63,15 +64,8 @@ CustomerIdsGiven = list[
 ]
 
 
-def _counted(least: int) -> Callable[[Any], Any]:
-    """Refuse a list that is too long or too short before its items are checked."""
-
-    def check(given: Any) -> Any:
-        if isinstance(given, list) and not least <= len(given) <= MAX_CUSTOMERS:
-            raise refusal(WRONG_COUNT, f"{least} to {MAX_CUSTOMERS:,} customerIds.")
-        return given
-
-    return check
+def _counted(low: int) -> BeforeValidator:
+    return counted(low, MAX_CUSTOMERS, WRONG_COUNT, f"{low} to {MAX_CUSTOMERS:,} customerIds.")
 
 
 Retries = Annotated[
@@ -111,7 +105,7 @@ def _allowed_url(url: str, info: ValidationInfo) -> str:
 class SubscribedCustomers(Received):
     """The customers of a new subscription, which are checked against the database."""
 
-    customer_ids: Annotated[CustomerIdsGiven | None, BeforeValidator(_counted(0))] = None
+    customer_ids: Annotated[CustomerIdsGiven | None, _counted(0)] = None
 
 
 class NewSubscription(Received):
@@ -134,7 +128,7 @@ class NewSubscription(Received):
         ),
         AfterValidator(_allowed_url),
     ]
-    customer_ids: Annotated[CustomerIdsGiven | None, BeforeValidator(_counted(0))] = Field(
+    customer_ids: Annotated[CustomerIdsGiven | None, _counted(0)] = Field(
         default=None,
         json_schema_extra={"maxItems": MAX_CUSTOMERS},
         description="Customers whose events are sent. Default, also for an empty list: all customers of the client.",
@@ -204,7 +198,7 @@ class Resending(Received):
 
 
 class ScopedCustomers(Received):
-    customer_ids: Annotated[CustomerIdsGiven, BeforeValidator(_counted(1))] = Field(
+    customer_ids: Annotated[CustomerIdsGiven, _counted(1)] = Field(
         json_schema_extra={"minItems": 1, "maxItems": MAX_CUSTOMERS}
     )
 

@@ -4,10 +4,10 @@ import base64
 import binascii
 from typing import Annotated, Any
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from api.core.schemas.common import Received
-from api.core.schemas.rules import OneOfMany, Rule, optional_text, refusal
+from api.core.schemas.rules import OneOfMany, Rule, counted, optional_text
 
 MAX_FILES = 20
 MAX_PASSWORD_BYTES = 1024
@@ -64,15 +64,10 @@ class SentPdf(Received):
 class SentFiles(Received):
     """PDF statements of one customer, of any of its accounts and banks."""
 
-    files: list[Annotated[SentPdf, OneOfMany()]] = Field(json_schema_extra={"minItems": 1, "maxItems": MAX_FILES})
-
-    @field_validator("files", mode="before")
-    @classmethod
-    def _counted(cls, value: Any) -> Any:
-        """Refuse a wrong count before any file is checked."""
-        if isinstance(value, list) and not 0 < len(value) <= MAX_FILES:
-            raise refusal("Statement.WrongCount", f"A request has 1 to {MAX_FILES} files.")
-        return value
+    files: Annotated[
+        list[Annotated[SentPdf, OneOfMany()]],
+        counted(1, MAX_FILES, "Statement.WrongCount", f"A request has 1 to {MAX_FILES} files."),
+    ] = Field(json_schema_extra={"minItems": 1, "maxItems": MAX_FILES})
 
 
 # The body of the same request as a form.

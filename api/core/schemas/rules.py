@@ -16,6 +16,7 @@ from uuid import UUID
 
 from pydantic import (
     BaseModel,
+    BeforeValidator,
     GetCoreSchemaHandler,
     GetJsonSchemaHandler,
     ValidationError,
@@ -111,6 +112,17 @@ class OneOfMany:
         except ValidationError as error:
             known["reported"] += error.error_count()
             raise
+
+
+def counted(low: int, high: int, code: str, message: str) -> BeforeValidator:
+    """Refuse a list with a wrong number of items before its items are checked."""
+
+    def check(value: Any) -> Any:
+        if isinstance(value, list) and not low <= len(value) <= high:
+            raise refusal(code, message)
+        return value
+
+    return BeforeValidator(check)
 
 
 # Rules that several models need

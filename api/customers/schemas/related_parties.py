@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated
 
-from pydantic import Field, RootModel, field_validator
+from pydantic import Field, RootModel
 from stdnum.au import abn as check_digits
 
 from api.core.schemas.common import Counts, Received, View
-from api.core.schemas.rules import OneOfMany, Rule, masked, one_of, optional, refusal, required_text
+from api.core.schemas.rules import OneOfMany, Rule, counted, masked, one_of, optional, required_text
 from api.customers.schemas.customers import ABN_SAYS, ABN_SCHEMA, INVALID_ABN, eleven_digits
 from storage.enrichment.related_parties import Party
 
@@ -43,14 +43,10 @@ class SentParty(Received):
 class SentParties(RootModel[list[Annotated[SentParty, OneOfMany()]]]):
     """The whole list. A party with two roles is listed twice."""
 
-    root: list[Annotated[SentParty, OneOfMany()]] = Field(json_schema_extra={"maxItems": MAX_PARTIES})
-
-    @field_validator("root", mode="before")
-    @classmethod
-    def _counted(cls, given: Any) -> Any:
-        if isinstance(given, list) and len(given) > MAX_PARTIES:
-            raise refusal("RelatedParty.TooMany", f"A customer has at most {MAX_PARTIES} related parties.")
-        return given
+    root: Annotated[
+        list[Annotated[SentParty, OneOfMany()]],
+        counted(0, MAX_PARTIES, "RelatedParty.TooMany", f"A customer has at most {MAX_PARTIES} related parties."),
+    ] = Field(json_schema_extra={"maxItems": MAX_PARTIES})
 
     def records(self) -> list[Party]:
         return [party.record() for party in self.root]

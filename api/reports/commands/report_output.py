@@ -1,4 +1,4 @@
-"""Reports on the terminal, as a page, on paper: from the service (`report`) or from files (`analyse`)."""
+"""Output of `tidemark report` and `tidemark analyse`: on the terminal, as an HTML page or as a PDF."""
 
 import re
 from collections.abc import Mapping
@@ -17,10 +17,10 @@ from storage.core.logs import printable
 
 
 def save(text: str, html: Path | None, pdf: Path | None) -> None:
-    """Write the page to the files that are named, and say so on standard error.
+    """Write the page to the given files, and report each on standard error.
 
     Raises:
-        Unprocessable: a file can't be written, or no browser can print.
+        Unprocessable: A file can't be written, or there is no browser that can print.
     """
     if html is not None:
         _write(html, text.encode())
@@ -29,9 +29,9 @@ def save(text: str, html: Path | None, pdf: Path | None) -> None:
 
 
 def in_currency(text: str, currency: str, mark: str | None = None) -> str:
-    """A report's words and figures, which are written in Australian dollars, in the notation of another currency.
+    """Return a report's text, which is written for Australian dollars, in the notation of another currency.
 
-    `mark` stands before figures; by default the currency's code does.
+    `mark` is put before figures; by default, the currency's code.
     """
     if currency == CURRENCY:
         return text
@@ -57,7 +57,7 @@ def show(bundle: Mapping[str, Member], whom: About, currency: str = CURRENCY) ->
         table.add_row(_plain(card.title), f"[bold]{_plain(card.figure)}[/]{mark}", _plain("; ".join(card.lines)))
     out.print(Padding(table, (1, 0)))
     for reason in (*shown.reasons, *shown.cautions):
-        settled = f" [dim]To settle it: {_plain(reason.settled_by)}[/]" if reason.settled_by else ""
+        settled = f" [dim]What would resolve this: {_plain(reason.settled_by)}[/]" if reason.settled_by else ""
         out.print(f"• {_plain(reason.message or reason.code)}{settled}", highlight=False)
 
 

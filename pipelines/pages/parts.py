@@ -2,12 +2,18 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Self, TypeAlias
+from typing import Self, TypeAlias, TypeVar
 
 from pipelines.pages.charts import Chart
 from pipelines.pages.wording import counted
 
+T = TypeVar("T")
 MOST_ROWS = 400  # of one table: our judgement of what a browser still lays out at once
+
+
+def given(*items: T | None) -> tuple[T, ...]:
+    """Return the items that are not None: what there is something to say of."""
+    return tuple(item for item in items if item is not None)
 
 
 @dataclass(frozen=True)
@@ -148,11 +154,6 @@ class Section:
     id: str
     title: str
     parts: tuple[Part, ...]
-
-
-def section(id_: str, title: str, *parts: Part | None) -> Section:
-    """Return a section of the parts that there are."""
-    return Section(id_, title, tuple(part for part in parts if part is not None))
 
 
 @dataclass(frozen=True)

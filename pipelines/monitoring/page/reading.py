@@ -7,9 +7,9 @@ from typing import Any
 
 from pipelines.decisions.backtest.result import share
 from pipelines.decisions.readings import CAUSES
-from pipelines.pages import Card, Cards, Column, Figure, Figures, Grid, Page, numbers, section
+from pipelines.pages import Card, Cards, Column, Figure, Figures, Grid, Page, Section, given, numbers
 from pipelines.pages.charts import bar_chart
-from pipelines.pages.wording import UNKNOWN, counted, day, month, percent, shortened, whole
+from pipelines.pages.wording import UNKNOWN, counted, day, month, percent, shortened, which_of, whole
 
 LABEL = 40  # characters of a chart's line that fit beside its figure
 MOST_BARS = 15
@@ -33,17 +33,16 @@ class About:
 
 def read(result: Data, about: About, firings: Sequence[Data]) -> Page:
     """Return everything that the page shows."""
-    figures = (_by_month(result), _by_rule(result), _on_first_day(result), _unknown(result))
-    shown = Figures(tuple(figure for figure in figures if figure is not None))
-    tables = (_rule_table(result), _month_table(result), _customer_table(result), _firing_table(result, firings))
+    figures = given(_by_month(result), _by_rule(result), _on_first_day(result), _unknown(result))
+    tables = given(_rule_table(result), _month_table(result), _customer_table(result), _firing_table(result, firings))
     return Page(
         "Simulation of a monitoring ruleset",
         about.ruleset,
         tuple(about.facts),
         tuple(about.notices),
         (
-            section("result", "What would have fired", Cards(tuple(_cards(result))), shown),
-            section("tables", "In figures", *tables),
+            Section("result", "What would have fired", (Cards(tuple(_cards(result))), Figures(figures))),
+            Section("tables", "In figures", tables),
         ),
         FOOTER,
     )
@@ -138,17 +137,12 @@ def _month_table(result: Data) -> Grid | None:
             month(each["month"]),
             whole(each["events"]),
             whole(each["customers"]),
-            *(whole(fired) for fired in _fired(each["rules"], codes)),
+            *(whole(rule["fired"]) for rule in each["rules"] if rule["code"] in codes),
         ]
         for each in result["months"]
     ]
     columns = (Column("Month", "short"), *numbers("Events", "Customers", *codes))
     return Grid.of("Month by month", columns, rows) if codes else None
-
-
-def _fired(rules: Sequence[Data], codes: Sequence[str]) -> list[int]:
-    of = {each["code"]: each["fired"] for each in rules}
-    return [of.get(code, 0) for code in codes]
 
 
 def _customer_table(result: Data) -> Grid | None:
@@ -161,10 +155,12 @@ def _customer_table(result: Data) -> Grid | None:
         ]
         for each in result["byCustomer"][:MOST_CUSTOMERS]
     ]
-    in_all, count = result["customersFired"], len(rows)
-    which = "all of them" if count == in_all else f"the {whole(count)} with the most events of {whole(in_all)}"
     columns = ("Customer", *numbers("Events"), Column("Last", "short"), Column("Rules", "prose"))
-    return Grid.of(f"Customers, {which}", columns, rows) if rows else None
+    return (
+        Grid.of(f"Customers with the most events, {which_of(len(rows), result['customersFired'])}", columns, rows)
+        if rows
+        else None
+    )
 
 
 def _firing_table(result: Data, firings: Sequence[Data]) -> Grid | None:
@@ -177,10 +173,8 @@ def _firing_table(result: Data, firings: Sequence[Data]) -> Grid | None:
         ]
         for each in firings
     ]
-    count, in_all = len(rows), result["firings"]
-    which = "all of them" if count == in_all else f"the first {whole(count)} of {whole(in_all)}"
     columns = ("Customer", Column("Date", "short"), "Rule", Column("What it read", "prose"))
-    return Grid.of(f"Firings, {which}", columns, rows) if rows else None
+    return Grid.of(f"Firings, {which_of(len(rows), result['firings'])}", columns, rows) if rows else None
 
 
 def _value(value: Data) -> str:

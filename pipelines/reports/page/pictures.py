@@ -1,11 +1,11 @@
 """The charts of reports: which figures they draw, and what they say in words."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
 from decimal import Decimal
 from typing import TypeAlias
 
-from pipelines.pages import Figure, Grid, charts, numbers
+from pipelines.pages import Figure, Grid, charts, given, numbers
 from pipelines.pages.charts import Span
 from pipelines.pages.wording import UNKNOWN, counted, day, dollars, money, month, plain, shortened, words_of
 from pipelines.reports.page.columns import heading
@@ -23,16 +23,15 @@ History: TypeAlias = tuple[date | None, date | None]  # the first and last day o
 ZERO = Decimal(0)
 
 
-def figures(tables: Tables, gaps: Sequence[Fields], history: History) -> Iterator[Figure]:
+def figures(tables: Tables, gaps: Sequence[Fields], history: History) -> tuple[Figure, ...]:
     """Return the charts that there are figures for."""
-    each = (
+    return given(
         _balance(tables, gaps, history[1]),
         _months(tables.get("monthly_cash_flow", NO_TABLE)),
         _composition(tables, "moneyIn", "Where money came from"),
         _composition(tables, "moneyOut", "Where money went"),
         _debts(tables.get("facilities", NO_TABLE), history),
     )
-    return (figure for figure in each if figure is not None)
 
 
 def _balance(tables: Tables, gaps: Sequence[Fields], through: date | None) -> Figure | None:

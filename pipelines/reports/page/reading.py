@@ -6,7 +6,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Protocol
 
-from pipelines.pages import Card, Cards, Figures, Folded, Grid, Note, Page, Part, Point, Points, Section, section
+from pipelines.pages import Card, Cards, Figures, Folded, Grid, Note, Page, Part, Point, Points, Section, given
 from pipelines.pages.wording import UNKNOWN, abn, day, dollars, month, percent, plain, words_of
 from pipelines.reports.page import pictures, resting
 from pipelines.reports.page.columns import heading
@@ -93,20 +93,17 @@ def read(bundle: Mapping[str, Member], about: About) -> Page:
         "Bank statement reports",
         about.name or "Business customer",
         tuple(_identity(bundle, about)),
-        _present((*_notices(bundle), resting.notice(data))),
+        given(*_notices(bundle), resting.notice(data)),
         tuple(each for each in found if each.parts),
         FOOTER,
     )
 
 
 def _summary(completeness: Fields, risk: Fields, tables: Mapping[str, Table]) -> Section:
-    return section(
-        "summary",
-        "Summary",
-        Cards(tuple(_cards(completeness, risk, tables))),
-        _points("What keeps completeness down", completeness.many("reasons")),
-        _points("What to know about the risk figure", risk.many("errorCodes")),
-    )
+    cards = Cards(tuple(_cards(completeness, risk, tables)))
+    reasons = _points("What keeps completeness down", completeness.many("reasons"))
+    cautions = _points("What to know about the risk figure", risk.many("errorCodes"))
+    return Section("summary", "Summary", given(cards, reasons, cautions))
 
 
 def _points(title: str, reasons: Sequence[Fields]) -> Points | None:
@@ -116,43 +113,41 @@ def _points(title: str, reasons: Sequence[Fields]) -> Points | None:
 
 def _charts(completeness: Fields, tables: Mapping[str, Table], through: date | None) -> Section:
     firsts = [first for each in completeness.many("accounts") if (first := each.day("firstDate")) is not None]
-    figures = tuple(pictures.figures(tables, completeness.many("gaps"), (min(firsts, default=None), through)))
-    return section("charts", "At a glance", Figures(figures) if figures else None)
+    figures = pictures.figures(tables, completeness.many("gaps"), (min(firsts, default=None), through))
+    return Section("charts", "At a glance", (Figures(figures),) if figures else ())
 
 
 def _rating(risk: Fields) -> Section:
     drivers = risk.many("drivers")
     changes = tuple(Point(words) for each in risk.many("sensitivity") if (words := each.text("words")))
-    beside = (pictures.drivers(drivers), Points("What would move the rating", changes) if changes else None)
-    figures = tuple(each for each in beside if each is not None) if drivers else ()
-    return section("risk", "What drives the rating", Figures(figures) if figures else None, driver_details(drivers))
+    figures = given(pictures.drivers(drivers), Points("What would move the rating", changes) if changes else None)
+    shown = given(Figures(figures) if figures else None, driver_details(drivers))
+    return Section("risk", "What drives the rating", shown if drivers else ())
 
 
 def _accounts(completeness: Fields, called: Mapping[str, str]) -> Section:
     accounts, gaps = completeness.many("accounts"), completeness.many("gaps")
     covered = pictures.coverage(accounts, gaps)
-    parts: tuple[Part | None, ...] = (
+    parts: tuple[Part, ...] = given(
         Figures((covered,)) if covered else None,
         account_details(accounts),
         gap_details(gaps, called) or Note("No gaps were found."),
         *_loose(completeness, FINDINGS, called),
     )
-    return section("accounts", "Accounts and gaps", *(parts if accounts else ()))
+    return Section("accounts", "Accounts and gaps", parts if accounts else ())
 
 
 def _annex(data: Mapping[str, Fields], tables: Mapping[str, Table], called: Mapping[str, str]) -> Section:
     unshown = ((data[kind], [name for name in data[kind] if name not in _SHOWN]) for kind in ("completeness", "risk"))
-    loose = [grid for members, names in unshown for grid in _loose(members, names, called)]
-    resting_grid = resting.grid(data, tables)
-    grids = (*loose, *(table.grid() for table in tables.values()), *([resting_grid] if resting_grid else []))
+    loose = (grid for members, names in unshown for grid in _loose(members, names, called))
+    grids = given(*loose, *(table.grid() for table in tables.values()), resting.grid(data, tables))
     note = Note("Tables open one by one; those left closed are not printed.")
-    return section("annex", "Annex: everything the reports say", *((note, Folded(grids)) if grids else ()))
+    return Section("annex", "Annex: everything the reports say", (note, Folded(grids)) if grids else ())
 
 
-def _loose(members: Fields, names: Iterable[str], called: Mapping[str, str]) -> Iterator[Grid]:
+def _loose(members: Fields, names: Iterable[str], called: Mapping[str, str]) -> tuple[Grid, ...]:
     """Return the members that can be shown as a table."""
-    grids = (loose_grid(members, name, called) for name in names)
-    return (grid for grid in grids if grid is not None)
+    return given(*(loose_grid(members, name, called) for name in names))
 
 
 def _latest(bundle: Mapping[str, Member], name: str) -> date | None:
@@ -218,10 +213,7 @@ def _risk_card(risk: Fields) -> Card:
     lines = (
         f"{percent(value)} probability of default within 12 months" if fitted else f"Risk figure {plain(value)}",
         f"between {_odds(low, fitted)} and {_odds(high, fitted)}" if low is not None and high is not None else "",
-        {
-            "none": "Not calibrated on outcomes, so not a probability",
-            "synthetic": "Calibrated on synthetic outcomes",
-        }.get(calibration, ""),
+        _CALIBRATIONS.get(calibration, ""),
     )
     mark = None if calibration == "client" else "Indicative"
     return Card("Risk rating", risk.text("rating") or UNKNOWN, _present(lines), mark)

@@ -7,7 +7,7 @@ have is left out; a section whose tables have no rows says so.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pipelines.pages import Grid, Note, Section, section
+from pipelines.pages import Grid, Note, Section
 from pipelines.pages.wording import words_of
 from pipelines.reports.page.fields import Fields
 from pipelines.reports.page.tables import Table
@@ -167,7 +167,7 @@ def sections(plans: Sequence[Plan], tables: Mapping[str, Table]) -> tuple[Sectio
 
 def _section(plan: Plan, tables: Mapping[str, Table]) -> Section:
     grids = [grid for each in plan.tables if each.table in tables for grid in _grids(tables[each.table], each)]
-    return section(plan.id, plan.title, *(grids or [Note(plan.none)]))
+    return Section(plan.id, plan.title, tuple(grids) or (Note(plan.none),))
 
 
 def _grids(table: Table, chosen: Chosen) -> list[Grid]:

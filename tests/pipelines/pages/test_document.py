@@ -21,10 +21,11 @@ from pipelines.pages import (
     Page,
     Point,
     Points,
+    Section,
     charts,
+    given,
     numbers,
     render,
-    section,
 )
 from pipelines.pages.document import STYLE
 from tests.pipelines.pages.documents import parsed, table
@@ -46,16 +47,22 @@ PAGE = Page(
     ((HOSTILE, HOSTILE),),
     (HOSTILE,),
     (
-        section("first", "First", Cards((Card(HOSTILE, "1", (HOSTILE,), HOSTILE),)), None, Note(HOSTILE), MATRIX),
-        section(
+        Section(
+            "first", "First", given(Cards((Card(HOSTILE, "1", (HOSTILE,), HOSTILE),)), None, Note(HOSTILE), MATRIX)
+        ),
+        Section(
             "second",
             "Second",
-            Figures(
-                tuple(Figure(id_, HOSTILE, HOSTILE, chart, GRID, (("in", HOSTILE),)) for id_, chart in CHARTS.items())
+            (
+                Figures(
+                    tuple(
+                        Figure(id_, HOSTILE, HOSTILE, chart, GRID, (("in", HOSTILE),)) for id_, chart in CHARTS.items()
+                    )
+                ),
+                Points(HOSTILE, (Point(HOSTILE, HOSTILE, HOSTILE), Point("Only this."))),
+                GRID,
+                Folded((GRID,)),
             ),
-            Points(HOSTILE, (Point(HOSTILE, HOSTILE, HOSTILE), Point("Only this."))),
-            GRID,
-            Folded((GRID,)),
         ),
     ),
     HOSTILE,

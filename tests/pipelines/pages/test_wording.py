@@ -17,6 +17,7 @@ from pipelines.pages.wording import (
     plain,
     short_money,
     shortened,
+    which_of,
     whole,
     words_of,
 )
@@ -39,6 +40,8 @@ from pipelines.pages.wording import (
         (change(1234), "+1,234"),
         (change(-3), "−3"),
         (change(0), "±0"),
+        (which_of(3, 3), "all of them"),
+        (which_of(100, 2345), "the first 100 of 2,345"),
         (counted(1, "row"), "1 row"),
         (counted(2000, "row"), "2,000 rows"),
         (counted(0, "category", "categories"), "0 categories"),

@@ -20,9 +20,10 @@ from pipelines.pages import (
     Matrix,
     Note,
     Page,
+    Part,
     Section,
+    given,
     numbers,
-    section,
 )
 from pipelines.pages.charts import bar_chart
 from pipelines.pages.wording import (
@@ -34,6 +35,7 @@ from pipelines.pages.wording import (
     percent,
     short_money,
     shortened,
+    which_of,
     whole,
     words_of,
 )
@@ -72,17 +74,17 @@ class About:
 
 def read(days: Sequence[Data], about: About, changed: Sequence[Data], changed_in_all: int) -> Page:
     """Return everything that the page shows."""
-    found = (
-        section("overview", "Day by day", _overview(days, about)) if len(days) > 1 else None,
+    sections = (
+        Section("overview", "Day by day", (_overview(days, about),)) if len(days) > 1 else None,
         *(_day(f"day-{place}", each, about) for place, each in enumerate(days, 1)),
-        section("changed", "Customers who change", _changed(changed, changed_in_all, about)) if changed else None,
+        Section("changed", "Customers who change", (_changed(changed, changed_in_all, about),)) if changed else None,
     )
     return Page(
         "Backtest of a decision policy",
         f"{about.policy}: {about.after} against {about.before}",
         tuple(about.facts),
         tuple(about.notices),
-        tuple(each for each in found if each is not None),
+        given(*sections),
         FOOTER,
     )
 
@@ -105,16 +107,14 @@ def _overview_row(each: Data) -> list[str]:
 
 
 def _day(id_: str, each: Data, about: About) -> Section:
-    figures = (
+    figures = given(
         _outcomes(id_, each, about),
         *(_limits(id_, nth, product, about) for nth, product in enumerate(each["limits"])),
         _bad_rates(id_, each, about),
         _changed_by(id_, each),
         *_causes(id_, each, about),
     )
-    return section(
-        id_,
-        f"As of {day(each['asOf'])}",
+    parts: tuple[Part, ...] = given(
         Cards(tuple(_cards(each))),
         _matrix(each),
         Note(
@@ -122,11 +122,12 @@ def _day(id_: str, each: Data, about: About) -> Section:
             "before → after. ▲ more lenient, ▼ stricter, ? no longer decided. The darker a cell, the larger its share "
             "of the row."
         ),
-        Figures(tuple(figure for figure in figures if figure is not None)),
+        Figures(figures),
         _limit_table(each, about),
         _rule_table(each),
         _step_table(each, about),
     )
+    return Section(id_, f"As of {day(each['asOf'])}", parts)
 
 
 # Cards
@@ -343,8 +344,7 @@ def _changed(changed: Sequence[Data], in_all: int, about: About) -> Grid:
         ]
         for row in changed
     ]
-    caption = "All of them" if len(rows) == in_all else f"The first {whole(len(rows))} of {whole(in_all)}"
-    return Grid.of(f"{caption}, by outcome or by limit", columns, rows)
+    return Grid.of(f"Changed by outcome or by limit, {which_of(len(rows), in_all)}", columns, rows)
 
 
 def _limit(limit: Data) -> str:

@@ -17,8 +17,8 @@ from pipelines.pages.wording import day, month, short_money
 
 WIDTH, HEIGHT = 400, 236
 LEFT, RIGHT, TOP, BOTTOM = 50, 392, 12, 208  # of the plot
-MOST_DATES = 6  # along the foot
-DATE_WIDTH = 52  # of a month and its year
+MOST_DATES = 5  # along the foot
+DATE_WIDTH = 60  # of a month and its year in the widest of the usual fonts
 MONTH_STEPS = (1, 2, 3, 6, 12, 24, 60, 120, 240, 600)
 ROW, BELOW, THICK, APART = 29, 17, 7, 9  # a row's height, where below its words bars begin, a bar's height and distance
 STRIPED = ("gap", "out")  # kinds of bars that are drawn with a pattern

@@ -64,7 +64,7 @@ def test_dates_along_the_foot_never_touch(first: date, days: int) -> None:
     last = first + timedelta(days=days)
     dates = charts.timeline([charts.Span("a", "b", first, last)]).dates
     assert 1 <= len(dates) <= charts.MOST_DATES + 1
-    assert all(later.at - earlier.at >= 52 for earlier, later in pairwise(dates))
+    assert all(later.at - earlier.at >= charts.DATE_WIDTH for earlier, later in pairwise(dates))
 
 
 def test_months_are_named_under_their_bars() -> None:

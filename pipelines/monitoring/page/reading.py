@@ -157,7 +157,7 @@ def _customer_table(result: Data) -> Grid | None:
     ]
     columns = ("Customer", *numbers("Events"), Column("Last", "short"), Column("Rules", "prose"))
     return (
-        Grid.of(f"Customers with the most events, {which_of(len(rows), result['customersFired'])}", columns, rows)
+        Grid.of(f"Customers by number of events, {which_of(len(rows), result['customersFired'])}", columns, rows)
         if rows
         else None
     )

@@ -25,8 +25,8 @@ from pipelines.pages.parts import (
     Point,
     Points,
     Section,
-    given,
-    numbers,
+    drop_none,
+    number_columns,
 )
 
 __all__ = [
@@ -46,7 +46,7 @@ __all__ = [
     "Point",
     "Points",
     "Section",
-    "given",
-    "numbers",
+    "drop_none",
+    "number_columns",
     "render",
 ]

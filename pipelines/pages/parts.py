@@ -11,7 +11,7 @@ T = TypeVar("T")
 MOST_ROWS = 400  # of one table: our judgement of what a browser still lays out at once
 
 
-def given(*items: T | None) -> tuple[T, ...]:
+def drop_none(*items: T | None) -> tuple[T, ...]:
     """Return the items that are not None: what there is something to say of."""
     return tuple(item for item in items if item is not None)
 
@@ -39,7 +39,7 @@ class Column:
     kind: str = "text"
 
 
-def numbers(*headings: str) -> tuple[Column, ...]:
+def number_columns(*headings: str) -> tuple[Column, ...]:
     """Return a column of numbers for each heading."""
     return tuple(Column(heading, "number") for heading in headings)
 

@@ -64,7 +64,7 @@ def counted(count: int, noun: str, plural: str | None = None) -> str:
     return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
 
 
-def which_of(shown: int, total: int) -> str:
+def extent(shown: int, total: int) -> str:
     """Write how many of all are shown: `all of them`, `the first 100 of 2,345`."""
     return "all of them" if shown == total else f"the first {shown:,} of {total:,}"
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from pipelines.decisions.backtest.result import share
 from pipelines.decisions.readings import CAUSES
-from pipelines.pages import Card, Cards, Column, Figure, Figures, Grid, Page, Section, given, numbers
+from pipelines.pages import Card, Cards, Column, Figure, Figures, Grid, Page, Section, drop_none, number_columns
 from pipelines.pages.charts import bar_chart
-from pipelines.pages.wording import UNKNOWN, counted, day, month, percent, shortened, which_of, whole
+from pipelines.pages.wording import UNKNOWN, counted, day, extent, month, percent, shortened, whole
 
 LABEL = 40  # characters of a chart's line that fit beside its figure
 MOST_BARS = 15
@@ -33,8 +33,8 @@ class About:
 
 def read(result: Data, about: About, firings: Sequence[Data]) -> Page:
     """Return everything that the page shows."""
-    figures = given(_by_month(result), _by_rule(result), _on_first_day(result), _unknown(result))
-    tables = given(_rule_table(result), _month_table(result), _customer_table(result), _firing_table(result, firings))
+    figures = drop_none(_by_month(result), _by_rule(result), _on_first_day(result), _unknown(result))
+    tables = _rule_table(result), _month_table(result), _customer_table(result), _firing_table(result, firings)
     return Page(
         "Simulation of a monitoring ruleset",
         about.ruleset,
@@ -42,7 +42,7 @@ def read(result: Data, about: About, firings: Sequence[Data]) -> Page:
         tuple(about.notices),
         (
             Section("result", "What would have fired", (Cards(tuple(_cards(result))), Figures(figures))),
-            Section("tables", "In figures", tables),
+            Section("tables", "In figures", drop_none(*tables)),
         ),
         FOOTER,
     )
@@ -112,7 +112,7 @@ def _bars(id_: str, title: str, says: str, sizes: Sequence[tuple[str, int]], lon
 
 
 def _rule_table(result: Data) -> Grid:
-    counts = numbers("Fires", "Customers", "On the first day", "Days true", "Days unknown")
+    counts = number_columns("Fires", "Customers", "On the first day", "Days true", "Days unknown")
     starts = {each["code"]: each["customers"] for each in result["atSwitchOn"]["rules"]}
     rows = [
         [
@@ -141,7 +141,7 @@ def _month_table(result: Data) -> Grid | None:
         ]
         for each in result["months"]
     ]
-    columns = (Column("Month", "short"), *numbers("Events", "Customers", *codes))
+    columns = (Column("Month", "short"), *number_columns("Events", "Customers", *codes))
     return Grid.of("Month by month", columns, rows) if codes else None
 
 
@@ -155,9 +155,9 @@ def _customer_table(result: Data) -> Grid | None:
         ]
         for each in result["byCustomer"][:MOST_CUSTOMERS]
     ]
-    columns = ("Customer", *numbers("Events"), Column("Last", "short"), Column("Rules", "prose"))
+    columns = ("Customer", *number_columns("Events"), Column("Last", "short"), Column("Rules", "prose"))
     return (
-        Grid.of(f"Customers by number of events, {which_of(len(rows), result['customersFired'])}", columns, rows)
+        Grid.of(f"Customers by number of events, {extent(len(rows), result['customersFired'])}", columns, rows)
         if rows
         else None
     )
@@ -174,7 +174,7 @@ def _firing_table(result: Data, firings: Sequence[Data]) -> Grid | None:
         for each in firings
     ]
     columns = ("Customer", Column("Date", "short"), "Rule", Column("What it read", "prose"))
-    return Grid.of(f"Firings, {which_of(len(rows), result['firings'])}", columns, rows) if rows else None
+    return Grid.of(f"Firings, {extent(len(rows), result['firings'])}", columns, rows) if rows else None
 
 
 def _value(value: Data) -> str:

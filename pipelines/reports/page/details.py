@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from pipelines.pages import Column, Grid, numbers
+from pipelines.pages import Column, Grid, number_columns
 from pipelines.pages.wording import UNKNOWN, day, money, percent, plain, words_of
 from pipelines.reports.page.columns import figure
 from pipelines.reports.page.fields import Fields
@@ -23,7 +23,7 @@ def driver_details(drivers: Sequence[Fields]) -> Grid | None:
     directed = any(each.text("direction") for each in drivers)
     columns = (
         "Driver",
-        *numbers("Reading", "Points", *(["Peer percentile"] if ranked else [])),
+        *number_columns("Reading", "Points", *(["Peer percentile"] if ranked else [])),
         *(["Direction"] if directed else []),
         Column("Why it counts", "prose"),
     )
@@ -60,7 +60,7 @@ def account_details(accounts: Sequence[Fields]) -> Grid | None:
         "Bank",
         Column("First row", "short"),
         Column("Last row", "short"),
-        *numbers("Days behind", "Days covered", "Rows", "With balance", "Breaks", "Score"),
+        *number_columns("Days behind", "Days covered", "Rows", "With balance", "Breaks", "Score"),
     )
     rows = [
         [
@@ -91,7 +91,7 @@ def gap_details(gaps: Sequence[Fields], called: Mapping[str, str]) -> Grid | Non
         Column("Evidence", "prose"),
         Column("Last row before", "short"),
         Column("Next row", "short"),
-        *numbers("Days without rows", *(["Amount missing"] if priced else [])),
+        *number_columns("Days without rows", *(["Amount missing"] if priced else [])),
     )
     rows = [
         [

@@ -5,7 +5,7 @@ from datetime import date
 from decimal import Decimal
 from typing import TypeAlias
 
-from pipelines.pages import Figure, Grid, charts, given, numbers
+from pipelines.pages import Figure, Grid, charts, drop_none, number_columns
 from pipelines.pages.charts import Span
 from pipelines.pages.wording import UNKNOWN, counted, day, dollars, money, month, plain, shortened, words_of
 from pipelines.reports.page.columns import heading
@@ -25,7 +25,7 @@ ZERO = Decimal(0)
 
 def figures(tables: Tables, gaps: Sequence[Fields], history: History) -> tuple[Figure, ...]:
     """Return the charts that there are figures for."""
-    return given(
+    return drop_none(
         _balance(tables, gaps, history[1]),
         _months(tables.get("monthly_cash_flow", NO_TABLE)),
         _composition(tables, "moneyIn", "Where money came from"),
@@ -107,7 +107,7 @@ def _composition(tables: Tables, side: str, title: str) -> Figure | None:
         charts.bar_chart(bars),
         Grid.of(
             title,
-            ("Category", *numbers(heading(side), "Share")),
+            ("Category", *number_columns(heading(side), "Share")),
             [[name, money(amount), _share(amount, whole)] for name, amount in ranked],
         ),
     )

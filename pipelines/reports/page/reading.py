@@ -6,7 +6,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Protocol
 
-from pipelines.pages import Card, Cards, Figures, Folded, Grid, Note, Page, Part, Point, Points, Section, given
+from pipelines.pages import Card, Cards, Figures, Folded, Grid, Note, Page, Part, Point, Points, Section, drop_none
 from pipelines.pages.wording import UNKNOWN, abn, day, dollars, month, percent, plain, words_of
 from pipelines.reports.page import pictures, resting
 from pipelines.reports.page.columns import heading
@@ -93,7 +93,7 @@ def read(bundle: Mapping[str, Member], about: About) -> Page:
         "Bank statement reports",
         about.name or "Business customer",
         tuple(_identity(bundle, about)),
-        given(*_notices(bundle), resting.notice(data)),
+        drop_none(*_notices(bundle), resting.notice(data)),
         tuple(each for each in found if each.parts),
         FOOTER,
     )
@@ -103,7 +103,7 @@ def _summary(completeness: Fields, risk: Fields, tables: Mapping[str, Table]) ->
     cards = Cards(tuple(_cards(completeness, risk, tables)))
     reasons = _points("What keeps completeness down", completeness.many("reasons"))
     cautions = _points("What to know about the risk figure", risk.many("errorCodes"))
-    return Section("summary", "Summary", given(cards, reasons, cautions))
+    return Section("summary", "Summary", drop_none(cards, reasons, cautions))
 
 
 def _points(title: str, reasons: Sequence[Fields]) -> Points | None:
@@ -120,15 +120,15 @@ def _charts(completeness: Fields, tables: Mapping[str, Table], through: date | N
 def _rating(risk: Fields) -> Section:
     drivers = risk.many("drivers")
     changes = tuple(Point(words) for each in risk.many("sensitivity") if (words := each.text("words")))
-    figures = given(pictures.drivers(drivers), Points("What would move the rating", changes) if changes else None)
-    shown = given(Figures(figures) if figures else None, driver_details(drivers))
+    figures = drop_none(pictures.drivers(drivers), Points("What would move the rating", changes) if changes else None)
+    shown = drop_none(Figures(figures) if figures else None, driver_details(drivers))
     return Section("risk", "What drives the rating", shown if drivers else ())
 
 
 def _accounts(completeness: Fields, called: Mapping[str, str]) -> Section:
     accounts, gaps = completeness.many("accounts"), completeness.many("gaps")
     covered = pictures.coverage(accounts, gaps)
-    parts: tuple[Part, ...] = given(
+    parts: tuple[Part, ...] = drop_none(
         Figures((covered,)) if covered else None,
         account_details(accounts),
         gap_details(gaps, called) or Note("No gaps were found."),
@@ -140,14 +140,14 @@ def _accounts(completeness: Fields, called: Mapping[str, str]) -> Section:
 def _annex(data: Mapping[str, Fields], tables: Mapping[str, Table], called: Mapping[str, str]) -> Section:
     unshown = ((data[kind], [name for name in data[kind] if name not in _SHOWN]) for kind in ("completeness", "risk"))
     loose = (grid for members, names in unshown for grid in _loose(members, names, called))
-    grids = given(*loose, *(table.grid() for table in tables.values()), resting.grid(data, tables))
+    grids = drop_none(*loose, *(table.grid() for table in tables.values()), resting.grid(data, tables))
     note = Note("Tables open one by one; those left closed are not printed.")
     return Section("annex", "Annex: everything the reports say", (note, Folded(grids)) if grids else ())
 
 
 def _loose(members: Fields, names: Iterable[str], called: Mapping[str, str]) -> tuple[Grid, ...]:
     """Return the members that can be shown as a table."""
-    return given(*(loose_grid(members, name, called) for name in names))
+    return drop_none(*(loose_grid(members, name, called) for name in names))
 
 
 def _latest(bundle: Mapping[str, Member], name: str) -> date | None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 
-from pipelines.pages import Grid, numbers
+from pipelines.pages import Grid, number_columns
 from pipelines.pages.wording import percent, whole
 from pipelines.reports.page.columns import heading
 from pipelines.reports.page.fields import Fields
@@ -30,7 +30,7 @@ def grid(reports: Mapping[str, Fields], tables: Mapping[str, Table]) -> Grid | N
         shares.setdefault((where, what), []).append(share)
     if not shares:
         return None
-    columns = ("Part", "Figure", *numbers("How many", "Highest share"))
+    columns = ("Part", "Figure", *number_columns("How many", "Highest share"))
     rows = [(*named, whole(len(each)), percent(max(each))) for named, each in shares.items()]
     return Grid.of("Figures that rest on statements that do not reconcile", columns, rows)
 

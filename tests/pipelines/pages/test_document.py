@@ -23,15 +23,15 @@ from pipelines.pages import (
     Points,
     Section,
     charts,
-    given,
-    numbers,
+    drop_none,
+    number_columns,
     render,
 )
 from pipelines.pages.document import STYLE
 from tests.pipelines.pages.documents import parsed, table
 
 HOSTILE = "</style><script>\u202e\x00"
-GRID = Grid.of(f"Grid {HOSTILE}", (HOSTILE, *numbers("Count"), Column("Says", "prose")), [(HOSTILE, "1", "two")])
+GRID = Grid.of(f"Grid {HOSTILE}", (HOSTILE, *number_columns("Count"), Column("Says", "prose")), [(HOSTILE, "1", "two")])
 CHARTS = {
     "line": charts.line_chart(
         [(date(2026, 1, 1), Decimal(-1))], date(2026, 3, 1), [(date(2026, 2, 1), date(2026, 2, 9))]
@@ -48,7 +48,7 @@ PAGE = Page(
     (HOSTILE,),
     (
         Section(
-            "first", "First", given(Cards((Card(HOSTILE, "1", (HOSTILE,), HOSTILE),)), None, Note(HOSTILE), MATRIX)
+            "first", "First", drop_none(Cards((Card(HOSTILE, "1", (HOSTILE,), HOSTILE),)), None, Note(HOSTILE), MATRIX)
         ),
         Section(
             "second",

@@ -22,8 +22,8 @@ from pipelines.pages import (
     Page,
     Part,
     Section,
-    given,
-    numbers,
+    drop_none,
+    number_columns,
 )
 from pipelines.pages.charts import bar_chart
 from pipelines.pages.wording import (
@@ -32,10 +32,10 @@ from pipelines.pages.wording import (
     counted,
     day,
     dollars,
+    extent,
     percent,
     short_money,
     shortened,
-    which_of,
     whole,
     words_of,
 )
@@ -84,14 +84,14 @@ def read(days: Sequence[Data], about: About, changed: Sequence[Data], changed_in
         f"{about.policy}: {about.after} against {about.before}",
         tuple(about.facts),
         tuple(about.notices),
-        given(*sections),
+        drop_none(*sections),
         FOOTER,
     )
 
 
 def _overview(days: Sequence[Data], about: About) -> Grid:
     proceed = (f"Proceed, {about.before}", f"Proceed, {about.after}")
-    columns = (Column("As of", "short"), *numbers("Customers", "Outcome changes", "Share", *proceed))
+    columns = (Column("As of", "short"), *number_columns("Customers", "Outcome changes", "Share", *proceed))
     return Grid.of("Outcomes on each day", columns, [_overview_row(each) for each in days])
 
 
@@ -107,14 +107,14 @@ def _overview_row(each: Data) -> list[str]:
 
 
 def _day(id_: str, each: Data, about: About) -> Section:
-    figures = given(
+    figures = drop_none(
         _outcomes(id_, each, about),
         *(_limits(id_, nth, product, about) for nth, product in enumerate(each["limits"])),
         _bad_rates(id_, each, about),
         _changed_by(id_, each),
         *_causes(id_, each, about),
     )
-    parts: tuple[Part, ...] = given(
+    parts: tuple[Part, ...] = drop_none(
         Cards(tuple(_cards(each))),
         _matrix(each),
         Note(
@@ -251,7 +251,7 @@ def _bad_rates(id_: str, each: Data, about: About) -> Figure | None:
         return None
     rates = [(words_of(row["outcome"]), *(row[side]["badRate"] for side in SIDES)) for row in judged]
     rows = [(name, f"{percent(was)} → {percent(will)}", was or 0, will or 0) for name, was, will in rates]
-    columns = ("Outcome", *numbers("Known before", "Bad before", "Known after", "Bad after"))
+    columns = ("Outcome", *number_columns("Known before", "Bad before", "Known after", "Bad after"))
     cells = [
         [words_of(row["outcome"]), *(whole(row[side][name]) for side in SIDES for name in ("judged", "defaulted"))]
         for row in judged
@@ -300,7 +300,7 @@ def _limit_table(each: Data, about: About) -> Grid | None:
         for side, called in about.sides
         if product[side]
     ]
-    columns = ("Product", "Decided by", *numbers("Offered to", "In all", "Mean offered", "Indeterminate"))
+    columns = ("Product", "Decided by", *number_columns("Offered to", "In all", "Mean offered", "Indeterminate"))
     return Grid.of("Limits", columns, rows) if rows else None
 
 
@@ -312,7 +312,7 @@ def _rule_table(each: Data) -> Grid | None:
     sides = {side: _named(each["rules"][side] or (), "code") for side in SIDES}
     codes = dict.fromkeys(code for side in (AFTER, BEFORE) for code in sides[side])
     rows = [[code, *(_hits(sides[side].get(code), name) for name in _HITS for side in SIDES)] for code in codes]
-    columns = ("Rule", *numbers(*(f"{words}, {side}" for words in _HITS.values() for side in SIDES)))
+    columns = ("Rule", *number_columns(*(f"{words}, {side}" for words in _HITS.values() for side in SIDES)))
     return Grid.of("Rules, over all customers", columns, rows) if rows else None
 
 
@@ -326,7 +326,7 @@ def _step_table(each: Data, about: About) -> Grid | None:
         for side, called in about.sides
         for row in each["steps"][side] or ()
     ]
-    columns = ("Step", "Of", *numbers("Reached", "Decided", "Left undecided"))
+    columns = ("Step", "Of", *number_columns("Reached", "Decided", "Left undecided"))
     return Grid.of("Steps", columns, rows) if rows else None
 
 
@@ -344,7 +344,7 @@ def _changed(changed: Sequence[Data], in_all: int, about: About) -> Grid:
         ]
         for row in changed
     ]
-    return Grid.of(f"Changed by outcome or by limit, {which_of(len(rows), in_all)}", columns, rows)
+    return Grid.of(f"Changed by outcome or by limit, {extent(len(rows), in_all)}", columns, rows)
 
 
 def _limit(limit: Data) -> str:

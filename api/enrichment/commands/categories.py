@@ -43,7 +43,7 @@ from pipelines.enrichment.learned.model import held_of
 from pipelines.enrichment.training import deciding, labelled
 from pipelines.intake.exports import InOneCurrency, in_one_currency, job_id, submitted
 from pipelines.intake.rows import validate
-from pipelines.reports.page.wording import counted
+from pipelines.pages.wording import counted
 from pipelines.synthetic import base_rows
 from pipelines.vocabulary.errors import NotFound, Unprocessable
 from storage.core import audit

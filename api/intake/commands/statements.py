@@ -29,7 +29,7 @@ from pipelines.intake.masking import mask_text
 from pipelines.intake.pdf.page.result import Entry, Extraction, Reason, Refusal, Signal, Statement, Verdict
 from pipelines.intake.pdf.page.symbols import CODES
 from pipelines.intake.statement_rows import in_currency
-from pipelines.reports.page.wording import counted
+from pipelines.pages.wording import counted
 from pipelines.vocabulary.errors import Unprocessable
 from storage.core.logs import printable
 

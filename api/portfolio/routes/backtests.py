@@ -21,7 +21,7 @@ from api.portfolio.schemas.backtests import (
     SentBacktest,
     WhichChanges,
 )
-from pipelines.decisions.backtest.page import CONTENT_POLICY
+from pipelines.pages import CONTENT_POLICY
 from pipelines.vocabulary.errors import Conflict
 from storage.core.database import Reading
 from storage.core.paging import Paged

@@ -15,7 +15,7 @@ from api.core.schemas.common import Paging
 from api.core.schemas.jobs import JobView
 from api.portfolio import simulating
 from api.portfolio.schemas.simulations import FiringListView, SentSimulation, SimulationListView, SimulationResultView
-from pipelines.monitoring.page import CONTENT_POLICY
+from pipelines.pages import CONTENT_POLICY
 from pipelines.vocabulary.errors import Conflict
 from storage.core.database import Reading
 from storage.core.paging import Paged

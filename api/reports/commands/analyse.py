@@ -48,13 +48,14 @@ from pipelines.intake.exports import (
     submitted,
 )
 from pipelines.intake.rows import validate
+from pipelines.pages import Grid, Note
+from pipelines.pages.wording import counted, dollars, percent, plain
 from pipelines.reports import REPORTS
 from pipelines.reports.page import About, page
 from pipelines.reports.page.details import driver_details
 from pipelines.reports.page.fields import Fields
-from pipelines.reports.page.grids import Grid, Table
 from pipelines.reports.page.sections import Chosen, Plan, sections
-from pipelines.reports.page.wording import counted, dollars, percent, plain
+from pipelines.reports.page.tables import Table
 from pipelines.reports.report_view import ReportStatus, ReportView
 from pipelines.vocabulary.printing import ratio
 from pipelines.vocabulary.schemas import TRANSACTIONS, current, posted
@@ -439,10 +440,11 @@ def _print_reports(bundle: Mapping[str, ReportView], whom: About, currency: str)
         _print_grid(drivers, currency, ("Driver", "Reading", "Points"))
     tables = {table.id: table for each in data["aggregate"].many("tables") if (table := Table.read(each, {}))}
     for section in sections(_EXCERPTS, tables):
-        if not section.grids:
-            out.print(f"[bold]{section.title}[/]  {section.none}\n", highlight=False)
-        for grid in section.grids:
-            _print_grid(grid, currency)
+        for part in section.parts:
+            if isinstance(part, Grid):
+                _print_grid(part, currency)
+            elif isinstance(part, Note):
+                out.print(f"[bold]{section.title}[/]  {part.says}\n", highlight=False)
 
 
 def _costliest(risk: Fields) -> Grid | None:

@@ -1,50 +1,18 @@
-"""Tables for people: headings, and cells that are already words."""
+"""Tables of reports, read from JSON and written as grids."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Self
 
+from pipelines.pages import Column, Grid
+from pipelines.reports.page.columns import cell_kind, figure, heading, likely_unit
 from pipelines.reports.page.fields import Fields
-from pipelines.reports.page.wording import cell_kind, figure, heading, likely_unit
-
-MOST_ROWS = 400  # in one table of the page; the report itself holds them all
-
-
-@dataclass(frozen=True)
-class Column:
-    """`kind` says how its cells are set: `number`, `short` (never broken), `text`, or `prose` for sentences."""
-
-    heading: str
-    kind: str = "text"
-
-
-@dataclass(frozen=True)
-class Grid:
-    """A table as shown; `left_out` counts rows beyond MOST_ROWS, the earliest ones of a time series."""
-
-    caption: str
-    columns: tuple[Column, ...]
-    rows: tuple[tuple[str, ...], ...]
-    left_out: int = 0
-
-    @classmethod
-    def of(
-        cls, caption: str, columns: Sequence[Column], rows: Sequence[Sequence[str]], *, newest: bool = False
-    ) -> Self:
-        retained = rows[-MOST_ROWS:] if newest else rows[:MOST_ROWS]
-        return cls(caption, tuple(columns), tuple(map(tuple, retained)), len(rows) - len(retained))
-
-    @property
-    def lines(self) -> Iterator[tuple[str, Iterable[tuple[str, str]]]]:
-        """Of each row its head, and its other cells, each after its kind."""
-        kinds = [column.kind for column in self.columns[1:]]
-        return ((row[0], zip(kinds, row[1:], strict=True)) for row in self.rows)
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table of the aggregate report: `units` by column, in the order declared, and its rows. `called`: what people
-    call the accounts whose ids stand in it.
+    """A table of the aggregate report: `units` by column, in the order declared, and its rows. `called` names the
+    accounts whose ids stand in it.
     """
 
     id: str
@@ -72,7 +40,7 @@ class Table:
         return replace(self, rows=tuple(row for row in self.rows if holds(row)))
 
     def grid(self, caption: str | None = None, columns: Sequence[str] = ()) -> Grid:
-        """The table with these of its columns, or with all, each written by its unit."""
+        """Return a grid of these columns, or of all, each written by its unit."""
         shown = [name for name in columns if name in self.units] or list(self.units)
         rows = [[self._cell(row, name) for name in shown] for row in self.rows]
         heads = [Column(heading(name), cell_kind(self.units[name], name)) for name in shown]
@@ -88,11 +56,11 @@ NO_TABLE = Table("", "", is_series=False, units={}, rows=())
 
 
 def loose_grid(members: Fields, name: str, called: Mapping[str, str]) -> Grid | None:
-    """A member that is no declared table: an object as names and values, a list of objects as a table, else None."""
+    """Return a grid of a member without declared columns: an object as names and values, a list of objects as rows."""
     facts, rows = members.one(name), [row for row in members.many(name) if row]
     if facts:
         pairs = [(heading(each), figure(facts.raw(each), likely_unit(facts.raw(each), each), each)) for each in facts]
-        return Grid.of(heading(name), (Column("What"), Column("Figure", "number")), pairs)
+        return Grid.of(heading(name), ("What", Column("Figure", "number")), pairs)
     if not rows:
         return None
     columns = dict.fromkeys(column for row in rows for column in row)
@@ -101,7 +69,7 @@ def loose_grid(members: Fields, name: str, called: Mapping[str, str]) -> Grid | 
 
 
 def _unit_of(rows: Sequence[Fields], column: str) -> str:
-    """What the figures of a column are likely to be; other columns are texts, or dates by their looks."""
+    """Guess a column's unit by its figures; columns without figures hold text or dates."""
     figures = [row.raw(column) for row in rows if row.number(column) is not None]
     if not figures:
         return "month" if column == "month" else "text"

@@ -11,16 +11,16 @@ repetitions are labelled too. What the business owes and whether it defaults sta
             ...  # POST it
 
 `business(n, ...)` is the portfolio's n-th without the others; `plain_rows` is one account for plain load. Training asks
-for `part="train"`: those businesses meet no brand and no bank that is held out (`is_held_out`, `HELD_OUT_STYLES`).
+for `part="train"`: those businesses meet no brand and no bank that is held out (`is_held_out`, `held_out_banks`).
 """
 
 from pipelines.synthetic.portfolio import business, portfolio
 from pipelines.synthetic.submissions import plain_rows, submissions
-from pipelines.synthetic.world.brands import HELD_OUT_STYLES, is_held_out
+from pipelines.synthetic.world.brands import is_held_out
 from pipelines.synthetic.world.model import LABELLED, Business, Facility, Latents, Outcome, Part, SyntheticAccount
+from pipelines.synthetic.world.styles import held_out_banks
 
 __all__ = [
-    "HELD_OUT_STYLES",
     "LABELLED",
     "Business",
     "Facility",
@@ -29,6 +29,7 @@ __all__ = [
     "Part",
     "SyntheticAccount",
     "business",
+    "held_out_banks",
     "is_held_out",
     "plain_rows",
     "portfolio",

@@ -15,7 +15,7 @@ BY_HAND = 4.0  # what a row labelled by hand counts against one of the portfolio
 
 
 def portfolio_rows(customers: int) -> pl.DataFrame:
-    """Labelled rows of the synthetic portfolio of so many businesses, ready for training. The same each time.
+    """Return labelled rows of a synthetic portfolio, ready for training: the same each time.
 
     Brands and banks that are held out stay out, so that quality can be measured on them.
     """

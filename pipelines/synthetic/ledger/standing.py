@@ -1,4 +1,4 @@
-"""How a business's facilities stand at the window's end: what is left of each, how late, and what became of it."""
+"""A business's facilities at the window's end: what is left of each, how late it is, and its status."""
 
 from collections.abc import Iterator
 from datetime import date
@@ -10,12 +10,12 @@ from pipelines.synthetic.ledger.ledger import Ledger
 from pipelines.synthetic.world.days import Window
 from pipelines.synthetic.world.model import Facility, FacilityStatus
 
-IN_ARREARS_FROM = 8  # days past due: what is debited again within a week was only late
+IN_ARREARS_FROM = 8  # days past due: a debit repeated within a week was only late
 DEFAULTED_FROM = 90
 
 
 def facilities(profile: Profile, ledger: Ledger, window: Window) -> tuple[Facility, ...]:
-    """Every facility drawn by the window's last day."""
+    """Return every facility drawn by the window's last day."""
     renewed = {one.renews for one in profile.borrowings if one.drawn <= window.last}
     return tuple(
         _facility(profile, one, ledger, window, one.number in renewed)
@@ -46,7 +46,7 @@ def _facility(profile: Profile, agreed: Borrowing, ledger: Ledger, window: Windo
 
 
 def _drawn(agreed: Borrowing, ledger: Ledger) -> Iterator[int]:
-    """What the rows of the window added to the debt."""
+    """Yield the amounts that rows of the window added to the debt."""
     for row in ledger.rows["main"]:
         movement = row.movement
         if movement.facility == agreed.number and movement.owed > 0 and movement.category != "returned_payment":

@@ -1,4 +1,4 @@
-"""What a generated statement says, beside the file that says it."""
+"""A generated statement: the file, and what it says."""
 
 from collections.abc import Set as AbstractSet
 from dataclasses import asdict, dataclass
@@ -11,7 +11,7 @@ from pipelines.intake.pdf.page.result import Kind
 
 @dataclass(frozen=True)
 class PrintedRow:
-    """One transaction as it stands on paper. A negative amount is money out, or a larger debt."""
+    """One transaction as printed. A negative amount is money out, or a larger debt."""
 
     value_date: date | None  # where the layout has a column for it
     date: date
@@ -41,7 +41,7 @@ class PrintedAccount:
 
 @dataclass(frozen=True)
 class PrintedStatement:
-    """A file with the truth about every account in it."""
+    """A file, with the truth about every account in it."""
 
     content: bytes
     layout: str
@@ -53,7 +53,7 @@ class PrintedStatement:
         return tuple(row for account in self.accounts for row in account.rows)
 
     def truth(self) -> dict[str, Any]:
-        """Everything but the file itself, as JSON has it: days and money as text."""
+        """Return everything but the file as plain JSON values, with days and money as text."""
         accounts = [_plain(asdict(account)) for account in self.accounts]
         return {"layout": self.layout, "pages": self.pages, "accounts": accounts}
 

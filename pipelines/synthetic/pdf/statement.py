@@ -1,4 +1,4 @@
-"""From a layout and a seed to a file with its truth."""
+"""Make a file, and the truth about it, from a layout and a seed."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -8,31 +8,24 @@ from itertools import accumulate
 from random import Random
 
 from pipelines.synthetic.pdf.blocks import Details
-from pipelines.synthetic.pdf.layout import Block, PdfLayout
-from pipelines.synthetic.pdf.material import Material, loan, material, style_of
+from pipelines.synthetic.pdf.layout import PdfLayout, paper_texts
+from pipelines.synthetic.pdf.material import Material, loan, material
 from pipelines.synthetic.pdf.paper import PAGE, PAGES, Paper, Wear
 from pipelines.synthetic.pdf.printed import PrintedAccount, PrintedRow, PrintedStatement
 from pipelines.synthetic.pdf.table import Line, Part, Table, taken, without_some_balances
 from pipelines.synthetic.pdf.tampering import FORGERIES, provable
 from pipelines.synthetic.pdf.wear import STRESSES, wear_of
 from pipelines.synthetic.world.model import Role
+from pipelines.synthetic.world.styles import style_of
 
 ROWS_A_PAGE = 70  # no layout prints more
 USUAL_ROWS = (12, 120)
 _ROLES: Mapping[str, Role] = {"credit_card": "card"}
-_KINDS = (
-    (("direct_credit", "osko_in", "cash_deposit", "cheque_deposit", "vague_in", "own_in"), "Deposit"),
-    (("direct_debit", "loan_repayment", "merchant_fee"), "Direct debit"),
-    (("card", "purchase"), "Card purchase"),
-    (("bpay",), "BPAY"),
-    (("interest",), "Interest"),
-    (("account_fee", "dishonour", "overdrawn", "late", "loan_fee", "foreign_fee"), "Fee"),
-)
 
 
 @dataclass(frozen=True)
 class Order:
-    """What is wanted of a file."""
+    """What a file should be."""
 
     layout: str
     seed: int
@@ -45,7 +38,7 @@ class Order:
         return Random(f"{self.layout}/{self.seed}/{about}")
 
     def until(self) -> date:
-        """The last day: of every third file soon after New Year's Day."""
+        """Return the last day, which in every third file is soon after New Year's Day."""
         rng = self.rng("until")
         year = rng.randrange(2021, 2026)
         return (
@@ -56,14 +49,14 @@ class Order:
 
 
 def printed(order: Order, layout: PdfLayout) -> PrintedStatement:
-    """The file that was ordered: with so many rows, or just as many as its pages take."""
+    """Return the file that was ordered: with a number of rows, or with as many as its pages take."""
     if order.pages is not None:
         return _drawn(order, layout, _filling(order, layout, order.pages))
     return _drawn(order, layout, _materials(order, layout, order.rows or order.rng("rows").randint(*USUAL_ROWS)))
 
 
 def _filling(order: Order, layout: PdfLayout, pages: int) -> list[Material]:
-    """Rows for so many pages, less the few whose place what follows the rows needs."""
+    """Return rows that fill a number of pages, less those whose place is needed by what follows the rows."""
     found = _materials(order, layout, pages * ROWS_A_PAGE)
     sheets, places, _ = _composed(order, layout, found)
     last = max(1, pages - (len(sheets.sheets) - places[-1][-1]))  # page with rows
@@ -76,9 +69,9 @@ def _filling(order: Order, layout: PdfLayout, pages: int) -> list[Material]:
 
 
 def _materials(order: Order, layout: PdfLayout, count: int) -> list[Material]:
-    """One account's or several, which belong to the same holder and branch."""
+    """Return the material of one account, or of several with the same holder and branch."""
     rng, until = order.rng("material"), order.until()
-    accounts = max(1, len(layout.account_titles))
+    accounts = max(1, len(layout.accounts))
     if layout.account_type == "loan":
         return [loan(layout.bsb_prefix, count, until, rng)]
     style, role = style_of(layout.style), _ROLES.get(layout.account_type, "main")
@@ -100,7 +93,7 @@ def _drawn(order: Order, layout: PdfLayout, found: Sequence[Material]) -> Printe
 def _composed(
     order: Order, layout: PdfLayout, found: Sequence[Material]
 ) -> tuple[Paper, list[list[int]], Sequence[Part]]:
-    """The sheets, on which page each row of each part stands, and the parts."""
+    """Return the sheets, the page of each row of each part, and the parts."""
     wear = _wear(order, layout)
     paper = Paper(wear, layout.size, layout.spacing)
     parts = _parts(order, layout, found, wear)
@@ -122,7 +115,7 @@ def _parts(order: Order, layout: PdfLayout, found: Sequence[Material], wear: Wea
     start, end = first - timedelta(days=rng.randrange(4)), last + timedelta(days=rng.randrange(4))
     described = [_described(order, layout, each, start, end) for each in found]
     together = {f"{name}_{n}": value for n, one in enumerate(described) for name, value in one.items()}
-    titles = [title for title, _ in layout.account_titles] or [Block(0, 0, ())]
+    titles = [account.title for account in layout.accounts] or [None]
     return [
         Part(
             described={**together, **one},
@@ -138,7 +131,7 @@ def _parts(order: Order, layout: PdfLayout, found: Sequence[Material], wear: Wea
 
 
 def _described(order: Order, layout: PdfLayout, found: Material, start: date, end: date) -> Details:
-    """Details by the names that layouts use for them."""
+    """Return the details by the names that layouts use for them."""
     ins = sum((row.amount for row in found.postings if row.amount > 0), Decimal())
     outs = -sum((row.amount for row in found.postings if row.amount < 0), Decimal())
     number, money = found.number, layout.money
@@ -175,7 +168,7 @@ def _closing(found: Material) -> Decimal:
 
 
 def _lines(order: Order, layout: PdfLayout, found: Material, wear: Wear) -> Sequence[Line]:
-    """The rows as they will be printed, in the order printed."""
+    """Return the rows as they will be printed, in that order."""
     lines = _with_balances(layout, found)
     if wear.balances_shown < 1:
         lines = without_some_balances(lines, wear.balances_shown, order.rng("balances"))
@@ -198,11 +191,11 @@ def _with_balances(layout: PdfLayout, found: Material) -> list[Line]:
 
 
 def _kind_of(rail: str) -> str:
-    return next((kind for beginnings, kind in _KINDS if rail.startswith(beginnings)), "Funds transfer")
+    return next((kind for kind, starts in paper_texts().kinds.items() if rail.startswith(starts)), "Funds transfer")
 
 
 def _account(layout: PdfLayout, n: int, part: Part, found: Material, pages: Sequence[int]) -> PrintedAccount:
-    types = [kind for _, kind in layout.account_titles] or [layout.account_type]
+    types = [account.type for account in layout.accounts] or [layout.account_type]
     rows = [_row(layout, line, page) for line, page in zip(_as_printed(layout, part.lines), pages, strict=True)]
     return PrintedAccount(
         bank_name=layout.bank_name,
@@ -221,7 +214,7 @@ def _account(layout: PdfLayout, n: int, part: Part, found: Material, pages: Sequ
 
 
 def _as_printed(layout: PdfLayout, lines: Sequence[Line]) -> Sequence[Line]:
-    """Section by section, where there are sections."""
+    """Return the rows section by section, if there are sections."""
     left, found = list(lines), list[Line]()
     for section in layout.sections:
         its_own, left = taken(section, left)

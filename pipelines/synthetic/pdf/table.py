@@ -1,4 +1,4 @@
-"""Rows on sheets: headings, balances carried and brought forward, years, days and sections, as a layout wants them."""
+"""Write rows on sheets with a layout's headings, balances carried forward, years, days and sections."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -6,29 +6,20 @@ from datetime import date
 from decimal import Decimal
 from random import Random
 
+import msgspec
+
 from pipelines.synthetic.pdf.blocks import Details, put
 from pipelines.synthetic.pdf.extras import advert, fee_table, small_print
-from pipelines.synthetic.pdf.layout import FIGURES, Block, Column, Holds, PdfLayout, Section
+from pipelines.synthetic.pdf.layout import FIGURES, Block, Column, Holds, PdfLayout, Section, paper_texts
 from pipelines.synthetic.pdf.paper import HEIGHT, Paper, Wear
 
 BOTTOM = HEIGHT - 64
 LINES = 4  # of a description, at most
-_STRANGE: Mapping[Holds, str] = {
-    "date": "Noted",
-    "value_date": "Counts from",
-    "type": "Sort",
-    "description": "What it was for",
-    "debit": "Taken",
-    "credit": "Given",
-    "amount": "Sum",
-    "sign": "Way",
-    "balance": "Left over",
-}
 
 
 @dataclass(frozen=True)
 class Line:
-    """A row as it will stand on the paper, with the true balance after it."""
+    """A row as it will be printed, with the true balance after it."""
 
     day: date
     value_day: date
@@ -42,7 +33,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Part:
-    """One account's rows in the order printed, and what stands around them."""
+    """One account's rows in the order printed, and what is printed around them."""
 
     described: Details
     start: date
@@ -50,17 +41,17 @@ class Part:
     opening: Decimal
     closing: Decimal
     lines: Sequence[Line]
-    title: Block  # without lines where the file has one account
+    title: Block | None  # where the file has several accounts
 
 
 class Table:
-    """Prints parts one below the other, and remembers on which page each row came to stand."""
+    """Prints parts one below the other and returns the page of each row."""
 
     def __init__(self, layout: PdfLayout, paper: Paper, wear: Wear, rng: Random) -> None:
         self._layout, self._paper, self._wear, self._rng = layout, paper, wear, rng
-        self._columns = [column._replace(at=column.at + wear.shift) for column in layout.columns]
+        self._columns = [msgspec.structs.replace(column, at=column.at + wear.shift) for column in layout.columns]
         self._y = 0.0
-        self._dated: object = None  # what the last row's date cell, year or day heading said
+        self._dated: object = None  # the last row's date cell, year or day heading
         self._described: Details = {}
 
     def print(self, parts: Sequence[Part]) -> list[list[int]]:
@@ -71,7 +62,7 @@ class Table:
             height = block.y + 14 * (2 if block.across else len(block.lines))
             if self._y + height > BOTTOM:
                 self._turn(headings=False)
-            put(self._paper, block._replace(y=self._y + block.y), self._described)
+            put(self._paper, msgspec.structs.replace(block, y=self._y + block.y), self._described)
             self._y += height
         self._extras(parts[0])
         return pages
@@ -87,9 +78,9 @@ class Table:
 
     def _part(self, part: Part, *, first: bool) -> list[int]:
         self._described, self._dated = part.described, None
-        if part.title.lines:
+        if part.title:
             self._title(part.title)
-        if first or part.title.lines:
+        if first or part.title:
             self._headings()
         self._edge(self._layout.opening_row, part.start, part.opening)
         pages = list(self._sectioned(part) if self._layout.sections else self._rows(part.lines, part))
@@ -103,7 +94,7 @@ class Table:
         if self._y + 120 > BOTTOM:
             self._turn(headings=False)
         self._y += 12
-        put(self._paper, title._replace(y=self._y), self._described)
+        put(self._paper, msgspec.structs.replace(title, y=self._y), self._described)
         self._y += 14 * len(title.lines) + 6
 
     def _sectioned(self, part: Part) -> Iterator[int]:
@@ -151,7 +142,7 @@ class Table:
         self._y += self._height(line, texts) - self._layout.leading * len(texts)
 
     def _may_break(self, texts: Sequence[str]) -> bool:
-        """Whether a row begins here that ends on the next sheet: with its first line at least."""
+        """Return whether a row may begin here, with one line at least, and end on the next sheet."""
         return self._wear.rows_broken and len(texts) > 1 and self._y + self._layout.leading <= BOTTOM
 
     def _figures(self, line: Line, text: str, y: float) -> None:
@@ -175,18 +166,18 @@ class Table:
             self._paper.write(column.at, y, figure, bold=bold, flush_right=True)
 
     def _pieces(self, figure: str) -> list[str]:
-        """A figure's lines."""
+        """Return a figure's lines."""
         thousands, comma, rest = figure.rpartition(",")
         return [thousands + comma, rest] if comma and self._wear.wrapped_figures else [figure]
 
     def _height(self, line: Line, texts: Sequence[str]) -> float:
-        """Of a row. A figure that goes on below the last line needs one more."""
+        """Return a row's height. A figure that continues below the last line needs one line more."""
         figures = [self._cell(column.holds, line) for column in self._columns if column.holds in FIGURES]
         lines = len(texts) + max(len(self._pieces(figure)) for figure in figures) - 1
         return self._layout.leading * lines + self._layout.gap
 
     def _leader(self, text: str, y: float) -> None:
-        """Dots from the words to the amount."""
+        """Write dots from the words to the amount."""
         words = self._column("description")
         start = words.at + self._paper.width(text + " ")
         width = words.at + words.width - start
@@ -207,7 +198,7 @@ class Table:
         return "" if before == shown else shown
 
     def _texts(self, line: Line) -> list[str]:
-        """The description's lines."""
+        """Return the description's lines."""
         broken = line.description
         for word in self._layout.breaks:
             broken = broken.replace(f" {word}", f"\n{word}")
@@ -216,7 +207,7 @@ class Table:
         return texts if len(texts) <= LINES else self._paper.lines(line.description, width)
 
     def _heading_of(self, line: Line) -> None:
-        """The year, or the day, that the row stands under."""
+        """Write the year or the day that the row stands under."""
         layout = self._layout
         if layout.year_rows and self._dated != line.day.year:
             self._paper.write(self._columns[0].at, self._y, str(line.day.year), bold=True)
@@ -230,7 +221,7 @@ class Table:
             self._y += layout.leading + layout.gap
 
     def _edge(self, text: str, day: date, balance: Decimal) -> None:
-        """The row of the opening or the closing balance."""
+        """Write the row of the opening or the closing balance."""
         if not text:
             return
         layout = self._layout
@@ -243,7 +234,7 @@ class Table:
         self._labelled(text, layout.money.of_balance(balance))
 
     def _labelled(self, text: str, balance: str) -> None:
-        """A row of words and a balance, or a sum where the table has no balances."""
+        """Write a row of words and a balance, or a sum if the table has no balances."""
         self._paper.write(self._column("description").at, self._y, text, bold=True)
         figures = [column for column in self._columns if column.holds in ("balance", "amount")]
         self._figure(figures[-1], self._y, balance)
@@ -267,7 +258,7 @@ class Table:
         return self._layout.leading + self._layout.gap if self._layout.carried else 0
 
     def _carry(self, before: Sequence[Line], part: Part) -> None:
-        """To the next sheet, with the balance at the foot of this one and the head of that where the bank does so."""
+        """Turn to the next sheet, with the balance at the foot of this one and the head of that one."""
         layout = self._layout
         balance = before[-1].balance if before else part.opening
         if layout.carried and layout.carries_totals:
@@ -315,7 +306,7 @@ class Table:
             self._put(column, y, heading, bold=True)
 
     def _heading(self, column: Column) -> str:
-        return _STRANGE[column.holds] if self._wear.strange_headings else column.heading
+        return paper_texts().strange_headings[column.holds] if self._wear.strange_headings else column.heading
 
     def _advert(self) -> None:
         if self._layout.adverts and self._y + 60 <= BOTTOM:
@@ -340,7 +331,7 @@ def _cells(layout: PdfLayout, line: Line) -> Mapping[Holds, str]:
 
 
 def taken(section: Section, lines: Sequence[Line]) -> tuple[list[Line], list[Line]]:
-    """The section's rows, and those left for the sections after it."""
+    """Return the section's rows, and those left for the sections after it."""
     mine = [line.rail.startswith(section.takes or ("",)) for line in lines]
     its_own = [line for line, own in zip(lines, mine, strict=True) if own]
     return its_own, [line for line, own in zip(lines, mine, strict=True) if not own]

@@ -45,7 +45,7 @@ from pipelines.enrichment.training import deciding, labelled
 from pipelines.intake.exports import InOneCurrency, in_one_currency, job_id, submitted
 from pipelines.intake.rows import validate
 from pipelines.reports.page.wording import counted
-from pipelines.synthetic import base_rows
+from pipelines.synthetic import base_model
 from pipelines.vocabulary.errors import NotFound, Unprocessable
 from storage.core import audit
 from storage.core.audit import OPERATOR
@@ -59,8 +59,6 @@ if TYPE_CHECKING:
     from pipelines.enrichment.training.evaluation import Bin, Evaluation, Score
 
 categories = typer.Typer(help="Learned models of categories: train, evaluate, activate.", no_args_is_help=True)
-
-BASE_WEIGHTS = 900_000  # some 3 MB, to come with the code
 
 Export = Annotated[Path, typer.Argument(help="An export as CSV, or JSON of this API.")]
 Labels = Annotated[
@@ -161,7 +159,7 @@ def train(
         rows = rows.filter(pl.col("date") < split_date.date())
     from pipelines.enrichment.training import training  # noqa: PLC0415  scikit-learn takes half a second: only who trains waits
 
-    model = training.train(rows, BASE_WEIGHTS) if portfolio else training.train(rows)
+    model = training.train(rows, base_model.WEIGHTS) if portfolio else training.train(rows)
     content = model_file.dumps(model)
     facts, fingerprint = dict(model.facts), model_file.fingerprint(model)
     if file is not None:
@@ -258,16 +256,15 @@ _WORTHLESS = (
 
 
 def _training_rows(files: Sequence[Path], businesses: int) -> pl.DataFrame:
-    """The rows of all files, and of the portfolio."""
+    """Return the rows of all files and of the portfolio."""
     if not files and not businesses:
         raise typer.BadParameter("name a file with --labels")
     read = [_labelled_rows(file) for file in files]
     together = pl.concat(read, how="diagonal") if read else None
-    if not businesses:
-        assert together is not None
-        return together
-    portfolio = base_rows.portfolio_rows(businesses)
-    return portfolio if together is None else base_rows.with_labelled_by_hand(portfolio, together)
+    if businesses:
+        return base_model.training_rows(businesses, together)
+    assert together is not None
+    return together
 
 
 def _labelled_rows(path: Path) -> pl.DataFrame:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pikepdf
 
-from pipelines.synthetic import Business, Part, base_rows, frames, portfolio
+from pipelines.synthetic import Business, Part, base_model, frames, portfolio
 from pipelines.synthetic.pdf import EVERY_LAYOUT, statement_pdf
 
 FILE = Path(__file__).with_name("fingerprint.json")
@@ -29,7 +29,7 @@ def fingerprint() -> dict[str, str]:
         for part in PARTS
     }
     statements = {f"statement {layout}": _of_statement(layout) for layout in EVERY_LAYOUT}
-    training = _hash(base_rows.portfolio_rows(5).write_ndjson().encode())
+    training = _hash(base_model.portfolio_rows(5).write_ndjson().encode())
     return {**businesses, **statements, "rows of the base model": training}
 
 

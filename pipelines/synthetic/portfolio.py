@@ -13,8 +13,8 @@ from pipelines.synthetic.ledger.ledger import Ledger, in_booking_order
 from pipelines.synthetic.ledger.spending import spending
 from pipelines.synthetic.ledger.standing import facilities
 from pipelines.synthetic.ledger.statements import accounts
-from pipelines.synthetic.ledger.takings import DAYS_A_MONTH, takings
-from pipelines.synthetic.world.days import Window, window
+from pipelines.synthetic.ledger.takings import takings
+from pipelines.synthetic.world.days import DAYS_A_MONTH, Window, window
 from pipelines.synthetic.world.model import Business, Facility, Outcome, Part
 
 

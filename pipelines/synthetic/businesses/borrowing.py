@@ -13,11 +13,16 @@ from random import Random
 from pipelines.synthetic.businesses.lenders import Lender, credit, lenders_of, merchant_lender
 from pipelines.synthetic.world.blanks import filled
 from pipelines.synthetic.world.brands import available, canonical
-from pipelines.synthetic.world.days import Window, is_business_day, next_business_day, same_day_of_month
+from pipelines.synthetic.world.days import (
+    DAYS_A_MONTH,
+    Window,
+    is_business_day,
+    next_business_day,
+    same_day_of_month,
+)
 from pipelines.synthetic.world.model import Condition, Movement, Part, Party, Series
 from pipelines.synthetic.world.wear import words
 
-DAYS_A_MONTH = 30.4
 _DAYS_BETWEEN = {"business_daily": 1.45, "weekly": 7, "fortnightly": 14, "monthly": DAYS_A_MONTH}
 
 

@@ -33,10 +33,16 @@ def injected(business: Business, rng: Random) -> Business:
 
 def with_gap(rows: pl.DataFrame, first: date, last: date) -> pl.DataFrame:
     """Return the rows without those from `first` to `last`. The next one, where the balance jumps, is labelled."""
+    without = _without(rows, first, last, "gap")
+    return rows if without is None else without
+
+
+def _without(rows: pl.DataFrame, first: date, last: date, fault: str) -> pl.DataFrame | None:
+    """Return the rows without those from `first` to `last`, the next one labelled; None if no balance would jump."""
     missing = pl.col("date").is_between(first, last)
     if rows.filter(missing)["amount"].sum() == 0:
-        return rows  # nothing would jump
-    return rows.with_columns(_labelled("gap", _is_first_after(last))).filter(~missing)
+        return None
+    return rows.with_columns(_labelled(fault, _is_first_after(last))).filter(~missing)
 
 
 def with_overlap(rows: pl.DataFrame, first: date, last: date) -> pl.DataFrame:
@@ -123,21 +129,17 @@ def _without_days(rows: pl.DataFrame, fault: Fault, rng: Random) -> pl.DataFrame
     else:
         months = pl.select(pl.date_range(begins, ends, "1d")).to_series().dt.truncate("1mo").unique().sort()
         lasts = months.dt.month_end()
-        stretches = [each for each in zip(months, lasts, strict=True) if begins < each[0] and each[1] < ends]
+        stretches = [(month, last) for month, last in zip(months, lasts, strict=True) if begins < month and last < ends]
     if not stretches:
         return None
-    first, last = rng.choice(stretches)
-    missing = rows["date"].is_between(first, last)
-    if rows.filter(missing)["amount"].sum() == 0:
-        return None
-    return rows.with_columns(_labelled(fault, _is_first_after(last))).filter(~missing)
+    return _without(rows, *rng.choice(stretches), fault)
 
 
 def _without_an_account(business: Business, rng: Random) -> Business | None:
     """Return the business without an account that has transfers with another one; never its trading account."""
     main, *others = business.accounts
-    paired = [each for each in others if each.transactions["transfer_pair"].null_count() < each.transactions.height]
+    paired = [account for account in others if account.transactions["transfer_pair"].drop_nulls().len()]
     if not paired:
         return None
     dropped = rng.choice(paired)
-    return replace(business, accounts=without_lone_legs((main, *(each for each in others if each is not dropped))))
+    return replace(business, accounts=without_lone_legs((main, *(other for other in others if other is not dropped))))

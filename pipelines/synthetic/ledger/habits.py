@@ -25,7 +25,8 @@ class Habits:
         self._drawing = max(20_000, round(profile.turnover * living / 5_000) * 5_000)
         self._words = rng.choice(words().drawings)
         self._drawing_days = frozenset(window.weekly(profile.pay_weekday + 1))
-        self._sweep_days = frozenset(_calendar_weekly(window, rng.choice((4, 4, 5, 0))))
+        # On holidays, too: people sweep whenever they do their accounts.
+        self._sweep_days = frozenset(window.weekdays(rng.choice((4, 4, 5, 0))))
         self._aside_days = frozenset(window.monthly(rng.randrange(4, 12)))
         self._card_days = frozenset(window.monthly(rng.randrange(12, 24)))
         self._month_ends = frozenset(window.month_ends())
@@ -120,8 +121,3 @@ def _interest(day: int, role: Role, cents: int) -> Movement:
     rail = "card_interest" if role == "card" else "interest_charged"
     series = Series("interest charged", "monthly")
     return Movement(day, cents, rail, NOBODY, "", "interest_charged", role, series)
-
-
-def _calendar_weekly(window: Window, weekday: int) -> range:
-    """Return a weekday of each week, holidays included: people sweep whenever they do their accounts."""
-    return range(window.first + (weekday - (window.first - 1)) % 7, window.last + 1, 7)

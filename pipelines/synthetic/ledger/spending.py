@@ -7,9 +7,9 @@ from random import Random
 from pipelines.synthetic.businesses.borrowing import repayments
 from pipelines.synthetic.businesses.profile import Profile, RegularBill, Supplier, Worker
 from pipelines.synthetic.ledger.occasions import occasions
-from pipelines.synthetic.ledger.takings import DAYS_A_MONTH, pace
+from pipelines.synthetic.ledger.takings import pace
 from pipelines.synthetic.world.blanks import filled
-from pipelines.synthetic.world.days import Window, is_business_day, month_of
+from pipelines.synthetic.world.days import DAYS_A_MONTH, Window, is_business_day, month_of
 from pipelines.synthetic.world.merchants import Spend, merchants
 from pipelines.synthetic.world.model import Movement, Party, Role, Series
 from pipelines.synthetic.world.wear import mistyped, spoken, words

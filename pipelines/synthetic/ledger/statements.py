@@ -13,7 +13,7 @@ from pipelines.synthetic.businesses.profile import Profile
 from pipelines.synthetic.ledger.ledger import Ledger
 from pipelines.synthetic.ledger.narratives import Teller
 from pipelines.synthetic.world.brands import is_held_out
-from pipelines.synthetic.world.model import LABELLED, Booked, Movement, Role, SyntheticAccount
+from pipelines.synthetic.world.model import LABELLED, Booked, Movement, Role, SyntheticAccount, dollars
 from pipelines.synthetic.world.styles import BankStyle
 from pipelines.vocabulary.schemas import MONEY
 
@@ -76,7 +76,7 @@ def _account(
 
 def _credit_limit(profile: Profile, role: Role) -> str | None:
     cents = {"main": profile.overdraft, "card": profile.card_limit}.get(role, 0)
-    return f"{Decimal(cents).scaleb(-2):.2f}" if cents else None
+    return str(dollars(cents)) if cents else None
 
 
 def _statement(

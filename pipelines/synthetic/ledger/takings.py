@@ -13,13 +13,19 @@ from pipelines.synthetic.businesses.profile import LEAD_DAYS, Profile
 from pipelines.synthetic.businesses.trades import Platform
 from pipelines.synthetic.world.blanks import digits, filled
 from pipelines.synthetic.world.brands import canonical
-from pipelines.synthetic.world.days import Window, is_business_day, month_key, next_business_day, weekday
+from pipelines.synthetic.world.days import (
+    DAYS_A_MONTH,
+    Window,
+    is_business_day,
+    month_key,
+    next_business_day,
+    weekday,
+)
 from pipelines.synthetic.world.merchants import Processor, merchants
 from pipelines.synthetic.world.model import NOBODY, Movement, Party, Role, Series
 from pipelines.synthetic.world.names import payee
 from pipelines.synthetic.world.wear import spoken, typed_reference, words
 
-DAYS_A_MONTH = 30.4
 DAILY = "business_daily"
 STEADY = 0.75  # share of days with card sales; with fewer there is no visible rhythm
 
@@ -93,24 +99,29 @@ def card_settlements(
     profile: Profile, window: Window, rng: Random, processor: Processor, share: float
 ) -> Iterator[Movement]:
     """Yield a credit for each day's takings on the next business day, net of the fee. Some merge a weekend's."""
-    retained = share * (1 - processor.fee)
     party = Party(processor.name, code=processor.code, brand=canonical(processor.name))
     reference = filled(rng, processor.reference) if processor.fee == 0 else processor.reference
     steady = chance_of_sales(profile) >= STEADY
     series = Series(f"settlement {party.name}", DAILY) if steady else None
-    settled: Counter[int] = Counter()
-    for day in range(window.first - LEAD_DAYS, window.last):
-        cents = round(sold_by_card(profile, window, rng, day) * retained)
-        arrives = next_business_day(day + 1)
-        if processor.merges_weekend:
-            settled[arrives] += cents
-        elif cents and arrives in window:
-            text = filled(rng, reference)
-            yield Movement(arrives, cents, "direct_credit", party, text, processor.category, series=series)
-    for arrives, cents in settled.items():
+    for arrives, cents in _card_credits(profile, window, rng, processor, share * (1 - processor.fee)):
         if cents and arrives in window:
             text = filled(rng, reference)
             yield Movement(arrives, cents, "direct_credit", party, text, processor.category, series=series)
+
+
+def _card_credits(
+    profile: Profile, window: Window, rng: Random, processor: Processor, share: float
+) -> Iterator[tuple[int, int]]:
+    """Yield days and cents of credits. If weekends are merged, each day has one credit."""
+    by_day: Counter[int] = Counter()
+    for day in range(window.first - LEAD_DAYS, window.last):
+        cents = round(sold_by_card(profile, window, rng, day) * share)
+        arrives = next_business_day(day + 1)
+        if processor.merges_weekend:
+            by_day[arrives] += cents
+        else:
+            yield arrives, cents
+    yield from by_day.items()
 
 
 def merchant_fees(settled: list[Movement], window: Window, rng: Random) -> Iterator[Movement]:

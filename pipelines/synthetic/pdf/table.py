@@ -50,6 +50,7 @@ class Table:
     def __init__(self, layout: PdfLayout, paper: Paper, wear: Wear, rng: Random) -> None:
         self._layout, self._paper, self._wear, self._rng = layout, paper, wear, rng
         self._columns = [msgspec.structs.replace(column, at=column.at + wear.shift) for column in layout.columns]
+        self._row_height = layout.leading + layout.gap  # of a row of one line
         self._y = 0.0
         self._dated: object = None  # the last row's date cell, year or day heading
         self._described: Details = {}
@@ -105,8 +106,7 @@ class Table:
                 continue
             self._break_page_within(60)
             self._y += 6
-            self._paper.write(self._columns[0].at, self._y, section.title, bold=True)
-            self._y += self._layout.leading + self._layout.gap
+            self._heading_row(section.title)
             yield from self._rows(lines, part)
             self._break_page_within(self._layout.leading)
             self._totals(section.total, lines, None)
@@ -209,36 +209,37 @@ class Table:
     def _heading_of(self, line: Line) -> None:
         """Write the year or the day that the row stands under."""
         layout = self._layout
-        if layout.year_rows and self._dated != line.day.year:
-            self._paper.write(self._columns[0].at, self._y, str(line.day.year), bold=True)
-            self._dated = line.day.year
-            self._y += layout.leading + layout.gap
+        self._year(line.day)
         if layout.day_headings and self._dated != line.day:
             self._break_page_within(layout.leading * 4)
             self._y += layout.gap
-            self._paper.write(self._columns[0].at, self._y, line.day.strftime(layout.day_headings), bold=True)
+            self._heading_row(line.day.strftime(layout.day_headings))
             self._dated = line.day
-            self._y += layout.leading + layout.gap
+
+    def _year(self, day: date) -> None:
+        if self._layout.year_rows and self._dated != day.year:
+            self._heading_row(str(day.year))
+            self._dated = day.year
+
+    def _heading_row(self, text: str) -> None:
+        self._paper.write(self._columns[0].at, self._y, text, bold=True)
+        self._y += self._row_height
 
     def _edge(self, text: str, day: date, balance: Decimal) -> None:
         """Write the row of the opening or the closing balance."""
         if not text:
             return
-        layout = self._layout
-        self._break_page_within(layout.leading + layout.gap)
-        if layout.year_rows and self._dated != day.year:
-            self._paper.write(self._columns[0].at, self._y, str(day.year), bold=True)
-            self._dated = day.year
-            self._y += layout.leading + layout.gap
-        self._paper.write(self._column("date").at, self._y, layout.dated(day, edge=True), bold=True)
-        self._labelled(text, layout.money.of_balance(balance))
+        self._break_page_within(self._row_height)
+        self._year(day)
+        self._paper.write(self._column("date").at, self._y, self._layout.dated(day, edge=True), bold=True)
+        self._labelled(text, self._layout.money.of_balance(balance))
 
     def _labelled(self, text: str, balance: str) -> None:
         """Write a row of words and a balance, or a sum if the table has no balances."""
         self._paper.write(self._column("description").at, self._y, text, bold=True)
         figures = [column for column in self._columns if column.holds in ("balance", "amount")]
         self._figure(figures[-1], self._y, balance)
-        self._y += self._layout.leading + self._layout.gap
+        self._y += self._row_height
 
     def _totals(self, text: str, lines: Sequence[Line], balance: Decimal | None) -> None:
         layout = self._layout
@@ -252,24 +253,24 @@ class Table:
         for column in self._columns:
             if column.holds in FIGURES and sums[column.holds]:
                 self._put(column, self._y, sums[column.holds], bold=True)
-        self._y += layout.leading + layout.gap
+        self._y += self._row_height
 
     def _foot(self) -> float:
-        return self._layout.leading + self._layout.gap if self._layout.carried else 0
+        return self._row_height if self._layout.carried else 0
 
     def _carry(self, before: Sequence[Line], part: Part) -> None:
         """Turn to the next sheet, with the balance at the foot of this one and the head of that one."""
-        layout = self._layout
         balance = before[-1].balance if before else part.opening
-        if layout.carried and layout.carries_totals:
-            self._totals(layout.carried, before, balance)
-        elif layout.carried:
-            self._labelled(layout.carried, layout.money.of_balance(balance))
+        self._so_far(self._layout.carried, before, balance)
         self._turn()
-        if layout.brought and layout.carries_totals:
-            self._totals(layout.brought, before, balance)
-        elif layout.brought:
-            self._labelled(layout.brought, layout.money.of_balance(balance))
+        self._so_far(self._layout.brought, before, balance)
+
+    def _so_far(self, text: str, before: Sequence[Line], balance: Decimal) -> None:
+        """Write the balance, or the totals, of the rows so far, if the layout has a text for them."""
+        if text and self._layout.carries_totals:
+            self._totals(text, before, balance)
+        elif text:
+            self._labelled(text, self._layout.money.of_balance(balance))
 
     def _break_page_within(self, height: float) -> None:
         if self._y + height > BOTTOM:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import date
 from functools import cache
 
+DAYS_A_MONTH = 30.4  # on average
 MONDAY, TUESDAY, WEDNESDAY, THURSDAY, FRIDAY = range(5)
 
 
@@ -40,10 +41,13 @@ class Window:
                 if day in self:
                     yield day
 
+    def weekdays(self, weekday: int) -> range:
+        """Return a weekday of each week, holidays included."""
+        return range(self.first + (weekday - (self.first - 1)) % 7, self.last + 1, 7)
+
     def weekly(self, weekday: int, weeks: int = 1) -> Iterator[int]:
         """Yield a weekday of each week (or every 2nd, 4th), moved to the next business day."""
-        start = self.first + (weekday - (self.first - 1)) % 7
-        for nominal in range(start, self.last + 1, 7 * weeks):
+        for nominal in self.weekdays(weekday)[::weeks]:
             day = next_business_day(nominal)
             if day in self:
                 yield day

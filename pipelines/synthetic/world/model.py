@@ -160,3 +160,8 @@ class Booked(NamedTuple):
 
 
 NOBODY = Party("")
+
+
+def dollars(cents: int) -> Decimal:
+    """Return cents as dollars with two decimals."""
+    return Decimal(cents).scaleb(-2)

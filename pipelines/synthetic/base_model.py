@@ -8,7 +8,7 @@ from datetime import date
 import polars as pl
 
 from pipelines.enrichment.learned.features import plain
-from pipelines.enrichment.training.labelled import prepared
+from pipelines.enrichment.training.labelled import prepare
 from pipelines.synthetic import portfolio
 
 WEIGHTS = 900_000  # some 3 MB, to come with the code
@@ -39,4 +39,4 @@ def portfolio_rows(customers: int) -> pl.DataFrame:
     marked = rows.with_row_index("row").with_columns(alike=plain(pl.col("description")), out=pl.col("amount") < 0)
     chosen = marked.filter(pl.int_range(pl.len()).over("alike", "out", "category", order_by="row") < MOST_ALIKE)
     sampled = chosen.sample(min(MOST_ROWS, chosen.height), seed=SEED).sort("row")
-    return prepared(sampled.select("date", "description", "amount", label="category")).with_columns(weight=pl.lit(1.0))
+    return prepare(sampled.select("date", "description", "amount", label="category")).with_columns(weight=pl.lit(1.0))

@@ -6,8 +6,8 @@ from itertools import chain
 from random import Random
 
 from pipelines.synthetic.businesses import risk
-from pipelines.synthetic.businesses.profile import Profile, drawn
-from pipelines.synthetic.ledger.faults import injected
+from pipelines.synthetic.businesses.profile import Profile, draw_profile
+from pipelines.synthetic.ledger.faults import inject_faults
 from pipelines.synthetic.ledger.habits import Habits
 from pipelines.synthetic.ledger.ledger import Ledger, in_booking_order
 from pipelines.synthetic.ledger.spending import spending
@@ -34,8 +34,8 @@ def business(n: int, months: int, seed: int, until: date, faults: bool = False, 
     """Return business number `n` of a portfolio, counted from 0. It depends on nothing but these values."""
     stream = f"{seed}/{n}/{months}/{until}" if part is None else f"{seed}/{n}/{months}/{until}/{part}"
     rng = Random(stream)  # text seeds are hashed by SHA-512, the same in every process
-    profile, days = drawn(rng, window(months, until), part)
-    ledger = lived(profile, days, rng)
+    profile, days = draw_profile(rng, window(months, until), part)
+    ledger = run_ledger(profile, days, rng)
     owed = facilities(profile, ledger, days)
     made = Business(
         abn=profile.abn,
@@ -49,10 +49,10 @@ def business(n: int, months: int, seed: int, until: date, faults: bool = False, 
         outcome=_outcome(profile, ledger, days, owed, rng),
         not_supplied=profile.not_supplied and profile.numbers[profile.not_supplied],
     )
-    return injected(made, Random(f"{seed}/{n}/faults")) if faults else made
+    return inject_faults(made, Random(f"{seed}/{n}/faults")) if faults else made
 
 
-def lived(profile: Profile, days: Window, rng: Random) -> Ledger:
+def run_ledger(profile: Profile, days: Window, rng: Random) -> Ledger:
     """Return the business's ledger after the last day of the window."""
     planned = in_booking_order(chain(takings(profile, days, rng), spending(profile, days, rng)))
     ledger, habits = Ledger(profile, days, rng), Habits(profile, days, rng)

@@ -92,7 +92,7 @@ def categorise(
     _show_reading(opened, money, rows.height, refused)
     if rows.is_empty():
         raise complaint(f"no row of {file} can be categorised")
-    said = deciding.said(labelled.prepared(rows), chosen)
+    said = deciding.decide(labelled.prepare(rows), chosen)
     said.insert_column(said.get_column_index("amount") + 1, pl.lit(money.currency).alias("currency"))
     if as_json:
         print_json(said.to_dicts())

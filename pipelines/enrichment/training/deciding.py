@@ -13,13 +13,13 @@ def speaks_taxonomy(model: Model) -> bool:
     return set(model.labels) <= TAXONOMY.categories.keys()
 
 
-def said(rows: pl.DataFrame, model: Model) -> pl.DataFrame:
+def decide(rows: pl.DataFrame, model: Model) -> pl.DataFrame:
     """Return each row's category, its confidence, its source and the alternatives.
 
     A model whose labels are not the taxonomy's decides alone, because rules and lists give only the taxonomy's.
 
     Args:
-        rows: of `labelled.prepared`.
+        rows: of `labelled.prepare`.
     """
     if speaks_taxonomy(model):
         concluded = learned(rows.lazy(), model).collect()

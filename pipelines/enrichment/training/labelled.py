@@ -41,7 +41,7 @@ def labelled_rows(table: pl.DataFrame) -> File:
     return _read(table, (*NEEDED, "label"))
 
 
-def prepared(rows: pl.DataFrame) -> pl.DataFrame:
+def prepare(rows: pl.DataFrame) -> pl.DataFrame:
     """Clean `date`, `description` and `amount` (Decimal), and apply rules and lists."""
     side = pl.when(pl.col("amount") < 0).then(pl.lit("debit")).otherwise(pl.lit("credit")).cast(Direction)
     return categorised(rows.with_columns(direction=side, account_type=pl.lit(None, AccountType)))
@@ -73,7 +73,7 @@ def _read(table: pl.DataFrame, needed: Sequence[str]) -> File:
     sound = read.drop_nulls(read_by)
     if sound.height < (1 - MOST_UNREADABLE) * read.height:
         raise _unreadable("; ".join(faults))
-    return File(prepared(sound.drop("line")), [f"{fault}: left out" for fault in faults])
+    return File(prepare(sound.drop("line")), [f"{fault}: left out" for fault in faults])
 
 
 def _typed() -> list[pl.Expr]:

@@ -11,7 +11,7 @@ from math import ceil
 from random import Random
 
 from pipelines.synthetic.businesses.lenders import Lender, credit, lenders_of, merchant_lender
-from pipelines.synthetic.world.blanks import filled
+from pipelines.synthetic.world.blanks import fill_in
 from pipelines.synthetic.world.brands import available, canonical
 from pipelines.synthetic.world.days import (
     DAYS_A_MONTH,
@@ -144,7 +144,7 @@ def _taken(rng: Random, number: int, lender: Lender, turnover: int, days: Window
     drawn = _drawn(rng, lender, days)
     # Older purchases were paid to the dealer, and so are most new ones.
     here = lender.product != "asset_finance" or rng.random() < 0.35
-    reference, payments = filled(rng, lender.reference), lender.payments
+    reference, payments = fill_in(rng, lender.reference), lender.payments
     return Borrowing(number, lender, _party(lender), reference, drawn, lent, instalment, payments, funded_here=here)
 
 
@@ -160,7 +160,7 @@ def _withheld(rng: Random, number: int, lender: Lender, turnover: int, days: Win
     lent = _lent(rng, lender, turnover, 100_000)
     drawn = next_business_day(round(days.first + rng.uniform(0.0, 0.8) * (days.last - days.first)))
     share = rng.choice((0.08, 0.1, 0.12, 0.15, 0.2))
-    return Borrowing(number, lender, _party(lender), filled(rng, lender.reference), drawn, lent, 0, 0, withheld=share)
+    return Borrowing(number, lender, _party(lender), fill_in(rng, lender.reference), drawn, lent, 0, 0, withheld=share)
 
 
 def _tax_plan(rng: Random, number: int, turnover: int, days: Window, abn: str) -> Borrowing:
@@ -185,7 +185,7 @@ def _renewal(rng: Random, old: Borrowing, turnover: int, days: Window) -> Borrow
         return None
     lent = _lent(rng, old.lender, turnover, old.lent)
     instalment = ceil(lent * old.lender.factor / old.payments)
-    reference = filled(rng, old.lender.reference)
+    reference = fill_in(rng, old.lender.reference)
     return Borrowing(
         old.number + 1, old.lender, old.party, reference, at, lent, instalment, old.payments, renews=old.number
     )
@@ -244,7 +244,7 @@ def _invoices_advanced(borrowing: Borrowing, window: Window, rng: Random) -> Ite
             continue
         cents = round(borrowing.lent * rng.uniform(0.2, 0.5))
         back = round(cents * borrowing.lender.factor)
-        reference = filled(rng, borrowing.lender.reference)
+        reference = fill_in(rng, borrowing.lender.reference)
         advance = _funding(borrowing, day, cents, back)
         yield advance._replace(reference=reference)
         collected = next_business_day(day + rng.randrange(24, 52))

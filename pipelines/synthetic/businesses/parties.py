@@ -18,7 +18,7 @@ def brand(name: str) -> str:
     return "" if name.startswith(("~", "{")) else canonical(name)
 
 
-def met(rng: Random, name: str, part: Part | None = None, code: str = "") -> Party:
+def counterparty(rng: Random, name: str, part: Part | None = None, code: str = "") -> Party:
     """Return whom a business pays or is paid by."""
     if name.startswith("{person}"):
         return payee(rng, code)
@@ -38,11 +38,11 @@ def shop(rng: Random, name: str, suburb: str, part: Part | None = None) -> Party
     """Return a card terminal: a brand's branch or web shop, or a local firm's counter, mostly in capitals."""
     if not name.startswith(("~", "{")):
         return terminal(name, suburb)
-    firm = met(rng, name, part)
+    firm = counterparty(rng, name, part)
     return terminal(firm.name.upper() if rng.random() < 0.85 else firm.name, suburb, firm.brand)
 
 
-def choice(rng: Random, names: Sequence[str], part: Part | None) -> str | None:
+def choose_name(rng: Random, names: Sequence[str], part: Part | None) -> str | None:
     """Choose one of the names that this part of the portfolio may meet; None if there is none."""
     open_to = available(names, brand, part)
     return rng.choice(open_to) if open_to else None

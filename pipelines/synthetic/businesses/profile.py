@@ -8,9 +8,9 @@ from stdnum.au import abn as australian_business_number
 
 from pipelines.synthetic.businesses import risk
 from pipelines.synthetic.businesses.borrowing import Borrowing, borrowings
-from pipelines.synthetic.businesses.parties import brand, choice, met, shop
+from pipelines.synthetic.businesses.parties import brand, choose_name, counterparty, shop
 from pipelines.synthetic.businesses.trades import Platform, Supply, Trade, trades
-from pipelines.synthetic.world.blanks import digits, filled
+from pipelines.synthetic.world.blanks import digits, fill_in
 from pipelines.synthetic.world.brands import allowed, available, canonical
 from pipelines.synthetic.world.days import DAYS_A_MONTH, Window, month_of
 from pipelines.synthetic.world.merchants import (
@@ -113,7 +113,7 @@ class Profile:
         return any(one.lender.product == "tax_payment_plan" for one in self.borrowings)
 
 
-def drawn(rng: Random, days: Window, part: Part | None) -> tuple[Profile, Window]:
+def draw_profile(rng: Random, days: Window, part: Part | None) -> tuple[Profile, Window]:
     """Draw a business and the days that it is seen. A start-up is seen only since it began."""
     latents = risk.causes(rng)
     condition = risk.condition(rng, latents)
@@ -289,7 +289,7 @@ def _suppliers(
 def _supplier_party(rng: Random, supply: Supply, suburbs: tuple[str, ...], part: Part | None) -> Party:
     if supply.rail.startswith("card"):
         return shop(rng, supply.name, suburbs[0], part)
-    return met(rng, supply.name, part, supply.code)
+    return counterparty(rng, supply.name, part, supply.code)
 
 
 def _spends(
@@ -305,9 +305,9 @@ def _spends(
 
 def _shops(rng: Random, spend: Spend, suburbs: tuple[str, ...], part: Part | None) -> tuple[Party, ...]:
     """Return the few branches that a business goes to. A web merchant's reference changes with every charge."""
-    chosen = ((choice(rng, spend.shops, part), suburb) for suburb in suburbs)
+    chosen = ((choose_name(rng, spend.shops, part), suburb) for suburb in suburbs)
     near = [shop(rng, name, suburb, part) for name, suburb in chosen if name is not None]
-    return tuple(one if one.region else one._replace(name=filled(rng, one.name)) for one in near)
+    return tuple(one if one.region else one._replace(name=fill_in(rng, one.name)) for one in near)
 
 
 def _bills(rng: Random, trade: Trade, state: str, turnover: int, part: Part | None) -> list[RegularBill]:
@@ -319,7 +319,7 @@ def _bills(rng: Random, trade: Trade, state: str, turnover: int, part: Part | No
     bills = [_regular_bill(rng, bill, size if bill.wobble else 1, part) for bill in (*chosen, water_bill(state))]
     if trade.rent[1] and rng.random() < 0.9:
         low, high = max(trade.rent[0], 900), trade.rent[1]
-        agent = choice(rng, (*merchants().agents, "~property", "~property", "~property"), part) or "~property"
+        agent = choose_name(rng, (*merchants().agents, "~property", "~property", "~property"), part) or "~property"
         reference = rng.choice(("RENT {a3}{n4}", "rent", "{n5}"))
         rent = Bill(name=agent, rail="pay_anyone", reference=reference, category="rent", low=low, high=high)
         bills.append(replace(_regular_bill(rng, rent, size, part), day_of_month=1))
@@ -329,14 +329,14 @@ def _bills(rng: Random, trade: Trade, state: str, turnover: int, part: Part | No
 def _regular_bill(rng: Random, bill: Bill, size: float, part: Part | None) -> RegularBill:
     cents = round(rng.uniform(bill.low, bill.high) * size * 100)
     by_card = bill.rail.startswith("card")
-    party = shop(rng, bill.name, "SYDNEY", part) if by_card else met(rng, bill.name, part, bill.code)
+    party = shop(rng, bill.name, "SYDNEY", part) if by_card else counterparty(rng, bill.name, part, bill.code)
     period = _WEEKS[bill.weeks] if bill.weeks else _PERIODS[bill.every]
     movement = Movement(
         0,
         cents if bill.incoming else -cents,
         bill.rail,
         party,
-        filled(rng, bill.reference),
+        fill_in(rng, bill.reference),
         bill.category,
         series=Series(f"{bill.category} {party.name}", period),
     )
@@ -368,7 +368,7 @@ def _super_fund(rng: Random, part: Part | None) -> Party:
 
 def _wagering(rng: Random, latents: Latents, part: Part | None) -> Party | None:
     """Return where the owner bets from the business account, if so: the less prudent the owner, the likelier."""
-    name = choice(rng, merchants().wagering, part)
+    name = choose_name(rng, merchants().wagering, part)
     if name is None or rng.random() >= 0.22 * (1 - latents.prudence) ** 1.2:
         return None
     return terminal(name, "DARWIN")

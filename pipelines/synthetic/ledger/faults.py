@@ -20,7 +20,7 @@ Fault = Literal["row_deleted", "week_deleted", "month_deleted", "row_repeated", 
 FAULTS: tuple[Fault, ...] = get_args(Fault)
 
 
-def injected(business: Business, rng: Random) -> Business:
+def inject_faults(business: Business, rng: Random) -> Business:
     """Return the business with a damaged trading account: one in three has a gap, one in three an overlap."""
     fault = rng.choice((with_gap, with_overlap, None))
     main, *others = business.accounts

@@ -9,10 +9,10 @@ from functools import cache
 from random import Random
 from typing import Literal
 
-from pipelines.synthetic.businesses.parties import choice, met, shop
+from pipelines.synthetic.businesses.parties import choose_name, counterparty, shop
 from pipelines.synthetic.businesses.profile import Profile
 from pipelines.synthetic.data_files import Record, load
-from pipelines.synthetic.world.blanks import filled
+from pipelines.synthetic.world.blanks import fill_in
 from pipelines.synthetic.world.days import Window, next_business_day
 from pipelines.synthetic.world.model import Movement, Party, Role, Series
 from pipelines.synthetic.world.wear import spoken
@@ -70,7 +70,7 @@ def _happenings(occasion: Occasion, profile: Profile, window: Window, rng: Rando
         booked = next_business_day(int(day))
         if party is None or booked not in window:
             return
-        reference = filled(rng, rng.choice(occasion.references))
+        reference = fill_in(rng, rng.choice(occasion.references))
         if occasion.rail in _TYPED:
             reference = spoken(rng, (reference,))
         cents = _amount(occasion, rng)
@@ -86,20 +86,20 @@ def _amount(occasion: Occasion, rng: Random) -> int:
 
 def _party(occasion: Occasion, profile: Profile, rng: Random) -> Party | None:
     """Return whom it happens with; None if this business has nobody of the kind."""
-    name = choice(rng, occasion.names, profile.part)
+    name = choose_name(rng, occasion.names, profile.part)
     if name == "{owner}":
         return Party(profile.owner, brand=profile.owner, person=True)
     if name == "{related}":
         related = rng.choice(profile.related) if profile.related else None
         return Party(related, brand=related) if related else None
     if name in _BODIES:
-        return met(rng, getattr(profile.bodies, name.strip("{}")), None, "")
+        return counterparty(rng, getattr(profile.bodies, name.strip("{}")), None, "")
     if not name:
         return Party("", profile.suburbs[0]) if name == "" else None
     if occasion.rail.startswith("card"):
         party = shop(rng, name, profile.suburbs[0], profile.part)
-        return party._replace(name=filled(rng, party.name))
-    return met(rng, name, profile.part)
+        return party._replace(name=fill_in(rng, party.name))
+    return counterparty(rng, name, profile.part)
 
 
 def _payroll_tax(profile: Profile, window: Window, rng: Random) -> Iterator[Movement]:
@@ -107,7 +107,7 @@ def _payroll_tax(profile: Profile, window: Window, rng: Random) -> Iterator[Move
     weekly = sum(worker.weekly for worker in profile.staff)
     if len(profile.staff) < 8:
         return
-    office = met(rng, profile.bodies.revenue)
+    office = counterparty(rng, profile.bodies.revenue)
     for day in window.monthly(7):
         cents = -round(weekly / 0.81 * 52 / 12 * 0.0485 * rng.uniform(0.1, 0.35))
         reference, series = f"PAYROLL TAX {profile.abn[-8:]}", Series("payroll tax", "monthly")

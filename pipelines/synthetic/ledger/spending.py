@@ -8,11 +8,11 @@ from pipelines.synthetic.businesses.borrowing import repayments
 from pipelines.synthetic.businesses.profile import Profile, RegularBill, Supplier, Worker
 from pipelines.synthetic.ledger.occasions import occasions
 from pipelines.synthetic.ledger.takings import pace
-from pipelines.synthetic.world.blanks import filled
+from pipelines.synthetic.world.blanks import fill_in
 from pipelines.synthetic.world.days import DAYS_A_MONTH, Window, is_business_day, month_of
 from pipelines.synthetic.world.merchants import Spend, merchants
 from pipelines.synthetic.world.model import Movement, Party, Role, Series
-from pipelines.synthetic.world.wear import mistyped, spoken, words
+from pipelines.synthetic.world.wear import mistype, spoken, words
 
 ON_CREDIT_CARD = {"card": "purchase", "card_foreign": "purchase_foreign"}
 SMALL_TEAM = 5  # people whom an owner pays one by one
@@ -45,8 +45,8 @@ def supplies(profile: Profile, window: Window, rng: Random, supplier: Supplier) 
         season = profile.trade.season[month_of(day) - 1]
         volume = 0.5 * (season + pace(profile, window, day)) if profile.distressed else pace(profile, window, day)
         cents = -max(500, round(supplier.cents * volume * rng.lognormvariate(-0.05, 0.3)))
-        name = filled(rng, supplier.party.name)
-        reference = filled(rng, supply.reference)
+        name = fill_in(rng, supplier.party.name)
+        reference = fill_in(rng, supply.reference)
         yield Movement(day, cents, supply.rail, supplier.party._replace(name=name), reference, supply.category)
 
 
@@ -65,7 +65,7 @@ def wages(profile: Profile, window: Window, rng: Random) -> Iterator[Movement]:
         reference = wording.format(w=when.isocalendar().week, d=f"{when.day}/{when.month}")
         for worker, cents in zip(profile.staff, pays, strict=True):
             series = Series(f"wages {worker.party.name}", period)
-            text = mistyped(rng, reference)
+            text = mistype(rng, reference)
             yield Movement(day, -cents, "pay_anyone", worker.party, text, "wages", series=series)
 
 
@@ -169,7 +169,7 @@ def bills(profile: Profile, window: Window, rng: Random, bill: RegularBill) -> I
         days = window.monthly(bill.day_of_month, bill.every, bill.phase)
     for day in days:
         cents = round(template.cents * rng.uniform(1 - bill.wobble, 1 + bill.wobble))
-        party = template.party._replace(name=filled(rng, template.party.name))
+        party = template.party._replace(name=fill_in(rng, template.party.name))
         yield _by_card(profile, template._replace(day=day, cents=cents, party=party), "card")
 
 
@@ -187,7 +187,7 @@ def purchases(
         if not is_business_day(day) and rng.random() > 0.45:
             continue
         shop = rng.choice(shops)
-        party = shop._replace(name=filled(rng, shop.name)) if "{" in shop.name else shop
+        party = shop._replace(name=fill_in(rng, shop.name)) if "{" in shop.name else shop
         cents = -round(spend.low * (spend.high / spend.low) ** rng.random() * 100)
         rail = "card_foreign" if shop.region in merchants().us_dollar_regions else "card"
         yield _by_card(profile, Movement(day, cents, rail, party, "", spend.category), role)

@@ -11,7 +11,7 @@ from random import Random
 from pipelines.synthetic.businesses.borrowing import Borrowing
 from pipelines.synthetic.businesses.profile import LEAD_DAYS, Profile
 from pipelines.synthetic.businesses.trades import Platform
-from pipelines.synthetic.world.blanks import digits, filled
+from pipelines.synthetic.world.blanks import digits, fill_in
 from pipelines.synthetic.world.brands import canonical
 from pipelines.synthetic.world.days import (
     DAYS_A_MONTH,
@@ -100,12 +100,12 @@ def card_settlements(
 ) -> Iterator[Movement]:
     """Yield a credit for each day's takings on the next business day, net of the fee. Some merge a weekend's."""
     party = Party(processor.name, code=processor.code, brand=canonical(processor.name))
-    reference = filled(rng, processor.reference) if processor.fee == 0 else processor.reference
+    reference = fill_in(rng, processor.reference) if processor.fee == 0 else processor.reference
     steady = chance_of_sales(profile) >= STEADY
     series = Series(f"settlement {party.name}", DAILY) if steady else None
     for arrives, cents in _card_credits(profile, window, rng, processor, share * (1 - processor.fee)):
         if cents and arrives in window:
-            text = filled(rng, reference)
+            text = fill_in(rng, reference)
             yield Movement(arrives, cents, "direct_credit", party, text, processor.category, series=series)
 
 
@@ -149,7 +149,7 @@ def payouts(profile: Profile, window: Window, rng: Random, platform: Platform) -
     for day in window.weekly(platform.weekday):
         cents = round(profile.turnover * share * 7 / DAYS_A_MONTH * _weekly(profile, window, rng, day))
         if cents:
-            reference = filled(rng, platform.reference)
+            reference = fill_in(rng, platform.reference)
             yield Movement(day, cents, "direct_credit", party, reference, platform.category, role, series)
 
 

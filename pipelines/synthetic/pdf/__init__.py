@@ -13,7 +13,7 @@ first account, whose rows are then those printed and no longer those that were t
 
 from pipelines.synthetic.pdf.layout import EVERY_LAYOUT, HELD_OUT, LAYOUTS, PdfLayout
 from pipelines.synthetic.pdf.printed import PrintedAccount, PrintedRow, PrintedStatement
-from pipelines.synthetic.pdf.statement import Order, printed
+from pipelines.synthetic.pdf.statement import Order, print_statement
 from pipelines.synthetic.pdf.tampering import FORGERIES, forgeries_of
 from pipelines.synthetic.pdf.wear import STRESSES
 
@@ -45,4 +45,4 @@ def statement_pdf(
 
     `pages` wins over `rows`; without both the file has 12 to 120 rows.
     """
-    return printed(Order(layout, seed, pages, rows, stress, forgery), EVERY_LAYOUT[layout])
+    return print_statement(Order(layout, seed, pages, rows, stress, forgery), EVERY_LAYOUT[layout])

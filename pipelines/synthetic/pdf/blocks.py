@@ -8,7 +8,7 @@ from pipelines.synthetic.pdf.paper import Paper
 Details = Mapping[str, object]  # of an account, by their names in a layout's texts
 
 
-def put(paper: Paper, block: Block, described: Details) -> None:
+def write_block(paper: Paper, block: Block, described: Details) -> None:
     """Write a block where it says, with the account's details filled in."""
     for n, line in enumerate(block.lines):
         label, value = ("", line) if isinstance(line, str) else line

@@ -9,10 +9,10 @@ from datetime import date, timedelta
 from decimal import Decimal
 from random import Random
 
-from pipelines.synthetic.businesses.profile import Profile, drawn
+from pipelines.synthetic.businesses.profile import Profile, draw_profile
 from pipelines.synthetic.ledger.narratives import Teller
 from pipelines.synthetic.pdf.layout import paper_texts
-from pipelines.synthetic.portfolio import lived
+from pipelines.synthetic.portfolio import run_ledger
 from pipelines.synthetic.world.blanks import digits
 from pipelines.synthetic.world.days import window
 from pipelines.synthetic.world.model import Booked, Role
@@ -81,7 +81,7 @@ def material(style: BankStyle, bsb_prefix: str, role: Role, count: int, until: d
 
 def loan(bsb_prefix: str, count: int, until: date, rng: Random) -> Material:
     """Return a home loan, repaid every fortnight and charged interest at the end of each month."""
-    profile = drawn(rng, window(2, until), None)[0]
+    profile = draw_profile(rng, window(2, until), None)[0]
     owed = CENT * rng.randrange(20_000_000, 80_000_000)
     return Material(
         holder=_holder(profile, rng),
@@ -117,11 +117,11 @@ def _lives(
 ) -> Iterator[tuple[Profile, list[Booked], str]]:
     """Yield businesses that have such an account, as customers of the bank."""
     while True:
-        profile, days = drawn(rng, window(months, until), None)
+        profile, days = draw_profile(rng, window(months, until), None)
         if role not in profile.roles:
             continue
         customer = replace(profile, bank=style)
-        rows = [row for row in lived(customer, days, rng).rows.get(role, ()) if row.movement.cents]
+        rows = [row for row in run_ledger(customer, days, rng).rows.get(role, ()) if row.movement.cents]
         if rows:
             yield customer, rows, customer.state
 

@@ -12,7 +12,7 @@ from pipelines.synthetic.pdf.layout import PdfLayout, paper_texts
 from pipelines.synthetic.pdf.material import Material, loan, material
 from pipelines.synthetic.pdf.paper import PAGE, PAGES, Paper, Wear
 from pipelines.synthetic.pdf.printed import PrintedAccount, PrintedRow, PrintedStatement
-from pipelines.synthetic.pdf.table import Line, Part, Table, taken, without_some_balances
+from pipelines.synthetic.pdf.table import Line, Part, Table, hide_balances, take_section
 from pipelines.synthetic.pdf.tampering import FORGERIES, provable
 from pipelines.synthetic.pdf.wear import STRESSES, wear_of
 from pipelines.synthetic.world.model import Role
@@ -48,7 +48,7 @@ class Order:
         )
 
 
-def printed(order: Order, layout: PdfLayout) -> PrintedStatement:
+def print_statement(order: Order, layout: PdfLayout) -> PrintedStatement:
     """Return the file that was ordered: with a number of rows, or with as many as its pages take."""
     if order.pages is not None:
         return _drawn(order, layout, _filling(order, layout, order.pages))
@@ -171,7 +171,7 @@ def _lines(order: Order, layout: PdfLayout, found: Material, wear: Wear) -> Sequ
     """Return the rows as they will be printed, in that order."""
     lines = _with_balances(layout, found)
     if wear.balances_shown < 1:
-        lines = without_some_balances(lines, wear.balances_shown, order.rng("balances"))
+        lines = hide_balances(lines, wear.balances_shown, order.rng("balances"))
     if order.forgery:
         between = "closing" in layout.shown
         lines = FORGERIES[order.forgery](lines, provable(lines, between_balances=between), order.rng("forgery"))
@@ -217,7 +217,7 @@ def _as_printed(layout: PdfLayout, lines: Sequence[Line]) -> Sequence[Line]:
     """Return the rows section by section, if there are sections."""
     left, found = list(lines), list[Line]()
     for section in layout.sections:
-        its_own, left = taken(section, left)
+        its_own, left = take_section(section, left)
         found += its_own
     return found or lines
 

@@ -8,7 +8,7 @@ from random import Random
 
 import msgspec
 
-from pipelines.synthetic.pdf.blocks import Details, put
+from pipelines.synthetic.pdf.blocks import Details, write_block
 from pipelines.synthetic.pdf.extras import advert, fee_table, small_print
 from pipelines.synthetic.pdf.layout import FIGURES, Block, Column, Holds, PdfLayout, Section, paper_texts
 from pipelines.synthetic.pdf.paper import HEIGHT, Paper, Wear
@@ -63,7 +63,7 @@ class Table:
             height = block.y + 14 * (2 if block.across else len(block.lines))
             if self._y + height > BOTTOM:
                 self._turn(headings=False)
-            put(self._paper, msgspec.structs.replace(block, y=self._y + block.y), self._described)
+            write_block(self._paper, msgspec.structs.replace(block, y=self._y + block.y), self._described)
             self._y += height
         self._extras(parts[0])
         return pages
@@ -95,13 +95,13 @@ class Table:
         if self._y + 120 > BOTTOM:
             self._turn(headings=False)
         self._y += 12
-        put(self._paper, msgspec.structs.replace(title, y=self._y), self._described)
+        write_block(self._paper, msgspec.structs.replace(title, y=self._y), self._described)
         self._y += 14 * len(title.lines) + 6
 
     def _sectioned(self, part: Part) -> Iterator[int]:
         left = list(part.lines)
         for section in self._layout.sections:
-            lines, left = taken(section, left)
+            lines, left = take_section(section, left)
             if not lines:
                 continue
             self._break_page_within(60)
@@ -280,7 +280,7 @@ class Table:
         layout = self._layout
         self._paper.turn()
         for block in layout.front if first else layout.head:
-            put(self._paper, block, self._described)
+            write_block(self._paper, block, self._described)
         self._paper.rule(HEIGHT - 52)
         self._paper.write(40, HEIGHT - 40, layout.imprint, size=6)
         self._y = layout.table_at if first else layout.later_table_at
@@ -331,12 +331,12 @@ def _cells(layout: PdfLayout, line: Line) -> Mapping[Holds, str]:
     }
 
 
-def taken(section: Section, lines: Sequence[Line]) -> tuple[list[Line], list[Line]]:
+def take_section(section: Section, lines: Sequence[Line]) -> tuple[list[Line], list[Line]]:
     """Return the section's rows, and those left for the sections after it."""
     mine = [line.rail.startswith(section.takes or ("",)) for line in lines]
     its_own = [line for line, own in zip(lines, mine, strict=True) if own]
     return its_own, [line for line, own in zip(lines, mine, strict=True) if not own]
 
 
-def without_some_balances(lines: Sequence[Line], retained: float, rng: Random) -> list[Line]:
+def hide_balances(lines: Sequence[Line], retained: float, rng: Random) -> list[Line]:
     return [replace(line, balance_shown=line.balance_shown and rng.random() < retained) for line in lines]

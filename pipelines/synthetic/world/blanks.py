@@ -30,5 +30,5 @@ def digits(rng: Random, length: int) -> str:
     return str(least + int(rng.random() * 9 * least))
 
 
-def filled(rng: Random, text: str) -> str:
+def fill_in(rng: Random, text: str) -> str:
     return text.format_map(Blanks(rng)) if "{" in text else text

@@ -37,13 +37,13 @@ def typed_reference(rng: Random, number: int, firm: str) -> str:
     """Return a payer's reference to an invoice: mostly its number, sometimes the firm or nothing that helps."""
     how = rng.random()
     if how < 0.68:
-        return mistyped(rng, rng.choice(words().invoice).format(n=number))
+        return mistype(rng, rng.choice(words().invoice).format(n=number))
     if how < 0.82:
         return firm if rng.random() < 0.5 else firm.lower()
     return rng.choice(words().invoice_without_number)
 
 
-def mistyped(rng: Random, text: str) -> str:
+def mistype(rng: Random, text: str) -> str:
     """Return the text, one in sixteen with a slip: letters swapped, one lost, doubled, or its neighbour hit."""
     if len(text) < 4 or rng.random() >= 1 / 16:
         return text
@@ -61,4 +61,4 @@ def spoken(rng: Random, wordings: tuple[str, ...]) -> str:
     """Return one of several wordings, in the case that someone on a phone would type."""
     text = rng.choice(wordings)
     case = rng.random()
-    return mistyped(rng, text.lower() if case < 0.35 else text.upper() if case < 0.45 else text)
+    return mistype(rng, text.lower() if case < 0.35 else text.upper() if case < 0.45 else text)

@@ -1,8 +1,8 @@
 """`tidemark synthetic`: the synthetic portfolio as files to study and train on, as PDF statements, or as a client's
 customers whose days go by.
 
-Files need no service. Seeding goes through the API with a key of its own, and only where the environment is a
-sandbox: made-up businesses have no place beside real ones.
+Files need no service. Seeding goes through the API with a key of its own, and only in a sandbox environment, because
+made-up businesses must not stand beside real ones.
 """
 
 import json

@@ -50,10 +50,10 @@ def _lenders() -> tuple[Lender, ...]:
 @cache
 def lenders_of(product: str) -> tuple[Lender, ...]:
     """Return the lenders of a product that lend to any business."""
-    return tuple(one for one in _lenders() if one.product == product and not one.lends_to_merchants_of)
+    return tuple(lender for lender in _lenders() if lender.product == product and not lender.lends_to_merchants_of)
 
 
 @cache
 def merchant_lender(brand: str) -> Lender | None:
     """Return who lends to merchants of a card processor or platform (canonical name)."""
-    return next((one for one in _lenders() if brand and one.lends_to_merchants_of == brand), None)
+    return next((lender for lender in _lenders() if brand and lender.lends_to_merchants_of == brand), None)

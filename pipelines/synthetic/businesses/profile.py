@@ -110,7 +110,7 @@ class Profile:
 
     def has_plan(self) -> bool:
         """Return whether tax is paid off in instalments."""
-        return any(one.lender.product == "tax_payment_plan" for one in self.borrowings)
+        return any(borrowing.lender.product == "tax_payment_plan" for borrowing in self.borrowings)
 
 
 def draw_profile(rng: Random, days: Window, part: Part | None) -> tuple[Profile, Window]:
@@ -307,7 +307,7 @@ def _shops(rng: Random, spend: Spend, suburbs: tuple[str, ...], part: Part | Non
     """Return the few branches that a business goes to. A web merchant's reference changes with every charge."""
     chosen = ((choose_name(rng, spend.shops, part), suburb) for suburb in suburbs)
     near = [shop(rng, name, suburb, part) for name, suburb in chosen if name is not None]
-    return tuple(one if one.region else one._replace(name=fill_in(rng, one.name)) for one in near)
+    return tuple(party if party.region else party._replace(name=fill_in(rng, party.name)) for party in near)
 
 
 def _bills(rng: Random, trade: Trade, state: str, turnover: int, part: Part | None) -> list[RegularBill]:

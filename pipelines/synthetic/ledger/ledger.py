@@ -42,10 +42,10 @@ class Ledger:
         self.owed: dict[int, int] = {}  # cents, by facility; what no row of the window changes has no entry
         self.withheld: Counter[int] = Counter()  # from takings, by facility
         self.unpaid_since: dict[int, int] = {}  # day of the first instalment missed since the last one paid
-        self._lent = {one.number: one for one in profile.borrowings}
-        for one in profile.borrowings:
-            if one.to_repay and (one.drawn < window.first or not one.funded_here):
-                self.owed[one.number] = max(0, one.to_repay - one.paid_before(window.first))
+        self._lent = {borrowing.number: borrowing for borrowing in profile.borrowings}
+        for borrowing in profile.borrowings:
+            if borrowing.to_repay and (borrowing.drawn < window.first or not borrowing.funded_here):
+                self.owed[borrowing.number] = max(0, borrowing.to_repay - borrowing.paid_before(window.first))
         self.owed_before = dict(self.owed)  # at the window's start, or at the facility's when no money came here
         self._pairs = 0
         self._arriving: defaultdict[int, list[Leg]] = defaultdict(list)

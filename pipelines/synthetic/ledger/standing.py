@@ -15,11 +15,11 @@ DEFAULTED_FROM = 90
 
 def facilities(profile: Profile, ledger: Ledger, window: Window) -> tuple[Facility, ...]:
     """Return every facility drawn by the window's last day."""
-    renewed = {one.renews for one in profile.borrowings if one.drawn <= window.last}
+    renewed = {borrowing.renews for borrowing in profile.borrowings if borrowing.drawn <= window.last}
     return tuple(
-        _facility(profile, one, ledger, window, one.number in renewed)
-        for one in profile.borrowings
-        if one.drawn <= window.last
+        _facility(profile, borrowing, ledger, window, borrowing.number in renewed)
+        for borrowing in profile.borrowings
+        if borrowing.drawn <= window.last
     )
 
 

@@ -54,7 +54,7 @@ def without_lone_legs(handed_over: Iterable[SyntheticAccount]) -> tuple[Syntheti
     whole = sides.filter(sides.is_duplicated()).unique().implode()
     pair = pl.col("transfer_pair")
     retained = pl.when(pair.is_in(whole)).then(pair).alias("transfer_pair")
-    return tuple(replace(one, transactions=one.transactions.with_columns(retained)) for one in known)
+    return tuple(replace(account, transactions=account.transactions.with_columns(retained)) for account in known)
 
 
 def _account(
@@ -119,12 +119,12 @@ def _series(
     """Return numbers and periods of the series that come often enough in this account. New ones join `numbers`."""
     names = [movement.series.name if movement.series else "" for movement in movements]
     often = {name for name, times in Counter(names).items() if name and times >= A_SERIES_FROM}
-    found = [numbers.setdefault((role, name), len(numbers) + 1) if name in often else None for name in names]
+    numbered = [numbers.setdefault((role, name), len(numbers) + 1) if name in often else None for name in names]
     periods = [
         movement.series.period if number is not None and movement.series else None
-        for number, movement in zip(found, movements, strict=True)
+        for number, movement in zip(numbered, movements, strict=True)
     ]
-    return found, periods
+    return numbered, periods
 
 
 def _held_out(bank: BankStyle, movements: list[Movement]) -> list[bool]:

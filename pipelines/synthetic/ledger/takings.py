@@ -34,9 +34,9 @@ class Withheld:
     """The shares of payouts that lenders to merchants retain until nothing is owed any more."""
 
     def __init__(self, profile: Profile) -> None:
-        split = [one for one in profile.borrowings if one.withheld]
-        self._by_payer: dict[str, Borrowing] = {one.party.brand: one for one in split}
-        self._owed = {one.number: one.to_repay for one in split}
+        split = [borrowing for borrowing in profile.borrowings if borrowing.withheld]
+        self._by_payer: dict[str, Borrowing] = {borrowing.party.brand: borrowing for borrowing in split}
+        self._owed = {borrowing.number: borrowing.to_repay for borrowing in split}
 
     def from_payout(self, movement: Movement) -> Movement:
         """Return the payout less the lender's share. Payouts must come in the order of their days."""

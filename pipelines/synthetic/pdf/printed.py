@@ -61,9 +61,9 @@ class PrintedStatement:
 def _plain(value: Any) -> Any:
     match value:
         case dict():
-            return {key: _plain(each) for key, each in value.items()}
+            return {key: _plain(item) for key, item in value.items()}
         case list() | tuple():
-            return [_plain(each) for each in value]
+            return [_plain(item) for item in value]
         case frozenset():
             return sorted(value)
         case date() | Decimal():

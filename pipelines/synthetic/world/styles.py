@@ -35,7 +35,7 @@ def bank_styles() -> tuple[BankStyle, ...]:
     """
     given = load_named(FILE, BankStyle, "name")
     wordings = {style.name: style.wordings for style in given}
-    complete = [replace(one, wordings={**wordings.get(one.worded_like, {}), **one.wordings}) for one in given]
+    complete = [replace(style, wordings={**wordings.get(style.worded_like, {}), **style.wordings}) for style in given]
     rails = {rail for style in complete for rail in style.wordings}
     for style in complete:
         if missing := rails - style.wordings.keys():

@@ -44,7 +44,7 @@ from pipelines.enrichment.training import deciding, labelled
 from pipelines.intake.exports import InOneCurrency, in_one_currency, job_id, submitted
 from pipelines.intake.rows import validate
 from pipelines.pages.wording import counted
-from pipelines.synthetic import base_rows
+from pipelines.synthetic import base_model
 from pipelines.vocabulary.errors import NotFound, Unprocessable
 from storage.core import audit
 from storage.core.audit import OPERATOR
@@ -59,7 +59,6 @@ if TYPE_CHECKING:
 
 categories = typer.Typer(help="Learned models of categories: train, evaluate and activate them.", no_args_is_help=True)
 
-BASE_WEIGHTS = 900_000  # about 3 MB, the size of the model that ships with the code
 
 Export = Annotated[Path, typer.Argument(help="A bank export in CSV, or JSON of this API.")]
 Labels = Annotated[
@@ -95,7 +94,7 @@ def categorise(
     _show_reading(opened, money, rows.height, refused)
     if rows.is_empty():
         raise complaint(f"no row of {file} can be categorised")
-    said = deciding.said(labelled.prepared(rows), chosen)
+    said = deciding.decide(labelled.prepare(rows), chosen)
     said.insert_column(said.get_column_index("amount") + 1, pl.lit(money.currency).alias("currency"))
     if as_json:
         print_json(said.to_dicts())
@@ -163,7 +162,7 @@ def train(
         rows = rows.filter(pl.col("date") < split_date.date())
     from pipelines.enrichment.training import training  # noqa: PLC0415  importing scikit-learn takes half a second
 
-    model = training.train(rows, BASE_WEIGHTS) if portfolio else training.train(rows)
+    model = training.train(rows, base_model.WEIGHTS) if portfolio else training.train(rows)
     content = model_file.dumps(model)
     facts, fingerprint = dict(model.facts), model_file.fingerprint(model)
     if file is not None:
@@ -263,11 +262,10 @@ def _training_rows(files: Sequence[Path], businesses: int) -> pl.DataFrame:
         raise typer.BadParameter("give --labels or --portfolio")
     read = [_labelled_rows(file) for file in files]
     together = pl.concat(read, how="diagonal") if read else None
-    if not businesses:
-        assert together is not None
-        return together
-    portfolio = base_rows.portfolio_rows(businesses)
-    return portfolio if together is None else base_rows.with_labelled_by_hand(portfolio, together)
+    if businesses:
+        return base_model.training_rows(businesses, together)
+    assert together is not None
+    return together
 
 
 def _labelled_rows(path: Path) -> pl.DataFrame:

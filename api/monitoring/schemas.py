@@ -15,10 +15,10 @@ from api.core.schemas.rules import Parameter, identifier, moment, one_of
 from api.decisions.schemas.policies import FindingView
 from api.metrics.schemas import EXAMPLE_METRIC
 from api.webhooks.schemas import EXAMPLE_CUSTOMER, EXAMPLE_TRIGGERED
-from pipelines.monitoring import Ruleset
+from pipelines.monitoring import Cause, Ruleset
 from pipelines.monitoring.library import LibraryRuleset
 from pipelines.monitoring.ruleset import MOST_CUSTOMERS, Severity
-from storage.monitoring.rule_matches import Cause, Count, Match
+from storage.monitoring.rule_matches import Count, Match
 from storage.monitoring.rulesets import RulesetVersion, StoredRuleset
 
 COUNTED_DAYS = 30

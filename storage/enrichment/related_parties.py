@@ -83,8 +83,8 @@ def beside(r: Reading, customer_numbers: Iterable[int]) -> list[Beside]:
     return _beside(r, _declaring.c.number.in_(list(customer_numbers)))
 
 
-def whom_they_stand_beside(r: Reading, customer_numbers: Iterable[int]) -> list[Beside]:
-    """The customers beside whom these stand."""
+def customers_declaring(r: Reading, customer_numbers: Iterable[int]) -> list[Beside]:
+    """Return the customers that declare these as related parties."""
     return _beside(r, _declared.c.number.in_(list(customer_numbers)))
 
 

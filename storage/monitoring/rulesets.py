@@ -23,7 +23,7 @@ from sqlalchemy import ColumnElement, and_, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from pipelines.decisions.canonical import canonical
-from pipelines.monitoring import Listed, Ruleset, Watched
+from pipelines.monitoring import Listed, Ruleset, RulesetKey, Watched
 from pipelines.vocabulary.errors import Conflict, Corrupt, Fault, InvalidRequest, NotFound
 from storage.access import keys
 from storage.core.database import AnySelect, Reading, Writing, insert_into
@@ -96,7 +96,7 @@ class ActiveRuleset:
     version: int
 
     @property
-    def key(self) -> tuple[UUID, int]:
+    def key(self) -> RulesetKey:
         return self.ruleset_id, self.version
 
 
@@ -264,15 +264,11 @@ def watched(r: Reading, active: Sequence[ActiveRuleset]) -> list[Watched]:
     return [_cached(r, each) for each in active]
 
 
-def hold(w: Writing, evaluated_by: Iterable[ActiveRuleset]) -> set[UUID]:
-    """Those of them that still watch by the same version: until this transaction ends, nothing of them changes. They
-    are asked for by client: there may be more of them than values in a statement.
-    """
-    keys = {each.key for each in evaluated_by}
-    theirs = _ROW.client_id.in_({each.client_id for each in evaluated_by})
-    query = select(_ROW.ruleset_id, _ROW.version).where(theirs, _WATCHES)
+def lock_watching(w: Writing, client_ids: Set[UUID]) -> set[RulesetKey]:
+    """Return the keys of the rulesets that watch for these clients. They can't change until the transaction ends."""
+    query = select(_ROW.ruleset_id, _ROW.version).where(_ROW.client_id.in_(client_ids), _WATCHES)
     rows = w.execute(query.order_by(_ROW.ruleset_id).with_for_update(read=True))
-    return {ruleset_id for ruleset_id, number in rows if (ruleset_id, number) in keys}
+    return {(ruleset_id, number) for ruleset_id, number in rows}
 
 
 def attributes_change(w: Writing, customer: Customer, names: Iterable[str], now: datetime) -> None:
@@ -294,7 +290,7 @@ def _may_read(r: Reading, active: ActiveRuleset, names: Set[str]) -> bool:
 
 
 _WATCHES = and_(_ROW.active.is_(True), _ROW.archived_at.is_(None))
-_watched: OrderedDict[tuple[UUID, int], Watched] = OrderedDict()  # a version never changes: none is out of date
+_watched: OrderedDict[RulesetKey, Watched] = OrderedDict()  # a version never changes: none is out of date
 
 
 def _active(r: Reading, whose: ColumnElement[bool]) -> list[ActiveRuleset]:

@@ -150,7 +150,7 @@ PARTS: Mapping[str, tuple[object, str, object]] = {
     "an attribute is of one kind": (watching._Names, "leaf", of_one_kind),
     "a slug is one metric": (watching._SharedMetrics, "name_of", by_slug),
     "a baseline is today": (watching._SharedMetrics, "read_since", lambda _, _since, name: name),
-    "one baseline for all": (watching, "said", lambda _: "since"),
+    "one baseline for all": (watching, "since_text", lambda _: "since"),
     "rules by their codes": (
         watching.Watch,
         "rules",

@@ -109,7 +109,7 @@ def test_a_batch_that_read_the_old_place_commits_all_the_same(store: Store, now:
     numbers = scattered(store, now)
     before = values.read_versions(store, numbers)
     compact(store, BUCKET, lambda: now)
-    assert commit(store, {numbers[0]: 4}, now, read=before).moved == {numbers[0]}
+    assert commit(store, {numbers[0]: 4}, now, read=before).replaced == {numbers[0]}
     assert values.read(store, place_of(store, numbers[0])) == content(numbers[0], 2, 4)
 
 

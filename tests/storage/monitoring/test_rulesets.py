@@ -57,7 +57,7 @@ def watching(store: Store, customer: Customer) -> list[tuple[str, int]]:
         return [(each.ruleset.slug, each.version) for each in rulesets.watched(r, active)]
 
 
-def test_what_is_created_is_read_back_and_says_what_it_said(store: Store, now: datetime) -> None:
+def test_a_created_ruleset_is_read_back_unchanged(store: Store, now: datetime) -> None:
     said = a_ruleset(a_rule("LONG", rearmAfterDays=7), notes="Nightly.", active=False)
     stored = created(store, a_client(store, now), said, now)
     with store.db.reading() as r:
@@ -67,7 +67,7 @@ def test_what_is_created_is_read_back_and_says_what_it_said(store: Store, now: d
     assert (again.version, again.active, again.is_archived, again.watches) == (1, False, False, False)
 
 
-def test_of_another_client_it_is_unknown(store: Store, now: datetime) -> None:
+def test_another_client_s_ruleset_is_not_found(store: Store, now: datetime) -> None:
     stored = created(store, a_client(store, now), a_ruleset(), now)
     other = a_client(store, now)
     with store.db.reading() as r:
@@ -96,7 +96,9 @@ def refusal(do: Callable[[], object]) -> str:
     return raised.value.code
 
 
-def test_a_client_may_have_so_many(store: Store, now: datetime, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_a_clients_rulesets_is_limited(
+    store: Store, now: datetime, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(rulesets, "MOST_RULESETS", 2)
     client_id = a_client(store, now)
     for slug in ("one", "two"):
@@ -106,7 +108,9 @@ def test_a_client_may_have_so_many(store: Store, now: datetime, monkeypatch: pyt
         assert [each.slug for each in rulesets.find(r, client_id).items] == ["one", "two"]
 
 
-def test_no_two_at_once_come_past_the_most(store: Store, now: datetime, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rulesets_created_at_once_do_not_exceed_the_limit(
+    store: Store, now: datetime, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(rulesets, "MOST_RULESETS", 3)
     client_id = a_client(store, now)
 
@@ -165,7 +169,7 @@ def test_a_document_that_was_changed_is_not_read(store: Store, now: datetime) ->
         assert rulesets.get(r, stored.client_id, stored.ruleset_id).ruleset
 
 
-def test_the_archived_and_the_inactive_watch_nobody(store: Store, now: datetime) -> None:
+def test_archived_and_inactive_rulesets_do_not_watch(store: Store, now: datetime) -> None:
     client_id = a_client(store, now)
     customer = with_transactions(store, client_id, now)
     stored = created(store, client_id, a_ruleset(), now)
@@ -356,7 +360,7 @@ def test_rulesets_used_last_stay_cached_and_others_are_read_again(
     assert read == [each.ruleset_id for each in (a, b, c, b)]
 
 
-def test_of_two_that_come_at_once_one_has_the_slug(store: Store, now: datetime) -> None:
+def test_of_rulesets_created_at_once_one_gets_the_slug(store: Store, now: datetime) -> None:
     client_id = a_client(store, now)
 
     def create(_nth: int) -> str:

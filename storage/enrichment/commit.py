@@ -27,7 +27,7 @@ from pipelines.monitoring import Decision, RulesetEvaluation
 from pipelines.vocabulary.schemas import current
 from storage.core.database import Writing
 from storage.core.lake import Stored
-from storage.core.models import Flow, JobStatus, clients, customers, jobs, locations
+from storage.core.models import Flow, clients, customers, locations
 from storage.core.segments import register
 from storage.customers.customers import clients_of, knowledge_versions
 from storage.enrichment.related_parties import customers_declaring
@@ -210,7 +210,7 @@ def _write(w: Writing, accepted: BatchResult, locked: LockedCustomers, now: date
         move_pointers(w, accepted.segment, accepted.values, advanced, now)
     _set_enrichment_version(w, accepted.recomputed)
     finish(w, accepted.endings, now)
-    _requeue_unfinished(w, accepted.token)
+    batches.requeue(w, accepted.token)
     _recompute_related(w, accepted.replaced, now)
 
 
@@ -220,12 +220,6 @@ def _set_enrichment_version(w: Writing, customer_numbers: frozenset[int]) -> Non
         behind = customers.c.enrichment_version != ENRICHMENT_VERSION
         statement = update(customers).where(customers.c.number.in_(customer_numbers), behind)
         w.execute(statement.values(enrichment_version=ENRICHMENT_VERSION))
-
-
-def _requeue_unfinished(w: Writing, token: int) -> None:
-    """Put the batch's jobs that have not ended back into the queue. The attempt does not count."""
-    statement = update(jobs).where(jobs.c.batch_token == token, jobs.c.status == JobStatus.RUNNING)
-    w.execute(statement.values(status=JobStatus.QUEUED, batch_token=None, attempts=jobs.c.attempts - 1))
 
 
 def _recompute_related(w: Writing, replaced: frozenset[int], now: datetime) -> None:

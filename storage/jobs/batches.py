@@ -109,9 +109,14 @@ def give_back(w: Writing, token: int) -> bool:
     """Release a batch whose run never began, or was stopped on purpose. The attempt does not count."""
     if not _close(w, token, BatchState.RELEASED):
         return False
-    back = {"status": JobStatus.QUEUED, "batch_token": None, "attempts": jobs.c.attempts - 1}
-    w.execute(update(jobs).where(jobs.c.batch_token == token, jobs.c.status == JobStatus.RUNNING).values(back))
+    requeue(w, token)
     return True
+
+
+def requeue(w: Writing, token: int) -> None:
+    """Put a batch's jobs that have not ended back into the queue. The attempt does not count."""
+    unfinished = update(jobs).where(jobs.c.batch_token == token, jobs.c.status == JobStatus.RUNNING)
+    w.execute(unfinished.values(status=JobStatus.QUEUED, batch_token=None, attempts=jobs.c.attempts - 1))
 
 
 def reap(w: Writing, settings: Settings, now: datetime) -> int:

@@ -1,25 +1,27 @@
 """`Idempotency-Key`: a POST that creates, sent again with the same key, is answered again and creates nothing.
 
-A route joins by `@once` and by giving its answer through `caller.keep` inside the transaction that creates. What it
-refuses is kept too: only an answer that says "try again" (429, 5xx) leaves the key free. A key that is no key is
-refused at the very end, in place of the commit: 404 goes before 400.
+A route joins by `dependencies=[IDEMPOTENT]`, and gives its answer through `caller.keep` inside the transaction that
+creates. A refusal is stored like any answer; only one that says "try again" (429, 5xx) leaves the key free. A malformed
+key is refused at the very end, in place of the commit, because 404 goes before 400.
 """
 
 import hashlib
 import logging
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from functools import partial, wraps
-from typing import Any
+from functools import partial
+from typing import Annotated
 
+from fastapi import Depends, Header
+from pydantic import WithJsonSchema
 from sqlalchemy.exc import SQLAlchemyError
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
 from starlette.responses import Response
 
 from api.core import problems
-from api.core.deferred import Body
 from api.core.dependencies import Caller
-from api.core.uploads import Files
 from pipelines.vocabulary.errors import InvalidRequest, RateLimited, TidemarkError
 from storage.core import idempotency
 from storage.core.database import Writing
@@ -33,42 +35,52 @@ STORED_HEADERS = ("content-type", "location", "retry-after")
 log = logging.getLogger("tidemark.api")
 
 
-def idempotent(endpoint: Callable[..., Response]) -> Callable[..., Response]:
-    """Let a route honour `Idempotency-Key`; without one nothing changes."""
-
-    @wraps(endpoint)
-    def answered(caller: Caller, **given: Any) -> Response:
-        sent = caller.request.headers.getlist(KEY_HEADER)
-        if not sent:
-            return endpoint(caller=caller, **given)
-        if len(sent) > 1 or not re.fullmatch(KEY_PATTERN, sent[0]):
-            return endpoint(caller=replace(caller, keeping=_refuse_key), **given)
-        claim = Claim.to(caller.client_id, sent[0])
-        if (earlier := _made(claim, caller, _content(given.values()))) is not None:
-            return Response(earlier.body, earlier.status, {**earlier.headers, REPLAYED_HEADER: "true"})
-        try:
-            return endpoint(caller=replace(caller, keeping=partial(_keep, claim)), **given)
-        except TidemarkError as error:
-            if error.status >= 500 or isinstance(error, RateLimited):
-                _release(claim, caller)
-            else:
-                _keep_refusal(claim, caller, error)
-            raise
-        except Exception:
-            _release(claim, caller)
-            raise
-
-    answered.__dict__["honours_idempotency_keys"] = True
-    return answered
+def key(
+    _: Annotated[
+        str | None,
+        WithJsonSchema({"type": "string", "minLength": 1, "maxLength": 255, "pattern": f"^{KEY_PATTERN}$"}),
+        Header(
+            alias=KEY_HEADER,
+            description="A key of your choice, a UUID say. The same request with the same key within 24 hours is "
+            "answered as it was the first time and does nothing again; a 429 or 5xx leaves the key free.",
+        ),
+    ] = None,
+) -> None:
+    """Declare the header. The route sees to it before its function is called (`answer`)."""
 
 
-def is_idempotent(endpoint: Callable[..., Any]) -> bool:
-    return getattr(endpoint, "honours_idempotency_keys", False)
+IDEMPOTENT = Depends(key)
 
 
-def _content(parameters: Iterable[object]) -> bytes:
-    """The body's raw bytes, or what stands for them; none where the route reads no body."""
-    return next((each.content for each in parameters if isinstance(each, (Body, Files))), b"")
+async def answer(request: Request, content: bytes, work: Callable[[], Awaitable[Response]]) -> Response:
+    """Do the work of a request, or give the answer that its key has got already; without a key nothing changes.
+
+    Args:
+        content: the body's raw bytes, or what stands for them; none where the route reads no body.
+    """
+    caller: Caller = request.state.caller
+    sent = request.headers.getlist(KEY_HEADER)
+    if not sent:
+        return await work()
+    if len(sent) > 1 or not re.fullmatch(KEY_PATTERN, sent[0]):
+        request.state.caller = replace(caller, keeping=_refuse_key)
+        return await work()
+    claim = Claim.to(caller.client_id, sent[0])
+    earlier = await run_in_threadpool(_made, claim, caller, content)
+    if earlier is not None:
+        return Response(earlier.body, earlier.status, {**earlier.headers, REPLAYED_HEADER: "true"})
+    request.state.caller = replace(caller, keeping=partial(_keep, claim))
+    try:
+        return await work()
+    except TidemarkError as error:
+        if error.status >= 500 or isinstance(error, RateLimited):
+            await run_in_threadpool(_release, claim, caller)
+        else:
+            await run_in_threadpool(_keep_refusal, claim, caller, error)
+        raise
+    except Exception:
+        await run_in_threadpool(_release, claim, caller)
+        raise
 
 
 def _made(claim: Claim, caller: Caller, content: bytes) -> Answer | None:

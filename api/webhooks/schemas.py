@@ -12,11 +12,13 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    ValidationError,
     ValidationInfo,
     computed_field,
     field_validator,
 )
 from pydantic.alias_generators import to_camel
+from pydantic_core import InitErrorDetails
 
 from api.core.schemas.common import Counts, NoteView, Paging, Received, View
 from api.core.schemas.rules import OneOfMany, Parameter, Rule, identifier, moment, one_of, or_null, refusal, text, whole
@@ -26,6 +28,7 @@ from pipelines.webhooks.addresses import MAX_URL_CHARACTERS, check_webhook_url
 from pipelines.webhooks.events import EVENT_TYPES, EventType
 from pipelines.webhooks.retries import LONGEST_STREAK, MAX_RETRIES
 from storage.core.models import DeliveryStatus
+from storage.customers import customers
 from storage.webhooks.delivery_log import CLASSES, RESENT_AT_ONCE
 from storage.webhooks.subscriptions import Patience
 
@@ -178,17 +181,31 @@ Failures = Annotated[
 
 
 def _allowed_url(url: str, info: ValidationInfo) -> str:
-    """The URL as it is stored, when webhooks may be sent there: `reach` in the context says so."""
+    """Return the URL as it is stored, when the caller's service may send webhooks there."""
+    assert info.context is not None
     try:
-        return check_webhook_url(url, (info.context or {})["reach"])
+        return check_webhook_url(url, info.context["caller"].store.settings.webhook_reach)
     except InvalidRequest as error:
         raise refusal(error.code, error.detail) from None
 
 
-class SubscribedCustomers(Received):
-    """The one part of a new subscription that is checked against what is stored."""
-
-    customer_ids: Annotated[CustomerIdsGiven | None, BeforeValidator(_counted(0))] = None
+def _of_the_caller(customer_ids: list[UUID] | None, info: ValidationInfo) -> list[UUID] | None:
+    """Refuse customers who are not the caller's, together with whatever else is wrong with the body."""
+    assert info.context is not None
+    if not customer_ids:
+        return customer_ids
+    caller = info.context["caller"]
+    with caller.reading() as r:
+        known = customers.numbers(r, caller.client_id, customer_ids)
+    fault = refusal(UNKNOWN_CUSTOMER, "There is no customer with this id.")
+    faults = [
+        InitErrorDetails(type=fault, loc=(index,), input=None)
+        for index, customer_id in enumerate(customer_ids)
+        if customer_id not in known
+    ]
+    if faults:
+        raise ValidationError.from_exception_data("customerIds", faults)
+    return customer_ids
 
 
 class NewSubscription(Received):
@@ -213,10 +230,12 @@ class NewSubscription(Received):
         ),
         AfterValidator(_allowed_url),
     ]
-    customer_ids: Annotated[CustomerIdsGiven | None, BeforeValidator(_counted(0))] = Field(
-        default=None,
-        json_schema_extra={"maxItems": MAX_CUSTOMERS},
-        description="The client's own customers whose events are wanted; empty or left out for everybody's.",
+    customer_ids: Annotated[CustomerIdsGiven | None, BeforeValidator(_counted(0)), AfterValidator(_of_the_caller)] = (
+        Field(
+            default=None,
+            json_schema_extra={"maxItems": MAX_CUSTOMERS},
+            description="The client's own customers whose events are wanted; empty or left out for everybody's.",
+        )
     )
     max_retries: Retries = 0
     pause_after_failures: Failures = None

@@ -18,8 +18,9 @@ MAX_PAGE = 1_000_000_000
 class Received(BaseModel):
     """Something a caller sends. Unknown fields are ignored, and named in the answer's message."""
 
-    model_config = ConfigDict(defer_build=True, alias_generator=to_camel, extra="ignore", frozen=True)
+    model_config = ConfigDict(alias_generator=to_camel, extra="ignore", frozen=True)
     EXAMPLE: ClassVar[Mapping[str, Any]]
+    ROWS: ClassVar[str | None] = None  # the member of a body that is a list of transactions
 
 
 class View(BaseModel):

@@ -66,10 +66,10 @@ class Rule:
 
 @dataclass(frozen=True)
 class Parameter(Rule):
-    """A rule for a query parameter: its values arrive as a list, of which there must be one."""
+    """A rule for a query parameter. One that is given twice arrives as a list (`api.core.route`), and is refused."""
 
-    def _read(self, value: list[str]) -> object:
-        return super()._read(value[0] if len(value) == 1 else None)
+    def _read(self, value: str | list[str]) -> object:
+        return super()._read(None if isinstance(value, list) else value)
 
 
 @dataclass(frozen=True)

@@ -222,7 +222,6 @@ NOTHING_SAID = Fault("", "Correction.NothingSaid", "category, counterpartyName o
 WRONG_SCOPE = Fault("/scope", "Correction.WrongScope", "One transaction is one customer's: the scope is customer.")
 WRONG_SIDE = Fault("/category", "Correction.WrongSide", "The category is for the other side of the account.")
 FAULTS = (WRONG_TARGET, NOTHING_SAID, WRONG_SCOPE, WRONG_SIDE)
-REFUSED = [*(fault.code for fault in FAULTS), "Transaction.NotFound", "Correction.TooMany"]
 
 
 class CategoryCountView(View):

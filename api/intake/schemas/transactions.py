@@ -5,7 +5,7 @@ from decimal import Decimal
 from typing import Annotated, Any, ClassVar, Literal
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, WithJsonSchema, field_validator
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationInfo, WithJsonSchema, field_validator
 
 from api.core.schemas.common import Counts, Paging, Received, View
 from api.core.schemas.rules import OneOfMany, Parameter, Rule, Shown, identifier, money, one_of, optional, refusal, text
@@ -117,7 +117,9 @@ class Submission(Received):
     """Transactions of one account. All account fields may be left out; null and `""` mean absent."""
 
     EXAMPLE: ClassVar = EXAMPLE_SUBMISSION
+    ROWS: ClassVar = "transactions"
 
+    _lines: bytes = PrivateAttr(b"")
     transactions: list[Annotated[Item, OneOfMany()]] = Field(
         json_schema_extra={"minItems": 1, "maxItems": MAX_TRANSACTIONS}
     )
@@ -165,10 +167,18 @@ class Submission(Received):
     def _counted(cls, value: Any, info: ValidationInfo) -> Any:
         """Tell a wrong count before looking at any item."""
         assert info.context is not None
-        most = info.context["max_transactions"]
+        most = info.context["caller"].store.settings.max_transactions
         if isinstance(value, list) and not 0 < len(value) <= most:
             raise refusal("Submission.WrongCount", f"1 to {most:,} transactions.")
         return value
+
+    def model_post_init(self, context: Any, /) -> None:
+        self._lines = context["lines"]
+
+    @property
+    def lines(self) -> bytes:
+        """The transactions as they were sent, each as JSON on a line."""
+        return self._lines
 
     def account_of(self, customer_id: UUID, digest: Digest) -> tuple[Account, tuple[Oddity, ...]]:
         """The account that the submission speaks of, and what is odd about it."""

@@ -11,7 +11,7 @@ from uuid import uuid4
 import pytest
 from pydantic import BaseModel
 
-from api.core.deferred import MAX_DECODED_AT_ONCE_BYTES, MAX_DECODED_HERE_BYTES, Body
+from api.core.bodies import MAX_DECODED_AT_ONCE_BYTES, MAX_DECODED_HERE_BYTES, Body
 from api.core.schemas.common import Received
 from api.core.schemas.rules import MAX_FAULTS, OneOfMany, Rule
 from api.customers.schemas.related_parties import SentParties

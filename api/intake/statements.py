@@ -12,9 +12,9 @@ import polars as pl
 from starlette.responses import Response
 
 import isolation
-from api.core.answers import accepted_job
-from api.core.dependencies import Caller
-from api.core.uploads import Files, SentFile
+from api.http.answers import accepted_job
+from api.http.dependencies import Caller
+from api.http.uploads import Files, SentFile
 from pipelines.intake.pdf.page.result import Box, Refusal
 from pipelines.intake.statement_rows import shown_name
 from pipelines.vocabulary.errors import Conflict, Fault, InvalidRequest, NotFound

@@ -8,8 +8,8 @@ from uuid import uuid4
 
 from starlette.responses import Response
 
-from api.core.answers import accepted_job
-from api.core.dependencies import Caller
+from api.http.answers import accepted_job
+from api.http.dependencies import Caller
 from api.intake.schemas.transactions import APPEND, Submission
 from pipelines.intake import rows
 from storage.jobs import jobs

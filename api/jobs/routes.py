@@ -5,10 +5,6 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import Response
 
-from api.core.answers import answer, listing
-from api.core.dependencies import READING, Allow, Caller, JobId
-from api.core.documented import DAMAGED_FILE, enveloped, refuses
-from api.core.route import Route
 from api.core.schemas.common import Paging
 from api.core.schemas.jobs import (
     DuplicateRowListView,
@@ -20,6 +16,10 @@ from api.core.schemas.jobs import (
     RefusedRowView,
     WaitQuery,
 )
+from api.http.answers import answer, listing
+from api.http.dependencies import READING, Allow, Caller, JobId
+from api.http.documented import DAMAGED_FILE, enveloped, refuses
+from api.http.route import Route
 from api.jobs import waiting
 from storage.customers import customers
 from storage.jobs import jobs, outcomes

@@ -15,8 +15,8 @@ from uuid import UUID
 
 from starlette.concurrency import run_in_threadpool
 
-from api.core.dependencies import Caller
 from api.core.schemas.jobs import MOST_ERRORS, JobStatusView
+from api.http.dependencies import Caller
 from pipelines.vocabulary.errors import Corrupt
 from storage.core.changes import Changes
 from storage.core.database import Reading

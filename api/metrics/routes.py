@@ -5,12 +5,12 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query
 from starlette.responses import Response
 
-from api.core.answers import answer, listing
-from api.core.dependencies import READING, Allow, Caller, CustomerId
 from api.core.derived import BYTES_A_ROW
-from api.core.documented import DAMAGED_FILE, enveloped, refuses
-from api.core.route import Route
 from api.core.schemas.common import Paging
+from api.http.answers import answer, listing
+from api.http.dependencies import READING, Allow, Caller, CustomerId
+from api.http.documented import DAMAGED_FILE, enveloped, refuses
+from api.http.route import Route
 from api.metrics.schemas import MetricListView, ReadingsView
 from api.reports import replay
 from api.reports.routes.reports import VERSIONS

@@ -6,14 +6,14 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query
 from starlette.responses import Response
 
-from api.core.answers import answer, encode, streamed, totals
 from api.core.authoring import as_records
-from api.core.dependencies import Allow, Caller, LibrarySlug, MatchId, RulesetId
 from api.core.derived import BYTES_A_ROW
-from api.core.documented import DAMAGED_FILE, enveloped, refuses
-from api.core.idempotency import IDEMPOTENT
-from api.core.route import Route
 from api.core.schemas.common import Paging
+from api.http.answers import answer, encode, streamed, totals
+from api.http.dependencies import Allow, Caller, LibrarySlug, MatchId, RulesetId
+from api.http.documented import DAMAGED_FILE, enveloped, refuses
+from api.http.idempotency import IDEMPOTENT
+from api.http.route import Route
 from api.monitoring.rulesets import Behind, matches_shown, sound, with_counts
 from api.monitoring.schemas import (
     LibraryRulesetView,

@@ -16,15 +16,15 @@ from fastapi.routing import APIRoute, iter_route_contexts
 from fastapi.utils import deep_dict_update
 from pydantic import BaseModel
 
-from api.core import problems
-from api.core.dependencies import Allow
-from api.core.documented import KNOWN, refuses
-from api.core.idempotency import REPLAYED_HEADER
-from api.core.route import Route
 from api.core.schemas.common import Problem, Received
 from api.core.schemas.files import FORM_SCHEMA, SentFiles
 from api.core.schemas.rules import Rule
-from api.core.uploads import FORM
+from api.http import problems
+from api.http.dependencies import Allow
+from api.http.documented import KNOWN, refuses
+from api.http.idempotency import REPLAYED_HEADER
+from api.http.route import Route
+from api.http.uploads import FORM
 from pipelines.vocabulary.errors import Fault
 
 REF = "#/components/schemas/{model}"

@@ -66,7 +66,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Parameter(Rule):
-    """A rule for a query parameter. One that is given twice arrives as a list (`api.core.route`), and is refused."""
+    """A rule for a query parameter. One that is given twice arrives as a list (`api.http.route`), and is refused."""
 
     def _read(self, value: str | list[str]) -> object:
         return super()._read(None if isinstance(value, list) else value)

@@ -6,11 +6,6 @@ from uuid import UUID
 from fastapi import APIRouter, Depends, Query
 from starlette.responses import Response
 
-from api.core.answers import answer, listing
-from api.core.dependencies import READING, Allow, Caller, CustomerId
-from api.core.documented import enveloped
-from api.core.idempotency import IDEMPOTENT
-from api.core.route import Route
 from api.customers.schemas.customers import (
     CreatedCustomerView,
     CustomerListView,
@@ -18,6 +13,11 @@ from api.customers.schemas.customers import (
     CustomerView,
     NewCustomer,
 )
+from api.http.answers import answer, listing
+from api.http.dependencies import READING, Allow, Caller, CustomerId
+from api.http.documented import enveloped
+from api.http.idempotency import IDEMPOTENT
+from api.http.route import Route
 from storage.customers import customers
 from storage.customers.customers import Creation
 

@@ -5,10 +5,6 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query
 from starlette.responses import Response
 
-from api.core.answers import answer, totals
-from api.core.dependencies import Allow, Caller, CustomerId
-from api.core.documented import enveloped, refuses
-from api.core.route import Route
 from api.core.schemas.common import Paging
 from api.customers.schemas.attributes import (
     AttributeChangeView,
@@ -18,6 +14,10 @@ from api.customers.schemas.attributes import (
     shown,
 )
 from api.customers.schemas.related_parties import PartiesView, PartyHistoryView, PartyListView, PartyView, SentParties
+from api.http.answers import answer, totals
+from api.http.dependencies import Allow, Caller, CustomerId
+from api.http.documented import enveloped, refuses
+from api.http.route import Route
 from storage.enrichment import related_parties
 from storage.monitoring import attributes
 

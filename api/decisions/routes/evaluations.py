@@ -6,12 +6,7 @@ import msgspec
 from fastapi import APIRouter, Depends, Query
 from starlette.responses import Response
 
-from api.core.answers import answer, listing
-from api.core.dependencies import Allow, Caller, CustomerId, EvaluationId, PolicySlug
 from api.core.derived import BYTES_A_ROW
-from api.core.documented import DAMAGED_FILE, enveloped, refuses
-from api.core.idempotency import IDEMPOTENT
-from api.core.route import Route
 from api.decisions import deciding
 from api.decisions.deciding import Asked, Snapshot
 from api.decisions.schemas.evaluations import (
@@ -27,6 +22,11 @@ from api.decisions.schemas.evaluations import (
     SentOverride,
     SentSensitivity,
 )
+from api.http.answers import answer, listing
+from api.http.dependencies import Allow, Caller, CustomerId, EvaluationId, PolicySlug
+from api.http.documented import DAMAGED_FILE, enveloped, refuses
+from api.http.idempotency import IDEMPOTENT
+from api.http.route import Route
 from api.reports import replay
 from api.reports.schemas.reports import Behind, LineageView
 from pipelines.decisions import Node, Plan, evaluated, metric_of, readings, sensitivity

@@ -6,12 +6,8 @@ from fastapi import APIRouter, Depends, Query
 from starlette.convertors import StringConvertor, register_url_convertor
 from starlette.responses import Response
 
-from api.core.answers import answer, listing
 from api.core.authoring import as_records, require_acknowledged, sound
-from api.core.dependencies import Allow, Caller, NewPolicySlug, PolicySlug
 from api.core.derived import BYTES_A_ROW
-from api.core.documented import enveloped, refuses
-from api.core.route import Route
 from api.core.schemas.common import Paging
 from api.decisions.reach import PART_ROWS, unreached
 from api.decisions.schemas.policies import (
@@ -32,6 +28,10 @@ from api.decisions.schemas.policies import (
     shown,
     shown_whole,
 )
+from api.http.answers import answer, listing
+from api.http.dependencies import Allow, Caller, NewPolicySlug, PolicySlug
+from api.http.documented import enveloped, refuses
+from api.http.route import Route
 from pipelines.decisions import check
 from pipelines.decisions.authoring import diff, schema
 from pipelines.decisions.policy import RESERVED_SLUGS

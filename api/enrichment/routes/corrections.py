@@ -5,11 +5,6 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query
 from starlette.responses import Response
 
-from api.core.answers import accepted, accepted_job, answer, totals
-from api.core.dependencies import Allow, Caller, CorrectionId, CustomerId, as_uuid
-from api.core.documented import DAMAGED_FILE, enveloped, refuses, shows
-from api.core.idempotency import IDEMPOTENT
-from api.core.route import Route
 from api.core.schemas.common import Paging
 from api.core.schemas.jobs import EXAMPLE_CORRECTION, JobView
 from api.enrichment.schemas.corrections import (
@@ -21,6 +16,11 @@ from api.enrichment.schemas.corrections import (
     described,
     shown,
 )
+from api.http.answers import accepted, accepted_job, answer, totals
+from api.http.dependencies import Allow, Caller, CorrectionId, CustomerId, as_uuid
+from api.http.documented import DAMAGED_FILE, enveloped, refuses, shows
+from api.http.idempotency import IDEMPOTENT
+from api.http.route import Route
 from pipelines.vocabulary.errors import InvalidRequest, NotFound
 from storage.customers.customers import Customer
 from storage.enrichment import corrections

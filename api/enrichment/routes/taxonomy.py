@@ -5,11 +5,11 @@ from typing import Annotated
 from fastapi import APIRouter, Depends
 from starlette.responses import Response
 
-from api.core.answers import answer
-from api.core.dependencies import READING, Allow, Caller
-from api.core.documented import enveloped
-from api.core.route import Route
 from api.enrichment.schemas.taxonomy import TaxonomyView
+from api.http.answers import answer
+from api.http.dependencies import READING, Allow, Caller
+from api.http.documented import enveloped
+from api.http.route import Route
 from pipelines.vocabulary.taxonomy import TAXONOMY
 
 router = APIRouter(route_class=Route, prefix="/v1/taxonomy", tags=["Transactions"])

@@ -5,14 +5,14 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Path, Query
 from starlette.responses import Response
 
-from api.core.answers import answer, listing
-from api.core.dependencies import Allow, Caller, CustomerId, Named, StatementId, TransactionId, as_uuid
-from api.core.documented import DAMAGED_FILE, Picture, enveloped, refuses, shows
-from api.core.idempotency import IDEMPOTENT
-from api.core.route import Route
 from api.core.schemas.common import Paging
 from api.core.schemas.jobs import EXAMPLE_EXTRACTION, JobView
-from api.core.uploads import Files
+from api.http.answers import answer, listing
+from api.http.dependencies import Allow, Caller, CustomerId, Named, StatementId, TransactionId, as_uuid
+from api.http.documented import DAMAGED_FILE, Picture, enveloped, refuses, shows
+from api.http.idempotency import IDEMPOTENT
+from api.http.route import Route
+from api.http.uploads import Files
 from api.intake import statements
 from api.intake.schemas.statements import PageQuery, SourceView, StatementListView, StatementView, WholeStatementView
 from storage.intake import statements as stored

@@ -7,14 +7,14 @@ from uuid import UUID
 from fastapi import APIRouter, Depends, Query
 from starlette.responses import Response
 
-from api.core.answers import accepted_job, streamed, totals
-from api.core.dependencies import Allow, Caller, CustomerId, JobId, as_uuid
 from api.core.derived import BYTES_A_LISTED_ROW
-from api.core.documented import DAMAGED_FILE, enveloped, refuses, shows
-from api.core.idempotency import IDEMPOTENT
-from api.core.route import Route
 from api.core.schemas.common import Paging
 from api.core.schemas.jobs import EXAMPLE_RETRACTION, JobView
+from api.http.answers import accepted_job, streamed, totals
+from api.http.dependencies import Allow, Caller, CustomerId, JobId, as_uuid
+from api.http.documented import DAMAGED_FILE, enveloped, refuses, shows
+from api.http.idempotency import IDEMPOTENT
+from api.http.route import Route
 from api.intake import submissions, transactions_json
 from api.intake.schemas.transactions import Submission, TransactionListView, TransactionsQuery
 from storage.core.paging import Paged

@@ -3,10 +3,10 @@
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from api.core.answers import answer
-from api.core.documented import enveloped, refuses
-from api.core.problems import RETRY_AFTER_S, problem
 from api.core.schemas.common import PartView
+from api.http.answers import answer
+from api.http.documented import enveloped, refuses
+from api.http.problems import RETRY_AFTER_S, problem
 from api.operations.schemas.health import LiveView, ReadyView
 
 router = APIRouter(prefix="/health", tags=["Health"])

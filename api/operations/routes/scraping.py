@@ -6,8 +6,8 @@ from fastapi import APIRouter, Request
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
 from starlette.responses import Response
 
-from api.core.documented import Metrics, refuses
-from api.core.problems import RETRY_AFTER_S, problem
+from api.http.documented import Metrics, refuses
+from api.http.problems import RETRY_AFTER_S, problem
 
 router = APIRouter(tags=["Health"])
 

@@ -5,13 +5,13 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query
 from starlette.responses import HTMLResponse, Response
 
-from api.core.answers import accepted_job, answer, streamed, totals
-from api.core.dependencies import Allow, BacktestId, Caller, PolicySlug, as_uuid
-from api.core.documented import DAMAGED_FILE, Page, enveloped, refuses, shows
-from api.core.idempotency import IDEMPOTENT
-from api.core.route import Route
 from api.core.schemas.common import Paging
 from api.core.schemas.jobs import EXAMPLE_BACKTEST_JOB, JobView
+from api.http.answers import accepted_job, answer, streamed, totals
+from api.http.dependencies import Allow, BacktestId, Caller, PolicySlug, as_uuid
+from api.http.documented import DAMAGED_FILE, Page, enveloped, refuses, shows
+from api.http.idempotency import IDEMPOTENT
+from api.http.route import Route
 from api.portfolio import backtesting
 from api.portfolio.schemas.backtests import (
     BacktestListView,

@@ -6,12 +6,12 @@ from fastapi import APIRouter, Depends, Query
 from starlette.responses import Response
 
 from api.core import derived
-from api.core.answers import streamed, totals
-from api.core.dependencies import READING_ROWS, Allow, Caller, CustomerId
 from api.core.derived import Derived
-from api.core.documented import DAMAGED_FILE, enveloped, refuses
-from api.core.route import Route
 from api.core.schemas.common import Paging
+from api.http.answers import streamed, totals
+from api.http.dependencies import READING_ROWS, Allow, Caller, CustomerId
+from api.http.documented import DAMAGED_FILE, enveloped, refuses
+from api.http.route import Route
 from api.reports.schemas.derived import FacilityListView, MentionedAccountListView, SeriesListView
 from storage.core.paging import Paged
 from storage.enrichment import transactions

@@ -5,9 +5,9 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query
 from starlette.responses import Response
 
-from api.core.dependencies import Allow, Caller, CustomerId
-from api.core.documented import DAMAGED_FILE, Page, refuses
-from api.core.route import Route
+from api.http.dependencies import Allow, Caller, CustomerId
+from api.http.documented import DAMAGED_FILE, Page, refuses
+from api.http.route import Route
 from api.reports.routes.reports import VERSIONS, bundle_of
 from api.reports.schemas.reports import Moment
 from pipelines.reports.page import CONTENT_POLICY, About, page

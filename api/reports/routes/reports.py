@@ -5,14 +5,14 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query
 from starlette.responses import Response
 
-from api.core import unknown
-from api.core.answers import accepted_job, answer
-from api.core.dependencies import Allow, Caller, CustomerId
 from api.core.derived import BYTES_A_ROW, BYTES_A_ROW_OF_DIFF
-from api.core.documented import DAMAGED_FILE, enveloped, refuses, shows
-from api.core.idempotency import IDEMPOTENT
-from api.core.route import Route
 from api.core.schemas.jobs import EXAMPLE_REFRESH, JobView
+from api.http import unknown
+from api.http.answers import accepted_job, answer
+from api.http.dependencies import Allow, Caller, CustomerId
+from api.http.documented import DAMAGED_FILE, enveloped, refuses, shows
+from api.http.idempotency import IDEMPOTENT
+from api.http.route import Route
 from api.reports import replay
 from api.reports.schemas.reports import (
     CompletenessReportView,

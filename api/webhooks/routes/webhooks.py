@@ -8,12 +8,12 @@ from uuid import UUID
 from fastapi import APIRouter, Depends, Query
 from starlette.responses import Response
 
-from api.core.answers import accepted, answer, encode, listing, streamed, totals
-from api.core.dependencies import Allow, Caller, DeliveryId, SubscriptionId, as_uuid
-from api.core.documented import enveloped, refuses, shows
-from api.core.idempotency import IDEMPOTENT
-from api.core.route import Route
 from api.core.schemas.common import Paging
+from api.http.answers import accepted, answer, encode, listing, streamed, totals
+from api.http.dependencies import Allow, Caller, DeliveryId, SubscriptionId, as_uuid
+from api.http.documented import enveloped, refuses, shows
+from api.http.idempotency import IDEMPOTENT
+from api.http.route import Route
 from api.webhooks import samples
 from api.webhooks.schemas import (
     EXAMPLE_QUEUED_TEST,

@@ -13,7 +13,7 @@ import pytest
 import requests
 
 from api.core.schemas.files import EXAMPLE_PDF
-from api.core.uploads import MAX_PARTS
+from api.http.uploads import MAX_PARTS
 from storage.core.models import statement_files
 from storage.core.settings import Settings
 from storage.core.store import Store

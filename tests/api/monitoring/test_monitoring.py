@@ -14,7 +14,7 @@ import requests
 import yaml
 from sqlalchemy import delete
 
-from api.core.dependencies import READING_ROWS
+from api.http.dependencies import READING_ROWS
 from api.monitoring.schemas import EXAMPLE_DOCUMENT, EXAMPLE_MATCH, EXAMPLE_RULESET
 from pipelines.monitoring import checked, library, moves
 from pipelines.monitoring.moving import FIRING, OUTCOMES, REARM

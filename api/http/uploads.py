@@ -1,4 +1,4 @@
-"""Files that have arrived and were not looked at yet: as multipart/form-data or as Base64 in JSON.
+"""Files as they are sent: as multipart/form-data, or as Base64 in JSON.
 
 Multipart is taken in piece by piece, whatever its size: small files stay in memory, larger ones lie on the disk under
 no name, so that nothing is left of them however a request ends. What is wrong with the form is told when it is read,
@@ -23,10 +23,10 @@ from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
-from api.core import bodies
-from api.core.bodies import MULTIPART, Body, is_json, require_length, require_plain, too_large
 from api.core.limits import Limits
 from api.core.schemas.files import MAX_FILES, MAX_PASSWORD_BYTES, SentFiles
+from api.http import bodies
+from api.http.bodies import MULTIPART, Body, is_json, require_length, require_plain, too_large
 from pipelines.vocabulary.errors import InvalidRequest, TidemarkError, TooLarge, UnsupportedMedia
 from storage.core.settings import Settings
 
@@ -121,7 +121,7 @@ def _form(request: Request, settings: Settings) -> Iterator["_Form"]:
 
 
 async def _received_form(request: Request, form: "_Form", limit: int, take: Callable[[int], None]) -> FilesBody:
-    """The whole form; reading ends where it goes wrong, or gets too large."""
+    """Receive the whole form; stop where it goes wrong, or gets too large."""
     size = 0
     async for chunk in request.stream():
         take(len(chunk))
@@ -167,7 +167,7 @@ class _Part:
 
 
 class _Form:
-    """A form that is taken in. The first thing that is wrong with it ends it."""
+    """A form as it is received. The first thing that is wrong with it ends it."""
 
     def __init__(self, boundary: bytes, files: ExitStack, folder: Path, max_file_bytes: int) -> None:
         self._files = files
@@ -194,7 +194,7 @@ class _Form:
             self.fault = fault
 
     def close(self) -> None:
-        """All that comes has come."""
+        """Note that the body has ended."""
         if self.fault is None and not self._whole:
             self.fault = _malformed(f"The body ends in the middle of its {FORM}.")
 
@@ -202,7 +202,7 @@ class _Form:
         """The files with their passwords.
 
         Raises:
-            InvalidRequest: the form is none, or holds too many files, or too few.
+            InvalidRequest: not a form, or too many files, or none.
             TooLarge: one of them is too large.
         """
         if self.fault is not None:
@@ -217,7 +217,7 @@ class _Form:
         ]
 
     def _passwords(self, files: int) -> list[str | None]:
-        """One for all files, or one for each, in order; an empty one is none."""
+        """Return a password for each file: one was given for all, or one for each in order; an empty one is none."""
         given = [part.content() for part in self._parts if part.kind is _Kind.PASSWORD]
         if len(given) not in (0, 1, files):
             raise InvalidRequest("Statement.PasswordsDontMatch", "Give one password for all files, or one for each.")

@@ -17,10 +17,10 @@ from pydantic.alias_generators import to_camel
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
-from api.core import problems, unknown
 from api.core.limits import Asker, Held, Limits, address
 from api.core.refusals import Refusal
 from api.core.schemas import rules
+from api.http import problems, unknown
 from pipelines.decisions.policy import POLICY_SLUG
 from pipelines.vocabulary.errors import Forbidden, NotFound, TidemarkError, Unauthenticated
 from storage.access import keys

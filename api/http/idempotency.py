@@ -20,8 +20,8 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.core import problems
-from api.core.dependencies import Caller
+from api.http import problems
+from api.http.dependencies import Caller
 from pipelines.vocabulary.errors import InvalidRequest, RateLimited, TidemarkError
 from storage.core import idempotency
 from storage.core.database import Writing
@@ -94,7 +94,7 @@ def _made(claim: Claim, caller: Caller, content: bytes) -> Answer | None:
 
 
 def _fingerprint(caller: Caller, content: bytes) -> bytes:
-    """What makes two requests one: method, path and the body's raw bytes (of files, see `api.core.uploads`)."""
+    """What makes two requests one: method, path and the body's raw bytes (of files, see `api.http.uploads`)."""
     line = f"{caller.request.method} {caller.request.url.path}\n".encode()
     return hashlib.sha256(line + content).digest()
 

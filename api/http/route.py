@@ -19,13 +19,13 @@ from starlette.datastructures import QueryParams
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.core import bodies, idempotency, uploads
-from api.core.bodies import Sent
-from api.core.dependencies import Allow, Caller, Named, require_found
 from api.core.limits import Limits
 from api.core.schemas.files import SentFiles
 from api.core.still_wanted import StillWanted
-from api.core.uploads import Files
+from api.http import bodies, idempotency, uploads
+from api.http.bodies import Sent
+from api.http.dependencies import Allow, Caller, Named, require_found
+from api.http.uploads import Files
 from pipelines.vocabulary.checkpoints import asking
 from pipelines.vocabulary.errors import InvalidRequest, TooLarge
 
@@ -38,6 +38,7 @@ class Route(APIRoute):
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         answer = super().get_route_handler()
         [allow] = self.dependencies_of(Allow)
+        parameters, is_idempotent = self._query_names, self.is_idempotent
 
         async def checked(request: Request, body: Sent | None) -> Response:
             caller: Caller = request.state.caller
@@ -51,11 +52,11 @@ class Route(APIRoute):
                 raise
 
         async def in_order(request: Request) -> Response:
-            request.state.caller = caller = await allow.admit(request, self._query_names)
+            request.state.caller = caller = await allow.admit(request, parameters)
             async with self._received(request) as body, self._turn(request, caller):
                 work = partial(checked, request, body)
                 content = b"" if body is None else body.content
-                return await (idempotency.answer(request, content, work) if self.is_idempotent else work())
+                return await (idempotency.answer(request, content, work) if is_idempotent else work())
 
         return in_order
 

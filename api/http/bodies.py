@@ -19,9 +19,9 @@ from starlette.datastructures import Headers
 from starlette.requests import Request
 
 import isolation
-from api.core import unknown
 from api.core.limits import Asker, Limits, Turns
 from api.core.schemas.rules import MAX_FAULTS, Rule
+from api.http import unknown
 from pipelines.intake.lines import Decoded, Rows, decoded
 from pipelines.vocabulary.errors import Fault, InvalidRequest, TidemarkError, TooLarge, UnsupportedMedia
 from storage.core.settings import Settings
@@ -103,7 +103,7 @@ async def _decoded(limits: Limits, asker: Asker, content: bytes, rows: Rows | No
 
 
 async def _outcome(turns: Turns, asker: Asker, decode: Callable[[], Decoded]) -> Callable[[], Decoded]:
-    """What decoding gives or raises, for when the route asks."""
+    """Return what decoding gives or raises, for when the body is read."""
     outcome = Future[Decoded]()
     async with turns.turn(asker):
         try:
@@ -114,20 +114,20 @@ async def _outcome(turns: Turns, asker: Asker, decode: Callable[[], Decoded]) ->
 
 
 def is_json(headers: Headers) -> bool:
-    """Whether the body says that it is JSON, in UTF-8."""
+    """Return whether the body says that it is JSON in UTF-8."""
     media, _, parameters = headers.get("content-type", "").partition(";")
     charset = parameters.strip().lower().removeprefix("charset=").strip('"')
     return media.strip().lower() == "application/json" and charset in ("", "utf-8")
 
 
 def require_plain(headers: Headers) -> None:
-    """Raises UnsupportedMedia for a compressed body."""
+    """Raise UnsupportedMedia for a compressed body."""
     if headers.get("content-encoding", "identity").strip().lower() != "identity":
         raise UnsupportedMedia("Request.EncodedBody", "The body must not be compressed.")
 
 
 def require_length(headers: Headers, limit: int, what: str) -> None:
-    """Raises TooLarge for a body that says itself that it is."""
+    """Raise TooLarge for a body whose Content-Length is over the limit."""
     length = headers.get("content-length", "")
     if length.isdecimal() and int(length) > limit:
         raise too_large(limit, what)
@@ -178,7 +178,7 @@ def _code_and_message(model: type[BaseModel], details: ErrorDetails) -> tuple[st
 
 
 def _of_missing(model: type[BaseModel], name: str) -> tuple[str, str]:
-    """A field that has a rule is missed in the words of the rule."""
+    """Return the code and sentence of a field that is missing: those of its rule, if it has one."""
     metadata = [item for field in model.model_fields.values() if field.alias == name for item in field.metadata]
     rule = next((item for item in metadata if isinstance(item, Rule)), None)
     return (rule.code, rule.sentence) if rule else ("Request.Missing", "The field is needed.")

@@ -12,15 +12,15 @@ from fastapi.utils import deep_dict_update
 from pydantic import BaseModel, create_model
 from starlette.responses import HTMLResponse, Response
 
-from api.core import problems
 from api.core.schemas.common import Envelope, View
+from api.http import problems
 from pipelines.vocabulary.errors import Fault
 
 Responses = dict[int | str, dict[str, Any]]
 DAMAGED_FILE: Final = ("Lake.ChecksumMismatch", "Lake.FileUnreadable")  # what reading from the lake may end in
 EXAMPLE_REQUEST_ID = "4f1c8f0e-8d0b-4b52-9b43-6b4f6c6a1f7e"
 
-# Code → status and a sentence, for every refusal that is no rule of a field.
+# Every public code but those of fields, which stand in their rules: its status, and a sentence as an example.
 KNOWN: Mapping[str, tuple[int, str]] = {
     "Authentication.InvalidKey": (401, "A valid API key is needed in the x-api-key header."),
     "Authentication.RateLimited": (429, "Too many wrong keys came from this address."),

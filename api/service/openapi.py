@@ -6,7 +6,7 @@ which are 401 and 403 of `Allow`, 404 of ids in the path, 400 of the query, 400,
 the idempotency key.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from http import HTTPStatus
 from typing import Any, cast, get_args
 
@@ -15,6 +15,7 @@ from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute, iter_route_contexts
 from fastapi.utils import deep_dict_update
 from pydantic import BaseModel
+from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
 from api.core.schemas.common import Problem, Received
 from api.core.schemas.files import FORM_SCHEMA, SentFiles
@@ -56,22 +57,17 @@ def document(app: FastAPI, description: str) -> dict[str, Any]:
         routes=app.routes,
         webhooks=app.webhooks.routes,
     )
-    documented = {
-        made["paths"][route.path_format][method.lower()]["operationId"]: (
-            made["paths"][route.path_format][method.lower()],
-            route,
-        )
-        for route in _routes(app)
-        for method in route.methods or ()
-    }
-    for operation, route in documented.values():
-        _complete(operation, route)
+    documented: dict[str, tuple[dict[str, Any], APIRoute]] = {}
+    for route in _routes(app):
+        for method in route.methods or ():
+            operation = made["paths"][route.path_format][method.lower()]
+            documented[operation["operationId"]] = operation, route
+            _complete(operation, route)
     _link(documented)
     for receiver in made["webhooks"].values():
         receiver["post"]["responses"] = {"2XX": {"description": "Any 2xx, within 30 seconds, means received."}}
-    problem = Problem.model_json_schema(mode="serialization", ref_template=REF)
-    made["components"]["schemas"] |= {**problem.pop("$defs"), "Problem": problem}
-    made["components"]["schemas"] = _tidy(made["components"]["schemas"])
+    routes = (route for _, route in documented.values() if isinstance(route, Route))
+    made["components"]["schemas"] = _tidy(made["components"]["schemas"] | _exact_schemas(routes))
     return made
 
 
@@ -80,6 +76,15 @@ def _routes(app: FastAPI) -> Iterator[APIRoute]:
         route = context.original_route
         if isinstance(route, APIRoute) and route.include_in_schema:
             yield route
+
+
+def _exact_schemas(routes: Iterable[Route]) -> dict[str, Any]:
+    """Return the schemas of problems, which FastAPI does not see, and of bodies, whose bounds it turns into floats."""
+    bodies = (route.body_model for route in routes)
+    models: list[tuple[type[BaseModel], JsonSchemaMode]] = [(body, "validation") for body in bodies if body is not None]
+    _, definitions = models_json_schema([*models, (Problem, "serialization")], ref_template=REF)
+    found: dict[str, Any] = definitions["$defs"]
+    return found
 
 
 def _tidy(schemas: Mapping[str, Any]) -> dict[str, Any]:
@@ -98,10 +103,11 @@ def _complete(operation: dict[str, Any], route: APIRoute) -> None:
     for parameter in operation.get("parameters", ()):
         _tidy_parameter(parameter)
     idempotent = isinstance(route, Route) and route.is_idempotent
+    codes: list[str | Fault] = [*ALWAYS]
     if isinstance(route, Route):
         _complete_request(operation, route)
-        deep_dict_update(operation["responses"], {str(status): each for status, each in _refusals(route).items()})
-    deep_dict_update(operation["responses"], {str(status): each for status, each in refuses(*ALWAYS).items()})
+        codes += _codes(route)
+    deep_dict_update(operation["responses"], {str(status): each for status, each in refuses(*codes).items()})
     operation["responses"] = dict(sorted(operation["responses"].items()))
     for status, response in operation["responses"].items():
         if problems.MEDIA_TYPE in response["content"]:
@@ -157,8 +163,8 @@ def _headers(status: HTTPStatus, *, replayed: bool) -> dict[str, Any]:
     return headers
 
 
-def _refusals(route: Route) -> dict[int | str, dict[str, Any]]:
-    """Of every refusal that follows from the route's signature."""
+def _codes(route: Route) -> list[str | Fault]:
+    """Return every refusal that follows from the route's signature."""
     codes: list[str | Fault] = [*WITH_KEY, *(each.not_found for each in route.named)]
     if any(allow.needs_policies for allow in route.dependencies_of(Allow)):
         codes.append("DecisionPolicy.NotEnabled")
@@ -169,7 +175,7 @@ def _refusals(route: Route) -> dict[int | str, dict[str, Any]]:
         codes += _rules(route.body_model)
     for model in route.query_models:
         codes += _rules(model)
-    return refuses(*codes)
+    return codes
 
 
 def _rules(model: type[BaseModel]) -> Iterator[Fault]:

@@ -428,6 +428,7 @@ def test_a_transaction_that_came_as_json_has_no_place(store: Store, client: Clie
     ("page", "query", "code"),
     [
         ("2", "", "Statement.PageNotFound"),
+        ("2", "?row=x", "Statement.PageNotFound"),
         ("0", "", "Statement.PageNotFound"),
         ("01x", "", "Statement.PageNotFound"),
         ("99999999999", "", "Statement.PageNotFound"),

@@ -17,11 +17,11 @@ from uuid import UUID, uuid4
 
 import polars as pl
 
-from api.core.dependencies import Caller
 from api.core.derived import BYTES_A_ROW
 from api.core.schemas.rules import MAX_FAULTS
 from api.customers.schemas.attributes import MAX_TEXT
 from api.decisions.schemas.evaluations import SentAxis, SentEvaluation
+from api.http.dependencies import Caller
 from pipelines.decisions import (
     Attribute,
     Case,

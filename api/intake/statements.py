@@ -3,7 +3,7 @@
 The originals lie durable in the lake, sealed, before a job names them; then comes the 202.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from threading import BoundedSemaphore
 from typing import Any
 from uuid import UUID, uuid4
@@ -12,11 +12,9 @@ import polars as pl
 from starlette.responses import Response
 
 import isolation
-from api.core.answers import accepted_job
-from api.core.deferred import Query
-from api.core.dependencies import Caller
-from api.core.uploads import Files, SentFile
-from api.intake.schemas.statements import PageQuery
+from api.http.answers import accepted_job
+from api.http.dependencies import Caller
+from api.http.uploads import Files, SentFile
 from pipelines.intake.pdf.page.result import Box, Refusal
 from pipelines.intake.statement_rows import shown_name
 from pipelines.vocabulary.errors import Conflict, Fault, InvalidRequest, NotFound
@@ -39,14 +37,12 @@ def submit(caller: Caller, customer_id: str, files: Files) -> Response:
 
     Raises:
         NotFound: the customer is not the caller's.
-        InvalidRequest: the request as a whole can't be understood, or none of its files is a PDF.
-        TooLarge: a file is too large.
+        InvalidRequest: none of the files is a PDF.
     """
     with caller.reading() as r:
         customer = caller.customer(r, customer_id)
-    sent = files.read()
-    _require_a_pdf(sent)
-    taken_in = [_taken_in(caller, each) for each in sent]
+    _require_a_pdf(files.sent)
+    taken_in = [_taken_in(caller, each) for each in files.sent]
     with caller.writing() as w:
         job = statements.submit(w, caller.store.lake, customer, uuid4(), taken_in, caller.now)
         return caller.keep(w, accepted_job(job))
@@ -86,7 +82,7 @@ def whole(caller: Caller, customer_id: str, statement_id: UUID) -> dict[str, Any
     return {**vars(found), "signals": signals, "rows": shown.to_dicts()}
 
 
-def page_png(caller: Caller, customer_id: str, statement_id: UUID, page: str, query: Query[PageQuery]) -> bytes:
+def page_png(caller: Caller, customer_id: str, statement_id: str, page: str, row: int | None) -> bytes:
     """A page of the statement's file as a picture, with a row of the statement marked.
 
     Raises:
@@ -94,9 +90,9 @@ def page_png(caller: Caller, customer_id: str, statement_id: UUID, page: str, qu
         Conflict: the page can't be drawn; or the file opens with a password only, which is not kept.
     """
     with caller.reading() as r:
-        found = statements.get(r, caller.customer(r, customer_id), statement_id)
+        found = caller.statement(r, customer_id, statement_id)
         file = statements.file_with(r, found.file_id)
-        number, row = _page(file, page), query.read().row
+        number = _page(file, page)
         marked = [] if row is None else _boxes(r, caller, found, number, row)
     content = statements.original(caller.store, file)
     with caller.request.app.state.drawing.taken(caller.asker, 1):
@@ -106,6 +102,12 @@ def page_png(caller: Caller, customer_id: str, statement_id: UUID, page: str, qu
     if png is None:
         raise Conflict("Statement.PageNotDrawn", "The page can't be drawn within the limits.")
     return png
+
+
+def require_page(caller: Caller, r: Reading, ids: Mapping[str, str]) -> None:
+    """Raise NotFound when the statement in the path has no such page."""
+    found = caller.statement(r, ids["customerId"], ids["statementId"])
+    _page(statements.file_with(r, found.file_id), ids["pageNumber"])
 
 
 def _page(file: StatementFile, text: str) -> int:

@@ -8,28 +8,25 @@ from uuid import uuid4
 
 from starlette.responses import Response
 
-from api.core.answers import accepted_job
-from api.core.deferred import Body
-from api.core.dependencies import Caller
+from api.http.answers import accepted_job
+from api.http.dependencies import Caller
 from api.intake.schemas.transactions import APPEND, Submission
 from pipelines.intake import rows
 from storage.jobs import jobs
 
 
-def submit(caller: Caller, customer_id: str, body: Body[Submission]) -> Response:
+def submit(caller: Caller, customer_id: str, submission: Submission) -> Response:
     """The answer that names the accepted job.
 
     Raises:
         NotFound: the customer is not the caller's.
-        InvalidRequest: the request as a whole can't be understood; what is wrong inside a row is found later.
     """
     with caller.reading() as r:
         customer = caller.customer(r, customer_id)
-    submission = body.read(max_transactions=caller.store.settings.max_transactions)
     digest = caller.store.vault.digest
     account, oddities = submission.account_of(customer.customer_id, digest)
     job_id = uuid4()
-    landed = rows.landed(body.decoded().lines, digest)
+    landed = rows.landed(submission.lines, digest)
     landing = caller.store.lake.put_frame(f"landing/{caller.now:%Y-%m-%d}/{job_id}.parquet", landed)
     with caller.writing() as w:
         job = jobs.submit_enrichment(

@@ -2,14 +2,9 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import Response
 
-from api.core.answers import answer, listing
-from api.core.deferred import Query, QueryOf
-from api.core.dependencies import READING, Allow, Caller, JobId
-from api.core.in_turn import InTurn
-from api.core.operations import DAMAGED_FILE, gives
 from api.core.schemas.common import Paging
 from api.core.schemas.jobs import (
     DuplicateRowListView,
@@ -21,47 +16,49 @@ from api.core.schemas.jobs import (
     RefusedRowView,
     WaitQuery,
 )
+from api.http.answers import answer, listing
+from api.http.dependencies import READING, Allow, Caller, JobId
+from api.http.documented import DAMAGED_FILE, enveloped, refuses
+from api.http.route import Route
 from api.jobs import waiting
 from storage.customers import customers
 from storage.jobs import jobs, outcomes
 
-router = APIRouter(route_class=InTurn, prefix="/v1/jobs", tags=["Jobs"])
+router = APIRouter(route_class=Route, prefix="/v1/jobs", tags=["Jobs"])
 Reader = Annotated[Caller, Depends(Allow(*READING))]
-WhichJobs = Annotated[Query[JobsQuery], Depends(QueryOf(JobsQuery))]
-WhichPage = Annotated[Query[Paging], Depends(QueryOf(Paging))]
-HowLong = Annotated[Query[WaitQuery], Depends(QueryOf(WaitQuery))]
 
 
-@router.get("", **gives(JobListView, refuses=["Customer.NotFound"]))
-def list_jobs(caller: Reader, query: WhichJobs) -> Response:
+@router.get("", response_model=enveloped(JobListView), responses=refuses("Customer.NotFound"))
+def list_jobs(caller: Reader, query: Annotated[JobsQuery, Query()]) -> Response:
     """List jobs, newest first."""
-    which = query.read()
     with caller.reading() as r:
-        if which.customer_id is not None:
-            customers.get(r, caller.client_id, which.customer_id)
-        found = jobs.find(r, caller.client_id, **which.filters(), page=which.asked())
+        if query.customer_id is not None:
+            customers.get(r, caller.client_id, query.customer_id)
+        found = jobs.find(r, caller.client_id, **query.filters(), page=query.asked())
     return listing("jobs", found, JobView)
 
 
-@router.get("/{jobId}/status", **gives(JobStatusView))
-async def get_job_status(request: Request, caller: Reader, job_id: JobId, query: HowLong) -> Response:
+@router.get("/{jobId}/status", response_model=enveloped(JobStatusView))
+async def get_job_status(
+    request: Request, caller: Reader, job_id: JobId, query: Annotated[WaitQuery, Query()]
+) -> Response:
     """Read a job; with `wait`, the answer is held until the job has ended or the time is up."""
-    return answer(await waiting.for_end(request.app.state.watcher, caller, job_id, query))
+    return answer(await waiting.for_end(request.app.state.watcher, caller, job_id, query.wait))
 
 
-@router.get("/{jobId}/errors", **gives(RefusedRowListView, refuses=DAMAGED_FILE))
-def list_refused_rows(caller: Reader, job_id: JobId, query: WhichPage) -> Response:
+@router.get("/{jobId}/errors", response_model=enveloped(RefusedRowListView), responses=refuses(*DAMAGED_FILE))
+def list_refused_rows(caller: Reader, job_id: JobId, query: Annotated[Paging, Query()]) -> Response:
     """Every refused row of a submission, in its order, each with its reason."""
     with caller.reading() as r:
         job = caller.job(r, job_id)
-        found = outcomes.rejected(r, caller.store.lake, job, query.read().asked())
+        found = outcomes.rejected(r, caller.store.lake, job, query.asked())
     return listing("errors", found, RefusedRowView)
 
 
-@router.get("/{jobId}/duplicates", **gives(DuplicateRowListView, refuses=DAMAGED_FILE))
-def list_duplicate_rows(caller: Reader, job_id: JobId, query: WhichPage) -> Response:
+@router.get("/{jobId}/duplicates", response_model=enveloped(DuplicateRowListView), responses=refuses(*DAMAGED_FILE))
+def list_duplicate_rows(caller: Reader, job_id: JobId, query: Annotated[Paging, Query()]) -> Response:
     """Every duplicate row of a submission, each with the transaction that it repeated when the submission ended."""
     with caller.reading() as r:
         job = caller.job(r, job_id)
-        found = outcomes.duplicates(r, caller.store.lake, job, query.read().asked())
+        found = outcomes.duplicates(r, caller.store.lake, job, query.asked())
     return listing("duplicates", found)

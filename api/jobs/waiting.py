@@ -15,9 +15,8 @@ from uuid import UUID
 
 from starlette.concurrency import run_in_threadpool
 
-from api.core.deferred import Query
-from api.core.dependencies import Caller
-from api.core.schemas.jobs import MOST_ERRORS, JobStatusView, WaitQuery
+from api.core.schemas.jobs import MOST_ERRORS, JobStatusView
+from api.http.dependencies import Caller
 from pipelines.vocabulary.errors import Corrupt
 from storage.core.changes import Changes
 from storage.core.database import Reading
@@ -105,10 +104,9 @@ class Watcher:
                 event.set()
 
 
-async def for_end(watcher: Watcher, caller: Caller, job_id: str, query: Query[WaitQuery]) -> JobStatusView:
+async def for_end(watcher: Watcher, caller: Caller, job_id: str, wait_s: int) -> JobStatusView:
     """The job once it has ended, or as it stands when the time is up."""
     job = await run_in_threadpool(poll, caller, job_id)
-    wait_s = query.read().wait
     if not wait_s or job.status in TERMINAL:
         return job
     with watcher.watching(job.job_id) as ended:

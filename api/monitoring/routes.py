@@ -3,18 +3,17 @@
 from collections.abc import Iterator, Sequence
 from typing import Annotated
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter, Depends, Query
 from starlette.responses import Response
 
-from api.core.answers import answer, encode, streamed, totals
 from api.core.authoring import as_records
-from api.core.deferred import Body, JsonBody, Query, QueryOf
-from api.core.dependencies import Allow, Caller, LibrarySlug, MatchId, RulesetId
 from api.core.derived import BYTES_A_ROW
-from api.core.idempotency import idempotent
-from api.core.in_turn import InTurn
-from api.core.operations import DAMAGED_FILE, gives
 from api.core.schemas.common import Paging
+from api.http.answers import answer, encode, streamed, totals
+from api.http.dependencies import Allow, Caller, LibrarySlug, MatchId, RulesetId
+from api.http.documented import DAMAGED_FILE, enveloped, refuses
+from api.http.idempotency import IDEMPOTENT
+from api.http.route import Route
 from api.monitoring.rulesets import Behind, matches_shown, sound, with_counts
 from api.monitoring.schemas import (
     LibraryRulesetView,
@@ -40,27 +39,27 @@ from pipelines.vocabulary.errors import NotFound
 from storage.monitoring import rule_matches, rulesets
 from storage.monitoring.rule_matches import Match
 
-router = APIRouter(route_class=InTurn, prefix="/v1/monitoring", tags=["Monitoring"])
+router = APIRouter(route_class=Route, prefix="/v1/monitoring", tags=["Monitoring"])
 Watcher = Annotated[Caller, Depends(Allow("monitoring:rules"))]
-RulesetBody = Annotated[Body[SentRuleset], Depends(JsonBody(SentRuleset))]
-WhichRulesets = Annotated[Query[RulesetPaging], Depends(QueryOf(RulesetPaging))]
-WhichPage = Annotated[Query[Paging], Depends(QueryOf(Paging))]
-WhichOnes = Annotated[Query[WhichMatches], Depends(QueryOf(WhichMatches))]
-WhichMetric = Annotated[Query[WhichFigure], Depends(QueryOf(WhichFigure))]
 UNSOUND = ("Ruleset.Invalid", "Ruleset.UnknownCustomer", "Ruleset.SlugTaken")
 CORRUPT, CORRUPT_MATCH = "Ruleset.Corrupt", "RuleMatch.Corrupt"
 MATCHES_A_SLICE = 100
 
 
-@router.post("/rulesets", **gives(SavedRulesetView, 201, refuses=[*UNSOUND, "Ruleset.TooMany"]))
-@idempotent
-def create_ruleset(caller: Watcher, body: RulesetBody) -> Response:
+@router.post(
+    "/rulesets",
+    status_code=201,
+    response_model=enveloped(SavedRulesetView),
+    responses=refuses(*UNSOUND, "Ruleset.TooMany"),
+    dependencies=[IDEMPOTENT],
+)
+def create_ruleset(caller: Watcher, sent: SentRuleset) -> Response:
     """Watch customers by a new ruleset. All faults of the document are told at once.
 
     If it is active, a ruleset evaluation of everybody it applies to is asked for, which is taken when the work before
     it is done.
     """
-    found = checked(body.read().document())
+    found = checked(sent.document())
     ruleset = sound(found)
     with caller.writing() as w:
         made = rulesets.create(w, caller.client_id, ruleset, caller.actor.who, caller.now)
@@ -70,32 +69,33 @@ def create_ruleset(caller: Watcher, body: RulesetBody) -> Response:
         return caller.keep(w, answer(shown, status=201, headers=location))
 
 
-@router.get("/rulesets", **gives(RulesetListView, refuses=[CORRUPT]))
-def list_rulesets(caller: Watcher, query: WhichRulesets) -> Response:
+@router.get("/rulesets", response_model=enveloped(RulesetListView), responses=refuses(CORRUPT))
+def list_rulesets(caller: Watcher, query: Annotated[RulesetPaging, Query()]) -> Response:
     """List rulesets by slug, inactive ones among them."""
-    asked = query.read()
     with caller.reading() as r:
-        found = rulesets.find(r, caller.client_id, include_archived=asked.include_archived, page=asked.asked())
+        found = rulesets.find(r, caller.client_id, include_archived=query.include_archived, page=query.asked())
         shown = [with_counts(r, each, caller.today) for each in found.items]
     return answer({"rulesets": shown, **totals(found)})
 
 
-@router.get("/rulesets/{rulesetId}", **gives(RulesetView, refuses=[CORRUPT]))
+@router.get("/rulesets/{rulesetId}", response_model=enveloped(RulesetView), responses=refuses(CORRUPT))
 def get_ruleset(caller: Watcher, ruleset_id: RulesetId) -> Response:
     """Read a ruleset, and what its rules came to over the last 30 days."""
     with caller.reading() as r:
         return answer(with_counts(r, caller.ruleset(r, ruleset_id), caller.today))
 
 
-@router.put("/rulesets/{rulesetId}", **gives(SavedRulesetView, refuses=[*UNSOUND, "Ruleset.Archived", CORRUPT]))
-def replace_ruleset(caller: Watcher, ruleset_id: RulesetId, body: RulesetBody) -> Response:
+@router.put(
+    "/rulesets/{rulesetId}",
+    response_model=enveloped(SavedRulesetView),
+    responses=refuses(*UNSOUND, "Ruleset.Archived", CORRUPT),
+)
+def replace_ruleset(caller: Watcher, ruleset_id: RulesetId, sent: SentRuleset) -> Response:
     """Let a ruleset say this from now on, as a new version; what it says already makes none.
 
     For whom its rules have fired is kept by the rules' codes. It is switched on and off by `active`.
     """
-    with caller.reading() as r:
-        caller.ruleset(r, ruleset_id)
-    found = checked(body.read().document())
+    found = checked(sent.document())
     ruleset = sound(found)
     with caller.writing() as w:
         saved = rulesets.replace(w, caller.ruleset(w, ruleset_id), ruleset, caller.actor.who, caller.now)
@@ -104,7 +104,7 @@ def replace_ruleset(caller: Watcher, ruleset_id: RulesetId, body: RulesetBody) -
         return answer({**with_counts(w, saved, caller.today), "warnings": as_records(found.warnings)})
 
 
-@router.post("/rulesets/{rulesetId}/archive", **gives(RulesetView, refuses=[CORRUPT]))
+@router.post("/rulesets/{rulesetId}/archive", response_model=enveloped(RulesetView), responses=refuses(CORRUPT))
 def archive_ruleset(caller: Watcher, ruleset_id: RulesetId) -> Response:
     """Put a ruleset away: nobody is evaluated by it, and all of its rules are ready when it is taken back."""
     with caller.writing() as w:
@@ -114,7 +114,7 @@ def archive_ruleset(caller: Watcher, ruleset_id: RulesetId) -> Response:
         return answer(with_counts(w, stored, caller.today))
 
 
-@router.post("/rulesets/{rulesetId}/unarchive", **gives(RulesetView, refuses=[CORRUPT]))
+@router.post("/rulesets/{rulesetId}/unarchive", response_model=enveloped(RulesetView), responses=refuses(CORRUPT))
 def unarchive_ruleset(caller: Watcher, ruleset_id: RulesetId) -> Response:
     """Take an archived ruleset back; if it is active, it watches again."""
     with caller.writing() as w:
@@ -124,29 +124,34 @@ def unarchive_ruleset(caller: Watcher, ruleset_id: RulesetId) -> Response:
         return answer(with_counts(w, stored, caller.today))
 
 
-@router.get("/rulesets/{rulesetId}/versions", **gives(RulesetVersionListView, refuses=[CORRUPT]))
-def list_ruleset_versions(caller: Watcher, ruleset_id: RulesetId, query: WhichPage) -> Response:
+@router.get(
+    "/rulesets/{rulesetId}/versions", response_model=enveloped(RulesetVersionListView), responses=refuses(CORRUPT)
+)
+def list_ruleset_versions(caller: Watcher, ruleset_id: RulesetId, query: Annotated[Paging, Query()]) -> Response:
     """List all versions, the newest first: what the ruleset said when."""
     with caller.reading() as r:
-        found = rulesets.versions(r, caller.ruleset(r, ruleset_id), query.read().asked())
+        found = rulesets.versions(r, caller.ruleset(r, ruleset_id), query.asked())
     return answer({"versions": [version_shown(each) for each in found.items], **totals(found)})
 
 
-@router.get("/matches", **gives(MatchListView, refuses=["Customer.NotFound", "Ruleset.NotFound", CORRUPT_MATCH]))
-def list_matches(caller: Watcher, query: WhichOnes) -> Response:
+@router.get(
+    "/matches",
+    response_model=enveloped(MatchListView),
+    responses=refuses("Customer.NotFound", "Ruleset.NotFound", CORRUPT_MATCH),
+)
+def list_matches(caller: Watcher, query: Annotated[WhichMatches, Query()]) -> Response:
     """List what matched, newest first, with the values that did."""
-    which = query.read()
     with caller.reading() as r:
-        customer = None if which.customer_id is None else caller.customer(r, str(which.customer_id))
-        ruleset = None if which.ruleset_id is None else caller.ruleset(r, str(which.ruleset_id))
-        between = {"created_after": which.created_after, "created_before": which.created_before}
+        customer = None if query.customer_id is None else caller.customer(r, str(query.customer_id))
+        ruleset = None if query.ruleset_id is None else caller.ruleset(r, str(query.ruleset_id))
+        between = {"created_after": query.created_after, "created_before": query.created_before}
         found = rule_matches.find(
-            r, caller.client_id, customer=customer, ruleset=ruleset, **between, page=which.asked()
+            r, caller.client_id, customer=customer, ruleset=ruleset, **between, page=query.asked()
         )
     return streamed("matches", totals(found), _in_slices(caller, found.items))
 
 
-@router.get("/matches/{matchId}", **gives(MatchView, refuses=[CORRUPT_MATCH]))
+@router.get("/matches/{matchId}", response_model=enveloped(MatchView), responses=refuses(CORRUPT_MATCH))
 def get_match(caller: Watcher, match_id: MatchId) -> Response:
     """Read what matched: its id is the `eventId` of the webhook that told of it."""
     with caller.reading() as r:
@@ -156,35 +161,33 @@ def get_match(caller: Watcher, match_id: MatchId) -> Response:
 
 @router.get(
     "/matches/{matchId}/lineage",
-    **gives(
-        LineageView,
-        refuses=["Report.FigureNotFound", "Report.VersionExpired", CORRUPT, CORRUPT_MATCH, *DAMAGED_FILE],
-    ),
+    response_model=enveloped(LineageView),
+    responses=refuses("Report.FigureNotFound", "Report.VersionExpired", CORRUPT, CORRUPT_MATCH, *DAMAGED_FILE),
 )
-def explain_match(caller: Watcher, match_id: MatchId, query: WhichMetric) -> Response:
+def explain_match(caller: Watcher, match_id: MatchId, query: Annotated[WhichFigure, Query()]) -> Response:
     """The transactions behind a metric as the rule read it; behind a baseline metric, those up to the baseline's day.
 
     By default the first metric that was read.
     """
     with caller.reading() as r:
-        found, asked = caller.match(r, match_id), query.read()
+        found = caller.match(r, match_id)
         customer = caller.customer(r, str(found.customer_id))
         ruleset = rulesets.version(r, found.ruleset_id, found.version).ruleset
         fired = fired_rules(rule_matches.record(r, found))
         behind = Behind(ruleset, fired, replay.when_decided(r, customer, found.data_version, found.as_of))
-    figure = asked.figure or behind.first
+    figure = query.figure or behind.first
     with caller.request.app.state.memory.taken(caller.asker, customer.enriched_rows * BYTES_A_ROW):
         trace, facts, then = behind.traced(figure, caller)
-        return replay.lineage(caller, "match", figure, trace, facts, then, customer, asked.asked())
+        return replay.lineage(caller, "match", figure, trace, facts, then, customer, query.asked())
 
 
-@router.get("/library", **gives(LibraryView))
+@router.get("/library", response_model=enveloped(LibraryView))
 def list_library(_: Watcher) -> Response:
     """List the rulesets that come with the service. None of them watches anybody before you send it."""
     return answer({"rulesets": [library_shown(slug, each) for slug, each in library.rulesets().items()]})
 
 
-@router.get("/library/{librarySlug}", **gives(LibraryRulesetView))
+@router.get("/library/{librarySlug}", response_model=enveloped(LibraryRulesetView))
 def get_library_ruleset(_: Watcher, slug: LibrarySlug) -> Response:
     """Read a ruleset of the library: the document to send, and the same as YAML with remarks."""
     found = library.rulesets().get(slug)

@@ -8,7 +8,7 @@ from datetime import date, timedelta
 from typing import Any
 
 from api.core.authoring import counted
-from api.core.dependencies import Caller
+from api.http.dependencies import Caller
 from api.monitoring.schemas import COUNTED_DAYS, FiredRule, match_shown, shown
 from api.reports import replay
 from api.reports.replay import Then

@@ -7,10 +7,10 @@ from uuid import UUID
 
 import polars as pl
 
-from api.core.answers import encode
 from api.core.schemas.rules import MAX_FAULTS
 from api.customers.schemas.attributes import plain_value
 from api.decisions import deciding
+from api.http.answers import encode
 from api.portfolio.schemas.backtests import PUBLISHED, SentBacktest
 from pipelines.decisions import Value, kinds
 from pipelines.decisions.backtest import KNOWN_OUTCOMES

@@ -10,8 +10,8 @@ from uuid import UUID
 
 import msgspec
 
-from api.core.answers import encode
 from api.core.schemas.rules import MAX_FAULTS
+from api.http.answers import encode
 from api.monitoring.rulesets import sound
 from api.monitoring.schemas import Read
 from api.portfolio.backtesting import numbers_of

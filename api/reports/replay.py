@@ -16,8 +16,8 @@ from typing import Any
 import polars as pl
 from starlette.responses import Response
 
-from api.core.answers import streamed, totals
-from api.core.dependencies import READING_ROWS, Caller
+from api.http.answers import streamed, totals
+from api.http.dependencies import READING_ROWS, Caller
 from api.intake import transactions_json
 from api.reports.schemas.reports import Moment
 from pipelines import metrics

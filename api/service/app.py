@@ -15,16 +15,15 @@ import uvicorn
 from fastapi import FastAPI
 from pydantic.alias_generators import to_camel
 
-from api.core import problems
-from api.core.connections import Connection, look_after
 from api.core.derived import MOST_BYTES, ConcurrencyLimit
 from api.core.limits import Limits
-from api.core.middleware import EveryRequest
 from api.core.refusals import Refusals
 from api.customers.routes import customers, knowledge
 from api.decisions.deciding import Cache
 from api.decisions.routes import evaluations, policies
 from api.enrichment.routes import corrections, taxonomy
+from api.http import problems
+from api.http.middleware import EveryRequest
 from api.intake.routes import statements, transactions
 from api.intake.statements import DRAWN_AT_ONCE
 from api.jobs import routes as jobs
@@ -37,6 +36,7 @@ from api.operations.scraping import Scrape
 from api.portfolio.routes import backtests, simulations
 from api.reports.routes import derived, report_page, reports
 from api.service import openapi
+from api.service.connections import Connection, look_after
 from api.service.routes import docs
 from api.webhooks.routes import events, webhooks
 from storage.core import logs

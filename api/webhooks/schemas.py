@@ -12,11 +12,13 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    ValidationError,
     ValidationInfo,
     computed_field,
     field_validator,
 )
 from pydantic.alias_generators import to_camel
+from pydantic_core import InitErrorDetails
 
 from api.core.schemas.common import Counts, NoteView, Paging, Received, View
 from api.core.schemas.examples import show_example
@@ -42,6 +44,7 @@ from pipelines.webhooks.addresses import MAX_URL_CHARACTERS, check_webhook_url
 from pipelines.webhooks.events import EVENT_TYPES, EventType
 from pipelines.webhooks.retries import LONGEST_STREAK, MAX_RETRIES
 from storage.core.models import DeliveryStatus
+from storage.customers import customers
 from storage.webhooks.delivery_log import CLASSES, RESENT_AT_ONCE
 from storage.webhooks.subscriptions import Patience
 
@@ -95,17 +98,31 @@ Failures = Annotated[
 
 
 def _allowed_url(url: str, info: ValidationInfo) -> str:
-    """Return the URL to store, if the context's `reach` lets webhooks be sent there."""
+    """Return the URL to store, if the caller's service may send webhooks there."""
+    assert info.context is not None
     try:
-        return check_webhook_url(url, (info.context or {})["reach"])
+        return check_webhook_url(url, info.context["caller"].store.settings.webhook_reach)
     except InvalidRequest as error:
         raise refusal(error.code, error.detail) from None
 
 
-class SubscribedCustomers(Received):
-    """The customers of a new subscription, which are checked against the database."""
-
-    customer_ids: Annotated[CustomerIdsGiven | None, _counted(0)] = None
+def _of_the_caller(customer_ids: list[UUID] | None, info: ValidationInfo) -> list[UUID] | None:
+    """Refuse customers who are not the caller's, together with whatever else is wrong with the body."""
+    assert info.context is not None
+    if not customer_ids:
+        return customer_ids
+    caller = info.context["caller"]
+    with caller.reading() as r:
+        known = customers.numbers(r, caller.client_id, customer_ids)
+    fault = refusal(UNKNOWN_CUSTOMER, "There is no customer with this id.")
+    faults = [
+        InitErrorDetails(type=fault, loc=(index,), input=None)
+        for index, customer_id in enumerate(customer_ids)
+        if customer_id not in known
+    ]
+    if faults:
+        raise ValidationError.from_exception_data("customerIds", faults)
+    return customer_ids
 
 
 class NewSubscription(Received):
@@ -128,7 +145,7 @@ class NewSubscription(Received):
         ),
         AfterValidator(_allowed_url),
     ]
-    customer_ids: Annotated[CustomerIdsGiven | None, _counted(0)] = Field(
+    customer_ids: Annotated[CustomerIdsGiven | None, _counted(0), AfterValidator(_of_the_caller)] = Field(
         default=None,
         json_schema_extra={"maxItems": MAX_CUSTOMERS},
         description="Customers whose events are sent. Default, also for an empty list: all customers of the client.",

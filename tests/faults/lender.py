@@ -18,7 +18,7 @@ from uuid import uuid4
 
 import requests
 
-from api.core.idempotency import KEY_HEADER
+from api.http.idempotency import KEY_HEADER
 from api.webhooks.listen import Receiver
 from pipelines.synthetic import plain_rows
 from tests.faults.ledger import Entry, Ledger, Subscription

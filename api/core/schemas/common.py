@@ -1,7 +1,7 @@
 """Base models of requests and answers: names in camelCase, the envelope, problems, pages."""
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Self, get_origin
+from typing import Annotated, Any, ClassVar, Self, get_origin
 
 from pydantic import AliasGenerator, BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
@@ -18,7 +18,8 @@ MAX_PAGE = 1_000_000_000
 class Received(BaseModel):
     """The base of what callers send. Unknown fields are ignored, and named in the answer's message."""
 
-    model_config = ConfigDict(defer_build=True, alias_generator=to_camel, extra="ignore", frozen=True)
+    model_config = ConfigDict(alias_generator=to_camel, extra="ignore", frozen=True)
+    ROWS: ClassVar[str | None] = None  # the member of a body that is a list of transactions
 
 
 class View(BaseModel):

@@ -74,10 +74,10 @@ class Rule:
 
 @dataclass(frozen=True)
 class Parameter(Rule):
-    """The rule of a query parameter: its values arrive as a list, which must hold exactly one."""
+    """The rule of a query parameter. One that is given twice arrives as a list (`api.http.route`), and is refused."""
 
-    def _parsed(self, value: list[str]) -> object:
-        return super()._parsed(value[0] if len(value) == 1 else None)
+    def _parsed(self, value: str | list[str]) -> object:
+        return super()._parsed(None if isinstance(value, list) else value)
 
 
 @dataclass(frozen=True)

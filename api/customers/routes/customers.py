@@ -3,15 +3,9 @@
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter, Depends, Query
 from starlette.responses import Response
 
-from api.core.answers import answer, listing
-from api.core.deferred import Body, JsonBody, Query, QueryOf
-from api.core.dependencies import READING, Allow, Caller, CustomerId
-from api.core.idempotency import idempotent
-from api.core.in_turn import InTurn
-from api.core.operations import gives
 from api.customers.schemas.customers import (
     CreatedCustomerView,
     CustomerListView,
@@ -19,40 +13,46 @@ from api.customers.schemas.customers import (
     CustomerView,
     NewCustomer,
 )
+from api.http.answers import answer, listing
+from api.http.dependencies import READING, Allow, Caller, CustomerId
+from api.http.documented import enveloped
+from api.http.idempotency import IDEMPOTENT
+from api.http.route import Route
 from storage.customers import customers
 from storage.customers.customers import Creation
 
-router = APIRouter(route_class=InTurn, prefix="/v1", tags=["Customers"])
+router = APIRouter(route_class=Route, prefix="/v1", tags=["Customers"])
 Reader = Annotated[Caller, Depends(Allow(*READING))]
 Submitter = Annotated[Caller, Depends(Allow("transactions:enrich", "transactions:extract"))]
-CustomerBody = Annotated[Body[NewCustomer], Depends(JsonBody(NewCustomer))]
-WhichCustomers = Annotated[Query[CustomersQuery], Depends(QueryOf(CustomersQuery))]
 MOST_NAMED = customers.MOST_OTHERS - 1  # the last one only tells that there are more
 
 
-@router.post("/customer", **gives(CreatedCustomerView, 201, also=200))
-@idempotent
-def create_customer(caller: Submitter, body: CustomerBody) -> Response:
+@router.post(
+    "/customer",
+    status_code=201,
+    response_model=enveloped(CreatedCustomerView),
+    responses={200: {"model": enveloped(CreatedCustomerView)}},
+    dependencies=[IDEMPOTENT],
+)
+def create_customer(caller: Submitter, sent: NewCustomer) -> Response:
     """Create a customer, or find the one that bears this ABN and reference already."""
-    new = body.read().record()
     with caller.writing() as w:
-        creation = customers.create(w, caller.client_id, new, caller.now)
+        creation = customers.create(w, caller.client_id, sent.record(), caller.now)
         return caller.keep(w, _created(creation))
 
 
-@router.get("/customer/{customerId}", **gives(CustomerView))
+@router.get("/customer/{customerId}", response_model=enveloped(CustomerView))
 def get_customer(caller: Reader, customer_id: CustomerId) -> Response:
     """Read one customer."""
     with caller.reading() as r:
         return answer(CustomerView.of(caller.customer(r, customer_id)))
 
 
-@router.get("/customers", **gives(CustomerListView))
-def list_customers(caller: Reader, query: WhichCustomers) -> Response:
+@router.get("/customers", response_model=enveloped(CustomerListView))
+def list_customers(caller: Reader, query: Annotated[CustomersQuery, Query()]) -> Response:
     """List customers in order of creation: all of them, or those with an ABN or a reference."""
-    which = query.read()
     with caller.reading() as r:
-        found = customers.find(r, caller.client_id, which.abn, which.reference, which.asked())
+        found = customers.find(r, caller.client_id, query.abn, query.reference, query.asked())
     return listing("customers", found, CustomerView)
 
 

@@ -2,14 +2,9 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter, Depends, Query
 from starlette.responses import Response
 
-from api.core.answers import answer, totals
-from api.core.deferred import Body, JsonBody, Query, QueryOf
-from api.core.dependencies import Allow, Caller, CustomerId
-from api.core.in_turn import InTurn
-from api.core.operations import gives
 from api.core.schemas.common import Paging
 from api.customers.schemas.attributes import (
     AttributeChangeView,
@@ -19,62 +14,61 @@ from api.customers.schemas.attributes import (
     shown,
 )
 from api.customers.schemas.related_parties import PartiesView, PartyHistoryView, PartyListView, PartyView, SentParties
+from api.http.answers import answer, totals
+from api.http.dependencies import Allow, Caller, CustomerId
+from api.http.documented import enveloped, refuses
+from api.http.route import Route
 from storage.enrichment import related_parties
 from storage.monitoring import attributes
 
-router = APIRouter(route_class=InTurn, prefix="/v1/customer/{customerId}", tags=["Customers"])
+router = APIRouter(route_class=Route, prefix="/v1/customer/{customerId}", tags=["Customers"])
 AttributesCaller = Annotated[Caller, Depends(Allow("customer:attributes"))]
 PartiesCaller = Annotated[Caller, Depends(Allow("transactions:enrich", "transactions:extract"))]
-AttributesBody = Annotated[Body[SentAttributes], Depends(JsonBody(SentAttributes))]
-PartiesBody = Annotated[Body[SentParties], Depends(JsonBody(SentParties))]
-WhichPage = Annotated[Query[Paging], Depends(QueryOf(Paging))]
 
 
 @router.put(
     "/attributes",
-    **gives(AttributesView, refuses=["Attribute.InvalidName", "Attribute.InvalidCount", "Attribute.TooMany"]),
+    response_model=enveloped(AttributesView),
+    responses=refuses("Attribute.InvalidName", "Attribute.InvalidCount", "Attribute.TooMany"),
 )
-def set_attributes(caller: AttributesCaller, customer_id: CustomerId, body: AttributesBody) -> Response:
+def set_attributes(caller: AttributesCaller, customer_id: CustomerId, sent: SentAttributes) -> Response:
     """Set, change or (by null) remove attributes; names that are not given stay as they are."""
-    with caller.reading() as r:
-        customer = caller.customer(r, customer_id)
-    given = body.read().records()
     with caller.writing() as w:
-        attributes.put(w, customer, given, caller.actor.who, caller.now)
+        customer = caller.customer(w, customer_id)
+        attributes.put(w, customer, sent.records(), caller.actor.who, caller.now)
         caller.audit(w, "Customer.AttributesSet", customerId=customer.customer_id)
         found = attributes.current(w, customer)
     return answer(AttributesView(attributes=shown(found, caller.now)))
 
 
-@router.get("/attributes", **gives(AttributeHistoryView))
-def get_attributes(caller: AttributesCaller, customer_id: CustomerId, query: WhichPage) -> Response:
+@router.get("/attributes", response_model=enveloped(AttributeHistoryView))
+def get_attributes(caller: AttributesCaller, customer_id: CustomerId, query: Annotated[Paging, Query()]) -> Response:
     """Read the attributes that hold, and every change that was ever made to any."""
     with caller.reading() as r:
         customer = caller.customer(r, customer_id)
-        changes = attributes.history(r, customer, query.read().asked())
+        changes = attributes.history(r, customer, query.asked())
         found = attributes.current(r, customer)
     history = [AttributeChangeView.of(change) for change in changes.items]
     return answer({"attributes": shown(found, caller.now), "history": history, **totals(changes)})
 
 
-@router.put("/related-parties", **gives(PartiesView, refuses=["RelatedParty.TooMany"]))
-def set_related_parties(caller: PartiesCaller, customer_id: CustomerId, body: PartiesBody) -> Response:
+@router.put("/related-parties", response_model=enveloped(PartiesView), responses=refuses("RelatedParty.TooMany"))
+def set_related_parties(caller: PartiesCaller, customer_id: CustomerId, sent: SentParties) -> Response:
     """Replace the list of directors, guarantors, group companies and others who stand beside the customer."""
-    with caller.reading() as r:
-        customer = caller.customer(r, customer_id)
-    parties = body.read().records()
+    parties = sent.records()
     with caller.writing() as w:
+        customer = caller.customer(w, customer_id)
         related_parties.put(w, customer, parties, caller.actor.who, caller.now)
         caller.audit(w, "Customer.RelatedPartiesSet", customerId=customer.customer_id)
     return answer(PartiesView.of({"related_parties": parties}))
 
 
-@router.get("/related-parties", **gives(PartyHistoryView))
-def get_related_parties(caller: PartiesCaller, customer_id: CustomerId, query: WhichPage) -> Response:
+@router.get("/related-parties", response_model=enveloped(PartyHistoryView))
+def get_related_parties(caller: PartiesCaller, customer_id: CustomerId, query: Annotated[Paging, Query()]) -> Response:
     """Read the list that holds, and every list before it."""
     with caller.reading() as r:
         customer = caller.customer(r, customer_id)
-        lists = related_parties.history(r, customer, query.read().asked())
+        lists = related_parties.history(r, customer, query.asked())
         parties = [PartyView.of(party) for party in related_parties.current(r, customer)]
     history = [PartyListView.of(each) for each in lists.items]
     return answer({"relatedParties": parties, "history": history, **totals(lists)})

@@ -3,16 +3,10 @@
 from typing import Annotated, Any
 
 import msgspec
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter, Depends, Query
 from starlette.responses import Response
 
-from api.core.answers import answer, listing
-from api.core.deferred import Body, JsonBody, Query, QueryOf
-from api.core.dependencies import Allow, Caller, CustomerId, EvaluationId, PolicySlug, as_uuid
 from api.core.derived import BYTES_A_ROW
-from api.core.idempotency import idempotent
-from api.core.in_turn import InTurn
-from api.core.operations import DAMAGED_FILE, gives
 from api.decisions import deciding
 from api.decisions.deciding import Asked, Snapshot
 from api.decisions.schemas.evaluations import (
@@ -28,41 +22,42 @@ from api.decisions.schemas.evaluations import (
     SentOverride,
     SentSensitivity,
 )
+from api.http.answers import answer, listing
+from api.http.dependencies import Allow, Caller, CustomerId, EvaluationId, PolicySlug
+from api.http.documented import DAMAGED_FILE, enveloped, refuses
+from api.http.idempotency import IDEMPOTENT
+from api.http.route import Route
 from api.reports import replay
 from api.reports.schemas.reports import Behind, LineageView
 from pipelines.decisions import Node, Plan, evaluated, metric_of, readings, sensitivity
 from pipelines.decisions.sensitivity import Axis, Sensitivity
 from pipelines.vocabulary.errors import Fault, InvalidRequest
-from storage.core.database import Reading
 from storage.decisions import evaluations, policies
-from storage.decisions.evaluations import Evaluation
 
-router = APIRouter(route_class=InTurn, prefix="/v1", tags=["Decisions"])
+router = APIRouter(route_class=Route, prefix="/v1", tags=["Decisions"])
 Evaluator = Annotated[Caller, Depends(Allow("decision-policies:evaluate"))]
 Overrider = Annotated[Caller, Depends(Allow("decision-policies:override"))]
-EvaluationBody = Annotated[Body[SentEvaluation], Depends(JsonBody(SentEvaluation))]
-SensitivityBody = Annotated[Body[SentSensitivity], Depends(JsonBody(SentSensitivity))]
-OverrideBody = Annotated[Body[SentOverride], Depends(JsonBody(SentOverride))]
-WhichEvaluations = Annotated[Query[EvaluationPaging], Depends(QueryOf(EvaluationPaging))]
-WhichMetric = Annotated[Query[Behind], Depends(QueryOf(Behind))]
-NOT_ENABLED = "DecisionPolicy.NotEnabled"
 REFUSED = (
-    *(NOT_ENABLED, "DecisionPolicy.VersionNotFound", "DecisionPolicy.Archived"),
+    *("DecisionPolicy.VersionNotFound", "DecisionPolicy.Archived"),
     *(deciding.MISSING, deciding.UNKNOWN, deciding.INVALID, *DAMAGED_FILE),
 )
 
 
-@router.post("/customer/{customerId}/decision-policies/{slug}/evaluate", **gives(EvaluationView, refuses=REFUSED))
-@idempotent
+@router.post(
+    "/customer/{customerId}/decision-policies/{slug}/evaluate",
+    response_model=enveloped(EvaluationView),
+    responses=refuses(*REFUSED),
+    dependencies=[IDEMPOTENT],
+)
 def evaluate_decision_policy(
-    caller: Evaluator, customer_id: CustomerId, slug: PolicySlug, body: EvaluationBody
+    caller: Evaluator, customer_id: CustomerId, slug: PolicySlug, sent: SentEvaluation
 ) -> Response:
     """Decide on a customer by a policy: from its transactions and attributes as they stand, and the declared inputs.
 
     With `attributeOverrides`, or by any version but the published one, the answer is a what-if; nothing that is stored
     changes. Every evaluation is recorded with all that it read.
     """
-    found, sent = _asked_of(caller, customer_id, slug, body)
+    found = _snapshot(caller, customer_id, slug, sent.version)
     real = deciding.asked(caller, found, sent)
     beside = deciding.shadow(caller, found, real)
     made, new = deciding.decided(caller, found, real)
@@ -75,14 +70,15 @@ def evaluate_decision_policy(
 
 @router.post(
     "/customer/{customerId}/decision-policies/{slug}/sensitivity",
-    **gives(SensitivitiesView, refuses=[*REFUSED, "DecisionPolicy.UnknownNumber", "DecisionPolicy.SameNumber"]),
+    response_model=enveloped(SensitivitiesView),
+    responses=refuses(*REFUSED, "DecisionPolicy.UnknownNumber", "DecisionPolicy.SameNumber"),
 )
-def vary_decision(caller: Evaluator, customer_id: CustomerId, slug: PolicySlug, body: SensitivityBody) -> Response:
+def vary_decision(caller: Evaluator, customer_id: CustomerId, slug: PolicySlug, sent: SentSensitivity) -> Response:
     """Say how far the decision is from another: of each number that the policy reads, the nearest value that changes
     the outcome while all else stays; of one that is unavailable, what it would have to be. With a `grid`, decide for
     all values of two of them. Nothing is recorded.
     """
-    found, sent = _asked_of(caller, customer_id, slug, body)
+    found = _snapshot(caller, customer_id, slug, sent.version)
     asked = deciding.asked(caller, found, sent)
     plan, case = asked.ready.plan, asked.case
     axes = None if sent.grid is None else _axes(plan, sent.grid)
@@ -98,23 +94,27 @@ def vary_decision(caller: Evaluator, customer_id: CustomerId, slug: PolicySlug, 
     return answer(reported, asked.message)
 
 
-@router.get("/customer/{customerId}/evaluations", **gives(EvaluationListView, refuses=[NOT_ENABLED]))
-def list_evaluations(caller: Evaluator, customer_id: CustomerId, query: WhichEvaluations) -> Response:
+@router.get("/customer/{customerId}/evaluations", response_model=enveloped(EvaluationListView))
+def list_evaluations(
+    caller: Evaluator, customer_id: CustomerId, query: Annotated[EvaluationPaging, Query()]
+) -> Response:
     """List the customer's evaluations, newest first; a challenger's are named by the one beside which they were run."""
     with caller.reading() as r:
         customer = caller.customer(r, customer_id)
-        policies.require_enabled(r, caller.client_id)
-        asked = query.read()
-        policy = None if asked.policy is None else policies.get(r, caller.client_id, asked.policy)
-        found = evaluations.find(r, caller.client_id, customer=customer, policy=policy, page=asked.asked())
+        policy = None if query.policy is None else policies.get(r, caller.client_id, query.policy)
+        found = evaluations.find(r, caller.client_id, customer=customer, policy=policy, page=query.asked())
     return listing("evaluations", found, EvaluationSummaryView)
 
 
-@router.get("/evaluations/{evaluationId}", **gives(RecordedEvaluationView, refuses=[NOT_ENABLED, "Evaluation.Corrupt"]))
+@router.get(
+    "/evaluations/{evaluationId}",
+    response_model=enveloped(RecordedEvaluationView),
+    responses=refuses("Evaluation.Corrupt"),
+)
 def get_evaluation(caller: Evaluator, evaluation_id: EvaluationId) -> Response:
     """Read an evaluation with its record: what it read, which rule compared which value with what, and the answer."""
     with caller.reading() as r:
-        found = _evaluation(r, caller, evaluation_id)
+        found = caller.evaluation(r, evaluation_id)
         record = evaluations.record(r, found)
         overrides = [DecisionOverrideView.of(each) for each in evaluations.overrides_of(r, found)]
         shadows = [each.evaluation_id for each in evaluations.shadows_of(r, found)]
@@ -131,37 +131,39 @@ def get_evaluation(caller: Evaluator, evaluation_id: EvaluationId) -> Response:
 
 @router.get(
     "/evaluations/{evaluationId}/lineage",
-    **gives(LineageView, refuses=[NOT_ENABLED, "Report.FigureNotFound", "Report.VersionExpired", *DAMAGED_FILE]),
+    response_model=enveloped(LineageView),
+    responses=refuses("Report.FigureNotFound", "Report.VersionExpired", *DAMAGED_FILE),
 )
-def explain_evaluation(caller: Evaluator, evaluation_id: EvaluationId, query: WhichMetric) -> Response:
+def explain_evaluation(caller: Evaluator, evaluation_id: EvaluationId, query: Annotated[Behind, Query()]) -> Response:
     """The transactions behind a metric as the evaluation read it, the policy's own metrics included; of one that
     follows from others, the formula and its inputs. By default the first metric that the policy reads.
     """
     with caller.reading() as r:
-        found, asked = _evaluation(r, caller, evaluation_id), query.read()
+        found = caller.evaluation(r, evaluation_id)
         customer = caller.customer(r, str(found.customer_id))
         version = policies.version(r, policies.with_id(r, found.policy_id), found.version)
         then = replay.when_decided(r, customer, found.data_version, found.as_of)
     plan = deciding.cached(caller).ready(version).plan
-    figure = asked.figure or f"/{next(iter((*plan.labels('metric'), *plan.metrics)), '')}"
+    figure = query.figure or f"/{next(iter((*plan.labels('metric'), *plan.metrics)), '')}"
     with caller.request.app.state.memory.taken(caller.asker, customer.enriched_rows * BYTES_A_ROW):
         facts = then.facts(caller)
         trace = replay.traced_metric(figure, facts, plan.metrics)
-        return replay.lineage(caller, "evaluation", figure, trace, facts, then, customer, asked.asked())
+        return replay.lineage(caller, "evaluation", figure, trace, facts, then, customer, query.asked())
 
 
 @router.post(
     "/evaluations/{evaluationId}/override",
-    **gives(DecisionOverrideView, 201, refuses=[NOT_ENABLED, "Evaluation.NotADecision"]),
+    status_code=201,
+    response_model=enveloped(DecisionOverrideView),
+    responses=refuses("Evaluation.NotADecision"),
+    dependencies=[IDEMPOTENT],
 )
-@idempotent
-def override_decision(caller: Overrider, evaluation_id: EvaluationId, body: OverrideBody) -> Response:
+def override_decision(caller: Overrider, evaluation_id: EvaluationId, sent: SentOverride) -> Response:
     """Note that somebody decided otherwise, who and why. The evaluation itself stays as it was. A what-if and a
     challenger's evaluation decided nothing, and have nothing to override.
     """
     with caller.reading() as r:
-        found = _evaluation(r, caller, evaluation_id)
-    sent = body.read()
+        found = caller.evaluation(r, evaluation_id)
     with caller.writing() as w:
         by = (sent.outcome, sent.reason, sent.decided_by)
         made = evaluations.add_override(w, found, *by, caller.actor.who, caller.now)
@@ -170,17 +172,10 @@ def override_decision(caller: Overrider, evaluation_id: EvaluationId, body: Over
         return caller.keep(w, answer(DecisionOverrideView.of(made), status=201, headers=location))
 
 
-def _asked_of(caller: Caller, customer_id: str, slug: str, body: Body[Any]) -> tuple[Snapshot, Any]:
-    """What an evaluation reads, at one moment, and what was sent with it."""
+def _snapshot(caller: Caller, customer_id: str, slug: str, version: int | None) -> Snapshot:
+    """Read what an evaluation needs, at one moment."""
     with caller.reading() as r:
-        customer, policy = caller.customer(r, customer_id), caller.policy(r, slug)
-        sent = body.read()
-        return deciding.snapshot(r, customer, policy, sent.version), sent
-
-
-def _evaluation(r: Reading, caller: Caller, evaluation_id: str) -> Evaluation:
-    policies.require_enabled(r, caller.client_id)
-    return evaluations.get(r, caller.client_id, as_uuid(evaluation_id))
+        return deciding.snapshot(r, caller.customer(r, customer_id), caller.policy(r, slug), version)
 
 
 def _axes(plan: Plan, sent: SentGrid) -> tuple[Axis, Axis]:

@@ -2,19 +2,13 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter, Depends, Query
 from starlette.responses import Response
 
-from api.core.answers import accepted, accepted_job, answer, totals
-from api.core.deferred import Body, JsonBody, Query, QueryOf
-from api.core.dependencies import Allow, Caller, CorrectionId, CustomerId, as_uuid
-from api.core.idempotency import idempotent
-from api.core.in_turn import InTurn
-from api.core.operations import DAMAGED_FILE, gives
 from api.core.schemas.common import Paging
 from api.core.schemas.jobs import JobView
 from api.enrichment.schemas.corrections import (
-    REFUSED,
+    FAULTS,
     WRONG_SIDE,
     CorrectionListView,
     MadeCorrectionView,
@@ -22,22 +16,31 @@ from api.enrichment.schemas.corrections import (
     described,
     shown,
 )
+from api.http.answers import accepted, accepted_job, answer, totals
+from api.http.dependencies import Allow, Caller, CorrectionId, CustomerId, as_uuid
+from api.http.documented import DAMAGED_FILE, enveloped, refuses, shows
+from api.http.idempotency import IDEMPOTENT
+from api.http.route import Route
 from pipelines.vocabulary.errors import InvalidRequest, NotFound
 from storage.customers.customers import Customer
 from storage.enrichment import corrections
 from storage.enrichment.corrections import Grounds, NewCorrection, Reach
 
 router = APIRouter(
-    route_class=InTurn, prefix="/v1/customer/{customerId}/transactions/corrections", tags=["Transactions"]
+    route_class=Route, prefix="/v1/customer/{customerId}/transactions/corrections", tags=["Transactions"]
 )
 Corrector = Annotated[Caller, Depends(Allow("transactions:enrich"))]
-CorrectionBody = Annotated[Body[SentCorrection], Depends(JsonBody(SentCorrection))]
-WhichPage = Annotated[Query[Paging], Depends(QueryOf(Paging))]
 
 
-@router.post("", **gives(MadeCorrectionView, 202, also=200, refuses=[*REFUSED, *DAMAGED_FILE]))
-@idempotent
-def correct_transactions(caller: Corrector, customer_id: CustomerId, body: CorrectionBody) -> Response:
+@router.post(
+    "",
+    status_code=202,
+    response_model=enveloped(MadeCorrectionView),
+    responses={200: {"model": enveloped(MadeCorrectionView)}}
+    | refuses(*FAULTS, "Transaction.NotFound", "Correction.TooMany", *DAMAGED_FILE),
+    dependencies=[IDEMPOTENT],
+)
+def correct_transactions(caller: Corrector, customer_id: CustomerId, sent: SentCorrection) -> Response:
     """Say what one transaction is, or all like it: those held now, by the job that the answer names, and later ones.
 
     The later of two corrections wins, and one of a single transaction before all others. A `preview` answers 200 and
@@ -45,7 +48,6 @@ def correct_transactions(caller: Corrector, customer_id: CustomerId, body: Corre
     """
     with caller.reading() as r:
         customer = caller.customer(r, customer_id)
-    sent = body.read()
     new = sent.record()
     found_rows = _found_rows(caller, customer, new)
     with caller.writing() as w:
@@ -57,19 +59,24 @@ def correct_transactions(caller: Corrector, customer_id: CustomerId, body: Corre
         return caller.keep(w, accepted(described(found_rows[1], ids), f"/v1/jobs/{job.job_id}/status"))
 
 
-@router.get("", **gives(CorrectionListView, refuses=DAMAGED_FILE))
-def list_corrections(caller: Corrector, customer_id: CustomerId, query: WhichPage) -> Response:
+@router.get("", response_model=enveloped(CorrectionListView), responses=refuses(*DAMAGED_FILE))
+def list_corrections(caller: Corrector, customer_id: CustomerId, query: Annotated[Paging, Query()]) -> Response:
     """List what was corrected for the customer and for all the client's, newest first; revoked ones stay, marked."""
     with caller.reading() as r:
         customer = caller.customer(r, customer_id)
-        found = corrections.find(r, customer, query.read().asked())
+        found = corrections.find(r, customer, query.asked())
         on = corrections.grounds(r, caller.store.lake, customer, client_wide=False)
     counts = corrections.counts(caller.store.lake, on)
     items = [shown(each, counts.get(each.correction_id, 0)) for each in found.items]
     return answer({"corrections": items, **totals(found)})
 
 
-@router.delete("/{correctionId}", **gives(JobView, 202, refuses=DAMAGED_FILE, example="correction"))
+@router.delete(
+    "/{correctionId}",
+    status_code=202,
+    response_model=enveloped(JobView),
+    responses=shows(202, "correction") | refuses(*DAMAGED_FILE),
+)
 def revoke_correction(caller: Corrector, customer_id: CustomerId, correction_id: CorrectionId) -> Response:
     """Let a correction hold no more: what it decided returns to what enrichment and other corrections say.
 

@@ -5,18 +5,18 @@ from typing import Annotated
 from fastapi import APIRouter, Depends
 from starlette.responses import Response
 
-from api.core.answers import answer
-from api.core.dependencies import READING, Allow, Caller
-from api.core.in_turn import InTurn
-from api.core.operations import gives
 from api.enrichment.schemas.taxonomy import TaxonomyView
+from api.http.answers import answer
+from api.http.dependencies import READING, Allow, Caller
+from api.http.documented import enveloped
+from api.http.route import Route
 from pipelines.vocabulary.taxonomy import TAXONOMY
 
-router = APIRouter(route_class=InTurn, prefix="/v1/taxonomy", tags=["Transactions"])
+router = APIRouter(route_class=Route, prefix="/v1/taxonomy", tags=["Transactions"])
 Reader = Annotated[Caller, Depends(Allow(*READING))]
 
 
-@router.get("", **gives(TaxonomyView))
+@router.get("", response_model=enveloped(TaxonomyView))
 def get_taxonomy(_: Reader) -> Response:
     """Every category with its group and what it means for a lender."""
     groups, categories = [*TAXONOMY.groups.values()], [*TAXONOMY.categories.values()]

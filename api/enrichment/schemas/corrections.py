@@ -189,7 +189,6 @@ NOTHING_SAID = Fault("", "Correction.NothingSaid", "Give category, counterpartyN
 WRONG_SCOPE = Fault("/scope", "Correction.WrongScope", "The scope of a correction of one transaction is customer.")
 WRONG_SIDE = Fault("/category", "Correction.WrongSide", "The category is for the other side of the account.")
 FAULTS = (WRONG_TARGET, NOTHING_SAID, WRONG_SCOPE, WRONG_SIDE)
-REFUSED = [*(fault.code for fault in FAULTS), "Transaction.NotFound", "Correction.TooMany"]
 
 
 class CategoryCountView(View):

@@ -4,18 +4,17 @@ from collections.abc import Generator, Iterable
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter, Depends, Query
 from starlette.responses import Response
 
-from api.core.answers import accepted_job, streamed, totals
-from api.core.deferred import Body, JsonBody, Query, QueryOf
-from api.core.dependencies import Allow, Caller, CustomerId, JobId, as_uuid
 from api.core.derived import BYTES_A_LISTED_ROW
-from api.core.idempotency import idempotent
-from api.core.in_turn import InTurn
-from api.core.operations import DAMAGED_FILE, gives
 from api.core.schemas.common import Paging
 from api.core.schemas.jobs import JobView
+from api.http.answers import accepted_job, streamed, totals
+from api.http.dependencies import Allow, Caller, CustomerId, JobId, as_uuid
+from api.http.documented import DAMAGED_FILE, enveloped, refuses, shows
+from api.http.idempotency import IDEMPOTENT
+from api.http.route import Route
 from api.intake import submissions, transactions_json
 from api.intake.schemas.transactions import Submission, TransactionListView, TransactionsQuery
 from storage.core.paging import Paged
@@ -24,24 +23,28 @@ from storage.enrichment import transactions
 from storage.enrichment.transactions import Listing
 from storage.jobs import jobs
 
-router = APIRouter(route_class=InTurn, prefix="/v1", tags=["Transactions"])
+router = APIRouter(route_class=Route, prefix="/v1", tags=["Transactions"])
 Submitter = Annotated[Caller, Depends(Allow("transactions:enrich"))]
 Reader = Annotated[Caller, Depends(Allow("transactions:enrich", "transactions:extract", "transactions:aggregate"))]
-SubmissionBody = Annotated[Body[Submission], Depends(JsonBody(Submission, rows="transactions"))]
-WhichTransactions = Annotated[Query[TransactionsQuery], Depends(QueryOf(TransactionsQuery))]
-WhichPage = Annotated[Query[Paging], Depends(QueryOf(Paging))]
 
 
-@router.post("/customer/{customerId}/transactions", **gives(JobView, 202, refuses=["Submission.WrongCount"]))
-@idempotent
-def submit_transactions(caller: Submitter, customer_id: CustomerId, body: SubmissionBody) -> Response:
+@router.post(
+    "/customer/{customerId}/transactions",
+    status_code=202,
+    response_model=enveloped(JobView),
+    responses=refuses("Submission.WrongCount"),
+    dependencies=[IDEMPOTENT],
+)
+def submit_transactions(caller: Submitter, customer_id: CustomerId, sent: Submission) -> Response:
     """Submit transactions of one account; a job, which the answer names, enriches them."""
-    return submissions.submit(caller, customer_id, body)
+    return submissions.submit(caller, customer_id, sent)
 
 
 @router.delete(
     "/customer/{customerId}/submissions/{jobId}",
-    **gives(JobView, 202, refuses=["Submission.Unfinished", "Submission.Failed"], example="retraction"),
+    status_code=202,
+    response_model=enveloped(JobView),
+    responses=shows(202, "retraction") | refuses("Submission.Unfinished", "Submission.Failed"),
 )
 def retract_submission(caller: Submitter, customer_id: CustomerId, job_id: JobId) -> Response:
     """Take a submission's rows back, as if they had never been sent; poll the job that the answer names.
@@ -58,25 +61,27 @@ def retract_submission(caller: Submitter, customer_id: CustomerId, job_id: JobId
 
 
 @router.get(
-    "/customer/{customerId}/transactions", **gives(TransactionListView, refuses=["Job.NotFound", *DAMAGED_FILE])
+    "/customer/{customerId}/transactions",
+    response_model=enveloped(TransactionListView),
+    responses=refuses("Job.NotFound", *DAMAGED_FILE),
 )
-def list_customer_transactions(caller: Reader, customer_id: CustomerId, query: WhichTransactions) -> Response:
+def list_customer_transactions(
+    caller: Reader, customer_id: CustomerId, query: Annotated[TransactionsQuery, Query()]
+) -> Response:
     """A customer's enriched transactions, by date and position."""
     with caller.reading() as r:
         customer = caller.customer(r, customer_id)
-        which = query.read()
-        if which.job_id is not None:
-            caller.job_of(r, customer, which.job_id)
-        found = transactions.of_customer(r, caller.store.lake, customer, which.job_id, which.asked())
+        if query.job_id is not None:
+            caller.job_of(r, customer, query.job_id)
+        found = transactions.of_customer(r, caller.store.lake, customer, query.job_id, query.asked())
     return _listing(caller, found)
 
 
-@router.get("/transactions", **gives(TransactionListView, refuses=DAMAGED_FILE))
-def list_transactions(caller: Reader, query: WhichPage) -> Response:
+@router.get("/transactions", response_model=enveloped(TransactionListView), responses=refuses(*DAMAGED_FILE))
+def list_transactions(caller: Reader, query: Annotated[Paging, Query()]) -> Response:
     """The enriched transactions of all customers, by date."""
-    page = query.read().asked()
     with caller.reading() as r:
-        found = transactions.of_client(r, caller.store.lake, caller.client_id, page)
+        found = transactions.of_client(r, caller.store.lake, caller.client_id, query.asked())
     return _listing(caller, found)
 
 

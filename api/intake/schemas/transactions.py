@@ -2,10 +2,10 @@
 
 from datetime import date
 from decimal import Decimal
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, WithJsonSchema, field_validator
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationInfo, WithJsonSchema, field_validator
 
 from api.core.schemas.common import Counts, Paging, Received, View
 from api.core.schemas.examples import show_example
@@ -56,6 +56,9 @@ def _account_text(name: str, max_characters: int, description: str = "") -> Rule
 class Submission(Received):
     """Transactions of one account. All account fields may be left out; null and `""` mean absent."""
 
+    ROWS: ClassVar = "transactions"
+
+    _lines: bytes = PrivateAttr(b"")
     transactions: list[Annotated[Item, OneOfMany()]] = Field(
         json_schema_extra={"minItems": 1, "maxItems": MAX_TRANSACTIONS}
     )
@@ -103,10 +106,18 @@ class Submission(Received):
     def _counted(cls, value: Any, info: ValidationInfo) -> Any:
         """Refuse a wrong count before any item is checked."""
         assert info.context is not None
-        most = info.context["max_transactions"]
+        most = info.context["caller"].store.settings.max_transactions
         if isinstance(value, list) and not 0 < len(value) <= most:
             raise refusal("Submission.WrongCount", f"A submission has 1 to {most:,} transactions.")
         return value
+
+    def model_post_init(self, context: Any, /) -> None:
+        self._lines = context["lines"]
+
+    @property
+    def lines(self) -> bytes:
+        """The transactions as they were sent, each as JSON on a line."""
+        return self._lines
 
     def account_of(self, customer_id: UUID, digest: Digest) -> tuple[Account, tuple[Oddity, ...]]:
         """Return the submission's account and the oddities in its details."""

@@ -3,22 +3,22 @@
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from api.core.answers import answer
-from api.core.operations import gives
-from api.core.problems import RETRY_AFTER_S, problem
 from api.core.schemas.common import PartView
+from api.http.answers import answer
+from api.http.documented import enveloped, refuses
+from api.http.problems import RETRY_AFTER_S, problem
 from api.operations.schemas.health import LiveView, ReadyView
 
 router = APIRouter(prefix="/health", tags=["Health"])
 
 
-@router.get("/live", **gives(LiveView))
+@router.get("/live", response_model=enveloped(LiveView))
 async def get_liveness() -> Response:
     """The process answers."""
     return answer(LiveView(status="live"))
 
 
-@router.get("/ready", **gives(ReadyView, refuses=["Service.NotReady"]))
+@router.get("/ready", response_model=enveloped(ReadyView), responses=refuses("Service.NotReady"))
 async def get_readiness(request: Request) -> Response:
     """The database answers, jobs are being dispatched and worked on, no schedule or sensor that should run is stopped,
     the lake takes files and the disk has room.

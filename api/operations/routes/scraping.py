@@ -6,15 +6,15 @@ from fastapi import APIRouter, Request
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
 from starlette.responses import Response
 
-from api.core.operations import shows_metrics
-from api.core.problems import RETRY_AFTER_S, problem
+from api.http.documented import Metrics, refuses
+from api.http.problems import RETRY_AFTER_S, problem
 
 router = APIRouter(tags=["Health"])
 
 log = logging.getLogger("tidemark.api")
 
 
-@router.get("/metrics", **shows_metrics(refuses=["Service.Unavailable"]))
+@router.get("/metrics", response_class=Metrics, responses=refuses("Service.Unavailable"))
 async def get_service_metrics(request: Request) -> Response:
     """Webhook deliveries and jobs in numbers, in Prometheus' text form: counts and ages only, of everybody together."""
     try:

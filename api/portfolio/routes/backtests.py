@@ -2,17 +2,16 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter, Depends, Query
 from starlette.responses import HTMLResponse, Response
 
-from api.core.answers import accepted_job, answer, streamed, totals
-from api.core.deferred import Body, JsonBody, Query, QueryOf
-from api.core.dependencies import Allow, BacktestId, Caller, PolicySlug, as_uuid
-from api.core.idempotency import idempotent
-from api.core.in_turn import InTurn
-from api.core.operations import DAMAGED_FILE, gives, shows_page
 from api.core.schemas.common import Paging
 from api.core.schemas.jobs import JobView
+from api.http.answers import accepted_job, answer, streamed, totals
+from api.http.dependencies import Allow, BacktestId, Caller, PolicySlug, as_uuid
+from api.http.documented import DAMAGED_FILE, Page, enveloped, refuses, shows
+from api.http.idempotency import IDEMPOTENT
+from api.http.route import Route
 from api.portfolio import backtesting
 from api.portfolio.schemas.backtests import (
     BacktestListView,
@@ -29,29 +28,26 @@ from storage.decisions import backtests, policies
 from storage.decisions.backtests import Backtest
 from storage.decisions.policies import StoredPolicy
 
-router = APIRouter(route_class=InTurn, prefix="/v1/decision-policies/{slug}", tags=["Decision policies"])
+router = APIRouter(route_class=Route, prefix="/v1/decision-policies/{slug}", tags=["Decision policies"])
 Author = Annotated[Caller, Depends(Allow("decision-policies:write"))]
-BacktestBody = Annotated[Body[SentBacktest], Depends(JsonBody(SentBacktest))]
-WhichPage = Annotated[Query[Paging], Depends(QueryOf(Paging))]
-WhichOnes = Annotated[Query[WhichChanges], Depends(QueryOf(WhichChanges))]
-NOT_ENABLED = "DecisionPolicy.NotEnabled"
 NO_VERSION = "DecisionPolicy.VersionNotFound"
 UNFINISHED = "Backtest.Unfinished"
 
 
 @router.post(
     "/backtest",
-    **gives(JobView, 202, refuses=[NOT_ENABLED, NO_VERSION, *backtesting.REFUSES], example="backtest"),
+    status_code=202,
+    response_model=enveloped(JobView),
+    responses=shows(202, "backtest") | refuses(NO_VERSION, *backtesting.REFUSES),
+    dependencies=[IDEMPOTENT],
 )
-@idempotent
-def backtest_decision_policy(caller: Author, slug: PolicySlug, body: BacktestBody) -> Response:
+def backtest_decision_policy(caller: Author, slug: PolicySlug, sent: SentBacktest) -> Response:
     """Compare a version with another one, or with what was decided, over the whole portfolio; poll the job.
 
     An archived policy can be looked at, too. Nothing is decided by it.
     """
     with caller.reading() as r:
         policy = caller.policy(r, slug)
-        sent = body.read()
         version, asked = backtesting.asked(r, policy, sent, caller.today)
         outcomes = backtesting.known_outcomes(r, caller.client_id, sent)
     with caller.writing() as w:
@@ -60,15 +56,15 @@ def backtest_decision_policy(caller: Author, slug: PolicySlug, body: BacktestBod
         return caller.keep(w, accepted_job(job))
 
 
-@router.get("/backtests", **gives(BacktestListView, refuses=[NOT_ENABLED]))
-def list_backtests(caller: Author, slug: PolicySlug, query: WhichPage) -> Response:
+@router.get("/backtests", response_model=enveloped(BacktestListView))
+def list_backtests(caller: Author, slug: PolicySlug, query: Annotated[Paging, Query()]) -> Response:
     """List the policy's backtests, newest first."""
     with caller.reading() as r:
-        found = backtests.find(r, caller.policy(r, slug), query.read().asked())
+        found = backtests.find(r, caller.policy(r, slug), query.asked())
     return answer({"backtests": [backtesting.shown(each) for each in found.items], **totals(found)})
 
 
-@router.get("/backtests/{backtestId}", **gives(BacktestResultView, refuses=[NOT_ENABLED]))
+@router.get("/backtests/{backtestId}", response_model=enveloped(BacktestResultView))
 def get_backtest(caller: Author, slug: PolicySlug, backtest_id: BacktestId) -> Response:
     """Read a backtest: what was asked for, how far it has come, and what came of it, day by day."""
     with caller.reading() as r:
@@ -77,22 +73,25 @@ def get_backtest(caller: Author, slug: PolicySlug, backtest_id: BacktestId) -> R
 
 
 @router.get(
-    "/backtests/{backtestId}/customers", **gives(ChangedListView, refuses=[NOT_ENABLED, UNFINISHED, *DAMAGED_FILE])
+    "/backtests/{backtestId}/customers",
+    response_model=enveloped(ChangedListView),
+    responses=refuses(UNFINISHED, *DAMAGED_FILE),
 )
-def list_changed_customers(caller: Author, slug: PolicySlug, backtest_id: BacktestId, query: WhichOnes) -> Response:
+def list_changed_customers(
+    caller: Author, slug: PolicySlug, backtest_id: BacktestId, query: Annotated[WhichChanges, Query()]
+) -> Response:
     """List who changes, in outcome or in limits, with the rules that make it so."""
     with caller.reading() as r:
         _, backtest = _one(caller, r, slug, backtest_id)
-        asked = query.read()
         _require_done(backtest)
         parts = backtests.parts(r, backtest)
-    page, total = asked.asked(), sum(part.changed(asked.change) for part in parts)
+    page, total = query.asked(), sum(part.changed(query.change) for part in parts)
     counts = totals(Paged(range(total), total, page))
-    slices = backtesting.changes(caller.store.lake, parts, asked.change, page)
+    slices = backtesting.changes(caller.store.lake, parts, query.change, page)
     return streamed("customers", counts, backtesting.as_json(slices))
 
 
-@router.get("/backtests/{backtestId}/page.html", **shows_page([NOT_ENABLED, UNFINISHED, *DAMAGED_FILE]))
+@router.get("/backtests/{backtestId}/page.html", response_class=Page, responses=refuses(UNFINISHED, *DAMAGED_FILE))
 def get_backtest_page(caller: Author, slug: PolicySlug, backtest_id: BacktestId) -> Response:
     """Read a backtest as one printable page with charts, which fetches nothing and runs no script."""
     with caller.reading() as r:

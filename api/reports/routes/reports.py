@@ -2,18 +2,17 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter, Depends, Query
 from starlette.responses import Response
 
-from api.core import unknown
-from api.core.answers import accepted_job, answer
-from api.core.deferred import Query, QueryOf
-from api.core.dependencies import Allow, Caller, CustomerId
 from api.core.derived import BYTES_A_ROW, BYTES_A_ROW_OF_DIFF
-from api.core.idempotency import idempotent
-from api.core.in_turn import InTurn
-from api.core.operations import DAMAGED_FILE, gives
 from api.core.schemas.jobs import JobView
+from api.http import unknown
+from api.http.answers import accepted_job, answer
+from api.http.dependencies import Allow, Caller, CustomerId
+from api.http.documented import DAMAGED_FILE, enveloped, refuses, shows
+from api.http.idempotency import IDEMPOTENT
+from api.http.route import Route
 from api.reports import replay
 from api.reports.schemas.reports import (
     CompletenessReportView,
@@ -31,19 +30,21 @@ from storage.customers.customers import Customer
 from storage.jobs import jobs
 from storage.reports import reports
 
-router = APIRouter(route_class=InTurn, prefix="/v1/customer/{customerId}/reports", tags=["Reports"])
+router = APIRouter(route_class=Route, prefix="/v1/customer/{customerId}/reports", tags=["Reports"])
 Refresher = Annotated[Caller, Depends(Allow("customer:riskscore"))]
 Reader = Annotated[Caller, Depends(Allow("customer:reports"))]
 REFUSALS = ("Report.RefreshRunning", "Report.NoEnrichedTransactions")
 VERSIONS = ("Report.VersionExpired", "Report.VersionUnknown")
 CompletenessReader = Annotated[Caller, Depends(Allow("customer:completeness", "customer:reports"))]
-WhichMoment = Annotated[Query[Moment], Depends(QueryOf(Moment))]
-WhichFigure = Annotated[Query[LineageQuery], Depends(QueryOf(LineageQuery))]
-WhichVersions = Annotated[Query[DiffQuery], Depends(QueryOf(DiffQuery))]
 
 
-@router.post("/refresh", **gives(JobView, 202, refuses=REFUSALS, example="refresh"))
-@idempotent
+@router.post(
+    "/refresh",
+    status_code=202,
+    response_model=enveloped(JobView),
+    responses=shows(202, "refresh") | refuses(*REFUSALS),
+    dependencies=[IDEMPOTENT],
+)
 def refresh_reports(caller: Refresher, customer_id: CustomerId) -> Response:
     """Compute all three reports over the customer's enriched transactions; poll the job that the answer names."""
     unknown.forget()
@@ -52,8 +53,8 @@ def refresh_reports(caller: Refresher, customer_id: CustomerId) -> Response:
         return caller.keep(w, accepted_job(job))
 
 
-@router.get("", **gives(ReportBundleView, refuses=[*VERSIONS, *DAMAGED_FILE]))
-def get_reports(caller: Reader, customer_id: CustomerId, query: WhichMoment) -> Response:
+@router.get("", response_model=enveloped(ReportBundleView), responses=refuses(*VERSIONS, *DAMAGED_FILE))
+def get_reports(caller: Reader, customer_id: CustomerId, query: Annotated[Moment, Query()]) -> Response:
     """Read the three reports together. Check each one's `status` before its `data`.
 
     With any parameter they are computed for that moment, now, and not stored: `generatedAt` is null, and the same
@@ -63,22 +64,25 @@ def get_reports(caller: Reader, customer_id: CustomerId, query: WhichMoment) -> 
     return answer({kind: member(report) for kind, report in found.items()})
 
 
-@router.get("/completeness", **gives(CompletenessReportView, refuses=[*VERSIONS, *DAMAGED_FILE]))
-def get_completeness(caller: CompletenessReader, customer_id: CustomerId, query: WhichMoment) -> Response:
+@router.get(
+    "/completeness", response_model=enveloped(CompletenessReportView), responses=refuses(*VERSIONS, *DAMAGED_FILE)
+)
+def get_completeness(
+    caller: CompletenessReader, customer_id: CustomerId, query: Annotated[Moment, Query()]
+) -> Response:
     """Read the completeness report alone."""
     _, found = bundle_of(caller, customer_id, query)
     return answer(member(found["completeness"]))
 
 
-@router.get("/diff", **gives(DiffView, refuses=[*VERSIONS, *DAMAGED_FILE]))
-def diff_reports(caller: Reader, customer_id: CustomerId, query: WhichVersions) -> Response:
+@router.get("/diff", response_model=enveloped(DiffView), responses=refuses(*VERSIONS, *DAMAGED_FILE))
+def diff_reports(caller: Reader, customer_id: CustomerId, query: Annotated[DiffQuery, Query()]) -> Response:
     """Name the figures that moved between two versions of the customer's transactions, and why."""
     with caller.reading() as r:
         customer = caller.customer(r, customer_id)
-        asked = query.read()
-        to = customer.data_version if asked.to is None else asked.to
-        before = max(to - 1, 0) if asked.from_ is None else asked.from_
-        sides = [replay.then(r, caller, customer, Moment.at(version, asked.as_of)) for version in (before, to)]
+        to = customer.data_version if query.to is None else query.to
+        before = max(to - 1, 0) if query.from_ is None else query.from_
+        sides = [replay.then(r, caller, customer, Moment.at(version, query.as_of)) for version in (before, to)]
     with caller.request.app.state.memory.taken(caller.asker, customer.enriched_rows * BYTES_A_ROW_OF_DIFF):
         earlier, later = (side.facts(caller) for side in sides)
         found = diff(earlier.transactions, later.transactions, later.as_of, later.context)
@@ -108,33 +112,32 @@ def _explains(kind: str) -> None:
     @router.get(
         f"/{kind}/lineage",
         name=f"explain_{kind}",
-        **gives(LineageView, refuses=["Report.FigureNotFound", *VERSIONS, *DAMAGED_FILE]),
+        response_model=enveloped(LineageView),
+        responses=refuses("Report.FigureNotFound", *VERSIONS, *DAMAGED_FILE),
     )
-    def explain(caller: Reader, customer_id: CustomerId, query: WhichFigure) -> Response:
+    def explain(caller: Reader, customer_id: CustomerId, query: Annotated[LineageQuery, Query()]) -> Response:
         """The transactions whose sum or count is a figure; of one that follows from others, the formula and its inputs.
 
         Without a moment, the figure is that of the stored report.
         """
         with caller.reading() as r:
             customer = caller.customer(r, customer_id)
-            asked = query.read()
-            figure = asked.figure or replay.HEADLINES[kind]
-            then = replay.then(r, caller, customer, asked, kind)
+            figure = query.figure or replay.HEADLINES[kind]
+            then = replay.then(r, caller, customer, query, kind)
         with caller.request.app.state.memory.taken(caller.asker, customer.enriched_rows * BYTES_A_ROW):
             facts = then.facts(caller)
             found = replay.traced(kind, facts, figure)
-            return replay.lineage(caller, kind, figure, found, facts, then, customer, asked.asked())
+            return replay.lineage(caller, kind, figure, found, facts, then, customer, query.asked())
 
 
 for _kind in replay.HEADLINES:
     _explains(_kind)
 
 
-def bundle_of(caller: Caller, customer_id: str, query: Query[Moment]) -> tuple[Customer, dict[str, ReportView]]:
+def bundle_of(caller: Caller, customer_id: str, moment: Moment) -> tuple[Customer, dict[str, ReportView]]:
     """The stored reports, or those of the moment asked for."""
     with caller.reading() as r:
         customer = caller.customer(r, customer_id)
-        moment = query.read()
         if not moment.is_given:
             return customer, reports.bundle(r, customer)
         then = replay.then(r, caller, customer, moment)

@@ -5,16 +5,15 @@ from dataclasses import replace
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter, Depends, Query
 from starlette.responses import Response
 
-from api.core.answers import accepted, answer, encode, listing, streamed, totals
-from api.core.deferred import Body, JsonBody, Query, QueryOf
-from api.core.dependencies import Allow, Caller, DeliveryId, SubscriptionId, as_uuid
-from api.core.idempotency import idempotent
-from api.core.in_turn import InTurn
-from api.core.operations import gives
 from api.core.schemas.common import Paging
+from api.http.answers import accepted, answer, encode, listing, streamed, totals
+from api.http.dependencies import Allow, Caller, DeliveryId, SubscriptionId, as_uuid
+from api.http.documented import enveloped, refuses, shows
+from api.http.idempotency import IDEMPOTENT
+from api.http.route import Route
 from api.webhooks import samples
 from api.webhooks.schemas import (
     UNKNOWN_CUSTOMER,
@@ -29,7 +28,6 @@ from api.webhooks.schemas import (
     ResentView,
     RotatedSecretView,
     ScopedCustomers,
-    SubscribedCustomers,
     SubscriptionListView,
     SubscriptionView,
     SummaryView,
@@ -42,14 +40,8 @@ from storage.webhooks import delivery_figures, delivery_log, outbox, subscriptio
 from storage.webhooks.delivery_log import Wanted
 from storage.webhooks.subscriptions import Subscription
 
-router = APIRouter(route_class=InTurn, prefix="/v1/webhooks", tags=["Webhook subscriptions"])
+router = APIRouter(route_class=Route, prefix="/v1/webhooks", tags=["Webhook subscriptions"])
 Subscriber = Annotated[Caller, Depends(Allow("webhooks:subscribe"))]
-SubscriptionBody = Annotated[Body[NewSubscription], Depends(JsonBody(NewSubscription))]
-CustomersBody = Annotated[Body[ScopedCustomers], Depends(JsonBody(ScopedCustomers))]
-ChangesBody = Annotated[Body[ChangedSubscription], Depends(JsonBody(ChangedSubscription))]
-ResendingBody = Annotated[Body[Resending], Depends(JsonBody(Resending))]
-WhichPage = Annotated[Query[Paging], Depends(QueryOf(Paging))]
-WhichDeliveries = Annotated[Query[DeliveriesQuery], Depends(QueryOf(DeliveriesQuery))]
 REFUSED_SCOPES = [UNKNOWN_CUSTOMER, WRONG_COUNT]
 REFUSED_FILTERS = ["Customer.NotFound", "Webhook.EventNotFound", "Webhook.DeliveryNotFound"]  # of ids
 TEST_UNDER_WAY = "Webhook.TestUnderWay"
@@ -59,22 +51,19 @@ SECRET_NOT_REPLAYABLE = "Idempotency.SecretNotReplayable"
 
 @router.post(
     "/subscriptions",
-    **gives(
-        CreatedSubscriptionView,
-        201,
-        refuses=[
-            *REFUSED_SCOPES,
-            "Webhook.UrlNotHttps",
-            "Webhook.UrlForbidden",
-            "Webhook.TooManySubscriptions",
-            SECRET_NOT_REPLAYABLE,
-        ],
+    status_code=201,
+    response_model=enveloped(CreatedSubscriptionView),
+    responses=refuses(
+        *REFUSED_SCOPES,
+        "Webhook.UrlNotHttps",
+        "Webhook.UrlForbidden",
+        "Webhook.TooManySubscriptions",
+        SECRET_NOT_REPLAYABLE,
     ),
+    dependencies=[IDEMPOTENT],
 )
-@idempotent
-def create_subscription(caller: Subscriber, body: SubscriptionBody) -> Response:
+def create_subscription(caller: Subscriber, new: NewSubscription) -> Response:
     """Subscribe a URL to one type of event. The signing secret is in this answer and in no other."""
-    new = _read_new(caller, body)
     with caller.writing() as w:
         made, secret = subscriptions.create(
             w,
@@ -92,34 +81,31 @@ def create_subscription(caller: Subscriber, body: SubscriptionBody) -> Response:
         return caller.keep(w, shown, again=_not_replayable(made))
 
 
-@router.get("/subscriptions", **gives(SubscriptionListView))
-def list_subscriptions(caller: Subscriber, query: WhichPage) -> Response:
+@router.get("/subscriptions", response_model=enveloped(SubscriptionListView))
+def list_subscriptions(caller: Subscriber, query: Annotated[Paging, Query()]) -> Response:
     """List subscriptions in order of creation."""
-    page = query.read().asked()
     with caller.reading() as r:
-        return listing("subscriptions", subscriptions.find(r, caller.client_id, page), SubscriptionView)
+        return listing("subscriptions", subscriptions.find(r, caller.client_id, query.asked()), SubscriptionView)
 
 
-@router.get("/subscriptions/{subscriptionId}", **gives(SubscriptionView))
+@router.get("/subscriptions/{subscriptionId}", response_model=enveloped(SubscriptionView))
 def get_subscription(caller: Subscriber, subscription_id: SubscriptionId) -> Response:
     """Read one subscription."""
     with caller.reading() as r:
         return answer(SubscriptionView.of(caller.subscription(r, subscription_id)))
 
 
-@router.patch("/subscriptions/{subscriptionId}", **gives(SubscriptionView))
-def change_subscription(caller: Subscriber, subscription_id: SubscriptionId, body: ChangesBody) -> Response:
+@router.patch("/subscriptions/{subscriptionId}", response_model=enveloped(SubscriptionView))
+def change_subscription(caller: Subscriber, subscription_id: SubscriptionId, sent: ChangedSubscription) -> Response:
     """Change how failures are taken: `maxRetries`, `pauseAfterFailures`. What isn't sent stays as it is."""
-    with caller.reading() as r:
-        known = caller.subscription(r, subscription_id).subscription_id
-    changes = body.read().changes()
+    known = as_uuid(subscription_id)
     with caller.writing() as w:
-        changed = subscriptions.change(w, caller.client_id, known, changes)
+        changed = subscriptions.change(w, caller.client_id, known, sent.changes())
         caller.audit(w, "Subscription.Changed", subscriptionId=known)
     return answer(SubscriptionView.of(changed))
 
 
-@router.post("/subscriptions/{subscriptionId}/pause", **gives(SubscriptionView))
+@router.post("/subscriptions/{subscriptionId}/pause", response_model=enveloped(SubscriptionView))
 def pause_subscription(caller: Subscriber, subscription_id: SubscriptionId) -> Response:
     """Send nothing until it is resumed. Events that happen meanwhile are kept; a delivery under way still ends."""
     with caller.writing() as w:
@@ -130,7 +116,7 @@ def pause_subscription(caller: Subscriber, subscription_id: SubscriptionId) -> R
     return answer(SubscriptionView.of(paused))
 
 
-@router.post("/subscriptions/{subscriptionId}/resume", **gives(SubscriptionView))
+@router.post("/subscriptions/{subscriptionId}/resume", response_model=enveloped(SubscriptionView))
 def resume_subscription(caller: Subscriber, subscription_id: SubscriptionId) -> Response:
     """Send what has waited, in its order, and everything from now on. Failures are counted anew."""
     with caller.writing() as w:
@@ -140,7 +126,7 @@ def resume_subscription(caller: Subscriber, subscription_id: SubscriptionId) -> 
     return answer(SubscriptionView.of(resumed))
 
 
-@router.get("/subscriptions/{subscriptionId}/summary", **gives(SummaryView))
+@router.get("/subscriptions/{subscriptionId}/summary", response_model=enveloped(SummaryView))
 def get_subscription_summary(caller: Subscriber, subscription_id: SubscriptionId) -> Response:
     """How the receiver has fared in the last 24 hours and 7 days, and what waits for it."""
     with caller.reading() as r:
@@ -150,9 +136,11 @@ def get_subscription_summary(caller: Subscriber, subscription_id: SubscriptionId
 
 @router.post(
     "/subscriptions/{subscriptionId}/test",
-    **gives(DeliveryView, 202, refuses=[TEST_UNDER_WAY], example="test"),
+    status_code=202,
+    response_model=enveloped(DeliveryView),
+    responses=shows(202, "test") | refuses(TEST_UNDER_WAY),
+    dependencies=[IDEMPOTENT],
 )
-@idempotent
 def test_subscription(caller: Subscriber, subscription_id: SubscriptionId) -> Response:
     """Send a signed sample event of the subscription's type, with `"test": true`. It is sent even while the
     subscription is paused, and is tried once.
@@ -165,13 +153,17 @@ def test_subscription(caller: Subscriber, subscription_id: SubscriptionId) -> Re
         return caller.keep(w, accepted(DeliveryView.of(queued), _log_of(receiver.subscription_id)))
 
 
-@router.post("/subscriptions/{subscriptionId}/resend", **gives(ResentView, 202, refuses=[UNKNOWN_CUSTOMER]))
-@idempotent
-def resend_deliveries(caller: Subscriber, subscription_id: SubscriptionId, body: ResendingBody) -> Response:
+@router.post(
+    "/subscriptions/{subscriptionId}/resend",
+    status_code=202,
+    response_model=enveloped(ResentView),
+    responses=refuses(UNKNOWN_CUSTOMER),
+    dependencies=[IDEMPOTENT],
+)
+def resend_deliveries(caller: Subscriber, subscription_id: SubscriptionId, wanted: Resending) -> Response:
     """Send everything once more that was made since a time and has failed: the same bytes, the oldest first."""
     with caller.writing() as w:
         receiver = caller.subscription(w, subscription_id).subscription_id
-        wanted = body.read()
         customer = _customer_number(w, caller, wanted.customer_id)
         resent, more = delivery_log.resend_all(
             w,
@@ -186,7 +178,7 @@ def resend_deliveries(caller: Subscriber, subscription_id: SubscriptionId, body:
         return caller.keep(w, accepted(ResentView(resent=resent, more=more), _log_of(receiver)))
 
 
-@router.delete("/subscriptions/{subscriptionId}", **gives(SubscriptionView))
+@router.delete("/subscriptions/{subscriptionId}", response_model=enveloped(SubscriptionView))
 def delete_subscription(caller: Subscriber, subscription_id: SubscriptionId) -> Response:
     """Delete a subscription. Nothing more is sent to it; a delivery under way may still arrive, within 30 s."""
     with caller.writing() as w:
@@ -195,7 +187,7 @@ def delete_subscription(caller: Subscriber, subscription_id: SubscriptionId) -> 
     return answer(SubscriptionView.of(deleted))
 
 
-@router.post("/subscriptions/{subscriptionId}/secret/rotate", **gives(RotatedSecretView))
+@router.post("/subscriptions/{subscriptionId}/secret/rotate", response_model=enveloped(RotatedSecretView))
 def rotate_secret(caller: Subscriber, subscription_id: SubscriptionId) -> Response:
     """Replace the signing secret. What is sent from now on is signed with the new one, whenever its event happened.
 
@@ -208,48 +200,64 @@ def rotate_secret(caller: Subscriber, subscription_id: SubscriptionId) -> Respon
     return answer(RotatedSecretView(webhook_subscription_id=rotated, secret=secret))
 
 
-@router.post("/subscriptions/{subscriptionId}/customers", **gives(SubscriptionView, refuses=REFUSED_SCOPES))
-def add_customers(caller: Subscriber, subscription_id: SubscriptionId, body: CustomersBody) -> Response:
+@router.post(
+    "/subscriptions/{subscriptionId}/customers",
+    response_model=enveloped(SubscriptionView),
+    responses=refuses(*REFUSED_SCOPES),
+)
+def add_customers(caller: Subscriber, subscription_id: SubscriptionId, sent: ScopedCustomers) -> Response:
     """Scope the subscription to these customers, too."""
-    scope = _named(caller, subscription_id, body)
+    scope = as_uuid(subscription_id), sent.customer_ids
     with caller.writing() as w:
         scoped = subscriptions.add_customers(w, caller.client_id, *scope)
         caller.audit(w, "Subscription.CustomersAdded", subscriptionId=scope[0], customerIds=scope[1])
     return answer(SubscriptionView.of(scoped))
 
 
-@router.delete("/subscriptions/{subscriptionId}/customers", **gives(SubscriptionView, refuses=REFUSED_SCOPES))
-def remove_customers(caller: Subscriber, subscription_id: SubscriptionId, body: CustomersBody) -> Response:
+@router.delete(
+    "/subscriptions/{subscriptionId}/customers",
+    response_model=enveloped(SubscriptionView),
+    responses=refuses(*REFUSED_SCOPES),
+)
+def remove_customers(caller: Subscriber, subscription_id: SubscriptionId, sent: ScopedCustomers) -> Response:
     """Take customers out of the scope. Without any left, the subscription receives every customer's events."""
-    scope = _named(caller, subscription_id, body)
+    scope = as_uuid(subscription_id), sent.customer_ids
     with caller.writing() as w:
         scoped = subscriptions.remove_customers(w, caller.client_id, *scope)
         caller.audit(w, "Subscription.CustomersRemoved", subscriptionId=scope[0], customerIds=scope[1])
     return answer(SubscriptionView.of(scoped))
 
 
-@router.get("/subscriptions/{subscriptionId}/deliveries", **gives(DeliveryListView, refuses=REFUSED_FILTERS))
-def list_deliveries(caller: Subscriber, subscription_id: SubscriptionId, query: WhichDeliveries) -> Response:
+@router.get(
+    "/subscriptions/{subscriptionId}/deliveries",
+    response_model=enveloped(DeliveryListView),
+    responses=refuses(*REFUSED_FILTERS),
+)
+def list_deliveries(
+    caller: Subscriber, subscription_id: SubscriptionId, query: Annotated[DeliveriesQuery, Query()]
+) -> Response:
     """List a subscription's deliveries, newest first, with every attempt."""
     with caller.reading() as r:
         known = caller.subscription(r, subscription_id)
-        found = _found(r, caller, query.read(), known.subscription_id)
+        found = _found(r, caller, query, known.subscription_id)
     return streamed("deliveries", totals(found), _in_slices(caller, found.items))
 
 
-@router.get("/deliveries", **gives(DeliveryListView, refuses=REFUSED_FILTERS))
-def list_all_deliveries(caller: Subscriber, query: WhichDeliveries) -> Response:
+@router.get("/deliveries", response_model=enveloped(DeliveryListView), responses=refuses(*REFUSED_FILTERS))
+def list_all_deliveries(caller: Subscriber, query: Annotated[DeliveriesQuery, Query()]) -> Response:
     """List the deliveries of all subscriptions, those that were deleted too, newest first, with every attempt."""
     with caller.reading() as r:
-        found = _found(r, caller, query.read(), None)
+        found = _found(r, caller, query, None)
     return streamed("deliveries", totals(found), _in_slices(caller, found.items))
 
 
 @router.post(
     "/deliveries/{deliveryId}/resend",
-    **gives(DeliveryView, 202, refuses=["Webhook.DeliveryInFlight", "Webhook.SubscriptionDeleted"]),
+    status_code=202,
+    response_model=enveloped(DeliveryView),
+    responses=refuses("Webhook.DeliveryInFlight", "Webhook.SubscriptionDeleted"),
+    dependencies=[IDEMPOTENT],
 )
-@idempotent
 def resend_delivery(caller: Subscriber, delivery_id: DeliveryId) -> Response:
     """Send a delivery once more: the same bytes, with the same `eventId`."""
     with caller.writing() as w:
@@ -288,34 +296,6 @@ def _in_slices(caller: Caller, numbers: Sequence[int]) -> Iterator[bytes]:
         yield b",".join(encode(DeliveryView.of(each)) for each in found)
 
 
-def _read_new(caller: Caller, body: Body[NewSubscription]) -> NewSubscription:
-    """Read a new subscription; customers who are unknown are told together with what else is wrong with it."""
-    try:
-        return body.read(reach=caller.store.settings.webhook_reach)
-    except InvalidRequest as refusal:
-        raise _with_unknown_customers(refusal, caller, body) from None
-
-
-def _with_unknown_customers(refusal: InvalidRequest, caller: Caller, body: Body[NewSubscription]) -> InvalidRequest:
-    try:
-        named = Body(SubscribedCustomers, body.content, body.decoded).read().customer_ids or ()
-        with caller.reading() as r:
-            subscriptions.own_customers(r, caller.client_id, named)
-    except InvalidRequest as unknown:
-        more = tuple(fault for fault in unknown.faults if fault not in refusal.faults)
-        if more:
-            faults = refusal.faults + more
-            return InvalidRequest("Request.Invalid", "Several things are wrong with the request.", faults)
-    return refusal
-
-
 def _not_replayable(made: Subscription) -> Conflict:
     detail = f"This created subscription {made.subscription_id}. Its secret is shown once: rotate it for a new one."
     return Conflict(SECRET_NOT_REPLAYABLE, detail)
-
-
-def _named(caller: Caller, subscription_id: str, body: Body[ScopedCustomers]) -> tuple[UUID, list[UUID]]:
-    """The subscription, if it is the caller's, and the customers in the body: read before any lock is taken."""
-    with caller.reading() as r:
-        known = caller.subscription(r, subscription_id)
-    return known.subscription_id, body.read().customer_ids

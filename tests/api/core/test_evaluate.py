@@ -379,6 +379,7 @@ def test_a_client_without_decision_policies_gets_404_everywhere(store: Store, ba
         evaluate(client, customer_id),
         client.post(f"/v1/customer/{customer_id}/decision-policies/{SLUG}/sensitivity", {}),
         client.get(f"/v1/customer/{customer_id}/evaluations"),
+        client.get(f"/v1/customer/{customer_id}/evaluations?page=0"),
         client.get(f"/v1/evaluations/{uuid4()}"),
         client.post(f"/v1/evaluations/{uuid4()}/override", {}),
     ]

@@ -14,7 +14,7 @@ import requests
 
 from api.core.schemas.examples import example
 from api.core.schemas.files import SentFiles
-from api.core.uploads import MAX_PARTS
+from api.http.uploads import MAX_PARTS
 from storage.core.models import statement_files
 from storage.core.settings import Settings
 from storage.core.store import Store
@@ -430,6 +430,7 @@ def test_a_transaction_that_came_as_json_has_no_place(store: Store, client: Clie
     ("page", "query", "code"),
     [
         ("2", "", "Statement.PageNotFound"),
+        ("2", "?row=x", "Statement.PageNotFound"),
         ("0", "", "Statement.PageNotFound"),
         ("01x", "", "Statement.PageNotFound"),
         ("99999999999", "", "Statement.PageNotFound"),

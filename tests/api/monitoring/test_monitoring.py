@@ -14,8 +14,8 @@ import requests
 import yaml
 from sqlalchemy import delete
 
-from api.core.dependencies import READING_ROWS
 from api.core.schemas.examples import example
+from api.http.dependencies import READING_ROWS
 from api.monitoring.schemas import MatchView, RulesetView, SentRuleset
 from pipelines.monitoring import checked, library, moves
 from pipelines.monitoring.moving import FIRING, OUTCOMES, REARM

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from api.service.openapi import KNOWN
+from api.http.documented import KNOWN
 from pipelines.vocabulary import errors
 from pipelines.vocabulary.errors import TidemarkError
 

@@ -13,10 +13,10 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from api.core import unknown
-from api.core.dependencies import MAX_KEY_CHARACTERS
 from api.core.limits import MAX_HEAD_BYTES, Limits, stranger
-from api.core.problems import of, unexpected
+from api.http import unknown
+from api.http.dependencies import MAX_KEY_CHARACTERS
+from api.http.problems import of, unexpected
 from pipelines.vocabulary.errors import HeadTooLarge, NotFound, TidemarkError
 from storage.core import logs
 

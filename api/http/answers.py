@@ -12,8 +12,8 @@ import msgspec
 from pydantic import BaseModel
 from starlette.responses import Response, StreamingResponse
 
-from api.core import unknown
 from api.core.schemas.jobs import JobView
+from api.http import unknown
 from storage.core.paging import Paged
 from storage.jobs.jobs import Job
 

@@ -19,8 +19,8 @@ import msgspec
 from fastapi import FastAPI
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from api.core import problems
 from api.core.limits import MAX_HEAD_BYTES, Held, address
+from api.http import problems
 from storage.core.settings import Settings
 
 MAX_FRAMING_BYTES = 512 * 1024  # of chunk sizes, extensions and trailers, beside what FRAMING_PER_BYTE allows

@@ -1,28 +1,32 @@
-"""Files that have arrived and were not looked at yet: as multipart/form-data or as Base64 in JSON.
+"""Files as they are sent: as multipart/form-data, or as Base64 in JSON.
 
 Multipart is taken in piece by piece, whatever its size: small files stay in memory, larger ones lie on the disk under
-no name, so that nothing is left of them however a request ends. What is wrong with the form is told when the route
-reads it, because 404 goes before 400.
+no name, so that nothing is left of them however a request ends. What is wrong with the form is told when it is read,
+because 404 goes before 400.
 """
 
 import hashlib
 import json
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from enum import Enum, auto
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
+from pydantic import GetCoreSchemaHandler
+from pydantic_core import CoreSchema, core_schema
 from python_multipart.exceptions import MultipartParseError
 from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
-from api.core.deferred import JSON, MULTIPART, Body, is_json, json_body, require_length, require_plain, too_large
 from api.core.limits import Limits
 from api.core.schemas.files import MAX_FILES, MAX_PASSWORD_BYTES, SentFiles
+from api.http import bodies
+from api.http.bodies import MULTIPART, Body, is_json, require_length, require_plain, too_large
 from pipelines.vocabulary.errors import InvalidRequest, TidemarkError, TooLarge, UnsupportedMedia
 from storage.core.settings import Settings
 
@@ -50,50 +54,58 @@ class SentFile:
 
 @dataclass(frozen=True)
 class Files:
-    """What was sent. `content` is what makes two requests one: of JSON the raw bytes; of a form its parts, for a client
-    that sends it again draws another boundary.
+    """The files of a request, as its route reads them; `SentFiles` describes them as JSON."""
+
+    sent: Sequence[SentFile]
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, _source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.json_or_python_schema(
+            handler.generate_schema(SentFiles), core_schema.is_instance_schema(cls)
+        )
+
+
+@dataclass(frozen=True)
+class FilesBody:
+    """Files as received. `content` is what makes two requests one: of JSON the raw bytes; of a form its parts, for a
+    client that sends it again draws another boundary.
     """
 
     content: bytes
-    read: Callable[[], Sequence[SentFile]]
+    files: Callable[[], Sequence[SentFile]]
+
+    def read(self, _caller: object) -> Files:
+        """Return the files.
+
+        Raises:
+            InvalidRequest: not a form or strict JSON, or too many files, or none.
+            TooLarge: one of them is too large.
+        """
+        return Files(self.files())
 
 
-class FilesBody:
-    """Receives files, within the limits, without looking at them."""
-
-    model = SentFiles
-
-    async def __call__(self, request: Request) -> AsyncIterator[Files]:
-        settings: Settings = request.app.state.store.settings
-        limits: Limits = request.app.state.limits
-        as_form = _is_form(request)
-        require_plain(request.headers)
-        if as_form:
-            require_length(request.headers, settings.max_multipart_bytes, MULTIPART)
-            with limits.uploads.held(request.state.held.asker) as held, _form(request, settings) as form:
-                yield await _received_form(request, form, settings.max_multipart_bytes, held.take)
-        else:
-            require_length(request.headers, settings.max_json_bytes, JSON)
-            async with json_body(SentFiles, request, settings.max_json_bytes) as body:
-                yield _of_json(body, settings.max_file_bytes)
-
-
-def _is_form(request: Request) -> bool:
+@asynccontextmanager
+async def received(request: Request) -> AsyncIterator[FilesBody]:
+    """Receive files within the limits, and hold them for the block; `read` says what is wrong with them."""
+    settings: Settings = request.app.state.store.settings
+    limits: Limits = request.app.state.limits
     if is_json(request.headers):
-        return False
+        async with bodies.received(SentFiles, request) as body:
+            yield FilesBody(body.content, partial(_of_json, body, settings.max_file_bytes))
+        return
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != FORM:
         raise UnsupportedMedia("Request.NotJson", f"The body must be {FORM} or application/json in UTF-8.")
-    return True
+    require_plain(request.headers)
+    require_length(request.headers, settings.max_multipart_bytes, MULTIPART)
+    with limits.uploads.held(request.state.held.asker) as held, _form(request, settings) as form:
+        yield await _received_form(request, form, settings.max_multipart_bytes, held.take)
 
 
-def _of_json(body: Body[SentFiles], max_file_bytes: int) -> Files:
-    def read() -> Sequence[SentFile]:
-        found = body.read().files
-        for file in found:
-            _require_small(len(file.content_base64), max_file_bytes)
-        return [_sent(file.file_name, file.content_base64, file.password) for file in found]
-
-    return Files(body.content, read)
+def _of_json(body: Body, max_file_bytes: int) -> Sequence[SentFile]:
+    found = cast("SentFiles", body.read()).files
+    for file in found:
+        _require_small(len(file.content_base64), max_file_bytes)
+    return [_sent(file.file_name, file.content_base64, file.password) for file in found]
 
 
 def _sent(name: str, content: bytes, password: str | None) -> SentFile:
@@ -108,8 +120,8 @@ def _form(request: Request, settings: Settings) -> Iterator["_Form"]:
         yield _Form(options.get(b"boundary", b""), files, settings.home, settings.max_file_bytes)
 
 
-async def _received_form(request: Request, form: "_Form", limit: int, take: Callable[[int], None]) -> Files:
-    """The whole form; reading ends where it goes wrong, or gets too large."""
+async def _received_form(request: Request, form: "_Form", limit: int, take: Callable[[int], None]) -> FilesBody:
+    """Receive the whole form; stop where it goes wrong, or gets too large."""
     size = 0
     async for chunk in request.stream():
         take(len(chunk))
@@ -121,7 +133,7 @@ async def _received_form(request: Request, form: "_Form", limit: int, take: Call
         if form.fault is not None:
             break
     form.close()
-    return Files(form.fingerprint(), form.read)
+    return FilesBody(form.fingerprint(), form.read)
 
 
 class _Kind(Enum):
@@ -155,7 +167,7 @@ class _Part:
 
 
 class _Form:
-    """A form that is taken in. The first thing that is wrong with it ends it."""
+    """A form as it is received. The first thing that is wrong with it ends it."""
 
     def __init__(self, boundary: bytes, files: ExitStack, folder: Path, max_file_bytes: int) -> None:
         self._files = files
@@ -182,7 +194,7 @@ class _Form:
             self.fault = fault
 
     def close(self) -> None:
-        """All that comes has come."""
+        """Note that the body has ended."""
         if self.fault is None and not self._whole:
             self.fault = _malformed(f"The body ends in the middle of its {FORM}.")
 
@@ -190,7 +202,7 @@ class _Form:
         """The files with their passwords.
 
         Raises:
-            InvalidRequest: the form is none, or holds too many files, or too few.
+            InvalidRequest: not a form, or too many files, or none.
             TooLarge: one of them is too large.
         """
         if self.fault is not None:
@@ -205,7 +217,7 @@ class _Form:
         ]
 
     def _passwords(self, files: int) -> list[str | None]:
-        """One for all files, or one for each, in order; an empty one is none."""
+        """Return a password for each file: one was given for all, or one for each in order; an empty one is none."""
         given = [part.content() for part in self._parts if part.kind is _Kind.PASSWORD]
         if len(given) not in (0, 1, files):
             raise InvalidRequest("Statement.PasswordsDontMatch", "Give one password for all files, or one for each.")

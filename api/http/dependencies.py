@@ -1,11 +1,10 @@
-"""What a route asks for in its signature: a caller with a scope, ids, a body, a query.
+"""What a route asks for in its signature beside its query and its body: a caller with a scope, and ids in the path.
 
-The order of the checks is the order of the parameters: who is calling (401), with which scope (403), then what the
-headers say about the body. Nothing about a caller is remembered between requests, so a revoked key ends at once.
+Nothing about a caller is remembered between requests, so a revoked key ends at once.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -18,11 +17,10 @@ from pydantic.alias_generators import to_camel
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
-from api.core import problems, unknown
-from api.core.deferred import QueryOf
 from api.core.limits import Asker, Held, Limits, address
 from api.core.refusals import Refusal
 from api.core.schemas import rules
+from api.http import problems, unknown
 from pipelines.decisions.policy import POLICY_SLUG
 from pipelines.vocabulary.errors import Forbidden, NotFound, TidemarkError, Unauthenticated
 from storage.access import keys
@@ -33,13 +31,18 @@ from storage.core.database import Reading, Writing
 from storage.core.store import Store
 from storage.customers import customers
 from storage.customers.customers import Customer
-from storage.decisions import policies
+from storage.decisions import backtests, evaluations, policies
+from storage.decisions.backtests import Backtest
+from storage.decisions.evaluations import Evaluation
 from storage.decisions.policies import StoredPolicy
+from storage.intake import statements
+from storage.intake.statements import StoredStatement
 from storage.jobs import jobs
 from storage.jobs.jobs import Job
-from storage.monitoring import rule_matches, rulesets
+from storage.monitoring import rule_matches, rulesets, simulations
 from storage.monitoring.rule_matches import Match
 from storage.monitoring.rulesets import StoredRuleset
+from storage.monitoring.simulations import Simulation
 from storage.webhooks import subscriptions
 from storage.webhooks.subscriptions import Subscription
 
@@ -116,8 +119,19 @@ class Caller:
 
     def policy(self, r: Reading, slug: str) -> StoredPolicy:
         """Archived or not, and whatever its versions."""
-        policies.require_enabled(r, self.client_id)
         return policies.get(r, self.client_id, slug if re.fullmatch(POLICY_SLUG, slug) else "")
+
+    def backtest(self, r: Reading, slug: str, backtest_id: str) -> Backtest:
+        return backtests.get(r, self.policy(r, slug), as_uuid(backtest_id))
+
+    def evaluation(self, r: Reading, evaluation_id: str) -> Evaluation:
+        return evaluations.get(r, self.client_id, as_uuid(evaluation_id))
+
+    def statement(self, r: Reading, customer_id: str, statement_id: str) -> StoredStatement:
+        return statements.get(r, self.customer(r, customer_id), as_uuid(statement_id))
+
+    def simulation(self, r: Reading, simulation_id: str) -> Simulation:
+        return simulations.get(r, self.client_id, as_uuid(simulation_id))
 
     def ruleset(self, r: Reading, ruleset_id: str) -> StoredRuleset:
         return rulesets.get(r, self.client_id, as_uuid(ruleset_id))
@@ -135,20 +149,42 @@ class Allow:
     def __init__(self, *scopes: str) -> None:
         self.scopes = scopes
 
+    @property
+    def needs_policies(self) -> bool:
+        """Whether there is nothing here for a client that has no decision policies."""
+        return all(scope.startswith("decision-policies:") for scope in self.scopes)
+
     async def __call__(self, request: Request, _: Annotated[None, Security(KEY_HEADER)]) -> Caller:
-        caller, asker = await run_in_threadpool(self._caller, request)
+        """The caller that `admit` let in: the route asks first, because FastAPI receives a body before anything."""
+        caller: Caller = request.state.caller
+        return caller
+
+    async def admit(self, request: Request, parameters: Iterable[str]) -> Caller:
+        """Let the caller of a request in, and note which names in its query are not among `parameters`.
+
+        Raises:
+            Unauthenticated: no good key.
+            RateLimited: one request too many.
+            Forbidden: the key lacks the scope.
+            NotFound: decision policies are not enabled for the client.
+            Unavailable: too many requests of the client are under way.
+        """
+        caller, asker = await run_in_threadpool(self._caller, request, parameters)
         held: Held = request.state.held
         held.asker = asker
         held.take(1)
         return caller
 
-    def _caller(self, request: Request) -> tuple[Caller, Asker]:
+    def _caller(self, request: Request, parameters: Iterable[str]) -> tuple[Caller, Asker]:
         store: Store = request.app.state.store
         now = datetime.now(UTC)
         principal = self._principal(request, store, now)
         actor = _actor(request, str(principal.key_id), principal.client_id)
         self._require_scope(request, principal, actor)
-        _note_parameters(request)
+        if self.needs_policies:
+            with store.db.reading() as r:
+                policies.require_enabled(r, principal.client_id)
+        unknown.note(request.query_params, parameters)
         caller = Caller(store, request, principal.client_id, principal.scopes, now, actor)
         return caller, Asker(principal.client_id, principal.key_id)
 
@@ -178,13 +214,6 @@ def _actor(request: Request, who: str, client_id: UUID | None) -> Actor:
     return Actor(who, client_id, request.state.request_id, request.state.own_request_id)
 
 
-def _note_parameters(request: Request) -> None:
-    """A route that reads its query notes what it doesn't know; one that reads none knows no parameter."""
-    route = request.scope["route"]
-    if not any(isinstance(needed.call, QueryOf) for needed in route.dependant.dependencies):
-        unknown.note(request.query_params, ())
-
-
 def _refused_key(request: Request, store: Store, error: Unauthenticated) -> Refusal:
     """Who it was is known of a key that was good once; of others, where they came from."""
     who, client_id = (str(error.key_id), error.client_id) if isinstance(error, EndedKey) else (audit.ANONYMOUS, None)
@@ -206,29 +235,138 @@ def as_uuid(text: str) -> UUID:
         return UUID(int=0)
 
 
+@dataclass(frozen=True)
+class Named:
+    """What an id in a path names.
+
+    Args:
+        not_found: the code of the 404 when it isn't there.
+        given_by: the operation and status whose answer holds such an id, and where in the answer.
+        find: looks for it, given all ids in the path, and raises NotFound. Needed where a query or a body may be
+            invalid, too.
+    """
+
+    not_found: str
+    given_by: tuple[str, str, str]
+    find: Callable[[Caller, Reading, Mapping[str, str]], object] | None = None
+
+
+def require_found(caller: Caller, ids: Mapping[str, str], named: Iterable[Named]) -> None:
+    """Raise NotFound for the first of the named things that isn't there."""
+    with caller.reading() as r:
+        for each in named:
+            if each.find is not None:
+                each.find(caller, r, ids)
+
+
 def _id(name: str, of: str) -> Any:
     return Path(alias=name, description=f"Id of the {of}.", json_schema_extra={"format": "uuid"})
 
 
-CustomerId = Annotated[str, _id("customerId", "customer")]
-JobId = Annotated[str, _id("jobId", "job")]
-StatementId = Annotated[str, _id("statementId", "statement")]
-TransactionId = Annotated[str, _id("transactionId", "transaction")]
-PageNumber = Annotated[
+CustomerId = Annotated[
     str,
-    Path(
-        alias="pageNumber",
-        description="Page of the file, from 1.",
-        json_schema_extra={"pattern": "^[1-9][0-9]{0,4}$"},
+    _id("customerId", "customer"),
+    Named(
+        "Customer.NotFound",
+        ("createCustomer", "201", "/data/customerId"),
+        lambda caller, r, ids: caller.customer(r, ids["customerId"]),
     ),
 ]
-CorrectionId = Annotated[str, _id("correctionId", "correction")]
-SubscriptionId = Annotated[str, _id("subscriptionId", "webhook subscription")]
-DeliveryId = Annotated[str, _id("deliveryId", "webhook delivery")]
-BacktestId = Annotated[str, _id("backtestId", "backtest's job")]
-EvaluationId = Annotated[str, _id("evaluationId", "evaluation")]
-PolicySlug = Annotated[str, Path(alias="slug", description="The decision policy's slug.")]
-RulesetId = Annotated[str, _id("rulesetId", "ruleset")]
-SimulationId = Annotated[str, _id("simulationId", "simulation's job")]
-MatchId = Annotated[str, _id("matchId", "match, which is its event's")]
-LibrarySlug = Annotated[str, Path(alias="librarySlug", description="Slug of a ruleset in the library.")]
+JobId = Annotated[
+    str,
+    _id("jobId", "job"),
+    Named(
+        "Job.NotFound", ("submitTransactions", "202", "/data/jobId"), lambda caller, r, ids: caller.job(r, ids["jobId"])
+    ),
+]
+StatementId = Annotated[
+    str,
+    _id("statementId", "statement"),
+    Named(
+        "Statement.NotFound",
+        ("listStatements", "200", "/data/statements/0/statementId"),
+        lambda caller, r, ids: caller.statement(r, ids["customerId"], ids["statementId"]),
+    ),
+]
+TransactionId = Annotated[
+    str,
+    _id("transactionId", "transaction"),
+    Named("Transaction.NotFound", ("listCustomerTransactions", "200", "/data/transactions/0/transactionId")),
+]
+CorrectionId = Annotated[
+    str,
+    _id("correctionId", "correction"),
+    Named("Correction.NotFound", ("correctTransactions", "202", "/data/correctionId")),
+]
+SubscriptionId = Annotated[
+    str,
+    _id("subscriptionId", "webhook subscription"),
+    Named(
+        "Webhook.SubscriptionNotFound",
+        ("createSubscription", "201", "/data/webhookSubscriptionId"),
+        lambda caller, r, ids: caller.subscription(r, ids["subscriptionId"]),
+    ),
+]
+DeliveryId = Annotated[
+    str,
+    _id("deliveryId", "webhook delivery"),
+    Named("Webhook.DeliveryNotFound", ("listDeliveries", "200", "/data/deliveries/0/deliveryId")),
+]
+BacktestId = Annotated[
+    str,
+    _id("backtestId", "backtest's job"),
+    Named(
+        "Backtest.NotFound",
+        ("backtestDecisionPolicy", "202", "/data/jobId"),
+        lambda caller, r, ids: caller.backtest(r, ids["slug"], ids["backtestId"]),
+    ),
+]
+EvaluationId = Annotated[
+    str,
+    _id("evaluationId", "evaluation"),
+    Named(
+        "Evaluation.NotFound",
+        ("evaluateDecisionPolicy", "200", "/data/evaluationId"),
+        lambda caller, r, ids: caller.evaluation(r, ids["evaluationId"]),
+    ),
+]
+SLUG = Path(alias="slug", description="The decision policy's slug.")
+SLUG_GIVEN_BY = ("saveDecisionPolicy", "201", "/data/slug")
+NewPolicySlug = Annotated[str, SLUG, Named("DecisionPolicy.NotFound", SLUG_GIVEN_BY)]
+PolicySlug = Annotated[
+    str,
+    SLUG,
+    Named("DecisionPolicy.NotFound", SLUG_GIVEN_BY, lambda caller, r, ids: caller.policy(r, ids["slug"])),
+]
+RulesetId = Annotated[
+    str,
+    _id("rulesetId", "ruleset"),
+    Named(
+        "Ruleset.NotFound",
+        ("createRuleset", "201", "/data/rulesetId"),
+        lambda caller, r, ids: caller.ruleset(r, ids["rulesetId"]),
+    ),
+]
+SimulationId = Annotated[
+    str,
+    _id("simulationId", "simulation's job"),
+    Named(
+        "Simulation.NotFound",
+        ("simulateRuleset", "202", "/data/jobId"),
+        lambda caller, r, ids: caller.simulation(r, ids["simulationId"]),
+    ),
+]
+MatchId = Annotated[
+    str,
+    _id("matchId", "match, which is its event's"),
+    Named(
+        "RuleMatch.NotFound",
+        ("listMatches", "200", "/data/matches/0/matchId"),
+        lambda caller, r, ids: caller.match(r, ids["matchId"]),
+    ),
+]
+LibrarySlug = Annotated[
+    str,
+    Path(alias="librarySlug", description="Slug of a ruleset in the library."),
+    Named("Ruleset.NotFound", ("listLibrary", "200", "/data/rulesets/0/slug")),
+]

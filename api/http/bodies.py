@@ -1,27 +1,27 @@
-"""Bodies and queries that are parsed only when a route asks for them.
+"""Bodies: received within the limits, decoded strictly, read as the model that the route declares.
 
-A route reads them after it has found the resource, because 404 goes before 400; what headers alone decide (415, 413) is
-answered before a body is even received. Reading finds every fault at once.
+What headers alone decide (415, 413) is answered before a body is received. A large body is decoded in a child process.
+Reading finds every fault at once, of queries too, and says where it is.
 """
 
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import Any, Generic, TypeVar
+from typing import Protocol
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 from starlette.concurrency import run_in_threadpool
-from starlette.datastructures import Headers, QueryParams
+from starlette.datastructures import Headers
 from starlette.requests import Request
 
 import isolation
-from api.core import unknown
 from api.core.limits import Asker, Limits, Turns
 from api.core.schemas.rules import MAX_FAULTS, Rule
+from api.http import unknown
 from pipelines.intake.lines import Decoded, Rows, decoded
 from pipelines.vocabulary.errors import Fault, InvalidRequest, TidemarkError, TooLarge, UnsupportedMedia
 from storage.core.settings import Settings
@@ -29,82 +29,65 @@ from storage.core.settings import Settings
 MAX_DECODED_AT_ONCE_BYTES = 2**14  # some milliseconds at most
 MAX_DECODED_HERE_BYTES = 2**20  # it takes some ten milliseconds, less than to start a process
 JSON, MULTIPART = "A JSON body", "A multipart body"
-Model = TypeVar("Model", bound=BaseModel)
+
+
+class Sent(Protocol):
+    """What was received. `content` is what makes two requests one; `read` raises what is wrong with it."""
+
+    @property
+    def content(self) -> bytes: ...
+
+    def read(self, caller: object, /) -> object: ...
 
 
 @dataclass(frozen=True)
-class Body(Generic[Model]):
-    """A request's body as received."""
+class Body:
+    """A request's JSON as received."""
 
-    model: type[Model]
+    model: type[BaseModel]
     content: bytes
     decoded: Callable[[], Decoded]  # raises InvalidRequest where it is no strict JSON
 
-    def read(self, **context: object) -> Model:
-        """The model that the body holds.
+    def read(self, caller: object = None) -> BaseModel:
+        """Return the model that the body holds.
+
+        Args:
+            caller: whose request it is, for rules that depend on settings or on what is stored.
 
         Raises:
             InvalidRequest: not strict JSON, or not what the model asks for.
         """
-        document = self.decoded().document
-        unknown.note_fields(self.model, document)
-        return _validated(self.model, document, context)
-
-
-@dataclass(frozen=True)
-class Query(Generic[Model]):
-    """A request's query as received: repeated parameters are still there, unknown ones are ignored."""
-
-    model: type[Model]
-    parameters: QueryParams
-
-    def read(self) -> Model:
-        """The model that the query holds, or InvalidRequest."""
-        given = {name: self.parameters.getlist(name) for name in self.parameters}
-        unknown.note_fields(self.model, given)
-        return _validated(self.model, given, {})
-
-
-class JsonBody(Generic[Model]):
-    """Receives a JSON body, within the limit, without reading it.
-
-    Args:
-        rows: the member that is a list of transactions, where the body has one.
-    """
-
-    def __init__(self, model: type[Model], rows: str | None = None) -> None:
-        self.model = model
-        self._rows = rows
-
-    async def __call__(self, request: Request) -> AsyncIterator[Body[Model]]:
-        settings: Settings = request.app.state.store.settings
-        _require_json(request.headers)
-        require_plain(request.headers)
-        require_length(request.headers, settings.max_json_bytes, JSON)
-        rows = Rows(self._rows, settings.max_transactions) if self._rows else None
-        async with json_body(self.model, request, settings.max_json_bytes, rows) as body:
-            yield body
-
-
-class QueryOf(Generic[Model]):
-    """Takes the query along without reading it."""
-
-    def __init__(self, model: type[Model]) -> None:
-        self.model = model
-
-    async def __call__(self, request: Request) -> Query[Model]:
-        return Query(self.model, request.query_params)
+        found = self.decoded()
+        unknown.note_fields(self.model, found.document)
+        context = {"faults": Counter[str](), "caller": caller, "lines": found.lines}
+        try:
+            return self.model.model_validate(found.document, context=context)
+        except ValidationError as error:
+            raise refused(
+                self.model, error.errors(include_url=False, include_context=False, include_input=False)
+            ) from None
 
 
 @asynccontextmanager
-async def json_body(
-    model: type[Model], request: Request, limit: int, rows: Rows | None = None
-) -> AsyncIterator[Body[Model]]:
-    """A body of `limit` bytes at most, for as long as the block; what is wrong with it is told when it is read."""
+async def received(model: type[BaseModel], request: Request) -> AsyncIterator[Body]:
+    """Receive a JSON body within the limit, and hold its memory for the block; `read` says what is wrong with it.
+
+    Raises:
+        UnsupportedMedia: not JSON in UTF-8, or compressed.
+        TooLarge: over the limit.
+        Unavailable: more than the asker's share of what may be held at once.
+    """
+    settings: Settings = request.app.state.store.settings
     limits: Limits = request.app.state.limits
     asker: Asker = request.state.held.asker
+    if not is_json(request.headers):
+        raise UnsupportedMedia("Request.NotJson", "The body must be application/json in UTF-8.")
+    require_plain(request.headers)
+    require_length(request.headers, settings.max_json_bytes, JSON)
+    member: str | None = getattr(model, "ROWS", None)
+    rows = Rows(member, settings.max_transactions) if member else None
     with limits.bodies.held(asker) as held:
-        content = await received(request, limit, held.take)
+        content = await _content(request, settings.max_json_bytes, held.take)
         yield Body(model, content, await _decoded(limits, asker, content, rows))
 
 
@@ -120,7 +103,7 @@ async def _decoded(limits: Limits, asker: Asker, content: bytes, rows: Rows | No
 
 
 async def _outcome(turns: Turns, asker: Asker, decode: Callable[[], Decoded]) -> Callable[[], Decoded]:
-    """What decoding gives or raises, for when the route asks."""
+    """Return what decoding gives or raises, for when the body is read."""
     outcome = Future[Decoded]()
     async with turns.turn(asker):
         try:
@@ -131,32 +114,27 @@ async def _outcome(turns: Turns, asker: Asker, decode: Callable[[], Decoded]) ->
 
 
 def is_json(headers: Headers) -> bool:
-    """Whether the body says that it is JSON, in UTF-8."""
+    """Return whether the body says that it is JSON in UTF-8."""
     media, _, parameters = headers.get("content-type", "").partition(";")
     charset = parameters.strip().lower().removeprefix("charset=").strip('"')
     return media.strip().lower() == "application/json" and charset in ("", "utf-8")
 
 
-def _require_json(headers: Headers) -> None:
-    if not is_json(headers):
-        raise UnsupportedMedia("Request.NotJson", "The body must be application/json in UTF-8.")
-
-
 def require_plain(headers: Headers) -> None:
-    """Raises UnsupportedMedia for a compressed body."""
+    """Raise UnsupportedMedia for a compressed body."""
     if headers.get("content-encoding", "identity").strip().lower() != "identity":
         raise UnsupportedMedia("Request.EncodedBody", "The body must not be compressed.")
 
 
 def require_length(headers: Headers, limit: int, what: str) -> None:
-    """Raises TooLarge for a body that says itself that it is."""
+    """Raise TooLarge for a body whose Content-Length is over the limit."""
     length = headers.get("content-length", "")
     if length.isdecimal() and int(length) > limit:
         raise too_large(limit, what)
 
 
-async def received(request: Request, limit: int, take: Callable[[int], None]) -> bytes:
-    """The whole body; one sent in chunks, which states no length, is cut off at the limit."""
+async def _content(request: Request, limit: int, take: Callable[[int], None]) -> bytes:
+    """Receive the whole body; one sent in chunks, which states no length, is cut off at the limit."""
     content = bytearray()
     async for chunk in request.stream():
         take(len(chunk))
@@ -170,17 +148,13 @@ def too_large(limit: int, what: str) -> TooLarge:
     return TooLarge("Request.TooLarge", f"{what} may have {limit:,} bytes at most.")
 
 
-def _validated(model: type[Model], document: Any, context: dict[str, object]) -> Model:
-    try:
-        return model.model_validate(document, context={"faults": Counter[str](), **context})
-    except ValidationError as error:
-        found = error.errors(include_url=False, include_context=False, include_input=False)
-        more = f" Only the first {MAX_FAULTS} faults are told." if len(found) > MAX_FAULTS else ""
-        raise _refused([_fault(model, details) for details in found[:MAX_FAULTS]], more) from None
+def refused(model: type[BaseModel], errors: Sequence[ErrorDetails]) -> InvalidRequest:
+    """Return the refusal of a body or query that is not its model, from what pydantic found; `loc` starts in it.
 
-
-def _refused(faults: list[Fault], more: str) -> InvalidRequest:
-    """The request's own code is its faults' code when they agree."""
+    The request's own code is its faults' code when they agree.
+    """
+    more = f" Only the first {MAX_FAULTS} faults are told." if len(errors) > MAX_FAULTS else ""
+    faults = [_fault(model, details) for details in errors[:MAX_FAULTS]]
     codes = {fault.code for fault in faults}
     if len(codes) == 1:
         return InvalidRequest(faults[0].code, faults[0].message + more, tuple(faults))
@@ -204,7 +178,7 @@ def _code_and_message(model: type[BaseModel], details: ErrorDetails) -> tuple[st
 
 
 def _of_missing(model: type[BaseModel], name: str) -> tuple[str, str]:
-    """A field that has a rule is missed in the words of the rule."""
+    """Return the code and sentence of a field that is missing: those of its rule, if it has one."""
     metadata = [item for field in model.model_fields.values() if field.alias == name for item in field.metadata]
     rule = next((item for item in metadata if isinstance(item, Rule)), None)
     return (rule.code, rule.sentence) if rule else ("Request.Missing", "The field is needed.")

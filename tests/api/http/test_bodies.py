@@ -11,10 +11,10 @@ from uuid import uuid4
 import pytest
 from pydantic import BaseModel
 
-from api.core.deferred import MAX_DECODED_AT_ONCE_BYTES, MAX_DECODED_HERE_BYTES, Body
 from api.core.schemas.common import Received
 from api.core.schemas.rules import MAX_FAULTS, OneOfMany, Rule
 from api.customers.schemas.related_parties import SentParties
+from api.http.bodies import MAX_DECODED_AT_ONCE_BYTES, MAX_DECODED_HERE_BYTES, Body
 from api.portfolio.schemas.backtests import SentBacktest
 from pipelines.intake.lines import decoded
 from pipelines.vocabulary.errors import InvalidRequest

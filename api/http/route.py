@@ -1,0 +1,146 @@
+"""`Route`: what happens to a request before FastAPI calls the function of its route, and in which order.
+
+The key (401) and its scope (403), what headers say about the body (415, 413), the body itself, a turn, the idempotency
+key. Only then FastAPI reads the path, the query and the body as the signature declares them. When one of them is wrong
+(400), the things that the path names are looked for first: what isn't there is a 404.
+"""
+
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from functools import partial
+from inspect import iscoroutinefunction
+from typing import Any, TypeVar, cast
+
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from pydantic import BaseModel
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import QueryParams
+from starlette.requests import Request
+from starlette.responses import Response
+
+from api.core.limits import Limits
+from api.core.schemas.files import SentFiles
+from api.core.still_wanted import StillWanted
+from api.http import bodies, idempotency, uploads
+from api.http.bodies import Sent
+from api.http.dependencies import Allow, Caller, Named, require_found
+from api.http.uploads import Files
+from pipelines.vocabulary.checkpoints import asking
+from pipelines.vocabulary.errors import InvalidRequest, TooLarge
+
+Dependency = TypeVar("Dependency")
+
+
+class Route(APIRoute):
+    """A route of callers with a key. Its function runs in a thread, when it is its caller's turn."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        answer = super().get_route_handler()
+        [allow] = self.dependencies_of(Allow)
+        parameters, is_idempotent = self._query_names, self.is_idempotent
+
+        async def checked(request: Request, body: Sent | None) -> Response:
+            caller: Caller = request.state.caller
+            try:
+                document = None if body is None else await run_in_threadpool(body.read, caller)
+                return await answer(_Checked(request, document))
+            except (InvalidRequest, TooLarge, RequestValidationError) as error:
+                await run_in_threadpool(require_found, caller, request.path_params, self.named)
+                if isinstance(error, RequestValidationError):
+                    raise self._refused(error) from None
+                raise
+
+        async def in_order(request: Request) -> Response:
+            request.state.caller = caller = await allow.admit(request, parameters)
+            async with self._received(request) as body, self._turn(request, caller):
+                work = partial(checked, request, body)
+                content = b"" if body is None else body.content
+                return await (idempotency.answer(request, content, work) if is_idempotent else work())
+
+        return in_order
+
+    def dependencies_of(self, kind: type[Dependency]) -> list[Dependency]:
+        """The route's dependencies of one kind."""
+        return [needed.call for needed in self.dependant.dependencies if isinstance(needed.call, kind)]
+
+    @property
+    def is_idempotent(self) -> bool:
+        return any(needed.call is idempotency.key for needed in self.dependant.dependencies)
+
+    @property
+    def body_model(self) -> type[BaseModel] | None:
+        """The model of the body's JSON."""
+        if self.body_field is None:
+            return None
+        declared = cast("type[BaseModel | Files]", self.body_field.field_info.annotation)
+        return declared if issubclass(declared, BaseModel) else SentFiles
+
+    @property
+    def query_models(self) -> list[type[BaseModel]]:
+        return [cast("type[BaseModel]", each.field_info.annotation) for each in self.dependant.query_params]
+
+    @property
+    def named(self) -> list[Named]:
+        """What the ids in the path name, in their order."""
+        every = (each for parameter in self.dependant.path_params for each in parameter.field_info.metadata)
+        return [each for each in every if isinstance(each, Named)]
+
+    @property
+    def _query_names(self) -> list[str]:
+        fields = (item for model in self.query_models for item in model.model_fields.items())
+        return [field.alias or name for name, field in fields]
+
+    def _received(self, request: Request) -> AbstractAsyncContextManager[Sent | None]:
+        if self.body_model is None:
+            return nullcontext()
+        if self.body_model is SentFiles:
+            return uploads.received(request)
+        return bodies.received(self.body_model, request)
+
+    def _turn(self, request: Request, caller: Caller) -> AbstractAsyncContextManager[None]:
+        """A coroutine takes no thread, and needs no turn."""
+        return nullcontext() if iscoroutinefunction(self.endpoint) else _turn(request, caller)
+
+    def _refused(self, error: RequestValidationError) -> InvalidRequest:
+        """The first step of a fault's place says that it is in the query: it is not part of its pointer."""
+        found = [each | {"loc": each["loc"][1:]} for each in error.errors()]
+        return bodies.refused(self.query_models[0], found)
+
+
+@asynccontextmanager
+async def _turn(request: Request, caller: Caller) -> AsyncIterator[None]:
+    """One client's heavy requests must not take every thread from the others.
+
+    The turn begins once the body is there, or slow senders would hold all turns, and it ends with the answer's head:
+    what is streamed afterwards is bound by how fast the client reads.
+    """
+    limits: Limits = request.app.state.limits
+    async with limits.working.turn(caller.asker):
+        with asking(StillWanted(request)):
+            yield
+
+
+class _Checked(Request):
+    """What FastAPI reads of a request: a body that is its model already, and a query that tells what is given twice."""
+
+    def __init__(self, request: Request, document: object) -> None:
+        super().__init__(request.scope, request.receive)
+        self._document = document
+
+    async def body(self) -> Any:
+        return self._document
+
+    async def json(self) -> Any:
+        return self._document
+
+    @property
+    def query_params(self) -> QueryParams:
+        return _Parameters(self.scope["query_string"])
+
+
+class _Parameters(QueryParams):
+    def get(self, key: Any, default: Any = None) -> Any:
+        """The value; of a parameter that is given twice, the list of its values, which no rule takes for one."""
+        values = self.getlist(key)
+        return (values[0] if len(values) == 1 else values) if values else default

@@ -3,9 +3,9 @@
 from typing import Annotated
 
 from fastapi import APIRouter, Depends
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import Response
 
-from api.core.answers import accepted_job, answer, streamed, totals
+from api.core.answers import accepted_job, answer, totals
 from api.core.deferred import Body, JsonBody, Query, QueryOf
 from api.core.dependencies import Allow, BacktestId, Caller, PolicySlug, as_uuid
 from api.core.idempotency import idempotent
@@ -14,6 +14,7 @@ from api.core.operations import DAMAGED_FILE, gives, shows_page
 from api.core.schemas.common import Paging
 from api.core.schemas.jobs import EXAMPLE_BACKTEST_JOB, JobView
 from api.portfolio import backtesting
+from api.portfolio.portfolio_jobs import page_answer, require_done, rows_answer, start, unfinished
 from api.portfolio.schemas.backtests import (
     BacktestListView,
     BacktestResultView,
@@ -22,12 +23,10 @@ from api.portfolio.schemas.backtests import (
     WhichChanges,
 )
 from pipelines.decisions.backtest.page import CONTENT_POLICY
-from pipelines.vocabulary.errors import Conflict
 from storage.core.database import Reading
-from storage.core.paging import Paged
-from storage.decisions import backtests, policies
-from storage.decisions.backtests import Backtest
-from storage.decisions.policies import StoredPolicy
+from storage.decisions import policies
+from storage.portfolio import portfolio_jobs
+from storage.portfolio.portfolio_jobs import BACKTEST, PortfolioJob
 
 router = APIRouter(route_class=InTurn, prefix="/v1/decision-policies/{slug}", tags=["Decision policies"])
 Author = Annotated[Caller, Depends(Allow("decision-policies:write"))]
@@ -36,7 +35,7 @@ WhichPage = Annotated[Query[Paging], Depends(QueryOf(Paging))]
 WhichOnes = Annotated[Query[WhichChanges], Depends(QueryOf(WhichChanges))]
 NOT_ENABLED = "DecisionPolicy.NotEnabled"
 NO_VERSION = "DecisionPolicy.VersionNotFound"
-UNFINISHED = "Backtest.Unfinished"
+UNFINISHED = unfinished(BACKTEST)
 
 
 @router.post(
@@ -50,21 +49,16 @@ def backtest_decision_policy(caller: Author, slug: PolicySlug, body: BacktestBod
     An archived policy can be looked at, too. Nothing is decided by it.
     """
     with caller.reading() as r:
-        policy = caller.policy(r, slug)
-        sent = body.read()
-        version, asked = backtesting.asked(r, policy, sent, caller.today)
-        outcomes = backtesting.known_outcomes(r, caller.client_id, sent)
+        new = backtesting.asked(r, caller.policy(r, slug), body.read(), caller.today)
     with caller.writing() as w:
-        job = backtests.request(w, policy, version.version, asked, outcomes, caller.actor.who, caller.now)
-        caller.audit(w, "Policy.BacktestRequested", policyId=policy.policy_id, jobId=job.job_id)
-        return caller.keep(w, accepted_job(job))
+        return caller.keep(w, accepted_job(start(w, new, caller.actor, caller.now)))
 
 
 @router.get("/backtests", **gives(BacktestListView, refuses=[NOT_ENABLED]))
 def list_backtests(caller: Author, slug: PolicySlug, query: WhichPage) -> Response:
     """List the policy's backtests, newest first."""
     with caller.reading() as r:
-        found = backtests.find(r, caller.policy(r, slug), query.read().asked())
+        found = portfolio_jobs.find(r, caller.policy(r, slug).policy_id, query.read().asked())
     return answer({"backtests": [backtesting.shown(each) for each in found.items], **totals(found)})
 
 
@@ -72,8 +66,8 @@ def list_backtests(caller: Author, slug: PolicySlug, query: WhichPage) -> Respon
 def get_backtest(caller: Author, slug: PolicySlug, backtest_id: BacktestId) -> Response:
     """Read a backtest: what was asked for, how far it has come, and what came of it, day by day."""
     with caller.reading() as r:
-        _, backtest = _one(caller, r, slug, backtest_id)
-        return answer({**backtesting.shown(backtest), "days": backtests.result(r, backtest)})
+        job = _one(caller, r, slug, backtest_id)
+        return answer({**backtesting.shown(job), "days": portfolio_jobs.result(r, job)})
 
 
 @router.get(
@@ -82,33 +76,22 @@ def get_backtest(caller: Author, slug: PolicySlug, backtest_id: BacktestId) -> R
 def list_changed_customers(caller: Author, slug: PolicySlug, backtest_id: BacktestId, query: WhichOnes) -> Response:
     """List who changes, in outcome or in limits, with the rules that make it so."""
     with caller.reading() as r:
-        _, backtest = _one(caller, r, slug, backtest_id)
+        job = _one(caller, r, slug, backtest_id)
         asked = query.read()
-        _require_done(backtest)
-        parts = backtests.parts(r, backtest)
-    page, total = asked.asked(), sum(part.changed(asked.change) for part in parts)
-    counts = totals(Paged(range(total), total, page))
-    slices = backtesting.changes(caller.store.lake, parts, asked.change, page)
-    return streamed("customers", counts, backtesting.as_json(slices))
+        of = portfolio_jobs.listing(r, require_done(job), asked.change)
+    return rows_answer(caller.store.lake, of, asked.asked(), "customers", backtesting.changed)
 
 
 @router.get("/backtests/{backtestId}/page.html", **shows_page([NOT_ENABLED, UNFINISHED, *DAMAGED_FILE]))
 def get_backtest_page(caller: Author, slug: PolicySlug, backtest_id: BacktestId) -> Response:
     """Read a backtest as one printable page with charts, which fetches nothing and runs no script."""
     with caller.reading() as r:
-        policy, backtest = _one(caller, r, slug, backtest_id)
-        _require_done(backtest)
-        name = policies.version(r, policy, backtest.version).policy.name
-        days, parts = backtests.result(r, backtest), backtests.parts(r, backtest)
-    content = backtesting.as_page(caller.store.lake, backtest, name, days, parts)
-    return HTMLResponse(content, headers={"Content-Security-Policy": CONTENT_POLICY})
+        job = require_done(_one(caller, r, slug, backtest_id))
+        name = policies.version(r, caller.policy(r, slug), job.version).policy.name
+        days, of = portfolio_jobs.result(r, job), portfolio_jobs.listing(r, job)
+    return page_answer(backtesting.as_page(caller.store.lake, job, name, days, of), CONTENT_POLICY)
 
 
-def _one(caller: Caller, r: Reading, slug: str, backtest_id: str) -> tuple[StoredPolicy, Backtest]:
+def _one(caller: Caller, r: Reading, slug: str, backtest_id: str) -> PortfolioJob:
     policy = caller.policy(r, slug)
-    return policy, backtests.get(r, policy, as_uuid(backtest_id))
-
-
-def _require_done(backtest: Backtest) -> None:
-    if not backtest.is_done:
-        raise Conflict(UNFINISHED, "The backtest has come to no result: see its job.")
+    return portfolio_jobs.get(r, BACKTEST, caller.client_id, as_uuid(backtest_id), policy.policy_id)

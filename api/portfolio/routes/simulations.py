@@ -3,9 +3,9 @@
 from typing import Annotated
 
 from fastapi import APIRouter, Depends
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import Response
 
-from api.core.answers import accepted_job, answer, streamed, totals
+from api.core.answers import accepted_job, answer, totals
 from api.core.deferred import Body, JsonBody, Query, QueryOf
 from api.core.dependencies import Allow, Caller, RulesetId, SimulationId, as_uuid
 from api.core.idempotency import idempotent
@@ -14,20 +14,20 @@ from api.core.operations import DAMAGED_FILE, gives, shows_page
 from api.core.schemas.common import Paging
 from api.core.schemas.jobs import EXAMPLE_SIMULATION_JOB, JobView
 from api.portfolio import simulating
+from api.portfolio.portfolio_jobs import page_answer, require_done, rows_answer, start, unfinished
 from api.portfolio.schemas.simulations import FiringListView, SentSimulation, SimulationListView, SimulationResultView
 from pipelines.monitoring.page import CONTENT_POLICY
-from pipelines.vocabulary.errors import Conflict
 from storage.core.database import Reading
-from storage.core.paging import Paged
 from storage.monitoring import simulations
-from storage.monitoring.simulations import Simulation
+from storage.portfolio import portfolio_jobs
+from storage.portfolio.portfolio_jobs import SIMULATION, PortfolioJob
 
 router = APIRouter(route_class=InTurn, prefix="/v1/monitoring", tags=["Monitoring"])
 Watcher = Annotated[Caller, Depends(Allow("monitoring:rules"))]
 SimulationBody = Annotated[Body[SentSimulation], Depends(JsonBody(SentSimulation))]
 WhichPage = Annotated[Query[Paging], Depends(QueryOf(Paging))]
 CORRUPT = "Ruleset.Corrupt"
-UNFINISHED = "Simulation.Unfinished"
+UNFINISHED = unfinished(SIMULATION)
 
 
 @router.post(
@@ -41,19 +41,16 @@ def simulate_ruleset(caller: Watcher, ruleset_id: RulesetId, body: SimulationBod
     An archived or inactive ruleset can be looked at, too. Nobody is told, and nothing of the ruleset changes.
     """
     with caller.reading() as r:
-        stored = caller.ruleset(r, ruleset_id)
-        asked = simulating.asked(r, stored, body.read(), caller.today)
+        new = simulating.asked(r, caller.ruleset(r, ruleset_id), body.read(), caller.today)
     with caller.writing() as w:
-        job = simulations.request(w, stored, asked, caller.actor.who, caller.now)
-        caller.audit(w, "Ruleset.SimulationRequested", rulesetId=stored.ruleset_id, jobId=job.job_id)
-        return caller.keep(w, accepted_job(job))
+        return caller.keep(w, accepted_job(start(w, new, caller.actor, caller.now)))
 
 
 @router.get("/rulesets/{rulesetId}/simulations", **gives(SimulationListView, refuses=[CORRUPT]))
 def list_simulations(caller: Watcher, ruleset_id: RulesetId, query: WhichPage) -> Response:
     """List the ruleset's simulations, newest first."""
     with caller.reading() as r:
-        found = simulations.find(r, caller.ruleset(r, ruleset_id), query.read().asked())
+        found = portfolio_jobs.find(r, caller.ruleset(r, ruleset_id).ruleset_id, query.read().asked())
     return answer({"simulations": [simulating.shown(each) for each in found.items], **totals(found)})
 
 
@@ -61,37 +58,28 @@ def list_simulations(caller: Watcher, ruleset_id: RulesetId, query: WhichPage) -
 def get_simulation(caller: Watcher, simulation_id: SimulationId) -> Response:
     """Read a simulation: what was asked for, how far it has come, and what came of it, month by month."""
     with caller.reading() as r:
-        simulation = _one(caller, r, simulation_id)
-        return answer({**simulating.shown(simulation), "result": simulations.result(r, simulation)})
+        job = _one(caller, r, simulation_id)
+        return answer({**simulating.shown(job), "result": portfolio_jobs.result(r, job)})
 
 
 @router.get("/simulations/{simulationId}/firings", **gives(FiringListView, refuses=[UNFINISHED, *DAMAGED_FILE]))
 def list_firings(caller: Watcher, simulation_id: SimulationId, query: WhichPage) -> Response:
     """List what would have fired, customer by customer and day by day, with the values that matched."""
     with caller.reading() as r:
-        simulation, page = _done(caller, r, simulation_id), query.read().asked()
-        of = simulations.firings(r, simulation)
-    counts = totals(Paged(range(of.rows), of.rows, page))
-    return streamed("firings", counts, simulating.as_json(simulating.firings(caller.store.lake, of, page)))
+        job, page = require_done(_one(caller, r, simulation_id)), query.read().asked()
+        of = portfolio_jobs.listing(r, job)
+    return rows_answer(caller.store.lake, of, page, "firings", simulating.firing)
 
 
 @router.get("/simulations/{simulationId}/page.html", **shows_page([UNFINISHED, CORRUPT, *DAMAGED_FILE]))
 def get_simulation_page(caller: Watcher, simulation_id: SimulationId) -> Response:
     """Read a simulation as one printable page with charts, which fetches nothing and runs no script."""
     with caller.reading() as r:
-        simulation = _done(caller, r, simulation_id)
-        ruleset = simulations.simulated_ruleset(r, simulation)
-        result, of = simulations.result(r, simulation), simulations.firings(r, simulation)
-    content = simulating.as_page(caller.store.lake, simulation, ruleset, result, of)
-    return HTMLResponse(content, headers={"Content-Security-Policy": CONTENT_POLICY})
+        job = require_done(_one(caller, r, simulation_id))
+        ruleset = simulations.simulated_ruleset(r, job)
+        result, of = portfolio_jobs.result(r, job), portfolio_jobs.listing(r, job)
+    return page_answer(simulating.as_page(caller.store.lake, job, ruleset, result, of), CONTENT_POLICY)
 
 
-def _one(caller: Caller, r: Reading, simulation_id: str) -> Simulation:
-    return simulations.get(r, caller.client_id, as_uuid(simulation_id))
-
-
-def _done(caller: Caller, r: Reading, simulation_id: str) -> Simulation:
-    simulation = _one(caller, r, simulation_id)
-    if not simulation.is_done:
-        raise Conflict(UNFINISHED, "The simulation has come to no result: see its job.")
-    return simulation
+def _one(caller: Caller, r: Reading, simulation_id: str) -> PortfolioJob:
+    return portfolio_jobs.get(r, SIMULATION, caller.client_id, as_uuid(simulation_id))

@@ -13,9 +13,8 @@ from api.core.schemas.rules import Rule, day, identifier
 from api.monitoring.schemas import EXAMPLE_DOCUMENT, EXAMPLE_ID, EXAMPLE_MATCH, EXAMPLE_RULES, ReadValueView
 from api.webhooks.schemas import EXAMPLE_CUSTOMER
 from pipelines.monitoring.ruleset import Severity
-from pipelines.monitoring.simulated import MOST_CUSTOMERS
+from pipelines.monitoring.simulation import MOST_CUSTOMERS, MOST_FIRINGS
 from storage.core.models import JobStatus
-from storage.monitoring.simulations import MOST_FIRINGS
 
 MOST_NAMED = 100_000  # customers by id
 MOST_MONTHS, USUAL_MONTHS = 24, 12

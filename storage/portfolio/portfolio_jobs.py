@@ -217,7 +217,10 @@ def begin(w: Writing, job_id: UUID, now: datetime) -> PortfolioJob:
 
 
 def list_slices(w: Writing, job: PortfolioJob, parts: Iterable[Sequence[int]]) -> None:
-    """List the slices of a job, unless they are listed: whole customers, in order. Nobody makes one empty slice."""
+    """List the slices of a job, unless they are listed: whole customers, in order.
+
+    A job about nobody has one empty slice.
+    """
     w.execute(select(portfolio_jobs.c.job_id).where(_is(job.job_id)).with_for_update())  # one run at a time gets here
     if with_id(w, job.job_id).customers_total is not None:
         return

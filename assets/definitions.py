@@ -9,9 +9,8 @@ from assets.dispatch.sensors import submitted_jobs_sensor, webhook_outbox_sensor
 from assets.enrichment.transactions import enriched_transactions, landed_transactions
 from assets.intake.statements import extracted_statements
 from assets.portfolio import schedules
-from assets.portfolio.backtests import policy_backtest, requested_backtests_sensor
 from assets.portfolio.monitoring import monitored_customers
-from assets.portfolio.simulations import requested_simulations_sensor, ruleset_simulation
+from assets.portfolio.portfolio_jobs import portfolio_job, requested_portfolio_jobs_sensor
 from assets.portfolio.tables import portfolio_assets
 from assets.reports.reports import report_assets, report_bundles
 from storage.core.settings import Settings
@@ -36,8 +35,7 @@ def definitions() -> Definitions:
             enrichment_batch,
             extraction_batch,
             refresh_batch,
-            policy_backtest,
-            ruleset_simulation,
+            portfolio_job,
             *schedules.portfolio_jobs,
             *schedules.lake_jobs,
         ],
@@ -47,8 +45,7 @@ def definitions() -> Definitions:
             webhook_outbox_sensor,
             schedules.requested_backfills_sensor,
             schedules.requested_ruleset_evaluations_sensor,
-            requested_backtests_sensor,
-            requested_simulations_sensor,
+            requested_portfolio_jobs_sensor,
         ],
         resources={"store": store_resource},
         executor=in_process_executor,

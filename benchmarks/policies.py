@@ -15,7 +15,7 @@ from uuid import UUID
 
 import polars as pl
 
-from assets.portfolio.backtests import run
+from assets.portfolio.portfolio_jobs import run
 from benchmarks import reports, ten_rules
 from benchmarks.alone import alone
 from benchmarks.filling import UNTIL, fill
@@ -26,9 +26,10 @@ from benchmarks.table import Row, mebibytes, seconds
 from benchmarks.ten_rules import MISSING_SHARE, REQUESTED, Verdict, Wrong, wrong
 from pipelines.decisions import Plan, evaluated, planned, readings
 from storage.core.store import Store
-from storage.decisions import backtests
 from storage.decisions import policies as stored_policies
 from storage.decisions.backtests import Against, Knowledge, Request
+from storage.portfolio import portfolio_jobs
+from storage.portfolio.portfolio_jobs import BACKTEST, NewPortfolioJob
 
 
 @dataclass(frozen=True)
@@ -187,15 +188,15 @@ def _requested(store: Store, client_id: UUID) -> UUID:
         )
         stored = stored_policies.get(w, client_id, ten_rules.policy().slug)
         asked = Request(Against.VERSION, before, (UNTIL,), Knowledge.NOW, INPUTS)
-        return backtests.request(w, stored, after, asked, None, "benchmark", now).job_id
+        new = NewPortfolioJob(BACKTEST, client_id, stored.policy_id, after, asked.as_json())
+        return portfolio_jobs.request(w, new, "benchmark", now).job_id
 
 
 def _backtest(home: Home, job_id: UUID) -> tuple[float, int]:
     """How long the service's run takes from its start to the job's end (s), and how many customers change."""
     with home.store() as store:
         began = time.perf_counter()
-        run(store, job_id, lambda: datetime.now(UTC))
+        done = run(store, job_id, lambda: datetime.now(UTC))
         took = time.perf_counter() - began
         with store.db.reading() as r:
-            parts = backtests.parts(r, backtests.with_id(r, job_id))
-    return took, sum(part.changed(None) for part in parts)
+            return took, portfolio_jobs.listing(r, done).total

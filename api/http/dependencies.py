@@ -31,18 +31,18 @@ from storage.core.database import Reading, Writing
 from storage.core.store import Store
 from storage.customers import customers
 from storage.customers.customers import Customer
-from storage.decisions import backtests, evaluations, policies
-from storage.decisions.backtests import Backtest
+from storage.decisions import evaluations, policies
 from storage.decisions.evaluations import Evaluation
 from storage.decisions.policies import StoredPolicy
 from storage.intake import statements
 from storage.intake.statements import StoredStatement
 from storage.jobs import jobs
 from storage.jobs.jobs import Job
-from storage.monitoring import rule_matches, rulesets, simulations
+from storage.monitoring import rule_matches, rulesets
 from storage.monitoring.rule_matches import Match
 from storage.monitoring.rulesets import StoredRuleset
-from storage.monitoring.simulations import Simulation
+from storage.portfolio import portfolio_jobs
+from storage.portfolio.portfolio_jobs import BACKTEST, SIMULATION, PortfolioJob
 from storage.webhooks import subscriptions
 from storage.webhooks.subscriptions import Subscription
 
@@ -121,8 +121,9 @@ class Caller:
         """Archived or not, and whatever its versions."""
         return policies.get(r, self.client_id, slug if re.fullmatch(POLICY_SLUG, slug) else "")
 
-    def backtest(self, r: Reading, slug: str, backtest_id: str) -> Backtest:
-        return backtests.get(r, self.policy(r, slug), as_uuid(backtest_id))
+    def backtest(self, r: Reading, slug: str, backtest_id: str) -> PortfolioJob:
+        policy = self.policy(r, slug)
+        return portfolio_jobs.get(r, BACKTEST, self.client_id, as_uuid(backtest_id), policy.policy_id)
 
     def evaluation(self, r: Reading, evaluation_id: str) -> Evaluation:
         return evaluations.get(r, self.client_id, as_uuid(evaluation_id))
@@ -130,8 +131,8 @@ class Caller:
     def statement(self, r: Reading, customer_id: str, statement_id: str) -> StoredStatement:
         return statements.get(r, self.customer(r, customer_id), as_uuid(statement_id))
 
-    def simulation(self, r: Reading, simulation_id: str) -> Simulation:
-        return simulations.get(r, self.client_id, as_uuid(simulation_id))
+    def simulation(self, r: Reading, simulation_id: str) -> PortfolioJob:
+        return portfolio_jobs.get(r, SIMULATION, self.client_id, as_uuid(simulation_id))
 
     def ruleset(self, r: Reading, ruleset_id: str) -> StoredRuleset:
         return rulesets.get(r, self.client_id, as_uuid(ruleset_id))

@@ -1,7 +1,7 @@
-"""What is sent as a simulation, as what the work needs; and what came of it, as answers and as a page."""
+"""A simulation as it is sent → its portfolio job, and the job's result → answers and a page."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import date, timedelta
 from decimal import Decimal
@@ -10,46 +10,45 @@ from uuid import UUID
 
 import msgspec
 
-from api.core.schemas.rules import MAX_FAULTS
 from api.http.answers import encode
 from api.monitoring.rulesets import sound
 from api.monitoring.schemas import Read
-from api.portfolio.backtesting import numbers_of
+from api.portfolio import portfolio_jobs
+from api.portfolio.portfolio_jobs import SHOWN_ON_THE_PAGE, first_rows, require_known
 from api.portfolio.schemas.simulations import EARLIEST, MOST_MONTHS, USUAL_MONTHS, SentSimulation
 from pipelines.decisions.canonical import canonical
 from pipelines.monitoring import Checked, Listed, Ruleset, checked
 from pipelines.monitoring.page import About, page
 from pipelines.pages.wording import counted, day
-from pipelines.vocabulary.errors import Fault, InvalidRequest
+from pipelines.vocabulary.errors import InvalidRequest
 from storage.core.database import Reading
 from storage.core.lake import Lake
-from storage.core.paging import Page
-from storage.monitoring import simulations
 from storage.monitoring.rulesets import StoredRuleset
-from storage.monitoring.simulations import Firings, Request, Simulation
+from storage.monitoring.simulations import Request
+from storage.portfolio.portfolio_jobs import SIMULATION, Listing, NewPortfolioJob, PortfolioJob
 
 UNKNOWN_CUSTOMER = "Simulation.UnknownCustomer"
 REFUSES = (
     *("Simulation.DayToCome", "Simulation.InvalidDays", "Simulation.TooManyDays", UNKNOWN_CUSTOMER),
     *("Ruleset.Invalid", "Ruleset.UnknownCustomer"),
 )
-SHOWN_ON_THE_PAGE = 100
 
 
-def asked(r: Reading, stored: StoredRuleset, sent: SentSimulation, today: date) -> Request:
-    """What is asked about the ruleset.
+def asked(r: Reading, stored: StoredRuleset, sent: SentSimulation, today: date) -> NewPortfolioJob:
+    """Return the job that a simulation of the ruleset asks for.
 
     Raises:
         InvalidRequest: what is asked for makes no sense.
     """
     first, last = _days(sent, today)
     only = None if sent.customer_ids is None else tuple(sent.customer_ids)
-    _require_known(r, stored, only or (), UNKNOWN_CUSTOMER, "/customerIds")
+    require_known(r, stored.client_id, only or (), UNKNOWN_CUSTOMER, "/customerIds/{nth}")
     ruleset = None if sent.document is None else sound(_within(checked(sent.document), "/document"))
     if ruleset is not None and isinstance(ruleset.applies_to, Listed):
-        where = "/document/appliesTo/customers"
-        _require_known(r, stored, ruleset.applies_to.customers, "Ruleset.UnknownCustomer", where)
-    return Request(first, last, only, None if ruleset is None else canonical(ruleset))
+        where = "/document/appliesTo/customers/{nth}"
+        require_known(r, stored.client_id, ruleset.applies_to.customers, "Ruleset.UnknownCustomer", where)
+    request = Request(first, last, only, None if ruleset is None else canonical(ruleset))
+    return NewPortfolioJob(SIMULATION, stored.client_id, stored.ruleset_id, stored.version, request.as_json())
 
 
 def _days(sent: SentSimulation, today: date) -> tuple[date, date]:
@@ -79,54 +78,25 @@ def _within(found: Checked, pointer: str) -> Checked:
     return replace(found, faults=faults)
 
 
-def _require_known(r: Reading, stored: StoredRuleset, ids: Sequence[UUID], code: str, pointer: str) -> None:
-    known = numbers_of(r, stored.client_id, ids)
-    faults = [
-        Fault(f"{pointer}/{nth}", code, "There is no customer with this id.")
-        for nth, each in enumerate(ids)
-        if each not in known
-    ]
-    if faults:
-        raise InvalidRequest(code, "Some customers are not known.", tuple(faults[:MAX_FAULTS]))
-
-
 # What came of it
 
 
-def shown(simulation: Simulation) -> dict[str, Any]:
-    """As a list shows it."""
-    of = simulation.request
-    return {
-        "jobId": simulation.job_id,
-        "status": simulation.status,
-        "rulesetId": simulation.ruleset_id,
-        "version": simulation.version,
+def shown(job: PortfolioJob) -> dict[str, Any]:
+    """Return a simulation as a list shows it."""
+    of = Request.of_json(job.request)
+    return portfolio_jobs.shown(job, of.customers) | {
+        "rulesetId": job.subject_id,
         "ofDocument": of.document is not None,
         "from": of.first,
         "to": of.last,
-        "customersNamed": None if of.customers is None else len(of.customers),
-        "customersTotal": simulation.customers_total,
-        "customersDone": simulation.customers_done,
-        "customersFailed": simulation.customers_failed,
-        "dateCreated": simulation.created_at,
-        "createdBy": simulation.created_by,
     }
 
 
 _read = msgspec.json.Decoder(list[Read]).decode
 
 
-def firings(lake: Lake, of: Firings, page_: Page | None) -> Iterator[list[dict[str, Any]]]:
-    """As the API lists them, some rows at a time."""
-    for frame in simulations.listed(lake, of, page_):
-        yield [_firing(row) for row in frame.to_dicts()]
-
-
-def as_json(slices: Iterator[list[dict[str, Any]]]) -> Iterator[bytes]:
-    return (b",".join(map(encode, rows)) for rows in slices)
-
-
-def _firing(row: Mapping[str, Any]) -> dict[str, Any]:
+def firing(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a row of the lake as the API lists what fires."""
     return {
         "customerId": UUID(bytes=row["customer_id"]),
         "date": row["date"],
@@ -135,30 +105,29 @@ def _firing(row: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def as_page(lake: Lake, simulation: Simulation, ruleset: Ruleset, result: Mapping[str, Any], of: Firings) -> str:
-    """The page of a simulation that is done, with the first of its firings."""
-    first = [row for rows in firings(lake, of, Page(1, SHOWN_ON_THE_PAGE)) for row in rows]
-    about = About(ruleset.name, tuple(_facts(simulation)), tuple(_notices(simulation, ruleset)))
+def as_page(lake: Lake, job: PortfolioJob, ruleset: Ruleset, result: Mapping[str, Any], of: Listing) -> str:
+    """Return the page of a simulation that is done, with the first of its firings."""
+    about = About(ruleset.name, tuple(_facts(job)), tuple(_notices(job, ruleset)))
+    first = first_rows(lake, of, SHOWN_ON_THE_PAGE, firing)
     return page(result, about, [json.loads(encode(row), parse_float=Decimal) for row in first])
 
 
-def _facts(simulation: Simulation) -> Iterator[tuple[str, str]]:
-    of = simulation.request
+def _facts(job: PortfolioJob) -> Iterator[tuple[str, str]]:
+    of = Request.of_json(job.request)
     yield "From", day(of.first)
     yield "To", day(of.last)
-    yield "Ruleset", "a document sent along" if of.document is not None else f"version {simulation.version}"
-    yield "Asked for on", day(simulation.created_at.date())
+    yield "Ruleset", "a document sent along" if of.document is not None else f"version {job.version}"
+    yield "Asked for on", day(job.created_at.date())
     if of.customers is not None:
         yield "Only", counted(len(of.customers), "customer") + " by id"
 
 
-def _notices(simulation: Simulation, ruleset: Ruleset) -> Iterator[str]:
+def _notices(job: PortfolioJob, ruleset: Ruleset) -> Iterator[str]:
     yield (
         "Each day is looked at with the transactions dated up to it, of all that are held today, and with what "
         "enrichment says of them today."
     )
     if ruleset.attributes:
         yield "Attributes are as they were on each day; before one was first set, as it is now."
-    if simulation.customers_failed:
-        failed = counted(simulation.customers_failed, "customer")
-        yield f"{failed} left out: their data could not be read or computed."
+    if job.customers_failed:
+        yield f"{counted(job.customers_failed, 'customer')} left out: their data could not be read or computed."

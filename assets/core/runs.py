@@ -26,8 +26,7 @@ QUEUE_TAG = "tidemark/queue"
 JOBS_TAG = "tidemark/jobs"
 ROWS_TAG = "tidemark/rows"
 CUSTOMERS_TAG = "tidemark/customers"
-BACKTEST_TAG = "tidemark/backtest"  # the job's id
-SIMULATION_TAG = "tidemark/simulation"  # likewise
+PORTFOLIO_JOB_TAG = "tidemark/portfolio_job"  # the job's id
 ASKED_TAG = "tidemark/asked"  # a look at those alone whom a change concerns
 PARTITION_TAG = "dagster/partition"
 

@@ -57,7 +57,7 @@ def carry_out(
         maintenance.expect(w, task, bucket, len(due))
     total = Outcome()
     try:
-        for customers in slices(due, store.settings.portfolio_slice_rows):
+        for customers in slices(due, SLICE_CUSTOMERS, store.settings.portfolio_slice_rows):
             began = time.monotonic()
             outcome = _one_slice(store, condition, customers, do) if yielding else _attempt(store, customers, do)
             total += outcome
@@ -73,12 +73,15 @@ def carry_out(
     return total
 
 
-def slices(due: Sequence[tuple[int, int]], most_rows: int) -> Iterator[list[int]]:
-    """Customer numbers, cut so that no slice has many customers, or more rows than `most_rows` but for one customer."""
+def slices(due: Sequence[tuple[int, int]], most_customers: int, most_rows: int) -> Iterator[list[int]]:
+    """Cut customers, each with its number of rows, into slices of their numbers.
+
+    No slice has more customers than `most_customers`; more rows than `most_rows` has only a slice of one customer.
+    """
     customers: list[int] = []
     rows = 0
     for number, its_rows in due:
-        if customers and (rows + its_rows > most_rows or len(customers) == SLICE_CUSTOMERS):
+        if customers and (rows + its_rows > most_rows or len(customers) == most_customers):
             yield customers
             customers, rows = list[int](), 0
         customers.append(number)

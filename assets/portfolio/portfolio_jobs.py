@@ -1,35 +1,176 @@
-"""The run of a job over a client's portfolio: however it goes wrong, the job ends with it."""
+"""The run of a job over a client's portfolio, whatever its kind: slice by slice, in the portfolio's queue.
 
-from collections.abc import Callable, Iterator, Mapping
+A slice is as many whole customers as memory is meant for; its rows stay as a file of the lake, its tallies until they
+are added up. A run that was killed is resumed at the first slice that was not recorded. A customer who can't be
+computed is left out and counted, and takes nobody else with it. However a run goes wrong, the job ends with it.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import UTC, datetime
+from functools import partial
+from itertools import chain
 from uuid import UUID
 
+import polars as pl
+from dagster import DefaultSensorStatus, OpExecutionContext, ResourceParam, RunRequest, SkipReason, job, op, sensor
+
+from assets.core.batches import isolating
+from assets.core.runs import PORTFOLIO_JOB_TAG, QUEUE_TAG
+from assets.dispatch.sensors import EVERY_S
+from assets.portfolio import backtests, simulations
+from assets.portfolio.kinds import Work
+from assets.portfolio.maintenance import slices
+from assets.reports.reports import each_slice
+from pipelines.figures.facts import COLUMNS
+from pipelines.figures.periods import BY_CUSTOMER
 from pipelines.vocabulary.errors import TidemarkError
+from pipelines.vocabulary.schemas import TRANSACTIONS
+from storage.core.database import Reading
+from storage.core.models import TERMINAL, Flow, Queue
 from storage.core.store import Store
+from storage.customers import customers
+from storage.enrichment import transactions
 from storage.portfolio import portfolio_jobs
+from storage.portfolio.portfolio_jobs import Kind, Part, PortfolioJob, Slice
+
+# Our judgement: about ten seconds of work a day that is looked at, and so many pieces of `reports.SLICE_ROWS` that a
+# thread that is done before the other matters little.
+SLICE_CUSTOMERS = 20_000
+SLICE_ROWS = 4_000_000
+MOST_SILENT = 5_000  # customers without transactions who are computed together
+NO_ROWS = pl.DataFrame(schema={name: TRANSACTIONS[name] for name in COLUMNS})
+
+KINDS: Mapping[Flow, Callable[[Reading, Store, PortfolioJob], Work]] = {
+    Flow.POLICY_BACKTEST: backtests.opened,
+    Flow.RULESET_SIMULATION: simulations.opened,
+}
+
+
+@op
+def compute_slices(context: OpExecutionContext, store: ResourceParam[Store]) -> None:
+    """Compute the slices of the run's portfolio job that are still to be computed, and end the job."""
+    ended = run(store, UUID(context.run.tags[PORTFOLIO_JOB_TAG]), lambda: datetime.now(UTC))
+    context.add_output_metadata({"customers": ended.customers_done, "customers failed": ended.customers_failed})
+
+
+@job(tags={QUEUE_TAG: Queue.PORTFOLIO.value})
+def portfolio_job() -> None:
+    """Compare versions of a policy over a client's portfolio, or try a ruleset on its past."""
+    compute_slices()
+
+
+@sensor(
+    job_name=portfolio_job.name,
+    minimum_interval_seconds=EVERY_S,
+    default_status=DefaultSensorStatus.RUNNING,
+    description="Starts the runs of portfolio jobs that clients asked for, in order of receipt.",
+)
+def requested_portfolio_jobs_sensor(store: ResourceParam[Store]) -> list[RunRequest] | SkipReason:
+    """Request a run of each job until the job has begun; by the run's key, Dagster starts it once."""
+    with store.db.reading() as r:
+        waiting = portfolio_jobs.waiting(r)
+    return [
+        RunRequest(run_key=f"{each.flow} {each.job_id}", tags={PORTFOLIO_JOB_TAG: str(each.job_id)}) for each in waiting
+    ] or SkipReason("Nothing was asked for.")
+
+
+def run(store: Store, job_id: UUID, clock: Callable[[], datetime]) -> PortfolioJob:
+    """Compute what is left of a job, and end it; return the job as it stands then.
+
+    Where that fails or is stopped, the job fails, too. A job that has ended is left alone: a run may be lost after its
+    last word.
+    """
+    with store.db.reading() as r:
+        asked = portfolio_jobs.with_id(r, job_id)
+    if asked.status not in TERMINAL:
+        with _failing_with_its_run(store, asked, clock):
+            _run(store, asked, clock)
+    with store.db.reading() as r:
+        return portfolio_jobs.with_id(r, job_id)
+
+
+def _run(store: Store, asked: PortfolioJob, clock: Callable[[], datetime]) -> None:
+    with store.db.writing() as w:
+        begun = portfolio_jobs.begin(w, asked.job_id, clock())
+    with store.db.reading() as r:
+        work = KINDS[begun.kind.flow](r, store, begun)
+        everybody = portfolio_jobs.customers_of(r, work.whom)
+    with store.db.writing() as w:
+        portfolio_jobs.list_slices(w, begun, slices(everybody, SLICE_CUSTOMERS, SLICE_ROWS))
+    while slice_ := _next_slice(store, begun):
+        part, failed = _computed(store, work, slice_)
+        file = portfolio_jobs.put_rows(store.lake, begun, part.rows)
+        with store.db.writing() as w:
+            portfolio_jobs.record(w, store.lake, slice_, part, failed, file, clock())
+    with store.db.reading() as r:
+        result = work.result(r, work.merged(portfolio_jobs.recorded_tallies(r, begun)))
+    with store.db.writing() as w:
+        portfolio_jobs.end(w, begun, result, clock())
+
+
+def _next_slice(store: Store, begun: PortfolioJob) -> Slice | None:
+    with store.db.reading() as r:
+        return portfolio_jobs.next_slice(r, begun)
+
+
+def _computed(store: Store, work: Work, slice_: Slice) -> tuple[Part, int]:
+    """Compute a slice: its customers with transactions in pieces side by side, then all others.
+
+    Returns: what comes of them, and how many customers are left out.
+    """
+    with store.db.reading() as r:
+        numbers = work.narrowed(r, [number for number, _ in portfolio_jobs.customers_of(r, work.whom, slice_)])
+        places = transactions.current_locations(r, numbers)
+    good, damaged = transactions.readable(store.lake, places)
+    failed = list(damaged)
+    silent = sorted(set(numbers) - {place.customer_number for place in places})
+    pieces = each_slice(store.lake, good, partial(_of_rows, work, failed)) if good else ()
+    parts = list(chain.from_iterable(pieces))
+    if not work.whom.with_transactions:
+        for start in range(0, len(silent), MOST_SILENT):
+            parts += _isolated(work, failed, NO_ROWS, silent[start : start + MOST_SILENT])
+    merged = work.merged(part.tallies for part in parts)
+    rows = _with_public_ids(store, parts, slice_.job.kind.most_listed)
+    return Part(rows, merged, sum(part.customers for part in parts)), len(failed)
+
+
+def _of_rows(work: Work, failed: list[int], rows: pl.DataFrame) -> Sequence[Part]:
+    return _isolated(work, failed, rows, rows[BY_CUSTOMER].unique().sort().to_list())
+
+
+def _isolated(work: Work, failed: list[int], rows: pl.DataFrame, numbers: Sequence[int]) -> Sequence[Part]:
+    def compute(some: Sequence[int]) -> Sequence[Part]:
+        return [work.compute(rows.filter(pl.col(BY_CUSTOMER).is_in(list(some))), some)]
+
+    return isolating(compute, numbers, failed)
+
+
+def _with_public_ids(store: Store, parts: Sequence[Part], most: int | None) -> pl.DataFrame:
+    """Return the rows of all parts, `most` at most, with `customer_id`."""
+    if not parts:
+        return pl.DataFrame()
+    rows = pl.concat([part.rows for part in parts])
+    rows = rows.head(most or rows.height)
+    with store.db.reading() as r:
+        ids = customers.ids_of(r, rows[BY_CUSTOMER].unique())
+    public = [each.bytes for each in ids.values()]
+    return rows.with_columns(customer_id=pl.col(BY_CUSTOMER).replace_strict(list(ids), public, return_dtype=pl.Binary))
 
 
 @contextmanager
-def failing_with_its_run(
-    store: Store, client_id: UUID, job_id: UUID, kind: str, clock: Callable[[], datetime]
-) -> Iterator[None]:
-    """Where the work fails or is stopped, the job fails, too.
-
-    Args:
-        kind: what it is, as codes of errors begin.
-    """
+def _failing_with_its_run(store: Store, asked: PortfolioJob, clock: Callable[[], datetime]) -> Iterator[None]:
     try:
         yield
     except BaseException as error:  # stopped from Dagster's pages, too
         with store.db.writing() as w:
-            portfolio_jobs.fail(w, client_id, job_id, _in_words(error, kind), clock())
+            portfolio_jobs.fail(w, asked, _in_words(error, asked.kind), clock())
         raise
 
 
-def _in_words(error: BaseException, kind: str) -> Mapping[str, str]:
+def _in_words(error: BaseException, kind: Kind) -> Mapping[str, str]:
     if isinstance(error, TidemarkError):
         return {"code": error.code, "message": error.detail}
     if not isinstance(error, Exception):
-        return {"code": f"{kind}.Stopped", "message": "The run was stopped."}
-    return {"code": f"{kind}.Failed", "message": f"The {kind.lower()} could not be computed."}
+        return {"code": kind.code("Stopped"), "message": "The run was stopped."}
+    return {"code": kind.code("Failed"), "message": f"The {kind.noun} could not be computed."}

@@ -12,56 +12,39 @@ from uuid import UUID
 import polars as pl
 
 from pipelines.figures.periods import BY_CUSTOMER
+from pipelines.figures.tallies import Tallies
 from pipelines.monitoring.ruleset import Ruleset
-from pipelines.monitoring.simulation import ALL, Tallies
-
-MOST_CUSTOMERS = 1_000  # that are told one by one, those with the most events first
+from pipelines.monitoring.simulation import ALL, MOST_EVENTS, MOST_FIRINGS
 
 Data = dict[str, Any]
 Rows = Sequence[Data]
 _NOTHING = {"observed": 0, "held": 0, "unknown": 0, "fired": 0, "customers": 0}
 
 
-def described(
-    ruleset: Ruleset,
-    first: date,
-    last: date,
-    evaluated: int,
-    tallies: Tallies,
-    customers: pl.DataFrame,
-    ids: Mapping[int, UUID],
-    listed: int,
-) -> Data:
-    """The result.
+def described(ruleset: Ruleset, first: date, last: date, tallies: Tallies, ids: Mapping[int, UUID]) -> Data:
+    """Return the result of a simulation from `first` to `last` day.
 
     Args:
-        looked_at: customers on whom the ruleset was tried.
-        customers: `simulation.CUSTOMERS` of those whom `most_events` names.
-        ids: their public ids.
-        listed: how many firings are kept one by one.
+        tallies: of all customers (`simulation.merged`).
+        ids: public ids of the customers in MOST_EVENTS.
     """
     rows = {name: frame.to_dicts() for name, frame in tallies.items()}
     months = [_month(ruleset, rows, month) for month in _months(first, last)]
     [of_all] = _of(rows["fired"], None, ALL) or [_NOTHING]
+    firings = sum(row["fired"] for row in rows["fired"] if row["month"] is None and row["rule"] != ALL)
     return {
         "from": first,
         "to": last,
-        "customers": evaluated,
+        "customers": _sum(rows["evaluated"], "customers"),
         "customersFired": of_all["customers"],
         "events": of_all["fired"],
-        "firings": sum(row["fired"] for row in rows["fired"] if row["month"] is None and row["rule"] != ALL),
-        "firingsListed": listed,
+        "firings": firings,
+        "firingsListed": min(firings, MOST_FIRINGS),
         "atSwitchOn": _at_switch_on(ruleset, rows["starts"]),
         "rules": [_rule(rule, rows) for rule in ruleset.rules],
         "months": months,
-        "byCustomer": list(_by_customer(customers, ids)),
+        "byCustomer": list(_by_customer(tallies[MOST_EVENTS], ids)),
     }
-
-
-def most_events(customers: pl.DataFrame) -> list[int]:
-    """Numbers of the customers that are told one by one, in order."""
-    in_all = customers.filter(pl.col("rule") == ALL).sort("fired", BY_CUSTOMER, descending=[True, False])
-    return in_all[BY_CUSTOMER].head(MOST_CUSTOMERS).to_list()
 
 
 def _month(ruleset: Ruleset, rows: Mapping[str, Rows], month: date) -> Data:
@@ -113,17 +96,14 @@ def _at_switch_on(ruleset: Ruleset, starts: Rows) -> Data:
 
 
 def _by_customer(customers: pl.DataFrame, ids: Mapping[int, UUID]) -> Iterator[Data]:
-    by_number: dict[int, Rows] = {
-        int(number): mine.to_dicts()
-        for (number,), mine in customers.partition_by(BY_CUSTOMER, as_dict=True, maintain_order=True).items()
-    }
-    for number in most_events(customers):
-        mine = {row["rule"]: row for row in by_number[number]}
+    for (number,), mine in customers.partition_by(BY_CUSTOMER, as_dict=True, maintain_order=True).items():
+        by_rule = {row["rule"]: row for row in mine.to_dicts()}
+        of_all = by_rule.pop(ALL)
         yield {
-            "customerId": ids[number],
-            "events": mine[ALL]["fired"],
-            "lastFired": mine[ALL]["last"],
-            "rules": [{"code": code, "fired": row["fired"]} for code, row in mine.items() if code != ALL],
+            "customerId": ids[int(number)],
+            "events": of_all["fired"],
+            "lastFired": of_all["last"],
+            "rules": [{"code": code, "fired": row["fired"]} for code, row in by_rule.items()],
         }
 
 

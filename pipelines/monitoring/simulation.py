@@ -17,8 +17,10 @@ import msgspec
 import polars as pl
 
 from pipelines.decisions.readings import Attributes
+from pipelines.figures import tallies
 from pipelines.figures.facts import Facts
 from pipelines.figures.periods import BY_CUSTOMER
+from pipelines.figures.tallies import Tallies, Tally, counts
 from pipelines.metrics import Metric
 from pipelines.metrics.sources import reach, reads_balances
 from pipelines.monitoring import Listed, Observed, Ruleset, Watch, Watched, figures, moves, observed_of, watch
@@ -29,25 +31,27 @@ from pipelines.vocabulary.schemas import posted
 MOST_SNAPSHOTS = 50_000  # of the customers that are gone through together
 ALL = "*"  # in the place of a rule's code, which it can't be: any of them
 
+MOST_CUSTOMERS = 1_000  # that are listed one by one, those with the most events first
+MOST_FIRINGS = 200_000  # that are listed one by one, in order of the customers' numbers; of more, all are counted
+
 FIRINGS = pl.Schema({BY_CUSTOMER: pl.Int64(), "date": pl.Date(), "rule": pl.String(), "read": pl.String()})
 """A rule that fires: `read`, as JSON, is what its condition read that day. Sorted, rules in the document's order."""
 CUSTOMERS = pl.Schema({BY_CUSTOMER: pl.Int64(), "rule": pl.String(), "fired": pl.UInt32(), "last": pl.Date()})
 """How often each rule, or any (ALL: days on which one does), fires for a customer, and when last."""
-DAYS = pl.Schema({"month": pl.Date(), "rule": pl.String()} | dict.fromkeys(("observed", "held", "unknown"), pl.Int64()))
-"""Of each month (its first day) a customer's days: evaluated, on which the condition is true, and is unknown."""
-CAUSES = pl.Schema(
-    {name: pl.String() for name in ("rule", "kind", "name", "cause")} | {"month": pl.Date(), "days": pl.Int64()}
-)
-"""A customer's days on which a rule's condition is unknown, by what it reads and hasn't; there may be several."""
-FIRED = pl.Schema({"month": pl.Date(), "rule": pl.String(), "fired": pl.Int64(), "customers": pl.Int64()})
-"""How often a rule, or any (ALL: days on which one does), fires, and for how many customers. `month` null: in all."""
-STARTS = pl.Schema({"rule": pl.String(), "customers": pl.Int64()})
-"""For how many customers it fires on the first day."""
-TALLIES: Mapping[str, pl.Schema] = {"days": DAYS, "causes": CAUSES, "fired": FIRED, "starts": STARTS}
-_COUNTED = ("observed", "held", "unknown", "days", "fired", "customers")
-
-Tallies = Mapping[str, pl.DataFrame]  # by the names of TALLIES
-NO_TALLIES: Tallies = {name: pl.DataFrame(schema=schema) for name, schema in TALLIES.items()}
+_CAUSE = dict.fromkeys(("rule", "kind", "name", "cause"), pl.String())
+TALLIES: Mapping[str, Tally] = {
+    # Customers on whom the ruleset was tried, on any day.
+    "evaluated": Tally(pl.Schema(), counts("customers")),
+    # Of each month (its first day) a customer's days: evaluated, on which the condition is true, and is unknown.
+    "days": Tally(pl.Schema({"month": pl.Date(), "rule": pl.String()}), counts("observed", "held", "unknown")),
+    # A customer's days on which a rule's condition is unknown, by what it reads and hasn't; there may be several.
+    "causes": Tally(pl.Schema({**_CAUSE, "month": pl.Date()}), counts("days")),
+    # How often a rule, or any (ALL: days on which one does), fires, and for how many customers. `month` null: in all.
+    "fired": Tally(pl.Schema({"month": pl.Date(), "rule": pl.String()}), counts("fired", "customers")),
+    # For how many customers it fires on the first day.
+    "starts": Tally(pl.Schema({"rule": pl.String()}), counts("customers")),
+}
+MOST_EVENTS = "most_events"  # beside TALLIES: CUSTOMERS of the MOST_CUSTOMERS with the most events
 
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
@@ -89,23 +93,19 @@ class Simulation:
 
 @dataclass(frozen=True)
 class Simulated:
-    """Of some customers. `firings`: FIRINGS, the first of them; `customers`: CUSTOMERS; `looked_at`: how many were, on
-    any day.
-    """
+    """What comes of some customers: tallies with MOST_EVENTS, and the first of their FIRINGS."""
 
     tallies: Tallies
     firings: pl.DataFrame
-    customers: pl.DataFrame
-    evaluated: int
 
 
 def simulated(of: Simulation, transactions: pl.DataFrame, past: Past, keep: int) -> Iterator[Simulated]:
-    """Group by group of the customers.
+    """Simulate the customers, group by group.
 
     Args:
         transactions: TRANSACTIONS of whole customers, in SORT_KEY's order.
         past: their attributes.
-        keep: so many firings, the first ones, are told one by one; all are counted.
+        keep: so many firings, the first ones, are listed one by one; all are counted.
     """
     rows = transactions.filter(posted(), pl.col("date") <= of.days[-1].date)
     all_snapshots = snapshots(rows, of.ruleset, of.watch.metrics, past, of.days)
@@ -116,16 +116,18 @@ def simulated(of: Simulation, transactions: pl.DataFrame, past: Past, keep: int)
 
 
 def merged(parts: Iterable[Tallies]) -> Tallies:
-    """Tallies of different customers together."""
-    listed = [NO_TALLIES, *parts]
-    return {name: _added([part[name] for part in listed], schema) for name, schema in TALLIES.items()}
+    """Add up the tallies of different customers."""
+    listed = list(parts)
+    customers = pl.concat([pl.DataFrame(schema=CUSTOMERS), *(part[MOST_EVENTS] for part in listed)])
+    return {**tallies.merged(TALLIES, listed), MOST_EVENTS: _most_events(customers)}
 
 
-def _added(frames: Sequence[pl.DataFrame], schema: pl.Schema) -> pl.DataFrame:
-    keys = [name for name in schema if name not in _COUNTED]
-    counts = [name for name in schema if name in _COUNTED]
-    added = pl.concat(frames, how="diagonal").group_by(keys).agg(pl.col(counts).sum())
-    return added.select(schema.names()).sort(keys, nulls_last=True)
+def _most_events(customers: pl.DataFrame) -> pl.DataFrame:
+    """Return CUSTOMERS of the MOST_CUSTOMERS with the most events, in this order, then by number and rule."""
+    in_all = customers.filter(pl.col("rule") == ALL).select(BY_CUSTOMER, events="fired")
+    first = in_all.sort("events", BY_CUSTOMER, descending=[True, False]).head(MOST_CUSTOMERS)
+    theirs = customers.join(first, on=BY_CUSTOMER, validate="m:1")
+    return theirs.sort("events", BY_CUSTOMER, "rule", descending=[True, False, False]).select(CUSTOMERS.names())
 
 
 def _groups(all_snapshots: pl.DataFrame) -> Iterator[pl.DataFrame]:
@@ -147,14 +149,14 @@ def _simulated(of: Simulation, rows: pl.DataFrame, group: pl.DataFrame, past: Pa
     fired = _fired(of, outcomes)
     return Simulated(
         {
+            "evaluated": outcomes.select(customers=pl.col(BY_CUSTOMER).n_unique()),
             "days": _days(outcomes),
             "causes": _causes(causes.join(group, on="snapshot", validate="m:1")),
             "fired": _counted(fired),
             "starts": _starts(fired, of.days[0].date),
+            MOST_EVENTS: _most_events(_by_customer(fired)),
         },
         _firings(of, fired.head(keep), parts),
-        _by_customer(fired),
-        outcomes[BY_CUSTOMER].n_unique(),
     )
 
 
@@ -250,19 +252,18 @@ def _either(fired: pl.DataFrame) -> pl.DataFrame:
 def _counted(fired: pl.DataFrame) -> pl.DataFrame:
     of_month = _either(fired).with_columns(month=pl.col("date").dt.truncate("1mo"))
     in_all = of_month.with_columns(month=pl.lit(None, pl.Date))
-    counts = pl.concat([of_month, in_all]).group_by("month", "rule")
-    described = counts.agg(fired=pl.len(), customers=pl.col(BY_CUSTOMER).n_unique())
-    return described.cast({"fired": pl.Int64, "customers": pl.Int64})
+    by_month = pl.concat([of_month, in_all]).group_by("month", "rule")
+    return by_month.agg(fired=pl.len(), customers=pl.col(BY_CUSTOMER).n_unique())
 
 
 def _starts(fired: pl.DataFrame, first: date) -> pl.DataFrame:
     on_first = _either(fired).filter(pl.col("date") == first)
-    return on_first.group_by("rule").agg(customers=pl.len().cast(pl.Int64))
+    return on_first.group_by("rule").agg(customers=pl.len())
 
 
 def _by_customer(fired: pl.DataFrame) -> pl.DataFrame:
-    counts = _either(fired).group_by(BY_CUSTOMER, "rule").agg(fired=pl.len(), last=pl.col("date").max())
-    return counts.cast(CUSTOMERS).sort(BY_CUSTOMER, "rule")
+    by_rule = _either(fired).group_by(BY_CUSTOMER, "rule").agg(fired=pl.len(), last=pl.col("date").max())
+    return by_rule.select(CUSTOMERS.names()).cast(CUSTOMERS)
 
 
 def _firings(of: Simulation, fired: pl.DataFrame, parts: Sequence[Observed]) -> pl.DataFrame:

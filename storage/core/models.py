@@ -609,6 +609,36 @@ maintenance = Table(
     Column("error", String(64)),  # class of what ended the last run before its end
 )
 
+# Work over a client's portfolio: what was asked for, and what came of it. Kind, client and status are the job's.
+portfolio_jobs = Table(
+    "portfolio_jobs",
+    metadata,
+    Column("job_id", ForeignKey("jobs.job_id"), primary_key=True),
+    Column("subject_id", Uuid, nullable=False, index=True),  # the policy or the ruleset that is tried,
+    Column("version", Integer, nullable=False),  # by this version
+    Column("request", Text, nullable=False),  # JSON, of the kind's own form
+    Column("attachment", LargeBinary),  # what the request brings along: Parquet, of the kind's own form
+    Column("result", Text),  # JSON; null until it is done
+    Column("created_by", String(40), nullable=False),  # as in the audit trail
+)
+
+# Its slices, listed once, when it begins: the client's customers by ranges of their numbers.
+portfolio_job_slices = Table(
+    "portfolio_job_slices",
+    metadata,
+    Column("job_id", ForeignKey("portfolio_jobs.job_id"), primary_key=True),
+    Column("slice", Integer, primary_key=True),  # from 0
+    Column("first_customer", BigInteger, nullable=False),  # customers' numbers, both included
+    Column("last_customer", BigInteger, nullable=False),
+    Column("customers", BigInteger, nullable=False),  # as counted when the slices were listed
+    Column("completed_at", UtcDateTime),  # null: still to be computed; so is all that follows
+    Column("done", BigInteger),  # customers
+    Column("failed", BigInteger),  # customers that are left out
+    Column("tallies", LargeBinary),  # frames that add up; removed once they stand in the job's result
+    Column("segment_id", ForeignKey("segments.segment_id")),  # its rows in the lake; null: there are none
+    Column("row_counts", JSON),  # rows to be listed, by kind of row
+)
+
 # Learned models of categories. The content is the model's file; the fingerprint names and proves it.
 category_models = Table(
     "category_models",
@@ -732,37 +762,6 @@ decision_overrides = Table(
 )
 refuse(decision_overrides, "UPDATE")
 
-# Versions of policies compared over a portfolio. The work is a job's; here is what was asked for and what came of it.
-backtests = Table(
-    "backtests",
-    metadata,
-    Column("job_id", Uuid, primary_key=True),  # the job's own
-    Column("client_id", ForeignKey("clients.client_id"), nullable=False),
-    Column("policy_id", Uuid, nullable=False),
-    Column("version", Integer, nullable=False),  # the one that is looked at
-    Column("request", Text, nullable=False),  # JSON
-    Column("known_outcomes", LargeBinary),  # Parquet: customer_number, defaulted
-    Column("customers_total", BigInteger),  # null: not begun
-    Column("customers_done", BigInteger, nullable=False),
-    Column("customers_failed", BigInteger, nullable=False),
-    Column("result", Text),  # JSON; null until it is done
-    Column("created_at", UtcDateTime, nullable=False),
-    Column("created_by", String(40), nullable=False),  # as in the audit trail
-    ForeignKeyConstraint(["policy_id", "version"], ["policy_versions.policy_id", "policy_versions.version"]),
-    Index("ix_backtests_policy_id_created_at", "policy_id", "created_at"),
-)
-
-# Its rows in the lake, customer by customer: `pipelines.decisions.backtest.COMPARISON`.
-backtest_parts = Table(
-    "backtest_parts",
-    metadata,
-    Column("job_id", ForeignKey("backtests.job_id"), primary_key=True),
-    Column("part", Integer, primary_key=True),  # from 0
-    Column("segment_id", ForeignKey("segments.segment_id"), nullable=False),
-    Column("outcome_changed", BigInteger, nullable=False),  # rows
-    Column("limits_changed", BigInteger, nullable=False),  # rows in which nothing else changed
-)
-
 # Rulesets of monitoring. What one says stands in its versions; here is which one holds, and what is asked for often.
 monitoring_rulesets = Table(
     "monitoring_rulesets",
@@ -860,29 +859,6 @@ rule_matches = Table(
     Index("ix_rule_matches_client_id_at", "client_id", "at"),
 )
 refuse(rule_matches, "UPDATE")
-
-# How often a ruleset would have fired over past days. The work is a job's; here is what was asked for and what came.
-simulations = Table(
-    "simulations",
-    metadata,
-    Column("job_id", Uuid, primary_key=True),  # the job's own
-    Column("client_id", ForeignKey("clients.client_id"), nullable=False),
-    Column("ruleset_id", Uuid, nullable=False),
-    Column("version", Integer, nullable=False),
-    Column("request", Text, nullable=False),  # JSON
-    Column("result", Text),  # JSON; null until it is done
-    Column("segment_id", ForeignKey("segments.segment_id")),  # firings, customer by customer; null until it is done
-    Column("customers_total", BigInteger),  # null: not begun
-    Column("customers_done", BigInteger, nullable=False),
-    Column("customers_failed", BigInteger, nullable=False),
-    Column("created_at", UtcDateTime, nullable=False),
-    Column("created_by", String(40), nullable=False),  # as in the audit trail
-    ForeignKeyConstraint(
-        ["ruleset_id", "version"],
-        ["monitoring_ruleset_versions.ruleset_id", "monitoring_ruleset_versions.version"],
-    ),
-    Index("ix_simulations_ruleset_id_created_at", "ruleset_id", "created_at"),
-)
 
 # What secrets are sealed under. The keys themselves are sealed under the master key, each bound to its id.
 vault_keys = Table(

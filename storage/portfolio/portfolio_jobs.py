@@ -1,45 +1,406 @@
-"""Jobs over a client's portfolio and of no single customer: backtests and simulations.
+"""Jobs over a client's portfolio and of no single customer: what was asked for, how far each has come, its result.
 
-Each has one run, which says when it begins and how it ends. No webhook tells of them.
+A job's slices are listed once, when it begins, and recorded one by one: each with tallies that add up, and with its
+rows in the lake. A run that was killed is resumed at the first slice that is not recorded. What a kind asks for, and
+what its tallies say, is the kind's own; no webhook reports these jobs.
 """
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
+from decimal import Decimal
+from io import BytesIO
 from typing import Any
 from uuid import UUID, uuid4
 
-from sqlalchemy import func, insert, update
+import msgspec
+import polars as pl
+from sqlalchemy import BigInteger, ColumnElement, cast, func, insert, select, update
 
-from storage.core.database import Reading, Writing
-from storage.core.models import Flow, JobStatus, jobs
-from storage.jobs.jobs import Ending, Job, as_job, finish, get, select_jobs
+from pipelines.figures.tallies import Tallies
+from pipelines.monitoring.simulation import MOST_FIRINGS
+from pipelines.vocabulary.errors import NotFound
+from storage.core.database import AnyRow, AnySelect, Reading, Writing, values_of
+from storage.core.lake import Lake, Stored
+from storage.core.models import TERMINAL, Flow, JobStatus, customers, jobs, portfolio_jobs, segments
+from storage.core.models import portfolio_job_slices as slices
+from storage.core.paging import Page, Paged, limited, total_of
+from storage.core.segments import register
+from storage.jobs.jobs import Ending, Job, as_job, finish, select_jobs
+from storage.jobs.jobs import get as get_job
+from storage.portfolio.maintenance import with_transactions
+
+ROWS_AT_ONCE = 1_000  # that are read of the lake for a list
+
+_encode = msgspec.json.Encoder(decimal_format="number", order="deterministic").encode
+_frames = msgspec.msgpack.Decoder(dict[str, bytes]).decode
 
 
-def request(w: Writing, client_id: UUID, flow: Flow, now: datetime) -> Job:
-    """Accept one."""
+@dataclass(frozen=True)
+class Kind:
+    """What distinguishes kinds of portfolio jobs in storage."""
+
+    flow: Flow
+    noun: str  # in messages and codes of errors
+    listed_by: str | None  # rows whose value in this column is null are stored but not listed; None: all are listed
+    most_listed: int | None  # rows; None: all
+
+    @property
+    def folder(self) -> str:
+        """Return the folder of the lake for its rows."""
+        return f"{self.noun}s"
+
+    def code(self, reason: str) -> str:
+        """Return the code of an error of this kind."""
+        return f"{self.noun.capitalize()}.{reason}"
+
+
+BACKTEST = Kind(Flow.POLICY_BACKTEST, "backtest", "change", None)
+SIMULATION = Kind(Flow.RULESET_SIMULATION, "simulation", None, MOST_FIRINGS)
+KINDS = {kind.flow: kind for kind in (BACKTEST, SIMULATION)}
+
+
+@dataclass(frozen=True)
+class NewPortfolioJob:
+    """What is asked for.
+
+    Args:
+        subject_id: the policy or the ruleset, by `version`.
+        request: JSON.
+        attachment: what the request brings along.
+    """
+
+    kind: Kind
+    client_id: UUID
+    subject_id: UUID
+    version: int
+    request: str
+    attachment: pl.DataFrame | None = None
+
+
+@dataclass(frozen=True)
+class PortfolioJob:
+    """A job as it stands. `customers_total` is null until it has begun."""
+
+    job_id: UUID
+    client_id: UUID
+    kind: Kind
+    status: JobStatus
+    subject_id: UUID
+    version: int
+    request: str
+    has_attachment: bool
+    customers_total: int | None
+    customers_done: int
+    customers_failed: int
+    created_at: datetime
+    created_by: str
+    started_at: datetime | None
+
+    @property
+    def is_done(self) -> bool:
+        return self.status in (JobStatus.COMPLETED, JobStatus.COMPLETED_WITH_ERRORS)
+
+
+def request(w: Writing, new: NewPortfolioJob, who: str, now: datetime) -> Job:
+    """Accept a job."""
     job_id = uuid4()
-    job: dict[str, Any] = {"job_id": job_id, "client_id": client_id, "flow": flow, "warnings": [], "created_at": now}
-    w.execute(insert(jobs).values(**job, status=JobStatus.QUEUED))
-    return get(w, client_id, job_id)
+    job: dict[str, Any] = {"job_id": job_id, "client_id": new.client_id, "flow": new.kind.flow, "warnings": []}
+    w.execute(insert(jobs).values(**job, status=JobStatus.QUEUED, created_at=now))
+    w.execute(
+        insert(portfolio_jobs).values(
+            job_id=job_id,
+            subject_id=new.subject_id,
+            version=new.version,
+            request=new.request,
+            attachment=None if new.attachment is None else _as_parquet(new.attachment),
+            created_by=who,
+        )
+    )
+    return get_job(w, new.client_id, job_id)
 
 
-def waiting(r: Reading, flow: Flow) -> list[Job]:
-    """Those that have not begun, in order of receipt."""
-    mine = select_jobs().where(jobs.c.flow == flow, jobs.c.status == JobStatus.QUEUED)
+def _as_parquet(frame: pl.DataFrame) -> bytes:
+    buffer = BytesIO()
+    frame.write_parquet(buffer)
+    return buffer.getvalue()
+
+
+def get(r: Reading, kind: Kind, client_id: UUID, job_id: UUID, subject_id: UUID | None = None) -> PortfolioJob:
+    """Return the client's job of this kind.
+
+    Args:
+        subject_id: only if it is about this policy or ruleset.
+
+    Raises:
+        NotFound: unknown, another client's, of another kind or about something else.
+    """
+    about = [] if subject_id is None else [portfolio_jobs.c.subject_id == subject_id]
+    row = r.execute(
+        _shown().where(_is(job_id), jobs.c.client_id == client_id, jobs.c.flow == kind.flow, *about)
+    ).first()
+    if row is None:
+        raise NotFound(kind.code("NotFound"), f"There is no {kind.noun} with this id.")
+    return _portfolio_job(row)
+
+
+def with_id(r: Reading, job_id: UUID) -> PortfolioJob:
+    """Return any client's job, for its run, which knows nothing but this id."""
+    return _portfolio_job(r.execute(_shown().where(_is(job_id))).one())
+
+
+def find(r: Reading, subject_id: UUID, page: Page | None = None) -> Paged[PortfolioJob]:
+    """Return the jobs about a policy or a ruleset, newest first."""
+    query = _shown().where(portfolio_jobs.c.subject_id == subject_id).order_by(jobs.c.received_seq.desc())
+    rows = r.execute(limited(query, page))
+    return Paged([_portfolio_job(row) for row in rows], total_of(r, query), page)
+
+
+def waiting(r: Reading) -> list[Job]:
+    """Return the jobs that have not begun, in order of receipt."""
+    mine = select_jobs().where(jobs.c.flow.in_(KINDS), jobs.c.status == JobStatus.QUEUED)
     return [as_job(row) for row in r.execute(mine.order_by(jobs.c.received_seq))]
 
 
-def begin(w: Writing, job_id: UUID, now: datetime) -> None:
-    """Its run begins, perhaps after one that was interrupted."""
+def attachment(r: Reading, job: PortfolioJob) -> pl.DataFrame | None:
+    content: bytes | None = r.execute(select(portfolio_jobs.c.attachment).where(_is(job.job_id))).scalar_one()
+    return None if content is None else pl.read_parquet(BytesIO(content))
+
+
+def result(r: Reading, job: PortfolioJob) -> Any:
+    """Return what came of it, numbers with a point as decimals; None until it is done."""
+    text = r.execute(select(portfolio_jobs.c.result).where(_is(job.job_id))).scalar_one()
+    return None if text is None else json.loads(text, parse_float=Decimal)
+
+
+# Whom a job is about, and its slices
+
+
+@dataclass(frozen=True)
+class Whom:
+    """The client's customers that a job is about: of `named` alone, if they are named."""
+
+    client_id: UUID
+    named: frozenset[UUID] | None
+    with_transactions: bool  # nobody else
+
+
+@dataclass(frozen=True)
+class Slice:
+    """A job's customers by a range of their numbers, both included."""
+
+    job: PortfolioJob
+    number: int
+    first_customer: int
+    last_customer: int
+
+
+def customers_of(r: Reading, whom: Whom, within: Slice | None = None) -> list[tuple[int, int]]:
+    """Return the numbers of the customers, in order, each with how many rows it has."""
+    query = select(customers.c.number, customers.c.enriched_rows, customers.c.customer_id).where(
+        customers.c.client_id == whom.client_id
+    )
+    if whom.with_transactions:
+        query = query.where(with_transactions())
+    if within is not None:
+        query = query.where(customers.c.number.between(within.first_customer, within.last_customer))
+    found = r.execute(query.order_by(customers.c.number))
+    return [(number, rows) for number, rows, id_ in found if whom.named is None or id_ in whom.named]
+
+
+def begin(w: Writing, job_id: UUID, now: datetime) -> PortfolioJob:
+    """Begin a run, perhaps after one that was killed."""
     begun = {"attempts": jobs.c.attempts + 1, "started_at": func.coalesce(jobs.c.started_at, now)}
     w.execute(update(jobs).where(jobs.c.job_id == job_id).values(status=JobStatus.RUNNING, **begun))
+    return with_id(w, job_id)
 
 
-def end(w: Writing, client_id: UUID, job_id: UUID, failed: int, now: datetime) -> None:
-    """It is done; `failed` customers are not in it."""
+def list_slices(w: Writing, job: PortfolioJob, parts: Iterable[Sequence[int]]) -> None:
+    """List the slices of a job, unless they are listed: whole customers, in order.
+
+    A job about nobody has one empty slice.
+    """
+    w.execute(select(portfolio_jobs.c.job_id).where(_is(job.job_id)).with_for_update())  # one run at a time gets here
+    if with_id(w, job.job_id).customers_total is not None:
+        return
+    rows = [
+        {"slice": nth, "first_customer": part[0], "last_customer": part[-1], "customers": len(part)}
+        for nth, part in enumerate(parts)
+    ]
+    nobody = {"slice": 0, "first_customer": 0, "last_customer": 0, "customers": 0}
+    w.execute(insert(slices), [{"job_id": job.job_id, **row} for row in rows or [nobody]])
+
+
+def next_slice(r: Reading, job: PortfolioJob) -> Slice | None:
+    """Return the first slice that is not recorded."""
+    left = (slices.c.job_id == job.job_id, slices.c.completed_at.is_(None))
+    query = select(slices.c.slice, slices.c.first_customer, slices.c.last_customer).where(*left)
+    row = r.execute(query.order_by(slices.c.slice).limit(1)).first()
+    return None if row is None else Slice(job, *row)
+
+
+@dataclass(frozen=True)
+class Part:
+    """What comes of some customers: rows for the lake, tallies, and how many customers were computed."""
+
+    rows: pl.DataFrame
+    tallies: Tallies
+    customers: int
+
+
+def put_rows(lake: Lake, job: PortfolioJob, rows: pl.DataFrame) -> Stored | None:
+    """Write a slice's rows to a file of the lake, which `record` then names; None if there are none."""
+    return lake.put_frame(f"{job.kind.folder}/{job.job_id}/{uuid4()}.parquet", rows) if rows.height else None
+
+
+def record(w: Writing, lake: Lake, slice_: Slice, part: Part, failed: int, file: Stored | None, now: datetime) -> None:
+    """Record a slice, of which `failed` customers are left out. Of two runs that compute it, the first is recorded.
+
+    Args:
+        file: of `put_rows`.
+
+    Raises:
+        Unavailable: the file is gone; the transaction must not commit.
+    """
+    mine = update(slices).where(slices.c.job_id == slice_.job.job_id, slices.c.slice == slice_.number)
+    counted = {"done": part.customers, "failed": failed, "row_counts": _row_counts(slice_.job.kind, part.rows)}
+    values = {"completed_at": now, "tallies": _packed(part.tallies), **counted}
+    is_first = w.execute(mine.where(slices.c.completed_at.is_(None)).values(values)).rowcount
+    if is_first and file is not None:
+        w.execute(mine.values(segment_id=register(w, (file, part.rows.height), now)))
+        lake.require(file.path)
+
+
+def recorded_tallies(r: Reading, job: PortfolioJob) -> list[Tallies]:
+    """Return the tallies of the slices that are recorded."""
+    query = select(slices.c.tallies).where(slices.c.job_id == job.job_id, slices.c.tallies.is_not(None))
+    return [_unpacked(content) for content in r.execute(query.order_by(slices.c.slice)).scalars()]
+
+
+def end(w: Writing, job: PortfolioJob, result: Any, now: datetime) -> None:
+    """End a job whose slices are all recorded, with what their tallies come to, as data for JSON."""
+    failed = with_id(w, job.job_id).customers_failed
     status = JobStatus.COMPLETED_WITH_ERRORS if failed else JobStatus.COMPLETED
-    finish(w, [Ending(get(w, client_id, job_id), status, None)], now)
+    _end(w, job, status, now, result=_encode(result).decode())
 
 
-def fail(w: Writing, client_id: UUID, job_id: UUID, error: Mapping[str, str], now: datetime) -> None:
-    finish(w, [Ending(get(w, client_id, job_id), JobStatus.FAILED, None, error=error)], now)
+def fail(w: Writing, job: PortfolioJob, error: Mapping[str, str], now: datetime) -> None:
+    _end(w, job, JobStatus.FAILED, now, error=error)
+
+
+def _end(
+    w: Writing,
+    job: PortfolioJob,
+    status: JobStatus,
+    now: datetime,
+    result: str | None = None,
+    error: Mapping[str, str] | None = None,
+) -> None:
+    """End a job once, whichever of two runs comes first, and remove the tallies."""
+    live = get_job(w, job.client_id, job.job_id)
+    if live.status in TERMINAL:
+        return
+    w.execute(update(portfolio_jobs).where(_is(job.job_id)).values(result=result))
+    w.execute(update(slices).where(slices.c.job_id == job.job_id).values(tallies=None))
+    finish(w, [Ending(live, status, None, error=error)], now)
+
+
+def _packed(tallies: Tallies) -> bytes:
+    buffers = {name: BytesIO() for name in tallies}
+    for name, buffer in buffers.items():
+        tallies[name].write_ipc(buffer, compression="zstd")
+    return msgspec.msgpack.encode({name: buffer.getvalue() for name, buffer in buffers.items()})
+
+
+def _unpacked(content: bytes) -> Tallies:
+    return {name: pl.read_ipc(BytesIO(frame)) for name, frame in _frames(content).items()}
+
+
+# The rows of a job that is done
+
+
+def _row_counts(kind: Kind, rows: pl.DataFrame) -> dict[str, int]:
+    if kind.listed_by is None or rows.is_empty():
+        return {"all": rows.height}
+    return dict(rows[kind.listed_by].drop_nulls().cast(pl.String).value_counts().iter_rows())
+
+
+@dataclass(frozen=True)
+class Listing:
+    """The rows of a job that are listed: `files` holds a path, a SHA-256 and a number of such rows each."""
+
+    files: Sequence[tuple[str, bytes, int]]
+    wanted: pl.Expr
+    total: int
+
+
+def listing(r: Reading, job: PortfolioJob, value: str | None = None) -> Listing:
+    """Return the listing of a job that is done.
+
+    Args:
+        value: only rows with this value in the kind's column `listed_by`.
+    """
+    query = select(segments.c.path, segments.c.sha256, slices.c.row_counts).join_from(slices, segments)
+    found = r.execute(query.where(slices.c.job_id == job.job_id).order_by(slices.c.slice))
+    files = [
+        (path, sha256, sum(counts.values()) if value is None else counts.get(value, 0))
+        for path, sha256, counts in found
+    ]
+    total = sum(count for _, _, count in files)
+    return Listing(files, _wanted(job.kind, value), min(total, job.kind.most_listed or total))
+
+
+def _wanted(kind: Kind, value: str | None) -> pl.Expr:
+    if kind.listed_by is None:
+        return pl.lit(value=True)
+    column = pl.col(kind.listed_by)
+    return column.is_not_null() if value is None else column.cast(pl.String) == value
+
+
+def rows_of(lake: Lake, of: Listing, page: Page | None) -> Iterator[pl.DataFrame]:
+    """Read a page's rows, in the order of the slices, some at a time, one file at a time, and no file without them.
+
+    Raises:
+        Corrupt: a file is not what was written.
+    """
+    first = 0 if page is None else page.offset
+    left = of.total - first if page is None else min(page.count, of.total - first)
+    for path, sha256, count in of.files:
+        if count <= first:
+            first -= count
+            continue
+        if left <= 0:
+            return
+        rows = pl.scan_parquet(lake.verified(path, sha256)).filter(of.wanted).slice(first, left).collect()
+        yield from rows.iter_slices(ROWS_AT_ONCE)
+        first, left = 0, left - rows.height
+
+
+def _is(job_id: UUID) -> ColumnElement[bool]:
+    return portfolio_jobs.c.job_id == job_id
+
+
+def _shown() -> AnySelect:
+    """Jobs by the names of PortfolioJob's fields, but for `kind`."""
+    return select(
+        *(jobs.c[name] for name in ("job_id", "client_id", "flow", "status", "created_at", "started_at")),
+        *(portfolio_jobs.c[name] for name in ("subject_id", "version", "request", "created_by")),
+        portfolio_jobs.c.attachment.is_not(None).label("has_attachment"),
+        _counted(slices.c.customers).label("customers_total"),
+        func.coalesce(_counted(slices.c.done), 0).label("customers_done"),
+        func.coalesce(_counted(slices.c.failed), 0).label("customers_failed"),
+    ).join_from(portfolio_jobs, jobs)
+
+
+def _counted(column: ColumnElement[int]) -> ColumnElement[int]:
+    """Sum a column over a job's slices; null where there is nothing to sum."""
+    mine = slices.c.job_id == portfolio_jobs.c.job_id
+    # PostgreSQL's sum of whole numbers is a decimal, hence the cast.
+    return select(cast(func.sum(column), BigInteger)).where(mine).correlate(portfolio_jobs).scalar_subquery()
+
+
+def _portfolio_job(row: AnyRow) -> PortfolioJob:
+    values = values_of(row, kind=KINDS[Flow(row.flow)], status=JobStatus(row.status))
+    del values["flow"]
+    return PortfolioJob(**values)

@@ -20,7 +20,7 @@ from api.core.schemas.examples import example
 from api.core.schemas.files import SentFiles
 from api.decisions.schemas.policies import SentPolicy
 from api.service.app import server
-from assets.portfolio import backtests, simulations
+from assets.portfolio import portfolio_jobs
 from storage.access import keys
 from storage.core.settings import Quota, Settings
 from storage.core.store import Store
@@ -268,7 +268,7 @@ class Belongings(Mapping[str, str]):
     def _backtest(self) -> dict[str, str]:
         asked = {"inputs": {"requestedAmount": 1}, "customerIds": [self["customerId"]]}
         job_id = self._posted(f"/v1/decision-policies/{self['slug']}/backtest", asked)["jobId"]
-        backtests.run(self._store, UUID(job_id), lambda: datetime.now(UTC))
+        portfolio_jobs.run(self._store, UUID(job_id), lambda: datetime.now(UTC))
         return {"backtestId": job_id}
 
     def _evaluation(self) -> dict[str, str]:
@@ -286,7 +286,7 @@ class Belongings(Mapping[str, str]):
 
     def _simulation(self) -> dict[str, str]:
         job_id = self._posted(f"/v1/monitoring/rulesets/{self['rulesetId']}/simulate", {})["jobId"]
-        simulations.run(self._store, UUID(job_id), lambda: datetime.now(UTC))
+        portfolio_jobs.run(self._store, UUID(job_id), lambda: datetime.now(UTC))
         return {"simulationId": job_id}
 
     def _posted(self, path: str, body: Any) -> Any:

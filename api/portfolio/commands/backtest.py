@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,6 +16,7 @@ from api.core.commands.console import AsJson, err, now, opened_store, out, print
 from api.core.commands.files import csv_of, write
 from api.decisions.commands.policies import ForClient, Slug, findings_described, policies
 from api.portfolio import backtesting
+from api.portfolio.portfolio_jobs import first_rows, numbers_of, start
 from api.portfolio.schemas.backtests import PUBLISHED, SentBacktest
 from pipelines.decisions import kinds
 from pipelines.decisions.backtest import AFTER, BEFORE, KNOWN_OUTCOMES
@@ -22,14 +24,13 @@ from pipelines.pages.wording import percent
 from pipelines.risk_models import files
 from pipelines.vocabulary.errors import InvalidRequest, Unprocessable
 from pipelines.vocabulary.strict_json import Number
-from storage.core import audit
 from storage.core.audit import OPERATOR
 from storage.core.database import Reading
-from storage.core.paging import Page
-from storage.decisions import backtests
 from storage.decisions import policies as stored_policies
-from storage.decisions.backtests import Against, Backtest, Knowledge
+from storage.decisions.backtests import Against, Knowledge
 from storage.decisions.policies import PolicyVersion
+from storage.portfolio import portfolio_jobs
+from storage.portfolio.portfolio_jobs import PortfolioJob
 
 BOOLEANS = {"true": True, "false": False}
 NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
@@ -79,27 +80,27 @@ def backtest(
             sent = sent.model_copy(update=_only(champion, customer or [], attribute or []))
             _require_another(newest, sent)
             with findings_described(as_json=as_json):
-                chosen, asked = backtesting.asked(r, policy, sent, now().astimezone(store.settings.zone).date())
-            known = None if outcomes is None else _known(r, client, outcomes)
+                new = backtesting.asked(r, policy, sent, now().astimezone(store.settings.zone).date())
+            if outcomes is not None:
+                new = replace(new, attachment=_known(r, client, outcomes))
         with store.db.writing() as w:
-            job = backtests.request(w, policy, chosen.version, asked, known, OPERATOR.who, now())
-            ids = {"policyId": policy.policy_id, "jobId": job.job_id}
-            audit.append(w, OPERATOR, "Policy.BacktestRequested", ids, now(), client_id=client)
+            job = start(w, new, OPERATOR, now())
         if not wait:
             print_record({"jobId": job.job_id, "status": job.status}, as_json=as_json)
             return
         completed(store, job)
         with store.db.reading() as r:
-            done = backtests.get(r, policy, job.job_id)
-            days, parts = backtests.result(r, done), backtests.parts(r, done)
-        first = [row for rows in backtesting.changes(store.lake, parts, None, Page(1, SHOWN_CHANGES)) for row in rows]
+            done = portfolio_jobs.with_id(r, job.job_id)
+            result, listing = portfolio_jobs.result(r, done), portfolio_jobs.listing(r, done)
+        first = first_rows(store.lake, listing, SHOWN_CHANGES, backtesting.changed)
         if page is not None:
-            write(page, backtesting.as_page(store.lake, done, chosen.policy.name, days, parts).encode())
+            name = champion.policy.name
+            write(page, backtesting.as_page(store.lake, done, name, result, listing).encode())
     if as_json:
-        print_json({**backtesting.shown(done), "days": days})
+        print_json({**backtesting.shown(done), "days": result})
         return
-    _print(done, days)
-    _print_changes(first, sum(part.changed(None) for part in parts))
+    _print(done, result)
+    _print_changes(first, listing.total)
 
 
 def _sent(
@@ -172,7 +173,7 @@ def _known(r: Reading, client: UUID, path: Path) -> pl.DataFrame:
     if cases["customer"].is_duplicated().any():
         raise InvalidRequest("Backtest.CustomerTwice", f"{path} names a customer twice.")
     ids = {text: parsed for text in cases["customer"] if (parsed := _uuid(text)) is not None}
-    numbers = backtesting.numbers_of(r, client, list(ids.values()))
+    numbers = numbers_of(r, client, list(ids.values()))
     number_of = {text: numbers[parsed] for text, parsed in ids.items() if parsed in numbers}
     known = cases.select(
         customer_number=pl.col("customer").replace_strict(number_of, default=None, return_dtype=pl.Int64),
@@ -206,8 +207,8 @@ def _uuid(text: str) -> UUID | None:
         return None
 
 
-def _print(done: Backtest, days: Sequence[Mapping[str, Any]]) -> None:
-    before, after = backtesting.sides(done)
+def _print(job: PortfolioJob, days: Sequence[Mapping[str, Any]]) -> None:
+    before, after = backtesting.sides(job)
     out.print(f"Before: {before}. After: {after}.", highlight=False)
     for each in days:
         out.print(

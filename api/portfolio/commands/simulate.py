@@ -16,6 +16,7 @@ from api.decisions.commands.policies import findings_described
 from api.monitoring.commands.rulesets import rulesets as commands
 from api.monitoring.rulesets import sound
 from api.portfolio import simulating
+from api.portfolio.portfolio_jobs import start
 from api.portfolio.schemas.simulations import SentSimulation
 from pipelines.decisions.canonical import canonical
 from pipelines.monitoring import Ruleset, read_text
@@ -24,11 +25,11 @@ from pipelines.vocabulary.errors import NotFound
 from storage.core import audit
 from storage.core.audit import OPERATOR
 from storage.core.database import Writing
-from storage.core.store import Store
-from storage.jobs.jobs import Job
 from storage.monitoring import rulesets, simulations
 from storage.monitoring.rulesets import StoredRuleset
-from storage.monitoring.simulations import Simulation
+from storage.monitoring.simulations import Request
+from storage.portfolio import portfolio_jobs
+from storage.portfolio.portfolio_jobs import PortfolioJob
 
 BAR_WIDTH = 40
 SHOWN_CUSTOMERS = 20
@@ -61,14 +62,17 @@ def simulate(
         with findings_described(as_json=as_json), store.db.writing() as w:
             stored = rulesets.with_slug(w, client, ruleset) if of_file is None else _stored(w, client, of_file)
             today = now().astimezone(store.settings.zone).date()
-            job = simulations.request(w, stored, simulating.asked(w, stored, sent, today), OPERATOR.who, now())
-            ids = {"rulesetId": stored.ruleset_id, "jobId": job.job_id}
-            audit.append(w, OPERATOR, "Ruleset.SimulationRequested", ids, now(), client_id=client)
+            job = start(w, simulating.asked(w, stored, sent, today), OPERATOR, now())
         if not wait:
             print_record({"jobId": job.job_id, "status": job.status}, as_json=as_json)
             return
         completed(store, job)
-        done, result = _read(store, client, job, page)
+        with store.db.reading() as r:
+            done = portfolio_jobs.with_id(r, job.job_id)
+            result, listing = portfolio_jobs.result(r, done), portfolio_jobs.listing(r, done)
+            simulated = simulations.simulated_ruleset(r, done)
+        if page is not None:
+            write(page, simulating.as_page(store.lake, done, simulated, result, listing).encode())
     if as_json:
         print_json({**simulating.shown(done), "result": result})
     else:
@@ -107,26 +111,15 @@ def _stored(w: Writing, client: UUID, ruleset: Ruleset) -> StoredRuleset:
     return made
 
 
-def _read(store: Store, client: UUID, job: Job, page: Path | None) -> tuple[Simulation, Mapping[str, Any]]:
-    """What came of it; with a file for the page, that is written."""
-    with store.db.reading() as r:
-        done = simulations.get(r, client, job.job_id)
-        result, firings = simulations.result(r, done), simulations.firings(r, done)
-        simulated = simulations.simulated_ruleset(r, done)
-    if page is not None:
-        write(page, simulating.as_page(store.lake, done, simulated, result, firings).encode())
-    return done, result
-
-
-def _print(done: Simulation, result: Mapping[str, Any]) -> None:
-    asked, fired = done.request, counted(result["customersFired"], "customer")
+def _print(job: PortfolioJob, result: Mapping[str, Any]) -> None:
+    asked, fired = Request.of_json(job.request), counted(result["customersFired"], "customer")
     out.print(
         f"From {asked.first} to {asked.last}: {counted(result['events'], 'event')} for {fired} of "
         f"{result['customers']:,}; {result['atSwitchOn']['customers']:,} on the first day.",
         highlight=False,
     )
-    if done.customers_failed:
-        out.print(f"{counted(done.customers_failed, 'customer')} left out: their data could not be read or computed.")
+    if job.customers_failed:
+        out.print(f"{counted(job.customers_failed, 'customer')} left out: their data could not be read or computed.")
     out.print("\nEvents by month\n", highlight=False)
     for line in _bars([(month(date.fromisoformat(each["month"])), each["events"]) for each in result["months"]]):
         out.print(line, highlight=False, markup=False)

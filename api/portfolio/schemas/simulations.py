@@ -11,9 +11,8 @@ from api.core.schemas.common import Counts, Received, View
 from api.core.schemas.rules import Rule, day, identifiers_or_null, or_null
 from api.monitoring.schemas import ReadValueView
 from pipelines.monitoring.ruleset import Severity
-from pipelines.monitoring.simulated import MOST_CUSTOMERS
+from pipelines.monitoring.simulation import MOST_CUSTOMERS, MOST_FIRINGS
 from storage.core.models import JobStatus
-from storage.monitoring.simulations import MOST_FIRINGS
 
 MOST_NAMED = 100_000  # customers by id
 MOST_MONTHS, USUAL_MONTHS = 24, 12

@@ -20,7 +20,7 @@ from pipelines.decisions.backtest.comparison import (
     compared,
 )
 from pipelines.decisions.backtest.sides import Side, decided
-from pipelines.decisions.backtest.tallies import AFTER, BEFORE, NO_TALLIES, TALLIES, UP_TO, Tallies, merged
+from pipelines.decisions.backtest.tallies import AFTER, BEFORE, TALLIES, UP_TO, merged
 
 __all__ = [
     "AFTER",
@@ -28,12 +28,10 @@ __all__ = [
     "COMPARISON",
     "KNOWN_OUTCOMES",
     "LIMITS_CHANGED",
-    "NO_TALLIES",
     "OUTCOME_CHANGED",
     "TALLIES",
     "UP_TO",
     "Side",
-    "Tallies",
     "compared",
     "decided",
     "merged",

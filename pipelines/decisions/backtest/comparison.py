@@ -7,9 +7,10 @@ from functools import reduce
 import polars as pl
 
 from pipelines.decisions.backtest.sides import UNDECIDABLE, Side
-from pipelines.decisions.backtest.tallies import AFTER, BEFORE, OF_A_SIDE, SIDE, UP_TO, Tallies, bare, shaped
+from pipelines.decisions.backtest.tallies import AFTER, BEFORE, OF_A_SIDE, SIDE, UP_TO, bare, shaped
 from pipelines.decisions.evaluate import MONEY, OUTCOME
 from pipelines.figures.periods import BY_CUSTOMER
+from pipelines.figures.tallies import Tallies
 
 OUTCOME_CHANGED, LIMITS_CHANGED = "outcome", "limits"
 CHANGE = pl.Enum([OUTCOME_CHANGED, LIMITS_CHANGED])

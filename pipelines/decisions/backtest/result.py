@@ -11,8 +11,9 @@ from typing import Any
 
 import polars as pl
 
-from pipelines.decisions.backtest.tallies import AFTER, BEFORE, UP_TO, Tallies
+from pipelines.decisions.backtest.tallies import AFTER, BEFORE, UP_TO
 from pipelines.decisions.policy import INDETERMINATE, OUTCOMES
+from pipelines.figures.tallies import Tallies
 
 ALL_OUTCOMES = (*OUTCOMES, INDETERMINATE)
 _SIDES = (BEFORE, AFTER)

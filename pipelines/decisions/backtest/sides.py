@@ -6,11 +6,12 @@ from dataclasses import dataclass
 import polars as pl
 
 from pipelines.decisions.backtest import causes
-from pipelines.decisions.backtest.tallies import Tallies, bare
+from pipelines.decisions.backtest.tallies import bare
 from pipelines.decisions.evaluate import MONEY, OUTCOME, rule_column, step_column
 from pipelines.decisions.plan import Plan, PlannedLimit
 from pipelines.decisions.policy import INDETERMINATE
 from pipelines.figures.periods import BY_CUSTOMER
+from pipelines.figures.tallies import Tallies
 
 UNDECIDABLE = "?"  # after the code of a rule that could not be decided
 

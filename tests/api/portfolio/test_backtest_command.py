@@ -13,9 +13,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from api.cli import app
-from assets.portfolio import backtests as work
+from assets.portfolio import portfolio_jobs as work
 from pipelines.decisions import Policy
-from storage.core.models import Flow
 from storage.core.settings import Settings
 from storage.core.store import Store
 from storage.customers import customers
@@ -66,7 +65,7 @@ def asked(client: UUID, *arguments: str | Path) -> Result:
 def working(store: Store) -> Iterator[None]:
     def look() -> None:
         with store.db.reading() as r:
-            waiting = portfolio_jobs.waiting(r, Flow.POLICY_BACKTEST)
+            waiting = portfolio_jobs.waiting(r)
         for job in waiting:
             work.run(store, job.job_id, lambda: datetime.now(UTC))
 
@@ -145,7 +144,7 @@ def test_outcomes_that_can_not_be_read_are_refused(client: UUID, tmp_path: Path,
 def test_whoever_does_not_wait_gets_the_job(store: Store, client: UUID) -> None:
     result = asked(client, *NEEDED, "--no-wait", "--json")
     with store.db.reading() as r:
-        [job] = portfolio_jobs.waiting(r, Flow.POLICY_BACKTEST)
+        [job] = portfolio_jobs.waiting(r)
     assert json.loads(result.stdout) == {"jobId": str(job.job_id), "status": "Queued"}
 
 

@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from assets.portfolio import backtests as work
+from assets.portfolio import portfolio_jobs as work
 from storage.core.store import Store
 from tests.api.conftest import Client, new_client
 

@@ -12,13 +12,13 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from api.cli import app
-from assets.portfolio import simulations as work
+from assets.portfolio import portfolio_jobs as work
 from pipelines.monitoring import checked
 from pipelines.vocabulary.errors import InvalidRequest
-from storage.core.models import Flow
 from storage.core.settings import Settings
 from storage.core.store import Store
-from storage.monitoring import rulesets, simulations
+from storage.monitoring import rulesets
+from storage.monitoring.simulations import Request
 from storage.portfolio import portfolio_jobs
 from tests.api.portfolio.test_simulations import document
 from tests.assets.lender import Lender
@@ -57,7 +57,7 @@ def asked(lender: Lender, what: str | Path, *arguments: str | Path) -> Result:
 def working(store: Store) -> Iterator[None]:
     def look() -> None:
         with store.db.reading() as r:
-            waiting = portfolio_jobs.waiting(r, Flow.RULESET_SIMULATION)
+            waiting = portfolio_jobs.waiting(r)
         for job in waiting:
             work.run(store, job.job_id, lambda: datetime.now(UTC))
 
@@ -98,8 +98,8 @@ def test_a_file_is_simulated_before_it_watches(store: Store, lender: Lender, tmp
     assert json.loads(result.stdout)["result"]["events"] == 1
     with store.db.reading() as r:
         stored = rulesets.with_slug(r, lender.customer.client_id, "new")
-        [simulation] = simulations.find(r, stored).items
-    assert (stored.active, simulation.request.document is not None) == (False, True)
+        [job] = portfolio_jobs.find(r, stored.ruleset_id).items
+    assert (stored.active, Request.of_json(job.request).document is not None) == (False, True)
 
 
 def test_only_the_customers_that_are_named(lender: Lender) -> None:

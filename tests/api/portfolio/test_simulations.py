@@ -9,8 +9,8 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from api.portfolio.simulating import SHOWN_ON_THE_PAGE
-from assets.portfolio import simulations as work
+from api.portfolio.portfolio_jobs import SHOWN_ON_THE_PAGE
+from assets.portfolio import portfolio_jobs as work
 from storage.core.store import Store
 from tests.api.conftest import Client, new_client
 from tests.api.worker import end_submissions

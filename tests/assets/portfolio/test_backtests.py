@@ -1,9 +1,8 @@
 """A backtest goes over the whole portfolio in slices, and says the same as deciding the customers one by one."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-from operator import itemgetter
 from typing import Any
 from uuid import uuid4
 
@@ -11,18 +10,21 @@ import polars as pl
 import pytest
 from dagster import RunRequest, SkipReason, build_sensor_context
 
-from assets.portfolio import backtests as work
+from assets.portfolio import backtests as backtesting
+from assets.portfolio import portfolio_jobs as work
+from assets.portfolio.kinds import Work
 from assets.reports import reports as slicing
 from pipelines.decisions import Attribute, Case, Policy, Ready, StatedAttribute
 from pipelines.decisions.backtest import KNOWN_OUTCOMES
 from pipelines.decisions.decision import decided, figures
 from pipelines.figures.facts import Facts
+from storage.core.database import Reading
 from storage.core.models import Flow, JobStatus
 from storage.core.paging import Page
 from storage.core.store import Store
 from storage.customers.customers import Customer
-from storage.decisions import backtests, evaluations, policies
-from storage.decisions.backtests import Against, Backtest, Knowledge, Request
+from storage.decisions import evaluations, policies
+from storage.decisions.backtests import Against, Knowledge, Request
 from storage.decisions.evaluations import NewEvaluation
 from storage.decisions.policies import StoredPolicy
 from storage.enrichment import transactions
@@ -31,6 +33,7 @@ from storage.jobs.jobs import Job
 from storage.monitoring import attributes
 from storage.monitoring.attributes import NewAttribute
 from storage.portfolio import portfolio_jobs
+from storage.portfolio.portfolio_jobs import BACKTEST, NewPortfolioJob, Part, PortfolioJob, Slice
 from tests.assets.conftest import Filled
 from tests.assets.lender import Lender
 
@@ -112,25 +115,30 @@ class Portfolio:
         if outcomes is not None:
             columns = {"customer_number": list(outcomes), "defaulted": list(outcomes.values())}
             known = pl.DataFrame(columns, schema=KNOWN_OUTCOMES)
+        text = Request(**{**defaults, **asked}).as_json()
+        new = NewPortfolioJob(BACKTEST, self.client_id, self.policy.policy_id, version, text, known)
         with self.store.db.writing() as w:
-            asked_ = Request(**{**defaults, **asked})
-            return backtests.request(w, self.policy, version, asked_, known, "test", datetime.now(UTC))
+            return portfolio_jobs.request(w, new, "test", datetime.now(UTC))
 
     def run(self, job: Job) -> list[Any]:
-        work.run(self.store, job.job_id, lambda: datetime.now(UTC))
+        done = work.run(self.store, job.job_id, lambda: datetime.now(UTC))
         with self.store.db.reading() as r:
-            result: list[Any] = backtests.result(r, self.backtest(job))
+            result: list[Any] = portfolio_jobs.result(r, done)
             return result
 
-    def backtest(self, job: Job) -> Backtest:
+    def backtest(self, job: Job) -> PortfolioJob:
         with self.store.db.reading() as r:
-            return backtests.get(r, self.policy, job.job_id)
+            return portfolio_jobs.get(r, BACKTEST, self.client_id, job.job_id, self.policy.policy_id)
 
-    def rows(self, job: Job, change: str | None = None) -> list[dict[str, Any]]:
+    def rows(self, job: Job, change: str | None = None, page: Page | None = None) -> list[dict[str, Any]]:
         with self.store.db.reading() as r:
-            parts = backtests.parts(r, self.backtest(job))
-        frames = backtests.changed(self.store.lake, parts, change, None)
+            listing = portfolio_jobs.listing(r, self.backtest(job), change)
+        frames = portfolio_jobs.rows_of(self.store.lake, listing, page)
         return [row for frame in frames for row in frame.to_dicts()]
+
+    def files(self, job: Job) -> int:
+        with self.store.db.reading() as r:
+            return len(portfolio_jobs.listing(r, self.backtest(job)).files)
 
     def decide(self, nth: int, policy: Policy, version: int, **also: Any) -> NewEvaluation:
         """An evaluation as the API makes it, kept."""
@@ -221,13 +229,11 @@ def test_slices_make_no_difference(portfolio: Portfolio, monkeypatch: pytest.Mon
     portfolio.version(document("40", amount={"multiply": [{"metric": "history_days"}, "1.5"]}))
     whole = portfolio.run(one := portfolio.ask(2))
     monkeypatch.setattr(slicing, "SLICE_ROWS", 1)
-    monkeypatch.setattr(work, "CUSTOMERS_AT_ONCE", 3)
+    monkeypatch.setattr(work, "SLICE_CUSTOMERS", 3)
     in_parts = portfolio.run(other := portfolio.ask(2))
     assert in_parts == whole
-    by_customer = itemgetter("customer_number")
-    assert sorted(portfolio.rows(other), key=by_customer) == sorted(portfolio.rows(one), key=by_customer)
-    with portfolio.store.db.reading() as r:
-        assert len(backtests.parts(r, portfolio.backtest(other))) > len(backtests.parts(r, portfolio.backtest(one)))
+    assert portfolio.rows(other) == portfolio.rows(one)
+    assert (portfolio.files(one), portfolio.files(other)) == (1, 2)
 
 
 def test_several_days_each_see_what_is_dated_up_to_them(portfolio: Portfolio) -> None:
@@ -288,31 +294,89 @@ def test_against_the_challengers_shadow_runs(portfolio: Portfolio) -> None:
     assert result[0]["changedBy"] == [{"code": "FEW", "customers": 1}]
 
 
-def test_a_run_that_was_lost_begins_anew(portfolio: Portfolio, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("step", ["begin", "list_slices", "put_rows", "record", "recorded_tallies", "end"])
+def test_a_run_that_was_killed_is_resumed(portfolio: Portfolio, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
+    """Killed at any step: it says the same in the end, and counts nobody twice."""
     portfolio.version(document("10"))
     portfolio.version(document("40"))
+    whole = portfolio.run(portfolio.ask(2))
+    monkeypatch.setattr(work, "SLICE_CUSTOMERS", 2)
     job = portfolio.ask(2)
-
-    def killed(*_: object) -> None:
-        raise KeyboardInterrupt
-
     with monkeypatch.context() as patched:
-        patched.setattr(backtests, "end", killed)
+        patched.setattr(portfolio_jobs, step, killed)
         patched.setattr(portfolio_jobs, "fail", killed)
         with pytest.raises(KeyboardInterrupt):
-            work.run(portfolio.store, job.job_id, lambda: datetime.now(UTC))
-    assert portfolio.backtest(job).status is JobStatus.RUNNING
-    assert portfolio.run(job)[0]["customers"] == 4
+            portfolio.run(job)
+    assert not portfolio.backtest(job).is_done
+    assert portfolio.run(job) == whole
     finished = portfolio.backtest(job)
-    assert (finished.status, finished.customers_done) == (JobStatus.COMPLETED, 4)
+    assert (finished.status, finished.customers_total, finished.customers_done) == (JobStatus.COMPLETED, 4, 4)
     assert len(portfolio.rows(job)) == 2
+
+
+def test_slices_that_were_recorded_before_a_run_was_killed_are_not_repeated(
+    portfolio: Portfolio, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    portfolio.version(document("10"))
+    portfolio.version(document("40"))
+    monkeypatch.setattr(work, "SLICE_CUSTOMERS", 1)
+    job, real = portfolio.ask(2), portfolio_jobs.record
+
+    def killed_at_the_third(w: Any, lake: Any, slice_: Slice, *of: Any) -> None:
+        if slice_.number == 2:
+            raise KeyboardInterrupt
+        real(w, lake, slice_, *of)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(portfolio_jobs, "record", killed_at_the_third)
+        patched.setattr(portfolio_jobs, "fail", killed)
+        with pytest.raises(KeyboardInterrupt):
+            portfolio.run(job)
+    half = portfolio.backtest(job)
+    assert (half.status, half.customers_total, half.customers_done) == (JobStatus.RUNNING, 4, 2)
+    computed, compute = list[int](), backtesting.Backtest.compute
+
+    def noted(self: backtesting.Backtest, rows: pl.DataFrame, numbers: Sequence[int]) -> Part:
+        computed.extend(numbers)
+        return compute(self, rows, numbers)
+
+    monkeypatch.setattr(backtesting.Backtest, "compute", noted)
+    assert portfolio.run(job)[0]["customers"] == 4
+    assert computed == [portfolio.number(2), portfolio.number(3)]
+
+
+def test_a_resumed_run_looks_at_the_same_moment(portfolio: Portfolio, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Today lasts until now: until when the first run began, however long ago that was."""
+    portfolio.version(document("10"))
+    portfolio.version(document("40"))
+    job = portfolio.ask(2, days=(portfolio.today,))
+    began, later = datetime.now(UTC), datetime.now(UTC) + timedelta(hours=1)
+    seen, opened = list[datetime](), work.KINDS[Flow.POLICY_BACKTEST]
+
+    def noted(r: Reading, store: Store, job: PortfolioJob) -> Work:
+        assert job.started_at is not None
+        seen.append(job.started_at)
+        return opened(r, store, job)
+
+    monkeypatch.setattr(work, "KINDS", {Flow.POLICY_BACKTEST: noted})
+    with monkeypatch.context() as patched:
+        patched.setattr(portfolio_jobs, "end", killed)
+        patched.setattr(portfolio_jobs, "fail", killed)
+        with pytest.raises(KeyboardInterrupt):
+            work.run(portfolio.store, job.job_id, lambda: began)
+    work.run(portfolio.store, job.job_id, lambda: later)
+    assert seen == [began, began]
+
+
+def killed(*_: object) -> None:
+    raise KeyboardInterrupt
 
 
 def test_what_fails_is_told_in_the_job(portfolio: Portfolio, monkeypatch: pytest.MonkeyPatch) -> None:
     portfolio.version(document("10"))
     portfolio.version(document("40"))
     job = portfolio.ask(2)
-    monkeypatch.setattr(backtests, "end", lambda *_: 1 / 0)
+    monkeypatch.setattr(portfolio_jobs, "end", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         work.run(portfolio.store, job.job_id, lambda: datetime.now(UTC))
     with portfolio.store.db.reading() as r:
@@ -327,11 +391,8 @@ def test_a_run_that_is_stopped_ends_the_job_and_none_begins_it_again(
     portfolio.version(document("40"))
     job = portfolio.ask(2)
 
-    def stopped(*_: object) -> None:
-        raise KeyboardInterrupt
-
     with monkeypatch.context() as patched:
-        patched.setattr(backtests, "end", stopped)
+        patched.setattr(portfolio_jobs, "end", killed)
         with pytest.raises(KeyboardInterrupt):
             work.run(portfolio.store, job.job_id, lambda: datetime.now(UTC))
     assert portfolio.run(job) is None
@@ -341,7 +402,7 @@ def test_a_run_that_is_stopped_ends_the_job_and_none_begins_it_again(
 
 
 def tick(store: Store) -> list[RunRequest]:
-    answer = work.requested_backtests_sensor(build_sensor_context(resources={"store": store}))
+    answer = work.requested_portfolio_jobs_sensor(build_sensor_context(resources={"store": store}))
     assert isinstance(answer, (list, SkipReason))
     return answer if isinstance(answer, list) else []
 
@@ -351,8 +412,8 @@ def test_dagster_is_asked_for_a_run_until_it_has_begun(portfolio: Portfolio) -> 
     portfolio.version(document("40"))
     job = portfolio.ask(2)
     [asked] = tick(portfolio.store)
-    assert (asked.run_key, asked.tags["tidemark/backtest"]) == (f"backtest {job.job_id}", str(job.job_id))
-    result = work.policy_backtest.execute_in_process(tags=asked.tags, resources={"store": portfolio.store})
+    assert (asked.run_key, asked.tags["tidemark/portfolio_job"]) == (f"PolicyBacktest {job.job_id}", str(job.job_id))
+    result = work.portfolio_job.execute_in_process(tags=asked.tags, resources={"store": portfolio.store})
     assert result.success
     assert portfolio.backtest(job).status is JobStatus.COMPLETED
     assert tick(portfolio.store) == []
@@ -371,22 +432,17 @@ def test_one_customers_damaged_file_is_left_out_and_counted(portfolio: Portfolio
 
 
 def test_the_swap_set_is_paged_over_files(portfolio: Portfolio, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slicing, "SLICE_ROWS", 1)
+    monkeypatch.setattr(work, "SLICE_CUSTOMERS", 1)
     portfolio.version(document("10"))
     portfolio.version(document("40", amount="2000"))
     job = portfolio.ask(2)
     portfolio.run(job)
     everything = portfolio.rows(job)
-    with portfolio.store.db.reading() as r:
-        parts = backtests.parts(r, portfolio.backtest(job))
-    paged = [
-        row
-        for nth in (1, 2, 3)
-        for frame in backtests.changed(portfolio.store.lake, parts, None, Page(nth, 1))
-        for row in frame.to_dicts()
-    ]
+    paged = [row for nth in (1, 2, 3) for row in portfolio.rows(job, page=Page(nth, 1))]
     assert paged == everything
     assert len(everything) == 2
+    by_change = [portfolio.rows(job, change) for change in ("outcome", "limits")]
+    assert sorted(map(len, by_change)) == [0, 2]
 
 
 def test_jobs_of_no_customer_are_found_among_the_others(portfolio: Portfolio) -> None:
@@ -396,4 +452,4 @@ def test_jobs_of_no_customer_are_found_among_the_others(portfolio: Portfolio) ->
     assert (job.customer_id, job.customer_number) == (None, 0)
     with portfolio.store.db.reading() as r:
         assert jobs.find(r, portfolio.client_id).items[0].job_id == job.job_id
-        assert [each.job_id for each in portfolio_jobs.waiting(r, Flow.POLICY_BACKTEST)] == [job.job_id]
+        assert [each.job_id for each in portfolio_jobs.waiting(r)] == [job.job_id]

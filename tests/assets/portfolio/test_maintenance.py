@@ -172,5 +172,5 @@ def test_between_slices_maintenance_rests_while_somebody_waits_for_a_job(
 
 def test_slices_are_cut_by_rows_and_a_larger_customer_has_one_alone() -> None:
     due = [(1, 40), (2, 60), (3, 1), (4, 500), (5, 10)]
-    assert list(slices(due, most_rows=100)) == [[1, 2], [3], [4], [5]]
-    assert list(slices([], most_rows=100)) == []
+    assert list(slices(due, 3, most_rows=100)) == [[1, 2], [3], [4], [5]]
+    assert list(slices([], 3, most_rows=100)) == []

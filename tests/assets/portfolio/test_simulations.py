@@ -1,6 +1,7 @@
 """A simulation goes over a client's customers in slices, and says the same as simulating each alone."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from types import ModuleType
@@ -10,20 +11,22 @@ from uuid import UUID
 import pytest
 from dagster import RunRequest, SkipReason, build_sensor_context
 
-from assets.portfolio import simulations as work
+from assets.portfolio import portfolio_jobs as work
+from assets.portfolio.kinds import day_end
 from assets.reports import reports as slicing
 from pipelines.decisions.canonical import canonical
-from pipelines.monitoring import Observed, Ruleset, checked, simulation, snapshots
+from pipelines.monitoring import Observed, Ruleset, checked, simulated, simulation, snapshots
 from storage.core.models import JobStatus
 from storage.core.store import Store
 from storage.enrichment import transactions
 from storage.jobs import jobs
 from storage.jobs.jobs import Job
-from storage.monitoring import attributes, rulesets, simulations
+from storage.monitoring import attributes, rulesets
 from storage.monitoring.attributes import NewAttribute
 from storage.monitoring.rulesets import StoredRuleset
-from storage.monitoring.simulations import Request, Simulation
+from storage.monitoring.simulations import Request
 from storage.portfolio import portfolio_jobs
+from storage.portfolio.portfolio_jobs import SIMULATION, NewPortfolioJob, PortfolioJob
 from tests.assets.conftest import Filled
 from tests.assets.lender import Lender
 
@@ -100,23 +103,27 @@ class Portfolio:
     def ask(self, of: StoredRuleset, **asked: Any) -> Job:
         with self.store.db.writing() as w:
             usual: dict[str, Any] = {"first": FIRST, "last": LAST}
-            request = Request(**usual | asked)
-            return simulations.request(w, of, request, "test", datetime.now(UTC))
+            return portfolio_jobs.request(w, new(of, Request(**usual | asked)), "test", datetime.now(UTC))
 
-    def simulation(self, job: Job) -> Simulation:
+    def simulation(self, job: Job) -> PortfolioJob:
         with self.store.db.reading() as r:
-            return simulations.get(r, self.client_id, job.job_id)
+            return portfolio_jobs.get(r, SIMULATION, self.client_id, job.job_id)
 
     def run(self, job: Job) -> Any:
-        work.run(self.store, job.job_id, lambda: datetime.now(UTC))
+        done = work.run(self.store, job.job_id, lambda: datetime.now(UTC))
         with self.store.db.reading() as r:
-            return simulations.result(r, simulations.get(r, self.client_id, job.job_id))
+            return portfolio_jobs.result(r, done)
 
     def firings(self, job: Job) -> list[tuple[int, date, str]]:
         with self.store.db.reading() as r:
-            file = simulations.firings(r, simulations.get(r, self.client_id, job.job_id))
-        frames = list(simulations.listed(self.store.lake, file, None))
-        return [row[:3] for frame in frames for row in frame.iter_rows()]
+            listing = portfolio_jobs.listing(r, self.simulation(job))
+        return [
+            row[:3] for frame in portfolio_jobs.rows_of(self.store.lake, listing, None) for row in frame.iter_rows()
+        ]
+
+
+def new(of: StoredRuleset, request: Request) -> NewPortfolioJob:
+    return NewPortfolioJob(SIMULATION, of.client_id, of.ruleset_id, of.version, request.as_json())
 
 
 @pytest.fixture
@@ -156,7 +163,7 @@ def test_slices_of_any_size_say_the_same(portfolio: Portfolio, monkeypatch: pyte
     monkeypatch.setattr(slicing, "SLICE_ROWS", 1)
     monkeypatch.setattr(snapshots, "SNAPSHOT_ROWS", 1)
     monkeypatch.setattr(simulation, "MOST_SNAPSHOTS", 1)
-    monkeypatch.setattr(work, "CUSTOMERS_AT_ONCE", 1)
+    monkeypatch.setattr(work, "SLICE_CUSTOMERS", 1)
     sliced = portfolio.ask(of)
     assert portfolio.run(sliced) == result
     assert portfolio.firings(sliced) == portfolio.firings(whole)
@@ -228,22 +235,22 @@ def test_a_customer_who_cant_be_computed_is_left_out(portfolio: Portfolio, monke
     assert result["events"] == 2
 
 
-def test_a_run_that_was_lost_begins_anew(portfolio: Portfolio, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Killed between any two steps: nothing is counted twice, and what it had written is named by nobody."""
+@pytest.mark.parametrize("step", ["begin", "list_slices", "put_rows", "record", "recorded_tallies", "end"])
+def test_a_run_that_was_killed_is_resumed(portfolio: Portfolio, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
+    """Killed at any step: it says the same in the end, and counts nobody twice."""
     of = portfolio.ruleset()
     wanted = portfolio.run(portfolio.ask(of))
-    for step in ("begin", "count_done", "end"):
-        job, real = portfolio.ask(of), getattr(simulations, step)
-        monkeypatch.setattr(simulations, step, _killed)
-        monkeypatch.setattr(portfolio_jobs, "fail", lambda *_: None)  # who is killed says nothing
+    monkeypatch.setattr(work, "SLICE_CUSTOMERS", 1)
+    job = portfolio.ask(of)
+    with monkeypatch.context() as patched:
+        patched.setattr(portfolio_jobs, step, _killed)
+        patched.setattr(portfolio_jobs, "fail", lambda *_: None)  # who is killed says nothing
         with pytest.raises(KeyboardInterrupt):
             portfolio.run(job)
-        monkeypatch.undo()
-        assert getattr(simulations, step) is real
-        assert not portfolio.simulation(job).is_done
-        assert portfolio.run(job) == wanted
-        done = portfolio.simulation(job)
-        assert (done.status, done.customers_done) == (JobStatus.COMPLETED, 3)
+    assert not portfolio.simulation(job).is_done
+    assert portfolio.run(job) == wanted
+    done = portfolio.simulation(job)
+    assert (done.status, done.customers_done) == (JobStatus.COMPLETED, 3)
 
 
 def _killed(*_: Any, **__: Any) -> None:
@@ -252,7 +259,7 @@ def _killed(*_: Any, **__: Any) -> None:
 
 def test_a_run_that_is_stopped_fails_its_job(portfolio: Portfolio, monkeypatch: pytest.MonkeyPatch) -> None:
     job = portfolio.ask(portfolio.ruleset())
-    monkeypatch.setattr(simulations, "count_done", _killed)
+    monkeypatch.setattr(portfolio_jobs, "record", _killed)
     with pytest.raises(KeyboardInterrupt):
         portfolio.run(job)
     with portfolio.store.db.reading() as r:
@@ -263,15 +270,18 @@ def test_a_run_that_is_stopped_fails_its_job(portfolio: Portfolio, monkeypatch: 
 def test_what_has_ended_is_left_alone(portfolio: Portfolio) -> None:
     job = portfolio.ask(portfolio.ruleset())
     result = portfolio.run(job)
-    assert work.run(portfolio.store, job.job_id, lambda: datetime.now(UTC)) == work.Done(0, 0, 0)
+    done = portfolio.simulation(job)
     assert portfolio.run(job) == result
+    assert portfolio.simulation(job) == done
 
 
-@pytest.mark.parametrize(("where", "at_once"), [(work, "CUSTOMERS_AT_ONCE"), (simulation, "MOST_SNAPSHOTS")])
+@pytest.mark.parametrize(
+    ("where", "at_once", "read"), [(work, "SLICE_CUSTOMERS", 3), (simulation, "MOST_SNAPSHOTS", 2)]
+)
 def test_more_firings_than_are_listed_are_counted(
-    portfolio: Portfolio, monkeypatch: pytest.MonkeyPatch, where: ModuleType, at_once: str
+    portfolio: Portfolio, monkeypatch: pytest.MonkeyPatch, where: ModuleType, at_once: str, read: int
 ) -> None:
-    """And nothing is recorded of them."""
+    """Within a slice nothing is read for those that aren't listed. Slices know nothing of each other."""
     ruleset = portfolio.ruleset()
     everything = portfolio.ask(ruleset)
     result = portfolio.run(everything)
@@ -283,41 +293,42 @@ def test_more_firings_than_are_listed_are_counted(
 
     monkeypatch.setattr(Observed, "record", counted)
     monkeypatch.setattr(where, at_once, 1)
-    monkeypatch.setattr(work, "MOST_FIRINGS", 2)
+    monkeypatch.setattr(simulation, "MOST_FIRINGS", 2)
+    monkeypatch.setattr(simulated, "MOST_FIRINGS", 2)
+    monkeypatch.setitem(portfolio_jobs.KINDS, SIMULATION.flow, replace(SIMULATION, most_listed=2))
     job = portfolio.ask(ruleset)
     assert portfolio.run(job) == result | {"firings": 3, "firingsListed": 2}
     assert portfolio.firings(job) == portfolio.firings(everything)[:2]
-    assert len(recorded) == 2
+    assert len(recorded) == read
 
 
 def test_a_client_without_customers_gets_an_empty_result(store: Store) -> None:
     lender = Lender(store)
     with store.db.writing() as w:
         of = rulesets.create(w, lender.customer.client_id, sound(document()), "test", datetime.now(UTC))
-        job = simulations.request(w, of, Request(FIRST, LAST), "test", datetime.now(UTC))
-    work.run(store, job.job_id, lambda: datetime.now(UTC))
+        job = portfolio_jobs.request(w, new(of, Request(FIRST, LAST)), "test", datetime.now(UTC))
+    done = work.run(store, job.job_id, lambda: datetime.now(UTC))
+    assert (done.status, done.customers_total) == (JobStatus.COMPLETED, 0)
     with store.db.reading() as r:
-        result = simulations.result(r, simulations.get(r, lender.customer.client_id, job.job_id))
+        result = portfolio_jobs.result(r, done)
     assert (result["customers"], result["events"], result["byCustomer"]) == (0, 0, [])
 
 
 def test_what_is_asked_for_starts_in_order_of_receipt(portfolio: Portfolio) -> None:
     of = portfolio.ruleset()
     asked = [portfolio.ask(of) for _ in range(2)]
-    found = work.requested_simulations_sensor(build_sensor_context(), store=portfolio.store)
+    found = work.requested_portfolio_jobs_sensor(build_sensor_context(), store=portfolio.store)
     assert isinstance(found, list)
     assert [each.run_key for each in found if isinstance(each, RunRequest)] == [
-        f"simulation {job.job_id}" for job in asked
+        f"RulesetSimulation {job.job_id}" for job in asked
     ]
     for job in asked:
         portfolio.run(job)
-    assert isinstance(work.requested_simulations_sensor(build_sensor_context(), store=portfolio.store), SkipReason)
+    assert isinstance(work.requested_portfolio_jobs_sensor(build_sensor_context(), store=portfolio.store), SkipReason)
 
 
 def test_days_end_with_the_business_day_and_never_after_now(store: Store) -> None:
     now = datetime(2026, 3, 31, 3, 0, tzinfo=UTC)
-    found = list(work._days(store, date(2026, 3, 30), date(2026, 3, 31), now))
-    assert [(day.date, day.at) for day in found] == [
-        (date(2026, 3, 30), datetime(2026, 3, 30, 13, 0, tzinfo=UTC)),
-        (date(2026, 3, 31), now),
-    ]
+    zone = store.settings.zone
+    assert day_end(date(2026, 3, 30), zone, now) == datetime(2026, 3, 30, 13, 0, tzinfo=UTC)
+    assert day_end(date(2026, 3, 31), zone, now) == now

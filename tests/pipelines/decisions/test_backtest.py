@@ -13,12 +13,13 @@ from polars.testing import assert_frame_equal
 
 from pipelines.decisions import backtest
 from pipelines.decisions.answer import answered
-from pipelines.decisions.backtest import NO_TALLIES, TALLIES, UP_TO, Side, compared, decided, merged
+from pipelines.decisions.backtest import TALLIES, UP_TO, Side, compared, decided, merged
 from pipelines.decisions.evaluate import evaluated
 from pipelines.decisions.plan import Plan, planned
 from pipelines.decisions.policy import Policy
 from pipelines.decisions.readings import read
 from pipelines.decisions.unsettled import missing
+from pipelines.figures.tallies import Tallies
 from pipelines.metrics import cause_of
 from pipelines.metrics.outcome import VALUE
 
@@ -122,7 +123,7 @@ def frames(metrics: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 
 @pytest.fixture(scope="module")
-def whole(frames: tuple[pl.DataFrame, pl.DataFrame]) -> tuple[pl.DataFrame, backtest.Tallies]:
+def whole(frames: tuple[pl.DataFrame, pl.DataFrame]) -> tuple[pl.DataFrame, Tallies]:
     before, after = frames
     return compared(AS_OF, decided(BEFORE, before), decided(AFTER, after), outcomes(400))
 
@@ -161,7 +162,7 @@ def moved(one: dict[str, Any], other: dict[str, Any]) -> bool:
     return any(one["limits"].get(each) != other["limits"].get(each) for each in products)
 
 
-def test_every_kind_of_change_occurs(whole: tuple[pl.DataFrame, backtest.Tallies]) -> None:
+def test_every_kind_of_change_occurs(whole: tuple[pl.DataFrame, Tallies]) -> None:
     """Else the rest of this file would show less than it says."""
     comparison, tallies = whole
     assert set(comparison["change"].to_list()) == {None, "outcome", "limits"}
@@ -172,7 +173,7 @@ def test_every_kind_of_change_occurs(whole: tuple[pl.DataFrame, backtest.Tallies
 
 
 def test_transitions_count_customers_those_whose_limits_moved_and_what_became_of_them(
-    whole: tuple[pl.DataFrame, backtest.Tallies], frames: tuple[pl.DataFrame, pl.DataFrame]
+    whole: tuple[pl.DataFrame, Tallies], frames: tuple[pl.DataFrame, pl.DataFrame]
 ) -> None:
     known = dict(outcomes(400).iter_rows())
     expected: dict[tuple[str, str], list[int]] = {}
@@ -186,7 +187,7 @@ def test_transitions_count_customers_those_whose_limits_moved_and_what_became_of
 
 
 def test_limit_totals_of_a_transition_leave_out_what_is_indeterminate_and_say_of_how_many(
-    whole: tuple[pl.DataFrame, backtest.Tallies], frames: tuple[pl.DataFrame, pl.DataFrame]
+    whole: tuple[pl.DataFrame, Tallies], frames: tuple[pl.DataFrame, pl.DataFrame]
 ) -> None:
     expected: dict[tuple[str, str, str], list[Any]] = {}
     for _, one, other in pairs(frames):
@@ -203,7 +204,7 @@ def test_limit_totals_of_a_transition_leave_out_what_is_indeterminate_and_say_of
 
 
 def test_bands_hold_every_priced_customer_once(
-    whole: tuple[pl.DataFrame, backtest.Tallies], frames: tuple[pl.DataFrame, pl.DataFrame]
+    whole: tuple[pl.DataFrame, Tallies], frames: tuple[pl.DataFrame, pl.DataFrame]
 ) -> None:
     expected: dict[tuple[str, str, int | None], list[Any]] = {}
     for _, one, other in pairs(frames):
@@ -218,7 +219,7 @@ def test_bands_hold_every_priced_customer_once(
 
 
 def test_a_change_is_put_down_to_the_deciding_rules_whose_own_result_differs(
-    whole: tuple[pl.DataFrame, backtest.Tallies], frames: tuple[pl.DataFrame, pl.DataFrame]
+    whole: tuple[pl.DataFrame, Tallies], frames: tuple[pl.DataFrame, pl.DataFrame]
 ) -> None:
     expected = {}
     for number, one, other in pairs(frames):
@@ -240,7 +241,7 @@ def test_a_change_is_put_down_to_the_deciding_rules_whose_own_result_differs(
 
 
 def test_what_changed_is_the_outcome_first_then_limits(
-    whole: tuple[pl.DataFrame, backtest.Tallies], frames: tuple[pl.DataFrame, pl.DataFrame]
+    whole: tuple[pl.DataFrame, Tallies], frames: tuple[pl.DataFrame, pl.DataFrame]
 ) -> None:
     expected = {
         number: "outcome" if one["outcome"] != other["outcome"] else "limits" if moved(one, other) else None
@@ -250,7 +251,7 @@ def test_what_changed_is_the_outcome_first_then_limits(
 
 
 def test_rules_and_steps_are_counted_over_all_customers(
-    whole: tuple[pl.DataFrame, backtest.Tallies], frames: tuple[pl.DataFrame, pl.DataFrame]
+    whole: tuple[pl.DataFrame, Tallies], frames: tuple[pl.DataFrame, pl.DataFrame]
 ) -> None:
     found = described(whole[1]["rules"], ["side", "code"])
     steps = described(whole[1]["steps"], ["side", "place"])
@@ -275,7 +276,7 @@ def test_rules_and_steps_are_counted_over_all_customers(
 
 
 def test_causes_are_those_that_single_answers_give(
-    whole: tuple[pl.DataFrame, backtest.Tallies], frames: tuple[pl.DataFrame, pl.DataFrame]
+    whole: tuple[pl.DataFrame, Tallies], frames: tuple[pl.DataFrame, pl.DataFrame]
 ) -> None:
     expected: Counter[tuple[str, str | None, str, str]] = Counter()
     for name, plan, frame in (("before", BEFORE, frames[0]), ("after", AFTER, frames[1])):
@@ -313,9 +314,7 @@ def test_decisive_rules_are_those_that_the_answer_names(frames: tuple[pl.DataFra
 
 
 @pytest.mark.parametrize("parts", [2, 3, 7])
-def test_parts_add_up_to_one_pass(
-    metrics: pl.DataFrame, whole: tuple[pl.DataFrame, backtest.Tallies], parts: int
-) -> None:
+def test_parts_add_up_to_one_pass(metrics: pl.DataFrame, whole: tuple[pl.DataFrame, Tallies], parts: int) -> None:
     found = []
     for part in range(parts):
         before, after = sides(metrics.filter(pl.col("customer_number") % parts == part))
@@ -332,7 +331,7 @@ def test_nobody_makes_empty_tallies() -> None:
     comparison, tallies = compared(AS_OF, decided(BEFORE, before), decided(AFTER, after), outcomes(0))
     assert comparison.is_empty()
     assert {name: frame.filter(pl.lit(name not in ("steps", "rules"))).height for name, frame in tallies.items()} == (
-        dict.fromkeys(NO_TALLIES, 0)
+        dict.fromkeys(TALLIES, 0)
     )
 
 

@@ -15,8 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.figures.facts import Facts
+from pipelines.figures.tallies import Tallies
 from pipelines.monitoring import Ruleset, Watched, checked, observed, simulation, snapshots, watch
-from pipelines.monitoring.simulation import Simulation, Tallies, merged, simulated
+from pipelines.monitoring.simulation import MOST_FIRINGS, Simulation, merged, simulated
 from pipelines.monitoring.snapshots import Day, Past, Stated, held
 from pipelines.vocabulary.schemas import SORT_KEY, TRANSACTIONS
 from tests.conftest import examples
@@ -24,7 +25,6 @@ from tests.pipelines.metrics.customers import START, Row, customer
 
 encode = msgspec.json.Encoder(decimal_format="number").encode
 RULESET_ID = UUID(int=7)
-MOST_FIRINGS = 100_000  # more than there are
 RULES: Mapping[str, Any] = {
     "SUM": {"lessThan": [{"metric": "net_30d"}, "0"]},
     "SHARE": {"moreThan": [{"metric": "wages_share"}, "0.1"]},

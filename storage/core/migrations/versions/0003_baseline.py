@@ -1,6 +1,6 @@
 """The tables as the models declare them: a new database gets them from there (`storage.core.upgrading`)."""
 
-revision = "tables_2"
+revision = "tables_3"
 down_revision = None
 branch_labels = None
 depends_on = None

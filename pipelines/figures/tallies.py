@@ -1,0 +1,47 @@
+"""Tallies: counts and sums of some customers, which add up with those of other customers, exactly.
+
+A portfolio is gone through in slices; of each slice only its tallies have to stay. Adding is associative and starts
+from nothing, so slices may be computed in any order and on any machine.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import polars as pl
+
+
+@dataclass(frozen=True)
+class Tally:
+    """A frame of counts: the columns that they are counted by (none: one row in all), and those that are summed."""
+
+    by: pl.Schema
+    sums: pl.Schema
+
+    @property
+    def schema(self) -> pl.Schema:
+        return pl.Schema({**self.by, **self.sums})
+
+    def shaped(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """Return the frame with the tally's columns and types."""
+        return frame.select(pl.col(name).cast(kind) for name, kind in self.schema.items())
+
+    def added(self, frames: Iterable[pl.DataFrame]) -> pl.DataFrame:
+        """Add frames up, sorted by what they are counted by."""
+        rows = pl.concat([pl.DataFrame(schema=self.schema), *map(self.shaped, frames)])
+        sums = [pl.col(name).sum() for name in self.sums]
+        added = rows.group_by(*self.by).agg(sums).sort(*self.by) if self.by else rows.select(sums)
+        return self.shaped(added)
+
+
+Tallies = Mapping[str, pl.DataFrame]  # by the names under which a kind of work declares them
+
+
+def counts(*names: str) -> pl.Schema:
+    """Return the schema of counts with these names."""
+    return pl.Schema(dict.fromkeys(names, pl.Int64()))
+
+
+def merged(declared: Mapping[str, Tally], parts: Iterable[Tallies]) -> Tallies:
+    """Add up the tallies of all parts; of no parts they are empty."""
+    listed = list(parts)
+    return {name: tally.added(part[name] for part in listed) for name, tally in declared.items()}

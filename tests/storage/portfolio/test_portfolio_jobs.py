@@ -1,0 +1,245 @@
+"""A portfolio job's slices are listed once and recorded once each; its result is stored once, and says whose it is."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import polars as pl
+import pytest
+from sqlalchemy import func, select
+
+from pipelines.vocabulary.errors import Corrupt, NotFound
+from storage.core.models import Flow, JobStatus, portfolio_job_slices, segments
+from storage.core.paging import Page
+from storage.core.store import Store
+from storage.jobs import jobs
+from storage.portfolio import portfolio_jobs
+from storage.portfolio.portfolio_jobs import (
+    BACKTEST,
+    SIMULATION,
+    Kind,
+    NewPortfolioJob,
+    Part,
+    PortfolioJob,
+    Slice,
+    Whom,
+)
+from tests.storage.examples import a_client, a_customer
+
+NOW = datetime(2026, 7, 1, 2, 15, tzinfo=UTC)
+SUBJECT = UUID(int=7)
+CHANGES = (None, "outcome", "limits", "outcome")  # of the rows of a slice
+
+
+@pytest.fixture
+def client_id(store: Store) -> UUID:
+    return a_client(store, NOW)
+
+
+def asked(store: Store, client_id: UUID, kind: Kind = BACKTEST, **also: Any) -> PortfolioJob:
+    new = replace(NewPortfolioJob(kind, client_id, SUBJECT, 2, "{}"), **also)
+    with store.db.writing() as w:
+        return portfolio_jobs.with_id(w, portfolio_jobs.request(w, new, "somebody", NOW).job_id)
+
+
+def begun(store: Store, client_id: UUID, *parts: list[int], kind: Kind = BACKTEST) -> PortfolioJob:
+    job = asked(store, client_id, kind)
+    with store.db.writing() as w:
+        portfolio_jobs.list_slices(w, portfolio_jobs.begin(w, job.job_id, NOW), parts)
+        return portfolio_jobs.with_id(w, job.job_id)
+
+
+def rows(numbers: list[int]) -> pl.DataFrame:
+    nth = range(len(numbers))
+    return pl.DataFrame({"customer_number": numbers, "change": [CHANGES[each % len(CHANGES)] for each in nth]})
+
+
+def slice_of(store: Store, job: PortfolioJob) -> Slice | None:
+    with store.db.reading() as r:
+        return portfolio_jobs.next_slice(r, job)
+
+
+def record(store: Store, job: PortfolioJob, slice_: Slice, failed: int = 0) -> None:
+    numbers = list(range(slice_.first_customer, slice_.last_customer + 1))
+    tally = {
+        "counts": pl.DataFrame(
+            {"side": ["before"], "n": [len(numbers)]}, schema_overrides={"side": pl.Enum(["before"])}
+        )
+    }
+    part = Part(rows(numbers), tally, len(numbers) - failed)
+    file = portfolio_jobs.put_rows(store.lake, job, part.rows)
+    with store.db.writing() as w:
+        portfolio_jobs.record(w, store.lake, slice_, part, failed, file, NOW)
+
+
+def record_all(store: Store, job: PortfolioJob, failed: int = 0) -> None:
+    while slice_ := slice_of(store, job):
+        record(store, job, slice_, failed)
+
+
+def end(store: Store, job: PortfolioJob, result: Mapping[str, Any]) -> PortfolioJob:
+    with store.db.writing() as w:
+        portfolio_jobs.end(w, job, result, NOW)
+        return portfolio_jobs.with_id(w, job.job_id)
+
+
+def listed(store: Store, job: PortfolioJob, change: str | None = None, page: Page | None = None) -> list[int]:
+    with store.db.reading() as r:
+        listing = portfolio_jobs.listing(r, job, change)
+    frames = portfolio_jobs.rows_of(store.lake, listing, page)
+    return [number for frame in frames for number in frame["customer_number"]]
+
+
+def test_what_was_asked_for_comes_back(store: Store, client_id: UUID) -> None:
+    attached = pl.DataFrame({"customer_number": [1], "defaulted": [True]})
+    job = asked(store, client_id, request='{"a":1}', attachment=attached)
+    assert (job.kind, job.subject_id, job.version, job.request) == (BACKTEST, SUBJECT, 2, '{"a":1}')
+    assert (job.created_by, job.status, job.is_done) == ("somebody", JobStatus.QUEUED, False)
+    assert (job.customers_total, job.customers_done, job.customers_failed) == (None, 0, 0)
+    with store.db.reading() as r:
+        found = portfolio_jobs.attachment(r, job)
+        assert portfolio_jobs.result(r, job) is None
+        assert jobs.get(r, client_id, job.job_id).flow is Flow.POLICY_BACKTEST
+    assert job.has_attachment
+    assert found is not None
+    assert found.equals(attached)
+    without = asked(store, client_id)
+    with store.db.reading() as r:
+        assert (without.has_attachment, portfolio_jobs.attachment(r, without)) == (False, None)
+
+
+def test_only_its_own_client_finds_it_as_what_it_is(store: Store, client_id: UUID) -> None:
+    job = asked(store, client_id)
+    with store.db.reading() as r:
+        assert portfolio_jobs.get(r, BACKTEST, client_id, job.job_id, SUBJECT) == job
+        assert portfolio_jobs.get(r, BACKTEST, client_id, job.job_id) == job
+        for kind, client, id_, subject in (
+            (BACKTEST, a_client(store, NOW), job.job_id, SUBJECT),
+            (BACKTEST, client_id, uuid4(), SUBJECT),
+            (BACKTEST, client_id, job.job_id, UUID(int=8)),
+            (SIMULATION, client_id, job.job_id, None),
+        ):
+            with pytest.raises(NotFound, match=f"There is no {kind.noun}"):
+                portfolio_jobs.get(r, kind, client, id_, subject)
+
+
+def test_the_newest_comes_first_and_waits_last(store: Store, client_id: UUID) -> None:
+    first, second = asked(store, client_id), asked(store, client_id)
+    asked(store, client_id, subject_id=UUID(int=8))
+    begun(store, client_id)
+    with store.db.reading() as r:
+        found = portfolio_jobs.find(r, SUBJECT, Page(2, 1))
+        assert ([each.job_id for each in found.items], found.total) == ([second.job_id], 3)
+        assert [each.job_id for each in portfolio_jobs.waiting(r)][:2] == [first.job_id, second.job_id]
+        assert len(portfolio_jobs.waiting(r)) == 3
+
+
+def test_slices_are_listed_once(store: Store, client_id: UUID) -> None:
+    job = begun(store, client_id, [3, 5], [8])
+    with store.db.writing() as w:
+        portfolio_jobs.list_slices(w, portfolio_jobs.begin(w, job.job_id, NOW + timedelta(hours=1)), [[3], [5], [9]])
+        again = portfolio_jobs.with_id(w, job.job_id)
+    assert (again.customers_total, again.started_at, again.status) == (3, NOW, JobStatus.RUNNING)
+    assert slice_of(store, job) == Slice(job, 0, 3, 5)
+
+
+def test_nobody_is_one_slice(store: Store, client_id: UUID) -> None:
+    job = begun(store, client_id)
+    assert (job.customers_total, slice_of(store, job)) == (0, Slice(job, 0, 0, 0))
+
+
+def test_a_slice_holds_the_clients_customers_of_its_range(store: Store, client_id: UUID) -> None:
+    numbers = [a_customer(store, client_id, NOW).number for _ in range(3)]
+    a_customer(store, a_client(store, NOW), NOW)
+    whom = Whom(client_id, None, with_transactions=False)
+    with store.db.reading() as r:
+        assert [number for number, _ in portfolio_jobs.customers_of(r, whom)] == numbers
+        within = Slice(asked(store, client_id), 0, numbers[1], numbers[2])
+        assert [number for number, _ in portfolio_jobs.customers_of(r, whom, within)] == numbers[1:]
+
+
+def test_of_two_runs_the_first_records_a_slice(store: Store, client_id: UUID) -> None:
+    job = begun(store, client_id, [1, 2, 3, 4], [5, 6])
+    slice_ = slice_of(store, job)
+    assert slice_ is not None
+    for failed in (1, 0):
+        record(store, job, slice_, failed)
+    with store.db.reading() as r:
+        found = portfolio_jobs.with_id(r, job.job_id)
+        assert r.execute(select(func.count()).select_from(segments)).scalar_one() == 1
+    assert (found.customers_total, found.customers_done, found.customers_failed) == (6, 3, 1)
+    assert slice_of(store, job) == Slice(job, 1, 5, 6)
+
+
+def test_tallies_come_back_in_order_and_are_removed_with_the_result(store: Store, client_id: UUID) -> None:
+    job = begun(store, client_id, [1, 4], [5])
+    record_all(store, job)
+    with store.db.reading() as r:
+        tallies = [each["counts"] for each in portfolio_jobs.recorded_tallies(r, job)]
+    assert [each["n"].to_list() for each in tallies] == [[4], [1]]
+    assert tallies[0].schema["side"] == pl.Enum(["before"])
+    done = end(store, job, {"events": 3})
+    with store.db.reading() as r:
+        assert portfolio_jobs.result(r, done) == {"events": 3}
+        assert r.execute(select(func.count(portfolio_job_slices.c.tallies))).scalar_one() == 0
+    assert done.status is JobStatus.COMPLETED
+
+
+def test_it_ends_once(store: Store, client_id: UUID) -> None:
+    """A run that was taken for dead changes nothing any more."""
+    job = begun(store, client_id, [1, 2])
+    record_all(store, job, failed=1)
+    done = end(store, job, {"events": 3})
+    assert done.status is JobStatus.COMPLETED_WITH_ERRORS
+    assert end(store, job, {"events": 4}) == done
+    with store.db.writing() as w:
+        portfolio_jobs.fail(w, job, {"code": "Backtest.Failed", "message": "It failed."}, NOW)
+        assert portfolio_jobs.with_id(w, job.job_id) == done
+        assert portfolio_jobs.result(w, done) == {"events": 3}
+
+
+def test_what_failed_says_why(store: Store, client_id: UUID) -> None:
+    job = begun(store, client_id)
+    error = {"code": "Backtest.Stopped", "message": "The run was stopped."}
+    with store.db.writing() as w:
+        portfolio_jobs.fail(w, job, error, NOW)
+        failed = jobs.get(w, client_id, job.job_id)
+    assert (failed.status, failed.error) == (JobStatus.FAILED, error)
+
+
+def test_rows_are_listed_over_files_by_what_changed(store: Store, client_id: UUID) -> None:
+    job = begun(store, client_id, [1, 4], [11, 12], [21, 21], [31, 34])
+    record_all(store, job)
+    assert listed(store, job) == [2, 3, 4, 12, 32, 33, 34]
+    assert listed(store, job, "limits") == [3, 33]
+    assert [listed(store, job, page=Page(nth, 3)) for nth in (1, 2, 3, 4)] == [[2, 3, 4], [12, 32, 33], [34], []]
+    assert listed(store, job, "outcome", Page(2, 2)) == [12, 32]
+
+
+def test_no_more_rows_are_listed_than_the_kind_lists(
+    store: Store, client_id: UUID, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = begun(store, client_id, [1, 3], [11, 13], kind=SIMULATION)
+    record_all(store, job)
+    assert listed(store, job) == [1, 2, 3, 11, 12, 13]
+    few = Kind(Flow.RULESET_SIMULATION, "simulation", None, 4)
+    monkeypatch.setitem(portfolio_jobs.KINDS, Flow.RULESET_SIMULATION, few)
+    with store.db.reading() as r:
+        job = portfolio_jobs.with_id(r, job.job_id)
+        assert portfolio_jobs.listing(r, job).total == 4
+    assert listed(store, job) == [1, 2, 3, 11]
+    assert [listed(store, job, page=Page(nth, 3)) for nth in (1, 2, 3)] == [[1, 2, 3], [11], []]
+
+
+def test_a_damaged_file_is_reported(store: Store, client_id: UUID) -> None:
+    job = begun(store, client_id, [1, 3])
+    record_all(store, job)
+    with store.db.reading() as r:
+        [(path, _, _)] = portfolio_jobs.listing(r, job).files
+    assert path.startswith(f"backtests/{job.job_id}/")
+    (store.lake.root / path).write_bytes(b"damaged")
+    fresh = type(store.lake)(store.lake.root)
+    with store.db.reading() as r, pytest.raises(Corrupt):
+        list(portfolio_jobs.rows_of(fresh, portfolio_jobs.listing(r, job), None))

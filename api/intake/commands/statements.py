@@ -24,7 +24,7 @@ from rich.table import Table
 import isolation
 from api.core.commands.console import AsJson, err, out, print_json
 from api.core.commands.files import as_csv, content_of, write
-from pipelines.intake.currencies import CURRENCY
+from pipelines.intake.currencies import CURRENCY, UNKNOWN
 from pipelines.intake.masking import mask_text
 from pipelines.intake.pdf.page.result import Entry, Extraction, Reason, Refusal, Signal, Statement, Verdict
 from pipelines.intake.pdf.page.symbols import CODES
@@ -101,7 +101,8 @@ def extract(
 
 def _declared(extraction: Extraction, currency: str) -> Extraction:
     """What is in this currency, or names none and is declared to be."""
-    own = in_currency(extraction, currency)
+    named = tuple(replace(each, currency=None) if each.currency == UNKNOWN else each for each in extraction.statements)
+    own = in_currency(replace(extraction, statements=named), currency)
     return replace(own, statements=tuple(replace(each, currency=currency) for each in own.statements))
 
 

@@ -1,29 +1,27 @@
 """The currency that an export states: in a heading, beside an amount, or in a column of its own.
 
-`¥` and `kr` name none: several countries print them.
+`¥`, `Rs` and `kr` name none, for several countries print them; but none of these prints dollars.
 """
 
 import re
 
 import polars as pl
 
-from pipelines.intake.currencies import CODES, OF_SYMBOL
+from pipelines.intake.currencies import CODES, OF_SYMBOL, UNKNOWN
 
-_SYMBOLS = {
-    **OF_SYMBOL,
-    "R$": "BRL", "₩": "KRW", "₽": "RUB", "₺": "TRY", "฿": "THB", "₫": "VND", "₪": "ILS", "₦": "NGN", "₱": "PHP",
-    "₴": "UAH", "ZŁ": "PLN", "KČ": "CZK",
-}  # fmt: skip
-_NAMES = {**_SYMBOLS, **{code: code for code in CODES}}
-_UNNAMED = r"RS\.?|KR\.?|[$¥]"
+_NAMES = {**OF_SYMBOL, "ZŁ": "PLN", "KČ": "CZK", **{code: code for code in CODES}}
+_SHARED = r"RS\.?|KR\.?|¥"
 _NAMED = "|".join(re.escape(each) for each in sorted(_NAMES, key=len, reverse=True))
-MARKS = f"{_NAMED}|{_UNNAMED}"  # of text in upper case
+MARKS = rf"{_NAMED}|{_SHARED}|\$"  # of text in upper case
 
 
 def stated_beside(amount: pl.Expr) -> pl.Expr:
-    """The ISO code of the currency that is printed beside an amount's digits; null where none is."""
-    mark = amount.str.to_uppercase().str.replace_all(r"\s", "").str.extract(f"({_NAMED})")
-    return mark.replace_strict(_NAMES, default=None, return_dtype=pl.String)
+    """Return the ISO code of the currency that is printed beside an amount's digits, UNKNOWN for a mark that several
+    share; null where none is.
+    """
+    printed = amount.str.to_uppercase().str.replace_all(r"\s", "")
+    named = printed.str.extract(f"({_NAMED})").replace_strict(_NAMES, default=None, return_dtype=pl.String)
+    return pl.coalesce(named, pl.when(printed.str.contains(_SHARED)).then(pl.lit(UNKNOWN)))
 
 
 def stated_in_heading(heading: str) -> str | None:

@@ -12,8 +12,9 @@ What is left is shown and no more: rows and accounts are told apart by what was 
 
 import json
 import re
+import sys
 import unicodedata
-from bisect import bisect_left
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import accumulate
@@ -45,6 +46,7 @@ _CANDIDATE = rf"{_MANY_DIGITS}|(?i:tfn|tax file)"  # all that either could be: a
 _DIGITS_OF_A_CARD = re.compile(_MANY_DIGITS)
 _MONEY = re.compile(r"-?[0-9]{1,13}(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _JSON_TEXT = re.compile(r'"(?:[^"\\]++|\\.)*+"')  # with its quotes and escapes
+_written = json.JSONEncoder(ensure_ascii=False).encode
 _DIGIT = re.compile(r"\d")
 _Edit = tuple[int, int, str]  # from, up to, what is shown instead
 _TAX_WEIGHTS = (1, 4, 3, 7, 5, 8, 6, 9, 10)  # of the digits in the check of a tax file number, as in `stdnum.au.tfn`
@@ -79,6 +81,8 @@ _BY_FIRST_DIGIT = bytes(
     for byte in range(256)
 )  # a bit for each length that a number may have
 _IS_ZERO = bytes([1]) + bytes(255)
+_MODULO_10 = bytes(byte % 10 for byte in range(256))
+_SIXFOLD_MODULO_10 = bytes(6 * byte % 10 for byte in range(256))
 _ANY = re.compile(rb"[^\0]")
 _FEW_GROUPS = 7  # ends of six groups
 
@@ -88,16 +92,24 @@ def mask_text(text: str) -> str:
     plain, places = _plain(text)
     taxed = [*_tax_file_numbers(plain)]
     untaxed = _edited(plain, [(start, end, _DIGIT.sub("x", plain[start:end])) for start, end in taxed])
-    cards, free = list[_Edit](), 0
-    for start, end, shown in sorted([*_printed(untaxed), *_spaced(untaxed)]):
-        if start >= free:
-            cards.append((start, end, shown))
-            free = end
+    cards = _apart([*_spaced(untaxed)], [*_printed(untaxed)])
     if plain is text:
         return _edited(untaxed, cards)
     as_sent = [(places[start], places[end - 1] + 1) for start, end in taxed]
     tax_file_numbers = [(start, end, _DIGIT.sub("x", text[start:end])) for start, end in as_sent]
     return _edited(text, sorted(tax_file_numbers + [(places[i], places[j - 1] + 1, shown) for i, j, shown in cards]))
+
+
+def _apart(spaced: list[_Edit], printed: list[_Edit]) -> list[_Edit]:
+    """Return the edits in order, the first of those that overlap; those of one kind never do."""
+    if not printed:
+        return spaced
+    edits, free = list[_Edit](), 0
+    for start, end, shown in sorted([*spaced, *printed]):
+        if start >= free:
+            edits.append((start, end, shown))
+            free = end
+    return edits
 
 
 def _edited(text: str, edits: Iterable[_Edit]) -> str:
@@ -111,7 +123,14 @@ def _edited(text: str, edits: Iterable[_Edit]) -> str:
 
 def mask_json(document: str) -> str:
     """A JSON document with every text in it masked, names of members included."""
-    return _JSON_TEXT.sub(lambda match: json.dumps(mask_text(json.loads(match.group())), ensure_ascii=False), document)
+    return _JSON_TEXT.sub(_mask_json_text, document)
+
+
+def _mask_json_text(match: re.Match[str]) -> str:
+    written = match[0]
+    text = json.loads(written) if "\\" in written else written[1:-1]
+    masked = mask_text(text)
+    return written if masked == text else _written(masked)
 
 
 def is_money(text: str) -> bool:
@@ -150,11 +169,11 @@ def _spaced(text: str) -> Iterator[_Edit]:
                 yield *match.span(), _shown(run)
             continue
         starts = list(accumulate(map(len, run.split(" ")), initial=0))
+        number_of = {start: number for number, start in enumerate(starts)}  # of groups
         digits, first = run.replace(" ", ""), match.start()
         find = _valid_of_few if len(starts) <= _FEW_GROUPS else _valid
         for start, end in find(digits, starts):
-            spaces_before, spaces = bisect_left(starts, start), bisect_left(starts, end) - 1
-            yield first + start + spaces_before, first + end + spaces, _shown(digits[start:end])
+            yield first + start + number_of[start], first + end + number_of[end] - 1, _shown(digits[start:end])
 
 
 def _is_valid(number: str) -> bool:
@@ -170,11 +189,16 @@ def _has_check_digit(number: str) -> bool:
 def _valid_of_few(digits: str, groups: Sequence[int]) -> Iterator[tuple[int, int]]:
     """Return what `_valid` does, looking at one number after the other: for few groups that is faster."""
     free = 0
-    for start in groups[:-1]:
-        ends = (start + length for length in card_lengths(digits[start : start + PREFIX]) if start >= free)
-        if end := next((end for end in ends if end in groups and _has_check_digit(digits[start:end])), None):
-            free = end
-            yield start, end
+    for start in groups:
+        if groups[-1] - start < SHORTEST:
+            return
+        if start < free:
+            continue
+        for length in card_lengths(digits[start : start + PREFIX]):
+            if start + length in groups and _has_check_digit(digits[start : start + length]):
+                free = start + length
+                yield start, free
+                break
 
 
 def _valid(digits: str, groups: Sequence[int]) -> Iterator[tuple[int, int]]:
@@ -226,9 +250,20 @@ def _luhn_sums(digits: str) -> tuple[bytes, bytes]:
     single, twice = (digits.encode().translate(table) for table in (_SINGLE, _DOUBLE))
     even, odd = bytearray(single), bytearray(single)
     even[::2], odd[1::2] = twice[::2], twice[1::2]  # digits at even places counted twice, and at odd ones
-    sums = [bytearray([total % 10 for total in accumulate(each, initial=0)]) for each in (even, odd)]
+    sums = [_running_sums(each) for each in (even, odd)]
     sums[0][1::2], sums[1][1::2] = sums[1][1::2], sums[0][1::2]
     return bytes(sums[0]), bytes(sums[1])
+
+
+def _running_sums(values: bytearray) -> bytearray:
+    """Return the running sums modulo 10, made of the sums' bytes all at once: 256 and its powers are 6 modulo 10."""
+    sums = array("I", accumulate(values, initial=0))
+    if sys.byteorder == "big":
+        sums.byteswap()
+    lowest, *others = (sums.tobytes()[place :: sums.itemsize] for place in range(sums.itemsize))
+    parts = [lowest.translate(_MODULO_10), *(each.translate(_SIXFOLD_MODULO_10) for each in others if any(each))]
+    total = sum(int.from_bytes(part, "little") for part in parts)  # no byte of it is above 9 times their number
+    return bytearray(total.to_bytes(len(sums), "little").translate(_MODULO_10))
 
 
 @cache

@@ -39,10 +39,12 @@ _SPACES = "\u00a0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
 )  # beside the plain one
 _HYPHENS = "\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\uff0d"
 _UNSEEN = "\u00ad\u200b\u200c\u200d\u2060\ufeff"  # what stands before and after is shown as one
+_HAS_UNSEEN = re.compile(rf"[{_UNSEEN}]")
 _DROPPED = re.compile(rf"[{_UNSEEN}]+|(?<= ) +")
 _OTHER_DIGIT = re.compile(r"(?![0-9])\d")
 _MANY_DIGITS = rf"\d(?:[ {_SPACES}{_HYPHENS}{_UNSEEN}-]*\d){{12}}"
-_CANDIDATE = rf"{_MANY_DIGITS}|(?i:tfn|tax file)"  # all that either could be: a cheap look before the exact one
+# All that either could be: a cheap look before the exact one.
+_CANDIDATE = rf"{_MANY_DIGITS}|(?i:tfn|tax[ {_SPACES}]+file)|[{_UNSEEN}]"
 _DIGITS_OF_A_CARD = re.compile(_MANY_DIGITS)
 _MONEY = re.compile(r"-?[0-9]{1,13}(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _JSON_TEXT = re.compile(r'"(?:[^"\\]++|\\.)*+"')  # with its quotes and escapes
@@ -141,7 +143,8 @@ def is_money(text: str) -> bool:
 def may_need_masking(text: str) -> bool:
     """A cheap look before the exact one."""
     lower = text.lower()
-    return "tfn" in lower or "tax file" in lower or _DIGITS_OF_A_CARD.search(text) is not None
+    names_tax_file = "tfn" in lower or ("tax" in lower and "file" in lower)  # whatever stands between them
+    return names_tax_file or _HAS_UNSEEN.search(text) is not None or _DIGITS_OF_A_CARD.search(text) is not None
 
 
 def masked_texts(texts: "pl.Series", mask: Callable[[str], str] = mask_text) -> dict[str, str]:

@@ -120,6 +120,25 @@ def test_a_number_next_to_an_escaped_character_is_masked_in_json() -> None:
     assert mask_json(json.dumps(document, ensure_ascii=False)) == masked
 
 
+@pytest.mark.parametrize(
+    "label",
+    [
+        "TFN",
+        "tfn:",
+        "T\u200bFN",
+        "Tax\u00a0file\u00a0number",
+        "Tax  file  number",
+        "tax fi\u00adle no.",
+        "TAX FILE NUM",
+    ],
+)
+def test_a_label_is_known_wherever_it_is_looked_for(label: str) -> None:
+    text, masked = f"{label} 123 456 782", f"{label} xxx xxx xxx"
+    assert mask_text(text) == masked
+    assert may_need_masking(text)
+    assert masked_texts(pl.Series([text])) == {text: masked}
+
+
 def test_only_the_texts_that_change_are_told() -> None:
     texts = ["4111111111111111", None, "RENT", "0000000000000", "4111\u00a01111  1111\u20111111", "4111  11111111 1111"]
     assert masked_texts(pl.Series(texts)) == dict.fromkeys([texts[0], *texts[-2:]], "411111xxxxxx1111")

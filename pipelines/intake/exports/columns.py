@@ -10,7 +10,7 @@ from itertools import permutations
 
 import polars as pl
 
-from pipelines.intake.currencies import CODES
+from pipelines.intake.currencies import CODES, UNKNOWN
 from pipelines.intake.exports.currency import stated_in_heading, stated_in_line
 from pipelines.intake.exports.headings import roles_in
 from pipelines.intake.exports.layout import Layout
@@ -60,7 +60,7 @@ class Columns:
     def layout(self) -> Layout:
         """The same columns as a user would specify them."""
         numbers = {role: int(column.removeprefix("column_")) for role, column in self.roles.items()}
-        return Layout(numbers, self.sign, self.currency)
+        return Layout(numbers, self.sign, None if self.currency == UNKNOWN else self.currency)
 
 
 def columns_of(sheet: Sheet, layout: Layout | None = None) -> Columns:

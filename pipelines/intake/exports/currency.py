@@ -10,6 +10,8 @@ import polars as pl
 from pipelines.intake.currencies import CODES, OF_SYMBOL, UNKNOWN
 
 _NAMES = {**OF_SYMBOL, "ZŁ": "PLN", "KČ": "CZK", **{code: code for code in CODES}}
+# Behind a colon a name that is no dollar's.
+_NAMED_OTHERWISE = re.compile(r"\b(?:CURRENCY|CCY|WÄHRUNG)(?: CODE)? ?: ?(?!.*(?:DOLLAR|AUSTRAL))[^\W\d]{2,}")
 _SHARED = r"RS\.?|KR\.?|¥"
 _NAMED = "|".join(re.escape(each) for each in sorted(_NAMES, key=len, reverse=True))
 MARKS = rf"{_NAMED}|{_SHARED}|\$"  # of text in upper case
@@ -25,12 +27,20 @@ def stated_beside(amount: pl.Expr) -> pl.Expr:
 
 
 def stated_in_heading(heading: str) -> str | None:
-    """The ISO code in a heading such as `Amount (GBP)`, `Amount GBP`, `Balance in EUR`, `Debit £`."""
+    """Return the ISO code in a heading such as `Amount (GBP)`, `Amount GBP`, `Balance in EUR`, `Debit £`; UNKNOWN for
+    `Amount (Rs)`.
+    """
     words = re.sub(r"[()\[\],:/]", " ", heading.upper()).split()
-    return next((_NAMES[word] for word in reversed(words) if word in _NAMES), None)
+    named = next((_NAMES[word] for word in reversed(words) if word in _NAMES), None)
+    return named or (UNKNOWN if any(re.fullmatch(_SHARED, word) for word in words) else None)
 
 
 def stated_in_line(cells: list[str]) -> str | None:
-    """The ISO code in a line before the heading that says `Currency: INR`, in one cell or in two."""
-    found = re.search(r"\b(?:CURRENCY|CCY|WÄHRUNG)\b\W*([A-Z]{3})\b", " ".join(cells).upper())
-    return found[1] if found and found[1] in CODES else None
+    """Return the ISO code in a line before the heading that says `Currency: INR`, in one cell or in two; UNKNOWN for
+    `Currency: Rupees`.
+    """
+    line = " ".join(cells).upper()
+    found = re.search(r"\b(?:CURRENCY|CCY|WÄHRUNG)\b\W*([A-Z]{3})\b", line)
+    if found and found[1] in CODES:
+        return found[1]
+    return UNKNOWN if _NAMED_OTHERWISE.search(line) else None

@@ -16,7 +16,7 @@ def currencies(text: str, layout: str | None = None) -> list[str | None]:
     [
         *((f"Amount {unit}", "GBP") for unit in ("(GBP)", "[gbp]", "GBP", "(£)", "£", "in GBP", "- GBP")),
         *(("GBP Amount", "GBP"), ("Amount (€)", "EUR"), ("Transaction Amount (US$)", "USD"), ("AMOUNT INR", "INR")),
-        *(("Amount", None), ("Amount ($)", None), ("Total", None)),
+        *(("Amount", None), ("Amount ($)", None), ("Total", None), ("Amount (Rs)", "XXX"), ("Amount (kr)", "XXX")),
     ],
 )
 def test_a_heading_states_the_currency(heading: str, currency: str | None) -> None:
@@ -59,6 +59,8 @@ def test_what_several_currencies_share_is_none_of_ours_and_left_to_the_user() ->
     assert assumed.refused[0]["message"][0].endswith("choose one with --currency.")
     declared = in_one_currency(statements, "PKR")
     assert (declared.statements[0].lines.to_list(), declared.refused[0].height) == ([2, 3, 4], 0)
+    layout = read("x.csv", b"Date,Description,Amount (Rs)\n2026-01-13,A,5.00\n").layout
+    assert parse_layout(str(layout)) == layout
 
 
 def test_a_column_a_line_before_the_heading_or_the_user_states_it() -> None:
@@ -66,6 +68,12 @@ def test_a_column_a_line_before_the_heading_or_the_user_states_it() -> None:
     assert currencies(rows) == ["GBP", None]
     assert currencies(rows.replace("Ccy", "Waehrung").replace("-1.00,\n", "-1.00,EUR\n")) == ["GBP", "EUR"]
     assert currencies("Currency:,INR\n" + rows.replace(",Ccy", ",X")) == ["INR", "INR"]
+    for line, currency in {
+        "Currency: Rupees": "XXX",
+        "Currency: Australian dollar": None,
+        "Currency of fees": None,
+    }.items():
+        assert currencies(f"{line}\n" + rows.replace(",Ccy", ",X")) == [currency] * 2
     assert currencies(rows, "date=1,description=2,amount=3,currency=4") == ["GBP", None]
     assert currencies(rows, "date=1,description=2,amount=3,currency=NZD") == ["NZD", "NZD"]
 

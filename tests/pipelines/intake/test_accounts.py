@@ -46,7 +46,7 @@ def test_without_a_number_bank_name_and_type_tell_accounts_apart() -> None:
     ],
 )
 def test_a_colon_moves_nothing_from_one_field_to_the_next(one: dict[str, str], other: dict[str, str]) -> None:
-    assert account(**one).account_id != account(**other).account_id
+    assert account(CUSTOMER, **one).account_id != account(CUSTOMER, **other).account_id
 
 
 def test_without_anything_it_is_the_one_unidentified_account() -> None:

@@ -24,10 +24,9 @@ from rich.table import Table
 import isolation
 from api.core.commands.console import AsJson, err, out, print_json
 from api.core.commands.files import as_csv, content_of, write
-from pipelines.intake.currencies import CURRENCY, UNKNOWN
+from pipelines.intake.currencies import CODES, CURRENCY, UNKNOWN
 from pipelines.intake.masking import mask_text
 from pipelines.intake.pdf.page.result import Entry, Extraction, Reason, Refusal, Signal, Statement, Verdict
-from pipelines.intake.pdf.page.symbols import CODES
 from pipelines.intake.statement_rows import in_currency
 from pipelines.reports.page.wording import counted
 from pipelines.vocabulary.errors import Unprocessable
@@ -100,10 +99,12 @@ def extract(
 
 
 def _declared(extraction: Extraction, currency: str) -> Extraction:
-    """What is in this currency, or names none and is declared to be."""
-    named = tuple(replace(each, currency=None) if each.currency == UNKNOWN else each for each in extraction.statements)
-    own = in_currency(replace(extraction, statements=named), currency)
-    return replace(own, statements=tuple(replace(each, currency=currency) for each in own.statements))
+    """Return what is in this currency, or names none or one that is left open, and is declared to be in it."""
+    is_open = {None, UNKNOWN} if currency != CURRENCY else {None}
+    named = tuple(
+        replace(each, currency=currency) if each.currency in is_open else each for each in extraction.statements
+    )
+    return in_currency(replace(extraction, statements=named), currency)
 
 
 def _first_line(path: Path) -> str:

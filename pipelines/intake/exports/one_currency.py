@@ -53,8 +53,8 @@ def in_one_currency(statements: Sequence[Statement], declared: str | None) -> In
 
 
 def _is_other(basis: Basis, currency: str) -> pl.Expr:
-    """Whether a row is in another currency. What a shared mark leaves open is what the user declares."""
-    own = (currency, UNKNOWN) if basis is Basis.DECLARED else (currency,)
+    """Whether a row is in another currency. What a shared mark leaves open is what the user declares, if not AUD."""
+    own = (currency, UNKNOWN) if basis is Basis.DECLARED and currency != CURRENCY else (currency,)
     return (~pl.col("currency").is_in(own)).fill_null(value=False)
 
 

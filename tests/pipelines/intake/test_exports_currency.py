@@ -59,6 +59,7 @@ def test_what_several_currencies_share_is_none_of_ours_and_left_to_the_user() ->
     assert assumed.refused[0]["message"][0].endswith("choose one with --currency.")
     declared = in_one_currency(statements, "PKR")
     assert (declared.statements[0].lines.to_list(), declared.refused[0].height) == ([2, 3, 4], 0)
+    assert in_one_currency(statements, "AUD").refused[0].height == 2
     layout = read("x.csv", b"Date,Description,Amount (Rs)\n2026-01-13,A,5.00\n").layout
     assert parse_layout(str(layout)) == layout
 

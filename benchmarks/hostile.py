@@ -233,6 +233,13 @@ HOSTILE: Mapping[str, Callable[[int], bytes]] = {
     "rows of tax file numbers": lambda size: _different_rows(
         size, lambda number: b"{" + ITEM + b',"extra":"' + b"TFN 123 456 789 " * 25 + b'%05d"}' % number
     ),
+    "rows of valid tax file numbers": lambda size: _different_rows(
+        size, lambda number: b"{" + ITEM + b',"extra":"' + b"TFN 123 456 782 " * 25 + b'%05d"}' % number
+    ),
+    "rows of card numbers among words": lambda size: _different_rows(
+        size,
+        lambda number: b"{" + ITEM + b',"extra":"' + "é 4111\u00a01111  1111 1111 ".encode() * 15 + b'%05d"}' % number,
+    ),
     "rows of card numbers": lambda size: _rows(
         size, b"{" + ITEM + b',"extra":"' + b"4111 1111 1111 1111 " * 20 + b'"}'
     ),

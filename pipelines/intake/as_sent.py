@@ -76,6 +76,9 @@ def digests(texts: pl.Series, changed: Mapping[str, str], of: Digest) -> pl.Seri
 
 
 def distinguished_by(text: str, plain: str, of: Digest) -> str:
-    """What stands for a text in an identity: `plain`, the form in which it is compared, or the digest of that form
-    where either would be masked."""
-    return plain if mask_text(text) == text and mask_text(plain) == plain else f"as-sent:{of(plain).hex()}"
+    """Return what stands for a text in an identity, whose parts are joined by colons: `plain`, the form in which it is
+    compared, with its own colons escaped, or the digest of that form where either would be masked.
+    """
+    if mask_text(text) == text and mask_text(plain) == plain:
+        return plain.replace("\\", r"\\").replace(":", r"\:")
+    return f"as-sent:{of(plain).hex()}"

@@ -4,6 +4,7 @@ A bare `$` names no currency: a dozen countries print it.
 """
 
 CURRENCY = "AUD"  # the service's own: money is in it where nothing says otherwise
+UNKNOWN = "XXX"  # ISO 4217 keeps it free: a mark that several currencies share, or an unknown name. It is never AUD
 
 # ISO 4217, active codes of countries' currencies.
 _ACTIVE = """
@@ -18,4 +19,13 @@ CODES = frozenset(_ACTIVE.split())
 OF_SYMBOL = {
     "A$": "AUD", "AU$": "AUD", "US$": "USD", "NZ$": "NZD", "C$": "CAD", "CA$": "CAD", "HK$": "HKD", "S$": "SGD",
     "£": "GBP", "€": "EUR", "₹": "INR",
+    "R$": "BRL", "MX$": "MXN", "NT$": "TWD", "₩": "KRW", "₽": "RUB", "₺": "TRY", "฿": "THB", "₫": "VND", "₪": "ILS",
+    "₦": "NGN", "₱": "PHP", "₴": "UAH",
+}  # fmt: skip
+# Words that stand before or behind an amount, as printed.
+OF_WORD = {
+    "R": "ZAR", "RM": "MYR", "Rp": "IDR", "Rp.": "IDR", "KSh": "KES", "Ksh": "KES", "Ft": "HUF", "zł": "PLN",
+    "Kč": "CZK", "S/": "PEN", "Dhs": "AED",
+    "kr": UNKNOWN, "kr.": UNKNOWN, "Kr": UNKNOWN, "Kr.": UNKNOWN, "KR": UNKNOWN, "Rs": UNKNOWN, "Rs.": UNKNOWN,
+    "RS": UNKNOWN, "Fr": UNKNOWN, "Fr.": UNKNOWN, "SFr.": UNKNOWN, "Bs": UNKNOWN, "Bs.": UNKNOWN, "Dh": UNKNOWN,
 }  # fmt: skip

@@ -12,9 +12,10 @@ What is left is shown and no more: rows and accounts are told apart by what was 
 
 import json
 import re
+import sys
 import unicodedata
-from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import accumulate
 from operator import mul
@@ -38,11 +39,18 @@ _SPACES = "\u00a0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
 )  # beside the plain one
 _HYPHENS = "\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\uff0d"
 _UNSEEN = "\u00ad\u200b\u200c\u200d\u2060\ufeff"  # what stands before and after is shown as one
+_HAS_UNSEEN = re.compile(rf"[{_UNSEEN}]")
+_DROPPED = re.compile(rf"[{_UNSEEN}]+|(?<= ) +")
+_OTHER_DIGIT = re.compile(r"(?![0-9])\d")
 _MANY_DIGITS = rf"\d(?:[ {_SPACES}{_HYPHENS}{_UNSEEN}-]*\d){{12}}"
-_CANDIDATE = rf"{_MANY_DIGITS}|(?i:tfn|tax file)"  # all that either could be: a cheap look before the exact one
+# All that either could be: a cheap look before the exact one.
+_CANDIDATE = rf"{_MANY_DIGITS}|(?i:tfn|tax[ {_SPACES}]+file)|[{_UNSEEN}]"
 _DIGITS_OF_A_CARD = re.compile(_MANY_DIGITS)
 _MONEY = re.compile(r"-?[0-9]{1,13}(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _JSON_TEXT = re.compile(r'"(?:[^"\\]++|\\.)*+"')  # with its quotes and escapes
+_written = json.JSONEncoder(ensure_ascii=False).encode
+_DIGIT = re.compile(r"\d")
+_Edit = tuple[int, int, str]  # from, up to, what is shown instead
 _TAX_WEIGHTS = (1, 4, 3, 7, 5, 8, 6, 9, 10)  # of the digits in the check of a tax file number, as in `stdnum.au.tfn`
 _TAX_FILE_NUMBER = re.compile(
     r"\b(?:TFN|tax file (?:number|no\.?|num\.?))[\s:#.-]*(\d(?:[ -]?\d){7,8})(?!\d)", re.IGNORECASE
@@ -75,29 +83,56 @@ _BY_FIRST_DIGIT = bytes(
     for byte in range(256)
 )  # a bit for each length that a number may have
 _IS_ZERO = bytes([1]) + bytes(255)
+_MODULO_10 = bytes(byte % 10 for byte in range(256))
+_SIXFOLD_MODULO_10 = bytes(6 * byte % 10 for byte in range(256))
 _ANY = re.compile(rb"[^\0]")
+_FEW_GROUPS = 7  # ends of six groups
 
 
 def mask_text(text: str) -> str:
     """`text` with card numbers as first six, x, last four, and the digits of labelled tax file numbers as x."""
     plain, places = _plain(text)
-    untaxed = _TAX_FILE_NUMBER.sub(_mask_tax_file_number, plain)
-    edits = [(at, at + 1, "x") for at, sent in enumerate(plain) if sent != untaxed[at]] if untaxed != plain else []
-    free = 0
-    for start, end in sorted([*_printed(untaxed), *_spaced(untaxed)]):
+    taxed = [*_tax_file_numbers(plain)]
+    untaxed = _edited(plain, [(start, end, _DIGIT.sub("x", plain[start:end])) for start, end in taxed])
+    cards = _apart([*_spaced(untaxed)], [*_printed(untaxed)])
+    if plain is text:
+        return _edited(untaxed, cards)
+    as_sent = [(places[start], places[end - 1] + 1) for start, end in taxed]
+    tax_file_numbers = [(start, end, _DIGIT.sub("x", text[start:end])) for start, end in as_sent]
+    return _edited(text, sorted(tax_file_numbers + [(places[i], places[j - 1] + 1, shown) for i, j, shown in cards]))
+
+
+def _apart(spaced: list[_Edit], printed: list[_Edit]) -> list[_Edit]:
+    """Return the edits in order, the first of those that overlap; those of one kind never do."""
+    if not printed:
+        return spaced
+    edits, free = list[_Edit](), 0
+    for start, end, shown in sorted([*spaced, *printed]):
         if start >= free:
-            edits.append((start, end, _shown(untaxed[start:end])))
+            edits.append((start, end, shown))
             free = end
-    masked, rest = list[str](), 0
-    for start, end, shown in sorted(edits):
-        masked += [text[rest : places[start]], shown]
-        rest = places[end - 1] + 1
-    return "".join([*masked, text[rest:]])
+    return edits
+
+
+def _edited(text: str, edits: Iterable[_Edit]) -> str:
+    """Return a text with edits made, which are in order."""
+    edited, rest = list[str](), 0
+    for start, end, shown in edits:
+        edited += text[rest:start], shown
+        rest = end
+    return "".join([*edited, text[rest:]]) if edited else text
 
 
 def mask_json(document: str) -> str:
     """A JSON document with every text in it masked, names of members included."""
-    return _JSON_TEXT.sub(lambda match: json.dumps(mask_text(json.loads(match.group())), ensure_ascii=False), document)
+    return _JSON_TEXT.sub(_mask_json_text, document)
+
+
+def _mask_json_text(match: re.Match[str]) -> str:
+    written = match[0]
+    text = json.loads(written) if "\\" in written else written[1:-1]
+    masked = mask_text(text)
+    return written if masked == text else _written(masked)
 
 
 def is_money(text: str) -> bool:
@@ -108,7 +143,8 @@ def is_money(text: str) -> bool:
 def may_need_masking(text: str) -> bool:
     """A cheap look before the exact one."""
     lower = text.lower()
-    return _DIGITS_OF_A_CARD.search(text) is not None or "tfn" in lower or "tax file" in lower
+    names_tax_file = "tfn" in lower or ("tax" in lower and "file" in lower)  # whatever stands between them
+    return names_tax_file or _HAS_UNSEEN.search(text) is not None or _DIGITS_OF_A_CARD.search(text) is not None
 
 
 def masked_texts(texts: "pl.Series", mask: Callable[[str], str] = mask_text) -> dict[str, str]:
@@ -117,34 +153,55 @@ def masked_texts(texts: "pl.Series", mask: Callable[[str], str] = mask_text) -> 
     return {text: found for text in candidates if (found := mask(text)) != text}
 
 
-def _printed(text: str) -> Iterator[tuple[int, int]]:
-    """Start and end of card numbers by hyphens, in groups as on cards."""
+def _printed(text: str) -> Iterator[_Edit]:
+    """Card numbers by hyphens, in groups as on cards."""
     for match in _PRINTED.finditer(text) if "-" in text else ():
-        if _is_valid(re.sub("[ -]", "", match.group(1))):
-            yield match.span(1)
+        number = re.sub("[ -]", "", match[1])
+        if _is_valid(number):
+            yield *match.span(1), _shown(number)
 
 
-def _spaced(text: str) -> Iterator[tuple[int, int]]:
-    """Start and end of card numbers by spaces, in groups of any sizes. Whole groups only, so longer ones stay."""
+def _spaced(text: str) -> Iterator[_Edit]:
+    """Card numbers by spaces, in groups of any sizes. Whole groups only, so longer ones stay."""
     for match in _GROUPS.finditer(text):
-        run = match.group()
+        run = match[0]
         if len(run) < SHORTEST:
             continue
         if run.isdecimal():
             if _is_valid(run):
-                yield match.span()
+                yield *match.span(), _shown(run)
             continue
         starts = list(accumulate(map(len, run.split(" ")), initial=0))
-        for start, end in _valid(run.replace(" ", ""), starts):
-            spaces_before, spaces = bisect_left(starts, start), bisect_left(starts, end) - 1
-            yield match.start() + start + spaces_before, match.start() + end + spaces
+        number_of = {start: number for number, start in enumerate(starts)}  # of groups
+        digits, first = run.replace(" ", ""), match.start()
+        find = _valid_of_few if len(starts) <= _FEW_GROUPS else _valid
+        for start, end in find(digits, starts):
+            yield first + start + number_of[start], first + end + number_of[end] - 1, _shown(digits[start:end])
 
 
 def _is_valid(number: str) -> bool:
     """Whether the digits could be a card's number by length, issuer and check digit."""
+    return len(number) in card_lengths(number[:PREFIX]) and _has_check_digit(number)
+
+
+def _has_check_digit(number: str) -> bool:
     digits = number.encode()
-    checked = sum(digits[-1::-2].translate(_SINGLE)) + sum(digits[-2::-2].translate(_DOUBLE))
-    return checked % 10 == 0 and len(digits) in card_lengths(number[:PREFIX])
+    return not (sum(digits[-1::-2].translate(_SINGLE)) + sum(digits[-2::-2].translate(_DOUBLE))) % 10
+
+
+def _valid_of_few(digits: str, groups: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Return what `_valid` does, looking at one number after the other: for few groups that is faster."""
+    free = 0
+    for start in groups:
+        if groups[-1] - start < SHORTEST:
+            return
+        if start < free:
+            continue
+        for length in card_lengths(digits[start : start + PREFIX]):
+            if start + length in groups and _has_check_digit(digits[start : start + length]):
+                free = start + length
+                yield start, free
+                break
 
 
 def _valid(digits: str, groups: Sequence[int]) -> Iterator[tuple[int, int]]:
@@ -185,8 +242,7 @@ def _check_digits(digits: str, groups: Sequence[int]) -> bytes:
     return (found & int.from_bytes(digits.encode().translate(_BY_FIRST_DIGIT), "little")).to_bytes(size, "little")
 
 
-def _shown(text: str) -> str:
-    number = text.replace(" ", "").replace("-", "")
+def _shown(number: str) -> str:
     return f"{number[:6]}{'x' * (len(number) - 10)}{number[-4:]}"
 
 
@@ -197,9 +253,20 @@ def _luhn_sums(digits: str) -> tuple[bytes, bytes]:
     single, twice = (digits.encode().translate(table) for table in (_SINGLE, _DOUBLE))
     even, odd = bytearray(single), bytearray(single)
     even[::2], odd[1::2] = twice[::2], twice[1::2]  # digits at even places counted twice, and at odd ones
-    sums = [bytearray([total % 10 for total in accumulate(each, initial=0)]) for each in (even, odd)]
+    sums = [_running_sums(each) for each in (even, odd)]
     sums[0][1::2], sums[1][1::2] = sums[1][1::2], sums[0][1::2]
     return bytes(sums[0]), bytes(sums[1])
+
+
+def _running_sums(values: bytearray) -> bytearray:
+    """Return the running sums modulo 10, made of the sums' bytes all at once: 256 and its powers are 6 modulo 10."""
+    sums = array("I", accumulate(values, initial=0))
+    if sys.byteorder == "big":
+        sums.byteswap()
+    lowest, *others = (sums.tobytes()[place :: sums.itemsize] for place in range(sums.itemsize))
+    parts = [lowest.translate(_MODULO_10), *(each.translate(_SIXFOLD_MODULO_10) for each in others if any(each))]
+    total = sum(int.from_bytes(part, "little") for part in parts)  # no byte of it is above 9 times their number
+    return bytearray(total.to_bytes(len(sums), "little").translate(_MODULO_10))
 
 
 @cache
@@ -218,21 +285,27 @@ def _plain(text: str) -> tuple[str, Sequence[int]]:
     """
     if text.isascii() and "  " not in text:
         return text, range(len(text))
-    alike = text.translate(_alike())
-    places = [at for at, each in enumerate(alike) if each not in _UNSEEN and not (each == " " == alike[at - 1 : at])]
-    return "".join(map(alike.__getitem__, places)), places
+    alike = text if text.isascii() else _with_plain_characters(text)
+    retained, places, rest = list[str](), list[int](), 0
+    for dropped in _DROPPED.finditer(alike):
+        retained.append(alike[rest : dropped.start()])
+        places += range(rest, dropped.start())
+        rest = dropped.end()
+    return "".join([*retained, alike[rest:]]), [*places, *range(rest, len(alike))]
 
 
-@cache
-def _alike() -> Mapping[int, str]:
-    """What stands for a character; all decimal digits have code points below 0x20000."""
-    decimals = {code: str(unicodedata.decimal(chr(code))) for code in range(0x20000) if chr(code).isdecimal()}
-    return {**decimals, **dict.fromkeys(map(ord, _SPACES), " "), **dict.fromkeys(map(ord, _HYPHENS), "-")}
+def _with_plain_characters(text: str) -> str:
+    """Return a text of the same length; one character after the other, for a table takes ten times as long."""
+    for space in _SPACES:
+        text = text.replace(space, " ")
+    for hyphen in _HYPHENS:
+        text = text.replace(hyphen, "-")
+    return _OTHER_DIGIT.sub(lambda match: str(unicodedata.decimal(match[0])), text)
 
 
-def _mask_tax_file_number(match: re.Match[str]) -> str:
-    """The match with its number's digits as x, in the same length."""
-    number, text = match.group(1), match.group()
-    digits = number.replace(" ", "").replace("-", "").encode().translate(_SINGLE)
-    is_valid = sum(map(mul, _TAX_WEIGHTS, digits)) % 11 == 0
-    return text[: -len(number)] + re.sub(r"\d", "x", number) if is_valid else text
+def _tax_file_numbers(plain: str) -> Iterator[tuple[int, int]]:
+    """Start and end of labelled tax file numbers with a valid checksum."""
+    for match in _TAX_FILE_NUMBER.finditer(plain):
+        digits = match[1].encode().translate(_SINGLE, b" -")
+        if sum(map(mul, _TAX_WEIGHTS, digits)) % 11 == 0:
+            yield match.span(1)

@@ -24,10 +24,9 @@ from rich.table import Table
 import isolation
 from api.core.commands.console import AsJson, err, out, print_json
 from api.core.commands.files import as_csv, content_of, write
-from pipelines.intake.currencies import CURRENCY
+from pipelines.intake.currencies import CODES, CURRENCY, UNKNOWN
 from pipelines.intake.masking import mask_text
 from pipelines.intake.pdf.page.result import Entry, Extraction, Reason, Refusal, Signal, Statement, Verdict
-from pipelines.intake.pdf.page.symbols import CODES
 from pipelines.intake.statement_rows import in_currency
 from pipelines.pages.wording import counted
 from pipelines.vocabulary.errors import Unprocessable
@@ -100,9 +99,12 @@ def extract(
 
 
 def _declared(extraction: Extraction, currency: str) -> Extraction:
-    """Keep the statements in this currency, including those that state none."""
-    own = in_currency(extraction, currency)
-    return replace(own, statements=tuple(replace(each, currency=currency) for each in own.statements))
+    """Keep the statements in this currency; it is declared for those that name none, or an unknown one."""
+    is_open = {None, UNKNOWN} if currency != CURRENCY else {None}
+    named = tuple(
+        replace(each, currency=currency) if each.currency in is_open else each for each in extraction.statements
+    )
+    return in_currency(replace(extraction, statements=named), currency)
 
 
 def _first_line(path: Path) -> str:

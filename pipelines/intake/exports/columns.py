@@ -10,12 +10,20 @@ from itertools import permutations
 
 import polars as pl
 
-from pipelines.intake.currencies import CODES
+from pipelines.intake.currencies import CODES, UNKNOWN
 from pipelines.intake.exports.currency import stated_in_heading, stated_in_line
 from pipelines.intake.exports.headings import roles_in
 from pipelines.intake.exports.layout import Layout
 from pipelines.intake.exports.sheet import SAMPLE, Sheet, refused, transactions
-from pipelines.intake.exports.values import exact, has_cents, has_decimal_comma, is_day, money
+from pipelines.intake.exports.values import (
+    exact,
+    groups_by_points,
+    has_cents,
+    has_decimal_comma,
+    has_decimal_point,
+    is_day,
+    money,
+)
 
 HEADING_WITHIN = 60  # records: a file's preamble is shorter
 MOST_MONEY_COLUMNS = 5  # that are tried against each other
@@ -52,7 +60,7 @@ class Columns:
     def layout(self) -> Layout:
         """The same columns as a user would specify them."""
         numbers = {role: int(column.removeprefix("column_")) for role, column in self.roles.items()}
-        return Layout(numbers, self.sign, self.currency)
+        return Layout(numbers, self.sign, None if self.currency == UNKNOWN else self.currency)
 
 
 def columns_of(sheet: Sheet, layout: Layout | None = None) -> Columns:
@@ -122,8 +130,10 @@ def _writes_decimal_commas(rows: pl.DataFrame, names: Sequence[str]) -> bool:
     """Some amounts make sense only with a decimal comma, and none with a point."""
     cells = rows.unpivot(names, index="line", value_name="text").filter(~is_day(pl.col("text")))
     text = pl.col("text")
-    commas = cells.filter(has_decimal_comma(text), money(text, decimal_comma=True).is_not_null())
-    points = cells.filter(has_cents(text), ~has_decimal_comma(text), money(text).is_not_null())
+    commas = cells.filter(
+        has_decimal_comma(text) | groups_by_points(text), money(text, decimal_comma=True).is_not_null()
+    )
+    points = cells.filter(has_decimal_point(text))
     return not commas.is_empty() and points.is_empty()
 
 

@@ -1,38 +1,46 @@
 """The currency that an export states: in a heading, beside an amount, or in a column of its own.
 
-`¥` and `kr` name none: several countries print them.
+`¥`, `Rs` and `kr` name none, for several countries print them; but none of these prints dollars.
 """
 
 import re
 
 import polars as pl
 
-from pipelines.intake.currencies import CODES, OF_SYMBOL
+from pipelines.intake.currencies import CODES, OF_SYMBOL, UNKNOWN
 
-_SYMBOLS = {
-    **OF_SYMBOL,
-    "R$": "BRL", "₩": "KRW", "₽": "RUB", "₺": "TRY", "฿": "THB", "₫": "VND", "₪": "ILS", "₦": "NGN", "₱": "PHP",
-    "₴": "UAH", "ZŁ": "PLN", "KČ": "CZK",
-}  # fmt: skip
-_NAMES = {**_SYMBOLS, **{code: code for code in CODES}}
-_UNNAMED = r"RS\.?|KR\.?|[$¥]"
+_NAMES = {**OF_SYMBOL, "ZŁ": "PLN", "KČ": "CZK", **{code: code for code in CODES}}
+# Behind a colon a name that is no dollar's.
+_NAMED_OTHERWISE = re.compile(r"\b(?:CURRENCY|CCY|WÄHRUNG)(?: CODE)? ?: ?(?!.*(?:DOLLAR|AUSTRAL))[^\W\d]{2,}")
+_SHARED = r"RS\.?|KR\.?|¥"
 _NAMED = "|".join(re.escape(each) for each in sorted(_NAMES, key=len, reverse=True))
-MARKS = f"{_NAMED}|{_UNNAMED}"  # of text in upper case
+MARKS = rf"{_NAMED}|{_SHARED}|\$"  # of text in upper case
 
 
 def stated_beside(amount: pl.Expr) -> pl.Expr:
-    """The ISO code of the currency that is printed beside an amount's digits; null where none is."""
-    mark = amount.str.to_uppercase().str.replace_all(r"\s", "").str.extract(f"({_NAMED})")
-    return mark.replace_strict(_NAMES, default=None, return_dtype=pl.String)
+    """Return the ISO code of the currency that is printed beside an amount's digits, UNKNOWN for a mark that several
+    share; null where none is.
+    """
+    printed = amount.str.to_uppercase().str.replace_all(r"\s", "")
+    named = printed.str.extract(f"({_NAMED})").replace_strict(_NAMES, default=None, return_dtype=pl.String)
+    return pl.coalesce(named, pl.when(printed.str.contains(_SHARED)).then(pl.lit(UNKNOWN)))
 
 
 def stated_in_heading(heading: str) -> str | None:
-    """The ISO code in a heading such as `Amount (GBP)`, `Amount GBP`, `Balance in EUR`, `Debit £`."""
+    """Return the ISO code in a heading such as `Amount (GBP)`, `Amount GBP`, `Balance in EUR`, `Debit £`; UNKNOWN for
+    `Amount (Rs)`.
+    """
     words = re.sub(r"[()\[\],:/]", " ", heading.upper()).split()
-    return next((_NAMES[word] for word in reversed(words) if word in _NAMES), None)
+    named = next((_NAMES[word] for word in reversed(words) if word in _NAMES), None)
+    return named or (UNKNOWN if any(re.fullmatch(_SHARED, word) for word in words) else None)
 
 
 def stated_in_line(cells: list[str]) -> str | None:
-    """The ISO code in a line before the heading that says `Currency: INR`, in one cell or in two."""
-    found = re.search(r"\b(?:CURRENCY|CCY|WÄHRUNG)\b\W*([A-Z]{3})\b", " ".join(cells).upper())
-    return found[1] if found and found[1] in CODES else None
+    """Return the ISO code in a line before the heading that says `Currency: INR`, in one cell or in two; UNKNOWN for
+    `Currency: Rupees`.
+    """
+    line = " ".join(cells).upper()
+    found = re.search(r"\b(?:CURRENCY|CCY|WÄHRUNG)\b\W*([A-Z]{3})\b", line)
+    if found and found[1] in CODES:
+        return found[1]
+    return UNKNOWN if _NAMED_OTHERWISE.search(line) else None

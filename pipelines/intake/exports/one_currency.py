@@ -7,7 +7,7 @@ from enum import StrEnum
 
 import polars as pl
 
-from pipelines.intake.currencies import CODES, CURRENCY
+from pipelines.intake.currencies import CODES, CURRENCY, UNKNOWN
 from pipelines.intake.exports.sheet import refused
 from pipelines.intake.exports.statements import REFUSED, Statement
 
@@ -47,29 +47,34 @@ def in_one_currency(statements: Sequence[Statement], declared: str | None) -> In
     return InOneCurrency(
         currency,
         basis,
-        tuple(_only(each, currency) for each in statements),
-        tuple(_others(each, currency) for each in statements),
+        tuple(_only(each, basis, currency) for each in statements),
+        tuple(_others(each, basis, currency) for each in statements),
     )
 
 
-def _is_other(currency: str) -> pl.Expr:
-    return (pl.col("currency") != currency).fill_null(value=False)
+def _is_other(basis: Basis, currency: str) -> pl.Expr:
+    """Whether a row is in another currency. What a shared mark leaves open is what the user declares, if not AUD."""
+    own = (currency, UNKNOWN) if basis is Basis.DECLARED and currency != CURRENCY else (currency,)
+    return (~pl.col("currency").is_in(own)).fill_null(value=False)
 
 
-def _only(statement: Statement, currency: str) -> Statement:
-    retained = statement.rows.with_columns(line=statement.lines).filter(~_is_other(currency))
+def _only(statement: Statement, basis: Basis, currency: str) -> Statement:
+    retained = statement.rows.with_columns(line=statement.lines).filter(~_is_other(basis, currency))
     rows = retained.with_columns(
         position=pl.int_range(pl.len(), dtype=pl.UInt32), currency=pl.lit(None, pl.String)
     ).drop("line")
     return replace(statement, rows=rows, lines=retained["line"])
 
 
-def _others(statement: Statement, currency: str) -> pl.DataFrame:
+def _others(statement: Statement, basis: Basis, currency: str) -> pl.DataFrame:
     """A row in another currency, with the code that the service gives it."""
-    others = statement.rows.with_columns(line=statement.lines).filter(_is_other(currency))
+    others = statement.rows.with_columns(line=statement.lines).filter(_is_other(basis, currency))
+    is_unknown = pl.col("currency") == UNKNOWN
     return others.select(
         "line",
         field=pl.lit("currency"),
         code=pl.lit("Transaction.UnsupportedCurrency"),
-        message=pl.format("The row is in {}, the analysis in {}.", "currency", pl.lit(currency)),
+        message=pl.when(is_unknown)
+        .then(pl.lit("Several currencies share the mark beside the amount: choose one with --currency."))
+        .otherwise(pl.format("The row is in {}, the analysis in {}.", "currency", pl.lit(currency))),
     ).cast(REFUSED)

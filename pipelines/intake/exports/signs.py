@@ -102,19 +102,28 @@ def _stated(rows: pl.DataFrame) -> pl.Expr | None:
     return suffix.is_null() if bare_are_debits else None
 
 
-def _by_movement(rows: pl.DataFrame) -> tuple[pl.DataFrame, tuple[str, ...]]:
-    """Amounts of which none has a minus, signed by whether the balance rose or fell, if it does by these amounts."""
+def _by_movement(rows: pl.DataFrame) -> tuple[pl.DataFrame, tuple[str, ...], bool]:
+    """Return amounts of which none has a minus, signed by whether the balance rose or fell, if it does by these
+    amounts; notes; and whether a sign stays open: that of an account's first row, and of any other whose balance does
+    not follow from the one before.
+    """
     if rows["amount"].str.starts_with("-").any():
-        return rows, ()
+        return rows, (), False
     size, step = exact(pl.col("amount")), steps(1)
     fell, rose = (step == -size).fill_null(value=False), (step == size).fill_null(value=False)
-    moved, decreases, increases = rows.select(
-        moved=(step + size).is_not_null().sum(), decreases=fell.sum(), increases=rose.sum()
+    moved, decreases, increases, unproved = rows.select(
+        moved=(step + size).is_not_null().sum(),
+        decreases=fell.sum(),
+        increases=rose.sum(),
+        unproved=((size > 0) & ~fell & ~rose).sum(),
     ).row(0)
-    if decreases and 10 * (decreases + increases) >= 9 * moved:
-        note = "Amounts have no sign: where the balance fell by the amount, it was read as money out."
-        return rows.with_columns(amount=negated_where(fell)), (note,)
-    return rows, ()
+    if not decreases or 10 * (decreases + increases) < 9 * moved:
+        return rows, (), False
+    notes = ["Amounts have no sign: where the balance fell by the amount, it was read as money out."]
+    if unproved:
+        of = f"{unproved:,} of {rows.height:,} amounts"
+        notes.append(f"The sign of {of} is assumed, money in: no balance before them proves it.")
+    return rows.with_columns(amount=negated_where(fell)), tuple(notes), unproved > 0
 
 
 def _judged(rows: pl.DataFrame) -> pl.DataFrame:
@@ -151,7 +160,7 @@ def _judged(rows: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _by_evidence(rows: pl.DataFrame, notes: tuple[str, ...]) -> Signed:
+def _by_evidence(rows: pl.DataFrame, notes: tuple[str, ...], sign_is_open: bool) -> Signed:
     """Account by account: balances first, then what the account is, then words; a minus is money out otherwise."""
     judged = rows.pipe(_judged)
     holds, mirrored, owed, charged = (pl.col(name) for name in ("holds", "mirrored", "owed", "charged"))
@@ -167,7 +176,8 @@ def _by_evidence(rows: pl.DataFrame, notes: tuple[str, ...]) -> Signed:
     is_owed = pl.when(mirrored).then(~turned).otherwise(holds & turned)
     stated = judged.with_columns(turned=turned, proved=proved, owed_balance=is_owed)
     read = stated.with_columns(amount=negated_where(pl.col("turned") & ~stays))
-    signs = Signs.PROVED if stated["proved"].all() and not stated.is_empty() else Signs.ASSUMED
+    are_proved = stated["proved"].all() and not stated.is_empty() and not sign_is_open
+    signs = Signs.PROVED if are_proved else Signs.ASSUMED
     return _held(read, pl.col("owed_balance"), signs, (*notes, *_explained(stated, unsigned=unsigned)))
 
 

@@ -5,7 +5,7 @@ its reason. Rows run from the oldest to the newest, as banks book them, however 
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
@@ -19,7 +19,15 @@ from pipelines.intake.exports.headings import synonyms
 from pipelines.intake.exports.layout import Layout
 from pipelines.intake.exports.sheet import Sheet, transactions
 from pipelines.intake.exports.signs import OF_ONE_ACCOUNT, Signs, signed, steps
-from pipelines.intake.exports.values import day, exact, money, negated, numbered_day
+from pipelines.intake.exports.values import (
+    day,
+    exact,
+    has_decimal_point,
+    may_group_by_a_point,
+    money,
+    negated,
+    numbered_day,
+)
 from pipelines.intake.lines import FIELDS
 from pipelines.vocabulary.schemas import LANDED, SUBMISSION
 
@@ -214,7 +222,14 @@ def _read(rows: pl.DataFrame, columns: Columns, *, month_first: bool) -> pl.Data
         printed="amount",
         stated_currency=pl.coalesce(*(stated_beside(pl.col(name)) for name in ("amount", "debit", "credit"))),
         both=(debit.is_not_null() & credit.is_not_null()),
+        ambiguous=pl.lit(value=not columns.decimal_comma) & _may_group_by_points(plain),
     )
+
+
+def _may_group_by_points(names: Iterable[str]) -> pl.Expr:
+    """Whether an amount may be thousands, and none of the file has cents behind a point."""
+    cents = [has_decimal_point(pl.col(name)).fill_null(value=False).any() for name in names]
+    return pl.any_horizontal(may_group_by_a_point(pl.col(name)) for name in names) & ~pl.any_horizontal(cents)
 
 
 def _split_amount(*, debit_negative: bool) -> pl.Expr:
@@ -253,6 +268,7 @@ def _fault() -> pl.Expr:
     return pl.coalesce(
         pl.when("surplus").then(pl.lit("Export.SurplusCells")),
         pl.when("both").then(pl.lit("Export.DebitAndCredit")),
+        pl.when("ambiguous").then(pl.lit("Export.AmbiguousAmount")),
         pl.when(pl.col("status").str.to_lowercase().is_in(_NOT_BOOKED)).then(pl.lit("Export.NotBooked")),
     )
 
@@ -267,6 +283,7 @@ def _refusals(rows: pl.DataFrame) -> pl.DataFrame:
     messages = {
         "Export.SurplusCells": "The line has more columns than the heading: a text with a comma in it needs quotes.",
         "Export.DebitAndCredit": "Debit and credit are both filled.",
+        "Export.AmbiguousAmount": "Its point may divide thousands or decimals: no amount of the file tells which.",
         "Export.NotBooked": "Its status says that no money was moved.",
     }
     refusals = rows.select("line", field=pl.lit("amount"), code=_fault())

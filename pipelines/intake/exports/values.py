@@ -28,8 +28,9 @@ _PLAIN = (
     (_NAME_FIRST, "%b/%d/%Y"),
 )
 _WEEKDAY = r"^(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*[,.]?\s+"
-_CLOCK = r"(?:t|,?\s+)[0-9]{1,2}:[0-9]{2}.*$"
-_UNIVERSAL = r"(?i)^[0-9]{4}-[0-9]{2}-[0-9]{2}[t ].*z$"  # its day depends on the time zone, which `validate` knows
+# Behind a time nothing separates cells: the rest of a line that is split in the wrong place is no time.
+_CLOCK = r"(?:t|,?\s+)[0-9]{1,2}:[0-9]{2}[^,;|\t]*$"
+_UNIVERSAL = r"(?i)^[0-9]{4}-[0-9]{2}-[0-9]{2}[t ][^,;|\t]*z$"  # its day depends on the zone, which `validate` knows
 
 # What may stand around an amount's digits, and the sign that it gives. Others contradict themselves or say nothing.
 _SIGNS = {
@@ -123,6 +124,21 @@ def has_cents(text: pl.Expr) -> pl.Expr:
 
 def has_decimal_comma(text: pl.Expr) -> pl.Expr:
     return text.str.contains(r",[0-9]{2}[^0-9]*$")
+
+
+def groups_by_points(text: pl.Expr) -> pl.Expr:
+    """Return whether points group the digits: `1.500.000`."""
+    return text.str.contains(r"^[^0-9.,]*[0-9]{1,3}(?:\.[0-9]{3}){2,}(?:,[0-9]*)?[^0-9.,]*$")
+
+
+def may_group_by_a_point(text: pl.Expr) -> pl.Expr:
+    """Return whether `1.500` is printed: a thousand and a half, or one and a half with three decimals."""
+    return text.str.contains(r"^[^0-9.,]*[1-9][0-9]{0,2}\.[0-9]{3}[^0-9.,]*$")
+
+
+def has_decimal_point(text: pl.Expr) -> pl.Expr:
+    """Return whether the amount makes sense only with a decimal point."""
+    return has_cents(text) & ~has_decimal_comma(text) & money(text).is_not_null()
 
 
 def negated(plain: pl.Expr) -> pl.Expr:

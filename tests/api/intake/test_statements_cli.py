@@ -107,6 +107,15 @@ def test_the_currency_is_the_one_that_a_statement_states_or_the_user_declares() 
     assert ran("--currency", "DOLLAR", names[1]).exit_code == 2
 
 
+def test_what_several_currencies_share_is_what_the_user_declares_but_never_aud() -> None:
+    shared = four_rows(drawn_statement().line((45, "Currency: Rupees")).line(*HEADING)).done()
+    name = file("lahore.pdf", shared)
+    assert {row["currency"] for row in table(name)} == {"XXX"}
+    assert {row["currency"] for row in table("--currency", "PKR", name)} == {"PKR"}
+    (refused,) = found("--currency", "AUD", name, status=1)
+    assert refused["refusal"] == "unsupported_currency"
+
+
 def test_of_a_card_only_the_last_digits_are_told() -> None:
     name = file("card.pdf", CARD.content)
     number = CARD.accounts[0].account_number

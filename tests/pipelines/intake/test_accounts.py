@@ -35,6 +35,20 @@ def test_without_a_number_bank_name_and_type_tell_accounts_apart() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"bsb": "1:2", "account_number": "3"}, {"bsb": "1", "account_number": "2:3"}),
+        ({"bank_name": "A:B", "account_name": "C"}, {"bank_name": "A", "account_name": "B:C"}),
+        ({"bank_name": "A\\", "account_name": "B"}, {"bank_name": "A", "account_name": "\\B"}),
+        ({"bank_name": "A\\:B", "account_name": "C"}, {"bank_name": "A\\", "account_name": "B:C"}),
+        ({"account_name": "A:savings"}, {"account_name": "A", "account_type": "savings:"}),
+    ],
+)
+def test_a_colon_moves_nothing_from_one_field_to_the_next(one: dict[str, str], other: dict[str, str]) -> None:
+    assert account(CUSTOMER, **one).account_id != account(CUSTOMER, **other).account_id
+
+
 def test_without_anything_it_is_the_one_unidentified_account() -> None:
     nothing = account(account_name="", bsb=None, account_number="")
     assert not nothing.identified

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from pipelines.intake.exports import REFUSED, Statement, read, submitted
+from pipelines.intake.exports import REFUSED, Contents, Statement, read, submitted
 from pipelines.vocabulary.errors import InvalidRequest
 from pipelines.vocabulary.schemas import LANDED
 
@@ -315,6 +315,30 @@ def test_a_day_is_read_however_it_is_printed(printed: str) -> None:
 def test_an_amount_is_read_or_left_as_printed(printed: str, read_as: str) -> None:
     text = f'Date,Description,Amount\n2026-01-01,A,-9.99\n2026-01-02,B,"{printed}"\n'
     assert rows_of(only_statement(text))[1][2] == read_as
+
+
+@pytest.mark.parametrize("moment", ["14/01/2026 00:00", "2026-01-14 00:00", "2026-01-14T00:00:00"])
+def test_no_delimiter_is_taken_for_part_of_a_time(moment: str) -> None:
+    """`14/01/2026 00:00;SHOP;645,89` split at its comma is no date and an amount of 89."""
+    lines = [f"{moment};SHOP;-645,89;-32,48\n", f"{moment};FIZZ;-1.000,10;-1.032,58\n"]
+    (statement,) = read("x.csv", ("Date;Narrative;Amount;Balance\n" + "".join(lines)).encode()).statements
+    assert statement.rows["amount"].to_list() == ["-645.89", "-1000.10"]
+
+
+def test_a_point_before_three_digits_is_no_decimal_point_without_proof() -> None:
+    def file(*amounts: str) -> Contents:
+        return read("x.csv", "".join(f"2026-01-13;SHOP;{each}\n" for each in amounts).encode())
+
+    thousands = file("-350.000", "1.500.000", "-20")
+    assert thousands.statements[0].rows["amount"].to_list() == ["-350000", "1500000", "-20"]
+    open_question = file("-1.500", "20", "-12.000")
+    assert open_question.refused.select("line", "code").rows() == [
+        (1, "Export.AmbiguousAmount"),
+        (3, "Export.AmbiguousAmount"),
+    ]
+    assert open_question.statements[0].rows["amount"].to_list() == ["20"]
+    decimals = file("-1.500", "20.50", "-0.500")
+    assert decimals.statements[0].rows["amount"].to_list() == ["-1.500", "20.50", "-0.500"]
 
 
 def test_only_positive_amounts_without_balances_are_said_to_be_read_as_money_in() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipelines.intake.exports import Layout, parse_layout, read
+from pipelines.intake.exports import Layout, in_one_currency, parse_layout, read
 from pipelines.vocabulary.errors import InvalidRequest
 
 
@@ -16,7 +16,7 @@ def currencies(text: str, layout: str | None = None) -> list[str | None]:
     [
         *((f"Amount {unit}", "GBP") for unit in ("(GBP)", "[gbp]", "GBP", "(£)", "£", "in GBP", "- GBP")),
         *(("GBP Amount", "GBP"), ("Amount (€)", "EUR"), ("Transaction Amount (US$)", "USD"), ("AMOUNT INR", "INR")),
-        *(("Amount", None), ("Amount ($)", None), ("Total", None)),
+        *(("Amount", None), ("Amount ($)", None), ("Total", None), ("Amount (Rs)", "XXX"), ("Amount (kr)", "XXX")),
     ],
 )
 def test_a_heading_states_the_currency(heading: str, currency: str | None) -> None:
@@ -36,7 +36,8 @@ def test_headings_of_two_columns_state_it_too() -> None:
         *(("1 234,50 €", "1 234,50 €", "EUR"), ("USD 12.00", "12.00", "USD"), ("12.00 usd", "12.00", "USD")),
         *(("US$5.00", "5.00", "USD"), ("A$5.00", "5.00", "AUD"), ("$5.00", "5.00", None)),
         *(("₹1,23,456.00", "123456.00", "INR"),),
-        *(("Rs. 500.00", "500.00", None), ("CHF 1’234.50", "1234.50", "CHF"), ("5.00 IDR", "5.00", "IDR")),
+        *(("Rs. 500.00", "500.00", "XXX"), ("500.00 kr", "500.00", "XXX"), ("¥500.00", "500.00", "XXX")),
+        *( ("CHF 1’234.50", "1234.50", "CHF"), ("5.00 IDR", "5.00", "IDR")),
         *(("5.00 DR", "-5.00", None), ("£5.00 CR", "5.00", "GBP")),
     ],
 )  # fmt: skip
@@ -46,11 +47,34 @@ def test_a_mark_beside_the_amount_states_it(printed: str, amount: str, currency:
     assert statement.rows.select("amount", "currency").row(1) == (amount, currency)
 
 
+def test_what_several_currencies_share_is_none_of_ours_and_left_to_the_user() -> None:
+    text = b"Date,Description,Amount\n2026-01-13,A,-Rs 5.00\n2026-01-14,B,Rs 9.00\n2026-01-15,C,-1.00\n"
+    statements = read("x.csv", text).statements
+    assumed = in_one_currency(statements, None)
+    assert (assumed.currency, assumed.statements[0].lines.to_list()) == ("AUD", [4])
+    assert assumed.refused[0].select("line", "code").rows() == [
+        (2, "Transaction.UnsupportedCurrency"),
+        (3, "Transaction.UnsupportedCurrency"),
+    ]
+    assert assumed.refused[0]["message"][0].endswith("choose one with --currency.")
+    declared = in_one_currency(statements, "PKR")
+    assert (declared.statements[0].lines.to_list(), declared.refused[0].height) == ([2, 3, 4], 0)
+    assert in_one_currency(statements, "AUD").refused[0].height == 2
+    layout = read("x.csv", b"Date,Description,Amount (Rs)\n2026-01-13,A,5.00\n").layout
+    assert parse_layout(str(layout)) == layout
+
+
 def test_a_column_a_line_before_the_heading_or_the_user_states_it() -> None:
     rows = "Date,Description,Amount,Ccy\n2026-01-13,A,-1.00,gbp\n2026-01-14,B,-1.00,\n"
     assert currencies(rows) == ["GBP", None]
     assert currencies(rows.replace("Ccy", "Waehrung").replace("-1.00,\n", "-1.00,EUR\n")) == ["GBP", "EUR"]
     assert currencies("Currency:,INR\n" + rows.replace(",Ccy", ",X")) == ["INR", "INR"]
+    for line, currency in {
+        "Currency: Rupees": "XXX",
+        "Currency: Australian dollar": None,
+        "Currency of fees": None,
+    }.items():
+        assert currencies(f"{line}\n" + rows.replace(",Ccy", ",X")) == [currency] * 2
     assert currencies(rows, "date=1,description=2,amount=3,currency=4") == ["GBP", None]
     assert currencies(rows, "date=1,description=2,amount=3,currency=NZD") == ["NZD", "NZD"]
 

@@ -84,6 +84,17 @@ def test_balances_of_money_that_is_held_prove_the_signs() -> None:
     assert (contents.signs, contents.notes) == (Signs.PROVED, ())
 
 
+def test_no_balance_proves_the_sign_of_the_first_of_amounts_without_any() -> None:
+    rows = "2026-01-13,RENT,10.00,90.00\n2026-01-14,PAY,50.00,140.00\n2026-01-15,SHOP,20.00,120.00\n"
+    contents = described("Date,Description,Amount,Balance\n" + rows)
+    assert amounts(contents) == ["10.00", "50.00", "-20.00"]
+    assert contents.signs is Signs.ASSUMED
+    assert "The sign of 1 of 3 amounts is assumed, money in: no balance before them proves it." in contents.notes
+    opened = described("Date,Description,Amount,Balance\n2026-01-13,Opening balance,,100.00\n" + rows)
+    assert amounts(opened) == ["-10.00", "50.00", "-20.00"]
+    assert opened.signs is Signs.PROVED
+
+
 def test_without_any_proof_a_minus_is_assumed_to_be_money_out() -> None:
     contents = described("Date,Description,Amount\n2026-01-13,RENT,-84.50\n2026-01-14,PAY,500.00\n")
     assert amounts(contents) == ["-84.50", "500.00"]

@@ -85,7 +85,11 @@ def test_no_visa_number_survives_however_it_is_grouped(account: int, separator: 
     assert masked_texts(pl.Series([f"PAID {grouped} OK"])) == {f"PAID {grouped} OK": masked}
 
 
-@given(st.lists(st.sampled_from(["0", "4", "5", "37", "62", "4111"]), min_size=12, max_size=40))
+_GROUPS = st.sampled_from(["0", "4", "5", "37", "62", "4111"])
+_LONG_GROUPS = st.sampled_from(["4111", "1111", "411111", "2345", "678", "37", "5"])
+
+
+@given(st.lists(_GROUPS, min_size=12, max_size=40) | st.lists(_LONG_GROUPS, min_size=2, max_size=9))
 def test_groups_of_digits_are_masked_as_a_plain_loop_would(groups: list[str]) -> None:
     shown, first = list[str](), 0
     while first < len(groups):
@@ -114,6 +118,25 @@ def test_a_number_next_to_an_escaped_character_is_masked_in_json() -> None:
     document = {"4111111111111111": ["\n4111111111111111", "\x014111111111111111", None, True, '"\\'], "é": "4111"}
     masked = json.dumps(document, ensure_ascii=False).replace("4111111111111111", "411111xxxxxx1111")
     assert mask_json(json.dumps(document, ensure_ascii=False)) == masked
+
+
+@pytest.mark.parametrize(
+    "label",
+    [
+        "TFN",
+        "tfn:",
+        "T\u200bFN",
+        "Tax\u00a0file\u00a0number",
+        "Tax  file  number",
+        "tax fi\u00adle no.",
+        "TAX FILE NUM",
+    ],
+)
+def test_a_label_is_known_wherever_it_is_looked_for(label: str) -> None:
+    text, masked = f"{label} 123 456 782", f"{label} xxx xxx xxx"
+    assert mask_text(text) == masked
+    assert may_need_masking(text)
+    assert masked_texts(pl.Series([text])) == {text: masked}
 
 
 def test_only_the_texts_that_change_are_told() -> None:

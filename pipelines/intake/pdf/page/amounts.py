@@ -28,7 +28,7 @@ _AMOUNT = re.compile(
     \.(?P<cents>[0-9]{{2}})
     (?P<third>[{_MINUS}+])?
     (?P<close>\))?
-    (?P<behind>[£€₹¥]|{_CODE})?
+    (?P<behind>{SYMBOL}|{_CODE})?
     (?P<after>CR|DR|OD|C|D)?
     [*\#^†]?
     """,

@@ -9,6 +9,8 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from pipelines.intake import currencies
+from pipelines.intake.currencies import OF_WORD, UNKNOWN
 from pipelines.intake.pdf.page.amounts import Printed, amounts_of
 from pipelines.intake.pdf.page.labels import is_row, labelled
 from pipelines.intake.pdf.page.page import Line
@@ -22,6 +24,10 @@ _ACCOUNT = re.compile(
     rf"\b(?:{_CODE}) (?:[A-Za-z]+ ){{0,3}}(?i:account|card|statement)\b|"
     rf"\b(?i:account|amounts?|figures|balances?)\b[ a-z]{{0,24}}[ (](?:{_CODE})\b|(?i:\b(?:{_NAME}) account\b)"
 )
+# A colon and a name that is neither ours nor a bare dollar's: `Currency: GHS`, `Currency: Ringgit`.
+_NAMED = re.compile(r"\b(?i:currency)(?: (?i:code))? ?: ?(?![^|]*(?i:dollar|austral))([A-Za-z]{3,})")
+_OTHER_SIGN = re.compile(r"[B-Zb-z]*[¢£¥₠-₿][B-Zb-z]*|[B-Zb-z]+\$|\$[B-Zb-z]+")  # of nobody that we know
+_APART = 1.6  # of the size of characters: a mark stands closer, as CR and DR do
 _HEADING = re.compile(
     r"\b(?:amount|balance|debits?|credits?|withdrawals?|deposits?|paid (?:in|out)|money (?:in|out))\b", re.IGNORECASE
 )
@@ -48,6 +54,8 @@ def _of_account(lines: Sequence[Line]) -> Iterator[str]:
     for line in lines:
         if match := _ACCOUNT.search(line.text):
             yield from map(_code, _SAID.finditer(match[0]))
+        elif (match := _NAMED.search(line.text)) and not _SAID.search(match[0]):
+            yield match[1] if match[1] in currencies.CODES else UNKNOWN
 
 
 def _of_headings(lines: Sequence[Line]) -> Iterator[str]:
@@ -72,8 +80,19 @@ def currency_at(line: Line, printed: Printed) -> str | None:
     """What stands at an amount: as part of it, or as the word before or behind it."""
     if printed.money.currency:
         return printed.money.currency
-    beside = (*line.words[max(printed.start - 1, 0) : printed.start], *line.words[printed.stop : printed.stop + 1])
-    return next((word.text for word in beside if word.text in CODES), None)
+    first, last = line.words[printed.start], line.words[printed.stop - 1]
+    before = [(word, first.left - word.right) for word in line.words[max(printed.start - 1, 0) : printed.start]]
+    behind = [(word, word.left - last.right) for word in line.words[printed.stop : printed.stop + 1]]
+    marks = (_mark(word.text, is_close=apart < _APART * max(word.size, 1.0)) for word, apart in (*before, *behind))
+    return next(filter(None, marks), None)
+
+
+def _mark(text: str, *, is_close: bool) -> str | None:
+    """Return what a word beside an amount names. A mark stands close to it, for a description may end in `FR`, too."""
+    if text in CODES or not is_close:
+        return text if text in CODES else None
+    known = OF_SYMBOL.get(text) or OF_WORD.get(text) or (text if text in currencies.CODES else None)
+    return known or (UNKNOWN if _OTHER_SIGN.fullmatch(text) else None)
 
 
 def _only(found: Iterator[str]) -> str | None:

@@ -74,6 +74,37 @@ def test_a_currency_is_told_by_headings_and_by_figures(subtests: pytest.Subtests
             assert found.verdict is Verdict.RECONCILED
 
 
+def test_a_mark_that_is_not_ours_is_never_taken_for_ours(subtests: pytest.Subtests) -> None:
+    marks = {
+        "R": "ZAR",
+        "RM": "MYR",
+        "Rp": "IDR",
+        "KSh": "KES",
+        "Ft": "HUF",
+        "NZ$": "NZD",
+        "GHS": "GHS",
+        "TRY": "TRY",
+        **dict.fromkeys(("Rs", "Rs.", "kr", "kr.", "Fr.", "¢", "Mex$", "$U"), "XXX"),
+        "$": None,
+        "A$": "AUD",
+        "AU$": "AUD",
+    }
+    for mark, currency in marks.items():
+        for figures in ({each: f"{mark} {each}" for each in FIGURES}, {each: f"{each} {mark}" for each in FIGURES}):
+            with subtests.test(figures["5.00"]):
+                assert read(written(statement(), figures)).currency == currency
+    for name, currency in {"Ringgit": "XXX", "GHS": "GHS", "Australian Dollar": "AUD", "Dollars": None}.items():
+        with subtests.test(name):
+            assert read(four_rows(statement().line((45, f"Currency: {name}")).line(*HEADING))).currency == currency
+
+
+def test_a_word_that_ends_a_description_is_no_mark() -> None:
+    drawing = statement().line((45, "Date"), (110, "Details"), (-550, "Amount")).line((45, "Currency conversion: none"))
+    for day in ("02", "03", "04"):
+        drawing.line((45, f"{day} Mar"), (110, "CAFE PARIS FR"), (-550, "5.00"))
+    assert read(drawing).currency is None
+
+
 def test_numbers_of_other_styles_are_read_exactly(subtests: pytest.Subtests) -> None:
     swapped = str.maketrans(",.", ".,")
     styles: dict[str, dict[str, str]] = {

@@ -153,11 +153,11 @@ _APPLIES_TO: dict[str, Any] = {
 
 
 def _with_document(schema: dict[str, Any]) -> None:
-    """The document's fields, told from outside: what stands in them, `docs/monitoring.md` says."""
+    """The document's fields, told from outside: what stands in them, `docs/how-to/monitoring.md` says."""
     for name, field in Ruleset.model_fields.items():
         alias = field.alias or name
         kind = _KINDS.get(alias, "string" if isinstance(EXAMPLE_DOCUMENT[alias], str) else "array")
-        schema["properties"][alias] = {"type": kind, "description": "See docs/monitoring.md."}
+        schema["properties"][alias] = {"type": kind, "description": "See docs/how-to/monitoring.md."}
     schema["properties"]["appliesTo"] = _APPLIES_TO
     schema["required"] = ["slug", "name", "rules"]
     schema["additionalProperties"] = False

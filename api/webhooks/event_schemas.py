@@ -1,6 +1,7 @@
-"""The events as JSON Schemas, one a type: the files `docs/events/*.schema.json`, of the OpenAPI document's own models.
+"""The events as JSON Schemas, one for each type, made from the models of the OpenAPI document.
 
-A payload may gain fields without notice, so none of them forbids others.
+`make generated` writes them to `docs/reference/events/*.schema.json`. A payload may gain fields without notice, so no
+schema forbids others.
 """
 
 import json

@@ -138,7 +138,7 @@ def print_schema() -> None:
 @rulesets.command("library")
 def list_library(
     folder: Annotated[Path | None, typer.Option("--write", help="Write them into this folder, as YAML.")] = None,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print docs/monitoring-library.md.")] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print docs/reference/monitoring-library.md.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """List the rulesets that come with Tidemark. None of them watches anybody before it is adopted or pushed.

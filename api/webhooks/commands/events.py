@@ -38,7 +38,7 @@ def print_schema(
 def write_schemas(folder: Annotated[Path, typer.Argument(help="Made where it isn't there.")]) -> None:
     """Write the JSON Schemas of all types into a folder.
 
-    Example: tidemark events write docs/events
+    Example: tidemark events write docs/reference/events
     """
     for name, text in event_schemas.files().items():
         write(folder_at(folder) / name, text.encode())

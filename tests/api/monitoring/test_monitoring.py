@@ -28,7 +28,7 @@ from tests.root import ROOT
 named = pytest.mark.parametrize
 BASE = "/v1/monitoring"
 RULESETS = f"{BASE}/rulesets"
-PAGE = ROOT / "docs" / "monitoring.md"
+PAGE = ROOT / "docs" / "how-to" / "monitoring.md"
 LOAN_START = "2026-04-15"
 ROWS = [
     {"date": date(2026, 4, 1), "amount": Decimal("-100.00"), "description": "RENT"},

@@ -55,7 +55,7 @@ class PartView(View):
 class Problem(View):
     """The body of every answer that is not a success, as RFC 9457 has it."""
 
-    type: str = Field(description="The code as a URN.")
+    type: str = Field(description="The page about the code, relative to this service.")
     title: str = Field(description="Belongs to the status.")
     status: int
     detail: str

@@ -92,7 +92,7 @@ EXAMPLE_POLICY: dict[str, Any] = {
 }
 EXAMPLE_WARNING: dict[str, Any] = {
     "pointer": "/limits/0/caps/0/onUnavailable",
-    "code": "Policy.IgnoredCap",
+    "code": "DecisionPolicy.LenientCap",
     "message": "The cap counts for nothing while it is unknown: less data, a higher limit.",
 }
 EXAMPLE_VERSION: dict[str, Any] = {

@@ -50,6 +50,7 @@ generated: $(BIN)/.dev  ## Write the files in docs/ that come from the code
 	$(BIN)/python -m pipelines.reports.aggregate.described > docs/reference/report-tables.md
 	rm -f docs/reference/events/*.schema.json
 	$(BIN)/tidemark events write docs/reference/events
+	$(BIN)/python -m docs.reference_pages docs/reference
 
 docs: $(BIN)/.dev  ## Build the documentation as a site; to read it: python -m http.server -d build/site
 	$(BIN)/python docs/pages.py build/pages

@@ -448,7 +448,9 @@ def test_the_example_of_the_page_is_sound() -> None:
 
 def test_the_event_of_the_page_is_the_schemas_example() -> None:
     [text] = page_blocks("json")
-    schema = json.loads((PAGE.parent / "events" / "monitoring.rule.triggered.schema.json").read_text("utf-8"))
+    schema = json.loads(
+        (ROOT / "docs" / "reference" / "events" / "monitoring.rule.triggered.schema.json").read_text("utf-8")
+    )
     assert json.loads(text) == schema["examples"][0]
 
 

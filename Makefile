@@ -52,6 +52,13 @@ generated: $(BIN)/.dev  ## Write the files in docs/ that come from the code
 	$(BIN)/tidemark events write docs/reference/events
 	$(BIN)/python -m docs.reference_pages docs/reference
 
+CHROMIUM ?= chromium
+pictures: install  ## Take the README's picture of a report (needs Chromium)
+	rm -rf build/picture
+	$(BIN)/tidemark synthetic generate --customers 1 --seed 7 --until 2026-06-30 --out build/picture
+	$(BIN)/tidemark analyse build/picture/transactions.csv --as-of 2026-06-30 --name "Wattle Pilates" --html build/picture/report.html
+	$(CHROMIUM) --headless --hide-scrollbars --window-size=1200,1150 --screenshot=docs/pictures/report.png build/picture/report.html
+
 docs: $(BIN)/.dev  ## Build the documentation as a site; to read it: python -m http.server -d build/site
 	$(BIN)/python docs/pages.py build/pages
 	$(BIN)/zensical build --strict --clean
@@ -73,4 +80,4 @@ $(BIN)/.dev: requirements-dev.lock $(BIN)/.runtime
 	@$(PIP) install --no-deps --require-hashes -r requirements-dev.lock
 	@touch $@
 
-.PHONY: help install demo test test-service test-slow mutants lint imports types bench format generated docs lock
+.PHONY: help install demo test test-service test-slow mutants lint imports types bench format generated pictures docs lock

@@ -1,6 +1,6 @@
-"""`tidemark`: the operator's command line. Every command has an example in its help, and most print JSON on request.
+"""`tidemark`: the operator's command line. The help of each command has an example; most commands can print JSON.
 
-A command's module is imported when the command runs: `--help` of the whole program would otherwise take seconds.
+A command's module is imported when the command runs. Otherwise `tidemark --help` would take seconds.
 """
 
 import os
@@ -25,10 +25,10 @@ FILES, SERVICE, OPERATION, LENDING, WEBHOOKS = (
 
 
 class Listed(NamedTuple):
-    """A command as the list of commands shows it, and where it is defined.
+    """A command in the list of commands, and where it is defined.
 
-    `module`, as `subject.name` of a folder `commands`, has the command (a function) or the group of commands (a Typer)
-    as `attribute`; `more` are modules that add commands to the group.
+    `module` is `subject.name` of a module in the subject's folder `commands`; its `attribute` is the command (a
+    function) or a group of commands (a Typer). The modules `more` add commands to the group.
     """
 
     panel: str
@@ -40,9 +40,7 @@ class Listed(NamedTuple):
 
 COMMANDS = {
     "up": Listed(SERVICE, "Start everything in one process tree. Ctrl-C stops it.", "service.processes", "up"),
-    "demo": Listed(
-        SERVICE, "Run the whole story: transactions in, reports and a signed webhook out.", "service.demo", "demo"
-    ),
+    "demo": Listed(SERVICE, "Show the service at work on synthetic data.", "service.demo", "demo"),
     "api": Listed(SERVICE, "Start the API alone.", "service.processes", "api"),
     "worker": Listed(SERVICE, "Start a worker: runs and webhook deliveries.", "service.processes", "worker"),
     "dagster": Listed(SERVICE, "Start Dagster and the dispatcher.", "service.processes", "dagster"),
@@ -54,12 +52,12 @@ COMMANDS = {
     ),
     "clients": Listed(OPERATION, "Create and list clients: the lenders' systems.", "access.access", "clients"),
     "keys": Listed(OPERATION, "Issue, list, rotate and revoke API keys.", "access.access", "api_keys"),
-    "doctor": Listed(OPERATION, "Report what is wrong, and what to do.", "operations.maintenance", "doctor_"),
+    "doctor": Listed(OPERATION, "Report problems and what to do about them.", "operations.maintenance", "doctor_"),
     "backup": Listed(
-        OPERATION, "Back up the database and every file that it names.", "operations.maintenance", "back_up"
+        OPERATION, "Back up the database and every file that it refers to.", "operations.maintenance", "back_up"
     ),
-    "compact": Listed(OPERATION, "Rewrite scattered customers into few files.", "operations.maintenance", "compact"),
-    "sweep": Listed(OPERATION, "Remove what is past its retention time.", "operations.maintenance", "sweep"),
+    "compact": Listed(OPERATION, "Rewrite the lake into fewer files.", "operations.maintenance", "compact"),
+    "sweep": Listed(OPERATION, "Delete data older than the retention time.", "operations.maintenance", "sweep"),
     "backfill": Listed(OPERATION, "Enrich customers again with the current rules.", "portfolio.backfill", "backfill"),
     "lake": Listed(OPERATION, "List the lake's open Parquet files.", "operations.lake", "lake"),
     "secrets": Listed(
@@ -77,22 +75,22 @@ COMMANDS = {
     ),
     "risk": Listed(LENDING, "Fit, compare and activate risk models.", "decisions.risk", "risk"),
     "categories": Listed(
-        LENDING, "Train and activate learned models of categories.", "enrichment.categories", "categories"
+        LENDING, "Train and activate models that learn categories.", "enrichment.categories", "categories"
     ),
     "enrichment": Listed(
-        LENDING, "List releases of the enrichment; compare two.", "enrichment.enrichment", "enrichment"
+        LENDING, "List releases of the enrichment, and compare two.", "enrichment.enrichment", "enrichment"
     ),
     "subscriptions": Listed(
-        WEBHOOKS, "List, pause and resume subscriptions.", "webhooks.subscriptions", "subscriptions"
+        WEBHOOKS, "List, pause and resume webhook subscriptions.", "webhooks.subscriptions", "subscriptions"
     ),
-    "deliveries": Listed(WEBHOOKS, "List and resend deliveries.", "webhooks.deliveries", "deliveries"),
-    "events": Listed(WEBHOOKS, "Show the types of events and their schemas.", "webhooks.events", "events"),
-    "listen": Listed(WEBHOOKS, "Receive webhooks while developing: verify and print.", "webhooks.listening", "listen"),
+    "deliveries": Listed(WEBHOOKS, "List and resend webhook deliveries.", "webhooks.deliveries", "deliveries"),
+    "events": Listed(WEBHOOKS, "List event types and print their schemas.", "webhooks.events", "events"),
+    "listen": Listed(WEBHOOKS, "Receive and verify webhooks during development.", "webhooks.listening", "listen"),
 }
 
 
 class CommandsOnDemand(TyperGroup):
-    """Lists every command from COMMANDS, and imports the one that is called."""
+    """A group that lists COMMANDS without importing them, and imports the command that is called."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
@@ -107,7 +105,7 @@ class CommandsOnDemand(TyperGroup):
 
 
 def imported(name: str) -> Any:
-    """Import a command of COMMANDS; return it as Typer runs it."""
+    """Import a command of COMMANDS and return it as Typer runs it."""
     listed = COMMANDS[name]
     module, *_ = map(_module, (listed.module, *listed.more))
     found, holder = getattr(module, listed.attribute), typer.Typer()
@@ -142,7 +140,7 @@ def print_version(wanted: bool) -> None:
 @app.callback()
 def options(
     home: Annotated[
-        Path | None, typer.Option(help="Where this Tidemark keeps its state. Default: TIDEMARK_HOME or ./.tidemark")
+        Path | None, typer.Option(help="Folder of the service's data. Default: TIDEMARK_HOME or ./.tidemark")
     ] = None,
     _version: Annotated[
         bool, typer.Option("--version", callback=print_version, is_eager=True, help="Print the version and exit.")
@@ -153,11 +151,11 @@ def options(
 
 
 def main() -> None:
-    """Run a command; an expected failure is one line on standard error and exit status 1."""
+    """Run a command. An expected failure prints one line on standard error and exits with status 1."""
     try:
         app()
     except Exception as error:
-        from api.core.commands import failures  # noqa: PLC0415  # it imports SQLAlchemy and pydantic, to know their errors
+        from api.core.commands import failures  # noqa: PLC0415  # it imports SQLAlchemy and pydantic
 
         line = failures.explained(error)
         if line is None:

@@ -21,7 +21,7 @@ from pipelines.enrichment.enrichment import enrich
 from pipelines.enrichment.learned.model_file import base
 from pipelines.enrichment.wording.phrases import words_of
 from pipelines.enrichment.wording.text import matching_text
-from pipelines.synthetic import HELD_OUT_STYLES, is_held_out, portfolio
+from pipelines.synthetic import held_out_banks, is_held_out, portfolio
 from pipelines.vocabulary.schemas import MONEY, TRANSACTIONS, AccountType, Direction
 
 TITLE = "How right enrichment is"
@@ -84,7 +84,7 @@ def _of_held_out_brands(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _of_banks(enriched: pl.DataFrame) -> pl.DataFrame:
-    return enriched.filter(pl.col("bank_name").is_in(list(HELD_OUT_STYLES)))
+    return enriched.filter(pl.col("bank_name").is_in(list(held_out_banks())))
 
 
 def macro_f1(rows: pl.DataFrame) -> float:

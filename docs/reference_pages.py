@@ -17,7 +17,7 @@ from typing import Any, cast
 
 from api.cli import COMMANDS, imported
 from api.service.app import create_app
-from api.webhooks.event_schemas import WORDS, as_json_schema
+from api.webhooks.event_schemas import as_json_schema
 from pipelines.vocabulary.codes import Code, catalogue
 from pipelines.webhooks.addresses import Ports
 from pipelines.webhooks.events import EventType
@@ -156,7 +156,7 @@ def _events() -> Iterator[str]:
     yield ""
     for event_type in EventType:
         schema = as_json_schema(event_type)
-        yield from (f"## `{event_type.value}`", "", WORDS[event_type], "")
+        yield from (f"## `{event_type.value}`", "", schema["description"], "")
         yield f"JSON Schema with an example: [`{event_type}.schema.json`](events/{event_type}.schema.json)."
         yield ""
         yield from _table(("Field", "Type", "Meaning"), _fields(schema, link=False))

@@ -3,7 +3,7 @@
 The rest of an operation's documentation follows from its signature; see `api.service.openapi`.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
@@ -22,17 +22,18 @@ def gives(
     *,
     also: int | None = None,
     refuses: Iterable[str] = (),
-    example: Mapping[str, Any] | None = None,
+    example: str | None = None,
 ) -> dict[str, Any]:
     """Keyword arguments of a route whose success is `model` in the envelope.
 
-    `also` is a second status of success, `refuses` are codes of problems, `example` stands in for the model's own.
+    `also` is a second status of success, `refuses` are codes of problems, `example` names a variant of the
+    model's example.
     """
     described = {"model": enveloped(model)}
     return {
         "status_code": status,
         "responses": dict.fromkeys(filter(None, (status, also)), described),
-        "openapi_extra": {REFUSALS: list(refuses), EXAMPLE: {"data": example or model.EXAMPLE, "message": None}},
+        "openapi_extra": {REFUSALS: list(refuses), EXAMPLE: example},
     }
 
 

@@ -1,20 +1,18 @@
-"""Rulesets and matches of monitoring as they are sent and shown. What a document says: `pipelines.monitoring`."""
+"""Rulesets and matches as they are sent and shown. `pipelines.monitoring` defines a ruleset's document."""
 
 import json
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 import msgspec
 from pydantic import ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from api.core.schemas.common import Counts, Paging, Received, View
-from api.core.schemas.rules import Parameter, identifier, moment, one_of
+from api.core.schemas.common import Counts, Paging, Received, View, add_document_fields
+from api.core.schemas.rules import flag_parameter, identifier_parameter, moment_parameter
 from api.decisions.schemas.policies import FindingView
-from api.metrics.schemas import EXAMPLE_METRIC
-from api.webhooks.schemas import EXAMPLE_CUSTOMER, EXAMPLE_TRIGGERED
 from pipelines.monitoring import Ruleset
 from pipelines.monitoring.library import LibraryRuleset
 from pipelines.monitoring.ruleset import MOST_CUSTOMERS, Severity
@@ -22,107 +20,6 @@ from storage.monitoring.rule_matches import Cause, Count, Match
 from storage.monitoring.rulesets import RulesetVersion, StoredRuleset
 
 COUNTED_DAYS = 30
-EXAMPLE_RULES: list[dict[str, Any]] = [
-    {
-        "code": "DEBT_SERVICE",
-        "message": "More than 35 % of revenue goes into the service of debt.",
-        "severity": "critical",
-        "condition": {"moreThan": [{"metric": EXAMPLE_METRIC["slug"]}, "0.35"]},
-        "rearmAfterDays": None,
-        "recommendedActions": ["Ask which lenders came since."],
-    },
-    {
-        "code": "REVENUE_DOWN",
-        "message": "Revenue of the last 90 days is 30 % below that of the loan's start.",
-        "severity": "warning",
-        "condition": {
-            "lessThan": [{"metric": "revenue_90d"}, {"multiply": [{"metric": "revenue_90d_at_start"}, "0.7"]}]
-        },
-        "rearmAfterDays": 90,
-        "recommendedActions": [],
-    },
-]
-EXAMPLE_DOCUMENT: dict[str, Any] = {
-    "slug": "after-the-loan",
-    "name": "After the loan",
-    "notes": "What changed since the loan was written.",
-    "active": True,
-    "appliesTo": {"customers": [EXAMPLE_CUSTOMER]},
-    "mutedWhile": {"isTrue": {"attribute": "hardship_flag"}},
-    "attributes": [
-        {"name": "hardship_flag", "kind": "boolean", "meaning": "", "personal": True},
-        {"name": "loanStart", "kind": "string", "meaning": "The day on which the loan began.", "personal": False},
-    ],
-    "metrics": [],
-    "baseline": {
-        "since": {"attribute": "loanStart"},
-        "metrics": [{"slug": "revenue_90d_at_start", "of": "revenue_90d"}],
-    },
-    "rules": EXAMPLE_RULES,
-}
-EXAMPLE_ID = EXAMPLE_TRIGGERED["ruleset"]["id"]
-EXAMPLE_COUNTS: list[dict[str, Any]] = [
-    {"code": "DEBT_SERVICE", "observed": 1240, "held": 31, "unknown": 62, "fired": 3, "firedNow": 2},
-    {"code": "REVENUE_DOWN", "observed": 1240, "held": 0, "unknown": 310, "fired": 0, "firedNow": 0},
-]
-EXAMPLE_RULESET: dict[str, Any] = {
-    "rulesetId": EXAMPLE_ID,
-    "slug": EXAMPLE_DOCUMENT["slug"],
-    "name": EXAMPLE_DOCUMENT["name"],
-    "version": 2,
-    "active": True,
-    "isArchived": False,
-    "dateCreated": "2026-07-01T02:15:00Z",
-    "dateUpdated": "2026-07-02T00:30:00Z",
-    "document": EXAMPLE_DOCUMENT,
-    "counts": EXAMPLE_COUNTS,
-}
-EXAMPLE_VERSION: dict[str, Any] = {
-    "version": 2,
-    "sha256": "b1946ac92492d2347c6235b4d2611184b1946ac92492d2347c6235b4d2611184",
-    "dateCreated": EXAMPLE_RULESET["dateUpdated"],
-    "createdBy": "7d1e2a3b-59c4-4f6e-8a0b-1c2d3e4f5a6b",
-    "document": EXAMPLE_DOCUMENT,
-}
-EXAMPLE_MATCH: dict[str, Any] = {
-    "matchId": EXAMPLE_TRIGGERED["eventId"],
-    "ruleset": EXAMPLE_TRIGGERED["ruleset"],
-    "version": 2,
-    "customerId": EXAMPLE_CUSTOMER,
-    "dateMatched": EXAMPLE_TRIGGERED["timestamp"],
-    "asOf": "2026-07-01",
-    "dataVersion": 4,
-    "cause": "data",
-    "rules": [
-        {
-            **{name: EXAMPLE_RULES[0][name] for name in ("code", "message", "severity", "recommendedActions")},
-            "values": [
-                {
-                    "kind": "metric",
-                    "name": EXAMPLE_METRIC["slug"],
-                    "title": EXAMPLE_METRIC["name"],
-                    "metricId": EXAMPLE_METRIC["metricId"],
-                    "value": 0.4132,
-                    "cause": None,
-                    "baseline": None,
-                }
-            ],
-            "comparisons": [
-                {
-                    "operator": "moreThan",
-                    "left": {"metric": EXAMPLE_METRIC["slug"], "value": 0.4132},
-                    "right": {"constant": "0.35", "value": 0.35},
-                    "holds": True,
-                }
-            ],
-        }
-    ],
-}
-EXAMPLE_IN_LIBRARY: dict[str, Any] = {
-    "slug": "dishonour-in-7-days",
-    "name": "Dishonour in 7 days",
-    "about": "A payment of the customer's was returned unpaid within the last seven days.",
-}
 
 _KINDS: Mapping[str, Any] = {"active": "boolean", "mutedWhile": ["object", "null"], "baseline": ["object", "null"]}
 _APPLIES_TO: dict[str, Any] = {
@@ -135,7 +32,7 @@ _APPLIES_TO: dict[str, Any] = {
                     "type": "array",
                     "items": {"type": "string", "format": "uuid"},
                     "minItems": 1,
-                    "description": f"The client's own; {MOST_CUSTOMERS:,} at most.",
+                    "description": f"Customers of the client, at most {MOST_CUSTOMERS:,}.",
                 }
             },
             "required": ["customers"],
@@ -148,25 +45,19 @@ _APPLIES_TO: dict[str, Any] = {
             "additionalProperties": False,
         },
     ],
-    "description": "All customers, those listed, or those of whom a condition over attributes holds.",
+    "description": "All customers, the listed ones, or those whose attributes meet a condition.",
 }
 
 
 def _with_document(schema: dict[str, Any]) -> None:
-    """The document's fields, told from outside: what stands in them, `docs/how-to/monitoring.md` says."""
-    for name, field in Ruleset.model_fields.items():
-        alias = field.alias or name
-        kind = _KINDS.get(alias, "string" if isinstance(EXAMPLE_DOCUMENT[alias], str) else "array")
-        schema["properties"][alias] = {"type": kind, "description": "See docs/how-to/monitoring.md."}
+    add_document_fields(schema, Ruleset, "See docs/how-to/monitoring.md.", _KINDS)
     schema["properties"]["appliesTo"] = _APPLIES_TO
     schema["required"] = ["slug", "name", "rules"]
-    schema["additionalProperties"] = False
 
 
 class SentRuleset(Received):
     """A ruleset's document. Unknown fields are refused."""
 
-    EXAMPLE: ClassVar = EXAMPLE_DOCUMENT
     model_config = ConfigDict(alias_generator=to_camel, extra="allow", frozen=True, json_schema_extra=_with_document)
 
     def document(self) -> dict[str, Any]:
@@ -176,93 +67,68 @@ class SentRuleset(Received):
 class RulesetPaging(Paging):
     include_archived: Annotated[
         bool,
-        Parameter(
-            lambda given: one_of("true", "false")(given) == "true",
-            "Ruleset.InvalidIncludeArchived",
-            "includeArchived must be true or false, given once.",
-            {"type": "boolean", "description": "Archived rulesets, too."},
-        ),
+        flag_parameter("includeArchived", "Ruleset.InvalidIncludeArchived", "Include archived rulesets."),
     ] = False
 
 
-def _only(which: str) -> Parameter:
-    return Parameter(
-        identifier,
-        "RuleMatch.InvalidId",
-        "customerId and rulesetId must be one UUID each.",
-        {"type": "string", "format": "uuid", "description": f"Only this {which}'s matches."},
-    )
-
-
-def _moment(what: str) -> Parameter:
-    return Parameter(
-        moment,
-        "RuleMatch.InvalidDate",
-        "A moment is an ISO 8601 date-time with its offset, given once.",
-        {"type": "string", "format": "date-time", "description": f"Only matches {what} this moment."},
-    )
-
-
 class WhichMatches(Paging):
-    customer_id: Annotated[UUID | None, _only("customer")] = None
-    ruleset_id: Annotated[UUID | None, _only("ruleset")] = None
-    created_after: Annotated[datetime | None, _moment("after")] = None
-    created_before: Annotated[datetime | None, _moment("before")] = None
+    customer_id: Annotated[
+        UUID | None, identifier_parameter("customerId", "RuleMatch.InvalidId", "Only this customer's matches.")
+    ] = None
+    ruleset_id: Annotated[
+        UUID | None, identifier_parameter("rulesetId", "RuleMatch.InvalidId", "Only this ruleset's matches.")
+    ] = None
+    created_after: Annotated[
+        datetime | None, moment_parameter("createdAfter", "RuleMatch.InvalidDate", "Only matches after this moment.")
+    ] = None
+    created_before: Annotated[
+        datetime | None, moment_parameter("createdBefore", "RuleMatch.InvalidDate", "Only matches before this moment.")
+    ] = None
 
 
 class RuleCountView(View):
-    """What a rule came to: of its evaluations, each of one customer."""
+    """Counts of a rule over ruleset evaluations, each of one customer."""
 
     code: str
     observed: int = Field(description="Ruleset evaluations.")
     held: int = Field(description="Ruleset evaluations in which the condition was true.")
     unknown: int = Field(
-        description="Ruleset evaluations in which it was unknown: something that it needs was unavailable."
+        description="Ruleset evaluations in which the condition was unknown because something was unavailable."
     )
     fired: int = Field(description="Ruleset evaluations in which the rule fired.")
-    fired_now: int = Field(description="Customers for whom it has fired and is not ready again yet.")
+    fired_now: int = Field(description="Customers for whom it has fired and is not yet ready again.")
 
 
 class RulesetView(View):
-    EXAMPLE: ClassVar = EXAMPLE_RULESET
-
     ruleset_id: UUID
     slug: str
     name: str
-    version: int = Field(description="The newest, which holds.")
+    version: int = Field(description="The newest version, which is in force.")
     active: bool
     is_archived: bool
     date_created: datetime
     date_updated: datetime
-    document: Any = Field(description="What to change and send again: with every default written out.")
-    counts: list[RuleCountView] = Field(description=f"Of the rules that hold, over the last {COUNTED_DAYS} days.")
+    document: Any = Field(description="What to edit and send again, with every default written out.")
+    counts: list[RuleCountView] = Field(description=f"Counts of the rules in force, over the last {COUNTED_DAYS} days.")
 
 
 class SavedRulesetView(RulesetView):
-    EXAMPLE: ClassVar[Mapping[str, Any]] = {**EXAMPLE_RULESET, "warnings": []}
-
-    warnings: list[FindingView] = Field(description="What is odd, though no fault: a condition that can never be true.")
+    warnings: list[FindingView] = Field(description="Likely mistakes, such as a condition that is never true.")
 
 
 class RulesetListView(Counts):
-    EXAMPLE: ClassVar = {"rulesets": [EXAMPLE_RULESET], **Counts.EXAMPLE}
-
     rulesets: list[RulesetView]
 
 
 class RulesetVersionView(View):
-    EXAMPLE: ClassVar = EXAMPLE_VERSION
-
     version: int
-    sha256: str = Field(description="Of the document's canonical JSON.")
+    sha256: str = Field(description="SHA-256 of the document's canonical JSON.")
     date_created: datetime
     created_by: str
     document: Any
 
 
 class RulesetVersionListView(Counts):
-    EXAMPLE: ClassVar = {"versions": [EXAMPLE_VERSION], **Counts.EXAMPLE}
-
     versions: list[RulesetVersionView]
 
 
@@ -273,30 +139,30 @@ class RulesetNameView(View):
 
 
 class ReadBaselineView(View):
-    metric: str = Field(serialization_alias="of", description="Of which it is an earlier reading.")
+    metric: str = Field(serialization_alias="of", description="The metric that it is an earlier reading of.")
     day: date | None = Field(
-        serialization_alias="date", description="The day as of which it was read; null: there was none."
+        serialization_alias="date", description="The day as of which it was read; null if there was none."
     )
 
 
 class ReadValueView(View):
-    """What a condition read."""
+    """A value that a condition read."""
 
     kind: Literal["metric", "attribute"]
     name: str
-    title: str | None = Field(description="A metric's name for people.")
+    title: str | None = Field(description="Display name of a metric.")
     metric_id: UUID | None
     value: Any = Field(description="Null: unavailable.")
     cause: str | None = Field(description="Why it is unavailable.")
-    baseline: ReadBaselineView | None = Field(description="Of a baseline metric.")
+    baseline: ReadBaselineView | None = Field(description="The baseline, if it is a baseline metric.")
 
 
 class ComparisonView(View):
-    """Something that the condition asks. A side says what it is and its value, and if it was worked out, of what."""
+    """A comparison in the condition. Each side has its source and value and, if computed, the parts."""
 
     operator: str
     left: Any
-    right: Any = Field(description="A list: the bounds of `between`, or the texts of `oneOf`. Null: nothing.")
+    right: Any = Field(description="A list for `between` (bounds) and `oneOf` (texts); null if there is none.")
     holds: bool | None = Field(description="Null: unknown.")
 
 
@@ -310,51 +176,41 @@ class MatchedRuleView(View):
 
 
 class MatchView(View):
-    EXAMPLE: ClassVar = EXAMPLE_MATCH
-
     match_id: UUID = Field(description="Equals the `eventId` of the webhook.")
     ruleset: RulesetNameView
-    version: int = Field(description="The ruleset's, by which it was looked.")
+    version: int = Field(description="Version of the ruleset that was evaluated.")
     customer_id: UUID
     date_matched: datetime
-    as_of: date = Field(description="The service's day.")
-    data_version: int = Field(description="Of the customer's transactions.")
+    as_of: date = Field(description="The business day of the evaluation.")
+    data_version: int = Field(description="Version of the customer's transactions.")
     cause: Cause = Field(
-        description="data: the customer's transactions changed; time: the night came, or a ruleset or an attribute "
-        "changed."
+        description="data: the customer's transactions changed; time: the nightly evaluation, or a ruleset or "
+        "attribute changed."
     )
-    rules: list[MatchedRuleView] = Field(description="All that fired in this ruleset evaluation, as they were then.")
+    rules: list[MatchedRuleView] = Field(description="All rules that fired in it, as they were then.")
 
 
 class MatchListView(Counts):
-    EXAMPLE: ClassVar = {"matches": [EXAMPLE_MATCH], **Counts.EXAMPLE}
-
     matches: list[MatchView]
 
 
 class LibraryItemView(View):
-    EXAMPLE: ClassVar = EXAMPLE_IN_LIBRARY
-
     slug: str
     name: str
-    about: str = Field(description="What it watches for.")
+    about: str = Field(description="What the ruleset detects.")
 
 
 class LibraryView(View):
-    EXAMPLE: ClassVar = {"rulesets": [EXAMPLE_IN_LIBRARY]}
-
     rulesets: list[LibraryItemView]
 
 
 class LibraryRulesetView(LibraryItemView):
-    EXAMPLE: ClassVar = {**EXAMPLE_IN_LIBRARY, "document": EXAMPLE_DOCUMENT, "text": "slug: dishonour-in-7-days\n…"}
-
-    document: Any = Field(description="To be sent to `/v1/monitoring/rulesets`, with `active` as you choose.")
-    text: str = Field(description="The same as YAML, with remarks.")
+    document: Any = Field(description="Can be sent to `/v1/monitoring/rulesets`, with `active` as you choose.")
+    text: str = Field(description="The same as YAML, with comments.")
 
 
 def shown(stored: StoredRuleset, counts: Sequence[Count], fired_now: Mapping[str, int]) -> dict[str, Any]:
-    """A ruleset with what its rules came to, in the document's order."""
+    """Return a ruleset with the counts of its rules, in the document's order."""
     by_code = {count.rule: count for count in counts}
     return {
         "rulesetId": stored.ruleset_id,
@@ -387,7 +243,7 @@ def version_shown(version: RulesetVersion) -> dict[str, Any]:
 
 
 class Read(msgspec.Struct, rename="camel"):
-    """What a condition read, as a match's record says it. The value's digits stay as they were written."""
+    """A value that a condition read, from a match's record. The digits of the value do not change."""
 
     kind: str
     name: str
@@ -399,7 +255,7 @@ class Read(msgspec.Struct, rename="camel"):
 
 
 class ReadBaseline(msgspec.Struct):
-    """`of`: the metric; `day`: the one as of which it was read, None where there was none."""
+    """The baseline of a value: the metric, and the day as of which it was read, or None if there was none."""
 
     of: str
     day: date | None = msgspec.field(name="date")
@@ -426,7 +282,7 @@ _record = msgspec.json.Decoder(_Record)
 
 
 def fired_rules(record: bytes) -> list[FiredRule]:
-    """What a match's record says of the rules that fired."""
+    """Return the rules that fired, from a match's record."""
     return _record.decode(record).observed.rules
 
 

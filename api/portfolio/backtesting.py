@@ -15,7 +15,7 @@ from api.portfolio.schemas.backtests import PUBLISHED, SentBacktest
 from pipelines.decisions import Value, kinds
 from pipelines.decisions.backtest import KNOWN_OUTCOMES
 from pipelines.decisions.backtest.page import About, page
-from pipelines.reports.page.wording import counted, day
+from pipelines.pages.wording import counted, day
 from pipelines.vocabulary.errors import Fault, InvalidRequest
 from storage.core.database import Reading
 from storage.core.lake import Lake

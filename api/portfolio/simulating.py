@@ -19,7 +19,7 @@ from api.portfolio.schemas.simulations import EARLIEST, MOST_MONTHS, USUAL_MONTH
 from pipelines.decisions.canonical import canonical
 from pipelines.monitoring import Checked, Listed, Ruleset, checked
 from pipelines.monitoring.page import About, page
-from pipelines.reports.page.wording import counted, day
+from pipelines.pages.wording import counted, day
 from pipelines.vocabulary.errors import Fault, InvalidRequest
 from storage.core.database import Reading
 from storage.core.lake import Lake

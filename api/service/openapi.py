@@ -8,7 +8,7 @@ be forgotten; of refusals, whose examples stand here, a test sees to it.
 
 from collections.abc import Iterable, Iterator, Mapping
 from http import HTTPStatus
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeVar
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
@@ -23,6 +23,7 @@ from api.core.idempotency import KEY_HEADER, KEY_PATTERN, REPLAYED_HEADER, is_id
 from api.core.in_turn import InTurn
 from api.core.operations import EXAMPLE, REFUSALS
 from api.core.schemas.common import Problem, Received
+from api.core.schemas.examples import example, models_in
 from api.core.schemas.files import FORM_SCHEMA
 from api.core.schemas.rules import Rule
 from api.core.uploads import FORM, FilesBody
@@ -272,9 +273,9 @@ def _tidy(schemas: Mapping[str, Any]) -> dict[str, Any]:
 def _complete(operation: dict[str, Any], route: APIRoute) -> None:
     """Add to an operation what only its route's dependencies know."""
     operation["responses"].pop("422", None)
-    example = (route.openapi_extra or {}).get(EXAMPLE)
+    shown = _example(route)
     for status, response in operation["responses"].items():
-        _describe_success(response, HTTPStatus(int(status)), example)
+        _describe_success(response, HTTPStatus(int(status)), shown)
     for query in _given(route, QueryOf):
         operation.setdefault("parameters", []).extend(_parameters(query.model))
     for body in _given(route, JsonBody):
@@ -294,11 +295,21 @@ def _complete(operation: dict[str, Any], route: APIRoute) -> None:
     operation.pop(EXAMPLE, None)
 
 
-def _describe_success(response: dict[str, Any], status: HTTPStatus, example: object) -> None:
+def _example(route: APIRoute) -> object:
+    """Return the example of the route's successes: of its model, or the text that the route gives."""
+    written: str | None = (route.openapi_extra or {}).get(EXAMPLE)
+    answers = [response["model"] for response in route.responses.values()]
+    if not answers:
+        return written
+    data = next(models_in(answers[0].model_fields["data"].annotation))
+    return {"data": example(data, written), "message": None}
+
+
+def _describe_success(response: dict[str, Any], status: HTTPStatus, shown: object) -> None:
     response["description"] = status.phrase
     for content in response["content"].values():
-        if example is not None:
-            content["example"] = example
+        if shown is not None:
+            content["example"] = shown
     response["headers"] = dict(ON_EVERY_ANSWER)
     if status in (HTTPStatus.CREATED, HTTPStatus.ACCEPTED):
         response["headers"]["Location"] = _header("Where the new thing, or the work on it, is found.")
@@ -323,7 +334,7 @@ def _request_body(model: type[Received]) -> dict[str, Any]:
     return {
         "required": True,
         "content": {
-            "application/json": {"schema": {"$ref": REF.format(model=model.__name__)}, "example": model.EXAMPLE}
+            "application/json": {"schema": {"$ref": REF.format(model=model.__name__)}, "example": example(model)}
         },
     }
 
@@ -353,16 +364,8 @@ def _rules(model: type[BaseModel]) -> Iterator[tuple[int, str, str]]:
     """Of the model's fields, and of models inside it."""
     for field in model.model_fields.values():
         yield from ((400, rule.code, rule.sentence) for rule in field.metadata if isinstance(rule, Rule))
-        for inner in _models(field.annotation):
+        for inner in models_in(field.annotation):
             yield from _rules(inner)
-
-
-def _models(annotation: Any) -> Iterator[type[BaseModel]]:
-    """Every model that an annotation names."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        yield annotation
-    for part in get_args(annotation):
-        yield from _models(part)
 
 
 def _link(operations: Mapping[str, dict[str, Any]]) -> None:

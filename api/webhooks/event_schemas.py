@@ -1,7 +1,7 @@
-"""The events as JSON Schemas, one for each type, made from the models of the OpenAPI document.
+"""JSON Schemas of the event types, from the models of the OpenAPI document.
 
-`make generated` writes them to `docs/reference/events/*.schema.json`. A payload may gain fields without notice, so no
-schema forbids others.
+`make generated` writes them to `docs/reference/events/*.schema.json`. Payloads may gain fields without notice, so no
+schema forbids other fields.
 """
 
 import json
@@ -15,20 +15,20 @@ from api.webhooks.schemas import EVENTS
 from pipelines.webhooks.events import EventType
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
-WORDS: Mapping[str, str] = {
+DESCRIPTIONS: Mapping[str, str] = {
     route.path: route.description for route in events.router.routes if isinstance(route, APIRoute)
 }
 
 
 def as_json_schema(event_type: EventType) -> dict[str, Any]:
-    """JSON Schema 2020-12, with an example."""
-    written = _plainer(EVENTS[event_type].model_json_schema())
-    about = {"$schema": DIALECT, "title": event_type.value, "description": WORDS[event_type]}
+    """Return an event type's JSON Schema 2020-12, with an example."""
+    written = _without_titles(EVENTS[event_type].model_json_schema())
+    about = {"$schema": DIALECT, "title": event_type.value, "description": DESCRIPTIONS[event_type]}
     return about | {name: each for name, each in written.items() if name not in about}
 
 
 def files() -> dict[str, str]:
-    """The text of every file, by its name."""
+    """Return the text of every file, by its name."""
     return {f"{event_type}.schema.json": as_text(event_type) for event_type in EVENTS}
 
 
@@ -36,14 +36,14 @@ def as_text(event_type: EventType) -> str:
     return json.dumps(as_json_schema(event_type), indent=1, ensure_ascii=False) + "\n"
 
 
-def _plainer(schema: Any) -> Any:
-    """Without the titles that pydantic makes of names."""
+def _without_titles(schema: Any) -> Any:
+    """Remove the titles that pydantic makes from names."""
     match schema:
         case {"title": str(), **others}:
-            return _plainer(others)
+            return _without_titles(others)
         case dict():
-            return {name: _plainer(each) for name, each in schema.items()}
+            return {name: _without_titles(each) for name, each in schema.items()}
         case list():
-            return [_plainer(each) for each in schema]
+            return [_without_titles(each) for each in schema]
         case _:
             return schema

@@ -1,8 +1,8 @@
-"""Webhook subscriptions and deliveries as they are sent and shown, and the payloads that receivers get."""
+"""Webhook subscriptions and deliveries as they are sent and shown, and the payloads of events."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from pydantic import (
@@ -19,9 +19,25 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 
 from api.core.schemas.common import Counts, NoteView, Paging, Received, View
-from api.core.schemas.rules import OneOfMany, Parameter, Rule, identifier, moment, one_of, or_null, refusal, text, whole
+from api.core.schemas.examples import show_example
+from api.core.schemas.rules import (
+    MOMENT,
+    OneOfMany,
+    Rule,
+    choice_parameter,
+    counted,
+    identifier,
+    identifier_parameter,
+    moment,
+    moment_parameter,
+    number,
+    number_rule,
+    one_of,
+    or_null,
+    refusal,
+    text,
+)
 from pipelines.vocabulary.errors import InvalidRequest
-from pipelines.vocabulary.strict_json import Number
 from pipelines.webhooks.addresses import MAX_URL_CHARACTERS, check_webhook_url
 from pipelines.webhooks.events import EVENT_TYPES, EventType
 from pipelines.webhooks.retries import LONGEST_STREAK, MAX_RETRIES
@@ -32,78 +48,6 @@ from storage.webhooks.subscriptions import Patience
 MAX_CUSTOMERS = 1_000
 UNKNOWN_CUSTOMER = "Webhook.UnknownCustomer"
 WRONG_COUNT = "Webhook.WrongCount"
-EXAMPLE_CUSTOMER = "0b51c1a4-4a52-4f6e-9b8e-6a3f1e6f8a01"
-EXAMPLE_SUBSCRIPTION: dict[str, Any] = {
-    "webhookSubscriptionId": "c1a9d0e2-94f2-4b0b-8f8b-0a2f3a9f5d77",
-    "eventType": "job.completed",
-    "webhookUrl": "https://lender.example/hooks/tidemark",
-    "customerIds": [EXAMPLE_CUSTOMER],
-    "isCatchAll": False,
-    "dateCreated": "2026-07-01T02:15:00Z",
-    "maxRetries": 0,
-    "pauseAfterFailures": None,
-    "isPaused": False,
-    "datePaused": None,
-    "pausedBy": None,
-    "failureStreak": 0,
-    "dateLastDelivered": "2026-07-01T02:15:01.084000Z",
-    "dateLastFailed": None,
-}
-EXAMPLE_SECRET = "cGxlYXNlLWtlZXAtdGhpcy1zb21ld2hlcmUtc2FmZSE="
-EXAMPLE_NEW = {key: EXAMPLE_SUBSCRIPTION[key] for key in ("eventType", "webhookUrl")} | {"customerIds": []}
-EXAMPLE_ROTATED = {
-    "webhookSubscriptionId": EXAMPLE_SUBSCRIPTION["webhookSubscriptionId"],
-    "secret": EXAMPLE_SECRET,
-}
-EXAMPLE_DELIVERY: dict[str, Any] = {
-    "deliveryId": "3d3a1f5e-6c0a-4d5c-9f46-5f6f0d9e2b10",
-    "eventId": "a5e5f0cc-2a3f-4a39-9d0f-4a8f8f6e2c55",
-    "eventType": "job.completed",
-    "webhookSubscriptionId": EXAMPLE_SUBSCRIPTION["webhookSubscriptionId"],
-    "status": "delivered",
-    "dateCreated": "2026-07-01T02:15:01Z",
-    "dateOfRetry": None,
-    "isTest": False,
-    "attempts": [
-        {
-            "attemptId": "0f5d5a9e-58b4-4d07-8d0a-d7a2b8a9a0c3",
-            "dateStarted": "2026-07-01T02:15:01Z",
-            "durationMs": 84,
-            "dnsMs": 3,
-            "connectMs": 12,
-            "tlsMs": 25,
-            "firstByteMs": 41,
-            "statusCode": 204,
-            "error": None,
-            "response": "",
-        }
-    ],
-}
-
-
-EXAMPLE_QUEUED_TEST = EXAMPLE_DELIVERY | {"status": "due", "isTest": True, "attempts": []}
-EXAMPLE_PERIOD: dict[str, Any] = {
-    "period": "24h",
-    "since": "2026-06-30T02:15:00Z",
-    "attempts": 480,
-    "delivered": 471,
-    "failed": 9,
-    "byError": {"timeout": 6, "status": 3},
-    "byStatusCode": {"503": 3},
-    "durationP50Ms": 84,
-    "durationP95Ms": 310,
-}
-EXAMPLE_SUMMARY: dict[str, Any] = {
-    "webhookSubscriptionId": EXAMPLE_SUBSCRIPTION["webhookSubscriptionId"],
-    "isPaused": False,
-    "failureStreak": 0,
-    "dateLastDelivered": EXAMPLE_SUBSCRIPTION["dateLastDelivered"],
-    "dateLastFailed": "2026-06-30T21:40:12.500000Z",
-    "waiting": 2,
-    "retrying": 1,
-    "dateOldestWaiting": "2026-07-01T02:15:01Z",
-    "periods": [EXAMPLE_PERIOD, EXAMPLE_PERIOD | {"period": "7d", "since": "2026-06-24T02:15:00Z"}],
-}
 
 
 CustomerIdsGiven = list[
@@ -120,65 +64,38 @@ CustomerIdsGiven = list[
 ]
 
 
-def _counted(least: int) -> Callable[[Any], Any]:
-    """Refuses lists that are too long or too short before their items are looked at."""
-
-    def check(given: Any) -> Any:
-        if isinstance(given, list) and not least <= len(given) <= MAX_CUSTOMERS:
-            raise refusal(WRONG_COUNT, f"{least} to {MAX_CUSTOMERS:,} customerIds.")
-        return given
-
-    return check
-
-
-def _number(low: int, high: int) -> Callable[[Any], int]:
-    """A whole JSON number."""
-
-    def parse(value: Any) -> int:
-        if not isinstance(value, Number):
-            raise ValueError
-        return whole(low, high)(value)
-
-    return parse
-
-
-def _number_or_null(low: int, high: int) -> Callable[[Any], int | None]:
-    return lambda value: None if value is None else _number(low, high)(value)
+def _counted(low: int) -> BeforeValidator:
+    return counted(low, MAX_CUSTOMERS, WRONG_COUNT, f"{low} to {MAX_CUSTOMERS:,} customerIds.")
 
 
 Retries = Annotated[
     int,
-    Rule(
-        _number(0, MAX_RETRIES),
+    number_rule(
+        "maxRetries",
         "Webhook.InvalidMaxRetries",
-        f"maxRetries must be a whole number from 0 to {MAX_RETRIES}.",
-        {
-            "type": "integer",
-            "minimum": 0,
-            "maximum": MAX_RETRIES,
-            "description": "How often a failed delivery is tried again: after 5 s, 5 min, 30 min, 2 h, 5 h, 10 h, "
-            "14 h, 20 h, 24 h and 24 h.",
-        },
+        0,
+        MAX_RETRIES,
+        "How often a failed delivery is retried: after 5 s, 5 min, 30 min, 2 h, 5 h, 10 h, 14 h, 20 h, 24 h and 24 h.",
     ),
 ]
 Failures = Annotated[
     int | None,
     Rule(
-        _number_or_null(1, LONGEST_STREAK),
+        or_null(number(1, LONGEST_STREAK)),
         "Webhook.InvalidPauseAfterFailures",
-        f"pauseAfterFailures must be null or a whole number from 1 to {LONGEST_STREAK:,}.",
+        f"pauseAfterFailures is null or a whole number from 1 to {LONGEST_STREAK:,}.",
         {
             "type": ["integer", "null"],
             "minimum": 1,
             "maximum": LONGEST_STREAK,
-            "description": "After how many failed attempts in a row the subscription is paused; null for never.",
+            "description": "Number of failed attempts in a row that pauses the subscription; null for never.",
         },
     ),
 ]
 
 
 def _allowed_url(url: str, info: ValidationInfo) -> str:
-    """The URL as it is stored, when webhooks may be sent there: `reach` in the context says so."""
+    """Return the URL to store, if the context's `reach` lets webhooks be sent there."""
     try:
         return check_webhook_url(url, (info.context or {})["reach"])
     except InvalidRequest as error:
@@ -186,20 +103,18 @@ def _allowed_url(url: str, info: ValidationInfo) -> str:
 
 
 class SubscribedCustomers(Received):
-    """The one part of a new subscription that is checked against what is stored."""
+    """The customers of a new subscription, which are checked against the database."""
 
-    customer_ids: Annotated[CustomerIdsGiven | None, BeforeValidator(_counted(0))] = None
+    customer_ids: Annotated[CustomerIdsGiven | None, _counted(0)] = None
 
 
 class NewSubscription(Received):
-    EXAMPLE: ClassVar = EXAMPLE_NEW
-
     event_type: Annotated[
         EventType,
         Rule(
             EventType,
             "Webhook.InvalidEventType",
-            "eventType must be one of the service's event types.",
+            "eventType is one of the event types.",
             {"type": "string", "enum": list(EVENT_TYPES)},
         ),
     ]
@@ -208,15 +123,15 @@ class NewSubscription(Received):
         Rule(
             text(MAX_URL_CHARACTERS),
             "Webhook.UrlInvalid",
-            f"webhookUrl must be text of 1 to {MAX_URL_CHARACTERS} characters.",
+            f"webhookUrl is text of 1 to {MAX_URL_CHARACTERS} characters.",
             {"type": "string", "format": "uri", "pattern": "^https://", "maxLength": MAX_URL_CHARACTERS},
         ),
         AfterValidator(_allowed_url),
     ]
-    customer_ids: Annotated[CustomerIdsGiven | None, BeforeValidator(_counted(0))] = Field(
+    customer_ids: Annotated[CustomerIdsGiven | None, _counted(0)] = Field(
         default=None,
         json_schema_extra={"maxItems": MAX_CUSTOMERS},
-        description="The client's own customers whose events are wanted; empty or left out for everybody's.",
+        description="Customers whose events are sent. Default, also for an empty list: all customers of the client.",
     )
     max_retries: Retries = 0
     pause_after_failures: Failures = None
@@ -227,31 +142,26 @@ class NewSubscription(Received):
 
 
 class ChangedSubscription(Received):
-    EXAMPLE: ClassVar = {"maxRetries": 5, "pauseAfterFailures": 100}
-
     max_retries: Retries = 0
     pause_after_failures: Failures = None
 
     def changes(self) -> dict[str, int | None]:
-        """What was sent, by the names of `storage.webhooks.subscriptions.Patience`."""
+        """Return the given fields, by the names of `storage.webhooks.subscriptions.Patience`."""
         names = {"max_retries": "max_retries", "pause_after_failures": "pause_after"}
         return {names[field]: getattr(self, field) for field in self.model_fields_set}
 
 
-A_MOMENT = "A moment is an ISO 8601 date-time with its offset."
 RESENDABLE = (DeliveryStatus.FAILED, DeliveryStatus.RETRYING)
 
 
 class Resending(Received):
-    EXAMPLE: ClassVar = {"since": "2026-07-01T00:00:00Z", "until": "2026-07-01T06:00:00Z"}
-
     since: Annotated[
         datetime,
         Rule(
             moment,
             "Webhook.InvalidSince",
-            A_MOMENT,
-            {"type": "string", "format": "date-time", "description": "Deliveries that were made then or later."},
+            f"since is {MOMENT}.",
+            {"type": "string", "format": "date-time", "description": "Deliveries created at this moment or later."},
         ),
     ]
     until: Annotated[
@@ -259,8 +169,12 @@ class Resending(Received):
         Rule(
             or_null(moment),
             "Webhook.InvalidUntil",
-            A_MOMENT,
-            {"type": ["string", "null"], "format": "date-time", "description": "Only those made before."},
+            f"until is null or {MOMENT}.",
+            {
+                "type": ["string", "null"],
+                "format": "date-time",
+                "description": "Only deliveries created before this moment.",
+            },
         ),
     ] = None
     customer_id: Annotated[
@@ -269,7 +183,7 @@ class Resending(Received):
             or_null(identifier),
             UNKNOWN_CUSTOMER,
             "There is no customer with this id.",
-            {"type": ["string", "null"], "format": "uuid", "description": "Only what this customer's events made."},
+            {"type": ["string", "null"], "format": "uuid", "description": "Only deliveries of this customer's events."},
         ),
     ] = None
     status: Annotated[
@@ -277,35 +191,31 @@ class Resending(Received):
         Rule(
             one_of(*RESENDABLE),
             "Webhook.InvalidResendStatus",
-            "status must be failed or retrying.",
+            "status is failed or retrying.",
             {"type": "string", "enum": list(RESENDABLE)},
         ),
     ] = DeliveryStatus.FAILED
 
 
 class ScopedCustomers(Received):
-    EXAMPLE: ClassVar = {"customerIds": [EXAMPLE_CUSTOMER]}
-
-    customer_ids: Annotated[CustomerIdsGiven, BeforeValidator(_counted(1))] = Field(
+    customer_ids: Annotated[CustomerIdsGiven, _counted(1)] = Field(
         json_schema_extra={"minItems": 1, "maxItems": MAX_CUSTOMERS}
     )
 
 
 class SubscriptionView(View):
-    EXAMPLE: ClassVar = EXAMPLE_SUBSCRIPTION
-
     webhook_subscription_id: UUID = Field(validation_alias="subscription_id")
     event_type: str
     webhook_url: str
     customer_ids: Sequence[UUID]
     date_created: datetime = Field(validation_alias="created_at")
-    max_retries: int = Field(description="How often a failed delivery is tried again.")
+    max_retries: int = Field(description="How often a failed delivery is retried.")
     pause_after_failures: int | None = Field(
-        validation_alias="pause_after", description="Failed attempts in a row that pause it; null for never."
+        validation_alias="pause_after", description="Number of failed attempts in a row that pauses it; null for never."
     )
     date_paused: datetime | None = Field(validation_alias="paused_at")
-    paused_by: str | None = Field(description="failures, client or operator; null while it isn't paused.")
-    failure_streak: int = Field(description="Failed attempts since one succeeded, or since it was resumed.")
+    paused_by: str | None = Field(description="failures, client or operator; null while it is not paused.")
+    failure_streak: int = Field(description="Failed attempts since the last success, or since it was resumed.")
     date_last_delivered: datetime | None = Field(validation_alias="last_delivered_at")
     date_last_failed: datetime | None = Field(validation_alias="last_failed_at")
 
@@ -323,21 +233,15 @@ class SubscriptionView(View):
 
 
 class CreatedSubscriptionView(SubscriptionView):
-    EXAMPLE: ClassVar = EXAMPLE_SUBSCRIPTION | {"secret": EXAMPLE_SECRET}
-
-    secret: str = Field(description="The signing secret in Base64. It is shown this once.")
+    secret: str = Field(description="The signing secret in Base64. It is not shown again.")
 
 
 class RotatedSecretView(View):
-    EXAMPLE: ClassVar = EXAMPLE_ROTATED
-
     webhook_subscription_id: UUID
-    secret: str = Field(description="The new signing secret in Base64. Nothing is signed with the old one any more.")
+    secret: str = Field(description="The new signing secret in Base64. The old one is no longer used.")
 
 
 class SubscriptionListView(Counts):
-    EXAMPLE: ClassVar = {"subscriptions": [SubscriptionView.EXAMPLE], **Counts.EXAMPLE}
-
     subscriptions: list[SubscriptionView]
 
 
@@ -346,16 +250,16 @@ class AttemptView(View):
     date_started: datetime = Field(validation_alias="started_at")
     duration_ms: int
     dns_ms: int | None = Field(
-        description="For the name's look-up; null for a step that was not got through, or not needed: the connection "
-        "had been kept."
+        description="Time of the DNS lookup. Like the next two, null if the step was not completed or not needed "
+        "because the connection was reused."
     )
     connect_ms: int | None
     tls_ms: int | None
-    first_byte_ms: int | None = Field(description="From the request to the answer's first byte.")
-    status_code: int | None = Field(description="Of the receiver's answer; null when there was none.")
+    first_byte_ms: int | None = Field(description="Time from the request to the first byte of the response.")
+    status_code: int | None = Field(description="Status of the receiver's response; null if there was none.")
     error: str | None = Field(description="Class of the failure: dns, connect, tls, timeout, refused, reset, …")
     response: str | None = Field(
-        validation_alias="response_head", description="First 16 KiB of the receiver's answer, as text."
+        validation_alias="response_head", description="First 16 KiB of the receiver's response, as text."
     )
 
     @field_validator("response", mode="before")
@@ -365,43 +269,37 @@ class AttemptView(View):
 
 
 class DeliveryView(View):
-    EXAMPLE: ClassVar = EXAMPLE_DELIVERY
-
     delivery_id: UUID
     event_id: UUID
     event_type: str
     webhook_subscription_id: UUID = Field(validation_alias="subscription_id")
     status: DeliveryStatus
     date_created: datetime = Field(validation_alias="created_at")
-    date_of_retry: datetime | None = Field(validation_alias="retry_at", description="Of retrying: not before then.")
+    date_of_retry: datetime | None = Field(
+        validation_alias="retry_at", description="When retrying: time of the next attempt."
+    )
     is_test: bool
     attempts: Sequence[AttemptView]
 
 
 class DeliveryListView(Counts):
-    EXAMPLE: ClassVar = {"deliveries": [DeliveryView.EXAMPLE], **Counts.EXAMPLE}
-
     deliveries: list[DeliveryView]
 
 
 class ResentView(View):
-    EXAMPLE: ClassVar = {"resent": 412, "more": False}
-
-    resent: int = Field(description="Deliveries that are due once more.")
-    more: bool = Field(description=f"There may be more: one request sends {RESENT_AT_ONCE:,} at most. Ask again.")
+    resent: int = Field(description="Deliveries that are due again.")
+    more: bool = Field(description=f"Whether to repeat the request: each resends at most {RESENT_AT_ONCE:,}.")
 
 
 class PeriodView(View):
-    EXAMPLE: ClassVar = EXAMPLE_PERIOD
-
     period: Literal["24h", "7d"]
     since: datetime
     attempts: int
     delivered: int
     failed: int
-    by_error: Mapping[str, int] = Field(description="Failed ones by class; status: answered, but not with 2xx.")
-    by_status_code: Mapping[str, int] = Field(description="Failed ones that were answered, by the answer's status.")
-    duration_p50_ms: int | None = Field(description="Half of the attempts took no longer; null without any.")
+    by_error: Mapping[str, int] = Field(description="Failed attempts by class. status: the response was not 2xx.")
+    by_status_code: Mapping[str, int] = Field(description="Failed attempts that had a response, by its status.")
+    duration_p50_ms: int | None = Field(description="Median duration; null without attempts.")
     duration_p95_ms: int | None
 
     @field_validator("by_status_code", mode="before")
@@ -411,9 +309,7 @@ class PeriodView(View):
 
 
 class SummaryView(View):
-    """Of a subscription's deliveries, without tests."""
-
-    EXAMPLE: ClassVar = EXAMPLE_SUMMARY
+    """Summary of a subscription's deliveries, without tests."""
 
     webhook_subscription_id: UUID = Field(validation_alias=AliasPath("subscription", "subscription_id"))
     date_paused: datetime | None = Field(validation_alias=AliasPath("subscription", "paused_at"), exclude=True)
@@ -421,140 +317,76 @@ class SummaryView(View):
     date_last_delivered: datetime | None = Field(validation_alias=AliasPath("subscription", "last_delivered_at"))
     date_last_failed: datetime | None = Field(validation_alias=AliasPath("subscription", "last_failed_at"))
     waiting: int = Field(description="Due or being sent.")
-    retrying: int = Field(description="Failed, and waiting for their next try.")
+    retrying: int = Field(description="Failed, and waiting for the next attempt.")
     date_oldest_waiting: datetime | None = Field(
-        validation_alias="oldest_waiting_at", description="Since when the oldest has been due."
+        validation_alias="oldest_waiting_at", description="When the oldest waiting delivery became due."
     )
     periods: Sequence[PeriodView]
 
     @computed_field
     @property
     def is_paused(self) -> bool:
-        """Whether what is due waits until the subscription is resumed."""
+        """Whether deliveries wait until the subscription is resumed."""
         return self.date_paused is not None
 
 
-def _parameter(parse: Callable[[Any], object], code: str, says: str, schema: dict[str, Any]) -> Parameter:
-    return Parameter(parse, code, f"{says}, given once.", schema)
-
-
-def _since(what: str) -> Parameter:
-    return _parameter(
-        moment,
-        "Webhook.InvalidDate",
-        "A moment is an ISO 8601 date-time with its offset",
-        {"type": "string", "format": "date-time", "description": f"Only deliveries made {what} this moment."},
-    )
-
-
-def _which(code: str, name: str, description: str) -> Parameter:
-    schema = {"type": "string", "format": "uuid", "description": description}
-    return _parameter(identifier, code, f"{name} must be one UUID", schema)
-
-
 class DeliveriesQuery(Paging):
-    """Filters of the delivery log, which hold together."""
+    """Filters of the delivery log, which all apply."""
 
     status: Annotated[
         DeliveryStatus | None,
-        _parameter(
-            DeliveryStatus,
-            "Webhook.InvalidStatus",
-            "status must be one status of deliveries",
-            {"type": "string", "enum": list(DeliveryStatus), "description": "Only deliveries in this status."},
-        ),
+        choice_parameter("status", "Webhook.InvalidStatus", DeliveryStatus, "Only deliveries in this status."),
     ] = None
     event_type: Annotated[
         EventType | None,
-        _parameter(
-            EventType,
-            "Webhook.InvalidEventType",
-            "eventType must be one of the service's event types",
-            {"type": "string", "enum": list(EVENT_TYPES), "description": "Only deliveries of events of this type."},
-        ),
+        choice_parameter("eventType", "Webhook.InvalidEventType", EventType, "Only deliveries of this type of event."),
     ] = None
     customer_id: Annotated[
-        UUID | None, _which("Webhook.InvalidCustomerId", "customerId", "Only deliveries of this customer's events.")
+        UUID | None,
+        identifier_parameter("customerId", "Webhook.InvalidCustomerId", "Only deliveries of this customer's events."),
     ] = None
-    event_id: Annotated[UUID | None, _which("Webhook.InvalidEventId", "eventId", "Only deliveries of this event.")] = (
-        None
-    )
+    event_id: Annotated[
+        UUID | None, identifier_parameter("eventId", "Webhook.InvalidEventId", "Only deliveries of this event.")
+    ] = None
     error: Annotated[
         str | None,
-        _parameter(
-            one_of(*CLASSES),
+        choice_parameter(
+            "error",
             "Webhook.InvalidError",
-            "error must be one class of failures",
-            {
-                "type": "string",
-                "enum": list(CLASSES),
-                "description": "Only deliveries of which an attempt failed like this; status: answered, not with 2xx.",
-            },
+            CLASSES,
+            "Only deliveries with an attempt that failed in this way. status: the response was not 2xx.",
         ),
     ] = None
-    created_after: Annotated[datetime | None, _since("after")] = None
-    created_before: Annotated[datetime | None, _since("before")] = None
+    created_after: Annotated[
+        datetime | None,
+        moment_parameter("createdAfter", "Webhook.InvalidDate", "Only deliveries created after this moment."),
+    ] = None
+    created_before: Annotated[
+        datetime | None,
+        moment_parameter("createdBefore", "Webhook.InvalidDate", "Only deliveries created before this moment."),
+    ] = None
     before: Annotated[
         UUID | None,
-        _which(
-            "Webhook.InvalidBefore",
+        identifier_parameter(
             "before",
-            "Only deliveries older than this one. With the last delivery of each answer for the next one, what is "
-            "added meanwhile shifts nothing.",
+            "Webhook.InvalidBefore",
+            "Only deliveries older than this one. Give the last delivery of each answer to get the next ones, however "
+            "many are added meanwhile.",
         ),
     ] = None
 
     def filters(self) -> dict[str, Any]:
-        """What `storage.webhooks.delivery_log.Wanted` knows by the same names."""
+        """Return the filters of `storage.webhooks.delivery_log.Wanted`."""
         return self.model_dump(exclude={"page", "count", "customer_id"})
 
 
-EXAMPLE_EVENT: dict[str, Any] = {
-    "eventType": "job.completed",
-    "eventId": EXAMPLE_DELIVERY["eventId"],
-    "clientId": "9f0a6f0e-0a0f-4f19-8a51-6d9b8a3d4c21",
-    "customerId": EXAMPLE_CUSTOMER,
-    "timestamp": "2026-07-01T02:15:00.640000Z",
-    "jobId": "5f0c8e55-3c0e-4f4e-8f43-0f7f6c1b2d10",
-    "abn": "51824753556",
-    "jobType": "Enrichment",
-}
-EXAMPLE_COMPLETED = EXAMPLE_EVENT | {"totalProcessedTransactions": 499, "totalReceivedTransactions": 500}
-EXAMPLE_ENRICHED = EXAMPLE_EVENT | {
-    "eventType": "job.enrichment.completed",
-    "enrichedCount": 480,
-    "duplicateCount": 19,
-}
-EXAMPLE_EXTRACTED = EXAMPLE_EVENT | {
-    "eventType": "job.extraction.completed",
-    "jobType": "Extraction",
-    "extractedCount": 312,
-    "duplicateCount": 28,
-}
-EXAMPLE_FAILED = EXAMPLE_EVENT | {
-    "eventType": "job.failed",
-    "error": {"code": "Job.AllRowsRejected", "message": "No row could be kept."},
-}
-EXAMPLE_NOT_ENRICHED = EXAMPLE_FAILED | {"eventType": "job.enrichment.failed"}
-EXAMPLE_NOT_EXTRACTED = EXAMPLE_FAILED | {
-    "eventType": "job.extraction.failed",
-    "jobType": "Extraction",
-    "error": {"code": "Job.AllFilesRefused", "message": "No file could be read: see the job's warnings."},
-}
-EXAMPLE_TRIGGERED = {name: EXAMPLE_EVENT[name] for name in ("clientId", "customerId", "timestamp")} | {
-    "eventType": "monitoring.rule.triggered",
-    "eventId": "4b8e6d1c-2f3a-4c5d-9e7f-8a9b0c1d2e3f",
-    "ruleset": {"id": "d2c4b6a8-1e3f-4a5b-8c7d-9e0f1a2b3c4d", "slug": "after-the-loan", "name": "After the loan"},
-}
-
-
 class Event(BaseModel):
-    """What every payload carries. Receivers ignore fields they don't know; `eventId` tells repeats apart."""
+    """The fields of every payload. Receivers ignore unknown fields and recognise repeats by `eventId`."""
 
-    model_config = ConfigDict(alias_generator=to_camel, extra="allow")
+    model_config = ConfigDict(alias_generator=to_camel, extra="allow", json_schema_extra=show_example)
 
     event_type: str
-    event_id: UUID = Field(description="Unique for each event, and the same in every delivery of it.")
+    event_id: UUID = Field(description="Unique for each event, and the same in all its deliveries.")
     client_id: UUID
     customer_id: UUID
     timestamp: datetime = Field(description="When it happened.")
@@ -567,24 +399,18 @@ class JobEvent(Event):
 
 
 class JobCompletedEvent(JobEvent):
-    model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE_COMPLETED]})
-
     event_type: Literal["job.completed"]
     total_processed_transactions: int
     total_received_transactions: int
 
 
 class EnrichmentCompletedEvent(JobEvent):
-    model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE_ENRICHED]})
-
     event_type: Literal["job.enrichment.completed"]
     enriched_count: int
     duplicate_count: int
 
 
 class ExtractionCompletedEvent(JobEvent):
-    model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE_EXTRACTED]})
-
     event_type: Literal["job.extraction.completed"]
     extracted_count: int
     duplicate_count: int
@@ -595,20 +421,14 @@ class FailedEvent(JobEvent):
 
 
 class JobFailedEvent(FailedEvent):
-    model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE_FAILED]})
-
     event_type: Literal["job.failed"]
 
 
 class ExtractionFailedEvent(FailedEvent):
-    model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE_NOT_EXTRACTED]})
-
     event_type: Literal["job.extraction.failed"]
 
 
 class EnrichmentFailedEvent(FailedEvent):
-    model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE_NOT_ENRICHED]})
-
     event_type: Literal["job.enrichment.failed"]
 
 
@@ -619,8 +439,6 @@ class TriggeredRuleset(BaseModel):
 
 
 class RuleTriggeredEvent(Event):
-    model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE_TRIGGERED]})
-
     event_type: Literal["monitoring.rule.triggered"]
     ruleset: TriggeredRuleset
 

@@ -1,26 +1,28 @@
 """The synthetic portfolio: small Australian businesses with bank accounts, and the truth about every row.
 
 Demo, tests, benchmarks and training need statements that look real, in any number, whose right answers are known.
-Each business is drawn from a seed and its own number, lives through its days (takings by weekday and season, wages,
+Each business is drawn from a seed and its own number, is booked day by day (takings by weekday and season, wages,
 super, tax, borrowing, sometimes decline) and is printed in the wording of its banks. Every row carries its category,
 counterparty, series and facility, an own transfer's two legs share a pair, and with `faults=True` gaps and
-repetitions are labelled too. What the business owes and whether it defaults stands beside them (`risk`).
+repetitions are labelled too. What the business owes and whether it defaults is given as well (`risk`).
+
+Brands, trades, wordings and PDF layouts are the files of `data/`; the code is only what happens with them.
 
     for business in portfolio(customers=100, months=12, seed=7, until=date(2025, 6, 30)):
         for body in submissions(business):
             ...  # POST it
 
-`business(n, ...)` is the portfolio's n-th without the others; `plain_rows` is one account for plain load. Training asks
-for `part="train"`: those businesses meet no brand and no bank that is held out (`is_held_out`, `HELD_OUT_STYLES`).
+`business(n, ...)` is the n-th of the portfolio without the others; `plain_rows` is one account for load tests. Training
+asks for `part="train"`: those businesses meet no brand and no bank that is held out (`is_held_out`, `held_out_banks`).
 """
 
 from pipelines.synthetic.portfolio import business, portfolio
 from pipelines.synthetic.submissions import plain_rows, submissions
-from pipelines.synthetic.world.brands import HELD_OUT_STYLES, is_held_out
+from pipelines.synthetic.world.brands import is_held_out
 from pipelines.synthetic.world.model import LABELLED, Business, Facility, Latents, Outcome, Part, SyntheticAccount
+from pipelines.synthetic.world.styles import held_out_banks
 
 __all__ = [
-    "HELD_OUT_STYLES",
     "LABELLED",
     "Business",
     "Facility",
@@ -29,6 +31,7 @@ __all__ = [
     "Part",
     "SyntheticAccount",
     "business",
+    "held_out_banks",
     "is_held_out",
     "plain_rows",
     "portfolio",

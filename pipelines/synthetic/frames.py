@@ -1,4 +1,4 @@
-"""A business of the portfolio as tables: what a data scientist would load, with the truth beside every row."""
+"""A business of the portfolio as tables for a data scientist, with the truth beside every row."""
 
 from dataclasses import asdict
 
@@ -71,7 +71,7 @@ FACILITIES = pl.Schema(
 
 
 def transactions(number: int, business: Business) -> pl.DataFrame:
-    """All rows of all accounts (schema TRANSACTIONS), account by account in statement order."""
+    """Return all rows of all accounts (schema TRANSACTIONS), account by account in statement order."""
     return pl.concat(
         account.transactions.select(
             pl.lit(number, pl.UInt32).alias("customer"),
@@ -86,7 +86,7 @@ def transactions(number: int, business: Business) -> pl.DataFrame:
 
 
 def training_labels(rows: pl.DataFrame) -> pl.DataFrame:
-    """Of TRANSACTIONS what the training command reads; what a client sent twice stands once."""
+    """Return what the training command reads of TRANSACTIONS, without rows that were sent a second time."""
     return rows.filter(pl.col("injected").ne_missing("duplicate")).select(
         "date",
         "description",
@@ -98,7 +98,7 @@ def training_labels(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def customer(number: int, business: Business) -> pl.DataFrame:
-    """One row (schema CUSTOMERS)."""
+    """Return one row (schema CUSTOMERS)."""
     outcome = business.outcome
     row = {
         "customer": number,
@@ -112,7 +112,7 @@ def customer(number: int, business: Business) -> pl.DataFrame:
 
 
 def accounts(number: int, business: Business) -> pl.DataFrame:
-    """A row an account (schema ACCOUNTS)."""
+    """Return a row for each account (schema ACCOUNTS)."""
     rows = [
         {
             "customer": number,
@@ -130,6 +130,6 @@ def accounts(number: int, business: Business) -> pl.DataFrame:
 
 
 def facilities(number: int, business: Business) -> pl.DataFrame:
-    """A row a facility (schema FACILITIES)."""
+    """Return a row for each facility (schema FACILITIES)."""
     rows = [{"customer": number, **asdict(facility)} for facility in business.facilities]
     return pl.DataFrame(rows, schema=FACILITIES)

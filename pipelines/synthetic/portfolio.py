@@ -1,4 +1,4 @@
-"""From a number and a seed to a business: traits drawn, movements planned, days lived, statements printed."""
+"""Make a business from a number and a seed: draw its traits, plan movements, book each day, print statements."""
 
 from collections.abc import Iterator
 from datetime import date
@@ -6,36 +6,36 @@ from itertools import chain
 from random import Random
 
 from pipelines.synthetic.businesses import risk
-from pipelines.synthetic.businesses.profile import Profile, drawn
-from pipelines.synthetic.ledger.faults import injected
+from pipelines.synthetic.businesses.profile import Profile, draw_profile
+from pipelines.synthetic.ledger.faults import inject_faults
 from pipelines.synthetic.ledger.habits import Habits
 from pipelines.synthetic.ledger.ledger import Ledger, in_booking_order
 from pipelines.synthetic.ledger.spending import spending
 from pipelines.synthetic.ledger.standing import facilities
 from pipelines.synthetic.ledger.statements import accounts
-from pipelines.synthetic.ledger.takings import DAYS_A_MONTH, takings
-from pipelines.synthetic.world.days import Window, window
+from pipelines.synthetic.ledger.takings import takings
+from pipelines.synthetic.world.days import DAYS_A_MONTH, Window, window
 from pipelines.synthetic.world.model import Business, Facility, Outcome, Part
 
 
 def portfolio(
     customers: int, months: int, seed: int, until: date, faults: bool = False, part: Part | None = None
 ) -> Iterator[Business]:
-    """`customers` businesses, one at a time: memory doesn't grow with their number.
+    """Yield `customers` businesses, one at a time: memory doesn't grow with their number.
 
     Each is seen over the `months` months that end on `until`. `faults=True` injects gaps and re-submissions.
-    `part="train"` gives other businesses, none of which meets a brand or a bank that is held out; `part="test"`
-    again others, which meet what is held out wherever there is a choice (`brands`).
+    `part="train"` gives other businesses, which meet no brand and no bank that is held out. `part="test"` gives
+    others again, which meet what is held out wherever there is a choice (`brands`).
     """
     return (business(n, months, seed, until, faults, part) for n in range(customers))
 
 
 def business(n: int, months: int, seed: int, until: date, faults: bool = False, part: Part | None = None) -> Business:
-    """Business number `n` of a portfolio, counted from 0: it depends on nothing but these values."""
+    """Return business number `n` of a portfolio, counted from 0. It depends on nothing but these values."""
     stream = f"{seed}/{n}/{months}/{until}" if part is None else f"{seed}/{n}/{months}/{until}/{part}"
     rng = Random(stream)  # text seeds are hashed by SHA-512, the same in every process
-    profile, days = drawn(rng, window(months, until), part)
-    ledger = lived(profile, days, rng)
+    profile, days = draw_profile(rng, window(months, until), part)
+    ledger = run_ledger(profile, days, rng)
     owed = facilities(profile, ledger, days)
     made = Business(
         abn=profile.abn,
@@ -49,15 +49,15 @@ def business(n: int, months: int, seed: int, until: date, faults: bool = False, 
         outcome=_outcome(profile, ledger, days, owed, rng),
         not_supplied=profile.not_supplied and profile.numbers[profile.not_supplied],
     )
-    return injected(made, Random(f"{seed}/{n}/faults")) if faults else made
+    return inject_faults(made, Random(f"{seed}/{n}/faults")) if faults else made
 
 
-def lived(profile: Profile, days: Window, rng: Random) -> Ledger:
-    """The business's ledger after every day of the window."""
+def run_ledger(profile: Profile, days: Window, rng: Random) -> Ledger:
+    """Return the business's ledger after the last day of the window."""
     planned = in_booking_order(chain(takings(profile, days, rng), spending(profile, days, rng)))
     ledger, habits = Ledger(profile, days, rng), Habits(profile, days, rng)
     for day in days:
-        ledger.portfolio_day(day, planned.get(day, ()))
+        ledger.post_day(day, planned.get(day, ()))
         habits.follow(day, ledger)
     return ledger
 

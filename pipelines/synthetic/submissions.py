@@ -1,6 +1,6 @@
-"""What a client would send for a business: the JSON-ready bodies of `POST /v1/customer/{customerId}/transactions`.
+"""What a client would send for a business: bodies of `POST /v1/customer/{customerId}/transactions`.
 
-Money is text with two decimals, exact whatever JSON library carries it. Labels stay behind.
+Money is text with two decimals, which is exact in every JSON library. Labels are left out.
 """
 
 from collections.abc import Iterator
@@ -19,9 +19,9 @@ _OPENING = Decimal("25000.00")  # of the account in `plain_rows`
 
 
 def submissions(customer: Business, after: date | None = None, through: date | None = None) -> Iterator[dict[str, Any]]:
-    """Bodies in the order of sending: account by account, each submission in parts of at most `MAX_ROWS` rows.
+    """Yield bodies in the order of sending: account by account, in parts of at most `MAX_ROWS` rows.
 
-    With `after` and `through`, only the days later than the one and up to the other: a history, or what a day brings.
+    `after` and `through` limit them to later days and to days up to one: a history, or a single day.
     """
     for account in customer.accounts:
         for rows in account.transactions.filter(_days(after, through)).partition_by("submission", maintain_order=True):
@@ -35,7 +35,7 @@ def _days(after: date | None, through: date | None) -> pl.Expr:
 
 
 def items(rows: pl.DataFrame) -> list[dict[str, Any]]:
-    """Rows as transaction items: `date`, `description`, `amount`, `balance` and, where the bank gives one, an id."""
+    """Return rows as transaction items: `date`, `description`, `amount`, `balance` and an id if the bank gives one."""
     columns = rows.select(
         pl.col("date").dt.to_string("%Y-%m-%d"),
         "description",
@@ -48,10 +48,10 @@ def items(rows: pl.DataFrame) -> list[dict[str, Any]]:
 
 
 def plain_rows(count: int, seed: int, until: date) -> list[dict[str, Any]]:
-    """`count` items of one busy account up to `until`, balances chaining from 25,000.00, without client ids.
+    """Return `count` items of one busy account up to `until`, with balances from 25,000.00 on, without client ids.
 
-    They are the trading-account rows of as many businesses as it takes, in order of date: for load tests, where
-    the number of rows matters and the story doesn't.
+    They are the trading-account rows of as many businesses as it takes, in order of date: for load tests, where the
+    number of rows matters and what happened doesn't.
     """
     rows = _latest(count, seed, until)
     chained = rows.with_columns(balance=pl.col("amount").cum_sum() + _OPENING, transaction_id=pl.lit(None, pl.String))

@@ -16,8 +16,9 @@ import pytest
 import requests
 from fastapi import FastAPI
 
-from api.core.schemas.files import EXAMPLE_FILES
-from api.decisions.schemas.policies import EXAMPLE_DOCUMENT
+from api.core.schemas.examples import example
+from api.core.schemas.files import SentFiles
+from api.decisions.schemas.policies import SentPolicy
 from api.service.app import server
 from assets.portfolio import backtests, simulations
 from storage.access import keys
@@ -245,7 +246,7 @@ class Belongings(Mapping[str, str]):
 
     def _statement(self) -> dict[str, str]:
         mine = f"/v1/customer/{self['customerId']}"
-        extraction = self._posted(f"{mine}/statements", EXAMPLE_FILES)["jobId"]
+        extraction = self._posted(f"{mine}/statements", example(SentFiles))["jobId"]
         end_extractions(self._store)
         end_submissions(self._store)
         [statement] = self._found(f"{mine}/statements")["statements"]
@@ -256,7 +257,9 @@ class Belongings(Mapping[str, str]):
         """With a published version, and a draft."""
         slug = f"policy-{uuid4()}"
         for notes in ("", "A draft."):
-            saved = self._client.call("PUT", f"/v1/decision-policies/{slug}", json=EXAMPLE_DOCUMENT | {"notes": notes})
+            saved = self._client.call(
+                "PUT", f"/v1/decision-policies/{slug}", json=example(SentPolicy) | {"notes": notes}
+            )
             assert saved.status_code == 201, saved.text
             if not notes:
                 self._posted(f"/v1/decision-policies/{slug}/publish", {})

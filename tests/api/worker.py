@@ -10,6 +10,7 @@ from uuid import UUID, uuid4
 
 import polars as pl
 
+from api.core.schemas.examples import example
 from api.reports.schemas.reports import ReportBundleView
 from assets.core.batches import without_jobs
 from assets.intake.statements import OnProgress
@@ -33,7 +34,7 @@ from tests.patience import again_and_again
 
 Row = Mapping[str, Any]
 POLL_EVERY_S = 0.1
-EXAMPLES: Mapping[str, Any] = ReportBundleView.EXAMPLE
+EXAMPLES: Mapping[str, Any] = example(ReportBundleView)
 
 
 def end_submissions(

@@ -1,4 +1,4 @@
-"""Clients and their API keys, issued by the operator."""
+"""Commands for clients and their API keys."""
 
 from collections.abc import Iterable
 from typing import Annotated, Any
@@ -14,13 +14,15 @@ from storage.core.audit import OPERATOR
 clients = typer.Typer(help="Clients: the lenders' systems that call the API.", no_args_is_help=True)
 api_keys = typer.Typer(help="API keys: issue, list, rotate, revoke.", no_args_is_help=True)
 
-NOT_IN_ALL_SCOPES = "customer:delete"  # erasure can't be undone: it is asked for by name
+NOT_IN_ALL_SCOPES = "customer:delete"  # erasure cannot be undone, so its scope must be named
 
 
 @clients.command("create")
 def create_client(
-    name: Annotated[str, typer.Argument(help="What to call the client.")],
-    no_decision_policies: Annotated[bool, typer.Option(help="Leave decision policies off.")] = False,
+    name: Annotated[str, typer.Argument(help="Name of the client.")],
+    no_decision_policies: Annotated[
+        bool, typer.Option("--no-decision-policies", help="Do not enable decision policies.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Create a client.
@@ -47,12 +49,12 @@ def list_clients(as_json: AsJson = False) -> None:
 @api_keys.command("create")
 def create_key(
     client: Annotated[UUID, typer.Option(help="The client's id.")],
-    scope: Annotated[list[str] | None, typer.Option(help="A scope; repeat for more.")] = None,
-    all_scopes: Annotated[bool, typer.Option(help=f"Every scope but {NOT_IN_ALL_SCOPES}.")] = False,
-    expires_in: Annotated[str | None, typer.Option(help="Lifetime, like 90d. Default: no end.")] = None,
+    scope: Annotated[list[str] | None, typer.Option(help="A scope. Can be repeated.")] = None,
+    all_scopes: Annotated[bool, typer.Option(help=f"All scopes except {NOT_IN_ALL_SCOPES}.")] = False,
+    expires_in: Annotated[str | None, typer.Option(help="Lifetime, such as 90d. Default: unlimited.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Issue a key. Its text is shown once.
+    """Issue a key. It is shown only now.
 
     Example: tidemark keys create --client 2f0c… --scope transactions:enrich --expires-in 90d
     """
@@ -67,9 +69,9 @@ def create_key(
 
 @api_keys.command("list")
 def list_keys(
-    client: Annotated[UUID | None, typer.Option(help="Only this client's.")] = None, as_json: AsJson = False
+    client: Annotated[UUID | None, typer.Option(help="Only keys of this client.")] = None, as_json: AsJson = False
 ) -> None:
-    """List keys, without their text.
+    """List keys. The keys themselves are not shown.
 
     Example: tidemark keys list --client 2f0c…
     """
@@ -81,10 +83,10 @@ def list_keys(
 @api_keys.command("rotate")
 def rotate_key(
     key_id: Annotated[UUID, typer.Argument(help="The key's id.")],
-    overlap: Annotated[str, typer.Option(help="How long the old key still works, like 24h; 0s ends it now.")] = "24h",
+    overlap: Annotated[str, typer.Option(help="How long the old key stays valid, such as 24h or 0s.")] = "24h",
     as_json: AsJson = False,
 ) -> None:
-    """Replace a key by a new one with the same client and scopes. The new text is shown once.
+    """Replace a key by a new one with the same client and scopes. The new one is shown only now.
 
     Example: tidemark keys rotate 7d1e… --overlap 24h
     """
@@ -98,7 +100,7 @@ def rotate_key(
 
 @api_keys.command("revoke")
 def revoke_key(key_id: Annotated[UUID, typer.Argument(help="The key's id.")], as_json: AsJson = False) -> None:
-    """End a key: its next request is refused.
+    """Revoke a key. Its next request is refused.
 
     Example: tidemark keys revoke 7d1e…
     """
@@ -110,10 +112,10 @@ def revoke_key(key_id: Annotated[UUID, typer.Argument(help="The key's id.")], as
 
 def _scopes(named: Iterable[str], *, all_scopes: bool) -> set[str]:
     if unknown := set(named) - set(keys.SCOPES):
-        raise typer.BadParameter(f"unknown scope {', '.join(sorted(unknown))}; there are {', '.join(keys.SCOPES)}")
+        raise typer.BadParameter(f"unknown scope {', '.join(sorted(unknown))}; the scopes are {', '.join(keys.SCOPES)}")
     scopes = set(named) | (set(keys.SCOPES) - {NOT_IN_ALL_SCOPES} if all_scopes else set())
     if not scopes:
-        raise typer.BadParameter("name a --scope, or take --all-scopes")
+        raise typer.BadParameter("give --scope or --all-scopes")
     return scopes
 
 

@@ -1,4 +1,4 @@
-"""The audit trail: who did what, to which thing, when, and how it ended."""
+"""Commands for the audit trail: who did what to which resource, when, and with which outcome."""
 
 from typing import Annotated, Any
 from uuid import UUID
@@ -11,17 +11,17 @@ from storage.core.audit import Entry
 
 COLUMNS = ("at", "who", "clientId", "action", "resource", "outcome", "times", "requestId")
 
-trail = typer.Typer(help="The audit trail: list.", no_args_is_help=True)
+trail = typer.Typer(help="The audit trail.", no_args_is_help=True)
 
 
 @trail.command("list")
 def list_entries(
-    client: Annotated[UUID | None, typer.Option(help="Only what this client did, or what was done for it.")] = None,
-    since: Annotated[str | None, typer.Option(help="Only the last while, like 24h.")] = None,
-    most: Annotated[int, typer.Option(min=1, max=100_000, help="How many, newest first.")] = 1_000,
+    client: Annotated[UUID | None, typer.Option(help="Only actions of this client, or for it.")] = None,
+    since: Annotated[str | None, typer.Option(help="Only the latest period, such as 24h.")] = None,
+    most: Annotated[int, typer.Option(min=1, max=100_000, help="Maximum number of entries.")] = 1_000,
     as_json: AsJson = False,
 ) -> None:
-    """List the audit trail's entries, newest first. Nothing can change or remove one.
+    """List the entries of the audit trail, newest first. Entries are never changed or deleted.
 
     Example: tidemark audit list --since 24h
     """

@@ -1,4 +1,4 @@
-"""Commands that ask the running service for a job, and wait until it has ended."""
+"""Waiting for a job that a command has queued for the running service."""
 
 import time
 
@@ -13,10 +13,10 @@ POLL_EVERY_S = 0.5
 
 
 def completed(store: Store, job: Job) -> None:
-    """Wait for it.
+    """Wait until a job has ended.
 
     Raises:
-        Unprocessable: it has failed, and why.
+        Unprocessable: The job failed; the error says why.
     """
     err.print(f"Waiting for job {job.job_id} of the running service …", style="dim", highlight=False)
     while job.status in LIVE:

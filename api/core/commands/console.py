@@ -1,4 +1,4 @@
-"""How commands speak: a table for people, JSON for scripts, one clear line on failure."""
+"""Output of commands: a table for people, JSON for scripts, one line for a failure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -29,8 +29,8 @@ _json = msgspec.json.Encoder(decimal_format="number")
 
 @contextmanager
 def opened_store() -> Iterator["Store"]:
-    """Open the store that the environment's settings name, for one command."""
-    # SQLAlchemy and the tables take half a second to import: commands on files do without.
+    """Open the store of the environment's settings for one command."""
+    # SQLAlchemy and the tables take half a second to import; commands on files do not need them.
     from storage.core.store import Store  # noqa: PLC0415
 
     store = Store.open(Settings())
@@ -41,7 +41,7 @@ def opened_store() -> Iterator["Store"]:
 
 
 def complaint(line: str) -> typer.Exit:
-    """Say what went wrong on standard error, and end with status 1."""
+    """Print an error on standard error, and return the exception that exits with status 1."""
     err.print(f"tidemark: {line}", markup=False, highlight=False, soft_wrap=True)
     return typer.Exit(1)
 
@@ -51,10 +51,10 @@ def now() -> datetime:
 
 
 def duration(text: str) -> timedelta:
-    """`30s`, `15m`, `12h`, `90d`.
+    """Parse a duration: `30s`, `15m`, `12h`, `90d`.
 
     Raises:
-        typer.BadParameter: anything else.
+        typer.BadParameter: The text is anything else.
     """
     try:
         return settings.duration(text)
@@ -63,10 +63,10 @@ def duration(text: str) -> timedelta:
 
 
 def since(text: str) -> datetime:
-    """A time with its offset, as ISO 8601 has it, or how long ago: `30m`, `12h`, `7d`.
+    """Parse an ISO 8601 date-time with its offset, or a time ago: `30m`, `12h`, `7d`.
 
     Raises:
-        typer.BadParameter: anything else.
+        typer.BadParameter: The text is anything else.
     """
     try:
         return moment(text) if "T" in text else now() - settings.duration(text)
@@ -75,14 +75,14 @@ def since(text: str) -> datetime:
 
 
 def print_json(value: object) -> None:
-    """One JSON document on standard output, never wrapped."""
+    """Print one JSON document on standard output, on one line."""
     typer.echo(_json.encode(value))
 
 
 def print_records(
     records: Sequence[Mapping[str, Any]], *, as_json: bool, empty: str, columns: Sequence[str] | None = None
 ) -> None:
-    """Records with the same keys as a table, or as a JSON array. `columns`: what of them a table shows; None: all."""
+    """Print records with the same keys as a JSON array, or as a table of `columns` (all by default)."""
     if as_json:
         print_json(list(records))
     elif records:
@@ -92,7 +92,7 @@ def print_records(
 
 
 def print_record(record: Mapping[str, Any], *, as_json: bool) -> None:
-    """One record as `name  value` lines, or as a JSON object."""
+    """Print a record as a JSON object, or as lines of `name  value`."""
     if as_json:
         print_json(record)
         return

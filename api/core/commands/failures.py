@@ -1,4 +1,4 @@
-"""Expected failures of a command, each as one line."""
+"""One-line messages for expected failures of a command."""
 
 import errno
 
@@ -10,7 +10,7 @@ from storage.core.settings import SettingsError
 
 
 def explained(error: Exception) -> str | None:
-    """Return what went wrong in one line; None for an error that nobody expected."""
+    """Return one line that explains an expected error, or None for any other."""
     match error:
         case TidemarkError():
             return error.detail

@@ -1,4 +1,4 @@
-"""Files that an operator names: what can't be read or written is said in one line."""
+"""Files that an operator gives. Every failure to read or write one is an `Unprocessable` with a clear message."""
 
 from pathlib import Path
 
@@ -7,11 +7,11 @@ from polars.exceptions import PolarsError
 
 from pipelines.vocabulary.errors import Unprocessable
 
-_FORMULA = r"^[=+\-@\t\r]"  # a spreadsheet runs a cell of text that begins so
+_FORMULA = r"^[=+\-@\t\r]"  # a spreadsheet takes a text that begins like this for a formula
 
 
 def content_of(path: Path) -> bytes:
-    """Raises Unprocessable where it can't be read."""
+    """Return a file's bytes, or raise Unprocessable."""
     try:
         return path.read_bytes()
     except OSError as error:
@@ -19,7 +19,7 @@ def content_of(path: Path) -> bytes:
 
 
 def text_of(path: Path) -> str:
-    """Raises Unprocessable where it can't be read, or is not UTF-8."""
+    """Return a file's text in UTF-8, or raise Unprocessable."""
     try:
         return content_of(path).decode()
     except UnicodeDecodeError as error:
@@ -27,7 +27,7 @@ def text_of(path: Path) -> str:
 
 
 def folder_at(path: Path) -> Path:
-    """The folder, made where it isn't there. Raises Unprocessable where it can't be."""
+    """Create a folder if it is missing, and return it, or raise Unprocessable."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -36,7 +36,7 @@ def folder_at(path: Path) -> Path:
 
 
 def write(path: Path, content: bytes) -> None:
-    """Raises Unprocessable where it can't be written."""
+    """Write a file, or raise Unprocessable."""
     try:
         path.write_bytes(content)
     except OSError as error:
@@ -44,16 +44,16 @@ def write(path: Path, content: bytes) -> None:
 
 
 def csv_of(path: Path) -> pl.DataFrame:
-    """The columns of a CSV file, as text. Raises Unprocessable where it is none."""
+    """Return the columns of a CSV file as text, or raise Unprocessable."""
     try:
         return pl.read_csv(content_of(path), infer_schema=False, encoding="utf8-lossy")
     except PolarsError as error:
         reason = str(error).splitlines()[0]
-        raise Unprocessable("File.NotCsv", f"{path} is no CSV file: {reason}") from error
+        raise Unprocessable("File.NotCsv", f"{path} is not a CSV file: {reason}") from error
 
 
 def as_csv(frame: pl.DataFrame, *, heading: bool = True) -> str:
-    """A frame as CSV, with texts that no spreadsheet takes for formulas."""
+    """Return a frame as CSV, with an apostrophe before texts that a spreadsheet would take for formulas."""
     text = pl.col(pl.String)
     made_inert = pl.when(text.str.contains(_FORMULA)).then("'" + text).otherwise(text).name.keep()
     return frame.with_columns(made_inert).write_csv(include_header=heading)

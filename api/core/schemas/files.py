@@ -1,24 +1,17 @@
-"""PDF statements as they are sent."""
+"""PDF statements as callers send them, in JSON or as a form."""
 
 import base64
 import binascii
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from api.core.schemas.common import Received
-from api.core.schemas.rules import OneOfMany, Rule, optional, refusal, text
+from api.core.schemas.rules import OneOfMany, Rule, counted, optional_text
 
 MAX_FILES = 20
 MAX_PASSWORD_BYTES = 1024
 # One empty page: a PDF, though no statement.
-EXAMPLE_PDF = (
-    b"%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\n2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj\n"
-    b"3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 595 842]>>endobj\ntrailer<</Root 1 0 R>>\n%%EOF\n"
-)
-EXAMPLE_FILES: dict[str, Any] = {
-    "files": [{"fileName": "statement-2026-06.pdf", "contentBase64": base64.b64encode(EXAMPLE_PDF).decode()}]
-}
 
 
 def _base64(value: Any) -> bytes:
@@ -45,7 +38,7 @@ class SentPdf(Received):
             _any_text,
             "Statement.InvalidFileName",
             "fileName is text.",
-            {"type": ["string", "null"], "description": "Only ever shown, of 255 characters at most."},
+            {"type": ["string", "null"], "description": "For display only; cut to 255 characters."},
         ),
     ] = ""
     content_base64: Annotated[
@@ -59,15 +52,11 @@ class SentPdf(Received):
     ]
     password: Annotated[
         str | None,
-        Rule(
-            optional(text(MAX_PASSWORD_BYTES)),
+        optional_text(
+            "password",
             "Statement.InvalidPassword",
-            f"password is text of at most {MAX_PASSWORD_BYTES} bytes.",
-            {
-                "type": ["string", "null"],
-                "maxLength": MAX_PASSWORD_BYTES,
-                "description": "Kept, encrypted, until the file was read.",
-            },
+            MAX_PASSWORD_BYTES,
+            "Stored encrypted, until the file has been read.",
         ),
     ] = None
 
@@ -75,20 +64,13 @@ class SentPdf(Received):
 class SentFiles(Received):
     """PDF statements of one customer, of any of its accounts and banks."""
 
-    EXAMPLE: ClassVar = EXAMPLE_FILES
-
-    files: list[Annotated[SentPdf, OneOfMany()]] = Field(json_schema_extra={"minItems": 1, "maxItems": MAX_FILES})
-
-    @field_validator("files", mode="before")
-    @classmethod
-    def _counted(cls, value: Any) -> Any:
-        """Tell a wrong count before looking at any file."""
-        if isinstance(value, list) and not 0 < len(value) <= MAX_FILES:
-            raise refusal("Statement.WrongCount", f"1 to {MAX_FILES} files.")
-        return value
+    files: Annotated[
+        list[Annotated[SentPdf, OneOfMany()]],
+        counted(1, MAX_FILES, "Statement.WrongCount", f"A request has 1 to {MAX_FILES} files."),
+    ] = Field(json_schema_extra={"minItems": 1, "maxItems": MAX_FILES})
 
 
-# The same as a form.
+# The body of the same request as a form.
 FORM_SCHEMA: dict[str, Any] = {
     "type": "object",
     "required": ["file"],
@@ -104,7 +86,7 @@ FORM_SCHEMA: dict[str, Any] = {
             "type": "array",
             "maxItems": MAX_FILES,
             "items": {"type": "string", "maxLength": MAX_PASSWORD_BYTES},
-            "description": "One for all files, or one for each in their order; an empty one is none.",
+            "description": "One password for all files, or one for each file in order. An empty one means no password.",
         },
     },
 }

@@ -1,20 +1,22 @@
-"""How a field of a request is read: one rule for its parsing, its error code, its sentence and its schema.
+"""How a field of a request is checked: one rule holds its parser, its error code, its message and its JSON Schema.
 
-Pydantic walks the model and gathers the faults; what a field means is decided here, strictly: `1` is no text, `"+1"` is
-no whole number, and a parameter given twice is no parameter.
+Pydantic walks the model and collects the faults. What a field means is decided here, strictly: the number `1` is not
+text, `"+1"` is not a whole number, and a parameter that is given twice is refused.
 """
 
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
 from pydantic import (
     BaseModel,
+    BeforeValidator,
     GetCoreSchemaHandler,
     GetJsonSchemaHandler,
     ValidationError,
@@ -24,40 +26,46 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError, PydanticOmit, core_schema
 
+from pipelines.intake.masking import mask_text
+from pipelines.vocabulary.strict_json import Number
+
 MAX_INTEGER_DIGITS = 10
-MAX_FAULTS = 100  # of one request, that are told
+MAX_FAULTS = 100  # of one request that are reported
 CENT, NOISE = Decimal("0.01"), Decimal("0.000001")
+MOMENT = "an ISO 8601 date-time with its offset"
+
+Parse = Callable[[Any], object]
 
 
-def refusal(code: str, says: str) -> PydanticCustomError:
-    """For a validator to raise; what it says is told as it stands."""
-    return PydanticCustomError(code, says)  # pyrefly: ignore[bad-argument-type]  # as a template it would be a literal
+def refusal(code: str, message: str) -> PydanticCustomError:
+    """Return the error that a validator raises, with its message as it stands."""
+    return PydanticCustomError(code, message)  # pyrefly: ignore[bad-argument-type]  # as a template it would be a literal
 
 
 @dataclass(frozen=True)
 class Rule:
-    """A field's whole story: `parse` returns the value, or raises ValueError for anything that is not one."""
+    """The rule of a field. `parse` returns the value, or raises ValueError for anything else."""
 
-    parse: Callable[[Any], object]
+    parse: Parse
     code: str
-    says: str
+    message: str
     schema: dict[str, Any]
 
     def __get_pydantic_core_schema__(self, _source: object, _handler: GetCoreSchemaHandler) -> CoreSchema:
-        return core_schema.no_info_plain_validator_function(self._read)
+        return core_schema.no_info_plain_validator_function(self._parsed)
 
     def __get_pydantic_json_schema__(self, _schema: CoreSchema, _handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         return dict(self.schema)
 
     @property
     def sentence(self) -> str:
-        """What the rule says, with every value of an enumeration."""
+        """The message, with every value of an enumeration."""
         allowed = [value for value in self.schema.get("enum", ()) if isinstance(value, str) and value]
-        if all(value in self.says for value in allowed):
-            return self.says
-        return f"{self.says} Valid values: {', '.join(allowed)}."
+        if all(value in self.message for value in allowed):
+            return self.message
+        return f"{self.message} Valid values: {', '.join(allowed)}."
 
-    def _read(self, value: Any) -> object:
+    def _parsed(self, value: Any) -> object:
         try:
             return self.parse(value)
         except (ValueError, OverflowError):
@@ -66,15 +74,15 @@ class Rule:
 
 @dataclass(frozen=True)
 class Parameter(Rule):
-    """A rule for a query parameter: its values arrive as a list, of which there must be one."""
+    """The rule of a query parameter: its values arrive as a list, which must hold exactly one."""
 
-    def _read(self, value: list[str]) -> object:
-        return super()._read(value[0] if len(value) == 1 else None)
+    def _parsed(self, value: list[str]) -> object:
+        return super()._parsed(value[0] if len(value) == 1 else None)
 
 
 @dataclass(frozen=True)
 class Shown:
-    """A JSON object that is taken as it came. The model tells readers of the documentation what a good one is."""
+    """A JSON object that is accepted as it came. The documentation shows the model of a good one."""
 
     model: type[BaseModel]
     otherwise: str
@@ -88,26 +96,140 @@ class Shown:
 
 
 class OneOfMany:
-    """For the items of a list: once more faults are known than will be told, no further item is looked at."""
+    """An item of a list. Once more faults are known than are reported, the remaining items are skipped."""
 
     def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return core_schema.with_info_wrap_validator_function(self._read, handler(source))
+        return core_schema.with_info_wrap_validator_function(self._validated, handler(source))
 
     @staticmethod
-    def _read(value: object, read: ValidatorFunctionWrapHandler, info: ValidationInfo) -> object:
+    def _validated(value: object, validate: ValidatorFunctionWrapHandler, info: ValidationInfo) -> object:
         assert info.context is not None
         known: Counter[str] = info.context["faults"]
         if known.total() > MAX_FAULTS:
             raise PydanticOmit
         try:
-            return read(value)
+            return validate(value)
         except ValidationError as error:
             known["reported"] += error.error_count()
             raise
 
 
+def counted(low: int, high: int, code: str, message: str) -> BeforeValidator:
+    """Refuse a list with a wrong number of items before its items are checked."""
+
+    def check(value: Any) -> Any:
+        if isinstance(value, list) and not low <= len(value) <= high:
+            raise refusal(code, message)
+        return value
+
+    return BeforeValidator(check)
+
+
+# Rules that several models need
+
+
+def optional_text(
+    name: str, code: str, max_characters: int, description: str = "", *, parse: Callable[[int], Parse] | None = None
+) -> Rule:
+    """Return the rule of text that may be left out, null or empty."""
+    return Rule(
+        optional((parse or text)(max_characters)),
+        code,
+        f"{name} is text of at most {max_characters:,} characters.",
+        _described({"type": ["string", "null"], "maxLength": max_characters}, description),
+    )
+
+
+def required_text(
+    name: str, code: str, max_characters: int, description: str = "", *, parse: Callable[[int], Parse] | None = None
+) -> Rule:
+    """Return the rule of text that must be given."""
+    return Rule(
+        (parse or text)(max_characters),
+        code,
+        f"{name} is text of 1 to {max_characters:,} characters.",
+        _described({"type": "string", "minLength": 1, "maxLength": max_characters}, description),
+    )
+
+
+def identifiers_or_null(name: str, code: str, most: int, description: str) -> Rule:
+    """Return the rule of a list of different UUIDs, or null."""
+    schema = {"type": "array", "items": {"type": "string", "format": "uuid"}, "minItems": 1, "maxItems": most}
+    return Rule(
+        or_null(distinct(identifier, most)),
+        code,
+        f"{name} is a list of 1 to {most:,} different UUIDs.",
+        {"anyOf": [schema, {"type": "null"}], "description": description},
+    )
+
+
+def number_rule(name: str, code: str, low: int, high: int, description: str) -> Rule:
+    """Return the rule of a whole JSON number."""
+    return Rule(
+        number(low, high),
+        code,
+        f"{name} is a whole number from {low:,} to {high:,}.",
+        {"type": "integer", "minimum": low, "maximum": high, "description": description},
+    )
+
+
+def flag_rule(name: str, code: str, description: str = "") -> Rule:
+    """Return the rule of a JSON true or false."""
+    return Rule(flag, code, f"{name} is true or false.", _described({"type": "boolean"}, description))
+
+
+def whole_parameter(name: str, code: str, low: int, high: int, description: str) -> Parameter:
+    """Return the rule of a query parameter that is a whole number."""
+    return Parameter(
+        whole(low, high),
+        code,
+        f"{name} must be a whole number from {low:,} to {high:,}, given once.",
+        {"type": "integer", "minimum": low, "maximum": high, "description": description},
+    )
+
+
+def moment_parameter(name: str, code: str, description: str) -> Parameter:
+    """Return the rule of a query parameter that is a moment."""
+    schema = {"type": "string", "format": "date-time", "description": description}
+    return Parameter(moment, code, f"{name} must be {MOMENT}, given once.", schema)
+
+
+def identifier_parameter(name: str, code: str, description: str) -> Parameter:
+    """Return the rule of a query parameter that is a UUID."""
+    schema = {"type": "string", "format": "uuid", "description": description}
+    return Parameter(identifier, code, f"{name} must be one UUID, given once.", schema)
+
+
+def choice_parameter(name: str, code: str, allowed: type[StrEnum] | Iterable[str], description: str) -> Parameter:
+    """Return the rule of a query parameter that is one of several words, or a member of an enumeration."""
+    words = list(allowed)
+    return Parameter(
+        allowed if isinstance(allowed, type) else one_of(*words),
+        code,
+        f"{name} must be given once, as one of {', '.join(words)}.",
+        {"type": "string", "enum": words, "description": description},
+    )
+
+
+def flag_parameter(name: str, code: str, description: str) -> Parameter:
+    """Return the rule of a query parameter that is true or false."""
+    return Parameter(
+        lambda value: one_of("true", "false")(value) == "true",
+        code,
+        f"{name} must be true or false, given once.",
+        {"type": "boolean", "description": description},
+    )
+
+
+def _described(schema: dict[str, Any], description: str) -> dict[str, Any]:
+    return schema | {"description": description} if description else schema
+
+
+# Parsers: each returns the value, or raises ValueError
+
+
 def text(max_characters: int) -> Callable[[Any], str]:
-    """Text of 1 to `max_characters`; a JSON number is a subclass of str here, and no text."""
+    """Parse text of 1 to `max_characters`. A JSON number, which is a subclass of str here, is not text."""
 
     def parse(value: Any) -> str:
         if type(value) is not str or not 0 < len(value) <= max_characters or "\0" in value:
@@ -117,17 +239,25 @@ def text(max_characters: int) -> Callable[[Any], str]:
     return parse
 
 
-def optional(parse: Callable[[Any], object]) -> Callable[[Any], object]:
-    """The same, where null and `""` mean absent."""
+def masked(max_characters: int) -> Callable[[Any], str]:
+    """Parse text of 1 to `max_characters`, with card and tax file numbers masked."""
+    parse = text(max_characters)
+    return lambda value: mask_text(parse(value))
+
+
+def optional(parse: Parse) -> Parse:
+    """Let null and `""` mean absent."""
     return lambda value: None if value is None or value == "" else parse(value)
 
 
-def or_null(parse: Callable[[Any], object]) -> Callable[[Any], object]:
-    """The same, or null."""
+def or_null(parse: Parse) -> Parse:
+    """Let null mean absent."""
     return lambda value: None if value is None else parse(value)
 
 
 def one_of(*allowed: str) -> Callable[[Any], str]:
+    """Parse one of several words."""
+
     def parse(value: Any) -> str:
         if type(value) is not str or value not in allowed:
             raise ValueError
@@ -136,8 +266,29 @@ def one_of(*allowed: str) -> Callable[[Any], str]:
     return parse
 
 
+def distinct(parse: Parse, most: int) -> Callable[[Any], list[Any]]:
+    """Parse a list of 1 to `most` values, all different."""
+
+    def parse_list(value: Any) -> list[Any]:
+        if not isinstance(value, list) or not 1 <= len(value) <= most:
+            raise ValueError
+        parsed = [parse(item) for item in value]
+        if len(set(parsed)) != len(parsed):
+            raise ValueError
+        return parsed
+
+    return parse_list
+
+
+def flag(value: Any) -> bool:
+    """Parse a JSON true or false."""
+    if type(value) is not bool:
+        raise ValueError
+    return value
+
+
 def whole(low: int, high: int) -> Callable[[Any], int]:
-    """A plain decimal integer in text: no sign, no point, no leading zero."""
+    """Parse a plain decimal integer in text: no sign, no point, no leading zero."""
 
     def parse(value: Any) -> int:
         if not isinstance(value, str) or not re.fullmatch("0|[1-9][0-9]*", value):
@@ -149,32 +300,44 @@ def whole(low: int, high: int) -> Callable[[Any], int]:
     return parse
 
 
+def number(low: int, high: int) -> Callable[[Any], int]:
+    """Parse a whole JSON number."""
+    parse = whole(low, high)
+
+    def parse_number(value: Any) -> int:
+        if type(value) is not Number:
+            raise ValueError
+        return parse(value)
+
+    return parse_number
+
+
 def identifier(value: Any) -> UUID:
-    """A UUID in its usual form of 36 characters, in either case."""
+    """Parse a UUID in its usual form of 36 characters, in either case."""
     if type(value) is not str or len(value) != 36 or str(UUID(value)) != value.lower():
         raise ValueError
     return UUID(value)
 
 
 def day(value: Any) -> date:
-    """An ISO date, YYYY-MM-DD."""
+    """Parse an ISO date, YYYY-MM-DD."""
     if type(value) is not str or not re.fullmatch("[0-9]{4}-[0-9]{2}-[0-9]{2}", value):
         raise ValueError
     return date.fromisoformat(value)
 
 
 def moment(value: Any) -> datetime:
-    """An ISO 8601 date-time with its offset, as UTC."""
+    """Parse an ISO 8601 date-time with its offset, as UTC."""
     if type(value) is not str or "T" not in value:
         raise ValueError
-    found = datetime.fromisoformat(value)
-    if found.tzinfo is None:
+    parsed = datetime.fromisoformat(value)
+    if parsed.tzinfo is None:
         raise ValueError
-    return found.astimezone(UTC)
+    return parsed.astimezone(UTC)
 
 
 def money(value: Any) -> Decimal:
-    """An amount of at least zero as a JSON number or text, exact to the cent.
+    """Parse an amount of at least zero, as a JSON number or text, exact to the cent.
 
     Binary noise below 10⁻⁶ is rounded away: 0.1 + 0.2 is thirty cents.
     """

@@ -1,11 +1,11 @@
 """A customer's attributes as they are sent and shown."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 from pydantic import (
     Field,
@@ -20,8 +20,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
 from api.core.schemas.common import Counts, Received, View
-from api.core.schemas.rules import Rule, day, moment, optional, refusal, text
-from pipelines.intake.masking import mask_text
+from api.core.schemas.rules import MOMENT, Rule, day, masked, moment, optional, optional_text, refusal
 from pipelines.vocabulary.strict_json import Number
 from storage.monitoring.attributes import MOST_PER_CUSTOMER, Attribute, NewAttribute, Value
 
@@ -29,39 +28,24 @@ MAX_TEXT = 1_000  # characters
 MAX_SOURCE = 200  # characters
 INTEGER_DIGITS = DECIMALS = 18
 NAME = r"^[A-Za-z][A-Za-z0-9_.-]{0,63}$"
-EXAMPLE_SENT: dict[str, Any] = {
-    "attributes": {
-        "years_in_business": 7,
-        "bureau_score": {
-            "value": 684,
-            "source": "commercial bureau",
-            "evidenceDate": "2026-06-28",
-            "expiresAt": "2026-09-28T00:00:00Z",
-        },
-        "director_guarantee": None,
-    }
-}
-EXAMPLE_SET: dict[str, Any] = {"dateSet": "2026-07-01T02:15:00Z", "setBy": "7d1e2a3b-59c4-4f6e-8a0b-1c2d3e4f5a6b"}
-EXAMPLE_SCORE: dict[str, Any] = EXAMPLE_SENT["attributes"]["bureau_score"] | EXAMPLE_SET
-EXAMPLE_SHOWN = {"bureau_score": EXAMPLE_SCORE | {"available": True}}
 
 Plain = Annotated[Value | None, WithJsonSchema({"type": ["string", "number", "boolean", "null"]})]
 
 
-def plain_value(given: Any) -> Value:
-    """Text, true or false, or a number exactly as it was written."""
+def plain_value(given: Any) -> Any:
+    """Parse text, true or false, or a number exactly as it was written."""
     if type(given) is bool:
         return given
-    return _exact(given) if type(given) is Number else mask_text(text(MAX_TEXT)(given))
+    return _exact(given) if type(given) is Number else masked(MAX_TEXT)(given)
 
 
 def _exact(number: Number) -> Decimal:
-    """Every digit counts: there is no rounding, so a number with too many is refused."""
+    """Parse a number without rounding; one with too many digits is refused."""
     if len(number) > 2 * (INTEGER_DIGITS + DECIMALS):
         raise ValueError
     try:
         exact = Decimal(number)
-    except InvalidOperation:  # its exponent is beyond any
+    except InvalidOperation:  # the exponent is out of range
         raise ValueError from None
     if exact == 0:
         return Decimal(0)
@@ -86,7 +70,7 @@ VALUE = Rule(plain_value, INVALID_VALUE, VALUE_SAYS, {"anyOf": list(VALUE_SCHEMA
 
 @dataclass(frozen=True)
 class BareOrWhole:
-    """A bare value stands for an attribute that has nothing but its value."""
+    """An attribute as an object, or as its bare value when nothing else is known of it."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.no_info_wrap_validator_function(self._read, handler(source))
@@ -105,17 +89,10 @@ class BareOrWhole:
 
 
 class SentAttribute(Received):
-    EXAMPLE: ClassVar = EXAMPLE_SENT["attributes"]["bureau_score"]
-
     value: Annotated[Value, VALUE]
     source: Annotated[
         str | None,
-        Rule(
-            optional(lambda given: mask_text(text(MAX_SOURCE)(given))),
-            "Attribute.InvalidSource",
-            f"source is text of at most {MAX_SOURCE} characters.",
-            {"type": ["string", "null"], "maxLength": MAX_SOURCE, "description": "Where the value is from."},
-        ),
+        optional_text("source", "Attribute.InvalidSource", MAX_SOURCE, "Where the value comes from.", parse=masked),
     ] = None
     evidence_date: Annotated[
         date | None,
@@ -125,7 +102,7 @@ class SentAttribute(Received):
             "evidenceDate is a date (YYYY-MM-DD).",
             {
                 "anyOf": [{"type": "string", "format": "date"}, {"const": ""}, {"type": "null"}],
-                "description": "The day of the evidence for it.",
+                "description": "The day of the evidence for the value.",
             },
         ),
     ] = None
@@ -134,10 +111,10 @@ class SentAttribute(Received):
         Rule(
             optional(moment),
             "Attribute.InvalidExpiry",
-            "expiresAt is an ISO 8601 date-time with its offset.",
+            f"expiresAt is {MOMENT}.",
             {
                 "anyOf": [{"type": "string", "format": "date-time"}, {"const": ""}, {"type": "null"}],
-                "description": "From then on the value is not available.",
+                "description": "The value is not available from this moment on.",
             },
         ),
     ] = None
@@ -145,7 +122,7 @@ class SentAttribute(Received):
     @model_validator(mode="before")
     @classmethod
     def _with_value(cls, given: Any) -> Any:
-        """One without a value has a wrong one."""
+        """Treat a missing value as an invalid one."""
         return {"value": None, **given} if isinstance(given, dict) else given
 
     def record(self) -> NewAttribute:
@@ -153,19 +130,17 @@ class SentAttribute(Received):
 
 
 class SentAttributes(Received):
-    EXAMPLE: ClassVar = EXAMPLE_SENT
-
     attributes: dict[str, Annotated[SentAttribute, BareOrWhole()] | None] = Field(
-        description="Names that are given are set, or removed for null; the others stay as they are.",
+        description="Named attributes are set, or removed if null. The others do not change.",
         json_schema_extra={"propertyNames": {"pattern": NAME}, "maxProperties": MOST_PER_CUSTOMER},
     )
 
     @field_validator("attributes", mode="before")
     @classmethod
     def _named(cls, given: Any) -> Any:
-        """Tell wrong names before any value, and without repeating them."""
+        """Refuse wrong names before any value is checked, without repeating the names."""
         if isinstance(given, dict) and len(given) > MOST_PER_CUSTOMER:
-            raise refusal("Attribute.InvalidCount", f"{MOST_PER_CUSTOMER} attributes at most.")
+            raise refusal("Attribute.InvalidCount", f"A customer has at most {MOST_PER_CUSTOMER} attributes.")
         if isinstance(given, dict) and not all(re.fullmatch(NAME.strip("^$"), name) for name in given):
             raise refusal(
                 "Attribute.InvalidName", "A name is an ASCII letter and up to 63 more letters, digits, _, . or -."
@@ -177,7 +152,7 @@ class SentAttributes(Received):
 
 
 class AttributeView(View):
-    """What holds under a name."""
+    """The current value of an attribute."""
 
     value: Plain = Field(description="Null once it has expired.")
     source: str | None
@@ -189,8 +164,6 @@ class AttributeView(View):
 
 
 class AttributeChangeView(View):
-    EXAMPLE: ClassVar = {"name": "bureau_score"} | EXAMPLE_SCORE
-
     name: str
     value: Plain = Field(description="Null when the attribute was removed.")
     source: str | None
@@ -201,20 +174,16 @@ class AttributeChangeView(View):
 
 
 class AttributesView(View):
-    EXAMPLE: ClassVar[Mapping[str, Any]] = {"attributes": EXAMPLE_SHOWN}
-
     attributes: dict[str, AttributeView]
 
 
 class AttributeHistoryView(Counts):
-    EXAMPLE: ClassVar = {"attributes": EXAMPLE_SHOWN, "history": [AttributeChangeView.EXAMPLE], **Counts.EXAMPLE}
-
-    attributes: dict[str, AttributeView] = Field(description="What holds now, by name.")
-    history: list[AttributeChangeView] = Field(description="Every change, newest first; this is what pages count.")
+    attributes: dict[str, AttributeView] = Field(description="The current attributes, by name.")
+    history: list[AttributeChangeView] = Field(description="Every change, newest first. Pages count these.")
 
 
 def shown(found: Sequence[Attribute], now: datetime) -> dict[str, AttributeView]:
-    """What holds, by name; an expired value is withheld."""
+    """Return the current attributes by name, without expired values."""
     return {attribute.name: _view(attribute, available=attribute.available(now)) for attribute in found}
 
 

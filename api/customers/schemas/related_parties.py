@@ -2,41 +2,25 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Annotated, Any, ClassVar
+from typing import Annotated
 
-from pydantic import Field, RootModel, field_validator
+from pydantic import Field, RootModel
 from stdnum.au import abn as check_digits
 
 from api.core.schemas.common import Counts, Received, View
-from api.core.schemas.rules import OneOfMany, Rule, one_of, optional, refusal, text
-from api.customers.schemas.customers import ABN_SAYS, ABN_SCHEMA, EXAMPLE_ABN, INVALID_ABN, eleven_digits
-from pipelines.intake.masking import mask_text
+from api.core.schemas.rules import OneOfMany, Rule, counted, masked, one_of, optional, required_text
+from api.customers.schemas.customers import ABN_SAYS, ABN_SCHEMA, INVALID_ABN, eleven_digits
 from storage.enrichment.related_parties import Party
 
 ROLES = ("director", "shareholder", "beneficial_owner", "partner", "trustee", "guarantor", "group_company")
 MAX_PARTIES = 100
 MAX_NAME = 200  # characters
-EXAMPLE_SENT: list[dict[str, Any]] = [
-    {"name": "Alex Nguyen", "role": "director"},
-    {"name": "Harbour Roasters Pty Ltd", "abn": EXAMPLE_ABN, "role": "group_company"},
-]
-EXAMPLE_SHOWN = [
-    {"name": "Alex Nguyen", "abn": None, "abnChecksumValid": None, "role": "director"},
-    EXAMPLE_SENT[1] | {"abnChecksumValid": True},
-]
 
 
 class SentParty(Received):
-    EXAMPLE: ClassVar = EXAMPLE_SENT[0]
-
     name: Annotated[
         str,
-        Rule(
-            lambda given: mask_text(text(MAX_NAME)(given)),
-            "RelatedParty.InvalidName",
-            f"The name is text of 1 to {MAX_NAME} characters.",
-            {"type": "string", "minLength": 1, "maxLength": MAX_NAME},
-        ),
+        required_text("name", "RelatedParty.InvalidName", MAX_NAME, parse=masked),
     ]
     abn: Annotated[
         str | None,
@@ -47,7 +31,7 @@ class SentParty(Received):
         Rule(
             one_of(*ROLES),
             "RelatedParty.InvalidRole",
-            f"The role is one of {', '.join(ROLES)}.",
+            f"role is one of {', '.join(ROLES)}.",
             {"type": "string", "enum": list(ROLES)},
         ),
     ]
@@ -57,18 +41,12 @@ class SentParty(Received):
 
 
 class SentParties(RootModel[list[Annotated[SentParty, OneOfMany()]]]):
-    """The whole list. Somebody with two roles stands in it twice."""
+    """The whole list. A party with two roles is listed twice."""
 
-    EXAMPLE: ClassVar = EXAMPLE_SENT
-
-    root: list[Annotated[SentParty, OneOfMany()]] = Field(json_schema_extra={"maxItems": MAX_PARTIES})
-
-    @field_validator("root", mode="before")
-    @classmethod
-    def _counted(cls, given: Any) -> Any:
-        if isinstance(given, list) and len(given) > MAX_PARTIES:
-            raise refusal("RelatedParty.TooMany", f"{MAX_PARTIES} related parties at most.")
-        return given
+    root: Annotated[
+        list[Annotated[SentParty, OneOfMany()]],
+        counted(0, MAX_PARTIES, "RelatedParty.TooMany", f"A customer has at most {MAX_PARTIES} related parties."),
+    ] = Field(json_schema_extra={"maxItems": MAX_PARTIES})
 
     def records(self) -> list[Party]:
         return [party.record() for party in self.root]
@@ -77,30 +55,20 @@ class SentParties(RootModel[list[Annotated[SentParty, OneOfMany()]]]):
 class PartyView(View):
     name: str
     abn: str | None
-    abn_checksum_valid: bool | None = Field(description="Null without an ABN. It never blocks anything.")
+    abn_checksum_valid: bool | None = Field(description="Null without an ABN. Nothing is refused if it is false.")
     role: str
 
 
 class PartyListView(View):
-    EXAMPLE: ClassVar = {
-        "relatedParties": EXAMPLE_SHOWN,
-        "dateSet": "2026-07-01T02:15:00Z",
-        "setBy": "7d1e2a3b-59c4-4f6e-8a0b-1c2d3e4f5a6b",
-    }
-
     related_parties: Sequence[PartyView] = Field(validation_alias="parties")
     date_set: datetime = Field(validation_alias="set_at")
     set_by: str = Field(description="Id of the API key.")
 
 
 class PartiesView(View):
-    EXAMPLE: ClassVar = {"relatedParties": EXAMPLE_SHOWN}
-
     related_parties: Sequence[PartyView]
 
 
 class PartyHistoryView(Counts):
-    EXAMPLE: ClassVar = {"relatedParties": EXAMPLE_SHOWN, "history": [PartyListView.EXAMPLE], **Counts.EXAMPLE}
-
-    related_parties: list[PartyView] = Field(description="The list that holds now.")
-    history: list[PartyListView] = Field(description="Every list, newest first; this is what pages count.")
+    related_parties: list[PartyView] = Field(description="The current list.")
+    history: list[PartyListView] = Field(description="Every list, newest first. Pages count these.")

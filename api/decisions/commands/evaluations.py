@@ -1,4 +1,4 @@
-"""Evaluations: looked up, shown with all that they read, and decided again to prove that they come out the same."""
+"""Commands for evaluations: list them, show all that they read, and replay them to prove the result."""
 
 from hashlib import sha256
 from typing import Annotated, Any
@@ -21,25 +21,25 @@ from storage.decisions.evaluations import Evaluation
 from storage.enrichment import transactions
 from storage.enrichment.transactions import Location
 
-evaluations = typer.Typer(help="Decisions that were made: list, show, replay.", no_args_is_help=True)
+evaluations = typer.Typer(help="Decisions: list, show and replay them.", no_args_is_help=True)
 
 Which = Annotated[UUID, typer.Argument(help="The evaluation's id.")]
-OfClient = Annotated[UUID, typer.Option("--client", help="Whose evaluations.")]
-REPRODUCED = "The bytes are the same."
+OfClient = Annotated[UUID, typer.Option("--client", help="The client's id.")]
+REPRODUCED = "The record is identical, byte for byte."
 DIFFERS = {
-    "policy": "The policy's version is not what it was.",
+    "policy": "The version of the policy has changed.",
     "data": "The customer's data give other figures.",
-    "engine": "Another engine decides it now.",
+    "engine": "The decision engine has changed.",
 }
 
 
 @evaluations.command("list")
 def list_evaluations(
     client: OfClient,
-    customer: Annotated[UUID | None, typer.Option(help="Of this customer alone.")] = None,
-    policy: Annotated[str | None, typer.Option(help="By this policy alone: its slug.")] = None,
-    shadows: Annotated[bool, typer.Option("--shadows", help="Also those of challengers.")] = False,
-    limit: Annotated[int, typer.Option(min=1, max=1_000, help="How many of the newest.")] = 50,
+    customer: Annotated[UUID | None, typer.Option(help="Only this customer.")] = None,
+    policy: Annotated[str | None, typer.Option(help="Only the policy with this slug.")] = None,
+    shadows: Annotated[bool, typer.Option("--shadows", help="Include evaluations by challengers.")] = False,
+    limit: Annotated[int, typer.Option(min=1, max=1_000, help="Maximum number of evaluations.")] = 50,
     as_json: AsJson = False,
 ) -> None:
     """List a client's evaluations, newest first.
@@ -56,7 +56,7 @@ def list_evaluations(
 
 @evaluations.command("show")
 def show(evaluation_id: Which, as_json: AsJson = False) -> None:
-    """Show an evaluation with all that it read: inputs, attributes, metrics with causes, the trace and the answer.
+    """Show an evaluation: inputs, attributes, metrics with causes, the trace and the answer.
 
     Example: tidemark evaluations show 5b0e… --json
     """
@@ -77,10 +77,10 @@ def show(evaluation_id: Which, as_json: AsJson = False) -> None:
 
 @evaluations.command("replay")
 def replay(evaluation_id: Which, as_json: AsJson = False) -> None:
-    """Decide again, from the policy's version, the data's version, and the recorded inputs and attributes.
+    """Repeat a decision with the recorded versions, inputs and attributes.
 
-    Says whether the very same bytes come out, and if not, whether
-    policy, data or engine differs (exit status 1).
+    If the record differs, say whether the policy, the data or the engine
+    is the reason (exit status 1).
 
     Example: tidemark evaluations replay 5b0e…
     """
@@ -113,7 +113,7 @@ def _replayed(store: Store, evaluation_id: UUID) -> tuple[Evaluation, Replay]:
 
 
 def _place(r: Reading, found: Evaluation) -> tuple[Location | None, bool]:
-    """Where the version of the data lies that was looked at, and whether it is kept."""
+    """Return the location of the evaluated version of the data, and whether it is still stored."""
     customer = customers.get(r, found.client_id, found.customer_id)
     try:
         return transactions.place_of(r, customer, found.data_version), True
@@ -122,7 +122,7 @@ def _place(r: Reading, found: Evaluation) -> tuple[Location | None, bool]:
 
 
 def _line(found: Evaluation) -> dict[str, Any]:
-    """What fits on a line with the whole id."""
+    """Return the fields that fit on a line beside the id."""
     reported = {"evaluationId": found.evaluation_id, "outcome": found.outcome}
     return {**reported, "overridden": found.overridden_outcome, "on": found.at.date()}
 

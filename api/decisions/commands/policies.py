@@ -1,4 +1,4 @@
-"""Decision policies as files: checked without a server, pushed into the home, published, compared and pulled out."""
+"""Commands for decision policies as files: check, push, publish, compare and pull."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -25,17 +25,17 @@ from storage.core.database import Reading, Writing
 from storage.decisions import policies as stored_policies
 from storage.decisions.policies import PolicyVersion, StoredPolicy
 
-policies = typer.Typer(help="Decision policies: check, push, publish, compare, pull.", no_args_is_help=True)
+policies = typer.Typer(help="Decision policies: check, push, publish, compare and pull them.", no_args_is_help=True)
 
 File = Annotated[Path, typer.Argument(help="A policy's document in YAML, or in JSON if it ends in .json.")]
 Slug = Annotated[str, typer.Argument(help="The policy's slug.")]
-ForClient = Annotated[UUID, typer.Option("--client", help="The client whose policy is meant.")]
-OfVersion = Annotated[int | None, typer.Option("--version", min=1, help="Default: the published one.")]
+ForClient = Annotated[UUID, typer.Option("--client", help="The client's id.")]
+OfVersion = Annotated[int | None, typer.Option("--version", min=1, help="Default: the published version.")]
 
 
 @policies.command("check")
 def check_file(file: File, as_json: AsJson = False) -> None:
-    """Find every fault of a document, and what has to be acknowledged. Needs no server.
+    """List the faults of a document, and the warnings to acknowledge. Needs no server.
 
     Example: tidemark policies check loan.yaml
     """
@@ -53,13 +53,13 @@ def check_file(file: File, as_json: AsJson = False) -> None:
 def push(
     file: File,
     client: ForClient,
-    publish_too: Annotated[bool, typer.Option("--publish", help="Let it decide from now on.")] = False,
+    publish_too: Annotated[bool, typer.Option("--publish", help="Also publish it.")] = False,
     acknowledge: Annotated[
-        list[str] | None, typer.Option(help="Accept all warnings with this code; repeat for more.")
+        list[str] | None, typer.Option(help="Accept all warnings with this code. Can be repeated.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Save a document as a new draft; if the newest version says the same, that one is meant.
+    """Save a document as a new draft, unless the newest version is the same.
 
     Example: tidemark policies push loan.yaml --client 2f0c… --publish
     """
@@ -82,10 +82,10 @@ def push(
 def publish(
     slug: Slug,
     client: ForClient,
-    version: Annotated[int | None, typer.Option("--version", min=1, help="Default: the newest.")] = None,
+    version: Annotated[int | None, typer.Option("--version", min=1, help="Default: the newest version.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Let a version decide from now on; the one before is retired.
+    """Publish a version: it decides from now on, and the previous one is retired.
 
     Example: tidemark policies publish working-capital-loan --client 2f0c…
     """
@@ -100,7 +100,7 @@ def pull(
     slug: Slug,
     client: ForClient,
     version: OfVersion = None,
-    file: Annotated[Path | None, typer.Option("--out", help="Write it to this file.")] = None,
+    file: Annotated[Path | None, typer.Option("--out", help="Write to this file.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Print a version's document as YAML, or as JSON with --json.
@@ -118,9 +118,9 @@ def pull(
 
 @policies.command("list")
 def list_policies(
-    client: Annotated[UUID | None, typer.Option(help="Only this client's.")] = None, as_json: AsJson = False
+    client: Annotated[UUID | None, typer.Option(help="Only policies of this client.")] = None, as_json: AsJson = False
 ) -> None:
-    """List all policies with their newest versions: drafts and archived ones, too.
+    """List all policies with their newest version, including drafts and archived ones.
 
     Example: tidemark policies list --client 2f0c…
     """
@@ -136,31 +136,31 @@ def list_policies(
 
 @policies.command("archive")
 def archive(slug: Slug, client: ForClient, as_json: AsJson = False) -> None:
-    """Put a policy away: nobody is decided by it until it is taken back.
+    """Archive a policy: it decides nothing until it is unarchived.
 
     Example: tidemark policies archive merchant-cash-advance --client 2f0c…
     """
-    _put_away(slug, client, "Policy.Archived", stored_policies.archive, as_json=as_json)
+    _set_archived(slug, client, "Policy.Archived", stored_policies.archive, as_json=as_json)
 
 
 @policies.command("unarchive")
 def unarchive(slug: Slug, client: ForClient, as_json: AsJson = False) -> None:
-    """Take an archived policy back, with the version that was published.
+    """Unarchive a policy, with the version that was published.
 
     Example: tidemark policies unarchive merchant-cash-advance --client 2f0c…
     """
-    _put_away(slug, client, "Policy.Unarchived", stored_policies.unarchive, as_json=as_json)
+    _set_archived(slug, client, "Policy.Unarchived", stored_policies.unarchive, as_json=as_json)
 
 
 @policies.command("diff")
 def diff_versions(
     slug: Slug,
     client: ForClient,
-    from_: Annotated[int | None, typer.Option("--from", min=1, help="Default: the published one.")] = None,
-    to: Annotated[int | None, typer.Option("--to", min=1, help="Default: the newest.")] = None,
+    from_: Annotated[int | None, typer.Option("--from", min=1, help="Default: the published version.")] = None,
+    to: Annotated[int | None, typer.Option("--to", min=1, help="Default: the newest version.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say in words what two versions have different.
+    """Describe the differences between two versions in words.
 
     Example: tidemark policies diff working-capital-loan --client 2f0c… --from 1 --to 2
     """
@@ -172,15 +172,16 @@ def diff_versions(
     if as_json:
         print_json({"from": before.version, "to": after.version, "changes": changes})
     else:
-        same = f"Versions {before.version} and {after.version} say the same."
+        same = f"Versions {before.version} and {after.version} do not differ."
         typer.echo("\n".join(changes or [same]))
 
 
 @policies.command("adm-statement")
 def adm_statement(client: ForClient, as_json: AsJson = False) -> None:
-    """Print, as Markdown, what personal information the published policies use and what they decide by themselves.
+    """Print which personal information the published policies use for automated decisions.
 
-    It is material for the privacy policy that the Privacy Act asks for.
+    The Markdown text is material for the privacy policy that the Privacy Act
+    requires.
 
     Example: tidemark policies adm-statement --client 2f0c… > statement.md
     """
@@ -205,10 +206,10 @@ def print_schema() -> None:
 
 @policies.command("examples")
 def print_examples(
-    folder: Annotated[Path | None, typer.Option("--write", help="Write them into this folder, as YAML.")] = None,
+    folder: Annotated[Path | None, typer.Option("--write", help="Write them to this folder as YAML.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the policies that come with Tidemark, to begin with.
+    """List the example policies that Tidemark includes.
 
     Example: tidemark policies examples --write policies
     """
@@ -225,7 +226,7 @@ def _read(file: Path) -> Checked:
 
 @contextmanager
 def findings_described(*, as_json: bool) -> Iterator[None]:
-    """What is refused is listed before the one line that refuses it."""
+    """List the faults of a refused document before the error is raised."""
     try:
         yield
     except InvalidRequest as error:
@@ -257,7 +258,7 @@ def _publish(w: Writing, stored: StoredPolicy, version: int | None) -> PolicyVer
     return published
 
 
-def _put_away(
+def _set_archived(
     slug: str,
     client: UUID,
     action: str,

@@ -1,4 +1,4 @@
-"""The risk model: fitted to a lender's outcomes, measured against the scorecard that Tidemark brings, and activated."""
+"""Commands for risk models: fit one to a lender's outcomes, compare it with the default scorecard, activate it."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -26,19 +26,20 @@ from storage.enrichment import transactions
 if TYPE_CHECKING:
     from pipelines.risk_models.cohorts import Cohort
 
-risk = typer.Typer(help="Risk models: fit to outcomes, compare, activate.", no_args_is_help=True)
+risk = typer.Typer(help="Risk models: fit them to outcomes, compare and activate them.", no_args_is_help=True)
 
 OutcomesFile = Annotated[
-    Path, typer.Option("--outcomes", help="A CSV file: customer,asOf,defaulted and any columns of numbers.")
+    Path, typer.Option("--outcomes", help="CSV file with the columns customer, asOf, defaulted and any numeric ones.")
 ]
 TransactionsFile = Annotated[
     Path | None,
     typer.Option(
-        "--transactions", help="A CSV file: customer,account,date,description,amount,balance. No server then."
+        "--transactions",
+        help="CSV file with the columns customer, account, date, description, amount, balance. Needs no server.",
     ),
 ]
-OfClient = Annotated[UUID | None, typer.Option("--client", help="Keep it for this client.")]
-ForClient = Annotated[UUID, typer.Option("--client", help="The client whose customers are meant.")]
+OfClient = Annotated[UUID | None, typer.Option("--client", help="Store the model for this client.")]
+ForClient = Annotated[UUID, typer.Option("--client", help="The client's id.")]
 
 
 @risk.command("fit")
@@ -47,19 +48,19 @@ def fit(
     transactions_file: TransactionsFile = None,
     client: OfClient = None,
     file: Annotated[Path | None, typer.Option("--out", help="Write the model to this file.")] = None,
-    name: Annotated[str, typer.Option(help="What reports call the model.")] = "fitted",
+    name: Annotated[str, typer.Option(help="Name of the model in reports.")] = "fitted",
     registry_only: Annotated[
-        bool, typer.Option("--registry-only", help="Look at nothing but what reports can read.")
+        bool, typer.Option("--registry-only", help="Use only metrics of the registry, which reports can read.")
     ] = False,
     synthetic: Annotated[
-        bool, typer.Option("--synthetic", help="The outcomes are invented: reports go on to call the value indicative.")
+        bool, typer.Option("--synthetic", help="The outcomes are made up: reports keep calling the value indicative.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Fit a model to outcomes and say how good it is on cases it has not seen. It scores nobody until it is activated.
+    """Fit a model to outcomes and measure it on unseen cases. It is not used until activated.
 
-    Without --transactions, the stored transactions of the client are read,
-    up to each case's day, and customers are named by their customerId.
+    Without --transactions, the client's stored transactions up to the day of
+    each case are used, and the outcomes give each customer's customerId.
 
     Example: tidemark risk fit --outcomes outcomes.csv --client 2f0c…
     """
@@ -69,11 +70,11 @@ def fit(
     elif client is not None:
         cohort = _stored_cohort(cases, client)
     else:
-        raise typer.BadParameter("name a file with --transactions, or a client with --client")
-    from pipelines.risk_models import fitted  # noqa: PLC0415  scikit-learn takes half a second: only who fits waits
+        raise typer.BadParameter("give --transactions or --client")
+    from pipelines.risk_models import fitted  # noqa: PLC0415  importing scikit-learn takes half a second
 
     if cohort.unknown:
-        _warn(f"{cohort.unknown} of {cases.cases.height} cases have no transactions up to their day: left out")
+        _warn(f"{cohort.unknown} of {cases.cases.height} cases are left out: they have no transactions up to their day")
     scorecard = fitted.fit(cohort, "synthetic" if synthetic else "client", name)
     saved = _saved(scorecard, client, file)
     shown = {**saved, "name": name, "calibration": scorecard.calibration, **_figures(scorecard.facts)}
@@ -82,21 +83,21 @@ def fit(
         print_json({**shown, **facts, "unknown": cohort.unknown})
         return
     print_record(shown, as_json=False)
-    out.print("\nBy tenths of the cases, the probability foretold and the share that defaulted:\n")
+    out.print("\nPredicted probability and share of defaults, by tenths of the cases:\n")
     print_records(scorecard.facts["calibrationTable"], as_json=False, empty="")
 
 
 @risk.command("score")
 def score(outcomes: OutcomesFile, transactions_file: TransactionsFile = None, as_json: AsJson = False) -> None:
-    """Print each case's points and value by the scorecard that Tidemark brings, as CSV. Needs no server.
+    """Print the points and value of each case by the default scorecard, as CSV. Needs no server.
 
-    Where the outcomes say who defaulted, the last line on standard error
-    tells how well the points tell them from the others (AUC).
+    If the outcomes say who defaulted, the last line on standard error has the
+    AUC of the points.
 
     Example: tidemark risk score --transactions rows.csv --outcomes outcomes.csv > scores.csv
     """
     if transactions_file is None:
-        raise typer.BadParameter("name a file with --transactions")
+        raise typer.BadParameter("give --transactions")
     cohort = _cohort_of_files(transactions_file, _outcomes(outcomes, judged=False), registry_only=True)
     from pipelines.risk_models import fitted  # noqa: PLC0415  as above
     from pipelines.scorecards import measures  # noqa: PLC0415  as above
@@ -109,13 +110,13 @@ def score(outcomes: OutcomesFile, transactions_file: TransactionsFile = None, as
         print_json({"cases": shown.to_dicts(), "auc": auc, "unknown": cohort.unknown})
         return
     typer.echo(as_csv(shown), nl=False)
-    said = f"AUC {auc}" if judged else "no AUC: not every case says whether it defaulted, or all say the same"
+    said = f"AUC {auc}" if judged else "no AUC: outcomes are missing, or all the same"
     err.print(f"{scores.height} cases, {cohort.unknown} without transactions; {said}", highlight=False, soft_wrap=True)
 
 
 @risk.command("models")
 def models(as_json: AsJson = False) -> None:
-    """List the models that are kept, how good they are, and for whom each is used.
+    """List the stored models, their quality, and the clients that use them.
 
     Example: tidemark risk models
     """
@@ -124,16 +125,16 @@ def models(as_json: AsJson = False) -> None:
     records = [
         _record(model, sorted(str(by) for by, used in uses.items() if used == model.model_id)) for model in found
     ]
-    print_records(records, as_json=as_json, empty="No models yet: the scorecard that Tidemark brings scores everybody.")
+    print_records(records, as_json=as_json, empty="No models yet: the default scorecard is used for all clients.")
 
 
 @risk.command("activate")
 def activate(
-    model: Annotated[str, typer.Argument(help="The model's id, or the file of one.")],
+    model: Annotated[str, typer.Argument(help="The model's id, or its file.")],
     client: ForClient,
     as_json: AsJson = False,
 ) -> None:
-    """Score a client's customers by a model from now on. Those that have a report are queued for a new one.
+    """Use a model for a client's customers. Customers with a report are queued for a new one.
 
     Example: tidemark risk activate 7d1e… --client 2f0c…
     """
@@ -146,14 +147,14 @@ def activate(
 
 @risk.command("deactivate")
 def deactivate(client: ForClient, as_json: AsJson = False) -> None:
-    """Go back to the scorecard that Tidemark brings.
+    """Use the default scorecard again.
 
     Example: tidemark risk deactivate --client 2f0c…
     """
     with opened_store() as store, store.db.writing() as w:
         used = risk_models.deactivate(w, client, OPERATOR.who, now())
         if used is None:
-            raise NotFound("RiskModel.NotActive", "No risk model is activated there.")
+            raise NotFound("RiskModel.NotActive", "The client has no active risk model.")
         audit.append(w, OPERATOR, "RiskModel.Deactivated", {"modelId": used}, now(), client_id=client)
     print_record({"modelId": used, "usedFor": None}, as_json=as_json)
 
@@ -161,7 +162,7 @@ def deactivate(client: ForClient, as_json: AsJson = False) -> None:
 def _outcomes(path: Path, *, judged: bool) -> Outcomes:
     read = files.outcomes(csv_of(path), judged=judged)
     if read.ignored:
-        _warn(f"{path}: {', '.join(read.ignored)} are not numbers: not looked at")
+        _warn(f"{path}: ignored because not numeric: {', '.join(read.ignored)}")
     return read
 
 
@@ -205,7 +206,7 @@ def _saved(scorecard: Scorecard, client: UUID | None, file: Path | None) -> dict
 
 
 def _chosen(w: Writing, model: str, client: UUID) -> StoredModel:
-    """The model of that id; or of that file, which is kept first."""
+    """Return the model with this id, or store the model in this file and return it."""
     try:
         return risk_models.get(w, UUID(model))
     except ValueError:

@@ -1,27 +1,20 @@
-"""Evaluations as they are asked for and shown."""
+"""Evaluations as they are requested and shown."""
 
-from collections.abc import Mapping
 from datetime import date, datetime
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from pydantic import ConfigDict, Field
 
 from api.core.schemas.common import Counts, Paging, Received, View
-from api.core.schemas.rules import Parameter, Rule, one_of, text
+from api.core.schemas.rules import Parameter, Rule, masked, number, one_of, or_null, required_text, text
 from api.customers.schemas.attributes import MAX_TEXT
-from api.metrics.schemas import EXAMPLE_METRIC
 from pipelines.decisions import INDETERMINATE, OUTCOMES
 from pipelines.decisions.numbers import LARGEST
-from pipelines.intake.masking import mask_text
-from pipelines.vocabulary.strict_json import Number
 from storage.decisions.policies import MOST_VERSIONS
 
 MOST_GRID = 50  # values on an axis
 MAX_REASON, MAX_PERSON = 2_000, 200  # characters
-EXAMPLE_ID = "5b0e9a52-2f0f-4c0e-8a55-0c8f1d2e3a4b"
-EXAMPLE_PRODUCT_ID = "b7a4f0b0-6f5e-5a0c-9d1e-2f3a4b5c6d7e"
-EXAMPLE_SENT: dict[str, Any] = {"inputs": {"requestedAmount": "50000"}, "attributeOverrides": {"bureau_score": 684}}
 VALUE: dict[str, Any] = {
     "anyOf": [
         {"type": "string", "maxLength": MAX_TEXT},
@@ -34,23 +27,6 @@ _Inputs = Annotated[dict[str, Any] | None, Field(json_schema_extra={"additionalP
 _Overrides = Annotated[dict[str, Any] | None, Field(json_schema_extra={"additionalProperties": _OR_NULL})]
 
 
-def _version(given: Any) -> int:
-    if (
-        type(given) is not Number
-        or not given.isascii()
-        or not given.isdecimal()
-        or len(given) > len(str(MOST_VERSIONS))
-    ):
-        raise ValueError
-    if not 1 <= int(given) <= MOST_VERSIONS:
-        raise ValueError
-    return int(given)
-
-
-def _optional_version(given: Any) -> int | None:
-    return None if given is None else _version(given)
-
-
 def _axis_values(given: Any) -> list[Any]:
     if not isinstance(given, list) or not 1 <= len(given) <= MOST_GRID:
         raise ValueError
@@ -58,42 +34,40 @@ def _axis_values(given: Any) -> list[Any]:
 
 
 class SentEvaluation(Received):
-    EXAMPLE: ClassVar = EXAMPLE_SENT
-
     inputs: _Inputs = Field(
-        None, description="One value for each input that the policy declares. Decimals as numbers or texts."
+        None, description="One value for each input that the policy declares. Decimals are numbers or text."
     )
     attribute_overrides: _Overrides = Field(
         None,
-        description="Attributes as if they were these (null: not set), for a what-if. What is stored stays as it is.",
+        description="Attribute values for a what-if (null: not set). Stored attributes do not change.",
     )
     version: Annotated[
         int | None,
         Rule(
-            _optional_version,
+            or_null(number(1, MOST_VERSIONS)),
             "DecisionPolicy.InvalidVersion",
             "version is the number of one of the policy's versions.",
             {
                 "type": ["integer", "null"],
                 "minimum": 1,
                 "maximum": MOST_VERSIONS,
-                "description": "Version of the policy, the published one by default. By another it is a what-if.",
+                "description": "Version of the policy; the published one by default. Any other makes this a what-if.",
             },
         ),
     ] = None
 
 
 class SentAxis(Received):
-    """Exactly one of `metric`, `attribute` and `input` names the leaf."""
+    """A number of the policy and the values to try. Exactly one of `metric`, `attribute` and `input` names it."""
 
     model_config = ConfigDict(
         json_schema_extra={
             "oneOf": [{"required": [name]} for name in ("metric", "attribute", "input")],
         }
     )
-    metric: str | None = Field(None, description="Slug.")
-    attribute: str | None = Field(None, description="Name.")
-    input: str | None = Field(None, description="Name.")
+    metric: str | None = Field(None, description="Slug of a metric.")
+    attribute: str | None = Field(None, description="Name of an attribute.")
+    input: str | None = Field(None, description="Name of an input.")
     values: Annotated[
         list[Any],
         Rule(
@@ -112,7 +86,7 @@ class SentAxis(Received):
 
     @property
     def leaf(self) -> tuple[str, str] | None:
-        """Its sort and its name."""
+        """The kind and the name of the number, or None unless exactly one is named."""
         given = [(sort, name) for sort in ("metric", "attribute", "input") if (name := getattr(self, sort)) is not None]
         return given[0] if len(given) == 1 else None
 
@@ -123,49 +97,26 @@ class SentGrid(Received):
 
 
 class SentSensitivity(SentEvaluation):
-    EXAMPLE: ClassVar = EXAMPLE_SENT | {
-        "grid": {
-            "across": {"input": "requestedAmount", "values": [10000, 50000]},
-            "down": {"metric": EXAMPLE_METRIC["slug"], "values": ["0.2", "0.4"]},
-        }
-    }
-
-    grid: SentGrid | None = Field(None, description="Outcomes and limits for all values of two numbers.")
+    grid: SentGrid | None = Field(None, description="Outcomes and limits for every pair of values of two numbers.")
 
 
 class SentOverride(Received):
-    EXAMPLE: ClassVar = {
-        "outcome": "proceed",
-        "reason": "The dishonours were the bank's error, see its letter of 28 June.",
-        "decidedBy": "J. Citizen, senior credit officer",
-    }
-
     outcome: Annotated[
         str,
         Rule(
             one_of(*OUTCOMES),
             "Evaluation.InvalidOutcome",
             f"outcome is one of {', '.join(OUTCOMES)}.",
-            {"enum": list(OUTCOMES), "description": "What was decided instead."},
+            {"enum": list(OUTCOMES), "description": "The outcome that was decided instead."},
         ),
     ]
     reason: Annotated[
         str,
-        Rule(
-            lambda given: mask_text(text(MAX_REASON)(given)),
-            "Evaluation.InvalidReason",
-            f"reason is text of 1 to {MAX_REASON:,} characters.",
-            {"type": "string", "minLength": 1, "maxLength": MAX_REASON},
-        ),
+        required_text("reason", "Evaluation.InvalidReason", MAX_REASON, parse=masked),
     ]
     decided_by: Annotated[
         str,
-        Rule(
-            lambda given: mask_text(text(MAX_PERSON)(given)),
-            "Evaluation.InvalidPerson",
-            f"decidedBy is text of 1 to {MAX_PERSON} characters.",
-            {"type": "string", "minLength": 1, "maxLength": MAX_PERSON, "description": "Who decided."},
-        ),
+        required_text("decidedBy", "Evaluation.InvalidPerson", MAX_PERSON, "Who decided.", parse=masked),
     ]
 
 
@@ -183,76 +134,41 @@ class EvaluationPaging(Paging):
 
 # What is shown
 
-EXAMPLE_METRIC_ID = EXAMPLE_METRIC["metricId"]
-EXAMPLE_ANSWER: dict[str, Any] = {
-    "verdict": {
-        "outcome": "conditional",
-        "recommendedActions": ["Ask for the ATO payment plan."],
-        "reasons": [],
-        "matchedRules": [
-            {
-                "code": "DEBT_SERVICE",
-                "message": "Debt service is above 15 % of revenue.",
-                "customerMessage": "A large share of your income already goes to lenders.",
-                "metricIds": [EXAMPLE_METRIC_ID],
-            }
-        ],
-        "principalReasons": ["A large share of your income already goes to lenders."],
-    },
-    "computedLimits": [
-        {
-            "kind": "computed",
-            "productId": EXAMPLE_PRODUCT_ID,
-            "amount": 50000.0,
-            "capped": True,
-            "uncappedAmount": 61234.5,
-        }
-    ],
-    "products": [{"productId": EXAMPLE_PRODUCT_ID, "slug": "working_capital_loan", "name": "Working capital loan"}],
-    "indicators": [{"kind": "reading", "metricId": EXAMPLE_METRIC_ID, "value": 0.1832, "format": "percent"}],
-    "metrics": [{"metricId": EXAMPLE_METRIC_ID, "name": EXAMPLE_METRIC["name"]}],
-    "attributes": [{"name": "bureau_score", "value": 684, "source": "overridden"}],
-    "evaluationId": EXAMPLE_ID,
-    "policyVersion": 3,
-    "dataVersion": 4,
-    "pendingJobs": [],
-    "whatIf": True,
-}
 Outcome = Literal["proceed", "conditional", "blocked", "indeterminate"]
 
 
 class MatchedRuleView(View):
     code: str
     message: str
-    customer_message: str = Field(description="As the customer may read it.")
+    customer_message: str = Field(description="Message for the customer.")
     metric_ids: list[UUID]
 
 
 class ReasonView(View):
-    """Something that keeps the policy from being decided."""
+    """A reason why the policy cannot be decided."""
 
     code: str
     message: str
     metric_ids: list[UUID]
     cause: str
-    name: str | None = Field(description="The metric's, attribute's or input's own name.")
-    settle: str = Field(description="What would settle it.")
+    name: str | None = Field(description="Name of the metric, attribute or input.")
+    settle: str = Field(description="What would resolve this.")
 
 
 class VerdictView(View):
     outcome: Outcome
-    recommended_actions: list[str] = Field(description="Of every matched rule in the deciding step.")
-    reasons: list[ReasonView] = Field(description=f"Why the outcome is {INDETERMINATE}; else empty.")
-    matched_rules: list[MatchedRuleView] = Field(description="The weightiest first; or the default's reason.")
-    principal_reasons: list[str] = Field(description="At most four, worded for the customer.")
+    recommended_actions: list[str] = Field(description="Of all matched rules in the deciding step.")
+    reasons: list[ReasonView] = Field(description=f"Why the outcome is {INDETERMINATE}; otherwise empty.")
+    matched_rules: list[MatchedRuleView] = Field(description="By rank, 1 first; without a match, the default reason.")
+    principal_reasons: list[str] = Field(description="At most four, in the words for the customer.")
 
 
 class ComputedLimitView(View):
     kind: Literal["computed"]
     product_id: UUID
-    amount: float = Field(description="AUD; 0 where nothing is offered.")
+    amount: float = Field(description="AUD; 0 if nothing is offered.")
     capped: bool
-    uncapped_amount: float | None = Field(None, description="Before the ceiling, where one applied.")
+    uncapped_amount: float | None = Field(None, description="AUD before the cap, if one applied.")
 
 
 class IndeterminateLimitView(View):
@@ -281,13 +197,11 @@ class NamedMetricView(View):
 
 class AttributeReadView(View):
     name: str
-    value: Any = Field(description="Null: not available.")
+    value: Any = Field(description="Null: unavailable.")
     source: Literal["stored", "overridden"]
 
 
 class EvaluationView(View):
-    EXAMPLE: ClassVar = EXAMPLE_ANSWER
-
     verdict: VerdictView
     computed_limits: list[ComputedLimitView | IndeterminateLimitView]
     products: list[ProductView]
@@ -296,9 +210,9 @@ class EvaluationView(View):
     attributes: list[AttributeReadView]
     evaluation_id: UUID
     policy_version: int
-    data_version: int = Field(description="Of the customer's transactions that were looked at.")
-    pending_jobs: list[UUID] = Field(description="Jobs that have yet to end and may change these transactions.")
-    what_if: bool = Field(description="With overrides, or by a version that didn't decide: nothing that was decided.")
+    data_version: int = Field(description="Version of the customer's transactions that was evaluated.")
+    pending_jobs: list[UUID] = Field(description="Unfinished jobs that may change these transactions.")
+    what_if: bool = Field(description="True with overrides or another version than the deciding one: not a decision.")
 
 
 class ChangeView(View):
@@ -312,21 +226,20 @@ class SensitivityView(View):
     metric_id: UUID | None
     value: float | None = Field(description="Null: unavailable.")
     below: ChangeView | None = Field(
-        description="The nearest value below at which the outcome is another. Metrics that count move by ones, sums of "
-        "money by cents, others by 0.0001; attributes and inputs by 0.00000001."
+        description="The nearest lower value with another outcome. Steps: 1 for counts, 0.01 for money, 0.0001 for "
+        "other metrics, 0.00000001 for attributes and inputs."
     )
-    above: ChangeView | None = Field(description="The nearest value above.")
+    above: ChangeView | None = Field(description="The nearest higher value with another outcome.")
     nearest: ChangeView | None = Field(
-        description="The nearer one of both; where there is no value, the first of `changes`."
+        description="The nearer of the two; if the number is unavailable, the first of `changes`."
     )
     changes: list[ChangeView] = Field(
-        description="Of a number that is unavailable, what it would have to be: for each other outcome that it can "
-        "bring about alone, the value nearest to zero at which it does, the nearest first. Empty: none, as when "
-        "others are missing, too. Of a number that has a value: empty."
+        description="For an unavailable number: each other outcome that its value alone could bring about, with the "
+        "value nearest to zero that does; nearest first. Empty if there is none, for example because other numbers are "
+        "unavailable too. Always empty for a number that has a value."
     )
     complete: bool = Field(
-        description="False: the search was given up, and there may be changes all the same. True: what isn't told "
-        "isn't there."
+        description="True: all changes are listed. False: the search was stopped, and there may be more."
     )
 
 
@@ -342,7 +255,7 @@ class GridLimitView(View):
 
 
 class GridView(View):
-    """Rows are the values `down`, columns the values `across`."""
+    """Outcomes and limits: a row for each value of `down`, a column for each value of `across`."""
 
     across: AxisView
     down: AxisView
@@ -350,45 +263,7 @@ class GridView(View):
     limits: list[GridLimitView]
 
 
-EXAMPLE_SENSITIVITY: dict[str, Any] = {
-    "kind": "metric",
-    "name": EXAMPLE_METRIC["slug"],
-    "metricId": EXAMPLE_METRIC_ID,
-    "value": 0.1832,
-    "below": {"value": 0.15, "outcome": "proceed"},
-    "above": {"value": 0.4001, "outcome": "blocked"},
-    "nearest": {"value": 0.15, "outcome": "proceed"},
-    "changes": [],
-    "complete": True,
-}
-EXAMPLE_UNAVAILABLE: dict[str, Any] = {
-    "kind": "attribute",
-    "name": "bureau_score",
-    "metricId": None,
-    "value": None,
-    "below": None,
-    "above": None,
-    "nearest": {"value": 0.0, "outcome": "blocked"},
-    "changes": [{"value": 0.0, "outcome": "blocked"}, {"value": 450.0, "outcome": "proceed"}],
-    "complete": True,
-}
-EXAMPLE_GRID: dict[str, Any] = {
-    "across": {"kind": "input", "name": "requestedAmount", "values": [10000.0, 50000.0]},
-    "down": {"kind": "metric", "name": EXAMPLE_METRIC["slug"], "values": [0.2, 0.4]},
-    "outcomes": [["conditional", "conditional"], ["conditional", "blocked"]],
-    "limits": [{"productId": EXAMPLE_PRODUCT_ID, "amounts": [[10000.0, 50000.0], [10000.0, 0.0]]}],
-}
-
-
 class SensitivitiesView(View):
-    EXAMPLE: ClassVar = {
-        "outcome": "conditional",
-        "policyVersion": 3,
-        "dataVersion": 4,
-        "sensitivities": [EXAMPLE_SENSITIVITY, EXAMPLE_UNAVAILABLE],
-        "grid": EXAMPLE_GRID,
-    }
-
     outcome: Outcome
     policy_version: int
     data_version: int
@@ -397,20 +272,6 @@ class SensitivitiesView(View):
 
 
 class EvaluationSummaryView(View):
-    EXAMPLE: ClassVar = {
-        "evaluationId": EXAMPLE_ID,
-        "customerId": "0d9f8e7c-6b5a-4f3e-8d2c-1b0a9f8e7d6c",
-        "slug": "working-capital-loan",
-        "policyVersion": 3,
-        "at": "2026-07-01T02:15:00Z",
-        "who": "7d1e2a3b-59c4-4f6e-8a0b-1c2d3e4f5a6b",
-        "outcome": "conditional",
-        "overriddenOutcome": None,
-        "whatIf": False,
-        "dataVersion": 4,
-        "asOf": "2026-07-01",
-    }
-
     evaluation_id: UUID
     customer_id: UUID
     slug: str
@@ -418,26 +279,18 @@ class EvaluationSummaryView(View):
     at: datetime
     who: str = Field(description="Id of the API key, or the operator.")
     outcome: Outcome
-    overridden_outcome: Outcome | None = Field(description="What somebody decided instead, the last one; null: nobody.")
+    overridden_outcome: Outcome | None = Field(description="The latest override; null if there is none.")
     what_if: bool
     data_version: int
     as_of: date
 
 
 class EvaluationListView(Counts):
-    EXAMPLE: ClassVar = {"evaluations": [EvaluationSummaryView.EXAMPLE], **Counts.EXAMPLE}
-
     evaluations: list[EvaluationSummaryView]
 
 
 class DecisionOverrideView(View):
-    """What somebody decided instead."""
-
-    EXAMPLE: ClassVar = {
-        **SentOverride.EXAMPLE,
-        "at": "2026-07-01T04:00:00Z",
-        "who": EvaluationSummaryView.EXAMPLE["who"],
-    }
+    """A decision by a person that overrides the evaluation's outcome."""
 
     outcome: Outcome
     reason: str
@@ -447,21 +300,11 @@ class DecisionOverrideView(View):
 
 
 class RecordedEvaluationView(EvaluationSummaryView):
-    EXAMPLE: ClassVar[Mapping[str, Any]] = {
-        **EvaluationSummaryView.EXAMPLE,
-        "overriddenOutcome": SentOverride.EXAMPLE["outcome"],
-        "shadowOf": None,
-        "shadows": [],
-        "overrides": [DecisionOverrideView.EXAMPLE],
-        "sha256": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
-        "record": {"recordVersion": 2, "engineVersion": 1, "metricsVersion": 1},
-    }
-
-    shadow_of: UUID | None = Field(description="The evaluation beside which this challenger's was run.")
-    shadows: list[UUID] = Field(description="Evaluations by a challenger beside this one.")
-    overrides: list[DecisionOverrideView] = Field(description="In their order; the last one holds.")
-    sha256: str = Field(description="Of the record's bytes, as they stand in this answer.")
+    shadow_of: UUID | None = Field(description="The evaluation for which this challenger evaluation was run.")
+    shadows: list[UUID] = Field(description="Evaluations by a challenger for this one.")
+    overrides: list[DecisionOverrideView] = Field(description="Oldest first; the last one applies.")
+    sha256: str = Field(description="SHA-256 of the record's bytes as in this answer.")
     record: Any = Field(
-        description="All that the evaluation read, with causes; policy, metrics, data and engine; the trace: which "
-        "rule read which value against which threshold; and the answer."
+        description="Everything the evaluation read, with causes; the versions of policy, metrics, data and engine; "
+        "the trace of which rule compared which value with which threshold; and the answer."
     )

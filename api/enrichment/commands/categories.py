@@ -1,4 +1,4 @@
-"""Categories without a server: what the rows of a file are, and the learned models that decide where no rule does."""
+"""Commands that categorise a file without a server, and that train and activate learned models of categories."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,6 @@ from uuid import UUID
 
 import polars as pl
 import typer
-from polars.exceptions import PolarsError
 
 from api.core.commands.console import (
     AsJson,
@@ -24,7 +23,7 @@ from api.core.commands.console import (
     print_record,
     print_records,
 )
-from api.core.commands.files import as_csv, content_of, write
+from api.core.commands.files import as_csv, content_of, csv_of, write
 from api.intake.commands.exports import (
     ColumnsFileOption,
     ColumnsOption,
@@ -44,8 +43,8 @@ from pipelines.enrichment.learned.model import held_of
 from pipelines.enrichment.training import deciding, labelled
 from pipelines.intake.exports import InOneCurrency, in_one_currency, job_id, submitted
 from pipelines.intake.rows import validate
-from pipelines.reports.page.wording import counted
-from pipelines.synthetic import base_rows
+from pipelines.pages.wording import counted
+from pipelines.synthetic import base_model
 from pipelines.vocabulary.errors import NotFound, Unprocessable
 from storage.core import audit
 from storage.core.audit import OPERATOR
@@ -58,32 +57,33 @@ from storage.enrichment.category_models import StoredModel
 if TYPE_CHECKING:
     from pipelines.enrichment.training.evaluation import Bin, Evaluation, Score
 
-categories = typer.Typer(help="Learned models of categories: train, evaluate, activate.", no_args_is_help=True)
+categories = typer.Typer(help="Learned models of categories: train, evaluate and activate them.", no_args_is_help=True)
 
-BASE_WEIGHTS = 900_000  # some 3 MB, to come with the code
 
-Export = Annotated[Path, typer.Argument(help="An export as CSV, or JSON of this API.")]
+Export = Annotated[Path, typer.Argument(help="A bank export in CSV, or JSON of this API.")]
 Labels = Annotated[
     list[Path] | None,
-    typer.Option(help="A CSV file: date,description,amount,label and any context_ columns; repeat for more."),
+    typer.Option(
+        help="CSV file with the columns date, description, amount, label and any context_ ones. Can be repeated."
+    ),
 ]
-SplitDate = Annotated[datetime | None, typer.Option(formats=["%Y-%m-%d"], help="The first day not to train on.")]
-ForClient = Annotated[UUID | None, typer.Option(help="For this client alone. Default: for all.")]
+SplitDate = Annotated[datetime | None, typer.Option(formats=["%Y-%m-%d"], help="Train only on rows before this day.")]
+ForClient = Annotated[UUID | None, typer.Option(help="Only for this client. Default: for all clients.")]
 
 
 def categorise(
     file: Export,
-    model: Annotated[Path | None, typer.Option(help="A model's file. Default: the one that Tidemark brings.")] = None,
+    model: Annotated[Path | None, typer.Option(help="File of a model. Default: the built-in model.")] = None,
     currency: CurrencyOption = None,
     columns: ColumnsOption = None,
     columns_file: ColumnsFileOption = None,
     save_columns: SaveColumnsOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say what each row of a file is, how surely, and who says so: CSV on standard output. Needs no server.
+    """Print each row's category, confidence and source as CSV. Needs no server.
 
-    The file is read as `tidemark analyse` does. How, in which currency, and
-    what could not be read is on standard error.
+    The file is read as by `tidemark analyse`. Standard error reports the
+    currency, and rows that could not be read.
 
     Example: tidemark categorise statement.csv > categorised.csv
     """
@@ -94,7 +94,7 @@ def categorise(
     _show_reading(opened, money, rows.height, refused)
     if rows.is_empty():
         raise complaint(f"no row of {file} can be categorised")
-    said = deciding.said(labelled.prepared(rows), chosen)
+    said = deciding.decide(labelled.prepare(rows), chosen)
     said.insert_column(said.get_column_index("amount") + 1, pl.lit(money.currency).alias("currency"))
     if as_json:
         print_json(said.to_dicts())
@@ -103,8 +103,9 @@ def categorise(
 
 
 def _readable_rows(file: ExportFile, money: InOneCurrency) -> tuple[pl.DataFrame, list[RefusedRow]]:
-    """Sound rows in the order of the file: `date`, `description`, `amount` and the file's columns of context; and
-    those that are refused.
+    """Return the valid rows in the order of the file, and the refused rows.
+
+    Valid rows have `date`, `description`, `amount` and the file's columns of context.
     """
     validated = validate(submitted(money.statements, now()).rows, Settings().timezone)
     accepted, rejected = pl.collect_all([validated.accepted, validated.rejected])
@@ -119,7 +120,7 @@ def _readable_rows(file: ExportFile, money: InOneCurrency) -> tuple[pl.DataFrame
 
 
 def _context(extra: pl.Series) -> list[pl.Series]:
-    """The columns that a model may have learned from beside the text."""
+    """Return the additional columns that a model may have learned from."""
     stated = extra.drop_nulls()
     names = [name for name in json.loads(stated[0]) if name.startswith(CONTEXT)] if len(stated) else []
     if not names:
@@ -143,25 +144,25 @@ def _show_reading(file: ExportFile, money: InOneCurrency, used: int, refused: Se
 def train(
     labels: Labels = None,
     portfolio: Annotated[
-        int, typer.Option(min=0, help="Also learn from a synthetic portfolio of so many businesses.")
+        int, typer.Option(min=0, help="Also learn from a synthetic portfolio of this many businesses.")
     ] = 0,
     client: ForClient = None,
     split_date: SplitDate = None,
     file: Annotated[
-        Path | None, typer.Option("--out", help="Write the model to this file instead of the home.")
+        Path | None, typer.Option("--out", help="Write the model to this file instead of storing it.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Train a model on labelled transactions and keep it. It decides nothing until it is activated.
+    """Train a model on labelled transactions and store it. It is not used until activated.
 
     Example: tidemark categories train --labels labelled.csv --client 2f0c…
     """
     rows = _training_rows(labels or [], portfolio)
     if split_date is not None:
         rows = rows.filter(pl.col("date") < split_date.date())
-    from pipelines.enrichment.training import training  # noqa: PLC0415  scikit-learn takes half a second: only who trains waits
+    from pipelines.enrichment.training import training  # noqa: PLC0415  importing scikit-learn takes half a second
 
-    model = training.train(rows, BASE_WEIGHTS) if portfolio else training.train(rows)
+    model = training.train(rows, base_model.WEIGHTS) if portfolio else training.train(rows)
     content = model_file.dumps(model)
     facts, fingerprint = dict(model.facts), model_file.fingerprint(model)
     if file is not None:
@@ -180,10 +181,11 @@ def train(
 
 @categories.command("evaluate")
 def evaluate(labels: Labels = None, split_date: SplitDate = None, as_json: AsJson = False) -> None:
-    """Train on the earlier rows, decide the later ones and count; beside it, a plain baseline.
+    """Train on the earlier rows, test on the later ones, and compare with a baseline.
 
-    The baseline is a linear support-vector machine on character n-grams of the description and the amount. The default
-    split leaves about four fifths of the rows before it.
+    The baseline is a linear support-vector machine on character n-grams of the
+    description and the amount. By default, about four fifths of the rows are
+    trained on.
 
     Example: tidemark categories evaluate --labels labelled.csv --split-date 2025-01-01
     """
@@ -201,7 +203,7 @@ def evaluate(labels: Labels = None, split_date: SplitDate = None, as_json: AsJso
 
 @categories.command("list")
 def list_models(as_json: AsJson = False) -> None:
-    """List the models that are kept, and for whom each is used.
+    """List the stored models and the clients that use them.
 
     Example: tidemark categories list
     """
@@ -211,16 +213,16 @@ def list_models(as_json: AsJson = False) -> None:
     for client_id, model_id in uses.items():
         users.setdefault(model_id, []).append("all" if client_id is None else str(client_id))
     records = [_record(model, sorted(users.get(model.model_id, []))) for model in found]
-    print_records(records, as_json=as_json, empty="No models yet: the one that Tidemark brings decides for all.")
+    print_records(records, as_json=as_json, empty="No models yet: the built-in model is used for all clients.")
 
 
 @categories.command("activate")
 def activate(
-    model: Annotated[str, typer.Argument(help="The model's id, or the file of one.")],
+    model: Annotated[str, typer.Argument(help="The model's id, or its file.")],
     client: ForClient = None,
     as_json: AsJson = False,
 ) -> None:
-    """Use a model from now on. Customers that have transactions are queued to be enriched again.
+    """Use a model from now on. Customers with transactions are queued for enrichment.
 
     Example: tidemark categories activate 7d1e… --client 2f0c…
     """
@@ -239,58 +241,42 @@ def activate(
 
 @categories.command("deactivate")
 def deactivate(client: ForClient = None, as_json: AsJson = False) -> None:
-    """Go back: a client to the model for all, all to the model that Tidemark brings.
+    """Stop using a model: a client falls back to the model for all, and all to the built-in one.
 
     Example: tidemark categories deactivate --client 2f0c…
     """
     with opened_store() as store, store.db.writing() as w:
         used = category_models.deactivate(w, client, OPERATOR.who, now())
         if used is None:
-            raise NotFound("Model.NotActive", "No model is activated there.")
+            raise NotFound("Model.NotActive", "No model is active there.")
         audit.append(w, OPERATOR, "Model.Deactivated", {"modelId": used}, now(), client_id=client)
     print_record({"modelId": used, "usedFor": None}, as_json=as_json)
 
 
-_WORTHLESS = (
-    "on rows held back it is no better than always saying the commonest label, so there is nothing in it: "
-    "are these the right labels?"
-)
+_WORTHLESS = "on held-out rows it is no better than always choosing the most common label. Are the labels right?"
 
 
 def _training_rows(files: Sequence[Path], businesses: int) -> pl.DataFrame:
-    """The rows of all files, and of the portfolio."""
+    """Return the rows of all files and of the synthetic portfolio."""
     if not files and not businesses:
-        raise typer.BadParameter("name a file with --labels")
+        raise typer.BadParameter("give --labels or --portfolio")
     read = [_labelled_rows(file) for file in files]
     together = pl.concat(read, how="diagonal") if read else None
-    if not businesses:
-        assert together is not None
-        return together
-    portfolio = base_rows.portfolio_rows(businesses)
-    return portfolio if together is None else base_rows.with_labelled_by_hand(portfolio, together)
+    if businesses:
+        return base_model.training_rows(businesses, together)
+    assert together is not None
+    return together
 
 
 def _labelled_rows(path: Path) -> pl.DataFrame:
-    file = labelled.labelled_rows(_table(path))
+    file = labelled.labelled_rows(csv_of(path))
     for note in file.notes:
         _warn(f"{path}: {note}")
     return file.rows
 
 
-def _table(path: Path) -> pl.DataFrame:
-    """The file's columns as text.
-
-    Raises:
-        Unprocessable: it can't be read, or is no CSV.
-    """
-    try:
-        return pl.read_csv(content_of(path), infer_schema=False, encoding="utf8-lossy")
-    except PolarsError as error:
-        raise Unprocessable("Labels.Unreadable", f"{path} is no CSV file: {str(error).splitlines()[0]}") from error
-
-
 def _chosen(w: Writing, model: str, client: UUID | None) -> StoredModel:
-    """The model of that id; or of that file, which is kept first."""
+    """Return the model with this id, or store the model in this file and return it."""
     try:
         return category_models.get(w, UUID(model))
     except ValueError:
@@ -328,17 +314,17 @@ def _shown(facts: Mapping[str, Any]) -> dict[str, Any]:
 def _print_evaluation(measured: "Evaluation") -> None:
     for line in (
         f"Trained on the {measured.trained_rows:,} rows before {measured.split}, with {measured.labels:,} labels.",
-        f"Tested on the {measured.tested_rows:,} rows from then on; {measured.unseen_rows:,} of merchants not known.\n",
+        f"Tested on the {measured.tested_rows:,} rows from then on, {measured.unseen_rows:,} of unseen merchants.\n",
     ):
         out.print(line, soft_wrap=True, highlight=False)
     print_records(
         [_scored("learned model", measured.model), _scored("baseline", measured.baseline)], as_json=False, empty=""
     )
-    out.print(f"\nAlways the commonest label: {measured.majority:.4f}\n")
+    out.print(f"\nAlways the most common label: {measured.majority:.4f}\n")
     print_records(
         [{"is": each.label, "said": each.said, "rows": each.rows} for each in measured.confusions],
         as_json=False,
-        empty="Nothing was confused.",
+        empty="No label was confused with another.",
     )
     out.print(f"\nExpected calibration error {measured.calibration_error:.4f}\n")
     print_records([_bin(each) for each in measured.bins], as_json=False, empty="")

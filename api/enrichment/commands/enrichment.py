@@ -1,8 +1,8 @@
-"""`tidemark enrichment`: the releases of the enrichment, and what one would change or has changed in the portfolio.
+"""`tidemark enrichment`: releases of the enrichment, and what one changes in the portfolio.
 
-A version of a customer's transactions is one of three things: the value that is stored now, if that version made it; an
-earlier value that was replaced since and is still retained; or what this program makes of the stored rows, if the
-version is the program's own. The last is computed in memory, bucket by bucket, and nothing is written.
+A customer's transactions under a version are the stored value, if that version made it; an earlier value that is still
+retained; or, for the version of this program, a new computation from the stored rows. This is done in memory, bucket
+by bucket, and nothing is written.
 """
 
 from collections import Counter
@@ -34,22 +34,22 @@ SHOWN = 20  # lines of a table for people; JSON has them all
 SHOWN_ID = 8  # characters of a customer's id
 SHOWN_TEXT = 60  # characters of a description
 
-enrichment = typer.Typer(help="The enrichment: releases, diff.", no_args_is_help=True)
+enrichment = typer.Typer(help="The enrichment: list and compare releases.", no_args_is_help=True)
 
 Client = Annotated[UUID | None, typer.Option(help="Only this client's customers.")]
-Sample = Annotated[int | None, typer.Option(min=1, help="Only so many customers, spread evenly over the portfolio.")]
+Sample = Annotated[int | None, typer.Option(min=1, help="Only this many customers, spread evenly over the portfolio.")]
 
 
 class NothingToCompare(TidemarkError):
-    """No customer is held under the versions that were asked for."""
+    """No customer is stored under both versions."""
 
 
 @enrichment.command("releases")
 def list_releases(as_json: AsJson = False) -> None:
-    """List the releases of the enrichment, and whether the rules here are those of the last one.
+    """List the releases of the enrichment, and check that this program has the latest one.
 
-    Exit status 1 if they are not: a change of rules, lists, taxonomy or model
-    is recorded in releases.yaml, with the fingerprint that this prints.
+    Exit status 1 if it has not. Record each change of rules, lists, taxonomy
+    or model in releases.yaml, with the fingerprint that this command prints.
 
     Example: tidemark enrichment releases
     """
@@ -77,18 +77,18 @@ def _release_line(release: Release) -> dict[str, Any]:
 
 @enrichment.command("diff")
 def diff(
-    from_version: Annotated[int, typer.Option("--from", help="The version before; it must be stored.")],
+    from_version: Annotated[int, typer.Option("--from", help="The earlier version, which must be stored.")],
     to_version: Annotated[
-        int, typer.Option("--to", help="The version after: stored, or this program's own, which is then computed.")
+        int, typer.Option("--to", help="The later version: stored, or that of this program, which is computed.")
     ],
     client: Client = None,
     sample: Sample = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what one version of the enrichment changes against another: categories, figures, examples.
+    """Compare two versions of the enrichment: categories, figures and examples.
 
-    Nothing is written. Customers that are not held under both versions are
-    left out, and counted.
+    Nothing is written. Customers that are not stored under both versions are
+    left out and counted.
 
     Example: tidemark enrichment diff --from 1 --to 2 --sample 200
     """
@@ -114,20 +114,20 @@ def diff(
 
 
 def _sampled(numbers: Sequence[int], sample: int | None) -> list[int]:
-    """Every n-th customer, so that the same portfolio gives the same sample."""
+    """Return every n-th customer: the same portfolio gives the same sample."""
     if sample is None or sample >= len(numbers):
         return list(numbers)
     return [numbers[place * len(numbers) // sample] for place in range(sample)]
 
 
 def _by_bucket(numbers: Sequence[int]) -> list[list[int]]:
-    """The customers by bucket: memory holds one bucket's transactions at a time."""
+    """Group customers by bucket, so that memory holds the transactions of one bucket at a time."""
     parts = ([number for number in numbers if buckets.bucket_of(number) == bucket] for bucket in buckets.ALL)
     return [part for part in parts if part]
 
 
 def _pair(store: Store, stored: Mapping[int, int], before: int, after: int) -> tuple[pl.DataFrame, pl.DataFrame] | None:
-    """The transactions (TRANSACTIONS) of the customers that are held under both versions; None if there are none."""
+    """Return the transactions (TRANSACTIONS) of customers stored under both versions, or None without any."""
     with store.db.reading() as r:
         places = versions.places(r, stored)
         known = knowledge.read(r, store.lake, stored)
@@ -148,7 +148,7 @@ def _pair(store: Store, stored: Mapping[int, int], before: int, after: int) -> t
 def _stored_under(
     store: Store, stored: Mapping[int, int], places: Mapping[int, Sequence[Location]], version: int
 ) -> dict[int, Location]:
-    """By customer, the newest value that this version made, or, of the current one, would make the same."""
+    """Return, by customer, the location of the newest value that this version made, or would make identically."""
     found = {}
     for number, retained in places.items():
         current_one, *replaced = retained
@@ -162,7 +162,7 @@ def _stored_under(
 
 
 def _rows(store: Store, places: Sequence[Location]) -> pl.DataFrame:
-    """The values, columns that an older version did not know left empty."""
+    """Read the values. Columns that an older version did not have are null."""
     scans = (
         place.scan(store.lake).match_to_schema(TRANSACTIONS, missing_columns="insert", extra_columns="ignore")
         for place in places
@@ -176,12 +176,12 @@ def _computed(held: pl.DataFrame, known: Knowledge) -> pl.DataFrame:
 
 
 def _what_could(stored: Mapping[int, int], before: int, after: int) -> str:
-    """One line: which versions there are."""
+    """Return the error message, with the stored versions."""
     counts = Counter(stored.values())
     held = ", ".join(f"version {version} ({_counted(count, 'customer')})" for version, count in sorted(counts.items()))
     return (
-        f"Versions {before} and {after} can't be compared: no customer is held under both. Held now: {held or 'none'}; "
-        f"--to {ENRICHMENT_VERSION} computes this program's own. Replaced values are kept for TIDEMARK_RETENTION."
+        f"Versions {before} and {after} can't be compared: no customer is stored under both. Stored: {held or 'none'}; "
+        f"--to {ENRICHMENT_VERSION} computes that of this program. Replaced values are kept for TIDEMARK_RETENTION."
     )
 
 
@@ -249,7 +249,7 @@ def _kind() -> pl.Expr:
 
 
 def _by_change(impact: Impact, ids: Mapping[int, str]) -> list[tuple[Any, ...]]:
-    """Figures that are money say most; scores and ratios of a customer are in the JSON."""
+    """Return the largest changes of money figures. Scores and ratios are only in the JSON output."""
     change = (pl.col("after").fill_null(0) - pl.col("before").fill_null(0)).abs()
     money = impact.changed_figures().filter(pl.col("report") == "aggregate")
     largest = money.sort(change, "customer_number", "figure", descending=[True, False, False]).head(SHOWN)

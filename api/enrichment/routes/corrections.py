@@ -12,7 +12,7 @@ from api.core.idempotency import idempotent
 from api.core.in_turn import InTurn
 from api.core.operations import DAMAGED_FILE, gives
 from api.core.schemas.common import Paging
-from api.core.schemas.jobs import EXAMPLE_CORRECTION, JobView
+from api.core.schemas.jobs import JobView
 from api.enrichment.schemas.corrections import (
     REFUSED,
     WRONG_SIDE,
@@ -69,7 +69,7 @@ def list_corrections(caller: Corrector, customer_id: CustomerId, query: WhichPag
     return answer({"corrections": items, **totals(found)})
 
 
-@router.delete("/{correctionId}", **gives(JobView, 202, refuses=DAMAGED_FILE, example=EXAMPLE_CORRECTION))
+@router.delete("/{correctionId}", **gives(JobView, 202, refuses=DAMAGED_FILE, example="correction"))
 def revoke_correction(caller: Corrector, customer_id: CustomerId, correction_id: CorrectionId) -> Response:
     """Let a correction hold no more: what it decided returns to what enrichment and other corrections say.
 

@@ -1,4 +1,4 @@
-"""Exports that a command reads: with which columns, in which currency, and what it says of their lines."""
+"""Bank exports that a command reads: options for their columns and currency, and messages about their lines."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,19 +16,19 @@ from pipelines.intake.exports import CODES, Contents, Layout, parse_layout, read
 from pipelines.vocabulary.errors import InvalidRequest
 from storage.core.logs import printable
 
-MOST_BYTES = 1024**3  # of a file, which takes some twenty times that in memory
-MOST_FAULTS = 10  # shown of the rows refused; --json has them all
-MOST_LINES = 5  # numbers of lines shown for a reason
+MOST_BYTES = 1024**3  # of a file; reading it takes about twenty times as much memory
+MOST_FAULTS = 10  # refused rows shown; --json has them all
+MOST_LINES = 5  # line numbers shown for each reason
 
 
 def to_currency(text: str | None) -> str | None:
-    """A code of ISO 4217.
+    """Parse a currency code of ISO 4217.
 
     Raises:
-        typer.BadParameter: anything else.
+        typer.BadParameter: The text is not one.
     """
     if text is not None and text.upper() not in CODES:
-        raise typer.BadParameter(f"{text} is no code of ISO 4217")
+        raise typer.BadParameter(f"{text} is not a currency code of ISO 4217")
     return None if text is None else text.upper()
 
 
@@ -36,18 +36,18 @@ ColumnsOption = Annotated[
     str | None,
     typer.Option(
         metavar="ROLE=NUMBER,…",
-        help="The columns, where they aren't told right, such as date=1, amount=-3, currency=GBP. Numbers are from "
-        "1; a minus inverts the amounts' signs, a plus keeps them.",
+        help="The columns, if they are not recognised, such as date=1, amount=-3, currency=GBP. The first column is 1. "
+        "A minus inverts the signs of amounts, a plus keeps them.",
     ),
 ]
-ColumnsFileOption = Annotated[Path | None, typer.Option(help="The columns from a file that --save-columns wrote.")]
-SaveColumnsOption = Annotated[Path | None, typer.Option(help="Write the columns, as read or given, to this file.")]
+ColumnsFileOption = Annotated[Path | None, typer.Option(help="Read the columns from a file of --save-columns.")]
+SaveColumnsOption = Annotated[Path | None, typer.Option(help="Write the recognised or given columns to this file.")]
 
 
 CurrencyOption = Annotated[
     str | None,
     typer.Option(
-        callback=to_currency, help="The amounts' currency, such as NZD, where files don't state it or state several."
+        callback=to_currency, help="Currency of the amounts, such as NZD, if the files state none or several."
     ),
 ]
 
@@ -60,7 +60,7 @@ class ExportFile:
 
 @dataclass(frozen=True)
 class RefusedRow:
-    """A row of a file that can't be right, with the reason."""
+    """An invalid row of a file, with the reason."""
 
     file: str
     line: int
@@ -72,7 +72,7 @@ class RefusedRow:
 def open_exports(
     paths: Sequence[Path], columns: str | None, columns_file: Path | None, save_columns: Path | None
 ) -> list[ExportFile]:
-    """Read files with the columns that the user gives, and write these down if asked to; else complain in one line."""
+    """Read files with the given columns, and save the columns if requested. A failure exits with one line."""
     layout = _layout(columns, columns_file)
     files = [_opened(path, layout) for path in paths]
     if save_columns is not None:
@@ -109,14 +109,14 @@ def _save(files: Sequence[ExportFile], target: Path) -> None:
 
 
 def unreadable_rows(files: Sequence[ExportFile]) -> Iterator[RefusedRow]:
-    """Rows that belong to no statement."""
+    """Yield the rows that could not be read."""
     for file in files:
         for line, field, code, message in file.contents.refused.iter_rows():
             yield RefusedRow(str(file.path), line, field, code, message)
 
 
 def no_rows(contents: Contents) -> list[dict[str, Any]]:
-    """Lines that are no transactions: how many for each reason, and which."""
+    """Return the lines that are not transactions: their count and numbers for each reason."""
     groups = contents.no_rows.partition_by("reason", as_dict=True, maintain_order=True)
     return [
         {"reason": reason, "count": lines.height, "lines": lines["line"].to_list()}
@@ -132,12 +132,12 @@ def show_refused(console: Console, refused: Sequence[RefusedRow]) -> None:
 
 
 def show_indented(console: Console, line: str, style: str) -> None:
-    """A line below a file's heading, wrapped between words."""
+    """Print a line below a file's heading, wrapped between words."""
     console.print(Padding(f"[{style}]{escape(printable(line))}[/]", (0, 0, 0, 2)), highlight=False)
 
 
 def described(contents: Contents) -> str:
-    """The lines of a file that are no rows, as `1 heading, 2 blank, 1 states a balance (line 9)`."""
+    """Describe the lines that are not rows, as `1 heading, 2 blank, 1 states a balance (line 9)`."""
     headings = contents.headings
     parts = [f"{headings} heading{'s' * (headings > 1)}"] if headings else []
     for each in no_rows(contents):

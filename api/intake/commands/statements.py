@@ -1,6 +1,6 @@
-"""`tidemark statements extract`: the rows of PDF statements, and what proves them, without a service or a trace.
+"""`tidemark statements extract`: read PDF statements without a service. Nothing is stored.
 
-Each file is read in a child process with limits, several side by side, just as the service does it.
+As in the service, each file is read in a child process with limits, several at a time.
 """
 
 import os
@@ -29,7 +29,7 @@ from pipelines.intake.masking import mask_text
 from pipelines.intake.pdf.page.result import Entry, Extraction, Reason, Refusal, Signal, Statement, Verdict
 from pipelines.intake.pdf.page.symbols import CODES
 from pipelines.intake.statement_rows import in_currency
-from pipelines.reports.page.wording import counted
+from pipelines.pages.wording import counted
 from pipelines.vocabulary.errors import Unprocessable
 from storage.core.logs import printable
 
@@ -55,33 +55,33 @@ class _File:
 
 @statements.command("extract")
 def extract(
-    files: Annotated[list[Path], typer.Argument(help="Statements as PDF, as the bank gave them.")],
+    files: Annotated[list[Path], typer.Argument(help="PDF statements as issued by the bank.")],
     password_file: Annotated[
-        Path | None, typer.Option(help="The files' password is the first line of this. Default: asked for when needed.")
+        Path | None, typer.Option(help="File whose first line is the password. Default: ask when needed.")
     ] = None,
     currency: Annotated[
         str | None,
-        typer.Option(help="ISO 4217: statements that name no currency are in it, those in another are refused."),
+        typer.Option(help="Currency (ISO 4217) of statements that state none. Statements in another are refused."),
     ] = None,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print the rows as CSV.")] = False,
     as_json: AsJson = False,
     explain: Annotated[
-        Path | None, typer.Option(help="Draw each page into this folder, with the words, columns and rows seen in it.")
+        Path | None, typer.Option(help="Draw each page to this folder, with the recognised words, columns and rows.")
     ] = None,
 ) -> None:
-    """Read PDF statements: their rows, and how far the balances prove them. Needs no server, keeps nothing.
+    """Read PDF statements, and check their rows against the balances. Needs no server.
 
-    Rows as CSV can be handed to `tidemark analyse`. Exit status 1 says that at
-    least one file was refused; the others were read.
+    Nothing is stored. `tidemark analyse` reads the CSV. Exit status 1 means
+    that at least one file was refused; the others were read.
 
     Example: tidemark statements extract march.pdf april.pdf --csv > rows.csv
     """
     if as_csv and as_json:
         raise typer.BadParameter("--csv and --json exclude each other")
     if currency is not None and currency not in CODES:
-        raise typer.BadParameter(f"{printable(currency)} is no currency: a code such as AUD or EUR")
+        raise typer.BadParameter(f"{printable(currency)} is not a currency code such as AUD or EUR")
     password = None if password_file is None else _first_line(password_file)
-    read = [_asked_again(file) for file in _read([(path, content_of(path)) for path in files], password)]
+    read = [_read_with_password(file) for file in _read([(path, content_of(path)) for path in files], password)]
     if currency is not None:
         read = [replace(file, extraction=_declared(file.extraction, currency)) for file in read]
     if explain is not None:
@@ -100,7 +100,7 @@ def extract(
 
 
 def _declared(extraction: Extraction, currency: str) -> Extraction:
-    """What is in this currency, or names none and is declared to be."""
+    """Keep the statements in this currency, including those that state none."""
     own = in_currency(extraction, currency)
     return replace(own, statements=tuple(replace(each, currency=currency) for each in own.statements))
 
@@ -113,7 +113,7 @@ def _first_line(path: Path) -> str:
 
 
 def _read(files: Sequence[tuple[Path, bytes]], password: str | None) -> list[_File]:
-    """All files, as many at once as there are processors."""
+    """Read all files, as many at a time as there are processors."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("pages"))
     with (
         Progress(*columns, console=err, disable=not err.is_terminal, transient=True) as progress,
@@ -130,20 +130,20 @@ def _read(files: Sequence[tuple[Path, bytes]], password: str | None) -> list[_Fi
         ]
 
 
-def _asked_again(file: _File) -> _File:
-    """With the password, where one is needed and somebody is there to know it."""
-    if file.extraction.refusal is not Refusal.ENCRYPTED or not _somebody_sits_there():
+def _read_with_password(file: _File) -> _File:
+    """Ask for the password of an encrypted file on a terminal, and read the file again."""
+    if file.extraction.refusal is not Refusal.ENCRYPTED or not _is_interactive():
         return file
     password = typer.prompt(f"Password of {printable(str(file.path))}", hide_input=True, err=True)
     return replace(file, password=password, extraction=isolation.extract(file.content, password))
 
 
-def _somebody_sits_there() -> bool:
+def _is_interactive() -> bool:
     return sys.stdin.isatty()
 
 
 def _draw(files: Sequence[_File], folder: Path) -> None:
-    """A picture for each page that can be drawn."""
+    """Write a picture of each page that can be drawn."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -158,7 +158,7 @@ def _draw(files: Sequence[_File], folder: Path) -> None:
 
 
 def _names(files: Sequence[_File]) -> Iterator[str]:
-    """What their pictures begin with: the file's own name, numbered where two have the same."""
+    """Yield the prefix of each file's pictures: its own name, numbered if two files have the same."""
     count = Counter(file.path.stem for file in files)
     for number, file in enumerate(files, start=1):
         yield file.path.stem if count[file.path.stem] == 1 else f"{number}-{file.path.stem}"
@@ -171,7 +171,7 @@ def _as_json(file: _File) -> dict[str, Any]:
 
 
 def _camel(value: Any) -> Any:
-    """Names as the API has them."""
+    """Return a value with its names in camelCase, as in the API."""
     if isinstance(value, Mapping):
         return {_camel_name(name): _camel(each) for name, each in value.items()}
     return [_camel(each) for each in value] if isinstance(value, (list, tuple)) else value
@@ -214,7 +214,7 @@ def _row(file: _File, statement: Statement, entry: Entry) -> list[object]:
 
 
 def _masked(statement: Statement) -> Statement:
-    """Without numbers of cards and tax file numbers, wherever they stand; an account's own is its identity."""
+    """Mask card and tax file numbers in a statement. An account number is only masked for a card."""
     number = _last_digits(statement) if statement.account_type == CARD else statement.account_number
     entries = tuple(replace(entry, description=mask_text(entry.description)) for entry in statement.entries)
     return replace(statement, account_number=number, entries=entries)
@@ -237,7 +237,7 @@ def _print(file: _File) -> None:
         out.print(Padding(_facts(statement), (1, 2), expand=False))
         _print_all(statement.reasons)
     if found.signals:
-        out.print("  [dim]What a lender may want to look at:[/]", highlight=False)
+        out.print("  [dim]Signals for the lender:[/]", highlight=False)
         _print_all(found.signals)
     out.print()
 
@@ -270,12 +270,12 @@ def _about(statement: Statement) -> Mapping[str, str | None]:
 
 
 def _money(amount: Decimal | None) -> str | None:
-    """Without a sign of any currency, which stands in a line of its own."""
+    """Format an amount without its currency, which is on a line of its own."""
     return None if amount is None else f"{amount:,.2f}"
 
 
 def _proved_of(statement: Statement) -> str:
-    """How many rows there are, and how many of them the balances prove where that isn't all."""
+    """Return the number of rows and, if not all, how many the balances prove."""
     count, proved = len(statement.entries), sum(entry.proved for entry in statement.entries)
     return f"{count:,}" if proved == count else f"{count:,}, of which {proved:,} are proved by balances"
 
@@ -288,7 +288,7 @@ def _print_all(findings: Sequence[Reason | Signal]) -> None:
 
 
 def _complain(files: Sequence[_File]) -> None:
-    """Beside rows on standard output, which don't speak of files that have none."""
+    """Report refused files on standard error, as the rows on standard output do not mention them."""
     for file in files:
         line = f"tidemark: {file.path}: {file.extraction.refusal}: {file.extraction.message}"
         err.print(printable(line), markup=False, highlight=False, soft_wrap=True)

@@ -12,7 +12,7 @@ from api.core.idempotency import idempotent
 from api.core.in_turn import InTurn
 from api.core.operations import DAMAGED_FILE, gives, shows_picture
 from api.core.schemas.common import Paging
-from api.core.schemas.jobs import EXAMPLE_EXTRACTION, JobView
+from api.core.schemas.jobs import JobView
 from api.core.uploads import Files, FilesBody
 from api.intake import statements
 from api.intake.schemas.statements import PageQuery, SourceView, StatementListView, StatementView, WholeStatementView
@@ -28,7 +28,7 @@ NOT_A_FORM = ("Request.MalformedForm", "Statement.TooManyParts", "Statement.Pass
 NOT_THE_FILES = ("Statement.WrongCount", "Statement.NotPdf", "Statement.FileTooLarge")
 
 
-@router.post("/statements", **gives(JobView, 202, refuses=[*NOT_A_FORM, *NOT_THE_FILES], example=EXAMPLE_EXTRACTION))
+@router.post("/statements", **gives(JobView, 202, refuses=[*NOT_A_FORM, *NOT_THE_FILES], example="extraction"))
 @idempotent
 def submit_statements(caller: Submitter, customer_id: CustomerId, files: SentFilesBody) -> Response:
     """Submit PDF statements; a job, which the answer names, reads them and then enriches what they hold.

@@ -15,7 +15,7 @@ from api.core.idempotency import idempotent
 from api.core.in_turn import InTurn
 from api.core.operations import DAMAGED_FILE, gives
 from api.core.schemas.common import Paging
-from api.core.schemas.jobs import EXAMPLE_RETRACTION, JobView
+from api.core.schemas.jobs import JobView
 from api.intake import submissions, transactions_json
 from api.intake.schemas.transactions import Submission, TransactionListView, TransactionsQuery
 from storage.core.paging import Paged
@@ -41,7 +41,7 @@ def submit_transactions(caller: Submitter, customer_id: CustomerId, body: Submis
 
 @router.delete(
     "/customer/{customerId}/submissions/{jobId}",
-    **gives(JobView, 202, refuses=["Submission.Unfinished", "Submission.Failed"], example=EXAMPLE_RETRACTION),
+    **gives(JobView, 202, refuses=["Submission.Unfinished", "Submission.Failed"], example="retraction"),
 )
 def retract_submission(caller: Submitter, customer_id: CustomerId, job_id: JobId) -> Response:
     """Take a submission's rows back, as if they had never been sent; poll the job that the answer names.

@@ -2,127 +2,65 @@
 
 from datetime import date
 from decimal import Decimal
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, WithJsonSchema, field_validator
 
 from api.core.schemas.common import Counts, Paging, Received, View
-from api.core.schemas.rules import OneOfMany, Parameter, Rule, Shown, identifier, money, one_of, optional, refusal, text
+from api.core.schemas.examples import show_example
+from api.core.schemas.rules import (
+    OneOfMany,
+    Rule,
+    Shown,
+    identifier_parameter,
+    money,
+    one_of,
+    optional,
+    optional_text,
+    refusal,
+)
 from pipelines.intake.accounts import Account, Oddity, identify
 from pipelines.intake.as_sent import Digest
 from pipelines.vocabulary import schemas
 
 MAX_TRANSACTIONS = 50_000
 OVERLAP, APPEND = "overlap", "append"
-EXAMPLE_ITEM: dict[str, Any] = {
-    "date": "2026-06-30",
-    "description": "EFTPOS PURCHASE BUNNINGS 405000 ALEXANDRIA",
-    "amount": -184.5,
-    "balance": 10421.07,
-    "transactionId": "20260630-0007",
-}
-EXAMPLE_SUBMISSION: dict[str, Any] = {
-    "accountName": "Harbour Coffee Pty Ltd",
-    "bsb": "062-000",
-    "accountNumber": "12345678",
-    "bankName": "Commonwealth Bank",
-    "accountType": "transaction",
-    "transactions": [EXAMPLE_ITEM],
-}
-EXAMPLE_TRANSACTION: dict[str, Any] = {
-    "transactionId": "8d1f5a52-7d0e-5a5e-9e0e-1c5a5f0e7b11",
-    "clientTransactionId": "20260630-0007",
-    "customerId": "0b51c1a4-4a52-4f6e-9b8e-6a3f1e6f8a01",
-    "jobId": "5f0c8e55-3c0e-4f4e-8f43-0f7f6c1b2d10",
-    "account": {
-        "accountId": "2b1a7b0e-1f0f-5c6e-8a53-1d3c0f6a9b42",
-        "accountName": "Harbour Coffee Pty Ltd",
-        "bsb": "062-000",
-        "accountNumberMasked": "xxxx5678",
-        "bankName": "Commonwealth Bank",
-        "accountType": "transaction",
-    },
-    "date": "2026-06-30",
-    "description": "EFTPOS PURCHASE BUNNINGS 405000 ALEXANDRIA",
-    "cleanDescription": "BUNNINGS",
-    "amount": -184.5,
-    "currency": "AUD",
-    "direction": "debit",
-    "balance": 10421.07,
-    "balanceVerified": True,
-    "status": "posted",
-    "channel": "eftpos",
-    "reference": None,
-    "location": "ALEXANDRIA",
-    "cardLastFour": None,
-    "effectiveDate": None,
-    "foreignAmount": None,
-    "foreignCurrency": None,
-    "otherAccountMasked": None,
-    "category": "materials",
-    "categoryGroup": "cost_of_sales",
-    "confidence": 0.9,
-    "categorySource": "counterparty",
-    "categoryBasis": "BUNNINGS",
-    "alternatives": [{"category": "suppliers", "confidence": 0.06}],
-    "counterparty": {"name": "Bunnings", "kind": "business", "lenderId": None, "abn": None, "group": "bunnings"},
-    "intermediaries": [],
-    "relatedParty": None,
-    "isTransfer": False,
-    "transferPairId": None,
-    "recurrence": {
-        "seriesId": "1f0f7b0e-1f0f-8c6e-8a53-1d3c0f6a9b42",
-        "period": "weekly",
-        "nextExpectedDate": "2026-07-07",
-    },
-    "facilityId": None,
-    "flags": [],
-    "revision": 1,
-    "enrichmentVersion": 2,
-}
-Day = date  # a field named so would hide it
+Day = date  # a field named `date` would hide the type
 Money = Annotated[Decimal, WithJsonSchema({"type": "number"})]  # exact: the encoder writes its digits
 
 
 class TransactionItem(BaseModel):
     """One transaction as sent."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE_ITEM]}, extra="allow")
+    model_config = ConfigDict(json_schema_extra=show_example, extra="allow")
 
-    date: str = Field(description="ISO date. Of a date-time its own date counts, of one in `Z` the business's.")
+    date: str = Field(description="ISO date or date-time. A date-time in `Z` is converted to business time.")
     description: str = Field(description="1 to 1,000 characters.")
     amount: Decimal | str = Field(description="At most 2 decimals. Negative is money out.")
-    type: Literal["debit", "credit"] | None = Field(None, description="With a positive amount: its direction.")
-    balance: Decimal | str | None = Field(None, description="Of the account, after this transaction.")
+    type: Literal["debit", "credit"] | None = Field(None, description="Direction of a positive amount.")
+    balance: Decimal | str | None = Field(None, description="Balance of the account after this transaction.")
     transactionId: str | None = Field(None, description="The client's own id, at most 128 characters.")  # noqa: N815
     currency: Literal["AUD"] | None = None
-    valueDate: str | None = None  # noqa: N815 - the wire's own names
-    status: Literal["posted", "pending"] | None = Field(None, description="Pending rows stay out of reports.")
+    valueDate: str | None = None  # noqa: N815 - named as in the request
+    status: Literal["posted", "pending"] | None = Field(None, description="Pending rows are left out of reports.")
 
 
-Item = Annotated[dict[str, Any], Shown(TransactionItem, "Anything else is refused as a row, and the job tells why.")]
+Item = Annotated[dict[str, Any], Shown(TransactionItem, "Anything else is refused as a row; the job says why.")]
 
 
 def _account_text(name: str, max_characters: int, description: str = "") -> Rule:
-    return Rule(
-        optional(text(max_characters)),
-        f"Submission.Invalid{name[0].upper()}{name[1:]}",
-        f"{name} is text of at most {max_characters} characters.",
-        {"type": ["string", "null"], "maxLength": max_characters, "description": description},
-    )
+    return optional_text(name, f"Submission.Invalid{name[0].upper()}{name[1:]}", max_characters, description)
 
 
 class Submission(Received):
     """Transactions of one account. All account fields may be left out; null and `""` mean absent."""
 
-    EXAMPLE: ClassVar = EXAMPLE_SUBMISSION
-
     transactions: list[Annotated[Item, OneOfMany()]] = Field(
         json_schema_extra={"minItems": 1, "maxItems": MAX_TRANSACTIONS}
     )
     account_name: Annotated[str | None, _account_text("accountName", 200)] = None
-    bsb: Annotated[str | None, _account_text("bsb", 32, "An odd one is a warning on the job.")] = None
+    bsb: Annotated[str | None, _account_text("bsb", 32, "An invalid one gives a warning on the job.")] = None
     account_number: Annotated[str | None, _account_text("accountNumber", 64, "Spaces and hyphens are ignored.")] = None
     bank_name: Annotated[str | None, _account_text("bankName", 200)] = None
     account_type: Annotated[
@@ -155,7 +93,7 @@ class Submission(Received):
                 "type": "string",
                 "enum": [OVERLAP, APPEND],
                 "description": "append is for feeds that never overlap: rows without an id are not matched against "
-                "what is held.",
+                "stored rows.",
             },
         ),
     ] = OVERLAP
@@ -163,15 +101,15 @@ class Submission(Received):
     @field_validator("transactions", mode="before")
     @classmethod
     def _counted(cls, value: Any, info: ValidationInfo) -> Any:
-        """Tell a wrong count before looking at any item."""
+        """Refuse a wrong count before any item is checked."""
         assert info.context is not None
         most = info.context["max_transactions"]
         if isinstance(value, list) and not 0 < len(value) <= most:
-            raise refusal("Submission.WrongCount", f"1 to {most:,} transactions.")
+            raise refusal("Submission.WrongCount", f"A submission has 1 to {most:,} transactions.")
         return value
 
     def account_of(self, customer_id: UUID, digest: Digest) -> tuple[Account, tuple[Oddity, ...]]:
-        """The account that the submission speaks of, and what is odd about it."""
+        """Return the submission's account and the oddities in its details."""
         return identify(
             customer_id,
             account_name=self.account_name,
@@ -187,11 +125,8 @@ class Submission(Received):
 class TransactionsQuery(Paging):
     job_id: Annotated[
         UUID | None,
-        Parameter(
-            identifier,
-            "Transaction.InvalidJobId",
-            "jobId must be one UUID.",
-            {"type": "string", "format": "uuid", "description": "Only rows that this job added or revised, as of now."},
+        identifier_parameter(
+            "jobId", "Transaction.InvalidJobId", "Only rows that this job added or revised, as they are now."
         ),
     ] = None
 
@@ -209,8 +144,8 @@ class CounterpartyView(View):
     name: str | None
     kind: str | None = Field(description="business, person, bank, processor, government, lender or own.")
     lender_id: str | None
-    abn: str | None = Field(description="As the text prints it, with valid check digits.")
-    group: str | None = Field(description="The same for one counterparty in all its spellings.")
+    abn: str | None = Field(description="As printed in the text, with valid check digits.")
+    group: str | None = Field(description="Key of the counterparty, the same for all its spellings.")
 
 
 class AlternativeView(View):
@@ -225,40 +160,38 @@ class RecurrenceView(View):
 
 
 class TransactionView(View):
-    """An enriched transaction. This model describes; `api.intake.transactions_json` makes the rows from frames."""
+    """An enriched transaction. This model is documentation; `api.intake.transactions_json` writes the rows."""
 
-    EXAMPLE: ClassVar = EXAMPLE_TRANSACTION
-
-    transaction_id: UUID = Field(description="Stable: recomputing never changes it.")
+    transaction_id: UUID = Field(description="Stable: recomputation never changes it.")
     client_transaction_id: str | None
     customer_id: UUID
     job_id: UUID
     account: AccountView
     date: date
-    description: str = Field(description="As sent; card and tax file numbers are masked.")
+    description: str = Field(description="As sent, with card and tax file numbers masked.")
     clean_description: str
     amount: Money = Field(description="Negative is money out.")
     currency: Literal["AUD"]
     direction: Literal["credit", "debit"]
     balance: Money | None
-    balance_verified: bool | None = Field(description="Null when there is nothing to check it against.")
+    balance_verified: bool | None = Field(description="Null if there is nothing to check the balance against.")
     status: Literal["posted", "pending"]
     channel: str
-    reference: str | None = Field(description="What the payer or the bank printed to tell this payment from others.")
-    location: str | None = Field(description="Of a terminal.")
+    reference: str | None = Field(description="Reference of the payment that the payer or the bank printed.")
+    location: str | None = Field(description="Location of the terminal.")
     card_last_four: str | None
-    effective_date: Day | None = Field(description="The value date as sent, else as printed.")
+    effective_date: Day | None = Field(description="The value date as sent, or else as printed.")
     foreign_amount: Money | None = Field(description="As printed, never negative.")
     foreign_currency: str | None = Field(description="ISO 4217.")
-    other_account_masked: str | None = Field(description="The account that the text names as the other side.")
+    other_account_masked: str | None = Field(description="The other account that the text names.")
     category: str
     category_group: str
-    confidence: float = Field(ge=0, le=1, description="Calibrated: of the rows said 0.9, nine in ten are right.")
+    confidence: float = Field(ge=0, le=1, description="Calibrated: of rows with 0.9, nine in ten are right.")
     category_source: str
-    category_basis: str | None = Field(description="What decided: the words found, the correction, or the model.")
-    alternatives: list[AlternativeView] = Field(description="Up to three, the likeliest first.")
+    category_basis: str | None = Field(description="What decided it: the matched words, the correction or the model.")
+    alternatives: list[AlternativeView] = Field(description="Up to three, most likely first.")
     counterparty: CounterpartyView
-    intermediaries: list[str] = Field(description="Who passed the payment on, outermost first.")
+    intermediaries: list[str] = Field(description="Payment intermediaries, outermost first.")
     related_party: str | None = Field(description="The declared related party that the text names.")
     is_transfer: bool
     transfer_pair_id: UUID | None
@@ -270,6 +203,4 @@ class TransactionView(View):
 
 
 class TransactionListView(Counts):
-    EXAMPLE: ClassVar = {"transactions": [TransactionView.EXAMPLE], **Counts.EXAMPLE}
-
     transactions: list[TransactionView]

@@ -1,4 +1,4 @@
-"""`tidemark metrics`: which metrics there are. Needs no server."""
+"""`tidemark metrics`: list the metrics. Needs no server."""
 
 from typing import Annotated
 
@@ -8,7 +8,7 @@ from api.core.commands.console import AsJson, print_json, print_records
 from pipelines.metrics import METRICS
 from pipelines.metrics.listing import as_markdown, record
 
-metrics = typer.Typer(help="The registry of metrics: list.", no_args_is_help=True)
+metrics = typer.Typer(help="The registry of metrics.", no_args_is_help=True)
 
 _SHOWN = ("slug", "name", "unit", "window", "direction")
 
@@ -18,7 +18,7 @@ def list_metrics(
     as_json: AsJson = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print docs/reference/metrics.md.")] = False,
 ) -> None:
-    """List every metric that reports, policies and rules may read.
+    """List the metrics that reports, policies and rules can read.
 
     Example: tidemark metrics list --json
     """

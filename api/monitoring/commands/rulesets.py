@@ -1,4 +1,4 @@
-"""Rulesets of monitoring as files: checked without a server, pushed into the home and pulled out; what matched."""
+"""Commands for rulesets as files (check, push, pull), for the library, and for matches."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -30,16 +30,16 @@ from storage.monitoring import rulesets as stored_rulesets
 from storage.monitoring.rule_matches import Match
 from storage.monitoring.rulesets import RulesetVersion, StoredRuleset
 
-rulesets = typer.Typer(help="Monitoring: rulesets that watch customers, and what matched.", no_args_is_help=True)
+rulesets = typer.Typer(help="Monitoring: rulesets that watch customers, and their matches.", no_args_is_help=True)
 
 File = Annotated[Path, typer.Argument(help="A ruleset's document in YAML, or in JSON if it ends in .json.")]
 Slug = Annotated[str, typer.Argument(help="The ruleset's slug.")]
-ForClient = Annotated[UUID, typer.Option("--client", help="The client whose ruleset is meant.")]
+ForClient = Annotated[UUID, typer.Option("--client", help="The client's id.")]
 
 
 @rulesets.command("check")
 def check_file(file: File, as_json: AsJson = False) -> None:
-    """Find every fault of a document, and what is odd about it. Needs no server.
+    """List the faults of a document, and its likely mistakes. Needs no server.
 
     Example: tidemark rulesets check after-the-loan.yaml
     """
@@ -55,9 +55,10 @@ def check_file(file: File, as_json: AsJson = False) -> None:
 
 @rulesets.command("push")
 def push(file: File, client: ForClient, as_json: AsJson = False) -> None:
-    """Watch by a document from now on: as a new ruleset, or as a new version of the one with its slug.
+    """Create a ruleset from a document, or a new version if the slug exists.
 
-    What the ruleset says already makes no version. It is switched on and off by `active` in the document.
+    An unchanged document makes no new version. `active` in the document
+    switches the ruleset on or off.
 
     Example: tidemark rulesets push after-the-loan.yaml --client 2f0c…
     """
@@ -70,11 +71,11 @@ def push(file: File, client: ForClient, as_json: AsJson = False) -> None:
 
 @rulesets.command("list")
 def list_rulesets(
-    client: Annotated[UUID | None, typer.Option(help="Only this client's.")] = None,
-    archived: Annotated[bool, typer.Option("--archived", help="Archived ones, too.")] = False,
+    client: Annotated[UUID | None, typer.Option(help="Only rulesets of this client.")] = None,
+    archived: Annotated[bool, typer.Option("--archived", help="Include archived rulesets.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """List rulesets, and how often they matched over the last 30 days.
+    """List rulesets, and how often they matched in the last 30 days.
 
     Example: tidemark rulesets list --client 2f0c…
     """
@@ -90,8 +91,8 @@ def list_rulesets(
 def pull(
     slug: Slug,
     client: ForClient,
-    version: Annotated[int | None, typer.Option("--version", min=1, help="Default: the newest.")] = None,
-    file: Annotated[Path | None, typer.Option("--out", help="Write it to this file.")] = None,
+    version: Annotated[int | None, typer.Option("--version", min=1, help="Default: the newest version.")] = None,
+    file: Annotated[Path | None, typer.Option("--out", help="Write to this file.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Print a ruleset's document as YAML, or as JSON with --json.
@@ -110,20 +111,20 @@ def pull(
 
 @rulesets.command("archive")
 def archive(slug: Slug, client: ForClient, as_json: AsJson = False) -> None:
-    """Put a ruleset away: nobody is evaluated by it until it is taken back.
+    """Archive a ruleset: it watches nobody until it is unarchived.
 
     Example: tidemark rulesets archive after-the-loan --client 2f0c…
     """
-    _put_away(slug, client, "Ruleset.Archived", stored_rulesets.archive, as_json=as_json)
+    _set_archived(slug, client, "Ruleset.Archived", stored_rulesets.archive, as_json=as_json)
 
 
 @rulesets.command("unarchive")
 def unarchive(slug: Slug, client: ForClient, as_json: AsJson = False) -> None:
-    """Take an archived ruleset back; if it is active, it watches again.
+    """Unarchive a ruleset. If it is active, it watches customers again.
 
     Example: tidemark rulesets unarchive after-the-loan --client 2f0c…
     """
-    _put_away(slug, client, "Ruleset.Unarchived", stored_rulesets.unarchive, as_json=as_json)
+    _set_archived(slug, client, "Ruleset.Unarchived", stored_rulesets.unarchive, as_json=as_json)
 
 
 @rulesets.command("schema")
@@ -137,11 +138,11 @@ def print_schema() -> None:
 
 @rulesets.command("library")
 def list_library(
-    folder: Annotated[Path | None, typer.Option("--write", help="Write them into this folder, as YAML.")] = None,
+    folder: Annotated[Path | None, typer.Option("--write", help="Write them to this folder as YAML.")] = None,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print docs/reference/monitoring-library.md.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """List the rulesets that come with Tidemark. None of them watches anybody before it is adopted or pushed.
+    """List the library of rulesets. None watches anybody until it is adopted or pushed.
 
     Example: tidemark rulesets library --write rulesets
     """
@@ -160,12 +161,13 @@ def list_library(
 def adopt(
     slug: Slug,
     client: ForClient,
-    inactive: Annotated[bool, typer.Option("--inactive", help="Leave it off, to simulate it first.")] = False,
+    inactive: Annotated[bool, typer.Option("--inactive", help="Leave it switched off, to simulate it first.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Watch by a ruleset of the library, as it stands there; again with or without --inactive: switch it off or on.
+    """Adopt a ruleset of the library. Adopt it again with or without --inactive to switch it.
 
-    To change it, pull it, edit it and push it. One that was changed is never overwritten from here.
+    To change it, pull, edit and push it. This command never overwrites a
+    changed ruleset.
 
     Example: tidemark rulesets adopt dishonour-in-7-days --client 2f0c…
     """
@@ -175,20 +177,20 @@ def adopt(
     ruleset = sound(checked({**found.document, "active": not inactive}))
     with opened_store() as store, store.db.writing() as w:
         if not _is_as_shipped(w, client, ruleset):
-            raise Conflict("Ruleset.SlugTaken", f"{slug} was changed since it was adopted: edit it, and push it.")
+            raise Conflict("Ruleset.SlugTaken", f"{slug} was changed after it was adopted: pull, edit and push it.")
         adopted = _save(w, client, ruleset)
     print_record(_record(adopted), as_json=as_json)
 
 
 @rulesets.command("matches")
 def list_matches(
-    client: Annotated[UUID, typer.Option("--client", help="Whose matches.")],
-    customer: Annotated[UUID | None, typer.Option(help="Of this customer alone.")] = None,
-    ruleset: Annotated[str | None, typer.Option(help="Of this ruleset alone: its slug.")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=1_000, help="How many of the newest.")] = 50,
+    client: Annotated[UUID, typer.Option("--client", help="The client's id.")],
+    customer: Annotated[UUID | None, typer.Option(help="Only this customer.")] = None,
+    ruleset: Annotated[str | None, typer.Option(help="Only the ruleset with this slug.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=1_000, help="Maximum number of matches.")] = 50,
     as_json: AsJson = False,
 ) -> None:
-    """List what matched, newest first; with --json, the values that did, too.
+    """List matches, newest first. With --json, include the values that conditions read.
 
     Example: tidemark rulesets matches --client 2f0c… --ruleset after-the-loan
     """
@@ -205,7 +207,7 @@ def _read(file: Path) -> Checked:
 
 
 def _known(r: Reading, client: UUID) -> UUID:
-    """Raises NotFound for a client that isn't there."""
+    """Return the client's id, or raise NotFound."""
     if all(each.client_id != client for each in keys.find_clients(r)):
         raise NotFound("Client.NotFound", "There is no client with this id.")
     return client
@@ -225,7 +227,7 @@ def _save(w: Writing, client: UUID, ruleset: Ruleset) -> StoredRuleset:
 
 
 def _is_as_shipped(r: Reading, client: UUID, shipped: Ruleset) -> bool:
-    """Whether the client has none of this slug, or just this one, be it on or off."""
+    """Return whether the client has no ruleset of this slug, or has it unchanged, apart from `active`."""
     try:
         stored = stored_rulesets.with_slug(r, client, shipped.slug)
     except NotFound:
@@ -239,7 +241,7 @@ def _create(w: Writing, client: UUID, ruleset: Ruleset, moment: datetime) -> Sto
     return made
 
 
-def _put_away(
+def _set_archived(
     slug: str,
     client: UUID,
     action: str,
@@ -275,7 +277,7 @@ def _record(stored: StoredRuleset) -> dict[str, Any]:
 
 
 def _sums(r: Reading, stored: StoredRuleset, settings: Settings) -> dict[str, int]:
-    """Over all of its rules."""
+    """Sum the counts of all rules."""
     counts = with_counts(r, stored, now().astimezone(settings.zone).date())["counts"]
     return {name: sum(each[name] for each in counts) for name in ("observed", "held", "unknown", "fired", "firedNow")}
 
@@ -287,7 +289,7 @@ def _version(r: Reading, stored: StoredRuleset, number: int) -> RulesetVersion:
 
 
 def _line(match: Match) -> dict[str, Any]:
-    """What of a match fits on a line."""
+    """Return the fields of a match that fit on a line."""
     return {
         "matchId": match.match_id,
         "ruleset": match.slug,

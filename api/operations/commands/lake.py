@@ -1,4 +1,4 @@
-"""The lake for whoever reads it from outside: always through the manifest, never by a glob."""
+"""The lake's manifest, for other programs that read the files: a glob would also find replaced versions."""
 
 import typer
 
@@ -12,11 +12,11 @@ lake = typer.Typer(help="The lake: open Parquet files.", no_args_is_help=True)
 
 @lake.command("manifest")
 def manifest(as_json: AsJson = False) -> None:
-    """Name the current files and, in each, the row ranges that are live.
+    """List the current files, and the current range of rows in each.
 
-    Dataset `transactions`: a line for each customer; its files also hold versions that were replaced since, and only
-    the rows named here are true now. The portfolio's report tables: a line for each bucket, whose file is current
-    whole.
+    The dataset `transactions` has a line for each customer: only the listed
+    rows are current, as files also contain replaced versions. The report
+    tables have a line for each bucket, and all rows of the file are current.
 
     Example: tidemark lake manifest --json > manifest.json
     """
@@ -50,4 +50,4 @@ def manifest(as_json: AsJson = False) -> None:
         }
         for table in tables
     ]
-    print_records(records, as_json=as_json, empty="The lake holds no enriched transactions yet.")
+    print_records(records, as_json=as_json, empty="The lake has no enriched transactions yet.")

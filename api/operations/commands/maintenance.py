@@ -1,4 +1,4 @@
-"""Keeping the lake in order by hand: what the schedules do by themselves, and what only the operator can."""
+"""Commands for maintenance: what schedules also do (compact, sweep), and doctor and backup."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -14,19 +14,17 @@ from storage.operations import backup, doctor, retention
 
 Buckets = Annotated[
     list[int] | None,
-    typer.Option(min=0, max=buckets.BUCKETS - 1, help="A bucket, 0–63; repeat for more. Default: all."),
+    typer.Option(min=0, max=buckets.BUCKETS - 1, help="A bucket, 0–63. Can be repeated. Default: all."),
 ]
-Deep = Annotated[bool, typer.Option("--deep", help="Also read every file and compare its SHA-256.")]
-Confirm = Annotated[bool, typer.Option("--confirm", help="Remove an unexpected share, too, once you know why.")]
-Folder = Annotated[
-    Path, typer.Argument(help="Where the backup is kept; made when absent, brought up to date when not.")
-]
+Deep = Annotated[bool, typer.Option("--deep", help="Also read every file and check its SHA-256.")]
+Confirm = Annotated[bool, typer.Option("--confirm", help="Delete even an unexpectedly large share.")]
+Folder = Annotated[Path, typer.Argument(help="Folder of the backup, which is created or updated.")]
 
 STYLES = {doctor.Severity.ERROR: "bold red", doctor.Severity.WARNING: "yellow", doctor.Severity.NOTE: "dim"}
 
 
 def compact(bucket: Buckets = None, as_json: AsJson = False) -> None:
-    """Rewrite customers that lie scattered into few, well-filled files. Safe while everything runs.
+    """Rewrite customers that are scattered over many files into few. Safe while the service runs.
 
     Example: tidemark compact --bucket 7 --bucket 8
     """
@@ -45,13 +43,14 @@ def compact(bucket: Buckets = None, as_json: AsJson = False) -> None:
         for each in done
         if as_json or each.moved or each.skipped or each.unreadable
     ]
-    print_records(records, as_json=as_json, empty="Nothing lies so scattered that moving it would pay.")
+    print_records(records, as_json=as_json, empty="No customers are scattered enough to be rewritten.")
 
 
 def sweep(confirm: Confirm = False, as_json: AsJson = False) -> None:
-    """Remove versions older than TIDEMARK_RETENTION, files that nothing names, and old idempotency keys.
+    """Delete versions older than TIDEMARK_RETENTION, unused files and old idempotency keys.
 
-    Refuses to remove an unexpected share at once, as when the clock is far ahead, until it is confirmed.
+    An unexpectedly large share, as after a wrong clock, is only deleted with
+    --confirm.
 
     Example: tidemark sweep
     """
@@ -68,7 +67,7 @@ def sweep(confirm: Confirm = False, as_json: AsJson = False) -> None:
 
 
 def doctor_(deep: Deep = False, as_json: AsJson = False) -> None:
-    """Name what is wrong and what to do. The exit status is 1 when something needs you.
+    """Report problems and what to do about them. Exit status 1 if you need to act.
 
     Example: tidemark doctor --deep
     """
@@ -81,14 +80,16 @@ def doctor_(deep: Deep = False, as_json: AsJson = False) -> None:
         out.print(f"{finding.about}: {finding.problem}", markup=False, highlight=False, soft_wrap=True)
         out.print(f"          → {finding.remedy}", markup=False, highlight=False, soft_wrap=True)
     if not as_json and not findings:
-        out.print("Nothing is wrong.")
+        out.print("No problems found.")
     if any(finding.needs_the_operator for finding in findings):
         raise typer.Exit(1)
 
 
 def back_up(folder: Folder, as_json: AsJson = False) -> None:
-    """Back up the database and every file that it names, while everything runs. Not the master key, of which only the
-    fingerprint is told: keep that apart.
+    """Back up the database and every file that it refers to. Safe while the service runs.
+
+    The master key is not part of the backup: keep it separately. Its
+    fingerprint is printed.
 
     Example: tidemark backup /mnt/backup/tidemark
     """

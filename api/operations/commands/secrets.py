@@ -1,4 +1,4 @@
-"""The keys that secrets at rest are sealed under: which there are, and new ones in their place."""
+"""Commands for the keys that encrypt stored secrets: list and rotate them."""
 
 from typing import Annotated, Any
 
@@ -12,20 +12,20 @@ from storage.core.settings import Settings
 from storage.core.vault_keys import DataKey, Sealed
 from storage.operations import resealing
 
-secrets = typer.Typer(help="Keys of what is sealed at rest: look at them, replace them.", no_args_is_help=True)
+secrets = typer.Typer(help="Keys that encrypt stored secrets: list and rotate them.", no_args_is_help=True)
 
-Reseal = Annotated[bool, typer.Option("--reseal", help="A new data key instead, and everything sealed anew under it.")]
-Yes = Annotated[bool, typer.Option("--yes", help="Do it: what was sealed under the lost key never opens again.")]
+Reseal = Annotated[bool, typer.Option("--reseal", help="Replace the data key, and encrypt everything again.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Confirm: what the lost key encrypted cannot be decrypted again.")]
 
 
 @secrets.command("status")
 def status(as_json: AsJson = False) -> None:
-    """Tell which keys there are and how much is sealed under each. Shows no key.
+    """List the keys, and how much each encrypts. The keys themselves are not shown.
 
     Example: tidemark secrets status
     """
     with opened_store() as store:
-        store.vault.refresh()  # keys are made when first needed
+        store.vault.refresh()  # keys are created when first needed
         with store.db.reading() as r:
             keys, sealed, master = vault_keys.stored(r), vault_keys.sealed_under(r), vault_keys.master_key_of(r)
         settings = store.settings
@@ -43,11 +43,12 @@ def status(as_json: AsJson = False) -> None:
 
 @secrets.command("rotate")
 def rotate(reseal: Reseal = False, as_json: AsJson = False) -> None:
-    """Replace the master key by a new one, while everything runs. Interrupted, it goes on when called again.
+    """Replace the master key while the service runs. Run it again if it is interrupted.
 
-    Where TIDEMARK_MASTER_KEY gives the master key, give the new one as TIDEMARK_NEW_MASTER_KEY, and start all processes
-    again with it as TIDEMARK_MASTER_KEY. With --reseal the data key is replaced, which takes as long as reading and
-    writing every stored PDF.
+    If the master key is in TIDEMARK_MASTER_KEY, put the new one in
+    TIDEMARK_NEW_MASTER_KEY, run this, and restart all processes with it as
+    TIDEMARK_MASTER_KEY. With --reseal the data key is replaced instead, which
+    reads and writes every stored PDF.
 
     Example: tidemark secrets rotate
     """
@@ -63,13 +64,13 @@ def rotate(reseal: Reseal = False, as_json: AsJson = False) -> None:
     record = {"before": rotated.before, "masterKey": rotated.now, "resumed": rotated.resumed}
     print_record(record, as_json=as_json)
     if not as_json and settings.keeps_key_file:
-        out.print(f"Keep a copy of {settings.key_file} apart; backups made before need the key of their time.")
+        out.print(f"Keep a separate copy of {settings.key_file}. Earlier backups need the earlier key.")
     elif not as_json:
-        out.print("Start every process again with the new key as TIDEMARK_MASTER_KEY.")
+        out.print("Restart all processes with the new key as TIDEMARK_MASTER_KEY.")
 
 
 def _reseal(as_json: bool) -> None:
-    """The exit status is 1 when something could not be opened."""
+    """Replace the data key. Exit with status 1 if something could not be decrypted."""
     with opened_store() as store:
         done = resealing.reseal(store, now)
         gone = vault_keys.forget(store.db, now())
@@ -89,12 +90,15 @@ def _reseal(as_json: bool) -> None:
 
 @secrets.command("abandon")
 def abandon(yes: Yes = False, as_json: AsJson = False) -> None:
-    """Begin anew with the present master key, when the one before is lost. Webhook secrets then have to be rotated.
+    """Start again with the current master key after the previous one was lost.
+
+    Webhook secrets must then be rotated.
+
 
     Example: tidemark secrets abandon --yes
     """
     if not yes:
-        raise Conflict("Key.NotConfirmed", "What was sealed under the lost key never opens again: say --yes to do it.")
+        raise Conflict("Key.NotConfirmed", "What the lost key encrypted cannot be decrypted again. Confirm with --yes.")
     settings = Settings().prepared()
     db = Database(settings.database)
     try:

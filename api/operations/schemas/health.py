@@ -1,7 +1,7 @@
-"""How the service says that it is well."""
+"""Health of the service as it is shown."""
 
 from collections.abc import Mapping
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -9,19 +9,9 @@ from api.core.schemas.common import PartView, View
 
 
 class LiveView(View):
-    EXAMPLE: ClassVar = {"status": "live"}
-
     status: Literal["live"]
 
 
 class ReadyView(View):
-    EXAMPLE: ClassVar = {
-        "status": "ready",
-        "parts": {
-            name: {"ok": True, "reason": None}
-            for name in ("database", "dispatcher", "worker", "automation", "lake", "disk")
-        },
-    }
-
     status: Literal["ready"]
-    parts: Annotated[Mapping[str, PartView], Field(description="What the service needs, by name.")]
+    parts: Annotated[Mapping[str, PartView], Field(description="The parts that the service needs, by name.")]

@@ -18,7 +18,7 @@ from api.portfolio import backtesting
 from api.portfolio.schemas.backtests import PUBLISHED, SentBacktest
 from pipelines.decisions import kinds
 from pipelines.decisions.backtest import AFTER, BEFORE, KNOWN_OUTCOMES
-from pipelines.reports.page.wording import percent
+from pipelines.pages.wording import percent
 from pipelines.risk_models import files
 from pipelines.vocabulary.errors import InvalidRequest, Unprocessable
 from pipelines.vocabulary.strict_json import Number

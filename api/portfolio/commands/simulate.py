@@ -19,7 +19,7 @@ from api.portfolio import simulating
 from api.portfolio.schemas.simulations import SentSimulation
 from pipelines.decisions.canonical import canonical
 from pipelines.monitoring import Ruleset, read_text
-from pipelines.reports.page.wording import counted, month
+from pipelines.pages.wording import counted, month
 from pipelines.vocabulary.errors import NotFound
 from storage.core import audit
 from storage.core.audit import OPERATOR

@@ -12,7 +12,7 @@ from api.core.idempotency import idempotent
 from api.core.in_turn import InTurn
 from api.core.operations import DAMAGED_FILE, gives, shows_page
 from api.core.schemas.common import Paging
-from api.core.schemas.jobs import EXAMPLE_BACKTEST_JOB, JobView
+from api.core.schemas.jobs import JobView
 from api.portfolio import backtesting
 from api.portfolio.schemas.backtests import (
     BacktestListView,
@@ -21,7 +21,7 @@ from api.portfolio.schemas.backtests import (
     SentBacktest,
     WhichChanges,
 )
-from pipelines.decisions.backtest.page import CONTENT_POLICY
+from pipelines.pages import CONTENT_POLICY
 from pipelines.vocabulary.errors import Conflict
 from storage.core.database import Reading
 from storage.core.paging import Paged
@@ -41,7 +41,7 @@ UNFINISHED = "Backtest.Unfinished"
 
 @router.post(
     "/backtest",
-    **gives(JobView, 202, refuses=[NOT_ENABLED, NO_VERSION, *backtesting.REFUSES], example=EXAMPLE_BACKTEST_JOB),
+    **gives(JobView, 202, refuses=[NOT_ENABLED, NO_VERSION, *backtesting.REFUSES], example="backtest"),
 )
 @idempotent
 def backtest_decision_policy(caller: Author, slug: PolicySlug, body: BacktestBody) -> Response:

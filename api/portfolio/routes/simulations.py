@@ -12,10 +12,10 @@ from api.core.idempotency import idempotent
 from api.core.in_turn import InTurn
 from api.core.operations import DAMAGED_FILE, gives, shows_page
 from api.core.schemas.common import Paging
-from api.core.schemas.jobs import EXAMPLE_SIMULATION_JOB, JobView
+from api.core.schemas.jobs import JobView
 from api.portfolio import simulating
 from api.portfolio.schemas.simulations import FiringListView, SentSimulation, SimulationListView, SimulationResultView
-from pipelines.monitoring.page import CONTENT_POLICY
+from pipelines.pages import CONTENT_POLICY
 from pipelines.vocabulary.errors import Conflict
 from storage.core.database import Reading
 from storage.core.paging import Paged
@@ -32,7 +32,7 @@ UNFINISHED = "Simulation.Unfinished"
 
 @router.post(
     "/rulesets/{rulesetId}/simulate",
-    **gives(JobView, 202, refuses=[CORRUPT, *simulating.REFUSES], example=EXAMPLE_SIMULATION_JOB),
+    **gives(JobView, 202, refuses=[CORRUPT, *simulating.REFUSES], example="simulation"),
 )
 @idempotent
 def simulate_ruleset(caller: Watcher, ruleset_id: RulesetId, body: SimulationBody) -> Response:

@@ -1,21 +1,31 @@
-"""Backtests as they are asked for and shown."""
+"""Backtests as they are requested and shown."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import date, datetime
 from decimal import Decimal
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from pydantic import Field, WithJsonSchema
 
 from api.core.schemas.common import Counts, Paging, Received, View
-from api.core.schemas.jobs import EXAMPLE_BACKTEST_JOB
-from api.core.schemas.rules import OneOfMany, Parameter, Rule, day, identifier, one_of, whole
+from api.core.schemas.rules import (
+    OneOfMany,
+    Rule,
+    choice_parameter,
+    day,
+    distinct,
+    flag_rule,
+    identifier,
+    identifiers_or_null,
+    number,
+    one_of,
+    or_null,
+)
 from api.customers.schemas.attributes import VALUE_SCHEMAS
 from api.decisions.schemas.evaluations import VALUE as INPUT_VALUE
 from pipelines.decisions import INDETERMINATE, OUTCOMES
 from pipelines.decisions.backtest import LIMITS_CHANGED, OUTCOME_CHANGED
-from pipelines.vocabulary.strict_json import Number
 from storage.core.models import JobStatus
 from storage.decisions.backtests import MOST_DAYS, Against, Knowledge
 from storage.decisions.policies import MOST_VERSIONS
@@ -28,145 +38,33 @@ ALL_OUTCOMES = [*OUTCOMES, INDETERMINATE]
 Value = Annotated[Any, WithJsonSchema({"anyOf": list(VALUE_SCHEMAS)})]
 Share = Annotated[Decimal, WithJsonSchema({"type": "number", "minimum": 0, "maximum": 1})]
 Amount = Annotated[Decimal, WithJsonSchema({"type": "number"})]
-
-EXAMPLE_SENT: dict[str, Any] = {
-    "against": PUBLISHED,
-    "asOf": ["2026-03-31", "2026-06-30"],
-    "inputs": {"requestedAmount": "50000"},
-    "outcomes": [{"customerId": "0b51c1a4-4a52-4f6e-9b8e-6a3f1e6f8a01", "defaulted": True}],
-}
-_SIDE: dict[str, Any] = {"customers": 840, "judged": 512, "defaulted": 61, "badRate": 0.1191}
-EXAMPLE_LIMIT: dict[str, Any] = {"product": "overdraft", "before": 20000.00, "after": 15000.00}
-EXAMPLE_DAY: dict[str, Any] = {
-    "asOf": "2026-06-30",
-    "customers": 1200,
-    "outcomeChanged": 85,
-    "limitsChanged": 120,
-    "outcomes": [{"outcome": "proceed", "before": _SIDE, "after": _SIDE | {"customers": 790}}],
-    "transitions": [
-        {"before": "proceed", "after": "blocked", "limitsChanged": 40}
-        | {"customers": 50, "judged": 30, "defaulted": 9, "badRate": 0.3}
-        | {
-            "limits": [
-                {"product": "overdraft"}
-                | {"before": {"known": 50, "amount": 900000.00}, "after": {"known": 50, "amount": 0.00}}
-            ]
-        }
-    ],
-    "limits": [
-        {
-            "product": "overdraft",
-            "before": {"customers": 1200, "offered": 840, "indeterminate": 12}
-            | {"amount": 14280000.00, "meanOffered": 17000.00},
-            "after": None,
-            "bands": [{"upTo": 20000, "before": 840, "after": 0}],
-        }
-    ],
-    "steps": {"before": [{"step": "Knock-outs", "reached": 1200, "decided": 348, "undecidable": 12}], "after": None},
-    "rules": {
-        "before": [{"step": "Knock-outs", "code": "DEBT_SERVICE", "matched": 360, "decisive": 348, "undecidable": 12}],
-        "after": None,
-    },
-    "changedBy": [{"code": "DEBT_SERVICE", "customers": 85}],
-    "causes": {
-        "before": [
-            {"about": None, "operator": "metric", "name": "debt_service_share_90d", "cause": "stale", "customers": 12}
-        ],
-        "after": None,
-    },
-}
-EXAMPLE_SHORT: dict[str, Any] = {
-    "jobId": EXAMPLE_BACKTEST_JOB["jobId"],
-    "status": "Completed",
-    "version": 4,
-    "against": "version",
-    "againstVersion": 3,
-    "asOf": ["2026-06-30"],
-    "knowledge": "now",
-    "inputs": {"requestedAmount": 50000},
-    "attributes": None,
-    "customersNamed": None,
-    "knowsOutcomes": True,
-    "customersTotal": 1200,
-    "customersDone": 1200,
-    "customersFailed": 0,
-    "dateCreated": "2026-07-01T02:15:00Z",
-    "createdBy": "7d1e2a3b-59c4-4f6e-8a0b-1c2d3e4f5a6b",
-}
-EXAMPLE_CHANGED: dict[str, Any] = {
-    "customerId": "0b51c1a4-4a52-4f6e-9b8e-6a3f1e6f8a01",
-    "asOf": "2026-06-30",
-    "change": "outcome",
-    "before": "proceed",
-    "after": "blocked",
-    "beforeStep": None,
-    "afterStep": "Knock-outs",
-    "beforeRules": [],
-    "afterRules": ["DEBT_SERVICE"],
-    "changedBy": ["DEBT_SERVICE"],
-    "limits": [EXAMPLE_LIMIT],
-    "defaulted": None,
-}
-
-
-def _number(given: Any) -> int:
-    if type(given) is not Number:
-        raise ValueError
-    return whole(1, MOST_VERSIONS)(given)
+_version = number(1, MOST_VERSIONS)
 
 
 def _against(given: Any) -> int | str:
-    return one_of(PUBLISHED, Against.RECORDED, Against.CHALLENGER)(given) if type(given) is str else _number(given)
-
-
-def _list(parse: Callable[[Any], object], most: int) -> Callable[[Any], object]:
-    """1 to `most`, none twice; null: absent."""
-
-    def read(given: Any) -> object:
-        if given is None:
-            return None
-        if not isinstance(given, list) or not 1 <= len(given) <= most:
-            raise ValueError
-        read_ = [parse(each) for each in given]
-        if len(set(read_)) != len(read_):
-            raise ValueError
-        return read_
-
-    return read
-
-
-def _flag(given: Any) -> bool:
-    if type(given) is not bool:
-        raise ValueError
-    return given
+    return _version(given) if type(given) is not str else one_of(PUBLISHED, Against.RECORDED, Against.CHALLENGER)(given)
 
 
 class SentOutcome(Received):
-    """What became of a customer."""
-
-    EXAMPLE: ClassVar = {"customerId": EXAMPLE_CHANGED["customerId"], "defaulted": True}
+    """The known outcome of a customer."""
 
     customer_id: Annotated[
         UUID,
         Rule(identifier, "Backtest.InvalidCustomer", "customerId is one UUID.", {"type": "string", "format": "uuid"}),
     ]
-    defaulted: Annotated[
-        bool, Rule(_flag, "Backtest.InvalidDefaulted", "defaulted is true or false.", {"type": "boolean"})
-    ]
+    defaulted: Annotated[bool, flag_rule("defaulted", "Backtest.InvalidDefaulted")]
 
 
 class SentBacktest(Received):
-    EXAMPLE: ClassVar = EXAMPLE_SENT
-
     version: Annotated[
         int | None,
         Rule(
-            lambda given: None if given is None else _number(given),
+            or_null(_version),
             "DecisionPolicy.InvalidVersion",
             f"version is a whole number from 1 to {MOST_VERSIONS:,}.",
             {
                 "anyOf": [{"type": "integer", "minimum": 1, "maximum": MOST_VERSIONS}, {"type": "null"}],
-                "description": "The version that is looked at. Null or left out: the newest.",
+                "description": "The version to test. Default: the newest.",
             },
         ),
     ] = None
@@ -181,17 +79,16 @@ class SentBacktest(Received):
                     {"type": "integer", "minimum": 1, "maximum": MOST_VERSIONS},
                     {"enum": [PUBLISHED, Against.RECORDED.value, Against.CHALLENGER.value]},
                 ],
-                "description": "What it is compared with: another version, the published one (default); `recorded`, "
-                "each customer's last evaluation that was answered by the day's end, with the inputs that it was "
-                "given; or `challenger`, of these evaluations those that the version was shadow-run on, with what the "
-                "shadow run made of them.",
+                "description": "What to compare with: another version; `published` (default), the published version; "
+                "`recorded`, each customer's last evaluation by the end of the day, with its inputs; or `challenger`, "
+                "those of these evaluations on which the version was shadow-run, with the results of the shadow run.",
             },
         ),
     ] = PUBLISHED
     as_of: Annotated[
         list[date] | None,
         Rule(
-            _list(day, MOST_DAYS),
+            or_null(distinct(day, MOST_DAYS)),
             "Backtest.InvalidAsOf",
             f"asOf is a list of 1 to {MOST_DAYS} different dates.",
             {
@@ -205,7 +102,7 @@ class SentBacktest(Received):
                     },
                     {"type": "null"},
                 ],
-                "description": "Days as of which it is decided, each on transactions dated up to it. Default: today.",
+                "description": "Days to decide as of, each on the transactions up to that day. Default: today.",
             },
         ),
     ] = None
@@ -218,34 +115,23 @@ class SentBacktest(Received):
             {
                 "type": "string",
                 "enum": [each.value for each in Knowledge],
-                "description": "now (default): all transactions held by now, and attributes as they are now. "
-                "then: what had been received, and attributes as they were set, by the end of the day.",
+                "description": "now (default): all transactions and attributes that are stored now. "
+                "then: those that were stored by the end of the day.",
             },
         ),
     ] = Knowledge.NOW
     inputs: Annotated[dict[str, Any] | None, Field(json_schema_extra={"additionalProperties": INPUT_VALUE})] = Field(
         None,
-        description="One value for each input that the versions declare, the same for all customers. Against recorded "
-        "decisions these stand in for inputs that were not given then, and may be left out.",
+        description="One value for each input that the versions declare, the same for all customers. Optional against "
+        "recorded decisions, where they replace inputs that were not given then.",
     )
     customer_ids: Annotated[
         list[UUID] | None,
-        Rule(
-            _list(identifier, MOST_NAMED),
+        identifiers_or_null(
+            "customerIds",
             "Backtest.InvalidCustomers",
-            f"customerIds is a list of 1 to {MOST_NAMED:,} different UUIDs.",
-            {
-                "anyOf": [
-                    {
-                        "type": "array",
-                        "items": {"type": "string", "format": "uuid"},
-                        "minItems": 1,
-                        "maxItems": MOST_NAMED,
-                    },
-                    {"type": "null"},
-                ],
-                "description": "Only these customers. Default: the whole portfolio.",
-            },
+            MOST_NAMED,
+            "Only these customers. Default: the whole portfolio.",
         ),
     ] = None
     attributes: Annotated[
@@ -256,16 +142,14 @@ class SentBacktest(Received):
         ),
     ] = Field(None, description="Only customers whose attributes have these values now.")
     outcomes: list[Annotated[SentOutcome, OneOfMany()]] | None = Field(
-        None, max_length=MOST_NAMED, description="Known outcomes: what became of customers, each at most once."
+        None, max_length=MOST_NAMED, description="Known outcomes of customers, at most one each."
     )
 
 
 class BacktestView(View):
-    """What was asked for, and how far it has come."""
+    """The request and the progress of a backtest."""
 
-    EXAMPLE: ClassVar = EXAMPLE_SHORT
-
-    job_id: UUID = Field(description="Of the job that does the work.")
+    job_id: UUID = Field(description="Id of the job, and of the backtest.")
     status: JobStatus
     version: int
     against: Against
@@ -274,11 +158,11 @@ class BacktestView(View):
     knowledge: Knowledge
     inputs: dict[str, Value]
     attributes: dict[str, Value] | None
-    customers_named: int | None = Field(description="How many customers were named; null: the whole portfolio.")
+    customers_named: int | None = Field(description="Number of customers in the request; null: the whole portfolio.")
     knows_outcomes: bool
-    customers_total: int | None = Field(description="Null until it has begun.")
+    customers_total: int | None = Field(description="Null until the job has started.")
     customers_done: int
-    customers_failed: int = Field(description="Left out, because their data could not be read or computed.")
+    customers_failed: int = Field(description="Customers left out because their data could not be read or computed.")
     date_created: datetime
     created_by: str
 
@@ -287,7 +171,7 @@ class CountedView(View):
     customers: int
     judged: int = Field(description="Customers whose outcome is known.")
     defaulted: int
-    bad_rate: Share | None = Field(description="Defaulted of those judged.")
+    bad_rate: Share | None = Field(description="Share of judged customers that defaulted.")
 
 
 class OutcomeView(View):
@@ -297,8 +181,8 @@ class OutcomeView(View):
 
 
 class SumView(View):
-    known: int = Field(description="Customers whose limit could be told.")
-    amount: Amount = Field(description="AUD in all.")
+    known: int = Field(description="Customers whose limit is known.")
+    amount: Amount = Field(description="Sum of the limits in AUD.")
 
 
 class LimitSumView(View):
@@ -316,21 +200,21 @@ class TransitionView(CountedView):
 
 class TotalView(View):
     customers: int
-    offered: int = Field(description="Customers with more than nothing.")
+    offered: int = Field(description="Customers with a limit above 0.")
     indeterminate: int
     amount: Amount
     mean_offered: Amount | None
 
 
 class BandView(View):
-    up_to: int | None = Field(description="AUD, included; 0: nothing is offered; null: indeterminate.")
+    up_to: int | None = Field(description="Upper bound in AUD, inclusive. 0: nothing is offered; null: indeterminate.")
     before: int
     after: int
 
 
 class ProductLimitsView(View):
     product: str
-    before: TotalView | None = Field(description="Null where that side doesn't price the product.")
+    before: TotalView | None = Field(description="Null if that version has no limit for the product.")
     after: TotalView | None
     bands: Sequence[BandView]
 
@@ -345,26 +229,26 @@ class StepCountView(View):
 class RuleCountView(View):
     step: str
     code: str
-    matched: int = Field(description="Customers of whom the rule holds, whether or not its step was reached.")
-    decisive: int = Field(description="Customers whose step it decided.")
+    matched: int = Field(description="Customers who match the rule, whether or not its step was reached.")
+    decisive: int = Field(description="Customers whose outcome it decided.")
     undecidable: int
 
 
 class CauseView(View):
-    about: str | None = Field(description="The product whose limit could not be told; null: the verdict.")
-    operator: str = Field(description="metric, attribute, input, or the calculation that came to nothing.")
-    name: str | None = Field(description="Of the metric, attribute or input.")
+    about: str | None = Field(description="The product whose limit is indeterminate; null: the verdict.")
+    operator: str = Field(description="metric, attribute, input, or the calculation that failed.")
+    name: str | None = Field(description="Name of the metric, attribute or input.")
     cause: str
     customers: int
 
 
 class StepsView(View):
-    before: Sequence[StepCountView] | None = Field(description="Null for what was recorded, and without steps.")
+    before: Sequence[StepCountView] | None = Field(description="Null for recorded evaluations, and without steps.")
     after: Sequence[StepCountView] | None
 
 
 class RulesView(View):
-    before: Sequence[RuleCountView] | None = Field(description="Null for what was recorded, and without steps.")
+    before: Sequence[RuleCountView] | None = Field(description="Null for recorded evaluations, and without steps.")
     after: Sequence[RuleCountView] | None
 
 
@@ -374,12 +258,12 @@ class CausesView(View):
 
 
 class ChangingRuleView(View):
-    code: str | None = Field(description="Null: no deciding rule's own result differs; the steps do.")
-    customers: int = Field(description="Whose outcome changes with it.")
+    code: str | None = Field(description="Null: the steps differ, not the result of a deciding rule.")
+    customers: int = Field(description="Customers whose outcome changes because of it.")
 
 
 class BacktestDayView(View):
-    """As of one day."""
+    """The comparison as of one day."""
 
     as_of: date
     customers: int
@@ -395,14 +279,10 @@ class BacktestDayView(View):
 
 
 class BacktestResultView(BacktestView):
-    EXAMPLE: ClassVar = EXAMPLE_SHORT | {"days": [EXAMPLE_DAY]}
-
-    days: Sequence[BacktestDayView] | None = Field(description="Null until it is done.")
+    days: Sequence[BacktestDayView] | None = Field(description="Null until the job has completed.")
 
 
 class BacktestListView(Counts):
-    EXAMPLE: ClassVar = {"backtests": [EXAMPLE_SHORT], **Counts.EXAMPLE}
-
     backtests: Sequence[BacktestView]
 
 
@@ -413,8 +293,6 @@ class LimitPairView(View):
 
 
 class ChangedCustomerView(View):
-    EXAMPLE: ClassVar = EXAMPLE_CHANGED
-
     customer_id: UUID
     as_of: date
     change: Literal["outcome", "limits"]
@@ -422,7 +300,7 @@ class ChangedCustomerView(View):
     after: Outcome
     before_step: str | None
     after_step: str | None
-    before_rules: Sequence[str] = Field(description="Codes; one that could not be decided ends in ?.")
+    before_rules: Sequence[str] = Field(description="Codes of rules; ? marks one that could not be decided.")
     after_rules: Sequence[str]
     changed_by: Sequence[str]
     limits: Sequence[LimitPairView]
@@ -430,22 +308,16 @@ class ChangedCustomerView(View):
 
 
 class ChangedListView(Counts):
-    EXAMPLE: ClassVar = {"customers": [EXAMPLE_CHANGED], **Counts.EXAMPLE}
-
     customers: Sequence[ChangedCustomerView]
 
 
 class WhichChanges(Paging):
     change: Annotated[
         str | None,
-        Parameter(
-            one_of(OUTCOME_CHANGED, LIMITS_CHANGED),
+        choice_parameter(
+            "change",
             "Backtest.InvalidChange",
-            "change must be outcome or limits, given once.",
-            {
-                "type": "string",
-                "enum": [OUTCOME_CHANGED, LIMITS_CHANGED],
-                "description": "Only who changes in outcome, or in limits alone.",
-            },
+            (OUTCOME_CHANGED, LIMITS_CHANGED),
+            "Only customers whose outcome changes, or whose limits alone change.",
         ),
     ] = None

@@ -1,6 +1,6 @@
-"""`tidemark analyse`: the three reports from files that people have, without a service and without a trace.
+"""`tidemark analyse`: the three reports of bank exports, without a service. Nothing is stored.
 
-What the service would do with the same rows is done here in memory: validate, enrich, report.
+Rows are validated, enriched and reported as in the service, but in memory.
 """
 
 import re
@@ -48,13 +48,14 @@ from pipelines.intake.exports import (
     submitted,
 )
 from pipelines.intake.rows import validate
+from pipelines.pages import Grid, Note
+from pipelines.pages.wording import counted, dollars, percent, plain
 from pipelines.reports import REPORTS
 from pipelines.reports.page import About, page
 from pipelines.reports.page.details import driver_details
 from pipelines.reports.page.fields import Fields
-from pipelines.reports.page.grids import Grid, Table
 from pipelines.reports.page.sections import Chosen, Plan, sections
-from pipelines.reports.page.wording import counted, dollars, percent, plain
+from pipelines.reports.page.tables import Table
 from pipelines.reports.report_view import ReportStatus, ReportView
 from pipelines.vocabulary.printing import ratio
 from pipelines.vocabulary.schemas import TRANSACTIONS, current, posted
@@ -62,8 +63,8 @@ from storage.core.logs import printable
 from storage.core.settings import Settings
 
 REFUSED, OTHER_CURRENCY, DUPLICATE = "refused", "in another currency", "already known from another file"
-MOST_LINES = 8  # of a table; --html and --json have them all
-MOST_MONTHS = 12  # likewise
+MOST_LINES = 8  # lines of a table; --html and --json have them all
+MOST_MONTHS = 12  # months of a table, likewise
 _EXCERPTS = (
     Plan(
         "monthly",
@@ -78,20 +79,20 @@ _EXCERPTS = (
     ),
     Plan(
         "counterparties",
-        "Whom money came from and went to",
+        "Largest counterparties",
         (Chosen("top_counterparties", ("name", "amount", "share", "transactionCount"), split="direction"),),
         "No counterparties were recognised.",
     ),
     Plan(
         "recurring",
-        "What recurs",
+        "Recurring payments",
         (
             Chosen(
                 "recurring_commitments",
                 ("counterparty", "category", "direction", "period", "usualAmount"),
             ),
         ),
-        "Nothing was found that recurs.",
+        "No recurring payments were found.",
     ),
     Plan(
         "facilities",
@@ -110,8 +111,8 @@ _EXCERPTS = (
 
 @dataclass(frozen=True)
 class _Analysed:
-    """What came of all files. By statement: `used`, how many of its rows the reports are based on, and `unused`, how
-    many are not, by reason.
+    """The result of all files. `used` and `unused` count the rows of each statement that the reports are based on, and
+    those that they are not, by reason.
     """
 
     facts: Facts
@@ -125,18 +126,18 @@ class _Analysed:
 
 
 def analyse(
-    files: Annotated[list[Path], typer.Argument(help="Exports as CSV, or JSON of this API.")],
-    html: Annotated[Path | None, typer.Option(help="Write the reports to this file as a page.")] = None,
+    files: Annotated[list[Path], typer.Argument(help="Bank exports in CSV, or JSON of this API.")],
+    html: Annotated[Path | None, typer.Option(help="Write the reports to this file as an HTML page.")] = None,
     as_of: Annotated[
         datetime | None,
-        typer.Option(formats=["%Y-%m-%d"], help="The day to look from; later rows don't count. Default: today."),
+        typer.Option(formats=["%Y-%m-%d"], help="Day of the reports; later rows are ignored. Default: today."),
     ] = None,
-    customer: Annotated[str | None, typer.Option(help="Of files with several customers, this one.")] = None,
+    customer: Annotated[str | None, typer.Option(help="Only this customer, if the files have several.")] = None,
     name: Annotated[
-        str | None, typer.Option(help="The business's own name: payments to and from it are then its own transfers.")
+        str | None, typer.Option(help="The business's name. Payments to and from it are its own transfers.")
     ] = None,
     one_account: Annotated[
-        bool, typer.Option("--one-account", help="Files that don't name their account are all of the same.")
+        bool, typer.Option("--one-account", help="Files that name no account are all of the same account.")
     ] = False,
     currency: CurrencyOption = None,
     columns: ColumnsOption = None,
@@ -144,12 +145,12 @@ def analyse(
     save_columns: SaveColumnsOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show the reports of bank exports: no service needed, nothing kept.
+    """Show the reports of bank exports. Needs no server, and stores nothing.
 
-    Reads CSV as banks export it, with or without a heading, CSV with the
-    columns customer, account, date, description, amount and balance, and JSON
-    as the API takes and gives it. Files of one account may overlap. All is in
-    one currency, which the files state or --currency declares.
+    Reads CSV as banks export it, with or without a heading; CSV with the
+    columns customer, account, date, description, amount and balance; and JSON
+    of the API. Files of one account may overlap. All amounts are in one
+    currency, which the files state or --currency gives.
 
     Example: tidemark analyse cheque.csv card.csv --html harbour.html
     """
@@ -180,7 +181,7 @@ def analyse(
 
 
 def _statements(files: Sequence[ExportFile], *, one_account: bool) -> list[tuple[ExportFile, Statement]]:
-    """All files' statements; those that don't say of which account they are bear a file's name."""
+    """Return the statements of all files. Those that name no account get the name of their file."""
     each = [(file, statement) for file in files for statement in file.contents.statements]
     stems = Counter(file.path.stem for file in files)
     names = [file.path.stem if stems[file.path.stem] == 1 else str(file.path) for file, _ in each]
@@ -209,7 +210,7 @@ def _analysed(
     today: date,
     name: str | None,
 ) -> _Analysed:
-    """Statements in one currency validated, matched against each other and enriched, as the service does it."""
+    """Validate, match and enrich the statements in one currency, as the service does."""
     money = in_one_currency([statement for _, statement in statements], currency)
     sent = submitted(money.statements, now())
     validated = validate(sent.rows, timezone)
@@ -240,7 +241,7 @@ def _by_statement(rows: pl.DataFrame) -> Mapping[int, int]:
 def _unused(
     money: InOneCurrency, rejected: pl.DataFrame, duplicates: pl.DataFrame, transactions: pl.DataFrame, today: date
 ) -> Mapping[str, Mapping[int, int]]:
-    """How many rows of each statement the reports are not based on, by reason: each row has one."""
+    """Count the rows of each statement that the reports are not based on, by their one reason."""
     pending, stands = pl.col("status") == "pending", current()
     return {
         REFUSED: _by_statement(rejected),
@@ -253,7 +254,7 @@ def _unused(
 
 
 def _intake(rows: pl.LazyFrame, rejected: pl.DataFrame, duplicates: pl.DataFrame) -> pl.DataFrame:
-    """Schema INTAKE: of each customer's rows, how many were refused and how many stood twice."""
+    """Count each customer's refused and duplicate rows. Schema INTAKE."""
     owners = rows.select("job_id", "customer_number").unique()
     parts = {"rejected": rejected, "duplicates": duplicates}
     counts = (frame.lazy().group_by("job_id").agg(pl.len().alias(name)) for name, frame in parts.items())
@@ -287,7 +288,7 @@ def _about(analysed: _Analysed, name: str | None) -> About:
 
 
 def _bundle(analysed: _Analysed, number: int) -> dict[str, ReportView]:
-    """A customer's three reports, as the service serves them."""
+    """Compute a customer's three reports, as the service shows them."""
     facts = analysed.facts.of_customer(number)
     through = facts.rows["date"].max()
     return {
@@ -304,7 +305,7 @@ def _bundle(analysed: _Analysed, number: int) -> dict[str, ReportView]:
 
 
 def _as_json(analysed: _Analysed) -> dict[str, Any]:
-    """The reports' data byte for byte, but for units in another currency; of several customers, as a list."""
+    """Return the reports' data as computed, apart from units in another currency; a list for several customers."""
     reports = [
         {
             kind: msgspec.Raw(_with_units(view.data_json or "null", analysed.money.currency).encode())
@@ -326,7 +327,7 @@ def _with_units(data_json: str, currency: str) -> str:
 
 
 def _files(analysed: _Analysed) -> Iterator[dict[str, Any]]:
-    """Each file: its accounts, what became of its lines, and how it was understood."""
+    """Yield, for each file, its accounts, the counts of its lines, and how it was read."""
     for file in analysed.files:
         contents = file.contents
         own = [number for number, (of, _) in enumerate(analysed.statements) if of is file]
@@ -362,7 +363,7 @@ def _account(statement: Statement) -> dict[str, Any]:
 
 
 def _summary(analysed: _Analysed) -> list[dict[str, Any]]:
-    """A line for each customer."""
+    """Return a line for each customer."""
     facts = analysed.facts
     completeness, risk = (
         {number: Fields.of_json(text) for number, text in REPORTS[kind].compute(facts).iter_rows()}
@@ -384,11 +385,11 @@ def _summary(analysed: _Analysed) -> list[dict[str, Any]]:
     ]
 
 
-_NONE = Fields(None)  # of a customer none of whose rows could be used
+_NONE = Fields(None)  # for a customer without usable rows
 
 
 def _sizes(analysed: _Analysed) -> dict[int, tuple[str | None, int, int, Any]]:
-    """By customer: name, posted rows, calendar months from the first to the last, and revenue a month."""
+    """Return by customer: name, posted rows, calendar months from first to last, and monthly revenue."""
     month = pl.col("date").dt.year().cast(pl.Int64) * 12 + pl.col("date").dt.month()
     sizes = (
         analysed.facts.rows.group_by("customer_number")
@@ -424,14 +425,14 @@ def _print_files(analysed: _Analysed) -> None:
 
 
 _BASES = {
-    Basis.STATED: "as the files or their columns state",
-    Basis.DECLARED: "as --currency says",
-    Basis.ASSUMED: "assumed: the files name none; --currency declares another",
+    Basis.STATED: "as stated by the files or their columns",
+    Basis.DECLARED: "as given by --currency",
+    Basis.ASSUMED: "assumed: the files state none; --currency gives another",
 }
 
 
 def _print_reports(bundle: Mapping[str, ReportView], whom: About, currency: str) -> None:
-    """What a credit analyst looks at first; the page and the JSON have it all."""
+    """Print what a credit analyst reads first. The page and the JSON are complete."""
     show(bundle, whom, currency)
     out.print()
     data = {kind: Fields.of_json(view.data_json) for kind, view in bundle.items()}
@@ -439,14 +440,15 @@ def _print_reports(bundle: Mapping[str, ReportView], whom: About, currency: str)
         _print_grid(drivers, currency, ("Driver", "Reading", "Points"))
     tables = {table.id: table for each in data["aggregate"].many("tables") if (table := Table.read(each, {}))}
     for section in sections(_EXCERPTS, tables):
-        if not section.grids:
-            out.print(f"[bold]{section.title}[/]  {section.none}\n", highlight=False)
-        for grid in section.grids:
-            _print_grid(grid, currency)
+        for part in section.parts:
+            if isinstance(part, Grid):
+                _print_grid(part, currency)
+            elif isinstance(part, Note):
+                out.print(f"[bold]{section.title}[/]  {part.says}\n", highlight=False)
 
 
 def _costliest(risk: Fields) -> Grid | None:
-    """The drivers that lose points, most first."""
+    """Return the drivers that cost points, most first."""
     missing = [(each, (each.number("maxPoints") or 0) - (each.number("points") or 0)) for each in risk.many("drivers")]
     costly = sorted((each for each in missing if each[1] > 0), key=lambda each: each[1], reverse=True)
     grid = driver_details([driver for driver, _ in costly])
@@ -454,14 +456,14 @@ def _costliest(risk: Fields) -> Grid | None:
 
 
 def _print_grid(grid: Grid, currency: str, columns: Sequence[str] = ()) -> None:
-    """The grid's first lines, or of months the last."""
+    """Print the first lines of a grid, or the last ones of a grid of months."""
     shown = [place for place, each in enumerate(grid.columns) if not columns or each.heading in columns]
     table = RichTable(box=None, header_style="dim", pad_edge=False, title=grid.caption, title_justify="left")
     table.title_style = "bold"
     is_series = bool(grid.columns) and grid.columns[0].heading == "Month"
     rows = grid.rows[-MOST_MONTHS:] if is_series else grid.rows[:MOST_LINES]
     cells = [[_shown(in_currency(row[place], currency, mark="")) for place in shown] for row in rows]
-    # Only headings and words may wrap: a figure is never cut short, if need be by a table wider than the terminal.
+    # Only headings and words may wrap. Figures are never cut: rather, the table is wider than the terminal.
     needed = 0
     for number, column in enumerate(grid.columns[place] for place in shown):
         longest = 1 if column.kind in ("text", "prose") else max((len(row[number]) for row in cells), default=1)

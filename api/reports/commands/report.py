@@ -1,4 +1,4 @@
-"""A customer's reports for people: on the terminal, as a page, on paper."""
+"""`tidemark report`: a customer's reports on the terminal, as an HTML page or as a PDF."""
 
 from pathlib import Path
 from typing import Annotated
@@ -17,15 +17,13 @@ from storage.reports import reports
 
 def report(
     customer_id: Annotated[UUID, typer.Argument(help="The customer's id.")],
-    html: Annotated[
-        Path | None, typer.Option(help="Write the page to this file: HTML that needs nothing else.")
-    ] = None,
+    html: Annotated[Path | None, typer.Option(help="Write the reports to this file as one HTML page.")] = None,
     pdf: Annotated[
-        Path | None, typer.Option(help="Print the page to this file, with an installed Chromium or Chrome.")
+        Path | None, typer.Option(help="Write the page to this file as PDF, with an installed Chromium or Chrome.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show a customer's three reports as they were last computed.
+    """Show a customer's three reports as last computed.
 
     Example: tidemark report 2f0c… --html harbour.html --pdf harbour.pdf
     """

@@ -12,6 +12,7 @@ from api.core.commands.console import err, out
 from api.core.commands.files import write
 from api.reports.browser import pdf_of
 from pipelines.intake.currencies import CURRENCY
+from pipelines.pages import Cards, Points
 from pipelines.reports.page import About, Member, read
 from storage.core.logs import printable
 
@@ -45,20 +46,25 @@ def show(bundle: Mapping[str, Member], whom: About, currency: str = CURRENCY) ->
     def _plain(text: str) -> str:
         return escape(printable(in_currency(text, currency)))
 
-    shown = read(bundle, whom)
-    facts = "  ".join(f"[dim]{name}[/] {_plain(value)}" for name, value in shown.identity)
-    out.print(f"[bold]{_plain(shown.title)}[/]", highlight=False)
+    page = read(bundle, whom)
+    facts = "  ".join(f"[dim]{name}[/] {_plain(value)}" for name, value in page.facts)
+    out.print(f"[bold]{_plain(page.title)}[/]", highlight=False)
     out.print(facts, highlight=False)
-    for notice in shown.notices:
+    for notice in page.notices:
         out.print(f"[yellow]{_plain(notice)}[/]", highlight=False)
-    table = Table(box=None, show_header=False, pad_edge=False)
-    for card in shown.cards:
-        mark = f" ({card.mark.lower()})" if card.mark else ""
-        table.add_row(_plain(card.title), f"[bold]{_plain(card.figure)}[/]{mark}", _plain("; ".join(card.lines)))
-    out.print(Padding(table, (1, 0)))
-    for reason in (*shown.reasons, *shown.cautions):
-        settled = f" [dim]To settle it: {_plain(reason.settled_by)}[/]" if reason.settled_by else ""
-        out.print(f"• {_plain(reason.message or reason.code)}{settled}", highlight=False)
+    for part in page.sections[0].parts:
+        if isinstance(part, Cards):
+            table = Table(box=None, show_header=False, pad_edge=False)
+            for card in part.cards:
+                mark = f" ({card.mark.lower()})" if card.mark else ""
+                table.add_row(
+                    _plain(card.title), f"[bold]{_plain(card.figure)}[/]{mark}", _plain("; ".join(card.lines))
+                )
+            out.print(Padding(table, (1, 0)))
+        elif isinstance(part, Points):
+            for point in part.points:
+                remedy = f" [dim]What would resolve this: {_plain(point.remedy)}[/]" if point.remedy else ""
+                out.print(f"• {_plain(point.says)}{remedy}", highlight=False)
 
 
 def _write(path: Path, content: bytes) -> None:

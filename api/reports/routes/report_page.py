@@ -9,7 +9,8 @@ from api.core.dependencies import Allow, Caller, CustomerId
 from api.core.in_turn import InTurn
 from api.core.operations import DAMAGED_FILE, shows_page
 from api.reports.routes.reports import VERSIONS, WhichMoment, bundle_of
-from pipelines.reports.page import CONTENT_POLICY, About, page
+from pipelines.pages import CONTENT_POLICY
+from pipelines.reports.page import About, page
 
 router = APIRouter(route_class=InTurn, prefix="/v1/customer/{customerId}", tags=["Reports"])
 Reader = Annotated[Caller, Depends(Allow("customer:reports"))]

@@ -13,7 +13,7 @@ from api.core.derived import BYTES_A_ROW, BYTES_A_ROW_OF_DIFF
 from api.core.idempotency import idempotent
 from api.core.in_turn import InTurn
 from api.core.operations import DAMAGED_FILE, gives
-from api.core.schemas.jobs import EXAMPLE_REFRESH, JobView
+from api.core.schemas.jobs import JobView
 from api.reports import replay
 from api.reports.schemas.reports import (
     CompletenessReportView,
@@ -42,7 +42,7 @@ WhichFigure = Annotated[Query[LineageQuery], Depends(QueryOf(LineageQuery))]
 WhichVersions = Annotated[Query[DiffQuery], Depends(QueryOf(DiffQuery))]
 
 
-@router.post("/refresh", **gives(JobView, 202, refuses=REFUSALS, example=EXAMPLE_REFRESH))
+@router.post("/refresh", **gives(JobView, 202, refuses=REFUSALS, example="refresh"))
 @idempotent
 def refresh_reports(caller: Refresher, customer_id: CustomerId) -> Response:
     """Compute all three reports over the customer's enriched transactions; poll the job that the answer names."""

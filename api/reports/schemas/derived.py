@@ -1,10 +1,10 @@
-"""What follows from a customer's transactions together, as it is shown: series, facilities, accounts mentioned.
+"""What is derived from all transactions of a customer, as it is shown: series, facilities, mentioned accounts.
 
-These models describe; `api.core.derived` makes the rows from frames.
+These models are documentation; `api.core.derived` writes the rows.
 """
 
 from datetime import date
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Literal
 from uuid import UUID
 
 import polars as pl
@@ -25,206 +25,128 @@ def _of(kind: pl.Enum) -> tuple[str, ...]:
 KINDS, PRODUCT_NAMES = _of(schemas.CounterpartyKind), tuple(PRODUCTS)
 SERIES_STATUSES, FACILITY_STATUSES, METHODS = _of(SeriesStatus), _of(Status), _of(Method)
 
-EXAMPLE_SERIES: dict[str, Any] = {
-    "seriesId": "1f0f7b0e-1f0f-8c6e-8a53-1d3c0f6a9b42",
-    "accountId": "2b1a7b0e-1f0f-5c6e-8a53-1d3c0f6a9b42",
-    "direction": "debit",
-    "counterparty": {"name": "Harbour Property Trust", "kind": "business", "group": "harbour property trust"},
-    "description": "HARBOUR PROPERTY TRUST RENT",
-    "category": "rent",
-    "period": "monthly",
-    "anchor": "day 1 of the month",
-    "status": "active",
-    "firstDate": "2025-07-01",
-    "lastDate": "2026-06-01",
-    "occurrences": 11,
-    "missed": 1,
-    "missedDates": ["2026-03-02"],
-    "doubled": 0,
-    "regularity": 0.9167,
-    "usualAmount": -4400.0,
-    "latestAmount": -4620.0,
-    "amountChanges": [{"date": "2026-02-02", "from": -4400.0, "to": -4620.0}],
-    "nextExpectedDate": "2026-07-01",
-    "nextExpectedAmount": -4620.0,
-}
-EXAMPLE_FACILITY: dict[str, Any] = {
-    "facilityId": "7c9e6679-7425-40de-944b-e07fc1f90ae7",
-    "lenderName": "Lumi",
-    "lenderId": "lumi",
-    "product": "term_loan",
-    "accountIds": ["2b1a7b0e-1f0f-5c6e-8a53-1d3c0f6a9b42"],
-    "status": "active",
-    "fundingDate": "2025-11-03",
-    "fundingAmount": 50000.0,
-    "frequency": "weekly",
-    "repaymentCount": 32,
-    "repaymentMean": 1105.5,
-    "repaymentSpread": 0.0,
-    "firstRepaymentDate": "2025-11-10",
-    "lastRepaymentDate": "2026-06-29",
-    "missedPayments": 2,
-    "missedDates": ["2026-02-09", "2026-02-16"],
-    "repaidTotal": 35376.0,
-    "inferred": False,
-    "inferredConfidence": None,
-    "withheldShare": None,
-    "withheldEstimate": None,
-    "estimatedRemaining": 19240.37,
-    "remainingConfidence": 0.6,
-    "remainingMethod": "amortised",
-    "nextExpectedDate": "2026-07-06",
-    "stackedWith": 1,
-    "renewedBy": None,
-}
-EXAMPLE_MENTIONED: dict[str, Any] = {
-    "accountNumberMasked": "xxxx4821",
-    "name": "Business Saver",
-    "bankName": "Macquarie Bank",
-    "direction": "both",
-    "transactionCount": 14,
-    "totalIn": 2000.0,
-    "totalOut": 26000.0,
-    "firstDate": "2025-07-15",
-    "lastDate": "2026-06-15",
-}
-
 
 class SeriesCounterpartyView(View):
-    name: str | None = Field(description="Of the latest payment that names one.")
+    name: str | None = Field(description="Name in the latest payment that has one.")
     kind: Literal[KINDS] | None = Field(  # pyrefly: ignore[not-a-type]  # a tuple of its literals
-        description="own is the customer itself. Null when unknown."
+        description="own is the customer itself; null if unknown."
     )
-    group: str | None = Field(description="The same for one counterparty in all its spellings.")
+    group: str | None = Field(description="Key of the counterparty, the same for all its spellings.")
 
 
 class AmountChangeView(View):
-    date: Annotated[date, Field(description="Of the first payment of the new amount.")]
-    from_: Money = Field(serialization_alias="from", description="AUD, paid until then. Negative is money out.")
-    to: Money = Field(description="AUD, paid since then. Negative is money out.")
+    date: Annotated[date, Field(description="Date of the first payment of the new amount.")]
+    from_: Money = Field(serialization_alias="from", description="AUD, before the change. Negative is money out.")
+    to: Money = Field(description="AUD, since the change. Negative is money out.")
 
 
 class SeriesView(View):
-    """Payments between one account and one counterparty, in one direction, that keep to a schedule.
+    """Payments between an account and a counterparty, in one direction, that follow a schedule.
 
-    Seen from the account's last booked day: what is due after it is not missed.
+    The account's last booked day counts as today: payments due after it are not missed.
     """
 
-    EXAMPLE: ClassVar = EXAMPLE_SERIES
-
-    series_id: UUID = Field(description="As in `recurrence` of its transactions. Stable while its period stays.")
+    series_id: UUID = Field(description="Id in the `recurrence` of its transactions. Stable until the period changes.")
     account_id: UUID = Field(description="The account that pays or is paid.")
     direction: Literal["credit", "debit"] = Field(description="debit is money out.")
     counterparty: SeriesCounterpartyView
     description: str = Field(description="Clean description of its latest payment.")
-    category: str = Field(description="Slug of the taxonomy: the most frequent of its payments.")
+    category: str = Field(description="Most frequent category of its payments, a slug of the taxonomy.")
     period: Literal[schemas.SERIES_PERIODS] = Field(  # pyrefly: ignore[invalid-literal]  # a tuple of its literals
         description="business_daily is every day on which banks are open; four_weekly is every 28 days."
     )
-    anchor: str = Field(description="When within the period, in words: Tuesday, last business day of the month.")
+    anchor: str = Field(description="Day within the period, in words: Tuesday, last business day of the month.")
     status: Literal[SERIES_STATUSES] = Field(  # pyrefly: ignore[not-a-type]  # a tuple of its literals
-        description="ended: more due dates in a row than its schedule allows have passed without a payment."
+        description="ended: more due dates in a row were missed than the schedule allows."
     )
-    first_date: date = Field(description="Of its first payment.")
-    last_date: date = Field(description="Of its latest payment.")
+    first_date: date = Field(description="Date of its first payment.")
+    last_date: date = Field(description="Date of its latest payment.")
     occurrences: int = Field(ge=0, description="Due dates paid.")
-    missed: int = Field(ge=0, description="Due dates not paid since the first payment, until the last once it ended.")
-    missed_dates: list[date] = Field(description="When these payments were expected.")
+    missed: int = Field(ge=0, description="Due dates not paid after the first payment; if ended, before the last.")
+    missed_dates: list[date] = Field(description="Due dates of the missed payments.")
     doubled: int = Field(ge=0, description="Due dates paid more than once.")
-    regularity: float = Field(ge=0, le=1, description="Payments on time, of due dates and doubles; four decimals.")
+    regularity: float = Field(ge=0, le=1, description="Payments on time per due date or double payment; four decimals.")
     usual_amount: Money = Field(description="AUD, the lower median. Negative is money out.")
     latest_amount: Money = Field(description="AUD. Negative is money out.")
     amount_changes: list[AmountChangeView] = Field(
-        description="From one amount that lasted to another; amounts that vary from payment to payment make none."
+        description="Changes from one lasting amount to another. Amounts that vary with each payment give none."
     )
     next_expected_date: date | None = Field(description="Null once it has ended.")
     next_expected_amount: Money | None = Field(description="AUD. Negative is money out. Null once it has ended.")
 
 
 class FacilityView(View):
-    """Credit as its fundings and repayments show it. Seen from the last row of the accounts that serve it."""
+    """A credit facility derived from its payments. The last row of its accounts counts as today."""
 
-    EXAMPLE: ClassVar = EXAMPLE_FACILITY
-
-    facility_id: UUID = Field(description="As in `facilityId` of its transactions.")
-    lender_name: str | None = Field(description="Null where no text names one.")
-    lender_id: str | None = Field(description="As in `lenderId` of a counterparty.")
+    facility_id: UUID = Field(description="Id in the `facilityId` of its transactions.")
+    lender_name: str | None = Field(description="Null if no text names the lender.")
+    lender_id: str | None = Field(description="Id in the `lenderId` of a counterparty.")
     product: Literal[PRODUCT_NAMES] = Field(  # pyrefly: ignore[not-a-type]  # a tuple of its literals
-        description="tax_payment_plan is one with the tax office; card is a credit card."
+        description="tax_payment_plan is a plan with the tax office; card is a credit card."
     )
     account_ids: list[UUID] = Field(description="Accounts that it was paid into or is repaid from.")
     status: Literal[FACILITY_STATUSES] = Field(  # pyrefly: ignore[not-a-type]  # a tuple of its literals
-        description="renewed: the lender lent again and this was paid out by it. likely_repaid: repayments stopped "
-        "after enough was repaid. in_arrears: they stopped before, or of recent ones some are missing."
+        description="renewed: a new loan of the lender paid it out. likely_repaid: repayments stopped after enough "
+        "was repaid. in_arrears: repayments stopped earlier, or recent ones were missed."
     )
-    funding_date: date | None = Field(description="Of the first draw. Null: drawn before the statements begin.")
-    funding_amount: Money | None = Field(description="AUD, all that was drawn.")
+    funding_date: date | None = Field(description="Date of the first draw. Null: drawn before the statements begin.")
+    funding_amount: Money | None = Field(description="AUD, sum of all draws.")
     frequency: Literal[schemas.SERIES_PERIODS] | None = Field(  # pyrefly: ignore[invalid-literal]  # a tuple of its literals
-        description="Of repayments. Null when they keep to no rhythm."
+        description="Frequency of repayments; null if they follow no schedule."
     )
-    repayment_count: int = Field(ge=0, description="Repayments that were not returned.")
+    repayment_count: int = Field(ge=0, description="Repayments, without returned ones.")
     repayment_mean: Money | None = Field(description="AUD, per repayment.")
     repayment_spread: float | None = Field(
         ge=0, description="AUD, standard deviation of repayments, to the cent. Null for fewer than two."
     )
-    first_repayment_date: date | None = Field(description="Of those that were not returned.")
-    last_repayment_date: date | None = Field(description="Of those that were not returned.")
-    missed_payments: int = Field(ge=0, description="Repayments that bounced or did not come.")
-    missed_dates: list[date] = Field(description="A returned repayment's own date, else the date expected.")
-    repaid_total: Money = Field(description="AUD, seen to leave the accounts, less what came back.")
-    inferred: bool = Field(description="Repayments are not seen, but follow from a fall in card payouts.")
-    inferred_confidence: float | None = Field(ge=0, le=1, description="Null where nothing was inferred.")
+    first_repayment_date: date | None = Field(description="Date, ignoring returned repayments.")
+    last_repayment_date: date | None = Field(description="Date, ignoring returned repayments.")
+    missed_payments: int = Field(ge=0, description="Repayments that were returned or did not arrive.")
+    missed_dates: list[date] = Field(description="Date of a returned repayment, or due date of a missing one.")
+    repaid_total: Money = Field(description="AUD, paid from the accounts, less returned repayments.")
+    inferred: bool = Field(description="Whether repayments are inferred from a fall in card payouts, not seen.")
+    inferred_confidence: float | None = Field(ge=0, le=1, description="Null if nothing was inferred.")
     withheld_share: float | None = Field(
-        ge=0, le=1, description="Of card takings, kept back by the lender, four decimals. Null where not inferred."
+        ge=0, le=1, description="Share of card takings that the lender withholds; four decimals. Null if not inferred."
     )
     withheld_estimate: Money | None = Field(
-        description="AUD, kept back of card takings since the funding. Null where not inferred."
+        description="AUD withheld from card takings since the funding. Null if not inferred."
     )
-    estimated_remaining: Money | None = Field(description="AUD, still to be repaid. Null where nothing can be said.")
-    remaining_confidence: float = Field(ge=0, le=1, description="How far to trust the estimate, by judgement.")
+    estimated_remaining: Money | None = Field(description="AUD still to be repaid. Null if it cannot be estimated.")
+    remaining_confidence: float = Field(ge=0, le=1, description="Confidence in the estimate, by our judgement.")
     remaining_method: Literal[METHODS] = Field(  # pyrefly: ignore[not-a-type]  # a tuple of its literals
-        description="assumed_factor: drawn times the product's usual factor, less repaid. amortised: drawn less "
-        "repaid, with interest to the day. drawn_less_repaid: without interest. payments_ended, rolled_over: nothing "
+        description="assumed_factor: draws times the product's usual factor, less repayments. amortised: draws less "
+        "repayments, with daily interest. drawn_less_repaid: without interest. payments_ended, rolled_over: nothing "
         "is left. unknown: drawn before the statements begin."
     )
-    next_expected_date: date | None = Field(description="Of the next repayment. Null once it has ended.")
-    stacked_with: int = Field(
-        ge=0, description="Other advances, loans and lines for working capital that ran at the same time."
-    )
-    renewed_by: UUID | None = Field(description="The facility that took its place.")
+    next_expected_date: date | None = Field(description="Date of the next repayment. Null once it has ended.")
+    stacked_with: int = Field(ge=0, description="Other advances, loans and lines for working capital at the same time.")
+    renewed_by: UUID | None = Field(description="The facility that replaced it.")
 
 
 class MentionedAccountView(View):
-    """An account that transfers speak of and that was not supplied: evidence of missing statements."""
+    """An account that transfers mention and that was not supplied: evidence of missing statements."""
 
-    EXAMPLE: ClassVar = EXAMPLE_MENTIONED
-
-    account_number_masked: str | None = Field(description="Its last three or four digits. Null where texts give none.")
-    name: str | None = Field(description="What texts call it most often.")
+    account_number_masked: str | None = Field(description="Its last three or four digits; null if no text gives them.")
+    name: str | None = Field(description="Its most frequent name in texts.")
     bank_name: str | None = Field(
-        description="The bank whose BSB texts print. Evidence, no proof: a fintech's accounts bear its sponsor's."
+        description="The bank of the BSB in texts. Not certain: a fintech's accounts have the BSB of its sponsor bank."
     )
-    direction: Literal["in", "out", "both"] = Field(description="in: money comes from there; out: it goes there.")
-    transaction_count: int = Field(ge=1, description="Transactions that speak of it.")
-    total_in: Money = Field(description="AUD that came from there, never negative.")
-    total_out: Money = Field(description="AUD that went there, never negative.")
-    first_date: date = Field(description="Of the first of these transactions.")
-    last_date: date = Field(description="Of the latest of them.")
+    direction: Literal["in", "out", "both"] = Field(description="in: money comes from it; out: money goes to it.")
+    transaction_count: int = Field(ge=1, description="Transactions that mention it.")
+    total_in: Money = Field(description="AUD received from it, never negative.")
+    total_out: Money = Field(description="AUD sent to it, never negative.")
+    first_date: date = Field(description="Date of the first of these transactions.")
+    last_date: date = Field(description="Date of the latest of these transactions.")
 
 
 class SeriesListView(Counts):
-    EXAMPLE: ClassVar = {"series": [SeriesView.EXAMPLE], **Counts.EXAMPLE}
-
     series: list[SeriesView]
 
 
 class FacilityListView(Counts):
-    EXAMPLE: ClassVar = {"facilities": [FacilityView.EXAMPLE], **Counts.EXAMPLE}
-
     facilities: list[FacilityView]
 
 
 class MentionedAccountListView(Counts):
-    EXAMPLE: ClassVar = {"mentionedAccounts": [MentionedAccountView.EXAMPLE], **Counts.EXAMPLE}
-
     mentioned_accounts: list[MentionedAccountView]

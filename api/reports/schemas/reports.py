@@ -1,51 +1,43 @@
-"""The report bundle as it is shown.
+"""Reports as they are shown.
 
-These models describe; they don't carry. A report's data leave as the exact text that was stored with it.
+These models are documentation: a report's data are sent as the exact text that was stored.
 """
 
 from datetime import date, datetime
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from pydantic import ConfigDict, Field
 
 from api.core.schemas.common import Counts, NoteView, Paging, Received, View
-from api.core.schemas.rules import Parameter, day, moment, text, whole
-from api.intake.schemas.transactions import EXAMPLE_TRANSACTION, TransactionView
+from api.core.schemas.rules import Parameter, day, moment_parameter, text, whole_parameter
+from api.intake.schemas.transactions import TransactionView
 from pipelines.reports.report_view import ReportStatus
 from pipelines.reports.report_view import ReportView as StoredReport
 
 _AS_OF = Parameter(
     day,
     "Report.InvalidAsOf",
-    "asOf must be a day, YYYY-MM-DD, given once.",
-    {"type": "string", "format": "date", "description": "Count only what is dated up to this day."},
+    "asOf must be a date, YYYY-MM-DD, given once.",
+    {"type": "string", "format": "date", "description": "Count only transactions dated up to this day."},
 )
-_KNOWN_AT = Parameter(
-    moment,
-    "Report.InvalidKnownAt",
-    "knownAt must be a time with its offset, such as 2026-07-01T12:00:00Z, given once.",
-    {"type": "string", "format": "date-time", "description": "What was known then: rows, and what was said of them."},
+_KNOWN_AT = moment_parameter(
+    "knownAt", "Report.InvalidKnownAt", "Count only what was known at this moment: transactions and corrections."
 )
 
 
 def _version(name: str, description: str) -> Parameter:
-    return Parameter(
-        whole(0, 2**31),
-        "Report.InvalidVersion",
-        f"{name} must be a whole number, given once.",
-        {"type": "integer", "minimum": 0, "maximum": 2**31, "description": description},
-    )
+    return whole_parameter(name, "Report.InvalidVersion", 0, 2**31, description)
 
 
 class Moment(Received):
-    """A view of the customer's transactions that is not, or not only, today's."""
+    """A past state of the customer's transactions: dated up to a day, known at a moment, or of a version."""
 
     as_of: Annotated[date | None, _AS_OF] = None
     known_at: Annotated[datetime | None, _KNOWN_AT] = None
     data_version: Annotated[
         int | None,
-        _version("dataVersion", "Version of the customer's transactions; the current one unless given."),
+        _version("dataVersion", "Version of the customer's transactions. Default: the current one."),
     ] = None
 
     @classmethod
@@ -58,7 +50,7 @@ class Moment(Received):
 
 
 class Behind(Paging):
-    """Of which figure, and which page of the transactions behind it."""
+    """A figure, and the page of the transactions that it rests on."""
 
     figure: Annotated[
         str | None,
@@ -69,111 +61,49 @@ class Behind(Paging):
             {
                 "type": "string",
                 "maxLength": 1000,
-                "description": "JSON Pointer into the report's `data`, as /tables/monthly_cash_flow/values/0/moneyIn; "
-                "of a metric: / and its slug. Inputs of a formula stand below it. By default the headline figure.",
+                "description": "JSON Pointer into the report's `data`, as in "
+                "/tables/monthly_cash_flow/values/0/moneyIn; for a metric: / and its slug. "
+                "Inputs of a formula are below it. Default: the headline figure.",
             },
         ),
     ] = None
 
 
 class LineageQuery(Moment, Behind):
-    """Of a figure as it stood at a moment."""
+    """A figure in a past state of the customer's transactions."""
 
 
 class DiffQuery(Received):
     from_: Annotated[
-        int | None, _version("from", "Version of the customer's transactions before; the one before `to` by default.")
+        int | None, _version("from", "Earlier version of the customer's transactions. Default: the one before `to`.")
     ] = Field(None, alias="from")
-    to: Annotated[int | None, _version("to", "Version after; the current one by default.")] = None
+    to: Annotated[int | None, _version("to", "Later version. Default: the current one.")] = None
     as_of: Annotated[date | None, _AS_OF] = None
 
 
-EXAMPLE_MEMBER: dict[str, Any] = {
-    "status": "ready",
-    "failed": False,
-    "error": None,
-    "generatedAt": "2026-07-01T02:20:00Z",
-    "asOf": "2026-07-01",
-    "dataThrough": "2026-06-30",
-    "dataVersion": 4,
-    "reportVersion": 2,
-}
-EXAMPLE_IN_ALL: dict[str, Any] = {"rows": 18, "amount": 9120.5, "shareOfRows": 0.0104, "shareOfAmount": 0.0087}
-EXAMPLE_COMPLETENESS = EXAMPLE_MEMBER | {
-    "data": {
-        "summary": {"completenessScore": 91.5, "completenessTier": "complete", "totalMissingness": 0.085},
-        "unreconciled": {
-            **EXAMPLE_IN_ALL,
-            "figures": [{"row": "/accounts/0", "shares": {"transactionCount": 0.0104}}],
-        },
-    }
-}
-EXAMPLE_RISK = EXAMPLE_MEMBER | {
-    "data": {
-        "value": 0.0202,
-        "interval": {"low": 0.0138, "high": 0.0295},
-        "rating": "B",
-        "calibration": "none",
-        "pdConfidenceScore": 97.59,
-        "pdConfidenceRating": "high",
-        "errorCodes": [{"code": "Risk.Uncalibrated", "message": "The value is no probability of default."}],
-        "drivers": [
-            {
-                "metric": "overdrawn_day_share_180d",
-                "name": "Share of days beyond the limit, last 180 days",
-                "reading": 0.0,
-                "unit": "ratio",
-                "points": 9.0,
-                "maxPoints": 9.0,
-                "direction": "lower_is_better",
-                "peerPercentile": 41,
-                "reason": "Days beyond the approved limit are the plainest sign that money runs out.",
-            }
-        ],
-        "sensitivity": [],
-        "model": {"name": "default", "version": "1", "calibration": "none"},
-        "unreconciled": {**EXAMPLE_IN_ALL, "figures": [{"row": "", "shares": {"value": 0.0061}}]},
-    }
-}
-EXAMPLE_AGGREGATE = EXAMPLE_MEMBER | {
-    "data": {
-        "tables": [
-            {
-                "id": "account_summary",
-                "name": "Accounts",
-                "hierarchy": "account",
-                "type": "summary",
-                "values": [],
-            }
-        ],
-        "unreconciled": {**EXAMPLE_IN_ALL, "figures": []},
-    }
-}
-
-
 class _Data(View):
-    """Data of a report: the named fields are always there, others may stand beside them."""
+    """Data of a report. The documented fields are always present; there may be others."""
 
     model_config = ConfigDict(extra="allow")
 
 
 class RestingFigures(View):
-    row: str = Field(description="JSON Pointer into the report's `data`, tables by their id; empty: the data itself.")
-    shares: dict[str, float] = Field(description="By member of that row, 0 to 1; only those above zero.")
+    row: str = Field(description="JSON Pointer into the report's `data`, with tables by id; empty: the data itself.")
+    shares: dict[str, float] = Field(description="Share of each figure in that row, 0 to 1, if above zero.")
 
 
 class Unreconciled(View):
-    """What rests on rows of PDF statements that the statements' balances don't prove."""
+    """Figures that rest on rows of PDF statements which the printed balances do not prove."""
 
     rows: int
-    amount: float = Field(description="What they moved, signs left out.")
-    share_of_rows: float | None = Field(description="Of all posted rows; null where there are none.")
-    share_of_amount: float | None = Field(description="Of what all posted rows moved.")
+    amount: float = Field(description="Sum of their absolute amounts.")
+    share_of_rows: float | None = Field(description="Share of all posted rows; null if there are none.")
+    share_of_amount: float | None = Field(description="Share of the absolute amounts of all posted rows.")
     figures: list[RestingFigures]
 
 
 class _Resting(_Data):
-    unreconciled: Unreconciled | None = Field(None, description="Missing in reports from before it was told.")
+    unreconciled: Unreconciled | None = Field(None, description="Missing in reports from before it was introduced.")
 
 
 class CompletenessSummary(_Data):
@@ -188,8 +118,8 @@ class Completeness(_Resting):
 
 class Risk(_Resting):
     value: float = Field(description="Probability of default in 12 months; indicative until calibrated to a client.")
-    rating: str = Field(description="A to E, A being the best.")
-    calibration: str = Field(description="none, synthetic or client: what the value was fitted to.")
+    rating: str = Field(description="A (best) to E.")
+    calibration: str = Field(description="The data that the value was calibrated on: none, synthetic or client.")
     pd_confidence_score: float
     pd_confidence_rating: str
     error_codes: list[Any]
@@ -209,75 +139,51 @@ class Aggregate(_Resting):
 
 class _MemberView(View):
     status: ReportStatus = Field(description="Check it before reading `data`.")
-    failed: bool = Field(description="The latest attempt errored; any data are the last good ones.")
-    error: NoteView | None = Field(description="Why the latest attempt failed; null where none has.")
+    failed: bool = Field(description="Whether the latest attempt failed; `data` are then from the one before.")
+    error: NoteView | None = Field(description="Why the latest attempt failed; null if it did not.")
     generated_at: datetime | None = Field(description="Null while pending, and for a replay.")
-    as_of: date | None = Field(description="The service's date when it was computed.")
-    data_through: date | None = Field(description="Date of the last transaction counted.")
+    as_of: date | None = Field(description="Business date of the computation.")
+    data_through: date | None = Field(description="Date of the last counted transaction.")
     data_version: int | None
     report_version: int | None
 
 
 class CompletenessReportView(_MemberView):
-    EXAMPLE: ClassVar = EXAMPLE_COMPLETENESS
-
     data: Completeness | None
 
 
 class RiskReportView(_MemberView):
-    EXAMPLE: ClassVar = EXAMPLE_RISK
-
     data: Risk | None
 
 
 class AggregateReportView(_MemberView):
-    EXAMPLE: ClassVar = EXAMPLE_AGGREGATE
-
     data: Aggregate | None
 
 
 class LineageInputView(View):
-    """What a formula is made of."""
+    """An input of a formula."""
 
     name: str
-    value: Any = Field(description="As the formula reads it.")
-    figure: str | None = Field(description="Where its own lineage is found; null for a constant.")
+    value: Any = Field(description="The value that the formula used.")
+    figure: str | None = Field(description="The figure whose lineage explains it; null for a constant.")
 
 
 class ContributionView(TransactionView):
-    """A transaction, and what it adds to the figure."""
+    """A transaction and its contribution to the figure."""
 
-    contribution: float | None = Field(description="Adds up to the figure, over all pages. Null under a formula.")
-
-
-EXAMPLE_LINEAGE: dict[str, Any] = {
-    "kind": "aggregate",
-    "figure": "/tables/monthly_cash_flow/values/0/moneyIn",
-    "value": 812.4,
-    "by": "sum",
-    "words": None,
-    "inputs": [],
-    "total": 812.4,
-    "asOf": "2026-07-01",
-    "dataVersion": 4,
-    "reportVersion": 2,
-    "transactions": [{**EXAMPLE_TRANSACTION, "contribution": 812.4}],
-    **Counts.EXAMPLE,
-}
+    contribution: float | None = Field(description="Over all pages these add up to the figure. Null for a formula.")
 
 
 class LineageView(Counts):
-    """Where a figure comes from."""
-
-    EXAMPLE: ClassVar = EXAMPLE_LINEAGE
+    """The lineage of a figure."""
 
     kind: str
     figure: str
     value: Any
-    by: Literal["sum", "formula"] = Field(description="A sum of transactions' contributions, or made of inputs.")
+    by: Literal["sum", "formula"] = Field(description="Whether it is a sum of contributions or a formula of inputs.")
     words: str | None = Field(description="The formula; null for a sum.")
     inputs: list[LineageInputView]
-    total: float | None = Field(description="Sum of all contributions: the figure. Null under a formula.")
+    total: float | None = Field(description="Sum of all contributions, which is the figure. Null for a formula.")
     as_of: date
     data_version: int
     report_version: int
@@ -286,41 +192,18 @@ class LineageView(Counts):
 
 class MovedFigureView(View):
     report: str
-    figure: str = Field(description="JSON Pointer into the later report, or into the earlier one if it is gone.")
-    key: str | None = Field(description="Of a table's row: its keys.")
+    figure: str = Field(description="JSON Pointer into the later report; into the earlier one if the figure is gone.")
+    key: str | None = Field(description="Keys of the table's row.")
     from_: Any = Field(serialization_alias="from")
     to: Any
     causes: list[Literal["rows", "correction", "enrichment"]] = Field(
-        description="rows: added, revised or retracted; correction: the client's own words; enrichment: rules, model "
-        "or what is known of the customer changed what rows are taken for."
+        description="rows: added, revised or retracted; correction: by the client; enrichment: a change of rules, "
+        "model or facts about the customer changed how rows are categorised."
     )
 
 
-EXAMPLE_DIFF: dict[str, Any] = {
-    "from": 3,
-    "to": 4,
-    "asOf": "2026-07-01",
-    "rowsAdded": 12,
-    "rowsGone": 0,
-    "rowsCorrected": 0,
-    "rowsReenriched": 0,
-    "figures": [
-        {
-            "report": "aggregate",
-            "figure": "/tables/0/values/0/moneyIn",
-            "key": "month 2026-06-01",
-            "from": 800.0,
-            "to": 812.4,
-            "causes": ["rows"],
-        }
-    ],
-}
-
-
 class DiffView(View):
-    """What moved between two versions of a customer's transactions, the reports' formulas being today's."""
-
-    EXAMPLE: ClassVar = EXAMPLE_DIFF
+    """Figures that differ between two versions of a customer's transactions, by today's formulas."""
 
     from_: int = Field(serialization_alias="from")
     to: int
@@ -333,15 +216,13 @@ class DiffView(View):
 
 
 class ReportBundleView(View):
-    EXAMPLE: ClassVar = {"completeness": EXAMPLE_COMPLETENESS, "risk": EXAMPLE_RISK, "aggregate": EXAMPLE_AGGREGATE}
-
     completeness: CompletenessReportView
     risk: RiskReportView
     aggregate: AggregateReportView
 
 
 def member(report: StoredReport) -> dict[str, Any]:
-    """One report as shown, its data byte for byte as computed."""
+    """Return a report as it is shown, with the stored bytes of its data."""
     return {
         "status": report.status,
         "failed": report.failed,

@@ -1,4 +1,4 @@
-"""Ports and readiness: what starting the service on one machine needs to know."""
+"""Ports and readiness of a service on this machine."""
 
 import socket
 import subprocess
@@ -13,7 +13,7 @@ POLL_EVERY_S = 0.1
 
 
 def chosen(port: int) -> int:
-    """`port`, or a free one for 0."""
+    """Return the port, or a free one for 0."""
     if port:
         return port
     with socket.socket() as probe:
@@ -23,10 +23,10 @@ def chosen(port: int) -> int:
 
 
 def wait_until_ready(base_url: str, process: subprocess.Popen[bytes], within_s: float) -> None:
-    """Return once `GET /health/ready` answers 200.
+    """Wait until `GET /health/ready` answers 200.
 
     Raises:
-        typer.Exit: the process ended, or the time ran out.
+        typer.Exit: The process ended, or the time ran out.
     """
     deadline = time.monotonic() + within_s
     while time.monotonic() < deadline:

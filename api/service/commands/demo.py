@@ -1,7 +1,7 @@
-"""`tidemark demo`: the whole story through the API, on a synthetic business's statements.
+"""`tidemark demo`: a tour of the service through the API, on the transactions of synthetic businesses.
 
-It starts the real service in a home of its own, plays a lender's backend over HTTP, receives the signed webhook as that
-backend would, and shows what was computed. Nothing here reaches past the API but the making of a client and its key.
+The demo starts the service with a home of its own, acts as a lender's backend over HTTP, receives the signed webhooks
+and shows the results. Everything but the client and its key is created through the API.
 """
 
 import os
@@ -36,9 +36,9 @@ from storage.core.store import Store
 CUSTOMERS, MONTHS, SEED = 4, 12, 7
 READY_WITHIN_S = 90
 LONGEST_NAME = 30
-PAGE = "report.html"  # in the home: the first customer's reports
-PICTURE = "statement.png"  # in the home: a page of the statement, with one row marked
-KNOWN = {  # of a customer, beside its transactions
+PAGE = "report.html"  # in the home: reports of the first customer
+PICTURE = "statement.png"  # in the home: a page of the statement with one row highlighted
+KNOWN = {  # attributes of a customer
     "loan_purpose": "stock",
     "bureau_score": {"value": 684, "source": "commercial bureau", "evidenceDate": "2026-10-12"},
     "ato_debt": 0,
@@ -49,13 +49,13 @@ KNOWN = {  # of a customer, beside its transactions
     "overdraft_limit": 0,
     "hardship_flag": False,
 }
-ASKED: Mapping[str, tuple[str, Mapping[str, Any]]] = {  # of each policy: in short, and the inputs that it declares
+ASKED: Mapping[str, tuple[str, Mapping[str, Any]]] = {  # for each policy: a short name and the inputs that it declares
     "working-capital-loan": ("capital loan", {"requestedAmount": 40_000, "termMonths": 12}),
     "line-of-credit": ("line of credit", {"requestedLimit": 25_000, "basDueTo": 202609, "existingCustomer": False}),
     "merchant-cash-advance": ("cash advance", {"requestedAdvance": 20_000, "holdback": "0.12", "channel": "direct"}),
 }
 WATCHED_BY = "own-repayment-returned"  # a ruleset of the library
-BOUNCED = (  # what the bank of a customer says one day after the other, in AUD
+BOUNCED = (  # transactions of a customer on consecutive days, in AUD
     ("DIRECT DEBIT HARBOUR LENDING LOAN 20881", "-482.50"),
     ("DIRECT DEBIT DISHONOUR HARBOUR LENDING LOAN 20881", "482.50"),
 )
@@ -66,12 +66,12 @@ BAD_ROWS = (
 
 
 def demo(
-    leave: Annotated[bool, typer.Option("--exit", help="End when the story is told, also on a terminal.")] = False,
-    host: Annotated[str, typer.Option(help="Address that the API listens on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port of the API; 0 takes a free one.")] = 0,
-    dagster_port: Annotated[int, typer.Option(help="Port of Dagster's pages; 0 takes a free one.")] = 0,
+    leave: Annotated[bool, typer.Option("--exit", help="Exit at the end, also on a terminal.")] = False,
+    host: Annotated[str, typer.Option(help="Address of the API.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port of the API; 0 for any free one.")] = 0,
+    dagster_port: Annotated[int, typer.Option(help="Port of Dagster's pages; 0 for any free one.")] = 0,
 ) -> None:
-    """Run the whole story: transactions in, reports and a signed webhook out.
+    """Show the service at work on synthetic data, from transactions to webhooks.
 
     Example: tidemark demo --exit
     """
@@ -81,7 +81,7 @@ def demo(
         ports = addresses.chosen(port), addresses.chosen(dagster_port)
         with _service(environment, host, *ports) as base_url:
             lender = Lender(base_url, _key(home))
-            customers = _print(lender, receiver, home)
+            customers = _run_chapters(lender, receiver, home)
             (home / PAGE).write_bytes(lender.content(f"/customer/{customers[0]['customerId']}/reports.html"))
             _farewell(home, base_url, ports[1])
             if sys.stdout.isatty() and not leave:
@@ -96,7 +96,7 @@ def _fresh_home() -> Path:
 
 
 def _environment(home: Path, receiver: Receiver) -> dict[str, str]:
-    """The service's settings: a home of its own, and leave to call a receiver on this machine."""
+    """Return the service's settings: its own home, and permission to call a receiver on this machine."""
     return os.environ | {
         "TIDEMARK_HOME": str(home),
         "TIDEMARK_DATABASE_URL": "",
@@ -109,7 +109,7 @@ def _environment(home: Path, receiver: Receiver) -> dict[str, str]:
 
 @contextmanager
 def _service(environment: Mapping[str, str], host: str, port: int, dagster_port: int) -> Iterator[str]:
-    """`tidemark up`, from ready to ended."""
+    """Run `tidemark up`; yield its URL when it is ready, and stop it at the end."""
     command = [sys.executable, "-m", "api.cli", "up", "--host", host, "--port", str(port)]
     command += ["--dagster-port", str(dagster_port)]
     log = Path(environment["TIDEMARK_HOME"]) / "up.log"
@@ -132,8 +132,8 @@ def _key(home: Path) -> str:
     return text
 
 
-def _print(lender: Lender, receiver: Receiver, home: Path) -> list[dict[str, Any]]:
-    """The story, chapter by chapter; its customers."""
+def _run_chapters(lender: Lender, receiver: Receiver, home: Path) -> list[dict[str, Any]]:
+    """Run all chapters, and return the customers."""
     _chapter("1", "A lender subscribes to finished jobs")
     subscription = _subscribe(lender, receiver)
     _chapter("2", f"{CUSTOMERS} small businesses send {MONTHS} months of bank transactions")
@@ -146,7 +146,7 @@ def _print(lender: Lender, receiver: Receiver, home: Path) -> list[dict[str, Any
     _show_lineage(lender, customers[0], first)
     _chapter("6", "Three lending policies decide, and say why")
     _show_decisions(lender, customers)
-    _chapter("7", "A statement on paper, read and proved")
+    _chapter("7", "A PDF statement, read and proved")
     _show_statement(lender, home)
     _chapter("8", "The webhook, verified")
     _show_webhook(receiver, subscription)
@@ -159,12 +159,12 @@ def _subscribe(lender: Lender, receiver: Receiver) -> dict[str, Any]:
     body: dict[str, Any] = {"eventType": "job.completed", "webhookUrl": receiver.url, "customerIds": []}
     subscription = lender.post("/webhooks/subscriptions", body)
     receiver.learn(subscription["secret"])
-    out.print(f"POST /v1/webhooks/subscriptions → {subscription['webhookSubscriptionId']}, secret shown this once")
+    out.print(f"POST /v1/webhooks/subscriptions → {subscription['webhookSubscriptionId']}, secret shown only now")
     return subscription
 
 
 def _submit_all(lender: Lender) -> list[dict[str, Any]]:
-    """Create the customers, send every account, wait for every job; the first account gets two bad rows."""
+    """Create the customers, send all accounts and wait for the jobs. The first account has two invalid rows."""
     businesses = list(portfolio(CUSTOMERS, MONTHS, SEED, until=last_day(), faults=True))
     bodies = {business.abn: list(submissions(business)) for business in businesses}
     bodies[businesses[0].abn][0]["transactions"] += BAD_ROWS
@@ -202,7 +202,7 @@ def _show_transactions(lender: Lender, customer: Mapping[str, Any]) -> None:
 
 
 def _show_reports(lender: Lender, customers: list[dict[str, Any]]) -> dict[str, Any]:
-    """The first customer's bundle."""
+    """Refresh and show the reports, and return those of the first customer."""
     ids = [customer["customerId"] for customer in customers]
     lender.refresh(ids)
     bundles = [lender.get(f"/customer/{customer_id}/reports") for customer_id in ids]
@@ -216,15 +216,13 @@ def _show_reports(lender: Lender, customers: list[dict[str, Any]]) -> dict[str, 
             f"{risk['pdConfidenceScore']} {risk['pdConfidenceRating']}",
         )
     out.print(table)
-    out.print(
-        "The chance of default is indicative, for it was never fitted to defaults, and says so: Risk.Uncalibrated"
-    )
+    out.print("The probability of default is only indicative, as the model is not calibrated: Risk.Uncalibrated")
     _show_cash_flow(customers[0], bundles[0])
     return bundles[0]
 
 
 def _show_lineage(lender: Lender, customer: Mapping[str, Any], bundle: Mapping[str, Any]) -> None:
-    """The revenue of the last month but one: what it is the sum of."""
+    """Show the transactions that the revenue of the last month but one is the sum of."""
     nth = len(_table_named(bundle, "monthly")["values"]) - 2
     figure = f"/tables/monthly_cash_flow/values/{nth}/revenue"
     path = f"/customer/{customer['customerId']}/reports/aggregate/lineage"
@@ -234,15 +232,15 @@ def _show_lineage(lender: Lender, customer: Mapping[str, Any], bundle: Mapping[s
         table.add_row(row["date"], _cut(row["description"]), _money(row["contribution"]))
     out.print(table)
     more = found["totalCount"] - len(found["transactions"])
-    out.print(f"… and {more:,} more: together {_money(found['total'])}, to the cent the figure that the report shows")
+    out.print(f"… and {more:,} more: together {_money(found['total'])}, exactly the figure in the report")
 
 
 def _show_decisions(lender: Lender, customers: list[dict[str, Any]]) -> None:
-    """The example policies, published; what they make of every customer, and why of the first that is declined."""
+    """Publish the example policies, evaluate all customers, and show reasons."""
     for slug, document in examples.load().items():
         lender.put(f"/decision-policies/{slug}", document)
         lender.post(f"/decision-policies/{slug}/publish", {})
-    for customer in customers[:-1]:  # of the last nothing is known but its transactions
+    for customer in customers[:-1]:  # the last customer has no attributes
         lender.put(f"/customer/{customer['customerId']}/attributes", {"attributes": KNOWN})
     decisions = {
         (customer["name"], slug): lender.post(
@@ -264,7 +262,7 @@ def _decided(evaluation: Mapping[str, Any]) -> str:
 
 
 def _show_reasons(decisions: Mapping[tuple[str, str], Mapping[str, Any]]) -> None:
-    """One decision of each outcome that has reasons: what was found, or what would settle it."""
+    """Show the reasons of one decision for each outcome: matched rules, or what would resolve it."""
     described = set[str]()
     for (name, slug), evaluation in decisions.items():
         verdict = evaluation["verdict"]
@@ -278,26 +276,26 @@ def _show_reasons(decisions: Mapping[tuple[str, str], Mapping[str, Any]]) -> Non
 
 
 def _show_statement(lender: Lender, home: Path) -> None:
-    """Somebody who has nothing but a PDF; and one of the rows, back on the page that it was read from."""
-    paper = statement_pdf("nab", SEED, pages=2)
-    account = paper.accounts[0]
+    """Upload a PDF statement of a new customer, and highlight one row on its page."""
+    pdf = statement_pdf("nab", SEED, pages=2)
+    account = pdf.accounts[0]
     abn = business(CUSTOMERS, MONTHS, SEED, last_day()).abn
     path = f"/customer/{lender.post('/customer', {'abn': abn, 'name': account.account_name})['customerId']}"
-    [job] = lender.finished([lender.upload(path.rpartition("/")[2], "statement.pdf", paper.content)])
+    [job] = lender.finished([lender.upload(path.rpartition("/")[2], "statement.pdf", pdf.content)])
     [listed] = lender.get(f"{path}/statements")["statements"]
     out.print(
         f"{listed['bankName']}, {account.account_name}, {listed['periodStart']} to {listed['periodEnd']}: "
         f"{job['enrichedCount']} rows, [b]{listed['verdict']}[/]"
     )
     opening, closing = _money(listed["openingBalance"]), _money(listed["closingBalance"])
-    out.print(f"  {opening} and the rows make {closing}, and every balance between", soft_wrap=True)
+    out.print(f"  {opening} and the rows add up to {closing}, and to every balance between", soft_wrap=True)
     whole = lender.get(f"{path}/statements/{listed['statementId']}")
     row = max(whole["rows"], key=lambda each: abs(each["amount"]))
     page = row["boxes"][0]["page"]
     picture = lender.content(f"{path}/statements/{listed['statementId']}/pages/{page}.png", row=row["row"])
     (home / PICTURE).write_bytes(picture)
     described = f"{row['date']} {_cut(row['description'])} {_money(row['amount'])}"
-    out.print(f"  marked in {PICTURE}, page {page}: {described}", soft_wrap=True)
+    out.print(f"  highlighted in {PICTURE}, page {page}: {described}", soft_wrap=True)
 
 
 def _show_cash_flow(customer: Mapping[str, Any], bundle: Mapping[str, Any]) -> None:
@@ -312,7 +310,7 @@ def _show_cash_flow(customer: Mapping[str, Any], bundle: Mapping[str, Any]) -> N
 
 
 def _table(title: str, *columns: str) -> Table:
-    """A table that fits on 80 columns; names that end in `>` are of figures."""
+    """Return a table that fits in 80 columns. Columns whose name ends in `>` are right-aligned."""
     table = Table(title=title, box=SIMPLE_HEAD, pad_edge=False)
     for name in columns:
         table.add_column(name.removesuffix(" >"), justify="right" if name.endswith(">") else "left", no_wrap=True)
@@ -339,7 +337,7 @@ def _show_webhook(receiver: Receiver, subscription: Mapping[str, Any]) -> None:
 
 
 def _delivered(receiver: Receiver, event_type: str) -> Received:
-    """The first delivery of the type whose signature was verified."""
+    """Return the first delivery of this type with a verified signature."""
     found = receiver.wait_for(lambda each: each.verified is True and each.json["eventType"] == event_type, timeout_s=20)
     if found is None:
         raise complaint(f"no verified webhook {event_type} arrived within 20 s")
@@ -357,7 +355,7 @@ def _show_delivery(subscription: Mapping[str, Any], delivery: Received) -> None:
 
 
 def _show_watching(lender: Lender, receiver: Receiver, customers: list[dict[str, Any]]) -> None:
-    """A ruleset of the library, adopted; a repayment that bounces; the webhook, and what lies behind it."""
+    """Adopt a ruleset, send a returned repayment, and show the webhook and its match."""
     nth = _soundest(lender, customers)
     customer = customers[nth]
     subscription = _watch(lender, receiver, customer)
@@ -372,7 +370,7 @@ def _show_watching(lender: Lender, receiver: Receiver, customers: list[dict[str,
 
 
 def _soundest(lender: Lender, customers: list[dict[str, Any]]) -> int:
-    """Which of them had the fewest repayments returned; not the first, whose reports are shown."""
+    """Return the position of the customer with the fewest missed repayments, but not the first."""
 
     def missed(nth: int) -> float:
         read = lender.get(f"/customer/{customers[nth]['customerId']}/metrics")["metrics"]
@@ -382,7 +380,7 @@ def _soundest(lender: Lender, customers: list[dict[str, Any]]) -> int:
 
 
 def _watch(lender: Lender, receiver: Receiver, customer: Mapping[str, Any]) -> dict[str, Any]:
-    """Subscribe to what is said of one customer, and adopt the ruleset; the subscription."""
+    """Subscribe to rules for one customer, adopt the ruleset, and return the subscription."""
     body = {"eventType": "monitoring.rule.triggered", "webhookUrl": receiver.url}
     subscription = lender.post("/webhooks/subscriptions", body | {"customerIds": [customer["customerId"]]})
     receiver.learn(subscription["secret"])
@@ -395,7 +393,7 @@ def _watch(lender: Lender, receiver: Receiver, customer: Mapping[str, Any]) -> d
 
 
 def _bounced(nth: int) -> dict[str, Any]:
-    """Two more rows of the n-th business's first account."""
+    """Return a submission of the returned repayment for the n-th business's first account."""
     account = next(submissions(business(nth, MONTHS, SEED, last_day())))
     days = (last_day() + timedelta(days=day) for day in range(len(BOUNCED)))
     rows = [
@@ -406,7 +404,7 @@ def _bounced(nth: int) -> dict[str, Any]:
 
 
 def _show_match(lender: Lender, match_id: str) -> None:
-    """By the event's id: the rules with the values that they read, and the transactions behind the first of these."""
+    """Show the match of an event: its rules, the values that they read, and the transactions behind the first value."""
     match = lender.get(f"/monitoring/matches/{match_id}")
     out.print(f"GET /v1/monitoring/matches/{match_id[:8]}… → what matched")
     for rule in match["rules"]:
@@ -422,14 +420,14 @@ def _show_match(lender: Lender, match_id: str) -> None:
 
 
 def _farewell(home: Path, base_url: str, dagster_port: int) -> None:
-    out.print(Rule("Have a look"))
+    out.print(Rule("What to open next"))
     out.print(f"API documentation   {base_url}/docs")
-    out.print(f"The report to read  {home / PAGE}", soft_wrap=True)
-    out.print(f"A statement's page  {home / PICTURE}", soft_wrap=True)
+    out.print(f"Reports as a page   {home / PAGE}", soft_wrap=True)
+    out.print(f"Page of a statement {home / PICTURE}", soft_wrap=True)
     out.print(f"Dagster             http://127.0.0.1:{dagster_port}")
     out.print(f"  operator's token  {home / 'operator.token'}", soft_wrap=True)
     out.print(f"The lake            TIDEMARK_HOME={home} tidemark lake manifest", soft_wrap=True)
-    out.print(f"State and logs      {home}", soft_wrap=True)
+    out.print(f"Data and logs       {home}", soft_wrap=True)
 
 
 def _until_interrupted() -> None:

@@ -1,4 +1,4 @@
-"""A lender's backend, as the demo and the seed play it: an API key and the few calls that it makes, over HTTP."""
+"""A lender's backend, as the demo and the seed play it: an API key and its few calls over HTTP."""
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import date, timedelta
@@ -17,13 +17,13 @@ from storage.core.store import Store
 
 NAME: Final = "Harbour Lending"
 JOB_WITHIN_S = 60
-WAIT_S = 20  # that one look at a job may be held
+WAIT_S = 20  # that the service may hold one poll of a job
 
 Progress = Callable[[], object]
 
 
 class Lender:
-    """Speaks to one Tidemark.
+    """A client of one running Tidemark.
 
     Raises:
         typer.Exit: a request was refused, or a job took too long; standard error then says what happened.
@@ -45,24 +45,24 @@ class Lender:
         return self._data(self._http.get(f"{self.base_url}/v1{path}", params=query, timeout=60))
 
     def upload(self, customer_id: str, name: str, content: bytes) -> str:
-        """Send a PDF statement; the id of its job."""
+        """Send a PDF statement and return the id of its job."""
         url = f"{self.base_url}/v1/customer/{customer_id}/statements"
         answer = self._http.post(url, files={"file": (name, content, "application/pdf")}, timeout=60)
         job_id: str = self._data(answer)["jobId"]
         return job_id
 
     def content(self, path: str, **query: Any) -> bytes:
-        """What is no JSON: a page, a picture."""
+        """Return a response that is not JSON: a page, a picture."""
         answer = self._http.get(f"{self.base_url}/v1{path}", params=query, timeout=60)
         return self._checked(answer).content
 
     def create(self, business: Business) -> dict[str, Any]:
-        """Create the customer; its id, beside the name and trade that only this side knows."""
+        """Create the customer. Return the answer with its name and trade, which the service does not return."""
         created = self.post("/customer", {"abn": business.abn, "name": business.name, "state": business.state})
         return created | {"name": business.name, "trade": business.trade}
 
     def submit(self, customer_id: str, bodies: Iterable[dict[str, Any]], each: Progress = lambda: None) -> list[str]:
-        """Send submissions; the ids of their jobs."""
+        """Send submissions and return the ids of their jobs."""
         jobs = []
         for body in bodies:
             jobs.append(self.post(f"/customer/{customer_id}/transactions", body)["jobId"])
@@ -75,7 +75,7 @@ class Lender:
         self.finished(jobs)
 
     def finished(self, job_ids: Sequence[str], each: Progress = lambda: None) -> list[dict[str, Any]]:
-        """The jobs' statuses once all are terminal."""
+        """Return the jobs' statuses when all are terminal."""
         ended = []
         for job_id in job_ids:
             ended.append(self._finished(job_id))
@@ -83,7 +83,7 @@ class Lender:
         return ended
 
     def _finished(self, job_id: str) -> dict[str, Any]:
-        """`wait` holds the answer, so this is one call or two."""
+        """Return a job's status when it is terminal. `wait` holds the answer, so this takes a call or two."""
         for _ in range(JOB_WITHIN_S // WAIT_S):
             job = self.get(f"/jobs/{job_id}/status", wait=WAIT_S)
             if job["status"] not in ("Queued", "Running"):
@@ -102,12 +102,12 @@ class Lender:
 
 
 def last_day() -> date:
-    """Of its customers' statements: yesterday, for a decision wants them fresh."""
+    """Return the last day of the statements: yesterday, because a decision needs fresh ones."""
     return now().date() - timedelta(days=1)
 
 
 def issue_key(store: Store) -> str:
-    """What an operator does once: make the client, and a key for it."""
+    """Create the client and a key for it, as an operator would."""
     with store.db.writing() as w:
         client = keys.create_client(w, NAME, decision_policies=True, now=now())
         audit.append(w, OPERATOR, "Client.Created", {}, now(), client_id=client.client_id)
@@ -115,7 +115,7 @@ def issue_key(store: Store) -> str:
 
 
 def issue_key_for(store: Store, client_id: UUID) -> str:
-    """A key for a client that exists.
+    """Create a key for a client that exists.
 
     Raises:
         NotFound: no such client.

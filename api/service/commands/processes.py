@@ -1,6 +1,6 @@
-"""Starting Tidemark: all of it in one process tree, or its parts one by one.
+"""Commands that start Tidemark: everything in one process tree, or one part of it.
 
-The worker and Dagster are started by module name: the API never imports Dagster, which would cost a second and 65 MB.
+The worker and Dagster are started by module name: importing Dagster would cost the API a second and 65 MB.
 """
 
 import os
@@ -18,24 +18,24 @@ from storage.core import heartbeat
 from storage.core.settings import Settings
 
 Host = Annotated[str, typer.Option(help="Address to listen on.")]
-Port = Annotated[int, typer.Option(help="Port to listen on; 0 takes a free one.")]
-DagsterPort = Annotated[int, typer.Option(help="Port of Dagster's pages; 0 takes a free one.")]
-NoDagsterUi = Annotated[bool, typer.Option("--no-dagster-ui", help="Don't publish Dagster's pages.")]
-Processes = Annotated[int, typer.Option(min=1, max=64, help="API processes behind the one port.")]
-Tethered = Annotated[bool, typer.Option("--tethered", hidden=True, help="End when the standard input ends.")]
+Port = Annotated[int, typer.Option(help="Port to listen on; 0 for any free one.")]
+DagsterPort = Annotated[int, typer.Option(help="Port of Dagster's pages; 0 for any free one.")]
+NoDagsterUi = Annotated[bool, typer.Option("--no-dagster-ui", help="Do not serve Dagster's pages.")]
+Processes = Annotated[int, typer.Option(min=1, max=64, help="Number of API processes on the port.")]
+Tethered = Annotated[bool, typer.Option("--tethered", hidden=True, help="Exit when standard input is closed.")]
 
 
 STANDARD_INPUT = 0
 
 
 def up(
-    home: Annotated[Path | None, typer.Option(help="Where this Tidemark keeps its state.")] = None,
+    home: Annotated[Path | None, typer.Option(help="Folder of the service's data.")] = None,
     host: Host = "127.0.0.1",
     port: Port = 8000,
     api_processes: Processes = 1,
     dagster_port: DagsterPort = 3000,
     no_dagster_ui: NoDagsterUi = False,
-    seed_demo: Annotated[bool, typer.Option("--seed-demo", help="Fill it with synthetic businesses.")] = False,
+    seed_demo: Annotated[bool, typer.Option("--seed-demo", help="Add synthetic businesses.")] = False,
 ) -> None:
     """Start everything in one process tree: API, worker, Dagster. Ctrl-C stops it.
 
@@ -68,11 +68,11 @@ def api(
         _become("assets.service.api_processes", "--host", host, "--port", str(port), "--processes", str(processes))
     if tethered:
         threading.Thread(target=_end_with_standard_input, daemon=True).start()
-    from storage.core.store import Store  # noqa: PLC0415  # the process that only starts others needs neither
+    from storage.core.store import Store  # noqa: PLC0415  # the process that only starts others does not need it
 
     store = Store.open(Settings())
     if tethered:
-        heartbeat.beat(STANDARD_INPUT)  # only now: what can't even open its store is not started again
+        heartbeat.beat(STANDARD_INPUT)  # only now, so that a process that can't open its store is not restarted
     from api.service import app  # noqa: PLC0415
 
     app.serve(store, socket.socket(fileno=listener))
@@ -80,7 +80,7 @@ def api(
 
 
 def worker() -> None:
-    """Start a worker: warm processes for runs, and the webhook deliveries.
+    """Start a worker: processes for runs, and webhook deliveries.
 
     Example: tidemark worker
     """
@@ -88,8 +88,10 @@ def worker() -> None:
 
 
 def dagster(host: Host = "127.0.0.1", dagster_port: DagsterPort = 3000, no_dagster_ui: NoDagsterUi = False) -> None:
-    """Start Dagster and the dispatcher. Sign in to its pages with the token in the
-    home's operator.token to act, or with that in reader.token to view.
+    """Start Dagster and the dispatcher.
+
+    Sign in to its pages with the token in the home's operator.token to act,
+    or in reader.token to view.
 
     Example: tidemark dagster --dagster-port 3000
     """
@@ -98,8 +100,8 @@ def dagster(host: Host = "127.0.0.1", dagster_port: DagsterPort = 3000, no_dagst
 
 
 def _check(settings: Settings) -> None:
-    """Say once what is wrong with the settings or the database. A PostgreSQL that is down may still come up."""
-    from sqlalchemy.exc import OperationalError  # noqa: PLC0415  # a second, that the API's starter need not spend
+    """Report problems of the settings or the database once. The service waits for a database that is down."""
+    from sqlalchemy.exc import OperationalError  # noqa: PLC0415  # takes a second, which `tidemark api` does not need
 
     from storage.core.store import Store  # noqa: PLC0415
 
@@ -113,9 +115,9 @@ def _check(settings: Settings) -> None:
 
 
 def _become(module: str, *arguments: str) -> NoReturn:
-    """Replace this process with `python -m module`: signals and exit status are then its own.
+    """Replace this process with `python -m module`, so that signals and the exit status are passed on.
 
-    What is wrong with the settings is said before, in one line.
+    The settings are checked first, so that a mistake is reported in one line.
     """
     Settings()
     sys.stdout.flush()

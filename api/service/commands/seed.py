@@ -1,7 +1,6 @@
-"""Fills a running Tidemark with synthetic businesses (`tidemark up --seed-demo`) and prints a key to look at them with.
+"""Fill a running Tidemark with synthetic businesses (`tidemark up --seed-demo`) and print a key to read them with.
 
-It comes through the API, so what it leaves behind is what any client would have made. A home that was seeded
-before is left as it is.
+Everything goes through the API, as from any client. A home that was seeded before is left as it is.
 """
 
 import os

@@ -1,8 +1,8 @@
 """`tidemark synthetic`: the synthetic portfolio as files to study and train on, as PDF statements, or as a client's
 customers whose days go by.
 
-Files need no service. Seeding goes through the API with a key of its own, and only where the environment is a
-sandbox: made-up businesses have no place beside real ones.
+Files need no service. Seeding goes through the API with a key of its own, and only in a sandbox environment, because
+made-up businesses must not stand beside real ones.
 """
 
 import json
@@ -150,7 +150,7 @@ def seed_(
 
 
 class _Clock:
-    """A client's customers, and the day until which the service has heard of them."""
+    """A client's customers, and the last day whose rows the service has received."""
 
     def __init__(self, lender: Lender, businesses: list[Business]) -> None:
         self._lender = lender
@@ -159,7 +159,7 @@ class _Clock:
         self.today = date.min
 
     def start(self, today: date) -> None:
-        """Everything up to a day."""
+        """Send everything up to a day."""
         self._send(None, today)
 
     def next_day(self) -> None:
@@ -188,7 +188,7 @@ class _Writer(Protocol):
 
 @dataclass
 class _Csv:
-    """Appends; the header stands once."""
+    """Appends rows. The header is written first."""
 
     sink: IO[bytes]
     _begun: bool = field(default=False, init=False)
@@ -208,7 +208,7 @@ class _Json:
 
 @dataclass
 class _Parquet:
-    """One row group a piece."""
+    """Writes a row group for each piece."""
 
     path: Path
     files: ExitStack
@@ -222,7 +222,7 @@ class _Parquet:
 
 
 class _Folder:
-    """The files of a portfolio, growing piece by piece."""
+    """Writes the files of a portfolio, piece by piece."""
 
     def __init__(self, out: Path, format_: Format, files: ExitStack) -> None:
         out.mkdir(parents=True, exist_ok=True)

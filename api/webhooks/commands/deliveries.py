@@ -1,4 +1,4 @@
-"""Webhook deliveries: what was sent, how it was answered, and sending it again by hand."""
+"""Commands for webhook deliveries: list and resend them."""
 
 from datetime import datetime
 from typing import Annotated, Any
@@ -15,14 +15,14 @@ from storage.customers import customers
 from storage.webhooks import delivery_log, subscriptions
 from storage.webhooks.delivery_log import Delivery
 
-deliveries = typer.Typer(help="Webhook deliveries: list, resend.", no_args_is_help=True)
+deliveries = typer.Typer(help="Webhook deliveries: list and resend them.", no_args_is_help=True)
 
 
 @deliveries.command("list")
 def list_deliveries(
-    failed: Annotated[bool, typer.Option("--failed", help="Only those that failed.")] = False,
-    subscription: Annotated[UUID | None, typer.Option(help="Only this subscription's.")] = None,
-    most: Annotated[int, typer.Option(min=1, max=1_000, help="How many, newest first.")] = 50,
+    failed: Annotated[bool, typer.Option("--failed", help="Only failed deliveries.")] = False,
+    subscription: Annotated[UUID | None, typer.Option(help="Only deliveries to this subscription.")] = None,
+    most: Annotated[int, typer.Option(min=1, max=1_000, help="Maximum number of deliveries.")] = 50,
     as_json: AsJson = False,
 ) -> None:
     """List deliveries, newest first.
@@ -39,19 +39,21 @@ def resend(
     delivery: Annotated[UUID | None, typer.Argument(help="The delivery's id.")] = None,
     failed_since: Annotated[
         datetime | None,
-        typer.Option(parser=since, metavar="TIME", help="All that were made since then (30m, 12h, a time) and failed."),
+        typer.Option(parser=since, metavar="TIME", help="All failed deliveries since this time, or for 30m, 12h, 7d."),
     ] = None,
-    subscription: Annotated[UUID | None, typer.Option(help="Of them, only this subscription's.")] = None,
-    customer: Annotated[UUID | None, typer.Option(help="Of them, only this customer's.")] = None,
-    event_type: Annotated[EventType | None, typer.Option(help="Of them, only this type's.")] = None,
+    subscription: Annotated[UUID | None, typer.Option(help="Of these, only to this subscription.")] = None,
+    customer: Annotated[UUID | None, typer.Option(help="Of these, only for this customer.")] = None,
+    event_type: Annotated[
+        EventType | None, typer.Option(metavar="TYPE", help="Of these, only this type of event.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Send a delivery again, or all that failed since a time: the same bytes, the same eventId, one more attempt.
+    """Resend a delivery, or all failed ones since a time, with the same body and eventId.
 
     Example: tidemark deliveries resend --failed-since 6h
     """
     if (delivery is None) == (failed_since is None):
-        raise typer.BadParameter("name one delivery, or --failed-since")
+        raise typer.BadParameter("give one delivery, or --failed-since")
     if delivery is not None and (subscription or customer or event_type):
         raise typer.BadParameter("--subscription, --customer and --event-type go with --failed-since")
     with opened_store() as store:
@@ -73,7 +75,7 @@ def _resent(store: Store, delivery: UUID) -> Delivery:
 def _all_resent(
     store: Store, since: datetime, subscription: UUID | None, customer: UUID | None, event_type: EventType | None
 ) -> int:
-    """How many there were; each transaction takes a bounded number of them."""
+    """Resend the failed deliveries, a limited number in each transaction, and return their number."""
     count, more, began = 0, True, now()
     named = {"subscriptionId": subscription, "customerId": customer}
     which = {name: each for name, each in named.items() if each is not None}

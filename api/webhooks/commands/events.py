@@ -1,4 +1,4 @@
-"""What webhooks tell: the types of events, and the JSON Schema of each."""
+"""Commands for event types and their JSON Schemas."""
 
 from pathlib import Path
 from typing import Annotated
@@ -10,24 +10,24 @@ from api.core.commands.files import folder_at, write
 from api.webhooks import event_schemas
 from pipelines.webhooks.events import EventType
 
-events = typer.Typer(help="The events that webhooks tell: their types and schemas.", no_args_is_help=True)
+events = typer.Typer(help="Events of webhooks: list the types, print their schemas.", no_args_is_help=True)
 
 
 @events.command("list")
 def list_types(as_json: AsJson = False) -> None:
-    """List the types, one of which each subscription names.
+    """List the event types. A subscription is for one of them.
 
     Example: tidemark events list
     """
-    records = [{"eventType": each, "meaning": event_schemas.WORDS[each]} for each in EventType]
+    records = [{"eventType": each, "meaning": event_schemas.DESCRIPTIONS[each]} for each in EventType]
     print_records(records, as_json=as_json, empty="")
 
 
 @events.command("schema")
 def print_schema(
-    event_type: Annotated[EventType, typer.Argument(help="A type, as in job.completed.", metavar="TYPE")],
+    event_type: Annotated[EventType, typer.Argument(help="A type, such as job.completed.", metavar="TYPE")],
 ) -> None:
-    """Print the JSON Schema of a type's payload, with an example.
+    """Print the JSON Schema of an event type, with an example.
 
     Example: tidemark events schema monitoring.rule.triggered
     """
@@ -35,8 +35,8 @@ def print_schema(
 
 
 @events.command("write")
-def write_schemas(folder: Annotated[Path, typer.Argument(help="Made where it isn't there.")]) -> None:
-    """Write the JSON Schemas of all types into a folder.
+def write_schemas(folder: Annotated[Path, typer.Argument(help="The folder; created if missing.")]) -> None:
+    """Write the JSON Schemas of all event types to a folder.
 
     Example: tidemark events write docs/reference/events
     """

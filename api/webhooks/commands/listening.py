@@ -1,4 +1,4 @@
-"""`tidemark listen`: receive webhooks while developing."""
+"""`tidemark listen`: receive webhooks during development."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -13,17 +13,17 @@ from storage.core.settings import Settings
 
 
 def listen(
-    port: Annotated[int, typer.Option(help="Port to listen on; 0 takes a free one.")] = 8443,
-    secret: Annotated[list[str] | None, typer.Option(help="A signing secret to verify with; repeat for more.")] = None,
+    port: Annotated[int, typer.Option(help="Port to listen on; 0 for any free one.")] = 8443,
+    secret: Annotated[list[str] | None, typer.Option(help="A signing secret to verify with. Can be repeated.")] = None,
     forward_to: Annotated[
-        str | None, typer.Option(metavar="URL", help="Pass each delivery on to this URL, and answer with its status.")
+        str | None, typer.Option(metavar="URL", help="Forward each delivery to this URL, and answer with its status.")
     ] = None,
     status: Annotated[int, typer.Option(min=200, max=599, help="Answer with this status.")] = 204,
-    hang: Annotated[bool, typer.Option("--hang", help="Never answer, to see what a time-out does.")] = False,
-    drip: Annotated[bool, typer.Option("--drip", help="Answer one byte a second.")] = False,
+    hang: Annotated[bool, typer.Option("--hang", help="Never answer, to test a timeout.")] = False,
+    drip: Annotated[bool, typer.Option("--drip", help="Answer with one byte per second.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Receive webhooks while developing: an HTTPS server that verifies and prints.
+    """Receive webhooks during development: an HTTPS server that verifies and prints them.
 
     Example: tidemark listen --port 8443 --secret cGxlYXNl… --forward-to http://127.0.0.1:3000/hooks
     """
@@ -35,9 +35,9 @@ def listen(
 
 def _check_manners(manners: Manners) -> None:
     if sum((manners.forward_to is not None, manners.hang, manners.drip)) > 1:
-        raise typer.BadParameter("--forward-to, --hang and --drip exclude one another")
+        raise typer.BadParameter("--forward-to, --hang and --drip exclude each other")
     if manners.status != Manners.status and (manners.hang or manners.forward_to is not None):
-        raise typer.BadParameter("with --hang or --forward-to there is no --status to answer with")
+        raise typer.BadParameter("--status excludes --hang and --forward-to")
     if manners.forward_to is not None and not manners.forward_to.startswith(("http://", "https://")):
         raise typer.BadParameter("--forward-to must be an http:// or https:// URL")
 

@@ -1,4 +1,4 @@
-"""Webhook subscriptions as the operator sees them: which are paused, how their receivers fare."""
+"""Commands for webhook subscriptions: list, summarise, pause and resume them."""
 
 from typing import Annotated, Any
 from uuid import UUID
@@ -15,18 +15,18 @@ from storage.webhooks import subscriptions as stored
 from storage.webhooks.delivery_figures import Period, Summary
 from storage.webhooks.subscriptions import Subscription
 
-subscriptions = typer.Typer(help="Webhook subscriptions: list, summary, pause, resume.", no_args_is_help=True)
+subscriptions = typer.Typer(help="Webhook subscriptions: list, summarise, pause and resume them.", no_args_is_help=True)
 
 Which = Annotated[UUID, typer.Argument(help="The subscription's id.")]
 
 
 @subscriptions.command("list")
 def list_subscriptions(
-    client: Annotated[UUID | None, typer.Option(help="Only this client's.")] = None,
-    paused: Annotated[bool, typer.Option("--paused", help="Only those that are paused.")] = False,
+    client: Annotated[UUID | None, typer.Option(help="Only subscriptions of this client.")] = None,
+    paused: Annotated[bool, typer.Option("--paused", help="Only paused subscriptions.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """List subscriptions, and which of them are paused.
+    """List subscriptions, and whether they are paused.
 
     Example: tidemark subscriptions list --paused
     """
@@ -38,7 +38,7 @@ def list_subscriptions(
 
 @subscriptions.command("summary")
 def summary(subscription: Which, as_json: AsJson = False) -> None:
-    """How a receiver has fared in the last 24 hours and 7 days, and what waits for it.
+    """Summarise the deliveries of the last 24 hours and 7 days, and those that wait.
 
     Example: tidemark subscriptions summary c1a9…
     """
@@ -53,7 +53,7 @@ def summary(subscription: Which, as_json: AsJson = False) -> None:
 
 @subscriptions.command("pause")
 def pause(subscription: Which, as_json: AsJson = False) -> None:
-    """Send a subscription nothing until it is resumed. Its events are kept.
+    """Pause a subscription. Its events are kept until it is resumed.
 
     Example: tidemark subscriptions pause c1a9…
     """
@@ -66,7 +66,7 @@ def pause(subscription: Which, as_json: AsJson = False) -> None:
 
 @subscriptions.command("resume")
 def resume(subscription: Which, as_json: AsJson = False) -> None:
-    """Send a paused subscription what has waited for it, in its order.
+    """Resume a paused subscription. Events that waited are sent in order.
 
     Example: tidemark subscriptions resume c1a9…
     """

@@ -1,4 +1,4 @@
-"""A file's rows decided by rules, lists and a model, without a server."""
+"""Decide a file's rows by rules, lists and a model, without a server."""
 
 import polars as pl
 
@@ -9,17 +9,17 @@ from pipelines.vocabulary.taxonomy import TAXONOMY
 
 
 def speaks_taxonomy(model: Model) -> bool:
-    """Whether all of the model's labels are categories: only such a model may decide on a client's transactions."""
+    """Return whether all of the model's labels are categories: only then may it decide on a client's transactions."""
     return set(model.labels) <= TAXONOMY.categories.keys()
 
 
-def said(rows: pl.DataFrame, model: Model) -> pl.DataFrame:
-    """What there is to say of each row: its category, how sure that is, who says so, and what else it may be.
+def decide(rows: pl.DataFrame, model: Model) -> pl.DataFrame:
+    """Return each row's category, its confidence, its source and the alternatives.
 
-    A model whose labels are not the taxonomy's decides alone: rules and lists speak another language.
+    A model whose labels are not the taxonomy's decides alone, because rules and lists give only the taxonomy's.
 
     Args:
-        rows: of `labelled.prepared`.
+        rows: of `labelled.prepare`.
     """
     if speaks_taxonomy(model):
         concluded = learned(rows.lazy(), model).collect()

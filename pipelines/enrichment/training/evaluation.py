@@ -1,8 +1,9 @@
-"""How good the model is on rows that come after those it learned from, beside a plain baseline in the same run.
+"""Measure a model on rows that come after those it learned from, beside a plain baseline in the same run.
 
-Rows before a date train, rows from it on are decided. Merchants that training knew and others are counted apart: on the
-known ones a memory would do. The baseline is what one would try first: a linear support-vector machine on the character
-n-grams of the description (2–5, within words, weighted by TF-IDF) and the amount.
+Rows before a date train, and rows from that date on are decided. Merchants that occur in training are counted apart
+from others, because on known ones a look-up table would do. The baseline is what one would try first: a linear
+support-vector machine on the character n-grams of the description (2–5, within words, weighted by TF-IDF) and the
+amount.
 """
 
 from collections.abc import Sequence
@@ -26,7 +27,7 @@ BINS = 10
 
 @dataclass(frozen=True)
 class Score:
-    """Shares of rows decided rightly, and the unweighted mean over the labels of the F1 score (macro-F1)."""
+    """Shares of rows decided correctly, and the unweighted mean of the labels' F1 scores (macro-F1)."""
 
     accuracy: float
     seen: float | None  # of merchants that training knew
@@ -36,14 +37,14 @@ class Score:
 
 @dataclass(frozen=True)
 class Confusion:
-    label: str  # what it is
-    said: str  # what the model said
+    label: str  # the true one
+    said: str  # the model's
     rows: int
 
 
 @dataclass(frozen=True)
 class Bin:
-    """Rows whose confidence lies in a tenth of its range: what was said on average, and what came true."""
+    """Rows whose confidence lies in one tenth of its range: their mean confidence, and their accuracy."""
 
     from_: float
     rows: int
@@ -109,13 +110,13 @@ def evaluate(labelled: pl.DataFrame, split: date | None = None, most_confusions:
 
 
 def default_split(labelled: pl.DataFrame) -> date:
-    """The first day of the last fifth of the rows."""
+    """Return the first day of the last fifth of the rows."""
     day: date = labelled["date"].sort()[int(labelled.height * TRAINED_SHARE)]
     return day
 
 
 def reliability(confidence: pl.Series, right: pl.Series) -> list[Bin]:
-    """The reliability table: ten bins of confidence (Niculescu-Mizil and Caruana, 2005)."""
+    """Return the reliability table: ten bins of confidence (Niculescu-Mizil and Caruana, 2005)."""
     tenth = (pl.col("confidence") * BINS).floor().clip(0, BINS - 1).cast(pl.Int64)
     counted = (
         pl.DataFrame({"confidence": confidence, "right": right})
@@ -127,7 +128,7 @@ def reliability(confidence: pl.Series, right: pl.Series) -> list[Bin]:
 
 
 def calibration_error(bins: Sequence[Bin]) -> float:
-    """Expected calibration error (Naeini, Cooper and Hauskrecht, 2015)."""
+    """Return the expected calibration error (Naeini, Cooper and Hauskrecht, 2015)."""
     rows = sum(each.rows for each in bins)
     off = (each.rows * abs(each.confidence - each.accuracy) for each in bins if each.rows)  # pyrefly: ignore[unsupported-operation]
     return float(sum(off) / max(rows, 1))
@@ -142,7 +143,7 @@ def _score(decided: pl.DataFrame) -> Score:
 
 
 def macro_f1(label: pl.Series, said: pl.Series) -> float:
-    """The mean of F1 = 2 · hits / (rows with the label + rows said to have it) over the labels that occur in either."""
+    """Return the mean over the labels of F1 = 2 · hits / (rows with the label + rows decided as it)."""
     counts = pl.concat(
         [
             pl.DataFrame({"label": label}).select("label", hits=0, rows=1),
@@ -171,7 +172,7 @@ def _baseline(before: pl.DataFrame, after: pl.DataFrame) -> pl.Series:
 
 
 def _with_amount(words: sparse.csr_matrix, rows: pl.DataFrame) -> sparse.csr_matrix:
-    """The words, the side of the account, and the order of magnitude of money in and of money out."""
+    """Add the side of the account and the order of magnitude of money in and of money out to the words."""
     size = np.log10(1 + np.abs(amount := rows["amount"].cast(pl.Float64).to_numpy())) / 5
     columns = np.column_stack([np.sign(amount), size * (amount > 0), size * (amount < 0)])
     return sparse.csr_matrix(sparse.hstack([words, columns], format="csr"))

@@ -1,7 +1,7 @@
-"""Files of transactions, labelled or not, as rows that a model can look at.
+"""Read labelled transactions from a file as rows that a model can learn from.
 
-A file has `date,description,amount`, a `label` where it is for training, and any `context_…` columns. Rows that can't
-be read are left out and counted; a file of which more than a tenth can't be read is none that we understand.
+A file has `date,description,amount,label` and any `context_…` columns. Rows that can't be read are left out and
+counted; a file of which more than a tenth can't be read is refused.
 """
 
 from collections.abc import Sequence
@@ -23,14 +23,14 @@ _DATES = ("%Y-%m-%d", "%d/%m/%Y", "%d-%m-%Y", "%d %b %Y")
 
 @dataclass(frozen=True)
 class File:
-    """`rows`, ready for a model, and `notes`: a line for each kind of row that was left out."""
+    """`rows` are ready for a model; `notes` has a line for each kind of row that was left out."""
 
     rows: pl.DataFrame
     notes: Sequence[str]
 
 
 def labelled_rows(table: pl.DataFrame) -> File:
-    """Rows to learn from.
+    """Return the rows to learn from.
 
     Args:
         table: the file's columns, all text.
@@ -41,19 +41,19 @@ def labelled_rows(table: pl.DataFrame) -> File:
     return _read(table, (*NEEDED, "label"))
 
 
-def prepared(rows: pl.DataFrame) -> pl.DataFrame:
-    """`date`, `description` and `amount` (Decimal), cleaned and looked at by rules and lists."""
+def prepare(rows: pl.DataFrame) -> pl.DataFrame:
+    """Clean `date`, `description` and `amount` (Decimal), and apply rules and lists."""
     side = pl.when(pl.col("amount") < 0).then(pl.lit("debit")).otherwise(pl.lit("credit")).cast(Direction)
     return categorised(rows.with_columns(direction=side, account_type=pl.lit(None, AccountType)))
 
 
 def merchants(rows: pl.DataFrame) -> pl.Series:
-    """By what a merchant is told in anybody's data: the first two words of the clean description without numbers."""
+    """Return each row's merchant: the first two words of the clean description without numbers."""
     return name_of(rows["clean_description"])
 
 
 def tenth_of(merchant: pl.Series) -> NDArray[np.int64]:
-    """Into which tenth (0–9) a merchant falls by its name; a nameless one is in none (-100)."""
+    """Return which tenth (0–9) a merchant's name falls into; -100 for one without a name."""
     tenths = (hashed(merchant) >> np.uint64(40)) % np.uint64(10)
     return np.where(merchant == "", -100, tenths.astype(np.int64))
 
@@ -73,11 +73,11 @@ def _read(table: pl.DataFrame, needed: Sequence[str]) -> File:
     sound = read.drop_nulls(read_by)
     if sound.height < (1 - MOST_UNREADABLE) * read.height:
         raise _unreadable("; ".join(faults))
-    return File(prepared(sound.drop("line")), [f"{fault}: left out" for fault in faults])
+    return File(prepare(sound.drop("line")), [f"{fault}: left out" for fault in faults])
 
 
 def _typed() -> list[pl.Expr]:
-    """Text as dates, money and names; null where it is none."""
+    """Parse text as dates, money and names; null if it can't be parsed."""
     day = pl.col("date").str.strip_chars().str.extract(r"^(.{8,11}?)(?:[T ]\d{1,2}:.*)?$")
     digits = pl.col("amount").str.replace_all(r"[$,\s]", "").str.replace(r"^\((.*)\)$", "-$1")
     exact = digits.cast(pl.Decimal(38, 12), strict=False).round(2)
@@ -94,7 +94,7 @@ def _without_blanks(name: str) -> pl.Expr:
 
 
 def _faults(table: pl.DataFrame, read: pl.DataFrame, names: Sequence[str]) -> list[str]:
-    """A line for each column with values that can't be read: how many there are, and the first."""
+    """Return a line for each column with values that can't be read: how many there are, and the first."""
     return [
         f"{bad.height} rows have no {name} that can be read, first row {line}: {(table[name][line - 2] or '')[:40]!r}"
         for name in names

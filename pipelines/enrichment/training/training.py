@@ -1,8 +1,8 @@
-"""From labelled rows to a model.
+"""Train a model from labelled rows.
 
-One linear support-vector machine a label (scikit-learn's LinearSVC) over the features that will serve. Beside the one
-that is kept, others are trained without the last rows or without some merchants: on what they did not see they show
-how right the scores are, and the calibration is fitted. What the model weighs next to nothing is left out.
+It is one linear support-vector machine per label (scikit-learn's LinearSVC) over the features used when deciding.
+Trial models are trained besides, without the last rows or without some merchants. The calibration is fitted on how
+right their scores are on rows that they did not see. The smallest weights of the model are left out.
 """
 
 import warnings
@@ -27,10 +27,10 @@ from pipelines.vocabulary.errors import Unprocessable
 
 LEAST_ROWS = 20
 MOST_LABELS = 1_000
-COST = 0.5  # of an error against a simpler model; from 0.3 to 1 the accuracy is the same within half a point
+COST = 0.5  # of an error, against a simpler model; accuracy is the same within half a point from 0.3 to 1
 MOST_ROUNDS = 8  # more take longer and decide no better
 TOLERANCE = 0.1
-COMMON_FROM = 200  # rows from which on a feature has to occur twice: what occurs once in many is a reference
+COMMON_FROM = 200  # rows from which a feature has to occur twice: in many rows, one that occurs once is a reference
 MOST_WEIGHTS = 6_000_000  # kept, the largest: 20 MB in the file
 FEW, MANY = 8_000, 20_000  # rows
 MOST_OF_ONE = 0.02  # of the calibration's weight: a merchant with a thousand rows is one merchant
@@ -40,13 +40,13 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class _Trial:
-    """What a model trained without some rows says of them."""
+    """A model trained without some rows, and its scores for them."""
 
     rows: pl.DataFrame
     labels: Sequence[str]
     scores: Weights
     known: Weights
-    truth: NDArray[np.int64]  # numbers of the labels; -1: one that it doesn't know
+    truth: NDArray[np.int64]  # numbers of the labels; -1: a label that it doesn't know
     seen: Mask  # of a merchant that it knows
 
     @property
@@ -55,7 +55,7 @@ class _Trial:
 
 
 def train(labelled: pl.DataFrame, most_weights: int = MOST_WEIGHTS) -> Model:
-    """A model of the labels. The same rows give the same model.
+    """Return a model of the labels. The same rows give the same model.
 
     Args:
         labelled: `label` and what `Model.predict` takes; `weight` where rows count differently.
@@ -77,7 +77,7 @@ def train(labelled: pl.DataFrame, most_weights: int = MOST_WEIGHTS) -> Model:
 
 
 def refuse_unlearnable(labelled: pl.DataFrame) -> None:
-    """Raises Unprocessable where there is nothing to learn."""
+    """Raise Unprocessable if there is nothing to learn."""
     rows, labels = labelled.height, labelled["label"].n_unique()
     if rows < LEAST_ROWS:
         raise _unlearnable(f"{rows} labelled rows are too few; it takes {LEAST_ROWS}")
@@ -108,7 +108,7 @@ def _matrix(known: Vocabulary, blocks: Sequence[Block], height: int) -> sparse.c
 
 
 def _pruned(weights: Weights, most: int) -> Weights:
-    """The largest weights, as precisely as the file keeps them."""
+    """Return the largest weights, as precise as they are in the file."""
     retained = np.ascontiguousarray(weights)
     if retained.size > most:
         sizes = np.abs(retained).ravel()
@@ -117,9 +117,9 @@ def _pruned(weights: Weights, most: int) -> Weights:
 
 
 def _held_back(labelled: pl.DataFrame) -> list[Mask]:
-    """Rows to train without, and to be measured on: each time some of the merchants, and the last tenth of all rows.
+    """Return the rows that each trial is trained without: some of the merchants, and the last tenth of all rows.
 
-    Of few rows all merchants are held back once, since some of them would say little; of many, three tenths will do.
+    With few rows the trials hold back all merchants in turn, as some alone would say little; with many, three tenths.
     """
     times, width = (4, 3) if labelled.height <= FEW else (2, 2) if labelled.height <= MANY else (1, 3)
     tenths = tenth_of(merchants(labelled))
@@ -161,7 +161,7 @@ def _evidence(trial: _Trial, sharpness: float) -> Numbers:
 
 
 def _fair_weights(trials: Sequence[_Trial]) -> Numbers:
-    """Each row as it counts, but all of one merchant no more than their share."""
+    """Return each row's weight. All rows of one merchant together have no more than their share."""
     rows = pl.concat([trial.rows.select("merchant", own=_weight(trial.rows)) for trial in trials])
     of_one = pl.col("own").sum().over("merchant")
     return rows.select(pl.col("own") * (MOST_OF_ONE * pl.col("own").sum() / of_one).clip(upper_bound=1))[

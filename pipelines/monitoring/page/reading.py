@@ -1,21 +1,23 @@
-"""What the page shows of a simulation: cards, charts and tables, in words."""
+"""What the page shows of a simulation, in which order and in which words."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
 from decimal import Decimal
 from typing import Any
 
-from pipelines.decisions.backtest.page.reading import Card, Figure
 from pipelines.decisions.backtest.result import share
 from pipelines.decisions.readings import CAUSES
-from pipelines.reports.page.charts import RowChart, bar_chart
-from pipelines.reports.page.grids import Column, Grid
-from pipelines.reports.page.wording import UNKNOWN, counted, day, month, percent, shortened
+from pipelines.pages import Card, Cards, Column, Figure, Figures, Grid, Page, Section, drop_none, number_columns
+from pipelines.pages.charts import bar_chart
+from pipelines.pages.wording import UNKNOWN, counted, day, extent, month, percent, shortened, whole
 
 LABEL = 40  # characters of a chart's line that fit beside its figure
 MOST_BARS = 15
 MOST_CUSTOMERS = 50
+FOOTER = (
+    "Computed by Tidemark. Days are counted per customer: what is true of two customers for a week is true on 14 days. "
+    f"A rule whose condition is unknown stays as it was, and never fires. {UNKNOWN} stands for what is not known."
+)
 
 Data = Mapping[str, Any]
 
@@ -29,64 +31,55 @@ class About:
     notices: Sequence[str] = ()
 
 
-@dataclass(frozen=True)
-class Shown:
-    about: About
-    cards: tuple[Card, ...]
-    figures: tuple[Figure, ...]
-    rules: Grid
-    tables: tuple[Grid, ...]
-
-
-def read(result: Data, about: About, firings: Sequence[Data]) -> Shown:
-    figures = (_by_month(result), _by_rule(result), _at_switch_on(result), _unknown(result))
-    tables = (_month_table(result), _customer_table(result), _firing_table(result, firings))
-    return Shown(
-        about,
-        tuple(_cards(result)),
-        tuple(figure for figure in figures if figure is not None),
-        _rule_table(result),
-        tuple(table for table in tables if table is not None),
+def read(result: Data, about: About, firings: Sequence[Data]) -> Page:
+    """Return everything that the page shows."""
+    figures = drop_none(_by_month(result), _by_rule(result), _on_first_day(result), _unknown(result))
+    tables = _rule_table(result), _month_table(result), _customer_table(result), _firing_table(result, firings)
+    return Page(
+        "Simulation of a monitoring ruleset",
+        about.ruleset,
+        tuple(about.facts),
+        tuple(about.notices),
+        (
+            Section("result", "What would have fired", (Cards(tuple(_cards(result))), Figures(figures))),
+            Section("tables", "In figures", drop_none(*tables)),
+        ),
+        FOOTER,
     )
 
 
 def _cards(result: Data) -> Iterator[Card]:
     customers = result["customers"]
     of_them = f"{percent(share(result['customersFired'], customers))} of {counted(customers, 'customer')}"
-    yield Card("Events", _whole(result["events"]), (counted(result["firings"], "firing") + " of single rules",))
-    yield Card("Customers concerned", _whole(result["customersFired"]), (of_them,))
-    yield Card("On the first day", _whole(result["atSwitchOn"]["customers"]), ("customers, when it is switched on",))
+    yield Card("Events", whole(result["events"]), (counted(result["firings"], "firing") + " of single rules",))
+    yield Card("Customers concerned", whole(result["customersFired"]), (of_them,))
+    first = ("customers with an event on the day when the ruleset is switched on",)
+    yield Card("On the first day", whole(result["atSwitchOn"]["customers"]), first)
     later = [each["events"] for each in result["months"][1:]]
     if later:
         mean = (Decimal(sum(later)) / len(later)).quantize(Decimal("0.1"))
-        yield Card("A month, after the first", f"{mean:,}", (f"{_whole(max(later))} in the busiest",))
+        yield Card("Events a month, after the first", f"{mean:,}", (f"{whole(max(later))} in the busiest",))
 
 
 # Charts
 
 
 def _by_month(result: Data) -> Figure:
-    bars = [(month(_day(each["month"])), each["events"]) for each in result["months"]]
+    bars = [(month(each["month"]), each["events"]) for each in result["months"]]
     says = "Rules that fire for one customer on one day make one event."
-    return Figure("months", "Events by month", says, _bars(bars))
+    return _bars("months", "Events by month", says, bars)
 
 
 def _by_rule(result: Data) -> Figure:
-    rules = sorted(result["rules"], key=lambda each: -each["fired"])
-    bars = [(shortened(each["code"], LABEL), each["fired"]) for each in rules[:MOST_BARS]]
-    left = len(rules) - len(bars)
-    says = "How often each rule fires." + (f" {counted(left, 'more rule')} in the table." if left else "")
-    return Figure("rules", "Firings by rule", says, _bars(bars))
+    left = len(result["rules"]) - MOST_BARS
+    says = "How often each rule fires." + (f" {counted(left, 'more rule')} in the table." if left > 0 else "")
+    return _bars("rules", "Firings by rule", says, _most(result["rules"], "fired"))
 
 
-def _at_switch_on(result: Data) -> Figure | None:
+def _on_first_day(result: Data) -> Figure | None:
     rules = [each for each in result["atSwitchOn"]["rules"] if each["customers"]]
-    if not rules:
-        return None
-    rules.sort(key=lambda each: -each["customers"])
-    bars = [(shortened(each["code"], LABEL), each["customers"]) for each in rules[:MOST_BARS]]
-    says = "What holds when the ruleset is switched on fires at once: for so many customers."
-    return Figure("start", "On the first day", says, _bars(bars))
+    says = "Customers for whom a rule fires at once, because its condition is true when the ruleset is switched on."
+    return _bars("start", "On the first day", says, _most(rules, "customers")) if rules else None
 
 
 def _unknown(result: Data) -> Figure | None:
@@ -99,121 +92,94 @@ def _unknown(result: Data) -> Figure | None:
         return None
     most = sorted(days.items(), key=lambda each: (-each[1], each[0]))[:MOST_BARS]
     says = (
-        "Customers' days on which a rule could not be told, by what is missing: of the rule with the most. "
-        "There may be several on a day."
+        "Days, counted per customer, on which a rule's condition was unknown, by what was missing. Where several rules "
+        "miss the same, the largest count is shown; several things may be missing on a day."
     )
-    return Figure(
-        "unknown", "Why it is not known", says, _bars([(shortened(described, LABEL + 6), n) for described, n in most])
-    )
+    return _bars("unknown", "Why it is not known", says, most, LABEL + 6)
 
 
-def _bars(sizes: Sequence[tuple[str, int]]) -> RowChart:
-    return bar_chart([(label, _whole(size), Decimal(size), None) for label, size in sizes])
+def _most(rules: Sequence[Data], name: str) -> list[tuple[str, int]]:
+    """Return the codes of the rules with the largest counts of that name, and these."""
+    return [(each["code"], each[name]) for each in sorted(rules, key=lambda each: -each[name])[:MOST_BARS]]
+
+
+def _bars(id_: str, title: str, says: str, sizes: Sequence[tuple[str, int]], longest: int = LABEL) -> Figure:
+    rows = [(shortened(label, longest), whole(size), {"solid": size}) for label, size in sizes]
+    return Figure(id_, title, says, bar_chart(rows))
 
 
 # Tables
 
 
 def _rule_table(result: Data) -> Grid:
-    heads = ("Fires", "Customers", "On the first day", "Days true", "Days unknown")
-    columns = (Column("Rule"), Column("Severity"), *(Column(head, "number") for head in heads), Column("Says", "prose"))
+    counts = number_columns("Fires", "Customers", "On the first day", "Days true", "Days unknown")
     starts = {each["code"]: each["customers"] for each in result["atSwitchOn"]["rules"]}
     rows = [
         [
             each["code"],
             each["severity"],
-            _whole(each["fired"]),
-            _whole(each["customers"]),
-            _whole(starts.get(each["code"], 0)),
+            whole(each["fired"]),
+            whole(each["customers"]),
+            whole(starts.get(each["code"], 0)),
             percent(share(each["daysHeld"], each["daysObserved"])),
             percent(share(each["daysUnknown"], each["daysObserved"])),
             each["message"],
         ]
         for each in result["rules"]
     ]
-    return Grid.of("Rules", columns, rows)
+    return Grid.of("Rules", ("Rule", "Severity", *counts, Column("Says", "prose")), rows)
 
 
 def _month_table(result: Data) -> Grid | None:
     codes = [each["code"] for each in result["rules"] if each["fired"]]
-    if not codes:
-        return None
-    columns = (
-        Column("Month", "short"),
-        Column("Events", "number"),
-        Column("Customers", "number"),
-        *(Column(code, "number") for code in codes),
-    )
     rows = [
         [
-            month(_day(each["month"])),
-            _whole(each["events"]),
-            _whole(each["customers"]),
-            *(_whole(fired) for fired in _fired(each["rules"], codes)),
+            month(each["month"]),
+            whole(each["events"]),
+            whole(each["customers"]),
+            *(whole(rule["fired"]) for rule in each["rules"] if rule["code"] in codes),
         ]
         for each in result["months"]
     ]
-    return Grid.of("Month by month", columns, rows)
-
-
-def _fired(rules: Sequence[Data], codes: Sequence[str]) -> list[int]:
-    of = {each["code"]: each["fired"] for each in rules}
-    return [of.get(code, 0) for code in codes]
+    columns = (Column("Month", "short"), *number_columns("Events", "Customers", *codes))
+    return Grid.of("Month by month", columns, rows) if codes else None
 
 
 def _customer_table(result: Data) -> Grid | None:
-    customers = result["byCustomer"][:MOST_CUSTOMERS]
-    if not customers:
-        return None
-    columns = (Column("Customer"), Column("Events", "number"), Column("Last", "short"), Column("Rules", "prose"))
     rows = [
         [
             str(each["customerId"]),
-            _whole(each["events"]),
-            day(_day(each["lastFired"])),
-            ", ".join(f"{rule['code']} {_times(rule['fired'])}" for rule in each["rules"]),
+            whole(each["events"]),
+            day(each["lastFired"]),
+            ", ".join(f"{rule['code']} {whole(rule['fired'])} ×" for rule in each["rules"]),
         ]
-        for each in customers
+        for each in result["byCustomer"][:MOST_CUSTOMERS]
     ]
-    in_all, count = result["customersFired"], len(rows)
-    which = "all of them" if count == in_all else f"the {_whole(count)} with the most events of {_whole(in_all)}"
-    return Grid.of(f"Customers, {which}", columns, rows)
+    columns = ("Customer", *number_columns("Events"), Column("Last", "short"), Column("Rules", "prose"))
+    return (
+        Grid.of(f"Customers by number of events, {extent(len(rows), result['customersFired'])}", columns, rows)
+        if rows
+        else None
+    )
 
 
 def _firing_table(result: Data, firings: Sequence[Data]) -> Grid | None:
-    if not firings:
-        return None
-    columns = (Column("Customer"), Column("Date", "short"), Column("Rule"), Column("What it read", "prose"))
     rows = [
         [
             str(each["customerId"]),
-            day(_day(each["date"])),
+            day(each["date"]),
             each["code"],
             "; ".join(f"{value['name']} {_value(value)}" for value in each["values"]) or UNKNOWN,
         ]
         for each in firings
     ]
-    count, in_all = len(rows), result["firings"]
-    which = "all of them" if count == in_all else f"the first {_whole(count)} of {_whole(in_all)}"
-    return Grid.of(f"Firings, {which}", columns, rows)
+    columns = ("Customer", Column("Date", "short"), "Rule", Column("What it read", "prose"))
+    return Grid.of(f"Firings, {extent(len(rows), result['firings'])}", columns, rows) if rows else None
 
 
 def _value(value: Data) -> str:
     if value["value"] is None:
         return f"unknown ({CAUSES.get(value['cause'], value['cause'])})"
-    described = value["value"]
-    if isinstance(described, bool):
-        return "true" if described else "false"
-    return str(described)
-
-
-def _times(count: int) -> str:
-    return f"{count:,} ×"
-
-
-def _day(value: object) -> date:
-    return date.fromisoformat(str(value))
-
-
-def _whole(count: int) -> str:
-    return f"{count:,}"
+    if isinstance(value["value"], bool):
+        return "true" if value["value"] else "false"
+    return str(value["value"])

@@ -1,11 +1,12 @@
-"""Tables of the page that no report lists as such: drivers, accounts and gaps, in words."""
+"""Tables that no report declares as such: drivers, accounts and gaps, in words."""
 
 from collections.abc import Mapping, Sequence
 
+from pipelines.pages import Column, Grid, number_columns
+from pipelines.pages.wording import UNKNOWN, day, money, percent, plain, words_of
+from pipelines.reports.page.columns import figure
 from pipelines.reports.page.fields import Fields
-from pipelines.reports.page.grids import Column, Grid
 from pipelines.reports.page.naming import account_name, driver_name, of_most
-from pipelines.reports.page.wording import UNKNOWN, day, figure, money, percent, plain, words_of
 
 EVIDENCE: Mapping[str, str] = {
     "balance_break": "The running balance does not follow",
@@ -20,14 +21,12 @@ def driver_details(drivers: Sequence[Fields]) -> Grid | None:
         return None
     ranked = any(each.number("peerPercentile") is not None for each in drivers)
     directed = any(each.text("direction") for each in drivers)
-    columns = [
-        Column("Driver"),
-        Column("Reading", "number"),
-        Column("Points", "number"),
-        *([Column("Peer percentile", "number")] if ranked else []),
-        *([Column("Direction")] if directed else []),
+    columns = (
+        "Driver",
+        *number_columns("Reading", "Points", *(["Peer percentile"] if ranked else [])),
+        *(["Direction"] if directed else []),
         Column("Why it counts", "prose"),
-    ]
+    )
     rows = [
         [
             driver_name(each),
@@ -43,7 +42,7 @@ def driver_details(drivers: Sequence[Fields]) -> Grid | None:
 
 
 def _reading(driver: Fields) -> str:
-    """`92.5 days`, `$410.00 per month`, `0.31`, `3.2 %`."""
+    """Write a driver's reading: `92.5 days`, `$410.00 per month`, `0.31`, `3.2 %`."""
     if driver.number("reading") is None:
         return "Unknown"
     unit, _, each = (driver.text("unit") or "").partition("per ")
@@ -52,23 +51,17 @@ def _reading(driver: Fields) -> str:
     return " ".join(filter(None, (words, counted, f"per {each}" if each else "")))
 
 
-def changes(sensitivity: Sequence[Fields]) -> tuple[str, ...]:
-    """What would move the rating, a sentence each."""
-    return tuple(words for each in sensitivity if (words := each.text("words")))
-
-
 def account_details(accounts: Sequence[Fields]) -> Grid | None:
     if not accounts:
         return None
-    figures = ("Days behind", "Days covered", "Rows", "With balance", "Breaks", "Score")
-    dates = (Column("First row", "short"), Column("Last row", "short"))
-    columns = [
+    columns = (
         Column("Account", "prose"),
         Column("Kind", "short"),
-        Column("Bank"),
-        *dates,
-        *(Column(head, "number") for head in figures),
-    ]
+        "Bank",
+        Column("First row", "short"),
+        Column("Last row", "short"),
+        *number_columns("Days behind", "Days covered", "Rows", "With balance", "Breaks", "Score"),
+    )
     rows = [
         [
             account_name(each),
@@ -89,18 +82,17 @@ def account_details(accounts: Sequence[Fields]) -> Grid | None:
 
 
 def gap_details(gaps: Sequence[Fields], called: Mapping[str, str]) -> Grid | None:
-    """`called`: what people call the accounts, by id."""
+    """Return a table of gaps; `called` names the accounts by id."""
     if not gaps:
         return None
     priced = any(each.number("missingAmount") is not None for each in gaps)
-    columns = [
-        Column("Account"),
+    columns = (
+        "Account",
         Column("Evidence", "prose"),
         Column("Last row before", "short"),
         Column("Next row", "short"),
-        Column("Days without rows", "number"),
-        *([Column("Amount missing", "number")] if priced else []),
-    ]
+        *number_columns("Days without rows", *(["Amount missing"] if priced else [])),
+    )
     rows = [
         [
             called.get(each.text("accountId") or "", UNKNOWN),
@@ -116,7 +108,7 @@ def gap_details(gaps: Sequence[Fields], called: Mapping[str, str]) -> Grid | Non
 
 
 def _evidence(gap: Fields) -> str:
-    """What shows the gap, and what is likely behind it."""
+    """Say what shows the gap, and what is likely behind it."""
     code, likely = gap.text("evidence") or UNKNOWN, gap.text("likely")
     shown = EVIDENCE.get(code) or words_of(code)
     return f"{shown} (likely: {words_of(likely).lower()})" if likely else shown

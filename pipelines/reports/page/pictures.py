@@ -1,28 +1,17 @@
-"""The page's charts: which figures of the reports they draw, and what they say in words."""
+"""The charts of reports: which figures they draw, and what they say in words."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from datetime import date
 from decimal import Decimal
 from typing import TypeAlias
 
-from pipelines.reports.page import charts
-from pipelines.reports.page.charts import LineChart, MonthChart, RowChart, Span
+from pipelines.pages import Figure, Grid, charts, drop_none, number_columns
+from pipelines.pages.charts import Span
+from pipelines.pages.wording import UNKNOWN, counted, day, dollars, money, month, plain, shortened, words_of
+from pipelines.reports.page.columns import heading
 from pipelines.reports.page.fields import Fields
-from pipelines.reports.page.grids import NO_TABLE, Column, Grid, Table
 from pipelines.reports.page.naming import account_name, driver_name, of_most
-from pipelines.reports.page.wording import (
-    UNKNOWN,
-    counted,
-    day,
-    dollars,
-    heading,
-    money,
-    month,
-    plain,
-    shortened,
-    words_of,
-)
+from pipelines.reports.page.tables import NO_TABLE, Table
 
 LABEL, LONG_LABEL = 32, 42  # characters of a chart's line that fit beside a figure, beside a word or two
 MOST_BARS = 8
@@ -34,32 +23,15 @@ History: TypeAlias = tuple[date | None, date | None]  # the first and last day o
 ZERO = Decimal(0)
 
 
-@dataclass(frozen=True)
-class Figure:
-    """A chart with its title, what it shows in a sentence, and its figures as a table where none stands beside it."""
-
-    id: str
-    title: str
-    says: str
-    chart: LineChart | MonthChart | RowChart
-    table: Grid | None = None
-
-    @property
-    def kind(self) -> str:
-        """Which of the templates' drawings it is."""
-        return type(self.chart).__name__
-
-
-def figures(tables: Tables, gaps: Sequence[Fields], history: History) -> Iterator[Figure]:
-    """Those that there are figures for."""
-    each = (
+def figures(tables: Tables, gaps: Sequence[Fields], history: History) -> tuple[Figure, ...]:
+    """Return the charts that there are figures for."""
+    return drop_none(
         _balance(tables, gaps, history[1]),
         _months(tables.get("monthly_cash_flow", NO_TABLE)),
         _composition(tables, "moneyIn", "Where money came from"),
         _composition(tables, "moneyOut", "Where money went"),
         _debts(tables.get("facilities", NO_TABLE), history),
     )
-    return (figure for figure in each if figure is not None)
 
 
 def _balance(tables: Tables, gaps: Sequence[Fields], through: date | None) -> Figure | None:
@@ -78,6 +50,7 @@ def _balance(tables: Tables, gaps: Sequence[Fields], through: date | None) -> Fi
         _balance_in_words(balances, until, len(spans)),
         charts.line_chart(balances, until, spans),
         monthly.grid("Balance by month", columns) if monthly.rows else daily.grid(),
+        (("gap", "rows are or may be missing"),) if spans else (),
     )
 
 
@@ -103,16 +76,17 @@ def _months(table: Table) -> Figure | None:
         return None
     best, worst = max(months, key=lambda each: each[3]), min(months, key=lambda each: each[3])
     says = (
-        f"{counted(len(months), 'month')} to {month(months[-1][0])}, transfers between own accounts left out. Most was "
-        f"kept in {month(best[0])} ({money(best[3])}), least in {month(worst[0])} ({money(worst[3])})."
+        f"{counted(len(months), 'month')} to {month(months[-1][0])}, transfers between own accounts left out. The best "
+        f"month was {month(best[0])} (net {money(best[3])}), the worst {month(worst[0])} (net {money(worst[3])})."
     )
     title = "Money in and out by month"
     grid = table.grid(title, ("month", "partial", "moneyIn", "moneyOut", "net"))
-    return Figure("months", title, says, charts.month_chart(months), grid)
+    key = (("in", "in (upwards)"), ("out", "out (downwards, striped)"), ("net", "net"))
+    return Figure("months", title, says, charts.month_chart(months), grid, key)
 
 
 def _composition(tables: Tables, side: str, title: str) -> Figure | None:
-    """The largest categories of money in or out over the whole history, and the others together."""
+    """Draw the largest categories of money in or out over the whole history, and the others together."""
     ranked = sorted(_by_category(tables, side).items(), key=lambda each: (-each[1], each[0]))
     if not ranked:
         return None
@@ -120,11 +94,11 @@ def _composition(tables: Tables, side: str, title: str) -> Figure | None:
     rest = ranked[MOST_BARS:]
     others = [(f"{len(rest)} more", sum((amount for _, amount in rest), ZERO))] if rest else []
     bars = [
-        (shortened(name, LABEL), f"{dollars(amount)}, {_share(amount, whole)}", amount, None)
+        (shortened(name, LABEL), f"{dollars(amount)}, {_share(amount, whole)}", {"solid": amount})
         for name, amount in [*ranked[:MOST_BARS], *others]
     ]
     largest, amount = ranked[0]
-    kinds = "1 category" if len(ranked) == 1 else f"{len(ranked)} categories"
+    kinds = counted(len(ranked), "category", "categories")
     return Figure(
         f"composition-{side}",
         title,
@@ -133,14 +107,14 @@ def _composition(tables: Tables, side: str, title: str) -> Figure | None:
         charts.bar_chart(bars),
         Grid.of(
             title,
-            (Column("Category"), Column(heading(side), "number"), Column("Share", "number")),
+            ("Category", *number_columns(heading(side), "Share")),
             [[name, money(amount), _share(amount, whole)] for name, amount in ranked],
         ),
     )
 
 
 def _by_category(tables: Tables, side: str) -> Mapping[str, Decimal]:
-    """The positive sums of a side, by the category's name."""
+    """Return the positive sums of a side, by the category's name."""
     sums: dict[str, Decimal] = {}
     for row in (tables.get("category_summary") or tables.get("category_by_month", NO_TABLE)).rows:
         amount, category = row.number(side), row.text("category")
@@ -159,17 +133,15 @@ def _debts(table: Table, history: History) -> Figure | None:
     if not spans:
         return None
     running = sum(span.kind == "solid" for span in spans)
-    count = "1 facility" if len(spans) == 1 else f"{len(spans)} facilities"
-    says = f"{count}, {running} running. A solid bar is a running facility, an outlined one has ended."
+    says = f"{counted(len(spans), 'facility', 'facilities')}, {running} running."
     columns = ("lenderName", "product", "status", "fundingDate", "fundingAmount", "lastRepaymentDate", "repaidTotal")
-    return Figure(
-        "debts", "Debt over time", says, charts.timeline(spans[:MOST_SPANS]), table.grid("Facilities", columns)
-    )
+    grid, key = table.grid("Facilities", columns), (("solid", "running"), ("outline", "ended"))
+    return Figure("debts", "Debt over time", says, charts.timeline(spans[:MOST_SPANS]), grid, key)
 
 
 def _debt(row: Fields, history: History) -> Span | None:
-    """From its first draw to its last repayment, or to the end of the data while it runs. Without a first draw it is
-    older than the data.
+    """Return a facility's span: from its first draw to its last repayment, or to the end of the data while it runs. One
+    without a first draw is older than the data.
     """
     begins, through = history
     drawn, repaid = row.day("fundingDate"), row.day("lastRepaymentDate")
@@ -191,14 +163,16 @@ def _debt(row: Fields, history: History) -> Span | None:
 
 
 def coverage(accounts: Sequence[Fields], gaps: Sequence[Fields]) -> Figure | None:
-    """Each account from its first row to its last, its gaps marked."""
+    """Draw each account from its first row to its last, its gaps marked."""
     spans = [span for account in accounts if (span := _covered(account, gaps)) is not None]
     if not spans:
         return None
     marked = sum(len(span.breaks) for span in spans)
-    described = f"{counted(marked, 'gap')} marked dark" if marked else "No gaps"
-    says = f"{counted(len(spans), 'account')} from first to last row. {described}."
-    return Figure("coverage", "Coverage of each account", says, charts.timeline(spans[:MOST_SPANS]))
+    says = (
+        f"{counted(len(spans), 'account')} from first to last row, {counted(marked, 'gap') if marked else 'no gaps'}."
+    )
+    key = (("soft", "covered"), ("break", "gap")) if marked else ()
+    return Figure("coverage", "Coverage of each account", says, charts.timeline(spans[:MOST_SPANS]), key=key)
 
 
 def _covered(account: Fields, gaps: Sequence[Fields]) -> Span | None:
@@ -211,20 +185,25 @@ def _covered(account: Fields, gaps: Sequence[Fields]) -> Span | None:
 
 
 def _stretches(gaps: Sequence[Fields]) -> list[tuple[date, date]]:
-    """From the last day seen to the next, of those that have both."""
+    """Return the gaps that have both ends: the last day seen and the next."""
     days = ((gap.day("lastSeen"), gap.day("nextSeen")) for gap in gaps)
     return [(last, following) for last, following in days if last and following]
 
 
 def drivers(driving: Sequence[Fields]) -> Figure | None:
-    """The points that each driver earned, of those it could have."""
+    """Draw the points that each driver earned, and how many it could have."""
     rows = [(each, points) for each in driving if (points := each.number("points")) is not None]
     if not rows:
         return None
     bars = [
-        (shortened(driver_name(each), LONG_LABEL), of_most(each), points, each.number("maxPoints"))
+        (
+            shortened(driver_name(each), LONG_LABEL),
+            of_most(each),
+            ({} if (most := each.number("maxPoints")) is None else {"track": most}) | {"solid": points},
+        )
         for each, points in rows
     ]
     earned = plain(sum((points for _, points in rows), ZERO))
-    says = f"{counted(len(rows), 'driver')}, together {earned} points. Filled: earned; framed: what could be."
-    return Figure("drivers", "Points by driver", says, charts.bar_chart(bars))
+    says = f"{counted(len(rows), 'driver')}, together {earned} points."
+    key = (("solid", "earned"), ("track", "possible"))
+    return Figure("drivers", "Points by driver", says, charts.bar_chart(bars), key=key)

@@ -1,4 +1,4 @@
-"""What the page shows, read from a bundle: every word and every chart; the templates only lay them out."""
+"""What the page shows of three reports, in which order and in which words."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -6,14 +6,15 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Protocol
 
+from pipelines.pages import Card, Cards, Figures, Folded, Grid, Note, Page, Part, Point, Points, Section, drop_none
+from pipelines.pages.wording import UNKNOWN, abn, day, dollars, month, percent, plain, words_of
 from pipelines.reports.page import pictures, resting
-from pipelines.reports.page.details import account_details, changes, driver_details, gap_details
+from pipelines.reports.page.columns import heading
+from pipelines.reports.page.details import account_details, driver_details, gap_details
 from pipelines.reports.page.fields import Fields
-from pipelines.reports.page.grids import NO_TABLE, Grid, Table, loose_grid
 from pipelines.reports.page.naming import account_name
-from pipelines.reports.page.pictures import Figure
-from pipelines.reports.page.sections import SECTIONS, Section, sections
-from pipelines.reports.page.wording import UNKNOWN, abn, day, dollars, heading, month, percent, plain, words_of
+from pipelines.reports.page.sections import SECTIONS, sections
+from pipelines.reports.page.tables import NO_TABLE, Table, loose_grid
 
 KINDS = ("completeness", "risk", "aggregate")
 # Members of the completeness report that stand with the accounts; what is neither here nor in _SHOWN is in the annex.
@@ -34,7 +35,7 @@ _SHOWN = frozenset(
 
 
 class Member(Protocol):
-    """A report of the bundle. `data_json`: the JSON text of its last good data, None before the first."""
+    """A report of the bundle. `data_json` is the JSON text of its last good data, None before the first."""
 
     @property
     def status(self) -> str: ...
@@ -64,93 +65,94 @@ class About:
     customer_id: str | None = None
 
 
-@dataclass(frozen=True)
-class Card:
-    """One figure to be seen first. `mark` says how it is to be taken (`Indicative`)."""
-
-    title: str
-    figure: str
-    lines: tuple[str, ...]
-    mark: str | None = None
-
-
-@dataclass(frozen=True)
-class Reason:
-    """Why a figure should be taken with care, and what would settle it."""
-
-    code: str
-    message: str
-    settled_by: str | None
+_CALIBRATIONS = {
+    "none": "Not calibrated on outcomes, so not a probability",
+    "synthetic": "Calibrated on synthetic outcomes",
+}
+FOOTER = (
+    "Computed by Tidemark from the bank transactions that were supplied. Transfers between own accounts count neither "
+    f"as money in nor as money out; money out is shown as a positive amount. {UNKNOWN} stands for what is not known."
+)
 
 
-@dataclass(frozen=True)
-class Shown:
-    title: str
-    identity: tuple[tuple[str, str], ...]
-    notices: tuple[str, ...]
-    cards: tuple[Card, ...]
-    reasons: tuple[Reason, ...]
-    cautions: tuple[Reason, ...]
-    drivers: Figure | None
-    driver_details: Grid | None
-    sensitivity: tuple[str, ...]
-    figures: tuple[Figure, ...]
-    coverage: Figure | None
-    accounts: Grid | None
-    gaps: Grid | None
-    findings: tuple[Grid, ...]
-    sections: tuple[Section, ...]
-    annex: tuple[Grid, ...]
-
-
-def read(bundle: Mapping[str, Member], about: About) -> Shown:
-    """Everything that the page shows."""
+def read(bundle: Mapping[str, Member], about: About) -> Page:
+    """Return everything that the page shows. Its first section is the summary: cards, then points."""
     data = {kind: Fields.of_json(bundle[kind].data_json if kind in bundle else None) for kind in KINDS}
-    completeness, risk = data["completeness"], data["risk"]
-    accounts, gaps = completeness.many("accounts"), completeness.many("gaps")
+    accounts = data["completeness"].many("accounts")
     called = {named: account_name(each) for each in accounts if (named := each.text("accountId"))}
     tables = {table.id: table for each in data["aggregate"].many("tables") if (table := Table.read(each, called))}
-    through = _latest(bundle, "data_through")
-    return Shown(
-        title=about.name or "Business customer",
-        identity=tuple(_identity(bundle, about)),
-        notices=_said((*_notices(bundle), resting.notice(data) or "")),
-        cards=tuple(_cards(completeness, risk, tables)),
-        reasons=_reasons(completeness.many("reasons")),
-        cautions=_reasons(risk.many("errorCodes")),
-        drivers=pictures.drivers(risk.many("drivers")),
-        driver_details=driver_details(risk.many("drivers")),
-        sensitivity=changes(risk.many("sensitivity")),
-        figures=tuple(pictures.figures(tables, gaps, _history(accounts, through))),
-        coverage=pictures.coverage(accounts, gaps),
-        accounts=account_details(accounts),
-        gaps=gap_details(gaps, called),
-        sections=sections(SECTIONS, tables),
-        findings=tuple(_loose(completeness, FINDINGS, called)),
-        annex=(
-            *_loose(completeness, [name for name in completeness if name not in _SHOWN], called),
-            *_loose(risk, [name for name in risk if name not in _SHOWN], called),
-            *(table.grid() for table in tables.values()),
-            *(each for each in (resting.grid(data, tables),) if each is not None),
-        ),
+    found = (
+        _summary(data["completeness"], data["risk"], tables),
+        _charts(data["completeness"], tables, _latest(bundle, "data_through")),
+        _rating(data["risk"]),
+        _accounts(data["completeness"], called),
+        *sections(SECTIONS, tables),
+        _annex(data, tables, called),
+    )
+    return Page(
+        "Bank statement reports",
+        about.name or "Business customer",
+        tuple(_identity(bundle, about)),
+        drop_none(*_notices(bundle), resting.notice(data)),
+        tuple(each for each in found if each.parts),
+        FOOTER,
     )
 
 
-def _loose(members: Fields, names: Iterable[str], called: Mapping[str, str]) -> Iterator[Grid]:
-    """Those of the members that say something."""
-    grids = (loose_grid(members, name, called) for name in names)
-    return (grid for grid in grids if grid is not None)
+def _summary(completeness: Fields, risk: Fields, tables: Mapping[str, Table]) -> Section:
+    cards = Cards(tuple(_cards(completeness, risk, tables)))
+    reasons = _points("What keeps completeness down", completeness.many("reasons"))
+    cautions = _points("What to know about the risk figure", risk.many("errorCodes"))
+    return Section("summary", "Summary", drop_none(cards, reasons, cautions))
+
+
+def _points(title: str, reasons: Sequence[Fields]) -> Points | None:
+    points = ((each.text("message"), each.text("code") or "", each.text("settledBy")) for each in reasons)
+    return Points(title, tuple(Point(says or code, code, remedy) for says, code, remedy in points)) if reasons else None
+
+
+def _charts(completeness: Fields, tables: Mapping[str, Table], through: date | None) -> Section:
+    firsts = [first for each in completeness.many("accounts") if (first := each.day("firstDate")) is not None]
+    figures = pictures.figures(tables, completeness.many("gaps"), (min(firsts, default=None), through))
+    return Section("charts", "At a glance", (Figures(figures),) if figures else ())
+
+
+def _rating(risk: Fields) -> Section:
+    drivers = risk.many("drivers")
+    changes = tuple(Point(words) for each in risk.many("sensitivity") if (words := each.text("words")))
+    figures = drop_none(pictures.drivers(drivers), Points("What would move the rating", changes) if changes else None)
+    shown = drop_none(Figures(figures) if figures else None, driver_details(drivers))
+    return Section("risk", "What drives the rating", shown if drivers else ())
+
+
+def _accounts(completeness: Fields, called: Mapping[str, str]) -> Section:
+    accounts, gaps = completeness.many("accounts"), completeness.many("gaps")
+    covered = pictures.coverage(accounts, gaps)
+    parts: tuple[Part, ...] = drop_none(
+        Figures((covered,)) if covered else None,
+        account_details(accounts),
+        gap_details(gaps, called) or Note("No gaps were found."),
+        *_loose(completeness, FINDINGS, called),
+    )
+    return Section("accounts", "Accounts and gaps", parts if accounts else ())
+
+
+def _annex(data: Mapping[str, Fields], tables: Mapping[str, Table], called: Mapping[str, str]) -> Section:
+    unshown = ((data[kind], [name for name in data[kind] if name not in _SHOWN]) for kind in ("completeness", "risk"))
+    loose = (grid for members, names in unshown for grid in _loose(members, names, called))
+    grids = drop_none(*loose, *(table.grid() for table in tables.values()), resting.grid(data, tables))
+    note = Note("Tables open one by one; those left closed are not printed.")
+    return Section("annex", "Annex: everything the reports say", (note, Folded(grids)) if grids else ())
+
+
+def _loose(members: Fields, names: Iterable[str], called: Mapping[str, str]) -> tuple[Grid, ...]:
+    """Return the members that can be shown as a table."""
+    return drop_none(*(loose_grid(members, name, called) for name in names))
 
 
 def _latest(bundle: Mapping[str, Member], name: str) -> date | None:
     days = (getattr(bundle[kind], name) for kind in KINDS if kind in bundle)
     return max((each for each in days if each is not None), default=None)
-
-
-def _history(accounts: Sequence[Fields], through: date | None) -> tuple[date | None, date | None]:
-    """The first and last day of the data."""
-    firsts = [first for each in accounts if (first := each.day("firstDate")) is not None]
-    return min(firsts, default=None), through
 
 
 def _identity(bundle: Mapping[str, Member], about: About) -> Iterator[tuple[str, str]]:
@@ -183,7 +185,7 @@ def _notices(bundle: Mapping[str, Member]) -> Iterator[str]:
         elif member.failed:
             yield f"The latest attempt at the {kind} report failed: this is the last good one."
         elif member.status == "stale":
-            yield f"The {kind} report is older than the data: refresh it to see what has come since."
+            yield f"The {kind} report is older than the data: refresh it to include what has come since."
 
 
 def _cards(completeness: Fields, risk: Fields, tables: Mapping[str, Table]) -> Iterator[Card]:
@@ -199,7 +201,7 @@ def _completeness_card(completeness: Fields) -> Card:
         return Card("Completeness", UNKNOWN, ("Not computed",))
     missing = summary.number("totalMissingness")
     lines = (_named(summary.text("completenessTier")), f"{percent(missing)} missing" if missing is not None else "")
-    return Card("Completeness", _of_hundred(summary.number("completenessScore")), _said(lines))
+    return Card("Completeness", _of_hundred(summary.number("completenessScore")), _present(lines))
 
 
 def _risk_card(risk: Fields) -> Card:
@@ -211,12 +213,10 @@ def _risk_card(risk: Fields) -> Card:
     lines = (
         f"{percent(value)} probability of default within 12 months" if fitted else f"Risk figure {plain(value)}",
         f"between {_odds(low, fitted)} and {_odds(high, fitted)}" if low is not None and high is not None else "",
-        {"none": "Points, never fitted to outcomes: no probability", "synthetic": "Fitted to made-up outcomes"}.get(
-            calibration, ""
-        ),
+        _CALIBRATIONS.get(calibration, ""),
     )
     mark = None if calibration == "client" else "Indicative"
-    return Card("Risk rating", risk.text("rating") or UNKNOWN, _said(lines), mark)
+    return Card("Risk rating", risk.text("rating") or UNKNOWN, _present(lines), mark)
 
 
 def _odds(value: Decimal | None, fitted: bool) -> str:
@@ -227,7 +227,7 @@ def _confidence_card(risk: Fields) -> Card:
     if not risk:
         return Card("Confidence in the risk figure", UNKNOWN, ("Not computed",))
     lines = (_named(risk.text("pdConfidenceRating")),)
-    return Card("Confidence in the risk figure", _of_hundred(risk.number("pdConfidenceScore")), _said(lines))
+    return Card("Confidence in the risk figure", _of_hundred(risk.number("pdConfidenceScore")), _present(lines))
 
 
 def _money_cards(tables: Mapping[str, Table]) -> Iterator[Card]:
@@ -252,11 +252,5 @@ def _named(code: str | None) -> str:
     return words_of(code) if code else ""
 
 
-def _said(lines: Iterable[str]) -> tuple[str, ...]:
+def _present(lines: Iterable[str | None]) -> tuple[str, ...]:
     return tuple(line for line in lines if line)
-
-
-def _reasons(reasons: Sequence[Fields]) -> tuple[Reason, ...]:
-    return tuple(
-        Reason(each.text("code") or "", each.text("message") or "", each.text("settledBy")) for each in reasons
-    )

@@ -1,35 +1,37 @@
-"""What of the figures rests on PDF statements that don't reconcile, as people are told."""
+"""Which figures rest on PDF statements that don't reconcile, and how much of them."""
 
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 
+from pipelines.pages import Grid, number_columns
+from pipelines.pages.wording import percent, whole
+from pipelines.reports.page.columns import heading
 from pipelines.reports.page.fields import Fields
-from pipelines.reports.page.grids import Column, Grid, Table
 from pipelines.reports.page.naming import driver_name
-from pipelines.reports.page.wording import heading, percent, plain
+from pipelines.reports.page.tables import Table
 
 Found = tuple[str, str, Decimal]  # where the figure stands, what it is, its share
 
 
 def notice(reports: Mapping[str, Fields]) -> str | None:
-    """What all rows owe to such statements, above zero: every report says the same of the same rows."""
+    """Return how much of all rows rests on such statements, or None: every report says the same of the same rows."""
     for report in reports.values():
         described = report.one("unreconciled")
         if described.number("rows"):
             money, rows = percent(described.number("shareOfAmount")), percent(described.number("shareOfRows"))
-            return f"{money} of the money moved ({rows} of the rows) stands on PDF statements that do not prove it."
+            return f"{money} of the money moved ({rows} of the rows) rests on PDF statements that do not reconcile."
     return None
 
 
 def grid(reports: Mapping[str, Fields], tables: Mapping[str, Table]) -> Grid | None:
-    """How many figures of each column have a share, and the highest; None where none has."""
+    """Return how many figures of each column rest on such statements in part, and the highest share."""
     shares: dict[tuple[str, str], list[Decimal]] = {}
     for where, what, share in _found(reports, tables):
         shares.setdefault((where, what), []).append(share)
     if not shares:
         return None
-    columns = [Column("Part"), Column("Figure"), Column("How many", "number"), Column("Highest share", "number")]
-    rows = [(*named, plain(Decimal(len(each))), percent(max(each))) for named, each in shares.items()]
+    columns = ("Part", "Figure", *number_columns("How many", "Highest share"))
+    rows = [(*named, whole(len(each)), percent(max(each))) for named, each in shares.items()]
     return Grid.of("Figures that rest on statements that do not reconcile", columns, rows)
 
 
@@ -41,7 +43,7 @@ def _found(reports: Mapping[str, Fields], tables: Mapping[str, Table]) -> Iterat
 
 
 def _named(place: str, report: Fields, tables: Mapping[str, Table]) -> str:
-    """The part of the report that a JSON Pointer leads to."""
+    """Name the part of the report that a JSON Pointer leads to."""
     match place.split("/")[1:]:
         case ["tables", named, *_] if named in tables:
             return tables[named].name

@@ -1,15 +1,16 @@
 """Which tables of the aggregate report the page shows, in which order and with which columns.
 
-The annex holds every table whole; here stand those columns that people look for first. A table that a report doesn't
-have is left out; one without rows says so.
+The annex holds every table whole; sections show the columns that people look for first. A table that a report doesn't
+have is left out; a section whose tables have no rows says so.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from pipelines.pages import Grid, Note, Section
+from pipelines.pages.wording import words_of
 from pipelines.reports.page.fields import Fields
-from pipelines.reports.page.grids import Grid, Table
-from pipelines.reports.page.wording import words_of
+from pipelines.reports.page.tables import Table
 
 
 @dataclass(frozen=True)
@@ -27,17 +28,11 @@ class Chosen:
 
 @dataclass(frozen=True)
 class Plan:
+    """A section: its tables, and what it says when these have no rows."""
+
     id: str
     title: str
     tables: tuple[Chosen, ...]
-    none: str
-
-
-@dataclass(frozen=True)
-class Section:
-    id: str
-    title: str
-    grids: tuple[Grid, ...]
     none: str
 
 
@@ -166,14 +161,13 @@ _DIRECTIONS: Mapping[str, str] = {
 
 
 def sections(plans: Sequence[Plan], tables: Mapping[str, Table]) -> tuple[Section, ...]:
-    """The sections of which the report has a table."""
-    return tuple(
-        Section(
-            plan.id, plan.title, tuple(grid for each in there for grid in _grids(tables[each.table], each)), plan.none
-        )
-        for plan in plans
-        if (there := [each for each in plan.tables if each.table in tables])
-    )
+    """Return the sections of which the report has a table."""
+    return tuple(_section(plan, tables) for plan in plans if any(each.table in tables for each in plan.tables))
+
+
+def _section(plan: Plan, tables: Mapping[str, Table]) -> Section:
+    grids = [grid for each in plan.tables if each.table in tables for grid in _grids(tables[each.table], each)]
+    return Section(plan.id, plan.title, tuple(grids) or (Note(plan.none),))
 
 
 def _grids(table: Table, chosen: Chosen) -> list[Grid]:
@@ -190,5 +184,5 @@ def _part(table: Table, chosen: Chosen, split: str, value: str) -> Grid:
 
 
 def _values(rows: Sequence[Fields], name: str) -> list[str]:
-    """The different texts in a column, in the order that they come."""
+    """Return the different texts in a column, in the order that they come."""
     return list(dict.fromkeys(row.text(name) or "" for row in rows))

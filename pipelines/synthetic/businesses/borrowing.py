@@ -1,7 +1,7 @@
-"""What a business owes: which facilities it takes, when they are drawn, and how they are paid back.
+"""What a business borrows: which facilities it takes, when they are drawn, and how they are repaid.
 
-Instalments are planned to the last one, whatever happens to them later: what was really repaid is for the ledger to
-say. A facility that is older than the window has paid its instalments until then.
+Instalments are planned to the last one. What is really repaid is the ledger's to decide. A facility that is older than
+the window has paid its instalments until then.
 """
 
 from collections.abc import Iterator
@@ -10,24 +10,20 @@ from itertools import count
 from math import ceil
 from random import Random
 
-from pipelines.synthetic.businesses.lenders import LENDERS, PRODUCTS, SPLIT, TAX_PLAN, Lender
-from pipelines.synthetic.world.blanks import filled
+from pipelines.synthetic.businesses.lenders import Lender, credit, lenders_of, merchant_lender
+from pipelines.synthetic.world.blanks import fill_in
 from pipelines.synthetic.world.brands import available, canonical
-from pipelines.synthetic.world.days import Window, is_business_day, next_business_day, same_day_of_month
+from pipelines.synthetic.world.days import (
+    DAYS_A_MONTH,
+    Window,
+    is_business_day,
+    next_business_day,
+    same_day_of_month,
+)
 from pipelines.synthetic.world.model import Condition, Movement, Part, Party, Series
+from pipelines.synthetic.world.wear import words
 
-# How often a product is what a business of each condition takes next.
-_APPETITE: dict[Condition, dict[str, int]] = {
-    "sound": {"asset_finance": 30, "term_loan": 24, "mortgage": 8, "line_of_credit": 10, "trade_credit": 9}
-    | {"cash_advance": 5, "invoice_finance": 7, "payday_credit": 1},
-    "start_up": {"asset_finance": 30, "term_loan": 20, "line_of_credit": 10, "trade_credit": 20, "cash_advance": 12},
-    "distressed": {"cash_advance": 38, "term_loan": 22, "asset_finance": 12, "line_of_credit": 10, "trade_credit": 9}
-    | {"invoice_finance": 8, "payday_credit": 7, "mortgage": 4},
-    "failing": {"cash_advance": 46, "term_loan": 20, "asset_finance": 10, "line_of_credit": 8, "payday_credit": 12}
-    | {"trade_credit": 8},
-}
-_DAYS_BETWEEN = {"business_daily": 1.45, "weekly": 7, "fortnightly": 14, "monthly": 30.4}
-DAYS_A_MONTH = 30.4
+_DAYS_BETWEEN = {"business_daily": 1.45, "weekly": 7, "fortnightly": 14, "monthly": DAYS_A_MONTH}
 
 
 @dataclass(frozen=True)
@@ -41,9 +37,9 @@ class Borrowing:
     drawn: int  # day of the funding, in the window or before it
     lent: int
     instalment: int
-    payments: int  # 0 where it revolves or is kept back from takings
+    payments: int  # 0 where it revolves or is retained from takings
     renews: int = 0  # number of the facility that its funding pays out first
-    ends: int | None = None  # day from which nothing more is asked for: it was renewed
+    ends: int | None = None  # the day of its renewal, from which it asks for nothing more
     withheld: float = 0.0  # share of takings, where that is how it is repaid
     funded_here: bool = True  # the money comes to the business; a dealer's invoice is paid elsewhere
 
@@ -54,14 +50,14 @@ class Borrowing:
         return round(self.lent * self.lender.factor) if self.withheld else 0
 
     def due(self) -> Iterator[int]:
-        """Days on which instalments are asked for."""
+        """Yield the days on which instalments are due."""
         for day in _instalment_days(self.drawn, self.lender.cadence, self.payments):
             if self.ends is not None and day >= self.ends:
                 return
             yield day
 
     def paid_before(self, first: int) -> int:
-        """Repaid before the window's first day."""
+        """Return what was repaid before the window's first day."""
         return sum(self.instalment for day in self.due() if day < first)
 
 
@@ -76,11 +72,11 @@ def borrowings(
     abn: str,
     part: Part | None,
 ) -> Iterator[Borrowing]:
-    """Facilities until their service takes the share of turnover that the business's leverage says."""
+    """Yield facilities until their repayments take the share of turnover that the business's leverage says."""
     numbers, service, stressed = count(1), 0.0, state in ("distressed", "failing")
-    processor = next((name for name in settled_by if name in SPLIT), None)
-    if processor and rng.random() < (0.6 if stressed else 0.25):
-        yield _withheld(rng, next(numbers), SPLIT[processor], turnover, days)
+    own_processors = filter(None, map(merchant_lender, settled_by))
+    if (processor := next(own_processors, None)) and rng.random() < (0.6 if stressed else 0.25):
+        yield _withheld(rng, next(numbers), processor, turnover, days)
     if rng.random() < (0.55 if stressed else 0.02):
         yield _tax_plan(rng, next(numbers), turnover, days, abn)
     for _ in range(5):
@@ -99,7 +95,7 @@ def borrowings(
 
 
 def repayments(borrowing: Borrowing, window: Window, rng: Random) -> Iterator[Movement]:
-    """Every movement that the facility asks for in the window."""
+    """Yield every movement that the facility plans in the window."""
     cadence = borrowing.lender.cadence
     if cadence == "on_collection":
         yield from _invoices_advanced(borrowing, window, rng)
@@ -121,87 +117,94 @@ def repayments(borrowing: Borrowing, window: Window, rng: Random) -> Iterator[Mo
 
 
 def _lender(rng: Random, state: Condition, invoices: bool, part: Part | None) -> Lender | None:
-    appetite = _APPETITE[state]
+    appetite = credit().appetite[state]
     (product,) = rng.choices(list(appetite), weights=list(appetite.values()))
     if product == "invoice_finance" and not invoices:
         product = "term_loan"
-    offers = available([one for one in LENDERS if one.product == product], brand_of, part)
+    offers = available(lenders_of(product), _brand, part)
     return rng.choice(offers) if offers else None
 
 
-def brand_of(lender: Lender) -> str:
+def _brand(lender: Lender) -> str:
     return canonical(lender.name) if lender.name else ""
 
 
+def _party(lender: Lender) -> Party:
+    return Party(lender.name, code=lender.code, brand=_brand(lender))
+
+
+def _lent(rng: Random, lender: Lender, turnover: int, least: int) -> int:
+    """Return what the lender lends, in whole $500."""
+    return max(least, round(turnover * rng.uniform(lender.size_from, lender.size_to) / 50_000) * 50_000)
+
+
 def _taken(rng: Random, number: int, lender: Lender, turnover: int, days: Window) -> Borrowing:
-    lent = max(50_000, round(turnover * rng.uniform(*lender.size) / 50_000) * 50_000)
+    lent = _lent(rng, lender, turnover, 50_000)
     instalment = ceil(lent * lender.factor / lender.payments) if lender.payments else max(2_500, lent // 26)
-    party = Party(lender.name, code=lender.code, brand=brand_of(lender))
     drawn = _drawn(rng, lender, days)
     # Older purchases were paid to the dealer, and so are most new ones.
     here = lender.product != "asset_finance" or rng.random() < 0.35
-    return Borrowing(
-        number, lender, party, filled(rng, lender.reference), drawn, lent, instalment, lender.payments, funded_here=here
-    )
+    reference, payments = fill_in(rng, lender.reference), lender.payments
+    return Borrowing(number, lender, _party(lender), reference, drawn, lent, instalment, payments, funded_here=here)
 
 
 def _drawn(rng: Random, lender: Lender, days: Window) -> int:
-    """When it was drawn: of what is short most falls in the window."""
-    length = lender.payments * _DAYS_BETWEEN.get(lender.cadence, 30.4) or 365.0
+    """Return the day of the drawdown. Most short facilities are drawn in the window."""
+    length = lender.payments * _DAYS_BETWEEN.get(lender.cadence, DAYS_A_MONTH) or 365.0
     earliest = days.first - 0.8 * min(length, 1_400)
     return next_business_day(round(rng.uniform(earliest, days.last - (days.last - days.first) * 0.1)))
 
 
 def _withheld(rng: Random, number: int, lender: Lender, turnover: int, days: Window) -> Borrowing:
-    lent = max(100_000, round(turnover * rng.uniform(*lender.size) / 50_000) * 50_000)
+    """Return an advance that is repaid by a share of the takings."""
+    lent = _lent(rng, lender, turnover, 100_000)
     drawn = next_business_day(round(days.first + rng.uniform(0.0, 0.8) * (days.last - days.first)))
-    party = Party(lender.name, code=lender.code, brand=brand_of(lender))
     share = rng.choice((0.08, 0.1, 0.12, 0.15, 0.2))
-    return Borrowing(number, lender, party, filled(rng, lender.reference), drawn, lent, 0, 0, withheld=share)
+    return Borrowing(number, lender, _party(lender), fill_in(rng, lender.reference), drawn, lent, 0, 0, withheld=share)
 
 
 def _tax_plan(rng: Random, number: int, turnover: int, days: Window, abn: str) -> Borrowing:
-    """A tax debt in equal monthly instalments; there is no money in."""
-    lent = round(turnover * rng.uniform(*TAX_PLAN.size) / 10_000) * 10_000
+    """Return a tax debt in equal monthly instalments. Its funding brings no money in."""
+    (office,) = lenders_of("tax_payment_plan")
+    lent = round(turnover * rng.uniform(office.size_from, office.size_to) / 10_000) * 10_000
     payments = rng.choice((12, 18, 24))
     drawn = round(days.first + rng.uniform(-0.6, 0.4) * (days.last - days.first))
-    note = rng.choice(("PAYMENT PLAN", "PP INSTALMENT", "TAX PLAN", "", "arrangement"))
+    note = rng.choice(words().tax_plan)
     reference = f"00{abn}060 {note}".rstrip()
-    party = Party(TAX_PLAN.name, code=TAX_PLAN.code, brand="Australian Taxation Office")
-    instalment = ceil(lent * TAX_PLAN.factor / payments)
-    return Borrowing(number, TAX_PLAN, party, reference, drawn, lent, instalment, payments, funded_here=False)
+    instalment = ceil(lent * office.factor / payments)
+    return Borrowing(number, office, _party(office), reference, drawn, lent, instalment, payments, funded_here=False)
 
 
 def _renewal(rng: Random, old: Borrowing, turnover: int, days: Window) -> Borrowing | None:
-    """Sixty per cent repaid, the lender offers more: the new money pays out what is left of the old."""
+    """Return the facility that renews another one: once 60 % is repaid, new money pays out the rest of the old."""
     if old.lender.product not in ("cash_advance", "term_loan") or not old.lender.name or rng.random() < 0.6:
         return None
     due = list(old.due())
     at = next_business_day(due[len(due) * 6 // 10])
     if not days.first + 20 < at < days.last - 40:
         return None
-    lent = max(old.lent, round(turnover * rng.uniform(*old.lender.size) / 50_000) * 50_000)
+    lent = _lent(rng, old.lender, turnover, old.lent)
     instalment = ceil(lent * old.lender.factor / old.payments)
-    reference = filled(rng, old.lender.reference)
+    reference = fill_in(rng, old.lender.reference)
     return Borrowing(
         old.number + 1, old.lender, old.party, reference, at, lent, instalment, old.payments, renews=old.number
     )
 
 
 def _monthly(borrowing: Borrowing) -> float:
-    return borrowing.instalment * DAYS_A_MONTH / _DAYS_BETWEEN.get(borrowing.lender.cadence, 30.4)
+    return borrowing.instalment * DAYS_A_MONTH / _DAYS_BETWEEN.get(borrowing.lender.cadence, DAYS_A_MONTH)
 
 
 def _funding(borrowing: Borrowing, day: int, cents: int, owed: int) -> Movement:
     rail = "loan_drawdown" if borrowing.lender.rail == "loan_repayment" else "direct_credit"
-    category = PRODUCTS[borrowing.lender.product].funding
+    category = credit().products[borrowing.lender.product].funding
     return Movement(
         day, cents, rail, borrowing.party, borrowing.reference, category, facility=borrowing.number, owed=owed
     )
 
 
 def _repayment(borrowing: Borrowing, day: int, cents: int, series: Series | None) -> Movement:
-    category = PRODUCTS[borrowing.lender.product].repayment
+    category = credit().products[borrowing.lender.product].repayment
     rail, reference = borrowing.lender.rail, borrowing.reference
     return Movement(
         day, -cents, rail, borrowing.party, reference, category, "main", series, borrowing.number, owed=-cents
@@ -209,7 +212,7 @@ def _repayment(borrowing: Borrowing, day: int, cents: int, series: Series | None
 
 
 def _establishment_fee(borrowing: Borrowing, rng: Random) -> Iterator[Movement]:
-    """Most lenders keep it back; some debit it a day later."""
+    """Yield the fee of lenders that debit it a day later. Most subtract it from the funding."""
     if borrowing.lender.product in ("term_loan", "cash_advance") and rng.random() < 0.3:
         cents = -max(9_900, borrowing.lent * 2 // 100)
         day = next_business_day(borrowing.drawn + 1)
@@ -217,7 +220,7 @@ def _establishment_fee(borrowing: Borrowing, rng: Random) -> Iterator[Movement]:
 
 
 def _revolving(borrowing: Borrowing, window: Window, rng: Random) -> Iterator[Movement]:
-    """A line of credit: drawn in round amounts when there is room, a part of the limit back every week."""
+    """Yield a line of credit's movements: drawn in round amounts below the limit, a part of it repaid each week."""
     owed, series = 0, Series(f"facility {borrowing.number}", "weekly")
     paying_weekday = (borrowing.drawn - 1) % 7
     begins = max(borrowing.drawn, window.first)
@@ -235,13 +238,13 @@ def _revolving(borrowing: Borrowing, window: Window, rng: Random) -> Iterator[Mo
 
 
 def _invoices_advanced(borrowing: Borrowing, window: Window, rng: Random) -> Iterator[Movement]:
-    """Four fifths of an invoice at once; advance and fee go back when the customer has paid."""
+    """Yield advances on invoices. Advance and fee are repaid when the customer has paid."""
     for day in range(max(borrowing.drawn, window.first), window.last + 1):
         if not is_business_day(day) or rng.random() >= 1 / 14:
             continue
         cents = round(borrowing.lent * rng.uniform(0.2, 0.5))
         back = round(cents * borrowing.lender.factor)
-        reference = filled(rng, borrowing.lender.reference)
+        reference = fill_in(rng, borrowing.lender.reference)
         advance = _funding(borrowing, day, cents, back)
         yield advance._replace(reference=reference)
         collected = next_business_day(day + rng.randrange(24, 52))
@@ -250,7 +253,7 @@ def _invoices_advanced(borrowing: Borrowing, window: Window, rng: Random) -> Ite
 
 
 def _instalment_days(drawn: int, cadence: str, payments: int) -> Iterator[int]:
-    """Every business day after the drawdown, the same weekday, or the same day of the month."""
+    """Yield every business day after the drawdown, the same weekday, or the same day of the month."""
     day = drawn
     for number in range(1, payments + 1):
         if cadence == "business_daily":

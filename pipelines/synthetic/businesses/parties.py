@@ -1,7 +1,7 @@
-"""From the name on a list to someone a business really meets: a branch, a local firm, a person.
+"""Turn a name of the data files into someone a business meets: a branch, a local firm, a person.
 
-`~meals` on a list stands for a made-up local firm of that kind and `{person}` for somebody; everything else is a
-brand. Businesses of a part of the portfolio meet only what that part may (`brands.available`).
+`~meals` stands for a made-up local firm of that kind and `{person}` for a made-up person; everything else is a brand.
+Businesses of a part of the portfolio meet only what that part may (`brands.available`).
 """
 
 from collections.abc import Sequence
@@ -14,12 +14,12 @@ from pipelines.synthetic.world.names import firm_in_suburb, firm_of_kind, local_
 
 
 def brand(name: str) -> str:
-    """Canonical name of what stands on a list; nothing for who is made up when met."""
+    """Return the canonical name of a listed name; empty for one that is made up."""
     return "" if name.startswith(("~", "{")) else canonical(name)
 
 
-def met(rng: Random, name: str, part: Part | None = None, code: str = "") -> Party:
-    """Whom a business pays or is paid by."""
+def counterparty(rng: Random, name: str, part: Part | None = None, code: str = "") -> Party:
+    """Return whom a business pays or is paid by."""
     if name.startswith("{person}"):
         return payee(rng, code)
     if name.startswith("{firm}"):
@@ -35,14 +35,14 @@ def met(rng: Random, name: str, part: Part | None = None, code: str = "") -> Par
 
 
 def shop(rng: Random, name: str, suburb: str, part: Part | None = None) -> Party:
-    """A card terminal: a brand's branch or web shop, or a local firm's counter in capitals, as terminals print."""
+    """Return a card terminal: a brand's branch or web shop, or a local firm's counter, mostly in capitals."""
     if not name.startswith(("~", "{")):
         return terminal(name, suburb)
-    firm = met(rng, name, part)
+    firm = counterparty(rng, name, part)
     return terminal(firm.name.upper() if rng.random() < 0.85 else firm.name, suburb, firm.brand)
 
 
-def choice(rng: Random, names: Sequence[str], part: Part | None) -> str | None:
-    """One of the names on a list that this part of the portfolio may meet; None when that is none."""
+def choose_name(rng: Random, names: Sequence[str], part: Part | None) -> str | None:
+    """Choose one of the names that this part of the portfolio may meet; None if there is none."""
     open_to = available(names, brand, part)
     return rng.choice(open_to) if open_to else None

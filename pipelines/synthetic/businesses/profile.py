@@ -1,38 +1,39 @@
-"""One business's lasting traits: who it is, whom it pays, what it owes. Drawn once, before any money moves."""
+"""The lasting traits of a business: who it is, whom it pays, what it owes. Drawn before any money moves."""
 
 from dataclasses import dataclass, replace
 from random import Random
 
+import msgspec
 from stdnum.au import abn as australian_business_number
 
 from pipelines.synthetic.businesses import risk
 from pipelines.synthetic.businesses.borrowing import Borrowing, borrowings
-from pipelines.synthetic.businesses.parties import brand, choice, met, shop
-from pipelines.synthetic.businesses.trades import TRADES, Platform, Supply, Trade
-from pipelines.synthetic.world.blanks import digits, filled
-from pipelines.synthetic.world.brands import HELD_OUT_STYLES, allowed, available, canonical
-from pipelines.synthetic.world.days import Window, month_of
+from pipelines.synthetic.businesses.parties import brand, choose_name, counterparty, shop
+from pipelines.synthetic.businesses.trades import Platform, Supply, Trade, trades
+from pipelines.synthetic.world.blanks import digits, fill_in
+from pipelines.synthetic.world.brands import allowed, available, canonical
+from pipelines.synthetic.world.days import DAYS_A_MONTH, Window, month_of
 from pipelines.synthetic.world.merchants import (
-    AGENTS,
-    AMEX,
-    BANK_TERMINAL,
-    BILL_FAMILIES,
-    EVERYDAY,
-    INCOME_FAMILIES,
-    PROCESSORS,
-    STATE_BODIES,
-    SUPER_FUNDS,
-    WAGERING,
-    WATER,
     Bill,
     Processor,
     Spend,
-    State,
+    StateBodies,
+    bills_by_family,
+    merchants,
     terminal,
+    water_bill,
 )
 from pipelines.synthetic.world.model import Condition, Latents, Movement, Part, Party, Role, Series
-from pipelines.synthetic.world.names import STATES, SUBURBS, client_firm, payee, person, related_names, trading_name
-from pipelines.synthetic.world.styles import STYLES, BankStyle
+from pipelines.synthetic.world.names import (
+    client_firm,
+    names,
+    payee,
+    person,
+    related_names,
+    states_by_weight,
+    trading_name,
+)
+from pipelines.synthetic.world.styles import BankStyle, bank_styles
 
 _PERIODS = {1: "monthly", 3: "quarterly", 12: "yearly"}
 _WEEKS = {1: "weekly", 2: "fortnightly", 4: "four_weekly"}
@@ -50,12 +51,12 @@ class Worker:
 class RegularBill:
     """A bill (or an income) with this business's own amount, reference and day of the month."""
 
-    template: Movement  # its day is 0
+    template: Movement  # on day 0
     wobble: float
     every: int  # months
     day_of_month: int
     phase: int
-    weeks: int  # between payments, where it isn't months
+    weeks: int  # between payments, instead of months
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ class Profile:
     name: str
     trade: Trade
     state: str
-    bodies: State
+    bodies: StateBodies
     suburbs: tuple[str, ...]
     owner: str
     related: tuple[str, ...]
@@ -108,12 +109,12 @@ class Profile:
         return self.condition in ("distressed", "failing")
 
     def has_plan(self) -> bool:
-        """Whether tax is paid off in instalments."""
-        return any(one.lender.product == "tax_payment_plan" for one in self.borrowings)
+        """Return whether tax is paid off in instalments."""
+        return any(borrowing.lender.product == "tax_payment_plan" for borrowing in self.borrowings)
 
 
-def drawn(rng: Random, days: Window, part: Part | None) -> tuple[Profile, Window]:
-    """A business out of nothing but `rng`, and the days it is seen: of a start-up only those since it began."""
+def draw_profile(rng: Random, days: Window, part: Part | None) -> tuple[Profile, Window]:
+    """Draw a business and the days that it is seen. A start-up is seen only since it began."""
     latents = risk.causes(rng)
     condition = risk.condition(rng, latents)
     if condition == "start_up":
@@ -122,10 +123,10 @@ def drawn(rng: Random, days: Window, part: Part | None) -> tuple[Profile, Window
 
 
 def _profile(rng: Random, days: Window, part: Part | None, latents: Latents, condition: Condition) -> Profile:
-    trade, state, owner = rng.choice(TRADES), rng.choice(STATES), person(rng)
+    trade, state, owner = rng.choice(trades()), rng.choice(states_by_weight()), person(rng)
     turnover = round(_log_uniform(rng, *trade.turnover)) * 100
     stressed = condition in ("distressed", "failing")
-    roles, suburbs = _roles(rng), tuple(rng.sample(SUBURBS[state], 3))
+    roles, suburbs = _roles(rng), tuple(rng.sample(names().suburbs[state], 3))
     bank, other = rng.sample(_banks(part), 2)
     processors = _processors(rng, bank, part)
     platforms = tuple(allowed(trade.platforms, lambda platform: canonical(platform.name), part))
@@ -135,7 +136,7 @@ def _profile(rng: Random, days: Window, part: Part | None, latents: Latents, con
         name=name,
         trade=trade,
         state=state,
-        bodies=STATE_BODIES[state],
+        bodies=merchants().state_bodies[state],
         suburbs=suburbs,
         owner=owner,
         related=related_names(rng, owner, name, part),
@@ -180,7 +181,7 @@ def _abn(rng: Random) -> str:
 
 
 def _banks(part: Part | None) -> list[BankStyle]:
-    return [style for style in STYLES if part is None or (style.name in HELD_OUT_STYLES) == (part == "test")]
+    return [style for style in bank_styles() if part is None or style.held_out == (part == "test")]
 
 
 def _roles(rng: Random) -> tuple[Role, ...]:
@@ -191,23 +192,23 @@ _CHANCE: dict[Role, float] = {"second": 0.35, "savings": 0.65, "tax": 0.25, "car
 
 
 def _paces(rng: Random, trade: Trade, latents: Latents, condition: Condition, days: Window) -> tuple[float, ...]:
-    """Season, growth or decline, good and bad months, and what the shock takes away."""
+    """Return each day's turnover against a usual one: season, trend, good and bad months, and the shock."""
     first, length = days.first - LEAD_DAYS, days.last - days.first + 1 + LEAD_DAYS
     decline_from = length - LEAD_DAYS - min(length * 0.8, rng.uniform(150, 400))
     trend = _trend(rng, latents, condition)
     shocked = latents.shock_at * length
-    recovered = shocked + latents.shock_months * 30.4
+    recovered = shocked + latents.shock_months * DAYS_A_MONTH
     months = [rng.lognormvariate(-0.5 * (latents.volatility / 2) ** 2, latents.volatility / 2) for _ in range(40)]
     paces = []
     for at in range(length):
         since = max(0.0, at - decline_from) if condition in ("distressed", "failing") else at
-        pace = trade.season[month_of(first + at) - 1] * (1 + trend) ** (since / 30.4) * months[at // 30 % 40]
+        pace = trade.season[month_of(first + at) - 1] * (1 + trend) ** (since / DAYS_A_MONTH) * months[at // 30 % 40]
         paces.append(pace * (1 - latents.shock if shocked <= at < recovered else 1))
     return tuple(paces)
 
 
 def _trend(rng: Random, latents: Latents, condition: Condition) -> float:
-    """Growth of turnover a month."""
+    """Return the growth of turnover a month."""
     if condition == "failing":
         return rng.uniform(-0.13, -0.07)
     if condition == "distressed":
@@ -222,7 +223,7 @@ def _overdraft(rng: Random, turnover: int) -> int:
 
 
 def _opening(rng: Random, turnover: int, latents: Latents, condition: Condition) -> dict[Role, int]:
-    """Prudent owners keep more of a month's turnover; a start-up has next to nothing yet."""
+    """Return opening balances. Prudent owners keep more of a month's turnover; a start-up has almost nothing yet."""
     share = (0.1 + 0.9 * latents.prudence) * rng.uniform(0.5, 1.1)
     share *= {"distressed": 0.35, "failing": 0.2, "start_up": 0.05, "sound": 1.0}[condition]
     return {
@@ -235,12 +236,14 @@ def _opening(rng: Random, turnover: int, latents: Latents, condition: Condition)
 
 
 def _processors(rng: Random, bank: BankStyle, part: Part | None) -> tuple[tuple[Processor, float], ...]:
-    own = BANK_TERMINAL._replace(name=bank.merchant_name, merges_weekend=rng.random() < 0.3)
-    offers = (*PROCESSORS, own, own, own) if bank.merchant_name else PROCESSORS
+    """Return who settles the card takings, with shares: one of many, or the bank's own terminals more often."""
+    known = merchants()
+    own = msgspec.structs.replace(known.bank_terminal, name=bank.merchant_name, merges_weekend=rng.random() < 0.3)
+    offers = (*known.processors, own, own, own) if bank.merchant_name else known.processors
     usual = rng.choice(available(offers, lambda processor: canonical(processor.name), part))
-    amex = allowed((AMEX,), lambda processor: canonical(processor.name), part)
+    amex = allowed((known.amex,), lambda processor: canonical(processor.name), part)
     if usual is own and amex and rng.random() < 0.6:
-        return (usual, 0.9), (AMEX, 0.1)
+        return (usual, 0.9), (known.amex, 0.1)
     return ((usual, 1.0),)
 
 
@@ -268,7 +271,7 @@ def _staff(rng: Random, trade: Trade, turnover: int) -> tuple[Worker, ...]:
 def _suppliers(
     rng: Random, trade: Trade, turnover: int, latents: Latents, suburbs: tuple[str, ...], part: Part | None
 ) -> tuple[Supplier, ...]:
-    """The stronger the business, the less of its turnover it must give to suppliers."""
+    """Choose suppliers. The stronger the business, the less of its turnover it spends on them."""
     offers = allowed(trade.suppliers, lambda supply: brand(supply.name), part)
     chosen = [supply for supply in offers if rng.random() < 0.8] or list(offers[:2])
     margin = min(1.25, max(0.8, 1 - 0.07 * latents.strength))
@@ -286,50 +289,54 @@ def _suppliers(
 def _supplier_party(rng: Random, supply: Supply, suburbs: tuple[str, ...], part: Part | None) -> Party:
     if supply.rail.startswith("card"):
         return shop(rng, supply.name, suburbs[0], part)
-    return met(rng, supply.name, part, supply.code)
+    return counterparty(rng, supply.name, part, supply.code)
 
 
 def _spends(
     rng: Random, trade: Trade, suburbs: tuple[str, ...], part: Part | None
 ) -> tuple[tuple[Spend, tuple[Party, ...]], ...]:
-    own_categories = {spend.category for spend in trade.spends}
-    everyday = [spend for spend in EVERYDAY if spend.category not in own_categories and rng.random() < 0.75]
-    shops = ((spend, _shops(rng, spend, suburbs, part)) for spend in (*trade.spends, *everyday))
+    own = trade.every_spend()
+    own_categories = {spend.category for spend in own}
+    usual = (merchants().shared_spends["fuel"], *merchants().everyday_spends)
+    everyday = [spend for spend in usual if spend.category not in own_categories and rng.random() < 0.75]
+    shops = ((spend, _shops(rng, spend, suburbs, part)) for spend in (*own, *everyday))
     return tuple((spend, near) for spend, near in shops if near)
 
 
 def _shops(rng: Random, spend: Spend, suburbs: tuple[str, ...], part: Part | None) -> tuple[Party, ...]:
-    """The few branches a business goes to; a web merchant's reference is left to change with every charge."""
-    chosen = ((choice(rng, spend.shops, part), suburb) for suburb in suburbs)
+    """Return the few branches that a business goes to. A web merchant's reference changes with every charge."""
+    chosen = ((choose_name(rng, spend.shops, part), suburb) for suburb in suburbs)
     near = [shop(rng, name, suburb, part) for name, suburb in chosen if name is not None]
-    return tuple(one if one.region else one._replace(name=filled(rng, one.name)) for one in near)
+    return tuple(party if party.region else party._replace(name=fill_in(rng, party.name)) for party in near)
 
 
 def _bills(rng: Random, trade: Trade, state: str, turnover: int, part: Part | None) -> list[RegularBill]:
-    families = [family for chance, family in (*BILL_FAMILIES, *INCOME_FAMILIES) if rng.random() < chance]
+    known = bills_by_family()
+    families = [known[family] for family, chance in merchants().bill_families.items() if rng.random() < chance]
     offers = [available(family, lambda bill: brand(bill.name), part) for family in families]
     chosen = [rng.choice(family) for family in offers if family]
     size = min(1.4, max(0.5, turnover / 8_000_000))
-    bill = [_regular_bill(rng, bill, size if bill.wobble else 1, part) for bill in (*chosen, WATER[state])]
+    bills = [_regular_bill(rng, bill, size if bill.wobble else 1, part) for bill in (*chosen, water_bill(state))]
     if trade.rent[1] and rng.random() < 0.9:
         low, high = max(trade.rent[0], 900), trade.rent[1]
-        agent = choice(rng, (*AGENTS, "~property", "~property", "~property"), part) or "~property"
-        rent = Bill(agent, "pay_anyone", rng.choice(("RENT {a3}{n4}", "rent", "{n5}")), "rent", low, high)
-        bill.append(replace(_regular_bill(rng, rent, size, part), day_of_month=1))
-    return bill
+        agent = choose_name(rng, (*merchants().agents, "~property", "~property", "~property"), part) or "~property"
+        reference = rng.choice(("RENT {a3}{n4}", "rent", "{n5}"))
+        rent = Bill(name=agent, rail="pay_anyone", reference=reference, category="rent", low=low, high=high)
+        bills.append(replace(_regular_bill(rng, rent, size, part), day_of_month=1))
+    return bills
 
 
 def _regular_bill(rng: Random, bill: Bill, size: float, part: Part | None) -> RegularBill:
     cents = round(rng.uniform(bill.low, bill.high) * size * 100)
     by_card = bill.rail.startswith("card")
-    party = shop(rng, bill.name, "SYDNEY", part) if by_card else met(rng, bill.name, part, bill.code)
+    party = shop(rng, bill.name, "SYDNEY", part) if by_card else counterparty(rng, bill.name, part, bill.code)
     period = _WEEKS[bill.weeks] if bill.weeks else _PERIODS[bill.every]
     movement = Movement(
         0,
         cents if bill.incoming else -cents,
         bill.rail,
         party,
-        filled(rng, bill.reference),
+        fill_in(rng, bill.reference),
         bill.category,
         series=Series(f"{bill.category} {party.name}", period),
     )
@@ -355,13 +362,13 @@ def _borrowings(
 
 
 def _super_fund(rng: Random, part: Part | None) -> Party:
-    fund = rng.choice(available(SUPER_FUNDS, lambda party: canonical(party.name), part))
-    return fund._replace(brand=canonical(fund.name))
+    fund = rng.choice(available(merchants().super_funds, lambda fund: canonical(fund.name), part))
+    return fund.party(canonical(fund.name))
 
 
 def _wagering(rng: Random, latents: Latents, part: Part | None) -> Party | None:
-    """The less prudent the owner, the likelier bets are placed from the business account."""
-    name = choice(rng, WAGERING, part)
+    """Return where the owner bets from the business account, if so: the less prudent the owner, the likelier."""
+    name = choose_name(rng, merchants().wagering, part)
     if name is None or rng.random() >= 0.22 * (1 - latents.prudence) ** 1.2:
         return None
     return terminal(name, "DARWIN")

@@ -1,4 +1,4 @@
-"""Why businesses fail here: the causal model behind the transactions and behind the outcome.
+"""Why businesses fail: the causal model behind the transactions and the outcome.
 
 Five causes are drawn before any money moves, and nobody sees them on a statement:
 
@@ -36,7 +36,7 @@ START_UPS = 0.09  # share of the portfolio
 
 
 def causes(rng: Random) -> Latents:
-    """A business's latent state."""
+    """Draw a business's latent state."""
     strength = rng.gauss(0, 1)
     has_shock = rng.random() < 0.22
     return Latents(
@@ -51,7 +51,7 @@ def causes(rng: Random) -> Latents:
 
 
 def stress(latents: Latents) -> float:
-    """How hard the causes press together; about normal, from -2 to 4."""
+    """Return how hard the causes press together: about normal, from -2 to 4."""
     return (
         -latents.strength
         + 5 * (latents.leverage - 0.075)
@@ -62,7 +62,7 @@ def stress(latents: Latents) -> float:
 
 
 def condition(rng: Random, latents: Latents) -> Condition:
-    """What the stress amounts to; some of the others have only just begun."""
+    """Return the condition that the stress amounts to. Some of the other businesses have only begun."""
     pressed = stress(latents)
     if pressed >= FAILING_FROM:
         return "failing"
@@ -74,7 +74,7 @@ def condition(rng: Random, latents: Latents) -> Condition:
 def outcome(
     rng: Random, latents: Latents, cushion_months: float, days_past_due: int, months_since_shock: float
 ) -> Outcome:
-    """The next twelve months: a draw from the probability that the module's formula gives."""
+    """Draw the outcome of the next twelve months from the probability that the module's formula gives."""
     recency = 0.5 ** (max(0.0, months_since_shock) / 8)
     logit = (
         -2.8

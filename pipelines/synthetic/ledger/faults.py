@@ -1,8 +1,9 @@
-"""Faults as clients cause them, labelled: a stretch of rows never sent, a stretch sent twice.
+"""Faults as clients cause them, labelled: days of rows never sent, or sent twice.
 
-Rows are taken away after balances were chained, so that the statement's balance jumps where they are missing.
+Rows are removed after balances were computed, so that the statement's balance jumps where they are missing.
 
-`injected` hurts a portfolio as clients do, now and then; `with_fault` does one fault to one business: what finds it?
+`injected` damages some businesses of a portfolio as clients do; `with_fault` injects one given fault into one business,
+to measure what detects it.
 """
 
 from dataclasses import replace
@@ -19,8 +20,8 @@ Fault = Literal["row_deleted", "week_deleted", "month_deleted", "row_repeated", 
 FAULTS: tuple[Fault, ...] = get_args(Fault)
 
 
-def injected(business: Business, rng: Random) -> Business:
-    """The business with its trading account hurt: one in three by a gap, one in three by an overlap."""
+def inject_faults(business: Business, rng: Random) -> Business:
+    """Return the business with a damaged trading account: one in three has a gap, one in three an overlap."""
     fault = rng.choice((with_gap, with_overlap, None))
     main, *others = business.accounts
     stretch = _stretch(main.transactions, rng)
@@ -31,15 +32,21 @@ def injected(business: Business, rng: Random) -> Business:
 
 
 def with_gap(rows: pl.DataFrame, first: date, last: date) -> pl.DataFrame:
-    """The rows without those from `first` to `last`; the next one, where the balance jumps, is labelled."""
+    """Return the rows without those from `first` to `last`. The next one, where the balance jumps, is labelled."""
+    without = _without(rows, first, last, "gap")
+    return rows if without is None else without
+
+
+def _without(rows: pl.DataFrame, first: date, last: date, fault: str) -> pl.DataFrame | None:
+    """Return the rows without those from `first` to `last`, the next one labelled; None if no balance would jump."""
     missing = pl.col("date").is_between(first, last)
     if rows.filter(missing)["amount"].sum() == 0:
-        return rows  # nothing would jump
-    return rows.with_columns(_labelled("gap", _is_first_after(last))).filter(~missing)
+        return None
+    return rows.with_columns(_labelled(fault, _is_first_after(last))).filter(~missing)
 
 
 def with_overlap(rows: pl.DataFrame, first: date, last: date) -> pl.DataFrame:
-    """The rows up to `last` in one submission, those since `first` in a second: whole days come twice."""
+    """Return the rows up to `last` as one submission and those since `first` as a second: whole days come twice."""
     earlier = rows.filter(pl.col("date") <= last)
     later = rows.filter(pl.col("date") >= first).with_columns(
         pl.lit(1, pl.UInt8).alias("submission"), _labelled("duplicate", pl.col("date") <= last)
@@ -57,7 +64,7 @@ def _labelled(fault: str, where: pl.Expr) -> pl.Expr:
 
 
 def _stretch(rows: pl.DataFrame, rng: Random) -> tuple[date, date] | None:
-    """A fortnight or 30 days (at most a third) from inside what the account covers; None when that is a week."""
+    """Return 14 or 30 days (at most a third) within the account's days; None if it covers less than a week."""
     dates = rows["date"].to_list()
     covered = (dates[-1] - dates[0]).days
     days = min(rng.choice((14, 30)), covered // 3)
@@ -68,9 +75,10 @@ def _stretch(rows: pl.DataFrame, rng: Random) -> tuple[date, date] | None:
 
 
 def with_fault(business: Business, fault: Fault, rng: Random) -> Business | None:
-    """The business with that one fault in its trading account, or without one of its others; None if it can't have it.
+    """Return the business with one fault; None if it can't have it.
 
-    Of rows that are gone, the next one is labelled; a row that is wrong, or that stands there again, is itself.
+    The fault is in its trading account, or one of its other accounts is missing. The row after removed rows is
+    labelled; a wrong or repeated row is labelled itself.
     """
     main, *others = business.accounts
     if fault == "account_dropped":
@@ -95,7 +103,7 @@ def without_row(rows: pl.DataFrame, place: int) -> pl.DataFrame:
 
 
 def with_row_repeated(rows: pl.DataFrame, place: int) -> pl.DataFrame:
-    """The row and, right behind it, the same again under an id of its own (under the same, intake would refuse it)."""
+    """Return the rows with one repeated behind itself, under an id of its own: intake would refuse the same id."""
     again = rows[place : place + 1].with_columns(
         _labelled("row_repeated", pl.lit(value=True)), transaction_id=pl.col("transaction_id") + "-again"
     )
@@ -112,7 +120,7 @@ _AT = {"row_deleted": without_row, "row_repeated": with_row_repeated, "sign_flip
 
 
 def _without_days(rows: pl.DataFrame, fault: Fault, rng: Random) -> pl.DataFrame | None:
-    """Without seven days, or without a calendar month, with rows before and after; None when nothing would jump."""
+    """Return the rows without seven days or a calendar month from their middle; None if no balance would jump."""
     begins: date = rows["date"][0]
     ends: date = rows["date"][-1]
     if fault == "week_deleted":
@@ -121,21 +129,17 @@ def _without_days(rows: pl.DataFrame, fault: Fault, rng: Random) -> pl.DataFrame
     else:
         months = pl.select(pl.date_range(begins, ends, "1d")).to_series().dt.truncate("1mo").unique().sort()
         lasts = months.dt.month_end()
-        stretches = [each for each in zip(months, lasts, strict=True) if begins < each[0] and each[1] < ends]
+        stretches = [(month, last) for month, last in zip(months, lasts, strict=True) if begins < month and last < ends]
     if not stretches:
         return None
-    first, last = rng.choice(stretches)
-    missing = rows["date"].is_between(first, last)
-    if rows.filter(missing)["amount"].sum() == 0:
-        return None
-    return rows.with_columns(_labelled(fault, _is_first_after(last))).filter(~missing)
+    return _without(rows, *rng.choice(stretches), fault)
 
 
 def _without_an_account(business: Business, rng: Random) -> Business | None:
-    """Without an account that has transfers with another one, the trading account excepted."""
+    """Return the business without an account that has transfers with another one; never its trading account."""
     main, *others = business.accounts
-    paired = [each for each in others if each.transactions["transfer_pair"].null_count() < each.transactions.height]
+    paired = [account for account in others if account.transactions["transfer_pair"].drop_nulls().len()]
     if not paired:
         return None
     dropped = rng.choice(paired)
-    return replace(business, accounts=without_lone_legs((main, *(each for each in others if each is not dropped))))
+    return replace(business, accounts=without_lone_legs((main, *(other for other in others if other is not dropped))))

@@ -1,6 +1,6 @@
 """What an owner and a bank do with balances: drawings, putting money aside, card repayments, interest and fees.
 
-These follow the balance of the day, so they are decided while the ledger grows and can't be planned before.
+These depend on the balance of the day, so they are decided while the ledger grows and can't be planned before.
 """
 
 from random import Random
@@ -9,7 +9,7 @@ from pipelines.synthetic.businesses.profile import Profile
 from pipelines.synthetic.ledger.ledger import Ledger
 from pipelines.synthetic.world.days import Window
 from pipelines.synthetic.world.model import NOBODY, Movement, Role, Series
-from pipelines.synthetic.world.wear import spoken
+from pipelines.synthetic.world.wear import spoken, words
 
 # Yearly interest in basis points on positive and on negative balances.
 CREDIT_RATE: dict[Role, int] = {"main": 0, "second": 0, "savings": 310, "tax": 280, "card": 0}
@@ -17,32 +17,26 @@ DEBIT_RATE: dict[Role, int] = {"main": 1_090, "second": 0, "savings": 0, "tax": 
 
 
 class Habits:
-    """One business's regular days, and what has accrued since the last month end."""
+    """A business's regular days, and the interest accrued since the last month end."""
 
     def __init__(self, profile: Profile, window: Window, rng: Random) -> None:
         self._profile = profile
         living = rng.uniform(0.011, 0.024) * (1.3 - 0.5 * profile.latents.prudence)
         self._drawing = max(20_000, round(profile.turnover * living / 5_000) * 5_000)
-        self._words = rng.choice(
-            (
-                ("Drawings",),
-                ("drawings",),
-                ("weekly drawings", "drawings"),
-                ("personal", "Living exp", "groceries money"),
-            )
-        )
+        self._words = rng.choice(words().drawings)
         self._drawing_days = frozenset(window.weekly(profile.pay_weekday + 1))
-        self._sweep_days = frozenset(_calendar_weekly(window, rng.choice((4, 4, 5, 0))))
+        # On holidays, too: people sweep whenever they do their accounts.
+        self._sweep_days = frozenset(window.weekdays(rng.choice((4, 4, 5, 0))))
         self._aside_days = frozenset(window.monthly(rng.randrange(4, 12)))
         self._card_days = frozenset(window.monthly(rng.randrange(12, 24)))
         self._month_ends = frozenset(window.month_ends())
         self._pays_card_in_full = not profile.distressed and rng.random() < 0.7
-        self._statement = 0  # what the credit card's last statement asked for
+        self._statement = 0  # owed by the credit card's last statement
         self._accrued: dict[Role, int] = dict.fromkeys(profile.roles, 0)
         self._fees: dict[Role, int] = {"main": rng.choice((1_000, 1_000, 1_500, 2_200)), "second": 1_000}
 
     def follow(self, day: int, ledger: Ledger) -> None:
-        """The end of a day's business."""
+        """Post what the end of a business day brings."""
         if day in self._sweep_days:
             self._sweep(day, ledger)
         if day in self._aside_days:
@@ -57,15 +51,15 @@ class Habits:
             self._close_month(day, ledger)
 
     def _draw(self, day: int, ledger: Ledger) -> None:
-        """The owner's weekly living; less when little is left."""
+        """Pay the owner's weekly living, less when little is left."""
         left = ledger.headroom() - self._profile.turnover // 40
         cents = self._drawing if left > self._drawing else left // 10_000 * 10_000
         if cents > 0:
-            words = spoken(ledger.rng, self._words)
-            self._pay_owner(day, ledger, cents, words, Series("drawings", "weekly"))
+            reference = spoken(ledger.rng, self._words)
+            self._pay_owner(day, ledger, cents, reference, Series("drawings", "weekly"))
 
     def _share_profit(self, day: int, ledger: Ledger) -> None:
-        """Above six tenths of a month's turnover, the owner takes part of the excess."""
+        """Pay the owner a part of what exceeds six tenths of a month's turnover."""
         spare = ledger.balances["main"] - self._profile.turnover * 6 // 10
         if spare > 200_000 and not self._profile.distressed:
             cents = spare * 6 // 10 // 50_000 * 50_000 or 50_000
@@ -75,7 +69,7 @@ class Habits:
         ledger.post(Movement(day, -cents, "osko_out", ledger.owner, reference, "owner_drawings", series=series))
 
     def _put_aside(self, day: int, ledger: Ledger) -> None:
-        """A round tenth of turnover to savings, when the trading account can spare it."""
+        """Move a round tenth of turnover to savings, when the trading account can spare it."""
         cents = self._profile.turnover // 10 // 50_000 * 50_000
         aside: Role = "tax" if "tax" in ledger.balances else "savings"
         if aside in ledger.balances and ledger.balances["main"] > 4 * cents:
@@ -84,7 +78,7 @@ class Habits:
             ledger.transfer(day, "main", "savings", cents, Series("saved", "monthly"))
 
     def _sweep(self, day: int, ledger: Ledger) -> None:
-        """Payouts gathered at the other bank go to the trading account, in whole hundreds."""
+        """Move payouts from the other bank to the trading account, in whole hundreds."""
         cents = (ledger.balances.get("second", 0) - 30_000) // 10_000 * 10_000
         if cents > 0:
             ledger.transfer(day, "second", "main", cents, Series("sweep", "weekly"))
@@ -101,7 +95,7 @@ class Habits:
             self._accrued[role] += balance * rate
 
     def _close_month(self, day: int, ledger: Ledger) -> None:
-        """Interest on daily balances to the cent, account fees, and the credit card's statement."""
+        """Post interest on daily balances to the cent, account fees, and the credit card's statement."""
         for role in ledger.balances:
             interest = _interest_cents(self._accrued[role])
             self._accrued[role] = 0
@@ -115,7 +109,7 @@ class Habits:
 
 
 def _interest_cents(accrued: int) -> int:
-    """Cents of interest from a sum of daily cents × basis points, cut towards zero."""
+    """Return cents of interest from a sum of daily cents × basis points, cut towards zero."""
     cents = abs(accrued) // (365 * 10_000)
     return cents if accrued > 0 else -cents
 
@@ -127,8 +121,3 @@ def _interest(day: int, role: Role, cents: int) -> Movement:
     rail = "card_interest" if role == "card" else "interest_charged"
     series = Series("interest charged", "monthly")
     return Movement(day, cents, rail, NOBODY, "", "interest_charged", role, series)
-
-
-def _calendar_weekly(window: Window, weekday: int) -> range:
-    """A weekday of each week, weekends and holidays included: people sweep whenever they do the books."""
-    return range(window.first + (weekday - (window.first - 1)) % 7, window.last + 1, 7)

@@ -1,8 +1,8 @@
-"""The banks' side: portfolios planned movements day by day, and refuses what an account can't carry.
+"""The banks' side: book planned movements day by day, and refuse what an account can't carry.
 
-A shortage is met as small firms meet it: from savings, else from the owner, and in distress often not at all.
-Then a direct debit is dishonoured and what could wait is not paid. So dishonours follow from money running out,
-not from a dice roll beside it. Balances are integers of cents and chain by construction.
+A shortage is met as small firms meet it: from savings, else from the owner, and in distress often not at all. Then a
+direct debit is dishonoured and what can wait is not paid. So dishonours follow from money running out and are not
+drawn by themselves. Balances are integers of cents, each the one before plus the amount.
 """
 
 from collections import Counter, defaultdict
@@ -13,7 +13,7 @@ from typing import NamedTuple
 from pipelines.synthetic.businesses.profile import Profile
 from pipelines.synthetic.world.days import Window, next_business_day
 from pipelines.synthetic.world.model import NOBODY, Booked, Movement, Party, Role, Series
-from pipelines.synthetic.world.wear import spoken
+from pipelines.synthetic.world.wear import spoken, words
 
 DEBITED_BY_OTHERS = ("direct_debit", "loan_repayment")
 MUST_BE_PAID = ("wages", "bas", "bank_fees", "interest_charged", "garnishee", "overdrawn_fee")
@@ -42,17 +42,17 @@ class Ledger:
         self.owed: dict[int, int] = {}  # cents, by facility; what no row of the window changes has no entry
         self.withheld: Counter[int] = Counter()  # from takings, by facility
         self.unpaid_since: dict[int, int] = {}  # day of the first instalment missed since the last one paid
-        self._lent = {one.number: one for one in profile.borrowings}
-        for one in profile.borrowings:
-            if one.to_repay and (one.drawn < window.first or not one.funded_here):
-                self.owed[one.number] = max(0, one.to_repay - one.paid_before(window.first))
+        self._lent = {borrowing.number: borrowing for borrowing in profile.borrowings}
+        for borrowing in profile.borrowings:
+            if borrowing.to_repay and (borrowing.drawn < window.first or not borrowing.funded_here):
+                self.owed[borrowing.number] = max(0, borrowing.to_repay - borrowing.paid_before(window.first))
         self.owed_before = dict(self.owed)  # at the window's start, or at the facility's when no money came here
         self._pairs = 0
         self._arriving: defaultdict[int, list[Leg]] = defaultdict(list)
         self._coming_back: defaultdict[int, list[Movement]] = defaultdict(list)
         self._again: defaultdict[int, list[Movement]] = defaultdict(list)
 
-    def portfolio_day(self, day: int, movements: Iterable[Movement]) -> None:
+    def post_day(self, day: int, movements: Iterable[Movement]) -> None:
         for leg in self._arriving.pop(day, ()):
             self._post(leg.movement, leg.pair, leg.other)
         for returned in self._coming_back.pop(day, ()):
@@ -63,7 +63,7 @@ class Ledger:
             self.post(movement)
 
     def post(self, movement: Movement) -> None:
-        """Post the movement, or what happens instead when the account can't carry it."""
+        """Post a movement, or what happens instead when the account can't carry it."""
         if movement.role == "card" or movement.facility:
             movement = self._as_owed(self._within_card_limit(movement))
         if not movement.cents:
@@ -79,7 +79,7 @@ class Ledger:
             self.unpaid_since.setdefault(movement.facility, movement.day)
 
     def transfer(self, day: int, source: Role, target: Role, cents: int, series: Series | None = None) -> bool:
-        """Move money between own accounts; to another bank by direct entry it arrives a business day later."""
+        """Move money between own accounts, if it arrives within the window. Direct entry takes a business day."""
         elsewhere = "second" in (source, target)
         instant = not elsewhere or self.rng.random() < 0.4
         arrives = day if instant else next_business_day(day + 1)
@@ -104,11 +104,11 @@ class Ledger:
         return True
 
     def headroom(self) -> int:
-        """What the trading account can still pay, overdraft included."""
+        """Return what the trading account can still pay, overdraft included (cents)."""
         return self.balances["main"] + self.profile.overdraft
 
     def _as_owed(self, movement: Movement) -> Movement:
-        """Nothing is repaid beyond what is owed, and a renewal pays out the facility before it."""
+        """Limit a repayment to what is owed, and let a renewal pay out the facility before it."""
         number = movement.facility
         if movement.owed < 0 and movement.cents < 0 and movement.category != "returned_payment":
             owed = self.owed.get(number, 0)
@@ -137,14 +137,14 @@ class Ledger:
             self.unpaid_since.pop(number, None)
 
     def _within_card_limit(self, movement: Movement) -> Movement:
-        """A purchase over the credit card's limit goes on the debit card."""
+        """Move a purchase over the credit card's limit to the debit card."""
         over = movement.role == "card" and movement.cents + self.balances["card"] < -self.profile.card_limit
         if not over or not movement.rail.startswith("purchase"):
             return movement
         return movement._replace(role="main", rail=movement.rail.replace("purchase", "card"))
 
     def _affordable(self, movement: Movement) -> bool:
-        """Whether the money is there, or can be found."""
+        """Return whether the money is there, or can be found."""
         short = -movement.cents - self.headroom()
         return (
             short <= 0
@@ -154,7 +154,7 @@ class Ledger:
         )
 
     def _from_card(self, day: int, short: int) -> bool:
-        """Cash from the credit card: dear, so it is where trouble shows first."""
+        """Take cash from the credit card, if in distress: it is dear, so it shows trouble first."""
         cents = _rounded_up(short, 10_000)
         available = self.profile.card_limit + self.balances.get("card", -self.profile.card_limit)
         if not self.profile.distressed or cents > available or self.rng.random() < 0.6:
@@ -167,23 +167,23 @@ class Ledger:
         return enough and self.transfer(day, "savings", "main", cents)
 
     def _bring_back_savings(self, day: int, cents: int) -> None:
-        """Tax was put aside to be paid from savings, or from an account of its own."""
+        """Bring back money that was put aside for tax, from savings or from an account of its own."""
         aside: Role = "tax" if "tax" in self.balances else "savings"
         if aside in self.balances and self.balances[aside] >= _rounded_up(cents, 10_000):
             self.transfer(day, aside, "main", _rounded_up(cents, 10_000), Series("kept for tax", "quarterly"))
 
     def _from_owner(self, movement: Movement, short: int) -> bool:
-        """Prudent owners lend to a sound business, and all to pay wages and tax even to a failing one."""
+        """Lend the owner's money: the prudent do for a sound business, and all do for wages and tax."""
         willing = 0.05 if self.profile.distressed else 0.45 + 0.5 * self.profile.latents.prudence
         if movement.category not in MUST_BE_PAID and self.rng.random() >= willing:
             return False
         cents = _rounded_up(short, 200_000)
-        words = spoken(self.rng, ("Loan to business", "director loan", "Dir loan in", "top up loan"))
-        self._post(Movement(movement.day, cents, "osko_in", self.owner, words, "director_loan_in"))
+        reference = spoken(self.rng, words().director_loan)
+        self._post(Movement(movement.day, cents, "osko_in", self.owner, reference, "director_loan_in"))
         return True
 
     def _dishonour(self, movement: Movement) -> None:
-        """The debit, its return on the same day or the next, and most banks' fee."""
+        """Post the debit, its return on the same day or the next, and the bank's fee."""
         since = self.unpaid_since.get(movement.facility, movement.day)
         self._post(movement)
         bank = self.profile.bank
@@ -211,7 +211,7 @@ class Ledger:
             self._post(Movement(returned.day, -fee, "dishonour_fee", NOBODY, "", "dishonour_fee"))
 
     def _debit_again(self, movement: Movement) -> None:
-        """A lender tries once more a few days later, some with a fee for the trouble."""
+        """Plan a lender's second try a few days later, at times with a fee."""
         day = next_business_day(movement.day + 3)
         if not movement.facility or movement.series is None or self.rng.random() >= DEBITED_AGAIN:
             return
@@ -229,7 +229,7 @@ class Ledger:
 
 
 def _transfer_terms(source: Role, target: Role, elsewhere: bool) -> tuple[str, str, str]:
-    """Rails of the two legs, and their category."""
+    """Return the rails of the two legs, and their category."""
     if source == "card":
         return "card_advance", "card_advance_received", "card_advance"
     if target == "card":
@@ -244,7 +244,7 @@ def _rounded_up(cents: int, step: int) -> int:
 
 
 def in_booking_order(movements: Iterable[Movement]) -> dict[int, list[Movement]]:
-    """Movements by day; within a day overnight credits, overnight debits, then the rest as planned."""
+    """Group movements by day; within a day first overnight credits, then overnight debits, then the rest as planned."""
     days: defaultdict[int, list[Movement]] = defaultdict(list)
     for movement in movements:
         days[movement.day].append(movement)

@@ -1,4 +1,4 @@
-"""A movement as its bank prints it: the bank's wording, filled in, cut to what its export keeps."""
+"""Print a movement in its bank's wording, filled in and cut to the width of the bank's export."""
 
 from collections.abc import Mapping
 from datetime import date
@@ -18,7 +18,7 @@ class Teller:
         self._fields = Blanks(rng, {"card": card})
 
     def narrative(self, booked: Booked) -> str:
-        """One statement line's text, as this bank would print it."""
+        """Return a line's text as this bank would print it."""
         movement, fields = booked.movement, self._fields
         party = movement.party
         fields["party"], fields["place"], fields["code"] = party.name, party.place, party.code
@@ -35,12 +35,12 @@ class Teller:
 
 
 def narrative(style: BankStyle, rng: Random, state: str, card: str, booked: Booked) -> str:
-    """A single line, for those who need no more than one."""
+    """Return a single line's text."""
     return Teller(style, rng, state, card).narrative(booked)
 
 
 def _as_exported(text: str, style: BankStyle) -> str:
-    """Columns of fixed width stand in blanks; capitals where the bank knows no others; what is too long is cut."""
+    """Return the text as the bank exports it: with blanks in fixed columns, in capitals, cut to its width."""
     if "¤" in text:
         text = text.replace("¤", " ")
     if style.width:
@@ -50,14 +50,14 @@ def _as_exported(text: str, style: BankStyle) -> str:
 
 
 def _wording(wordings: tuple[str, ...], party: Party, rng: Random) -> str:
-    """A terminal or payee keeps its wording from one time to the next; nameless movements vary."""
+    """Choose a wording. A terminal or payee has the same one each time; nameless movements vary."""
     if party.name:
         return wordings[(len(party.name) + len(party.place)) % len(wordings)]
     return rng.choice(wordings)
 
 
 def _in_us_dollars(cents: int) -> str:
-    """At a steady 0.65; the sandbox follows no market."""
+    """Convert at a constant 0.65: the generator follows no market."""
     us = abs(cents) * 65 // 100
     return f"{us // 100}.{us % 100:02}"
 

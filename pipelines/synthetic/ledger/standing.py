@@ -1,26 +1,25 @@
-"""How a business's facilities stand at the window's end: what is left of each, how late, and what became of it."""
+"""A business's facilities at the window's end: what is left of each, how late it is, and its status."""
 
 from collections.abc import Iterator
 from datetime import date
-from decimal import Decimal
 
 from pipelines.synthetic.businesses.borrowing import Borrowing
 from pipelines.synthetic.businesses.profile import Profile
 from pipelines.synthetic.ledger.ledger import Ledger
 from pipelines.synthetic.world.days import Window
-from pipelines.synthetic.world.model import Facility, FacilityStatus
+from pipelines.synthetic.world.model import Facility, FacilityStatus, dollars
 
-IN_ARREARS_FROM = 8  # days past due: what is debited again within a week was only late
+IN_ARREARS_FROM = 8  # days past due: a debit repeated within a week was only late
 DEFAULTED_FROM = 90
 
 
 def facilities(profile: Profile, ledger: Ledger, window: Window) -> tuple[Facility, ...]:
-    """Every facility drawn by the window's last day."""
-    renewed = {one.renews for one in profile.borrowings if one.drawn <= window.last}
+    """Return every facility drawn by the window's last day."""
+    renewed = {borrowing.renews for borrowing in profile.borrowings if borrowing.drawn <= window.last}
     return tuple(
-        _facility(profile, one, ledger, window, one.number in renewed)
-        for one in profile.borrowings
-        if one.drawn <= window.last
+        _facility(profile, borrowing, ledger, window, borrowing.number in renewed)
+        for borrowing in profile.borrowings
+        if borrowing.drawn <= window.last
     )
 
 
@@ -33,20 +32,20 @@ def _facility(profile: Profile, agreed: Borrowing, ledger: Ledger, window: Windo
         lender=agreed.party.brand or profile.bank.name,
         product=agreed.lender.product,
         funded_on=date.fromordinal(agreed.drawn),
-        amount=_dollars(agreed.lent),
-        to_repay=_dollars(agreed.to_repay or drawn_here),
-        repayment=_dollars(agreed.instalment),
+        amount=dollars(agreed.lent),
+        to_repay=dollars(agreed.to_repay or drawn_here),
+        repayment=dollars(agreed.instalment),
         schedule=agreed.lender.cadence,
-        remaining_before=_dollars(ledger.owed_before.get(agreed.number, 0)),
-        withheld=_dollars(ledger.withheld[agreed.number]),
-        remaining=_dollars(owed),
+        remaining_before=dollars(ledger.owed_before.get(agreed.number, 0)),
+        withheld=dollars(ledger.withheld[agreed.number]),
+        remaining=dollars(owed),
         days_past_due=late,
         status=_status(agreed, owed, late, renewed),
     )
 
 
 def _drawn(agreed: Borrowing, ledger: Ledger) -> Iterator[int]:
-    """What the rows of the window added to the debt."""
+    """Yield the amounts that rows of the window added to the debt."""
     for row in ledger.rows["main"]:
         movement = row.movement
         if movement.facility == agreed.number and movement.owed > 0 and movement.category != "returned_payment":
@@ -71,7 +70,3 @@ def _status(agreed: Borrowing, owed: int, late: int, renewed: bool) -> FacilityS
         return "in_arrears"
     revolves = not agreed.payments and not agreed.withheld
     return "active" if owed or revolves else "repaid"
-
-
-def _dollars(cents: int) -> Decimal:
-    return Decimal(cents).scaleb(-2).quantize(Decimal("0.01"))

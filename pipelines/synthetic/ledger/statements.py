@@ -1,4 +1,4 @@
-"""From a ledger to statements: every account's rows in its bank's words, with the truth about each of them."""
+"""Statements of a ledger: every account's rows in its bank's words, with the truth about each row."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -12,12 +12,12 @@ import polars as pl
 from pipelines.synthetic.businesses.profile import Profile
 from pipelines.synthetic.ledger.ledger import Ledger
 from pipelines.synthetic.ledger.narratives import Teller
-from pipelines.synthetic.world.brands import HELD_OUT_STYLES, is_held_out
-from pipelines.synthetic.world.model import LABELLED, Booked, Movement, Role, SyntheticAccount
+from pipelines.synthetic.world.brands import is_held_out
+from pipelines.synthetic.world.model import LABELLED, Booked, Movement, Role, SyntheticAccount, dollars
 from pipelines.synthetic.world.styles import BankStyle
 from pipelines.vocabulary.schemas import MONEY
 
-A_SERIES_FROM = 3  # payments: fewer tell no rhythm
+A_SERIES_FROM = 3  # payments; fewer show no rhythm
 _CENT = Decimal("0.01")
 _EPOCH = date(1970, 1, 1).toordinal()
 _NAMES: dict[Role, str] = {
@@ -37,7 +37,7 @@ _TYPES: dict[Role, str] = {
 
 
 def accounts(profile: Profile, ledger: Ledger, rng: Random) -> tuple[SyntheticAccount, ...]:
-    """The accounts that have rows and that the business hands over."""
+    """Return the accounts that have rows and that the business hands over."""
     numbers: dict[tuple[Role, str], int] = {}
     made = [
         _account(profile, role, rows, numbers, rng)
@@ -48,13 +48,13 @@ def accounts(profile: Profile, ledger: Ledger, rng: Random) -> tuple[SyntheticAc
 
 
 def without_lone_legs(handed_over: Iterable[SyntheticAccount]) -> tuple[SyntheticAccount, ...]:
-    """A leg whose other side can't be seen is no pair; it stays an own transfer."""
+    """Return the accounts without pair numbers on legs whose other side is missing. They stay own transfers."""
     known = tuple(handed_over)
     sides = pl.concat([account.transactions["transfer_pair"].drop_nulls().unique() for account in known])
     whole = sides.filter(sides.is_duplicated()).unique().implode()
     pair = pl.col("transfer_pair")
     retained = pl.when(pair.is_in(whole)).then(pair).alias("transfer_pair")
-    return tuple(replace(one, transactions=one.transactions.with_columns(retained)) for one in known)
+    return tuple(replace(account, transactions=account.transactions.with_columns(retained)) for account in known)
 
 
 def _account(
@@ -76,7 +76,7 @@ def _account(
 
 def _credit_limit(profile: Profile, role: Role) -> str | None:
     cents = {"main": profile.overdraft, "card": profile.card_limit}.get(role, 0)
-    return f"{Decimal(cents).scaleb(-2):.2f}" if cents else None
+    return str(dollars(cents)) if cents else None
 
 
 def _statement(
@@ -116,19 +116,19 @@ def _statement(
 def _series(
     role: Role, movements: list[Movement], numbers: dict[tuple[Role, str], int]
 ) -> tuple[list[int | None], list[str | None]]:
-    """Numbers and periods of the series that come often enough in this account; `numbers` grows by the new ones."""
+    """Return numbers and periods of the series that come often enough in this account. New ones join `numbers`."""
     names = [movement.series.name if movement.series else "" for movement in movements]
     often = {name for name, times in Counter(names).items() if name and times >= A_SERIES_FROM}
-    found = [numbers.setdefault((role, name), len(numbers) + 1) if name in often else None for name in names]
+    numbered = [numbers.setdefault((role, name), len(numbers) + 1) if name in often else None for name in names]
     periods = [
         movement.series.period if number is not None and movement.series else None
-        for number, movement in zip(found, movements, strict=True)
+        for number, movement in zip(numbered, movements, strict=True)
     ]
-    return found, periods
+    return numbered, periods
 
 
 def _held_out(bank: BankStyle, movements: list[Movement]) -> list[bool]:
-    if bank.name in HELD_OUT_STYLES:
+    if bank.held_out:
         return [True] * len(movements)
     parties = (movement.party for movement in movements)
     return [not party.person and is_held_out(party.brand) for party in parties]

@@ -1,6 +1,6 @@
-"""Money coming in from trade: card settlements, platform payouts, cash and cheques banked, invoices paid, refunds.
+"""Money that trade brings in: card settlements, platform payouts, cash and cheques banked, invoices paid, refunds.
 
-Amounts are drawn at random and rounded to whole cents at once: floats choose an amount here, they never add any.
+Amounts are drawn at random and rounded to whole cents at once: floats choose an amount, they never add amounts up.
 """
 
 from collections import Counter
@@ -11,29 +11,35 @@ from random import Random
 from pipelines.synthetic.businesses.borrowing import Borrowing
 from pipelines.synthetic.businesses.profile import LEAD_DAYS, Profile
 from pipelines.synthetic.businesses.trades import Platform
-from pipelines.synthetic.world.blanks import digits, filled
+from pipelines.synthetic.world.blanks import digits, fill_in
 from pipelines.synthetic.world.brands import canonical
-from pipelines.synthetic.world.days import Window, is_business_day, month_key, next_business_day, weekday
-from pipelines.synthetic.world.merchants import BANK_TERMINAL, Processor
+from pipelines.synthetic.world.days import (
+    DAYS_A_MONTH,
+    Window,
+    is_business_day,
+    month_key,
+    next_business_day,
+    weekday,
+)
+from pipelines.synthetic.world.merchants import Processor, merchants
 from pipelines.synthetic.world.model import NOBODY, Movement, Party, Role, Series
 from pipelines.synthetic.world.names import payee
-from pipelines.synthetic.world.wear import spoken, typed_reference
+from pipelines.synthetic.world.wear import spoken, typed_reference, words
 
-DAYS_A_MONTH = 30.4
 DAILY = "business_daily"
-STEADY = 0.75  # of days with card sales: with fewer, no rhythm is left to see
+STEADY = 0.75  # share of days with card sales; with fewer there is no visible rhythm
 
 
 class Withheld:
-    """What lenders to merchants keep of the payouts they are repaid from, until nothing is owed any more."""
+    """The shares of payouts that lenders to merchants retain until nothing is owed any more."""
 
     def __init__(self, profile: Profile) -> None:
-        split = [one for one in profile.borrowings if one.withheld]
-        self._by_payer: dict[str, Borrowing] = {one.party.brand: one for one in split}
-        self._owed = {one.number: one.to_repay for one in split}
+        split = [borrowing for borrowing in profile.borrowings if borrowing.withheld]
+        self._by_payer: dict[str, Borrowing] = {borrowing.party.brand: borrowing for borrowing in split}
+        self._owed = {borrowing.number: borrowing.to_repay for borrowing in split}
 
     def from_payout(self, movement: Movement) -> Movement:
-        """The payout less the lender's share, in order of days."""
+        """Return the payout less the lender's share. Payouts must come in the order of their days."""
         loan = self._by_payer.get(movement.party.brand)
         if loan is None or movement.day <= loan.drawn:
             return movement
@@ -49,7 +55,7 @@ def takings(profile: Profile, window: Window, rng: Random) -> Iterator[Movement]
     for processor, share in profile.processors:
         settled = list(card_settlements(profile, window, rng, processor, share))
         yield from map(retained.from_payout, settled)
-        if processor.fee == BANK_TERMINAL.fee:
+        if processor.fee == merchants().bank_terminal.fee:
             yield from merchant_fees(settled, window, rng)
     for platform in profile.platforms:
         yield from map(retained.from_payout, payouts(profile, window, rng, platform))
@@ -59,12 +65,12 @@ def takings(profile: Profile, window: Window, rng: Random) -> Iterator[Movement]
 
 
 def pace(profile: Profile, window: Window, day: int) -> float:
-    """Turnover on this day against a usual month's: season, growth, good and bad months (`profile`)."""
+    """Return the turnover of this day against a usual one: season, growth, good and bad months (`profile`)."""
     return profile.paces[day - window.first + LEAD_DAYS]
 
 
 def sold_by_card(profile: Profile, window: Window, rng: Random, day: int) -> float:
-    """A day's card sales: steady behind a counter, now and then where most customers pay by invoice."""
+    """Return a day's card sales: steady behind a counter, now and then where most customers pay by invoice."""
     chance = chance_of_sales(profile)
     if rng.random() >= chance:
         return 0.0
@@ -72,12 +78,12 @@ def sold_by_card(profile: Profile, window: Window, rng: Random, day: int) -> flo
 
 
 def chance_of_sales(profile: Profile) -> float:
-    """Of selling anything by card on a day."""
+    """Return the chance of selling anything by card on a day."""
     return min(1.0, profile.trade.card * 1.5)
 
 
 def takings_on(profile: Profile, window: Window, rng: Random, day: int) -> float:
-    """What a day earns (cents, all ways of paying): by weekday, quieter on public holidays."""
+    """Return what a day earns (cents, all ways of paying): by weekday, less on public holidays."""
     weekdays = profile.trade.weekdays
     usual = profile.turnover / DAYS_A_MONTH * 7 * weekdays[weekday(day)] / sum(weekdays)
     holiday = weekday(day) < 5 and not is_business_day(day)
@@ -92,29 +98,34 @@ def takings_on(profile: Profile, window: Window, rng: Random, day: int) -> float
 def card_settlements(
     profile: Profile, window: Window, rng: Random, processor: Processor, share: float
 ) -> Iterator[Movement]:
-    """A credit for each day's takings on the next business day, net of the fee; a weekend's apart or as one."""
-    retained = share * (1 - processor.fee)
+    """Yield a credit for each day's takings on the next business day, net of the fee. Some merge a weekend's."""
     party = Party(processor.name, code=processor.code, brand=canonical(processor.name))
-    reference = filled(rng, processor.reference) if processor.fee == 0 else processor.reference
+    reference = fill_in(rng, processor.reference) if processor.fee == 0 else processor.reference
     steady = chance_of_sales(profile) >= STEADY
     series = Series(f"settlement {party.name}", DAILY) if steady else None
-    settled: Counter[int] = Counter()
+    for arrives, cents in _card_credits(profile, window, rng, processor, share * (1 - processor.fee)):
+        if cents and arrives in window:
+            text = fill_in(rng, reference)
+            yield Movement(arrives, cents, "direct_credit", party, text, processor.category, series=series)
+
+
+def _card_credits(
+    profile: Profile, window: Window, rng: Random, processor: Processor, share: float
+) -> Iterator[tuple[int, int]]:
+    """Yield days and cents of credits. If weekends are merged, each day has one credit."""
+    by_day: Counter[int] = Counter()
     for day in range(window.first - LEAD_DAYS, window.last):
-        cents = round(sold_by_card(profile, window, rng, day) * retained)
+        cents = round(sold_by_card(profile, window, rng, day) * share)
         arrives = next_business_day(day + 1)
         if processor.merges_weekend:
-            settled[arrives] += cents
-        elif cents and arrives in window:
-            text = filled(rng, reference)
-            yield Movement(arrives, cents, "direct_credit", party, text, processor.category, series=series)
-    for arrives, cents in settled.items():
-        if cents and arrives in window:
-            text = filled(rng, reference)
-            yield Movement(arrives, cents, "direct_credit", party, text, processor.category, series=series)
+            by_day[arrives] += cents
+        else:
+            yield arrives, cents
+    yield from by_day.items()
 
 
 def merchant_fees(settled: list[Movement], window: Window, rng: Random) -> Iterator[Movement]:
-    """A bank settles its own terminals gross and bills the month's fee early in the next."""
+    """Yield a bank's fees for its own terminals: it settles gross and bills a month's fee early in the next month."""
     sales: Counter[tuple[int, int]] = Counter()
     for payout in settled:
         sales[month_key(payout.day)] += payout.cents
@@ -130,7 +141,7 @@ def merchant_fees(settled: list[Movement], window: Window, rng: Random) -> Itera
 
 
 def payouts(profile: Profile, window: Window, rng: Random, platform: Platform) -> Iterator[Movement]:
-    """A week's sales through a marketplace, health fund or pay-later provider; some are not on it."""
+    """Yield a week's sales through a marketplace, health fund or pay-later provider. Some businesses have none."""
     share = profile.trade.platform / len(profile.platforms) * rng.choice((0.0, 0.7, 1.0, 1.6))
     party = Party(platform.name, code=platform.code, brand=canonical(platform.name))
     role: Role = "second" if "second" in profile.roles else "main"
@@ -138,7 +149,7 @@ def payouts(profile: Profile, window: Window, rng: Random, platform: Platform) -
     for day in window.weekly(platform.weekday):
         cents = round(profile.turnover * share * 7 / DAYS_A_MONTH * _weekly(profile, window, rng, day))
         if cents:
-            reference = filled(rng, platform.reference)
+            reference = fill_in(rng, platform.reference)
             yield Movement(day, cents, "direct_credit", party, reference, platform.category, role, series)
 
 
@@ -147,7 +158,7 @@ def _weekly(profile: Profile, window: Window, rng: Random, day: int) -> float:
 
 
 def cash_banked(profile: Profile, window: Window, rng: Random) -> Iterator[Movement]:
-    """Notes carried to the bank once a week, in multiples of five dollars."""
+    """Yield the notes carried to the bank once a week, in multiples of five dollars."""
     party = NOBODY._replace(place=profile.suburbs[0])
     series = Series("cash banked", "weekly")
     for day in window.weekly(rng.randrange(5)):
@@ -158,7 +169,7 @@ def cash_banked(profile: Profile, window: Window, rng: Random) -> Iterator[Movem
 
 
 def invoices_paid(profile: Profile, window: Window, rng: Random) -> Iterator[Movement]:
-    """Customers pay numbered invoices, most on a weekday; some by direct entry, more by Osko."""
+    """Yield payments of numbered invoices: most on a weekday, some by direct entry, more by Osko."""
     low, high = profile.trade.invoice_size
     usual_cents = (high - low) / log(high / low) * 100
     a_day = profile.turnover * profile.trade.invoice / usual_cents / 21
@@ -191,18 +202,18 @@ def _invoice_paid(profile: Profile, rng: Random, day: int, number: int) -> Movem
 
 
 def _receiving_role(profile: Profile, rng: Random) -> Role:
-    """Without platforms to pay into it, an account at another bank takes some customers' payments."""
+    """Return the account paid into. Where no platform uses the second one, some customers do."""
     second = "second" in profile.roles and not profile.platforms and rng.random() < 0.3
     return "second" if second else "main"
 
 
 def refunds(profile: Profile, window: Window, rng: Random) -> Iterator[Movement]:
-    """Where takings are small tickets, a customer's money is sent back now and then."""
+    """Yield refunds to customers, now and then, where takings are small tickets."""
     if profile.trade.invoice > 0.5:
         return
     for day in window:
         if rng.random() < 0.012:
             cents = -round(rng.uniform(18, 240) * 100)
             number = rng.randrange(1_000, 9_999)
-            words = (f"Refund order {number}", f"refund {number}", "Refund", f"Refund inv {number}", "refund sorry!")
-            yield Movement(day, cents, "osko_out", payee(rng), spoken(rng, words), "refund_paid")
+            references = tuple(text.format(n=number) for text in words().refund)
+            yield Movement(day, cents, "osko_out", payee(rng), spoken(rng, references), "refund_paid")

@@ -1,29 +1,21 @@
 """Bank statements as PDF files, drawn as banks print them, with the truth about every row.
 
-The rows come from the synthetic portfolio, worded by the bank whose paper it is; the paper differs from seed to seed as
-files do (`wear`). Tests and benchmarks of extraction need pages whose right answers are known, in any number.
+The rows come from the synthetic portfolio, in the words of the bank. The paper differs from seed to seed as real files
+do (`wear`). Tests and benchmarks of extraction need pages whose right answers are known, in any number.
 
     made = statement_pdf("westpac", seed=7, pages=10)
     made.content, made.accounts[0].rows
 
-`HELD_OUT` are layouts that nobody looks at who works on extraction: they measure how it does on what it never saw.
-`stress` is one of `STRESSES`, `forgery` one of `FORGERIES`, done to the first account: its rows are then those printed,
-no longer those that were true.
+Whoever works on extraction does not look at the layouts of `HELD_OUT` (`data/layouts_held_out`): they measure how it
+does on layouts that it never saw. `stress` is one of `STRESSES`, `forgery` one of `FORGERIES`. A forgery changes the
+first account, whose rows are then those printed and no longer those that were true.
 """
 
-from collections.abc import Mapping
-from types import MappingProxyType
-
-from pipelines.synthetic.pdf import held_out
-from pipelines.synthetic.pdf.banks import LAYOUTS
-from pipelines.synthetic.pdf.layout import PdfLayout
+from pipelines.synthetic.pdf.layout import EVERY_LAYOUT, HELD_OUT, LAYOUTS, PdfLayout
 from pipelines.synthetic.pdf.printed import PrintedAccount, PrintedRow, PrintedStatement
-from pipelines.synthetic.pdf.statement import Order, printed
+from pipelines.synthetic.pdf.statement import Order, print_statement
 from pipelines.synthetic.pdf.tampering import FORGERIES, forgeries_of
 from pipelines.synthetic.pdf.wear import STRESSES
-
-HELD_OUT: Mapping[str, PdfLayout] = held_out.LAYOUTS
-EVERY_LAYOUT: Mapping[str, PdfLayout] = MappingProxyType({**LAYOUTS, **HELD_OUT})
 
 __all__ = [
     "EVERY_LAYOUT",
@@ -49,5 +41,8 @@ def statement_pdf(
     stress: str | None = None,
     forgery: str | None = None,
 ) -> PrintedStatement:
-    """A file of that layout; the same bytes for the same wishes. `pages` wins over `rows`; without both it is short."""
-    return printed(Order(layout, seed, pages, rows, stress, forgery), EVERY_LAYOUT[layout])
+    """Return a file of a layout: the same bytes for the same arguments.
+
+    `pages` wins over `rows`; without both the file has 12 to 120 rows.
+    """
+    return print_statement(Order(layout, seed, pages, rows, stress, forgery), EVERY_LAYOUT[layout])

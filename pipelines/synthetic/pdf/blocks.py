@@ -1,16 +1,17 @@
-"""Labels and values on a sheet: what stands above the rows, and below them."""
+"""Write labels and values above the rows and below them."""
 
 from collections.abc import Mapping
 
 from pipelines.synthetic.pdf.layout import Block
 from pipelines.synthetic.pdf.paper import Paper
 
-Details = Mapping[str, object]  # details of an account by their name in a layout's texts
+Details = Mapping[str, object]  # of an account, by their names in a layout's texts
 
 
-def put(paper: Paper, block: Block, described: Details) -> None:
-    """The block where it says, with the account's details filled in."""
-    for n, (label, value) in enumerate(block.lines):
+def write_block(paper: Paper, block: Block, described: Details) -> None:
+    """Write a block where it says, with the account's details filled in."""
+    for n, line in enumerate(block.lines):
+        label, value = ("", line) if isinstance(line, str) else line
         texts = (label.format_map(described), value.format_map(described))
         shown = (texts[0].upper(), texts[1].upper()) if block.capitals else texts
         if block.across:

@@ -1,54 +1,66 @@
-"""The words in which a bank's statement is described: what stands where, and how dates and money are written.
+"""A bank's statement as data: what stands where, and how dates and money are written.
 
-Lengths are points; texts in braces are details of the account (`told`).
+Each file of `data/layouts` is one layout. Lengths are points from the top left corner. Texts in braces are details of
+the account, by the names that `statement` gives them.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
 from datetime import date
 from decimal import Decimal
-from typing import Literal, NamedTuple
+from functools import cache
+from typing import Final, Literal
 
 from pipelines.intake.pdf.page.result import Kind
+from pipelines.synthetic.data_files import Folder, Record, load
 from pipelines.synthetic.pdf.paper import Font
 
 Holds = Literal["date", "value_date", "type", "description", "debit", "credit", "amount", "sign", "balance"]
 FIGURES: frozenset[Holds] = frozenset({"debit", "credit", "amount", "balance"})
-ALL_DETAILS = frozenset(
+Detail = Literal[
+    "bank_name", "account_name", "bsb", "account_number", "period_start", "period_end", "opening", "closing"
+]
+ALL_DETAILS: frozenset[Detail] = frozenset(
     {"bank_name", "account_name", "bsb", "account_number", "period_start", "period_end", "opening", "closing"}
 )
 
 
-class Column(NamedTuple):
+class Column(Record, frozen=True):
     holds: Holds
     heading: str  # of one line or two
     at: float  # left edge of words, right edge of figures
     width: float = 0  # of words
 
 
-class Block(NamedTuple):
+class Block(Record, frozen=True):
     """Labels and their values: below one another, or across with each value under its label."""
 
     x: float
     y: float
-    lines: tuple[tuple[str, str], ...]  # a line without a label is its value alone
-    value_at: float = 0  # right edge of the values, or how far labels stand apart across; 0: value follows its label
+    lines: tuple[str | tuple[str, str], ...]  # a value alone, or a label and its value
+    value_at: float = 0  # right edge of the values, or distance of labels across; 0: a value follows its label
     size: float = 9
     bold: bool = False
     across: bool = False
     capitals: bool = False
 
 
-class Section(NamedTuple):
-    """Rows under a title which tells what they are."""
+class Section(Record, frozen=True):
+    """Rows of one kind under a title."""
 
     title: str
     total: str
-    takes: tuple[str, ...]  # beginnings of rails; empty: all that is left
+    takes: tuple[str, ...] = ()  # beginnings of rails; empty: all rows that are left
 
 
-@dataclass(frozen=True)
-class Money:
-    """How figures are written, money in (or in credit) first."""
+class Account(Record, frozen=True):
+    """One of several accounts in a file. Its title is printed in the table, at the height that the table reached."""
+
+    type: str
+    title: Block
+
+
+class Money(Record, frozen=True):
+    """How figures are written, money in (or a balance in credit) first."""
 
     debit: str = "{}"
     credit: str = "{}"
@@ -70,8 +82,7 @@ def _written(forms: tuple[str, str], value: Decimal) -> str:
     return forms[value < 0].format(f"{abs(value):,.2f}")
 
 
-@dataclass(frozen=True)
-class PdfLayout:
+class PdfLayout(Record, frozen=True):
     """One kind of document of one bank."""
 
     bank_name: str
@@ -81,11 +92,11 @@ class PdfLayout:
     head: tuple[Block, ...]  # of every later page
     imprint: str
     money: Money = Money()
-    bsb_prefix: str = ""  # the style's, where it prints wordings of its own bank
+    bsb_prefix: str = ""  # empty: the style's
     account_type: str = "transaction"
     kind: Kind = Kind.STATEMENT
     date_format: str = "%d/%m/%Y"
-    edge_date_format: str = ""  # of the opening and closing rows, where they differ
+    edge_date_format: str = ""  # of the opening and closing rows, where it differs
     capitals: bool = False  # of dates
     table_at: float = 330  # on the first page
     later_table_at: float = 110
@@ -110,12 +121,36 @@ class PdfLayout:
     blank: str = ""  # an invisible word in empty cells
     newest_first: bool = False
     sections: tuple[Section, ...] = ()
-    account_titles: tuple[tuple[Block, str], ...] = ()  # one account each, with its type; flows in the table
-    shown: frozenset[str] = ALL_DETAILS
+    accounts: tuple[Account, ...] = ()  # where the file has several
+    hidden: frozenset[Detail] = frozenset()  # details that can't be read on the paper
     producer: str = "OpenText Output Transformation Engine"
     adverts: tuple[str, ...] = ()
     end: tuple[Block, ...] = ()  # below the table
 
+    @property
+    def shown(self) -> frozenset[Detail]:
+        return ALL_DETAILS - self.hidden
+
     def dated(self, day: date, *, edge: bool = False) -> str:
         text = day.strftime((edge and self.edge_date_format) or self.date_format)
         return text.upper() if self.capitals else text
+
+
+class PaperTexts(Record, frozen=True):
+    """The content of `paper.yaml`, which explains the fields."""
+
+    streets: tuple[str, ...]
+    kinds: dict[str, tuple[str, ...]]
+    strange_headings: dict[Holds, str]
+    small_print: str
+    fee_table: tuple[tuple[str, str, str, str], ...]
+
+
+@cache
+def paper_texts() -> PaperTexts:
+    return load("paper.yaml", PaperTexts)
+
+
+LAYOUTS: Final[Mapping[str, PdfLayout]] = Folder(PdfLayout, "layouts")
+HELD_OUT: Final[Mapping[str, PdfLayout]] = Folder(PdfLayout, "layouts_held_out")
+EVERY_LAYOUT: Final[Mapping[str, PdfLayout]] = Folder(PdfLayout, "layouts", "layouts_held_out")

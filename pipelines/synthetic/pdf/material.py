@@ -1,7 +1,6 @@
-"""What there is to print: postings of businesses of the synthetic portfolio, in the words of any bank, as one
-account's.
+"""What a statement prints: postings of synthetic businesses as one account's, in the words of a bank.
 
-A statement of thousands of rows is that of a busier account: several businesses' days laid into one.
+A statement of thousands of rows merges the days of several businesses into one account.
 """
 
 from collections.abc import Iterator
@@ -10,17 +9,17 @@ from datetime import date, timedelta
 from decimal import Decimal
 from random import Random
 
-from pipelines.synthetic.businesses.profile import Profile, drawn
+from pipelines.synthetic.businesses.profile import Profile, draw_profile
 from pipelines.synthetic.ledger.narratives import Teller
-from pipelines.synthetic.portfolio import lived
+from pipelines.synthetic.pdf.layout import paper_texts
+from pipelines.synthetic.portfolio import run_ledger
 from pipelines.synthetic.world.blanks import digits
 from pipelines.synthetic.world.days import window
 from pipelines.synthetic.world.model import Booked, Role
-from pipelines.synthetic.world.names import SUBURBS
-from pipelines.synthetic.world.styles import STYLES, BankStyle
+from pipelines.synthetic.world.names import names
+from pipelines.synthetic.world.styles import BankStyle
 
 CENT = Decimal("0.01")
-_STREETS = ("Station Street", "Church Street", "High Street", "Railway Parade", "King Street", "Victoria Road")
 _A_MONTH: dict[Role, int] = {"main": 90, "card": 9}  # rows of a usual business
 _LONGEST = 12  # months
 
@@ -55,16 +54,12 @@ class Material:
     postings: tuple[Posting, ...]
 
     def cut(self, count: int) -> "Material":
-        """Its first rows."""
+        """Return the material with its first rows only."""
         return replace(self, postings=self.postings[:count])
 
 
-def style_of(bank: str) -> BankStyle:
-    return next(style for style in STYLES if style.name == bank)
-
-
 def material(style: BankStyle, bsb_prefix: str, role: Role, count: int, until: date, rng: Random) -> Material:
-    """At least one and at most `count` postings, the last of them by `until`."""
+    """Return at least one and at most `count` postings, the last of them by `until`."""
     months = max(2, min(_LONGEST, count // _A_MONTH[role] + 2))
     lives = _lives(style, role, months, until, rng)
     profile, booked, state = next(lives)
@@ -85,8 +80,8 @@ def material(style: BankStyle, bsb_prefix: str, role: Role, count: int, until: d
 
 
 def loan(bsb_prefix: str, count: int, until: date, rng: Random) -> Material:
-    """A home loan: repaid every fortnight, charged interest at the end of each month."""
-    profile = drawn(rng, window(2, until), None)[0]
+    """Return a home loan, repaid every fortnight and charged interest at the end of each month."""
+    profile = draw_profile(rng, window(2, until), None)[0]
     owed = CENT * rng.randrange(20_000_000, 80_000_000)
     return Material(
         holder=_holder(profile, rng),
@@ -120,13 +115,13 @@ def _of_a_loan(owed: Decimal, count: int, until: date, rng: Random) -> Iterator[
 def _lives(
     style: BankStyle, role: Role, months: int, until: date, rng: Random
 ) -> Iterator[tuple[Profile, list[Booked], str]]:
-    """Businesses that have such an account, as customers of the bank."""
+    """Yield businesses that have such an account, as customers of the bank."""
     while True:
-        profile, days = drawn(rng, window(months, until), None)
+        profile, days = draw_profile(rng, window(months, until), None)
         if role not in profile.roles:
             continue
         customer = replace(profile, bank=style)
-        rows = [row for row in lived(customer, days, rng).rows.get(role, ()) if row.movement.cents]
+        rows = [row for row in run_ledger(customer, days, rng).rows.get(role, ()) if row.movement.cents]
         if rows:
             yield customer, rows, customer.state
 
@@ -139,8 +134,8 @@ def _posting(row: Booked, teller: Teller) -> Posting:
 
 
 def _holder(profile: Profile, rng: Random) -> Holder:
-    place = rng.choice(SUBURBS[profile.state])
-    street = f"{rng.randrange(1, 200)} {rng.choice(_STREETS)}"
+    place = rng.choice(names().suburbs[profile.state])
+    street = f"{rng.randrange(1, 200)} {rng.choice(paper_texts().streets)}"
     return Holder(profile.name, street, f"{place} {profile.state} {rng.randrange(2000, 6999)}")
 
 

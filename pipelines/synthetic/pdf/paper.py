@@ -1,6 +1,6 @@
-"""Sheets to print on: marks put down from the top left corner, and the PDF they come to.
+"""Sheets to print on: marks from the top left corner, and the PDF made of them.
 
-Marks are collected first and drawn last, because a page's head tells how many pages follow.
+Marks are collected first and drawn last, because a page's head states the number of pages.
 """
 
 from collections.abc import Iterator
@@ -18,14 +18,14 @@ from reportlab.pdfgen.canvas import Canvas
 WIDTH, HEIGHT = 595.0, 842.0  # A4
 PAGE, PAGES = "\ue000", "\ue001"  # stand for a page's number and the number of pages until it is drawn
 _BOLD = {"Helvetica": "Helvetica-Bold", "Times-Roman": "Times-Bold", "Courier": "Courier-Bold", "Vera": "VeraBd"}
-_NARROW = 0.2  # of the font's size: the gap between words where no blank is printed
+_NARROW = 0.2  # of the font's size: the gap between words that have no blank between them
 _INVISIBLE = 3  # text render mode
 Font = Literal["Helvetica", "Times-Roman", "Courier", "Vera"]
 
 
 @dataclass(frozen=True)
 class Wear:
-    """How a file came to be printed: what two files of one layout don't share."""
+    """How a file was printed: the differences between two files of one layout."""
 
     font: Font = "Helvetica"
     turned: Literal[0, 90, 180, 270] = 0  # how the sheet lies in the file; it is shown upright
@@ -44,7 +44,7 @@ class Wear:
     adverts: float = 0.0  # chance of one after a row
     fee_table: bool = False  # after the rows, in columns of its own
     small_print: bool = False  # on a last page
-    rows_broken: bool = False  # a row may begin on one page and go on on the next
+    rows_broken: bool = False  # a row may begin on one page and end on the next
     other_line: bool = False  # amounts on the other line of a description than usual
     headings_on_first_page: bool = False
     strange_headings: bool = False
@@ -77,7 +77,7 @@ class Sheet:
 
 
 class Paper:
-    """What is printed, sheet by sheet."""
+    """The sheets of a file and what is written on them."""
 
     def __init__(self, wear: Wear, size: float, spacing: float = 0.0) -> None:
         self._wear, self._size, self._spacing = wear, size, spacing
@@ -106,11 +106,11 @@ class Paper:
         self.sheets[-1].rules.append(Rule(y, left, right))
 
     def width(self, text: str, *, bold: bool = False) -> float:
-        """Of a text in the table's size."""
+        """Return the width of a text in the table's size."""
         return _width(text, self._font(bold), self._size) + self._spacing * len(text)
 
     def lines(self, text: str, width: float) -> list[str]:
-        """The text broken between words."""
+        """Break the text between words into lines."""
         lines = [""]
         for word in text.split():
             longer = f"{lines[-1]} {word}".strip()
@@ -121,7 +121,7 @@ class Paper:
         return lines
 
     def printed(self, producer: str, on: date, rng: Random) -> bytes:
-        """The file, made on that day: the same bytes for the same marks, wear and `rng`."""
+        """Return the file, dated that day: the same bytes for the same marks, wear and `rng`."""
         sink = BytesIO()
         canvas = Canvas(sink, pagesize=(WIDTH, HEIGHT), invariant=1)
         canvas.setProducer(producer)
@@ -161,7 +161,7 @@ class Paper:
         canvas.drawText(text)
 
     def _pieces(self, mark: Mark, rng: Random) -> Iterator[Mark]:
-        """The mark as the file holds it: one text or several."""
+        """Yield the mark as the file holds it: one text or several."""
         if mark.flush_right:
             wide = _width(mark.text, mark.font, mark.size) + mark.spacing * (len(mark.text) - 1)
             mark = mark._replace(x=mark.x - wide, flush_right=False)
@@ -202,14 +202,14 @@ def _split(mark: Mark, at: int, gap: float = 0.0) -> Iterator[Mark]:
 
 
 def _with_a_gap(mark: Mark) -> Iterator[Mark]:
-    """Pounds and pence, as it were: the figure's end stays where the column wants it."""
+    """Split a figure before its decimal point. Its end stays at the column's edge."""
     gap = 0.12 * mark.size
     return _split(mark._replace(x=mark.x - gap), mark.text.rindex("."), gap)
 
 
 @cache
 def _load_vera() -> None:
-    """The one family that knows a real minus sign; it comes with the library that draws."""
+    """Register the one font family with a real minus sign. It comes with reportlab."""
     registerFont(TTFont("Vera", "Vera.ttf"))
     registerFont(TTFont("VeraBd", "VeraBd.ttf"))
 
@@ -218,7 +218,7 @@ def _width(text: str, font: str, size: float) -> float:
     return float(stringWidth(text, font, size))
 
 
-# From the page as it is shown to the sheet as it lies in the file, whose width and height the library swaps.
+# From the page as shown to the sheet as it lies in the file; reportlab swaps its width and height.
 _TURNED = {
     0: (1, 0, 0, 1, 0, 0),
     90: (0, 1, -1, 0, HEIGHT, 0),

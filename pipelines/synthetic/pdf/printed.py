@@ -1,4 +1,4 @@
-"""What a generated statement says, beside the file that says it."""
+"""A generated statement: the file, and what it says."""
 
 from collections.abc import Set as AbstractSet
 from dataclasses import asdict, dataclass
@@ -11,7 +11,7 @@ from pipelines.intake.pdf.page.result import Kind
 
 @dataclass(frozen=True)
 class PrintedRow:
-    """One transaction as it stands on paper. A negative amount is money out, or a larger debt."""
+    """One transaction as printed. A negative amount is money out, or a larger debt."""
 
     value_date: date | None  # where the layout has a column for it
     date: date
@@ -41,7 +41,7 @@ class PrintedAccount:
 
 @dataclass(frozen=True)
 class PrintedStatement:
-    """A file with the truth about every account in it."""
+    """A file, with the truth about every account in it."""
 
     content: bytes
     layout: str
@@ -53,7 +53,7 @@ class PrintedStatement:
         return tuple(row for account in self.accounts for row in account.rows)
 
     def truth(self) -> dict[str, Any]:
-        """Everything but the file itself, as JSON has it: days and money as text."""
+        """Return everything but the file as plain JSON values, with days and money as text."""
         accounts = [_plain(asdict(account)) for account in self.accounts]
         return {"layout": self.layout, "pages": self.pages, "accounts": accounts}
 
@@ -61,9 +61,9 @@ class PrintedStatement:
 def _plain(value: Any) -> Any:
     match value:
         case dict():
-            return {key: _plain(each) for key, each in value.items()}
+            return {key: _plain(item) for key, item in value.items()}
         case list() | tuple():
-            return [_plain(each) for each in value]
+            return [_plain(item) for item in value]
         case frozenset():
             return sorted(value)
         case date() | Decimal():

@@ -1,4 +1,4 @@
-"""From a layout and a seed to a file with its truth."""
+"""Make a file, and the truth about it, from a layout and a seed."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -8,31 +8,24 @@ from itertools import accumulate
 from random import Random
 
 from pipelines.synthetic.pdf.blocks import Details
-from pipelines.synthetic.pdf.layout import Block, PdfLayout
-from pipelines.synthetic.pdf.material import Material, loan, material, style_of
+from pipelines.synthetic.pdf.layout import PdfLayout, paper_texts
+from pipelines.synthetic.pdf.material import Material, loan, material
 from pipelines.synthetic.pdf.paper import PAGE, PAGES, Paper, Wear
 from pipelines.synthetic.pdf.printed import PrintedAccount, PrintedRow, PrintedStatement
-from pipelines.synthetic.pdf.table import Line, Part, Table, taken, without_some_balances
+from pipelines.synthetic.pdf.table import Line, Part, Table, hide_balances, take_section
 from pipelines.synthetic.pdf.tampering import FORGERIES, provable
 from pipelines.synthetic.pdf.wear import STRESSES, wear_of
 from pipelines.synthetic.world.model import Role
+from pipelines.synthetic.world.styles import style_of
 
 ROWS_A_PAGE = 70  # no layout prints more
 USUAL_ROWS = (12, 120)
 _ROLES: Mapping[str, Role] = {"credit_card": "card"}
-_KINDS = (
-    (("direct_credit", "osko_in", "cash_deposit", "cheque_deposit", "vague_in", "own_in"), "Deposit"),
-    (("direct_debit", "loan_repayment", "merchant_fee"), "Direct debit"),
-    (("card", "purchase"), "Card purchase"),
-    (("bpay",), "BPAY"),
-    (("interest",), "Interest"),
-    (("account_fee", "dishonour", "overdrawn", "late", "loan_fee", "foreign_fee"), "Fee"),
-)
 
 
 @dataclass(frozen=True)
 class Order:
-    """What is wanted of a file."""
+    """What a file should be."""
 
     layout: str
     seed: int
@@ -45,7 +38,7 @@ class Order:
         return Random(f"{self.layout}/{self.seed}/{about}")
 
     def until(self) -> date:
-        """The last day: of every third file soon after New Year's Day."""
+        """Return the last day, which in every third file is soon after New Year's Day."""
         rng = self.rng("until")
         year = rng.randrange(2021, 2026)
         return (
@@ -55,55 +48,55 @@ class Order:
         )
 
 
-def printed(order: Order, layout: PdfLayout) -> PrintedStatement:
-    """The file that was ordered: with so many rows, or just as many as its pages take."""
+def print_statement(order: Order, layout: PdfLayout) -> PrintedStatement:
+    """Return the file that was ordered: with a number of rows, or with as many as its pages take."""
     if order.pages is not None:
         return _drawn(order, layout, _filling(order, layout, order.pages))
     return _drawn(order, layout, _materials(order, layout, order.rows or order.rng("rows").randint(*USUAL_ROWS)))
 
 
 def _filling(order: Order, layout: PdfLayout, pages: int) -> list[Material]:
-    """Rows for so many pages, less the few whose place what follows the rows needs."""
-    found = _materials(order, layout, pages * ROWS_A_PAGE)
-    sheets, places, _ = _composed(order, layout, found)
+    """Return rows that fill a number of pages, less those whose place is needed by what follows the rows."""
+    materials = _materials(order, layout, pages * ROWS_A_PAGE)
+    sheets, places, _ = _composed(order, layout, materials)
     last = max(1, pages - (len(sheets.sheets) - places[-1][-1]))  # page with rows
     count = sum(page <= last for pages_of_part in places for page in pages_of_part)
     for fewer in accumulate(range(count)):
-        found = [each.cut(max(1, (count - fewer) // len(found))) for each in found]
-        if len(_composed(order, layout, found)[0].sheets) <= pages:
+        materials = [account.cut(max(1, (count - fewer) // len(materials))) for account in materials]
+        if len(_composed(order, layout, materials)[0].sheets) <= pages:
             break
-    return found
+    return materials
 
 
 def _materials(order: Order, layout: PdfLayout, count: int) -> list[Material]:
-    """One account's or several, which belong to the same holder and branch."""
+    """Return the material of one account, or of several with the same holder and branch."""
     rng, until = order.rng("material"), order.until()
-    accounts = max(1, len(layout.account_titles))
+    accounts = max(1, len(layout.accounts))
     if layout.account_type == "loan":
         return [loan(layout.bsb_prefix, count, until, rng)]
     style, role = style_of(layout.style), _ROLES.get(layout.account_type, "main")
     prefix = layout.bsb_prefix or style.bsb_prefix
-    found = [material(style, prefix, role, max(1, count // accounts), until, rng) for _ in range(accounts)]
-    return [replace(each, holder=found[0].holder, bsb=found[0].bsb) for each in found]
+    materials = [material(style, prefix, role, max(1, count // accounts), until, rng) for _ in range(accounts)]
+    return [replace(account, holder=materials[0].holder, bsb=materials[0].bsb) for account in materials]
 
 
-def _drawn(order: Order, layout: PdfLayout, found: Sequence[Material]) -> PrintedStatement:
-    paper, places, parts = _composed(order, layout, found)
+def _drawn(order: Order, layout: PdfLayout, materials: Sequence[Material]) -> PrintedStatement:
+    paper, places, parts = _composed(order, layout, materials)
     accounts = [
-        _account(layout, n, part, each, pages)
-        for n, (part, each, pages) in enumerate(zip(parts, found, places, strict=True))
+        _account(layout, n, part, account, pages)
+        for n, (part, account, pages) in enumerate(zip(parts, materials, places, strict=True))
     ]
     content = paper.printed(layout.producer, parts[0].end + timedelta(days=1), order.rng("pieces"))
     return PrintedStatement(content, order.layout, len(paper.sheets), tuple(accounts))
 
 
 def _composed(
-    order: Order, layout: PdfLayout, found: Sequence[Material]
+    order: Order, layout: PdfLayout, materials: Sequence[Material]
 ) -> tuple[Paper, list[list[int]], Sequence[Part]]:
-    """The sheets, on which page each row of each part stands, and the parts."""
+    """Return the sheets, the page of each row of each part, and the parts."""
     wear = _wear(order, layout)
     paper = Paper(wear, layout.size, layout.spacing)
-    parts = _parts(order, layout, found, wear)
+    parts = _parts(order, layout, materials, wear)
     places = Table(layout, paper, wear, order.rng("table")).print(parts)
     return paper, places, parts
 
@@ -115,40 +108,40 @@ def _wear(order: Order, layout: PdfLayout) -> Wear:
     return STRESSES[order.stress](wear, order.rng("stress")) if order.stress else wear
 
 
-def _parts(order: Order, layout: PdfLayout, found: Sequence[Material], wear: Wear) -> list[Part]:
+def _parts(order: Order, layout: PdfLayout, materials: Sequence[Material], wear: Wear) -> list[Part]:
     rng = order.rng("period")
-    first = min(each.postings[0].day for each in found)
-    last = max(each.postings[-1].day for each in found)
+    first = min(account.postings[0].day for account in materials)
+    last = max(account.postings[-1].day for account in materials)
     start, end = first - timedelta(days=rng.randrange(4)), last + timedelta(days=rng.randrange(4))
-    described = [_described(order, layout, each, start, end) for each in found]
-    together = {f"{name}_{n}": value for n, one in enumerate(described) for name, value in one.items()}
-    titles = [title for title, _ in layout.account_titles] or [Block(0, 0, ())]
+    described = [_described(order, layout, account, start, end) for account in materials]
+    together = {f"{name}_{n}": value for n, details in enumerate(described) for name, value in details.items()}
+    titles = [account.title for account in layout.accounts] or [None]
     return [
         Part(
-            described={**together, **one},
+            described={**together, **details},
             start=start,
             end=end,
-            opening=each.opening,
-            closing=_closing(each),
-            lines=_lines(order if each is found[0] else replace(order, forgery=None), layout, each, wear),
+            opening=account.opening,
+            closing=_closing(account),
+            lines=_lines(order if account is materials[0] else replace(order, forgery=None), layout, account, wear),
             title=title,
         )
-        for one, each, title in zip(described, found, titles, strict=True)
+        for details, account, title in zip(described, materials, titles, strict=True)
     ]
 
 
-def _described(order: Order, layout: PdfLayout, found: Material, start: date, end: date) -> Details:
-    """Details by the names that layouts use for them."""
-    ins = sum((row.amount for row in found.postings if row.amount > 0), Decimal())
-    outs = -sum((row.amount for row in found.postings if row.amount < 0), Decimal())
-    number, money = found.number, layout.money
+def _described(order: Order, layout: PdfLayout, account: Material, start: date, end: date) -> Details:
+    """Return the details by the names that layouts use for them."""
+    ins = sum((row.amount for row in account.postings if row.amount > 0), Decimal())
+    outs = -sum((row.amount for row in account.postings if row.amount < 0), Decimal())
+    number, money = account.number, layout.money
     return {
-        "name": found.holder.name,
-        "street": found.holder.street,
-        "suburb": found.holder.suburb,
-        "bsb": f"{found.bsb[:3]}-{found.bsb[3:]}",
-        "bsb_spaced": f"{found.bsb[:2]} {found.bsb[2:]}",
-        "bsb_6": found.bsb,
+        "name": account.holder.name,
+        "street": account.holder.street,
+        "suburb": account.holder.suburb,
+        "bsb": f"{account.bsb[:3]}-{account.bsb[3:]}",
+        "bsb_spaced": f"{account.bsb[:2]} {account.bsb[2:]}",
+        "bsb_6": account.bsb,
         "number": number,
         "number_dashed": f"{number[:-5]}-{number[-5:]}",
         "number_in_fours": " ".join(number[n : n + 4] for n in range(0, len(number), 4)),
@@ -157,38 +150,38 @@ def _described(order: Order, layout: PdfLayout, found: Material, start: date, en
         "end": end,
         "issued": end + timedelta(days=1),
         "due": end + timedelta(days=21),
-        "opening": money.in_summary(found.opening),
-        "closing": money.in_summary(_closing(found)),
+        "opening": money.in_summary(account.opening),
+        "closing": money.in_summary(_closing(account)),
         "credits": f"{ins:,.2f}",
         "debits": f"{outs:,.2f}",
-        "limit": f"{found.credit_limit:,.2f}",
-        "least": f"{max(Decimal(25), -_closing(found) / 50):,.2f}",
+        "limit": f"{account.credit_limit:,.2f}",
+        "least": f"{max(Decimal(25), -_closing(account) / 50):,.2f}",
         "nth": 3 + order.seed % 40,
-        "rows": len(found.postings),
+        "rows": len(account.postings),
         "page": PAGE,
         "pages": PAGES,
     }
 
 
-def _closing(found: Material) -> Decimal:
-    return found.opening + sum((row.amount for row in found.postings), Decimal())
+def _closing(account: Material) -> Decimal:
+    return account.opening + sum((row.amount for row in account.postings), Decimal())
 
 
-def _lines(order: Order, layout: PdfLayout, found: Material, wear: Wear) -> Sequence[Line]:
-    """The rows as they will be printed, in the order printed."""
-    lines = _with_balances(layout, found)
+def _lines(order: Order, layout: PdfLayout, account: Material, wear: Wear) -> Sequence[Line]:
+    """Return the rows as they will be printed, in that order."""
+    lines = _with_balances(layout, account)
     if wear.balances_shown < 1:
-        lines = without_some_balances(lines, wear.balances_shown, order.rng("balances"))
+        lines = hide_balances(lines, wear.balances_shown, order.rng("balances"))
     if order.forgery:
         between = "closing" in layout.shown
         lines = FORGERIES[order.forgery](lines, provable(lines, between_balances=between), order.rng("forgery"))
     return lines[::-1] if layout.newest_first else lines
 
 
-def _with_balances(layout: PdfLayout, found: Material) -> list[Line]:
-    lines, balance = list[Line](), found.opening
-    days = [row.day for row in found.postings]
-    for row, next_day in zip(found.postings, [*days[1:], None], strict=True):
+def _with_balances(layout: PdfLayout, account: Material) -> list[Line]:
+    lines, balance = list[Line](), account.opening
+    days = [row.day for row in account.postings]
+    for row, next_day in zip(account.postings, [*days[1:], None], strict=True):
         balance += row.amount
         shown = layout.balances == "each" or (layout.balances == "day" and row.day != next_day)
         lines.append(
@@ -198,17 +191,17 @@ def _with_balances(layout: PdfLayout, found: Material) -> list[Line]:
 
 
 def _kind_of(rail: str) -> str:
-    return next((kind for beginnings, kind in _KINDS if rail.startswith(beginnings)), "Funds transfer")
+    return next((kind for kind, starts in paper_texts().kinds.items() if rail.startswith(starts)), "Funds transfer")
 
 
-def _account(layout: PdfLayout, n: int, part: Part, found: Material, pages: Sequence[int]) -> PrintedAccount:
-    types = [kind for _, kind in layout.account_titles] or [layout.account_type]
+def _account(layout: PdfLayout, n: int, part: Part, account: Material, pages: Sequence[int]) -> PrintedAccount:
+    types = [account.type for account in layout.accounts] or [layout.account_type]
     rows = [_row(layout, line, page) for line, page in zip(_as_printed(layout, part.lines), pages, strict=True)]
     return PrintedAccount(
         bank_name=layout.bank_name,
-        account_name=found.holder.name,
-        bsb=found.bsb,
-        account_number=found.number,
+        account_name=account.holder.name,
+        bsb=account.bsb,
+        account_number=account.number,
         account_type=types[n],
         kind=layout.kind,
         period_start=part.start,
@@ -221,12 +214,12 @@ def _account(layout: PdfLayout, n: int, part: Part, found: Material, pages: Sequ
 
 
 def _as_printed(layout: PdfLayout, lines: Sequence[Line]) -> Sequence[Line]:
-    """Section by section, where there are sections."""
-    left, found = list(lines), list[Line]()
+    """Return the rows section by section, if there are sections."""
+    left, in_sections = list(lines), list[Line]()
     for section in layout.sections:
-        its_own, left = taken(section, left)
-        found += its_own
-    return found or lines
+        own, left = take_section(section, left)
+        in_sections += own
+    return in_sections or lines
 
 
 def _row(layout: PdfLayout, line: Line, page: int) -> PrintedRow:

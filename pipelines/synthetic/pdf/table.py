@@ -1,4 +1,4 @@
-"""Rows on sheets: headings, balances carried and brought forward, years, days and sections, as a layout wants them."""
+"""Write rows on sheets with a layout's headings, balances carried forward, years, days and sections."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -6,29 +6,20 @@ from datetime import date
 from decimal import Decimal
 from random import Random
 
-from pipelines.synthetic.pdf.blocks import Details, put
+import msgspec
+
+from pipelines.synthetic.pdf.blocks import Details, write_block
 from pipelines.synthetic.pdf.extras import advert, fee_table, small_print
-from pipelines.synthetic.pdf.layout import FIGURES, Block, Column, Holds, PdfLayout, Section
+from pipelines.synthetic.pdf.layout import FIGURES, Block, Column, Holds, PdfLayout, Section, paper_texts
 from pipelines.synthetic.pdf.paper import HEIGHT, Paper, Wear
 
 BOTTOM = HEIGHT - 64
 LINES = 4  # of a description, at most
-_STRANGE: Mapping[Holds, str] = {
-    "date": "Noted",
-    "value_date": "Counts from",
-    "type": "Sort",
-    "description": "What it was for",
-    "debit": "Taken",
-    "credit": "Given",
-    "amount": "Sum",
-    "sign": "Way",
-    "balance": "Left over",
-}
 
 
 @dataclass(frozen=True)
 class Line:
-    """A row as it will stand on the paper, with the true balance after it."""
+    """A row as it will be printed, with the true balance after it."""
 
     day: date
     value_day: date
@@ -42,7 +33,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Part:
-    """One account's rows in the order printed, and what stands around them."""
+    """One account's rows in the order printed, and what is printed around them."""
 
     described: Details
     start: date
@@ -50,17 +41,18 @@ class Part:
     opening: Decimal
     closing: Decimal
     lines: Sequence[Line]
-    title: Block  # without lines where the file has one account
+    title: Block | None  # where the file has several accounts
 
 
 class Table:
-    """Prints parts one below the other, and remembers on which page each row came to stand."""
+    """Prints parts one below the other and returns the page of each row."""
 
     def __init__(self, layout: PdfLayout, paper: Paper, wear: Wear, rng: Random) -> None:
         self._layout, self._paper, self._wear, self._rng = layout, paper, wear, rng
-        self._columns = [column._replace(at=column.at + wear.shift) for column in layout.columns]
+        self._columns = [msgspec.structs.replace(column, at=column.at + wear.shift) for column in layout.columns]
+        self._row_height = layout.leading + layout.gap  # of a row of one line
         self._y = 0.0
-        self._dated: object = None  # what the last row's date cell, year or day heading said
+        self._dated: object = None  # the last row's date cell, year or day heading
         self._described: Details = {}
 
     def print(self, parts: Sequence[Part]) -> list[list[int]]:
@@ -71,7 +63,7 @@ class Table:
             height = block.y + 14 * (2 if block.across else len(block.lines))
             if self._y + height > BOTTOM:
                 self._turn(headings=False)
-            put(self._paper, block._replace(y=self._y + block.y), self._described)
+            write_block(self._paper, msgspec.structs.replace(block, y=self._y + block.y), self._described)
             self._y += height
         self._extras(parts[0])
         return pages
@@ -87,9 +79,9 @@ class Table:
 
     def _part(self, part: Part, *, first: bool) -> list[int]:
         self._described, self._dated = part.described, None
-        if part.title.lines:
+        if part.title:
             self._title(part.title)
-        if first or part.title.lines:
+        if first or part.title:
             self._headings()
         self._edge(self._layout.opening_row, part.start, part.opening)
         pages = list(self._sectioned(part) if self._layout.sections else self._rows(part.lines, part))
@@ -103,19 +95,18 @@ class Table:
         if self._y + 120 > BOTTOM:
             self._turn(headings=False)
         self._y += 12
-        put(self._paper, title._replace(y=self._y), self._described)
+        write_block(self._paper, msgspec.structs.replace(title, y=self._y), self._described)
         self._y += 14 * len(title.lines) + 6
 
     def _sectioned(self, part: Part) -> Iterator[int]:
         left = list(part.lines)
         for section in self._layout.sections:
-            lines, left = taken(section, left)
+            lines, left = take_section(section, left)
             if not lines:
                 continue
             self._break_page_within(60)
             self._y += 6
-            self._paper.write(self._columns[0].at, self._y, section.title, bold=True)
-            self._y += self._layout.leading + self._layout.gap
+            self._heading_row(section.title)
             yield from self._rows(lines, part)
             self._break_page_within(self._layout.leading)
             self._totals(section.total, lines, None)
@@ -151,7 +142,7 @@ class Table:
         self._y += self._height(line, texts) - self._layout.leading * len(texts)
 
     def _may_break(self, texts: Sequence[str]) -> bool:
-        """Whether a row begins here that ends on the next sheet: with its first line at least."""
+        """Return whether a row may begin here, with one line at least, and end on the next sheet."""
         return self._wear.rows_broken and len(texts) > 1 and self._y + self._layout.leading <= BOTTOM
 
     def _figures(self, line: Line, text: str, y: float) -> None:
@@ -175,18 +166,18 @@ class Table:
             self._paper.write(column.at, y, figure, bold=bold, flush_right=True)
 
     def _pieces(self, figure: str) -> list[str]:
-        """A figure's lines."""
+        """Return a figure's lines."""
         thousands, comma, rest = figure.rpartition(",")
         return [thousands + comma, rest] if comma and self._wear.wrapped_figures else [figure]
 
     def _height(self, line: Line, texts: Sequence[str]) -> float:
-        """Of a row. A figure that goes on below the last line needs one more."""
+        """Return a row's height. A figure that continues below the last line needs one line more."""
         figures = [self._cell(column.holds, line) for column in self._columns if column.holds in FIGURES]
         lines = len(texts) + max(len(self._pieces(figure)) for figure in figures) - 1
         return self._layout.leading * lines + self._layout.gap
 
     def _leader(self, text: str, y: float) -> None:
-        """Dots from the words to the amount."""
+        """Write dots from the words to the amount."""
         words = self._column("description")
         start = words.at + self._paper.width(text + " ")
         width = words.at + words.width - start
@@ -207,7 +198,7 @@ class Table:
         return "" if before == shown else shown
 
     def _texts(self, line: Line) -> list[str]:
-        """The description's lines."""
+        """Return the description's lines."""
         broken = line.description
         for word in self._layout.breaks:
             broken = broken.replace(f" {word}", f"\n{word}")
@@ -216,38 +207,39 @@ class Table:
         return texts if len(texts) <= LINES else self._paper.lines(line.description, width)
 
     def _heading_of(self, line: Line) -> None:
-        """The year, or the day, that the row stands under."""
+        """Write the year or the day that the row stands under."""
         layout = self._layout
-        if layout.year_rows and self._dated != line.day.year:
-            self._paper.write(self._columns[0].at, self._y, str(line.day.year), bold=True)
-            self._dated = line.day.year
-            self._y += layout.leading + layout.gap
+        self._year(line.day)
         if layout.day_headings and self._dated != line.day:
             self._break_page_within(layout.leading * 4)
             self._y += layout.gap
-            self._paper.write(self._columns[0].at, self._y, line.day.strftime(layout.day_headings), bold=True)
+            self._heading_row(line.day.strftime(layout.day_headings))
             self._dated = line.day
-            self._y += layout.leading + layout.gap
+
+    def _year(self, day: date) -> None:
+        if self._layout.year_rows and self._dated != day.year:
+            self._heading_row(str(day.year))
+            self._dated = day.year
+
+    def _heading_row(self, text: str) -> None:
+        self._paper.write(self._columns[0].at, self._y, text, bold=True)
+        self._y += self._row_height
 
     def _edge(self, text: str, day: date, balance: Decimal) -> None:
-        """The row of the opening or the closing balance."""
+        """Write the row of the opening or the closing balance."""
         if not text:
             return
-        layout = self._layout
-        self._break_page_within(layout.leading + layout.gap)
-        if layout.year_rows and self._dated != day.year:
-            self._paper.write(self._columns[0].at, self._y, str(day.year), bold=True)
-            self._dated = day.year
-            self._y += layout.leading + layout.gap
-        self._paper.write(self._column("date").at, self._y, layout.dated(day, edge=True), bold=True)
-        self._labelled(text, layout.money.of_balance(balance))
+        self._break_page_within(self._row_height)
+        self._year(day)
+        self._paper.write(self._column("date").at, self._y, self._layout.dated(day, edge=True), bold=True)
+        self._labelled(text, self._layout.money.of_balance(balance))
 
     def _labelled(self, text: str, balance: str) -> None:
-        """A row of words and a balance, or a sum where the table has no balances."""
+        """Write a row of words and a balance, or a sum if the table has no balances."""
         self._paper.write(self._column("description").at, self._y, text, bold=True)
         figures = [column for column in self._columns if column.holds in ("balance", "amount")]
         self._figure(figures[-1], self._y, balance)
-        self._y += self._layout.leading + self._layout.gap
+        self._y += self._row_height
 
     def _totals(self, text: str, lines: Sequence[Line], balance: Decimal | None) -> None:
         layout = self._layout
@@ -261,24 +253,24 @@ class Table:
         for column in self._columns:
             if column.holds in FIGURES and sums[column.holds]:
                 self._put(column, self._y, sums[column.holds], bold=True)
-        self._y += layout.leading + layout.gap
+        self._y += self._row_height
 
     def _foot(self) -> float:
-        return self._layout.leading + self._layout.gap if self._layout.carried else 0
+        return self._row_height if self._layout.carried else 0
 
     def _carry(self, before: Sequence[Line], part: Part) -> None:
-        """To the next sheet, with the balance at the foot of this one and the head of that where the bank does so."""
-        layout = self._layout
+        """Turn to the next sheet, with the balance at the foot of this one and the head of that one."""
         balance = before[-1].balance if before else part.opening
-        if layout.carried and layout.carries_totals:
-            self._totals(layout.carried, before, balance)
-        elif layout.carried:
-            self._labelled(layout.carried, layout.money.of_balance(balance))
+        self._so_far(self._layout.carried, before, balance)
         self._turn()
-        if layout.brought and layout.carries_totals:
-            self._totals(layout.brought, before, balance)
-        elif layout.brought:
-            self._labelled(layout.brought, layout.money.of_balance(balance))
+        self._so_far(self._layout.brought, before, balance)
+
+    def _so_far(self, text: str, before: Sequence[Line], balance: Decimal) -> None:
+        """Write the balance, or the totals, of the rows so far, if the layout has a text for them."""
+        if text and self._layout.carries_totals:
+            self._totals(text, before, balance)
+        elif text:
+            self._labelled(text, self._layout.money.of_balance(balance))
 
     def _break_page_within(self, height: float) -> None:
         if self._y + height > BOTTOM:
@@ -288,7 +280,7 @@ class Table:
         layout = self._layout
         self._paper.turn()
         for block in layout.front if first else layout.head:
-            put(self._paper, block, self._described)
+            write_block(self._paper, block, self._described)
         self._paper.rule(HEIGHT - 52)
         self._paper.write(40, HEIGHT - 40, layout.imprint, size=6)
         self._y = layout.table_at if first else layout.later_table_at
@@ -315,7 +307,7 @@ class Table:
             self._put(column, y, heading, bold=True)
 
     def _heading(self, column: Column) -> str:
-        return _STRANGE[column.holds] if self._wear.strange_headings else column.heading
+        return paper_texts().strange_headings[column.holds] if self._wear.strange_headings else column.heading
 
     def _advert(self) -> None:
         if self._layout.adverts and self._y + 60 <= BOTTOM:
@@ -339,12 +331,12 @@ def _cells(layout: PdfLayout, line: Line) -> Mapping[Holds, str]:
     }
 
 
-def taken(section: Section, lines: Sequence[Line]) -> tuple[list[Line], list[Line]]:
-    """The section's rows, and those left for the sections after it."""
+def take_section(section: Section, lines: Sequence[Line]) -> tuple[list[Line], list[Line]]:
+    """Return the section's rows, and those left for the sections after it."""
     mine = [line.rail.startswith(section.takes or ("",)) for line in lines]
     its_own = [line for line, own in zip(lines, mine, strict=True) if own]
     return its_own, [line for line, own in zip(lines, mine, strict=True) if not own]
 
 
-def without_some_balances(lines: Sequence[Line], retained: float, rng: Random) -> list[Line]:
+def hide_balances(lines: Sequence[Line], retained: float, rng: Random) -> list[Line]:
     return [replace(line, balance_shown=line.balance_shown and rng.random() < retained) for line in lines]

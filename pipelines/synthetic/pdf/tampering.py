@@ -1,4 +1,4 @@
-"""Forgeries: one row taken out, or one digit changed. Sums inside the table follow, as a careful forger sees to."""
+"""Forgeries: one row removed, or one digit changed. Sums in the table follow, as with a careful forger."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -33,7 +33,7 @@ def _balance_changed(lines: Sequence[Line], provable: Sequence[int], rng: Random
 
 
 def _other_digit(value: Decimal, rng: Random) -> Decimal:
-    """One digit that another takes the place of; the first never becomes a zero, nor the value."""
+    """Replace one digit by another, never by a zero."""
     text = f"{abs(value):.2f}"
     at = rng.choice([n for n, sign in enumerate(text) if sign != "."])
     others = [digit for digit in "123456789" if digit != text[at]]
@@ -50,10 +50,10 @@ FORGERIES: Mapping[str, Forgery] = MappingProxyType(
 
 
 def provable(lines: Sequence[Line], *, between_balances: bool) -> Sequence[int]:
-    """Rows whose loss the paper could tell: a listing without opening and closing balance has loose ends."""
+    """Return the rows whose loss the paper could show. A listing without end balances can lose its first and last."""
     return range(len(lines)) if between_balances else range(1, len(lines) - 1)
 
 
 def forgeries_of(layout: PdfLayout) -> list[str]:
-    """What can be done to a paper of that layout."""
+    """Return the forgeries that a paper of that layout can have."""
     return [name for name, done in FORGERIES.items() if layout.balances != "none" or done is not _balance_changed]

@@ -1,4 +1,4 @@
-"""What differs between two files of one layout that nobody would call different; and what makes one hard to read."""
+"""How files of one layout differ without meaning anything, and what makes a file hard to read."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -11,7 +11,7 @@ from pipelines.synthetic.pdf.paper import Wear
 
 
 def wear_of(layout: PdfLayout, rng: Random) -> Wear:
-    """Most files lie upright in plain type; some are turned, hold their pages by column, split their words."""
+    """Draw a file's wear. Most are upright and plain; some are turned, hold their page by column or split words."""
     return Wear(
         font=rng.choice(layout.fonts),
         turned=rng.choice((0, 0, 0, 0, 0, 0, 0, 90, 180, 270)),

@@ -1,4 +1,4 @@
-"""Reference numbers: `{n7}` in a text becomes seven random digits, `{a6}` six capitals and digits, `{t4}` a time."""
+"""Fill texts in: `{n7}` becomes seven random digits, `{a6}` six capitals and digits, `{t4}` a time."""
 
 from collections.abc import Mapping
 from random import Random
@@ -7,7 +7,7 @@ _ALPHANUMERIC = "ABCDEFGHJKLMNPQRSTUVWXYZ0123456789"
 
 
 class Blanks(dict[str, object]):
-    """The named fields of a text, with random ones made up on demand; for `str.format_map`."""
+    """The named fields of a text for `str.format_map`. Random ones are made up when they are asked for."""
 
     def __init__(self, rng: Random, fields: Mapping[str, object] | None = None) -> None:
         super().__init__(fields or {})
@@ -23,12 +23,12 @@ class Blanks(dict[str, object]):
 
 
 def digits(rng: Random, length: int) -> str:
-    """`length` random digits, the first of them not zero."""
+    """Return `length` random digits, the first of them not zero."""
     least = 10 ** (length - 1)
     if length > 15:  # more than the 53 bits of one draw
         return str(rng.randrange(least, 10 * least))
     return str(least + int(rng.random() * 9 * least))
 
 
-def filled(rng: Random, text: str) -> str:
+def fill_in(rng: Random, text: str) -> str:
     return text.format_map(Blanks(rng)) if "{" in text else text

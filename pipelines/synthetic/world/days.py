@@ -1,7 +1,7 @@
-"""When banks book: business days, pay days, month days and the tax office's quarter dates.
+"""When banks book: business days, pay days, days of the month and the tax office's quarterly dates.
 
-Days are proleptic ordinals (`date.toordinal`), because the generator adds and compares millions of them. Only
-holidays common to every state close direct entry here; state holidays don't stop interbank settlement.
+Days are ordinals (`date.toordinal`), because the generator adds and compares millions of them. Only holidays that all
+states share stop direct entry; holidays of a state don't stop settlement between banks.
 """
 
 import calendar
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import date
 from functools import cache
 
+DAYS_A_MONTH = 30.4  # on average
 MONDAY, TUESDAY, WEDNESDAY, THURSDAY, FRIDAY = range(5)
 
 
@@ -27,36 +28,39 @@ class Window:
         return iter(range(self.first, self.last + 1))
 
     def months(self) -> Iterator[tuple[int, int]]:
-        """Every (year, month) the window touches."""
+        """Yield every (year, month) of the window."""
         first, last = date.fromordinal(self.first), date.fromordinal(self.last)
         for index in range(first.year * 12 + first.month - 1, last.year * 12 + last.month):
             yield index // 12, index % 12 + 1
 
     def monthly(self, day_of_month: int, every: int = 1, phase: int = 0) -> Iterator[int]:
-        """A day of each month (or every 3rd, 12th …), moved on to the next business day."""
+        """Yield a day of each month (or every 3rd, 12th …), moved to the next business day."""
         for year, month in self.months():
             if (month + phase) % every == 0:
                 day = next_business_day(month_day(year, month, day_of_month))
                 if day in self:
                     yield day
 
+    def weekdays(self, weekday: int) -> range:
+        """Return a weekday of each week, holidays included."""
+        return range(self.first + (weekday - (self.first - 1)) % 7, self.last + 1, 7)
+
     def weekly(self, weekday: int, weeks: int = 1) -> Iterator[int]:
-        """A weekday of each week, or every second or fourth, moved on to the next business day."""
-        start = self.first + (weekday - (self.first - 1)) % 7
-        for nominal in range(start, self.last + 1, 7 * weeks):
+        """Yield a weekday of each week (or every 2nd, 4th), moved to the next business day."""
+        for nominal in self.weekdays(weekday)[::weeks]:
             day = next_business_day(nominal)
             if day in self:
                 yield day
 
     def month_ends(self) -> Iterator[int]:
-        """Last calendar days of the months, where banks book interest and fees."""
+        """Yield the last days of the months, when banks book interest and fees."""
         for year, month in self.months():
             day = month_day(year, month, 31)
             if day in self:
                 yield day
 
     def bas_due(self) -> Iterator[int]:
-        """Due dates of quarterly activity statements: 28 October, 28 February, 28 April, 28 July."""
+        """Yield due dates of quarterly activity statements: 28 October, 28 February, 28 April, 28 July."""
         for year, month in self.months():
             if month in (2, 4, 7, 10):
                 day = next_business_day(month_day(year, month, 28))
@@ -65,7 +69,7 @@ class Window:
 
 
 def window(months: int, until: date) -> Window:
-    """The `months` months (at least one) that end on `until`, that day included.
+    """Return the `months` months (at least one) that end on `until`, that day included.
 
     From a month's last day, whole calendar months: three months until 30 April begin on 1 February.
     """
@@ -79,14 +83,14 @@ def window(months: int, until: date) -> Window:
 
 @cache
 def same_day_of_month(day: int, months: int) -> int:
-    """A day's counterpart some months later, or the last day of a month that is too short."""
+    """Return the same day some months later, or the last day of a month that is too short."""
     when = date.fromordinal(day)
     index = when.year * 12 + when.month - 1 + months
     return month_day(index // 12, index % 12 + 1, when.day)
 
 
 def month_day(year: int, month: int, day: int) -> int:
-    """A day of a month, or the month's last day when it is shorter."""
+    """Return a day of a month, or the month's last day if it is shorter."""
     return date(year, month, min(day, calendar.monthrange(year, month)[1])).toordinal()
 
 
@@ -102,7 +106,7 @@ def month_of(day: int) -> int:
 
 @cache
 def month_key(day: int) -> tuple[int, int]:
-    """Year and month."""
+    """Return the year and the month."""
     when = date.fromordinal(day)
     return when.year, when.month
 
@@ -114,13 +118,13 @@ def is_business_day(day: int) -> bool:
 
 @cache
 def next_business_day(day: int) -> int:
-    """The day itself when banks settle on it, else the first later one on which they do."""
+    """Return the day itself if banks settle on it, else the first later one on which they do."""
     return day if is_business_day(day) else next_business_day(day + 1)
 
 
 @cache
 def bank_holidays(year: int) -> frozenset[int]:
-    """National holidays; those on a weekend are observed on the following working day, save Anzac Day."""
+    """Return national holidays. Those on a weekend are observed on the next working day, except Anzac Day."""
     easter = easter_sunday(year)
     anzac = date(year, 4, 25).toordinal()
     return frozenset(
@@ -137,12 +141,12 @@ def bank_holidays(year: int) -> frozenset[int]:
 
 
 def _observed(holiday: date, sunday: int) -> int:
-    """The weekday on which a holiday is kept; from a Sunday, Christmas moves past Boxing Day."""
+    """Return the weekday on which a holiday is observed. From a Sunday, Christmas moves past Boxing Day."""
     return holiday.toordinal() + {5: 2, 6: sunday}.get(holiday.weekday(), 0)
 
 
 def easter_sunday(year: int) -> int:
-    """Easter by the anonymous Gregorian computus (Nature, 1876; Meeus, Astronomical Algorithms, ch. 8)."""
+    """Return Easter by the anonymous Gregorian computus (Nature, 1876; Meeus, Astronomical Algorithms, ch. 8)."""
     golden, century, rest = year % 19, year // 100, year % 100
     correction = (century - (century + 8) // 25 + 1) // 3
     moon = (19 * golden + century - century // 4 - correction + 15) % 30

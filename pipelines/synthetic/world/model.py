@@ -58,7 +58,7 @@ class SyntheticAccount:
 
 @dataclass(frozen=True)
 class Facility:
-    """Money borrowed, as it truly stands at the window's end. Amounts are AUD.
+    """A loan or other credit, with its true state at the window's end. Amounts are AUD.
 
     `remaining` = `remaining_before` + what funding in the window added − what rows of the facility repaid
     (returned ones don't) − what `withheld` from takings repaid.
@@ -81,7 +81,7 @@ class Facility:
 
 @dataclass(frozen=True)
 class Latents:
-    """What nobody sees, and everything follows from (`risk`)."""
+    """The hidden causes of everything that happens to a business (`risk`)."""
 
     strength: float  # of the business's earnings; standard normal
     leverage: float  # share of turnover that goes into debt service
@@ -103,7 +103,7 @@ class Outcome:
 
 @dataclass(frozen=True, eq=False)
 class Business:
-    """A made-up Australian small business; its ABN is random but for the check digits, which are valid."""
+    """A made-up Australian small business. Its ABN is random, with valid check digits."""
 
     abn: str
     name: str
@@ -111,14 +111,14 @@ class Business:
     state: str
     accounts: tuple[SyntheticAccount, ...]
     condition: Condition
-    related: tuple[str, ...]  # names of companies and trusts that the same people stand behind
+    related: tuple[str, ...]  # names of companies and trusts of the same people
     facilities: tuple[Facility, ...]
     outcome: Outcome
-    not_supplied: str | None = None  # number of an account that the lender never gets to see
+    not_supplied: str | None = None  # number of an account that the lender never sees
 
 
 class Party(NamedTuple):
-    """Someone money moves to or from, by the name that statements print."""
+    """Who pays or is paid, by the name that statements print."""
 
     name: str
     place: str = ""  # suburb of the terminal, or a web merchant's address
@@ -129,14 +129,14 @@ class Party(NamedTuple):
 
 
 class Series(NamedTuple):
-    """A payment that recurs: its name among the business's, and how often."""
+    """A recurring payment: its name within the business, and how often it comes."""
 
     name: str
     period: str  # a value of SeriesPeriod
 
 
 class Movement(NamedTuple):
-    """Money that should move: planned by the flows, booked (or refused) by the ledger."""
+    """A planned movement of money, which the ledger books or refuses."""
 
     day: int
     cents: int  # negative leaves the account
@@ -160,3 +160,8 @@ class Booked(NamedTuple):
 
 
 NOBODY = Party("")
+
+
+def dollars(cents: int) -> Decimal:
+    """Return cents as dollars with two decimals."""
+    return Decimal(cents).scaleb(-2)

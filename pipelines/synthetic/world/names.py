@@ -1,121 +1,50 @@
-"""Made-up people, places and firms. Only well-known merchants elsewhere in this package are real.
+"""Made-up people, places and firms (`names.yaml`). Only well-known merchants in other data files are real.
 
-Two thirds of local firms say in their name what they do; the others are families, places and invented words, as on
-real statements, where a name alone often tells nothing.
+Two thirds of local firms say in their name what they do. The others are families, places and invented words, as on
+real statements, where a name alone often says nothing.
 """
 
 from collections.abc import Callable
+from functools import cache
 from random import Random
 
+from pipelines.synthetic.data_files import Record, load
 from pipelines.synthetic.world.brands import is_held_out
 from pipelines.synthetic.world.model import Part, Party
 
-SUBURBS = {
-    "NSW": ("ALEXANDRIA", "PARRAMATTA", "PENRITH", "NEWTOWN", "BROOKVALE", "WOLLONGONG", "CASTLE HILL", "GOSFORD"),
-    "VIC": ("RICHMOND", "DANDENONG", "FOOTSCRAY", "BRUNSWICK", "GEELONG", "BOX HILL", "FRANKSTON", "PRESTON"),
-    "QLD": ("FORTITUDE VALLEY", "SOUTHPORT", "CHERMSIDE", "IPSWICH", "TOOWOOMBA", "NOOSAVILLE", "CAIRNS"),
-    "WA": ("SUBIACO", "FREMANTLE", "JOONDALUP", "CANNINGTON", "OSBORNE PARK", "MANDURAH"),
-    "SA": ("NORWOOD", "GLENELG", "SALISBURY", "UNLEY", "MARION", "MOUNT BARKER"),
-    "TAS": ("HOBART", "LAUNCESTON", "KINGSTON", "DEVONPORT"),
-    "ACT": ("FYSHWICK", "BELCONNEN", "BRADDON", "TUGGERANONG"),
-}
-STATES = ("NSW",) * 32 + ("VIC",) * 26 + ("QLD",) * 21 + ("WA",) * 11 + ("SA",) * 7 + ("TAS",) * 2 + ("ACT",)
 
-_GIVEN = (
-    *("Sarah", "Michael", "Priya", "Daniel", "Linh", "Jessica", "Ahmed", "Emma", "Matthew", "Chloe", "Wei"),
-    *("Thomas", "Olivia", "Raj", "Hannah", "Luca", "Grace", "Joshua", "Mei", "Nicholas", "Fatima", "Benjamin"),
-    *("Isabella", "Liam", "Sophie", "Dimitri", "Charlotte", "Jack", "Ana", "Ethan", "Zoe", "Sione", "Ruby"),
-    *("Harpreet", "Giulia", "Tuan", "Bridget", "Omar", "Kirra", "Marcus", "Yasmin", "Declan", "Ngoc", "Peta", "Arjun"),
-    *("Tegan", "Stavros", "Mia", "Jarrah", "Lachlan", "Noor", "Caitlin", "Hamish", "Xin", "Rebecca", "Paolo", "Tahlia"),
-)
-_FAMILY = (
-    *("Nguyen", "Smith", "Patel", "Jones", "Williams", "Chen", "Singh", "Brown", "Taylor", "Papadopoulos"),
-    *("Wilson", "Rossi", "Kelly", "Tran", "Anderson", "Haddad", "Martin", "Wong", "Thompson", "O'Brien"),
-    *("Kowalski", "Ferrari", "Murphy", "Lee", "Campbell", "Kaur", "Mitchell", "Hughes", "Russo", "Fraser"),
-    *("Hassan", "Cooper", "Bianchi", "Walker", "Dang", "Robertson", "Silva", "McKenzie", "Ali", "Stewart"),
-    *("Harrison", "Vella", "Zhang", "Doyle", "Gupta", "Marinos", "Barker", "Sharma", "Lim", "Petrov", "Costa", "Reid"),
-    *("Van Dyk", "Costello", "Abdi", "Hoang", "Muller", "Fitzgerald", "Tupou", "De Luca", "Byrne", "Ng", "Watts"),
-)
-_FIRST = (
-    *("Blue Gum", "Southern Cross", "Banksia", "Harbour", "Wattle", "Ironbark", "Coastal", "Redgum", "Summit"),
-    *("Golden Wattle", "Northside", "Bayside", "Riverbend", "Kookaburra", "Jacaranda", "Parkview", "Magpie"),
-    *("Stringybark", "Sandstone", "Eastern", "Lighthouse", "Waratah", "Westgate", "Highland", "Pelican"),
-)
-_CLIENT_KINDS = (
-    *("Constructions", "Property Group", "Strata Management", "Logistics", "Holdings", "Developments", "Homes"),
-    *("Dental", "Early Learning", "Engineering", "Foods", "Retail Group", "Real Estate", "Manufacturing"),
-    *("Medical Centre", "Hotels", "Motors", "Consulting", "Joinery", "Landscapes"),
-)
+class Names(Record, frozen=True):
+    """The content of `names.yaml`, which explains the fields."""
+
+    businesses_per_state: dict[str, int]
+    suburbs: dict[str, tuple[str, ...]]
+    streets: tuple[str, ...]
+    given: tuple[str, ...]
+    family: tuple[str, ...]
+    first_words: tuple[str, ...]
+    syllables: tuple[str, ...]
+    client_kinds: tuple[str, ...]
+    plain_endings: tuple[str, ...]
+    trade_endings: dict[str, tuple[str, ...]]
 
 
-# What local firms call themselves by what they sell.
-_TRADE_WORDS: dict[str, tuple[str, ...]] = {
-    "accountants": ("Accountants", "Partners", "Business Advisory", "Tax & Accounting", "Bookkeeping"),
-    "cleaning": ("Cleaning", "Cleaning Services", "Property Services", "Window Cleaning"),
-    "education": ("Training", "Training Academy", "Institute", "Skills"),
-    "equipment": ("Equipment", "Office Furniture", "Computers", "Catering Equipment", "Shopfitters"),
-    "equipment_hire": ("Hire", "Plant Hire", "Party Hire", "Equipment Hire"),
-    "freight": ("Couriers", "Transport", "Freight", "Express"),
-    "groceries": ("Supermarket", "Grocer", "Food Hall", "Convenience"),
-    "health": ("Pharmacy", "Medical Centre", "Physio", "Chemist", "Optical"),
-    "labour_hire": ("Recruitment", "Labour Hire", "Personnel", "Staffing", "Workforce"),
-    "lawyers": ("Lawyers", "Legal", "Solicitors", "Conveyancing"),
-    "materials": ("Timber", "Hardware", "Steel", "Building Supplies", "Tiles", "Paint Place"),
-    "meals": ("Cafe", "Espresso Bar", "Thai", "Noodle House", "Bakery", "Pizzeria", "Hotel", "Kebabs", "Sushi"),
-    "office_supplies": ("Stationery", "Office Supplies", "Newsagency", "Ink & Toner"),
-    "parking": ("Car Park", "Parking"),
-    "printing": ("Printing", "Signs", "Print & Design", "Signage", "Packaging"),
-    "property": ("Property Trust", "Real Estate", "Commercial", "Properties", "Property Management"),
-    "repairs": ("Refrigeration", "Electrical", "Plumbing", "Air Conditioning", "Locksmiths", "Maintenance"),
-    "security": ("Security", "Alarms", "Locksmiths"),
-    "storage": ("Self Storage", "Storage", "Warehousing"),
-    "strata": ("Strata", "Strata Management", "Body Corporate Services"),
-    "suppliers": ("Wholesale", "Trading", "Imports", "Distributors", "Supply Co", "Provedore", "Agencies"),
-    "travel": ("Motel", "Motor Inn", "Apartments", "Cabs", "Hotel"),
-    "vehicle_maintenance": ("Auto Repairs", "Mechanical", "Tyres", "Smash Repairs", "Auto Electrical", "Truck Repairs"),
-    "waste": ("Skip Bins", "Waste", "Recycling"),
-}
-_PLAIN = (
-    "Group",
-    "Enterprises",
-    "Holdings",
-    "& Sons",
-    "& Co",
-    "Pty Ltd",
-    "Bros",
-    "Services",
-    "Investments",
-    "Family Trust",
-)
-_SYLLABLES = (
-    "ar",
-    "bel",
-    "cor",
-    "da",
-    "el",
-    "fin",
-    "ka",
-    "lo",
-    "mar",
-    "ni",
-    "or",
-    "pra",
-    "quo",
-    "ri",
-    "sta",
-    "tor",
-    "vi",
-    "ze",
-)
-_STREETS = ("Church", "George", "High", "King", "Market", "Queen", "Railway", "Station", "Victoria", "York")
+@cache
+def names() -> Names:
+    return load("names.yaml", Names)
+
+
+@cache
+def states_by_weight() -> tuple[str, ...]:
+    """Return each state as often as a hundred businesses have it."""
+    return tuple(state for state, businesses in names().businesses_per_state.items() for _ in range(businesses))
 
 
 def person(rng: Random) -> str:
-    return f"{rng.choice(_GIVEN)} {rng.choice(_FAMILY)}"
+    return f"{rng.choice(names().given)} {rng.choice(names().family)}"
 
 
 def payee(rng: Random, code: str = "") -> Party:
-    """A person, in the way that this person's bank gives the name."""
+    """Return a person, named in the way of this person's bank."""
     name = person(rng)
     given, _, family = name.partition(" ")
     printed = rng.choice(
@@ -126,46 +55,47 @@ def payee(rng: Random, code: str = "") -> Party:
             f"{given[0]} {family}",
             name.upper(),
             f"{family} {given}",
-            f"{given[0]} & {rng.choice(_GIVEN)[0]} {family}",
+            f"{given[0]} & {rng.choice(names().given)[0]} {family}",
         )
     )
     return Party(printed, code=code, brand=name, person=True)
 
 
 def trading_name(rng: Random, owner: str, endings: tuple[str, ...]) -> str:
-    """A firm's name in the ways small firms choose one: the owner's family name, or something local."""
+    """Return a firm's name as small firms choose it: with the owner's family name, or something local."""
     family = owner.rsplit(maxsplit=1)[-1]
-    first = rng.choice((rng.choice(_FIRST), rng.choice(_FIRST), family))
+    first = rng.choice((rng.choice(names().first_words), rng.choice(names().first_words), family))
     return f"{first} {rng.choice(endings)}"
 
 
 def client_firm(rng: Random, part: Part | None = None) -> str:
-    """A firm that buys from small businesses."""
-    return not_held_out(part, lambda: f"{_owner_or_place(rng)} {rng.choice(_CLIENT_KINDS)}")
+    """Return a firm that buys from small businesses."""
+    return not_held_out(part, lambda: f"{_owner_or_place(rng)} {rng.choice(names().client_kinds)}")
 
 
 def firm_of_kind(rng: Random, kind: str, part: Part | None = None) -> str:
-    """A firm whose name ends in what it does, such as ` Wholesale`."""
+    """Return a firm whose name ends in what it does, such as ` Wholesale`."""
     return not_held_out(part, lambda: f"{_owner_or_place(rng)}{kind}")
 
 
 def firm_in_suburb(rng: Random, name: str, part: Part | None = None) -> str:
-    """`{suburb} Fruit Barn` with a suburb, of whatever state."""
-    states = tuple(SUBURBS)
-    return not_held_out(part, lambda: name.replace("{suburb}", rng.choice(SUBURBS[rng.choice(states)]).title()))
+    """Fill `{suburb} Fruit Barn` in with a suburb of any state."""
+    suburbs = names().suburbs
+    states = tuple(suburbs)
+    return not_held_out(part, lambda: name.replace("{suburb}", rng.choice(suburbs[rng.choice(states)]).title()))
 
 
 def _owner_or_place(rng: Random) -> str:
-    return rng.choice((rng.choice(_FIRST), rng.choice(_FAMILY)))
+    return rng.choice((rng.choice(names().first_words), rng.choice(names().family)))
 
 
 def local_firm(rng: Random, kind: str, part: Part | None = None) -> str:
-    """A firm that small businesses buy from: `kind` is one of the trade words' keys."""
+    """Return a firm that small businesses buy from. `kind` is a key of `trade_endings`."""
     return not_held_out(part, lambda: _local_firm(rng, kind))
 
 
 def related_names(rng: Random, owner: str, firm: str, part: Part | None = None) -> tuple[str, ...]:
-    """The companies and trusts beside a business; most owners have one or two."""
+    """Return the companies and trusts beside a business. Most owners have one or two."""
     family, first = owner.rsplit(maxsplit=1)[-1], firm.split(maxsplit=1)[0]
     usual = (
         f"{family} Family Trust",
@@ -178,25 +108,25 @@ def related_names(rng: Random, owner: str, firm: str, part: Part | None = None) 
 
 
 def _local_firm(rng: Random, kind: str) -> str:
-    words = _TRADE_WORDS[kind] if rng.random() < 2 / 3 else _PLAIN
-    return f"{_first_word(rng)} {rng.choice(words)}"
+    endings = names().trade_endings[kind] if rng.random() < 2 / 3 else names().plain_endings
+    return f"{_first_word(rng)} {rng.choice(endings)}"
 
 
 def _first_word(rng: Random) -> str:
     how = rng.random()
     if how < 0.35:
-        return rng.choice(_FIRST)
+        return rng.choice(names().first_words)
     if how < 0.65:
-        return rng.choice(_FAMILY)
+        return rng.choice(names().family)
     if how < 0.75:
-        return f"{rng.choice(_STREETS)} Street"
+        return f"{rng.choice(names().streets)} Street"
     if how < 0.85:
-        return f"{rng.choice(_GIVEN)}'s"
-    return "".join(rng.sample(_SYLLABLES, rng.choice((2, 3)))).capitalize()
+        return f"{rng.choice(names().given)}'s"
+    return "".join(rng.sample(names().syllables, rng.choice((2, 3)))).capitalize()
 
 
 def not_held_out(part: Part | None, make: Callable[[], str]) -> str:
-    """Made again until the name is not held out, where training is all it may be used for."""
+    """Make a name. For training, make it again until it is not held out."""
     while is_held_out(name := make()) and part == "train":
         pass
     return name

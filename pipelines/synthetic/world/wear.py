@@ -1,50 +1,50 @@
-"""What people type and what systems lose: the difference between a tidy narrative and a real one.
+"""What people type and what systems lose: the difference between a tidy narrative and a real one (`words.yaml`).
 
-Payers write a reference in their own words, in a hurry, or not at all. Banks then cut what doesn't fit their field.
-Wear is drawn from the same random stream as everything else, so that it is as repeatable.
+Payers write a reference in their own words, in a hurry, or not at all. Slips are drawn from the same random stream as
+everything else, so they are as repeatable.
 """
 
+from functools import cache
 from random import Random
 
-_SPOKEN_INVOICE = (
-    *(
-        "Inv {n}",
-        "INV-{n:05}",
-        "Invoice {n}",
-        "{n}",
-        "inv{n}",
-        "Inv. {n}",
-        "invoice no {n}",
-        "INV{n}",
-        "Tax invoice {n}",
-    ),
-    *(
-        "payment inv {n}",
-        "#{n}",
-        "Inv {n} thanks",
-        "inv {n} final",
-        "{n} paid",
-        "re {n}",
-        "Invoive {n}",
-        "INV {n} part pmt",
-    ),
-)
-_WORDLESS = ("", "", "Thanks", "payment", "as discussed", "thank you", "pmt", "deposit", "final payment", "job", "Paid")
-_NEIGHBOURS = str.maketrans("aeionrst", "sriomtda")
+from pipelines.synthetic.data_files import Record, load
+
+_NEIGHBOURS = str.maketrans("aeionrst", "sriomtda")  # of keys on a keyboard
+
+
+class Words(Record, frozen=True):
+    """The content of `words.yaml`, which explains the fields."""
+
+    invoice: tuple[str, ...]
+    invoice_without_number: tuple[str, ...]
+    refund: tuple[str, ...]
+    wages: tuple[str, ...]
+    drawings: tuple[tuple[str, ...], ...]
+    director_loan: tuple[str, ...]
+    tax_plan: tuple[str, ...]
+    tax_interest: tuple[str, ...]
+    payg_instalment: tuple[str, ...]
+    income_tax: tuple[str, ...]
+    fringe_benefits_tax: tuple[str, ...]
+
+
+@cache
+def words() -> Words:
+    return load("words.yaml", Words)
 
 
 def typed_reference(rng: Random, number: int, firm: str) -> str:
-    """How a payer names an invoice: mostly by number, sometimes by the firm or by nothing that helps."""
+    """Return a payer's reference to an invoice: mostly its number, sometimes the firm or nothing that helps."""
     how = rng.random()
     if how < 0.68:
-        return mistyped(rng, rng.choice(_SPOKEN_INVOICE).format(n=number))
+        return mistype(rng, rng.choice(words().invoice).format(n=number))
     if how < 0.82:
         return firm if rng.random() < 0.5 else firm.lower()
-    return rng.choice(_WORDLESS)
+    return rng.choice(words().invoice_without_number)
 
 
-def mistyped(rng: Random, text: str) -> str:
-    """One text in sixteen with a slip of the finger: letters swapped, one lost, doubled, or its neighbour hit."""
+def mistype(rng: Random, text: str) -> str:
+    """Return the text, one in sixteen with a slip: letters swapped, one lost, doubled, or its neighbour hit."""
     if len(text) < 4 or rng.random() >= 1 / 16:
         return text
     at = rng.randrange(len(text) - 2)
@@ -58,7 +58,7 @@ def mistyped(rng: Random, text: str) -> str:
 
 
 def spoken(rng: Random, wordings: tuple[str, ...]) -> str:
-    """One of several ways to put it, in the case that someone on a phone would type."""
+    """Return one of several wordings, in the case that someone on a phone would type."""
     text = rng.choice(wordings)
     case = rng.random()
-    return mistyped(rng, text.lower() if case < 0.35 else text.upper() if case < 0.45 else text)
+    return mistype(rng, text.lower() if case < 0.35 else text.upper() if case < 0.45 else text)

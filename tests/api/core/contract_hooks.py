@@ -7,6 +7,7 @@ deleted was made for it, so that the others never ask for something that is gone
 
 import json
 import os
+from base64 import b64decode
 from collections.abc import Mapping
 from datetime import date, timedelta
 from itertools import cycle
@@ -20,10 +21,11 @@ from schemathesis.core.parameters import ParameterLocation
 from schemathesis.generation import GenerationMode
 from schemathesis.generation.meta import TestPhase
 
-from api.core.schemas.files import EXAMPLE_FILES, EXAMPLE_PDF
+from api.core.schemas.examples import example
+from api.core.schemas.files import SentFiles
 from api.decisions.schemas.evaluations import SentSensitivity
-from api.decisions.schemas.policies import EXAMPLE_DOCUMENT
-from api.monitoring import schemas as monitoring
+from api.decisions.schemas.policies import SentPolicy
+from api.monitoring.schemas import SentRuleset
 from pipelines.vocabulary.taxonomy import TAXONOMY
 
 OWN_IDS = "TIDEMARK_TEST_OWN_IDS"  # lists by the name of a parameter, or of a list in a body, as JSON
@@ -81,10 +83,10 @@ def before_call(_context: HookContext, case: Case[Any], _kwargs: dict[str, Any])
     if is_good(case, ParameterLocation.HEADER) and KEY in case.headers:
         case.headers[KEY] = str(uuid4())
     if is_good(case, ParameterLocation.BODY) and case.operation.label == SAVES_A_POLICY:
-        case.body = EXAMPLE_DOCUMENT | {"notes": str(uuid4())}
+        case.body = example(SentPolicy) | {"notes": str(uuid4())}
     if is_good(case, ParameterLocation.BODY) and case.operation.label in SENDS_A_RULESET:
         listed = {"customers": sets["customerId"][:2]}
-        case.body = monitoring.EXAMPLE_DOCUMENT | {"slug": f"r-{uuid4()}", "appliesTo": listed}
+        case.body = example(SentRuleset) | {"slug": f"r-{uuid4()}", "appliesTo": listed}
     if is_good(case, ParameterLocation.BODY) and case.operation.label == SIMULATES and isinstance(case.body, dict):
         span = {"from": str(LONG_AGO - timedelta(days=90)), "to": str(LONG_AGO)}
         case.body |= span | {"document": None, "customerIds": sets["customerId"][:2]}
@@ -142,17 +144,18 @@ def made_for_it(case: Case[Any], name: str, path: str, body: dict[str, Any]) -> 
 
 def of_pdfs(body: dict[str, Any]) -> dict[str, Any]:
     """Instead of the files that were made, as a form or in JSON, as many that are PDFs; one password is for all."""
+    content = example(SentFiles)["files"][0]["contentBase64"]
     if "file" in body:
-        return {"file": [EXAMPLE_PDF.decode() for _ in body["file"]], "password": body.get("password", [])[:1]}
-    [good] = EXAMPLE_FILES["files"]
-    return {"files": [{**sent, "contentBase64": good["contentBase64"]} for sent in body["files"]]}
+        pdf = b64decode(content).decode()
+        return {"file": [pdf for _ in body["file"]], "password": body.get("password", [])[:1]}
+    return {"files": [{**sent, "contentBase64": content} for sent in body["files"]]}
 
 
 def askable(body: dict[str, Any]) -> dict[str, Any]:
     """Instead of what was made: the inputs that the policies of the sets declare, their versions, numbers that they
     read, days that are over, and customers who are there.
     """
-    known = {"inputs": {"requestedAmount": 1}, "version": 2, "against": 1, "grid": SentSensitivity.EXAMPLE["grid"]}
+    known = {"inputs": {"requestedAmount": 1}, "version": 2, "against": 1, "grid": example(SentSensitivity)["grid"]}
     if body.get("asOf"):
         known["asOf"] = [str(LONG_AGO - timedelta(days=nth)) for nth in range(len(body["asOf"]))]
     if body.get("customerIds"):

@@ -7,7 +7,8 @@ from uuid import UUID
 
 import pytest
 
-from api.webhooks.schemas import EXAMPLE_NEW
+from api.core.schemas.examples import example
+from api.webhooks.schemas import NewSubscription
 from storage.core import audit, logs
 from storage.core.store import Store
 from tests.api.conftest import ABN, HTTP, Client, answering, connected, new_client
@@ -96,7 +97,7 @@ def test_requests_that_share_an_id_are_told_apart_by_ours(
     caplog.handler.setFormatter(logs.Json("api"))
     with caplog.at_level(logging.INFO, logger="tidemark.api"):
         for number in range(2):
-            body = EXAMPLE_NEW | {"eventType": ("job.completed", "job.failed")[number]}
+            body = example(NewSubscription) | {"eventType": ("job.completed", "job.failed")[number]}
             client.post("/v1/webhooks/subscriptions", body, headers={"X-Request-Id": "same"})
     lines = [line for line in map(json.loads, caplog.text.splitlines()) if line.get("requestId") == "same"]
     assert len({UUID(line["ownRequestId"]) for line in lines}) == 2

@@ -8,7 +8,8 @@ from uuid import UUID
 import pytest
 import requests
 
-from api.decisions.schemas.policies import EXAMPLE_DOCUMENT
+from api.core.schemas.examples import example
+from api.decisions.schemas.policies import SentPolicy
 from pipelines.decisions import examples
 from storage.access import keys
 from storage.core import audit
@@ -27,7 +28,8 @@ STORY = {
 
 
 def document(**changes: object) -> dict[str, Any]:
-    return deepcopy(EXAMPLE_DOCUMENT) | changes
+    written: dict[str, Any] = deepcopy(example(SentPolicy))
+    return written | changes
 
 
 def lenient() -> dict[str, Any]:

@@ -9,13 +9,14 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from api.cli import app
-from api.decisions.schemas.policies import EXAMPLE_DOCUMENT
+from api.core.schemas.examples import example
+from api.decisions.schemas.policies import SentPolicy
 from pipelines.decisions import examples
 from pipelines.vocabulary.errors import TidemarkError
 from tests.conftest import prepare_home
 
 named = pytest.mark.parametrize
-DOCUMENT: dict[str, Any] = {"slug": "overdraft", **EXAMPLE_DOCUMENT}
+DOCUMENT: dict[str, Any] = {"slug": "overdraft", **example(SentPolicy)}
 
 
 @pytest.fixture(autouse=True)
@@ -76,7 +77,7 @@ def test_from_a_file_to_a_published_policy_and_back(client: str, tmp_path: Path)
     reported = run("policies", "diff", "overdraft", *of_client)
     assert (reported["from"], reported["to"], len(reported["changes"])) == (1, 2, 1)
     assert run("policies", "publish", "overdraft", *of_client)["version"] == 2
-    assert "say the same" in invoked("diff", "overdraft", *of_client).stdout
+    assert "do not differ" in invoked("diff", "overdraft", *of_client).stdout
 
     pulled = tmp_path / "pulled.yaml"
     assert invoked("pull", "overdraft", *of_client, "--version", "1", "--out", pulled).exit_code == 0

@@ -93,7 +93,7 @@ def test_from_two_files_to_a_model_in_use_and_back(portfolio: tuple[Path, Path],
     assert (model["modelId"], model["usedFor"], model["name"]) == (retained["modelId"], [client], "fitted")
     assert run("risk", "deactivate", "--client", client)["modelId"] == retained["modelId"]
     assert run("risk", "models")[0]["usedFor"] == []
-    assert refused("risk", "deactivate", "--client", client) == "No risk model is activated there."
+    assert refused("risk", "deactivate", "--client", client) == "The client has no active risk model."
     trail = {entry["action"] for entry in run("audit", "list")}
     assert {"RiskModel.Fitted", "RiskModel.Activated", "RiskModel.Deactivated"} <= trail
 

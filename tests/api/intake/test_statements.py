@@ -12,7 +12,8 @@ from uuid import uuid4
 import pytest
 import requests
 
-from api.core.schemas.files import EXAMPLE_PDF
+from api.core.schemas.examples import example
+from api.core.schemas.files import SentFiles
 from api.core.uploads import MAX_PARTS
 from storage.core.models import statement_files
 from storage.core.settings import Settings
@@ -385,7 +386,8 @@ def test_a_form_sent_again_with_its_key_is_answered_again(store: Store, client: 
 @pytest.fixture
 def statement_id(store: Store, client: Client, customer_id: str) -> str:
     """Of one that was read and enriched."""
-    job_of(client, as_form(client, customer_id, ("june.pdf", EXAMPLE_PDF)))
+    pdf = base64.b64decode(example(SentFiles)["files"][0]["contentBase64"])
+    job_of(client, as_form(client, customer_id, ("june.pdf", pdf)))
     end_extractions(store)
     end_submissions(store)
     [found] = client.get(path_of(customer_id)).json()["data"]["statements"]

@@ -15,7 +15,8 @@ import yaml
 from sqlalchemy import delete
 
 from api.core.dependencies import READING_ROWS
-from api.monitoring.schemas import EXAMPLE_DOCUMENT, EXAMPLE_MATCH, EXAMPLE_RULESET
+from api.core.schemas.examples import example
+from api.monitoring.schemas import MatchView, RulesetView, SentRuleset
 from pipelines.monitoring import checked, library, moves
 from pipelines.monitoring.moving import FIRING, OUTCOMES, REARM
 from storage.core import audit
@@ -120,12 +121,12 @@ def trail(store: Store, client: Client) -> list[tuple[str, dict[str, Any]]]:
 
 def test_a_ruleset_is_stored_and_read_as_it_was_sent(store: Store, client: Client) -> None:
     customer = client.new_customer()
-    document = EXAMPLE_DOCUMENT | {"appliesTo": {"customers": [customer]}}
+    document = example(SentRuleset) | {"appliesTo": {"customers": [customer]}}
     answer = client.post(RULESETS, document)
     made = answer.json()["data"]
     assert (answer.status_code, answer.headers["Location"]) == (201, f"{RULESETS}/{made['rulesetId']}")
     assert made.pop("warnings") == []
-    assert made.keys() == EXAMPLE_RULESET.keys()
+    assert made.keys() == example(RulesetView).keys()
     assert (made["version"], made["active"], made["isArchived"]) == (1, True, False)
     assert made["document"] == document
     assert made["dateCreated"] == made["dateUpdated"]
@@ -242,18 +243,18 @@ def test_with_an_idempotency_key_a_ruleset_is_created_once(client: Client) -> No
 
 def test_a_match_tells_what_fired_and_what_it_read(client: Client, customer_id: str, match: dict[str, Any]) -> None:
     [ruleset] = read(client, "/rulesets")["rulesets"]
-    assert match.keys() == EXAMPLE_MATCH.keys()
+    assert match.keys() == example(MatchView).keys()
     assert match["ruleset"] == {"id": ruleset["rulesetId"], "slug": "spending", "name": "Spending"}
     assert (match["customerId"], match["version"], match["dataVersion"], match["cause"]) == (customer_id, 1, 1, "time")
     [rule] = match["rules"]
-    assert rule.keys() == EXAMPLE_MATCH["rules"][0].keys()
+    assert rule.keys() == example(MatchView)["rules"][0].keys()
     assert (rule["code"], rule["severity"], rule["recommendedActions"]) == ("SPENT", "warning", ["Ask what for."])
     [value] = rule["values"]
-    assert value.keys() == EXAMPLE_MATCH["rules"][0]["values"][0].keys()
+    assert value.keys() == example(MatchView)["rules"][0]["values"][0].keys()
     assert (value["kind"], value["name"], value["value"]) == ("metric", "spent_30d", Decimal(50))
     assert (value["cause"], value["baseline"]) == (None, None)
     [comparison] = rule["comparisons"]
-    assert comparison.keys() == EXAMPLE_MATCH["rules"][0]["comparisons"][0].keys()
+    assert comparison.keys() == example(MatchView)["rules"][0]["comparisons"][0].keys()
     assert (comparison["operator"], comparison["holds"]) == ("moreThan", True)
     assert comparison["left"] == {"metric": "spent_30d", "value": Decimal(50)}
     assert comparison["right"] == {"constant": "0", "value": 0}

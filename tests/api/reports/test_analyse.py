@@ -262,7 +262,8 @@ def test_rows_in_another_currency_than_declared_are_refused_and_never_summed(tmp
         (line, "Transaction.UnsupportedCurrency") for line in (2, 4)
     ]
     assert found["files"][0]["unused"] == {"in another currency": 2}
-    assert "is no code of ISO 4217" in CliRunner().invoke(app, ["analyse", "mixed.csv", "--currency", "XXQ"]).output
+    refused = CliRunner().invoke(app, ["analyse", "mixed.csv", "--currency", "XXQ"])
+    assert "is not a currency code of ISO 4217" in refused.output
 
 
 @whole_command
@@ -293,7 +294,7 @@ def test_rows_that_their_statement_does_not_prove_are_told_of(tmp_path: Path) ->
     lines = (f"{day},{what},{amount},{balance},{verdicts[amount < 0]}\n" for day, what, amount, balance in ROWS)
     (tmp_path / "rows.csv").write_text("date,description,amount,balance,proved,verdict\n" + "".join(lines), "utf-8")
     assert "of the money moved" in (reported := run("rows.csv"))
-    assert "stands on PDF statements that do not prove it." in " ".join(reported.split())
+    assert "rests on PDF statements that do not reconcile." in " ".join(reported.split())
     reports = analysed("rows.csv")
     shares = {each["row"]: each["shares"] for each in reports["aggregate"]["unreconciled"]["figures"]}
     assert shares["/tables/rolling_windows/values/0"]["moneyOut"] == 1

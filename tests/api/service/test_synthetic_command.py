@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from api.cli import app
-from pipelines.synthetic import HELD_OUT_STYLES, frames, portfolio
+from pipelines.synthetic import frames, held_out_banks, portfolio
 from pipelines.synthetic.pdf import statement_pdf
 
 GENERATE = ("synthetic", "generate", "--customers", "22", "--months", "2", "--seed", "3", "--until", "2025-06-30")
@@ -65,7 +65,7 @@ def test_a_portfolio_to_train_on_knows_no_held_out_bank(tmp_path: Path) -> None:
     generated(tmp_path / "portfolio", "--part", "train")
     banks = set(pl.read_csv(tmp_path / "portfolio" / "labels.csv")["context_bank"])
     assert banks
-    assert not banks & HELD_OUT_STYLES
+    assert not banks & held_out_banks()
 
 
 def test_a_folder_that_holds_something_is_left_alone(tmp_path: Path) -> None:

@@ -4,17 +4,23 @@ from datetime import date
 
 import polars as pl
 import pytest
+from msgspec.structs import astuple
 
-from pipelines.synthetic import HELD_OUT_STYLES, Business, Part, is_held_out, portfolio
-from pipelines.synthetic.world.brands import IRREPLACEABLE, allowed, available, canonical
-from pipelines.synthetic.world.merchants import BILL_FAMILIES, EVERYDAY, STATE_BODIES, WAGERING, WATER
-from pipelines.synthetic.world.styles import STYLES
+from pipelines.synthetic import Business, Part, held_out_banks, is_held_out, portfolio
+from pipelines.synthetic.world.brands import allowed, available, brands, canonical
+from pipelines.synthetic.world.merchants import bills_by_family, merchants
+from pipelines.synthetic.world.styles import bank_styles
 
 UNTIL = date(2025, 6, 30)
 BRANDS = sorted(
-    {canonical(shop) for spend in EVERYDAY for shop in spend.shops if not shop.startswith("~")}
-    | {canonical(bill.name) for _, family in BILL_FAMILIES for bill in family if not bill.name.startswith("~")}
-    | set(map(canonical, WAGERING))
+    {canonical(shop) for spend in merchants().everyday_spends for shop in spend.shops if not shop.startswith("~")}
+    | {
+        canonical(bill.name)
+        for family in bills_by_family().values()
+        for bill in family
+        if not bill.name.startswith("~")
+    }
+    | set(map(canonical, merchants().wagering))
 )
 
 
@@ -47,14 +53,14 @@ def test_what_is_held_out_does_not_depend_on_the_process() -> None:
 
 
 def test_what_a_business_cannot_choose_is_never_held_out() -> None:
-    bodies = {canonical(name) for state in STATE_BODIES.values() for name in state}
-    assert bodies | {canonical(bill.name) for bill in WATER.values()} <= IRREPLACEABLE
-    assert not any(map(is_held_out, IRREPLACEABLE))
+    bodies = {canonical(name) for state in merchants().state_bodies.values() for name in astuple(state)}
+    assert bodies | {canonical(bill.name) for bill in bills_by_family()["water"]} <= brands().irreplaceable
+    assert not any(map(is_held_out, brands().irreplaceable))
 
 
 def test_two_whole_banks_are_held_out() -> None:
-    assert len(HELD_OUT_STYLES) == 2
-    assert {style.name for style in STYLES} > HELD_OUT_STYLES
+    assert len(held_out_banks()) == 2
+    assert {style.name for style in bank_styles()} > held_out_banks()
 
 
 def test_training_leaves_out_what_a_test_prefers() -> None:
@@ -81,12 +87,12 @@ def rows(part: Part | None) -> tuple[list[Business], pl.DataFrame]:
 def test_businesses_to_train_on_meet_nothing_held_out() -> None:
     _, met = rows("train")
     assert met["held_out"].sum() == 0
-    assert not HELD_OUT_STYLES & set(met["bank"])
+    assert not held_out_banks() & set(met["bank"])
 
 
 def test_businesses_to_test_on_bank_where_training_never_does_and_meet_more_held_out_brands() -> None:
     _, met = rows("test")
-    assert set(met["bank"]) == HELD_OUT_STYLES
+    assert set(met["bank"]) == held_out_banks()
     _, usual = rows(None)
     share = [
         frame.select(pl.col("counterparty").drop_nulls().map_batches(_held_out).mean()).item() for frame in (met, usual)
@@ -105,9 +111,8 @@ def test_the_parts_are_different_businesses() -> None:
 
 def test_in_the_whole_portfolio_rows_of_held_out_banks_and_brands_are_marked() -> None:
     _, met = rows(None)
-    assert met.filter(pl.col("bank").is_in(HELD_OUT_STYLES))["held_out"].all()
-    elsewhere = met.filter(~pl.col("bank").is_in(HELD_OUT_STYLES))
-    brands = set(BRANDS)
-    known = elsewhere.filter(pl.col("counterparty").is_in(brands)).select("counterparty", "held_out").unique()
+    assert met.filter(pl.col("bank").is_in(held_out_banks()))["held_out"].all()
+    elsewhere = met.filter(~pl.col("bank").is_in(held_out_banks()))
+    known = elsewhere.filter(pl.col("counterparty").is_in(BRANDS)).select("counterparty", "held_out").unique()
     assert all(is_held_out(brand) == marked for brand, marked in known.rows())
     assert elsewhere.filter(pl.col("counterparty").is_null())["held_out"].sum() == 0

@@ -5,9 +5,10 @@ import pytest
 
 from pipelines.synthetic.ledger.narratives import narrative
 from pipelines.synthetic.world.model import Booked, Movement, Party
-from pipelines.synthetic.world.styles import STYLES, BankStyle
+from pipelines.synthetic.world.styles import BankStyle, bank_styles
 
 BOOKED_ON = date(2024, 4, 24).toordinal()
+STYLES = bank_styles()
 BY_NAME = {style.name: style for style in STYLES}
 
 

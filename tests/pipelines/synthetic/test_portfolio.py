@@ -18,9 +18,9 @@ from stdnum import luhn
 from stdnum.au import abn
 
 from pipelines.synthetic import LABELLED, Business, business, portfolio
-from pipelines.synthetic.businesses.trades import TRADES
+from pipelines.synthetic.businesses.trades import trades
 from pipelines.synthetic.world.model import Condition
-from pipelines.synthetic.world.styles import STYLES
+from pipelines.synthetic.world.styles import bank_styles
 from tests.conftest import examples
 
 pytestmark = pytest.mark.slow  # the generator of synthetic data alone; what is built on its rows is tested elsewhere
@@ -137,8 +137,8 @@ def test_narratives_leave_no_blank_unfilled_and_are_accepted(rows: pl.DataFrame)
 
 def test_every_trade_bank_condition_and_number_of_accounts_appears() -> None:
     many = list(portfolio(220, 2, seed=11, until=UNTIL))
-    assert {one.trade for one in many} == {trade.slug for trade in TRADES}
-    assert {account.bank_name for one in many for account in one.accounts} == {style.name for style in STYLES}
+    assert {one.trade for one in many} == {trade.slug for trade in trades()}
+    assert {account.bank_name for one in many for account in one.accounts} == {style.name for style in bank_styles()}
     assert {one.condition for one in many} == set(get_args(Condition))
     assert {len(one.accounts) for one in many} == {1, 2, 3, 4, 5}
 

@@ -3,17 +3,17 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.synthetic.world.wear import mistyped, spoken, typed_reference
+from pipelines.synthetic.world.wear import mistype, spoken, typed_reference
 
 
 @given(text=st.text(max_size=40), seed=st.integers(0, 10**6))
 def test_a_slip_changes_two_letters_at_most(text: str, seed: int) -> None:
-    assert abs(len(mistyped(Random(seed), text)) - len(text)) <= 1
+    assert abs(len(mistype(Random(seed), text)) - len(text)) <= 1
 
 
 def test_most_texts_are_typed_well_and_some_are_not() -> None:
     rng = Random(1)
-    slips = sum(mistyped(rng, "invoice 4821") != "invoice 4821" for _ in range(4_000))
+    slips = sum(mistype(rng, "invoice 4821") != "invoice 4821" for _ in range(4_000))
     assert 0.03 < slips / 4_000 < 0.09
 
 

@@ -1,27 +1,42 @@
-"""What the page shows of a backtest: cards, charts and tables, in words."""
+"""What the page shows of a backtest, in which order and in which words."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
 from decimal import Decimal
 from typing import Any
 
-from pipelines.decisions.backtest.page.pairs import Pair, PairChart, pair_chart
 from pipelines.decisions.backtest.result import ALL_OUTCOMES, share
 from pipelines.decisions.backtest.tallies import AFTER, BEFORE
 from pipelines.decisions.policy import INDETERMINATE
 from pipelines.decisions.readings import CAUSES
-from pipelines.reports.page.charts import RowChart, bar_chart
-from pipelines.reports.page.grids import Column, Grid
-from pipelines.reports.page.wording import (
-    MINUS,
+from pipelines.pages import (
+    Card,
+    Cards,
+    Cell,
+    Column,
+    Figure,
+    Figures,
+    Grid,
+    Matrix,
+    Note,
+    Page,
+    Part,
+    Section,
+    drop_none,
+    number_columns,
+)
+from pipelines.pages.charts import bar_chart
+from pipelines.pages.wording import (
     UNKNOWN,
+    change,
     counted,
     day,
     dollars,
+    extent,
     percent,
     short_money,
     shortened,
+    whole,
     words_of,
 )
 
@@ -29,7 +44,14 @@ LABEL = 30  # characters of a chart's line that fit beside its figures
 MOST_BARS = 12
 SHADES = 5
 NO_RULE = "None: order or outcome of steps"
+SIDES = (BEFORE, AFTER)
+FOOTER = (
+    "Computed by Tidemark. Limits that could not be determined are left out of totals. A rule is counted over all "
+    f"customers, whether or not its step was reached; it decided where its step did. {UNKNOWN} stands for what is not "
+    "known."
+)
 _STRICTNESS: Mapping[str, int] = {outcome: place for place, outcome in enumerate(ALL_OUTCOMES[:-1])}
+_HITS = {"matched": "Matched", "decisive": "Decided", "undecidable": "Undecidable"}
 
 Data = Mapping[str, Any]
 
@@ -44,113 +66,68 @@ class About:
     facts: Sequence[tuple[str, str]]
     notices: Sequence[str] = ()
 
-
-@dataclass(frozen=True)
-class Card:
-    title: str
-    figure: str
-    lines: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Cell:
-    """Of the matrix. `shade`: 0–SHADES, how many of the row's customers it holds; `mark`: which way they went."""
-
-    count: str
-    under: str
-    shade: int
-    mark: str
-    says: str
-
-
-@dataclass(frozen=True)
-class Matrix:
-    heads: tuple[str, ...]
-    rows: tuple[tuple[str, tuple[Cell, ...], str], ...]
-    totals: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Figure:
-    """A chart with its title and what it says in a sentence. Its `kind` is the drawing."""
-
-    id: str
-    title: str
-    says: str
-    chart: PairChart | RowChart
-    table: Grid | None = None
-
     @property
-    def kind(self) -> str:
-        return type(self.chart).__name__
+    def sides(self) -> tuple[tuple[str, str], ...]:
+        """Return both sides, each with what people call it."""
+        return (BEFORE, self.before), (AFTER, self.after)
 
 
-@dataclass(frozen=True)
-class Day:
-    id: str
-    title: str
-    cards: tuple[Card, ...]
-    matrix: Matrix
-    figures: tuple[Figure, ...]
-    tables: tuple[Grid, ...]
-
-
-@dataclass(frozen=True)
-class Shown:
-    about: About
-    overview: Grid | None
-    days: tuple[Day, ...]
-    changed: Grid | None
-
-    @property
-    def title(self) -> str:
-        return f"{self.about.policy}: {self.about.after} against {self.about.before}"
-
-
-def read(days: Sequence[Data], about: About, changed: Sequence[Data], changed_in_all: int) -> Shown:
-    return Shown(
-        about,
-        _overview(days, about) if len(days) > 1 else None,
-        tuple(_day(place, each, about) for place, each in enumerate(days)),
-        _changed(changed, changed_in_all, about) if changed else None,
+def read(days: Sequence[Data], about: About, changed: Sequence[Data], changed_in_all: int) -> Page:
+    """Return everything that the page shows."""
+    sections = (
+        Section("overview", "Day by day", (_overview(days, about),)) if len(days) > 1 else None,
+        *(_day(f"day-{place}", each, about) for place, each in enumerate(days, 1)),
+        Section("changed", "Customers who change", (_changed(changed, changed_in_all, about),)) if changed else None,
+    )
+    return Page(
+        "Backtest of a decision policy",
+        f"{about.policy}: {about.after} against {about.before}",
+        tuple(about.facts),
+        tuple(about.notices),
+        drop_none(*sections),
+        FOOTER,
     )
 
 
 def _overview(days: Sequence[Data], about: About) -> Grid:
-    heads = ["As of", "Customers", "Outcome changes", "Share", f"Proceed, {about.before}", f"Proceed, {about.after}"]
-    columns = (Column(heads[0], "short"), *(Column(head, "number") for head in heads[1:]))
-    return Grid.of("Day by day", columns, [_overview_row(each) for each in days])
+    proceed = (f"Proceed, {about.before}", f"Proceed, {about.after}")
+    columns = (Column("As of", "short"), *number_columns("Customers", "Outcome changes", "Share", *proceed))
+    return Grid.of("Outcomes on each day", columns, [_overview_row(each) for each in days])
 
 
 def _overview_row(each: Data) -> list[str]:
     proceed = _named(each["outcomes"], "outcome")["proceed"]
     return [
-        _on(each["asOf"]),
-        _whole(each["customers"]),
-        _whole(each["outcomeChanged"]),
+        day(each["asOf"]),
+        whole(each["customers"]),
+        whole(each["outcomeChanged"]),
         percent(share(each["outcomeChanged"], each["customers"])),
-        *(percent(share(proceed[side]["customers"], each["customers"])) for side in (BEFORE, AFTER)),
+        *(percent(share(proceed[side]["customers"], each["customers"])) for side in SIDES),
     ]
 
 
-def _day(place: int, each: Data, about: About) -> Day:
-    id_ = f"day-{place + 1}"
-    figures = (
+def _day(id_: str, each: Data, about: About) -> Section:
+    figures = drop_none(
         _outcomes(id_, each, about),
         *(_limits(id_, nth, product, about) for nth, product in enumerate(each["limits"])),
         _bad_rates(id_, each, about),
         _changed_by(id_, each),
         *_causes(id_, each, about),
     )
-    tables = (_limit_table(each, about), _rule_table(each), _step_table(each, about))
-    return Day(
-        id_,
-        _on(each["asOf"]),
-        tuple(_cards(each)),
+    parts: tuple[Part, ...] = drop_none(
+        Cards(tuple(_cards(each))),
         _matrix(each),
-        tuple(figure for figure in figures if figure is not None),
-        tuple(table for table in tables if table is not None),
+        Note(
+            f"Rows: {about.before}. Columns: {about.after}. Under a count: what these customers are offered, "
+            "before → after. ▲ more lenient, ▼ stricter, ? no longer decided. The darker a cell, the larger its share "
+            "of the row."
+        ),
+        Figures(figures),
+        _limit_table(each, about),
+        _rule_table(each),
+        _step_table(each, about),
     )
+    return Section(id_, f"As of {day(each['asOf'])}", parts)
 
 
 # Cards
@@ -158,41 +135,26 @@ def _day(place: int, each: Data, about: About) -> Day:
 
 def _cards(each: Data) -> Iterator[Card]:
     customers, changed = each["customers"], each["outcomeChanged"]
-    limits = counted(each["limitsChanged"], "limit")
-    yield Card("Customers compared", _whole(customers), ())
-    yield Card(
-        "Outcome changes",
-        _whole(changed),
-        (f"{percent(share(changed, customers))} of them", f"{limits.replace('limit', 'customer')} with another limit"),
-    )
+    yield Card("Customers compared", whole(customers))
+    limits = f"{counted(each['limitsChanged'], 'customer')} with another limit"
+    yield Card("Outcome changes", whole(changed), (f"{percent(share(changed, customers))} of them", limits))
     outcomes = _named(each["outcomes"], "outcome")
-    yield _moved("Proceed", outcomes["proceed"], customers)
-    yield _moved("Indeterminate", outcomes[INDETERMINATE], customers)
+    yield _share_card("Proceed", outcomes["proceed"], customers)
+    yield _share_card("Indeterminate", outcomes[INDETERMINATE], customers)
     if each["limits"]:
-        before, after = (_offered(each, side) for side in (BEFORE, AFTER))
-        yield Card("Offered in all", _short(after), (f"{_short(before)} before", _step_of(after - before, _short)))
-    good = outcomes["proceed"]
-    if good[AFTER]["judged"] or good[BEFORE]["judged"]:
-        described = f"{percent(_number(good[BEFORE]['badRate']))} before"
-        yield Card(
-            "Bad rate of proceed",
-            percent(_number(good[AFTER]["badRate"])),
-            (described, f"of {_whole(good[AFTER]['judged'])} whose end is known"),
-        )
+        before, after = (_sum(product[side]["amount"] for product in each["limits"] if product[side]) for side in SIDES)
+        moved = f"{'+' if after > before else ''}{short_money(after - before)}" if after != before else "unchanged"
+        yield Card("Offered in all", short_money(after), (f"{short_money(before)} before", moved))
+    before, after = (outcomes["proceed"][side] for side in SIDES)
+    if before["judged"] or after["judged"]:
+        lines = (f"{percent(before['badRate'])} before", f"of {whole(after['judged'])} whose repayment is known")
+        yield Card("Bad rate of proceed", percent(after["badRate"]), lines)
 
 
-def _moved(title: str, outcome: Data, customers: int) -> Card:
-    before, after = outcome[BEFORE]["customers"], outcome[AFTER]["customers"]
-    return Card(
-        title,
-        percent(share(after, customers)),
-        (f"{percent(share(before, customers))} before", f"{_signed(after - before)} customers"),
-    )
-
-
-def _offered(each: Data, side: str) -> Decimal:
-    amounts = (_number(product[side]["amount"]) for product in each["limits"] if product[side])
-    return sum((amount for amount in amounts if amount is not None), Decimal(0))
+def _share_card(title: str, outcome: Data, customers: int) -> Card:
+    before, after = (outcome[side]["customers"] for side in SIDES)
+    lines = (f"{percent(share(before, customers))} before", f"{change(after - before)} customers")
+    return Card(title, percent(share(after, customers)), lines)
 
 
 # The matrix
@@ -205,35 +167,26 @@ def _matrix(each: Data) -> Matrix:
         (
             words_of(before),
             tuple(_cell(before, after, cells.get((before, after)), outcomes[before]) for after in ALL_OUTCOMES),
-            _whole(outcomes[before][BEFORE]["customers"]),
+            whole(outcomes[before][BEFORE]["customers"]),
         )
         for before in ALL_OUTCOMES
     )
-    totals = (*(_whole(outcomes[after][AFTER]["customers"]) for after in ALL_OUTCOMES), _whole(each["customers"]))
-    return Matrix(tuple(words_of(each) for each in ALL_OUTCOMES), rows, totals)
+    totals = (*(whole(outcomes[after][AFTER]["customers"]) for after in ALL_OUTCOMES), whole(each["customers"]))
+    return Matrix("Outcomes before and after", "From ↓ to →", tuple(map(words_of, ALL_OUTCOMES)), rows, totals)
 
 
 def _cell(before: str, after: str, row: Data | None, outcome: Data) -> Cell:
     if row is None:
-        return Cell("0", "", 0, "", f"No customer goes from {before} to {after}.")
+        return Cell("0", "", 0, "nobody", f"No customer goes from {before} to {after}.")
     of_row = row["customers"] / outcome[BEFORE]["customers"]
-    offers = [
-        sum((_number(each[side]["amount"]) or Decimal(0) for each in row["limits"]), Decimal(0))
-        for side in (BEFORE, AFTER)
-    ]
-    under = f"{_short(offers[0])} → {_short(offers[1])}" if any(offers) else ""
-    says = f"{counted(row['customers'], 'customer')} from {before} to {after}"
-    return Cell(
-        _whole(row["customers"]),
-        under,
-        min(SHADES, 1 + int(of_row * SHADES)),
-        _way(before, after),
-        f"{says}{'; offered ' + under if under else ''}.",
-    )
+    offers = [_sum(each[side]["amount"] for each in row["limits"]) for side in SIDES]
+    below = " → ".join(map(short_money, offers)) if any(offers) else ""
+    says = f"{counted(row['customers'], 'customer')} from {before} to {after}{'; offered ' + below if below else ''}."
+    return Cell(whole(row["customers"]), below, min(SHADES, 1 + int(of_row * SHADES)), _way(before, after), says)
 
 
 def _way(before: str, after: str) -> str:
-    """Where those who move go."""
+    """Return in which way customers move: a class of the style sheet."""
     if before == after:
         return "same"
     if INDETERMINATE in (before, after):
@@ -244,42 +197,42 @@ def _way(before: str, after: str) -> str:
 # Charts
 
 
+def _pairs(
+    id_: str, title: str, says: str, rows: Sequence[tuple[str, str, Any, Any]], about: About, table: Grid | None = None
+) -> Figure:
+    """Draw label, figure, size before and size after: one bar below the other."""
+    chart = bar_chart([(label, figure, {"was": was, "will": will}) for label, figure, was, will in rows])
+    return Figure(id_, title, says, chart, table, (("was", about.before), ("will", about.after)))
+
+
 def _outcomes(id_: str, each: Data, about: About) -> Figure:
-    pairs = [
-        Pair(
-            words_of(row["outcome"]),
-            _change(row[BEFORE]["customers"], row[AFTER]["customers"], _whole),
-            row[BEFORE]["customers"],
-            row[AFTER]["customers"],
-        )
+    rows = [
+        (words_of(row["outcome"]), *_counts(row[BEFORE]["customers"], row[AFTER]["customers"]))
         for row in each["outcomes"]
     ]
-    says = (
-        f"{counted(each['outcomeChanged'], 'customer')} of {_whole(each['customers'])} would be decided otherwise. "
-        f"Figures: {about.before} → {about.after}."
-    )
-    return Figure(f"{id_}-outcomes", "Outcomes", says, pair_chart(pairs))
+    says = f"{whole(each['outcomeChanged'])} of {counted(each['customers'], 'customer')} would get another outcome."
+    return _pairs(f"{id_}-outcomes", "Outcomes", says, rows, about)
 
 
 def _limits(id_: str, nth: int, product: Data, about: About) -> Figure:
-    name = words_of(product["product"].replace("-", "_"))
     bounds = [None, *(band["upTo"] for band in product["bands"])]
-    pairs = [
-        Pair(_band(band["upTo"], last), _change(band[BEFORE], band[AFTER], _whole), band[BEFORE], band[AFTER])
+    rows = [
+        (_band(band["upTo"], last), *_counts(band[BEFORE], band[AFTER]))
         for band, last in zip(product["bands"], bounds, strict=False)
     ]
-    before, after = (_total(product[side]) for side in (BEFORE, AFTER))
-    says = (
-        "Customers by the limit that they are offered. "
-        f"In all {before} under {about.before}, {after} under {about.after}."
-    )
-    return Figure(f"{id_}-limits-{nth}", f"Limits: {name}", says, pair_chart(pairs))
+    totals = ", ".join(f"{called} offers {_total(product[side])}" for side, called in about.sides)
+    says = f"Customers by the limit that they are offered. In all, {totals}."
+    return _pairs(f"{id_}-limits-{nth}", f"Limits: {_product(product)}", says, rows, about)
+
+
+def _counts(before: int, after: int) -> tuple[str, int, int]:
+    return f"{whole(before)} → {whole(after)}", before, after
 
 
 def _total(side: Data | None) -> str:
     if side is None:
-        return "not priced"
-    return f"{dollars(_number(side['amount']))} to {counted(side['offered'], 'customer')}"
+        return "no limit"
+    return f"{dollars(side['amount'])} to {counted(side['offered'], 'customer')}"
 
 
 def _band(up_to: int | None, last: int | None) -> str:
@@ -293,54 +246,43 @@ def _band(up_to: int | None, last: int | None) -> str:
 
 
 def _bad_rates(id_: str, each: Data, about: About) -> Figure | None:
-    rows = [row for row in each["outcomes"] if row[BEFORE]["judged"] or row[AFTER]["judged"]]
-    if not rows:
+    judged = [row for row in each["outcomes"] if row[BEFORE]["judged"] or row[AFTER]["judged"]]
+    if not judged:
         return None
-    pairs = [
-        Pair(
-            words_of(row["outcome"]),
-            " → ".join(percent(_number(row[side]["badRate"])) for side in (BEFORE, AFTER)),
-            *(float(row[side]["badRate"] or 0) for side in (BEFORE, AFTER)),
-        )
-        for row in rows
-    ]
-    columns = (
-        Column("Outcome"),
-        *(Column(head, "number") for head in ("Known before", "Bad before", "Known after", "Bad after")),
-    )
+    rates = [(words_of(row["outcome"]), *(row[side]["badRate"] for side in SIDES)) for row in judged]
+    rows = [(name, f"{percent(was)} → {percent(will)}", was or 0, will or 0) for name, was, will in rates]
+    columns = ("Outcome", *number_columns("Known before", "Bad before", "Known after", "Bad after"))
     cells = [
-        [
-            words_of(row["outcome"]),
-            *(_whole(row[side][name]) for side in (BEFORE, AFTER) for name in ("judged", "defaulted")),
-        ]
-        for row in rows
+        [words_of(row["outcome"]), *(whole(row[side][name]) for side in SIDES for name in ("judged", "defaulted"))]
+        for row in judged
     ]
-    says = f"Of those whose end is known, the share that went bad, by outcome. Figures: {about.before} → {about.after}."
-    return Figure(f"{id_}-bad", "Bad rate", says, pair_chart(pairs), Grid.of("Known outcomes", columns, cells))
+    says = "Share that went bad, of the customers of whom it is known whether they repaid."
+    return _pairs(f"{id_}-bad", "Bad rate", says, rows, about, Grid.of("Repaid or bad, where known", columns, cells))
 
 
 def _changed_by(id_: str, each: Data) -> Figure | None:
     changes = each["changedBy"]
     if not changes:
         return None
-    bars = [
-        (shortened(row["code"] or NO_RULE, LABEL + 10), _whole(row["customers"]), Decimal(row["customers"]), None)
-        for row in changes[:MOST_BARS]
-    ]
+    bars = [(shortened(row["code"] or NO_RULE, LABEL + 10), *_bar(row)) for row in changes[:MOST_BARS]]
     left = len(changes) - len(bars)
-    says = "Deciding rules whose own result differs, by the customers whose outcome changes with them." + (
+    says = "Customers whose outcome changes with a deciding rule whose own result differs." + (
         f" {counted(left, 'more rule')} in the JSON." if left else ""
     )
     return Figure(f"{id_}-rules", "What changes the outcome", says, bar_chart(bars))
 
 
 def _causes(id_: str, each: Data, about: About) -> Iterator[Figure]:
-    for side, called in ((BEFORE, about.before), (AFTER, about.after)):
+    for side, called in about.sides:
         verdicts = [row for row in each["causes"][side] or () if row["about"] is None][:MOST_BARS]
         if verdicts:
-            bars = [(_lacking(row), _whole(row["customers"]), Decimal(row["customers"]), None) for row in verdicts]
             says = "Customers without a verdict, by what is missing. A customer may lack several."
-            yield Figure(f"{id_}-causes-{side}", f"Why indeterminate: {called}", says, bar_chart(bars))
+            chart = bar_chart([(_lacking(row), *_bar(row)) for row in verdicts])
+            yield Figure(f"{id_}-causes-{side}", f"Why indeterminate: {called}", says, chart)
+
+
+def _bar(row: Data) -> tuple[str, dict[str, int]]:
+    return whole(row["customers"]), {"solid": row["customers"]}
 
 
 def _lacking(row: Data) -> str:
@@ -353,74 +295,48 @@ def _lacking(row: Data) -> str:
 
 def _limit_table(each: Data, about: About) -> Grid | None:
     rows = [
-        [words_of(product["product"].replace("-", "_")), called, *_priced(product[side])]
+        [_product(product), called, *_priced(product[side])]
         for product in each["limits"]
-        for side, called in ((BEFORE, about.before), (AFTER, about.after))
+        for side, called in about.sides
         if product[side]
     ]
-    heads = ("Offered to", "In all", "Mean offered", "Indeterminate")
-    columns = (Column("Product"), Column("Decided by"), *(Column(head, "number") for head in heads))
+    columns = ("Product", "Decided by", *number_columns("Offered to", "In all", "Mean offered", "Indeterminate"))
     return Grid.of("Limits", columns, rows) if rows else None
 
 
 def _priced(side: Data) -> list[str]:
-    return [
-        _whole(side["offered"]),
-        dollars(_number(side["amount"])),
-        dollars(_number(side["meanOffered"])),
-        _whole(side["indeterminate"]),
-    ]
+    return [whole(side["offered"]), dollars(side["amount"]), dollars(side["meanOffered"]), whole(side["indeterminate"])]
 
 
 def _rule_table(each: Data) -> Grid | None:
-    sides = {side: _named(each["rules"][side] or (), "code") for side in (BEFORE, AFTER)}
+    sides = {side: _named(each["rules"][side] or (), "code") for side in SIDES}
     codes = dict.fromkeys(code for side in (AFTER, BEFORE) for code in sides[side])
-    rows = [
-        [code, *(_hits(sides[side].get(code), name) for name in _HITS for side in (BEFORE, AFTER))] for code in codes
-    ]
-    columns = (
-        Column("Rule"),
-        *(Column(f"{words}, {side}", "number") for words in _HITS.values() for side in (BEFORE, AFTER)),
-    )
+    rows = [[code, *(_hits(sides[side].get(code), name) for name in _HITS for side in SIDES)] for code in codes]
+    columns = ("Rule", *number_columns(*(f"{words}, {side}" for words in _HITS.values() for side in SIDES)))
     return Grid.of("Rules, over all customers", columns, rows) if rows else None
 
 
-_HITS = {"matched": "Matched", "decisive": "Decided", "undecidable": "Undecidable"}
-
-
 def _hits(rule: Data | None, name: str) -> str:
-    return UNKNOWN if rule is None else _whole(rule[name])
+    return UNKNOWN if rule is None else whole(rule[name])
 
 
 def _step_table(each: Data, about: About) -> Grid | None:
     rows = [
-        [row["step"], called, *(_whole(row[name]) for name in ("reached", "decided", "undecidable"))]
-        for side, called in ((BEFORE, about.before), (AFTER, about.after))
+        [row["step"], called, *(whole(row[name]) for name in ("reached", "decided", "undecidable"))]
+        for side, called in about.sides
         for row in each["steps"][side] or ()
     ]
-    columns = (
-        Column("Step"),
-        Column("Of"),
-        Column("Reached", "number"),
-        Column("Decided", "number"),
-        Column("Left undecided", "number"),
-    )
+    columns = ("Step", "Of", *number_columns("Reached", "Decided", "Left undecided"))
     return Grid.of("Steps", columns, rows) if rows else None
 
 
 def _changed(changed: Sequence[Data], in_all: int, about: About) -> Grid:
-    columns = (
-        Column("Customer"),
-        Column("As of", "short"),
-        Column(about.before[:1].upper() + about.before[1:]),
-        Column(about.after[:1].upper() + about.after[1:]),
-        Column("Changed by"),
-        Column("Limits", "prose"),
-    )
+    sides = (called[:1].upper() + called[1:] for _, called in about.sides)
+    columns = ("Customer", Column("As of", "short"), *sides, "Changed by", Column("Limits", "prose"))
     rows = [
         [
             str(row["customerId"]),
-            _on(row["asOf"]),
+            day(row["asOf"]),
             words_of(row["before"]),
             words_of(row["after"]),
             ", ".join(row["changedBy"]) or UNKNOWN,
@@ -428,45 +344,20 @@ def _changed(changed: Sequence[Data], in_all: int, about: About) -> Grid:
         ]
         for row in changed
     ]
-    caption = "All of them" if len(rows) == in_all else f"The first {_whole(len(rows))} of {_whole(in_all)}"
-    return Grid.of(f"{caption}, by outcome or by limit", columns, rows)
+    return Grid.of(f"Changed by outcome or by limit, {extent(len(rows), in_all)}", columns, rows)
 
 
 def _limit(limit: Data) -> str:
-    before, after = (dollars(_number(limit[side])) for side in (BEFORE, AFTER))
-    return f"{limit['product']} {before} → {after}"
-
-
-# Words
+    return f"{limit['product']} {dollars(limit[BEFORE])} → {dollars(limit[AFTER])}"
 
 
 def _named(rows: Iterable[Data], by: str) -> dict[str, Data]:
     return {row[by]: row for row in rows}
 
 
-def _on(value: object) -> str:
-    return day(date.fromisoformat(str(value)))
+def _product(product: Data) -> str:
+    return words_of(product["product"].replace("-", "_"))
 
 
-def _number(value: object) -> Decimal | None:
-    return None if value is None else Decimal(str(value))
-
-
-def _whole(count: int) -> str:
-    return f"{count:,}"
-
-
-def _signed(count: int) -> str:
-    return f"{MINUS if count < 0 else '+'}{abs(count):,}" if count else "±0"
-
-
-def _change(before: int, after: int, words: Any) -> str:
-    return f"{words(before)} → {words(after)}"
-
-
-def _short(amount: Decimal) -> str:
-    return short_money(float(amount))
-
-
-def _step_of(change: Decimal, words: Any) -> str:
-    return f"{MINUS if change < 0 else '+'}{words(abs(change))}" if change else "unchanged"
+def _sum(amounts: Iterable[Decimal | None]) -> Decimal:
+    return sum((amount for amount in amounts if amount is not None), Decimal(0))

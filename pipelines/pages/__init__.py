@@ -1,0 +1,52 @@
+"""The kit of every page that people read: build a `Page` from parts and `render` it.
+
+A page package says which figures are shown, in which order and in which words: text and numbers only. The kit draws
+them: how numbers, days and money are written (`wording`), where the bars of a chart stand (`charts`), which parts a
+page can have (`parts`), and the one template and style sheet (`document`). It imports no subject but the vocabulary.
+
+A page stands alone. It runs no script, fetches nothing and carries its style sheet, in print as on a phone; its content
+policy holds a browser to that, and CONTENT_POLICY lets a server say the same in a header.
+"""
+
+from pipelines.pages.document import CONTENT_POLICY, render
+from pipelines.pages.parts import (
+    Card,
+    Cards,
+    Cell,
+    Column,
+    Figure,
+    Figures,
+    Folded,
+    Grid,
+    Matrix,
+    Note,
+    Page,
+    Part,
+    Point,
+    Points,
+    Section,
+    drop_none,
+    number_columns,
+)
+
+__all__ = [
+    "CONTENT_POLICY",
+    "Card",
+    "Cards",
+    "Cell",
+    "Column",
+    "Figure",
+    "Figures",
+    "Folded",
+    "Grid",
+    "Matrix",
+    "Note",
+    "Page",
+    "Part",
+    "Point",
+    "Points",
+    "Section",
+    "drop_none",
+    "number_columns",
+    "render",
+]

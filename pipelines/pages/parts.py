@@ -1,0 +1,168 @@
+"""The parts of a page, as values: text that is already worded, and charts that are already measured."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Self, TypeAlias, TypeVar
+
+from pipelines.pages.charts import Chart
+from pipelines.pages.wording import counted
+
+T = TypeVar("T")
+MOST_ROWS = 400  # of one table: our judgement of what a browser still lays out at once
+
+
+def drop_none(*items: T | None) -> tuple[T, ...]:
+    """Return the items that are not None: what there is something to say of."""
+    return tuple(item for item in items if item is not None)
+
+
+@dataclass(frozen=True)
+class Card:
+    """One figure to be seen first, with lines below it. `mark` says how to take it, such as `Indicative`."""
+
+    title: str
+    figure: str
+    lines: tuple[str, ...] = ()
+    mark: str | None = None
+
+
+@dataclass(frozen=True)
+class Cards:
+    cards: tuple[Card, ...]
+
+
+@dataclass(frozen=True)
+class Column:
+    """`kind` says how cells are set: `number`, `short` (on one line), `text`, or `prose` for sentences."""
+
+    heading: str
+    kind: str = "text"
+
+
+def number_columns(*headings: str) -> tuple[Column, ...]:
+    """Return a column of numbers for each heading."""
+    return tuple(Column(heading, "number") for heading in headings)
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table. `left_out` counts the rows beyond MOST_ROWS."""
+
+    caption: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[str, ...], ...]
+    left_out: int = 0
+
+    @classmethod
+    def of(
+        cls, caption: str, columns: Iterable[Column | str], rows: Sequence[Sequence[str]], *, newest: bool = False
+    ) -> Self:
+        """Return a table of at most MOST_ROWS rows: the first, or with `newest` the last. A plain heading is a text
+        column.
+        """
+        shown = rows[-MOST_ROWS:] if newest else rows[:MOST_ROWS]
+        typed = tuple(Column(each) if isinstance(each, str) else each for each in columns)
+        return cls(caption, typed, tuple(map(tuple, shown)), len(rows) - len(shown))
+
+    @property
+    def size(self) -> str:
+        """Say how many rows are shown when some are left out."""
+        shown = counted(len(self.rows), "row")
+        return f"{shown} shown; {self.left_out:,} more are in the JSON" if self.left_out else shown
+
+    @property
+    def lines(self) -> Iterator[Iterator[tuple[Column, str]]]:
+        """Pair each row's cells with their columns."""
+        return (zip(self.columns, row, strict=True) for row in self.rows)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell of a matrix. `shade` is 0 to SHADES; `mark` is a class of the style sheet; `says` is read aloud."""
+
+    figure: str
+    below: str
+    shade: int
+    mark: str
+    says: str
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """A cross table of counts. Each row is its heading, its cells and its total."""
+
+    caption: str
+    corner: str
+    heads: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[Cell, ...], str], ...]
+    totals: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A chart with a title and what it shows in a sentence. `key` explains kinds of bars; `table` holds the figures
+    when no table beside the chart does.
+    """
+
+    id: str
+    title: str
+    says: str
+    chart: Chart
+    table: Grid | None = None
+    key: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Point:
+    """A sentence of a list, with its code and what would resolve it."""
+
+    says: str
+    code: str = ""
+    remedy: str | None = None
+
+
+@dataclass(frozen=True)
+class Points:
+    title: str
+    points: tuple[Point, ...]
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Charts that stand side by side where there is room, and lists among them."""
+
+    figures: tuple[Figure | Points, ...]
+
+
+@dataclass(frozen=True)
+class Note:
+    says: str
+
+
+@dataclass(frozen=True)
+class Folded:
+    """Tables that a reader opens one by one; a closed one is not printed."""
+
+    grids: tuple[Grid, ...]
+
+
+Part: TypeAlias = Cards | Figures | Folded | Grid | Matrix | Note | Points
+
+
+@dataclass(frozen=True)
+class Section:
+    id: str
+    title: str
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True)
+class Page:
+    """`kind` says what the page is and `title` of whom; `notices` are what must be read before anything else."""
+
+    kind: str
+    title: str
+    facts: tuple[tuple[str, str], ...]
+    notices: tuple[str, ...]
+    sections: tuple[Section, ...]
+    footer: str

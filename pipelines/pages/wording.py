@@ -1,0 +1,109 @@
+"""How pages write numbers, money, days and names: in Australian dollars and English, as people write them.
+
+Figures are Decimal or int, and None is unknown. A day is a date or its ISO text, as JSON holds it.
+"""
+
+import re
+from datetime import date
+from decimal import Decimal
+
+from pipelines.vocabulary.taxonomy import TAXONOMY
+
+UNKNOWN = "–"
+MINUS = "−"
+MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_CODE = re.compile("[a-z][A-Za-z0-9_]*")
+_ACRONYMS = re.compile(r"\b(ato|bas|gst|payg|abn|bsb|atm|eftpos|hhi|pd)\b", re.IGNORECASE)
+_SIZES = ((10**12, "tn"), (10**9, "b"), (10**6, "m"), (10**3, "k"))
+
+
+def money(amount: Decimal | None) -> str:
+    """Write to the cent: `$1,234.50`, `−$1,234.50`."""
+    return UNKNOWN if amount is None else _signed(amount, f"${abs(amount):,.2f}")
+
+
+def dollars(amount: Decimal | int | None) -> str:
+    """Write to the nearest dollar, for headlines: `$1,234`."""
+    if amount is None:
+        return UNKNOWN
+    size = f"{abs(amount):,.0f}"
+    return "$0" if size == "0" else _signed(amount, f"${size}")
+
+
+def short_money(amount: Decimal | float) -> str:
+    """Write for the scale of a chart: `$1.5k`, `−$20m`."""
+    size, sign = next(((size, sign) for size, sign in _SIZES if abs(amount) >= size), (1, ""))
+    return _signed(amount, f"${abs(float(amount)) / size:,.4g}{sign}")
+
+
+def plain(number: Decimal | None) -> str:
+    """Write every digit that says something: `1,234.5`."""
+    if number is None:
+        return UNKNOWN
+    text = f"{abs(number):,f}"
+    return _signed(number, text.rstrip("0").rstrip(".") if "." in text else text)
+
+
+def percent(share: Decimal | None) -> str:
+    """Write a share of 0.3215 as `32.15 %`."""
+    return UNKNOWN if share is None else f"{plain(share * 100)} %"
+
+
+def whole(count: int) -> str:
+    """Write `1,234`."""
+    return f"{count:,}"
+
+
+def change(count: int) -> str:
+    """Write how a count changes: `+12`, `−3`, `±0`."""
+    return f"{MINUS if count < 0 else '+'}{abs(count):,}" if count else "±0"
+
+
+def counted(count: int, noun: str, plural: str | None = None) -> str:
+    """Write `1 row`, `1,234 rows`; `plural` is for nouns that don't just take an s."""
+    return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
+
+
+def extent(shown: int, total: int) -> str:
+    """Write how many of all are shown: `all of them`, `the first 100 of 2,345`."""
+    return "all of them" if shown == total else f"the first {shown:,} of {total:,}"
+
+
+def day(value: date | str | None) -> str:
+    """Write `3 Mar 2026`."""
+    if isinstance(value, str):
+        return day(date.fromisoformat(value))
+    return UNKNOWN if value is None else f"{value.day} {month(value)}"
+
+
+def month(value: date | str | None) -> str:
+    """Write `Mar 2026`."""
+    if isinstance(value, str):
+        return month(date.fromisoformat(value))
+    return UNKNOWN if value is None else f"{MONTHS[value.month - 1]} {value.year}"
+
+
+def abn(digits: str) -> str:
+    """Write `51 824 753 556`; anything but eleven digits stays as it is."""
+    return re.sub(r"^(\d{2})(\d{3})(\d{3})(\d{3})$", r"\1 \2 \3 \4", digits)
+
+
+def words_of(code: str) -> str:
+    """Write a code as words: `Merchant cash advance` for `merchant_cash_advance`, `Money in` for `moneyIn`; other text
+    stays as it is.
+    """
+    if (known := TAXONOMY.categories.get(code) or TAXONOMY.groups.get(code)) is not None:
+        return known.name
+    if not _CODE.fullmatch(code):
+        return code
+    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[a-z])(?=[0-9])|_", " ", code).lower()
+    return _ACRONYMS.sub(lambda each: each[0].upper(), spaced[:1].upper() + spaced[1:])
+
+
+def shortened(text: str, most: int) -> str:
+    """Cut text to so many characters: lines of a chart don't break."""
+    return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"
+
+
+def _signed(number: Decimal | float, size: str) -> str:
+    return f"{MINUS}{size}" if number < 0 else size

@@ -1,0 +1,103 @@
+"""How the columns of reports are headed and their values written."""
+
+import re
+from collections.abc import Mapping
+from decimal import Decimal
+
+from pipelines.pages.wording import UNKNOWN, day, money, month, percent, plain, words_of
+from pipelines.reports.page.fields import as_day, as_number
+
+_NUMBERS = frozenset({"AUD", "AUD days", "AUD squared", "count", "days", "ratio", "points", "probability"})
+_SHORT = frozenset({"date", "month", "boolean"})
+_PROSE = frozenset({"description", "feeAssumption", "message", "words"})
+
+# Columns that hold codes of ours; any other text is somebody's own and stays as it is.
+_CODES = frozenset(
+    {
+        "accountType",
+        "basis",
+        "gstRegisteredFrom",
+        "reason",
+        "remainingMethod",
+        "taxableShareFrom",
+        "category",
+        "categoryGroup",
+        "classification",
+        "direction",
+        "evidence",
+        "flow",
+        "kind",
+        "line",
+        "method",
+        "period",
+        "product",
+        "state",
+        "status",
+        "trend",
+        "type",
+        "weekday",
+    }
+)
+_HEADINGS: Mapping[str, str] = {
+    "transactionCount": "Transactions",
+    "repaymentCount": "Repayments",
+    "lenderName": "Lender",
+    "accountNumberMasked": "Number",
+    "bankName": "Bank",
+    "accountId": "Account",
+    "fromAccountId": "From account",
+    "toAccountId": "To account",
+    "accountName": "Name",
+    "minBalance": "Lowest balance",
+    "meanBalance": "Mean balance",
+    "creditCount": "Credits",
+    "debitCount": "Debits",
+    "bas": "BAS",
+    "gst": "GST",
+}
+_SHARE = re.compile("[sS]hare|(growth|Growth|Rate|rate|coverage|Coverage|Withholding)$")
+_MONEY = re.compile("([aA]mount|[bB]alance|[tT]otal|[dD]ifference|[tT]urnover|[vV]ariance|[rR]evenue)$|^money|^total")
+
+
+def heading(column: str) -> str:
+    """Head a column as people call it."""
+    return _HEADINGS.get(column) or words_of(column)
+
+
+def figure(value: object, unit: str, column: str = "") -> str:
+    """Write a value of a column by the unit that the column declares."""
+    number, a_day = as_number(value), as_day(value)
+    if unit == "AUD":
+        return money(number)
+    if number is not None:
+        return percent(number) if is_share(column, unit) else plain(number)
+    if a_day is not None:
+        return month(a_day) if unit == "month" else day(a_day)
+    if isinstance(value, bool):
+        return "Yes" if value else "No"
+    if isinstance(value, str):
+        return words_of(value) if column in _CODES else value
+    return UNKNOWN
+
+
+def cell_kind(unit: str, column: str) -> str:
+    """Return how a column's cells are set: a `Column.kind`."""
+    if unit in _SHORT or column.lower().endswith("date"):
+        return "short"
+    if unit in _NUMBERS:
+        return "number"
+    return "prose" if column in _PROSE else "text"
+
+
+def likely_unit(value: object, name: str) -> str:
+    """Guess a figure's unit by its name: money has cents, counts are whole. Empty for other figures."""
+    if not isinstance(value, Decimal):
+        return ""
+    if _SHARE.search(name):
+        return "ratio"
+    return "AUD" if _MONEY.search(name) else ""
+
+
+def is_share(column: str, unit: str) -> bool:
+    """Return whether a ratio is that of a part to its whole, which is written as a percentage."""
+    return unit == "ratio" and _SHARE.search(column) is not None

@@ -1,0 +1,76 @@
+"""Tables of reports, read from JSON and written as grids."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Self
+
+from pipelines.pages import Column, Grid
+from pipelines.reports.page.columns import cell_kind, figure, heading, likely_unit
+from pipelines.reports.page.fields import Fields
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of the aggregate report: `units` by column, in the order declared, and its rows. `called` names the
+    accounts whose ids stand in it.
+    """
+
+    id: str
+    name: str
+    is_series: bool
+    units: Mapping[str, str]
+    rows: tuple[Fields, ...]
+    called: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, table: Fields, called: Mapping[str, str]) -> Self:
+        declared = {str(column.text("name")): column.text("unit") or "" for column in table.many("columns")}
+        rows = table.many("values")
+        named = table.text("id") or ""
+        return cls(
+            id=named,
+            name=table.text("name") or heading(named),
+            is_series=table.text("type") == "time_series",
+            units=declared or {name: "" for row in rows[:1] for name in row},
+            rows=rows,
+            called=called,
+        )
+
+    def where(self, holds: Callable[[Fields], bool]) -> "Table":
+        return replace(self, rows=tuple(row for row in self.rows if holds(row)))
+
+    def grid(self, caption: str | None = None, columns: Sequence[str] = ()) -> Grid:
+        """Return a grid of these columns, or of all, each written by its unit."""
+        shown = [name for name in columns if name in self.units] or list(self.units)
+        rows = [[self._cell(row, name) for name in shown] for row in self.rows]
+        heads = [Column(heading(name), cell_kind(self.units[name], name)) for name in shown]
+        return Grid.of(caption or self.name, heads, rows, newest=self.is_series)
+
+    def _cell(self, row: Fields, name: str) -> str:
+        if name.lower().endswith("accountid") and (called := self.called.get(row.text(name) or "")) is not None:
+            return called
+        return figure(row.raw(name), self.units[name], name)
+
+
+NO_TABLE = Table("", "", is_series=False, units={}, rows=())
+
+
+def loose_grid(members: Fields, name: str, called: Mapping[str, str]) -> Grid | None:
+    """Return a grid of a member without declared columns: an object as names and values, a list of objects as rows."""
+    facts, rows = members.one(name), [row for row in members.many(name) if row]
+    if facts:
+        pairs = [(heading(each), figure(facts.raw(each), likely_unit(facts.raw(each), each), each)) for each in facts]
+        return Grid.of(heading(name), ("What", Column("Figure", "number")), pairs)
+    if not rows:
+        return None
+    columns = dict.fromkeys(column for row in rows for column in row)
+    units = {column: _unit_of(rows, column) for column in columns}
+    return Table(name, heading(name), is_series=False, units=units, rows=tuple(rows), called=called).grid()
+
+
+def _unit_of(rows: Sequence[Fields], column: str) -> str:
+    """Guess a column's unit by its figures; columns without figures hold text or dates."""
+    figures = [row.raw(column) for row in rows if row.number(column) is not None]
+    if not figures:
+        return "month" if column == "month" else "text"
+    return next((unit for each in figures if (unit := likely_unit(each, column))), "count")

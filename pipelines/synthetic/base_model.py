@@ -1,0 +1,42 @@
+"""What the model that comes with Tidemark learns from: a synthetic portfolio, and narratives labelled by hand.
+
+It is trained by the same code as a lender's own model (`pipelines.enrichment.training`).
+"""
+
+from datetime import date
+
+import polars as pl
+
+from pipelines.enrichment.learned.features import plain
+from pipelines.enrichment.training.labelled import prepare
+from pipelines.synthetic import portfolio
+
+WEIGHTS = 900_000  # some 3 MB, to come with the code
+MONTHS, SEED, UNTIL = 12, 29, date(2025, 6, 30)
+MOST_ALIKE = 3  # rows that differ only in numbers: more of them teach nothing
+MOST_ROWS = 30_000
+BY_HAND = 4.0  # weight of a row labelled by hand; one of the portfolio, which is worded by templates, has 1
+
+
+def training_rows(customers: int, by_hand: pl.DataFrame | None) -> pl.DataFrame:
+    """Return rows of a synthetic portfolio, and those labelled by hand, which count more.
+
+    Columns that only the latter have, such as context columns, are left out.
+    """
+    rows = portfolio_rows(customers)
+    if by_hand is None:
+        return rows
+    return pl.concat([rows, by_hand.with_columns(weight=pl.lit(BY_HAND)).select(rows.columns)])
+
+
+def portfolio_rows(customers: int) -> pl.DataFrame:
+    """Return labelled rows of a synthetic portfolio, ready for training: the same each time.
+
+    Brands and banks that are held out stay out, so that quality can be measured on them.
+    """
+    businesses = portfolio(customers, MONTHS, SEED, UNTIL, part="train")
+    rows = pl.concat(account.transactions for business in businesses for account in business.accounts)
+    marked = rows.with_row_index("row").with_columns(alike=plain(pl.col("description")), out=pl.col("amount") < 0)
+    chosen = marked.filter(pl.int_range(pl.len()).over("alike", "out", "category", order_by="row") < MOST_ALIKE)
+    sampled = chosen.sample(min(MOST_ROWS, chosen.height), seed=SEED).sort("row")
+    return prepare(sampled.select("date", "description", "amount", label="category")).with_columns(weight=pl.lit(1.0))

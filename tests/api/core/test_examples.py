@@ -1,0 +1,96 @@
+"""The examples in the OpenAPI document: they fit their schemas and each other, and no entry in a file is unused."""
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+
+import jsonschema_rs
+import pytest
+from pydantic import BaseModel
+
+from api.core.schemas import examples
+from api.core.schemas.common import View
+from api.core.schemas.examples import example
+from api.service.app import create_app
+from storage.core.store import Store
+from tests.api.core.operations import document, documented
+from tests.root import ROOT
+
+FILES = {path.relative_to(ROOT): json.loads(path.read_text("utf-8")) for path in (ROOT / "api").rglob("*.json")}
+UUID = "[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+SAME_AS = {"customers": "customerId", "id": "rulesetId", "matchId": "eventId", "withdraws": "jobId", "who": "setBy"}
+# One job for each flow, the event of a job and of a rule, the product of a loan and of an overdraft; else one of each.
+SEVERAL = {"jobId": 6, "eventId": 2, "productId": 2}
+
+
+class Inner(View):
+    code: str
+
+
+class Outer(View):
+    inner_code: Inner | None
+    note: str | None = None
+
+
+def with_examples() -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield every body in JSON that has an example, with its schema, by a name for the subtest."""
+    for operation in documented():
+        bodies = {
+            "request": operation.documented.get("requestBody", {"content": {}}),
+            **operation.documented["responses"],
+        }
+        for name, body in bodies.items():
+            if "example" in body["content"].get("application/json", {}):
+                yield f"{operation} {name}", body["content"]["application/json"]
+
+
+def test_every_example_fits_its_schema(subtests: pytest.Subtests) -> None:
+    bodies = dict(with_examples())
+    assert len(bodies) > 80
+    for name, body in bodies.items():
+        with subtests.test(name):
+            schema = body["schema"] | {"components": document()["components"]}
+            jsonschema_rs.Draft202012Validator(schema, validate_formats=True).validate(body["example"])
+
+
+def test_every_entry_is_part_of_the_document(monkeypatch: pytest.MonkeyPatch) -> None:
+    used: set[tuple[str, str]] = set()
+    entry = examples._entry
+
+    def recorded(model: type[BaseModel], name: str) -> Any:
+        used.add((model.__module__, name))
+        return entry(model, name)
+
+    monkeypatch.setattr(examples, "_entry", recorded)
+    create_app(cast("Store", None)).openapi()
+    written = {(".".join(path.with_suffix("").parts), name) for path, entries in FILES.items() for name in entries}
+    assert len(written) > 100
+    assert written - used == set()
+
+
+def ids(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
+    """Yield every UUID in an example, by what it identifies."""
+    match value:
+        case dict():
+            for member, inner in value.items():
+                yield from ids(inner, member)
+        case list():
+            for item in value:
+                yield from ids(item, name)
+        case str() if re.fullmatch(UUID, value):
+            singular = re.sub("Ids$", "Id", name)
+            yield SAME_AS.get(singular, re.sub("^[a-z]+By$", "setBy", singular)), value
+
+
+def test_all_examples_speak_of_the_same_things() -> None:
+    found: dict[str, set[str]] = defaultdict(set)
+    for name, value in ids(list(FILES.values())):
+        found[name].add(value)
+    assert {name: len(values) for name, values in found.items() if len(values) > 1} == SEVERAL
+
+
+def test_a_required_member_without_an_example_is_an_error() -> None:
+    with pytest.raises(LookupError):
+        example(Outer)

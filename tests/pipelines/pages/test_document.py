@@ -1,0 +1,120 @@
+"""Every part of a page is drawn as text, readable without eyes or colours, in a document that stands alone."""
+
+import base64
+import hashlib
+import re
+from datetime import date
+from decimal import Decimal
+
+from pipelines.pages import (
+    CONTENT_POLICY,
+    Card,
+    Cards,
+    Cell,
+    Column,
+    Figure,
+    Figures,
+    Folded,
+    Grid,
+    Matrix,
+    Note,
+    Page,
+    Point,
+    Points,
+    Section,
+    charts,
+    drop_none,
+    number_columns,
+    render,
+)
+from pipelines.pages.document import STYLE
+from tests.pipelines.pages.documents import parsed, table
+
+HOSTILE = "</style><script>\u202e\x00"
+GRID = Grid.of(f"Grid {HOSTILE}", (HOSTILE, *number_columns("Count"), Column("Says", "prose")), [(HOSTILE, "1", "two")])
+CHARTS = {
+    "line": charts.line_chart(
+        [(date(2026, 1, 1), Decimal(-1))], date(2026, 3, 1), [(date(2026, 2, 1), date(2026, 2, 9))]
+    ),
+    "months": charts.month_chart([(date(2026, 1, 1), Decimal(3), Decimal(2), Decimal(1))]),
+    "bars": charts.bar_chart([(HOSTILE, "1", {"track": 2, "solid": 1})]),
+    "spans": charts.timeline([charts.Span(HOSTILE, "a", date(2026, 1, 1), date(2026, 2, 1), HOSTILE)]),
+}
+MATRIX = Matrix("Matrix", "From", (HOSTILE,), ((HOSTILE, (Cell("1", HOSTILE, 2, "same", HOSTILE),), "1"),), ("1", "1"))
+PAGE = Page(
+    "Kind",
+    HOSTILE,
+    ((HOSTILE, HOSTILE),),
+    (HOSTILE,),
+    (
+        Section(
+            "first", "First", drop_none(Cards((Card(HOSTILE, "1", (HOSTILE,), HOSTILE),)), None, Note(HOSTILE), MATRIX)
+        ),
+        Section(
+            "second",
+            "Second",
+            (
+                Figures(
+                    tuple(
+                        Figure(id_, HOSTILE, HOSTILE, chart, GRID, (("in", HOSTILE),)) for id_, chart in CHARTS.items()
+                    )
+                ),
+                Points(HOSTILE, (Point(HOSTILE, HOSTILE, HOSTILE), Point("Only this."))),
+                GRID,
+                Folded((GRID,)),
+            ),
+        ),
+    ),
+    HOSTILE,
+)
+
+
+def test_its_own_policy_allows_its_style_and_nothing_else() -> None:
+    document = parsed(render(PAGE))
+    hashed = base64.b64encode(hashlib.sha256(document.one("style").text.encode()).digest()).decode()
+    assert f"style-src 'sha256-{hashed}'" in CONTENT_POLICY
+    assert CONTENT_POLICY.startswith("default-src 'none';")
+    [policy] = [each for each in document.all("meta") if each.attributes.get("http-equiv") == "Content-Security-Policy"]
+    assert policy.attributes["content"] == CONTENT_POLICY
+
+
+def test_every_part_is_drawn_and_whatever_it_says_is_text() -> None:
+    document = parsed(render(PAGE))
+    assert not list(document.all("script"))
+    assert not set("\u202e\x00") & set(document.text)
+    shown = HOSTILE.replace("\u202e", "\ufffd").replace("\x00", "\ufffd")
+    assert document.one("h1").text == shown
+    assert table(document, f"Grid {shown}") == [[shown, "Count", "Says"], [shown, "1", "two"]]
+    assert table(document, "Matrix") == [["From", shown, "All"], [shown, f"1{shown}", "1"], ["All", "1", "1"]]
+    assert len(list(document.all("svg"))) == len(CHARTS)
+    assert [each.text for each in document.all("li")] == [
+        f"{shown} {shown} What would resolve this: {shown}",
+        "Only this.",
+    ]
+
+
+def test_of_a_long_table_so_many_rows_are_shown_and_the_others_are_counted() -> None:
+    rows = [(str(nth),) for nth in range(1_500)]
+    first, last = (Grid.of("Long", ["Row"], rows, newest=newest) for newest in (False, True))
+    assert (first.rows[0], last.rows[-1]) == (("0",), ("1499",))
+    assert first.size == last.size == "400 rows shown; 1,100 more are in the JSON"
+
+
+def luminance(colour: str) -> float:
+    parts = (int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5))
+    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def contrast(one: str, other: str) -> float:
+    darker, lighter = sorted((luminance(one), luminance(other)))
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+def test_words_and_bars_stand_out_from_the_paper() -> None:
+    colours = dict(re.findall(r"--(\w+): (#[0-9a-f]{6})", STYLE))
+    for ground in ("#ffffff", colours["wash"]):
+        for ink in ("ink", "soft", "strong", "in", "out"):
+            assert contrast(colours[ink], ground) >= 4.5, (ink, ground)  # WCAG 2.2, 1.4.3: text
+    for drawn in re.findall(r"--edge: (#[0-9a-f]{6})", STYLE):
+        assert contrast(drawn, "#ffffff") >= 3, drawn  # WCAG 2.2, 1.4.11: graphics

@@ -1,0 +1,62 @@
+"""Numbers, days and names are written as people write them."""
+
+from datetime import date
+from decimal import Decimal
+
+import pytest
+
+from pipelines.pages.wording import (
+    abn,
+    change,
+    counted,
+    day,
+    dollars,
+    extent,
+    money,
+    month,
+    percent,
+    plain,
+    short_money,
+    shortened,
+    whole,
+    words_of,
+)
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        (money(Decimal("1234")), "$1,234.00"),
+        (money(Decimal("-1234.5")), "−$1,234.50"),
+        (money(None), "–"),
+        (dollars(Decimal("1234.4")), "$1,234"),
+        (dollars(Decimal("-0.4")), "$0"),
+        (dollars(1234), "$1,234"),
+        (day(date(2026, 3, 3)), "3 Mar 2026"),
+        (day("2026-03-03"), "3 Mar 2026"),
+        (month("2026-03-03"), "Mar 2026"),
+        (day(None), "–"),
+        (whole(1234), "1,234"),
+        (change(1234), "+1,234"),
+        (change(-3), "−3"),
+        (change(0), "±0"),
+        (extent(3, 3), "all of them"),
+        (extent(100, 2345), "the first 100 of 2,345"),
+        (counted(1, "row"), "1 row"),
+        (counted(2000, "row"), "2,000 rows"),
+        (counted(0, "category", "categories"), "0 categories"),
+        (shortened("abcdef", 6), "abcdef"),
+        (shortened("abc defg", 5), "abc…"),
+        (percent(Decimal("0.3215")), "32.15 %"),
+        (plain(Decimal("-1234.50")), "−1,234.5"),
+        (plain(Decimal("100")), "100"),
+        (short_money(-2_500_000.0), "−$2.5m"),
+        (words_of("in_arrears"), "In arrears"),
+        (words_of("moneyIn"), "Money in"),
+        (words_of("card_settlement"), "Card settlement"),
+        (words_of("2026 Q1"), "2026 Q1"),
+        (abn("51824753556"), "51 824 753 556"),
+    ],
+)
+def test_figures_are_written_as_people_do(written: str, expected: str) -> None:
+    assert written == expected

@@ -1,0 +1,61 @@
+"""The generator's output is the same for the same seed, from one version to the next.
+
+A deliberate change of the data is renewed with `python -m tests.pipelines.synthetic.test_fingerprint`; the changed
+lines of `fingerprint.json` then say what it touched.
+"""
+
+import json
+from collections.abc import Iterable
+from datetime import date
+from hashlib import sha256
+from io import BytesIO
+from pathlib import Path
+
+import pikepdf
+
+from pipelines.synthetic import Business, Part, base_model, frames, portfolio
+from pipelines.synthetic.pdf import EVERY_LAYOUT, statement_pdf
+
+FILE = Path(__file__).with_name("fingerprint.json")
+UNTIL = date(2025, 6, 30)
+PARTS: tuple[Part | None, ...] = (None, "train", "test")
+
+
+def fingerprint() -> dict[str, str]:
+    """Return a short hash for each seed, each layout and the rows that the base model learns from."""
+    businesses = {
+        f"businesses of seed {seed}, part {part}": _of_businesses(portfolio(8, 6, seed, UNTIL, faults=True, part=part))
+        for seed in (1, 7)
+        for part in PARTS
+    }
+    statements = {f"statement {layout}": _of_statement(layout) for layout in EVERY_LAYOUT}
+    training = _hash(base_model.portfolio_rows(5).write_ndjson().encode())
+    return {**businesses, **statements, "rows of the base model": training}
+
+
+def _of_businesses(businesses: Iterable[Business]) -> str:
+    tables = (frames.transactions, frames.customer, frames.accounts, frames.facilities)
+    return _hash(*(table(n, one).write_ndjson().encode() for n, one in enumerate(businesses) for table in tables))
+
+
+def _of_statement(layout: str) -> str:
+    """Hash the truth and the pages as drawn. The file's own bytes also depend on the machine's zlib."""
+    made = statement_pdf(layout, 7)
+    with pikepdf.open(BytesIO(made.content)) as pdf:
+        pages = [page.Contents.read_bytes() for page in pdf.pages]
+    return _hash(json.dumps(made.truth()).encode(), *pages)
+
+
+def _hash(*parts: bytes) -> str:
+    whole = sha256()
+    for part in parts:
+        whole.update(part)
+    return whole.hexdigest()[:16]
+
+
+def test_output_is_as_recorded() -> None:
+    assert fingerprint() == json.loads(FILE.read_text("utf-8"))
+
+
+if __name__ == "__main__":
+    FILE.write_text(json.dumps(fingerprint(), indent=2) + "\n", "utf-8")

@@ -24,7 +24,7 @@ from storage.core.models import Queue
 from storage.core.store import Store
 from storage.customers import customers
 from storage.customers.customers import NewCustomer
-from storage.enrichment.commit import NewValue, commit_values
+from storage.enrichment.commit import BatchResult, commit_values, values_in
 from storage.jobs import batches
 
 UNTIL = date(2026, 10, 31)
@@ -102,13 +102,10 @@ def _copies(originals: Sequence[pl.DataFrame], numbers: Sequence[int]) -> Iterat
 
 def _commit(store: Store, frame: pl.DataFrame) -> None:
     now = datetime.now(UTC)
-    counts = frame.group_by("customer_number", maintain_order=True).len().rows()
     stored = store.lake.put_frame(f"transactions/{now:%Y-%m-%d}/{uuid4()}.parquet", frame)
-    values, first_row = list[NewValue](), 0
-    for number, rows in counts:
-        values.append(NewValue(number, first_row, rows, rows))
-        first_row += rows
+    values = values_in(frame, frame["customer_number"].unique().sort())
     with store.db.writing() as w:
         token = batches.open_without_jobs(w, Queue.ENRICHMENT, now.date(), store.settings, now)
-        versions = dict.fromkeys((number for number, _ in counts), 0)
-        commit_values(w, token, versions, values, (stored, frame.height), None, [], now)
+        versions = {value.customer_number: 0 for value in values}
+        segment = (stored, frame.height)
+        commit_values(w, BatchResult(token=token, versions=versions, segment=segment, values=values), now)

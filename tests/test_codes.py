@@ -17,7 +17,8 @@ NOT_CODES = {"Submission.Invalid", "Risk.Uncalibrated"}  # a prefix of field nam
 PREFIX = "DecisionPolicy.Unknown"  # what is unknown follows
 DATA = ("pipelines/synthetic/", "pipelines/enrichment/", "pipelines/intake/layouts")  # brands look like codes
 REPORTS = "pipelines/reports/"  # reasons in reports: docs/explanation/completeness.md and risk.md list them
-AUDITED = {"audit", "append", "_audit", "_note", "_put_away", "_set_archived", "Refusal"}  # called with actions of the audit trail
+# Functions that are called with actions of the audit trail.
+AUDITED = {"audit", "append", "_audit", "_note", "_put_away", "_set_archived", "Refusal"}
 # Functions that put an area before the reason that they are called with.
 AREAS = {
     "pipelines/vocabulary/strict_json.py": ({"_refuse"}, "Request"),

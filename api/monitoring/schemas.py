@@ -13,10 +13,10 @@ from pydantic.alias_generators import to_camel
 from api.core.schemas.common import Counts, Paging, Received, View, add_document_fields
 from api.core.schemas.rules import flag_parameter, identifier_parameter, moment_parameter
 from api.decisions.schemas.policies import FindingView
-from pipelines.monitoring import Ruleset
+from pipelines.monitoring import Cause, Ruleset
 from pipelines.monitoring.library import LibraryRuleset
 from pipelines.monitoring.ruleset import MOST_CUSTOMERS, Severity
-from storage.monitoring.rule_matches import Cause, Count, Match
+from storage.monitoring.rule_matches import Count, Match
 from storage.monitoring.rulesets import RulesetVersion, StoredRuleset
 
 COUNTED_DAYS = 30

@@ -84,7 +84,7 @@ def claim(store: Store, queue: Queue, now: datetime) -> Batch | None:
             return None
     with store.db.writing() as w:
         batches.reap(w, store.settings, now)
-        batches.one_claimer_at_a_time(w)
+        batches.lock_claiming(w)
         return batches.claim(w, queue, store.settings, now) if _a_worker_is_free(w, store, queue, now) else None
 
 

@@ -1,7 +1,7 @@
-"""A batch's retractions, and what they need: the rows of the customers' later submissions, as they were sent.
+"""Read a batch's retractions, and what they need: the customers' later submissions, as they were sent.
 
-Duplicates are not kept in a customer's value, so what a later submission repeated is read from its landing file again.
-It costs as much as these submissions are long, which is fair: retracting is rare.
+A customer's value holds no duplicates. So a row that a later submission repeated is read again from that submission's
+landing file. This takes time in proportion to the later submissions, which is acceptable because retractions are rare.
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,20 +24,20 @@ from storage.jobs.jobs import Job
 
 @dataclass(frozen=True)
 class Retracting:
-    """What a batch takes back."""
+    """What a batch retracts."""
 
     jobs: Sequence[Job]
-    impossible: Sequence[tuple[Job, Corrupt]]  # retractions that need a file that is damaged
-    retracted: pl.DataFrame  # WITHDRAWN
+    impossible: Sequence[tuple[Job, Corrupt]]  # retractions that need a damaged file, with what is wrong
+    retracted: pl.DataFrame  # RETRACTED
     landed: pl.LazyFrame  # SUBMISSION and LANDED: the later submissions
-    refused: pl.DataFrame  # job_id, position: rows of theirs that were refused
+    refused: pl.DataFrame  # job_id, position: of the rows of later submissions that were refused
 
     def of(self, customers: Sequence[int]) -> "Retracting":
         only = pl.col("customer_number").is_in(list(customers))
         return replace(self, retracted=self.retracted.filter(only), landed=self.landed.filter(only))
 
     def validated(self, timezone: str) -> Retractions:
-        """What was refused once stays refused, whatever the rules are by now."""
+        """Return the later submissions' accepted rows. A row that was refused stays refused under newer rules too."""
         if self.retracted.is_empty():
             return NO_RETRACTIONS
         accepted = validate(self.landed, timezone).accepted.collect()
@@ -45,11 +45,11 @@ class Retracting:
 
 
 def read(r: Reading, lake: Lake, batch: Sequence[Job]) -> Retracting:
-    """The retractions among a batch's jobs."""
+    """Read the retractions among a batch's jobs."""
     requested = [job for job in batch if job.flow is Flow.RETRACTION]
     standing = jobs.standing_submissions(r, {job.customer_number for job in requested}) if requested else []
     seqs = {job.job_id: job.received_seq for job in standing}
-    later = _later_ones(standing, {job.retracts for job in requested})
+    later = _later_submissions(standing, {job.retracts for job in requested})
     refused, damaged = _refused(r, lake, later)
     possible = [job for job in requested if job.customer_number not in damaged]
     return Retracting(
@@ -61,15 +61,15 @@ def read(r: Reading, lake: Lake, batch: Sequence[Job]) -> Retracting:
     )
 
 
-def _later_ones(standing: Sequence[Job], retracted: Iterable[UUID | None]) -> list[Job]:
-    """The submissions received after their customer's first retracted one, but for the retracted."""
+def _later_submissions(standing: Sequence[Job], retracted: Iterable[UUID | None]) -> list[Job]:
+    """Return the submissions that stay and were received after their customer's first retracted one."""
     gone = [job for job in standing if job.job_id in retracted]
     first = {job.customer_number: job.received_seq for job in reversed(gone)}
     return [job for job in standing if job not in gone and job.received_seq > first[job.customer_number]]
 
 
 def _refused(r: Reading, lake: Lake, submissions: Iterable[Job]) -> tuple[pl.DataFrame, dict[int, Corrupt]]:
-    """Rows that the submissions had refused, and customers of whom a file can't be read, with what is wrong."""
+    """Return the rows that were refused, and by customer what is wrong with a file that can't be read."""
     refused = [pl.DataFrame(schema={"job_id": RETRACTED["job_id"], "position": pl.UInt32})]
     damaged: dict[int, Corrupt] = {}
     for job in submissions:

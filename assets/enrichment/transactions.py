@@ -17,17 +17,16 @@ from assets.enrichment.retractions import Retracting
 from assets.intake import landing
 from assets.intake.statements import extracted_statements
 from assets.monitoring import ruleset_evaluation
-from pipelines.enrichment.enrichment import ENRICHMENT_VERSION, changed_customers, enrich
+from pipelines.enrichment.enrichment import changed_customers, enrich
 from pipelines.enrichment.knowledge import Knowledge
 from pipelines.intake.rows import validate
 from pipelines.vocabulary.errors import Corrupt
 from pipelines.vocabulary.schemas import DUPLICATES, REJECTED, TRANSACTIONS, current
-from storage.core.lake import Stored
 from storage.core.models import SUBMISSIONS, Flow, JobStatus, Queue
 from storage.core.store import Store
 from storage.customers.customers import knowledge_versions, versions
 from storage.enrichment import knowledge, transactions
-from storage.enrichment.commit import Committed, NewValue, Recomputed, commit_values
+from storage.enrichment.commit import BatchResult, Committed, File, NewValue, commit_values, values_in
 from storage.jobs import outcomes
 from storage.jobs.jobs import RECOMPUTING, Ending, Job
 
@@ -38,8 +37,8 @@ log = logging.getLogger(__name__)
 
 @asset(partitions_def=days, group_name=GROUP, kinds={"parquet"}, deps=[extracted_statements])
 def landed_transactions(context: AssetExecutionContext, store: ResourceParam[Store]) -> MaterializeResult:
-    """Rows exactly as clients sent them that day, or as they stand on the PDFs that were sent: one immutable file per
-    submission (card numbers masked).
+    """Rows as clients sent them that day, or as their PDFs state them, with card numbers masked: one immutable file per
+    submission.
     """
     with batch_of(context, store, Queue.ENRICHMENT) as work:
         submissions = _submissions(work.jobs)
@@ -62,9 +61,9 @@ def landed_transactions(context: AssetExecutionContext, store: ResourceParam[Sto
     check_specs=checks.specs("enriched_transactions", checks.OF_TRANSACTIONS),
 )
 def enriched_transactions(context: AssetExecutionContext, store: ResourceParam[Store]) -> MaterializeResult:
-    """Cleaned, categorised and linked transactions of every customer heard from that day, each recomputed whole.
+    """Cleaned, categorised and linked transactions of every customer with a submission that day, each recomputed whole.
 
-    Materialised by hand, a day re-enriches the customers received then from what is held; it restores nothing old.
+    If a day is materialised by hand, its customers are enriched again from their current rows. Nothing old is restored.
     """
     with batch_of(context, store, Queue.ENRICHMENT) as work:
         computed, committed = recompute(store, work)
@@ -76,12 +75,12 @@ def enriched_transactions(context: AssetExecutionContext, store: ResourceParam[S
 
 @dataclass(frozen=True)
 class _Reading:
-    """All that one pass needs: what the batch brings and takes back, and the value that each customer held."""
+    """The input of a pass: what the batch adds and retracts, and the value that each customer has."""
 
     jobs: Sequence[Job]
     unreadable: Sequence[tuple[Job, Corrupt]]  # submissions whose file is damaged
     retracting: Retracting
-    recomputing: Sequence[Job]  # that bring nothing: what is known of their customers has changed
+    recomputing: Sequence[Job]  # without rows: what is known about their customers has changed
     knowledge: Knowledge
     versions: Mapping[int, int]  # customer number → data version read
     knowledge_versions: Mapping[int, int]
@@ -103,7 +102,7 @@ class _Reading:
 
 @dataclass(frozen=True)
 class _Pass:
-    """What one pass computed for some of the customers."""
+    """What a pass computed for some of the customers."""
 
     transactions: pl.DataFrame
     duplicates: pl.DataFrame
@@ -113,12 +112,12 @@ class _Pass:
 
 @dataclass(frozen=True)
 class Computed:
-    """What came of enriching a batch's customers."""
+    """A batch's customers, enriched."""
 
     transactions: pl.DataFrame  # TRANSACTIONS, sorted; of all customers that could be computed
     duplicates: pl.DataFrame
     rejected: pl.DataFrame
-    changed: frozenset[int]  # customers whose value differs from the one held
+    changed: frozenset[int]  # customers whose value differs from the stored one
     failed: frozenset[int]  # customers that could not be computed
 
 
@@ -130,7 +129,7 @@ def recompute(store: Store, work: Work) -> tuple[Computed, Committed]:
 
 
 def _read(store: Store, work: Work) -> _Reading:
-    """The new rows, and the customers' values as one snapshot."""
+    """Read the new rows, and the customers' values as one snapshot."""
     readable, unreadable = landing.readable(store.lake, _submissions(work.jobs))
     with store.db.reading() as r:
         retracting = retractions.read(r, store.lake, work.jobs)
@@ -162,7 +161,7 @@ def _submissions(batch: Sequence[Job]) -> list[Job]:
 
 
 def _compute(reading: _Reading) -> Computed:
-    """One pass over everyone, or, if someone's data breaks it, over everyone else."""
+    """Compute all customers in one pass. If one customer's data break it, compute the others without that customer."""
     failed = list(reading.damaged)
     computable = [number for number in reading.versions if number not in reading.damaged]
     passes = isolating(lambda customers: [_one_pass(reading.of(customers))], computable, failed)
@@ -186,52 +185,37 @@ def _one_pass(reading: _Reading) -> _Pass:
 
 
 def _write(store: Store, work: Work, reading: _Reading, computed: Computed) -> Committed:
-    """Files first, durable; then the one transaction that makes them the truth."""
+    """Make the files durable first, then commit them in one transaction."""
     segment, values = _segment(store, work, computed)
     excluded = _outcomes(store, work, computed)
-    endings = _endings(reading, computed, excluded[0].path if excluded else None)
-    recomputed = Recomputed(ENRICHMENT_VERSION, frozenset(reading.versions) - computed.failed)
-    changed = {number: reading.versions[number] + 1 for number in sorted(computed.changed)}
-    evaluated = ruleset_evaluation.of_batch(store, computed.transactions, changed) if changed else None
+    new_versions = {number: reading.versions[number] + 1 for number in sorted(computed.changed)}
+    result = BatchResult(
+        token=work.token,
+        versions=reading.versions,
+        knowledge_versions=reading.knowledge_versions,
+        segment=segment,
+        values=values,
+        outcomes=excluded,
+        endings=_endings(reading, computed, excluded[0].path if excluded else None),
+        recomputed=frozenset(reading.versions) - computed.failed,
+        ruleset_evaluation=ruleset_evaluation.of_batch(store, computed.transactions, new_versions) if values else None,
+        yielding=not work.jobs,
+    )
     with store.db.writing() as w:
-        return commit_values(
-            w,
-            work.token,
-            reading.versions,
-            values,
-            segment,
-            excluded,
-            endings,
-            datetime.now(UTC),
-            recomputed,
-            read_knowledge=reading.knowledge_versions,
-            evaluated=evaluated,
-            yielding=not work.jobs,
-        )
+        return commit_values(w, result, datetime.now(UTC))
 
 
-def _segment(store: Store, work: Work, computed: Computed) -> tuple[tuple[Stored, int] | None, list[NewValue]]:
-    """The changed customers' values as one file, and which of its rows are whose."""
+def _segment(store: Store, work: Work, computed: Computed) -> tuple[File | None, list[NewValue]]:
+    """Write the changed customers' values as one file. Return it with the range of rows of each customer."""
     rows = computed.transactions.filter(pl.col("customer_number").is_in(list(computed.changed)))
     if rows.is_empty():
         return None, []
     stored = store.lake.put_frame(f"transactions/{work.day}/{uuid4()}.parquet", rows)
-    ranges = (
-        rows.lazy()
-        .with_row_index("first_row")
-        .group_by("customer_number")
-        .agg(pl.col("first_row").min(), pl.len().alias("row_count"), current().sum().alias("current_rows"))
-        .sort("customer_number")
-        .collect()
-    )
-    values = [
-        NewValue(number, first_row, row_count, current_rows)
-        for number, first_row, row_count, current_rows in ranges.rows()
-    ]
-    return (stored, rows.height), values
+    return (stored, rows.height), values_in(rows, sorted(computed.changed))
 
 
-def _outcomes(store: Store, work: Work, computed: Computed) -> tuple[Stored, int] | None:
+def _outcomes(store: Store, work: Work, computed: Computed) -> File | None:
+    """Write the rejected and duplicate rows as one file, if there are any."""
     frame = outcomes.frame(computed.rejected, computed.duplicates)
     if frame.is_empty():
         return None
@@ -239,7 +223,7 @@ def _outcomes(store: Store, work: Work, computed: Computed) -> tuple[Stored, int
 
 
 def _endings(reading: _Reading, computed: Computed, outcomes_path: str | None) -> list[Ending]:
-    """How each job ends, with its counts: received = processed + rejected, processed = enriched + duplicates."""
+    """Return how each job ends. Received = processed + rejected rows, and processed = enriched + duplicate rows."""
     rejected = _count_by_job(computed.rejected)
     duplicates = _count_by_job(computed.duplicates)
     damaged = [*reading.unreadable, *reading.retracting.impossible]
@@ -281,7 +265,7 @@ def _ended(job: Job, rejected: int, duplicates: int, data_version: int, outcomes
 
 
 def _status(job: Job, rejected: int) -> JobStatus:
-    """A statement of a month in which nothing happened brings no row, and nothing is wrong with it."""
+    """Return a submission's status. One without rows is completed: nothing happened in the month of its statement."""
     if rejected and rejected == job.received_rows:
         return JobStatus.FAILED
     return JobStatus.COMPLETED_WITH_ERRORS if rejected or job.refused_files else JobStatus.COMPLETED
@@ -298,16 +282,16 @@ def _failed(job: Job, code: str, message: str) -> Ending:
 
 
 def _metadata(work: Work, computed: Computed, committed: Committed) -> dict[str, Any]:
-    """Counts and categories only: nothing personal goes where erasure doesn't reach."""
+    """Return counts and categories only: erasure does not reach Dagster, so nothing personal may go there."""
     counts = computed.transactions.filter(current()).group_by("category").len("transactions")
     by_category = counts.sort("transactions", "category", descending=[True, False])
     return {
         "dagster/row_count": computed.transactions.height,
         "customers": computed.transactions["customer_number"].n_unique(),
-        "customers changed": len(committed.moved),
+        "customers changed": len(committed.replaced),
         "customers left to a later batch": len(committed.superseded),
-        "matches of rulesets": committed.settled.matches,
-        "customers not evaluated": len(committed.settled.failed),
+        "matches of rulesets": len(committed.decision.matches),
+        "customers not evaluated": len(committed.decision.failed),
         "submissions": len(_submissions(work.jobs)),
         "retractions": sum(job.flow is Flow.RETRACTION for job in work.jobs),
         "corrections": sum(job.flow is Flow.CORRECTION for job in work.jobs),

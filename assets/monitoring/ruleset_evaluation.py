@@ -1,9 +1,9 @@
-"""Evaluating customers by their clients' rulesets: what is computed before a ruleset evaluation is decided on, in
-Polars, for all customers and rules at once. `storage.monitoring.rule_matches.settle` decides.
+"""Evaluate customers by their clients' rulesets, all customers and rules of a client at once, in Polars.
 
-The batch that moves customers' values evaluates them before it commits; the portfolio is evaluated by night, and when
-it is asked to. Whom one ruleset evaluation can't be computed for is passed over and counted: the next one finds them as
-they were.
+This is the slow part and changes nothing. `storage.monitoring.rule_matches` applies the result in a transaction.
+
+A batch evaluates its customers' new values before it commits them. The portfolio is evaluated by night, and when
+rulesets or attributes change. A customer whose evaluation fails is skipped and counted, and the next one tries again.
 """
 
 import logging
@@ -19,25 +19,23 @@ import polars as pl
 from assets.core.batches import isolating
 from pipelines.decisions import Attribute
 from pipelines.figures.facts import COLUMNS, Facts
-from pipelines.monitoring import Watch, Watched, observed, watch
+from pipelines.monitoring import Cause, RulesetEvaluation, RulesetKey, Seen, Watch, Watched, observed, watch
 from pipelines.monitoring.moving import OUTCOMES, REARM
 from storage.core.database import AWAY, Reading
 from storage.core.store import Store
 from storage.customers import customers
 from storage.monitoring import attributes, rulesets
-from storage.monitoring.rule_matches import Cause, RulesetEvaluation, Seen
 from storage.monitoring.rulesets import ActiveRuleset
 
-WATCHES_CACHED = 256  # plans of clients' rulesets: to make one takes longer than to evaluate by it
+WATCHES_CACHED = 256  # plans of clients' rulesets: making a plan takes longer than evaluating by it
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, eq=False)
 class Watching:
-    """A client's customers that its rulesets concern, with what these read of them."""
+    """A client's customers that its rulesets apply to, with the attributes that the rulesets read."""
 
-    by: Sequence[ActiveRuleset]
     watched: Sequence[Watched]
     watch: Watch
     attributes: Mapping[int, Mapping[str, Attribute]]  # of every one of the customers
@@ -49,11 +47,11 @@ class Watching:
 
 @dataclass(frozen=True, eq=False)
 class Watchings:
-    """What watches some customers, client by client, as of one snapshot."""
+    """What watches some customers, by client, read in one snapshot."""
 
     of_clients: Sequence[Watching]
-    attributes_read: Mapping[int, Set[str]]  # as in Look
-    attribute_changes: Mapping[int, int]  # as in Look
+    attributes_read: Mapping[int, Set[str]]  # as in RulesetEvaluation
+    attribute_changes: Mapping[int, int]  # as in RulesetEvaluation
     failed: frozenset[int]  # customers of clients with a ruleset that can't be read
 
     @property
@@ -62,9 +60,7 @@ class Watchings:
 
 
 def watching(r: Reading, customer_numbers: Iterable[int]) -> Watchings:
-    """What watches these customers: nothing, at the price of one look at an index, where their clients have no
-    rulesets.
-    """
+    """Read what watches these customers. If their clients have no rulesets, this costs one look-up in an index."""
     numbers = sorted(customer_numbers)
     active = rulesets.active(r, numbers)
     if not active:
@@ -81,7 +77,7 @@ def watching(r: Reading, customer_numbers: Iterable[int]) -> Watchings:
             found.append(_watching(r, by, sorted(of_client[client_id])))
         except AWAY:
             raise
-        except (Exception, pl.exceptions.PanicException) as error:  # one client's rulesets blind no other's
+        except (Exception, pl.exceptions.PanicException) as error:  # one client's rulesets must not stop the others
             log.error("a client's customers can't be evaluated: %s", type(error).__name__)
             failed.update(of_client[client_id])
     read = {number: each.watch.attributes for each in found if each.watch.attributes for number in each.customers}
@@ -99,7 +95,7 @@ def evaluate(
     """Evaluate the customers; nothing is changed.
 
     Args:
-        versions: of the transactions that are evaluated, by customer number.
+        versions: data version that is evaluated, by customer number.
         rows_of: customers' transactions (facts.COLUMNS at least), whole customers at a time.
     """
     failed: list[int] = []
@@ -114,8 +110,7 @@ def evaluate(
         cause=cause,
         as_of=as_of,
         zone=store.settings.timezone,
-        by=[by for each in watchings.of_clients for by in each.by],
-        watched=[one for each in watchings.of_clients for one in each.watched],
+        rulesets={one.ruleset_id: one for each in watchings.of_clients for one in each.watched},
         seen=seen,
         outcomes=pl.concat([pl.DataFrame(schema=OUTCOMES), *(each.outcomes for each in seen)]),
         rearm=pl.concat([pl.DataFrame(schema=REARM), *(each.watch.rearm for each in watchings.of_clients)]),
@@ -127,12 +122,12 @@ def evaluate(
 
 
 def of_batch(store: Store, transactions: pl.DataFrame, versions: Mapping[int, int]) -> RulesetEvaluation | None:
-    """Evaluate customers' new values, which a batch is about to commit; None where nothing watches them.
+    """Evaluate the new values that a batch is about to commit. Return None if nothing watches the customers.
 
-    Whatever goes wrong with it is no reason for the batch to fail: the night evaluates them again.
+    An error does not fail the batch: the next nightly evaluation tries again.
 
     Args:
-        transactions: of all the customers in `versions`, as they will stand in that version.
+        transactions: at least those of the customers in `versions`, as they will be in these versions.
     """
     try:
         with store.db.reading() as r:
@@ -151,24 +146,24 @@ def _rows_of(transactions: pl.DataFrame, customer_numbers: Sequence[int]) -> lis
     return [transactions.filter(pl.col("customer_number").is_in(list(customer_numbers)))]
 
 
-_watches: OrderedDict[tuple[tuple[UUID, int], ...], Watch] = OrderedDict()
+_watches: OrderedDict[tuple[RulesetKey, ...], Watch] = OrderedDict()
 
 
-def _watching(r: Reading, by: Sequence[ActiveRuleset], numbers: Sequence[int]) -> Watching:
-    watched = rulesets.watched(r, by)
-    plan = _plan([each.key for each in by], watched)
+def _watching(r: Reading, active: Sequence[ActiveRuleset], numbers: Sequence[int]) -> Watching:
+    watched = rulesets.watched(r, active)
+    plan = _plan(watched)
     listed = [each.customers for each in watched]
     concerned = set(numbers) if None in listed else set(numbers).intersection(frozenset().union(*filter(None, listed)))
     stated: dict[int, dict[str, Attribute]] = {number: {} for number in sorted(concerned)}
     for number, each in attributes.of_all(r, concerned) if plan.attributes else ():
         if each.name in plan.attributes:
             stated[number][each.name] = Attribute(each.value, each.expires_at)
-    return Watching(by, watched, plan, stated)
+    return Watching(watched, plan, stated)
 
 
-def _plan(keys: Sequence[tuple[UUID, int]], watched: Sequence[Watched]) -> Watch:
-    """Kept from one evaluation to the next: versions of rulesets never change."""
-    key = tuple(keys)
+def _plan(watched: Sequence[Watched]) -> Watch:
+    """Return a plan, cached by the rulesets' versions, which never change."""
+    key = tuple(each.key for each in watched)
     plan = _watches.pop(key, None) or watch(watched)
     _watches[key] = plan
     while len(_watches) > WATCHES_CACHED:
@@ -180,4 +175,4 @@ def _seen(watching: Watching, rows: pl.DataFrame, as_of: date, now: datetime, nu
     mine = rows.filter(pl.col("customer_number").is_in(list(numbers)))
     stated = {number: watching.attributes[number] for number in numbers}
     found = observed(watching.watch, Facts(mine, as_of), stated, now)
-    return [Seen(watching.watch, found, found.outcomes)]
+    return [Seen(found, found.outcomes)]

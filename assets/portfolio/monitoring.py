@@ -1,9 +1,9 @@
-"""Monitoring by night: customers are evaluated by their clients' rulesets though nothing of them changed, for rules
-move with time, too. When rulesets or attributes change, the customers concerned are evaluated without waiting for it.
+"""Evaluate the portfolio by rulesets every night, because conditions change with time too. When rulesets or attributes
+change, the customers concerned are evaluated at once.
 
-A ruleset evaluation changes nothing twice, so a run that was killed is simply done again: a request is deleted once its
-evaluation has finished. A ruleset evaluation is decided on with the customers locked, only of transactions that are
-still theirs: whom a batch moved meanwhile, the batch has evaluated.
+Applying the same evaluation again changes nothing, so a run that was killed is repeated: a request is deleted once its
+evaluation has finished. A customer whose transactions changed meanwhile is skipped: the batch that changed them has
+evaluated it.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,11 +21,12 @@ from assets.monitoring import ruleset_evaluation
 from assets.portfolio.maintenance import Outcome, carry_out
 from assets.portfolio.tables import GROUP, NIGHTLY, buckets
 from assets.reports.reports import each_slice
+from pipelines.monitoring import Cause
 from storage.core.store import Store
 from storage.enrichment import transactions
 from storage.jobs import batches
 from storage.monitoring import evaluation_requests, rulesets
-from storage.monitoring.rule_matches import Cause, settle_if_possible
+from storage.monitoring.rule_matches import apply_ruleset_evaluation
 from storage.portfolio import maintenance
 from storage.portfolio.maintenance import Task
 
@@ -60,8 +61,8 @@ def monitored_customers(context: AssetExecutionContext, store: ResourceParam[Sto
 
 
 def evaluate(store: Store, bucket: int, clock: Callable[[], datetime], *, everybody: bool) -> Outcome:
-    """Evaluate everybody whom a ruleset watches, or those of them who are asked for; either way, what was asked for
-    before is answered then.
+    """Evaluate the bucket's customers that a ruleset watches: all of them, or those with a request. Either way, the
+    requests made before are answered.
     """
     with store.db.reading() as r:
         asked = evaluation_requests.unanswered(r, bucket)
@@ -74,7 +75,7 @@ def evaluate(store: Store, bucket: int, clock: Callable[[], datetime], *, everyb
 
 
 def evaluate_now(store: Store, work: Work, clock: Callable[[], datetime]) -> Outcome:
-    """Evaluate customers as they are stored, and decide on it."""
+    """Evaluate customers as they are stored, and apply the result."""
     with store.db.reading() as r:
         watchings = ruleset_evaluation.watching(r, work.customers)
         places = transactions.current_locations(r, watchings.customers)
@@ -89,6 +90,6 @@ def evaluate_now(store: Store, work: Work, clock: Callable[[], datetime]) -> Out
     evaluated = ruleset_evaluation.evaluate(store, watchings, versions, rows_of, Cause.TIME, clock())
     with store.db.writing() as w:
         batches.commit(w, work.token)
-        settled = settle_if_possible(w, evaluated, clock(), watchings.customers & versions.keys())
-    left = len(settled.moved)
-    return Outcome(len(places) - left, settled.customers, len(settled.failed) + len(damaged), left)
+        decision = apply_ruleset_evaluation(w, evaluated, evaluated.versions.keys(), clock())
+    left = len(decision.superseded)
+    return Outcome(len(places) - left, len(decision.matched), len(decision.failed) + len(damaged), left)

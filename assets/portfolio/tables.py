@@ -92,7 +92,7 @@ def reenriched_transactions(context: AssetExecutionContext, store: ResourceParam
 def reenrich(store: Store, work: Work) -> Outcome:
     computed, committed = recompute(store, work)
     left = len(committed.superseded)
-    return Outcome(len(work.customers) - left, len(committed.moved), len(computed.failed), left)
+    return Outcome(len(work.customers) - left, len(committed.replaced), len(computed.failed), left)
 
 
 @asset(

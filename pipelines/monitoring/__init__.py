@@ -6,31 +6,50 @@
     baselines   metrics as they stood at a day; `snapshots`: facts as of many days
     observing   a ruleset evaluation: what is true of which customers; `describing`: what was read
     moving      how rules trigger and reset
+    deciding    what an evaluation changes: states, matches and events
     schema      the document for editors
 
     library/    rulesets to start from
-    simulation  how often rules would have fired; `simulated`, `page`: told and shown
+    simulation  how often rules would have fired; `simulated`, `page`: the result and its HTML page
 
-Conditions, metrics and attributes are those of decision policies (`pipelines.decisions`). Here stand the words that
-the API and the commands share.
+Conditions, metrics and attributes are those of decision policies (`pipelines.decisions`).
 """
 
 from pipelines.monitoring.checking import Checked, checked, read_text
+from pipelines.monitoring.deciding import (
+    Cause,
+    CurrentCustomer,
+    CurrentState,
+    Decision,
+    NewMatch,
+    RulesetEvaluation,
+    Seen,
+    decide,
+)
 from pipelines.monitoring.moving import Moves, moves
 from pipelines.monitoring.observing import Observed, figures, observed, observed_of
 from pipelines.monitoring.ruleset import Filtered, Listed, Ruleset
-from pipelines.monitoring.watching import Watch, Watched, watch
+from pipelines.monitoring.watching import RulesetKey, Watch, Watched, watch
 
 __all__ = [
+    "Cause",
     "Checked",
+    "CurrentCustomer",
+    "CurrentState",
+    "Decision",
     "Filtered",
     "Listed",
     "Moves",
+    "NewMatch",
     "Observed",
     "Ruleset",
+    "RulesetEvaluation",
+    "RulesetKey",
+    "Seen",
     "Watch",
     "Watched",
     "checked",
+    "decide",
     "figures",
     "moves",
     "observed",

@@ -1,7 +1,7 @@
-"""Metrics as they stood at a baseline's day: of the rows dated up to it, with freshness measured to it.
+"""Compute metrics as of a baseline's day: from the rows dated up to it, with freshness measured to it.
 
-All customers of a baseline are computed in one pass, whether it names one day or an attribute that holds each
-customer's own. A baseline on another day is another pass.
+All customers of a baseline are computed in one pass, whether it names one day for all or an attribute with each
+customer's own day. Each baseline takes a pass of its own.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,10 +26,11 @@ CAUSES: Mapping[str, str] = {**readings.CAUSES, NO_BASELINE: "there is no baseli
 def at_baseline(
     planned: PlannedBaseline, facts: Facts, customers: pl.Series, attributes: Attributes, now: datetime
 ) -> pl.DataFrame:
-    """A row a customer: `customer_number`, the day by `PlannedBaseline.day`, and of each reading its value and cause.
+    """Return a row for each customer: `customer_number`, the day in `PlannedBaseline.day`, and each reading's value and
+    cause.
 
     Args:
-        customers: whom to tell of, sorted.
+        customers: numbers, sorted.
     """
     days = _days(planned.since, facts, customers, attributes, now)
     known = days.filter(pl.col("date").is_not_null())
@@ -47,7 +48,7 @@ def at_baseline(
 
 
 def _as_of(facts: Facts, days: pl.DataFrame) -> Facts:
-    """The facts of these customers, each as of its own `date`."""
+    """Return the facts of these customers, each as of its own `date`."""
     if days.is_empty():
         return Facts(facts.transactions.clear(), facts.as_of)
     if isinstance(facts, FactsOfDays):
@@ -56,7 +57,7 @@ def _as_of(facts: Facts, days: pl.DataFrame) -> Facts:
 
 
 def _days(since: Since, facts: Facts, customers: pl.Series, attributes: Attributes, now: datetime) -> pl.DataFrame:
-    """`customer_number`, `date`: null where there is none, or where it comes after the customer's day of computing."""
+    """Return `customer_number` and `date`. The date is null if none is known or it is after the day of computing."""
     stated = _stated(since, customers.to_list(), attributes, now)
     today = facts.history.select(BY_CUSTOMER, today=pl.col("data_through") + pl.duration(days=facts.days_behind))
     named = pl.DataFrame([customers.alias(BY_CUSTOMER), pl.Series("date", stated, pl.Date)])

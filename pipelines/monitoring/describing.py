@@ -1,4 +1,4 @@
-"""What a rule that fired says of a customer: its words, all that its condition read, and how that compared."""
+"""Describe a rule that fired for a customer: its message, what its condition read, and the comparisons."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -17,9 +17,10 @@ _OF_ONE = ("one_of", "is_true", "is_known")
 
 
 def described(watch: Watch, planned: PlannedRuleset, of: PlannedRule, row: Row) -> Data:
-    """
+    """Return a rule's description, as part of a match's record.
+
     Args:
-        row: the customer's, of the columns that the rule rests on.
+        row: the customer's values of the columns that the rule reads.
     """
     rule = of.rule
     return {
@@ -40,7 +41,7 @@ def _read(watch: Watch, planned: PlannedRuleset, leaf: Node, row: Row) -> Data:
 
 
 def _of_metric(watch: Watch, metric: PlannedMetric, leaf: Node, row: Row) -> Data:
-    """`baseline`: of which metric it is a reading, as of which day; null for one of today."""
+    """Describe a metric. `baseline`: the metric and day that it is a reading of; null for today's value."""
     baseline = None
     if metric.baseline_of is not None:
         day = row[watch.days[leaf.label]]
@@ -49,8 +50,8 @@ def _of_metric(watch: Watch, metric: PlannedMetric, leaf: Node, row: Row) -> Dat
 
 
 def _compared(watch: Watch, planned: PlannedRuleset, condition: str, row: Row) -> Iterator[Data]:
-    """Each thing that is asked below a condition. `right`: what it is compared with: for `between` both bounds, for
-    `oneOf` the texts, none for `isTrue` and `isKnown`.
+    """Yield each comparison in a condition. `right` is what the left side is compared with: both bounds for `between`,
+    the texts for `oneOf`, nothing for `isTrue` and `isKnown`.
     """
     side = partial(tree, watch, row, called=planned.called)
     for node in watch.below(condition):

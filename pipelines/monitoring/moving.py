@@ -1,7 +1,7 @@
-"""How rules move: fired when a condition becomes true, ready again when it is false, left alone while it is unknown.
+"""Trigger and reset rules: a rule fires when its condition becomes true, and is ready again when that is false.
 
-A rule has a state for each customer: *ready* or *fired*. Nobody is told twice of one trigger; while a condition goes on
-being true, a rule that becomes ready again after days fires once more.
+A rule has a state for each customer: *ready* or *fired*. An unknown condition changes no state. A rule that has fired
+does not fire again while its condition stays true, unless it is set to be ready again after some days.
 """
 
 from dataclasses import dataclass
@@ -15,34 +15,38 @@ BY_RULE = ("ruleset_id", "rule")
 BY_STATE = (BY_CUSTOMER, *BY_RULE)
 STATE = pl.Schema({BY_CUSTOMER: pl.Int64(), "ruleset_id": pl.Binary(), "rule": pl.String()})
 OUTCOMES = pl.Schema({**STATE, "holds": pl.Boolean()})
-"""What was seen: a customer that a ruleset applies to and that isn't muted, and a rule. `holds`: null is unknown."""
+"""A row for each customer and rule of a ruleset that applies to it and is not muted. `holds`: null is unknown."""
 FIRING = pl.Schema({**STATE, "fired_at": pl.Datetime("us", "UTC")})
-"""The rules that are fired, with when they last did. All others are ready."""
+"""The rules that have fired, with when they last did. All others are ready."""
 REARM = pl.Schema({"ruleset_id": pl.Binary(), "rule": pl.String(), "rearm_after_days": pl.UInt16()})
-"""Every rule; null: it is ready again by being false alone."""
+"""Every rule. Null: only a false condition makes it ready again."""
 COUNTS = pl.Schema(
     {"ruleset_id": pl.Binary(), "rule": pl.String()}
     | dict.fromkeys(("observed", "held", "unknown", "fired"), pl.UInt32())
 )
-"""How many customers were evaluated, of how many the condition was true, or unknown, and for how many it fired."""
+"""Numbers of customers by rule: evaluated, with a true condition, with an unknown one, and with a rule that fired."""
 
 
 @dataclass(frozen=True)
 class Moves:
-    """`fired`, `reset`: STATE, sorted. `counts`: COUNTS, a row a rule that anybody was evaluated for."""
+    """What changes. `fired`, `reset`: STATE, sorted. `counts`: COUNTS, a row for each rule that was evaluated."""
 
     fired: pl.DataFrame
     reset: pl.DataFrame
     counts: pl.DataFrame
 
 
+NO_MOVES = Moves(STATE.to_frame(), STATE.to_frame(), COUNTS.to_frame())
+
+
 def moves(outcomes: pl.DataFrame, firing: pl.DataFrame, rearm: pl.DataFrame, as_of: date, zone: str) -> Moves:
-    """What one ruleset evaluation changes. Days are counted whole, so that a ruleset evaluation a little earlier than
-    the last one misses none.
+    """Return what one ruleset evaluation changes.
+
+    Whole days are counted, so that a nightly evaluation that runs a little earlier than the last one skips no day.
 
     Args:
         outcomes: OUTCOMES, each customer and rule at most once.
-        firing: FIRING; of customers and rules that weren't evaluated nothing changes.
+        firing: FIRING; those of customers and rules that are not in `outcomes` stay as they are.
         rearm: REARM.
         as_of: the day of the ruleset evaluation.
         zone: the timezone of days.
@@ -53,7 +57,7 @@ def moves(outcomes: pl.DataFrame, firing: pl.DataFrame, rearm: pl.DataFrame, as_
 
 
 def _fired(outcomes: pl.DataFrame, firing: pl.DataFrame, rearm: pl.DataFrame, as_of: date, zone: str) -> pl.DataFrame:
-    """Of those that are true: the ready ones, and the fired ones whose days are over."""
+    """Of the true ones, return those that are ready, and those that fired long enough ago to fire again."""
     true = outcomes.filter("holds")
     again = _among(true, firing).join(rearm, on=BY_RULE, how="left", validate="m:1")
     due = pl.col("fired_at").dt.convert_time_zone(zone).dt.date() + pl.duration(days=pl.col("rearm_after_days"))
@@ -62,7 +66,7 @@ def _fired(outcomes: pl.DataFrame, firing: pl.DataFrame, rearm: pl.DataFrame, as
 
 
 def _among(outcomes: pl.DataFrame, firing: pl.DataFrame) -> pl.DataFrame:
-    """Those that are fired, with `fired_at`. Few are, so that most are out by their customer alone."""
+    """Return those that have fired, with `fired_at`. They are few: filtering by customer first makes the join small."""
     near = outcomes.filter(pl.col(BY_CUSTOMER).is_in(firing[BY_CUSTOMER].unique().implode()))
     return near.join(firing, on=BY_STATE, how="inner", validate="1:1")
 

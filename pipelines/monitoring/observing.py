@@ -1,5 +1,5 @@
-"""A ruleset evaluation: what is true of which customers, for all of them and all rules at once; and what was read, for
-the record.
+"""Evaluate rulesets: which conditions hold for which customers, for all customers and rules at once; and record what
+they read.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,16 +24,16 @@ from pipelines.monitoring.moving import OUTCOMES, STATE
 from pipelines.monitoring.watching import PlannedRuleset, Watch
 
 UNSEEN = pl.Schema({**STATE, "kind": pl.String(), "name": pl.String(), "cause": pl.String()})
-"""What an unknown condition reads and hasn't: there may be several of one condition."""
+"""A row for each value that an unknown condition reads and that is unavailable."""
 
 
 def figures(
     watch: Watch, facts: Facts, customers: Iterable[int], attributes: Attributes, now: datetime
 ) -> pl.DataFrame:
-    """All that metrics and baselines say of the customers in the facts, and of these: a row a customer, sorted.
+    """Return the metrics and baseline metrics of the customers in the facts and of `customers`: a row each, sorted.
 
-    `customer_number`, and of each metric and baseline metric its value by its name in the plan and its cause by
-    `cause_of`, and each baseline's day.
+    Columns: `customer_number`; each metric's and baseline metric's value, by its name in the plan, and cause, by
+    `cause_of`; and each baseline's day.
     """
     current = figures_of(facts, watch.metrics, customers)
     at_their_day = [at_baseline(each, facts, current[BY_CUSTOMER], attributes, now) for each in watch.baselines]
@@ -41,12 +41,12 @@ def figures(
 
 
 def observed(watch: Watch, facts: Facts, attributes: Attributes, now: datetime) -> "Observed":
-    """Evaluate the customers in the facts, and those of whom there are attributes, none included."""
+    """Evaluate the customers in the facts and those in `attributes`, even if their attributes are empty."""
     return observed_of(watch, figures(watch, facts, attributes, attributes, now), attributes, now)
 
 
 def observed_of(watch: Watch, figures: pl.DataFrame, attributes: Attributes, now: datetime) -> "Observed":
-    """The same by figures that are there already."""
+    """Evaluate customers whose figures were computed before."""
     days = figures.select(each.day for each in watch.baselines)
     evaluated = of_nodes(watch, read(watch, figures, attributes, {}, now))
     return Observed(watch, pl.concat([evaluated, days], how="horizontal"))
@@ -54,14 +54,17 @@ def observed_of(watch: Watch, figures: pl.DataFrame, attributes: Attributes, now
 
 @dataclass(frozen=True, eq=False)
 class Observed:
-    """`evaluated`: a row a customer, sorted; a column a node and a reading, as `readings.read` names them."""
+    """Evaluated customers.
+
+    `evaluated`: a row for each customer, sorted; a column for each node and reading, as `readings.read` names them.
+    """
 
     watch: Watch
     evaluated: pl.DataFrame
 
     @cached_property
     def outcomes(self) -> pl.DataFrame:
-        """OUTCOMES: of customers that a ruleset applies to and that it doesn't mute; sorted."""
+        """OUTCOMES of customers that a ruleset applies to and is not muted for; sorted."""
         rules = self.watch.rules
         seen = self._evaluated[:, [self._places[ruleset_id] for ruleset_id, _ in rules]]
         customer, rule = np.nonzero(seen)
@@ -86,7 +89,7 @@ class Observed:
         return pl.concat([UNSEEN.to_frame(), *(each for of_rule in parts for each in of_rule)]).sort(UNSEEN.names())
 
     def record(self, customer_number: int, ruleset_id: UUID, rules: Sequence[str]) -> dict[str, Any]:
-        """What these rules say of the customer, what their conditions read, and how it compared. Decimals are exact."""
+        """Return what these rules report, what their conditions read, and the comparisons. Decimals are exact."""
         planned = self.watch.rulesets[ruleset_id]
         row = self._of_ruleset(planned).row(self._rows[customer_number], named=True)
         return {"rules": [described(self.watch, planned, planned.rules[code], row) for code in rules]}
@@ -104,7 +107,7 @@ class Observed:
         return {}
 
     def _of_ruleset(self, planned: PlannedRuleset) -> pl.DataFrame:
-        """What its rules rest on: a row of all rulesets' columns would be long."""
+        """Return the columns that a ruleset's rules read: those of all rulesets would make long rows."""
         ruleset_id = planned.watched.ruleset_id
         if ruleset_id not in self._narrowed:
             nodes = {node.name: node for rule in planned.rules.values() for node in self.watch.below(rule.condition)}
@@ -115,14 +118,14 @@ class Observed:
 
     @cached_property
     def _holds(self) -> "np.ndarray[Any, np.dtype[np.int8]]":
-        """A row a customer, a column a rule: 1, 0 or `_UNKNOWN`."""
+        """A row for each customer, a column for each rule: 1, 0 or `_UNKNOWN`."""
         conditions = [self.watch.rulesets[ruleset_id].rules[code].condition for ruleset_id, code in self.watch.rules]
         numbered = (pl.col(each).cast(pl.Int8).fill_null(_UNKNOWN) for each in conditions)
         return self.evaluated.select(each.alias(str(nth)) for nth, each in enumerate(numbered)).to_numpy()
 
     @cached_property
     def _evaluated(self) -> "np.ndarray[Any, np.dtype[np.bool_]]":
-        """A row a customer, a column a ruleset."""
+        """A row for each customer, a column for each ruleset: whether it is evaluated."""
         expressions = (_is_evaluated(planned) for planned in self.watch.rulesets.values())
         return self.evaluated.select(each.alias(str(nth)) for nth, each in enumerate(expressions)).to_numpy()
 
@@ -145,7 +148,7 @@ _UNKNOWN = -1
 
 
 def _is_evaluated(planned: PlannedRuleset) -> pl.Expr:
-    """It applies, and mutes not: what isn't known does neither."""
+    """Return whether a ruleset applies and is not muted. An unknown condition neither applies nor mutes."""
     listed, everybody = planned.watched.customers, pl.repeat(value=True, n=pl.len())
     applies = everybody if listed is None else pl.col(BY_CUSTOMER).is_in(sorted(listed))
     if planned.where is not None:

@@ -1,9 +1,9 @@
-"""Snapshots at past days: on which days a customer has to be evaluated, and many days' facts as those of many
+"""Snapshots at past days: on which days a customer has to be evaluated, and the facts of many days as if of many
 customers.
 
-Windows end at a customer's last row, so between two days with rows only what hangs on the calendar moves: how far the
-last row lies behind, whether a metric is still fresh, whether a baseline's day has come, and attributes. On all other
-days a snapshot would see what the one before has seen.
+Windows end at a customer's last row. So between two days with rows only what depends on the calendar changes: how many
+days ago the last row was, whether a metric is still fresh, whether a baseline's day has come, and attributes. On all
+other days a snapshot would equal the one before.
 """
 
 from bisect import bisect_left
@@ -23,17 +23,17 @@ from pipelines.metrics.rows import COLUMNS
 from pipelines.metrics.sources import ALL_DAYS
 from pipelines.monitoring.ruleset import Ruleset, SinceAttribute, SinceDate, day_of
 
-SNAPSHOT_ROWS = 500_000  # of all snapshots that are made together: each has the rows up to its day
+SNAPSHOT_ROWS = 500_000  # of all snapshots computed together: each has the rows up to its day
 
 _A_CUSTOMER = 2**32  # in a key of customer and day: more than there are days
 
 SNAPSHOTS = pl.Schema({"snapshot": pl.Int64(), BY_CUSTOMER: pl.Int64(), "date": pl.Date(), "until": pl.Date()})
-"""A customer on the day `date`, who stands so until before `until`. `snapshot` counts from 0, in this order."""
+"""A customer on the day `date`, unchanged until the day before `until`. `snapshot` counts from 0, in this order."""
 
 
 @dataclass(frozen=True)
 class Day:
-    """`at`: when attributes are asked for, the day's end or now."""
+    """A day of a simulation. `at`: the time at which attributes are read, the day's end or now."""
 
     date: date
     at: datetime
@@ -41,7 +41,7 @@ class Day:
 
 @dataclass(frozen=True)
 class Stated:
-    """What somebody set an attribute to; null: they removed it."""
+    """A change of an attribute. `value`: null if it was removed."""
 
     set_at: datetime
     value: Value | None
@@ -49,12 +49,14 @@ class Stated:
 
 
 Past = Mapping[int, Mapping[str, Sequence[Stated]]]
-"""Of each customer by name all changes, in their order, at least one."""
+"""Customer number → attribute's name → all its changes in order, at least one."""
 
 
 def held(changes: Sequence[Stated], at: datetime) -> Attribute:
-    """As it was; before it was first set, as it is now. What had expired by then is marked as expired long ago, and
-    what had not as valid for ever, so that one later time can be asked for all days.
+    """Return the attribute as it was at a time; before it was first set, as it is now.
+
+    If it had expired by then, its expiry stays; if not, it never expires. So the attributes of all days can be read at
+    one later time.
     """
     by_then = [each for each in changes if each.set_at <= at]
     stated = (by_then or changes)[-1]
@@ -66,11 +68,11 @@ def held(changes: Sequence[Stated], at: datetime) -> Attribute:
 
 
 def snapshots(rows: pl.DataFrame, ruleset: Ruleset, metrics: Metrics, past: Past, days: Sequence[Day]) -> pl.DataFrame:
-    """LOOKS of the customers with rows, from their first row or the first day on, whichever is later.
+    """Return SNAPSHOTS of the customers with rows, from their first row or the first day on, whichever is later.
 
     Args:
         rows: posted ones, in SORT_KEY's order.
-        metrics: all that the ruleset reads, with what they are made of.
+        metrics: all that the ruleset reads, with their inputs.
         days: every day of the simulation, in order.
     """
     first, last = days[0].date, days[-1].date
@@ -83,7 +85,7 @@ def snapshots(rows: pl.DataFrame, ruleset: Ruleset, metrics: Metrics, past: Past
         begun.select(BY_CUSTOMER, date="begin"),
         booked,
         described,
-        *(_grown_old(booked, behind) for behind in {each.fresh_days for each in metrics.values()} - {None}),
+        *(_stale_days(booked, behind) for behind in {each.fresh_days for each in metrics.values()} - {None}),
         *_of_all(ruleset, metrics, begun, last),
     ]
     until = pl.col("date").shift(-1).over(BY_CUSTOMER).fill_null(pl.lit(last) + pl.duration(days=1))
@@ -99,15 +101,15 @@ def snapshots(rows: pl.DataFrame, ruleset: Ruleset, metrics: Metrics, past: Past
     )
 
 
-def _grown_old(booked: pl.LazyFrame, fresh_days: int | None) -> pl.LazyFrame:
-    """Days on which a last row has become too old."""
+def _stale_days(booked: pl.LazyFrame, fresh_days: int | None) -> pl.LazyFrame:
+    """Return the days on which a last row has become too old."""
     old = pl.col("date") + pl.duration(days=(fresh_days or 0) + 1)
     newer = pl.col("date").shift(-1).over(BY_CUSTOMER, order_by="date")
     return booked.filter(newer.is_null() | (newer > old)).with_columns(old)
 
 
 def _of_all(ruleset: Ruleset, metrics: Metrics, begun: pl.LazyFrame, last: date) -> Iterator[pl.LazyFrame]:
-    """Days on which something changes for everybody: that of the baseline, or every one."""
+    """Yield the days on which something changes for all customers: that of the baseline, or every day."""
     if ruleset.baseline is not None and isinstance(ruleset.baseline.since, SinceDate):
         yield begun.select(BY_CUSTOMER, date=pl.lit(ruleset.baseline.since.date))
     if any(
@@ -117,7 +119,7 @@ def _of_all(ruleset: Ruleset, metrics: Metrics, begun: pl.LazyFrame, last: date)
 
 
 def _stated(ruleset: Ruleset, past: Past, days: Sequence[Day]) -> Iterator[tuple[int, date]]:
-    """Days on which an attribute is set, removed or expires, or that one names as the baseline's."""
+    """Yield the days on which an attribute is set, removed or expires, and the baselines' days that attributes name."""
     since = ruleset.baseline.since if ruleset.baseline is not None else None
     named = since.attribute if isinstance(since, SinceAttribute) else None
     ends = [day.at for day in days]
@@ -132,11 +134,11 @@ def _stated(ruleset: Ruleset, past: Past, days: Sequence[Day]) -> Iterator[tuple
 
 
 class FactsOfDays(Facts):
-    """Snapshots as customers: each has the rows of its customer up to its day, and is evaluated as of that day.
+    """Snapshots as if they were customers: each has the rows of its customer up to its day, as of that day.
 
-    Snapshots at one customer share its rows, and what its accounts say by day. Only what running totals don't tell has
-    the rows once for each snapshot, and of those no more than `reach`: a customer of 400,000 rows that is evaluated
-    every day of a year would otherwise be gone through 365 times.
+    Snapshots of one customer share its rows and its accounts' days. Only what can't be computed by running totals gets
+    the rows once for each snapshot, and then only those within `reach`: otherwise a customer of 400,000 rows that is
+    evaluated on every day of a year would be read 365 times.
     """
 
     shares_rows = True
@@ -146,7 +148,7 @@ class FactsOfDays(Facts):
         Args:
             plain: of these snapshots' customers at least, as of the last snapshot's day or later.
             snapshots: `snapshot`, its customer and `date`; sorted by snapshot, customers in their order.
-            reach: days before a snapshot's last row, of which single rows are evaluated (`sources.reach`).
+            reach: days before a snapshot's last row whose single rows are read (`sources.reach`).
         """
         super().__init__(plain.transactions, plain.as_of)
         self._snapshots = snapshots
@@ -154,7 +156,7 @@ class FactsOfDays(Facts):
         self._reach = reach
 
     def on(self, days: pl.DataFrame) -> "FactsOfDays":
-        """The same rows, of some snapshots each on another `date`, which is no later."""
+        """Return the same rows for some snapshots, each as of another `date`, which is not later."""
         snapshots = self._snapshots.select("snapshot", BY_CUSTOMER)
         theirs = snapshots.join(
             days.select("date", snapshot=BY_CUSTOMER), on="snapshot", validate="1:1", maintain_order="left"
@@ -171,7 +173,7 @@ class FactsOfDays(Facts):
 
     @cached_property
     def rows(self) -> pl.DataFrame:
-        """As of facts, but only what metrics read, within reach, and so once for each snapshot."""
+        """Rows as in Facts, once for each snapshot, but only what metrics read and only within reach."""
         return self._of_each_snapshot(self.shared_rows.select(COLUMNS), self._reach).with_columns(age=age())
 
     @cached_property
@@ -181,18 +183,18 @@ class FactsOfDays(Facts):
 
     @cached_property
     def stated_closings(self) -> pl.DataFrame:
-        """What closes a day follows from that day's rows alone."""
+        """Closing balances by day, each from that day's rows alone."""
         return self._of_each_snapshot(self._plain.cached(closings_by_day)).sort(*BY_ACCOUNT, "date")
 
     def _of_each_snapshot(self, shared: pl.DataFrame, reach: int = ALL_DAYS) -> pl.DataFrame:
-        """Rows by customer and `date`, in this order → the same once for each snapshot that they are known at."""
+        """Repeat rows, sorted by customer and `date`, for each snapshot at which they are known."""
         known = self._snapshots.with_columns(*spans(shared, self._snapshots, reach))
         places = known.select("snapshot", row=pl.int_ranges("start", "end")).explode("row", empty_as_null=False)
         return shared[places["row"]].with_columns(places["snapshot"].set_sorted().alias(BY_CUSTOMER))
 
     @cached_property
     def history(self) -> pl.DataFrame:
-        """As of facts, and `as_of` and `place`."""
+        """As in Facts, with `as_of` and `place`."""
         days, known = self.shared_rows["date"], self._spans.filter(pl.col("start") < pl.col("end"))
         return known.select(
             pl.col("snapshot").alias(BY_CUSTOMER),
@@ -218,11 +220,11 @@ class FactsOfDays(Facts):
 
 
 def together(plain: Facts, snapshots: pl.DataFrame, reach: int, *, balances: bool) -> Iterable[pl.DataFrame]:
-    """Snapshots of which each can have its rows to itself, in their order: as many as memory is meant for, or one.
+    """Divide snapshots into parts that fit into memory when each snapshot has its own rows.
 
     Args:
-        reach: days of which single rows are evaluated, as of `FactsOfDays`.
-        balances: whether accounts' days are evaluated.
+        reach: days whose single rows are read, as in `FactsOfDays`.
+        balances: whether accounts' days are read.
     """
     shared = [(plain.rows, reach)] if reach else []
     shared += [(plain.cached(closings_by_day), ALL_DAYS)] if balances else []
@@ -235,13 +237,14 @@ def together(plain: Facts, snapshots: pl.DataFrame, reach: int, *, balances: boo
 
 
 def closings_by_day(facts: Facts) -> pl.DataFrame:
-    """`Facts.stated_closings`, by customer and day."""
+    """Return `Facts.stated_closings`, sorted by customer and day."""
     return facts.stated_closings.sort(BY_CUSTOMER, "date")
 
 
 def _described_by_day(facts: Facts) -> pl.DataFrame:
-    """Of each account's day, sorted by customer and day: what `accounts.described` makes of it, and the `received_seq`
-    of what it says. Days are described together just as their rows would be.
+    """Return the details of each account's day and the `received_seq` that they come from, sorted by customer and day.
+
+    `accounts.described` of these gives the same result as of the rows themselves.
     """
     newest = pl.col("received_seq") == pl.col("received_seq").max()
     by_day = facts.rows.lazy().group_by(*BY_ACCOUNT, "date")
@@ -250,8 +253,9 @@ def _described_by_day(facts: Facts) -> pl.DataFrame:
 
 
 def spans(rows: pl.DataFrame, snapshots: pl.DataFrame, reach: int = ALL_DAYS) -> tuple[pl.Series, pl.Series]:
-    """Return of each snapshot the rows of its customer up to its day, as places: `start`, and `end`, which isn't
-    included. Of these only those of the last row's day and `reach` days before it.
+    """Return for each snapshot the range of its customer's rows up to its day: `start`, and `end`, which is excluded.
+
+    Only rows within `reach` days before the last one are included.
     """
     customer, day = pl.col(BY_CUSTOMER) * _A_CUSTOMER, pl.col("date").to_physical().cast(pl.Int64)
     ordered = rows.select(key=customer + day)["key"].set_sorted()

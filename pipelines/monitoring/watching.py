@@ -1,7 +1,7 @@
-"""From rulesets to what runs: all of a client's in one plan, so that a thing that several of them read is one column.
+"""Make one plan of all rulesets of a client, so that what several of them read is computed once, as one column.
 
-A metric of a ruleset's own goes by a name of the plan: two rulesets may give one slug to different metrics, and what
-two define alike is computed once. So is a baseline metric's reading as of the same day.
+The plan has its own names for metrics that rulesets define: two rulesets may give the same slug to different metrics,
+and metrics with the same definition share a column. So do readings of a baseline metric as of the same day.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,26 +18,32 @@ from pipelines.metrics.definition import DECIMAL, Arithmetic
 from pipelines.monitoring.moving import REARM
 from pipelines.monitoring.ruleset import Filtered, Ruleset, Since, SinceDate, WatchRule
 
+RulesetKey = tuple[UUID, int]  # a ruleset's id and version
+
 
 @dataclass(frozen=True)
 class Watched:
-    """A ruleset as it is stored. `customers`: the numbers of those that it lists; None where it lists none."""
+    """A version of a stored ruleset. `customers`: the numbers of those that it lists; None if it lists none."""
 
     ruleset_id: UUID
     version: int
     ruleset: Ruleset
     customers: frozenset[int] | None
 
+    @property
+    def key(self) -> RulesetKey:
+        return self.ruleset_id, self.version
+
 
 @dataclass(frozen=True)
 class PlannedRule:
     rule: WatchRule
-    condition: str  # its node
+    condition: str  # its node's name
 
 
 @dataclass(frozen=True)
 class PlannedMetric:
-    """What is told of a metric that a ruleset reads. `baseline_of`: of which slug it is a reading; None: today's."""
+    """How a metric that a ruleset reads is described. `baseline_of`: the slug read at a baseline; None for today's."""
 
     metric_id: str
     title: str
@@ -46,8 +52,8 @@ class PlannedMetric:
 
 @dataclass(frozen=True)
 class PlannedRuleset:
-    """`where`, `muted`: nodes, where there are such conditions. `slugs`: of the metrics that it reads, by their names
-    in the plan.
+    """A ruleset in a plan. `where`, `muted`: names of nodes; None without such a condition. `slugs`: what the ruleset
+    calls the metrics that it reads, by their names in the plan.
     """
 
     watched: Watched
@@ -58,7 +64,7 @@ class PlannedRuleset:
 
     @cached_property
     def metrics(self) -> Mapping[str, PlannedMetric]:
-        """What is told of those that it reads, by their names in the plan."""
+        """How the metrics that it reads are described, by their names in the plan."""
         ruleset, every = self.watched.ruleset, self.watched.ruleset.every_metric
         baselines = ruleset.baselines
         read = {label: (baselines.get(slug, slug), baselines.get(slug)) for label, slug in self.slugs.items()}
@@ -68,13 +74,13 @@ class PlannedRuleset:
         }
 
     def called(self, leaf: Node) -> str:
-        """As the ruleset calls it."""
+        """Return the ruleset's own name for what a leaf reads."""
         return self.slugs[leaf.label] if leaf.operator == "metric" else leaf.label
 
 
 @dataclass(frozen=True)
 class PlannedBaseline:
-    """Metrics as of a day. `readings`: what each column of the plan is a reading of; `metrics`: with their inputs."""
+    """Metrics as of a day. `readings`: the metric behind each column of the plan; `metrics`: these and their inputs."""
 
     since: Since
     readings: Mapping[str, str]
@@ -83,44 +89,44 @@ class PlannedBaseline:
     @property
     def day(self) -> str:
         """The column with each customer's day."""
-        return f"day {said(self.since)}"
+        return f"day {since_text(self.since)}"
 
 
 @dataclass(frozen=True)
 class Watch(Graph):
-    """Rulesets ready to be looked through, for one customer or a million."""
+    """The plan of some rulesets, for one customer or a million."""
 
     rulesets: Mapping[UUID, PlannedRuleset]
-    metrics: Metrics  # as of the ruleset evaluation, by their names in the plan, with what they are made of
+    metrics: Metrics  # as of the ruleset evaluation, by their names in the plan, with their inputs
     baselines: Sequence[PlannedBaseline]
 
     @cached_property
     def attributes(self) -> frozenset[str]:
-        """The names of all that are read."""
+        """The names of all attributes that are read."""
         days = {each.since.attribute for each in self.baselines if not isinstance(each.since, SinceDate)}
         return frozenset({*self.labels("attribute"), *days})
 
     @cached_property
     def days(self) -> Mapping[str, str]:
-        """The column with the day of each reading at a baseline, by the reading's name."""
+        """The column with the day of each reading at a baseline, by the reading's column."""
         return {reading: each.day for each in self.baselines for reading in each.readings}
 
     @cached_property
     def rules(self) -> Sequence[tuple[UUID, str]]:
-        """Every rule, by its ruleset's id and its code, in the order of both."""
+        """Every rule as its ruleset's id and its code, sorted."""
         listed = [(each, code) for each, planned in self.rulesets.items() for code in planned.rules]
         return sorted(listed, key=lambda rule: (rule[0].bytes, rule[1]))
 
     @cached_property
     def rearm(self) -> pl.DataFrame:
-        """REARM: every rule, sorted."""
+        """REARM of every rule, sorted."""
         days = [self.rulesets[ruleset_id].rules[code].rule.rearm_after_days for ruleset_id, code in self.rules]
         rows = [(ruleset_id.bytes, code, after) for (ruleset_id, code), after in zip(self.rules, days, strict=True)]
         return pl.DataFrame(rows, schema=REARM, orient="row")
 
 
 def watch(watched: Sequence[Watched]) -> Watch:
-    """The plan of rulesets that `checking` has found sound, each given once."""
+    """Plan rulesets that `checking` has accepted, each given once."""
     nodes, metrics = Nodes(), _SharedMetrics()
     rulesets = {each.ruleset_id: _planned(each, nodes, metrics) for each in watched}
     of_days = {label for readings in metrics.as_of.values() for label in readings}
@@ -132,8 +138,8 @@ def watch(watched: Sequence[Watched]) -> Watch:
     return Watch(nodes.found, rulesets, with_inputs(read, metrics.found), baselines)
 
 
-def said(since: Since) -> str:
-    """No attribute's name is a date: each has its own text."""
+def since_text(since: Since) -> str:
+    """Return a text that differs between baselines: no attribute's name is a date."""
     return f"since {since.date}" if isinstance(since, SinceDate) else f"since {since.attribute}"
 
 
@@ -151,7 +157,7 @@ def _planned(watched: Watched, nodes: Nodes, metrics: "_SharedMetrics") -> Plann
 
 
 class _Names:
-    """What the names of one ruleset stand for. `slugs`: those that were asked for, by their names in the plan."""
+    """Resolve one ruleset's names. `slugs`: those resolved so far, by their names in the plan."""
 
     def __init__(self, ruleset: Ruleset, metrics: "_SharedMetrics") -> None:
         self._ruleset, self._metrics = ruleset, metrics
@@ -159,7 +165,7 @@ class _Names:
         self.slugs: dict[str, str] = {}
 
     def leaf(self, reference: Reference) -> Leaf:
-        """An attribute is another thing where it is declared as another kind."""
+        """Return the leaf of a reference. An attribute that rulesets declare as two kinds has two leaves."""
         match reference:
             case MetricRef(metric=slug):
                 label = self._label(slug)
@@ -179,7 +185,7 @@ class _Names:
 
 
 class _SharedMetrics:
-    """Metrics of all rulesets, each definition once. `as_of`: what is read of baselines, by its column."""
+    """Metrics of all rulesets, each definition once. `as_of`: by baseline, the metric behind each column."""
 
     def __init__(self) -> None:
         self.found: dict[str, Metric] = dict(METRICS)
@@ -187,7 +193,7 @@ class _SharedMetrics:
         self._own: dict[object, str] = {}
 
     def name_of(self, slug: str, ruleset: Ruleset) -> str:
-        """In the plan: the registry's slug, or one that no registry's can be."""
+        """Return a metric's name in the plan: its slug in the registry, or a made-up name for a ruleset's own."""
         own = ruleset.own_metrics.get(slug)
         if own is None:
             return slug
@@ -199,8 +205,8 @@ class _SharedMetrics:
         return self._own[definition]
 
     def read_since(self, since: Since, name: str) -> str:
-        """The column of a metric's reading as of a baseline's day."""
-        label = f"{name} {said(since)}"
+        """Return the column of a metric's reading as of a baseline's day."""
+        label = f"{name} {since_text(since)}"
         self.as_of.setdefault(since, {})[label] = name
         return label
 

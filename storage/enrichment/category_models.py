@@ -1,8 +1,8 @@
-"""Learned models of categories: kept whole in the database, and which of them is used for whom.
+"""Learned models of categories, and which of them is used for which client.
 
-A model is never changed. Using one is an entry in a list that only grows, for one client or for all; the last entry of
-a scope holds. So going back is one more entry, and the list says who decided by what, when. They are few and of some
-megabytes, so they lie beside what names them: one transaction, one backup.
+A model never changes. Using one is a row in a table that only grows, for one client or for all clients; the last row of
+a scope is in force. Going back to another model is one more row, so the table says who chose which model, and when. The
+models are few and have some megabytes each, so they are stored in the database: one transaction, one backup.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,16 +23,16 @@ from storage.jobs.jobs import request_recomputations
 @dataclass(frozen=True)
 class StoredModel:
     model_id: UUID
-    client_id: UUID | None  # for whose labels it was trained; null: for all
+    client_id: UUID | None  # whose labels it was trained on; null: those of all
     fingerprint: str
-    facts: Mapping[str, Any]  # what it was trained on, and how good it was on rows held back
+    facts: Mapping[str, Any]  # what it was trained on, and its quality on rows held back
     created_at: datetime
 
 
 def add(
     w: Writing, content: bytes, fingerprint: str, facts: Mapping[str, Any], client_id: UUID | None, now: datetime
 ) -> StoredModel:
-    """Keep a model; it is not used yet."""
+    """Store a model. It is not used yet."""
     if client_id is not None:
         _require_client(w, client_id)
     model = StoredModel(uuid4(), client_id, fingerprint, facts, now)
@@ -50,13 +50,17 @@ def add(
 
 
 def find(r: Reading) -> list[StoredModel]:
-    """Every model, the oldest first."""
+    """Return every model, oldest first."""
     query = select(*_SHOWN).order_by(category_models.c.created_at, category_models.c.model_id)
     return [_model(row) for row in r.execute(query)]
 
 
 def get(r: Reading, model_id: UUID) -> StoredModel:
-    """Raises NotFound where there is none of this id."""
+    """Return the model with this id.
+
+    Raises:
+        NotFound: there is none.
+    """
     row = r.execute(select(*_SHOWN).where(category_models.c.model_id == model_id)).first()
     if row is None:
         raise NotFound("Model.NotFound", f"There is no model {model_id}.")
@@ -64,12 +68,12 @@ def get(r: Reading, model_id: UUID) -> StoredModel:
 
 
 def content(r: Reading, model_id: UUID) -> bytes:
-    """The model's file, as it was added."""
+    """Return the model's file, as it was added."""
     found: bytes | None = r.execute(
         select(category_models.c.content).where(category_models.c.model_id == model_id)
     ).scalar()
     if found is None:
-        raise Corrupt("Model.Missing", f"The model {model_id} is named, but not kept.")
+        raise Corrupt("Model.Missing", f"The model {model_id} is used, but not stored.")
     return found
 
 
@@ -89,7 +93,7 @@ def activate(w: Writing, model_id: UUID, client_id: UUID | None, who: str, now: 
 
 
 def deactivate(w: Writing, client_id: UUID | None, who: str, now: datetime) -> UUID | None:
-    """Go back: a client to the model for all, all to the one that comes with Tidemark. What was used until now."""
+    """Go back: one client to the model for all, or all to Tidemark's own. Return the model used until now."""
     used = uses(w).get(client_id)
     if used is not None:
         _use(w, None, client_id, who, now)
@@ -97,21 +101,21 @@ def deactivate(w: Writing, client_id: UUID | None, who: str, now: datetime) -> U
 
 
 def uses(r: Reading) -> dict[UUID | None, UUID]:
-    """The model in use for each client that has one of its own and, under None, for all others."""
+    """Return the model in use for each client that has one of its own and, with key None, for all others."""
     rows = r.execute(select(category_model_uses).order_by(category_model_uses.c.number)).all()
     last = {row.client_id: row.model_id for row in rows}
     return {client_id: model_id for client_id, model_id in last.items() if model_id is not None}
 
 
 def in_use(r: Reading, client_ids: Sequence[UUID]) -> dict[UUID, UUID]:
-    """The model in use for each of the clients; those that use the one that comes with Tidemark are left out."""
+    """Return the model in use for each of the clients. Clients that use Tidemark's own are left out."""
     used = uses(r)
     chosen = {client_id: used.get(client_id, used.get(None)) for client_id in client_ids}
     return {client_id: model_id for client_id, model_id in chosen.items() if model_id is not None}
 
 
 def _use(w: Writing, model_id: UUID | None, client_id: UUID | None, who: str, now: datetime) -> None:
-    """From now on; what is enriched already is enriched again."""
+    """Use a model from now on. Customers already enriched are enriched again."""
     before = uses(w)
     w.execute(insert(category_model_uses).values(client_id=client_id, model_id=model_id, used_from=now, who=who))
     concerned = [client_id] if client_id else w.execute(select(clients.c.client_id)).scalars()

@@ -1,34 +1,47 @@
-"""The one transaction that ends a batch: pointers move, jobs end, events become due, or nothing happens at all.
+"""Commit a batch in one transaction: values are replaced, jobs end and events become due, or nothing happens at all.
 
-The files it names are durable before it begins. It is conditional: the batch must still be open (fencing), and of each
-customer, the version must still be the one that the batch read (compare and swap), and so must be what else is known of
-it. Customers that moved meanwhile lose: their jobs go back to the queue while the others' are committed.
+The caller computes a `BatchResult` and makes its files durable before. `commit_values` then works in three steps:
+
+1. *Gather*: close the batch, which fences off runs that lost it; lock its customers, and read what is true of them now.
+2. *Decide*: `BatchResult.superseded` names the customers that changed since the batch read them. `BatchResult.without`
+   leaves them out, and their jobs go back to the queue.
+3. *Write* the rest: files, values, jobs' ends and their events, then what rulesets make of the new values.
+
+Which rules trigger and reset is decided in the third step, by a pure function that runs on rule states read under the
+locks (`storage.monitoring.rule_matches`). It can't be decided earlier: a nightly evaluation may change a rule's state
+until its customer is locked.
 """
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+import polars as pl
 from sqlalchemy import bindparam, insert, select, update
 
-from storage.core.database import Reading, Writing
+from pipelines.enrichment.enrichment import ENRICHMENT_VERSION
+from pipelines.monitoring import Decision, RulesetEvaluation
+from pipelines.vocabulary.schemas import current
+from storage.core.database import Writing
 from storage.core.lake import Stored
-from storage.core.models import Flow, JobStatus, clients, customers, jobs, locations
+from storage.core.models import Flow, clients, customers, locations
 from storage.core.segments import register
 from storage.customers.customers import clients_of, knowledge_versions
-from storage.enrichment.related_parties import whom_they_stand_beside
+from storage.enrichment.related_parties import customers_declaring
 from storage.jobs import batches
 from storage.jobs.jobs import Ending, finish, request_recomputations, with_unfinished_submission
 from storage.monitoring import evaluation_requests, rulesets
-from storage.monitoring.rule_matches import RulesetEvaluation, Settled, settle_if_possible
+from storage.monitoring.rule_matches import apply_ruleset_evaluation
+
+File = tuple[Stored, int]  # a durable file and its number of rows
 
 
 @dataclass(frozen=True)
 class NewValue:
-    """A customer's new enriched transactions: which rows of the batch's segment."""
+    """A customer's enriched transactions: a range of rows in a new segment."""
 
     customer_number: int
     first_row: int
@@ -37,173 +50,133 @@ class NewValue:
 
 
 @dataclass(frozen=True)
-class Recomputed:
-    """Customers whose value, changed or not, is what this version of the enrichment makes of their rows."""
+class LockedCustomers:
+    """What is true of a batch's customers when it commits. The keys are customer numbers."""
 
-    enrichment_version: int
-    customers: frozenset[int]
+    versions: Mapping[int, tuple[int, int]]  # data version and location version
+    knowledge_versions: Mapping[int, int]
+    yielded: frozenset[int]  # those that the batch leaves to their unfinished submissions
+
+
+@dataclass(frozen=True, kw_only=True)
+class BatchResult:
+    """What a batch computed, and from which versions. The keys of mappings are customer numbers."""
+
+    token: int  # the batch's fencing token
+    versions: Mapping[int, int]  # data version of each of the batch's customers, as read
+    knowledge_versions: Mapping[int, int] = field(default_factory=dict)  # as `customers.knowledge_versions` read them
+    segment: File | None = None  # the file with the values
+    values: Sequence[NewValue] = ()  # of the customers whose value differs from the one read
+    outcomes: File | None = None  # the file that endings refer to
+    endings: Sequence[Ending] = ()  # of the batch's jobs
+    recomputed: frozenset[int] = frozenset()  # customers whose value, new or not, is ENRICHMENT_VERSION's
+    ruleset_evaluation: RulesetEvaluation | None = None  # of the new values
+    yielding: bool = False  # leave customers with an unfinished submission to it: it recomputes them anyway
+
+    @property
+    def replaced(self) -> frozenset[int]:
+        """Customers who get a new value."""
+        return frozenset(value.customer_number for value in self.values)
+
+    def superseded(self, locked: LockedCustomers) -> frozenset[int]:
+        """Return the customers that a later batch must compute again, because what this one read has changed."""
+        data = {number: data_version for number, (data_version, _) in locked.versions.items()}
+        knowledge = _differing(locked.knowledge_versions, self.knowledge_versions)
+        return locked.yielded | _differing(data, self.versions) | knowledge
+
+    def without(self, superseded: frozenset[int]) -> "BatchResult":
+        """Return the result of the other customers."""
+        return replace(
+            self,
+            values=[value for value in self.values if value.customer_number not in superseded],
+            endings=[ending for ending in self.endings if ending.job.customer_number not in superseded],
+            recomputed=self.recomputed - superseded,
+        )
 
 
 @dataclass(frozen=True)
 class Committed:
-    """Which customers' values were replaced, and which had moved and were left to a later batch."""
+    """The customers whose value was replaced, those left to a later batch, and what rulesets made of the new values."""
 
-    moved: frozenset[int]
+    replaced: frozenset[int]
     superseded: frozenset[int]
-    settled: Settled = field(default_factory=Settled)  # what rulesets made of the new values
+    decision: Decision
 
 
-def commit_values(
-    w: Writing,
-    token: int,
-    read_versions: Mapping[int, int],
-    values: Sequence[NewValue],
-    segment: tuple[Stored, int] | None,
-    outcomes: tuple[Stored, int] | None,
-    endings: Sequence[Ending],
-    now: datetime,
-    recomputed: Recomputed | None = None,
-    *,
-    read_knowledge: Mapping[int, int] | None = None,
-    evaluated: RulesetEvaluation | None = None,
-    yielding: bool = False,
-) -> Committed:
-    """Commit a batch.
+def values_in(rows: pl.DataFrame, customer_numbers: Iterable[int]) -> list[NewValue]:
+    """Return the customers' ranges of rows, in the order of the numbers. A customer without rows has an empty one.
 
     Args:
-        token: the batch's fencing token.
-        read_versions: data version of every customer as the batch read it (customer number → version).
-        values: the values that changed; unchanged customers need no new one.
-        segment, outcomes: the files (and their row counts) that values and endings refer to.
-        endings: how each job of the batch ends, if its customer has not moved.
-        recomputed: whose value is now known to be up to date with the enrichment, if they have not moved.
-        read_knowledge: how often what else is known of the customers had changed when the batch read it; customers of
-            whom more is known since are left to a later batch, too.
-        look: what rulesets make of the new values; decided on for those that are committed.
-        yielding: leave customers with an unfinished submission to it, as if they had moved already: it waits for
-            nobody, and recomputes them anyway.
+        rows: TRANSACTIONS of whole values, sorted by customer, as a segment holds them.
+    """
+    ranges = (
+        rows.lazy()
+        .with_row_index("first_row")
+        .group_by("customer_number")
+        .agg(pl.col("first_row").min(), pl.len().alias("row_count"), current().sum().alias("current_rows"))
+        .collect()
+    )
+    found = {number: NewValue(number, *rest) for number, *rest in ranges.rows()}
+    return [found.get(number, NewValue(number, 0, 0, 0)) for number in customer_numbers]
+
+
+def commit_values(w: Writing, computed: BatchResult, now: datetime) -> Committed:
+    """Commit a batch.
 
     Raises:
-        Superseded: the batch is no longer open; nothing was changed.
+        Superseded: the batch is no longer open. Nothing was changed.
     """
-    batches.commit(w, token)
-    _hold_clients(w, read_versions)
-    superseded = _superseded(w, read_versions) | _known_better(w, read_knowledge or {})
-    if yielding:
-        superseded |= with_unfinished_submission(w, read_versions)
-    winners = [value for value in values if value.customer_number not in superseded]
-    retained = [ending for ending in endings if ending.job.customer_number not in superseded]
-    if outcomes and any(ending.outcomes_path for ending in retained):
-        register(w, outcomes, now)
-    if segment and winners:
-        segment_id = register(w, segment, now)
-        _point(w, segment_id, winners, now)
-    if recomputed:
-        _bring_up(w, recomputed.customers - superseded, recomputed.enrichment_version)
-    finish(w, retained, now)
-    _requeue(w, token)
-    moved = frozenset(value.customer_number for value in winners)
-    _enrich_groups(w, moved, now)
-    # Jobs' events come before those of rules.
-    settled = settle_if_possible(w, evaluated, now, moved) if evaluated and moved else Settled()
-    if moved:
-        _request_evaluations(w, evaluated, moved, settled, now)
-    return Committed(moved, superseded, settled)
+    batches.commit(w, computed.token)
+    locked = _lock_customers(w, computed)
+    superseded = computed.superseded(locked)
+    accepted = computed.without(superseded)
+    _write(w, accepted, locked, now)
+    decision = _apply_rulesets(w, accepted, now)
+    return Committed(accepted.replaced, superseded, decision)
 
 
-def _request_evaluations(
-    w: Writing, evaluated: RulesetEvaluation | None, moved: frozenset[int], settled: Settled, now: datetime
+def move_pointers(
+    w: Writing, file: File, values: Sequence[NewValue], versions: Mapping[int, tuple[int, int]], now: datetime
 ) -> None:
-    """For those who were evaluated without a result, because an attribute changed meanwhile, or not by all that watches
-    now. Whom looking failed for is left to the night. Last, because attributes and rulesets change before they ask,
-    too.
+    """Point customers to their values in a new file. The old ones stay readable for the retention time.
+
+    Args:
+        versions: each customer's data version and location version from now on. The customers must be locked.
     """
-    followed = {each.key for each in evaluated.by} if evaluated else set()
-    others = {each.client_id for each in rulesets.active(w, moved) if each.key not in followed}
-    wanting = set(settled.moved)
-    if others:
-        whose = clients_of(w, moved - settled.failed)
-        wanting |= {number for number, client_id in whose.items() if client_id in others}
-    evaluation_requests.for_customers(w, wanting, now)
-
-
-def _enrich_groups(w: Writing, moved: frozenset[int], now: datetime) -> None:
-    """Customers beside whom one of these stands are enriched once more: money may have moved between the two. Who then
-    comes to the same as before tells nobody, so it ends.
-    """
-    of_client: dict[UUID, set[int]] = defaultdict(set)
-    concerned = {each.customer_number for each in whom_they_stand_beside(w, moved)}
-    for number, client_id in clients_of(w, concerned).items():
-        of_client[client_id].add(number)
-    for client_id, numbers in sorted(of_client.items()):
-        request_recomputations(w, client_id, numbers, Flow.REENRICHMENT, now)
-
-
-def _superseded(w: Writing, read_versions: Mapping[int, int]) -> frozenset[int]:
-    """Customers whose version is no longer the one read; all rows stay locked until the commit, but not their keys:
-    new jobs may refer to them meanwhile.
-    """
-    query = select(customers.c.number, customers.c.data_version).where(customers.c.number.in_(list(read_versions)))
-    now_at = w.execute(query.order_by(customers.c.number).with_for_update(key_share=True))
-    return frozenset(number for number, version in now_at if version != read_versions[number])
-
-
-def _hold_clients(w: Writing, read_versions: Mapping[int, int]) -> None:
-    """What is known of all of a client's customers can't change until the commit; batches don't wait for each other."""
-    whose = select(customers.c.client_id).where(customers.c.number.in_(list(read_versions)))
-    held = select(clients.c.client_id).where(clients.c.client_id.in_(whose)).order_by(clients.c.client_id)
-    w.execute(held.with_for_update(read=True))
-
-
-def _known_better(w: Writing, read_knowledge: Mapping[int, int]) -> frozenset[int]:
-    """Customers of whom something else is known than what the batch read. Their rows are locked already."""
-    now_at = knowledge_versions(w, read_knowledge)
-    return frozenset(number for number, version in now_at.items() if version != read_knowledge[number])
-
-
-def _point(w: Writing, segment_id: UUID, values: Iterable[NewValue], now: datetime) -> None:
-    """Move the customers' pointers; the places they leave are kept for the retention time."""
-    versions = _versions(w, [value.customer_number for value in values])
-    w.execute(
-        update(locations)
-        .where(locations.c.customer_number == bindparam("number"), locations.c.replaced_at.is_(None))
-        .values(replaced_at=bindparam("now", type_=locations.c.replaced_at.type)),
-        [{"number": value.customer_number, "now": now} for value in values],
-    )
-    w.execute(
-        insert(locations),
-        [_location(value, segment_id, versions[value.customer_number], now) for value in values],
-    )
+    segment_id = register(w, file, now)
+    rows = [_location(value, segment_id, *versions[value.customer_number], now) for value in values]
+    old = locations.c.customer_number.in_([value.customer_number for value in values])
+    w.execute(update(locations).where(old, locations.c.replaced_at.is_(None)).values(replaced_at=now))
+    w.execute(insert(locations), rows)
     w.execute(
         update(customers)
-        .where(customers.c.number == bindparam("customer"))
+        .where(customers.c.number == bindparam("number_"))
         .values(
-            data_version=customers.c.data_version + 1,
-            location_version=customers.c.location_version + 1,
-            enriched_rows=bindparam("current"),
+            data_version=bindparam("data_version_"),
+            location_version=bindparam("location_version_"),
+            enriched_rows=bindparam("current_rows"),
         ),
-        [{"customer": value.customer_number, "current": value.current_rows} for value in values],
+        [
+            {
+                "number_": value.customer_number,
+                "data_version_": row["data_version"],
+                "location_version_": row["location_version"],
+                "current_rows": value.current_rows,
+            }
+            for value, row in zip(values, rows, strict=True)
+        ],
     )
 
 
-def _bring_up(w: Writing, customer_numbers: frozenset[int], enrichment_version: int) -> None:
-    """Only those that are behind: most batches need no write here."""
-    behind = customers.c.enrichment_version != enrichment_version
-    statement = update(customers).where(customers.c.number.in_(customer_numbers), behind)
-    w.execute(statement.values(enrichment_version=enrichment_version))
+def _differing(now: Mapping[int, int], read: Mapping[int, int]) -> frozenset[int]:
+    return frozenset(number for number, version in now.items() if version != read[number])
 
 
-def _versions(r: Reading, customer_numbers: Sequence[int]) -> dict[int, tuple[int, int]]:
-    query = select(customers.c.number, customers.c.data_version, customers.c.location_version)
-    rows = r.execute(query.where(customers.c.number.in_(customer_numbers)))
-    return {row.number: (row.data_version, row.location_version) for row in rows}
-
-
-def _location(value: NewValue, segment_id: UUID, versions: tuple[int, int], now: datetime) -> dict[str, Any]:
+def _location(value: NewValue, segment_id: UUID, data: int, location: int, now: datetime) -> dict[str, Any]:
     return {
         "customer_number": value.customer_number,
-        "data_version": versions[0] + 1,
-        "location_version": versions[1] + 1,
+        "data_version": data,
+        "location_version": location,
         "segment_id": segment_id,
         "first_row": value.first_row,
         "row_count": value.row_count,
@@ -211,7 +184,79 @@ def _location(value: NewValue, segment_id: UUID, versions: tuple[int, int], now:
     }
 
 
-def _requeue(w: Writing, token: int) -> None:
-    """What the batch could not end goes back to the queue, as if it had not been tried."""
-    statement = update(jobs).where(jobs.c.batch_token == token, jobs.c.status == JobStatus.RUNNING)
-    w.execute(statement.values(status=JobStatus.QUEUED, batch_token=None, attempts=jobs.c.attempts - 1))
+def _lock_customers(w: Writing, computed: BatchResult) -> LockedCustomers:
+    """Lock what the batch depends on until the commit, and read it.
+
+    Clients are locked for reading: what is known about all customers of a client can't change, but other batches don't
+    wait. Customers are locked without their keys, so new jobs may refer to them meanwhile.
+    """
+    mine = customers.c.number.in_(list(computed.versions))
+    whose = clients.c.client_id.in_(select(customers.c.client_id).where(mine))
+    w.execute(select(clients.c.client_id).where(whose).order_by(clients.c.client_id).with_for_update(read=True))
+    query = select(customers.c.number, customers.c.data_version, customers.c.location_version).where(mine)
+    rows = w.execute(query.order_by(customers.c.number).with_for_update(key_share=True))
+    return LockedCustomers(
+        versions={number: (data, location) for number, data, location in rows},
+        knowledge_versions=knowledge_versions(w, computed.knowledge_versions),
+        yielded=with_unfinished_submission(w, computed.versions) if computed.yielding else frozenset(),
+    )
+
+
+def _write(w: Writing, accepted: BatchResult, locked: LockedCustomers, now: datetime) -> None:
+    if accepted.outcomes and any(ending.outcomes_path for ending in accepted.endings):
+        register(w, accepted.outcomes, now)
+    if accepted.segment and accepted.values:
+        advanced = {number: (data + 1, location + 1) for number, (data, location) in locked.versions.items()}
+        move_pointers(w, accepted.segment, accepted.values, advanced, now)
+    _set_enrichment_version(w, accepted.recomputed)
+    finish(w, accepted.endings, now)
+    batches.requeue(w, accepted.token)
+    _recompute_related(w, accepted.replaced, now)
+
+
+def _set_enrichment_version(w: Writing, customer_numbers: frozenset[int]) -> None:
+    """Update only the customers that are behind: most batches then write nothing here."""
+    if customer_numbers:
+        behind = customers.c.enrichment_version != ENRICHMENT_VERSION
+        statement = update(customers).where(customers.c.number.in_(customer_numbers), behind)
+        w.execute(statement.values(enrichment_version=ENRICHMENT_VERSION))
+
+
+def _recompute_related(w: Writing, replaced: frozenset[int], now: datetime) -> None:
+    """Have customers enriched again that declare one of these as a related party: transfers between the two may differ.
+
+    This ends, because a customer whose value stays the same does not cause it again.
+    """
+    of_client: dict[UUID, set[int]] = defaultdict(set)
+    declaring = {each.customer_number for each in customers_declaring(w, replaced)}
+    for number, client_id in clients_of(w, declaring).items():
+        of_client[client_id].add(number)
+    for client_id, numbers in sorted(of_client.items()):
+        request_recomputations(w, client_id, numbers, Flow.REENRICHMENT, now)
+
+
+def _apply_rulesets(w: Writing, accepted: BatchResult, now: datetime) -> Decision:
+    """Apply the ruleset evaluation of the new values. Comes after the jobs' ends: their events are the first."""
+    evaluated, decision = accepted.ruleset_evaluation, Decision()
+    if accepted.replaced:
+        if evaluated:
+            decision = apply_ruleset_evaluation(w, evaluated, accepted.replaced, now)
+        _request_evaluations(w, evaluated, accepted.replaced, decision, now)
+    return decision
+
+
+def _request_evaluations(
+    w: Writing, evaluated: RulesetEvaluation | None, replaced: frozenset[int], decision: Decision, now: datetime
+) -> None:
+    """Request another ruleset evaluation of customers whose attributes changed meanwhile, or whose client has a ruleset
+    that they were not evaluated by. Customers that failed are left to the next nightly evaluation.
+
+    Comes last, in the order in which changes of attributes and rulesets lock their rows: first those, then requests.
+    """
+    used = evaluated.keys if evaluated else frozenset()
+    with_new_rulesets = {each.client_id for each in rulesets.active(w, replaced) if each.key not in used}
+    requested = set(decision.superseded)
+    if with_new_rulesets:
+        whose = clients_of(w, replaced - decision.failed)
+        requested |= {number for number, client_id in whose.items() if client_id in with_new_rulesets}
+    evaluation_requests.for_customers(w, requested, now)

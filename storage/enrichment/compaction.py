@@ -1,33 +1,33 @@
-"""Compaction: a bucket's customers, scattered over the segments of many batches, into few well-filled files.
+"""Compaction: rewrite a bucket's customers, scattered over the segments of many batches, into few well-filled files.
 
-Batches go on meanwhile. A file is written whole and durable first; then one transaction moves the customers that are
-still where they were read, by content (`data_version`) and by place (`location_version`). Who moved meanwhile is
-skipped: the new rows are never pointed to, and the place that the customer has now is right. Nobody waits, and
-two compactions of one bucket only waste each other's work.
+Batches go on meanwhile. A file is written whole and made durable first. Then one transaction moves the customers whose
+value (`data_version`) and place (`location_version`) are still those that were read. The others are skipped: nothing
+points to their rows in the new file, and their current place is right. Nobody waits, and two compactions of one bucket
+only waste each other's work.
 
-Only what pays is rewritten. A file is **settled** for a bucket when the bucket fills at least half a file's worth of it
-and at least half of its rows are live. All others are **loose**. Loose files are merged when there are more than
-`LOOSE_FILES` of them, or when one of them is mostly dead rows: it then costs less to rewrite than it frees. What
-comes out is settled but for one remainder, so compacting twice moves nothing the second time.
+A file is rewritten only if that pays. It is **settled** for a bucket if the bucket's customers take up at least half of
+a well-filled file in it, and at least half of its rows are live. All other files are **loose**. Loose files are merged
+when there are more than `LOOSE_FILES` of them, or when most rows of one are dead: rewriting it then costs less than it
+frees. All new files but the last are settled, so compacting again at once moves nothing.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import polars as pl
-from sqlalchemy import func, insert, select, update
+from sqlalchemy import func, select
 
 from pipelines.vocabulary.errors import Corrupt
 from pipelines.vocabulary.schemas import SORT_KEY
 from storage.core.buckets import in_bucket
 from storage.core.database import Reading, Writing
 from storage.core.models import customers, locations, segments
-from storage.core.segments import register
 from storage.core.store import Store
 from storage.enrichment import transactions
+from storage.enrichment.commit import NewValue, move_pointers, values_in
 from storage.enrichment.transactions import Location
 
 FILE_ROWS = 150_000  # five row groups, some 8 MB; rewriting them takes 290 MB more than an idle process (300,000: 620)
@@ -38,7 +38,7 @@ HALF = 0.5
 
 @dataclass(frozen=True)
 class Live:
-    """A customer's current value, and how much of the file that it lies in is live (for all buckets together)."""
+    """A customer's current value, and the size of its file. Live rows are counted over all buckets."""
 
     place: Location
     file_bytes: int
@@ -47,30 +47,30 @@ class Live:
 
     @property
     def share_of_a_file(self) -> float:
-        """How much of a well-filled file the customer takes up: by rows, or by what it costs the commit."""
+        """The share of a well-filled file that the customer takes up, by rows or by its cost to the commit."""
         return max(self.place.row_count / FILE_ROWS, 1 / FILE_CUSTOMERS)
 
     @property
     def bytes(self) -> float:
-        """Its part of the file."""
+        """The customer's part of the file."""
         return self.file_bytes * self.place.row_count / max(self.file_rows, 1)
 
 
 @dataclass(frozen=True)
 class Compacted:
-    """What came of compacting a bucket."""
+    """The result of compacting a bucket."""
 
     bucket: int
     moved: int = 0  # customers
     skipped: int = 0  # customers that got a new value or place meanwhile
     unreadable: int = 0  # customers whose file is damaged: they stay where they are
     files: int = 0
-    bytes_read: int = 0  # of every file read, the part that the customers' rows are
+    bytes_read: int = 0  # of the customers' rows alone
     bytes_written: int = 0
 
 
 def compact(store: Store, bucket: int, clock: Callable[[], datetime]) -> Compacted:
-    """Rewrite what lies loose in a bucket, if it pays: one file and one transaction at a time."""
+    """Rewrite a bucket's loose files if it pays, one new file and one transaction at a time."""
     with store.db.reading() as r:
         live = live_values(r, bucket)
     done = Compacted(bucket)
@@ -80,13 +80,13 @@ def compact(store: Store, bucket: int, clock: Callable[[], datetime]) -> Compact
 
 
 def live_values(r: Reading, bucket: int) -> list[Live]:
-    """The bucket's current values, in order of customer number."""
+    """Return the bucket's current values, in order of customer number."""
     files = _files(r, bucket)
     return [Live(place, *files[place.path]) for place in transactions.locations_in(r, bucket)]
 
 
 def worth_moving(live: Sequence[Live]) -> list[Live]:
-    """The customers that lie in loose files, if merging those pays; else nobody."""
+    """Return the customers in loose files if merging these pays, else none."""
     by_file: dict[str, list[Live]] = defaultdict(list)
     for value in live:
         by_file[value.place.path].append(value)
@@ -97,9 +97,9 @@ def worth_moving(live: Sequence[Live]) -> list[Live]:
 
 
 def files_of(values: Sequence[Live]) -> Iterator[Sequence[Live]]:
-    """Cut customers, in order of number, into files.
+    """Divide customers, sorted by number, into files.
 
-    Who fills half a file has one alone; the others share, so that all of their files but the last are half full.
+    A customer that fills half a file gets one of its own. The others share files, all but the last at least half full.
     """
     together: list[Live] = []
     filled = 0.0
@@ -125,7 +125,7 @@ def _mostly_dead(in_one_file: Sequence[Live]) -> bool:
 
 
 def _files(r: Reading, bucket: int) -> dict[str, tuple[int, int, int]]:
-    """Bytes, rows and live rows of the files that the bucket's current values lie in, by path."""
+    """Return bytes, rows and live rows of the files that hold the bucket's current values, by path."""
     live = locations.c.replaced_at.is_(None)
     ours = select(locations.c.segment_id).join(customers).where(live, in_bucket(bucket))
     query = (
@@ -138,21 +138,22 @@ def _files(r: Reading, bucket: int) -> dict[str, tuple[int, int, int]]:
 
 
 def _rewrite(store: Store, values: Sequence[Live], clock: Callable[[], datetime], done: Compacted) -> Compacted:
-    """Write one file and move the customers to it that are still where they were."""
-    current = _looked_up_again(store, values)
+    """Write one file, and move to it the customers that did not change meanwhile."""
+    current = _still_current(store, values)
     places, damaged = transactions.readable(store.lake, [value.place for value in current])
     done = replace(done, unreadable=done.unreadable + len(damaged))
     if not places:
         return replace(done, skipped=done.skipped + len(values) - len(damaged))
     rows = transactions.scan(store.lake, places).sort(SORT_KEY).collect()
-    targets = _targets(rows, places)
+    moved = _values(rows, places)
     stored = store.lake.put_frame(f"transactions/bucket-{done.bucket:02}/{uuid4()}.parquet", rows)
     with store.db.writing() as w:
-        staying = _still_there(w, places)
+        staying = _lock_unchanged(w, places)
         if staying:
-            segment_id = register(w, (stored, rows.height), clock())
+            versions = {each.customer_number: (each.data_version, each.location_version + 1) for each in staying}
+            moved = [value for value in moved if value.customer_number in versions]
+            move_pointers(w, (stored, rows.height), moved, versions, clock())
             store.lake.require(stored.path)
-            _move(w, staying, targets, segment_id, clock())
     if not staying:
         store.lake.discard(stored.path)
     read = sum(value.bytes for value in current if value.place.customer_number not in damaged)
@@ -166,53 +167,32 @@ def _rewrite(store: Store, values: Sequence[Live], clock: Callable[[], datetime]
     )
 
 
-def _looked_up_again(store: Store, values: Sequence[Live]) -> list[Live]:
-    """Those whose place is still current: a bucket may take longer than replaced places are kept; one file doesn't."""
+def _still_current(store: Store, values: Sequence[Live]) -> list[Live]:
+    """Return the values whose place is still current. A bucket may take longer than replaced places are retained, so
+    this is checked for each file.
+    """
     with store.db.reading() as r:
         places = set(transactions.current_locations(r, [value.place.customer_number for value in values]))
     return [value for value in values if value.place in places]
 
 
-def _targets(rows: pl.DataFrame, places: Sequence[Location]) -> Mapping[int, int]:
-    """Where each customer's rows begin in the new file.
+def _values(rows: pl.DataFrame, places: Sequence[Location]) -> list[NewValue]:
+    """Return each customer's range of rows in the new file, in the order of the places.
 
     Raises:
-        Corrupt: a file holds other rows than its places say. Nothing is moved.
+        Corrupt: a customer's number of rows is not the one that was committed. Nothing is moved.
     """
-    found = rows.with_row_index("first").group_by("customer_number").agg(pl.col("first").min(), pl.len())
-    ranges = {number: (first, count) for number, first, count in found.rows()}
-    if any(ranges.get(place.customer_number, (0, 0))[1] != place.row_count for place in places):
-        raise Corrupt("Lake.RowsMismatch", f"Of {len(places)} customers, some have other rows than was committed.")
-    return {place.customer_number: ranges.get(place.customer_number, (0, 0))[0] for place in places}
+    values = values_in(rows, [place.customer_number for place in places])
+    if [value.row_count for value in values] != [place.row_count for place in places]:
+        raise Corrupt("Lake.RowsMismatch", "The files do not hold as many rows as were committed.")
+    return values
 
 
-def _still_there(w: Writing, places: Sequence[Location]) -> list[Location]:
-    """The places that are still current; their customers stay locked until the commit, but for new jobs' reference."""
+def _lock_unchanged(w: Writing, places: Sequence[Location]) -> list[Location]:
+    """Lock the customers until the commit, and return the places that are still current. New jobs may still refer to
+    the customers.
+    """
     query = select(customers.c.number, customers.c.data_version, customers.c.location_version)
     mine = query.where(customers.c.number.in_([place.customer_number for place in places]))
     now_at = {tuple(row) for row in w.execute(mine.order_by(customers.c.number).with_for_update(key_share=True))}
     return [place for place in places if (place.customer_number, place.data_version, place.location_version) in now_at]
-
-
-def _move(w: Writing, places: Sequence[Location], targets: Mapping[int, int], segment_id: UUID, now: datetime) -> None:
-    """Point the customers to their new places; the old ones are kept for the retention time."""
-    moved = [place.customer_number for place in places]
-    left = (locations.c.customer_number.in_(moved), locations.c.replaced_at.is_(None))
-    w.execute(update(locations).where(*left).values(replaced_at=now))
-    w.execute(
-        insert(locations),
-        [
-            {
-                "customer_number": place.customer_number,
-                "data_version": place.data_version,
-                "location_version": place.location_version + 1,
-                "segment_id": segment_id,
-                "first_row": targets[place.customer_number],
-                "row_count": place.row_count,
-                "created_at": now,
-            }
-            for place in places
-        ],
-    )
-    further = {"location_version": customers.c.location_version + 1}
-    w.execute(update(customers).where(customers.c.number.in_(moved)).values(further))

@@ -1,11 +1,12 @@
-"""Corrections: what clients say that transactions are, instead of what enrichment found.
+"""Corrections: a client's own categories and counterparties, used instead of those that enrichment found.
 
-One holds for one customer, or for all customers of a client. Nothing is overwritten: a revoked one stays, marked.
-Making and revoking queue the jobs by which stored rows follow, in the same transaction, so neither happens without the
-other; and whatever is being computed without them by then is computed again (`storage.enrichment.commit`).
+A correction applies to one customer, or to all customers of a client. Nothing is overwritten: a revoked one stays,
+marked. Making or revoking one queues, in the same transaction, the jobs that enrich the customers again, so neither
+happens without the other. What is being computed without the change meanwhile is computed again
+(`storage.enrichment.commit`).
 
-A client's rows are looked at before that transaction begins, for they may be many. Customers whose rows have changed
-since are enriched once more without another look.
+A client's rows are read before that transaction begins, because they may be many. Customers whose rows change in
+between are enriched again in any case.
 """
 
 from collections import Counter
@@ -33,15 +34,15 @@ from storage.enrichment.transactions import Location
 from storage.jobs import jobs
 from storage.jobs.jobs import Job
 
-MOST_LIVE = 1_000  # that hold for one customer alone; and as many for all customers of a client
+MOST_LIVE = 1_000  # in force for one customer; and as many for all customers of a client
 MOST_EXAMPLES = 20
-PART_ROWS = 200_000  # looked at together
+PART_ROWS = 200_000  # read together
 _SHOWN = (*REACHED_BY, "date", "amount")
 
 
 @dataclass(frozen=True)
 class NewCorrection:
-    """What is to be corrected: exactly one of the first three is filled, and at least one of the last two."""
+    """What to correct, and to what. Exactly one of the first three fields is given, and a category or a name."""
 
     transaction_id: UUID | None = None
     counterparty: str | None = None
@@ -54,12 +55,12 @@ class NewCorrection:
 
 @dataclass(frozen=True)
 class Correction:
-    """One as it was made, in the order of the table's columns."""
+    """A correction as it was made, in the order of the table's columns."""
 
     number: int
     correction_id: UUID
     client_id: UUID
-    customer_number: int | None  # null: it holds for all customers of the client
+    customer_number: int | None  # null: it applies to all customers of the client
     transaction_id: UUID | None
     counterparty: str | None
     words: str | None
@@ -80,10 +81,10 @@ class Correction:
 
 @dataclass(frozen=True)
 class Grounds:
-    """What a look at stored rows starts from: one snapshot of where they lie and what is said of single ones."""
+    """Where stored rows lie and which single transactions have corrections, read in one snapshot."""
 
     places: Sequence[Location]
-    standing: pl.DataFrame  # CORRECTIONS: of single transactions
+    standing: pl.DataFrame  # CORRECTIONS of single transactions
 
     @property
     def versions(self) -> Mapping[int, int]:
@@ -94,18 +95,18 @@ class Grounds:
 class Reach:
     """What a correction does to stored rows."""
 
-    counterparty_group: str | None  # by which the counterparty is found
+    counterparty_group: str | None  # the group that the counterparty's name stands for
     customers: frozenset[int]  # with rows that it decides
     decided: int  # rows
-    changed: int  # of these: rows of which it says what was not said
+    changed: int  # rows among these whose category or counterparty it changes
     by_category: Mapping[str, int]  # changed rows by their category now
     examples: Sequence[Mapping[str, Any]]  # of the changed rows, at most MOST_EXAMPLES
 
 
 def grounds(r: Reading, lake: Lake, customer: Customer, *, client_wide: bool) -> Grounds:
-    """What to look at for a correction of this customer, or of all its client's.
+    """Return what to read for a correction of this customer, or of all customers of its client.
 
-    Of all, those whose file is damaged are left out, as if they had changed since: a job of theirs will tell.
+    For a whole client, customers whose file is damaged are left out. Their jobs will report the damage.
     """
     places = transactions.current_locations(r, [customer.number])
     if client_wide:
@@ -115,7 +116,7 @@ def grounds(r: Reading, lake: Lake, customer: Customer, *, client_wide: bool) ->
 
 
 def reach(lake: Lake, on: Grounds, new: NewCorrection) -> Reach:
-    """What the correction would do to rows as they are stored."""
+    """Return what the correction would do to rows as they are stored."""
     group = None if new.counterparty is None else _group(lake, on, new.counterparty)
     whose, by_category, decided = Counter[int](), Counter[str](), 0
     examples: list[Mapping[str, Any]] = []
@@ -130,7 +131,7 @@ def reach(lake: Lake, on: Grounds, new: NewCorrection) -> Reach:
 
 
 def direction_of(lake: Lake, on: Grounds, transaction_id: UUID) -> str | None:
-    """The side of the account that a transaction is on; None when there is none with this id."""
+    """Return a transaction's direction; None if there is no transaction with this id."""
     meant = pl.col("transaction_id") == transaction_id.bytes
     found = [rows.filter(meant) for rows in _parts(lake, on.places, ("transaction_id", "direction"))]
     return next((str(rows["direction"][0]) for rows in found if not rows.is_empty()), None)
@@ -139,14 +140,14 @@ def direction_of(lake: Lake, on: Grounds, transaction_id: UUID) -> str | None:
 def make(
     w: Writing, customer: Customer, new: NewCorrection, found_rows: tuple[Grounds, Reach], who: str, now: datetime
 ) -> tuple[Correction, Job]:
-    """Let the correction hold from now on: the correction, and the customer's job that carries it through.
+    """Make a correction. Return it, and the customer's job that applies it.
 
-    The one made last, said again, is no second one.
+    If it equals the last one in force, no second one is made.
 
     Raises:
-        Conflict: too many hold already.
+        Conflict: too many corrections are in force already.
     """
-    _changes(w, customer, client_wide=new.client_wide)
+    _change_knowledge(w, customer, client_wide=new.client_wide)
     row = _columns(customer, new, found_rows[1].counterparty_group)
     last = _last_live(w, customer)
     if last is None or any(getattr(last, name) != value for name, value in row.items()):
@@ -165,13 +166,13 @@ def revoke(
     who: str,
     now: datetime,
 ) -> Job:
-    """Let it hold no more; asked again, the answer is the same job.
+    """Revoke a correction. Repeating it returns the same job.
 
     Args:
-        looked: for one that holds for all the client's customers: at whom, and those with rows that it decides.
+        found_rows: for a client-wide correction, the rows that were read, and the customers with rows that it decides.
     """
     on, affected = found_rows or (None, ())
-    _changes(w, customer, client_wide=correction.client_wide)
+    _change_knowledge(w, customer, client_wide=correction.client_wide)
     standing = get(w, customer, correction.correction_id)
     if standing.revoking_job is not None:
         return jobs.get(w, customer.client_id, standing.revoking_job)
@@ -182,7 +183,7 @@ def revoke(
 
 
 def get(r: Reading, customer: Customer, correction_id: UUID) -> Correction:
-    """One that was made for the customer or for all its client's.
+    """Return a correction of the customer or of all its client's customers.
 
     Raises:
         NotFound: unknown, or another's.
@@ -195,19 +196,19 @@ def get(r: Reading, customer: Customer, correction_id: UUID) -> Correction:
 
 
 def find(r: Reading, customer: Customer, page: Page | None = None) -> Paged[Correction]:
-    """All that were made for the customer or for all its client's, newest first, revoked ones included."""
+    """Return the corrections of the customer and of all its client's customers, newest first, with revoked ones."""
     query = _newest_first(customer)
     return Paged([Correction(*row) for row in r.execute(limited(query, page))], total_of(r, query), page)
 
 
 def changed_since(r: Reading, customer: Customer, moment: datetime) -> bool:
-    """Whether any that was made for the customer or for all its client's was made or revoked after that time."""
+    """Return whether a correction that applies to the customer was made or revoked after a time."""
     later = or_(corrections.c.made_at > moment, corrections.c.revoked_at > moment)
     return r.execute(select(corrections.c.number).where(_about(customer), later).limit(1)).first() is not None
 
 
 def counts(lake: Lake, on: Grounds) -> Mapping[UUID, int]:
-    """How many rows each correction decides now, by its id."""
+    """Return how many rows each correction decides now, by its id."""
     found = Counter[UUID]()
     for rows in _parts(lake, on.places, ("category_basis",)):
         found.update({UUID(text): rows_ for text, rows_ in held(rows).rows()})
@@ -215,14 +216,14 @@ def counts(lake: Lake, on: Grounds) -> Mapping[UUID, int]:
 
 
 def decided_by(lake: Lake, on: Grounds, correction: Correction) -> frozenset[int]:
-    """Customers with rows that the correction decides now."""
+    """Return the customers with rows that the correction decides now."""
     named = pl.col("category_basis").str.contains(str(correction.correction_id), literal=True)
     parts = _parts(lake, on.places, ("customer_number", "category_basis"))
     return frozenset(number for rows in parts for number in rows.filter(named)["customer_number"].unique())
 
 
 def live(r: Reading, customer_numbers: Iterable[int], *conditions: ColumnElement[bool]) -> pl.DataFrame:
-    """The corrections that hold for these customers, as enrichment takes them: one row for each customer."""
+    """Return the corrections in force for these customers, as CORRECTIONS: a client-wide one has a row per customer."""
     numbers = list(customer_numbers)
     holding = and_(corrections.c.revoked_at.is_(None), *conditions)
     own = select(corrections).where(holding, corrections.c.customer_number.in_(numbers))
@@ -247,7 +248,7 @@ def live(r: Reading, customer_numbers: Iterable[int], *conditions: ColumnElement
 
 
 def _as_frame(found: Iterable[Correction]) -> pl.DataFrame:
-    """CORRECTIONS, with whose they are."""
+    """Return CORRECTIONS with the client's id."""
     rows = [
         {
             **asdict(each),
@@ -262,7 +263,7 @@ def _as_frame(found: Iterable[Correction]) -> pl.DataFrame:
 
 
 def _frame(new: NewCorrection, group: str | None, customer_numbers: pl.Series) -> pl.DataFrame:
-    """A correction that is not made yet, as enrichment would take it."""
+    """Return a correction that is not made yet, as CORRECTIONS."""
     said = {
         "correction_id": bytes(16),
         "position": 0,
@@ -279,7 +280,7 @@ def _frame(new: NewCorrection, group: str | None, customer_numbers: pl.Series) -
 
 
 def _group(lake: Lake, on: Grounds, counterparty: str) -> str:
-    """The group of the counterparty that stored rows show by this name, else the name itself."""
+    """Return the group of the counterparty that stored rows show under this name, else the name itself."""
     key, groups = key_of(counterparty), Counter[str]()
     for rows in _parts(lake, on.places, ("counterparty_group", "counterparty_name")):
         groups.update(dict(called(rows, key).rows()))
@@ -287,7 +288,7 @@ def _group(lake: Lake, on: Grounds, counterparty: str) -> str:
 
 
 def _parts(lake: Lake, places: Sequence[Location], columns: Sequence[str]) -> Iterator[pl.DataFrame]:
-    """The customers' current rows, so many at once that they fit into memory."""
+    """Yield the customers' current rows in parts that fit into memory."""
     for place in (place for place in places if place.row_count > PART_ROWS):
         for start in range(0, place.row_count, PART_ROWS):
             yield place.scan(lake).slice(start, PART_ROWS).filter(current()).select(columns).collect()
@@ -297,8 +298,8 @@ def _parts(lake: Lake, places: Sequence[Location], columns: Sequence[str]) -> It
         yield transactions.scan(lake, [place for _, place in some]).filter(current()).select(columns).collect()
 
 
-def _changes(w: Writing, customer: Customer, *, client_wide: bool) -> None:
-    """From here on, others who would change what is known of the customer wait for this transaction."""
+def _change_knowledge(w: Writing, customer: Customer, *, client_wide: bool) -> None:
+    """Advance the knowledge version. Others who change what is known about the customer wait for this transaction."""
     if client_wide:
         knowledge_of_all_changes(w, customer.client_id)
     else:
@@ -306,24 +307,24 @@ def _changes(w: Writing, customer: Customer, *, client_wide: bool) -> None:
 
 
 def _queue(w: Writing, customer: Customer, on: Grounds | None, affected: Iterable[int], now: datetime) -> Job:
-    """The customer's job, and, where others were looked at, theirs."""
+    """Queue the customer's job, and for a client-wide correction those of other customers that it may affect."""
     job = jobs.request_recomputation(w, customer, Flow.CORRECTION, now)
     if on is not None:
-        others = frozenset(affected) | _moved_since(w, customer.client_id, on.versions)
+        others = frozenset(affected) | _changed_since(w, customer.client_id, on.versions)
         jobs.request_recomputations(w, customer.client_id, others - {customer.number}, Flow.CORRECTION, now)
     return job
 
 
-def _moved_since(w: Writing, client_id: UUID, versions: Mapping[int, int]) -> frozenset[int]:
-    """The client's customers whose rows are not the ones looked at."""
+def _changed_since(w: Writing, client_id: UUID, versions: Mapping[int, int]) -> frozenset[int]:
+    """Return the client's customers whose data version is not the one that was read."""
     query = select(customers.c.number, customers.c.data_version).where(customers.c.client_id == client_id)
     return frozenset(number for number, version in w.execute(query) if version != versions.get(number, 0))
 
 
 def _columns(customer: Customer, new: NewCorrection, group: str | None) -> dict[str, Any]:
-    said = {name: value for name, value in asdict(new).items() if name != "client_wide"}
+    columns = {name: value for name, value in asdict(new).items() if name != "client_wide"}
     whose = {"client_id": customer.client_id, "customer_number": None if new.client_wide else customer.number}
-    return said | whose | {"counterparty_group": group}
+    return columns | whose | {"counterparty_group": group}
 
 
 def _about(customer: Customer) -> ColumnElement[bool]:

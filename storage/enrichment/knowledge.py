@@ -1,6 +1,6 @@
-"""What is known about customers beside their transactions, read in one snapshot with their versions.
+"""Read what is known about customers apart from their transactions, in one snapshot with their versions.
 
-If any of it changes before a batch's commit, the commit leaves the customers whom it concerns to a later batch.
+If any of it changes before a batch commits, the commit leaves the customers concerned to a later batch.
 """
 
 import logging
@@ -27,12 +27,12 @@ _models: dict[UUID, Model] = {}  # a stored model never changes
 
 
 def read(r: Reading, lake: Lake, customer_numbers: Iterable[int]) -> Knowledge:
-    """All that holds now. Of customers in the same group, what they held last; of a damaged file, nothing."""
+    """Read what is known now. This includes rows of customers in the same group, except those in damaged files."""
     numbers = list(customer_numbers)
     parties = [
         (number, party.name, party.abn, party.role)
-        for number, stand_beside in related_parties.of_all(r, numbers).items()
-        for party in stand_beside
+        for number, declared in related_parties.of_all(r, numbers).items()
+        for party in declared
     ]
     return Knowledge(
         corrections=corrections.live(r, numbers),
@@ -44,22 +44,22 @@ def read(r: Reading, lake: Lake, customer_numbers: Iterable[int]) -> Knowledge:
 
 
 def _group_rows(r: Reading, lake: Lake, numbers: Sequence[int]) -> pl.DataFrame:
-    """GROUP_ROWS of the customers."""
-    beside = related_parties.beside(r, numbers)
-    if not beside:
+    """Return GROUP_ROWS of the customers."""
+    relations = related_parties.customers_declared_by(r, numbers)
+    if not relations:
         return pl.DataFrame(schema=GROUP_ROWS)
     declared = related_parties.of_all(r, numbers)
     links = pl.LazyFrame(
         [
             (each.customer_number, each.other_number, party.name)
-            for each in beside
+            for each in relations
             for party in declared[each.customer_number]
             if party.abn == each.abn
         ],
         schema={"customer_number": pl.Int64(), "other": pl.Int64(), "party": pl.String()},
         orient="row",
     ).unique(("customer_number", "other"), keep="first", maintain_order=True)
-    good, _ = transactions.readable(lake, transactions.current_locations(r, {each.other_number for each in beside}))
+    good, _ = transactions.readable(lake, transactions.current_locations(r, {each.other_number for each in relations}))
     held = transactions.scan(lake, good).select(COLUMNS).pipe(offered).rename({"customer_number": "other"})
     return links.join(held, on="other", how="inner", validate="m:m").select(*GROUP_ROWS).collect()
 
@@ -76,7 +76,7 @@ def _models_of(r: Reading, numbers: Sequence[int]) -> list[ModelOfCustomers]:
 
 
 def _model(r: Reading, model_id: UUID) -> Model | None:
-    """Null where it can't be read: its client's customers are then asked of the one that Tidemark brings."""
+    """Return a model, or None if it can't be read. Tidemark's own model is used then."""
     if model_id not in _models:
         try:
             model = loads(category_models.content(r, model_id))

@@ -1,6 +1,6 @@
-"""Related parties: who stands beside a customer, such as its directors, guarantors and group companies.
+"""Related parties of a customer, such as its directors, guarantors and group companies.
 
-A client sends the whole list. Every list that differs from the one before is kept, so the last one is what holds.
+A client sends the whole list. Every list that differs from the one before is stored; the last one is in force.
 """
 
 from collections.abc import Iterable, Sequence
@@ -26,7 +26,7 @@ class Party:
 
 @dataclass(frozen=True)
 class PartyList:
-    """A whole list, as somebody sent it."""
+    """A whole list, as it was sent."""
 
     parties: Sequence[Party]
     set_at: datetime
@@ -34,7 +34,7 @@ class PartyList:
 
 
 def put(w: Writing, customer: Customer, parties: Sequence[Party], who: str, now: datetime) -> None:
-    """Replace the list, and let the customer's transactions be enriched with it; the same list again is no change."""
+    """Replace the list, and queue the customer to be enriched with it. An equal list is no change."""
     lock(w, customer)
     if list(current(w, customer)) == list(parties):
         return
@@ -50,19 +50,19 @@ def put(w: Writing, customer: Customer, parties: Sequence[Party], who: str, now:
 
 
 def current(r: Reading, customer: Customer) -> Sequence[Party]:
-    """The list that holds; empty when there never was one."""
+    """Return the list in force; empty if there never was one."""
     row = r.execute(_newest_first(customer).limit(1)).first()
     return () if row is None else _list(row).parties
 
 
 def history(r: Reading, customer: Customer, page: Page | None = None) -> Paged[PartyList]:
-    """Every list, newest first."""
+    """Return every list, newest first."""
     query = _newest_first(customer)
     return Paged([_list(row) for row in r.execute(limited(query, page))], total_of(r, query), page)
 
 
 def of_all(r: Reading, customer_numbers: Iterable[int]) -> dict[int, Sequence[Party]]:
-    """The lists that hold, by customer number; customers without one are left out."""
+    """Return the lists in force, by customer number. Customers without one are left out."""
     mine = related_parties.c.customer_number.in_(list(customer_numbers))
     newest = select(func.max(related_parties.c.number)).where(mine).group_by(related_parties.c.customer_number)
     rows = r.execute(select(related_parties).where(related_parties.c.number.in_(newest)))
@@ -70,28 +70,28 @@ def of_all(r: Reading, customer_numbers: Iterable[int]) -> dict[int, Sequence[Pa
 
 
 @dataclass(frozen=True)
-class Beside:
-    """A customer that stands beside another of the same client: declared there, by its ABN, as a related party."""
+class Relation:
+    """Two customers of one client: the first declares the other, by its ABN, as a related party."""
 
     customer_number: int
     other_number: int
     abn: str
 
 
-def beside(r: Reading, customer_numbers: Iterable[int]) -> list[Beside]:
-    """The customers that stand beside these."""
-    return _beside(r, _declaring.c.number.in_(list(customer_numbers)))
+def customers_declared_by(r: Reading, customer_numbers: Iterable[int]) -> list[Relation]:
+    """Return the relations in which these customers declare others."""
+    return _relations(r, _declaring.c.number.in_(list(customer_numbers)))
 
 
-def whom_they_stand_beside(r: Reading, customer_numbers: Iterable[int]) -> list[Beside]:
-    """The customers beside whom these stand."""
-    return _beside(r, _declared.c.number.in_(list(customer_numbers)))
+def customers_declaring(r: Reading, customer_numbers: Iterable[int]) -> list[Relation]:
+    """Return the relations in which others declare these customers."""
+    return _relations(r, _declared.c.number.in_(list(customer_numbers)))
 
 
 _declaring, _declared = customers.alias("declaring"), customers.alias("declared")
 
 
-def _beside(r: Reading, which: ColumnElement[bool]) -> list[Beside]:
+def _relations(r: Reading, which: ColumnElement[bool]) -> list[Relation]:
     same_client = (_declared.c.abn == related_abns.c.abn) & (_declared.c.client_id == _declaring.c.client_id)
     query = (
         select(_declaring.c.number, _declared.c.number, related_abns.c.abn)
@@ -100,7 +100,7 @@ def _beside(r: Reading, which: ColumnElement[bool]) -> list[Beside]:
         .where(which)
         .order_by(_declaring.c.number, _declared.c.number)
     )
-    return [Beside(*row) for row in r.execute(query)]
+    return [Relation(*row) for row in r.execute(query)]
 
 
 def _newest_first(customer: Customer) -> AnySelect:

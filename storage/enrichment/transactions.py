@@ -1,7 +1,8 @@
-"""Reading customers' enriched transactions: one look-up in SQL, one range of rows in one file.
+"""Read customers' enriched transactions: one look-up in SQL, one range of rows in one file.
 
-A customer's value lies in rows `first_row … first_row + row_count` of a segment sorted by customer. Segments stay
-when they are replaced, so whoever looked the pointer up reads one consistent version however long it takes.
+A customer's value is the rows from `first_row` to `first_row + row_count` of a segment sorted by customer. Segments
+stay for the retention time after they were replaced, so a reader that has looked up the location reads one consistent
+version even if that takes long.
 """
 
 import sys
@@ -25,13 +26,13 @@ from storage.customers.customers import Customer
 
 LISTING_ORDER = ("date", "customer_number", "received_seq", "position", "transaction_id")
 SLICE_ROWS = 1_000  # sent at once
-PART_ROWS = 10_000  # of a customer's history, held at once: it may be much longer
-PART_ROWS_OF_CLIENT = 100_000  # each part looks for its days in all files, so that smaller ones would take much longer
+PART_ROWS = 10_000  # of a customer's history, in memory at once: it may be much longer
+PART_ROWS_OF_CLIENT = 100_000  # each part searches all files for its days, so smaller parts take much longer
 
 
 @dataclass(frozen=True)
 class Location:
-    """Where one version of a customer's value lies."""
+    """Where a version of a customer's value lies."""
 
     customer_number: int
     data_version: int
@@ -47,7 +48,7 @@ class Location:
 
 @dataclass(frozen=True)
 class Listing:
-    """Transactions for a reader: lazily, in parts that follow each other, with the total over all pages."""
+    """Transactions for a reader, as lazy parts in order, with the total over all pages."""
 
     parts: Iterable[pl.LazyFrame]
     total: int
@@ -81,7 +82,7 @@ _CURRENT = LOCATION.join(
 
 
 def current_locations(r: Reading, customer_numbers: Iterable[int] | None = None) -> list[Location]:
-    """Where the customers' current values lie; of all customers when no numbers are given."""
+    """Return where the customers' current values lie; of all customers if no numbers are given."""
     query = _CURRENT
     if customer_numbers is not None:
         query = query.where(locations.c.customer_number.in_(list(customer_numbers)))
@@ -89,17 +90,17 @@ def current_locations(r: Reading, customer_numbers: Iterable[int] | None = None)
 
 
 def current_locations_of_client(r: Reading, client_id: UUID) -> list[Location]:
-    """Where the current values of all of a client's customers lie."""
+    """Return where the current values of all of a client's customers lie."""
     return [Location(*row) for row in r.execute(_CURRENT.where(customers.c.client_id == client_id))]
 
 
 def locations_in(r: Reading, bucket: int) -> list[Location]:
-    """Where the current values of a bucket's customers lie, in order of customer number."""
+    """Return where the current values of a bucket's customers lie, in order of customer number."""
     return [Location(*row) for row in r.execute(_CURRENT.where(in_bucket(bucket)))]
 
 
 def pinned_locations(r: Reading, versions: dict[int, int]) -> list[Location]:
-    """Where given data versions (customer number → version) lie; the newest place of each."""
+    """Return where given data versions (customer number → version) lie; the newest place of each."""
     query = LOCATION.where(
         tuple_(locations.c.customer_number, locations.c.data_version).in_(list(versions.items()))
     ).order_by(locations.c.location_version)
@@ -108,11 +109,11 @@ def pinned_locations(r: Reading, versions: dict[int, int]) -> list[Location]:
 
 
 def place_of(r: Reading, customer: Customer, data_version: int | None = None) -> Location | None:
-    """Where a version of the customer's value lies, by default the current one; None before the first.
+    """Return where a version of the customer's value lies, by default the current one; None before the first.
 
     Raises:
-        Gone: it was replaced, and is kept no longer.
-        NotFound: there was no such version yet.
+        Gone: the version was replaced and is no longer retained.
+        NotFound: there is no such version yet.
     """
     version = customer.data_version if data_version is None else data_version
     if version > customer.data_version:
@@ -124,9 +125,9 @@ def place_of(r: Reading, customer: Customer, data_version: int | None = None) ->
 
 
 def version_at(r: Reading, customer: Customer, moment: datetime) -> int:
-    """The version of the customer's value that was in force at a time; 0 before the first.
+    """Return the version of the customer's value that was in force at a time; 0 before the first.
 
-    A version's places are swept away and moved, so that jobs are asked, too: each names the version at its end.
+    Locations of old versions are deleted and moved, so jobs are read too: each names the version at its end.
     """
     of_places = select(func.max(locations.c.data_version)).where(
         locations.c.customer_number == customer.number, locations.c.created_at <= moment
@@ -138,8 +139,9 @@ def version_at(r: Reading, customer: Customer, moment: datetime) -> int:
 
 
 def readable(lake: Lake, places: Iterable[Location]) -> tuple[list[Location], dict[int, Corrupt]]:
-    """The places whose file is what was written, and, by customer, what is wrong with the others': one damaged file
-    must not take the work on everybody else away.
+    """Return the places whose file is undamaged, and by customer what is wrong with the other files.
+
+    One damaged file must not stop the work on other customers.
     """
     good: list[Location] = []
     damaged: dict[int, Corrupt] = {}
@@ -154,7 +156,7 @@ def readable(lake: Lake, places: Iterable[Location]) -> tuple[list[Location], di
 
 
 def scan(lake: Lake, places: Sequence[Location]) -> pl.LazyFrame:
-    """All rows of the given values, marked history included: one scan a file, however many customers it holds."""
+    """Scan all rows of the given values, superseded ones included: one scan per file for all its customers."""
     by_file: dict[tuple[str, bytes], list[int]] = defaultdict(list)
     for place in places:
         by_file[place.path, place.sha256].append(place.customer_number)
@@ -166,7 +168,7 @@ def scan(lake: Lake, places: Sequence[Location]) -> pl.LazyFrame:
 
 
 def _segment(lake: Lake, path: str, sha256: bytes) -> pl.LazyFrame:
-    """A file's rows (TRANSACTIONS); columns that came later are null in those written before."""
+    """Scan a file's rows (TRANSACTIONS). Columns that did not exist when it was written are null."""
     return pl.scan_parquet(
         lake.verified(path, sha256), schema=TRANSACTIONS, missing_columns="insert", extra_columns="ignore"
     )
@@ -175,7 +177,7 @@ def _segment(lake: Lake, path: str, sha256: bytes) -> pl.LazyFrame:
 def of_customer(
     r: Reading, lake: Lake, customer: Customer, job_id: UUID | None = None, page: Page | None = None
 ) -> Listing:
-    """The customer's current transactions by date and position; of one job: the rows it added or revised."""
+    """Return the customer's current transactions by date and position; of one job, those it added or revised."""
     places = current_locations(r, [customer.number])
     if not places:
         return Listing([], 0, page, 0)
@@ -192,7 +194,7 @@ def of_customer(
 
 
 def of_client(r: Reading, lake: Lake, client_id: UUID, page: Page | None = None) -> Listing:
-    """The current transactions of all of a client's customers, by date, customer and position."""
+    """Return the current transactions of all of a client's customers, by date, customer and position."""
     query = _CURRENT.where(customers.c.client_id == client_id).add_columns(customers.c.enriched_rows)
     found = r.execute(query).all()
     rows = scan(lake, [Location(*row[:-1]) for row in found]).filter(current())
@@ -201,21 +203,21 @@ def of_client(r: Reading, lake: Lake, client_id: UUID, page: Page | None = None)
 
 
 def booked(r: Reading, lake: Lake, customer: Customer, columns: Sequence[str]) -> pl.LazyFrame:
-    """The customer's booked transactions in the order they are kept, and of them only these columns are read."""
+    """Return these columns of the customer's booked transactions, in the order in which they are stored."""
     places = current_locations(r, [customer.number])
     rows = places[0].scan(lake) if places else pl.LazyFrame(schema=TRANSACTIONS)
     return rows.filter(posted()).select(columns)
 
 
 def standing(r: Reading, lake: Lake, customer: Customer, columns: Sequence[str]) -> pl.LazyFrame:
-    """The customer's current transactions, booked or pending, and of them only these columns are read."""
+    """Return these columns of the customer's current transactions, booked or pending."""
     places = current_locations(r, [customer.number])
     rows = places[0].scan(lake) if places else pl.LazyFrame(schema=TRANSACTIONS)
     return rows.filter(current()).select(columns)
 
 
 def _by_date(rows: pl.LazyFrame, page: Page | None) -> Iterator[pl.LazyFrame]:
-    """The rows in LISTING_ORDER, some days at a time: of the other days only the dates are read, to count them."""
+    """Yield the rows in LISTING_ORDER, some days at a time. Of other days only dates are read, to count the rows."""
     first, last = (0, sys.maxsize) if page is None else (page.offset, page.offset + page.count)
     counted = rows.group_by("date").agg(rows=pl.len().cast(pl.Int64())).sort("date")
     days = counted.with_columns(start=pl.col("rows").cum_sum() - pl.col("rows"))

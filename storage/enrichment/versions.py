@@ -1,7 +1,7 @@
-"""Which versions of the enrichment made what is stored: of the current values, and of those replaced and retained.
+"""Which versions of the enrichment computed the stored values, current and retained.
 
-A customer's row says which version its current value is the outcome of. A retained value says it itself: all of its
-rows were made at once, so its newest row's version is its own (retracted rows keep an older one).
+A customer's row names the version of the current value. A retained value does so itself: all of its rows were computed
+at once, so the highest version among its rows is its own. Retracted rows keep an older one.
 """
 
 from collections import defaultdict
@@ -19,7 +19,7 @@ from storage.portfolio.maintenance import with_transactions
 
 
 def of_customers(r: Reading, client_id: UUID | None = None) -> dict[int, int]:
-    """The version behind each current value, by customer number in its order; of one client's customers, or of all."""
+    """Return the version of each current value, sorted by customer number; of one client's customers, or of all."""
     query = select(customers.c.number, customers.c.enrichment_version).where(with_transactions())
     if client_id is not None:
         query = query.where(customers.c.client_id == client_id)
@@ -27,7 +27,7 @@ def of_customers(r: Reading, client_id: UUID | None = None) -> dict[int, int]:
 
 
 def places(r: Reading, customer_numbers: Iterable[int]) -> Mapping[int, Sequence[Location]]:
-    """Where all retained values of the customers lie, by customer, the current one first."""
+    """Return where all retained values of the customers lie, by customer, the current one first."""
     newest_first = (locations.c.data_version.desc(), locations.c.location_version.desc())
     query = LOCATION.where(locations.c.customer_number.in_(list(customer_numbers))).order_by(*newest_first)
     found: dict[int, list[Location]] = defaultdict(list)
@@ -37,7 +37,7 @@ def places(r: Reading, customer_numbers: Iterable[int]) -> Mapping[int, Sequence
 
 
 def of_value(lake: Lake, place: Location) -> int | None:
-    """The version that made the value; null for one without rows."""
+    """Return the version that computed the value; None for a value without rows."""
     newest = place.scan(lake).select(pl.col("enrichment_version").max()).collect()
     version: int | None = newest.item()
     return version

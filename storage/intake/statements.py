@@ -277,7 +277,7 @@ def land(w: Writing, token: int, read: Read, now: datetime) -> None:
     if read.statements:
         w.execute(insert(statements), _statement_rows(read, now))
     register(w, read.rows, now)
-    jobs.in_order_of_receipt(w, read.job.customer_number)
+    jobs.lock_receipt(w, read.job.customer_number)
     _move_on(w, token, read, now)
     so_far = jobs.job_outcome(Ending(read.job, JobStatus.RUNNING, None))
     reported = replace(so_far, received=read.landed_rows, duplicates=read.repeated_rows)

@@ -1,9 +1,9 @@
-"""Batches: all queued jobs of a queue, claimed at once under a lease, for one run of the orchestrator.
+"""Batches: all queued jobs of a queue, claimed together under a lease, for one run of the orchestrator.
 
-The batch's token is its fencing token. A run commits only while its batch is open, so a run that was given up on
-(its lease ran out, its worker died) can come back late and change nothing. Jobs of a batch that was given up go
-back to the queue and return in smaller batches, so that one poisonous submission can't hold up the others for long.
-From the second interruption on they pause first: what interrupts twice in a row, like a full disk, may be over by then.
+A batch's token is its fencing token. A run commits only while its batch is open, so a run whose batch was released (its
+lease expired, or its worker died) changes nothing if it comes back late. The jobs of a released batch go back to the
+queue and return in smaller batches, so that one submission that breaks its run can't hold up the others for long. From
+the second interruption on they pause first: its cause, such as a full disk, may be gone by then.
 """
 
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from storage.core.settings import Settings
 from storage.jobs.jobs import Ending, as_job, finish, received_at, select_jobs
 
 SHRINK_PER_ATTEMPT = 16  # 2,000 jobs, then 125, then 7
-MOST_EXTRACTIONS = 4  # each may have twenty files; what waits behind them goes to the next worker that is free
+MOST_EXTRACTIONS = 4  # each may have twenty files; a small batch leaves the others to the next free worker
 
 
 @dataclass(frozen=True)
@@ -37,19 +37,19 @@ class Batch:
 
 
 class Superseded(Conflict):
-    """The batch is no longer open: another run has its jobs, or had them. Nothing was changed."""
+    """The batch is no longer open: its jobs went to another run. Nothing was changed."""
 
     def __init__(self, token: int) -> None:
         super().__init__("Batch.Superseded", f"Batch {token} is no longer open.")
 
 
 def claim(w: Writing, queue: Queue, settings: Settings, now: datetime) -> Batch | None:
-    """Claim the queue's queued jobs, oldest first, or None when there is nothing to do.
+    """Claim the jobs that wait in a queue, oldest first. Return None if there are none.
 
-    Jobs of customers that another open batch holds, or one of whose jobs pauses, wait; so do jobs received on a later
-    UTC day than the first, since a run belongs to one day's partition.
+    Jobs keep waiting while another open batch has their customer, or another job of their customer pauses. So do jobs
+    received on a later UTC day than the first, because a run belongs to one day's partition.
     """
-    one_claimer_at_a_time(w)
+    lock_claiming(w)
     most = min(settings.batch_max_jobs, MOST_EXTRACTIONS) if queue is Queue.EXTRACTION else settings.batch_max_jobs
     chosen = _fitting(_queued(w, queue, settings, now, most), most, settings.batch_max_rows)
     if not chosen:
@@ -68,7 +68,7 @@ def claim(w: Writing, queue: Queue, settings: Settings, now: datetime) -> Batch 
 
 
 def open_without_jobs(w: Writing, queue: Queue, day: date, settings: Settings, now: datetime) -> int:
-    """A batch that recomputes what is held (a partition materialised by hand): its token."""
+    """Open a batch that recomputes stored values, such as a partition materialised by hand. Return its token."""
     return _open(w, queue, day, settings, now)[0]
 
 
@@ -77,7 +77,7 @@ def launched(w: Writing, token: int, run_id: str, worker: UUID) -> None:
 
 
 def renew(w: Writing, token: int, settings: Settings, now: datetime) -> bool:
-    """Prolong the lease; False when the batch is no longer open."""
+    """Extend the lease. Return False if the batch is no longer open."""
     expires = now + timedelta(seconds=settings.batch_lease_s)
     statement = update(batches).where(batches.c.token == token, batches.c.state == BatchState.OPEN)
     return w.execute(statement.values(lease_expires_at=expires)).rowcount == 1
@@ -89,7 +89,7 @@ def count_open(r: Reading, queue: Queue) -> int:
 
 
 def release(w: Writing, token: int, settings: Settings, now: datetime) -> bool:
-    """Give a batch up: its jobs go back to the queue, or fail when they were tried too often."""
+    """Release a batch whose run was interrupted. Its jobs go back to the queue, or fail after too many attempts."""
     if not _close(w, token, BatchState.RELEASED):
         return False
     mine = (jobs.c.batch_token == token, jobs.c.status == JobStatus.RUNNING)
@@ -106,34 +106,39 @@ def release(w: Writing, token: int, settings: Settings, now: datetime) -> bool:
 
 
 def give_back(w: Writing, token: int) -> bool:
-    """Undo a claim whose run never began, or was ended on purpose: the attempt doesn't count."""
+    """Release a batch whose run never began, or was stopped on purpose. The attempt does not count."""
     if not _close(w, token, BatchState.RELEASED):
         return False
-    back = {"status": JobStatus.QUEUED, "batch_token": None, "attempts": jobs.c.attempts - 1}
-    w.execute(update(jobs).where(jobs.c.batch_token == token, jobs.c.status == JobStatus.RUNNING).values(back))
+    requeue(w, token)
     return True
 
 
+def requeue(w: Writing, token: int) -> None:
+    """Put a batch's jobs that have not ended back into the queue. The attempt does not count."""
+    unfinished = update(jobs).where(jobs.c.batch_token == token, jobs.c.status == JobStatus.RUNNING)
+    w.execute(unfinished.values(status=JobStatus.QUEUED, batch_token=None, attempts=jobs.c.attempts - 1))
+
+
 def reap(w: Writing, settings: Settings, now: datetime) -> int:
-    """Release every open batch whose lease ran out; how many there were."""
+    """Release every open batch whose lease has expired. Return their number."""
     query = select(batches.c.token).where(_expired(settings, now))
     return sum(release(w, token, settings, now) for token in w.execute(query).scalars().all())
 
 
 def release_of(w: Writing, worker: UUID, settings: Settings, now: datetime) -> int:
-    """Release every open batch of a worker that has died; how many there were."""
+    """Release every open batch of a worker that has died. Return their number."""
     query = select(batches.c.token).where(batches.c.worker == worker, batches.c.state == BatchState.OPEN)
     return sum(release(w, token, settings, now) for token in w.execute(query).scalars().all())
 
 
 def waiting_since(r: Reading, queue: Queue, settings: Settings, now: datetime) -> datetime | None:
-    """When the job that would be claimed first was received; None when nothing can be claimed."""
+    """Return when the job that would be claimed first was received; None if nothing can be claimed."""
     queued = _queued(r, queue, settings, now, limit=1)
     return queued[0].received_at if queued else None
 
 
 def expired(r: Reading, settings: Settings, now: datetime) -> bool:
-    """Whether `reap` would find something."""
+    """Return whether `reap` would find a batch."""
     return r.execute(select(batches.c.token).where(_expired(settings, now)).limit(1)).first() is not None
 
 
@@ -143,24 +148,24 @@ def _expired(settings: Settings, now: datetime) -> ColumnElement[bool]:
 
 
 def commit(w: Writing, token: int) -> None:
-    """Close an open batch as done; must be the first write of the transaction that ends its jobs.
+    """Close an open batch as done. This must be the first write of the transaction that ends its jobs.
 
     Raises:
-        Superseded: it is no longer open.
+        Superseded: the batch is no longer open.
     """
     if not _close(w, token, BatchState.COMMITTED):
         raise Superseded(token)
 
 
 def guard(w: Writing, token: int) -> None:
-    """Raise Superseded unless the batch is open (and keep it so until this transaction ends)."""
+    """Raise Superseded unless the batch is open. It stays open until this transaction ends."""
     query = select(batches.c.token).where(batches.c.token == token, batches.c.state == BatchState.OPEN)
     if w.execute(query.with_for_update()).first() is None:
         raise Superseded(token)
 
 
-def one_claimer_at_a_time(w: Writing) -> None:
-    """SQLite's writers already take turns; on PostgreSQL claimers queue for an advisory lock."""
+def lock_claiming(w: Writing) -> None:
+    """Let others who claim jobs wait until this transaction ends. SQLite's writers take turns anyway."""
     if w.dialect.name == "postgresql":
         w.execute(select(func.pg_advisory_xact_lock(postgres.Lock.CLAIMING)))
 
@@ -182,7 +187,7 @@ def _queued(r: Reading, queue: Queue, settings: Settings, now: datetime, limit: 
 
 
 def _waits_in(queue: Queue) -> ColumnElement[bool]:
-    """Jobs of the queue; an extraction whose rows have landed goes on in that of enrichment."""
+    """Match the queue's jobs. An extraction whose rows have landed continues in the queue of enrichment."""
     flows = jobs.c.flow.in_([flow for flow, its_queue in QUEUE_OF.items() if its_queue is queue])
     landed = and_(jobs.c.flow == Flow.EXTRACTION, jobs.c.stage == Stage.ENRICHMENT)
     if queue is Queue.ENRICHMENT:
@@ -191,10 +196,12 @@ def _waits_in(queue: Queue) -> ColumnElement[bool]:
 
 
 def _may_begin(queue: Queue, settings: Settings, now: datetime) -> ColumnElement[bool]:
-    """Not while another batch has the customer, or one of its jobs pauses. Reading PDFs changes no customer: there
-    only the job itself may pause.
+    """Match jobs that may begin: no other batch has their customer, and none of its jobs pauses. Extraction changes no
+    customer, so there only the job's own pause counts.
     """
-    longest = now + timedelta(seconds=settings.job_retry_pause_s)  # one that ends later: the clock was set back
+    longest = now + timedelta(
+        seconds=settings.job_retry_pause_s
+    )  # a pause can end later only if the clock was set back
     pauses = and_(jobs.c.not_before > now, jobs.c.not_before <= longest)
     if queue is Queue.EXTRACTION:
         return or_(jobs.c.not_before.is_(None), ~pauses)
@@ -208,7 +215,7 @@ def _may_begin(queue: Queue, settings: Settings, now: datetime) -> ColumnElement
 
 
 def _fitting(queued: list[AnyRow], most_jobs: int, most_rows: int) -> list[AnyRow]:
-    """The queue's head that makes one batch: one day, bounded rows, fewer jobs after failed attempts."""
+    """Return the first jobs that fit into one batch: of one day, of limited rows, and fewer after failed attempts."""
     if not queued:
         return []
     most = max(1, most_jobs // SHRINK_PER_ATTEMPT ** queued[0].attempts)
@@ -234,7 +241,7 @@ def _open(w: Writing, queue: Queue, day: date, settings: Settings, now: datetime
 
 
 def _start(w: Writing, token: int, seqs: list[int], now: datetime) -> None:
-    """Mark the jobs running; a refresh is pinned to the version of the data that it will cover."""
+    """Mark the jobs running. A refresh is pinned to the data version that it will cover."""
     version = select(customers.c.data_version).where(customers.c.number == jobs.c.customer_number)
     w.execute(
         update(jobs)

@@ -1,4 +1,4 @@
-"""Jobs: what was accepted, how far it is, and how it ended. A job's counts are frozen when it ends."""
+"""Jobs: what was accepted, how far it has got, and how it ended. A job's counts do not change after its end."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID, uuid4
 
-from sqlalchemy import ColumnElement, bindparam, exists, func, insert, select, text, update
+from sqlalchemy import ColumnElement, bindparam, func, insert, select, text, update
 from sqlalchemy.exc import IntegrityError
 
 from pipelines.intake.accounts import Account
@@ -21,19 +21,19 @@ from storage.core.paging import Page, Paged, limited, total_of
 from storage.customers.customers import Customer
 from storage.webhooks import outbox
 
-RECOMPUTING = (Flow.CORRECTION, Flow.REENRICHMENT)  # flows that bring no rows: what is known of them has changed
+RECOMPUTING = (Flow.CORRECTION, Flow.REENRICHMENT)  # flows without rows: what is known about the customer has changed
 # Flows whose end may change a customer's transactions.
 CHANGING = (*SUBMISSIONS, Flow.RETRACTION, *RECOMPUTING)
 
 
 @dataclass(frozen=True)
 class Job:
-    """A job as it stands. Counts are null until it has ended."""
+    """A job's current state. Counts are null until it has ended."""
 
     received_seq: int
     job_id: UUID
     client_id: UUID
-    customer_number: int  # 0: of no one customer
+    customer_number: int  # 0: the job is not one customer's
     customer_id: UUID | None
     abn: str | None
     flow: Flow
@@ -67,7 +67,7 @@ class Job:
 
     @property
     def received_at(self) -> datetime:
-        """When its rows were received: those of PDFs when they had been read."""
+        """When the rows were received. Rows of PDFs are received when the files have been read."""
         return self.landed_at or self.created_at
 
 
@@ -87,7 +87,7 @@ class Ending:
 
 
 def select_jobs() -> AnySelect:
-    """Jobs with their customer's public id and ABN, if they are one's, by the names of Job's fields."""
+    """Select jobs by the names of Job's fields. The customer's columns are null if the job is not one customer's."""
     of_customer = ("customer_number", "customer_id", "abn")
     own = [jobs.c[name] for name in Job.__dataclass_fields__ if name not in of_customer]
     number = func.coalesce(jobs.c.customer_number, 0).label("customer_number")
@@ -111,7 +111,7 @@ def submit_enrichment(
     warnings: Sequence[Mapping[str, str]],
     now: datetime,
 ) -> Job:
-    """Accept a submission whose rows already lie, durable, in the landing file."""
+    """Accept a submission whose rows are already durable in the landing file."""
     row = _new(customer, Flow.ENRICHMENT, job_id, now) | {
         "submission": _submission(account, appended),
         "landing_path": landing.path,
@@ -119,15 +119,15 @@ def submit_enrichment(
         "received_rows": rows,
         "warnings": list(warnings),
     }
-    in_order_of_receipt(w, customer.number)
+    lock_receipt(w, customer.number)
     w.execute(insert(jobs).values(row))
     return get(w, customer.client_id, job_id)
 
 
 def submit_extraction(w: Writing, customer: Customer, job_id: UUID, refused_files: int, now: datetime) -> Job:
-    """Accept a submission of PDF files, which `storage.intake.statements` names in the same transaction.
+    """Accept a submission of PDF files, which `storage.intake.statements` adds in the same transaction.
 
-    Its place in the order of receipt is found when its rows land: what is enriched meanwhile was received before it.
+    It gets its final place in the order of receipt when its rows land: what is enriched meanwhile was received before.
     """
     row = _new(customer, Flow.EXTRACTION, job_id, now) | {"stage": Stage.EXTRACTION, "refused_files": refused_files}
     w.execute(insert(jobs).values(row))
@@ -135,9 +135,9 @@ def submit_extraction(w: Writing, customer: Customer, job_id: UUID, refused_file
 
 
 def received_now(w: Writing) -> int:
-    """The next number of receipt, for a job whose rows come to be known now.
+    """Draw the next number of receipt, for a job whose rows land now.
 
-    Within `in_order_of_receipt`, like the numbers that new jobs draw.
+    Call `lock_receipt` before, as for new jobs.
     """
     if w.dialect.name == "postgresql":
         drawn: int = w.execute(text("SELECT nextval(pg_get_serial_sequence('jobs', 'received_seq'))")).scalar_one()
@@ -151,7 +151,7 @@ def request_refresh(w: Writing, customer: Customer, now: datetime) -> Job:
 
     Raises:
         Unprocessable: the customer has no enriched transactions.
-        Conflict: a refresh of the customer is live; the database's own constraint says so.
+        Conflict: a refresh of the customer is live, as a constraint of the database says.
     """
     if customer.enriched_rows == 0:
         raise Unprocessable("Report.NoEnrichedTransactions", "The customer has no enriched transactions.")
@@ -164,11 +164,11 @@ def request_refresh(w: Writing, customer: Customer, now: datetime) -> Job:
 
 
 def request_retraction(w: Writing, customer: Customer, submission: Job, now: datetime) -> Job:
-    """Accept the retraction of a submission, or find the one accepted before: asking twice is asking once.
+    """Accept the retraction of a submission, or return the one accepted before.
 
     Raises:
-        NotFound: the job is no submission.
-        Conflict: it has not ended yet, or it failed and brought nothing.
+        NotFound: the job is not a submission.
+        Conflict: the submission has not ended yet, or it failed and so added nothing.
     """
     if submission.flow not in SUBMISSIONS:
         raise NotFound("Job.NotFound", "There is no job with this id.")
@@ -177,11 +177,11 @@ def request_retraction(w: Writing, customer: Customer, submission: Job, now: dat
     if submission.status is JobStatus.FAILED:
         raise Conflict("Submission.Failed", "The submission failed: nothing of it was kept.")
     row = _new(customer, Flow.RETRACTION, uuid4(), now) | {"retracts": submission.job_id}
-    in_order_of_receipt(w, customer.number)
+    lock_receipt(w, customer.number)
     try:
         with w.begin_nested():
             w.execute(insert(jobs).values(row))
-    except IntegrityError:  # the database lets one exist that did not fail
+    except IntegrityError:  # a constraint allows one retraction that did not fail
         own = jobs.c.customer_number == customer.number
         that_one = (jobs.c.retracts == submission.job_id, jobs.c.status != JobStatus.FAILED)
         return as_job(w.execute(select_jobs().where(own, *that_one)).one())
@@ -189,9 +189,9 @@ def request_retraction(w: Writing, customer: Customer, submission: Job, now: dat
 
 
 def request_recomputation(w: Writing, customer: Customer, flow: Flow, now: datetime) -> Job:
-    """Let the customer be enriched once more, with what is known by then.
+    """Queue a job that enriches the customer again, with what is known when it runs.
 
-    Must be asked for in the transaction that changes what is known: neither happens without the other.
+    Call this in the transaction that changes what is known, so that neither happens without the other.
     """
     row = _new(customer, flow, uuid4(), now)
     w.execute(insert(jobs).values(row))
@@ -201,7 +201,7 @@ def request_recomputation(w: Writing, customer: Customer, flow: Flow, now: datet
 def request_recomputations(
     w: Writing, client_id: UUID, customer_numbers: Iterable[int], flow: Flow, now: datetime
 ) -> None:
-    """The same for any number of a client's customers."""
+    """Queue such a job for each of a client's customers."""
     rows = [_queued(client_id, number, flow, uuid4(), now) for number in sorted(customer_numbers)]
     if rows:
         w.execute(insert(jobs), rows)
@@ -244,7 +244,7 @@ def find(
 
 
 def terminal(r: Reading, job_ids: Sequence[UUID]) -> set[UUID]:
-    """Those of `job_ids` that have ended."""
+    """Return those of `job_ids` that have ended."""
     query = select(jobs.c.job_id).where(jobs.c.job_id.in_(job_ids), jobs.c.status.not_in(LIVE))
     return set(r.execute(query).scalars())
 
@@ -256,7 +256,7 @@ def of_batch(r: Reading, token: int) -> list[Job]:
 
 
 def standing_submissions(r: Reading, customer_numbers: Iterable[int]) -> list[Job]:
-    """The customers' submissions that brought something and were not retracted, in order of receipt."""
+    """Return the customers' submissions that added rows and were not retracted, in order of receipt."""
     query = select_jobs().where(
         jobs.c.customer_number.in_(list(customer_numbers)),
         jobs.c.flow.in_((*SUBMISSIONS, Flow.RETRACTION)),
@@ -268,30 +268,30 @@ def standing_submissions(r: Reading, customer_numbers: Iterable[int]) -> list[Jo
 
 
 def received_at() -> ColumnElement[datetime]:
-    """When a job was received, by which numbers of receipt rise: with PDFs, when what they say had been read."""
+    """SQL: when a job was received, in the order of numbers of receipt. PDFs are received when they have been read."""
     return func.coalesce(jobs.c.landed_at, jobs.c.created_at)
 
 
 def last_received(r: Reading, customer: Customer, by: datetime) -> int:
-    """Number of receipt of the customer's last job received by then; 0 before the first."""
+    """Return the number of receipt of the customer's last job received by then; 0 if there is none."""
     mine = (jobs.c.customer_number == customer.number, received_at() <= by)
     last: int = r.execute(select(func.coalesce(func.max(jobs.c.received_seq), 0)).where(*mine)).scalar_one()
     return last
 
 
 def last_received_of_all(r: Reading, by: datetime) -> int:
-    """Number of receipt of the last job received by then, whoever's it is; 0 before the first."""
+    """Return the number of receipt of the last job of any customer received by then; 0 if there is none."""
     query = select(func.coalesce(func.max(jobs.c.received_seq), 0)).where(received_at() <= by)
     last: int = r.execute(query).scalar_one()
     return last
 
 
 def refused_and_repeated(r: Reading, versions: Mapping[int, int]) -> list[tuple[int, int, int]]:
-    """Customer number, and how many rows its submissions sent that were held already, and how many that were refused.
+    """Return each customer's number, its submissions' number of duplicate rows, and of refused rows.
 
     Args:
-        versions: customer number → data version. Of the submissions those count that made what stood in that version:
-            the count belongs to the version, and a submission of nothing but duplicates makes none.
+        versions: customer number → data version. Only submissions that added rows up to that version count. One that
+            sent nothing but duplicates made no version, so it does not count.
     """
     query = (
         select(jobs.c.customer_number, jobs.c.job_id, jobs.c.retracts, jobs.c.data_version)
@@ -313,7 +313,7 @@ def refused_and_repeated(r: Reading, versions: Mapping[int, int]) -> list[tuple[
 
 
 def customers_heard_on(r: Reading, day: date, flows: Sequence[Flow] = SUBMISSIONS) -> set[int]:
-    """Numbers of the customers with a job of these flows received on a UTC day."""
+    """Return the numbers of the customers with a job of these flows received on a UTC day."""
     start = datetime.combine(day, time.min, UTC)
     query = select(jobs.c.customer_number).where(
         jobs.c.flow.in_(flows), received_at() >= start, received_at() < start + timedelta(days=1)
@@ -322,15 +322,12 @@ def customers_heard_on(r: Reading, day: date, flows: Sequence[Flow] = SUBMISSION
 
 
 def has_unfinished_submission(r: Reading, customer_number: int) -> bool:
-    """Whether something accepted has yet to end that may change the customer's transactions: a submission, a
-    retraction, a correction.
-    """
-    live = exists().where(jobs.c.customer_number == customer_number, jobs.c.status.in_(LIVE), jobs.c.flow.in_(CHANGING))
-    return bool(r.execute(select(live)).scalar_one())
+    """Return whether a job is live that may change the customer's transactions, such as a submission."""
+    return bool(with_unfinished_submission(r, [customer_number]))
 
 
 def unfinished(r: Reading, customer_number: int) -> tuple[UUID, ...]:
-    """What has yet to end that may change the customer's transactions, in order of receipt."""
+    """Return the live jobs that may change the customer's transactions, in order of receipt."""
     live = select(jobs.c.job_id).where(
         jobs.c.customer_number == customer_number, jobs.c.status.in_(LIVE), jobs.c.flow.in_(CHANGING)
     )
@@ -338,7 +335,7 @@ def unfinished(r: Reading, customer_number: int) -> tuple[UUID, ...]:
 
 
 def with_unfinished_submission(r: Reading, customer_numbers: Iterable[int]) -> frozenset[int]:
-    """Those of the customers of whom something accepted has yet to end that may change their transactions."""
+    """Return the customers with a live job that may change their transactions."""
     query = select(jobs.c.customer_number).where(
         jobs.c.customer_number.in_(list(customer_numbers)), jobs.c.status.in_(LIVE), jobs.c.flow.in_(CHANGING)
     )
@@ -346,7 +343,7 @@ def with_unfinished_submission(r: Reading, customer_numbers: Iterable[int]) -> f
 
 
 def finish(w: Writing, endings: Sequence[Ending], now: datetime) -> None:
-    """End jobs and put their events into the outbox: terminal status and due events are one commit."""
+    """End jobs and put their events into the outbox, so that both are committed together."""
     if not endings:
         return
     statement = (
@@ -370,7 +367,7 @@ def finish(w: Writing, endings: Sequence[Ending], now: datetime) -> None:
 
 
 def _forget_passwords(w: Writing, endings: Sequence[Ending]) -> None:
-    """Of files that nobody will read any more, however that came."""
+    """Delete the passwords of files that will not be read any more."""
     waiting_files = [ending.job.job_id for ending in endings if ending.job.stage is Stage.EXTRACTION]
     if waiting_files:
         w.execute(update(statement_files).where(statement_files.c.job_id.in_(waiting_files)).values(password=None))
@@ -392,7 +389,7 @@ def _end_values(ending: Ending, now: datetime) -> dict[str, Any]:
 
 
 def _events(ending: Ending, now: datetime) -> list[outbox.NewEvent]:
-    """Only a submission's end is an event; whoever asked for anything else polls it."""
+    """Return the events of a job's end. Only submissions have any; clients poll other jobs."""
     if ending.job.flow not in SUBMISSIONS:
         return []
     return outbox.job_events(ending.job.customer_number, job_outcome(ending), now)
@@ -433,14 +430,14 @@ def _queued(client_id: UUID, customer_number: int, flow: Flow, job_id: UUID, now
     }
 
 
-def in_order_of_receipt(w: Writing, customer_number: int) -> None:
-    """Let a customer's jobs be committed in the order of their `received_seq`, which is drawn before the commit.
+def lock_receipt(w: Writing, customer_number: int) -> None:
+    """Make a customer's jobs commit in the order of their `received_seq`, which is drawn before the commit.
 
-    Else a batch could enrich the later of two overlapping submissions before the earlier one comes into sight: neither
-    would find its rows held. The customer's row would do for a lock, too, but a batch that ends holds it, with those of
-    all its customers, and nobody who submits should wait for that. SQLite's writers take turns anyway.
+    Otherwise a batch could enrich the later of two overlapping submissions before the earlier one is visible, and rows
+    that both contain would not be found as duplicates. The lock is not the customer's row: a batch that commits locks
+    the rows of all its customers, and submitting must not wait for that. SQLite's writers take turns anyway.
     """
-    if w.dialect.name == "postgresql":  # customers that share a lock, 2³¹ numbers apart, do nothing worse than wait
+    if w.dialect.name == "postgresql":  # customers 2³¹ numbers apart share a lock: one of them waits, no harm is done
         w.execute(select(func.pg_advisory_xact_lock(postgres.Lock.RECEIPT, customer_number % 2**31)))
 
 

@@ -1,6 +1,6 @@
-"""What became of rows that were not kept: refused with a reason, or duplicates of a transaction.
+"""Rows of submissions that added nothing: refused with a reason, or duplicates of a transaction.
 
-A batch writes them as one Parquet file sorted by job, so that 50,000 refusals cost the commit nothing.
+A batch writes them as one Parquet file sorted by job, so that even 50,000 of them do not slow down the commit.
 """
 
 from typing import Any
@@ -29,24 +29,24 @@ OUTCOMES = pl.Schema(
 
 
 def frame(rejected: pl.DataFrame, duplicates: pl.DataFrame) -> pl.DataFrame:
-    """Refused and duplicate rows together, in schema OUTCOMES, sorted by job and position."""
+    """Return refused and duplicate rows together, in schema OUTCOMES, sorted by job and position."""
     both = pl.concat([rejected, duplicates], how="diagonal")
     return both.match_to_schema(OUTCOMES, missing_columns="insert").sort("job_id", "position")
 
 
 def rejected(r: Reading, lake: Lake, job: Job, page: Page | None = None) -> Paged[dict[str, Any]]:
-    """The job's refused rows: `index` in the submission, `field`, `code`, `message`."""
+    """Return the job's refused rows: `index` in the submission, `field`, `code`, `message`."""
     rows = _of(r, lake, job).filter(pl.col("code").is_not_null())
     return _paged(rows.select(pl.col("position").alias("index"), "field", "code", "message"), page)
 
 
 def refused_places(r: Reading, lake: Lake, job: Job) -> pl.DataFrame:
-    """`job_id` and `position` of all rows that the job refused."""
+    """Return `job_id` and `position` of all refused rows of the job."""
     return _of(r, lake, job).filter(pl.col("code").is_not_null()).select("job_id", "position")
 
 
 def duplicates(r: Reading, lake: Lake, job: Job, page: Page | None = None) -> Paged[dict[str, Any]]:
-    """The job's duplicate rows: `index` in the submission and the `transactionId` that it repeats."""
+    """Return the job's duplicate rows: `index` in the submission and the `transactionId` that the row repeats."""
     rows = _of(r, lake, job).filter(pl.col("transaction_id").is_not_null())
     found = _paged(rows.select(pl.col("position").alias("index"), pl.col("transaction_id")), page)
     items = [{"index": row["index"], "transactionId": UUID(bytes=row["transaction_id"])} for row in found.items]

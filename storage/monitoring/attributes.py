@@ -1,6 +1,6 @@
-"""Attributes: what a client knows of a customer, by name, with where it is from and how long it holds.
+"""Attributes: what a client knows about a customer, by name, with its source and expiry.
 
-Only changes are kept, in order, and none is ever overwritten: what holds is the last change of each name.
+Every change is a row that is never overwritten. An attribute's current value is the last change of its name.
 """
 
 import json
@@ -34,7 +34,7 @@ class NewAttribute:
 
 @dataclass(frozen=True)
 class Attribute:
-    """A name's value as somebody set it; null when they removed it."""
+    """A change of an attribute. The value is null if it was removed."""
 
     name: str
     value: Value | None
@@ -49,11 +49,12 @@ class Attribute:
 
 
 def put(w: Writing, customer: Customer, given: Mapping[str, NewAttribute | None], who: str, now: datetime) -> None:
-    """Merge into what holds: given names are set, or removed for null; the others stay. What is the same already is
-    no change. Where a ruleset reads what changes, a ruleset evaluation of the customer is asked for.
+    """Set the given attributes, and remove those given as null. The others stay. An equal value is no change.
+
+    If a ruleset reads what changes, this requests a ruleset evaluation of the customer.
 
     Raises:
-        Conflict: the customer would have too many.
+        Conflict: the customer would have too many attributes.
     """
     lock(w, customer)
     before = {row.name: _content(row) for row in w.execute(_current(customer))}
@@ -65,16 +66,16 @@ def put(w: Writing, customer: Customer, given: Mapping[str, NewAttribute | None]
     shared = {"customer_number": customer.number, "set_at": now, "set_by": who}
     if changes:
         w.execute(insert(attributes), [{"name": name, **columns, **shared} for name, columns in changes.items()])
-        rulesets.attributes_change(w, customer, changes, now)
+        rulesets.request_for_attributes(w, customer, changes, now)
 
 
 def current(r: Reading, customer: Customer) -> list[Attribute]:
-    """What holds, by name; expired values included."""
+    """Return the customer's attributes by name, expired ones included."""
     return [_attribute(row) for row in r.execute(_current(customer)) if row.value is not None]
 
 
 def of_all(r: Reading, customer_numbers: Iterable[int], by: datetime | None = None) -> list[tuple[int, Attribute]]:
-    """What holds for each of the customers, or held by a time; by customer number and name, expired values included."""
+    """Return the customers' attributes, now or at a time, by customer number and name, expired ones included."""
     of_them = attributes.c.customer_number.in_(list(customer_numbers))
     mine = of_them if by is None else and_(of_them, attributes.c.set_at <= by)
     last = select(func.max(attributes.c.number)).where(mine).group_by(attributes.c.customer_number, attributes.c.name)
@@ -84,7 +85,7 @@ def of_all(r: Reading, customer_numbers: Iterable[int], by: datetime | None = No
 
 
 def last_changes(r: Reading, read: Mapping[int, Set[str]]) -> dict[int, int]:
-    """The number of the last change, removals included, of these names of each customer; 0: none.
+    """Return for each customer the number of the last change of these names, removals included; 0 if there is none.
 
     Args:
         read: names by customer number.
@@ -101,21 +102,21 @@ def last_changes(r: Reading, read: Mapping[int, Set[str]]) -> dict[int, int]:
 def changes_of_all(
     r: Reading, customer_numbers: Iterable[int], names: Collection[str]
 ) -> Iterator[tuple[int, Attribute]]:
-    """Every change of these names, removals included, of each of the customers; in their order."""
+    """Return every change of these names of the customers, removals included, in order."""
     of_them = (attributes.c.customer_number.in_(list(customer_numbers)), attributes.c.name.in_(list(names)))
     rows = r.execute(select(attributes).where(*of_them).order_by(attributes.c.number)) if names else ()
     return ((row.customer_number, _attribute(row)) for row in rows)
 
 
 def history(r: Reading, customer: Customer, page: Page | None = None) -> Paged[Attribute]:
-    """Every change, newest first."""
+    """Return every change of the customer's attributes, newest first."""
     query = select(attributes).where(attributes.c.customer_number == customer.number)
     rows = r.execute(limited(query.order_by(attributes.c.number.desc()), page))
     return Paged([_attribute(row) for row in rows], total_of(r, query), page)
 
 
 def _current(customer: Customer) -> AnySelect:
-    """The last change of each name."""
+    """Select the last change of each name."""
     mine = attributes.c.customer_number == customer.number
     last = select(func.max(attributes.c.number)).where(mine).group_by(attributes.c.name)
     return select(attributes).where(attributes.c.number.in_(last)).order_by(attributes.c.name)
@@ -140,5 +141,5 @@ def _attribute(row: AnyRow) -> Attribute:
 
 
 def _as_json(value: Value) -> str:
-    """JSON text; a number's is its very digits."""
+    """Return JSON text. A number keeps its digits exactly."""
     return f"{value:f}" if isinstance(value, Decimal) else json.dumps(value, ensure_ascii=False)

@@ -1,11 +1,11 @@
-"""Ruleset evaluations that changes ask for: of one customer, whose attributes changed, or of all of a client, whose
-rulesets did.
+"""Requests for ruleset evaluations: of one customer whose attributes changed, or of all customers of a client whose
+rulesets changed.
 
-Who changes something asks in the same transaction. A run reads what was asked for before it evaluates, and removes that
-when it has finished: what is asked for meanwhile stays, and leads to another run. So does what a run that was killed
-had read. Asked for again, a request is the same row by a new number, so there are never more of them than customers.
+A request is written in the transaction of the change. A run reads the requests before it evaluates and deletes these
+when it has finished. Requests made meanwhile stay and lead to another run, and so do those of a run that was killed. A
+repeated request is the same row with a new number, so there are never more rows than customers.
 
-A client's customers are asked for in each bucket, because runs are of buckets, and each answers its own part.
+A request for a client is one row in each bucket, because a run evaluates one bucket and answers its own part.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,49 +20,49 @@ from storage.core.buckets import ALL, BUCKETS, bucket_of
 from storage.core.database import Reading, Writing, insert_into
 from storage.core.models import customers, ruleset_evaluation_requests
 
-MANY = 1_000  # customers: who has so many is asked for in every bucket, without a ruleset evaluation of the others
+MANY = 1_000  # customers: a client with so many gets a request in every bucket, without looking up which it needs
 
 _ROW = ruleset_evaluation_requests.c
 
 
 @dataclass(frozen=True)
 class Waiting:
-    """What was asked for in a bucket."""
+    """The requests of a bucket."""
 
     bucket: int
-    newest: int  # the number of what was asked for last
-    since: datetime  # the oldest
+    newest: int  # the number of the last request
+    since: datetime  # when the oldest request was made
 
 
 def for_customers(w: Writing, customer_numbers: Iterable[int], now: datetime) -> None:
-    """Ask for a ruleset evaluation of each of these customers, after this transaction."""
+    """Request a ruleset evaluation of each of these customers, after this transaction."""
     rows = [{"bucket": bucket_of(number), "customer_number": number} for number in sorted(set(customer_numbers))]
-    _ask(w, rows, ["customer_number"], now)
+    _request(w, rows, ["customer_number"], now)
 
 
 def for_client(w: Writing, client_id: UUID, now: datetime) -> None:
-    """Ask for a ruleset evaluation of all of the client's customers, after this transaction."""
+    """Request a ruleset evaluation of all of the client's customers, after this transaction."""
     some = select(customers.c.number).where(customers.c.client_id == client_id).limit(MANY)
     numbers = w.execute(some).scalars().all()
     buckets = ALL if len(numbers) == MANY else sorted({bucket_of(number) for number in numbers})
-    _ask(w, [{"bucket": bucket, "client_id": client_id} for bucket in buckets], ["client_id", "bucket"], now)
+    _request(w, [{"bucket": bucket, "client_id": client_id} for bucket in buckets], ["client_id", "bucket"], now)
 
 
 def waiting(r: Reading) -> list[Waiting]:
-    """The buckets in which something was asked for, the longest first."""
+    """Return the buckets with requests, the one that has waited longest first."""
     since = func.min(_ROW.requested_at)
     query = select(_ROW.bucket, func.max(_ROW.number), since).group_by(_ROW.bucket)
     return [Waiting(*row) for row in r.execute(query.order_by(since, _ROW.bucket))]
 
 
 def unanswered(r: Reading, bucket: int) -> list[int]:
-    """What was asked for in the bucket, for `answer`: whoever evaluates after having read this sees what changed."""
+    """Return the bucket's requests, for `answer`. An evaluation that begins afterwards sees the changes behind them."""
     query = select(_ROW.number).where(_ROW.bucket == bucket)
     return list(r.execute(query.order_by(_ROW.customer_number, _ROW.number)).scalars())
 
 
 def concerned(bucket: int) -> ColumnElement[bool]:
-    """SQL: the bucket's customers who are asked for, alone or with all of their client's."""
+    """SQL: the bucket's customers with a request of their own or of their client."""
     theirs = customers.alias()
     mine = _ROW.bucket == bucket
     alone = select(_ROW.customer_number).where(mine, _ROW.customer_number.is_not(None))
@@ -72,7 +72,7 @@ def concerned(bucket: int) -> ColumnElement[bool]:
 
 
 def answer(w: Writing, numbers: Sequence[int]) -> None:
-    """These were evaluated, as `unanswered` told them, in its order; what has been asked for again since stays."""
+    """Delete requests that `unanswered` returned, in the same order. Those repeated since have new numbers and stay."""
     if numbers:
         w.execute(
             delete(ruleset_evaluation_requests).where(_ROW.number == bindparam("evaluated")),
@@ -80,8 +80,8 @@ def answer(w: Writing, numbers: Sequence[int]) -> None:
         )
 
 
-def _ask(w: Writing, rows: Sequence[Mapping[str, Any]], key: Sequence[str], now: datetime) -> None:
-    """The rows in order, so that two transactions that ask for the same never wait for each other in a circle."""
+def _request(w: Writing, rows: Sequence[Mapping[str, Any]], key: Sequence[str], now: datetime) -> None:
+    """Write requests. The rows are sorted, so that transactions that request the same can't deadlock."""
     if rows:
         new = insert_into(w, ruleset_evaluation_requests)
         again = new.on_conflict_do_update(index_elements=key, set_={"number": new.excluded.number})

@@ -1,39 +1,36 @@
-"""What rules of monitoring come to: which have fired for whom, how often they were evaluated, and what matched.
+"""Rule states, counts and matches: what ruleset evaluations changed, and for whom.
 
-A ruleset evaluation is computed before its transaction and decided on inside it (`settle`), with the customers' rows
-locked and the rulesets held: what had fired is read there. So of two evaluations of one customer at once the second one
-sees what the first one did, and nobody is told twice of one trigger. A ruleset evaluation counts for a customer only
-while the customer's transactions and attributes are those that it saw, and for a ruleset only while that says what it
-said.
+A ruleset evaluation is computed before the transaction and applied in it, in three steps: lock and read the customers,
+rulesets and rule states (`_current_state`); decide (`pipelines.monitoring.deciding`, pure); write (`_reset`, `_fire`,
+`_count`). The decision is made under the locks because another evaluation may have changed a rule's state since: of two
+evaluations of one customer at once, the second reads what the first one wrote, so a trigger is reported once. Deciding
+before the transaction would need a version of the rule states for each customer and a retry when it differs, and would
+save little: what takes long, the conditions, is computed before anyway.
 
-State, match and event are one transaction's, with whatever else moves in it: all of it happens, or nothing.
+States, matches and events are written together with whatever else the transaction changes, or not at all.
 """
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import date, datetime
-from enum import StrEnum
-from functools import cached_property
 from hashlib import sha256
 from typing import Any
 from uuid import UUID, uuid4
 
-import msgspec
 import polars as pl
 from sqlalchemy import bindparam, delete, func, insert, select
 
-from pipelines.monitoring import Moves, Observed, Watch, Watched, moves
+from pipelines.monitoring import Cause, CurrentCustomer, CurrentState, Decision, NewMatch, RulesetEvaluation, decide
 from pipelines.monitoring.moving import FIRING
 from pipelines.vocabulary.errors import Corrupt, NotFound
-from pipelines.webhooks.events import rule_triggered
 from storage.core.database import AWAY, AnyRow, AnySelect, Reading, Writing, insert_into, values_of
 from storage.core.models import customers, monitoring_rulesets, rule_counts, rule_matches, rule_states
 from storage.core.paging import Page, Paged, limited, total_of
-from storage.customers.customers import Customer, ids_of, versions
+from storage.customers.customers import Customer
 from storage.monitoring import attributes, rulesets
-from storage.monitoring.rulesets import ActiveRuleset, StoredRuleset
+from storage.monitoring.rulesets import StoredRuleset
 from storage.webhooks import outbox
 from storage.webhooks.outbox import NewEvent
 
@@ -41,63 +38,10 @@ COUNTED = ("observed", "held", "unknown", "fired")
 
 log = logging.getLogger(__name__)
 
-_encode = msgspec.json.Encoder(decimal_format="number", order="deterministic").encode
-
-
-class Cause(StrEnum):
-    """What brought the ruleset evaluation."""
-
-    DATA = "data"  # the customer's transactions changed
-    TIME = "time"  # the night came; or a ruleset or an attribute changed
-
-
-@dataclass(frozen=True, eq=False)
-class Seen:
-    """Some customers of one client, seen by all of its rulesets."""
-
-    watch: Watch
-    observed: Observed
-    outcomes: pl.DataFrame  # OUTCOMES
-
-
-@dataclass(frozen=True, eq=False)
-class RulesetEvaluation:
-    """What looking came to, ready to be decided on: all that takes long is worked out. Numbers are customers'."""
-
-    cause: Cause
-    as_of: date  # the service's day
-    zone: str  # the service's timezone
-    by: Sequence[ActiveRuleset]
-    watched: Sequence[Watched]  # by them
-    seen: Sequence[Seen]
-    outcomes: pl.DataFrame  # OUTCOMES of all that was seen
-    rearm: pl.DataFrame  # REARM of all that was watched
-    versions: Mapping[int, int]  # of the transactions that each customer was evaluated in
-    attributes_read: Mapping[int, AbstractSet[str]]  # their names, of each customer of whom any were
-    attribute_changes: Mapping[int, int]  # the last one of these
-    failed: frozenset[int]  # customers that could not be evaluated
-
-    @cached_property
-    def of_ruleset(self) -> Mapping[UUID, tuple[ActiveRuleset, Watched]]:
-        """By what was looked, by its id."""
-        return {by.ruleset_id: (by, each) for by, each in zip(self.by, self.watched, strict=True)}
-
-
-@dataclass(frozen=True)
-class Settled:
-    """What a ruleset evaluation changed: how many matches, of how many customers; who was evaluated without a result,
-    and who has moved.
-    """
-
-    matches: int = 0
-    customers: int = 0
-    failed: frozenset[int] = frozenset()
-    moved: frozenset[int] = frozenset()  # other transactions or attributes than were evaluated
-
 
 @dataclass(frozen=True)
 class Match:
-    """All that fired of a ruleset for a customer in one ruleset evaluation, without its record."""
+    """What fired of one ruleset for one customer in one ruleset evaluation, without its record."""
 
     number: int
     match_id: UUID
@@ -118,182 +62,64 @@ class Match:
 
 @dataclass(frozen=True)
 class Count:
-    """Ruleset evaluations of customers by a rule, over some days."""
+    """How often a rule was evaluated over some days, and with which results."""
 
     rule: str
     observed: int
     held: int
-    unknown: int  # something that the condition needs was unavailable
+    unknown: int  # something that the condition reads was unavailable
     fired: int
 
 
-# Deciding
+# Applying
 
 
-def settle(w: Writing, evaluated: RulesetEvaluation, now: datetime, only: Iterable[int] | None = None) -> Settled:
-    """Decide on a ruleset evaluation, as of all that holds in this transaction.
+def apply_ruleset_evaluation(
+    w: Writing, evaluated: RulesetEvaluation, customer_numbers: AbstractSet[int], now: datetime
+) -> Decision:
+    """Apply a ruleset evaluation to some of its customers.
 
-    Args:
-        only: these customers alone.
+    An error undoes only what was written here: the rest of the transaction must not depend on monitoring, and the next
+    nightly evaluation tries again. The customers are then failed.
     """
-    evaluated_customers = evaluated.versions.keys() if only is None else evaluated.versions.keys() & set(only)
-    moved = _moved(w, evaluated, sorted(evaluated_customers))
-    still = rulesets.hold(w, evaluated.by)
-    made, matches, failed = _decided(w, evaluated, _that_count(evaluated, evaluated_customers - moved, still), now)
-    _reset(w, made.reset)
-    _fire(w, matches, now)
-    _count(w, made.counts, evaluated.as_of)
-    failed |= evaluated.failed & evaluated_customers
-    return Settled(len(matches), len({each.customer_number for each in matches}), failed, moved)
-
-
-def settle_if_possible(w: Writing, evaluated: RulesetEvaluation, now: datetime, only: AbstractSet[int]) -> Settled:
-    """`settle`; whatever goes wrong with it leaves the rest of the transaction alone: the night evaluates again."""
+    numbers = evaluated.versions.keys() & customer_numbers
     try:
         with w.begin_nested():
-            return settle(w, evaluated, now, only)
+            decision = decide(evaluated, numbers, _current_state(w, evaluated, sorted(numbers)), now, uuid4)
+            _reset(w, decision.moves.reset)
+            _fire(w, decision.matches, now)
+            _count(w, decision.moves.counts, evaluated.as_of)
     except AWAY:
         raise
     except (Exception, pl.exceptions.PanicException) as error:
-        log.exception("a ruleset evaluation could not be decided on: %s", type(error).__name__)
-        return Settled(failed=frozenset(only))
+        log.exception("a ruleset evaluation could not be applied: %s", type(error).__name__)
+        return Decision(failed=frozenset(numbers))
+    for error_type in decision.errors:
+        log.error("a match could not be recorded for one customer: %s", error_type)
+    return decision
 
 
-@dataclass(frozen=True)
-class _NewMatch:
-    match_id: UUID
-    client_id: UUID
-    ruleset_id: UUID
-    version: int
-    customer_number: int
-    at: datetime
-    as_of: date
-    data_version: int
-    cause: Cause
-    rules: Sequence[str]
-    record: bytes
-    event: NewEvent
-
-
-def _moved(w: Writing, evaluated: RulesetEvaluation, customer_numbers: Sequence[int]) -> frozenset[int]:
-    """Customers who are no longer what was evaluated; all stay locked until the transaction ends."""
-    mine = select(customers.c.number).where(customers.c.number.in_(customer_numbers)).order_by(customers.c.number)
-    w.execute(mine.with_for_update(key_share=True)).all()
-    now_at = versions(w, customer_numbers)
-    read = {
-        number: evaluated.attributes_read[number] for number in customer_numbers if number in evaluated.attributes_read
-    }
-    changes = attributes.last_changes(w, read)
-    return frozenset(
-        {number for number in customer_numbers if now_at.get(number) != evaluated.versions[number]}
-        | {number for number in read if changes[number] != evaluated.attribute_changes[number]}
+def _current_state(w: Writing, evaluated: RulesetEvaluation, numbers: Sequence[int]) -> CurrentState:
+    """Read what the decision depends on. Customers and rulesets stay locked until the transaction ends."""
+    query = select(customers.c.number, customers.c.client_id, customers.c.customer_id, customers.c.data_version)
+    in_order = query.where(customers.c.number.in_(numbers)).order_by(customers.c.number)
+    found = {number: CurrentCustomer(*row) for number, *row in w.execute(in_order.with_for_update(key_share=True))}
+    read = {number: evaluated.attributes_read[number] for number in numbers if number in evaluated.attributes_read}
+    return CurrentState(
+        customers=found,
+        attribute_changes=attributes.last_changes(w, read),
+        rulesets=rulesets.lock_watching(w, {each.client_id for each in found.values()}),
+        firing=_firing(w, numbers),
     )
 
 
-def _that_count(
-    evaluated: RulesetEvaluation, customer_numbers: AbstractSet[int], ruleset_ids: AbstractSet[UUID]
-) -> pl.DataFrame:
-    """OUTCOMES of these customers and rulesets: mostly of all that were evaluated."""
-    outcomes = evaluated.outcomes
-    if customer_numbers != evaluated.versions.keys():
-        outcomes = outcomes.filter(pl.col("customer_number").is_in(sorted(customer_numbers)))
-    if len(ruleset_ids) != len(evaluated.by):
-        outcomes = outcomes.filter(pl.col("ruleset_id").is_in(sorted(each.bytes for each in ruleset_ids)))
-    return outcomes
-
-
-def _decided(
-    w: Writing, evaluated: RulesetEvaluation, outcomes: pl.DataFrame, now: datetime
-) -> tuple[Moves, list[_NewMatch], frozenset[int]]:
-    """What changes, and for whom that could not be told: of them nothing does."""
-    firing = _firing(w, outcomes["customer_number"].unique().to_list())
-    made = moves(outcomes, firing, evaluated.rearm, evaluated.as_of, evaluated.zone)
-    matches, failed = _matches(w, evaluated, made.fired, now)
-    if not failed:
-        return made, matches, failed
-    others = outcomes.filter(~pl.col("customer_number").is_in(sorted(failed)))
-    untouched = [each for each in matches if each.customer_number not in failed]
-    return moves(others, firing, evaluated.rearm, evaluated.as_of, evaluated.zone), untouched, failed
-
-
 def _firing(r: Reading, customer_numbers: Sequence[int]) -> pl.DataFrame:
+    """FIRING of the customers."""
     state = rule_states.c
     query = select(state.customer_number, state.ruleset_id, state.rule, state.fired_at)
     rows = r.execute(query.where(state.customer_number.in_(customer_numbers)))
     return pl.DataFrame(
         [(number, ruleset_id.bytes, rule, at) for number, ruleset_id, rule, at in rows], schema=FIRING, orient="row"
-    )
-
-
-def _matches(
-    w: Writing, evaluated: RulesetEvaluation, fired: pl.DataFrame, now: datetime
-) -> tuple[list[_NewMatch], frozenset[int]]:
-    """A match for each customer and ruleset of what fired (STATE), in their order; and whose could not be made."""
-    by_one = fired.group_by("customer_number", "ruleset_id", maintain_order=True).agg("rule").rows()
-    concerned = {number for number, _, _ in by_one}
-    ids, seen = ids_of(w, concerned), _seen(evaluated, concerned)
-    made, failed = list[_NewMatch](), set[int]()
-    for number, ruleset_id, rules in by_one:
-        try:
-            made.append(_match(evaluated, seen[number], (number, ids[number]), UUID(bytes=ruleset_id), rules, now))
-        except (Exception, pl.exceptions.PanicException) as error:  # one customer's data take no other's match away
-            log.error("a match could not be recorded for one customer: %s", type(error).__name__)
-            failed.add(number)
-    return made, frozenset(failed)
-
-
-def _seen(evaluated: RulesetEvaluation, customer_numbers: Iterable[int]) -> Mapping[int, Seen]:
-    wanted = pl.Series("customer_number", sorted(customer_numbers), pl.Int64)
-    numbers = [each.outcomes["customer_number"].unique() for each in evaluated.seen]
-    among = [mine.filter(mine.is_in(wanted.implode())).to_list() for mine in numbers]
-    return {number: each for each, mine in zip(evaluated.seen, among, strict=True) for number in mine}
-
-
-def _match(
-    evaluated: RulesetEvaluation,
-    seen: Seen,
-    customer: tuple[int, UUID],
-    ruleset_id: UUID,
-    rules: Sequence[str],
-    now: datetime,
-) -> _NewMatch:
-    number, customer_id = customer
-    active, watched = evaluated.of_ruleset[ruleset_id]
-    match_id = uuid4()
-    described = {
-        "matchId": match_id,
-        "clientId": active.client_id,
-        "customerId": customer_id,
-        "rulesetId": ruleset_id,
-        "rulesetVersion": active.version,
-        "at": now,
-        "asOf": evaluated.as_of,
-        "dataVersion": evaluated.versions[number],
-        "cause": evaluated.cause,
-        "observed": seen.observed.record(number, ruleset_id, rules),
-    }
-    event = rule_triggered(
-        active.client_id,
-        customer_id,
-        ruleset_id,
-        watched.ruleset.slug,
-        watched.ruleset.name,
-        event_id=match_id,
-        timestamp=now,
-    )
-    return _NewMatch(
-        match_id=match_id,
-        client_id=active.client_id,
-        ruleset_id=ruleset_id,
-        version=active.version,
-        customer_number=number,
-        at=now,
-        as_of=evaluated.as_of,
-        data_version=evaluated.versions[number],
-        cause=evaluated.cause,
-        rules=rules,
-        record=_encode(described),
-        event=NewEvent(match_id, active.client_id, number, None, event.event_type, event.body, now),
     )
 
 
@@ -310,8 +136,8 @@ def _reset(w: Writing, reset: pl.DataFrame) -> None:
     w.execute(delete(rule_states).where(*these), gone)
 
 
-def _fire(w: Writing, matches: Sequence[_NewMatch], now: datetime) -> None:
-    """States, matches and events."""
+def _fire(w: Writing, matches: Sequence[NewMatch], now: datetime) -> None:
+    """Write states, matches and events."""
     if not matches:
         return
     key = ("customer_number", "ruleset_id", "rule")
@@ -325,16 +151,28 @@ def _fire(w: Writing, matches: Sequence[_NewMatch], now: datetime) -> None:
     ]
     w.execute(state.on_conflict_do_update(index_elements=key, set_=again), fired)
     w.execute(insert(rule_matches), [_row(each) for each in matches])
-    outbox.enqueue(w, [each.event for each in matches])
+    outbox.enqueue(w, [_event(each) for each in matches])
 
 
-def _row(match: _NewMatch) -> dict[str, Any]:
-    said = {name: value for name, value in vars(match).items() if name != "event"}
-    return {**said, "rules": list(match.rules), "sha256": sha256(match.record).digest()}
+def _row(match: NewMatch) -> dict[str, Any]:
+    columns = {name: value for name, value in vars(match).items() if name != "event"}
+    return {**columns, "rules": list(match.rules), "sha256": sha256(match.record).digest()}
+
+
+def _event(match: NewMatch) -> NewEvent:
+    return NewEvent(
+        event_id=match.event.event_id,
+        client_id=match.client_id,
+        customer_number=match.customer_number,
+        job_id=None,
+        event_type=match.event.event_type,
+        body=match.event.body,
+        created_at=match.at,
+    )
 
 
 def _count(w: Writing, counts: pl.DataFrame, day: date) -> None:
-    """The rows in order, so that two transactions that count the same rules never wait for each other in a circle."""
+    """Add to the day's counts. The rows are sorted, so that transactions that count the same rules can't deadlock."""
     if counts.is_empty():
         return
     statement = insert_into(w, rule_counts)
@@ -348,7 +186,7 @@ def _count(w: Writing, counts: pl.DataFrame, day: date) -> None:
 
 
 def get(r: Reading, client_id: UUID, match_id: UUID) -> Match:
-    """The client's match.
+    """Return the client's match.
 
     Raises:
         NotFound: unknown, or another client's.
@@ -357,7 +195,7 @@ def get(r: Reading, client_id: UUID, match_id: UUID) -> Match:
 
 
 def with_id(r: Reading, match_id: UUID) -> Match:
-    """The match, whoever's it is: for the operator, who belongs to no client.
+    """Return a match of any client: for the operator, who belongs to none.
 
     Raises:
         NotFound: unknown.
@@ -375,7 +213,7 @@ def find(
     created_before: datetime | None = None,
     page: Page | None = None,
 ) -> Paged[Match]:
-    """The client's matches, newest first."""
+    """Return the client's matches, newest first."""
     query = _SHOWN.where(rule_matches.c.client_id == client_id)
     if customer is not None:
         query = query.where(rule_matches.c.customer_number == customer.number)
@@ -391,11 +229,11 @@ def find(
 
 
 def record(r: Reading, match: Match) -> bytes:
-    """The JSON that the match made: `matchId, clientId, customerId, rulesetId, rulesetVersion, at, asOf, dataVersion,
-    cause`, and `observed` as `Observed.record` told it.
+    """Return the match's record as JSON: `matchId, clientId, customerId, rulesetId, rulesetVersion, at, asOf,
+    dataVersion, cause`, and `observed` as in `Observed.record`.
 
     Raises:
-        Corrupt: it is not what was written.
+        Corrupt: the record was changed.
     """
     found: bytes = r.execute(select(rule_matches.c.record).where(rule_matches.c.number == match.number)).scalar_one()
     if sha256(found).digest() != match.sha256:
@@ -404,8 +242,9 @@ def record(r: Reading, match: Match) -> bytes:
 
 
 def counts(r: Reading, ruleset: StoredRuleset, since: date) -> list[Count]:
-    """What each of its rules came to since a day (the service's, included), by code; rules that were never looked by,
-    and those that are gone, too, where they were.
+    """Return the counts of a ruleset's rules since a day of the service's timezone, by code.
+
+    Rules that were never evaluated are left out. Rules that the ruleset no longer has are included.
     """
     query = select(rule_counts.c.rule, *(func.sum(rule_counts.c[name]) for name in COUNTED))
     mine = query.where(rule_counts.c.ruleset_id == ruleset.ruleset_id, rule_counts.c.day >= since)
@@ -414,7 +253,7 @@ def counts(r: Reading, ruleset: StoredRuleset, since: date) -> list[Count]:
 
 
 def fired_now(r: Reading, ruleset: StoredRuleset) -> dict[str, int]:
-    """For how many customers each of its rules has fired and hasn't been seen false since, by code; without zeros."""
+    """Return for how many customers each rule has fired and was not reset since, by code; without zeros."""
     mine = rule_states.c.ruleset_id == ruleset.ruleset_id
     query = select(rule_states.c.rule, func.count().label("customers")).where(mine).group_by(rule_states.c.rule)
     return {row.rule: row.customers for row in r.execute(query.order_by(rule_states.c.rule))}

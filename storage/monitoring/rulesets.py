@@ -1,11 +1,12 @@
-"""Monitoring rulesets: each a row of versions that are never rewritten, of which the newest holds.
+"""Monitoring rulesets. Each has versions that are never rewritten; the newest one is in force.
 
-A ruleset watches while it is active and not archived. Whoever changes what watches asks, in the same transaction, for
-a ruleset evaluation of the customers concerned (`storage.monitoring.evaluation_requests`), so that nobody waits for the
-night; and what no longer watches forgets which of its rules had fired: switched on again, it tells what holds then.
+A ruleset watches while it is active and not archived. A change of what watches requests, in the same transaction, a
+ruleset evaluation of the customers concerned (`storage.monitoring.evaluation_requests`), so that they need not wait
+for the night. When a ruleset stops watching, the states of its rules are deleted: if it is switched on again, all
+conditions that are true then trigger.
 
-Ruleset evaluations are decided on in transactions that hold the rulesets they looked by (`hold`): a ruleset that is
-changed or archived meanwhile is waited for, or waits.
+A ruleset evaluation is applied in a transaction that locks the rulesets (`lock_watching`), so a change of a ruleset
+comes before or after, never in between.
 """
 
 import logging
@@ -23,7 +24,7 @@ from sqlalchemy import ColumnElement, and_, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from pipelines.decisions.canonical import canonical
-from pipelines.monitoring import Listed, Ruleset, Watched
+from pipelines.monitoring import Listed, Ruleset, RulesetKey, Watched
 from pipelines.vocabulary.errors import Conflict, Corrupt, Fault, InvalidRequest, NotFound
 from storage.access import keys
 from storage.core.database import AnySelect, Reading, Writing, insert_into
@@ -33,7 +34,7 @@ from storage.customers.customers import Customer, numbers
 from storage.monitoring import evaluation_requests
 
 MOST_RULESETS = 200  # of a client, archived ones included
-CACHED = 1_000  # versions that a process keeps read: to read one takes longer than to evaluate by it
+CACHED = 1_000  # versions, in a process: reading one takes longer than evaluating by it
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +44,7 @@ _VERSION = monitoring_ruleset_versions.c
 
 @dataclass(frozen=True)
 class StoredRuleset:
-    """One as it stands, with what its newest version says."""
+    """A ruleset's current state, with the document of its newest version."""
 
     ruleset_id: UUID
     client_id: UUID
@@ -68,12 +69,12 @@ class StoredRuleset:
 
     @cached_property
     def ruleset(self) -> Ruleset:
-        return _read(self.document, self.sha256)
+        return _parse(self.document, self.sha256)
 
 
 @dataclass(frozen=True)
 class RulesetVersion:
-    """What a version says, in the order of the table's columns."""
+    """A version of a ruleset, in the order of the table's columns."""
 
     ruleset_id: UUID
     version: int
@@ -84,19 +85,19 @@ class RulesetVersion:
 
     @cached_property
     def ruleset(self) -> Ruleset:
-        return _read(self.document, self.sha256)
+        return _parse(self.document, self.sha256)
 
 
 @dataclass(frozen=True)
 class ActiveRuleset:
-    """A ruleset that watches, by the version that holds."""
+    """A ruleset that watches, and its version in force."""
 
     client_id: UUID
     ruleset_id: UUID
     version: int
 
     @property
-    def key(self) -> tuple[UUID, int]:
+    def key(self) -> RulesetKey:
         return self.ruleset_id, self.version
 
 
@@ -104,7 +105,7 @@ class ActiveRuleset:
 
 
 def get(r: Reading, client_id: UUID, ruleset_id: UUID) -> StoredRuleset:
-    """The client's ruleset, archived or not.
+    """Return the client's ruleset, archived or not.
 
     Raises:
         NotFound: unknown, or another client's.
@@ -113,7 +114,7 @@ def get(r: Reading, client_id: UUID, ruleset_id: UUID) -> StoredRuleset:
 
 
 def with_id(r: Reading, ruleset_id: UUID) -> StoredRuleset:
-    """The ruleset, whoever's it is: for the operator, who belongs to no client, and for work on what belongs to it.
+    """Return a ruleset of any client: for the operator, who belongs to none, and for work on what belongs to it.
 
     Raises:
         NotFound: unknown.
@@ -122,7 +123,7 @@ def with_id(r: Reading, ruleset_id: UUID) -> StoredRuleset:
 
 
 def with_slug(r: Reading, client_id: UUID, slug: str) -> StoredRuleset:
-    """The client's ruleset with this slug, archived or not.
+    """Return the client's ruleset with this slug, archived or not.
 
     Raises:
         NotFound: there is none.
@@ -133,7 +134,7 @@ def with_slug(r: Reading, client_id: UUID, slug: str) -> StoredRuleset:
 def find(
     r: Reading, client_id: UUID, *, include_archived: bool = False, page: Page | None = None
 ) -> Paged[StoredRuleset]:
-    """The client's rulesets, by slug; inactive ones are among them."""
+    """Return the client's rulesets by slug, inactive ones included."""
     query = _SHOWN.where(_ROW.client_id == client_id)
     if not include_archived:
         query = query.where(_ROW.archived_at.is_(None))
@@ -142,14 +143,14 @@ def find(
 
 
 def versions(r: Reading, stored: StoredRuleset, page: Page | None = None) -> Paged[RulesetVersion]:
-    """All of them, the newest first."""
+    """Return all versions of the ruleset, newest first."""
     query = select(monitoring_ruleset_versions).where(_VERSION.ruleset_id == stored.ruleset_id)
     rows = r.execute(limited(query.order_by(_VERSION.version.desc()), page))
     return Paged([RulesetVersion(*row) for row in rows], total_of(r, query), page)
 
 
 def version(r: Reading, ruleset_id: UUID, number: int) -> RulesetVersion:
-    """What the ruleset said by a version that there is."""
+    """Return an existing version of the ruleset."""
     query = select(monitoring_ruleset_versions).where(_VERSION.ruleset_id == ruleset_id, _VERSION.version == number)
     return RulesetVersion(*r.execute(query).one())
 
@@ -158,17 +159,17 @@ def version(r: Reading, ruleset_id: UUID, number: int) -> RulesetVersion:
 
 
 def create(w: Writing, client_id: UUID, ruleset: Ruleset, who: str, now: datetime) -> StoredRuleset:
-    """A new ruleset. If it is active, a ruleset evaluation of its customers is asked for.
+    """Create a ruleset. If it is active, this requests a ruleset evaluation of its customers.
 
     Raises:
         InvalidRequest: it lists customers that are not the client's own.
-        Conflict: the slug is taken, by an archived one, too; or there are too many.
+        Conflict: another ruleset, archived or not, has the slug; or the client has too many rulesets.
     """
-    _listed(w, client_id, ruleset)
+    _require_own_customers(w, client_id, ruleset)
     keys.lock_client(w, client_id)  # for the count below
     ruleset_id = uuid4()
     made = {"client_id": client_id, "version": 1, "created_at": now, "updated_at": now, "created_by": who}
-    new = insert_into(w, monitoring_rulesets).values(ruleset_id=ruleset_id, **made, **_said(ruleset))
+    new = insert_into(w, monitoring_rulesets).values(ruleset_id=ruleset_id, **made, **_columns(ruleset))
     unless_taken = new.on_conflict_do_nothing(index_elements=["client_id", "slug"]).returning(_ROW.ruleset_id)
     if w.execute(unless_taken).first() is None:
         raise _slug_taken(ruleset)
@@ -181,10 +182,10 @@ def create(w: Writing, client_id: UUID, ruleset: Ruleset, who: str, now: datetim
 
 
 def replace(w: Writing, stored: StoredRuleset, ruleset: Ruleset, who: str, now: datetime) -> StoredRuleset:
-    """Let the ruleset say this from now on; said again, nothing changes.
+    """Replace the ruleset by a new version. An equal document changes nothing.
 
-    Which rules have fired for whom is kept by their codes, and forgotten of rules that are gone; all of it if the
-    ruleset is no longer active.
+    Rules keep their states by their codes. The states of rules that are gone are deleted; if the new version is not
+    active, all of them are.
 
     Raises:
         InvalidRequest: it lists customers that are not the client's own.
@@ -195,34 +196,34 @@ def replace(w: Writing, stored: StoredRuleset, ruleset: Ruleset, who: str, now: 
         raise Conflict("Ruleset.Archived", "The ruleset is archived.")
     if canonical(ruleset) == stored.document:
         return stored
-    _listed(w, stored.client_id, ruleset)
+    _require_own_customers(w, stored.client_id, ruleset)
     same_slug = and_(_ROW.client_id == stored.client_id, _ROW.slug == ruleset.slug)
     if w.execute(select(_ROW.ruleset_id).where(same_slug, _ROW.ruleset_id != stored.ruleset_id)).first():
         raise _slug_taken(ruleset)
-    changed = {**_said(ruleset), "version": stored.version + 1, "updated_at": now}
+    changed = {**_columns(ruleset), "version": stored.version + 1, "updated_at": now}
     try:
         with w.begin_nested():
             w.execute(update(monitoring_rulesets).where(_ROW.ruleset_id == stored.ruleset_id).values(changed))
-    except IntegrityError:  # somebody took the slug meanwhile
+    except IntegrityError:  # another transaction took the slug meanwhile
         raise _slug_taken(ruleset) from None
     _add_version(w, stored.ruleset_id, stored.version + 1, ruleset, who, now)
-    _forget(w, stored, [rule.code for rule in ruleset.rules] if ruleset.active else [])
+    _delete_states(w, stored, [rule.code for rule in ruleset.rules] if ruleset.active else [])
     replaced = get(w, stored.client_id, stored.ruleset_id)
     _request_evaluation(w, replaced, now)
     return replaced
 
 
 def archive(w: Writing, stored: StoredRuleset, now: datetime) -> StoredRuleset:
-    """From now on nobody is evaluated by it, and none of its rules has fired any more. Asked again, nothing changes."""
+    """Archive the ruleset: it no longer watches, and its rules' states are deleted. Repeating it changes nothing."""
     stored = lock(w, stored)
     if stored.is_archived:
         return stored
-    _forget(w, stored, [])
+    _delete_states(w, stored, [])
     return _set_archived(w, stored, now, now)
 
 
 def unarchive(w: Writing, stored: StoredRuleset, now: datetime) -> StoredRuleset:
-    """If it is active, a ruleset evaluation of its customers is asked for."""
+    """Take the ruleset back from the archive. If it is active, this requests a ruleset evaluation of its customers."""
     stored = lock(w, stored)
     if not stored.is_archived:
         return stored
@@ -232,7 +233,7 @@ def unarchive(w: Writing, stored: StoredRuleset, now: datetime) -> StoredRuleset
 
 
 def lock(w: Writing, stored: StoredRuleset) -> StoredRuleset:
-    """The ruleset as it is now; others who would change it, and ruleset evaluations by it, wait until this transaction
+    """Return the ruleset as it is now. Other changes of it, and ruleset evaluations by it, wait until this transaction
     ends.
     """
     w.execute(select(_ROW.ruleset_id).where(_ROW.ruleset_id == stored.ruleset_id).with_for_update())
@@ -243,41 +244,38 @@ def lock(w: Writing, stored: StoredRuleset) -> StoredRuleset:
 
 
 def watching() -> ColumnElement[bool]:
-    """SQL: customers of clients with a ruleset that watches."""
+    """SQL: customers whose client has a ruleset that watches."""
     return customers.c.client_id.in_(select(_ROW.client_id).where(_WATCHES))
 
 
 def active(r: Reading, customer_numbers: Iterable[int]) -> list[ActiveRuleset]:
-    """The rulesets that watch for the clients of these customers, by client and slug. One look at an index where there
-    are none.
+    """Return the rulesets that watch for the clients of these customers, by client and slug. If there are none, this
+    costs one look-up in an index.
     """
     whose = select(customers.c.client_id).where(customers.c.number.in_(list(customer_numbers)))
     return _active(r, _ROW.client_id.in_(whose))
 
 
 def watched(r: Reading, active: Sequence[ActiveRuleset]) -> list[Watched]:
-    """What they watch, in their order.
+    """Return the documents of these rulesets, in their order.
 
     Raises:
-        Corrupt: a document is not what was written.
+        Corrupt: a document was changed.
     """
     return [_cached(r, each) for each in active]
 
 
-def hold(w: Writing, evaluated_by: Iterable[ActiveRuleset]) -> set[UUID]:
-    """Those of them that still watch by the same version: until this transaction ends, nothing of them changes. They
-    are asked for by client: there may be more of them than values in a statement.
-    """
-    keys = {each.key for each in evaluated_by}
-    theirs = _ROW.client_id.in_({each.client_id for each in evaluated_by})
-    query = select(_ROW.ruleset_id, _ROW.version).where(theirs, _WATCHES)
+def lock_watching(w: Writing, client_ids: Set[UUID]) -> set[RulesetKey]:
+    """Return the keys of the rulesets that watch for these clients. They can't change until the transaction ends."""
+    query = select(_ROW.ruleset_id, _ROW.version).where(_ROW.client_id.in_(client_ids), _WATCHES)
     rows = w.execute(query.order_by(_ROW.ruleset_id).with_for_update(read=True))
-    return {ruleset_id for ruleset_id, number in rows if (ruleset_id, number) in keys}
+    return {(ruleset_id, number) for ruleset_id, number in rows}
 
 
-def attributes_change(w: Writing, customer: Customer, names: Iterable[str], now: datetime) -> None:
-    """The customer's attributes of these names are changed by this transaction: if a ruleset reads one of them, ask
-    for a ruleset evaluation of the customer. So does one that can't be read: nobody knows what it reads.
+def request_for_attributes(w: Writing, customer: Customer, names: Iterable[str], now: datetime) -> None:
+    """Request a ruleset evaluation of a customer whose attributes change, if a ruleset reads one of these names.
+
+    A ruleset whose document can't be read counts as reading them.
     """
     changed = frozenset(names)
     if any(_may_read(w, each, changed) for each in _active(w, _ROW.client_id == customer.client_id)):
@@ -294,7 +292,7 @@ def _may_read(r: Reading, active: ActiveRuleset, names: Set[str]) -> bool:
 
 
 _WATCHES = and_(_ROW.active.is_(True), _ROW.archived_at.is_(None))
-_watched: OrderedDict[tuple[UUID, int], Watched] = OrderedDict()  # a version never changes: none is out of date
+_watched: OrderedDict[RulesetKey, Watched] = OrderedDict()  # a version never changes: none is out of date
 
 
 def _active(r: Reading, whose: ColumnElement[bool]) -> list[ActiveRuleset]:
@@ -303,15 +301,15 @@ def _active(r: Reading, whose: ColumnElement[bool]) -> list[ActiveRuleset]:
 
 
 def _cached(r: Reading, each: ActiveRuleset) -> Watched:
-    """Kept from one evaluation to the next, the last used longest."""
-    read = _watched.pop(each.key, None) or _watched_by(r, each)
+    """Return a ruleset's document from the cache, which drops the one not used for longest."""
+    read = _watched.pop(each.key, None) or _read_watched(r, each)
     _watched[each.key] = read
     while len(_watched) > CACHED:
         _watched.popitem(last=False)
     return read
 
 
-def _watched_by(r: Reading, each: ActiveRuleset) -> Watched:
+def _read_watched(r: Reading, each: ActiveRuleset) -> Watched:
     said = version(r, each.ruleset_id, each.version).ruleset
     whom = said.applies_to
     only = frozenset(numbers(r, each.client_id, whom.customers).values()) if isinstance(whom, Listed) else None
@@ -319,7 +317,7 @@ def _watched_by(r: Reading, each: ActiveRuleset) -> Watched:
 
 
 def _request_evaluation(w: Writing, stored: StoredRuleset, now: datetime) -> None:
-    """Ask for a ruleset evaluation of those whom the ruleset lists, or of all of the client's."""
+    """Request a ruleset evaluation of the customers that the ruleset lists, or of all of the client's."""
     if not stored.watches:
         return
     whom = stored.ruleset.applies_to
@@ -329,8 +327,8 @@ def _request_evaluation(w: Writing, stored: StoredRuleset, now: datetime) -> Non
         evaluation_requests.for_client(w, stored.client_id, now)
 
 
-def _forget(w: Writing, stored: StoredRuleset, but: Sequence[str]) -> None:
-    """All states of the ruleset, but those of these rules."""
+def _delete_states(w: Writing, stored: StoredRuleset, but: Sequence[str]) -> None:
+    """Delete the states of the ruleset's rules, except these rules."""
     gone = and_(rule_states.c.ruleset_id == stored.ruleset_id, rule_states.c.rule.not_in(but))
     w.execute(delete(rule_states).where(gone))
 
@@ -341,8 +339,8 @@ def _set_archived(w: Writing, stored: StoredRuleset, at: datetime | None, now: d
     return get(w, stored.client_id, stored.ruleset_id)
 
 
-def _listed(r: Reading, client_id: UUID, ruleset: Ruleset) -> None:
-    """Refuse customers that are not the client's own."""
+def _require_own_customers(r: Reading, client_id: UUID, ruleset: Ruleset) -> None:
+    """Raise InvalidRequest if the ruleset lists customers that are not the client's own."""
     if not isinstance(ruleset.applies_to, Listed):
         return
     listed = ruleset.applies_to.customers
@@ -356,7 +354,7 @@ def _listed(r: Reading, client_id: UUID, ruleset: Ruleset) -> None:
         raise InvalidRequest("Ruleset.UnknownCustomer", "The ruleset lists customers that don't exist.", faults)
 
 
-def _said(ruleset: Ruleset) -> dict[str, Any]:
+def _columns(ruleset: Ruleset) -> dict[str, Any]:
     return {"slug": ruleset.slug, "name": ruleset.name, "active": ruleset.active}
 
 
@@ -366,7 +364,7 @@ def _add_version(w: Writing, ruleset_id: UUID, number: int, ruleset: Ruleset, wh
     w.execute(insert(monitoring_ruleset_versions).values(ruleset_id=ruleset_id, version=number, **content))
 
 
-def _read(document: str, digest: bytes) -> Ruleset:
+def _parse(document: str, digest: bytes) -> Ruleset:
     if sha256(document.encode()).digest() != digest:
         raise Corrupt("Ruleset.Corrupt", "A ruleset is not what was written.")
     return Ruleset.model_validate_json(document)

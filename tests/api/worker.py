@@ -22,7 +22,7 @@ from storage.core.models import SUBMISSIONS, DeliveryStatus, Flow, JobStatus, Qu
 from storage.core.store import Store
 from storage.customers import customers
 from storage.enrichment import transactions as stored
-from storage.enrichment.commit import NewValue, commit_values
+from storage.enrichment.commit import BatchResult, NewValue, commit_values
 from storage.jobs import batches, jobs, outcomes
 from storage.jobs.jobs import Ending, Job
 from storage.reports import reports
@@ -65,8 +65,16 @@ def end_submissions(
     values = [_value(retained, number) for number in {job.customer_number: None for job in claimed}]
     endings = [_ending(job, len(rows), len(rejected), len(duplicates), left.path) for job in claimed] + others_ended
     versions = {value.customer_number: bases[value.customer_number] for value in values}
+    result = BatchResult(
+        token=batch.token,
+        versions=versions,
+        segment=(segment, retained.height),
+        values=values,
+        outcomes=(left, others.height),
+        endings=endings,
+    )
     with store.db.writing() as w:
-        commit_values(w, batch.token, versions, values, (segment, retained.height), (left, others.height), endings, now)
+        commit_values(w, result, now)
 
 
 def end_extractions(store: Store) -> None:
@@ -86,7 +94,7 @@ def _landed(store: Store, job: Job) -> Sequence[Row]:
 
 
 def evaluate(store: Store, *customer_ids: str) -> None:
-    """Look at these customers by their clients' rulesets, as the night does."""
+    """Evaluate these customers by their clients' rulesets, as the nightly evaluation does."""
     with store.db.reading() as r:
         numbers = [customers.with_id(r, UUID(each)).number for each in customer_ids]
     with without_jobs(store, Queue.PORTFOLIO, datetime.now(UTC).date(), numbers) as work:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime, timedelta
+from typing import Any
 from uuid import uuid4
 
 import polars as pl
@@ -16,7 +17,7 @@ from storage.core.models import Queue, customers
 from storage.core.store import Store
 from storage.customers.customers import versions
 from storage.enrichment import transactions
-from storage.enrichment.commit import Committed, NewValue, commit_values
+from storage.enrichment.commit import BatchResult, Committed, commit_values, values_in
 from storage.enrichment.transactions import Location
 from storage.jobs import batches
 from tests.storage.examples import ABN, a_client
@@ -74,12 +75,14 @@ def commit(store: Store, rows: Mapping[int, int], now: datetime, read: Mapping[i
         token = batches.open_without_jobs(w, Queue.ENRICHMENT, now.date(), store.settings, now)
     frame = pl.concat([value(number, read[number] + 1, count) for number, count in sorted(rows.items())])
     stored = store.lake.put_frame(f"transactions/{now.date()}/{uuid4()}.parquet", frame.sort(SORT_KEY))
-    first, values = 0, list[NewValue]()
-    for number, count in sorted(rows.items()):
-        values.append(NewValue(number, first, count, count))
-        first += count
     with store.db.writing() as w:
-        return commit_values(w, token, dict(read), values, (stored, frame.height), None, [], now)
+        return commit_values(w, a_result(token, {number: read[number] for number in rows}, stored, frame), now)
+
+
+def a_result(token: int, read: Mapping[int, int], stored: Stored, frame: pl.DataFrame, **more: Any) -> BatchResult:
+    """A batch that replaces the values of the customers in `read`."""
+    segment = (stored, frame.height)
+    return BatchResult(token=token, versions=read, segment=segment, values=values_in(frame, sorted(read)), **more)
 
 
 def place_of(store: Store, number: int) -> Location:

@@ -1,4 +1,4 @@
-"""Rulesets for tests, and looks that say what the test wants them to have seen."""
+"""Rulesets for tests, and ruleset evaluations with given outcomes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,12 +8,11 @@ from uuid import UUID
 
 import polars as pl
 
-from pipelines.monitoring import Observed, Ruleset, Watch
+from pipelines.monitoring import Cause, Decision, Observed, Ruleset, RulesetEvaluation, Seen
 from pipelines.monitoring.moving import OUTCOMES, REARM
 from storage.core.store import Store
 from storage.customers.customers import Customer, versions
 from storage.monitoring import attributes, rule_matches, rulesets
-from storage.monitoring.rule_matches import Cause, RulesetEvaluation, Seen, Settled
 from storage.monitoring.rulesets import StoredRuleset
 
 LONG = {"moreThan": [{"metric": "history_days"}, "30"]}
@@ -37,7 +36,7 @@ def created(store: Store, client_id: UUID, ruleset: Ruleset, now: datetime) -> S
 
 @dataclass(frozen=True)
 class Observation:
-    """What stands for `Observed`: its record says whose it is."""
+    """In place of `Observed`: its record names the customer."""
 
     unrecordable: frozenset[int]
 
@@ -55,7 +54,7 @@ def an_evaluation(
     rearm_after_days: int | None = None,
     unrecordable: Sequence[Customer] = (),
 ) -> RulesetEvaluation:
-    """A look as of now, at which these rules came out so."""
+    """An evaluation as of now in which these rules hold or not, or are unknown."""
     outcomes = pl.DataFrame(
         [(who.number, stored.ruleset_id.bytes, rule, value) for (who, stored, rule), value in holds.items()],
         schema=OUTCOMES,
@@ -65,15 +64,13 @@ def an_evaluation(
     numbers = sorted({who.number for who, _, _ in holds})
 
     with store.db.reading() as r:
-        by = rulesets.active(r, numbers)
         read = dict.fromkeys(numbers, frozenset({SCORE["name"]}))
         return RulesetEvaluation(
             cause=Cause.DATA,
             as_of=now.date(),
             zone="UTC",
-            by=by,
-            watched=rulesets.watched(r, by),
-            seen=[Seen(cast("Watch", None), cast("Observed", _observation(unrecordable)), outcomes)],
+            rulesets={each.ruleset_id: each for each in rulesets.watched(r, rulesets.active(r, numbers))},
+            seen=[Seen(cast("Observed", _observation(unrecordable)), outcomes)],
             outcomes=outcomes,
             rearm=rearm,
             versions=versions(r, numbers),
@@ -87,6 +84,6 @@ def _observation(unrecordable: Sequence[Customer]) -> Observation:
     return Observation(frozenset(each.number for each in unrecordable))
 
 
-def settled(store: Store, evaluated: RulesetEvaluation, now: datetime) -> Settled:
+def applied(store: Store, evaluated: RulesetEvaluation, now: datetime) -> Decision:
     with store.db.writing() as w:
-        return rule_matches.settle(w, evaluated, now)
+        return rule_matches.apply_ruleset_evaluation(w, evaluated, evaluated.versions.keys(), now)

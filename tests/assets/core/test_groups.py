@@ -99,5 +99,5 @@ def test_another_clients_customer_with_that_abn_stands_beside_nobody(store: Stor
     party = Party("Sister Pty Ltd", SISTERS_ABN, True, "group_company")
     with store.db.writing() as w:
         related_parties.put(w, here.customer, [party], "key", datetime.now(UTC))
-        assert related_parties.beside(w, [here.customer.number]) == []
-        assert related_parties.whom_they_stand_beside(w, [stranger.customer.number]) == []
+        assert related_parties.customers_declared_by(w, [here.customer.number]) == []
+        assert related_parties.customers_declaring(w, [stranger.customer.number]) == []

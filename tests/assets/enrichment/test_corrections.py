@@ -92,7 +92,7 @@ def with_rent(store: Store) -> Corrector:
     return lender
 
 
-def test_a_correction_changes_what_is_held_and_what_comes_until_it_is_revoked(lender: Corrector) -> None:
+def test_a_correction_applies_to_stored_and_new_rows_until_it_is_revoked(lender: Corrector) -> None:
     lender.sent(RENT, COFFEE)
     before = lender.categories()
     lender.ask_for_reports()
@@ -120,7 +120,7 @@ def test_a_correction_changes_what_is_held_and_what_comes_until_it_is_revoked(le
     assert lender.revoke(coffee).job_id == revoked.job_id
 
 
-def test_a_counterparty_is_found_by_the_name_that_was_given_to_it(lender: Corrector) -> None:
+def test_a_counterparty_is_found_by_its_corrected_name(lender: Corrector) -> None:
     lender.sent(RENT, COFFEE)
     lender.correct(NewCorrection(words="rent", counterparty_name="Harbour Estates"))
     lender.end_all()
@@ -131,7 +131,7 @@ def test_a_counterparty_is_found_by_the_name_that_was_given_to_it(lender: Correc
     assert rent["counterparty_group"] == "HARBOUR ESTATES"
 
 
-def test_what_is_said_before_any_row_came_holds_for_the_first(lender: Corrector) -> None:
+def test_a_correction_made_before_any_rows_applies_to_the_first(lender: Corrector) -> None:
     _, job = lender.correct(RENT_IS_PREMISES)
     lender.end_all()
     assert lender.now(job).status is JobStatus.COMPLETED
@@ -139,7 +139,7 @@ def test_what_is_said_before_any_row_came_holds_for_the_first(lender: Corrector)
     assert lender.categories()["RENT"] == ("strata", "client_rule")
 
 
-def test_a_client_wide_one_recomputes_whom_it_touches_and_holds_for_all(lender: Corrector) -> None:
+def test_a_client_wide_correction_recomputes_affected_customers_and_applies_to_all(lender: Corrector) -> None:
     others = Corrector(lender.store)
     neighbour, idle = (a_customer(lender.store, lender.customer.client_id, datetime.now(UTC)) for _ in range(2))
     lender.sent(COFFEE)
@@ -179,7 +179,7 @@ def during_a_batch(monkeypatch: pytest.MonkeyPatch, then: Callable[[], object]) 
 
 
 @pytest.mark.parametrize("client_wide", [False, True])
-def test_one_that_is_made_while_a_batch_computes_is_not_lost(
+def test_a_correction_made_while_a_batch_computes_is_not_lost(
     lender: Corrector, monkeypatch: pytest.MonkeyPatch, client_wide: bool
 ) -> None:
     rent = NewCorrection(words="rent", category="strata", client_wide=client_wide)
@@ -193,7 +193,7 @@ def test_one_that_is_made_while_a_batch_computes_is_not_lost(
     assert lender.categories()["RENT"] == ("strata", "client_rule")
 
 
-def test_maintenance_that_read_before_a_correction_gives_way(
+def test_maintenance_that_read_before_a_correction_is_superseded(
     renting: Corrector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Even where the correction's own batch has ended by then and has changed nothing."""
@@ -216,7 +216,7 @@ def test_maintenance_that_read_before_a_correction_gives_way(
     assert [[row[name] for name in shown] for row in renting.rows()] == [[row[name] for name in shown] for row in held]
 
 
-def test_corrections_made_at_once_while_batches_end_all_hold(renting: Corrector) -> None:
+def test_corrections_made_at_once_while_batches_end_all_apply(renting: Corrector) -> None:
     names = [f"Name {number}" for number in range(8)]
 
     def say(number: int) -> None:
@@ -234,7 +234,7 @@ def test_corrections_made_at_once_while_batches_end_all_hold(renting: Corrector)
     assert [row["counterparty_name"] for row in renting.rows()] == [made[0].counterparty_name]
 
 
-def test_a_batch_that_was_given_up_is_made_up_for(renting: Corrector) -> None:
+def test_a_correction_applies_after_its_batch_was_released(renting: Corrector) -> None:
     _, job = renting.correct(RENT_IS_PREMISES)
     settings = renting.store.settings
     with renting.store.db.writing() as w:
@@ -246,7 +246,7 @@ def test_a_batch_that_was_given_up_is_made_up_for(renting: Corrector) -> None:
     assert (renting.now(job).status, renting.categories()["RENT"][0]) == (JobStatus.COMPLETED, "strata")
 
 
-def test_a_new_list_of_related_parties_enriches_the_customer_once_more(lender: Corrector) -> None:
+def test_a_new_list_of_related_parties_enriches_the_customer_again(lender: Corrector) -> None:
     def put(*parties: Party) -> None:
         with lender.store.db.writing() as w:
             related_parties.put(w, lender.customer, parties, WHO, datetime.now(UTC))
@@ -265,7 +265,7 @@ def test_a_new_list_of_related_parties_enriches_the_customer_once_more(lender: C
     assert lender.now(job).status is JobStatus.COMPLETED
 
 
-def test_the_first_list_is_not_lost_on_a_batch_that_computes_meanwhile(
+def test_a_batch_that_computes_meanwhile_does_not_miss_the_first_list(
     lender: Corrector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     director, read = Party("Alex Nguyen", None, None, "director"), list[pl.DataFrame]()
@@ -345,13 +345,13 @@ def test_a_stored_report_is_the_replay_of_its_time(lender: Corrector, subtests: 
 
 
 def forgotten(store: Store, customer: Customer, data_version: int) -> None:
-    """The version is kept no longer."""
+    """The version is no longer retained."""
     lies = (locations.c.customer_number == customer.number, locations.c.data_version == data_version)
     with store.db.writing() as w:
         w.execute(delete(locations).where(*lies))
 
 
-def test_of_a_version_that_is_gone_the_history_is_told(lender: Corrector) -> None:
+def test_a_replay_of_a_deleted_version_uses_the_history(lender: Corrector) -> None:
     lender.sent(SALE)
     then = datetime.now(UTC)
     lender.sent(RENT)
@@ -361,8 +361,8 @@ def test_of_a_version_that_is_gone_the_history_is_told(lender: Corrector) -> Non
 
 
 @pytest.mark.parametrize("change", ["made", "revoked", "for all"])
-def test_what_was_said_before_a_correction_can_go(lender: Corrector, change: str) -> None:
-    """Categories are today's where the version of then is kept no longer: they would be another's, silently."""
+def test_a_replay_of_a_deleted_version_from_before_a_correction_is_refused(lender: Corrector, change: str) -> None:
+    """Only the categories of today are left, which the correction has changed."""
     lender.sent(RENT)
     correction = lender.correct(RENT_IS_PREMISES)[0] if change == "revoked" else None
     lender.end_all()

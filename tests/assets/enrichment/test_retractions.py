@@ -37,7 +37,7 @@ def with_rent(store: Store) -> tuple[Lender, Job]:
     return lender, lender.sent(RENT)
 
 
-def test_a_retracted_submissions_rows_are_gone_and_what_was_repeated_is_the_later_ones(lender: Lender) -> None:
+def test_rows_of_a_retracted_submission_are_gone_and_repeated_ones_become_the_later_submissions(lender: Lender) -> None:
     first, second = lender.sent(RENT, COFFEE), lender.sent(COFFEE, SALE)
     [coffee] = [row["transaction_id"] for row in lender.rows(first) if row["description"] == "COFFEE"]
     ended = lender.retracted(first)
@@ -48,7 +48,7 @@ def test_a_retracted_submissions_rows_are_gone_and_what_was_repeated_is_the_late
     assert lender.customer.enriched_rows == 2
 
 
-def test_how_a_finished_job_ended_stays_as_it_was(lender: Lender) -> None:
+def test_a_finished_jobs_result_does_not_change(lender: Lender) -> None:
     first, second = lender.sent(COFFEE), lender.sent(COFFEE, SALE)
     lender.retracted(first)
     assert (lender.now(first), lender.now(second)) == (first, second)
@@ -58,7 +58,7 @@ def test_how_a_finished_job_ended_stays_as_it_was(lender: Lender) -> None:
     assert repeated == {"index": 0, "transactionId": UUID(bytes=coffee["transaction_id"])}
 
 
-def test_the_last_rows_may_go_and_come_back(rented: tuple[Lender, Job]) -> None:
+def test_all_rows_can_be_retracted_and_submitted_again(rented: tuple[Lender, Job]) -> None:
     lender, first = rented
     lender.retracted(first)
     assert lender.rows() == []
@@ -77,7 +77,7 @@ def test_a_row_that_was_refused_stays_refused(lender: Lender, monkeypatch: pytes
     assert lender.descriptions() == ["COFFEE"]
 
 
-def test_retracting_twice_is_retracting_once(rented: tuple[Lender, Job]) -> None:
+def test_retracting_twice_returns_the_same_job(rented: tuple[Lender, Job]) -> None:
     lender, first = rented
     once = lender.retract(first)
     assert lender.retract(first) == once
@@ -85,7 +85,7 @@ def test_retracting_twice_is_retracting_once(rented: tuple[Lender, Job]) -> None
     assert lender.retract(first) == lender.now(once)
 
 
-def test_retractions_asked_for_at_once_are_one(rented: tuple[Lender, Job]) -> None:
+def test_retractions_requested_at_once_are_one_job(rented: tuple[Lender, Job]) -> None:
     lender, first = rented
     with ThreadPoolExecutor(8) as pool:
         asked = list(pool.map(lender.retract, [first] * 8))
@@ -100,7 +100,7 @@ def test_a_retraction_is_no_event(rented: tuple[Lender, Job]) -> None:
         assert r.execute(reported).scalar_one() == 0
 
 
-def test_only_a_submission_that_ended_well_can_be_retracted(lender: Lender) -> None:
+def test_only_a_completed_submission_can_be_retracted(lender: Lender) -> None:
     failed, first, waiting = lender.sent(BAD), lender.sent(RENT), lender.submit(SALE)
     for job, code in ((failed, "Submission.Failed"), (waiting, "Submission.Unfinished")):
         with pytest.raises(Conflict) as refused:
@@ -142,7 +142,7 @@ def test_recomputing_a_day_by_hand_brings_nothing_back(lender: Lender) -> None:
     assert lender.rows() == before
 
 
-def test_a_retraction_whose_run_was_given_up_comes_true_with_the_next(rented: tuple[Lender, Job]) -> None:
+def test_a_retraction_whose_batch_was_released_is_done_by_the_next(rented: tuple[Lender, Job]) -> None:
     lender, first = rented
     lender.sent(SALE)
     retraction = lender.retract(first)

@@ -30,7 +30,7 @@ from assets.portfolio import maintenance as maintenance_work
 from assets.portfolio import monitoring, schedules
 from assets.portfolio.maintenance import Outcome
 from pipelines.enrichment.enrichment import Enriched, enrich
-from pipelines.monitoring import observed
+from pipelines.monitoring import Cause, observed
 from storage.core.buckets import BUCKETS, bucket_of
 from storage.core.models import Queue, customers, events, monitoring_ruleset_versions, monitoring_rulesets, rule_states
 from storage.core.models import ruleset_evaluation_requests as request_rows
@@ -39,7 +39,7 @@ from storage.enrichment import commit
 from storage.jobs import batches
 from storage.monitoring import attributes, evaluation_requests, rule_matches, rulesets
 from storage.monitoring.attributes import NewAttribute
-from storage.monitoring.rule_matches import Cause, Count, Match
+from storage.monitoring.rule_matches import Count, Match
 from storage.monitoring.rulesets import StoredRuleset
 from storage.portfolio import maintenance
 from storage.webhooks import outbox
@@ -223,7 +223,12 @@ def failing(*_: Any, **__: Any) -> Any:
 
 @pytest.mark.parametrize(
     ("where", "what"),
-    [(ruleset_evaluation, "watch"), (ruleset_evaluation, "observed"), (rule_matches, "moves"), (rulesets, "hold")],
+    [
+        (ruleset_evaluation, "watch"),
+        (ruleset_evaluation, "observed"),
+        (rule_matches, "decide"),
+        (rulesets, "lock_watching"),
+    ],
 )
 def test_when_looking_fails_the_batch_does_not_and_the_night_catches_up(
     borrower: Borrower, monkeypatch: pytest.MonkeyPatch, where: Any, what: str
@@ -348,11 +353,11 @@ def test_a_batch_that_looked_by_all_that_watches_asks_for_nothing(borrower: Borr
 STEPS = {
     "the files are written": (enriching, "commit_values"),
     "the pointers have moved": (commit, "finish"),
-    "the jobs have ended": (rule_matches, "settle"),
-    "the ruleset evaluation is decided on": (commit, "_request_evaluations"),
-    "the states are read": (rule_matches, "moves"),
+    "the jobs have ended": (commit, "apply_ruleset_evaluation"),
+    "the ruleset evaluation is applied": (commit, "_request_evaluations"),
+    "the states are read": (rule_matches, "decide"),
     "the matches are made": (rule_matches, "_reset"),
-    "what fell is gone": (rule_matches, "_fire"),
+    "rules are reset": (rule_matches, "_fire"),
     "the events are due": (rule_matches, "_count"),
 }
 
@@ -689,7 +694,7 @@ def test_a_look_that_can_t_be_decided_on_is_no_end_of_the_run(
 ) -> None:
     triggered.watch()
     with monkeypatch.context() as patch:
-        patch.setattr(rule_matches, "moves", failing)
+        patch.setattr(rule_matches, "decide", failing)
         assert triggered.evaluated() == Outcome(customers=1, failed=1)
     assert triggered.matches == []
     assert triggered.evaluated().changed == 1

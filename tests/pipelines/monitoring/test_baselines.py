@@ -120,12 +120,12 @@ def test_without_a_day_that_has_come_there_is_no_baseline(rows: list[Row], attri
     ]
 
 
-def test_nobody_has_a_baseline_that_is_to_come(rows: list[Row]) -> None:
+def test_a_future_baseline_is_no_baseline(rows: list[Row]) -> None:
     day = AS_OF + timedelta(days=1)
     assert {described["day"] for described in then(rows, {"date": day.isoformat()})} == {None}
 
 
-def test_whoever_has_no_rows_has_none_at_the_baseline_either() -> None:
+def test_a_customer_without_rows_has_none_at_the_baseline() -> None:
     held = {9: {"start": Attribute("2024-03-01")}}
     assert then([], {"attribute": "start"}, held) == [
         {"day": date(2024, 3, 1), "customer": 9, **dict.fromkeys(SLUGS, (None, "no_transactions"))}

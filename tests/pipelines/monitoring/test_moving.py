@@ -85,7 +85,7 @@ def counted(holds: Mapping[Key, bool | None], came: Mapping[Key, str]) -> set[tu
 
 @examples(10)
 @given(st.lists(evaluations, max_size=12))
-def test_rules_move_as_machines_do(history: Sequence[RulesetEvaluation]) -> None:
+def test_rules_trigger_and_reset_as_the_oracle_does(history: Sequence[RulesetEvaluation]) -> None:
     assert is_as_machines_say(history)
 
 
@@ -97,29 +97,29 @@ def fired(moved: Moves) -> list[Key]:
     return list(moved.fired.iter_rows())
 
 
-def test_a_rise_is_told_once() -> None:
+def test_a_trigger_is_reported_once() -> None:
     assert fired(at({KEY: True})) == [KEY]
     assert fired(at({KEY: True}, {KEY: START})) == []
 
 
-def test_the_same_look_made_again_tells_nothing_more() -> None:
+def test_the_same_evaluation_again_reports_nothing() -> None:
     moved = at({KEY: True, AGAIN: True})
     assert fired(at({KEY: True, AGAIN: True}, retained(NOBODY, moved, START))) == []
 
 
-def test_a_rule_is_armed_again_by_being_false_not_by_being_unknown() -> None:
+def test_a_false_condition_resets_a_rule_and_an_unknown_one_does_not() -> None:
     assert list(at({KEY: False}, {KEY: START}).reset.iter_rows()) == [KEY]
     assert list(at({KEY: None}, {KEY: START}).reset.iter_rows()) == []
     assert fired(at({KEY: None})) == []
 
 
-def test_it_fires_again_on_the_day_that_its_days_are_over() -> None:
+def test_a_true_rule_fires_again_after_its_days() -> None:
     assert fired(at({AGAIN: True}, {AGAIN: START}, START + timedelta(hours=10))) == [AGAIN]
     assert fired(at({AGAIN: True}, {AGAIN: START}, START + timedelta(hours=10, microseconds=-1))) == []
     assert fired(at({AGAIN: False}, {AGAIN: START}, START + timedelta(hours=10))) == []
 
 
-def test_nights_that_look_a_little_earlier_each_miss_no_day() -> None:
+def test_nightly_evaluations_a_little_earlier_each_time_skip_no_day() -> None:
     for day in range(1, 100):
         assert fired(at({AGAIN: True}, {AGAIN: START}, START + timedelta(days=day, seconds=-day))) == [AGAIN]
 
@@ -128,7 +128,7 @@ def test_a_clock_that_jumps_back_fires_nothing() -> None:
     assert fired(at({AGAIN: True}, {AGAIN: START}, START - timedelta(days=400))) == []
 
 
-def test_what_was_not_looked_at_stays_as_it_is() -> None:
+def test_states_of_what_was_not_evaluated_stay() -> None:
     moved = at({}, {KEY: START})
     assert [moved.fired.height, moved.reset.height, moved.counts.height] == [0, 0, 0]
     assert [moved.fired.schema, moved.reset.schema, moved.counts.schema] == [STATE, STATE, COUNTS]

@@ -29,12 +29,12 @@ from tests.pipelines.monitoring.comparing import Case, Interpreted, differs, obs
 from tests.pipelines.monitoring.drawn import Who
 
 
-def test_looks_say_what_the_oracle_says(evaluations: Sequence[Interpreted]) -> None:
+def test_evaluations_equal_the_oracles(evaluations: Sequence[Interpreted]) -> None:
     for each in evaluations:
         assert said(each.case) == each.said
 
 
-def test_what_is_drawn_comes_out_in_every_way(evaluations: Sequence[Interpreted]) -> None:
+def test_drawn_cases_have_every_outcome(evaluations: Sequence[Interpreted]) -> None:
     came = [each.holds for interpreted in evaluations for each in interpreted.said.values()]
     assert min(came.count(True), came.count(False), came.count(None)) > len(came) // 20
     every = sum(
@@ -51,13 +51,13 @@ def test_outcomes_are_sorted(evaluations: Sequence[Interpreted]) -> None:
     assert outcomes.equals(outcomes.sort("customer_number", "ruleset_id", "rule"))
 
 
-def test_rulesets_together_see_what_each_sees_alone(evaluations: Sequence[Interpreted]) -> None:
+def test_rulesets_together_have_the_outcomes_of_each_alone(evaluations: Sequence[Interpreted]) -> None:
     for each in evaluations[:6]:
         alone = [said(replace(each.case, rulesets={key: of})) for key, of in each.case.rulesets.items()]
         assert {key: one for some in alone for key, one in some.items()} == said(each.case)
 
 
-def test_less_data_settle_nothing_otherwise(evaluations: Sequence[Interpreted]) -> None:
+def test_less_data_only_make_outcomes_unknown(evaluations: Sequence[Interpreted]) -> None:
     """What asks whether something is known is left out."""
     chance = random.Random(3)
     came = 0
@@ -150,7 +150,7 @@ PARTS: Mapping[str, tuple[object, str, object]] = {
     "an attribute is of one kind": (watching._Names, "leaf", of_one_kind),
     "a slug is one metric": (watching._SharedMetrics, "name_of", by_slug),
     "a baseline is today": (watching._SharedMetrics, "read_since", lambda _, _since, name: name),
-    "one baseline for all": (watching, "said", lambda _: "since"),
+    "one baseline for all": (watching, "since_text", lambda _: "since"),
     "rules by their codes": (
         watching.Watch,
         "rules",
@@ -198,14 +198,14 @@ def rule(condition: Any = LOW, code: str = "LOW", **also: Any) -> Any:
     return {"code": code, "message": "The score is low.", "condition": condition, **also}
 
 
-def test_whoever_has_no_rows_is_evaluated_by_attributes() -> None:
+def test_a_customer_without_rows_is_evaluated_by_attributes() -> None:
     held = {4: {"score": Attribute(Decimal(400))}, 2: {}}
     seen = observed(watch([of(rule())]), facts([], TODAY), held, NOW)
     assert seen.outcomes.rows() == [(2, ID.bytes, "LOW", None), (4, ID.bytes, "LOW", True)]
     assert seen.causes.rows() == [(2, ID.bytes, "LOW", "attribute", "score", "not_set")]
 
 
-def test_nobody_and_nothing_can_be_looked_at() -> None:
+def test_no_customers_and_no_rules_can_be_evaluated() -> None:
     for watched in ([], [of(rule())], [of(rule({"atLeast": [{"metric": "history_days"}, "1"]}))]):
         seen = observed(watch(watched), facts([], TODAY), NOBODYS, NOW)
         assert (seen.outcomes.schema, seen.outcomes.height) == (OUTCOMES, 0)

@@ -49,7 +49,7 @@ def ruleset(nth: int, *slugs: str, **also: Any) -> Watched:
     return Watched(UUID(int=nth), 1, Ruleset.model_validate(document), None)
 
 
-def test_what_rulesets_define_alike_is_one_metric_and_one_column() -> None:
+def test_equal_definitions_of_rulesets_are_one_metric_and_one_column() -> None:
     plan = watch([ruleset(1, "a", metrics=[spend("a")]), ruleset(2, "b", metrics=[spend("b")])])
     assert len(plan.metrics) == 2, "the registry's and the one of both"
     assert len(plan.nodes) == 3
@@ -59,7 +59,7 @@ def test_what_rulesets_define_alike_is_one_metric_and_one_column() -> None:
     ]
 
 
-def test_one_slug_is_two_metrics_where_it_is_defined_so() -> None:
+def test_one_slug_with_two_definitions_is_two_metrics() -> None:
     plan = watch([ruleset(1, "a", metrics=[spend("a")]), ruleset(2, "a", metrics=[receipts("a")])])
     assert len(plan.metrics) == 3
 
@@ -69,7 +69,7 @@ def test_metrics_with_other_needs_are_other_metrics() -> None:
     assert len(watch([ruleset(1, "a", metrics=[fresh]), ruleset(2, "a", metrics=[spend("a")])]).metrics) == 3
 
 
-def test_what_is_made_of_the_same_is_the_same_by_any_name() -> None:
+def test_metrics_with_equal_operands_are_equal_under_any_name() -> None:
     some = ruleset(1, "b", metrics=[spend("a"), twice("b", "a")])
     same = ruleset(2, "y", metrics=[twice("y", "x"), spend("x")])
     other = ruleset(3, "b", metrics=[receipts("a"), twice("b", "a")])
@@ -116,7 +116,7 @@ def rulesets() -> Sequence[Watched]:
     ]
 
 
-def test_computed_together_they_say_what_each_says_alone(rulesets: Sequence[Watched]) -> None:
+def test_rulesets_computed_together_have_the_outcomes_of_each_alone(rulesets: Sequence[Watched]) -> None:
     chance = random.Random(1)
     rows = [row for number in range(20) for row in customer(chance, number, rows=chance.randint(1, 60), most=3_000)]
     some = facts(rows, AS_OF)
@@ -128,7 +128,7 @@ def test_computed_together_they_say_what_each_says_alone(rulesets: Sequence[Watc
     assert not by_ruleset[:, 2].equals(by_ruleset[:, 3], null_equal=True), "what is spent isn't what is received"
 
 
-def test_a_look_by_day_says_nothing_of_rows_after_it() -> None:
+def test_a_snapshot_ignores_rows_after_its_day() -> None:
     late = facts([row for row in customer(random.Random(2), 1) if row["date"] > date(2024, 6, 1)], date(2024, 6, 1))
     seen = observed(watch([ruleset(1, "a", metrics=[spend("a")])]), late, {}, NOW)
     assert seen.outcomes["holds"].to_list() == [None]

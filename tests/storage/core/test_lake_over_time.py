@@ -42,7 +42,7 @@ class World:
     def commit(self, read: dict[int, int], rows: int) -> None:
         committed = values.commit(self.store, dict.fromkeys(read, rows), self.now, read)
         winners = {number for number, version in read.items() if self.versions.get(number, 0) == version}
-        assert committed.moved == winners
+        assert committed.replaced == winners
         for number in winners:
             self.versions[number] = read[number] + 1
             self.expected[number] = content(number, self.versions[number], rows)

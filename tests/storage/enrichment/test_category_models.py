@@ -23,7 +23,7 @@ def a_model(w: Writing, client_id: UUID | None = None) -> StoredModel:
     return category_models.add(w, b"content", "f" * 64, {"rows": 1}, client_id, NOW)
 
 
-def test_a_model_is_kept_as_it_was_added_and_not_used(store: Store) -> None:
+def test_a_model_is_stored_as_it_was_added_and_not_used(store: Store) -> None:
     with store.db.writing() as w:
         model = a_model(w)
     with store.db.reading() as r:
@@ -32,7 +32,7 @@ def test_a_model_is_kept_as_it_was_added_and_not_used(store: Store) -> None:
         assert category_models.uses(r) == {}
 
 
-def test_a_clients_own_model_goes_before_the_one_for_all(store: Store) -> None:
+def test_a_clients_own_model_takes_precedence_over_the_one_for_all(store: Store) -> None:
     with store.db.writing() as w:
         client, other = a_client(w), a_client(w)
         general, own = a_model(w), a_model(w, client)
@@ -56,7 +56,7 @@ def test_going_back_step_by_step(store: Store) -> None:
         assert category_models.in_use(w, [client]) == {client: own.model_id}
 
 
-def test_a_model_of_one_client_is_for_nobody_else(store: Store) -> None:
+def test_a_model_of_one_client_is_refused_for_others(store: Store) -> None:
     with store.db.writing() as w:
         own = a_model(w, a_client(w))
         for scope in (None, a_client(w)):

@@ -4,13 +4,14 @@ from datetime import datetime
 
 import pytest
 
+from pipelines.enrichment.enrichment import ENRICHMENT_VERSION
 from pipelines.reports.report_view import ReportStatus
 from pipelines.vocabulary.errors import Conflict, Unprocessable
 from storage.core.models import JobStatus, Queue
 from storage.core.store import Store
 from storage.customers import customers
 from storage.customers.customers import Customer
-from storage.enrichment.commit import Committed, NewValue, Recomputed, commit_values
+from storage.enrichment.commit import BatchResult, Committed, LockedCustomers, NewValue, commit_values
 from storage.jobs import batches, jobs
 from storage.jobs.batches import Superseded
 from storage.jobs.jobs import Ending, Job
@@ -32,8 +33,10 @@ def commit(store: Store, token: int, customer: Customer, job: Job, now: datetime
     segment = store.lake.put(f"transactions/{token}.parquet", b"segment")
     value = NewValue(customer.number, first_row=0, row_count=1, current_rows=1)
     ending = Ending(job, JobStatus.COMPLETED, base + 1, processed=1, enriched=1)
+    read = {customer.number: base}
+    result = BatchResult(token=token, versions=read, segment=(segment, 1), values=[value], endings=[ending])
     with store.db.writing() as w:
-        return commit_values(w, token, {customer.number: base}, [value], (segment, 1), None, [ending], now)
+        return commit_values(w, result, now)
 
 
 def fresh(store: Store, customer: Customer) -> Customer:
@@ -59,7 +62,7 @@ def test_the_pointer_moves_and_the_job_ends_in_one_commit(store: Store, now: dat
     customer = a_customer(store, a_client(store, now), now)
     job = a_submission(store, customer, now)
     committed = commit(store, claim(store, now), customer, job, now)
-    assert committed.moved == {customer.number}
+    assert committed.replaced == {customer.number}
     moved = fresh(store, customer)
     assert (moved.data_version, moved.location_version, moved.enriched_rows) == (1, 1, 1)
     with store.db.reading() as r:
@@ -72,16 +75,16 @@ def test_committing_twice_changes_nothing_the_second_time(store: Store, now: dat
     token = claim(store, now)
     commit(store, token, customer, job, now)
     with store.db.writing() as w, pytest.raises(Superseded):
-        commit_values(w, token, {customer.number: 0}, [], None, None, [], now)
+        commit_values(w, BatchResult(token=token, versions={customer.number: 0}), now)
     assert fresh(store, customer).data_version == 1
 
 
 @on_postgresql
 @pytest.mark.parametrize("second", [a_submission, a_retraction])
-def test_what_is_committed_first_was_received_first(
+def test_jobs_are_committed_in_order_of_receipt(
     store: Store, now: datetime, second: Callable[[Store, Customer, datetime], Job]
 ) -> None:
-    """An overlap is counted with what was received before: that must not come into sight after it was enriched."""
+    """Overlaps are found against what was received before, so that must be visible when the later one is enriched."""
     customer = enriched(store, now)
     with ThreadPoolExecutor(1) as pool:
         with store.db.writing() as w:
@@ -103,16 +106,16 @@ def test_submissions_of_other_customers_do_not_wait_for_each_other(store: Store,
 
 
 @on_postgresql
-def test_a_submission_waits_for_no_commit(store: Store, now: datetime) -> None:
+def test_a_submission_does_not_wait_for_a_commit(store: Store, now: datetime) -> None:
     customer = a_customer(store, a_client(store, now), now)
     a_submission(store, customer, now)
     token = claim(store, now)
     with ThreadPoolExecutor(1) as pool, store.db.writing() as w:
-        commit_values(w, token, {customer.number: 0}, [], None, None, [], now)
+        commit_values(w, BatchResult(token=token, versions={customer.number: 0}), now)
         assert pool.submit(a_submission, store, customer, now).result(timeout=3).status is JobStatus.QUEUED
 
 
-def test_a_customer_that_moved_meanwhile_loses_and_its_job_waits_again(store: Store, now: datetime) -> None:
+def test_the_job_of_a_superseded_customer_goes_back_to_the_queue(store: Store, now: datetime) -> None:
     customer = enriched(store, now)
     job = a_submission(store, customer, now)
     committed = commit(store, claim(store, now), customer, job, now, base=0)  # but it stands at 1
@@ -121,6 +124,19 @@ def test_a_customer_that_moved_meanwhile_loses_and_its_job_waits_again(store: St
     with store.db.reading() as r:
         again = jobs.get(r, job.client_id, job.job_id)
     assert (again.status, again.attempts) == (JobStatus.QUEUED, 0)
+
+
+def test_customers_are_superseded_by_other_versions_and_by_submissions_they_are_left_to() -> None:
+    result = BatchResult(token=1, versions={1: 7, 2: 7, 3: 7, 4: 7}, knowledge_versions={1: 5, 2: 5, 3: 5, 4: 5})
+    locked = LockedCustomers({1: (7, 9), 2: (8, 9), 3: (7, 9), 4: (7, 9)}, {1: 5, 2: 5, 3: 6, 4: 5}, frozenset({4}))
+    assert result.superseded(locked) == {2, 3, 4}
+
+
+def test_a_result_without_some_customers_has_the_values_of_the_others() -> None:
+    values = [NewValue(number, 0, 1, 1) for number in (1, 2)]
+    result = BatchResult(token=1, versions={1: 0, 2: 0}, values=values, recomputed=frozenset({1, 2}))
+    left = result.without(frozenset({2}))
+    assert (left.replaced, left.recomputed, left.versions) == ({1}, {1}, {1: 0, 2: 0})
 
 
 def test_a_refresh_needs_enriched_transactions(store: Store, now: datetime) -> None:
@@ -166,16 +182,16 @@ def test_a_report_is_pending_then_ready_then_stale(store: Store, now: datetime) 
     assert risk_status(store, customer) == (ReportStatus.STALE, False)
 
 
-def test_a_batch_that_nobody_waits_for_leaves_customers_to_their_submissions(store: Store, now: datetime) -> None:
+def test_a_batch_without_jobs_leaves_customers_to_their_unfinished_submissions(store: Store, now: datetime) -> None:
     waited_for, other = enriched(store, now), enriched(store, now)
     a_submission(store, waited_for, now)
     both = {waited_for.number: 1, other.number: 1}
     with store.db.writing() as w:
         token = batches.open_without_jobs(w, Queue.PORTFOLIO, now.date(), store.settings, now)
-        recomputed = Recomputed(enrichment_version=7, customers=frozenset(both))
-        committed = commit_values(w, token, both, [], None, None, [], now, recomputed, yielding=True)
+        result = BatchResult(token=token, versions=both, recomputed=frozenset(both), yielding=True)
+        committed = commit_values(w, result, now)
     assert committed.superseded == {waited_for.number}
-    assert [fresh(store, each).enrichment_version for each in (waited_for, other)] == [0, 7]
+    assert [fresh(store, each).enrichment_version for each in (waited_for, other)] == [0, ENRICHMENT_VERSION]
 
 
 def test_a_submission_of_nothing_new_leaves_the_report_ready(store: Store, now: datetime) -> None:
@@ -185,7 +201,7 @@ def test_a_submission_of_nothing_new_leaves_the_report_ready(store: Store, now: 
     token = claim(store, now)
     with store.db.writing() as w:
         ending = Ending(job, JobStatus.COMPLETED, 1, processed=1, duplicates=1)
-        commit_values(w, token, {customer.number: 1}, [], None, None, [ending], now)
+        commit_values(w, BatchResult(token=token, versions={customer.number: 1}, endings=[ending]), now)
     assert risk_status(store, customer) == (ReportStatus.READY, False)
 
 
@@ -208,7 +224,7 @@ def test_a_first_attempt_that_fails_leaves_the_report_pending(store: Store, now:
     assert risk_status(store, customer) == (ReportStatus.PENDING, True)
 
 
-def test_a_run_that_was_given_up_can_store_no_report(store: Store, now: datetime) -> None:
+def test_a_run_whose_batch_was_released_can_store_no_report(store: Store, now: datetime) -> None:
     customer = enriched(store, now)
     with store.db.writing() as w:
         token = batches.open_without_jobs(w, Queue.REFRESH, now.date(), store.settings, now)

@@ -55,7 +55,7 @@ def test_scattered_customers_are_brought_together_and_keep_their_rows(store: Sto
 
 
 @on_sqlite
-def test_compacting_again_moves_nobody(store: Store, now: datetime) -> None:
+def test_compacting_again_moves_no_customer(store: Store, now: datetime) -> None:
     scattered(store, now)
     compact(store, BUCKET, lambda: now)
     before = files_of_bucket(store)
@@ -97,7 +97,7 @@ def test_a_customer_that_got_a_new_value_meanwhile_is_skipped(store: Store, now:
         assert values.read(store, place_of(store, number)) == content(number, 1, 3)
 
 
-def test_of_two_compactions_at_once_the_later_moves_nobody(store: Store, now: datetime) -> None:
+def test_of_two_compactions_at_once_the_later_moves_no_customer(store: Store, now: datetime) -> None:
     numbers = scattered(store, now)
     done = compact(interrupted(store, lambda: compact(store, BUCKET, lambda: now)), BUCKET, lambda: now)
     assert (done.moved, done.skipped, done.files) == (0, len(numbers), 0)
@@ -109,7 +109,7 @@ def test_a_batch_that_read_the_old_place_commits_all_the_same(store: Store, now:
     numbers = scattered(store, now)
     before = values.read_versions(store, numbers)
     compact(store, BUCKET, lambda: now)
-    assert commit(store, {numbers[0]: 4}, now, read=before).moved == {numbers[0]}
+    assert commit(store, {numbers[0]: 4}, now, read=before).replaced == {numbers[0]}
     assert values.read(store, place_of(store, numbers[0])) == content(numbers[0], 2, 4)
 
 
@@ -126,7 +126,7 @@ class Naming(Lake):
 
 
 @on_postgresql
-def test_a_submission_waits_for_no_move(store: Store, now: datetime) -> None:
+def test_a_submission_does_not_wait_for_compaction(store: Store, now: datetime) -> None:
     numbers = scattered(store, now)
     with store.db.reading() as r:
         client_id, customer_id = r.execute(select(customers.c.client_id, customers.c.customer_id).limit(1)).one()
@@ -140,7 +140,7 @@ def test_a_submission_waits_for_no_move(store: Store, now: datetime) -> None:
 
 
 @on_sqlite
-def test_a_reader_keeps_the_place_that_it_looked_up(store: Store, now: datetime) -> None:
+def test_a_reader_can_read_the_place_that_it_looked_up(store: Store, now: datetime) -> None:
     numbers = scattered(store, now)
     looked_up = place_of(store, numbers[0])
     compact(store, BUCKET, lambda: now)
@@ -150,7 +150,7 @@ def test_a_reader_keeps_the_place_that_it_looked_up(store: Store, now: datetime)
 
 
 @on_sqlite
-def test_what_was_replaced_and_swept_since_the_run_began_is_not_read(
+def test_places_swept_since_the_run_began_are_not_read(
     store: Store, now: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A bucket may take longer than replaced versions are kept."""
@@ -179,7 +179,7 @@ def test_a_customer_without_rows_moves_too(store: Store, now: datetime) -> None:
 
 
 @on_sqlite
-def test_a_damaged_file_keeps_nobody_else_from_moving(store: Store, now: datetime) -> None:
+def test_a_damaged_file_does_not_stop_other_customers(store: Store, now: datetime) -> None:
     numbers = scattered(store, now, files=LOOSE_FILES + 2)
     damaged = place_of(store, numbers[0])
     (store.lake.root / damaged.path).write_bytes(b"rot")
@@ -189,7 +189,7 @@ def test_a_damaged_file_keeps_nobody_else_from_moving(store: Store, now: datetim
 
 
 @on_sqlite
-def test_a_file_that_was_taken_for_an_orphan_is_never_named(store: Store, now: datetime) -> None:
+def test_a_file_deleted_as_an_orphan_is_never_committed(store: Store, now: datetime) -> None:
     numbers = scattered(store, now)
     places = [place_of(store, number) for number in numbers]
 
@@ -225,7 +225,7 @@ def test_files_hold_customers_in_order_up_to_a_bound() -> None:
     assert cut == [[0, 1, 2], [5], [3, 4, 6], [7]]
 
 
-def test_what_comes_out_is_settled_but_for_one_remainder() -> None:
+def test_all_new_files_but_the_last_are_settled() -> None:
     rows = [(i * 7919) % (FILE_ROWS // 2) for i in range(100)]
     moving = [live(number, count, "a", 1, 1) for number, count in enumerate(rows)]
     filled = [sum(each.share_of_a_file for each in together) for together in files_of(moving)]

@@ -54,7 +54,7 @@ def customer(store: Store, client_id: UUID, now: datetime) -> Customer:
     return a_customer(store, client_id, now)
 
 
-def test_what_holds_for_a_customer_is_its_own_and_its_clients(
+def test_corrections_of_a_customer_are_its_own_and_its_clients(
     store: Store, client_id: UUID, customer: Customer, now: datetime
 ) -> None:
     neighbour, stranger = a_customer(store, client_id, now), a_customer(store, a_client(store, now), now)
@@ -72,7 +72,7 @@ def test_what_holds_for_a_customer_is_its_own_and_its_clients(
     assert live(store, stranger) == live(store) == []
 
 
-def test_making_and_revoking_change_what_is_known(
+def test_making_and_revoking_change_the_knowledge_version(
     store: Store, client_id: UUID, customer: Customer, now: datetime
 ) -> None:
     neighbour = a_customer(store, client_id, now)
@@ -106,7 +106,7 @@ def test_a_correction_and_its_job_are_one_commit(
     assert (live(store, customer), queued_for(store, client_id)) == ([], set())
 
 
-def test_whose_rows_changed_since_the_look_is_recomputed_too(
+def test_customers_whose_rows_changed_since_reading_are_recomputed_too(
     store: Store, client_id: UUID, customer: Customer, now: datetime
 ) -> None:
     neighbour, idle = (a_customer(store, client_id, now) for _ in range(2))
@@ -119,7 +119,7 @@ def test_whose_rows_changed_since_the_look_is_recomputed_too(
 
 
 @pytest.mark.parametrize("part_rows", [1, 3, 1_000])
-def test_rows_are_looked_at_in_parts(
+def test_rows_are_read_in_parts(
     store: Store, client_id: UUID, now: datetime, monkeypatch: pytest.MonkeyPatch, part_rows: int
 ) -> None:
     monkeypatch.setattr(corrections, "PART_ROWS", part_rows)

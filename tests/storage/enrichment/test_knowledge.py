@@ -28,7 +28,7 @@ def with_rows(store: Store, client_id: UUID, now: datetime) -> Customer:
     return customer
 
 
-def test_an_activated_model_is_known_of_its_clients_customers(store: Store, now: datetime) -> None:
+def test_an_activated_model_is_used_for_its_clients_customers(store: Store, now: datetime) -> None:
     client_id = a_client(store, now)
     own, other = a_customer(store, client_id, now), a_customer(store, a_client(store, now), now)
     with store.db.writing() as w:
@@ -39,9 +39,7 @@ def test_an_activated_model_is_known_of_its_clients_customers(store: Store, now:
     assert known.customers["customer_number"].to_list() == sorted([own.number, other.number])
 
 
-def test_activating_and_going_back_enrich_its_customers_again_and_no_batch_overlooks_it(
-    store: Store, now: datetime
-) -> None:
+def test_activating_and_going_back_enrich_the_customers_again(store: Store, now: datetime) -> None:
     client_id, bystanders = a_client(store, now), a_client(store, now)
     customer, empty, other = (
         with_rows(store, client_id, now),
@@ -72,7 +70,7 @@ def test_a_model_for_all_leaves_clients_with_their_own_alone(store: Store, now: 
         assert len(jobs.find(w, without, flow=Flow.REENRICHMENT).items) == 1
 
 
-def test_a_damaged_model_is_told_and_left_out(store: Store, now: datetime, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_damaged_model_is_logged_and_left_out(store: Store, now: datetime, caplog: pytest.LogCaptureFixture) -> None:
     client_id = a_client(store, now)
     customer = a_customer(store, client_id, now)
     with store.db.writing() as w:

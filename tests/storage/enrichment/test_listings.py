@@ -34,7 +34,7 @@ def rows_of(listing: Listing) -> list[str]:
 
 @pytest.mark.usefixtures("short_parts")
 @on_sqlite
-def test_a_long_history_comes_in_parts_and_in_order(store: Store, now: datetime) -> None:
+def test_a_long_history_is_listed_in_parts_and_in_order(store: Store, now: datetime) -> None:
     (number,) = customers_of_a_bucket(store, 1, now)
     commit(store, {number: 11}, now)
     with store.db.reading() as r:

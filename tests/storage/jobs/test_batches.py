@@ -24,7 +24,7 @@ def status_of(store: Store, job: Job) -> JobStatus:
         return jobs.get(r, job.client_id, job.job_id).status
 
 
-def test_one_claim_takes_all_that_waits(store: Store, now: datetime) -> None:
+def test_one_claim_takes_all_waiting_jobs(store: Store, now: datetime) -> None:
     client = a_client(store, now)
     submitted = [a_submission(store, a_customer(store, client, now), now, rows=10) for _ in range(3)]
     batch = claim(store, now)
@@ -88,7 +88,7 @@ def test_a_batch_claimed_before_the_clock_was_set_back_is_reaped(store: Store, n
     assert status_of(store, job) is JobStatus.QUEUED
 
 
-def test_a_job_that_keeps_failing_fails_for_good_and_tells_so(store: Store, now: datetime) -> None:
+def test_a_job_fails_after_too_many_attempts_and_its_event_says_so(store: Store, now: datetime) -> None:
     job = a_submission(store, a_customer(store, a_client(store, now), now), now)
     for attempt in range(store.settings.job_max_attempts):
         batch = claim(store, now + attempt * REST)
@@ -101,9 +101,7 @@ def test_a_job_that_keeps_failing_fails_for_good_and_tells_so(store: Store, now:
     assert ended.error == {"code": "Job.Abandoned", "message": "The work was interrupted 3 times."}
 
 
-def test_what_was_interrupted_twice_pauses_and_keeps_only_its_customers_later_jobs_waiting(
-    store: Store, now: datetime
-) -> None:
+def test_jobs_interrupted_twice_pause_with_later_jobs_of_their_customers(store: Store, now: datetime) -> None:
     client = a_client(store, now)
     customer = a_customer(store, client, now)
     unlucky = a_submission(store, customer, now)
@@ -135,7 +133,7 @@ def test_a_pause_that_began_before_the_clock_was_set_back_is_over(store: Store, 
     assert claim(store, now) is not None
 
 
-def test_what_a_dead_worker_had_goes_back_at_once_and_what_others_have_stays(store: Store, now: datetime) -> None:
+def test_batches_of_a_dead_worker_are_released_at_once_and_others_stay(store: Store, now: datetime) -> None:
     client = a_client(store, now)
     dead, living = uuid4(), uuid4()
     submitted = []

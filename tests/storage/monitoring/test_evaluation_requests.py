@@ -54,7 +54,7 @@ def do(store: Store, change: Callable[[Writing], None]) -> None:
         change(w)
 
 
-def test_whom_a_request_concerns(store: Store, client_id: UUID, now: datetime) -> None:
+def test_a_request_concerns_its_customer_or_all_of_its_client(store: Store, client_id: UUID, now: datetime) -> None:
     numbered(store, client_id, [7, 8, 71], now)
     other = a_client(store, now)
     numbered(store, other, [135, 199, 200], now)
@@ -65,7 +65,7 @@ def test_whom_a_request_concerns(store: Store, client_id: UUID, now: datetime) -
 
 
 @pytest.mark.parametrize("of", ["a customer", "a client"])
-def test_who_has_read_a_request_does_not_answer_it_asked_for_again(
+def test_a_repeated_request_is_not_answered_by_who_read_the_first(
     store: Store, client_id: UUID, now: datetime, of: str
 ) -> None:
     def ask(at: datetime) -> None:
@@ -83,7 +83,7 @@ def test_who_has_read_a_request_does_not_answer_it_asked_for_again(
     assert (asked(store), waiting(store)) == ([], [])
 
 
-def test_no_number_comes_back(store: Store, client_id: UUID, now: datetime) -> None:
+def test_numbers_of_requests_are_never_reused(store: Store, client_id: UUID, now: datetime) -> None:
     """A run that reads of a request for long must not answer a later one."""
     numbered(store, client_id, [7, 71], now)
     seen = list[int]()
@@ -103,7 +103,7 @@ def test_the_longest_waiting_bucket_comes_first(store: Store, client_id: UUID, n
     assert [(each.bucket, each.since) for each in waiting(store)] == [(8, now - SECOND), (7, now)]
 
 
-def test_of_a_client_with_many_customers_every_bucket_is_asked_for_without_counting_them(
+def test_a_client_with_many_customers_gets_a_request_in_every_bucket(
     store: Store, client_id: UUID, now: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(evaluation_requests, "MANY", 3)
@@ -116,7 +116,7 @@ def test_of_a_client_with_many_customers_every_bucket_is_asked_for_without_count
 
 
 @on_postgresql
-def test_a_request_that_is_made_while_a_run_ends_outlasts_it(store: Store, client_id: UUID, now: datetime) -> None:
+def test_a_request_made_while_a_run_ends_stays(store: Store, client_id: UUID, now: datetime) -> None:
     numbered(store, client_id, [7], now)
     do(store, lambda w: for_customers(w, [7], now))
     read = asked(store)
@@ -131,7 +131,7 @@ def test_a_request_that_is_made_while_a_run_ends_outlasts_it(store: Store, clien
 
 
 @on_postgresql
-def test_who_asks_and_who_answers_never_wait_in_a_circle(store: Store, client_id: UUID, now: datetime) -> None:
+def test_requests_and_answers_do_not_deadlock(store: Store, client_id: UUID, now: datetime) -> None:
     numbers = [7 + BUCKETS * nth for nth in range(20)]
     numbered(store, client_id, numbers, now)
     backwards = numbers[::-1]

@@ -9,6 +9,7 @@ import pytest
 from sqlalchemy import event, select, update
 from sqlalchemy.exc import IntegrityError
 
+from pipelines.monitoring import Cause, Decision
 from pipelines.vocabulary.errors import Corrupt, NotFound
 from pipelines.webhooks.events import EventType
 from storage.core.models import customers, deliveries, events, rule_states
@@ -17,11 +18,11 @@ from storage.core.paging import Page
 from storage.core.store import Store
 from storage.monitoring import attributes, rule_matches, rulesets
 from storage.monitoring.attributes import NewAttribute
-from storage.monitoring.rule_matches import Cause, Count, Match, Settled
+from storage.monitoring.rule_matches import Count, Match
 from storage.webhooks import subscriptions
 from tests.storage.examples import a_client, a_customer
 from tests.storage.values import on_sqlite
-from tests.storage.watching import a_rule, a_ruleset, an_evaluation, created, settled
+from tests.storage.watching import a_rule, a_ruleset, an_evaluation, applied, created
 
 DAY = timedelta(days=1)
 
@@ -37,11 +38,11 @@ class Watched:
 
     def evaluated(
         self, at: datetime, one: dict[str, bool | None], other: dict[str, bool | None] | None = None
-    ) -> Settled:
-        """Look and decide: how rules come out for the two customers."""
+    ) -> Decision:
+        """Apply an evaluation with these outcomes of rules for the two customers."""
         holds = {(self.one, self.ruleset, rule): value for rule, value in one.items()}
         holds |= {(self.other, self.ruleset, rule): value for rule, value in (other or {}).items()}
-        return settled(self.store, an_evaluation(self.store, at, holds), at)
+        return applied(self.store, an_evaluation(self.store, at, holds), at)
 
     @property
     def matches(self) -> list[Match]:
@@ -65,16 +66,16 @@ def watched(store: Store, now: datetime) -> Watched:
     return Watched(store, now)
 
 
-def test_a_rise_is_told_once_however_often_it_is_looked_at(watched: Watched, now: datetime) -> None:
+def test_a_trigger_is_reported_once_however_often_it_is_evaluated(watched: Watched, now: datetime) -> None:
     for nth in range(3):
-        assert watched.evaluated(now + nth * DAY, {"A": True}).matches == (nth == 0)
+        assert len(watched.evaluated(now + nth * DAY, {"A": True}).matches) == (nth == 0)
     [match] = watched.matches
     assert (match.rules, match.customer_id, match.at, match.cause) == (["A"], watched.one.customer_id, now, Cause.DATA)
     assert watched.states == {(watched.one.number, "A"): match.match_id}
     assert len(watched.events()) == 1
 
 
-def test_a_fall_arms_it_again(watched: Watched, now: datetime) -> None:
+def test_a_reset_rule_triggers_again(watched: Watched, now: datetime) -> None:
     for value, reported in ((True, 1), (False, 1), (False, 1), (True, 2), (True, 2)):
         watched.evaluated(now, {"A": value})
         assert len(watched.matches) == reported
@@ -91,19 +92,19 @@ def test_what_is_unknown_changes_nothing(watched: Watched, now: datetime) -> Non
         assert rule_matches.counts(r, watched.ruleset, now.date()) == [Count("A", 4, 2, 2, 1)]
 
 
-def test_while_it_goes_on_it_is_told_again_after_its_days(watched: Watched, now: datetime) -> None:
+def test_a_rule_that_stays_true_triggers_again_after_its_days(watched: Watched, now: datetime) -> None:
     reported = []
     for day in range(8):
         at = now + day * DAY - day * timedelta(seconds=1)  # no night evaluates the very second of another
         evaluated = an_evaluation(watched.store, at, {(watched.one, watched.ruleset, "A"): True}, rearm_after_days=3)
-        reported.append(settled(watched.store, evaluated, at).matches)
+        reported.append(len(applied(watched.store, evaluated, at).matches))
     assert reported == [1, 0, 0, 1, 0, 0, 1, 0]
     assert watched.states == {(watched.one.number, "A"): watched.matches[0].match_id}
 
 
-def test_what_fires_together_of_a_ruleset_is_one_match_for_each_customer(watched: Watched, now: datetime) -> None:
+def test_rules_of_one_ruleset_that_fire_together_are_one_match_per_customer(watched: Watched, now: datetime) -> None:
     made = watched.evaluated(now, {"A": True, "B": True}, {"A": False, "B": True})
-    assert (made.matches, made.customers) == (2, 2)
+    assert (len(made.matches), len(made.matched)) == (2, 2)
     assert {match.customer_number: list(match.rules) for match in watched.matches} == {
         watched.one.number: ["A", "B"],
         watched.other.number: ["B"],
@@ -112,10 +113,10 @@ def test_what_fires_together_of_a_ruleset_is_one_match_for_each_customer(watched
     assert list(watched.matches[0].rules) == ["A"], "B had fired already"
 
 
-def test_rulesets_are_told_apart(watched: Watched, store: Store, now: datetime) -> None:
+def test_rules_of_two_rulesets_have_their_own_states(watched: Watched, store: Store, now: datetime) -> None:
     second = created(store, watched.client_id, a_ruleset(a_rule("A"), slug="second"), now)
     evaluated = an_evaluation(store, now, {(watched.one, each, "A"): True for each in (watched.ruleset, second)})
-    assert settled(store, evaluated, now).matches == 2
+    assert len(applied(store, evaluated, now).matches) == 2
     assert {match.slug for match in watched.matches} == {"early-warning", "second"}
     with store.db.reading() as r:
         assert [m.slug for m in rule_matches.find(r, watched.client_id, ruleset=second).items] == ["second"]
@@ -181,7 +182,7 @@ def test_a_match_is_never_changed(watched: Watched, now: datetime) -> None:
 
 
 @on_sqlite
-def test_a_record_that_was_changed_is_not_told(watched: Watched, now: datetime) -> None:
+def test_a_record_that_was_changed_is_refused(watched: Watched, now: datetime) -> None:
     watched.evaluated(now, {"A": True})
     with watched.store.db.writing() as w:
         w.exec_driver_sql("DROP TRIGGER rule_matches_rows_are_never_changed")
@@ -208,7 +209,7 @@ def test_matches_are_found_by_customer_and_time_the_newest_first(watched: Watche
 
 
 @on_sqlite
-def test_matches_since_a_moment_are_not_looked_for_among_all(watched: Watched, now: datetime) -> None:
+def test_matches_since_a_time_are_found_by_index(watched: Watched, now: datetime) -> None:
     run = list[tuple[str, Any]]()
 
     def keep(_connection: Any, _cursor: Any, statement: str, parameters: Any, *_: Any) -> None:
@@ -236,7 +237,7 @@ def test_another_client_s_match_is_unknown(watched: Watched, now: datetime) -> N
             assert raised.value.code == "RuleMatch.NotFound"
 
 
-def test_looks_are_counted_by_day(watched: Watched, now: datetime) -> None:
+def test_evaluations_are_counted_by_day(watched: Watched, now: datetime) -> None:
     for at, value in ((now, True), (now, True), (now + DAY, False), (now + 2 * DAY, None)):
         watched.evaluated(at, {"A": value}, {"A": True})
     with watched.store.db.reading() as r:
@@ -245,65 +246,67 @@ def test_looks_are_counted_by_day(watched: Watched, now: datetime) -> None:
         assert rule_matches.fired_now(r, watched.ruleset) == {"A": 1}
 
 
-# What has moved since it was evaluated
+# What has changed since it was evaluated
 
 
-def test_a_look_at_older_transactions_decides_nothing(watched: Watched, store: Store, now: datetime) -> None:
+def test_an_evaluation_of_older_transactions_changes_nothing(watched: Watched, store: Store, now: datetime) -> None:
     evaluated = an_evaluation(store, now, {(each, watched.ruleset, "A"): True for each in (watched.one, watched.other)})
     with store.db.writing() as w:
         w.execute(update(customers).where(customers.c.number == watched.one.number).values(data_version=1))
-    made = settled(store, evaluated, now)
-    assert made == Settled(matches=1, customers=1, moved=frozenset({watched.one.number}))
+    made = applied(store, evaluated, now)
+    assert (made.matched, made.superseded) == ({watched.other.number}, {watched.one.number})
     assert watched.matches[0].customer_number == watched.other.number
 
 
-def test_nor_does_one_at_older_attributes(watched: Watched, store: Store, now: datetime) -> None:
+def test_an_evaluation_of_older_attributes_changes_nothing(watched: Watched, store: Store, now: datetime) -> None:
     evaluated = an_evaluation(store, now, {(watched.one, watched.ruleset, "A"): True})
     with store.db.writing() as w:
         attributes.put(w, watched.one, {"score": NewAttribute(Decimal(1))}, "test", now)
-    assert settled(store, evaluated, now) == Settled(moved=frozenset({watched.one.number}))
+    made = applied(store, evaluated, now)
+    assert (made.matched, made.superseded) == (set(), {watched.one.number})
     assert (watched.matches, watched.states) == ([], {})
 
 
-def test_an_attribute_that_nothing_reads_takes_no_look_away(watched: Watched, store: Store, now: datetime) -> None:
+def test_an_attribute_that_no_ruleset_reads_supersedes_nothing(watched: Watched, store: Store, now: datetime) -> None:
     evaluated = an_evaluation(store, now, {(watched.one, watched.ruleset, "A"): True})
     with store.db.writing() as w:
         attributes.put(w, watched.one, {"branch_office": NewAttribute("x")}, "test", now)
-    assert settled(store, evaluated, now) == Settled(matches=1, customers=1)
+    made = applied(store, evaluated, now)
+    assert (made.matched, made.superseded) == ({watched.one.number}, set())
 
 
 @pytest.mark.parametrize("change", ["archived", "replaced"])
-def test_nor_does_one_by_a_ruleset_that_has_changed(watched: Watched, store: Store, now: datetime, change: str) -> None:
+def test_an_evaluation_by_a_changed_ruleset_changes_nothing(
+    watched: Watched, store: Store, now: datetime, change: str
+) -> None:
     evaluated = an_evaluation(store, now, {(watched.one, watched.ruleset, "A"): True})
     with store.db.writing() as w:
         if change == "archived":
             rulesets.archive(w, watched.ruleset, now)
         else:
             rulesets.replace(w, watched.ruleset, a_ruleset(a_rule("A")), "test", now)
-    assert settled(store, evaluated, now).matches == 0
+    assert applied(store, evaluated, now).matches == []
     assert (watched.matches, watched.states) == ([], {})
 
 
-def test_two_looks_at_once_tell_of_a_rise_once(watched: Watched, store: Store, now: datetime) -> None:
-    looks = [an_evaluation(store, now, {(watched.one, watched.ruleset, "A"): True}) for _ in range(8)]
+def test_evaluations_at_once_report_a_trigger_once(watched: Watched, store: Store, now: datetime) -> None:
+    evaluations = [an_evaluation(store, now, {(watched.one, watched.ruleset, "A"): True}) for _ in range(8)]
     with ThreadPoolExecutor(8) as pool:
-        made = list(pool.map(lambda evaluated: settled(store, evaluated, now).matches, looks))
+        made = list(pool.map(lambda evaluated: len(applied(store, evaluated, now).matches), evaluations))
     assert sorted(made) == [0] * 7 + [1]
     assert len(watched.matches) == len(watched.events()) == 1
     with store.db.reading() as r:
         assert rule_matches.counts(r, watched.ruleset, now.date()) == [Count("A", 8, 8, 0, 1)]
 
 
-def test_a_customer_whose_match_cannot_be_told_takes_no_other_with_it(
-    watched: Watched, store: Store, now: datetime
-) -> None:
+def test_a_match_that_cannot_be_recorded_stops_no_other_customer(watched: Watched, store: Store, now: datetime) -> None:
     holds = {(each, watched.ruleset, "A"): True for each in (watched.one, watched.other)}
-    made = settled(store, an_evaluation(store, now, holds, unrecordable=[watched.one]), now)
-    assert made == Settled(matches=1, customers=1, failed=frozenset({watched.one.number}))
+    made = applied(store, an_evaluation(store, now, holds, unrecordable=[watched.one]), now)
+    assert (made.matched, made.failed) == ({watched.other.number}, {watched.one.number})
     assert watched.states.keys() == {(watched.other.number, "A")}
     with store.db.reading() as r:
         assert rule_matches.counts(r, watched.ruleset, now.date()) == [Count("A", 1, 1, 0, 1)]
-    assert settled(store, an_evaluation(store, now, holds), now).matches == 1, "the next one finds it as it was"
+    assert len(applied(store, an_evaluation(store, now, holds), now).matches) == 1, "the next one finds it as it was"
 
 
 # Interrupted between any two steps
@@ -314,7 +317,7 @@ STEPS = ("_reset", "_fire", "_count")
 
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_interrupted_at_a_step_nothing_has_happened_and_once_more_it_has_once(
+def test_an_interruption_at_any_step_undoes_all_and_repeating_applies_once(
     watched: Watched, now: datetime, monkeypatch: pytest.MonkeyPatch, step: str, when: str
 ) -> None:
     watched.evaluated(now, {"B": True})

@@ -21,7 +21,7 @@ from storage.monitoring.attributes import NewAttribute
 from storage.monitoring.rulesets import RulesetVersion, StoredRuleset
 from tests.storage.examples import a_client, a_customer
 from tests.storage.values import on_postgresql, on_sqlite
-from tests.storage.watching import LOW_SCORE, SCORE, a_rule, a_ruleset, an_evaluation, created, settled
+from tests.storage.watching import LOW_SCORE, SCORE, a_rule, a_ruleset, an_evaluation, applied, created
 
 LATER = timedelta(hours=1)
 
@@ -57,7 +57,7 @@ def watching(store: Store, customer: Customer) -> list[tuple[str, int]]:
         return [(each.ruleset.slug, each.version) for each in rulesets.watched(r, active)]
 
 
-def test_what_is_created_is_read_back_and_says_what_it_said(store: Store, now: datetime) -> None:
+def test_a_created_ruleset_is_read_back_unchanged(store: Store, now: datetime) -> None:
     said = a_ruleset(a_rule("LONG", rearmAfterDays=7), notes="Nightly.", active=False)
     stored = created(store, a_client(store, now), said, now)
     with store.db.reading() as r:
@@ -67,7 +67,7 @@ def test_what_is_created_is_read_back_and_says_what_it_said(store: Store, now: d
     assert (again.version, again.active, again.is_archived, again.watches) == (1, False, False, False)
 
 
-def test_of_another_client_it_is_unknown(store: Store, now: datetime) -> None:
+def test_another_client_s_ruleset_is_not_found(store: Store, now: datetime) -> None:
     stored = created(store, a_client(store, now), a_ruleset(), now)
     other = a_client(store, now)
     with store.db.reading() as r:
@@ -96,7 +96,9 @@ def refusal(do: Callable[[], object]) -> str:
     return raised.value.code
 
 
-def test_a_client_may_have_so_many(store: Store, now: datetime, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_a_clients_rulesets_is_limited(
+    store: Store, now: datetime, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(rulesets, "MOST_RULESETS", 2)
     client_id = a_client(store, now)
     for slug in ("one", "two"):
@@ -106,7 +108,9 @@ def test_a_client_may_have_so_many(store: Store, now: datetime, monkeypatch: pyt
         assert [each.slug for each in rulesets.find(r, client_id).items] == ["one", "two"]
 
 
-def test_no_two_at_once_come_past_the_most(store: Store, now: datetime, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rulesets_created_at_once_do_not_exceed_the_limit(
+    store: Store, now: datetime, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(rulesets, "MOST_RULESETS", 3)
     client_id = a_client(store, now)
 
@@ -165,7 +169,7 @@ def test_a_document_that_was_changed_is_not_read(store: Store, now: datetime) ->
         assert rulesets.get(r, stored.client_id, stored.ruleset_id).ruleset
 
 
-def test_the_archived_and_the_inactive_watch_nobody(store: Store, now: datetime) -> None:
+def test_archived_and_inactive_rulesets_do_not_watch(store: Store, now: datetime) -> None:
     client_id = a_client(store, now)
     customer = with_transactions(store, client_id, now)
     stored = created(store, client_id, a_ruleset(), now)
@@ -203,7 +207,7 @@ def test_a_list_of_customers_is_read_as_their_numbers(store: Store, now: datetim
     assert evaluations_requested(store) == {one.number}
 
 
-def test_whatever_changes_what_watches_asks_for_a_look(store: Store, now: datetime) -> None:
+def test_a_change_of_what_watches_requests_a_ruleset_evaluation(store: Store, now: datetime) -> None:
     client_id = a_client(store, now)
     theirs = {with_transactions(store, client_id, now).number for _ in range(2)}
     with_transactions(store, a_client(store, now), now)  # is another client's
@@ -225,12 +229,12 @@ def test_whatever_changes_what_watches_asks_for_a_look(store: Store, now: dateti
         all_answered(store)
 
 
-def test_states_are_kept_by_code_and_forgotten_with_what_no_longer_watches(store: Store, now: datetime) -> None:
+def test_states_stay_by_code_and_are_deleted_when_the_ruleset_stops_watching(store: Store, now: datetime) -> None:
     client_id = a_client(store, now)
     customer = with_transactions(store, client_id, now)
 
     def fire(stored: StoredRuleset, *codes: str) -> None:
-        settled(store, an_evaluation(store, now, {(customer, stored, code): True for code in codes}), now)
+        applied(store, an_evaluation(store, now, {(customer, stored, code): True for code in codes}), now)
 
     stored = created(store, client_id, a_ruleset(a_rule("A"), a_rule("B")), now)
     fire(stored, "A", "B")
@@ -252,7 +256,7 @@ def test_states_are_kept_by_code_and_forgotten_with_what_no_longer_watches(store
         assert states(store) == ["C"], stopping
 
 
-def test_a_look_is_asked_for_when_an_attribute_that_is_read_changes(store: Store, now: datetime) -> None:
+def test_a_change_of_an_attribute_that_is_read_requests_a_ruleset_evaluation(store: Store, now: datetime) -> None:
     client_id = a_client(store, now)
     customer = with_transactions(store, client_id, now)
     created(store, client_id, a_ruleset(a_rule("LOW", LOW_SCORE), attributes=[SCORE]), now)
@@ -271,8 +275,8 @@ def test_a_look_is_asked_for_when_an_attribute_that_is_read_changes(store: Store
 
 
 @on_postgresql
-def test_a_ruleset_that_is_looked_by_is_changed_afterwards(store: Store, now: datetime) -> None:
-    """Else a ruleset evaluation could leave behind what an archived ruleset has forgotten."""
+def test_a_ruleset_in_use_is_changed_afterwards(store: Store, now: datetime) -> None:
+    """Otherwise a ruleset evaluation could write states that archiving has just deleted."""
     client_id = a_client(store, now)
     customer = with_transactions(store, client_id, now)
     stored = created(store, client_id, a_ruleset(), now)
@@ -283,7 +287,7 @@ def test_a_ruleset_that_is_looked_by_is_changed_afterwards(store: Store, now: da
 
     with ThreadPoolExecutor(1) as pool:
         with store.db.writing() as w:
-            assert rulesets.hold(w, rulesets.active(w, [customer.number])) == {stored.ruleset_id}
+            assert rulesets.lock_watching(w, {client_id}) == {(stored.ruleset_id, 1)}
             later = pool.submit(archive)
             _, waiting = wait([later], timeout=0.5)
             assert waiting
@@ -291,33 +295,29 @@ def test_a_ruleset_that_is_looked_by_is_changed_afterwards(store: Store, now: da
     assert watching(store, customer) == []
 
 
-def test_what_was_changed_meanwhile_is_not_held(store: Store, now: datetime) -> None:
+def test_the_versions_that_watch_now_are_locked(store: Store, now: datetime) -> None:
     client_id = a_client(store, now)
-    customer = with_transactions(store, client_id, now)
     replaced, retained = (created(store, client_id, a_ruleset(slug=slug), now) for slug in ("replaced", "retained"))
-    with store.db.reading() as r:
-        active = rulesets.active(r, [customer.number])
+    created(store, client_id, a_ruleset(slug="off", active=False), now)
     with store.db.writing() as w:
         rulesets.replace(w, replaced, a_ruleset(a_rule("OTHER"), slug="replaced"), "test", now)
-        assert rulesets.hold(w, active) == {retained.ruleset_id}
+        assert rulesets.lock_watching(w, {client_id}) == {(replaced.ruleset_id, 2), (retained.ruleset_id, 1)}
 
 
 @on_sqlite
 def test_a_client_s_rulesets_may_be_more_than_a_statement_takes_values(store: Store, now: datetime) -> None:
     client_id = a_client(store, now)
-    customer = with_transactions(store, client_id, now)
-    made = {created(store, client_id, a_ruleset(slug=f"slug-{nth}"), now).ruleset_id for nth in range(6)}
+    made = {(created(store, client_id, a_ruleset(slug=f"slug-{nth}"), now).ruleset_id, 1) for nth in range(6)}
     with store.db.writing() as w:
-        active = rulesets.active(w, [customer.number])
         driver = w.connection.driver_connection
         assert isinstance(driver, sqlite3.Connection)
         most = driver.setlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER, 5)
-        assert rulesets.hold(w, active) == made
+        assert rulesets.lock_watching(w, {client_id}) == made
         driver.setlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER, most)
 
 
 @on_postgresql
-def test_a_slug_that_somebody_else_is_about_to_take_is_taken(store: Store, now: datetime) -> None:
+def test_a_slug_reserved_by_an_open_transaction_is_refused(store: Store, now: datetime) -> None:
     client_id = a_client(store, now)
     renamed = created(store, client_id, a_ruleset(slug="old"), now)
 
@@ -338,7 +338,7 @@ def test_a_slug_that_somebody_else_is_about_to_take_is_taken(store: Store, now: 
 
 
 @on_sqlite
-def test_what_is_looked_by_stays_read_and_what_was_not_for_long_is_read_again(
+def test_rulesets_used_last_stay_cached_and_others_are_read_again(
     store: Store, now: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client_id = a_client(store, now)
@@ -360,7 +360,7 @@ def test_what_is_looked_by_stays_read_and_what_was_not_for_long_is_read_again(
     assert read == [each.ruleset_id for each in (a, b, c, b)]
 
 
-def test_of_two_that_come_at_once_one_has_the_slug(store: Store, now: datetime) -> None:
+def test_of_rulesets_created_at_once_one_gets_the_slug(store: Store, now: datetime) -> None:
     client_id = a_client(store, now)
 
     def create(_nth: int) -> str:

@@ -31,7 +31,7 @@ from storage.core.settings import Settings
 from storage.core.store import Store
 from storage.customers.customers import Customer, versions
 from storage.enrichment import compaction, transactions
-from storage.enrichment.commit import NewValue, commit_values
+from storage.enrichment.commit import commit_values
 from storage.jobs import batches, jobs
 from storage.jobs.jobs import Ending, Job
 from storage.operations import backup, integrity, retention
@@ -59,13 +59,9 @@ def enrich_all(store: Store) -> None:
     held = transactions.scan(store.lake, places).collect()
     rows = pl.concat([held, *map(row_of, claimed)]).sort(SORT_KEY)
     stored = store.lake.put_frame(f"transactions/load/{uuid4()}.parquet", rows)
-    new, first = list[NewValue](), 0
-    for number, mine in rows.group_by("customer_number", maintain_order=True):
-        new.append(NewValue(int(number[0]), first, mine.height, mine.height))
-        first += mine.height
     endings = [Ending(job, JobStatus.COMPLETED, read[job.customer_number] + 1, 1, 1) for job in claimed]
     with store.db.writing() as w:
-        commit_values(w, batch.token, read, new, (stored, rows.height), None, endings, clock())
+        commit_values(w, values.a_result(batch.token, read, stored, rows, endings=endings), clock())
 
 
 def row_of(job: Job) -> pl.DataFrame:

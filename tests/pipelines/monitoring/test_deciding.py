@@ -1,0 +1,159 @@
+"""What a ruleset evaluation changes, given the state in which it is applied."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
+from itertools import count
+from typing import Any, cast
+from uuid import UUID
+
+import polars as pl
+import pytest
+
+from pipelines.monitoring import (
+    Cause,
+    CurrentCustomer,
+    CurrentState,
+    Decision,
+    Observed,
+    Ruleset,
+    RulesetEvaluation,
+    Seen,
+    Watched,
+    decide,
+)
+from pipelines.monitoring.moving import FIRING, OUTCOMES, REARM
+
+NOW = datetime(2026, 11, 20, 3, 0, tzinfo=UTC)
+CLIENT, RULESET, OTHER_RULESET = UUID(int=1), UUID(int=2), UUID(int=3)
+RULES = [(RULESET, "A"), (RULESET, "B"), (OTHER_RULESET, "A")]
+
+
+class Observation:
+    """In place of `Observed`: its record names the customer, or can't be made."""
+
+    def __init__(self, unrecordable: int | None) -> None:
+        self._unrecordable = unrecordable
+
+    def record(self, customer_number: int, ruleset_id: UUID, rules: Sequence[str]) -> dict[str, Any]:
+        if customer_number == self._unrecordable and ruleset_id == OTHER_RULESET:
+            raise ArithmeticError("this customer's values can't be described")
+        return {"rules": rules, "customer": customer_number}
+
+
+def watched(ruleset_id: UUID) -> Watched:
+    rule = {"code": "A", "message": "A.", "condition": {"moreThan": [{"metric": "history_days"}, "30"]}}
+    document = {"slug": f"slug-{ruleset_id.int}", "name": "Name", "rules": [rule]}
+    return Watched(ruleset_id, 4, Ruleset.model_validate(document), None)
+
+
+def evaluated(holds: Mapping[int, Sequence[bool | None]], unrecordable: int | None = None) -> RulesetEvaluation:
+    """An evaluation in which RULES hold so for each customer, at data version 7 and attribute change 5."""
+    rows = [
+        (n, id_.bytes, code, value) for n, of in holds.items() for (id_, code), value in zip(RULES, of, strict=True)
+    ]
+    outcomes = pl.DataFrame(rows, schema=OUTCOMES, orient="row")
+    return RulesetEvaluation(
+        cause=Cause.DATA,
+        as_of=NOW.date(),
+        zone="UTC",
+        rulesets={each: watched(each) for each in (RULESET, OTHER_RULESET)},
+        seen=[Seen(cast("Observed", Observation(unrecordable)), outcomes)],
+        outcomes=outcomes,
+        rearm=pl.DataFrame([(id_.bytes, code, None) for id_, code in RULES], schema=REARM, orient="row"),
+        versions=dict.fromkeys(holds, 7),
+        attributes_read=dict.fromkeys(holds, frozenset({"score"})),
+        attribute_changes=dict.fromkeys(holds, 5),
+        failed=frozenset(),
+    )
+
+
+def state(*numbers: int, fired: Sequence[tuple[int, UUID, str]] = ()) -> CurrentState:
+    """A state in which nothing has changed since the evaluation."""
+    firing = [(number, id_.bytes, code, NOW - timedelta(days=1)) for number, id_, code in fired]
+    return CurrentState(
+        customers={number: CurrentCustomer(CLIENT, UUID(int=number), 7) for number in numbers},
+        attribute_changes=dict.fromkeys(numbers, 5),
+        rulesets={(RULESET, 4), (OTHER_RULESET, 4)},
+        firing=pl.DataFrame(firing, schema=FIRING, orient="row"),
+    )
+
+
+def decided(of: RulesetEvaluation, now: CurrentState, *numbers: int) -> Decision:
+    ids = count(100)
+    return decide(of, set(numbers) or of.versions.keys(), now, NOW, lambda: UUID(int=next(ids)))
+
+
+def matches(decision: Decision) -> list[tuple[int, UUID, list[str]]]:
+    return [(each.customer_number, each.ruleset_id, list(each.rules)) for each in decision.matches]
+
+
+def test_what_fires_is_a_match_for_each_customer_and_ruleset() -> None:
+    decision = decided(evaluated({8: [True, True, True], 9: [None, False, True]}), state(8, 9))
+    assert matches(decision) == [(8, RULESET, ["A", "B"]), (8, OTHER_RULESET, ["A"]), (9, OTHER_RULESET, ["A"])]
+    assert decision.matched == {8, 9}
+
+
+def test_a_match_names_its_event_and_what_was_evaluated() -> None:
+    [match] = decided(evaluated({8: [True, False, False]}), state(8)).matches
+    assert (match.match_id, match.version, match.data_version, match.at) == (UUID(int=100), 4, 7, NOW)
+    assert match.event.event_id == match.match_id
+    record = json.loads(match.record)
+    assert record["observed"] == {"rules": ["A"], "customer": 8}
+    assert (record["clientId"], record["customerId"]) == (str(CLIENT), str(UUID(int=8)))
+    assert date.fromisoformat(record["asOf"]) == NOW.date()
+
+
+def test_a_rule_that_has_fired_stays_so_until_it_is_reset() -> None:
+    fired = [(8, RULESET, "A"), (8, RULESET, "B")]
+    decision = decided(evaluated({8: [True, False, None]}), state(8, fired=fired))
+    assert matches(decision) == []
+    assert decision.moves.reset.rows() == [(8, RULESET.bytes, "B")]
+
+
+CHANGES: Mapping[str, Any] = {
+    "its transactions": {"customers": {8: CurrentCustomer(CLIENT, UUID(int=8), 8)}},
+    "its attributes": {"attribute_changes": {8: 6}},
+    "it is gone": {"customers": {}},
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_customer_that_has_changed_is_superseded(change: str) -> None:
+    decision = decided(evaluated({8: [True, True, True]}), replace(state(8), **CHANGES[change]))
+    assert decision.superseded == {8}
+    assert matches(decision) == []
+    assert decision.moves.counts.is_empty()
+
+
+def test_attributes_that_no_ruleset_reads_supersede_nothing() -> None:
+    unread = replace(evaluated({8: [True, False, False]}), attributes_read={}, attribute_changes={})
+    assert decided(unread, replace(state(8), attribute_changes={})).matched == {8}
+
+
+@pytest.mark.parametrize("rulesets", [{(RULESET, 5), (OTHER_RULESET, 4)}, {(OTHER_RULESET, 4)}])
+def test_a_ruleset_that_was_replaced_or_archived_changes_nothing(rulesets: set[tuple[UUID, int]]) -> None:
+    decision = decided(evaluated({8: [True, True, True]}), replace(state(8), rulesets=rulesets))
+    assert matches(decision) == [(8, OTHER_RULESET, ["A"])]
+    assert decision.moves.counts["ruleset_id"].to_list() == [OTHER_RULESET.bytes]
+
+
+def test_only_the_given_customers_are_decided_on() -> None:
+    decision = decided(evaluated({8: [True, False, False], 9: [True, False, False]}), state(9), 9)
+    assert (decision.matched, decision.superseded) == ({9}, set())
+
+
+def test_a_match_that_cannot_be_recorded_leaves_its_customer_unchanged() -> None:
+    """Its other matches and resets are left out too: the next evaluation decides on all of them."""
+    of = evaluated({8: [True, False, True], 9: [True, False, False]}, unrecordable=8)
+    decision = decided(of, state(8, 9, fired=[(8, RULESET, "B")]))
+    assert matches(decision) == [(9, RULESET, ["A"])]
+    assert (decision.failed, decision.errors) == ({8}, ["ArithmeticError"])
+    assert decision.moves.reset.is_empty()
+    assert decision.moves.counts["observed"].to_list() == [1, 1, 1]
+
+
+def test_customers_that_could_not_be_evaluated_are_failed() -> None:
+    of = replace(evaluated({8: [True, False, False], 9: [True, False, False]}), failed=frozenset({8, 10}))
+    assert decided(of, state(8, 9)).failed == {8}

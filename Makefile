@@ -43,13 +43,14 @@ format: $(BIN)/.dev  ## Put imports and lines in order
 	$(BIN)/ruff format .
 
 generated: $(BIN)/.dev  ## Write the files in docs/ that come from the code
-	$(BIN)/tidemark policies schema > docs/policy.schema.json
-	$(BIN)/tidemark rulesets schema > docs/ruleset.schema.json
-	$(BIN)/tidemark rulesets library --markdown > docs/monitoring-library.md
-	$(BIN)/tidemark metrics list --markdown > docs/metrics.md
-	$(BIN)/python -m pipelines.reports.aggregate.described > docs/report-tables.md
-	rm -f docs/events/*.schema.json
-	$(BIN)/tidemark events write docs/events
+	$(BIN)/tidemark policies schema > docs/reference/policy.schema.json
+	$(BIN)/tidemark rulesets schema > docs/reference/ruleset.schema.json
+	$(BIN)/tidemark rulesets library --markdown > docs/reference/monitoring-library.md
+	$(BIN)/tidemark metrics list --markdown > docs/reference/metrics.md
+	$(BIN)/python -m pipelines.reports.aggregate.described > docs/reference/report-tables.md
+	rm -f docs/reference/events/*.schema.json
+	$(BIN)/tidemark events write docs/reference/events
+	$(BIN)/python -m docs.reference_pages docs/reference
 
 CHROMIUM ?= chromium
 pictures: install  ## Take the README's picture of a report (needs Chromium)

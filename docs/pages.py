@@ -17,7 +17,7 @@ BESIDE = {
     ROOT / "CONTRIBUTING.md": "contributing.md",
     ROOT / "SECURITY.md": "security.md",
 }
-NO_PAGES = {".py", ".map"}
+NO_PAGES = {".py", ".pyc", ".map"}
 
 
 def main(target: Path) -> None:

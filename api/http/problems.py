@@ -1,7 +1,7 @@
 """Every refusal and failure as RFC 9457 `application/problem+json`, mapped here once.
 
 A problem says what was wrong and where, never what was sent: bodies of bank statements don't belong in error logs.
-`code` is stable and part of the public contract; `type` is the same code as a URN, and `title` belongs to the status.
+`code` is stable and part of the public contract; `type` leads to the page about it, and `title` belongs to the status.
 """
 
 import logging
@@ -23,6 +23,7 @@ from storage.core.database import AWAY
 from storage.operations.health import Parts
 
 MEDIA_TYPE = "application/problem+json"
+PAGES = "/docs/errors"  # a page for each code (api.service.routes.docs)
 CHALLENGE = 'ApiKey realm="tidemark", header="x-api-key"'
 RETRY_AFTER_S = 5
 FILE_METHODS = ("GET", "HEAD")  # of mounted static files, which name none
@@ -52,7 +53,7 @@ def body(
     parts: Parts | None = None,
 ) -> dict[str, Any]:
     found = Problem(
-        type=f"urn:tidemark:problem:{code}",
+        type=f"{PAGES}/{code}",
         title=HTTPStatus(status).phrase,
         status=status,
         detail=detail,

@@ -50,7 +50,7 @@ _APPLIES_TO: dict[str, Any] = {
 
 
 def _with_document(schema: dict[str, Any]) -> None:
-    add_document_fields(schema, Ruleset, "See docs/monitoring.md.", _KINDS)
+    add_document_fields(schema, Ruleset, "See docs/how-to/monitoring.md.", _KINDS)
     schema["properties"]["appliesTo"] = _APPLIES_TO
     schema["required"] = ["slug", "name", "rules"]
 

@@ -1,6 +1,7 @@
-"""JSON Schemas of the event types, from the models of the OpenAPI document: the files `docs/events/*.schema.json`.
+"""JSON Schemas of the event types, from the models of the OpenAPI document.
 
-Payloads may gain fields without notice, so no schema forbids other fields.
+`make generated` writes them to `docs/reference/events/*.schema.json`. Payloads may gain fields without notice, so no
+schema forbids other fields.
 """
 
 import json

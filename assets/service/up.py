@@ -101,7 +101,7 @@ def check(database: Path) -> None:
     """Check a database that was not closed when it was last used, now that requests are answered."""
     checked = sqlite_check.quick_check(database, CHECK_WITHIN_S)
     if checked.damage is not None:
-        log.error("the database is damaged: %s. Restore it from a backup: docs/operations.md", checked.damage)
+        log.error("the database is damaged: %s. Restore it from a backup: docs/how-to/operations.md", checked.damage)
     elif checked.complete:
         log.info("Tidemark was not stopped cleanly; the check of its database found nothing wrong")
     else:

@@ -18,8 +18,8 @@
     authoring/  what helps to write policies, and tells what they do: schema, differences, statement
     examples/   three complete policies
 
-`docs/policies.md` says what it all means. Here stand the words that the API and the commands share; functions are
-imported from where they stand.
+`docs/how-to/policies.md` says what it all means. Here stand the words that the API and the commands share; functions
+are imported from where they stand.
 """
 
 from pipelines.decisions.decision import Case, Decision, Ready, Recorded, Replay, StatedAttribute

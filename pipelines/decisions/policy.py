@@ -13,7 +13,7 @@ evaluator of text. Decimals are written as text, so that no digit is lost. Unkno
             customerMessage: Payments from your account were returned unpaid.
             condition: {atLeast: [{metric: dishonours_180d}, "3"]}
 
-`docs/policies.md` says what it all means; `check` finds the faults that a schema can't; `plan` makes it run.
+`docs/how-to/policies.md` says what it all means; `check` finds the faults that a schema can't; `plan` makes it run.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""The registry as others read it: a record a metric, and the table of `docs/metrics.md`."""
+"""The registry as others read it: a record a metric, and the table of `docs/reference/metrics.md`."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -36,8 +36,8 @@ def _lines(metrics: Metrics) -> Iterator[str]:
     yield "# Metrics"
     yield ""
     yield f"The {len(metrics)} metrics that reports, policies and monitoring share. Made from"
-    yield "[`registry.yaml`](../pipelines/metrics/registry.yaml), where each is defined as data, by"
-    yield "`tidemark metrics list --markdown > docs/metrics.md`: don't edit this file."
+    yield "[`registry.yaml`](../../pipelines/metrics/registry.yaml), where each is defined as data, by"
+    yield "`tidemark metrics list --markdown > docs/reference/metrics.md`: don't edit this file."
     yield ""
     yield "Windows in days end at the customer's last row. Complete months are calendar months that the history covers"
     yield "from their first to their last day; of those asked for, the ones there are count. Values are exact decimals"

@@ -9,7 +9,8 @@ What is written on application and what is watched in life can so be copied from
         severity: critical
         condition: {atLeast: [{metric: dishonours_180d}, "3"]}
 
-`docs/monitoring.md` says what it all means; `checking` finds the faults that a schema can't; `watching` makes it run.
+`docs/how-to/monitoring.md` says what it all means; `checking` finds the faults that a schema can't; `watching` makes
+it run.
 """
 
 import re

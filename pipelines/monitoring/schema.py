@@ -11,9 +11,10 @@ from pipelines.monitoring.ruleset import Ruleset
 
 def as_json_schema() -> dict[str, Any]:
     """JSON Schema 2020-12."""
-    return of_document(Ruleset, "Monitoring ruleset", "Rules that watch customers in life. See docs/monitoring.md.")
+    says = "Rules that watch customers in life. See docs/how-to/monitoring.md."
+    return of_document(Ruleset, "Monitoring ruleset", says)
 
 
 def as_text() -> str:
-    """The file `docs/ruleset.schema.json`."""
+    """The file `docs/reference/ruleset.schema.json`."""
     return text_of(as_json_schema())

@@ -169,52 +169,137 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, env_file=".env", frozen=True, extra="ignore")
 
-    home: Path = Path("./.tidemark")
-    database_url: str = ""
-    lake_url: str = ""
-    environment: Environment = Environment.SANDBOX
-    docs: Annotated[bool | None, BeforeValidator(_on_or_off)] = None  # unless set: in the sandbox alone
-    timezone: Annotated[str, AfterValidator(_known_zone)] = DEFAULT_ZONE
-    master_key: SecretStr = SecretStr("")
-    new_master_key: SecretStr = SecretStr("")  # of `tidemark secrets rotate` alone
-    log_format: LogFormat = LogFormat.AUTO
-    min_free_bytes: int = Field(default=64 * 2**20, ge=0)  # below it the service says that it is not ready
+    home: Path = Field(Path("./.tidemark"), description="Folder where state lives.")
+    database_url: str = Field(
+        "",
+        description="`postgresql://…` for PostgreSQL, 14 or newer: a database of its own, whose role may create a "
+        "schema (`dagster`, for Dagster's tables). Without it, SQLite in the home.",
+    )
+    lake_url: str = Field("", description="A folder, as a path or `file://…`. Without it, `lake` in the home.")
+    environment: Environment = Field(
+        Environment.SANDBOX,
+        description="`sandbox`, or `production`: keys start `tm_live_`, and the master key must be given.",
+    )
+    docs: Annotated[bool | None, BeforeValidator(_on_or_off)] = Field(
+        None,
+        description="Whether `/docs` and `/openapi.json` are served. Without it, `on` in the sandbox and `off` in "
+        "production.",
+    )
+    timezone: Annotated[str, AfterValidator(_known_zone)] = Field(
+        DEFAULT_ZONE, description="Time zone of the days and months of the business."
+    )
+    master_key: SecretStr = Field(
+        SecretStr(""),
+        description="32 bytes in Base64, which encrypt the keys of webhook secrets, PDF files and their passwords. "
+        "Without it, `master.key` in the home, made when absent.",
+    )
+    new_master_key: SecretStr = Field(
+        SecretStr(""),
+        description="The key that `tidemark secrets rotate` puts in the place of the master key.",
+    )
+    log_format: LogFormat = Field(
+        LogFormat.AUTO, description="`text`, `json`, or `auto`: text on a terminal, else JSON."
+    )
+    min_free_bytes: int = Field(
+        64 * 2**20, ge=0, description="Bytes of free disk below which `/health/ready` answers 503."
+    )
 
     webhook_allow_cidrs: Annotated[
         tuple[IPv4Network | IPv6Network, ...], NoDecode, BeforeValidator(_comma_separated)
-    ] = ()
-    webhook_ports: Annotated[Ports, NoDecode, BeforeValidator(_ports)] = USUAL_PORTS
-    webhook_proxy: Annotated[str, AfterValidator(_proxy_address)] = ""
-    webhook_ca_bundle: Path | None = None
-    webhook_timeout_s: float = Field(default=30.0, gt=0, le=30)
+    ] = Field((), description="Private networks that webhooks may reach, comma-separated.")
+    webhook_ports: Annotated[Ports, NoDecode, BeforeValidator(_ports)] = Field(
+        USUAL_PORTS,
+        description="Ports that webhooks may reach, like `443,8443,9000-9999`. Without it, 443, and from 1024 on all "
+        "but those of internal services.",
+    )
+    webhook_proxy: Annotated[str, AfterValidator(_proxy_address)] = Field(
+        "",
+        description="`http://name:port` of a proxy that webhooks are sent through. The proxy looks names up itself, so "
+        "it must guard private addresses as well.",
+    )
+    webhook_ca_bundle: Path | None = Field(None, description="File with a further CA for receivers.")
+    webhook_timeout_s: float = Field(30.0, gt=0, le=30, description="Seconds for a delivery, body included.")
 
-    rate_limit: Annotated[Quota, NoDecode, BeforeValidator(_quota)] = Quota(60_000, 60)  # of one key
-    wrong_key_limit: Annotated[Quota, NoDecode, BeforeValidator(_quota)] = Quota(600, 60)  # of one address
-    redis_url: Annotated[str, AfterValidator(_redis_address)] = ""
-    trusted_proxies: Annotated[tuple[IPv4Network | IPv6Network, ...], NoDecode, BeforeValidator(_comma_separated)] = ()
-    max_requests: int = Field(default=256, ge=1)
-    client_timeout_s: float = Field(default=10.0, gt=0)
+    rate_limit: Annotated[Quota, NoDecode, BeforeValidator(_quota)] = Field(
+        Quota(60_000, 60),
+        description="Requests of one key in a window of `30s`, `15m`, `12h` or `1d`; then 429. The default is what one "
+        "API process can serve: lower it where clients share one.",
+    )
+    wrong_key_limit: Annotated[Quota, NoDecode, BeforeValidator(_quota)] = Field(
+        Quota(600, 60),
+        description="Requests without a good key from one address; then 429. A good key is still served from there.",
+    )
+    redis_url: Annotated[str, AfterValidator(_redis_address)] = Field(
+        "",
+        description="`redis://…`, `rediss://…` or `unix://…`: all processes count requests together. Without it, and "
+        "while Redis is down, each process counts for itself.",
+    )
+    trusted_proxies: Annotated[tuple[IPv4Network | IPv6Network, ...], NoDecode, BeforeValidator(_comma_separated)] = (
+        Field(
+            (),
+            description="Networks, comma-separated, whose `X-Forwarded-For` says who asks. Name your reverse proxy, "
+            "else everything that it forwards counts as one address.",
+        )
+    )
+    max_requests: int = Field(
+        256,
+        ge=1,
+        description="Requests under way in one process, and twice as many connections; beyond it 503, while `/health` "
+        "still answers. One key may hold 9/16 of them, one client 3/4.",
+    )
+    client_timeout_s: float = Field(
+        10.0,
+        gt=0,
+        description="Seconds that a client may let the service wait for a request's head, and for its body or for "
+        "taking its answer whenever these move less than 8 KiB a second.",
+    )
 
-    max_transactions: int = Field(default=50_000, ge=1, le=50_000)
-    max_json_bytes: int = Field(default=35 * 2**20, ge=1)
-    max_multipart_bytes: int = Field(default=100 * 2**20, ge=1)
-    max_file_bytes: int = Field(default=25 * 2**20, ge=1)  # of a PDF
+    max_transactions: int = Field(50_000, ge=1, le=50_000, description="Rows in a submission.")
+    max_json_bytes: int = Field(35 * 2**20, ge=1, description="Bytes of a request's body.")
+    max_multipart_bytes: int = Field(
+        100 * 2**20, ge=1, description="Bytes of a body with files, which are streamed to the disk."
+    )
+    max_file_bytes: int = Field(25 * 2**20, ge=1, description="Bytes of a PDF.")
 
-    batch_lease_s: float = Field(default=15.0, gt=0)
-    batch_max_jobs: int = Field(default=2_000, ge=1)
-    batch_max_rows: int = Field(default=500_000, ge=1)
-    job_max_attempts: int = Field(default=3, ge=1)
-    job_retry_pause_s: float = Field(default=20, ge=0)  # from the second interruption on
+    batch_lease_s: float = Field(
+        15.0, gt=0, description="Seconds until a silent worker's batch is given to another worker."
+    )
+    batch_max_jobs: int = Field(2_000, ge=1, description="Jobs that one run takes at most.")
+    batch_max_rows: int = Field(500_000, ge=1, description="Rows that one run takes at most.")
+    job_max_attempts: int = Field(3, ge=1, description="Interrupted attempts before a job fails.")
+    job_retry_pause_s: float = Field(
+        20, ge=0, description="Seconds before the next attempt, from the second interruption on."
+    )
 
-    retention: Annotated[timedelta, BeforeValidator(_duration), AfterValidator(_long_enough)] = timedelta(days=30)
-    integrity_bytes_per_s: int = Field(default=50 * 2**20, ge=1)  # what the integrity schedule reads at most
+    retention: Annotated[timedelta, BeforeValidator(_duration), AfterValidator(_long_enough)] = Field(
+        timedelta(days=30), description="How long replaced versions are retained: at least `2h`."
+    )
+    integrity_bytes_per_s: int = Field(
+        50 * 2**20, ge=1, description="Bytes a second that the weekly integrity check reads at most."
+    )
 
-    schedules: Annotated[bool, BeforeValidator(_on_or_off)] = True
-    dagster_hosts: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_comma_separated)] = ()
-    report_max_age_days: int = Field(default=7, ge=1)  # older reports are refreshed by night
-    portfolio_share: float = Field(default=0.5, gt=0, le=1)  # of the time that the portfolio's process may work
-    portfolio_threads: int = Field(default=1, ge=1)
-    portfolio_slice_rows: int = Field(default=50_000, ge=1)
+    schedules: Annotated[bool, BeforeValidator(_on_or_off)] = Field(
+        True,
+        description="`off`: nothing runs by night or week unless it is switched on in Dagster's pages.",
+    )
+    dagster_hosts: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_comma_separated)] = Field(
+        (),
+        description="Names, comma-separated, under which Dagster's pages are served besides `localhost` and the "
+        "address listened on.",
+    )
+    report_max_age_days: int = Field(
+        7, ge=1, description="Days after which reports are refreshed by night, though nothing new was sent."
+    )
+    portfolio_share: float = Field(
+        0.5,
+        gt=0,
+        le=1,
+        description="Share of the time that backfill and nightly refresh may work; they rest for the remainder.",
+    )
+    portfolio_threads: int = Field(
+        1, ge=1, description="Threads that the process of backfill and refresh computes with."
+    )
+    portfolio_slice_rows: int = Field(50_000, ge=1, description="Rows between two rests of backfill and refresh.")
 
     @classmethod
     def settings_customise_sources(

@@ -173,7 +173,7 @@ def _file(database: Path) -> Iterator[Finding]:
     """Whether SQLite finds its file whole."""
     checked = sqlite_check.quick_check(database, QUICK_CHECK_WITHIN_S)
     if checked.damage is not None:
-        remedy = "stop Tidemark and restore the database from a backup (docs/operations.md, Damaged files)"
+        remedy = "stop Tidemark and restore the database from a backup (docs/how-to/operations.md, Damaged files)"
         yield error("database", f"{database} is damaged: {checked.damage}", remedy)
     elif not checked.complete:
         problem = f"checking {database} was given up after {QUICK_CHECK_WITHIN_S:.0f} s"
@@ -202,7 +202,7 @@ def _secrets(r: Reading, settings: Settings) -> Iterator[Finding]:
         if newest is not None:
             open_secret(Vault(lambda: held), newest.subscription_id, newest.secret)
     except SettingsError as problem:
-        yield error("master key", str(problem), "restore it; if it is lost: docs/operations.md, Keys")
+        yield error("master key", str(problem), "restore it; if it is lost: docs/how-to/operations.md, Keys")
     except Corrupt:
         yield error("secrets", "a stored webhook secret can't be opened", "rotate the secrets of its subscriptions")
     if settings.keeps_key_file and vault_keys.waiting(settings) is not None:
@@ -297,7 +297,7 @@ def _damaged(damage: Damage) -> Finding:
     return error(
         "lake",
         f"{damage.path} is {damage.problem}, as found at {damage.found_at:%Y-%m-%d %H:%M}Z; it holds: {concerned}",
-        "copy this one file from any backup (docs/operations.md, Damaged files), then run tidemark doctor --deep",
+        "copy this file from any backup (docs/how-to/operations.md, Damaged files), then run tidemark doctor --deep",
     )
 
 

@@ -1,6 +1,6 @@
 """Backups beside a story, one of them ended by SIGKILL at its n-th write: the folder holds a whole backup, or none.
 
-What is restored is restored as docs/operations.md says; on PostgreSQL by the very commands that stand there.
+What is restored is restored as docs/how-to/operations.md says; on PostgreSQL by the very commands that stand there.
 """
 
 import os
@@ -40,7 +40,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 FIRST = range(1, 60, 10)  # writes of a backup into an empty folder, some of them
 LATER = range(1, 30, 2)  # and of one that copies what is new
 AT_LEAST = 10  # writes of one that finds nothing new
-OPERATIONS: Final = ROOT / "docs" / "operations.md"
+OPERATIONS: Final = ROOT / "docs" / "how-to" / "operations.md"
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +78,7 @@ def test_on_postgresql_the_documented_commands_restore_what_was_lost(receiver: R
 
 
 def documented(under: str) -> list[str]:
-    """The lines of the first block of commands that follows these words in docs/operations.md."""
+    """The lines of the first block of commands that follows these words in docs/how-to/operations.md."""
     block = OPERATIONS.read_text().split(under)[1].split("```sh\n")[1].split("```")[0]
     return block.splitlines()
 
@@ -116,7 +116,7 @@ def assert_whole(folder: Path, copy: Path) -> None:
 
 
 def assert_restorable(world: World, folder: Path, home: Path, lender: Lender) -> None:
-    """As docs/operations.md says."""
+    """As docs/how-to/operations.md says."""
     home.mkdir(mode=0o700)
     shutil.copy(folder / "tidemark.db", home)
     shutil.copytree(folder / "lake", home / "lake")

@@ -223,7 +223,7 @@ def counted_as_documented(service: Service) -> int:
 def asked_as_documented(service: Service, nth: int) -> list[Any]:
     """What the documentation's nth query of the lake gives."""
     Path("manifest.json").write_text(service.run("api.cli", "lake", "manifest", "--json"))
-    page = (ROOT / "docs" / "lake.md").read_text()
+    page = (ROOT / "docs" / "tutorials" / "data-engineer.md").read_text()
     queries = re.findall(r'duckdb -c "(.+?)"\n', page, re.DOTALL)
     return duckdb.execute(queries[nth]).fetchall()
 

@@ -68,7 +68,7 @@ class PartView(View):
 class Problem(View):
     """The body of every answer that is not a success, as in RFC 9457."""
 
-    type: str = Field(description="The code as a URN.")
+    type: str = Field(description="The page about the code, relative to this service.")
     title: str = Field(description="Title of the status.")
     status: int
     detail: str

@@ -16,7 +16,7 @@ _SHOWN = ("slug", "name", "unit", "window", "direction")
 @metrics.command("list")
 def list_metrics(
     as_json: AsJson = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print docs/metrics.md.")] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print docs/reference/metrics.md.")] = False,
 ) -> None:
     """List the metrics that reports, policies and rules can read.
 

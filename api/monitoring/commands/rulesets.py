@@ -139,7 +139,7 @@ def print_schema() -> None:
 @rulesets.command("library")
 def list_library(
     folder: Annotated[Path | None, typer.Option("--write", help="Write them to this folder as YAML.")] = None,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print docs/monitoring-library.md.")] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print docs/reference/monitoring-library.md.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """List the library of rulesets. None watches anybody until it is adopted or pushed.

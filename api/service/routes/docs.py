@@ -1,9 +1,15 @@
-"""The documentation page: Swagger UI out of a package, so that it works with no internet."""
+"""The pages of documentation: Swagger UI from a package, so that it needs no internet, and one for each error code."""
+
+from html import escape
 
 from fastapi import APIRouter, FastAPI
 from fastapi.openapi.docs import get_swagger_ui_html
 from fastapi.staticfiles import StaticFiles
-from starlette.responses import Response
+from starlette.responses import HTMLResponse, Response
+
+from api.core.problems import PAGES
+from pipelines.vocabulary.codes import Code, catalogue
+from pipelines.vocabulary.errors import NotFound
 
 ASSETS = "/docs/assets"
 PARAMETERS = {
@@ -28,6 +34,23 @@ async def get_docs() -> Response:
         swagger_favicon_url=f"{ASSETS}/favicon-32x32.png",
         swagger_ui_parameters=PARAMETERS,
     )
+
+
+@router.get(PAGES + "/{code}")
+async def get_error(code: str) -> Response:
+    """The page about an error code, where the `type` of a problem leads."""
+    known = catalogue().get(code)
+    if known is None:
+        raise NotFound("Request.UnknownPath", "There is no error code of this name.")
+    return HTMLResponse(error_page(known))
+
+
+def error_page(code: Code) -> str:
+    paragraphs = [code.meaning, f"What to do: {code.remedy}", f"Where: {code.where}."]
+    if code.status is not None:
+        paragraphs.append(f"Status: {code.status}")
+    body = "".join(f"<p>{escape(paragraph)}</p>" for paragraph in paragraphs)
+    return f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{code.name}</title><h1>{code.name}</h1>{body}'
 
 
 def install(app: FastAPI) -> None:

@@ -38,7 +38,7 @@ def print_schema(
 def write_schemas(folder: Annotated[Path, typer.Argument(help="The folder; created if missing.")]) -> None:
     """Write the JSON Schemas of all event types to a folder.
 
-    Example: tidemark events write docs/events
+    Example: tidemark events write docs/reference/events
     """
     for name, text in event_schemas.files().items():
         write(folder_at(folder) / name, text.encode())

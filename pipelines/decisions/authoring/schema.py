@@ -22,12 +22,12 @@ Data = dict[str, Any]
 
 def as_json_schema() -> Data:
     """JSON Schema 2020-12 of policies."""
-    says = "Rules that decide, in order, and limits that are offered. See docs/policies.md."
+    says = "Rules that decide, in order, and limits that are offered. See docs/how-to/policies.md."
     return of_document(Policy, "Decision policy", says)
 
 
 def as_text() -> str:
-    """The file `docs/policy.schema.json`."""
+    """The file `docs/reference/policy.schema.json`."""
     return text_of(as_json_schema())
 
 

@@ -1,4 +1,4 @@
-"""The library as people read it: `docs/monitoring-library.md`."""
+"""The library as people read it: `docs/reference/monitoring-library.md`."""
 
 from collections.abc import Iterator, Mapping
 
@@ -22,10 +22,10 @@ def _introduction(count: int) -> Iterator[str]:
     yield "# The library of rulesets"
     yield ""
     yield f"The {count} rulesets that come with Tidemark, to start from. Made from the documents in"
-    yield "[`pipelines/monitoring/library`](../pipelines/monitoring/library) by"
-    yield "`tidemark rulesets library --markdown > docs/monitoring-library.md`: don't edit this file."
-    yield "[monitoring.md](monitoring.md) says what rulesets are, and [metrics.md](metrics.md) what the metrics of the"
-    yield "registry mean."
+    yield "[`pipelines/monitoring/library`](../../pipelines/monitoring/library) by"
+    yield "`tidemark rulesets library --markdown > docs/reference/monitoring-library.md`: don't edit this file."
+    yield "[Monitoring](../how-to/monitoring.md) says what rulesets are, and [metrics](metrics.md) what the metrics of"
+    yield "the registry mean."
     yield ""
     yield "None of them watches anybody until you adopt it: `tidemark rulesets adopt SLUG --client CLIENT`, with"
     yield "`--inactive` to simulate it first. Thresholds are a place to start: each has its reason below, and its"

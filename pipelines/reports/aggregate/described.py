@@ -1,6 +1,6 @@
 """The aggregate report's tables in words, from the same declarations that compute them.
 
-`python -m pipelines.reports.aggregate.described` prints `docs/report-tables.md`.
+`python -m pipelines.reports.aggregate.described` prints `docs/reference/report-tables.md`.
 """
 
 import sys
@@ -12,7 +12,7 @@ from pipelines.reports.aggregate import TABLES
 TITLE = """\
 # Tables of the aggregate report
 
-How they are meant to be read, and their units: [reports](reports.md#aggregate).
+How they are meant to be read, and their units: [reports](../explanation/reports.md#aggregate).
 """
 
 

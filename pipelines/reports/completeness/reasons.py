@@ -1,7 +1,7 @@
 """Reasons: what keeps a reader from relying on the data, in words, and what would settle it.
 
 Each is `{code, message, settledBy}`. Those of the customer come first, then those of accounts, lenders and quarters,
-the largest first and at most MOST of a kind. `docs/completeness.md` lists the codes.
+the largest first and at most MOST of a kind. `docs/explanation/completeness.md` lists the codes.
 """
 
 from collections.abc import Iterator, Mapping

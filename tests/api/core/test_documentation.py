@@ -11,7 +11,7 @@ from tests.api.core.operations import Operation, document, documented
 from tests.conftest import open_store
 
 OPERATIONS = documented()
-DOCUMENTATION = ("/openapi.json", "/docs", "/docs/assets/swagger-ui.css")
+DOCUMENTATION = ("/openapi.json", "/docs", "/docs/assets/swagger-ui.css", "/docs/errors/Customer.NotFound")
 CONTRACT = """
 POST /v1/customer
 POST /v1/customer/{customerId}/transactions
@@ -102,6 +102,16 @@ def test_production_shows_its_documentation_only_when_told_to(tmp_path: Path, do
         statuses = {HTTP.get(url + path, timeout=10).status_code for path in DOCUMENTATION}
     store.close()
     assert statuses == {200 if docs else 404}
+
+
+def test_a_problems_type_leads_to_the_page_about_its_code(base_url: str) -> None:
+    problem = HTTP.get(f"{base_url}/v1/nothing", timeout=10).json()
+    page = HTTP.get(base_url + problem["type"], timeout=10)
+    assert page.headers["Content-Type"].startswith("text/html")
+    assert "<h1>Request.UnknownPath</h1>" in page.text
+    assert "There is nothing at this path." in page.text
+    unknown = HTTP.get(f"{base_url}/docs/errors/No.Such<b>", timeout=10)
+    assert (unknown.status_code, "<b>" in unknown.text) == (404, False)
 
 
 def test_every_reference_in_the_document_leads_somewhere() -> None:

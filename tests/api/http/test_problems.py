@@ -23,7 +23,7 @@ def test_a_problem_has_the_shape_of_rfc_9457(client: Client) -> None:
     answer = client.get("/v1/customer/unknown", headers={"X-Request-Id": "lender-7"})
     assert answer.headers["Content-Type"] == "application/problem+json"
     assert answer.json() == {
-        "type": "urn:tidemark:problem:Customer.NotFound",
+        "type": "/docs/errors/Customer.NotFound",
         "title": "Not Found",
         "status": 404,
         "detail": "There is no customer with this id.",

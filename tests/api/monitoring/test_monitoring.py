@@ -29,7 +29,7 @@ from tests.root import ROOT
 named = pytest.mark.parametrize
 BASE = "/v1/monitoring"
 RULESETS = f"{BASE}/rulesets"
-PAGE = ROOT / "docs" / "monitoring.md"
+PAGE = ROOT / "docs" / "how-to" / "monitoring.md"
 LOAN_START = "2026-04-15"
 ROWS = [
     {"date": date(2026, 4, 1), "amount": Decimal("-100.00"), "description": "RENT"},
@@ -449,7 +449,9 @@ def test_the_example_of_the_page_is_sound() -> None:
 
 def test_the_event_of_the_page_is_the_schemas_example() -> None:
     [text] = page_blocks("json")
-    schema = json.loads((PAGE.parent / "events" / "monitoring.rule.triggered.schema.json").read_text("utf-8"))
+    schema = json.loads(
+        (ROOT / "docs" / "reference" / "events" / "monitoring.rule.triggered.schema.json").read_text("utf-8")
+    )
     assert json.loads(text) == schema["examples"][0]
 
 

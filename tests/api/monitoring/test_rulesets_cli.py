@@ -19,7 +19,7 @@ from tests.api.worker import end_submissions, evaluate
 from tests.conftest import open_store, prepare_home
 from tests.root import ROOT
 
-DOCS = ROOT / "docs"
+DOCS = ROOT / "docs" / "reference"
 DOCUMENT: dict[str, Any] = spending_ruleset("spending", []) | {"appliesTo": "all"}
 
 

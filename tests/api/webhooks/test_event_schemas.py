@@ -20,7 +20,7 @@ from tests.api.core.operations import document
 from tests.root import ROOT
 
 named = pytest.mark.parametrize
-FOLDER = ROOT / "docs" / "events"
+FOLDER = ROOT / "docs" / "reference" / "events"
 NOW = datetime(2026, 11, 20, 3, 0, 0, 123000, tzinfo=UTC)
 ENVELOPE = {"eventType", "eventId", "clientId", "customerId", "timestamp"}
 OF_JOBS = ENVELOPE | {"jobId", "abn", "jobType"}

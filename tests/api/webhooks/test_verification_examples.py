@@ -1,4 +1,4 @@
-"""The programs that docs/webhooks.md gives to receivers, run on a delivery that was really made, over real HTTPS."""
+"""The programs that docs/how-to/webhooks.md gives to receivers, run on a real delivery over real HTTPS."""
 
 import base64
 import json
@@ -27,7 +27,7 @@ from tests.conftest import open_store
 from tests.root import ROOT
 from tests.storage.examples import a_client, a_customer
 
-PAGE = (ROOT / "docs" / "webhooks.md").read_text()
+PAGE = (ROOT / "docs" / "how-to" / "webhooks.md").read_text()
 EVENT_ID = UUID("b6a0ab58-5d5c-4f0f-a3a3-3f2f2c2d6f61")
 BODY = json.dumps({"eventType": "job.completed", "eventId": str(EVENT_ID), "name": "Café 🙂 \u2028"}).encode()
 

@@ -19,7 +19,7 @@ from tests.root import ROOT
 
 Json = Any
 
-PAGE = (ROOT / "docs" / "policies.md").read_text("utf-8")
+PAGE = (ROOT / "docs" / "how-to" / "policies.md").read_text("utf-8")
 DOCUMENTS = examples.load()
 POLICIES = {slug: Policy.model_validate(document) for slug, document in DOCUMENTS.items()}
 

@@ -24,7 +24,7 @@ EXAMPLES = examples.load()
 
 
 def test_the_file_is_the_programs() -> None:
-    file = ROOT / "docs" / "policy.schema.json"
+    file = ROOT / "docs" / "reference" / "policy.schema.json"
     assert file.read_text("utf-8") == as_text(), "run `make generated`"
 
 

@@ -167,7 +167,7 @@ def test_a_definition_goes_out_as_it_came_in() -> None:
 
 def test_the_documentation_is_what_the_command_prints() -> None:
     printed = CliRunner().invoke(app, ["metrics", "list", "--markdown"]).stdout
-    file = ROOT / "docs" / "metrics.md"
+    file = ROOT / "docs" / "reference" / "metrics.md"
     assert printed == as_markdown(METRICS) == file.read_text("utf-8"), "run `make generated`"
     assert all(f"| `{slug}` |" in printed for slug in METRICS)
 

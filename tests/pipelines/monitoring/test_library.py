@@ -461,7 +461,7 @@ def test_all_are_watched_together() -> None:
 
 def test_the_documentation_is_what_the_command_prints() -> None:
     printed = CliRunner().invoke(app, ["rulesets", "library", "--markdown"]).stdout
-    file = ROOT / "docs" / "monitoring-library.md"
+    file = ROOT / "docs" / "reference" / "monitoring-library.md"
     assert printed == as_markdown(LIBRARY) == file.read_text("utf-8"), "run `make generated`"
     for slug, code in RULES:
         assert f"(#{slug})" in printed

@@ -22,7 +22,7 @@ BEYOND_SHAPE = {"DecisionPolicy.InvalidValue", "DecisionPolicy.NotAnId"}  # a da
 
 
 def test_the_file_is_the_programs() -> None:
-    file = ROOT / "docs" / "ruleset.schema.json"
+    file = ROOT / "docs" / "reference" / "ruleset.schema.json"
     assert file.read_text("utf-8") == as_text(), "run `make generated`"
 
 

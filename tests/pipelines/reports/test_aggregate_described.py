@@ -7,7 +7,7 @@ from pipelines.reports.aggregate import TABLES
 from pipelines.reports.aggregate.described import as_markdown
 from tests.root import ROOT
 
-PAGE = ROOT / "docs" / "report-tables.md"
+PAGE = ROOT / "docs" / "reference" / "report-tables.md"
 
 
 def test_the_documentation_of_the_tables_is_current() -> None:

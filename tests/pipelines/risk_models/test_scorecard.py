@@ -144,7 +144,7 @@ class TestTheDefault:
     def test_is_documented_as_it_is(self, feature: Feature) -> None:
         sign = "≥" if feature.more_is_better else "≤"
         bands = ", ".join(f"{band.points} at {sign} {band.limit}" for band in feature.bands[:-1])
-        document = (ROOT / "docs" / "risk.md").read_text()
+        document = (ROOT / "docs" / "explanation" / "risk.md").read_text()
         assert f"| `{feature.metric}` | {bands} | {feature.reason} |" in document
 
     def test_is_calibrated_to_nothing(self) -> None:

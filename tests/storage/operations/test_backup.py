@@ -112,7 +112,7 @@ def wait_for_ended_jobs(store: Store, how_many: int) -> None:
 
 
 def restored(store: Store, folder: Path, home: Path, new_database: Callable[[], str]) -> Store:
-    """What docs/operations.md says to do."""
+    """What docs/how-to/operations.md says to do."""
     home.mkdir()
     shutil.copytree(folder / "lake", home / "lake")
     shutil.copy(store.settings.key_file, home)

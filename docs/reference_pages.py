@@ -1,0 +1,291 @@
+"""The pages of docs/reference/ that are made from the code, for `make generated`.
+
+    python -m docs.reference_pages docs/reference
+
+The API is described by the OpenAPI document alone, commands by their help, settings and events by their models, and
+error codes by their catalogue.
+"""
+
+import re
+import shutil
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import timedelta
+from itertools import groupby
+from pathlib import Path
+from typing import Any, cast
+
+from api.cli import COMMANDS, imported
+from api.service.app import create_app
+from api.webhooks.event_schemas import as_json_schema
+from pipelines.vocabulary.codes import Code, catalogue
+from pipelines.webhooks.addresses import Ports
+from pipelines.webhooks.events import EventType
+from storage.core.settings import PREFIX, Quota, Settings
+from storage.core.store import Store
+
+Data = Mapping[str, Any]
+NOTICE = "Made from the code by `make generated`: don't edit this page."
+UNITS = ((86_400, "d"), (3_600, "h"), (60, "m"), (1, "s"))
+FOLDERS = ("api", "errors")
+
+
+def main(target: Path) -> None:
+    for folder in FOLDERS:
+        shutil.rmtree(target / folder, ignore_errors=True)
+    for name, text in pages().items():
+        (target / name).parent.mkdir(parents=True, exist_ok=True)
+        (target / name).write_text(text, "utf-8")
+
+
+def pages() -> dict[str, str]:
+    """The text of every page, by its path in docs/reference/."""
+    document = create_app(cast(Store, None)).openapi()
+    return {
+        "settings.md": _lines(_settings()),
+        "commands.md": _lines(_commands()),
+        "events.md": _lines(_events()),
+        "errors/README.md": _lines(_errors()),
+        **{f"errors/{code.name}.md": _lines(_error(code)) for code in catalogue().values()},
+        "api/README.md": _lines(_api(document)),
+        **{f"api/{_slug(tag)}.md": _lines(_subject(document, tag)) for tag in _tags(document)},
+        "api/models.md": _lines(_models(document)),
+    }
+
+
+def _lines(lines: Iterable[str]) -> str:
+    return "\n".join(lines).strip() + "\n"
+
+
+def _table(columns: Iterable[str], rows: Iterable[Iterable[str]]) -> Iterator[str]:
+    names = list(columns)
+    yield f"| {' | '.join(names)} |"
+    yield f"|{'---|' * len(names)}"
+    for row in rows:
+        yield f"| {' | '.join(_cell(cell) for cell in row)} |"
+    yield ""
+
+
+def _cell(text: str) -> str:
+    """Text that a table can hold: on one line, its bars escaped."""
+    return re.sub(r"\s+", " ", text).replace("|", "\\|").strip()
+
+
+def _slug(text: str) -> str:
+    return text.lower().replace(" ", "-")
+
+
+# Settings
+
+
+def _settings() -> Iterator[str]:
+    yield from ("# Settings", "", NOTICE, "")
+    yield "Environment variables, a `.env` in the working directory, or `tidemark.toml` in the home (names in small"
+    yield "letters, without `TIDEMARK_`). The first that has a setting counts. A name that is not a setting is refused."
+    yield "How to use the keys: [operations](../how-to/operations.md#keys). Where webhooks may go:"
+    yield "[webhooks](../how-to/webhooks.md#where-webhooks-go)."
+    yield ""
+    fields = Settings.model_fields.items()
+    rows = ((f"`{PREFIX}{name}`".upper(), _shown(field.default), field.description or "") for name, field in fields)
+    yield from _table(("Variable", "Default", "Meaning"), rows)
+
+
+def _shown(value: object) -> str:
+    """A default as it is written in the environment."""
+    match value:
+        case bool():
+            text = "on" if value else "off"
+        case timedelta():
+            text = _duration(int(value.total_seconds()))
+        case Quota():
+            text = f"{value.requests}/{_duration(value.window_s)}"
+        case Path():
+            text = f"./{value}"
+        case float():
+            text = f"{value:g}"
+        case None | () | Ports():
+            text = ""
+        case _:
+            text = str(value)  # empty for a secret
+    return f"`{text}`" if text else "–"
+
+
+def _duration(seconds: int) -> str:
+    return next(f"{seconds // size}{unit}" for size, unit in UNITS if seconds % size == 0)
+
+
+# Commands
+
+
+def _commands() -> Iterator[str]:
+    yield from ("# Commands", "", NOTICE, "")
+    yield "Every command takes `--home DIR` before its name (`tidemark --home DIR doctor`). A failure that was foreseen"
+    yield "is one line on standard error and exit status 1."
+    yield ""
+    for panel, listed in groupby(COMMANDS, lambda name: COMMANDS[name].panel):
+        yield from (f"## {panel}", "")
+        for name in listed:
+            yield from _command(f"tidemark {name}", imported(name))
+
+
+def _command(name: str, command: Any) -> Iterator[str]:
+    """`command`: Typer's kind of a Click command or group."""
+    text, _, example = (command.help or "").partition("Example:")
+    yield from (f"### `{name}`", "", *(line.strip() for line in text.strip().splitlines()), "")
+    if example:
+        yield from ("```", " ".join(example.split()), "```", "")
+    for inner, found in getattr(command, "commands", {}).items():
+        yield from _command(f"{name} {inner}", found)
+    if rows := [_parameter(parameter) for parameter in command.params if not getattr(parameter, "hidden", False)]:
+        yield from _table(("Parameter", "Meaning"), rows)
+
+
+def _parameter(parameter: Any) -> tuple[str, str]:
+    is_option = parameter.param_type_name == "option"
+    name = ", ".join(parameter.opts) if is_option else str(parameter.name).upper()
+    needed = " Required." if is_option and parameter.required else ""
+    return f"`{name}`", (parameter.help or "") + needed
+
+
+# Events
+
+
+def _events() -> Iterator[str]:
+    yield from ("# Events", "", NOTICE, "")
+    yield "What [webhooks](../how-to/webhooks.md) carry. A payload may gain fields without notice."
+    yield ""
+    for event_type in EventType:
+        schema = as_json_schema(event_type)
+        yield from (f"## `{event_type.value}`", "", schema["description"], "")
+        yield f"JSON Schema with an example: [`{event_type}.schema.json`](events/{event_type}.schema.json)."
+        yield ""
+        yield from _table(("Field", "Type", "Meaning"), _fields(schema, link=False))
+
+
+# Errors
+
+
+def _errors() -> Iterator[str]:
+    yield from ("# Error codes", "", NOTICE, "")
+    yield "The `code` of a problem, of one of its `errors`, of a job or of a failing command. A problem's `type` is"
+    yield "`/docs/errors/` and the code: the service has these pages there while it serves `/docs`. Reasons in reports"
+    yield "are described under [completeness](../../explanation/completeness.md#reasons) and"
+    yield "[risk](../../explanation/risk.md)."
+    yield ""
+    codes = catalogue().values()
+    rows = ((f"[{code.name}]({code.name}.md)", str(code.status or "–"), code.meaning) for code in codes)
+    yield from _table(("Code", "Status", "Meaning"), rows)
+
+
+def _error(code: Code) -> Iterator[str]:
+    yield from (
+        f"# {code.name}",
+        "",
+        code.meaning,
+        "",
+        f"**What to do.** {code.remedy}",
+        "",
+        f"**Where.** {code.where}.",
+    )
+    if code.status is not None:
+        yield from ("", f"**Status.** {code.status}")
+
+
+# The API
+
+
+def _tags(document: Data) -> list[str]:
+    return list(dict.fromkeys(operation["tags"][0] for _, _, operation in _operations(document)))
+
+
+def _operations(document: Data) -> Iterator[tuple[str, str, Data]]:
+    """Method, path and operation of each."""
+    for path, methods in document["paths"].items():
+        yield from ((method.upper(), path, operation) for method, operation in methods.items())
+
+
+def _api(document: Data) -> Iterator[str]:
+    yield from ("# API", "", NOTICE, "")
+    yield from (document["info"]["description"], "")
+    for tag in _tags(document):
+        yield from (f"## [{tag}]({_slug(tag)}.md)", "")
+        named = [each for each in _operations(document) if each[2]["tags"][0] == tag]
+        rows = ((f"`{method} {path}`", _first_line(operation)) for method, path, operation in named)
+        yield from _table(("Operation", "What it does"), rows)
+
+
+def _first_line(operation: Data) -> str:
+    return str(operation["description"]).split("\n\n", 1)[0]
+
+
+def _subject(document: Data, tag: str) -> Iterator[str]:
+    yield from (f"# {tag}", "", NOTICE, "")
+    for method, path, operation in _operations(document):
+        if operation["tags"][0] == tag:
+            yield from (f"## {method} {path}", "", operation["description"], "")
+            yield from _operation(operation)
+
+
+def _operation(operation: Data) -> Iterator[str]:
+    if parameters := operation.get("parameters"):
+        rows = ((f"`{each['name']}`", each["in"], _type(each["schema"]), each["description"]) for each in parameters)
+        yield from _table(("Parameter", "In", "Type", "Meaning"), rows)
+    contents = operation.get("requestBody", {}).get("content", {})
+    for media, content in contents.items():
+        yield from (f"Body, `{media}`: {_type(content['schema'])}", "")
+    yield from _table(("Status", "Answer"), _answers(operation["responses"]))
+
+
+def _answers(responses: Data) -> Iterator[tuple[str, str]]:
+    for status, response in responses.items():
+        for content in response["content"].values():
+            examples = content.get("examples", {})
+            codes = ", ".join(f"[{code}](../errors/{code}.md)" for code in examples)
+            yield status, codes or _type(content.get("schema", {}))
+
+
+def _models(document: Data) -> Iterator[str]:
+    yield from ("# Models", "", NOTICE, "", "What requests and answers hold.", "")
+    for name, schema in document["components"]["schemas"].items():
+        yield from (f"## {name}", "")
+        if about := schema.get("description"):
+            yield from (about, "")
+        if "enum" in schema:
+            yield from (f"One of {_values(schema['enum'])}.", "")
+        elif schema.get("properties"):
+            yield from _table(("Field", "Type", "Meaning"), _fields(schema))
+        else:
+            yield from (_type(schema), "")
+
+
+def _fields(schema: Data, *, link: bool = True) -> Iterator[tuple[str, str, str]]:
+    required = schema.get("required", ())
+    for name, field in schema.get("properties", {}).items():
+        optional = "" if name in required else " (optional)"
+        yield f"`{name}`{optional}", _type(field, link=link), field.get("description", "")
+
+
+def _type(schema: Data, *, link: bool = True) -> str:
+    """A JSON Schema in a few words."""
+    if reference := schema.get("$ref"):
+        name = reference.rpartition("/")[2]
+        return f"[{name}](models.md#{name.lower()})" if link else name
+    for key in ("anyOf", "oneOf"):
+        if key in schema:
+            return " or ".join(dict.fromkeys(_type(each, link=link) for each in schema[key]))
+    if "const" in schema or "enum" in schema:
+        return _values(schema.get("enum") or [schema["const"]])
+    kind = schema.get("type", "any value")
+    if isinstance(kind, list):
+        return " or ".join(kind)
+    if kind == "array":
+        return f"list of {_type(schema.get('items', {}), link=link)}"
+    return f"{kind} ({schema['format']})" if "format" in schema else str(kind)
+
+
+def _values(values: Iterable[object]) -> str:
+    return ", ".join(f"`{value}`" for value in values)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

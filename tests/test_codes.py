@@ -1,0 +1,114 @@
+"""The catalogue of error codes has every code that the code base can give, and none that it can't."""
+
+import ast
+import re
+from collections.abc import Iterator
+
+from pipelines.intake.pdf.page.result import Refusal
+from pipelines.vocabulary.codes import CORRECT_DOCUMENT, catalogue
+from pipelines.vocabulary.errors import TidemarkError
+from tests.api.core.operations import documented
+from tests.root import ROOT
+
+CODE = re.compile(r"[A-Z][A-Za-z]+\.[A-Z][A-Za-z]+")
+REASON = re.compile(r"[A-Z][A-Za-z]+")
+LAYERS = ("api", "assets", "isolation", "pipelines", "storage")
+NOT_CODES = {"Submission.Invalid", "Risk.Uncalibrated"}  # a prefix of field names; a reason of a report, as an example
+PREFIX = "DecisionPolicy.Unknown"  # what is unknown follows
+DATA = ("pipelines/synthetic/", "pipelines/enrichment/", "pipelines/intake/layouts")  # brands look like codes
+REPORTS = "pipelines/reports/"  # reasons in reports: docs/explanation/completeness.md and risk.md list them
+# Functions that are called with actions of the audit trail.
+AUDITED = {"audit", "append", "_audit", "_note", "_put_away", "_set_archived", "Refusal"}
+# Functions that put an area before the reason that they are called with.
+AREAS = {
+    "pipelines/vocabulary/strict_json.py": ({"_refuse"}, "Request"),
+    "pipelines/intake/exports/": ({"refused"}, "Export"),
+    "pipelines/decisions/check/": ({"finding", "_refused", "_says"}, "DecisionPolicy"),
+    "pipelines/monitoring/": ({"finding"}, "Ruleset"),
+}
+
+
+REFUSALS = {"Statement." + "".join(word.capitalize() for word in refusal.split("_")) for refusal in Refusal}
+
+
+def modules() -> Iterator[tuple[str, ast.Module]]:
+    for layer in LAYERS:
+        for path in sorted((ROOT / layer).rglob("*.py")):
+            yield path.relative_to(ROOT).as_posix(), ast.parse(path.read_text())
+
+
+def name_of(call: ast.Call) -> str:
+    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+
+
+def texts(node: ast.AST) -> Iterator[str]:
+    yield from (each.value for each in ast.walk(node) if isinstance(each, ast.Constant) and isinstance(each.value, str))
+
+
+def actions(tree: ast.Module) -> set[str]:
+    """Names of the audit trail, which have the form of codes."""
+    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call) and name_of(node) in AUDITED)
+    return {text for call in calls for argument in call.args for text in texts(argument)}
+
+
+def written(path: str, tree: ast.Module) -> Iterator[str]:
+    """Codes as literals, or as the reasons that a helper completes."""
+    audited = actions(tree)
+    if not path.startswith((REPORTS, *DATA)) or "report_view" in path:
+        yield from (text for text in texts(tree) if CODE.fullmatch(text) and text not in audited | NOT_CODES)
+    for place, (helpers, area) in AREAS.items():
+        if path.startswith(place):
+            yield from (f"{area}.{reason}" for reason in reasons(tree, helpers) if REASON.fullmatch(reason))
+
+
+def reasons(tree: ast.Module, helpers: set[str]) -> Iterator[str]:
+    """The reasons that helpers complete, and those that are returned with a message to be completed."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and name_of(node) in helpers:
+            yield from (text for argument in node.args for text in texts(argument))
+        if isinstance(node, ast.Return) and isinstance(node.value, ast.Tuple):
+            yield from (text for first in node.value.elts[:1] for text in texts(first))
+
+
+def test_every_code_is_in_the_catalogue() -> None:
+    found = {code: path for path, tree in modules() for code in written(path, tree)}
+    assert {code: path for code, path in found.items() if code not in {PREFIX, *catalogue()}} == {}
+
+
+def test_every_documented_problem_is_in_the_catalogue_with_its_status() -> None:
+    examples = [
+        example["value"]
+        for operation in documented()
+        for response in operation.documented["responses"].values()
+        for example in response["content"].get("application/problem+json", {}).get("examples", {}).values()
+    ]
+    shown = {example["code"]: example["status"] for example in examples}
+    assert {code: status for code, status in shown.items() if catalogue()[code].status != status} == {}
+
+
+def test_every_refusal_of_a_file_is_in_the_catalogue() -> None:
+    assert catalogue().keys() >= REFUSALS
+
+
+def test_every_code_of_the_catalogue_is_in_the_code() -> None:
+    """As a whole, or as the reason or the value that a helper completes."""
+    all_texts = {text for _, tree in modules() for text in texts(tree)}
+    fields = {code for operation in documented() for code in CODE.findall(str(operation.documented["responses"]))}
+    strange = [
+        name
+        for name, code in catalogue().items()
+        if name not in all_texts | REFUSALS | fields
+        and not (
+            name.partition(".")[2].removeprefix("Unknown").lower() in all_texts and code.remedy == CORRECT_DOCUMENT
+        )
+        and name.partition(".")[2] not in all_texts
+    ]
+    assert strange == []
+
+
+def test_the_catalogue_reads_well() -> None:
+    statuses = {kind.status for kind in TidemarkError.__subclasses__()} | {405, 408}
+    for code in catalogue().values():
+        assert code.status in statuses | {None}, code.name
+        assert code.meaning.endswith("."), code.name
+        assert code.remedy.endswith("."), code.name

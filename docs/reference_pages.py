@@ -18,7 +18,7 @@ from typing import Any, cast
 from api.cli import COMMANDS, imported
 from api.service.app import create_app
 from api.webhooks.event_schemas import as_json_schema
-from pipelines.vocabulary.codes import Code, catalogue
+from pipelines.vocabulary.codes import catalogue
 from pipelines.webhooks.addresses import Ports
 from pipelines.webhooks.events import EventType
 from storage.core.settings import PREFIX, Quota, Settings
@@ -27,7 +27,7 @@ from storage.core.store import Store
 Data = Mapping[str, Any]
 NOTICE = "Made from the code by `make generated`: don't edit this page."
 UNITS = ((86_400, "d"), (3_600, "h"), (60, "m"), (1, "s"))
-FOLDERS = ("api", "errors")
+FOLDERS = ("api",)
 
 
 def main(target: Path) -> None:
@@ -45,8 +45,7 @@ def pages() -> dict[str, str]:
         "settings.md": _lines(_settings()),
         "commands.md": _lines(_commands()),
         "events.md": _lines(_events()),
-        "errors/README.md": _lines(_errors()),
-        **{f"errors/{code.name}.md": _lines(_error(code)) for code in catalogue().values()},
+        "errors.md": _lines(_errors()),
         "api/README.md": _lines(_api(document)),
         **{f"api/{_slug(tag)}.md": _lines(_subject(document, tag)) for tag in _tags(document)},
         "api/models.md": _lines(_models(document)),
@@ -168,27 +167,14 @@ def _events() -> Iterator[str]:
 def _errors() -> Iterator[str]:
     yield from ("# Error codes", "", NOTICE, "")
     yield "The `code` of a problem, of one of its `errors`, of a job or of a failing command. A problem's `type` is"
-    yield "`/docs/errors/` and the code: the service has these pages there while it serves `/docs`. Reasons in reports"
-    yield "are described under [completeness](../../explanation/completeness.md#reasons) and"
-    yield "[risk](../../explanation/risk.md)."
+    yield "`/docs/errors/` and the code: the service has a page for each there while it serves `/docs`. Reasons in"
+    yield "reports are described under [completeness](../explanation/completeness.md#reasons) and"
+    yield "[risk](../explanation/risk.md)."
     yield ""
-    codes = catalogue().values()
-    rows = ((f"[{code.name}]({code.name}.md)", str(code.status or "–"), code.meaning) for code in codes)
-    yield from _table(("Code", "Status", "Meaning"), rows)
-
-
-def _error(code: Code) -> Iterator[str]:
-    yield from (
-        f"# {code.name}",
-        "",
-        code.meaning,
-        "",
-        f"**What to do.** {code.remedy}",
-        "",
-        f"**Where.** {code.where}.",
-    )
-    if code.status is not None:
-        yield from ("", f"**Status.** {code.status}")
+    for where, codes in groupby(sorted(catalogue().values(), key=lambda code: code.where), key=lambda code: code.where):
+        yield from (f"## {where}", "")
+        rows = ((f"`{code.name}`", str(code.status or "–"), code.meaning, code.remedy) for code in codes)
+        yield from _table(("Code", "Status", "Meaning", "What to do"), rows)
 
 
 # The API
@@ -240,7 +226,7 @@ def _answers(responses: Data) -> Iterator[tuple[str, str]]:
     for status, response in responses.items():
         for content in response["content"].values():
             examples = content.get("examples", {})
-            codes = ", ".join(f"[{code}](../errors/{code}.md)" for code in examples)
+            codes = ", ".join(f"`{code}`" for code in examples)
             yield status, codes or _type(content.get("schema", {}))
 
 

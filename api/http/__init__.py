@@ -39,6 +39,6 @@ The concepts, each in the module of its name:
   that creates.
 - `answers` encodes `{data, message}`: decimals as numbers with their digits, long lists streamed slice by slice.
 - `problems` answers every error as RFC 9457; `documented.refuses` names in a decorator the codes that only this route
-  answers with, out of `documented.KNOWN`, the list of all public codes.
+  answers with, out of the catalogue of all public codes (`pipelines/vocabulary/codes.yaml`).
 - `unknown` collects the names that nobody knows, for the answer's `message`.
 """

@@ -23,10 +23,11 @@ from api.core.schemas.files import FORM_SCHEMA, SentFiles
 from api.core.schemas.rules import Rule
 from api.http import problems
 from api.http.dependencies import Allow
-from api.http.documented import KNOWN, refuses
+from api.http.documented import refuses
 from api.http.idempotency import REPLAYED_HEADER
 from api.http.route import Route
 from api.http.uploads import FORM
+from pipelines.vocabulary.codes import catalogue
 from pipelines.vocabulary.errors import Fault
 
 REF = "#/components/schemas/{model}"
@@ -35,7 +36,8 @@ WITH_KEY = (
     *("Authentication.InvalidKey", "Authorization.MissingScope"),
     *("Authentication.RateLimited", "Request.RateLimited", "Service.TookTooLong"),
 )
-NOT_A_FORM = "Request.MalformedForm"  # only where forms are taken
+# Of forms, of paths that don't exist, and of a body that the client never ended.
+NOT_OF_JSON_BODIES = ("Request.MalformedForm", "Request.MethodNotAllowed", "Request.UnknownPath", "Request.Incomplete")
 
 
 def _header(description: str, kind: str = "string", *, required: bool = False) -> dict[str, Any]:
@@ -171,7 +173,7 @@ def _codes(route: Route) -> list[str | Fault]:
     if route.is_idempotent:
         codes += ["Idempotency.InvalidKey", "Idempotency.InFlight", "Idempotency.KeyReused"]
     if route.body_model is not None:
-        codes += [code for code in KNOWN if code.startswith("Request.") and code != NOT_A_FORM]
+        codes += [code for code in catalogue() if code.startswith("Request.") and code not in NOT_OF_JSON_BODIES]
         codes += _rules(route.body_model)
     for model in route.query_models:
         codes += _rules(model)

@@ -7,7 +7,7 @@ from fastapi.openapi.docs import get_swagger_ui_html
 from fastapi.staticfiles import StaticFiles
 from starlette.responses import HTMLResponse, Response
 
-from api.core.problems import PAGES
+from api.http.problems import PAGES
 from pipelines.vocabulary.codes import Code, catalogue
 from pipelines.vocabulary.errors import NotFound
 

@@ -46,9 +46,13 @@ def texts(node: ast.AST) -> Iterator[str]:
 
 
 def actions(tree: ast.Module) -> set[str]:
-    """Names of the audit trail, which have the form of codes."""
+    """Names of the audit trail, which have the form of codes: in calls, or in a table called `AUDITED`."""
     calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call) and name_of(node) in AUDITED)
-    return {text for call in calls for argument in call.args for text in texts(argument)}
+    tables = (
+        node for node in ast.walk(tree) if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "AUDITED"
+    )
+    arguments = [argument for call in calls for argument in call.args] + [table.value for table in tables]
+    return {text for argument in arguments for text in texts(argument)}
 
 
 def written(path: str, tree: ast.Module) -> Iterator[str]:

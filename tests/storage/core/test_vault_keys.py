@@ -33,6 +33,7 @@ from storage.intake.statements import NewFile
 from storage.operations import resealing, retention
 from storage.operations.doctor import Severity, examine
 from storage.webhooks import subscriptions
+from tests.patience import until
 from tests.storage.examples import a_client, a_customer
 from tests.storage.values import on_sqlite
 
@@ -378,18 +379,21 @@ def test_subscriptions_are_made_and_rotated_while_keys_are(lender: Lender, now: 
                 subscribe(running, turn)
                 assert lender.opens(running)
 
+    def rotate() -> None:
+        vault_keys.rotate_master_key(store.db, store.settings, now)
+        assert resealing.reseal(store, lambda: now).unreadable == []
+
     with ThreadPoolExecutor(2) as threads:
         working = [threads.submit(work, index) for index in range(2)]
         try:
             for _ in range(5):
-                vault_keys.rotate_master_key(store.db, store.settings, now)
-                assert resealing.reseal(store, lambda: now).unreadable == []
+                rotate()
+            until(lambda: rotate() or len(secrets) > 10)
         finally:
             over.set()
         for each in working:
             each.result()
     resealing.reseal(store, lambda: now)
-    assert len(secrets) > 10
     with started(store.settings) as another, another.db.reading() as r:
         query = select(subscriptions_table.c.subscription_id, subscriptions_table.c.secret)
         for subscription_id, text in r.execute(query):

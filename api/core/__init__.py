@@ -1,1 +1,1 @@
-"""What every endpoint and command shares: callers, limits, problems, bodies, idempotency."""
+"""Shared by endpoints and commands: limits, refusals, derived lists, schemas, console output."""

@@ -1,4 +1,4 @@
-"""Saving a policy, from the API or a command: every fault at once, then the warnings that nobody has acknowledged."""
+"""Check a policy before it is saved, for the API and commands: first all faults, then unacknowledged warnings."""
 
 from collections.abc import Callable, Sequence
 
@@ -8,13 +8,13 @@ from pipelines.vocabulary.errors import Fault, InvalidRequest
 
 
 def sound(checked: Checked, slug: str | None = None) -> Policy:
-    """The policy of a document without faults.
+    """Return the policy of a checked document.
 
     Args:
-        slug: the one that the document must have.
+        slug: the slug that the document must have.
 
     Raises:
-        InvalidRequest: with all faults.
+        InvalidRequest: the document has faults; all are listed.
     """
     faults = [*checked.faults, *_slug_faults(checked.policy, slug)]
     if faults or checked.policy is None:
@@ -23,11 +23,11 @@ def sound(checked: Checked, slug: str | None = None) -> Policy:
 
 
 def require_acknowledged(warnings: Sequence[Finding], accepts: Callable[[Finding], bool]) -> None:
-    """Raises InvalidRequest with the warnings that aren't accepted."""
-    left = [each for each in warnings if not accepts(each)]
-    if left:
-        detail = f"The policy has {counted(len(left), 'warning')} to acknowledge by code and pointer."
-        raise _refused("DecisionPolicy.WarningsNotAcknowledged", detail, left)
+    """Raise InvalidRequest with the warnings that are not accepted, if there are any."""
+    unaccepted = [each for each in warnings if not accepts(each)]
+    if unaccepted:
+        detail = f"The policy has {counted(len(unaccepted), 'warning')} to acknowledge by code and pointer."
+        raise _refused("DecisionPolicy.WarningsNotAcknowledged", detail, unaccepted)
 
 
 def as_records(findings: Sequence[Finding]) -> list[dict[str, str]]:

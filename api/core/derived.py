@@ -1,7 +1,7 @@
-"""What follows from a customer's transactions together: recurring series, credit facilities, accounts mentioned.
+"""Lists derived from all of a customer's transactions: recurring series, credit facilities, mentioned accounts.
 
-Nothing of it is stored: it is computed from the transactions that stand when it is asked for, so it never lags behind
-them. For a long history that takes seconds and several times its memory, so only so much is worked on at a time.
+They are not stored but computed from the current transactions for each request, so they are never stale. A long history
+takes seconds and several times its own size in memory, so `ConcurrencyLimit` limits how much is computed at once.
 """
 
 from collections.abc import Callable, Iterator
@@ -21,20 +21,23 @@ from pipelines.vocabulary.errors import Unavailable
 from pipelines.vocabulary.printing import RATIO_SCALE, uuid_text
 from storage.core.paging import Page
 
-MOST_BYTES = 3 * 2**30  # worked on at a time in one process: the largest customer, and usual ones beside it
-# What a row of a customer takes at most, by tests/api/intake/test_measured_bytes.py:
-BYTES_A_ROW = 2_800  # of metrics, reports and what follows from them
-BYTES_A_ROW_OF_DIFF = 5_200  # of two versions, and the reports of four
-BYTES_A_LISTED_ROW = 3_500  # of those that are held at once, and of their JSON
-SLICE_ITEMS = 5_000  # sent at once
+MOST_BYTES = 3 * 2**30  # in one process at once: room for the largest customer and some usual ones (our judgement)
+# Peak memory for each row of a customer, as measured by tests/api/intake/test_measured_bytes.py:
+BYTES_A_ROW = 2_800  # computing metrics, reports and derived lists
+BYTES_A_ROW_OF_DIFF = 5_200  # comparing the reports of two versions
+BYTES_A_LISTED_ROW = 3_500  # listing rows as JSON, for the rows in memory at once
+SLICE_ITEMS = 5_000  # sent in one piece
 _STANDING = ("customer_number", "account_id", "date", "amount", "superseded_seq")
 
 
 @dataclass(frozen=True)
 class Derived:
-    """A list that follows from transactions: the columns it is computed from, how, and what is shown of its items.
+    """A list derived from transactions.
 
-    `compute` takes booked rows of one customer with `columns`, and the service's date.
+    Args:
+        columns: the columns of transactions that it is computed from.
+        compute: takes one customer's booked rows with these columns, and today's date; returns the items.
+        shown: an item's public fields.
     """
 
     name: str
@@ -42,16 +45,19 @@ class Derived:
     compute: Callable[[pl.DataFrame, date], pl.DataFrame]
     shown: tuple[pl.Expr, ...]
 
-    def as_json(self, found: pl.DataFrame, page: Page | None) -> Iterator[bytes]:
-        """The items of the page, or all, as JSON objects joined by commas, slice by slice."""
-        asked = found if page is None else found.slice(page.offset, page.count)
-        for some in asked.iter_slices(SLICE_ITEMS):
-            yield ",".join(json_objects(some.select(self.shown))).encode()
+    def as_json(self, items: pl.DataFrame, page: Page | None) -> Iterator[bytes]:
+        """Yield the items of the page, or all, as JSON objects joined by commas, slice by slice."""
+        selected = items if page is None else items.slice(page.offset, page.count)
+        for part in selected.iter_slices(SLICE_ITEMS):
+            yield ",".join(json_objects(part.select(self.shown))).encode()
 
 
 class ConcurrencyLimit:
-    """How much may be worked on at a time, such as bytes of memory; clients and keys share it. Who doesn't fit is
-    refused, not queued, lest a few large customers hold all threads; one that would never fit is let in alone."""
+    """A limit on something used at once, such as bytes of memory, shared fairly by clients and keys.
+
+    A request that doesn't fit is refused, not queued, so that a few large customers can't occupy all threads. A request
+    that is larger than the limit is admitted when nothing else is running.
+    """
 
     def __init__(self, most: int) -> None:
         self._shares = Shares(most)
@@ -59,10 +65,10 @@ class ConcurrencyLimit:
 
     @contextmanager
     def taken(self, asker: Asker, amount: int) -> Iterator[None]:
-        """Hold so many until the end.
+        """Take the amount for the length of the block.
 
         Raises:
-            Unavailable: too much is under way, by the asker or by all.
+            Unavailable: the asker, or all together, already use too much.
         """
         with self._lock:
             if not (self._shares.fits(asker, amount) or self._shares.untaken):

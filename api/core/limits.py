@@ -1,9 +1,9 @@
-"""How much may be asked: of one key in a window of time, by one address with wrong keys, and of the service at once.
+"""Rate limits of keys and addresses, and limits on what the service does at once.
 
-Every answer to a request that can be read says where its asker stands, in the fields of
-draft-ietf-httpapi-ratelimit-headers-10. Whoever shows a good key is counted under that key; everybody else under their
-address, where only refused keys count. A good key is served from an address that is refused: behind one address there
-may be many clients, and one that fails must not lock out the others.
+A request with a valid key counts against that key's rate limit. Only requests with a wrong key count against their
+address. A valid key is served even from an address that has exceeded its limit, because many clients may share one
+address, and one that fails must not lock out the others. Answers report the limits in the header fields of
+draft-ietf-httpapi-ratelimit-headers-10.
 """
 
 import asyncio
@@ -22,10 +22,10 @@ from storage.core.counters import Count, Counters, OwnCounters
 from storage.core.settings import Quota, Settings
 
 MAX_HEAD_BYTES = 64 * 1024  # of a request: its address and headers
-MAX_HELD_BODIES = 8  # of the largest size allowed: so much memory is given to bodies that are being received or read
-MAX_HELD_UPLOADS = 16  # likewise, so much disk to files that are being sent
-MAX_WORKING = 32  # routes at once; the threads that they leave check keys
-IPV6_PREFIX = 64  # what one subscriber is given: every address in it is the same asker
+MAX_HELD_BODIES = 8  # times the largest body: memory for bodies that are being received or parsed (our judgement)
+MAX_HELD_UPLOADS = 16  # times the largest upload: disk space for files that are being received (our judgement)
+MAX_WORKING = 32  # routes in threads at once; the thread pool has 40, and the rest check keys
+IPV6_PREFIX = 64  # usually given to one subscriber, so all its addresses are one asker
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Policy:
 
 @dataclass(frozen=True)
 class LimitState:
-    """Where an asker stands against a policy."""
+    """How much of a policy's quota an asker has used."""
 
     policy: Policy
     count: Count
@@ -58,20 +58,20 @@ class LimitState:
 
 @dataclass(frozen=True)
 class Asker:
-    """Who shares what the service can bear: a client, and within its part a key. Until a key is known to be good, both
-    are its address."""
+    """Who a limit is shared among: clients, and within a client its keys. Until a key has been checked, both are the
+    address of the request."""
 
     client: UUID | str
     key: UUID | str
 
 
 class Limits:
-    """What one service allows, and how much of it is used."""
+    """All limits of one process, and how much of them is used."""
 
     def __init__(self, settings: Settings) -> None:
         self._counters = _counters(settings)
-        self._of_key = Policy("key", settings.rate_limit)
-        self._of_address = Policy("address", settings.wrong_key_limit)
+        self._key_policy = Policy("key", settings.rate_limit)
+        self._address_policy = Policy("address", settings.wrong_key_limit)
         self.requests = Shares(settings.max_requests)
         self.bodies = Shares(MAX_HELD_BODIES * settings.max_json_bytes)
         self.uploads = Shares(MAX_HELD_UPLOADS * settings.max_multipart_bytes)
@@ -80,49 +80,50 @@ class Limits:
         self.decoding_here = Turns(os.cpu_count() or 1)
 
     def count_request(self, scope: Scope, key_id: UUID) -> None:
-        """A request with a good key.
+        """Count a request with a valid key.
 
         Raises:
-            RateLimited: one too many for this key.
+            RateLimited: the key has used up its quota.
         """
-        if self._count(scope, self._of_key, str(key_id)).exceeded:
-            raise self._refusal(scope, "Request.RateLimited", "This key has asked too often.")
+        if self._count(scope, self._key_policy, str(key_id)).exceeded:
+            raise self._refusal(scope, "Request.RateLimited", "This key has sent too many requests.")
 
     def count_wrong_key(self, scope: Scope) -> None:
-        """A request with no good key.
+        """Count a request without a valid key.
 
         Raises:
-            RateLimited: one too many from this address.
+            RateLimited: the address has used up its quota of wrong keys.
         """
-        if self._count(scope, self._of_address, address(scope)).exceeded:
+        if self._count(scope, self._address_policy, address(scope)).exceeded:
             raise self._refusal(scope, "Authentication.RateLimited", "Too many wrong keys came from this address.")
 
     def limit_state(self, scope: Scope) -> LimitState:
-        """Where the asker of this request stands."""
+        """Return the limit state of the request's key, or of its address if no key has been counted."""
         counted: LimitState | None = scope["state"].get("limit_state")
-        return counted or LimitState(self._of_address, self._known(address(scope)))
+        return counted or LimitState(self._address_policy, self._known(address(scope)))
 
     def close(self) -> None:
         self._counters.close()
 
     def _count(self, scope: Scope, policy: Policy, name: str) -> LimitState:
         count = self._counters.add(f"{policy.name}:{name}", policy.quota.window_s)
-        found = scope["state"]["limit_state"] = LimitState(policy, count)
-        return found
+        state = scope["state"]["limit_state"] = LimitState(policy, count)
+        return state
 
     def _known(self, name: str) -> Count:
-        return self._counters.known(f"{self._of_address.name}:{name}", self._of_address.quota.window_s)
+        return self._counters.known(f"{self._address_policy.name}:{name}", self._address_policy.quota.window_s)
 
     def _refusal(self, scope: Scope, code: str, detail: str) -> RateLimited:
         return RateLimited(code, detail, self.limit_state(scope).count.reset_s)
 
 
 class Shares:
-    """So much of something at one time; more is refused, not queued. Used by one thread at a time.
+    """A limited amount that is shared by clients and their keys. Not thread-safe: the caller locks.
 
-    A client has at most three quarters of what the others leave, and so has a key of what the client's other keys
-    leave: however much one takes, some is left for who comes next, as with the deliveries of `storage.webhooks.outbox`.
-    There a client has half; three quarters are our judgement, for most services have one busy client.
+    A client may take at most three quarters of what the other clients leave, and a key three quarters of what the
+    client's other keys leave. So however much one takes, something is left for the next. The deliveries of
+    `storage.webhooks.outbox` work the same way, with half for each client; three quarters is our judgement, because
+    most services have one busy client.
     """
 
     def __init__(self, most: int) -> None:
@@ -131,10 +132,10 @@ class Shares:
         self._taken_by: Counter[tuple[UUID | str, ...]] = Counter()
 
     def fits(self, asker: Asker, amount: int) -> bool:
-        """Whether so much more is left for this asker."""
+        """Return whether the asker may take this amount as well."""
         mine, of_key = self.taken_by(asker)
-        for_client = _part(self._most - (self._taken - mine))
-        for_key = _part(for_client - (mine - of_key))
+        for_client = _three_quarters(self._most - (self._taken - mine))
+        for_key = _three_quarters(for_client - (mine - of_key))
         return self._taken + amount <= self._most and mine + amount <= for_client and of_key + amount <= for_key
 
     @property
@@ -142,11 +143,11 @@ class Shares:
         return not self._taken
 
     def taken_by(self, asker: Asker) -> tuple[int, int]:
-        """How much the client has, and how much the key."""
+        """Return how much the client has taken, and how much its key."""
         return self._taken_by[asker.client,], self._taken_by[asker.client, asker.key]
 
     def take(self, asker: Asker, amount: int) -> None:
-        """Negative amounts give back."""
+        """Take an amount; a negative amount gives it back."""
         self._taken += amount
         for taker in ((asker.client,), (asker.client, asker.key)):
             self._taken_by[taker] += amount
@@ -155,7 +156,7 @@ class Shares:
 
     @contextmanager
     def held(self, asker: Asker) -> Iterator["Held"]:
-        """Nothing yet; all that is taken by then is given back in the end."""
+        """Start with nothing; give back at the end of the block what was taken until then."""
         held = Held(self, asker)
         try:
             yield held
@@ -163,12 +164,12 @@ class Shares:
             self.take(held.asker, -held.amount)
 
 
-def _part(amount: int) -> int:
+def _three_quarters(amount: int) -> int:
     return max(1, 3 * amount // 4)
 
 
 class Held:
-    """What one request has of something."""
+    """The part of `Shares` that one request holds."""
 
     def __init__(self, shares: Shares, asker: Asker) -> None:
         self._shares = shares
@@ -176,7 +177,7 @@ class Held:
         self.amount = 0
 
     def take(self, amount: int) -> None:
-        """Raises Unavailable where that is more than the asker's share."""
+        """Take an amount; raise Unavailable if it is more than the asker's share."""
         if not self._shares.fits(self.asker, amount):
             raise Unavailable("Service.Busy", "The service is busy. Try again.")
         self._shares.take(self.asker, amount)
@@ -184,9 +185,9 @@ class Held:
 
 
 class Turns:
-    """So many pieces of work at one time, shared like all else; what is more waits. Used in the event loop only.
+    """A limit on pieces of work at once, shared fairly; other work waits. For use in the event loop only.
 
-    The next turn is the client's with the fewest, then the key's with the fewest, then who came first.
+    The next turn goes to the client with the fewest turns, then to its key with the fewest, then to the first to come.
     """
 
     def __init__(self, most: int) -> None:
@@ -195,10 +196,10 @@ class Turns:
 
     @asynccontextmanager
     async def turn(self, asker: Asker) -> AsyncIterator[None]:
-        """Begins when it is the asker's turn."""
+        """Wait for the asker's turn, and hold it for the length of the block."""
         mine = asyncio.get_running_loop().create_future()
         self._waiting.append((asker, mine))
-        self._give()
+        self._give_turns()
         try:
             await mine
             yield
@@ -207,9 +208,9 @@ class Turns:
                 self._waiting.remove((asker, mine))
             else:
                 self._shares.take(asker, -1)
-            self._give()
+            self._give_turns()
 
-    def _give(self) -> None:
+    def _give_turns(self) -> None:
         while fitting := [each for each in self._waiting if self._fits(*each)]:
             next_one = min(fitting, key=lambda waiting: self._shares.taken_by(waiting[0]))
             self._waiting.remove(next_one)
@@ -223,23 +224,23 @@ class Turns:
 def _counters(settings: Settings) -> Counters:
     if not settings.redis_url:
         return OwnCounters()
-    from storage.core.shared_counters import SharedCounters  # noqa: PLC0415  # who names no Redis doesn't pay for its client
+    from storage.core.shared_counters import SharedCounters  # noqa: PLC0415  # import Redis's client only if it is used
 
     return SharedCounters(settings.redis_url, f"tidemark:{settings.environment}:")
 
 
 def stranger(scope: Scope) -> Asker:
-    """Who asks, as long as nobody knows whose key it is."""
+    """Return the asker of a request whose key has not been checked yet."""
     return Asker(address(scope), address(scope))
 
 
 def address(scope: Scope) -> str:
-    """Who is at the other end of the line: an IPv4 address, or an IPv6 network."""
+    """Return the client's IPv4 address or IPv6 network."""
     host = scope["client"][0] if scope.get("client") else "unknown"
     try:
-        found = ip_address(host)
+        ip = ip_address(host)
     except ValueError:
         return host[:64]
-    if found.version == 4:
-        return str(found)
-    return str(found.ipv4_mapped or ip_network((found.packed, IPV6_PREFIX), strict=False))
+    if ip.version == 4:
+        return str(ip)
+    return str(ip.ipv4_mapped or ip_network((ip.packed, IPV6_PREFIX), strict=False))

@@ -1,9 +1,9 @@
-"""Refused callers in the audit trail, in bounded number however many come.
+"""Write refused callers to the audit trail, with a bounded number of entries.
 
-Of each kind (who, from where, refused what) the first in a minute is written at once and the others as one entry with
-their number when the minute is over. A thread writes: what an answer says, and how long it takes, must not depend on
-whether its refusal was the first, which would tell keys that were revoked from keys that never were. While the database
-is away, entries wait, in bounded number too.
+The first refusal of a kind (caller, address, operation) in a minute is written at once. The others become one entry
+with their count when the minute is over. A background thread writes them, so that the time an answer takes doesn't
+depend on whether its refusal was the first: that would let an attacker tell revoked keys from unknown ones. While the
+database is away, a bounded number of entries waits.
 """
 
 import logging
@@ -18,8 +18,8 @@ from storage.core.audit import Actor, Outcome
 from storage.core.database import AWAY, Database, Writing
 
 WINDOW_S = 60.0
-MOST_KINDS = 100  # in a window; what comes from still other places is counted together
-MOST_STORED = 10 * MOST_KINDS  # entries, while the database is away
+MOST_KINDS = 100  # in a window; further kinds are counted together (our judgement)
+MOST_STORED = 10 * MOST_KINDS  # entries that wait while the database is away
 
 log = logging.getLogger("tidemark.api")
 
@@ -30,13 +30,13 @@ class Refusal:
 
     actor: Actor
     action: str
-    place: str  # `addressHash` or `operation`, …
-    name: str  # … and which one
+    place: str  # `addressHash` or `operation`
+    name: str  # the hash, or the operation's name
 
 
 @dataclass(frozen=True)
 class Due:
-    """An entry to be written."""
+    """An entry that is due to be written."""
 
     refusal: Refusal
     at: datetime
@@ -50,7 +50,7 @@ class Refusals:
         self._db = db
         self._lock = Lock()
         self._firsts: list[Due] = []
-        self._others: dict[Refusal, int] = {}  # of every kind in this window: how many came after the first
+        self._others: dict[Refusal, int] = {}  # for each kind in this window, how many came after the first
         self._wake, self._stopped = Event(), Event()
         self._thread = Thread(target=self._run, name="tidemark-refusals", daemon=True)
         self._thread.start()
@@ -68,7 +68,7 @@ class Refusals:
         self._wake.set()
 
     def stop(self) -> None:
-        """Write what is left, and end."""
+        """Write the remaining entries and end the thread."""
         self._stopped.set()
         self._wake.set()
         self._thread.join()
@@ -87,7 +87,7 @@ class Refusals:
                 window_ends = time.monotonic() + WINDOW_S
 
     def _due(self, *, over: bool) -> list[Due]:
-        """What is to be written now: the firsts, and, when the window is over, the others."""
+        """Return the entries to write now: first refusals and, if the window is over, the counts of the others."""
         with self._lock:
             firsts, self._firsts = self._firsts, list[Due]()
             none = dict[Refusal, int]()
@@ -96,7 +96,7 @@ class Refusals:
         return firsts + [Due(refusal, now, times) for refusal, times in others.items() if times]
 
     def _write(self, due: Sequence[Due]) -> Sequence[Due]:
-        """Write these down. What is left for the next try: all of it, within bounds, if only the database is away."""
+        """Write the entries. Return those to try again: all, up to MOST_STORED, if the database is away."""
         if not due:
             return ()
         try:
@@ -104,10 +104,10 @@ class Refusals:
                 for each in due:
                     _append(w, each)
         except AWAY as error:
-            log.warning("%s refusals could not be written down yet: %s", len(due), type(error).__name__)
+            log.warning("%s refusals could not be written to the audit trail yet: %s", len(due), type(error).__name__)
             return due[:MOST_STORED]
         except Exception:
-            log.exception("%s refusals could not be written down", len(due))
+            log.exception("%s refusals could not be written to the audit trail", len(due))
         return ()
 
 

@@ -1,4 +1,4 @@
-"""What a request's work asks at its checkpoints: whether its caller still waits, and whether there is time left."""
+"""A request's checkpoint: stop its work if the caller has disconnected or the time is up."""
 
 import time
 from collections.abc import Callable
@@ -9,11 +9,11 @@ from starlette.requests import ClientDisconnect, Request
 from pipelines.vocabulary.errors import Unavailable
 
 LONGEST_S = 60.0  # as long as proxies wait for an answer by default (nginx's proxy_read_timeout)
-POLL_EVERY_S = 0.25  # how often the event loop is asked: most requests are answered before
+POLL_EVERY_S = 0.25  # between questions to the event loop; most requests end before the first
 
 
 class StillWanted:
-    """Lets a request's work in a thread go on while its caller is there, for so long at most."""
+    """Lets the work of a request go on in its thread while its caller is connected, for LONGEST_S at most."""
 
     def __init__(self, request: Request, clock: Callable[[], float] = time.monotonic) -> None:
         self._request = request
@@ -22,9 +22,10 @@ class StillWanted:
         self._checks_at = clock() + POLL_EVERY_S
 
     def __call__(self) -> None:
-        """
+        """Check whether the work should go on.
+
         Raises:
-            ClientDisconnect: the caller has left.
+            ClientDisconnect: the caller has disconnected.
             Unavailable: the work takes too long.
         """
         now = self._clock()

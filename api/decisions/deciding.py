@@ -1,7 +1,7 @@
-"""Deciding for a caller: what is asked for, read in one snapshot; the figures, computed or known; and the decision.
+"""Evaluate a policy for a caller: read all inputs in one snapshot, compute or look up the figures, and decide.
 
-A policy's plan and a customer's figures are kept for a while. Both are pure: a plan follows from the policy's
-fingerprint, figures from the version of the customer's data, the day and the metrics' fingerprint.
+Plans of policies and figures of customers are cached. This is safe because a plan depends only on the policy's
+fingerprint, and figures only on the version of the customer's data, the day and the metrics' fingerprint.
 """
 
 import hashlib
@@ -56,16 +56,16 @@ from storage.jobs import jobs
 from storage.monitoring import attributes
 from storage.monitoring.attributes import Attribute as StoredAttribute
 
-PLANS, FIGURES = 256, 1_024  # kept at most; a customer's figures are one row
+PLANS, FIGURES = 256, 1_024  # most entries in the caches (our judgement); a customer's figures are one row
 MISSING, UNKNOWN, INVALID = (f"DecisionPolicy.{kind}" for kind in ("MissingInputs", "UnknownInputs", "InvalidInputs"))
 IN_WORDS = {
-    MISSING: "Not every declared input is given.",
-    UNKNOWN: "Inputs are given that the policy doesn't declare.",
+    MISSING: "A declared input is missing.",
+    UNKNOWN: "The policy doesn't declare one of the inputs.",
     INVALID: "A value is not of its kind.",
 }
 _NUMBER = re.compile(r"-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,3})?")
 _KINDS: Mapping[Kind, str] = {
-    "decimal": "a number, or a text that is one, below 10^15",
+    "decimal": "a number, or a text that contains one, below 10^15",
     "boolean": "true or false",
     "string": f"a text of at most {MAX_TEXT:,} characters",
 }
@@ -75,7 +75,7 @@ V = TypeVar("V")
 
 
 class Recent(Generic[K, V]):
-    """The things asked for last. Two who ask for the same at once may both make it."""
+    """A thread-safe cache of the most recently used values. Two threads may make the same value at once."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -97,7 +97,7 @@ class Recent(Generic[K, V]):
 
 @dataclass(frozen=True)
 class FigureKey:
-    """What a customer's figures follow from."""
+    """Everything that a customer's figures depend on."""
 
     customer_number: int
     data_version: int
@@ -107,7 +107,7 @@ class FigureKey:
 
 @dataclass(frozen=True)
 class Cache:
-    """What a process keeps for the next evaluation."""
+    """The caches of a process."""
 
     plans: Recent[str, Ready] = field(default_factory=lambda: Recent(PLANS))
     figures: Recent[FigureKey, pl.DataFrame] = field(default_factory=lambda: Recent(FIGURES))
@@ -118,7 +118,7 @@ class Cache:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """All that an evaluation reads, as it stood at one moment."""
+    """Everything that an evaluation reads, at one moment."""
 
     customer: Customer
     policy: StoredPolicy
@@ -129,10 +129,11 @@ class Snapshot:
     pending_jobs: tuple[UUID, ...]
 
 
-def snapshot(r: Reading, customer: Customer, policy: StoredPolicy, number: int | None) -> Snapshot:
-    """
+def read_snapshot(r: Reading, customer: Customer, policy: StoredPolicy, number: int | None) -> Snapshot:
+    """Read everything that an evaluation by a version of the policy needs; None: by the published version.
+
     Raises:
-        NotFound: there is no such version, or none that is published.
+        NotFound: there is no such version, or no published one.
         Conflict: the policy is archived.
     """
     if policy.is_archived:
@@ -153,15 +154,15 @@ def snapshot(r: Reading, customer: Customer, policy: StoredPolicy, number: int |
 
 
 def _is_chosen(customer: Customer, policy: StoredPolicy, challenger: Challenger) -> bool:
-    """The same customers for as long as the challenger is the same."""
+    """Return whether the challenger runs for this customer. A challenger always runs for the same customers."""
     text = f"{policy.policy_id}/{challenger.version}/{customer.customer_id}"
     share = int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") / 2**64
     return share * 100 < challenger.percent
 
 
 @dataclass(frozen=True)
-class Asked:
-    """An evaluation that can be made: the policy's plan, the case, and overrides that nobody reads."""
+class Prepared:
+    """A checked evaluation: the policy's plan, the case, and the names of overrides that the policy doesn't read."""
 
     ready: Ready
     case: Case
@@ -169,7 +170,7 @@ class Asked:
 
     @property
     def message(self) -> str | None:
-        """Names the overrides that were ignored, in so far as they are names."""
+        """A message about the ignored overrides. Only valid names are repeated in it, others are counted."""
         if not self.ignored:
             return None
         named = sorted(name for name in self.ignored if re.fullmatch(NAME, name))[:MAX_FAULTS]
@@ -179,57 +180,58 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Given:
-    """What was sent with an evaluation, each value of its kind."""
+class SentValues:
+    """The values sent with an evaluation, each parsed as its kind."""
 
     inputs: Mapping[str, Value]
     overridden: Mapping[str, Attribute] = field(default_factory=dict)
 
 
-def asked(caller: Caller, found: Snapshot, sent: SentEvaluation) -> Asked:
-    """What is sent, as what the policy's version asks for.
+def prepare(caller: Caller, snapshot: Snapshot, sent: SentEvaluation) -> Prepared:
+    """Check a sent evaluation against the policy's version.
 
     Raises:
         InvalidRequest: with every fault of the inputs and overrides.
     """
-    ready = cached(caller).ready(found.version)
+    ready = cache(caller).ready(snapshot.version)
     declared = kinds(ready.plan.policy.declared_inputs)
     inputs, faults = _read_inputs(declared, sent.inputs or {})
     overrides = sent.attribute_overrides or {}
     overridden, more = _read_overrides(ready.plan, overrides)
     _refuse([*faults, *more])
-    case = _case(caller, found, found.version, ready.plan, Given(inputs, overridden))
-    return Asked(ready, case, [name for name in overrides if name not in overridden])
+    case = _case(caller, snapshot, snapshot.version, ready.plan, SentValues(inputs, overridden))
+    return Prepared(ready, case, [name for name in overrides if name not in overridden])
 
 
-def shadow(caller: Caller, found: Snapshot, real: Asked) -> Asked | None:
-    """The same by the challenger, where one is to be run beside a decision that is answered. It declares no inputs
-    but those of the published version.
+def prepare_shadow(caller: Caller, snapshot: Snapshot, real: Prepared) -> Prepared | None:
+    """Prepare the challenger's evaluation of the same case; None if no challenger runs or the case is a what-if.
+
+    A challenger declares no inputs that the published version lacks, so no input can be missing.
     """
-    if found.challenger is None or real.case.what_if:
+    if snapshot.challenger is None or real.case.what_if:
         return None
-    ready = cached(caller).ready(found.challenger)
+    ready = cache(caller).ready(snapshot.challenger)
     declared = kinds(ready.plan.policy.declared_inputs)
     inputs = {name: value for name, value in real.case.inputs.items() if name in declared}
-    case = _case(caller, found, found.challenger, ready.plan, Given(inputs))
+    case = _case(caller, snapshot, snapshot.challenger, ready.plan, SentValues(inputs))
     case = replace(case, what_if=False, shadow_of=real.case.evaluation_id)
-    return Asked(ready, case, ())
+    return Prepared(ready, case, ())
 
 
-def figures(caller: Caller, found: Snapshot, asked_: Asked) -> pl.DataFrame:
-    """The customer's row of the plan's figures, as of the case's day."""
-    case, ready = asked_.case, asked_.ready
+def figures(caller: Caller, snapshot: Snapshot, prepared: Prepared) -> pl.DataFrame:
+    """Return the customer's row of the plan's figures as of the case's day, from the cache if it is there."""
+    case, ready = prepared.case, prepared.ready
     key = FigureKey(case.customer_number, case.data_version, case.as_of, ready.metrics_fingerprint)
-    return cached(caller).figures.get(key, lambda: _computed(caller, found, key, ready.plan))
+    return cache(caller).figures.get(key, lambda: _compute_within_limit(caller, snapshot, key, ready.plan))
 
 
-def _computed(caller: Caller, found: Snapshot, key: FigureKey, plan: Plan) -> pl.DataFrame:
-    with caller.request.app.state.memory.taken(caller.asker, found.customer.enriched_rows * BYTES_A_ROW):
-        return figures_at(caller.store.lake, found.place, key.customer_number, key.as_of, plan)
+def _compute_within_limit(caller: Caller, snapshot: Snapshot, key: FigureKey, plan: Plan) -> pl.DataFrame:
+    with caller.request.app.state.memory.taken(caller.asker, snapshot.customer.enriched_rows * BYTES_A_ROW):
+        return compute_figures(caller.store.lake, snapshot.place, key.customer_number, key.as_of, plan)
 
 
-def figures_at(lake: Lake, place: Location | None, customer_number: int, as_of: date, plan: Plan) -> pl.DataFrame:
-    """The customer's row of the plan's figures, from one version of its data."""
+def compute_figures(lake: Lake, place: Location | None, customer_number: int, as_of: date, plan: Plan) -> pl.DataFrame:
+    """Compute the customer's row of the plan's figures from one version of its data."""
     rows = _NO_ROWS if place is None or not plan.metrics else place.scan(lake).select(facts.COLUMNS).collect()
     return decision.figures(Facts(rows, as_of), plan, [customer_number])
 
@@ -237,9 +239,10 @@ def figures_at(lake: Lake, place: Location | None, customer_number: int, as_of: 
 _NO_ROWS = pl.DataFrame(schema={name: TRANSACTIONS[name] for name in facts.COLUMNS})
 
 
-def decided(caller: Caller, found: Snapshot, asked_: Asked) -> tuple[Decision, NewEvaluation]:
-    """The decision, and what is kept of it."""
-    made, case = decision.decided(asked_.ready, asked_.case, figures(caller, found, asked_)), asked_.case
+def decide(caller: Caller, snapshot: Snapshot, prepared: Prepared) -> tuple[Decision, NewEvaluation]:
+    """Return the decision, and the evaluation to store."""
+    case = prepared.case
+    made = decision.decided(prepared.ready, case, figures(caller, snapshot, prepared))
     new = NewEvaluation(
         evaluation_id=case.evaluation_id,
         client_id=caller.client_id,
@@ -258,28 +261,28 @@ def decided(caller: Caller, found: Snapshot, asked_: Asked) -> tuple[Decision, N
     return made, new
 
 
-def cached(caller: Caller) -> Cache:
-    found: Cache = caller.request.app.state.cache
-    return found
+def cache(caller: Caller) -> Cache:
+    process_cache: Cache = caller.request.app.state.cache
+    return process_cache
 
 
-def _case(caller: Caller, found: Snapshot, version: PolicyVersion, plan: Plan, given: Given) -> Case:
-    """A new evaluation; by a version that isn't published it decides nothing, as with overrides."""
-    stored = {name: found.attributes[name] for name in plan.labels("attribute") if name in found.attributes}
+def _case(caller: Caller, snapshot: Snapshot, version: PolicyVersion, plan: Plan, sent: SentValues) -> Case:
+    """Return a new case. It is a what-if if the version isn't published or attributes are overridden."""
+    stored = {name: snapshot.attributes[name] for name in plan.labels("attribute") if name in snapshot.attributes}
     stated = {name: _stated(each) for name, each in stored.items()}
     return Case(
         evaluation_id=uuid4(),
-        customer_id=found.customer.customer_id,
-        customer_number=found.customer.number,
-        policy_id=found.policy.policy_id,
+        customer_id=snapshot.customer.customer_id,
+        customer_number=snapshot.customer.number,
+        policy_id=snapshot.policy.policy_id,
         policy_version=version.version,
-        data_version=found.customer.data_version,
+        data_version=snapshot.customer.data_version,
         as_of=caller.today,
         at=caller.now,
-        inputs=given.inputs,
-        attributes=stated | {name: StatedAttribute(each) for name, each in given.overridden.items()},
-        pending_jobs=found.pending_jobs,
-        what_if=bool(given.overridden) or version.state != PolicyState.PUBLISHED,
+        inputs=sent.inputs,
+        attributes=stated | {name: StatedAttribute(each) for name, each in sent.overridden.items()},
+        pending_jobs=snapshot.pending_jobs,
+        what_if=bool(sent.overridden) or version.state != PolicyState.PUBLISHED,
     )
 
 
@@ -288,11 +291,11 @@ def _stated(stored: StoredAttribute) -> StatedAttribute:
     return StatedAttribute(reading, stored.source, stored.evidence_date, stored.set_at, stored.set_by)
 
 
-# What is sent
+# Parsing the sent values
 
 
 def read_inputs(declared: Mapping[str, Kind], sent: Mapping[str, Any]) -> dict[str, Value]:
-    """A value for each declared input.
+    """Parse a value for each declared input.
 
     Raises:
         InvalidRequest: with every fault.
@@ -303,7 +306,7 @@ def read_inputs(declared: Mapping[str, Kind], sent: Mapping[str, Any]) -> dict[s
 
 
 def _read_inputs(declared: Mapping[str, Kind], sent: Mapping[str, Any]) -> tuple[dict[str, Value], list[Fault]]:
-    """What is missing first, then what is unknown, then what is of another kind."""
+    """Parse inputs. Faults are ordered: missing inputs, unknown inputs, values of the wrong kind."""
     missing = [
         Fault(f"/inputs/{name}", MISSING, f"The input {name} is missing.") for name in declared if name not in sent
     ]
@@ -317,7 +320,7 @@ def _read_inputs(declared: Mapping[str, Kind], sent: Mapping[str, Any]) -> tuple
 
 
 def _read_overrides(plan: Plan, sent: Mapping[str, Any]) -> tuple[dict[str, Attribute], list[Fault]]:
-    """Only those that the policy reads; null: as if it were not set."""
+    """Parse the overrides of attributes that the policy reads. Null means that the attribute counts as not set."""
     read = {node.label: node.kind for node in plan.nodes.values() if node.operator == "attribute"}
     values, faults = _read(
         "attributeOverrides", read, {name: each for name, each in sent.items() if name in read and each is not None}
@@ -327,35 +330,39 @@ def _read_overrides(plan: Plan, sent: Mapping[str, Any]) -> tuple[dict[str, Attr
 
 
 def _read(where: str, declared: Mapping[str, Kind], sent: Mapping[str, Any]) -> tuple[dict[str, Value], list[Fault]]:
-    found: dict[str, Value] = {}
+    values: dict[str, Value] = {}
     faults: list[Fault] = []
-    for name, given in sent.items():
+    for name, raw in sent.items():
         kind = declared[name]
-        value = _PARSERS[kind](given)
+        value = _PARSERS[kind](raw)
         if value is None:
             faults.append(Fault(f"/{where}/{name}", INVALID, f"{name} must be {_KINDS[kind]}."))
         else:
-            found[name] = value
-    return found, faults
+            values[name] = value
+    return values, faults
 
 
-def _decimal(given: Any) -> Decimal | None:
-    """As policies count: eight places."""
-    if not isinstance(given, str) or not _NUMBER.fullmatch(given):
+def _parse_decimal(raw: Any) -> Decimal | None:
+    """Parse a number and round it to eight places, as policies calculate."""
+    if not isinstance(raw, str) or not _NUMBER.fullmatch(raw):
         return None
-    number = rounded(Decimal(given))
-    return None if number is None else Decimal(f"{number.normalize() + 0:f}")  # no zero below zero
+    number = rounded(Decimal(raw))
+    return None if number is None else Decimal(f"{number.normalize() + 0:f}")  # + 0 turns -0 into 0
 
 
-def _boolean(given: Any) -> bool | None:
-    return given if type(given) is bool else None
+def _parse_boolean(raw: Any) -> bool | None:
+    return raw if type(raw) is bool else None
 
 
-def _string(given: Any) -> str | None:
-    return mask_text(given) if type(given) is str and len(given) <= MAX_TEXT else None
+def _parse_string(raw: Any) -> str | None:
+    return mask_text(raw) if type(raw) is str and len(raw) <= MAX_TEXT else None
 
 
-_PARSERS: Mapping[Kind, Callable[[Any], Value | None]] = {"decimal": _decimal, "boolean": _boolean, "string": _string}
+_PARSERS: Mapping[Kind, Callable[[Any], Value | None]] = {
+    "decimal": _parse_decimal,
+    "boolean": _parse_boolean,
+    "string": _parse_string,
+}
 
 
 def _refuse(faults: Sequence[Fault]) -> None:
@@ -365,19 +372,20 @@ def _refuse(faults: Sequence[Fault]) -> None:
 
 
 def _pointer(where: str, name: str) -> str:
-    """What is no name is not repeated."""
+    """Point to a member; text that isn't a valid name is not repeated."""
     return f"/{where}/{name}" if re.fullmatch(NAME, name) else f"/{where}"
 
 
-def axis(plan: Plan, sent: SentAxis, pointer: str) -> Axis:
-    """
+def read_axis(plan: Plan, sent: SentAxis, pointer: str) -> Axis:
+    """Parse one axis of a grid.
+
     Raises:
-        InvalidRequest: the policy reads no such number, or a value is none.
+        InvalidRequest: the policy reads no such number, or a value isn't a number.
     """
-    values = [_decimal(each) for each in sent.values]
+    values = [_parse_decimal(each) for each in sent.values]
     node = next((each for each in numeric_leaves(plan) if (each.operator, each.label) == sent.leaf), None)
     faults = [
-        *_fault_of_leaf(node, pointer),
+        *_check_known(node, pointer),
         *(
             Fault(f"{pointer}/values/{nth}", INVALID, f"A value must be {_KINDS['decimal']}.")
             for nth, value in enumerate(values)
@@ -389,8 +397,8 @@ def axis(plan: Plan, sent: SentAxis, pointer: str) -> Axis:
     return Axis(node, [value for value in values if value is not None])
 
 
-def _fault_of_leaf(node: Node | None, pointer: str) -> Iterator[Fault]:
+def _check_known(node: Node | None, pointer: str) -> Iterator[Fault]:
     if node is None:
         yield Fault(
-            pointer, "DecisionPolicy.UnknownNumber", "One metric, attribute or input that the policy counts with."
+            pointer, "DecisionPolicy.UnknownNumber", "Name one numeric metric, attribute or input of the policy."
         )

@@ -1,7 +1,8 @@
-"""Which steps of a policy the portfolio's customers come to, for the warning that is given when it is saved.
+"""Find the steps of a policy that no customer of the portfolio reaches, for a warning when the policy is saved.
 
-Without anybody's inputs: a step counts as reached unless an earlier one certainly matches. So it is never said of a
-step that inputs would lead to it. The portfolio is read part by part until every step is reached, mostly the first.
+Inputs are unknown here, so a step counts as reached unless an earlier one certainly matches. A step that some inputs
+would lead to is therefore never reported. The portfolio is read in parts until every step is reached; usually the first
+part is enough.
 """
 
 from collections import Counter
@@ -24,12 +25,12 @@ from storage.enrichment import transactions
 from storage.enrichment.transactions import Location
 from storage.monitoring import attributes
 
-PART_ROWS = 200_000  # looked at together
-MOST_ROWS = 2_000_000  # of a larger portfolio nothing is said here: a backtest tells
+PART_ROWS = 200_000  # evaluated together
+MOST_ROWS = 2_000_000  # a larger portfolio is not checked here, because it would take too long; a backtest shows it
 
 
 def unreached(store: Store, client_id: UUID, policy: Policy, now: datetime) -> Sequence[Finding]:
-    """Warnings of the steps that no customer with transactions comes to."""
+    """Return warnings about the steps that no customer with transactions reaches."""
     plan = planned(policy)
     with store.db.reading() as r:
         places, _ = transactions.readable(store.lake, transactions.current_locations_of_client(r, client_id))
@@ -37,22 +38,22 @@ def unreached(store: Store, client_id: UUID, policy: Policy, now: datetime) -> S
         return []
     reached = Counter[int]()
     for part in _parts(places):
-        reached.update(_reached(plan, _evaluated(store, plan, part, now)))
+        reached.update(_count_reached(plan, _evaluate(store, plan, part, now)))
         if all(reached[step] for step in range(len(plan.steps))):
             return []
     return check.unreached(plan, reached, len(places))
 
 
-def _reached(plan: Plan, decided: pl.DataFrame) -> Mapping[int, int]:
-    """How many customers come to each step."""
+def _count_reached(plan: Plan, decided: pl.DataFrame) -> Mapping[int, int]:
+    """Count the customers that reach each step."""
     certain = [pl.col(step_column(nth)).fill_null(value=False) for nth in range(len(plan.steps))]
     open_ = {nth: ~pl.any_horizontal([pl.lit(value=False), *certain[:nth]]) for nth in range(len(plan.steps))}
     counts = decided.select(came.sum().alias(str(nth)) for nth, came in open_.items()).row(0)
     return dict(enumerate(counts))
 
 
-def _evaluated(store: Store, plan: Plan, places: Sequence[Location], now: datetime) -> pl.DataFrame:
-    """Of each customer what `evaluate.evaluated` gives, with every input unknown."""
+def _evaluate(store: Store, plan: Plan, places: Sequence[Location], now: datetime) -> pl.DataFrame:
+    """Evaluate each customer with every input unknown; the frame is that of `evaluate.evaluated`."""
     versions = {place.customer_number: place.data_version for place in places}
     as_of = now.astimezone(store.settings.zone).date()
     rows = transactions.scan(store.lake, places).select(COLUMNS).collect()
@@ -63,13 +64,13 @@ def _evaluated(store: Store, plan: Plan, places: Sequence[Location], now: dateti
     for number, each in reported:
         stated.setdefault(number, {})[each.name] = Attribute(each.value, each.expires_at)
     values = metrics.values(Facts(rows, as_of, known), plan.metrics)
-    nobodys: dict[str, Any] = dict.fromkeys(plan.labels("input"))
-    return evaluated(plan, readings.read(plan, values, stated, nobodys, now))
+    unknown_inputs: dict[str, Any] = dict.fromkeys(plan.labels("input"))
+    return evaluated(plan, readings.read(plan, values, stated, unknown_inputs, now))
 
 
 def _parts(places: Sequence[Location]) -> Iterator[list[Location]]:
-    """The places, file by file, so many at once that they fit into memory."""
+    """Split the places, in the order of the files, into parts of about PART_ROWS rows."""
     by_file = sorted(places, key=lambda place: (place.path, place.first_row))
     ends = accumulate(place.row_count for place in by_file)
-    for _, some in groupby(zip(ends, by_file, strict=True), key=lambda pair: pair[0] // PART_ROWS):
-        yield [place for _, place in some]
+    for _, part in groupby(zip(ends, by_file, strict=True), key=lambda pair: pair[0] // PART_ROWS):
+        yield [place for _, place in part]

@@ -21,24 +21,24 @@
             made = things.create(w, caller.client_id, sent.record(), caller.now)
             return caller.keep(w, answer(ThingView.of(made), status=201, headers=...))
 
-A query and a body are pydantic models whose fields have a `Rule` (`api.core.schemas.rules`): how a value is read, and
-the code and sentence of its refusal. The OpenAPI document follows from the signature and the decorator; what holds for
-every operation is added in `api.service.openapi`.
+A query and a body are pydantic models whose fields have a `Rule` (`api.core.schemas.rules`), which says how a value is
+parsed and with which code and sentence it is refused. The OpenAPI document follows from the signature and the
+decorator; `api.service.openapi` adds what applies to every operation.
 
 The concepts, each in the module of its name:
 
 - `route.Route` keeps the contract's order: 401, 403, 415 and 413, then the body, 404, 400. FastAPI would receive and
   validate a body before any dependency. `Route` checks the key first, receives the body within its limits, and gives
-  FastAPI the validated model; when a query or body is invalid, it looks for what the path names before it answers 400.
-  Work that needs a thread waits for the client's turn.
-- `dependencies.Caller` is who asks, with what is theirs; `Allow` names the scopes of which a key needs one. An id in a
-  path says by `Named` how it is looked for, the code of its 404, and which operation gives it.
+  FastAPI the validated model. When a query or body is invalid, it first looks up the ids in the path, and answers 404
+  rather than 400 if one doesn't exist. Work that needs a thread waits for the client's turn.
+- `dependencies.Caller` is the client that asks, and gives access to its data. `Allow` lists scopes; a key needs one of
+  them. `Named` says how an id in a path is looked up, the code of its 404, and which operation returns such ids.
 - `bodies` receives JSON within limits, decodes it strictly with exact decimals (large bodies in a child process), and
-  reads it as its model: all faults at once, each with a pointer. `uploads` does the same for files.
+  validates it against its model. It reports all faults at once, each with a pointer. `uploads` does the same for files.
 - `idempotency.IDEMPOTENT` lets a POST honour `Idempotency-Key`; `caller.keep` stores the answer in the transaction
-  that creates.
+  that creates the resource.
 - `answers` encodes `{data, message}`: decimals as numbers with their digits, long lists streamed slice by slice.
-- `problems` answers every error as RFC 9457; `documented.refuses` names in a decorator the codes that only this route
-  answers with, out of the catalogue of all public codes (`pipelines/vocabulary/codes.yaml`).
-- `unknown` collects the names that nobody knows, for the answer's `message`.
+- `problems` answers every error as RFC 9457. `documented.refuses` lists in a decorator the codes that only this route
+  answers with, from the catalogue of all public codes (`pipelines/vocabulary/codes.yaml`).
+- `unknown` collects unknown fields and parameters, for the answer's `message`.
 """

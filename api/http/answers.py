@@ -1,7 +1,7 @@
 """Successful answers: the envelope `{data, message}` in exact JSON.
 
-Decimals leave as numbers with the digits they have, times as UTC with `Z`: the encoder is msgspec's, which never turns
-money into a float.
+Decimals are written as numbers with all their digits, times as UTC with `Z`. The encoder is msgspec's, because it never
+turns money into a float.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -21,7 +21,7 @@ MEDIA_TYPE = "application/json"
 
 
 def _plain(value: Any) -> Any:
-    """What the encoder doesn't know by itself: our view models, under their public names."""
+    """Convert a view model, which msgspec doesn't know, to a dictionary with its public names."""
     if isinstance(value, BaseModel):
         return value.model_dump(by_alias=True)
     raise NotImplementedError(type(value))
@@ -38,7 +38,7 @@ def answer(
 
 
 def accepted(data: object, location: str) -> Response:
-    """202: the work is durable and goes on; `location` is where to look, in a second or so."""
+    """Return a 202: the work is stored and will be done; the client polls `location`, first after a second."""
     return answer(data, status=202, headers={"Location": location, "Retry-After": "1"})
 
 
@@ -46,27 +46,27 @@ def accepted_job(job: Job) -> Response:
     return accepted(JobView.of(job), f"/v1/jobs/{job.job_id}/status")
 
 
-def listing(name: str, found: Paged[Any], view: type[BaseModel] | None = None) -> Response:
-    """One page, or everything, under `name`; `view` turns each item into its public form."""
-    items = found.items if view is None else [view.model_validate(item) for item in found.items]
-    return answer({name: items, **totals(found)})
+def listing(name: str, paged: Paged[Any], view: type[BaseModel] | None = None) -> Response:
+    """Return one page, or everything, as a list called `name`; `view` is the public model of an item."""
+    items = paged.items if view is None else [view.model_validate(item) for item in paged.items]
+    return answer({name: items, **totals(paged)})
 
 
-def totals(found: Paged[Any]) -> dict[str, int | None]:
+def totals(paged: Paged[Any]) -> dict[str, int | None]:
     return {
-        "totalCount": found.total,
-        "currentPage": found.current_page,
-        "pageSize": found.page_size,
-        "totalPages": found.total_pages,
+        "totalCount": paged.total,
+        "currentPage": paged.current_page,
+        "pageSize": paged.page_size,
+        "totalPages": paged.total_pages,
     }
 
 
 def streamed(
     name: str, counts: Mapping[str, int | None], slices: Iterable[bytes], message: str | None = None
 ) -> Response:
-    """A list of any length, sent slice by slice; each slice is its items' JSON, joined by commas.
+    """Stream a list of any length; each slice is its items' JSON, joined by commas.
 
-    The first slice is made before the answer begins, so that a failure to read is still a clean problem.
+    The first slice is made before the answer begins, so that a failure to read it can still be answered as a problem.
     """
     rest = iter(slices)
     first = next(rest, b"")

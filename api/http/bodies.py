@@ -1,7 +1,7 @@
-"""Bodies: received within the limits, decoded strictly, read as the model that the route declares.
+"""Receive JSON bodies within limits, decode them strictly, and validate them against the route's model.
 
-What headers alone decide (415, 413) is answered before a body is received. A large body is decoded in a child process.
-Reading finds every fault at once, of queries too, and says where it is.
+Headers are checked first, so that 415 and most 413 are answered before a body is received. A large body is decoded in a
+child process. All faults of a body or query are reported at once, each with its place.
 """
 
 from collections import Counter
@@ -26,13 +26,13 @@ from pipelines.intake.lines import Decoded, Rows, decoded
 from pipelines.vocabulary.errors import Fault, InvalidRequest, TidemarkError, TooLarge, UnsupportedMedia
 from storage.core.settings import Settings
 
-MAX_DECODED_AT_ONCE_BYTES = 2**14  # some milliseconds at most
-MAX_DECODED_HERE_BYTES = 2**20  # it takes some ten milliseconds, less than to start a process
+MAX_DECODED_AT_ONCE_BYTES = 2**14  # takes a few milliseconds at most
+MAX_DECODED_HERE_BYTES = 2**20  # takes about ten milliseconds, less than starting a process
 JSON, MULTIPART = "A JSON body", "A multipart body"
 
 
 class Sent(Protocol):
-    """What was received. `content` is what makes two requests one; `read` raises what is wrong with it."""
+    """A received body. Requests with the same `content` are the same request; `read` raises what is wrong with it."""
 
     @property
     def content(self) -> bytes: ...
@@ -46,7 +46,7 @@ class Body:
 
     model: type[BaseModel]
     content: bytes
-    decoded: Callable[[], Decoded]  # raises InvalidRequest where it is no strict JSON
+    decoded: Callable[[], Decoded]  # raises InvalidRequest if it isn't strict JSON
 
     def read(self, caller: object = None) -> BaseModel:
         """Return the model that the body holds.
@@ -55,13 +55,13 @@ class Body:
             caller: whose request it is, for rules that depend on settings or on what is stored.
 
         Raises:
-            InvalidRequest: not strict JSON, or not what the model asks for.
+            InvalidRequest: not strict JSON, or not valid for the model.
         """
-        found = self.decoded()
-        unknown.note_fields(self.model, found.document)
-        context = {"faults": Counter[str](), "caller": caller, "lines": found.lines}
+        body = self.decoded()
+        unknown.note_fields(self.model, body.document)
+        context = {"faults": Counter[str](), "caller": caller, "lines": body.lines}
         try:
-            return self.model.model_validate(found.document, context=context)
+            return self.model.model_validate(body.document, context=context)
         except ValidationError as error:
             raise refused(
                 self.model, error.errors(include_url=False, include_context=False, include_input=False)
@@ -70,12 +70,14 @@ class Body:
 
 @asynccontextmanager
 async def received(model: type[BaseModel], request: Request) -> AsyncIterator[Body]:
-    """Receive a JSON body within the limit, and hold its memory for the block; `read` says what is wrong with it.
+    """Receive a JSON body within the limit, and count its memory as taken for the length of the block.
+
+    Faults of the content are not raised here but by `Body.read`, because 404 goes before 400.
 
     Raises:
         UnsupportedMedia: not JSON in UTF-8, or compressed.
         TooLarge: over the limit.
-        Unavailable: more than the asker's share of what may be held at once.
+        Unavailable: more than the asker's share of the memory for bodies.
     """
     settings: Settings = request.app.state.store.settings
     limits: Limits = request.app.state.limits
@@ -92,8 +94,8 @@ async def received(model: type[BaseModel], request: Request) -> AsyncIterator[Bo
 
 
 async def _decoded(limits: Limits, asker: Asker, content: bytes, rows: Rows | None) -> Callable[[], Decoded]:
-    """Decode a body when it is its sender's turn; a large one in a child process, lest it hold up every thread of this
-    one.
+    """Decode a body when it is its sender's turn. A large one is decoded in a child process, because decoding holds the
+    GIL and would delay every other request.
     """
     if len(content) <= MAX_DECODED_AT_ONCE_BYTES:
         return cache(partial(decoded, content, rows))
@@ -103,7 +105,7 @@ async def _decoded(limits: Limits, asker: Asker, content: bytes, rows: Rows | No
 
 
 async def _outcome(turns: Turns, asker: Asker, decode: Callable[[], Decoded]) -> Callable[[], Decoded]:
-    """Return what decoding gives or raises, for when the body is read."""
+    """Decode now; return a function that returns or raises the outcome later, when the body is read."""
     outcome = Future[Decoded]()
     async with turns.turn(asker):
         try:
@@ -114,7 +116,7 @@ async def _outcome(turns: Turns, asker: Asker, decode: Callable[[], Decoded]) ->
 
 
 def is_json(headers: Headers) -> bool:
-    """Return whether the body says that it is JSON in UTF-8."""
+    """Return whether the headers declare a JSON body in UTF-8."""
     media, _, parameters = headers.get("content-type", "").partition(";")
     charset = parameters.strip().lower().removeprefix("charset=").strip('"')
     return media.strip().lower() == "application/json" and charset in ("", "utf-8")
@@ -134,7 +136,7 @@ def require_length(headers: Headers, limit: int, what: str) -> None:
 
 
 async def _content(request: Request, limit: int, take: Callable[[int], None]) -> bytes:
-    """Receive the whole body; one sent in chunks, which states no length, is cut off at the limit."""
+    """Receive the whole body. A chunked body states no length, so it is cut off at the limit."""
     content = bytearray()
     async for chunk in request.stream():
         take(len(chunk))
@@ -149,11 +151,11 @@ def too_large(limit: int, what: str) -> TooLarge:
 
 
 def refused(model: type[BaseModel], errors: Sequence[ErrorDetails]) -> InvalidRequest:
-    """Return the refusal of a body or query that is not its model, from what pydantic found; `loc` starts in it.
+    """Return the refusal of a body or query that doesn't fit its model. The errors' `loc` starts inside it.
 
-    The request's own code is its faults' code when they agree.
+    If all faults have the same code, it is also the code of the request.
     """
-    more = f" Only the first {MAX_FAULTS} faults are told." if len(errors) > MAX_FAULTS else ""
+    more = f" Only the first {MAX_FAULTS} faults are listed." if len(errors) > MAX_FAULTS else ""
     faults = [_fault(model, details) for details in errors[:MAX_FAULTS]]
     codes = {fault.code for fault in faults}
     if len(codes) == 1:
@@ -168,17 +170,17 @@ def _fault(model: type[BaseModel], details: ErrorDetails) -> Fault:
 
 def _code_and_message(model: type[BaseModel], details: ErrorDetails) -> tuple[str, str]:
     kind = details["type"]
-    if "." in kind:  # a code of ours, from a Rule
+    if "." in kind:  # one of our codes, from a Rule; pydantic's have no dot
         return kind, details["msg"]
     if kind == "missing":
-        return _of_missing(model, str(details["loc"][-1]))
+        return _describe_missing(model, str(details["loc"][-1]))
     if kind == "model_type" and not details["loc"]:
         return "Request.NotAnObject", "The body must be a JSON object."
     return "Request.WrongType", "The value has the wrong JSON type."
 
 
-def _of_missing(model: type[BaseModel], name: str) -> tuple[str, str]:
-    """Return the code and sentence of a field that is missing: those of its rule, if it has one."""
+def _describe_missing(model: type[BaseModel], name: str) -> tuple[str, str]:
+    """Return the code and sentence for a missing field: those of its rule, if it has one."""
     metadata = [item for field in model.model_fields.values() if field.alias == name for item in field.metadata]
     rule = next((item for item in metadata if isinstance(item, Rule)), None)
     return (rule.code, rule.sentence) if rule else ("Request.Missing", "The field is needed.")

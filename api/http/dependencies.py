@@ -1,6 +1,6 @@
-"""What a route asks for in its signature beside its query and its body: a caller with a scope, and ids in the path.
+"""What a route declares in its signature besides query and body: a caller with a scope, and ids in the path.
 
-Nothing about a caller is remembered between requests, so a revoked key ends at once.
+Nothing about a caller is cached between requests, so a revoked key stops working at once.
 """
 
 import re
@@ -59,7 +59,7 @@ KEY_HEADER = APIKeyHeader(
 
 @dataclass(frozen=True)
 class Caller:
-    """One client, asking now, and what is theirs: other clients' things are simply not found."""
+    """The client that makes this request. Its methods find only the client's own data; all else is a 404."""
 
     store: Store
     request: Request
@@ -71,7 +71,7 @@ class Caller:
 
     @property
     def today(self) -> date:
-        """The service's day."""
+        """Today's date in the service's time zone."""
         return self.now.astimezone(self.store.settings.zone).date()
 
     @property
@@ -81,7 +81,7 @@ class Caller:
 
     @property
     def may_read_rows(self) -> bool:
-        """Whether transactions with their texts may stand in any answer to this caller."""
+        """Whether answers to this caller may contain transactions with their narratives."""
         return not self.scopes.isdisjoint(READING_ROWS)
 
     def reading(self) -> AbstractContextManager[Reading]:
@@ -91,17 +91,17 @@ class Caller:
         return self.store.db.writing()
 
     def keep(self, w: Writing, answer: Response, again: TidemarkError | None = None) -> Response:
-        """The answer to a POST that creates, kept in the transaction that creates, for when the POST is sent again.
+        """Store the answer under the request's Idempotency-Key, in the transaction that creates; return the answer.
 
         Args:
-            again: what a repetition is told instead, for an answer that mustn't be stored.
+            again: the refusal that a repetition gets instead, for an answer that mustn't be stored.
         """
         if self.keeping is not None:
             self.keeping(w, answer if again is None else problems.of(self.request, again))
         return answer
 
     def audit(self, w: Writing, action: str, **resource: audit.Ids) -> None:
-        """Write down what this caller did (`Area.Action`) to which thing (ids by their public names)."""
+        """Append to the audit trail what this caller did (`Area.Action`), with ids under their public names."""
         audit.append(w, self.actor, action, resource, self.now)
 
     def customer(self, r: Reading, customer_id: str) -> Customer:
@@ -111,14 +111,18 @@ class Caller:
         return jobs.get(r, self.client_id, as_uuid(job_id))
 
     def job_of(self, r: Reading, customer: Customer, job_id: UUID) -> Job:
-        """A job of this very customer."""
+        """Return a job of this customer.
+
+        Raises:
+            NotFound: there is none, or it is another customer's.
+        """
         job = jobs.get(r, self.client_id, job_id)
         if job.customer_number != customer.number:
             raise NotFound("Job.NotFound", "There is no job with this id.")
         return job
 
     def policy(self, r: Reading, slug: str) -> StoredPolicy:
-        """Archived or not, and whatever its versions."""
+        """Return a policy, even an archived one or one without an active version."""
         return policies.get(r, self.client_id, slug if re.fullmatch(POLICY_SLUG, slug) else "")
 
     def backtest(self, r: Reading, slug: str, backtest_id: str) -> PortfolioJob:
@@ -145,26 +149,26 @@ class Caller:
 
 
 class Allow:
-    """Lets in callers whose key holds any one of `scopes`."""
+    """A dependency that admits callers whose key has at least one of `scopes`."""
 
     def __init__(self, *scopes: str) -> None:
         self.scopes = scopes
 
     @property
     def needs_policies(self) -> bool:
-        """Whether there is nothing here for a client that has no decision policies."""
+        """Whether the route is only for clients that have decision policies enabled."""
         return all(scope.startswith("decision-policies:") for scope in self.scopes)
 
     async def __call__(self, request: Request, _: Annotated[None, Security(KEY_HEADER)]) -> Caller:
-        """The caller that `admit` let in: the route asks first, because FastAPI receives a body before anything."""
+        """Return the caller that `admit` has let in. The route calls `admit` itself, before the body is received."""
         caller: Caller = request.state.caller
         return caller
 
     async def admit(self, request: Request, parameters: Iterable[str]) -> Caller:
-        """Let the caller of a request in, and note which names in its query are not among `parameters`.
+        """Authenticate and authorise the caller, and note names in the query that are not among `parameters`.
 
         Raises:
-            Unauthenticated: no good key.
+            Unauthenticated: no valid key.
             RateLimited: one request too many.
             Forbidden: the key lacks the scope.
             NotFound: decision policies are not enabled for the client.
@@ -190,7 +194,7 @@ class Allow:
         return caller, Asker(principal.client_id, principal.key_id)
 
     def _principal(self, request: Request, store: Store, now: datetime) -> Principal:
-        """Whose key it is: counted, whether good or wrong."""
+        """Return the principal of the request's key. The request is counted, whether the key is valid or not."""
         limits: Limits = request.app.state.limits
         try:
             with store.db.reading() as r:
@@ -211,25 +215,25 @@ class Allow:
             raise
 
 
-def _actor(request: Request, who: str, client_id: UUID | None) -> Actor:
-    return Actor(who, client_id, request.state.request_id, request.state.own_request_id)
+def _actor(request: Request, name: str, client_id: UUID | None) -> Actor:
+    return Actor(name, client_id, request.state.request_id, request.state.own_request_id)
 
 
 def _refused_key(request: Request, store: Store, error: Unauthenticated) -> Refusal:
-    """Who it was is known of a key that was good once; of others, where they came from."""
-    who, client_id = (str(error.key_id), error.client_id) if isinstance(error, EndedKey) else (audit.ANONYMOUS, None)
-    actor = _actor(request, who, client_id)
+    """Describe a refused key: a revoked or expired one by its id, an unknown one only by the address it came from."""
+    name, client_id = (str(error.key_id), error.client_id) if isinstance(error, EndedKey) else (audit.ANONYMOUS, None)
+    actor = _actor(request, name, client_id)
     return Refusal(actor, "Authentication.Failed", "addressHash", store.vault.pseudonym(address(request.scope)))
 
 
 def _key(request: Request) -> str:
-    """The text of the one key sent; two keys, or an endless one, are none."""
+    """Return the key of the request, or "" if there is none, more than one, or one that is too long."""
     sent = request.headers.getlist("x-api-key")
     return sent[0] if len(sent) == 1 and len(sent[0]) <= MAX_KEY_CHARACTERS else ""
 
 
 def as_uuid(text: str) -> UUID:
-    """The id, or for text that is none the nil UUID, which nothing bears: both answers must be the same 404."""
+    """Parse an id. Text that isn't a UUID becomes the nil UUID, which nothing has, so that it gets the same 404."""
     try:
         return rules.identifier(text)
     except ValueError:
@@ -238,13 +242,13 @@ def as_uuid(text: str) -> UUID:
 
 @dataclass(frozen=True)
 class Named:
-    """What an id in a path names.
+    """The resource that an id in a path names.
 
     Args:
-        not_found: the code of the 404 when it isn't there.
-        given_by: the operation and status whose answer holds such an id, and where in the answer.
-        find: looks for it, given all ids in the path, and raises NotFound. Needed where a query or a body may be
-            invalid, too.
+        not_found: the code of the 404 when it doesn't exist.
+        given_by: the operation and status whose answer contains such an id, and a pointer to it.
+        find: looks it up by all ids in the path, and raises NotFound. Needed if the route has a query or a body,
+            because 404 goes before 400.
     """
 
     not_found: str
@@ -253,7 +257,7 @@ class Named:
 
 
 def require_found(caller: Caller, ids: Mapping[str, str], named: Iterable[Named]) -> None:
-    """Raise NotFound for the first of the named things that isn't there."""
+    """Raise NotFound for the first of the named resources that doesn't exist."""
     with caller.reading() as r:
         for each in named:
             if each.find is not None:

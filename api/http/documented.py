@@ -1,7 +1,6 @@
-"""What FastAPI's decorators are given to document an operation's answers: examples, and the refusals that only it has.
+"""Document an operation's answers in FastAPI's decorators: examples, and the refusals that only this operation has.
 
-The refusals that follow from a route's signature (401, 403, 404 of ids, 400 of fields, …) are added to the document by
-`api.service.openapi`.
+`api.service.openapi` adds the refusals that follow from a route's signature (401, 403, 404 of ids, 400 of fields, …).
 """
 
 from functools import cache
@@ -17,7 +16,7 @@ from pipelines.vocabulary.codes import catalogue
 from pipelines.vocabulary.errors import Fault
 
 Responses = dict[int | str, dict[str, Any]]
-DAMAGED_FILE: Final = ("Lake.ChecksumMismatch", "Lake.FileUnreadable")  # what reading from the lake may end in
+DAMAGED_FILE: Final = ("Lake.ChecksumMismatch", "Lake.FileUnreadable")  # of reading the lake
 EXAMPLE_REQUEST_ID = "4f1c8f0e-8d0b-4b52-9b43-6b4f6c6a1f7e"
 
 
@@ -28,17 +27,17 @@ def enveloped(model: type[View]) -> type[BaseModel]:
 
 
 def refuses(*codes: str | Fault) -> Responses:
-    """Return the `responses` of problems, each with an example of its code; a fault's is a 400 in its words."""
-    found: Responses = {}
+    """Return the `responses` for these codes, each with an example; a fault is shown as a 400 with its message."""
+    responses: Responses = {}
     for each in codes:
         code, status, sentence = (each.code, 400, each.message) if isinstance(each, Fault) else _problem(each)
         shown = {code: {"value": problems.body(status, code, sentence, EXAMPLE_REQUEST_ID)}}
-        deep_dict_update(found.setdefault(status, {}), {"content": {problems.MEDIA_TYPE: {"examples": shown}}})
-    return found
+        deep_dict_update(responses.setdefault(status, {}), {"content": {problems.MEDIA_TYPE: {"examples": shown}}})
+    return responses
 
 
 def _problem(code: str) -> tuple[str, int, str]:
-    """Return a code of the catalogue with its status and meaning."""
+    """Return a code with its status and meaning from the catalogue."""
     known = catalogue()[code]
     assert known.status is not None, f"{code} is never the code of a problem"
     return code, known.status, known.meaning
@@ -50,13 +49,13 @@ def shows(status: int, variant: str) -> Responses:
 
 
 class Page(HTMLResponse):
-    """A page for people."""
+    """An HTML page."""
 
     EXAMPLE = "<!doctype html>"
 
 
 class Metrics(Response):
-    """Text for Prometheus."""
+    """Metrics in Prometheus's text format."""
 
     media_type = "text/plain"
     EXAMPLE = 'tidemark_webhook_deliveries{state="due"} 2.0\n'

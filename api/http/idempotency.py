@@ -1,8 +1,8 @@
-"""`Idempotency-Key`: a POST that creates, sent again with the same key, is answered again and creates nothing.
+"""`Idempotency-Key`: a POST sent again with the same key gets the first answer again and creates nothing.
 
-A route joins by `dependencies=[IDEMPOTENT]`, and gives its answer through `caller.keep` inside the transaction that
-creates. A refusal is stored like any answer; only one that says "try again" (429, 5xx) leaves the key free. A malformed
-key is refused at the very end, in place of the commit, because 404 goes before 400.
+A route declares `dependencies=[IDEMPOTENT]`, and passes its answer to `caller.keep` inside the transaction that
+creates. A refusal is stored like any answer; only one that asks to try again (429, 5xx) leaves the key free. A
+malformed key is refused last, instead of the commit, because 404 goes before 400.
 """
 
 import hashlib
@@ -41,22 +41,22 @@ def key(
         WithJsonSchema({"type": "string", "minLength": 1, "maxLength": 255, "pattern": f"^{KEY_PATTERN}$"}),
         Header(
             alias=KEY_HEADER,
-            description="A key of your choice, a UUID say. The same request with the same key within 24 hours is "
-            "answered as it was the first time and does nothing again; a 429 or 5xx leaves the key free.",
+            description="A key of your choice, such as a UUID. The same request with the same key within 24 hours gets "
+            "the first answer again and is not carried out again; a 429 or 5xx leaves the key free.",
         ),
     ] = None,
 ) -> None:
-    """Declare the header. The route sees to it before its function is called (`answer`)."""
+    """Declare the header. `Route` handles it (`answer`) before the route's function is called."""
 
 
 IDEMPOTENT = Depends(key)
 
 
 async def answer(request: Request, content: bytes, work: Callable[[], Awaitable[Response]]) -> Response:
-    """Do the work of a request, or give the answer that its key has got already; without a key nothing changes.
+    """Do the work of a request, or return the answer that is stored for its key. Without a key, just do the work.
 
     Args:
-        content: the body's raw bytes, or what stands for them; none where the route reads no body.
+        content: the body's raw bytes, or what identifies them (`api.http.uploads`); empty if the route has no body.
     """
     caller: Caller = request.state.caller
     sent = request.headers.getlist(KEY_HEADER)
@@ -66,7 +66,7 @@ async def answer(request: Request, content: bytes, work: Callable[[], Awaitable[
         request.state.caller = replace(caller, keeping=_refuse_key)
         return await work()
     claim = Claim.to(caller.client_id, sent[0])
-    earlier = await run_in_threadpool(_made, claim, caller, content)
+    earlier = await run_in_threadpool(_claim, claim, caller, content)
     if earlier is not None:
         return Response(earlier.body, earlier.status, {**earlier.headers, REPLAYED_HEADER: "true"})
     request.state.caller = replace(caller, keeping=partial(_keep, claim))
@@ -83,18 +83,18 @@ async def answer(request: Request, content: bytes, work: Callable[[], Awaitable[
         raise
 
 
-def _made(claim: Claim, caller: Caller, content: bytes) -> Answer | None:
-    """Make the claim; gives the answer when the key has got one already."""
+def _claim(claim: Claim, caller: Caller, content: bytes) -> Answer | None:
+    """Claim the key for this request; return the stored answer instead if it has one."""
     try:
         with caller.writing() as w:
             return idempotency.claim(w, claim, _fingerprint(caller, content), caller.now)
     except SQLAlchemyError:
-        _release(claim, caller)  # it may have been committed all the same
+        _release(claim, caller)  # the claim may have been committed although the database reported an error
         raise
 
 
 def _fingerprint(caller: Caller, content: bytes) -> bytes:
-    """What makes two requests one: method, path and the body's raw bytes (of files, see `api.http.uploads`)."""
+    """Return a hash of method, path and body: requests with the same fingerprint are the same request."""
     line = f"{caller.request.method} {caller.request.url.path}\n".encode()
     return hashlib.sha256(line + content).digest()
 
@@ -105,7 +105,7 @@ def _keep(claim: Claim, w: Writing, answer: Response) -> None:
 
 
 def _refuse_key(_w: Writing, _answer: Response) -> None:
-    raise InvalidRequest("Idempotency.InvalidKey", "Idempotency-Key must be 1 to 255 visible ASCII characters, once.")
+    raise InvalidRequest("Idempotency.InvalidKey", "Send one Idempotency-Key of 1 to 255 visible ASCII characters.")
 
 
 def _keep_refusal(claim: Claim, caller: Caller, error: TidemarkError) -> None:
@@ -114,9 +114,9 @@ def _keep_refusal(claim: Claim, caller: Caller, error: TidemarkError) -> None:
 
 
 def _release(claim: Claim, caller: Caller) -> None:
-    """Free the key for another try."""
+    """Free the key, so that the request can be tried again."""
     try:
         with caller.writing() as w:
             idempotency.release(w, claim)
-    except SQLAlchemyError as down:
-        log.warning("an idempotency key is not free before its claim ends: %s", type(down).__name__)
+    except SQLAlchemyError as error:
+        log.warning("could not free an idempotency key; it stays claimed until it expires: %s", type(error).__name__)

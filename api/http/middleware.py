@@ -1,8 +1,8 @@
-"""What holds for every request, whatever it asks: an id, a line in the log, its asker's standing, no caching, no more
-at once than the service can bear, and no failure without an answer.
+"""Handle what applies to every request: a request id, a log line, rate limit headers, no caching, a limit on requests
+at once, and an answer for every failure.
 
-Plain ASGI, so that streamed answers stay streams. The log names the route's template and never the address itself,
-which may hold an ABN.
+Plain ASGI, so that streamed answers stay streams. The log contains the route's template and never the path itself,
+which may contain an ABN.
 """
 
 import logging
@@ -20,7 +20,7 @@ from api.http.problems import of, unexpected
 from pipelines.vocabulary.errors import HeadTooLarge, NotFound, TidemarkError
 from storage.core import logs
 
-POLLED = ("/health/", "/metrics")  # by monitoring: always answered, and no news in the log
+POLLED = ("/health/", "/metrics")  # polled by monitoring, so logged at debug level only
 MAX_REQUEST_ID_CHARACTERS = 128
 BYTES_AROUND_A_HEADER = len(": \r\n")
 
@@ -28,7 +28,7 @@ log = logging.getLogger("tidemark.api")
 
 
 class EveryRequest:
-    """The outermost layer of the application."""
+    """The outermost middleware of the application."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -43,11 +43,11 @@ class EveryRequest:
         started = time.perf_counter()
         with logs.about(requestId=answer.request_id, ownRequestId=own_id), unknown.collecting():
             try:
-                await self._answered(scope, receive, answer)
+                await self._answer(scope, receive, answer)
             finally:
-                _write_down(scope, answer, time.perf_counter() - started)
+                _log_request(scope, answer, time.perf_counter() - started)
 
-    async def _answered(self, scope: Scope, receive: Receive, answer: "_Answer") -> None:
+    async def _answer(self, scope: Scope, receive: Receive, answer: "_Answer") -> None:
         try:
             await self._within_limits(scope, receive, answer.send)
         except TidemarkError as refusal:
@@ -55,12 +55,15 @@ class EveryRequest:
         except Exception:
             log.exception("a request failed")
             if answer.status is not None:
-                raise  # half an answer is out: cutting the connection is the only way to say so
+                raise  # part of the answer is sent: only cutting the connection can tell the client that it failed
             await unexpected(Request(scope))(scope, receive, answer.send)
 
     async def _within_limits(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """A request is counted once its key is known to be good: what comes without one is answered at once, and what
-        is polled needs none."""
+        """Check the head, and let the request into the application.
+
+        `Allow.admit` counts it against the limit on requests at once, after it has checked the key. Requests that need
+        no key, such as health checks, are never counted and so never refused.
+        """
         limits: Limits = scope["app"].state.limits
         _require_small_head(scope)
         _require_whole_path(scope)
@@ -70,7 +73,7 @@ class EveryRequest:
 
 
 class _Answer:
-    """The way out: puts our headers on the answer and remembers its status."""
+    """The answer on its way out: adds our headers and remembers the status."""
 
     def __init__(self, scope: Scope, send: Send, request_id: str) -> None:
         self._scope = scope
@@ -90,7 +93,7 @@ class _Answer:
 
 
 def _require_small_head(scope: Scope) -> None:
-    """When it is the key that is too long, it will be refused as any other wrong key is."""
+    """Raise HeadTooLarge, unless it is the key that is too long: that is refused later, as any other wrong key is."""
     size = len(scope["raw_path"]) + len(scope["query_string"])
     size += sum(len(name) + len(value) + BYTES_AROUND_A_HEADER for name, value in scope["headers"])
     longest_key = max((len(value) for name, value in scope["headers"] if name == b"x-api-key"), default=0)
@@ -100,22 +103,25 @@ def _require_small_head(scope: Scope) -> None:
 
 
 def _require_whole_path(scope: Scope) -> None:
-    """To the router a path and a line feed is the path; to a proxy that keeps some to itself it isn't."""
+    """Raise NotFound for a path that ends with a line feed.
+
+    The router would ignore the line feed, but a proxy that blocks some paths would not recognise them.
+    """
     if scope["path"].endswith("\n"):
         raise NotFound("Request.UnknownPath", "There is nothing at this path.")
 
 
 def request_id(given: str, own: str) -> str:
-    """Return the id that the answer carries: the caller's when it is printable ASCII of a sane length, else our own.
+    """Return the answer's request id: the caller's if it is printable ASCII of a sane length, else our own.
 
-    Our own is never the caller's to choose: logs and audit carry it beside this one, so that requests that share an
-    id can be told apart.
+    Logs and the audit trail contain our own id as well, which callers can't choose, so that requests that share an id
+    can be told apart.
     """
     usable = 0 < len(given) <= MAX_REQUEST_ID_CHARACTERS and given.isascii() and given.isprintable()
     return given if usable else own
 
 
-def _write_down(scope: Scope, answer: _Answer, took_s: float) -> None:
+def _log_request(scope: Scope, answer: _Answer, took_s: float) -> None:
     template = getattr(scope.get("route"), "path", "(no route)")
     level = logging.DEBUG if template.startswith(POLLED) else logging.INFO
     fields = {"ms": round(took_s * 1000, 1)}

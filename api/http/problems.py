@@ -1,7 +1,7 @@
-"""Every refusal and failure as RFC 9457 `application/problem+json`, mapped here once.
+"""Answer every refusal and failure as RFC 9457 `application/problem+json`; errors are mapped to problems only here.
 
-A problem says what was wrong and where, never what was sent: bodies of bank statements don't belong in error logs.
-`code` is stable and part of the public contract; `type` leads to the page about it, and `title` belongs to the status.
+A problem says what was wrong and where, never what was sent, because bank data don't belong in clients' error logs.
+`code` is stable and part of the public contract, `type` is the address of its page, and `title` is the status phrase.
 """
 
 import logging
@@ -26,7 +26,7 @@ MEDIA_TYPE = "application/problem+json"
 PAGES = "/docs/errors"  # a page for each code (api.service.routes.docs)
 CHALLENGE = 'ApiKey realm="tidemark", header="x-api-key"'
 RETRY_AFTER_S = 5
-FILE_METHODS = ("GET", "HEAD")  # of mounted static files, which name none
+FILE_METHODS = ("GET", "HEAD")  # of mounted static files, whose routes list no methods
 
 log = logging.getLogger("tidemark.api")
 
@@ -52,7 +52,7 @@ def body(
     faults: tuple[Fault, ...] = (),
     parts: Parts | None = None,
 ) -> dict[str, Any]:
-    found = Problem(
+    view = Problem(
         type=f"{PAGES}/{code}",
         title=HTTPStatus(status).phrase,
         status=status,
@@ -62,16 +62,16 @@ def body(
         errors=faults or None,
         parts=parts and {name: PartView.of(part) for name, part in parts.items()},
     )
-    return found.model_dump(by_alias=True, exclude_none=True)
+    return view.model_dump(by_alias=True, exclude_none=True)
 
 
 def unexpected(request: Request) -> Response:
-    """The answer to a failure that nobody foresaw: its details stay in the log, under the request's id."""
+    """Return the answer to an unexpected failure; the details are only in the log, under the request's id."""
     return problem(request, 500, "Service.Failure", "Something failed inside the service.")
 
 
 def install(app: FastAPI) -> None:
-    """Let `app` answer every known kind of exception with its problem."""
+    """Register the handlers of all known exceptions in `app`."""
     app.add_exception_handler(TidemarkError, _refusal)
     app.add_exception_handler(HTTPException, _unrouted)
     app.add_exception_handler(ClientDisconnect, _cut_off)
@@ -99,28 +99,28 @@ def _headers(error: TidemarkError) -> dict[str, str]:
 
 
 async def _unrouted(request: Request, error: Exception) -> Response:
-    """What the router refuses: a path that is none of ours, or a method that the path doesn't have."""
+    """Answer what the router refuses: an unknown path, or a method that the path doesn't have."""
     assert isinstance(error, HTTPException)
     if error.status_code != HTTPStatus.METHOD_NOT_ALLOWED:
         return problem(request, 404, "Request.UnknownPath", "There is nothing at this path.")
     allowed = {"Allow": ", ".join(_methods(request))}
-    return problem(request, 405, "Request.MethodNotAllowed", "The path has other methods.", headers=allowed)
+    return problem(request, 405, "Request.MethodNotAllowed", "The path doesn't have this method.", headers=allowed)
 
 
 def _methods(request: Request) -> list[str]:
-    """Every method of the path, over all of its routes (each route alone knows only its own)."""
+    """Return the methods of all routes with this path; each route alone lists only its own."""
     routes = [context.original_route for context in iter_route_contexts(request.app.routes)]
-    found = [route for route in routes if route.matches(request.scope)[0] is not Match.NONE]
-    named = {method for route in found for method in getattr(route, "methods", None) or ()}
-    return sorted(named or FILE_METHODS)
+    matching = [route for route in routes if route.matches(request.scope)[0] is not Match.NONE]
+    methods = {method for route in matching for method in getattr(route, "methods", None) or ()}
+    return sorted(methods or FILE_METHODS)
 
 
 async def _cut_off(request: Request, _error: Exception) -> Response:
-    """The client left while sending: nothing was done, and nobody reads this."""
+    """Answer a client that disconnected while sending. Nothing was done; the answer is for the log."""
     return problem(request, 400, "Request.Incomplete", "The request's body ended early.")
 
 
 async def _unavailable(request: Request, error: Exception) -> Response:
-    """A store that is down, full, locked or too slow."""
+    """Answer 503 for a database that is down, full, locked or too slow."""
     log.error("a store is unavailable", exc_info=error)
     return await _refusal(request, Unavailable("Service.Unavailable", "A store is not available. Try again."))

@@ -1,8 +1,8 @@
-"""`Route`: what happens to a request before FastAPI calls the function of its route, and in which order.
+"""`Route`: the checks before FastAPI calls a route's function, in the contract's order.
 
-The key (401) and its scope (403), what headers say about the body (415, 413), the body itself, a turn, the idempotency
-key. Only then FastAPI reads the path, the query and the body as the signature declares them. When one of them is wrong
-(400), the things that the path names are looked for first: what isn't there is a 404.
+The order is: the key (401) and its scope (403), the headers of the body (415, 413), the body itself, a turn, the
+idempotency key. Only then does FastAPI validate path, query and body against the signature. If one of them is invalid
+(400), the ids in the path are looked up first, because a missing resource is a 404.
 """
 
 from collections.abc import AsyncIterator, Callable, Coroutine
@@ -33,7 +33,7 @@ Dependency = TypeVar("Dependency")
 
 
 class Route(APIRoute):
-    """A route of callers with a key. Its function runs in a thread, when it is its caller's turn."""
+    """A route that needs a key. Its function runs in a thread, when it is its caller's turn."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         answer = super().get_route_handler()
@@ -61,7 +61,7 @@ class Route(APIRoute):
         return in_order
 
     def dependencies_of(self, kind: type[Dependency]) -> list[Dependency]:
-        """The route's dependencies of one kind."""
+        """Return the route's dependencies of one class."""
         return [needed.call for needed in self.dependant.dependencies if isinstance(needed.call, kind)]
 
     @property
@@ -82,7 +82,7 @@ class Route(APIRoute):
 
     @property
     def named(self) -> list[Named]:
-        """What the ids in the path name, in their order."""
+        """The resources that the ids in the path name, in order."""
         every = (each for parameter in self.dependant.path_params for each in parameter.field_info.metadata)
         return [each for each in every if isinstance(each, Named)]
 
@@ -99,21 +99,21 @@ class Route(APIRoute):
         return bodies.received(self.body_model, request)
 
     def _turn(self, request: Request, caller: Caller) -> AbstractAsyncContextManager[None]:
-        """A coroutine takes no thread, and needs no turn."""
+        """Wait for the caller's turn. An async function takes no thread, and needs none."""
         return nullcontext() if iscoroutinefunction(self.endpoint) else _turn(request, caller)
 
     def _refused(self, error: RequestValidationError) -> InvalidRequest:
-        """The first step of a fault's place says that it is in the query: it is not part of its pointer."""
-        found = [each | {"loc": each["loc"][1:]} for each in error.errors()]
-        return bodies.refused(self.query_models[0], found)
+        """Return the refusal of an invalid query. FastAPI's `loc` begins with "query", which is not for the pointer."""
+        errors = [each | {"loc": each["loc"][1:]} for each in error.errors()]
+        return bodies.refused(self.query_models[0], errors)
 
 
 @asynccontextmanager
 async def _turn(request: Request, caller: Caller) -> AsyncIterator[None]:
-    """One client's heavy requests must not take every thread from the others.
+    """Wait for the caller's turn, so that one client's heavy requests don't take every thread.
 
-    The turn begins once the body is there, or slow senders would hold all turns, and it ends with the answer's head:
-    what is streamed afterwards is bound by how fast the client reads.
+    A turn begins when the body has been received, or slow senders would hold all turns. It ends when the answer begins,
+    because what is streamed afterwards depends on how fast the client reads.
     """
     limits: Limits = request.app.state.limits
     async with limits.working.turn(caller.asker):
@@ -122,7 +122,7 @@ async def _turn(request: Request, caller: Caller) -> AsyncIterator[None]:
 
 
 class _Checked(Request):
-    """What FastAPI reads of a request: a body that is its model already, and a query that tells what is given twice."""
+    """A request for FastAPI whose body is already its model, and whose query shows repeated parameters."""
 
     def __init__(self, request: Request, document: object) -> None:
         super().__init__(request.scope, request.receive)
@@ -141,6 +141,6 @@ class _Checked(Request):
 
 class _Parameters(QueryParams):
     def get(self, key: Any, default: Any = None) -> Any:
-        """The value; of a parameter that is given twice, the list of its values, which no rule takes for one."""
+        """Return the value. A repeated parameter gives a list, which every rule refuses."""
         values = self.getlist(key)
         return (values[0] if len(values) == 1 else values) if values else default

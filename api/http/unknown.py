@@ -1,6 +1,6 @@
-"""Names in a request that nobody knows: they are accepted, and the answer's `message` says so.
+"""Collect a request's unknown fields and parameters. They are ignored, and the answer's `message` lists them.
 
-One list belongs to a request. Whatever reads a part of it adds what it doesn't know, and the answer names it.
+Each request has one list; everything that reads a part of the request adds the names it doesn't know.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -23,7 +23,7 @@ _names: ContextVar[list[str] | None] = ContextVar("unknown", default=None)
 
 @contextmanager
 def collecting() -> Iterator[None]:
-    """Collect the names of one request: the threads that work for it share the list."""
+    """Collect the unknown names of one request; threads that work for it share the list."""
     before = _names.set([])
     try:
         yield
@@ -31,23 +31,24 @@ def collecting() -> Iterator[None]:
         _names.reset(before)
 
 
-def note(given: Iterable[str], known: Iterable[str]) -> None:
-    """Add those of the given names that are not known."""
+def note(names: Iterable[str], known: Iterable[str]) -> None:
+    """Add those of `names` that are not known."""
     collected, all_known = _names.get(), frozenset(known)
     if collected is None:
         return
-    # masked, as answers may be kept, and before they are cut, as half a card's number is none
-    unknown = (mask_text(name[: 2 * LONGEST_NAME])[:LONGEST_NAME] for name in given if name not in all_known)
-    for name in islice(unknown, MOST_NAMED + 1 - len(collected)):  # there may be millions, and likeness takes long
+    # A name may contain a card number, and answers may be stored, so names are masked. Masking comes before cutting,
+    # because half a card number would not be recognised.
+    unknown = (mask_text(name[: 2 * LONGEST_NAME])[:LONGEST_NAME] for name in names if name not in all_known)
+    for name in islice(unknown, MOST_NAMED + 1 - len(collected)):  # there may be millions; finding similar ones is slow
         described = nearest.named(name, sorted(all_known))
         if described not in collected:
             collected.append(described)
 
 
 def note_fields(model: type[BaseModel], document: Any) -> None:
-    """Add the fields of an object that its model doesn't have, and those of objects in it; items of lists are not read.
+    """Add the fields that an object's model doesn't have, also in nested objects, but not in items of lists.
 
-    A model that takes any field sees to them itself.
+    A model that allows any field is skipped: it notes unknown names itself.
     """
     if not isinstance(document, Mapping) or model.model_config.get("extra") == "allow":
         return
@@ -61,14 +62,14 @@ def note_fields(model: type[BaseModel], document: Any) -> None:
 
 
 def forget() -> None:
-    """Keep quiet about them, for an answer whose message the contract says is null."""
+    """Drop the names, for an answer whose message must be null by the contract."""
     collected = _names.get()
     if collected is not None:
         collected.clear()
 
 
 def message(other: str | None) -> str | None:
-    """Return what an answer says: its own message, and the names that nobody knew."""
+    """Return an answer's message: its own, followed by the unknown names."""
     collected = _names.get()
     if not collected:
         return other

@@ -1,8 +1,8 @@
-"""Files as they are sent: as multipart/form-data, or as Base64 in JSON.
+"""Receive files, as multipart/form-data or as Base64 in JSON.
 
-Multipart is taken in piece by piece, whatever its size: small files stay in memory, larger ones lie on the disk under
-no name, so that nothing is left of them however a request ends. What is wrong with the form is told when it is read,
-because 404 goes before 400.
+Multipart is parsed while it arrives. Small files stay in memory; larger ones go to unnamed temporary files, so that
+nothing is left of them however a request ends. Faults of the form are raised when it is read, because 404 goes before
+400.
 """
 
 import hashlib
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from python_multipart.multipart import MultipartCallbacks
 
 FORM: Final = "multipart/form-data"
-MAX_PARTS = 3 * MAX_FILES  # a file and its password each, and some that nobody reads
+MAX_PARTS = 3 * MAX_FILES  # a file and its password each, and as many parts that are ignored
 MAX_HEADER_BYTES = 64 * 1024  # of a part: a file's name may be long, and is cut later
 IN_MEMORY_BYTES = 512 * 1024  # of a file
 HEAD_BYTES = 1024
@@ -67,8 +67,8 @@ class Files:
 
 @dataclass(frozen=True)
 class FilesBody:
-    """Files as received. `content` is what makes two requests one: of JSON the raw bytes; of a form its parts, for a
-    client that sends it again draws another boundary.
+    """Files as received. `content` identifies the request: the raw bytes of JSON, or a list of a form's parts with
+    their hashes, because a client that sends a form again uses another boundary.
     """
 
     content: bytes
@@ -78,7 +78,7 @@ class FilesBody:
         """Return the files.
 
         Raises:
-            InvalidRequest: not a form or strict JSON, or too many files, or none.
+            InvalidRequest: neither a form nor strict JSON, too many files, or none.
             TooLarge: one of them is too large.
         """
         return Files(self.files())
@@ -86,12 +86,12 @@ class FilesBody:
 
 @asynccontextmanager
 async def received(request: Request) -> AsyncIterator[FilesBody]:
-    """Receive files within the limits, and hold them for the block; `read` says what is wrong with them."""
+    """Receive files within the limits, and hold them for the length of the block. `read` raises their faults."""
     settings: Settings = request.app.state.store.settings
     limits: Limits = request.app.state.limits
     if is_json(request.headers):
         async with bodies.received(SentFiles, request) as body:
-            yield FilesBody(body.content, partial(_of_json, body, settings.max_file_bytes))
+            yield FilesBody(body.content, partial(_read_json, body, settings.max_file_bytes))
         return
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != FORM:
         raise UnsupportedMedia("Request.NotJson", f"The body must be {FORM} or application/json in UTF-8.")
@@ -101,14 +101,14 @@ async def received(request: Request) -> AsyncIterator[FilesBody]:
         yield await _received_form(request, form, settings.max_multipart_bytes, held.take)
 
 
-def _of_json(body: Body, max_file_bytes: int) -> Sequence[SentFile]:
-    found = cast("SentFiles", body.read()).files
-    for file in found:
+def _read_json(body: Body, max_file_bytes: int) -> Sequence[SentFile]:
+    files = cast("SentFiles", body.read()).files
+    for file in files:
         _require_small(len(file.content_base64), max_file_bytes)
-    return [_sent(file.file_name, file.content_base64, file.password) for file in found]
+    return [_sent_file(file.file_name, file.content_base64, file.password) for file in files]
 
 
-def _sent(name: str, content: bytes, password: str | None) -> SentFile:
+def _sent_file(name: str, content: bytes, password: str | None) -> SentFile:
     sha256 = hashlib.sha256(content).digest()
     return SentFile(name, len(content), sha256, content[:HEAD_BYTES], password, lambda: content)
 
@@ -121,7 +121,7 @@ def _form(request: Request, settings: Settings) -> Iterator["_Form"]:
 
 
 async def _received_form(request: Request, form: "_Form", limit: int, take: Callable[[int], None]) -> FilesBody:
-    """Receive the whole form; stop where it goes wrong, or gets too large."""
+    """Receive the whole form; stop at its first fault, or when it gets too large."""
     size = 0
     async for chunk in request.stream():
         take(len(chunk))
@@ -143,7 +143,7 @@ class _Kind(Enum):
 
 
 class _Part:
-    """One part of a form, as it comes in."""
+    """One part of a form while it is received."""
 
     def __init__(self, kind: _Kind, name: str, sink: "tempfile.SpooledTemporaryFile[bytes] | None") -> None:
         self.kind = kind
@@ -167,7 +167,7 @@ class _Part:
 
 
 class _Form:
-    """A form as it is received. The first thing that is wrong with it ends it."""
+    """A form while it is received. Parsing ends at the first fault."""
 
     def __init__(self, boundary: bytes, files: ExitStack, folder: Path, max_file_bytes: int) -> None:
         self._files = files
@@ -199,10 +199,10 @@ class _Form:
             self.fault = _malformed(f"The body ends in the middle of its {FORM}.")
 
     def read(self) -> Sequence[SentFile]:
-        """The files with their passwords.
+        """Return the files with their passwords.
 
         Raises:
-            InvalidRequest: not a form, or too many files, or none.
+            InvalidRequest: not a form, too many files, or none.
             TooLarge: one of them is too large.
         """
         if self.fault is not None:
@@ -217,7 +217,7 @@ class _Form:
         ]
 
     def _passwords(self, files: int) -> list[str | None]:
-        """Return a password for each file: one was given for all, or one for each in order; an empty one is none."""
+        """Return a password for each file. A form has one for all, or one for each in order; empty means none."""
         given = [part.content() for part in self._parts if part.kind is _Kind.PASSWORD]
         if len(given) not in (0, 1, files):
             raise InvalidRequest("Statement.PasswordsDontMatch", "Give one password for all files, or one for each.")
@@ -225,7 +225,7 @@ class _Form:
             texts = [each.decode() or None for each in given]
         except UnicodeDecodeError:
             raise _invalid_password() from None
-        if any("\0" in each for each in texts if each):  # what reads PDFs would look no further
+        if any("\0" in each for each in texts if each):  # the PDF library would take it for the password's end
             raise _invalid_password()
         return texts * files if len(texts) == 1 else texts or [None] * files
 
@@ -233,7 +233,7 @@ class _Form:
         described = [[part.kind.name, part.name, part.sha256.hexdigest()] for part in self._parts]
         return json.dumps(described).encode()
 
-    # What the parser tells
+    # Called by the parser
 
     def _callbacks(self) -> "MultipartCallbacks":
         return {
@@ -261,11 +261,11 @@ class _Form:
         kind = {b"file": _Kind.FILE, b"password": _Kind.PASSWORD}.get(options.get(b"name", b""), _Kind.OTHER)
         if kind is _Kind.FILE and sum(part.kind is _Kind.FILE for part in self._parts) == MAX_FILES:
             raise _wrong_count()
-        sink = None if kind is _Kind.OTHER else self._files.enter_context(self._nameless())
+        sink = None if kind is _Kind.OTHER else self._files.enter_context(self._unnamed_file())
         self._parts.append(_Part(kind, options.get(b"filename", b"").decode(errors="replace"), sink))
 
-    def _nameless(self) -> "tempfile.SpooledTemporaryFile[bytes]":
-        """A file that has no name on the disk, once it gets there at all."""
+    def _unnamed_file(self) -> "tempfile.SpooledTemporaryFile[bytes]":
+        """Return a file in memory, which moves to an unnamed file on disk when it grows."""
         return tempfile.SpooledTemporaryFile(IN_MEMORY_BYTES, dir=str(self._folder))
 
     def _add(self, data: bytes) -> None:
@@ -285,12 +285,12 @@ def _require_small(size: int, limit: int) -> None:
         raise TooLarge("Statement.FileTooLarge", f"A file may have {limit:,} bytes at most.")
 
 
-def _malformed(says: str) -> InvalidRequest:
-    return InvalidRequest("Request.MalformedForm", says)
+def _malformed(detail: str) -> InvalidRequest:
+    return InvalidRequest("Request.MalformedForm", detail)
 
 
 def _wrong_count() -> InvalidRequest:
-    return InvalidRequest("Statement.WrongCount", f"1 to {MAX_FILES} files.")
+    return InvalidRequest("Statement.WrongCount", f"Send 1 to {MAX_FILES} files.")
 
 
 def _invalid_password() -> InvalidRequest:

@@ -1,6 +1,6 @@
-"""Accepting PDF statements, and showing where on their pages a row stands.
+"""Accept PDF statements, and show where on their pages a row is.
 
-The originals lie durable in the lake, sealed, before a job names them; then comes the 202.
+The originals are encrypted and stored durably in the lake before a job refers to them; only then is the answer 202.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,14 +26,14 @@ from storage.intake import statements
 from storage.intake.statements import NewFile, StatementFile, StoredStatement
 
 MAGIC = b"%PDF-"
-SEALED_AT_ONCE = 4  # each takes three times its file's size in memory
+SEALED_AT_ONCE = 4  # encrypting a file takes three times its size in memory
 DRAWN_AT_ONCE = 2
 
 _sealing = BoundedSemaphore(SEALED_AT_ONCE)
 
 
 def submit(caller: Caller, customer_id: str, files: Files) -> Response:
-    """The answer that names the accepted job.
+    """Store the files and answer with the accepted job.
 
     Raises:
         NotFound: the customer is not the caller's.
@@ -42,9 +42,9 @@ def submit(caller: Caller, customer_id: str, files: Files) -> Response:
     with caller.reading() as r:
         customer = caller.customer(r, customer_id)
     _require_a_pdf(files.sent)
-    taken_in = [_taken_in(caller, each) for each in files.sent]
+    stored = [_store_file(caller, each) for each in files.sent]
     with caller.writing() as w:
-        job = statements.submit(w, caller.store.lake, customer, uuid4(), taken_in, caller.now)
+        job = statements.submit(w, caller.store.lake, customer, uuid4(), stored, caller.now)
         return caller.keep(w, accepted_job(job))
 
 
@@ -53,17 +53,17 @@ def _is_pdf(file: SentFile) -> bool:
 
 
 def _require_a_pdf(files: Sequence[SentFile]) -> None:
-    """One that is none fails alone, unless it is alone."""
+    """Raise InvalidRequest if no file is a PDF. If one is, the others fail by themselves, in the job's warnings."""
     if not any(map(_is_pdf, files)):
         faults = (Fault(f"/files/{i}", "Statement.NotPdf", "The file is not a PDF.") for i in range(len(files)))
         raise InvalidRequest("Statement.NotPdf", "No file is a PDF.", tuple(faults))
 
 
-def _taken_in(caller: Caller, file: SentFile) -> NewFile:
-    """The file under a name of ours, its original sealed and durable. What is no PDF is not kept."""
+def _store_file(caller: Caller, file: SentFile) -> NewFile:
+    """Encrypt and store a file under a name of our own. A file that isn't a PDF is described but not stored."""
     file_id, name = uuid4(), shown_name(file.name)
     if not _is_pdf(file):
-        return NewFile(file_id, name, file.sha256, file.size, refusal=Refusal.CORRUPT, message="It is not a PDF.")
+        return NewFile(file_id, name, file.sha256, file.size, refusal=Refusal.CORRUPT, message="The file is not a PDF.")
     store = caller.store
     with _sealing:
         sealed = statements.sealed_original(store.vault, file_id, file.content())
@@ -72,45 +72,45 @@ def _taken_in(caller: Caller, file: SentFile) -> NewFile:
     return NewFile(file_id, name, file.sha256, file.size, stored, key_of(sealed), password or None)
 
 
-def whole(caller: Caller, customer_id: str, statement_id: UUID) -> dict[str, Any]:
-    """A statement with the signals of its file and its rows, by the names of its view."""
+def describe_statement(caller: Caller, customer_id: str, statement_id: UUID) -> dict[str, Any]:
+    """Return the fields of `WholeStatementView`: a statement, the signals of its file, and its rows."""
     with caller.reading() as r:
-        found = statements.get(r, caller.customer(r, customer_id), statement_id)
-        signals = statements.file_with(r, found.file_id).signals
-        rows = statements.rows_of(r, caller.store.lake, found)
+        statement = statements.get(r, caller.customer(r, customer_id), statement_id)
+        signals = statements.file_with(r, statement.file_id).signals
+        rows = statements.rows_of(r, caller.store.lake, statement)
     shown = rows.drop("statement_id").rename({"position": "index"}).with_columns(repeated=pl.col("index").is_null())
-    return {**vars(found), "signals": signals, "rows": shown.to_dicts()}
+    return {**vars(statement), "signals": signals, "rows": shown.to_dicts()}
 
 
-def page_png(caller: Caller, customer_id: str, statement_id: str, page: str, row: int | None) -> bytes:
-    """A page of the statement's file as a picture, with a row of the statement marked.
+def draw_page(caller: Caller, customer_id: str, statement_id: str, page: str, row: int | None) -> bytes:
+    """Draw a page of the statement's file as PNG, with a row of the statement marked.
 
     Raises:
-        NotFound: no such statement, page or row, or the row stands on another page.
-        Conflict: the page can't be drawn; or the file opens with a password only, which is not kept.
+        NotFound: there is no such statement, page or row, or the row is on another page.
+        Conflict: the page can't be drawn, or the file needs a password, which is not stored.
     """
     with caller.reading() as r:
-        found = caller.statement(r, customer_id, statement_id)
-        file = statements.file_with(r, found.file_id)
-        number = _page(file, page)
-        marked = [] if row is None else _boxes(r, caller, found, number, row)
+        statement = caller.statement(r, customer_id, statement_id)
+        file = statements.file_with(r, statement.file_id)
+        number = _parse_page(file, page)
+        marked = [] if row is None else _boxes(r, caller, statement, number, row)
     content = statements.original(caller.store, file)
     with caller.request.app.state.drawing.taken(caller.asker, 1):
         png = isolation.page_png(content, None, number, marked)
     if png is None and file.had_password:
-        raise Conflict("Statement.PageLocked", "The file opens with a password only, and that was not kept.")
+        raise Conflict("Statement.PageLocked", "The file needs a password, and passwords are not stored.")
     if png is None:
         raise Conflict("Statement.PageNotDrawn", "The page can't be drawn within the limits.")
     return png
 
 
 def require_page(caller: Caller, r: Reading, ids: Mapping[str, str]) -> None:
-    """Raise NotFound when the statement in the path has no such page."""
-    found = caller.statement(r, ids["customerId"], ids["statementId"])
-    _page(statements.file_with(r, found.file_id), ids["pageNumber"])
+    """Raise NotFound if the file of the statement in the path has no such page."""
+    statement = caller.statement(r, ids["customerId"], ids["statementId"])
+    _parse_page(statements.file_with(r, statement.file_id), ids["pageNumber"])
 
 
-def _page(file: StatementFile, text: str) -> int:
+def _parse_page(file: StatementFile, text: str) -> int:
     if not (text.isascii() and text.isdecimal() and len(text) < 6 and 1 <= int(text) <= (file.pages or 0)):
         raise NotFound("Statement.PageNotFound", "The statement's file has no such page.")
     return int(text)
@@ -118,30 +118,35 @@ def _page(file: StatementFile, text: str) -> int:
 
 def _boxes(r: Reading, caller: Caller, statement: StoredStatement, page: int, row: int) -> list[Box]:
     rows = statements.rows_of(r, caller.store.lake, statement).filter(pl.col("row") == row)
-    found = [Box(**box) for boxes in rows["boxes"] for box in boxes if box["page"] == page]
-    if not found:
-        raise NotFound("Statement.RowNotFound", "There is no such row of the statement on this page.")
-    return found
+    on_page = [Box(**box) for boxes in rows["boxes"] for box in boxes if box["page"] == page]
+    if not on_page:
+        raise NotFound("Statement.RowNotFound", "The statement has no such row on this page.")
+    return on_page
 
 
-def source(caller: Caller, customer_id: str, transaction_id: UUID) -> dict[str, Any]:
-    """Where a transaction stands on the pages of a statement, by the names of its view.
+def find_source(caller: Caller, customer_id: str, transaction_id: UUID) -> dict[str, Any]:
+    """Return the fields of `SourceView`: where a transaction is on the pages of its statement.
 
     Raises:
-        NotFound: no such transaction, or it came as JSON.
+        NotFound: there is no such transaction, or it was sent as JSON.
     """
     with caller.reading() as r:
         customer = caller.customer(r, customer_id)
-        row = _transaction(r, caller, customer, transaction_id)
+        row = _read_transaction(r, caller, customer, transaction_id)
         if row["statement_id"] is None:
             raise NotFound("Transaction.NoSource", "The transaction was not read from a PDF.")
-        found = statements.get(r, customer, UUID(bytes=row["statement_id"]))
-        rows = statements.rows_of(r, caller.store.lake, found)
+        statement = statements.get(r, customer, UUID(bytes=row["statement_id"]))
+        rows = statements.rows_of(r, caller.store.lake, statement)
     [place] = rows.filter(pl.col("position") == row["position"]).to_dicts()
-    return {"job_id": found.job_id, "statement_id": found.statement_id, "row": place["row"], "boxes": place["boxes"]}
+    return {
+        "job_id": statement.job_id,
+        "statement_id": statement.statement_id,
+        "row": place["row"],
+        "boxes": place["boxes"],
+    }
 
 
-def _transaction(r: Reading, caller: Caller, customer: Customer, transaction_id: UUID) -> dict[str, Any]:
+def _read_transaction(r: Reading, caller: Caller, customer: Customer, transaction_id: UUID) -> dict[str, Any]:
     columns = ("transaction_id", "statement_id", "position")
     rows = transactions.standing(r, caller.store.lake, customer, columns)
     found = rows.filter(pl.col("transaction_id") == transaction_id.bytes).collect()

@@ -1,6 +1,7 @@
-"""Accepting a submission: first its rows lie durable in the landing file, then a job names them, then comes the 202.
+"""Accept a submission: store its rows durably in a landing file, then the job that refers to it, then answer 202.
 
-So an answered 202 survives a power cut, and a landing file without a job is an orphan that nobody was promised.
+In this order an accepted submission survives a power cut. A landing file without a job belongs to a submission that was
+never accepted.
 """
 
 from dataclasses import asdict
@@ -16,7 +17,7 @@ from storage.jobs import jobs
 
 
 def submit(caller: Caller, customer_id: str, submission: Submission) -> Response:
-    """The answer that names the accepted job.
+    """Store the submission and answer with the accepted job.
 
     Raises:
         NotFound: the customer is not the caller's.

@@ -1,4 +1,4 @@
-"""Jobs: how far the work on a submission, a retraction or a refresh is."""
+"""Jobs: the progress of submissions, retractions, refreshes and other work."""
 
 from typing import Annotated
 
@@ -42,13 +42,13 @@ def list_jobs(caller: Reader, query: Annotated[JobsQuery, Query()]) -> Response:
 async def get_job_status(
     request: Request, caller: Reader, job_id: JobId, query: Annotated[WaitQuery, Query()]
 ) -> Response:
-    """Read a job; with `wait`, the answer is held until the job has ended or the time is up."""
-    return answer(await waiting.for_end(request.app.state.watcher, caller, job_id, query.wait))
+    """Read a job. With `wait`, the answer comes when the job has ended or the time is up."""
+    return answer(await waiting.wait_for_end(request.app.state.watcher, caller, job_id, query.wait))
 
 
 @router.get("/{jobId}/errors", response_model=enveloped(RefusedRowListView), responses=refuses(*DAMAGED_FILE))
 def list_refused_rows(caller: Reader, job_id: JobId, query: Annotated[Paging, Query()]) -> Response:
-    """Every refused row of a submission, in its order, each with its reason."""
+    """List the refused rows of a submission in its order, each with its reason."""
     with caller.reading() as r:
         job = caller.job(r, job_id)
         found = outcomes.rejected(r, caller.store.lake, job, query.asked())
@@ -57,7 +57,7 @@ def list_refused_rows(caller: Reader, job_id: JobId, query: Annotated[Paging, Qu
 
 @router.get("/{jobId}/duplicates", response_model=enveloped(DuplicateRowListView), responses=refuses(*DAMAGED_FILE))
 def list_duplicate_rows(caller: Reader, job_id: JobId, query: Annotated[Paging, Query()]) -> Response:
-    """Every duplicate row of a submission, each with the transaction that it repeated when the submission ended."""
+    """List the duplicate rows of a submission, each with the transaction that it repeated when the submission ended."""
     with caller.reading() as r:
         job = caller.job(r, job_id)
         found = outcomes.duplicates(r, caller.store.lake, job, query.asked())

@@ -1,7 +1,7 @@
-"""`wait=`: requests that hold their answer until a job has ended, without holding a thread each.
+"""`wait=`: requests that wait for the end of a job, without occupying a thread each.
 
-One thread watches the database for all of them. When something was committed, it asks once which of the awaited jobs
-have ended and wakes their requests on the event loop.
+One thread watches the database for all of them. After a commit, it queries which of the awaited jobs have ended and
+wakes their requests on the event loop.
 """
 
 import asyncio
@@ -27,20 +27,20 @@ from storage.core.store import Store
 from storage.jobs import jobs, outcomes
 from storage.jobs.jobs import Job
 
-DATABASE_POLL_S = 0.5  # how long at most a stop goes unnoticed
+DATABASE_POLL_S = 0.5  # a stop is noticed after this time at the latest
 RECONNECT_S = 1.0
 
 log = logging.getLogger("tidemark.api")
 
 
 class Watcher:
-    """Wakes whoever waits for a job's end. Made inside a running event loop."""
+    """Wakes the requests that wait for a job's end. It must be created inside a running event loop."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._loop = asyncio.get_running_loop()
         self._awaited: defaultdict[UUID, set[asyncio.Event]] = defaultdict(set)
-        self._somebody_waits = Event()
+        self._has_waiting = Event()
         self._stopped = Event()
         self._released = False
         self._thread = Thread(target=self._run, name="tidemark-watcher", daemon=True)
@@ -48,12 +48,12 @@ class Watcher:
 
     @contextmanager
     def watching(self, job_id: UUID) -> Iterator[asyncio.Event]:
-        """An event that is set when the job ends. Enter before looking at the job, and no end is missed."""
+        """Provide an event that is set when the job ends. Enter before reading the job, so that no end is missed."""
         ended = asyncio.Event()
         if self._released:
             ended.set()
         self._awaited[job_id].add(ended)
-        self._somebody_waits.set()
+        self._has_waiting.set()
         try:
             yield ended
         finally:
@@ -64,16 +64,16 @@ class Watcher:
         if not self._awaited[job_id]:
             del self._awaited[job_id]
         if not self._awaited:
-            self._somebody_waits.clear()
+            self._has_waiting.clear()
 
     def release(self) -> None:
-        """Let everybody go with what they have, also who comes from now on: the service is about to stop."""
+        """Let all waiting requests, and new ones, answer at once, because the service is about to stop."""
         self._released = True
         self._wake(set(self._awaited))
 
     def stop(self) -> None:
         self._stopped.set()
-        self._somebody_waits.set()
+        self._has_waiting.set()
         self._thread.join()
 
     def _run(self) -> None:
@@ -82,15 +82,15 @@ class Watcher:
                 with Changes(self._store.db) as changes:
                     self._follow(changes)
             except Exception:
-                log.exception("the watch for ended jobs was lost and begins anew")
+                log.exception("watching for ended jobs failed; it starts again")
                 self._stopped.wait(RECONNECT_S)
 
     def _follow(self, changes: Changes) -> None:
-        self._wake_ended()  # whatever ended while nobody watched
+        self._wake_ended()  # jobs that ended while nothing watched
         while not self._stopped.is_set():
-            # also read while nobody waits, or changes would pile up in it
-            patience_s = DATABASE_POLL_S if self._somebody_waits.wait(DATABASE_POLL_S) else 0.0
-            if changes.wait(patience_s) and self._somebody_waits.is_set():
+            # Changes are read even if no request waits, or they would pile up.
+            patience_s = DATABASE_POLL_S if self._has_waiting.wait(DATABASE_POLL_S) else 0.0
+            if changes.wait(patience_s) and self._has_waiting.is_set():
                 self._wake_ended()
 
     def _wake_ended(self) -> None:
@@ -104,8 +104,8 @@ class Watcher:
                 event.set()
 
 
-async def for_end(watcher: Watcher, caller: Caller, job_id: str, wait_s: int) -> JobStatusView:
-    """The job once it has ended, or as it stands when the time is up."""
+async def wait_for_end(watcher: Watcher, caller: Caller, job_id: str, wait_s: int) -> JobStatusView:
+    """Return the job when it has ended, or as it is when the time is up."""
     job = await run_in_threadpool(poll, caller, job_id)
     if not wait_s or job.status in TERMINAL:
         return job
@@ -119,7 +119,7 @@ async def for_end(watcher: Watcher, caller: Caller, job_id: str, wait_s: int) ->
 
 
 def poll(caller: Caller, job_id: str) -> JobStatusView:
-    """The job as it stands, with the first of its refused rows."""
+    """Return the job as it is now, with the first of its refused rows."""
     with caller.reading() as r:
         job = caller.job(r, job_id)
         errors, warnings = _first_refused(r, caller.store.lake, job)
@@ -127,7 +127,7 @@ def poll(caller: Caller, job_id: str) -> JobStatusView:
 
 
 def _first_refused(r: Reading, lake: Lake, job: Job) -> tuple[Sequence[Mapping[str, Any]], Sequence[Mapping[str, str]]]:
-    """The first refused rows, or a warning: how the job ended is known, though the file that lists them is damaged."""
+    """Return the first refused rows, or a warning if their file is damaged: the job's status is shown even then."""
     if not job.rejected_rows:
         return [], []
     try:

@@ -1,4 +1,4 @@
-"""The registry of metrics, and what they read of a customer."""
+"""The registry of metrics, and a customer's values of them."""
 
 from typing import Annotated
 
@@ -26,7 +26,7 @@ Reader = Annotated[Caller, Depends(Allow("customer:reports"))]
 
 @router.get("/metrics", response_model=enveloped(MetricListView))
 def list_metrics(_: Anybody, query: Annotated[Paging, Query()]) -> Response:
-    """Every metric that reports, policies and rules may read, in the registry's order."""
+    """List the metrics that reports, policies and rules may read, in the registry's order."""
     every = [record(metric) for metric in metrics.METRICS.values()]
     page = query.asked()
     return listing("metrics", Paged(every if page is None else every[page.offset :][: page.count], len(every), page))
@@ -38,19 +38,19 @@ def list_metrics(_: Anybody, query: Annotated[Paging, Query()]) -> Response:
     responses=refuses(*VERSIONS, *DAMAGED_FILE),
 )
 def read_metrics(caller: Reader, customer_id: CustomerId, query: Annotated[Moment, Query()]) -> Response:
-    """Every metric of a customer: a value, or the cause of having none. Computed now, from all that is held."""
+    """Compute every metric of a customer: its value, or why it has none."""
     with caller.reading() as r:
         customer = caller.customer(r, customer_id)
-        then = replay.then(r, caller, customer, query)
+        basis = replay.find_basis(r, caller, customer, query)
     with caller.request.app.state.memory.taken(caller.asker, customer.enriched_rows * BYTES_A_ROW):
-        facts = then.facts(caller)
+        facts = basis.facts(caller)
         readings = metrics.readings(facts)
     of = {slug: (value, cause) for slug, value, cause in readings.select("metric", "value", "cause").iter_rows()}
     return answer(
         {
-            "asOf": then.as_of,
+            "asOf": basis.as_of,
             "dataThrough": facts.history["data_through"].max(),
-            "dataVersion": then.data_version,
+            "dataVersion": basis.data_version,
             "metricsVersion": metrics.VERSION,
             "metrics": [
                 {"metricId": metric.id, "slug": slug, **dict(zip(("value", "cause"), of[slug], strict=True))}

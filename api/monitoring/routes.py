@@ -1,4 +1,4 @@
-"""Monitoring: rulesets that watch customers after the loan is written, and what matched."""
+"""Monitoring: rulesets that watch customers after a loan is granted, and their matches."""
 
 from collections.abc import Iterator, Sequence
 from typing import Annotated
@@ -14,7 +14,7 @@ from api.http.dependencies import Allow, Caller, LibrarySlug, MatchId, RulesetId
 from api.http.documented import DAMAGED_FILE, enveloped, refuses
 from api.http.idempotency import IDEMPOTENT
 from api.http.route import Route
-from api.monitoring.rulesets import Behind, matches_shown, sound, with_counts
+from api.monitoring.rulesets import MatchFigures, describe_matches, sound, with_counts
 from api.monitoring.schemas import (
     LibraryRulesetView,
     LibraryView,
@@ -32,8 +32,7 @@ from api.monitoring.schemas import (
     version_shown,
 )
 from api.reports import replay
-from api.reports.schemas.reports import Behind as WhichFigure
-from api.reports.schemas.reports import LineageView
+from api.reports.schemas.reports import FigureQuery, LineageView
 from pipelines.monitoring import checked, library
 from pipelines.vocabulary.errors import NotFound
 from storage.monitoring import rule_matches, rulesets
@@ -54,10 +53,9 @@ MATCHES_A_SLICE = 100
     dependencies=[IDEMPOTENT],
 )
 def create_ruleset(caller: Watcher, sent: SentRuleset) -> Response:
-    """Watch customers by a new ruleset. All faults of the document are told at once.
+    """Create a ruleset. All faults of the document are listed at once.
 
-    If it is active, a ruleset evaluation of everybody it applies to is asked for, which is taken when the work before
-    it is done.
+    If it is active, all customers that it applies to are evaluated soon, after the work that is already waiting.
     """
     found = checked(sent.document())
     ruleset = sound(found)
@@ -71,7 +69,7 @@ def create_ruleset(caller: Watcher, sent: SentRuleset) -> Response:
 
 @router.get("/rulesets", response_model=enveloped(RulesetListView), responses=refuses(CORRUPT))
 def list_rulesets(caller: Watcher, query: Annotated[RulesetPaging, Query()]) -> Response:
-    """List rulesets by slug, inactive ones among them."""
+    """List rulesets by slug, inactive ones included."""
     with caller.reading() as r:
         found = rulesets.find(r, caller.client_id, include_archived=query.include_archived, page=query.asked())
         shown = [with_counts(r, each, caller.today) for each in found.items]
@@ -80,7 +78,7 @@ def list_rulesets(caller: Watcher, query: Annotated[RulesetPaging, Query()]) -> 
 
 @router.get("/rulesets/{rulesetId}", response_model=enveloped(RulesetView), responses=refuses(CORRUPT))
 def get_ruleset(caller: Watcher, ruleset_id: RulesetId) -> Response:
-    """Read a ruleset, and what its rules came to over the last 30 days."""
+    """Read a ruleset, and how often its rules fired in the last 30 days."""
     with caller.reading() as r:
         return answer(with_counts(r, caller.ruleset(r, ruleset_id), caller.today))
 
@@ -91,9 +89,9 @@ def get_ruleset(caller: Watcher, ruleset_id: RulesetId) -> Response:
     responses=refuses(*UNSOUND, "Ruleset.Archived", CORRUPT),
 )
 def replace_ruleset(caller: Watcher, ruleset_id: RulesetId, sent: SentRuleset) -> Response:
-    """Let a ruleset say this from now on, as a new version; what it says already makes none.
+    """Replace a ruleset's document, as a new version; an equal document makes none.
 
-    For whom its rules have fired is kept by the rules' codes. It is switched on and off by `active`.
+    Rules with the same code keep the customers for whom they have fired. `active` switches the ruleset on and off.
     """
     found = checked(sent.document())
     ruleset = sound(found)
@@ -106,7 +104,7 @@ def replace_ruleset(caller: Watcher, ruleset_id: RulesetId, sent: SentRuleset) -
 
 @router.post("/rulesets/{rulesetId}/archive", response_model=enveloped(RulesetView), responses=refuses(CORRUPT))
 def archive_ruleset(caller: Watcher, ruleset_id: RulesetId) -> Response:
-    """Put a ruleset away: nobody is evaluated by it, and all of its rules are ready when it is taken back."""
+    """Archive a ruleset: it watches nobody. When it is unarchived, all its rules are ready to trigger again."""
     with caller.writing() as w:
         stored = rulesets.archive(w, caller.ruleset(w, ruleset_id), caller.now)
         if stored.updated_at == caller.now:
@@ -116,7 +114,7 @@ def archive_ruleset(caller: Watcher, ruleset_id: RulesetId) -> Response:
 
 @router.post("/rulesets/{rulesetId}/unarchive", response_model=enveloped(RulesetView), responses=refuses(CORRUPT))
 def unarchive_ruleset(caller: Watcher, ruleset_id: RulesetId) -> Response:
-    """Take an archived ruleset back; if it is active, it watches again."""
+    """Unarchive a ruleset. If it is active, it watches again."""
     with caller.writing() as w:
         stored = rulesets.unarchive(w, caller.ruleset(w, ruleset_id), caller.now)
         if stored.updated_at == caller.now:
@@ -128,7 +126,7 @@ def unarchive_ruleset(caller: Watcher, ruleset_id: RulesetId) -> Response:
     "/rulesets/{rulesetId}/versions", response_model=enveloped(RulesetVersionListView), responses=refuses(CORRUPT)
 )
 def list_ruleset_versions(caller: Watcher, ruleset_id: RulesetId, query: Annotated[Paging, Query()]) -> Response:
-    """List all versions, the newest first: what the ruleset said when."""
+    """List all versions, newest first, each with its document and time."""
     with caller.reading() as r:
         found = rulesets.versions(r, caller.ruleset(r, ruleset_id), query.asked())
     return answer({"versions": [version_shown(each) for each in found.items], **totals(found)})
@@ -153,9 +151,9 @@ def list_matches(caller: Watcher, query: Annotated[WhichMatches, Query()]) -> Re
 
 @router.get("/matches/{matchId}", response_model=enveloped(MatchView), responses=refuses(CORRUPT_MATCH))
 def get_match(caller: Watcher, match_id: MatchId) -> Response:
-    """Read what matched: its id is the `eventId` of the webhook that told of it."""
+    """Read a match. Its id is the `eventId` of the webhook that reported it."""
     with caller.reading() as r:
-        [shown] = matches_shown(r, [caller.match(r, match_id)])
+        [shown] = describe_matches(r, [caller.match(r, match_id)])
     return answer(shown)
 
 
@@ -164,32 +162,32 @@ def get_match(caller: Watcher, match_id: MatchId) -> Response:
     response_model=enveloped(LineageView),
     responses=refuses("Report.FigureNotFound", "Report.VersionExpired", CORRUPT, CORRUPT_MATCH, *DAMAGED_FILE),
 )
-def explain_match(caller: Watcher, match_id: MatchId, query: Annotated[WhichFigure, Query()]) -> Response:
-    """The transactions behind a metric as the rule read it; behind a baseline metric, those up to the baseline's day.
+def explain_match(caller: Watcher, match_id: MatchId, query: Annotated[FigureQuery, Query()]) -> Response:
+    """List the transactions behind a metric as the rule read it; for a baseline metric, those up to the baseline's day.
 
-    By default the first metric that was read.
+    The default is the first metric that was read.
     """
     with caller.reading() as r:
         found = caller.match(r, match_id)
         customer = caller.customer(r, str(found.customer_id))
         ruleset = rulesets.version(r, found.ruleset_id, found.version).ruleset
         fired = fired_rules(rule_matches.record(r, found))
-        behind = Behind(ruleset, fired, replay.when_decided(r, customer, found.data_version, found.as_of))
-    figure = query.figure or behind.first
+        figures = MatchFigures(ruleset, fired, replay.decision_basis(r, customer, found.data_version, found.as_of))
+    figure = query.figure or figures.first
     with caller.request.app.state.memory.taken(caller.asker, customer.enriched_rows * BYTES_A_ROW):
-        trace, facts, then = behind.traced(figure, caller)
-        return replay.lineage(caller, "match", figure, trace, facts, then, customer, query.asked())
+        trace, facts, basis = figures.trace(figure, caller)
+        return replay.lineage_answer(caller, "match", figure, trace, facts, basis, customer, query.asked())
 
 
 @router.get("/library", response_model=enveloped(LibraryView))
 def list_library(_: Watcher) -> Response:
-    """List the rulesets that come with the service. None of them watches anybody before you send it."""
+    """List the rulesets that come with the service. They watch nobody until you create them."""
     return answer({"rulesets": [library_shown(slug, each) for slug, each in library.rulesets().items()]})
 
 
 @router.get("/library/{librarySlug}", response_model=enveloped(LibraryRulesetView))
 def get_library_ruleset(_: Watcher, slug: LibrarySlug) -> Response:
-    """Read a ruleset of the library: the document to send, and the same as YAML with remarks."""
+    """Read a ruleset of the library: the document to send, and the same as YAML with comments."""
     found = library.rulesets().get(slug)
     if found is None:
         raise NotFound("Ruleset.NotFound", "There is no such ruleset.")
@@ -197,7 +195,7 @@ def get_library_ruleset(_: Watcher, slug: LibrarySlug) -> Response:
 
 
 def _in_slices(caller: Caller, found: Sequence[Match]) -> Iterator[bytes]:
-    """Matches as JSON objects joined by commas, slice by slice."""
+    """Yield matches as JSON objects joined by commas, slice by slice."""
     for start in range(0, len(found), MATCHES_A_SLICE):
         with caller.reading() as r:
-            yield b",".join(encode(each) for each in matches_shown(r, found[start : start + MATCHES_A_SLICE]))
+            yield b",".join(encode(each) for each in describe_matches(r, found[start : start + MATCHES_A_SLICE]))

@@ -1,6 +1,4 @@
-"""Looks at the service for `GET /health/ready` and `GET /metrics`: one look at a time however many ask, and nobody
-waits long for it.
-"""
+"""Run the checks of `GET /health/ready` and `GET /metrics`: one at a time for all callers, and with a time limit."""
 
 import asyncio
 from collections.abc import Callable
@@ -14,11 +12,11 @@ from storage.operations.health import Parts
 
 CHECK_WITHIN_S = 3.0
 T = TypeVar("T")
-TOO_SLOW = f"It has not answered within {CHECK_WITHIN_S:.0f} seconds."
+TOO_SLOW = f"It did not answer within {CHECK_WITHIN_S:.0f} seconds."
 
 
 class Readiness:
-    """Made inside a running event loop."""
+    """The readiness checks. It must be created inside a running event loop."""
 
     def __init__(self, store: Store) -> None:
         self._work = Check(lambda: health.work(store, datetime.now(UTC)), health.silent_database(TOO_SLOW))
@@ -34,9 +32,7 @@ class Readiness:
 
 
 class Check(Generic[T]):
-    """One thing that may take too long: whoever asks meanwhile waits for the same answer. `silent` is that of a look
-    that isn't over in time.
-    """
+    """A check that may take too long. Callers at one time share one run; `silent` is the result if it is too slow."""
 
     def __init__(self, check: Callable[[], T], silent: T) -> None:
         self._check = check

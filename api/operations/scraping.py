@@ -1,6 +1,6 @@
-"""The service's metrics in Prometheus' text form, counted from SQL at the moment somebody scrapes.
+"""The service's metrics in Prometheus's text format, counted by SQL when they are scraped.
 
-Counts and ages only: no client, customer, URL or id. One look serves everybody who asks within ten seconds.
+They are counts and ages only: no client, customer, URL or id. A result is reused for ten seconds.
 """
 
 import time
@@ -16,11 +16,11 @@ from storage.webhooks.delivery_figures import Load
 
 Label = TypeVar("Label", bound=tuple[str, ...])
 
-GOOD_FOR_S = 10.0  # it needs no key: asking often must cost nothing
+GOOD_FOR_S = 10.0  # the endpoint needs no key, so frequent requests must be cheap
 
 
 class Scrape:
-    """Makes the text anew when the last one is too old. For use by one thread."""
+    """Returns the text, computed again when it is too old. Not thread-safe."""
 
     def __init__(self, load: Callable[[], Load], clock: Callable[[], float] = time.monotonic) -> None:
         self._load = load
@@ -36,14 +36,14 @@ class Scrape:
 
 
 def as_text(load: Load) -> bytes:
-    """Version 0.0.4 of the format."""
+    """Return the metrics in version 0.0.4 of the text format."""
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Collected(load))
+    registry.register(_Gauges(load))
     return generate_latest(registry)
 
 
-class _Collected(Collector):
-    """One look, as gauges."""
+class _Gauges(Collector):
+    """The load as gauges."""
 
     def __init__(self, load: Load) -> None:
         self._load = load
@@ -68,7 +68,7 @@ class _Collected(Collector):
         )
         yield GaugeMetricFamily(
             "tidemark_webhook_paused_subscriptions",
-            "Subscriptions that are paused, for their failures or by hand.",
+            "Subscriptions that are paused, after failures or by hand.",
             value=self._load.paused_subscriptions,
         )
         yield _labelled(
@@ -84,6 +84,6 @@ class _Collected(Collector):
 
 def _labelled(name: str, meaning: str, labels: list[str], values: Mapping[Label, float]) -> GaugeMetricFamily:
     family = GaugeMetricFamily(name, meaning, labels=labels)
-    for which, value in values.items():
-        family.add_metric(which, value)
+    for label, value in values.items():
+        family.add_metric(label, value)
     return family

@@ -1,4 +1,4 @@
-"""A backtest as it is sent → its portfolio job, and the job's result → answers and a page."""
+"""Turn a sent backtest into a portfolio job, and the job's result into answers and a page."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
@@ -30,20 +30,20 @@ _ALSO = ("DecisionPolicy.InvalidInputs", "Backtest.InvalidFilter", "Backtest.Sam
 REFUSES = (*REFUSED, *_ALSO)
 
 
-def asked(r: Reading, policy: StoredPolicy, sent: SentBacktest, today: date) -> NewPortfolioJob:
-    """Return the job that a backtest of the policy asks for.
+def new_job(r: Reading, policy: StoredPolicy, sent: SentBacktest, today: date) -> NewPortfolioJob:
+    """Return the job of a sent backtest of the policy.
 
     Raises:
         NotFound: there is no such version.
-        InvalidRequest: what is asked for makes no sense.
+        InvalidRequest: an unknown customer, a day in the future, a version compared with itself, or wrong inputs.
     """
     version = policies.newest(r, policy) if sent.version is None else policies.version(r, policy, sent.version)
     other = _other(r, policy, sent)
     days = tuple(sorted(sent.as_of or [today]))
     if days[-1] > today:
-        raise InvalidRequest("Backtest.DayToCome", "A day is later than today.")
+        raise InvalidRequest("Backtest.DayToCome", "A day is in the future.")
     if other is not None and other.version == version.version:
-        raise InvalidRequest("Backtest.SameVersion", "A version is compared with another one.")
+        raise InvalidRequest("Backtest.SameVersion", "A version can't be compared with itself.")
     against = Against.VERSION if other is not None else Against(str(sent.against))
     only = None if sent.customer_ids is None else tuple(sent.customer_ids)
     require_known(r, policy.client_id, only or (), UNKNOWN_CUSTOMER, "/customerIds/{nth}")
@@ -67,7 +67,7 @@ def _other(r: Reading, policy: StoredPolicy, sent: SentBacktest) -> PolicyVersio
 
 
 def _inputs(version: PolicyVersion, other: PolicyVersion | None, sent: SentBacktest) -> Mapping[str, Value]:
-    """Recorded decisions bring their own."""
+    """Return the inputs of both versions. Recorded decisions have their own, so there inputs may be missing."""
     given = sent.inputs or {}
     declared = kinds(version.policy.declared_inputs)
     if other is None:
@@ -82,20 +82,20 @@ def _attributes(sent: Mapping[str, Any] | None) -> Mapping[str, Value] | None:
     try:
         return None if sent is None else {name: plain_value(value) for name, value in sent.items()}
     except ValueError:
-        raise InvalidRequest("Backtest.InvalidFilter", "A value to filter by is no attribute's value.") from None
+        raise InvalidRequest("Backtest.InvalidFilter", "An attribute can't have this value.") from None
 
 
 def _known_outcomes(r: Reading, client_id: UUID, sent: SentBacktest) -> pl.DataFrame | None:
-    """Return KNOWN_OUTCOMES.
+    """Return the sent outcomes as KNOWN_OUTCOMES.
 
     Raises:
-        InvalidRequest: a customer is unknown, or there twice.
+        InvalidRequest: a customer is unknown, or listed twice.
     """
     if not sent.outcomes:
         return None
     ids = [each.customer_id for each in sent.outcomes]
     if len(set(ids)) < len(ids):
-        raise InvalidRequest("Backtest.CustomerTwice", "A customer has one outcome.")
+        raise InvalidRequest("Backtest.CustomerTwice", "A customer is listed twice in outcomes.")
     numbers = require_known(r, client_id, ids, UNKNOWN_CUSTOMER, "/outcomes/{nth}/customerId")
     columns = {
         "customer_number": [numbers[each] for each in ids],
@@ -104,25 +104,25 @@ def _known_outcomes(r: Reading, client_id: UUID, sent: SentBacktest) -> pl.DataF
     return pl.DataFrame(columns, schema=KNOWN_OUTCOMES)
 
 
-# What came of it
+# Results
 
 
-def shown(job: PortfolioJob) -> dict[str, Any]:
-    """Return a backtest as a list shows it."""
-    asked_ = Request.of_json(job.request)
-    return portfolio_jobs.shown(job, asked_.customers) | {
-        "against": asked_.against,
-        "againstVersion": asked_.other_version,
-        "asOf": asked_.days,
-        "knowledge": asked_.knowledge,
-        "inputs": asked_.inputs,
-        "attributes": asked_.attributes,
+def describe(job: PortfolioJob) -> dict[str, Any]:
+    """Return the public fields of a backtest that lists show."""
+    request = Request.of_json(job.request)
+    return portfolio_jobs.describe(job, request.customers) | {
+        "against": request.against,
+        "againstVersion": request.other_version,
+        "asOf": request.days,
+        "knowledge": request.knowledge,
+        "inputs": request.inputs,
+        "attributes": request.attributes,
         "knowsOutcomes": job.has_attachment,
     }
 
 
-def changed(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a row of the lake as the API lists who changes."""
+def describe_change(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the public fields of a changed customer, from a row of the lake."""
     return {
         "customerId": UUID(bytes=row["customer_id"]),
         "asOf": row["as_of"],
@@ -139,42 +139,44 @@ def changed(row: Mapping[str, Any]) -> Mapping[str, Any]:
     }
 
 
-def as_page(lake: Lake, job: PortfolioJob, name: str, days: Sequence[Any], of: Listing) -> str:
-    """Return the page of a backtest that is done, with the first of those who change."""
-    return page(days, _about(job, name), first_rows(lake, of, SHOWN_ON_THE_PAGE, changed), of.total)
+def render_page(lake: Lake, job: PortfolioJob, name: str, days: Sequence[Any], changes: Listing) -> str:
+    """Return the page of a finished backtest, with the first of the changed customers."""
+    return page(days, _about(job, name), first_rows(lake, changes, SHOWN_ON_THE_PAGE, describe_change), changes.total)
 
 
-def sides(job: PortfolioJob) -> tuple[str, str]:
+def name_sides(job: PortfolioJob) -> tuple[str, str]:
     """Return in words what is compared: before and after."""
-    asked_ = Request.of_json(job.request)
+    request = Request.of_json(job.request)
     before = {
-        Against.VERSION: f"version {asked_.other_version}",
+        Against.VERSION: f"version {request.other_version}",
         Against.RECORDED: "what was decided",
         Against.CHALLENGER: "what was decided",
-    }[asked_.against]
-    return before, f"{'challenger, ' if asked_.against is Against.CHALLENGER else ''}version {job.version}"
+    }[request.against]
+    return before, f"{'challenger, ' if request.against is Against.CHALLENGER else ''}version {job.version}"
 
 
 def _about(job: PortfolioJob, name: str) -> About:
-    asked_ = Request.of_json(job.request)
-    return About(name, *sides(job), tuple(_facts(job, asked_)), tuple(_notices(job, asked_)))
+    request = Request.of_json(job.request)
+    return About(name, *name_sides(job), tuple(_facts(job, request)), tuple(_notices(job, request)))
 
 
-def _facts(job: PortfolioJob, asked_: Request) -> Iterator[tuple[str, str]]:
-    yield "As of", ", ".join(map(day, asked_.days))
-    yield "Asked for on", day(job.created_at.date())
-    then = "what had been received, and set, by each day" if asked_.knowledge is Knowledge.THEN else "all held by now"
-    yield "Transactions and attributes", then
-    if asked_.customers is not None:
-        yield "Only", counted(len(asked_.customers), "customer") + " by id"
-    for attribute, value in (asked_.attributes or {}).items():
+def _facts(job: PortfolioJob, request: Request) -> Iterator[tuple[str, str]]:
+    yield "As of", ", ".join(map(day, request.days))
+    yield "Requested on", day(job.created_at.date())
+    known = "as received and set by each day" if request.knowledge is Knowledge.THEN else "as held now"
+    yield "Transactions and attributes", known
+    if request.customers is not None:
+        yield "Only", counted(len(request.customers), "customer") + " by id"
+    for attribute, value in (request.attributes or {}).items():
         yield f"Only with {attribute}", str(value)
-    for each, value in asked_.inputs.items():
-        yield f"Input {each}", str(value)
+    for name, value in request.inputs.items():
+        yield f"Input {name}", str(value)
 
 
-def _notices(job: PortfolioJob, asked_: Request) -> Iterator[str]:
+def _notices(job: PortfolioJob, request: Request) -> Iterator[str]:
     if job.customers_failed:
         yield f"{counted(job.customers_failed, 'customer')} left out: their data could not be read or computed."
-    if asked_.against is not Against.VERSION:
-        yield "Only customers with a recorded decision are compared, each by the last one answered by the day's end."
+    if request.against is not Against.VERSION:
+        yield (
+            "Only customers with a recorded decision are compared, each by its last decision up to the end of the day."
+        )

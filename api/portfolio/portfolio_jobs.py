@@ -1,4 +1,4 @@
-"""Starting, reading and paging portfolio jobs, whatever their kind."""
+"""Start, read and page portfolio jobs of every kind."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
@@ -22,7 +22,7 @@ from storage.portfolio.portfolio_jobs import BACKTEST, SIMULATION, Kind, Listing
 
 SHOWN_ON_THE_PAGE = 100
 IDS_AT_ONCE = 10_000
-# As the audit trail has it: what was done, and the public name of the id of what it was done to.
+# For the audit trail: the action, and the public name of the subject's id.
 AUDITED = {
     BACKTEST: ("Policy.BacktestRequested", "policyId"),
     SIMULATION: ("Ruleset.SimulationRequested", "rulesetId"),
@@ -30,13 +30,13 @@ AUDITED = {
 Row = Mapping[str, Any]
 
 
-def unfinished(kind: Kind) -> str:
+def unfinished_code(kind: Kind) -> str:
     """Return the code of the error for a job without a result."""
     return kind.code("Unfinished")
 
 
 def start(w: Writing, new: NewPortfolioJob, actor: Actor, now: datetime) -> Job:
-    """Accept a job, and write down who asked for it."""
+    """Accept a job, and record in the audit trail who asked for it."""
     action, subject = AUDITED[new.kind]
     job = portfolio_jobs.request(w, new, actor.who, now)
     ids = {subject: new.subject_id, "jobId": job.job_id}
@@ -45,13 +45,13 @@ def start(w: Writing, new: NewPortfolioJob, actor: Actor, now: datetime) -> Job:
 
 
 def require_known(r: Reading, client_id: UUID, ids: Sequence[UUID], code: str, pointer: str) -> Mapping[UUID, int]:
-    """Return the numbers of the client's customers.
+    """Return the numbers of the client's customers by their ids.
 
     Args:
-        pointer: to an id in the request, with `{nth}` for its place.
+        pointer: pointer to an id in the request, with `{nth}` for its index.
 
     Raises:
-        InvalidRequest: with this code, if a customer is not known.
+        InvalidRequest: with `code`, if a customer is unknown.
     """
     known = numbers_of(r, client_id, ids)
     faults = [
@@ -60,21 +60,21 @@ def require_known(r: Reading, client_id: UUID, ids: Sequence[UUID], code: str, p
         if each not in known
     ]
     if faults:
-        raise InvalidRequest(code, "Some customers are not known.", tuple(faults[:MAX_FAULTS]))
+        raise InvalidRequest(code, "Some customers are unknown.", tuple(faults[:MAX_FAULTS]))
     return known
 
 
 def numbers_of(r: Reading, client_id: UUID, ids: Sequence[UUID]) -> Mapping[UUID, int]:
-    """Return the numbers of those customers who are the client's own, however many ids there are."""
+    """Return the numbers of those customers that are the client's, in several queries if there are many ids."""
     slices = (ids[start : start + IDS_AT_ONCE] for start in range(0, len(ids), IDS_AT_ONCE))
-    return {id_: number for some in slices for id_, number in customers.numbers(r, client_id, some).items()}
+    return {id_: number for part in slices for id_, number in customers.numbers(r, client_id, part).items()}
 
 
-def shown(job: PortfolioJob, named: Sequence[UUID] | None) -> dict[str, Any]:
-    """Return what every kind's lists and results show.
+def describe(job: PortfolioJob, named: Sequence[UUID] | None) -> dict[str, Any]:
+    """Return the public fields that all kinds of portfolio jobs share.
 
     Args:
-        named: the customers whom the request names; None: all customers are meant.
+        named: the customers in the request; None: the whole portfolio.
     """
     return {
         "jobId": job.job_id,
@@ -93,29 +93,31 @@ def require_done(job: PortfolioJob) -> PortfolioJob:
     """Return the job.
 
     Raises:
-        Conflict: it has come to no result, or not yet.
+        Conflict: it has no result, or not yet.
     """
     if not job.is_done:
-        raise Conflict(unfinished(job.kind), f"The {job.kind.noun} has come to no result: see its job.")
+        raise Conflict(unfinished_code(job.kind), f"The {job.kind.noun} has no result: see the status of its job.")
     return job
 
 
-def rows_answer(lake: Lake, of: Listing, page: Page | None, name: str, public: Callable[[Row], Row]) -> Response:
-    """Answer with a page of a job's rows, read and sent some at a time.
+def rows_answer(lake: Lake, rows: Listing, page: Page | None, name: str, public: Callable[[Row], Row]) -> Response:
+    """Answer with a page of a job's rows, read and sent slice by slice.
 
     Args:
-        public: turns a row of the lake into what the API lists under `name`.
+        name: the name of the list in the answer.
+        public: returns the public fields of a row of the lake.
     """
-    counts = totals(Paged(range(of.total), of.total, page))
-    frames = portfolio_jobs.rows_of(lake, of, page)
+    counts = totals(Paged(range(rows.total), rows.total, page))
+    frames = portfolio_jobs.rows_of(lake, rows, page)
     return streamed(name, counts, (b",".join(encode(public(row)) for row in frame.to_dicts()) for frame in frames))
 
 
-def first_rows(lake: Lake, of: Listing, count: int, public: Callable[[Row], Row]) -> list[Row]:
-    """Return the first of a job's rows as the API lists them."""
-    return [public(row) for frame in portfolio_jobs.rows_of(lake, of, Page(1, count)) for row in frame.to_dicts()]
+def first_rows(lake: Lake, rows: Listing, count: int, public: Callable[[Row], Row]) -> list[Row]:
+    """Return the public fields of the first of a job's rows."""
+    frames = portfolio_jobs.rows_of(lake, rows, Page(1, count))
+    return [public(row) for frame in frames for row in frame.to_dicts()]
 
 
 def page_answer(content: str, policy: str) -> Response:
-    """Answer with a page under its content policy."""
+    """Answer with an HTML page and its Content-Security-Policy."""
     return HTMLResponse(content, headers={"Content-Security-Policy": policy})

@@ -1,4 +1,4 @@
-"""A simulation as it is sent → its portfolio job, and the job's result → answers and a page."""
+"""Turn a sent simulation into a portfolio job, and the job's result into answers and a page."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -34,16 +34,16 @@ REFUSES = (
 )
 
 
-def asked(r: Reading, stored: StoredRuleset, sent: SentSimulation, today: date) -> NewPortfolioJob:
-    """Return the job that a simulation of the ruleset asks for.
+def new_job(r: Reading, stored: StoredRuleset, sent: SentSimulation, today: date) -> NewPortfolioJob:
+    """Return the job of a sent simulation of the ruleset.
 
     Raises:
-        InvalidRequest: what is asked for makes no sense.
+        InvalidRequest: wrong days, an unknown customer, or a document with faults.
     """
     first, last = _days(sent, today)
     only = None if sent.customer_ids is None else tuple(sent.customer_ids)
     require_known(r, stored.client_id, only or (), UNKNOWN_CUSTOMER, "/customerIds/{nth}")
-    ruleset = None if sent.document is None else sound(_within(checked(sent.document), "/document"))
+    ruleset = None if sent.document is None else sound(_point_into(checked(sent.document), "/document"))
     if ruleset is not None and isinstance(ruleset.applies_to, Listed):
         where = "/document/appliesTo/customers/{nth}"
         require_known(r, stored.client_id, ruleset.applies_to.customers, "Ruleset.UnknownCustomer", where)
@@ -66,37 +66,37 @@ def _days(sent: SentSimulation, today: date) -> tuple[date, date]:
 
 
 def _months_before(last: date, months: int) -> date:
-    """The same day of an earlier month, or that month's last."""
+    """Return the same day of an earlier month, or that month's last day if it is shorter."""
     count = last.year * 12 + last.month - 1 - months
     end = date((count + 1) // 12, (count + 1) % 12 + 1, 1) - timedelta(days=1)
     return end.replace(day=min(last.day, end.day))
 
 
-def _within(found: Checked, pointer: str) -> Checked:
-    """The same, its faults pointing into the request."""
-    faults = [replace(each, pointer=f"{pointer}{each.pointer}") for each in found.faults]
-    return replace(found, faults=faults)
+def _point_into(document: Checked, pointer: str) -> Checked:
+    """Prefix the pointers of the document's faults with its place in the request."""
+    faults = [replace(each, pointer=f"{pointer}{each.pointer}") for each in document.faults]
+    return replace(document, faults=faults)
 
 
-# What came of it
+# Results
 
 
-def shown(job: PortfolioJob) -> dict[str, Any]:
-    """Return a simulation as a list shows it."""
-    of = Request.of_json(job.request)
-    return portfolio_jobs.shown(job, of.customers) | {
+def describe(job: PortfolioJob) -> dict[str, Any]:
+    """Return the public fields of a simulation that lists show."""
+    request = Request.of_json(job.request)
+    return portfolio_jobs.describe(job, request.customers) | {
         "rulesetId": job.subject_id,
-        "ofDocument": of.document is not None,
-        "from": of.first,
-        "to": of.last,
+        "ofDocument": request.document is not None,
+        "from": request.first,
+        "to": request.last,
     }
 
 
 _read = msgspec.json.Decoder(list[Read]).decode
 
 
-def firing(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a row of the lake as the API lists what fires."""
+def describe_firing(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the public fields of a firing, from a row of the lake."""
     return {
         "customerId": UUID(bytes=row["customer_id"]),
         "date": row["date"],
@@ -105,29 +105,29 @@ def firing(row: Mapping[str, Any]) -> Mapping[str, Any]:
     }
 
 
-def as_page(lake: Lake, job: PortfolioJob, ruleset: Ruleset, result: Mapping[str, Any], of: Listing) -> str:
-    """Return the page of a simulation that is done, with the first of its firings."""
+def render_page(lake: Lake, job: PortfolioJob, ruleset: Ruleset, result: Mapping[str, Any], firings: Listing) -> str:
+    """Return the page of a finished simulation, with the first of its firings."""
     about = About(ruleset.name, tuple(_facts(job)), tuple(_notices(job, ruleset)))
-    first = first_rows(lake, of, SHOWN_ON_THE_PAGE, firing)
+    first = first_rows(lake, firings, SHOWN_ON_THE_PAGE, describe_firing)
     return page(result, about, [json.loads(encode(row), parse_float=Decimal) for row in first])
 
 
 def _facts(job: PortfolioJob) -> Iterator[tuple[str, str]]:
-    of = Request.of_json(job.request)
-    yield "From", day(of.first)
-    yield "To", day(of.last)
-    yield "Ruleset", "a document sent along" if of.document is not None else f"version {job.version}"
-    yield "Asked for on", day(job.created_at.date())
-    if of.customers is not None:
-        yield "Only", counted(len(of.customers), "customer") + " by id"
+    request = Request.of_json(job.request)
+    yield "From", day(request.first)
+    yield "To", day(request.last)
+    yield "Ruleset", "the document in the request" if request.document is not None else f"version {job.version}"
+    yield "Requested on", day(job.created_at.date())
+    if request.customers is not None:
+        yield "Only", counted(len(request.customers), "customer") + " by id"
 
 
 def _notices(job: PortfolioJob, ruleset: Ruleset) -> Iterator[str]:
     yield (
-        "Each day is looked at with the transactions dated up to it, of all that are held today, and with what "
-        "enrichment says of them today."
+        "Each day is evaluated with the transactions dated up to it, out of all that are held today, and with "
+        "today's enrichment of them."
     )
     if ruleset.attributes:
-        yield "Attributes are as they were on each day; before one was first set, as it is now."
+        yield "Attributes have the values of each day; before an attribute was first set, its value of today."
     if job.customers_failed:
         yield f"{counted(job.customers_failed, 'customer')} left out: their data could not be read or computed."

@@ -1,1 +1,1 @@
-"""The three reports, as JSON and as a page, as of today or of then."""
+"""The three reports, as JSON and as a page, as of today or of an earlier day."""

@@ -1,4 +1,4 @@
-"""A page printed to PDF by a browser that is installed here: paper then shows what the screen does."""
+"""Print a page to PDF with an installed browser, so that paper shows what the screen does."""
 
 import os
 import shutil
@@ -26,12 +26,12 @@ ARGUMENTS: Final = (
 
 
 def installed() -> str | None:
-    """The first of BROWSERS that there is."""
-    return next((found for name in BROWSERS if (found := shutil.which(name)) is not None), None)
+    """Return the path of the first of BROWSERS that is installed."""
+    return next((path for name in BROWSERS if (path := shutil.which(name)) is not None), None)
 
 
 def pdf_of(html: str) -> bytes:
-    """The page as PDF, tagged for screen readers.
+    """Return the page as PDF, tagged for screen readers.
 
     Raises:
         Unprocessable: no browser is installed, or it printed nothing within WITHIN_S.
@@ -46,20 +46,20 @@ def pdf_of(html: str) -> bytes:
     with TemporaryDirectory(prefix="tidemark-print-", ignore_cleanup_errors=True) as folder:
         source, printed = Path(folder, "page.html"), Path(folder, "page.pdf")
         source.write_text(html, "utf-8")
-        _run([browser, *ARGUMENTS, *_unboxed(), f"--user-data-dir={folder}/profile", f"--print-to-pdf={printed}",
-              source.as_uri()])  # fmt: skip
+        files = (f"--user-data-dir={folder}/profile", f"--print-to-pdf={printed}", source.as_uri())
+        _run([browser, *ARGUMENTS, *_sandbox_arguments(), *files])
         if not printed.exists():
             raise Unprocessable("Browser.Failed", f"{browser} printed no PDF of the page.")
         return printed.read_bytes()
 
 
-def _unboxed() -> tuple[str, ...]:
-    """A browser run by root can't have its sandbox; elsewhere it keeps it."""
+def _sandbox_arguments() -> tuple[str, ...]:
+    """Return the argument that turns the sandbox off for root, for whom Chromium can't start with it."""
     return ("--no-sandbox",) if os.geteuid() == 0 else ()
 
 
 def _run(command: list[str]) -> None:
-    """Until it ends; a browser that doesn't is ended with all its processes, for which it needs a group of its own."""
+    """Run the command. It gets a process group of its own, so that all its processes can be ended with it."""
     quiet = subprocess.DEVNULL
     started = subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True)
     try:

@@ -1,8 +1,7 @@
-"""A customer's reports as of another day, from what was known by another time, or from an earlier version of its
-transactions; and where a figure comes from.
+"""Compute a customer's reports as of another day, as known at another time, or from an earlier version of its
+transactions; and trace where a figure comes from.
 
-Nothing of it is stored: it is computed from kept versions when it is asked for. The same version, formulas and day
-give the same bytes.
+Nothing is stored: each request computes from stored versions. The same version, formulas and day give the same bytes.
 """
 
 import json
@@ -39,7 +38,7 @@ from storage.jobs import jobs
 from storage.reports import reports
 
 METRICS = "metrics"
-HEADLINES = {  # what can be explained, and the figure that is when none is named
+DEFAULT_FIGURES = {  # by what can be explained
     "completeness": "/summary/completenessScore",
     "risk": "/value",
     "aggregate": "/tables/monthly_cash_flow/values/0/revenue",
@@ -51,8 +50,10 @@ log = logging.getLogger("tidemark.api")
 
 
 @dataclass(frozen=True)
-class Then:
-    """What is looked at: which version of a customer's transactions, known until when, as of which day."""
+class Basis:
+    """The data that figures are computed from: a version of a customer's transactions, limited to rows received up to
+    `known_seq`, as of a day.
+    """
 
     place: Location | None
     data_version: int
@@ -68,12 +69,12 @@ class Then:
         return Facts(known, self.as_of, self.context)
 
 
-def then(r: Reading, caller: Caller, customer: Customer, moment: Moment, kind: str | None = None) -> Then:
-    """What `moment` asks for. Where it asks for nothing and `kind` has a stored report: what that report shows.
+def find_basis(r: Reading, caller: Caller, customer: Customer, moment: Moment, kind: str | None = None) -> Basis:
+    """Return the basis for `moment`. If it is empty and `kind` has a stored report, return that report's basis.
 
     Raises:
-        Gone: the version is kept no longer; of a time, only if what is kept can't tell what was known then.
-        NotFound: there was no such version yet.
+        Gone: the version is no longer stored; for a time, only if later versions don't show what was known then.
+        NotFound: there is no such version yet.
     """
     version, as_of = moment.data_version, moment.as_of
     stored = None if kind is None or moment.is_given else reports.bundle(r, customer).get(kind)
@@ -88,17 +89,18 @@ def then(r: Reading, caller: Caller, customer: Customer, moment: Moment, kind: s
         place, known_seq = _known(r, customer, data_version, moment.known_at)
     day = as_of or caller.today
     known = context.read(r, {customer.number: data_version}, now, day)
-    return Then(place, data_version, known_seq, day, known)
+    return Basis(place, data_version, known_seq, day, known)
 
 
 def _known(r: Reading, customer: Customer, data_version: int, moment: datetime) -> tuple[Location | None, int | None]:
-    """Where the version in force at a time lies, which knows no more than was known then.
+    """Return where the version that was current at a time is stored.
 
-    Once it is kept no longer: where the current one lies, of which the rows received by then count, up to that job. It
-    says of them what is said today; so it can stand for the other only while the client's own words are the same.
+    If it is no longer stored, return the current version and the last job whose rows had been received by then. The
+    current version has today's enrichment of these rows, so it can replace the old one only if the client has changed
+    no corrections since.
 
     Raises:
-        Gone: the version is kept no longer, and corrections were made or revoked since.
+        Gone: the version is no longer stored, and corrections were made or revoked since.
     """
     try:
         return transactions.place_of(r, customer, data_version), None
@@ -108,18 +110,18 @@ def _known(r: Reading, customer: Customer, data_version: int, moment: datetime) 
     return transactions.place_of(r, customer), jobs.last_received(r, customer, moment)
 
 
-def when_decided(r: Reading, customer: Customer, data_version: int, as_of: date) -> Then:
-    """What an evaluation or a rule looked at: metrics are worked out of transactions alone.
+def decision_basis(r: Reading, customer: Customer, data_version: int, as_of: date) -> Basis:
+    """Return the basis of an evaluation or a match. It has no context, because metrics use transactions only.
 
     Raises:
-        Gone: the version is kept no longer.
+        Gone: the version is no longer stored.
     """
     place = transactions.place_of(r, customer, data_version)
-    return Then(place, data_version, None, as_of, NO_CONTEXT)
+    return Basis(place, data_version, None, as_of, NO_CONTEXT)
 
 
-def bundle(facts: Facts, data_version: int) -> Mapping[str, ReportView]:
-    """The three reports of one customer, each on its own: one that can't be computed leaves the others."""
+def compute_reports(facts: Facts, data_version: int) -> Mapping[str, ReportView]:
+    """Compute the three reports of one customer. If one can't be computed, the others are still returned."""
     return {kind: _view(kind, facts, data_version) for kind in REPORTS}
 
 
@@ -143,20 +145,20 @@ def _view(kind: str, facts: Facts, data_version: int) -> ReportView:
 
 
 def report_data(kind: str, facts: Facts) -> Mapping[str, Any]:
-    """The report's data, with numbers as decimals; empty where there is nothing to report on."""
+    """Return the report's data, with numbers as decimals; empty if there is nothing to report on."""
     texts = REPORTS[kind].compute(facts)["data"]
-    found: dict[str, Any] = json.loads(texts[0], parse_float=Decimal) if len(texts) else {}
-    return found
+    data: dict[str, Any] = json.loads(texts[0], parse_float=Decimal) if len(texts) else {}
+    return data
 
 
-def traced(kind: str, facts: Facts, figure: str) -> Trace:
-    """The lineage of a figure of one customer.
+def trace_figure(kind: str, facts: Facts, figure: str) -> Trace:
+    """Return the lineage of one customer's figure.
 
     Raises:
         NotFound: there is no such report or figure, or it has no value.
     """
     if kind == METRICS:
-        return traced_metric(figure, facts, metrics.METRICS)
+        return trace_metric(figure, facts, metrics.METRICS)
     path = pointer(figure)
     try:
         return REPORTS[kind].explain(facts, report_data(kind, facts), path)
@@ -164,28 +166,28 @@ def traced(kind: str, facts: Facts, figure: str) -> Trace:
         raise no_figure(path) from None
 
 
-def traced_metric(figure: str, facts: Facts, of: Metrics) -> Trace:
-    """The lineage of one of these metrics, for one customer.
+def trace_metric(figure: str, facts: Facts, registry: Metrics) -> Trace:
+    """Return the lineage of a metric of `registry`, for one customer.
 
     Raises:
-        NotFound: there is no such metric, or it is not made of such an input.
+        NotFound: there is no such metric, or it has no such input.
     """
     slug, *inputs = pointer(figure)
-    if slug not in of:
+    if slug not in registry:
         raise no_figure([slug])
-    return below(metrics.explain(facts, slug, of), inputs)
+    return below(metrics.explain(facts, slug, registry), inputs)
 
 
-def described(kind: str, figure: str, found: Trace, then_: Then) -> dict[str, Any]:
-    """The figure and what it is made of, as the answer says it."""
-    is_sum = isinstance(found, Sum)
-    inputs: Mapping[str, Trace | Constant] = {} if isinstance(found, Sum) else found.inputs
+def describe_trace(kind: str, figure: str, trace: Trace, basis: Basis) -> dict[str, Any]:
+    """Return the public fields of a figure and its inputs."""
+    is_sum = isinstance(trace, Sum)
+    inputs: Mapping[str, Trace | Constant] = {} if isinstance(trace, Sum) else trace.inputs
     return {
         "kind": kind,
         "figure": figure,
-        "value": value_of(found),
+        "value": value_of(trace),
         "by": "sum" if is_sum else "formula",
-        "words": None if isinstance(found, Sum) else found.words,
+        "words": None if isinstance(trace, Sum) else trace.words,
         "inputs": [
             {
                 "name": name,
@@ -194,61 +196,61 @@ def described(kind: str, figure: str, found: Trace, then_: Then) -> dict[str, An
             }
             for name, each in inputs.items()
         ],
-        "total": value_of(found) if is_sum else None,
-        "asOf": then_.as_of,
-        "dataVersion": then_.data_version,
+        "total": value_of(trace) if is_sum else None,
+        "asOf": basis.as_of,
+        "dataVersion": basis.data_version,
         "reportVersion": REPORTS[kind].version if kind in REPORTS else metrics.VERSION,
     }
 
 
-def behind(found: Trace, facts: Facts) -> pl.DataFrame:
-    """The transactions behind a figure, by date: TRANSACTIONS and `contribution` (null under a formula)."""
-    frames = [each.contributions for each in _sums(found)]
-    all_of_them = pl.concat([pl.DataFrame(schema=CONTRIBUTIONS), *frames])
-    by_transaction = all_of_them.group_by("transaction_id").agg(pl.col("contribution").sum())
-    if isinstance(found, Formula):
+def contributing_rows(trace: Trace, facts: Facts) -> pl.DataFrame:
+    """Return the transactions behind a figure, by date: TRANSACTIONS and `contribution` (null under a formula)."""
+    frames = [each.contributions for each in _sums(trace)]
+    contributions = pl.concat([pl.DataFrame(schema=CONTRIBUTIONS), *frames])
+    by_transaction = contributions.group_by("transaction_id").agg(pl.col("contribution").sum())
+    if isinstance(trace, Formula):
         by_transaction = by_transaction.with_columns(contribution=pl.lit(None, CONTRIBUTIONS["contribution"]))
     return facts.transactions.filter(posted()).join(
         by_transaction, on="transaction_id", how="inner", maintain_order="left"
     )
 
 
-def _sums(found: Trace) -> Iterator[Sum]:
-    if isinstance(found, Sum):
-        yield found
+def _sums(trace: Trace) -> Iterator[Sum]:
+    if isinstance(trace, Sum):
+        yield trace
     else:
-        for each in found.inputs.values():
+        for each in trace.inputs.values():
             if isinstance(each, Sum | Formula):
                 yield from _sums(each)
 
 
-def lineage(
+def lineage_answer(
     caller: Caller,
     kind: str,
     figure: str,
-    found: Trace,
+    trace: Trace,
     facts: Facts,
-    then_: Then,
+    basis: Basis,
     customer: Customer,
     page: Page | None,
 ) -> Response:
-    """The answer: the figure, what it is made of, and a page of the transactions behind it.
+    """Answer with a figure, its inputs, and a page of the transactions behind it.
 
-    Whoever may not read transactions is told how many there are, and no more.
+    A caller that may not read transactions gets only their number.
     """
-    rows = behind(found, facts)
+    rows = contributing_rows(trace, facts)
     counts = totals(Paged(range(rows.height), rows.height, page))
-    head = {**described(kind, figure, found, then_), **counts}
+    head = {**describe_trace(kind, figure, trace, basis), **counts}
     if not caller.may_read_rows:
         return streamed("transactions", head, (), NO_ROWS)
     return streamed("transactions", head, as_json(rows, customer, page))
 
 
 def as_json(rows: pl.DataFrame, customer: Customer, page: Page | None) -> Sequence[bytes]:
-    """The page of `behind`'s rows, as JSON objects joined by commas."""
-    asked = rows if page is None else rows.slice(page.offset, page.count)
+    """Return a page of `contributing_rows` as JSON objects joined by commas."""
+    selected = rows if page is None else rows.slice(page.offset, page.count)
     ids = {customer.number: customer.customer_id}
-    return [transactions_json.as_json(asked, ids, also=(pl.col("contribution"),))] if asked.height else []
+    return [transactions_json.as_json(selected, ids, also=(pl.col("contribution"),))] if selected.height else []
 
 
 def _escaped(name: str) -> str:

@@ -1,4 +1,4 @@
-"""The HTTP API, assembled: routes, problems, documentation, and what lives as long as the process."""
+"""Assemble the HTTP API: routes, problems, documentation, and the objects that live as long as the process."""
 
 import asyncio
 import logging
@@ -36,7 +36,7 @@ from api.operations.scraping import Scrape
 from api.portfolio.routes import backtests, simulations
 from api.reports.routes import derived, report_page, reports
 from api.service import openapi
-from api.service.connections import Connection, look_after
+from api.service.connections import Connection, check_progress
 from api.service.routes import docs
 from api.webhooks.routes import events, webhooks
 from storage.core import logs
@@ -50,20 +50,19 @@ ROUTERS = (
     *(monitoring, simulations, webhooks, health, scraping),
 )
 TICKS_PER_CHECK = 10  # uvicorn's ticks are a tenth of a second
-GRACE_S = 10  # how long requests in flight may take when the service is told to stop
+GRACE_S = 10  # how long requests in flight may take when the service stops
 DESCRIPTION = """\
 Bank transactions in, decision-ready reports out.
 
 - Every success is `{"data": …, "message": …}`, everything else `application/problem+json` with a stable `code`.
 - Lists take `page` and `count`; without a page they return everything.
 - Money is exact to the cent, times are UTC.
-- Every answer to a readable request says in `RateLimit` what its key may still ask; 429 and 503 say in `Retry-After`
-  when to come again.
+- `RateLimit` says how many requests a key has left; 429 and 503 say in `Retry-After` when to try again.
 """
 
 
 def create_app(store: Store, *, shows_docs: bool = True) -> FastAPI:
-    """The application over one store; without its documentation there is nothing at `/docs` and `/openapi.json`."""
+    """Return the application over one store; `shows_docs` adds `/docs` and `/openapi.json`."""
     app = FastAPI(
         title="Tidemark",
         version=version("tidemark"),
@@ -116,8 +115,8 @@ def serve(store: Store, listener: socket) -> None:
 
 
 def server(store: Store) -> uvicorn.Server:
-    """The application behind uvicorn."""
-    logging.getLogger("uvicorn.access").disabled = True  # it writes addresses, which may hold an ABN
+    """Return the uvicorn server of the application."""
+    logging.getLogger("uvicorn.access").disabled = True  # it logs paths, which may contain an ABN
     proxies = [str(network) for network in store.settings.trusted_proxies]
     config = uvicorn.Config(
         create_app(store, shows_docs=store.settings.shows_docs),
@@ -126,7 +125,7 @@ def server(store: Store) -> uvicorn.Server:
         log_config=None,
         access_log=False,
         server_header=False,
-        proxy_headers=bool(proxies),  # from nobody else is X-Forwarded-For believed
+        proxy_headers=bool(proxies),  # X-Forwarded-For is trusted only from these proxies
         forwarded_allow_ips=proxies,
         timeout_graceful_shutdown=GRACE_S,
     )
@@ -134,14 +133,14 @@ def server(store: Store) -> uvicorn.Server:
 
 
 class _Server(uvicorn.Server):
-    """A server that looks after its connections and, told to stop, first lets go of those who wait for a job."""
+    """A server that checks its connections every second, and on shutdown first answers requests that wait for a job."""
 
     checked_at = 0.0
 
     async def on_tick(self, counter: int) -> bool:
         if counter % TICKS_PER_CHECK == 0:
             now = time.monotonic()
-            look_after(self.server_state.connections, now - self.checked_at)
+            check_progress(self.server_state.connections, now - self.checked_at)
             self.checked_at = now
         return await super().on_tick(counter)
 

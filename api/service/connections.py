@@ -1,9 +1,9 @@
-"""What one connection may cost: a head of bounded size, one request at a time, and a client that keeps moving.
+"""Limits of a connection: the size of a request's head, one request at a time, and a minimum transfer rate.
 
-uvicorn bounds none of this. It collects a head, or the trailers of a body, of any length; it waits for ever for the
-next byte and for a reader that doesn't read; and it answers a pipelined request that a wrong Content-Length made out
-of a body's rest. Here the server asks every connection once a second whether it still moves, and whoever doesn't is cut
-off. What a connection is refused for is told as a problem where HTTP allows to tell.
+uvicorn limits none of this. It buffers a head or the trailers of a body of any length. It waits for ever for the next
+byte, and for a client that doesn't read. And when a Content-Length is too short, it takes the rest of the body for a
+pipelined request. Here the server checks every connection once a second and cuts off those that make no progress. A
+refused connection gets a problem as its answer, where HTTP allows one.
 """
 
 import asyncio
@@ -23,28 +23,28 @@ from api.core.limits import MAX_HEAD_BYTES, Held, address
 from api.http import problems
 from storage.core.settings import Settings
 
-MAX_FRAMING_BYTES = 512 * 1024  # of chunk sizes, extensions and trailers, beside what FRAMING_PER_BYTE allows
-FRAMING_PER_BYTE = 8  # a chunk of one byte costs six
-LEAST_BYTES_PER_S = 8 * 1024
-HTTP_VERSIONS = ("1.0", "1.1")  # the parser takes 0.9, too
+MAX_FRAMING_BYTES = 512 * 1024  # of chunk sizes, extensions and trailers, in addition to FRAMING_PER_BYTE
+FRAMING_PER_BYTE = 8  # for each byte of the body; a chunk of one byte takes six
+LEAST_BYTES_PER_S = 8 * 1024  # our judgement: slower than any usual line
+HTTP_VERSIONS = ("1.0", "1.1")  # the parser also accepts 0.9
 UPGRADE = re.compile(rb"\r\nupgrade:", re.IGNORECASE)
 CONNECTIONS_PER_REQUEST = 2
-ENDED_AT_ONCE = 16  # this part of all connections: looking for whom to end takes a millisecond
-LINGER_S = 30.0  # how long what nobody reads any more is still taken off the wire
-LONGEST_TICK_S = 2.0  # a server that was itself held up doesn't bill its clients for it
+ENDED_AT_ONCE = 16  # one in so many connections is closed at once, because the search for them takes a millisecond
+LINGER_S = 30.0  # for how long a closed connection's remaining input is read and thrown away
+LONGEST_TICK_S = 2.0  # if the server itself was held up for longer, clients are not blamed for it
 
-_numbers = count()  # of connections, in the order of their coming
+_numbers = count()  # of connections, in order of arrival
 
 
 class _NoRequestError(Exception):
-    """What came is nothing to answer: too early, before the last answer was out, or of another time."""
+    """Not a request that can be answered: pipelined before the last answer was sent, or in another HTTP version."""
 
 
 class Transport:
-    """The way out of a connection: counts what is written, and closes without losing the last answer.
+    """A connection's transport that counts written bytes, and closes without losing the last answer.
 
-    To close while the client still sends resets the connection, and the client may never see its answer. So the writing
-    half is closed, and what still comes is thrown away for a while.
+    Closing while the client still sends would reset the connection, and the client might never see its answer. So only
+    the writing half is closed, and for a while further input is read and thrown away.
     """
 
     def __init__(self, transport: asyncio.Transport) -> None:
@@ -79,8 +79,8 @@ class Transport:
 
 
 class Waited:
-    """Seconds that a client let us wait. Bytes it moves make up for them, but nothing can be saved up: what the
-    operating system takes at once says nothing about who reads it.
+    """The seconds that a client has kept us waiting. Transferred bytes reduce them, but never below zero, because
+    what the operating system buffers at once says nothing about how fast the client reads.
     """
 
     def __init__(self, grace_s: float) -> None:
@@ -89,7 +89,7 @@ class Waited:
         self._moved = 0
 
     def start(self, moved: int) -> None:
-        """A new account, from `moved` bytes on."""
+        """Start again from zero seconds, at `moved` bytes."""
         self._waited_s, self._moved = 0.0, moved
 
     def too_long(self, elapsed_s: float, moved: int) -> bool:
@@ -110,27 +110,29 @@ class Connection(HttpToolsProtocol):
         grace_s = settings.client_timeout_s
         self._head, self._body, self._answer = Waited(grace_s), Waited(grace_s), Waited(grace_s)
         self._rest = Waited(LINGER_S)
-        self._in_head, self._deaf = True, False
+        self._in_head, self._ignores_input = True, False
         self._head_bytes, self._message_bytes, self._body_bytes, self._messages = 0, 0, 0, 0
         self._number = next(_numbers)
         self._address = address({"client": self.client})
-        self._end_silent(CONNECTIONS_PER_REQUEST * settings.max_requests)
+        self._close_idle(CONNECTIONS_PER_REQUEST * settings.max_requests)
 
-    def _end_silent(self, most: int) -> None:
-        """Of too many connections, some with nothing under way end, the oldest of whoever has most of these: a flood of
-        silent ones shuts nobody out, and closes no connection that another client keeps."""
+    def _close_idle(self, most: int) -> None:
+        """Close idle connections if there are more than `most`: the oldest of the asker that has most of them.
+
+        So a flood of idle connections locks nobody out and closes no connection of another client.
+        """
         if len(self.connections) <= most:
             return
         idle = [(other.asker, other) for other in self.connections if isinstance(other, Connection) and other.idle]
         for crowd, _ in Counter(asker for asker, _ in idle).most_common(1):
-            silent = [other for asker, other in idle if asker == crowd]
-            for other in sorted(silent, key=lambda other: other._number)[: max(1, most // ENDED_AT_ONCE)]:
+            candidates = [other for asker, other in idle if asker == crowd]
+            for other in sorted(candidates, key=lambda other: other._number)[: max(1, most // ENDED_AT_ONCE)]:
                 other.transport.abort()
-                self.connections.discard(other)  # not only once the event loop says that it is gone
+                self.connections.discard(other)  # at once: the event loop reports the end only later
 
     @property
     def asker(self) -> object:
-        """Whose connection it is: the client's of its last request, or an address."""
+        """The client of the connection's last request, or the address if there was none."""
         held: Held | None = None if self.cycle is None else self.cycle.scope["state"].get("held")
         return held.asker.client if held else self._address
 
@@ -141,17 +143,17 @@ class Connection(HttpToolsProtocol):
 
     @property
     def idle(self) -> bool:
-        """Whether it can end with no work lost."""
+        """Whether it can be closed without losing work."""
         return not self.answering and not self.transport.aborted
 
-    # What comes in
+    # Input
 
     def data_received(self, data: bytes) -> None:
-        if self._deaf:
+        if self._ignores_input:
             return
         messages, was_in_head = self._messages, self._in_head
         super().data_received(_without_upgrade(data) if was_in_head else data)
-        if messages != self._messages or self._deaf:
+        if messages != self._messages or self._ignores_input:
             return
         if not self._in_head:
             self._message_bytes += len(data)
@@ -161,19 +163,19 @@ class Connection(HttpToolsProtocol):
             self._bound_head()
 
     def _bound_head(self) -> None:
-        """A head that is too long ends here: what is known of it by now is enough to refuse it."""
+        """End a head that is too long, as if it were complete: enough of it is parsed to refuse the request."""
         if self._head_bytes > MAX_HEAD_BYTES:
             super().data_received(b"\r\n\r\n")
             if self.answering:
                 self.cycle.scope["state"]["head_too_large"] = True
-            self._listen_no_more()
+            self._stop_reading()
 
     def _bound_framing(self) -> None:
         if self._message_bytes > MAX_FRAMING_BYTES + FRAMING_PER_BYTE * self._body_bytes:
-            self._refuse(400, "Request.Malformed", "The body is wrapped in too much.")
+            self._refuse(400, "Request.Malformed", "The body has too much chunk framing.")
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if self._in_head:  # else it is a trailer, which nobody reads
+        if self._in_head:  # otherwise it is a trailer, which is ignored
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
@@ -196,18 +198,18 @@ class Connection(HttpToolsProtocol):
         super().on_message_complete()
 
     def _unsupported_upgrade_warning(self) -> None:
-        """The parser stops where it sees another protocol begin, all the same: answer in this one, and close."""
-        self._listen_no_more()
+        """Answer in HTTP/1.1 and close, because the parser stops at a request for another protocol."""
+        self._stop_reading()
 
     def send_400_response(self, msg: str) -> None:
-        """What isn't HTTP. After a whole request, that one is still answered, and nothing behind it is read."""
+        """Refuse input that isn't HTTP. If it follows a whole request, that request is still answered."""
         if self.answering and self._in_head:
-            self._listen_no_more()
+            self._stop_reading()
         else:
             self._refuse(400, "Request.Malformed", "This is not a request in HTTP/1.1.")
 
-    def _listen_no_more(self) -> None:
-        self._deaf = True
+    def _stop_reading(self) -> None:
+        self._ignores_input = True
         self.transport.client_is_sending = True
         if self.cycle is not None:
             self.cycle.keep_alive = False
@@ -215,28 +217,28 @@ class Connection(HttpToolsProtocol):
             self.transport.close()
 
     def _refuse(self, status: int, code: str, detail: str) -> None:
-        """Answer for the application, if it hasn't begun to, and end the connection."""
+        """Answer in place of the application, unless it has begun to answer, and close the connection."""
         if not (self.answering and self.cycle.response_started) and not self.transport.is_closing():
             self.transport.write(_raw_problem(status, code, detail))
         if self.answering:
             self.cycle.disconnected = True
             self.cycle.message_event.set()
-        self._deaf = self.transport.client_is_sending = True
+        self._ignores_input = self.transport.client_is_sending = True
         self.transport.close()
 
     # Once a second
 
-    def look_after(self, elapsed_s: float) -> None:
-        """Cut off a client that has let us wait for too long."""
+    def check_progress(self, elapsed_s: float) -> None:
+        """Cut off a client that has kept us waiting for too long."""
         pending = self.transport.get_write_buffer_size()
         if not pending:
             self._answer.start(self.transport.written)
         elif self._answer.too_long(elapsed_s, self.transport.written - pending):
             self.transport.abort()
         if not pending:
-            self._check_what_comes(elapsed_s)
+            self._check_input(elapsed_s)
 
-    def _check_what_comes(self, elapsed_s: float) -> None:
+    def _check_input(self, elapsed_s: float) -> None:
         if self.transport.is_closing() or (not self._in_head and not self.answering):
             if self._rest.too_long(elapsed_s, 0):
                 self.transport.abort()
@@ -251,23 +253,23 @@ class Connection(HttpToolsProtocol):
 
 
 def _without_upgrade(data: bytes) -> bytes:
-    """A head in which nobody asks for another protocol: the parser would take the body for that protocol's first words.
+    """Rename the Upgrade header of a request, because the parser would take the body for the other protocol's data.
 
-    Java's client asks for HTTP/2 in this way with every first request, a POST too.
+    Java's HTTP client sends such a header for HTTP/2 with its first request, even if that is a POST.
     """
     head, end, body = data.partition(b"\r\n\r\n")
     return UPGRADE.sub(b"\r\nX-Upgrade:", head) + end + body
 
 
-def look_after(connections: Iterable[object], elapsed_s: float) -> None:
-    """What the server does once a second: see to it that every connection moves."""
+def check_progress(connections: Iterable[object], elapsed_s: float) -> None:
+    """Cut off every connection that makes no progress. The server calls this once a second."""
     for connection in list(connections):
         if isinstance(connection, Connection):
-            connection.look_after(min(elapsed_s, LONGEST_TICK_S))
+            connection.check_progress(min(elapsed_s, LONGEST_TICK_S))
 
 
 def _raw_problem(status: int, code: str, detail: str) -> bytes:
-    """A whole answer for a client that never got as far as the application."""
+    """Return a whole HTTP answer with a problem, for a request that never reached the application."""
     request_id = str(uuid4())
     content = msgspec.json.encode(problems.body(status, code, detail, request_id))
     head = (

@@ -1,9 +1,8 @@
-"""The OpenAPI 3.1 document: what FastAPI makes of the routes, completed.
+"""Complete the OpenAPI 3.1 document that FastAPI generates.
 
-FastAPI writes paths, parameters, bodies, answers and webhooks from the routes' signatures and decorators. Added here is
-what holds for all of them: headers, examples, links between operations, and the refusals that follow from a signature,
-which are 401 and 403 of `Allow`, 404 of ids in the path, 400 of the query, 400, 413 and 415 of the body, and those of
-the idempotency key.
+FastAPI generates paths, parameters, bodies, answers and webhooks from the routes' signatures and decorators. This
+module adds headers, examples, links between operations, and the refusals that follow from a signature: 401 and 403 from
+`Allow`, 404 from ids in the path, 400 from the query, 400, 413 and 415 from the body, and those of the idempotency key.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -36,7 +35,7 @@ WITH_KEY = (
     *("Authentication.InvalidKey", "Authorization.MissingScope"),
     *("Authentication.RateLimited", "Request.RateLimited", "Service.TookTooLong"),
 )
-# Of forms, of paths that don't exist, and of a body that the client never ended.
+# Request codes that an operation with a JSON body can't answer with: forms, unknown paths, and interrupted bodies.
 NOT_OF_JSON_BODIES = ("Request.MalformedForm", "Request.MethodNotAllowed", "Request.UnknownPath", "Request.Incomplete")
 
 
@@ -45,15 +44,15 @@ def _header(description: str, kind: str = "string", *, required: bool = False) -
 
 
 ON_EVERY_ANSWER = {
-    "X-Request-Id": _header("The request's id.", required=True),
-    "RateLimit": _header('What remains: `"key";r=599;t=60`, requests and seconds to their renewal.', required=True),
-    "RateLimit-Policy": _header('What is allowed: `"key";q=600;w=60`, requests in seconds.', required=True),
+    "X-Request-Id": _header("Id of the request.", required=True),
+    "RateLimit": _header('What is left: `"key";r=599;t=60`, requests and seconds to renewal.', required=True),
+    "RateLimit-Policy": _header('The limit: `"key";q=600;w=60`, requests in seconds.', required=True),
 }
 
 
 def document(app: FastAPI, description: str) -> dict[str, Any]:
-    """The whole document, for `/openapi.json`."""
-    made = get_openapi(
+    """Return the whole document, for `/openapi.json`."""
+    result = get_openapi(
         title=app.title,
         version=app.version,
         description=description,
@@ -63,15 +62,15 @@ def document(app: FastAPI, description: str) -> dict[str, Any]:
     documented: dict[str, tuple[dict[str, Any], APIRoute]] = {}
     for route in _routes(app):
         for method in route.methods or ():
-            operation = made["paths"][route.path_format][method.lower()]
+            operation = result["paths"][route.path_format][method.lower()]
             documented[operation["operationId"]] = operation, route
             _complete(operation, route)
     _link(documented)
-    for receiver in made["webhooks"].values():
+    for receiver in result["webhooks"].values():
         receiver["post"]["responses"] = {"2XX": {"description": "Any 2xx, within 30 seconds, means received."}}
     routes = (route for _, route in documented.values() if isinstance(route, Route))
-    made["components"]["schemas"] = _tidy(made["components"]["schemas"] | _exact_schemas(routes))
-    return made
+    result["components"]["schemas"] = _tidy(result["components"]["schemas"] | _exact_schemas(routes))
+    return result
 
 
 def _routes(app: FastAPI) -> Iterator[APIRoute]:
@@ -86,12 +85,12 @@ def _exact_schemas(routes: Iterable[Route]) -> dict[str, Any]:
     bodies = (route.body_model for route in routes)
     models: list[tuple[type[BaseModel], JsonSchemaMode]] = [(body, "validation") for body in bodies if body is not None]
     _, definitions = models_json_schema([*models, (Problem, "serialization")], ref_template=REF)
-    found: dict[str, Any] = definitions["$defs"]
-    return found
+    schemas: dict[str, Any] = definitions["$defs"]
+    return schemas
 
 
 def _tidy(schemas: Mapping[str, Any]) -> dict[str, Any]:
-    """Without FastAPI's own errors, which never happen here, and without titles that repeat a property's name."""
+    """Remove FastAPI's own errors, which never occur here, and titles that repeat a property's name."""
     shown = {name: schemas[name] for name in sorted(schemas) if name not in ("HTTPValidationError", "ValidationError")}
     for schema in shown.values():
         for member in schema.get("properties", {}).values():
@@ -122,7 +121,7 @@ def _complete(operation: dict[str, Any], route: APIRoute) -> None:
 
 
 def _tidy_parameter(parameter: dict[str, Any]) -> None:
-    """Rules put a description into their schema; a parameter has its own place for it."""
+    """Move the description that a rule puts into a parameter's schema to the parameter itself."""
     schema = parameter["schema"]
     schema.pop("title", None)
     if schema.get("default", ...) is None:
@@ -141,7 +140,7 @@ def _complete_request(operation: dict[str, Any], route: Route) -> None:
 
 
 def _give_example(content: dict[str, Any], route: APIRoute) -> None:
-    """Add the model's example, or the variant of it that the route names (`shows`), or that of a page."""
+    """Add the model's example, or its variant that the route names by `shows`, or the example of a page."""
     for shown in content.values():
         if route.response_model is not None:
             data = next(models_in(route.response_model.model_fields["data"].annotation))
@@ -153,15 +152,15 @@ def _give_example(content: dict[str, Any], route: APIRoute) -> None:
 def _headers(status: HTTPStatus, *, replayed: bool) -> dict[str, Any]:
     headers = dict(ON_EVERY_ANSWER)
     if replayed:
-        headers[REPLAYED_HEADER] = _header("`true` when this was answered before.")
+        headers[REPLAYED_HEADER] = _header("`true` if this is the stored answer to an earlier request.")
     if status in (HTTPStatus.CREATED, HTTPStatus.ACCEPTED):
-        headers["Location"] = _header("Where the new thing, or the work on it, is found.")
+        headers["Location"] = _header("Path of the new resource, or of the job.")
     if status == HTTPStatus.ACCEPTED:
-        headers["Retry-After"] = _header("Seconds after which a look is worth it.", "integer")
+        headers["Retry-After"] = _header("Seconds to wait before the first poll.", "integer")
     if status == HTTPStatus.UNAUTHORIZED:
         headers["WWW-Authenticate"] = _header("How to authenticate.")
     if status in (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE):
-        headers["Retry-After"] = _header("Seconds after which a new try is worth it.", "integer")
+        headers["Retry-After"] = _header("Seconds to wait before trying again.", "integer")
     return headers
 
 
@@ -181,7 +180,7 @@ def _codes(route: Route) -> list[str | Fault]:
 
 
 def _rules(model: type[BaseModel]) -> Iterator[Fault]:
-    """Of the model's fields, and of models inside it."""
+    """Yield the refusals of the model's fields, and of nested models."""
     for field in model.model_fields.values():
         yield from (Fault("", rule.code, rule.sentence) for rule in field.metadata if isinstance(rule, Rule))
         for inner in models_in(field.annotation):
@@ -189,7 +188,7 @@ def _rules(model: type[BaseModel]) -> Iterator[Fault]:
 
 
 def _link(documented: Mapping[str, tuple[dict[str, Any], APIRoute]]) -> None:
-    """Lead from each answer that holds an id to every operation about it."""
+    """Link each answer that contains an id to all operations that take it."""
     for name, (_, route) in documented.items():
         named = route.named if isinstance(route, Route) else []
         for each, parameter in zip(named, route.dependant.path_params, strict=True):

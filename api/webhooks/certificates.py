@@ -1,7 +1,7 @@
 """Certificates for an HTTPS receiver on this machine, for development.
 
-Webhooks go to HTTPS only, so a receiver needs an authority that the service can be told to trust. Its key is thrown
-away once it has signed one certificate, for loopback: whoever trusts it trusts nothing else.
+Webhooks go to HTTPS only, so a receiver needs a certificate authority that the service can trust. The authority signs
+one certificate, for loopback, and its key is then thrown away, so trusting it is safe.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -17,12 +17,12 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from storage.core import durable
 
-VALID_FOR: Final = timedelta(days=397)  # the longest that clients accept
+VALID_FOR: Final = timedelta(days=397)  # browsers accept at most 398
 RENEW_BEFORE: Final = timedelta(days=30)
 
 
 def for_this_machine(folder: Path) -> tuple[Path, Path]:
-    """Paths of the authority's certificate and of the receiver's (with its key), made anew unless still valid."""
+    """Return the paths of the authority's certificate and of the receiver's (with its key). Make them if needed."""
     authority, receiver = folder / "ca.pem", folder / "receiver.pem"
     if not _usable(authority, receiver):
         durable.make_folder(folder)
@@ -33,7 +33,7 @@ def for_this_machine(folder: Path) -> tuple[Path, Path]:
 
 
 def _usable(authority: Path, receiver: Path) -> bool:
-    """Whether both are there, belong together, and stay valid for a while."""
+    """Return whether both exist, belong together, and stay valid for RENEW_BEFORE."""
     try:
         issuer = x509.load_pem_x509_certificate(authority.read_bytes())
         own = x509.load_pem_x509_certificate(receiver.read_bytes())
@@ -44,19 +44,20 @@ def _usable(authority: Path, receiver: Path) -> bool:
 
 
 def _make_certificates(now: datetime) -> tuple[bytes, bytes]:
-    """A new authority, and the one certificate that it ever signs (with its key), as PEM."""
+    """Make an authority, and the one certificate that it signs (with its key), as PEM."""
     authority_key, receiver_key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
     name = _name("Tidemark development receiver CA")
-    authority = _authority(_certified(name, name, authority_key, now)).sign(authority_key, hashes.SHA256())
-    certified = _certified(_name("Tidemark development receiver"), name, receiver_key, now)
-    receiver = _of_this_machine(certified, authority_key).sign(authority_key, hashes.SHA256())
+    own = _certificate_builder(name, name, authority_key, now)
+    authority = _with_authority_extensions(own).sign(authority_key, hashes.SHA256())
+    issued = _certificate_builder(_name("Tidemark development receiver"), name, receiver_key, now)
+    receiver = _with_loopback_extensions(issued, authority_key).sign(authority_key, hashes.SHA256())
     private = receiver_key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
     return _pem(authority), private + _pem(receiver)
 
 
-def _certified(
+def _certificate_builder(
     subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, now: datetime
 ) -> x509.CertificateBuilder:
     return (
@@ -71,7 +72,7 @@ def _certified(
     )
 
 
-def _authority(builder: x509.CertificateBuilder) -> x509.CertificateBuilder:
+def _with_authority_extensions(builder: x509.CertificateBuilder) -> x509.CertificateBuilder:
     usage = x509.KeyUsage(
         key_cert_sign=True,
         crl_sign=True,
@@ -87,7 +88,7 @@ def _authority(builder: x509.CertificateBuilder) -> x509.CertificateBuilder:
     return builder.add_extension(constraints, critical=True).add_extension(usage, critical=True)
 
 
-def _of_this_machine(
+def _with_loopback_extensions(
     builder: x509.CertificateBuilder, authority: ec.EllipticCurvePrivateKey
 ) -> x509.CertificateBuilder:
     names = [

@@ -22,9 +22,9 @@ DESCRIPTIONS: Mapping[str, str] = {
 
 def as_json_schema(event_type: EventType) -> dict[str, Any]:
     """Return an event type's JSON Schema 2020-12, with an example."""
-    written = _without_titles(EVENTS[event_type].model_json_schema())
-    about = {"$schema": DIALECT, "title": event_type.value, "description": DESCRIPTIONS[event_type]}
-    return about | {name: each for name, each in written.items() if name not in about}
+    schema = _without_titles(EVENTS[event_type].model_json_schema())
+    head = {"$schema": DIALECT, "title": event_type.value, "description": DESCRIPTIONS[event_type]}
+    return head | {name: each for name, each in schema.items() if name not in head}
 
 
 def files() -> dict[str, str]:

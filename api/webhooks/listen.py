@@ -1,7 +1,7 @@
-"""An HTTPS receiver for development: it verifies the signatures of what it gets, shows it, and answers 204.
+"""An HTTPS receiver of webhooks for development: it verifies signatures, shows deliveries, and answers 204.
 
-It is what `tidemark listen` runs, and what the demo and the tests receive with. Told to, it passes what it gets on to a
-server of one's own and answers as that does, or misbehaves as receivers do.
+`tidemark listen`, the demo and the tests use it. It can also forward deliveries to another server and answer with that
+server's status, or imitate a misbehaving receiver.
 """
 
 import json
@@ -40,15 +40,15 @@ from pipelines.webhooks.events import (
 
 LOOPBACK: Final = "127.0.0.1"
 MAX_BODY_BYTES: Final = 2**20
-STORED: Final = 10_000  # deliveries that are remembered
-OLD_AFTER_S: Final = 300  # the tolerance that receivers are recommended
-PATIENCE_S: Final = 10.0  # with a sender that says nothing
-FORWARD_S: Final = 25.0  # for the server that gets what is passed on: less than the sender waits for us
-DRIP_S: Final = 1.0  # between two bytes of an answer that drips
+STORED: Final = 10_000  # most deliveries in memory
+OLD_AFTER_S: Final = 300  # the tolerance that we recommend to receivers
+PATIENCE_S: Final = 10.0  # timeout for a silent sender
+FORWARD_S: Final = 25.0  # timeout of the server that we forward to: less than the 30 s that the sender waits for us
+DRIP_S: Final = 1.0  # between two bytes of a dripping answer
 DRIPPED_BYTES: Final = 1_000
 WITHOUT_BODY: Final = (204, 304)
 STOP_WITHIN_S: Final = 0.05
-NOT_PASSED_ON: Final = frozenset({"host", "content-length", "connection", "transfer-encoding"})
+NOT_FORWARDED: Final = frozenset({"host", "content-length", "connection", "transfer-encoding"})
 
 POLL_EVERY_S = 0.5
 
@@ -56,11 +56,11 @@ log = logging.getLogger("tidemark.listen")
 
 
 @dataclass(frozen=True)
-class Manners:
-    """How a receiver answers: with a status, in time and in one piece, unless told otherwise.
+class Behaviour:
+    """How a receiver answers. By default with the status, at once and in one piece.
 
     Args:
-        forward_to: a URL that gets each delivery; its status is the answer, 502 when it gives none.
+        forward_to: a URL to forward deliveries to; we answer with its status, or with 502 if it gives none.
         hang: never answer.
         drip: answer with one byte a second.
     """
@@ -73,10 +73,10 @@ class Manners:
 
 @dataclass(frozen=True)
 class Received:
-    """One POST as it came, and what was answered: None when nothing is.
+    """One POST as received, and the status that was answered, None for no answer.
 
-    A signature is None where no secret is known, the standard one also where none was sent. `before` counts earlier
-    deliveries of the same event.
+    A signature is None if no secret is known; the standard signature also if none was sent. `before` is the number of
+    earlier deliveries of the same event.
     """
 
     received_at: datetime
@@ -90,14 +90,14 @@ class Received:
 
     @property
     def verified(self) -> bool | None:
-        """Whether no signature is wrong and the contract's is right; None as long as no secret is known."""
+        """Whether the contract's signature is right and the standard one isn't wrong; None if no secret is known."""
         if self.contract_signature is None:
             return None
         return self.contract_signature and self.standard_signature is not False
 
     @property
     def age_s(self) -> int | None:
-        """Seconds since the sender's timestamp, below zero when its clock is ahead; None when it gave none."""
+        """Seconds since the sender's timestamp, negative if its clock is ahead; None if it sent none."""
         timestamp = self.headers.get(STANDARD_TIMESTAMP, "")
         if not (timestamp.isascii() and timestamp.isdecimal()):
             return None
@@ -105,7 +105,7 @@ class Received:
 
     @property
     def is_old(self) -> bool:
-        """Whether a receiver should refuse it: somebody may be replaying what was sent long ago."""
+        """Whether a receiver should refuse it, because it may be a replay of an old delivery."""
         return self.age_s is not None and abs(self.age_s) > OLD_AFTER_S
 
     @property
@@ -119,14 +119,14 @@ class Received:
 
 
 class Receiver:
-    """Listens from construction on, answers while it is entered.
+    """A receiver that listens from construction on, and answers while its context is entered.
 
     Args:
-        home: where authority and certificate are kept, and taken from while they are valid.
-        port: 0 takes a free one.
-        secrets: Base64 texts of the secrets that are known from the start; `learn` adds others.
-        told: called with each delivery, one at a time.
-        manners: how it answers.
+        home: the folder in which authority and certificate are stored and reused while they are valid.
+        port: 0 takes a free port.
+        secrets: Base64 texts of the known secrets; `learn` adds others.
+        on_delivery: called with each delivery, one at a time.
+        behaviour: how it answers.
     """
 
     def __init__(
@@ -134,38 +134,38 @@ class Receiver:
         home: Path,
         port: int = 0,
         secrets: Iterable[str] = (),
-        described: Callable[[Received], None] = lambda _: None,
-        manners: Manners = Manners(),
+        on_delivery: Callable[[Received], None] = lambda _: None,
+        behaviour: Behaviour = Behaviour(),
     ) -> None:
         self._keys = [key_of(secret) for secret in secrets]
-        self._described = described
-        self._manners = manners
+        self._on_delivery = on_delivery
+        self._behaviour = behaviour
         self._events = Counter[str]()
         self._stored: deque[Received] = deque(maxlen=STORED)
         self._arrival = Condition()
         self.ca_path, certificate = for_this_machine(home / "listen")
-        self._server = _Server((LOOPBACK, port), _tls(certificate), self._receive, manners)
+        self._server = _Server((LOOPBACK, port), _tls(certificate), self._receive, behaviour)
         self._thread = Thread(
             target=self._server.serve_forever, args=(STOP_WITHIN_S,), name="tidemark-listen", daemon=True
         )
 
     @property
     def url(self) -> str:
-        """Where to send webhooks."""
+        """The URL to send webhooks to."""
         return f"https://{LOOPBACK}:{self._server.server_port}/"
 
     @property
     def received(self) -> list[Received]:
-        """What has arrived so far, oldest first."""
+        """The deliveries so far, oldest first."""
         with self._arrival:
             return list(self._stored)
 
     def learn(self, secret: str) -> None:
-        """Verify with this secret (Base64), too."""
+        """Add a secret (Base64) to verify signatures with."""
         self._keys.append(key_of(secret))
 
     def wait_for(self, predicate: Callable[[Received], bool], timeout_s: float) -> Received | None:
-        """The first delivery that fits, now or within `timeout_s` seconds."""
+        """Return the first delivery that fits, waiting up to `timeout_s` seconds; None if none comes."""
 
         def first() -> Received | None:
             return next((each for each in self._stored if predicate(each)), None)
@@ -174,14 +174,14 @@ class Receiver:
             return self._arrival.wait_for(first, timeout_s)
 
     def join(self) -> None:
-        """Stay until something ends the receiver. An interrupt gets through between two waits at the latest."""
+        """Wait until the receiver ends. It waits in short steps, so that an interrupt gets through."""
         while self._thread.is_alive():
             self._thread.join(POLL_EVERY_S)
 
     def _receive(self, path: str, headers: Mapping[str, str], body: bytes) -> int | None:
-        """Keep and tell of a delivery; the status to answer with, None for no answer."""
+        """Verify, store and report a delivery; return the status to answer with, None for no answer."""
         received_at, keys = datetime.now(UTC), list(self._keys)
-        answered = _answered(self._manners, headers, body)
+        answered = _choose_status(self._behaviour, headers, body)
         contract = headers.get(SIGNATURE_HEADER.lower(), "")
         sent_standard = STANDARD_SIGNATURE in headers
         with self._arrival:
@@ -194,15 +194,15 @@ class Receiver:
                 standard_signature=_any_right(
                     keys if sent_standard else [], lambda key: verify_standard(headers, body, key)
                 ),
-                before=self._times_before(body),
+                before=self._count_earlier(body),
                 answered=answered,
             )
             self._stored.append(received)
             self._arrival.notify_all()
-            self._described(received)
+            self._on_delivery(received)
         return answered
 
-    def _times_before(self, body: bytes) -> int:
+    def _count_earlier(self, body: bytes) -> int:
         with suppress(ValueError, KeyError, TypeError):
             event_id = str(json.loads(body)["eventId"])
             self._events[event_id] += 1
@@ -225,19 +225,21 @@ def _any_right(keys: Sequence[bytes], is_right: Callable[[bytes], bool]) -> bool
     return any(map(is_right, keys)) if keys else None
 
 
-def _answered(manners: Manners, headers: Mapping[str, str], body: bytes) -> int | None:
-    if manners.hang:
+def _choose_status(behaviour: Behaviour, headers: Mapping[str, str], body: bytes) -> int | None:
+    if behaviour.hang:
         return None
-    return manners.status if manners.forward_to is None else _forwarded(manners.forward_to, headers, body)
+    return behaviour.status if behaviour.forward_to is None else _forward(behaviour.forward_to, headers, body)
 
 
-def _forwarded(url: str, headers: Mapping[str, str], body: bytes) -> int:
-    """The status that a server of one's own gives to the same request: 502 for none."""
-    passed_on = {name: value for name, value in headers.items() if name not in NOT_PASSED_ON}
+def _forward(url: str, headers: Mapping[str, str], body: bytes) -> int:
+    """Forward a delivery; return the status of the answer, 502 if there is none."""
+    forwarded = {name: value for name, value in headers.items() if name not in NOT_FORWARDED}
     try:
-        with requests.Session() as line:
-            line.trust_env = False
-            answer = line.post(url, data=body, headers=passed_on, timeout=FORWARD_S, allow_redirects=False, stream=True)
+        with requests.Session() as session:
+            session.trust_env = False
+            answer = session.post(
+                url, data=body, headers=forwarded, timeout=FORWARD_S, allow_redirects=False, stream=True
+            )
             return answer.status_code
     except requests.RequestException as error:
         log.warning("%s gave no answer: %s", url, type(error).__name__)
@@ -245,22 +247,22 @@ def _forwarded(url: str, headers: Mapping[str, str], body: bytes) -> int:
 
 
 def listen(
-    home: Path, port: int, secrets: Iterable[str], manners: Manners, console: Console, *, as_json: bool = False
+    home: Path, port: int, secrets: Iterable[str], behaviour: Behaviour, console: Console, *, as_json: bool = False
 ) -> None:
-    """Receive and show until interrupted: what `tidemark listen` does.
+    """Receive and show deliveries until interrupted, for `tidemark listen`.
 
     Raises:
         Unavailable: the port is taken.
     """
-    with showing(home, port, secrets, manners, console, as_json=as_json) as receiver, suppress(KeyboardInterrupt):
+    with showing(home, port, secrets, behaviour, console, as_json=as_json) as receiver, suppress(KeyboardInterrupt):
         receiver.join()
 
 
 @contextmanager
 def showing(
-    home: Path, port: int, secrets: Iterable[str], manners: Manners, console: Console, *, as_json: bool
+    home: Path, port: int, secrets: Iterable[str], behaviour: Behaviour, console: Console, *, as_json: bool
 ) -> Iterator[Receiver]:
-    """A receiver that shows on the console where it is and what it gets.
+    """Run a receiver that shows on the console its URL and its deliveries.
 
     Raises:
         Unavailable: the port is taken.
@@ -268,45 +270,49 @@ def showing(
 
     def show(received: Received) -> None:
         if as_json:
-            _print_line(console, described(received))
+            _print_line(console, as_record(received))
         else:
-            console.print(shown(received))
+            console.print(as_panel(received))
 
     try:
-        new = Receiver(home, port, secrets, show, manners)
+        new = Receiver(home, port, secrets, show, behaviour)
     except OSError as error:
-        raise Unavailable("Listen.PortTaken", f"can't listen on port {port}: {error.strerror}") from error
+        raise Unavailable(
+            "Listen.PortTaken", f"Can't listen on port {port}: {error.strerror}. Choose another one with --port."
+        ) from error
     with new as receiver:
         if as_json:
             _print_line(console, {"listening": receiver.url, "caBundle": str(receiver.ca_path)})
         else:
-            _introduce(console, receiver, manners)
+            _introduce(console, receiver, behaviour)
         yield receiver
 
 
-def _introduce(console: Console, receiver: Receiver, manners: Manners) -> None:
-    console.print(f"Listening on [b]{receiver.url}[/], {_said(manners)}", highlight=False, soft_wrap=True)
-    console.print("Let the service call this machine and trust this receiver:", highlight=False)
+def _introduce(console: Console, receiver: Receiver, behaviour: Behaviour) -> None:
+    console.print(
+        f"Listening on [b]{receiver.url}[/], {_describe_behaviour(behaviour)}", highlight=False, soft_wrap=True
+    )
+    console.print("To let the service call this machine and trust this receiver, set:", highlight=False)
     console.print("  TIDEMARK_WEBHOOK_ALLOW_CIDRS=127.0.0.0/8", highlight=False)
     console.print(f"  TIDEMARK_WEBHOOK_CA_BUNDLE={receiver.ca_path}", highlight=False, soft_wrap=True, markup=False)
 
 
-def _said(manners: Manners) -> str:
-    if manners.hang:
+def _describe_behaviour(behaviour: Behaviour) -> str:
+    if behaviour.hang:
         return "never answering"
-    if manners.forward_to is not None:
-        return f"passing on to {manners.forward_to!a} and answering as it does"
-    return f"answering {manners.status}" + (", a byte a second" if manners.drip else "")
+    if behaviour.forward_to is not None:
+        return f"forwarding to {behaviour.forward_to!a} and answering with its status"
+    return f"answering {behaviour.status}" + (", a byte a second" if behaviour.drip else "")
 
 
 def _print_line(console: Console, document: Mapping[str, Any]) -> None:
-    """One line of JSON, in ASCII."""
+    """Print one line of JSON in ASCII, which can't contain control characters."""
     console.file.write(json.dumps(document) + "\n")
     console.file.flush()
 
 
-def described(received: Received) -> dict[str, Any]:
-    """A delivery for scripts."""
+def as_record(received: Received) -> dict[str, Any]:
+    """Return a delivery as a document for scripts."""
     try:
         content: dict[str, Any] = {"event": received.json}
     except ValueError:
@@ -326,8 +332,8 @@ def described(received: Received) -> dict[str, Any]:
     }
 
 
-def shown(received: Received) -> Panel:
-    """A delivery for the terminal. It comes from outside: nothing in it may steer the terminal."""
+def as_panel(received: Received) -> Panel:
+    """Return a delivery for the terminal. Its content is untrusted, so control characters are escaped."""
     verdict = {
         True: Text("✔ signature verified", "green"),
         False: Text("✘ signature does not match", "red"),
@@ -343,7 +349,7 @@ def _request(received: Received) -> Text:
 
 
 def _signatures(received: Received) -> Iterable[Text]:
-    """Each signature header as it came, with its own verdict."""
+    """Yield each signature header as received, with its own verdict."""
     for name, right in (
         (SIGNATURE_HEADER, received.contract_signature),
         (STANDARD_SIGNATURE, received.standard_signature),
@@ -356,10 +362,10 @@ def _signatures(received: Received) -> Iterable[Text]:
 def _warnings(received: Received) -> Iterable[Text]:
     if received.is_old:
         age_s = received.age_s or 0
-        lies = f"{age_s} s ago" if age_s > 0 else f"{-age_s} s ahead"
-        yield Text(f"! {STANDARD_TIMESTAMP} lies {lies}: refuse what is more than {OLD_AFTER_S} s away", "yellow")
+        offset = f"{age_s} s ago" if age_s > 0 else f"{-age_s} s ahead"
+        yield Text(f"! {STANDARD_TIMESTAMP} is {offset}: refuse what is more than {OLD_AFTER_S} s away", "yellow")
     if received.before:
-        yield Text(f"! this eventId has come before ({received.before + 1} times by now): do its work once", "yellow")
+        yield Text(f"! received {received.before + 1} times with this eventId: process it only once", "yellow")
 
 
 def _document(received: Received) -> JSON | Text:
@@ -373,17 +379,20 @@ _Receive = Callable[[str, Mapping[str, str], bytes], int | None]
 
 
 class _Server(ThreadingHTTPServer):
-    """Speaks TLS in each connection's own thread, so that a silent sender keeps nobody waiting."""
+    """An HTTPS server with a thread for each connection, in which also the TLS handshake runs.
+
+    So a silent sender doesn't block other connections.
+    """
 
     daemon_threads = True
     block_on_close = False
     request_queue_size = 1_024
 
-    def __init__(self, address: tuple[str, int], tls: ssl.SSLContext, receive: _Receive, manners: Manners) -> None:
+    def __init__(self, address: tuple[str, int], tls: ssl.SSLContext, receive: _Receive, behaviour: Behaviour) -> None:
         super().__init__(address, _Handler)
         self.tls = tls
         self.receive = receive
-        self.manners = manners
+        self.behaviour = behaviour
 
     def finish_request(self, request: Any, client_address: Any) -> None:
         plain: socket = request
@@ -410,7 +419,7 @@ class _Handler(BaseHTTPRequestHandler):
         status = self.server.receive(self.path, headers, body)
         if status is None:
             return self._hang()
-        return self._drip(status) if self.server.manners.drip else self._answer(status)
+        return self._drip(status) if self.server.behaviour.drip else self._answer(status)
 
     def _answer(self, status: int, length: int = 0) -> None:
         self.send_response(status)
@@ -419,7 +428,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
 
     def _drip(self, status: int) -> None:
-        """One byte after the other, until the sender has had enough. Of a status that has no body: 200."""
+        """Send one byte after another until the sender gives up. A status without a body becomes 200."""
         self.close_connection = True
         with suppress(OSError):
             self._answer(200 if status in WITHOUT_BODY else status, DRIPPED_BYTES)
@@ -436,7 +445,7 @@ class _Handler(BaseHTTPRequestHandler):
                 pass
 
     def log_message(self, *args: Any, **_named: Any) -> None:
-        """Whoever listens is told of deliveries, not of requests."""
+        """Log no requests: deliveries are shown instead."""
 
 
 def _tls(certificate: Path) -> ssl.SSLContext:

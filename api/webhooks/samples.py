@@ -1,4 +1,4 @@
-"""Sample events for receivers that are being tried out: example values under the receiver's own ids."""
+"""Sample events for testing a receiver: example values with the receiver's own ids."""
 
 from datetime import datetime
 from uuid import uuid4
@@ -12,7 +12,10 @@ from storage.webhooks.subscriptions import Subscription
 
 
 def event_for(receiver: Subscription, now: datetime) -> NewEvent:
-    """An event of the subscription's type, of the first customer of its scope, or of an example's; `test` marks it."""
+    """Return a sample event of the subscription's type, marked by `test`.
+
+    Its customer is the first in the subscription's scope, or an example's if the scope is empty.
+    """
     event_id = uuid4()
     shown = example(EVENTS[receiver.event_type])
     document = shown | {

@@ -180,7 +180,7 @@ def test_a_receiver_that_asks_back_before_it_answers_sees_the_finished_job(clien
         job = lender.data("GET", f"/v1/jobs/{received.json['jobId']}/status")
         seen.append((job["status"], len(lender.transactions(received.json["customerId"]))))
 
-    with Receiver(receiver.ca_path.parent.parent, described=ask_back) as asking:
+    with Receiver(receiver.ca_path.parent.parent, on_delivery=ask_back) as asking:
         body = {"eventType": "job.completed", "webhookUrl": asking.url}
         subscription = client.data("POST", "/v1/webhooks/subscriptions", body)["webhookSubscriptionId"]
         job = client.submit(client.customer(), rows())

@@ -24,7 +24,7 @@ from storage.customers.customers import Creation
 router = APIRouter(route_class=Route, prefix="/v1", tags=["Customers"])
 Reader = Annotated[Caller, Depends(Allow(*READING))]
 Submitter = Annotated[Caller, Depends(Allow("transactions:enrich", "transactions:extract"))]
-MOST_NAMED = customers.MOST_OTHERS - 1  # the last one only tells that there are more
+MOST_NAMED = customers.MOST_OTHERS - 1  # the last one only shows that there are more
 
 
 @router.post(
@@ -35,7 +35,7 @@ MOST_NAMED = customers.MOST_OTHERS - 1  # the last one only tells that there are
     dependencies=[IDEMPOTENT],
 )
 def create_customer(caller: Submitter, sent: NewCustomer) -> Response:
-    """Create a customer, or find the one that bears this ABN and reference already."""
+    """Create a customer, or find the existing one with this ABN and reference."""
     with caller.writing() as w:
         creation = customers.create(w, caller.client_id, sent.record(), caller.now)
         return caller.keep(w, _created(creation))
@@ -63,7 +63,7 @@ def _created(creation: Creation) -> Response:
 
 
 def _others(customer_ids: tuple[UUID, ...]) -> str | None:
-    """Two customers with one ABN may be meant or a slip, so the answer names them."""
+    """Return a message about other customers with this ABN: it may be intended or a mistake."""
     if not customer_ids:
         return None
     named = ", ".join(str(customer_id) for customer_id in customer_ids[:MOST_NAMED])

@@ -1,4 +1,4 @@
-"""What a client knows of a customer besides its transactions: attributes and related parties, each with its history."""
+"""What a client knows about a customer besides its transactions: attributes and related parties, with history."""
 
 from typing import Annotated
 
@@ -32,7 +32,7 @@ PartiesCaller = Annotated[Caller, Depends(Allow("transactions:enrich", "transact
     responses=refuses("Attribute.InvalidName", "Attribute.InvalidCount", "Attribute.TooMany"),
 )
 def set_attributes(caller: AttributesCaller, customer_id: CustomerId, sent: SentAttributes) -> Response:
-    """Set, change or (by null) remove attributes; names that are not given stay as they are."""
+    """Set, change or (by null) remove attributes; attributes that are not sent stay unchanged."""
     with caller.writing() as w:
         customer = caller.customer(w, customer_id)
         attributes.put(w, customer, sent.records(), caller.actor.who, caller.now)
@@ -43,7 +43,7 @@ def set_attributes(caller: AttributesCaller, customer_id: CustomerId, sent: Sent
 
 @router.get("/attributes", response_model=enveloped(AttributeHistoryView))
 def get_attributes(caller: AttributesCaller, customer_id: CustomerId, query: Annotated[Paging, Query()]) -> Response:
-    """Read the attributes that hold, and every change that was ever made to any."""
+    """Read the current attributes, and the history of all changes."""
     with caller.reading() as r:
         customer = caller.customer(r, customer_id)
         changes = attributes.history(r, customer, query.asked())
@@ -54,7 +54,7 @@ def get_attributes(caller: AttributesCaller, customer_id: CustomerId, query: Ann
 
 @router.put("/related-parties", response_model=enveloped(PartiesView), responses=refuses("RelatedParty.TooMany"))
 def set_related_parties(caller: PartiesCaller, customer_id: CustomerId, sent: SentParties) -> Response:
-    """Replace the list of directors, guarantors, group companies and others who stand beside the customer."""
+    """Replace the list of the customer's directors, guarantors, group companies and other related parties."""
     parties = sent.records()
     with caller.writing() as w:
         customer = caller.customer(w, customer_id)
@@ -65,7 +65,7 @@ def set_related_parties(caller: PartiesCaller, customer_id: CustomerId, sent: Se
 
 @router.get("/related-parties", response_model=enveloped(PartyHistoryView))
 def get_related_parties(caller: PartiesCaller, customer_id: CustomerId, query: Annotated[Paging, Query()]) -> Response:
-    """Read the list that holds, and every list before it."""
+    """Read the current list, and the history of earlier lists."""
     with caller.reading() as r:
         customer = caller.customer(r, customer_id)
         lists = related_parties.history(r, customer, query.asked())

@@ -107,7 +107,9 @@ def _replayed(store: Store, evaluation_id: UUID) -> tuple[Evaluation, Replay]:
         ready = Ready.of(policies.version(r, policy, found.version).policy)
         place, is_stored = _place(r, found)
     shown = (
-        deciding.figures_at(store.lake, place, found.customer_number, found.as_of, ready.plan) if is_stored else None
+        deciding.compute_figures(store.lake, place, found.customer_number, found.as_of, ready.plan)
+        if is_stored
+        else None
     )
     return found, decision.replayed(ready, earlier, found.customer_number, shown)
 

@@ -1,4 +1,4 @@
-"""Decisions on customers: evaluated, explained, varied, looked up, and overridden by people."""
+"""Decisions on customers: evaluate, explain, vary, look up and override them."""
 
 from typing import Annotated, Any
 
@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from api.core.derived import BYTES_A_ROW
 from api.decisions import deciding
-from api.decisions.deciding import Asked, Snapshot
+from api.decisions.deciding import Snapshot
 from api.decisions.schemas.evaluations import (
     DecisionOverrideView,
     EvaluationListView,
@@ -28,7 +28,7 @@ from api.http.documented import DAMAGED_FILE, enveloped, refuses
 from api.http.idempotency import IDEMPOTENT
 from api.http.route import Route
 from api.reports import replay
-from api.reports.schemas.reports import Behind, LineageView
+from api.reports.schemas.reports import FigureQuery, LineageView
 from pipelines.decisions import Node, Plan, evaluated, metric_of, readings, sensitivity
 from pipelines.decisions.sensitivity import Axis, Sensitivity
 from pipelines.vocabulary.errors import Fault, InvalidRequest
@@ -52,16 +52,16 @@ REFUSED = (
 def evaluate_decision_policy(
     caller: Evaluator, customer_id: CustomerId, slug: PolicySlug, sent: SentEvaluation
 ) -> Response:
-    """Decide on a customer by a policy: from its transactions and attributes as they stand, and the declared inputs.
+    """Decide on a customer by a policy, from its current transactions and attributes and the declared inputs.
 
-    With `attributeOverrides`, or by any version but the published one, the answer is a what-if; nothing that is stored
-    changes. Every evaluation is recorded with all that it read.
+    With `attributeOverrides`, or by any version but the published one, the evaluation is a what-if: it decides nothing.
+    Every evaluation is recorded with everything that it read.
     """
-    found = _snapshot(caller, customer_id, slug, sent.version)
-    real = deciding.asked(caller, found, sent)
-    beside = deciding.shadow(caller, found, real)
-    made, new = deciding.decided(caller, found, real)
-    shadows = [] if beside is None else [deciding.decided(caller, found, beside)[1]]
+    snapshot = _read_snapshot(caller, customer_id, slug, sent.version)
+    real = deciding.prepare(caller, snapshot, sent)
+    shadow = deciding.prepare_shadow(caller, snapshot, real)
+    made, new = deciding.decide(caller, snapshot, real)
+    shadows = [] if shadow is None else [deciding.decide(caller, snapshot, shadow)[1]]
     with caller.writing() as w:
         for each in (new, *shadows):
             evaluations.save(w, each)
@@ -74,31 +74,33 @@ def evaluate_decision_policy(
     responses=refuses(*REFUSED, "DecisionPolicy.UnknownNumber", "DecisionPolicy.SameNumber"),
 )
 def vary_decision(caller: Evaluator, customer_id: CustomerId, slug: PolicySlug, sent: SentSensitivity) -> Response:
-    """Say how far the decision is from another: of each number that the policy reads, the nearest value that changes
-    the outcome while all else stays; of one that is unavailable, what it would have to be. With a `grid`, decide for
-    all values of two of them. Nothing is recorded.
+    """Report how far the decision is from a different one.
+
+    For each number that the policy reads, the answer has the nearest value that changes the outcome while everything
+    else stays the same; for an unavailable number, the value that it would need. With a `grid`, it also decides for all
+    combinations of two numbers' values. Nothing is recorded.
     """
-    found = _snapshot(caller, customer_id, slug, sent.version)
-    asked = deciding.asked(caller, found, sent)
-    plan, case = asked.ready.plan, asked.case
+    snapshot = _read_snapshot(caller, customer_id, slug, sent.version)
+    prepared = deciding.prepare(caller, snapshot, sent)
+    plan, case = prepared.ready.plan, prepared.case
     axes = None if sent.grid is None else _axes(plan, sent.grid)
-    shown = deciding.figures(caller, found, asked)
-    read = readings.read(plan, shown, {case.customer_number: case.stated}, case.inputs, case.at)
+    figures = deciding.figures(caller, snapshot, prepared)
+    read = readings.read(plan, figures, {case.customer_number: case.stated}, case.inputs, case.at)
     reported = {
         "outcome": evaluated(plan, read)["outcome"][0],
         "policyVersion": case.policy_version,
         "dataVersion": case.data_version,
         "sensitivities": [_sensitivity(plan, each) for each in sensitivity.sensitivities(plan, read)],
-        "grid": None if axes is None else _grid(asked, sensitivity.grid(plan, read, *axes).to_dicts(), *axes),
+        "grid": None if axes is None else _grid(plan, sensitivity.grid(plan, read, *axes).to_dicts(), *axes),
     }
-    return answer(reported, asked.message)
+    return answer(reported, prepared.message)
 
 
 @router.get("/customer/{customerId}/evaluations", response_model=enveloped(EvaluationListView))
 def list_evaluations(
     caller: Evaluator, customer_id: CustomerId, query: Annotated[EvaluationPaging, Query()]
 ) -> Response:
-    """List the customer's evaluations, newest first; a challenger's are named by the one beside which they were run."""
+    """List the customer's evaluations, newest first. A challenger's has in `shadowOf` the real one that it shadowed."""
     with caller.reading() as r:
         customer = caller.customer(r, customer_id)
         policy = None if query.policy is None else policies.get(r, caller.client_id, query.policy)
@@ -134,21 +136,24 @@ def get_evaluation(caller: Evaluator, evaluation_id: EvaluationId) -> Response:
     response_model=enveloped(LineageView),
     responses=refuses("Report.FigureNotFound", "Report.VersionExpired", *DAMAGED_FILE),
 )
-def explain_evaluation(caller: Evaluator, evaluation_id: EvaluationId, query: Annotated[Behind, Query()]) -> Response:
-    """The transactions behind a metric as the evaluation read it, the policy's own metrics included; of one that
-    follows from others, the formula and its inputs. By default the first metric that the policy reads.
+def explain_evaluation(
+    caller: Evaluator, evaluation_id: EvaluationId, query: Annotated[FigureQuery, Query()]
+) -> Response:
+    """List the transactions behind a metric as the evaluation read it, or the formula and inputs of a derived metric.
+
+    The policy's own metrics can be explained, too. The default is the first metric that the policy reads.
     """
     with caller.reading() as r:
         found = caller.evaluation(r, evaluation_id)
         customer = caller.customer(r, str(found.customer_id))
         version = policies.version(r, policies.with_id(r, found.policy_id), found.version)
-        then = replay.when_decided(r, customer, found.data_version, found.as_of)
-    plan = deciding.cached(caller).ready(version).plan
+        basis = replay.decision_basis(r, customer, found.data_version, found.as_of)
+    plan = deciding.cache(caller).ready(version).plan
     figure = query.figure or f"/{next(iter((*plan.labels('metric'), *plan.metrics)), '')}"
     with caller.request.app.state.memory.taken(caller.asker, customer.enriched_rows * BYTES_A_ROW):
-        facts = then.facts(caller)
-        trace = replay.traced_metric(figure, facts, plan.metrics)
-        return replay.lineage(caller, "evaluation", figure, trace, facts, then, customer, query.asked())
+        facts = basis.facts(caller)
+        trace = replay.trace_metric(figure, facts, plan.metrics)
+        return replay.lineage_answer(caller, "evaluation", figure, trace, facts, basis, customer, query.asked())
 
 
 @router.post(
@@ -159,8 +164,9 @@ def explain_evaluation(caller: Evaluator, evaluation_id: EvaluationId, query: An
     dependencies=[IDEMPOTENT],
 )
 def override_decision(caller: Overrider, evaluation_id: EvaluationId, sent: SentOverride) -> Response:
-    """Note that somebody decided otherwise, who and why. The evaluation itself stays as it was. A what-if and a
-    challenger's evaluation decided nothing, and have nothing to override.
+    """Record that a person decided differently, who and why. The evaluation itself stays unchanged.
+
+    What-ifs and a challenger's evaluations can't be overridden, because they decided nothing.
     """
     with caller.reading() as r:
         found = caller.evaluation(r, evaluation_id)
@@ -172,16 +178,16 @@ def override_decision(caller: Overrider, evaluation_id: EvaluationId, sent: Sent
         return caller.keep(w, answer(DecisionOverrideView.of(made), status=201, headers=location))
 
 
-def _snapshot(caller: Caller, customer_id: str, slug: str, version: int | None) -> Snapshot:
-    """Read what an evaluation needs, at one moment."""
+def _read_snapshot(caller: Caller, customer_id: str, slug: str, version: int | None) -> Snapshot:
     with caller.reading() as r:
-        return deciding.snapshot(r, caller.customer(r, customer_id), caller.policy(r, slug), version)
+        return deciding.read_snapshot(r, caller.customer(r, customer_id), caller.policy(r, slug), version)
 
 
 def _axes(plan: Plan, sent: SentGrid) -> tuple[Axis, Axis]:
-    across, down = deciding.axis(plan, sent.across, "/grid/across"), deciding.axis(plan, sent.down, "/grid/down")
+    across = deciding.read_axis(plan, sent.across, "/grid/across")
+    down = deciding.read_axis(plan, sent.down, "/grid/down")
     if across.node == down.node:
-        fault = Fault("/grid/down", "DecisionPolicy.SameNumber", "Across and down are two different numbers.")
+        fault = Fault("/grid/down", "DecisionPolicy.SameNumber", "Across and down must be two different numbers.")
         raise InvalidRequest(fault.code, fault.message, (fault,))
     return across, down
 
@@ -206,8 +212,8 @@ def _leaf(node: Node) -> dict[str, Any]:
     return {"kind": node.operator, "name": node.label}
 
 
-def _grid(asked: Asked, cells: list[dict[str, Any]], across: Axis, down: Axis) -> dict[str, Any]:
-    plan, width = asked.ready.plan, len(across.values)
+def _grid(plan: Plan, cells: list[dict[str, Any]], across: Axis, down: Axis) -> dict[str, Any]:
+    width = len(across.values)
     rows = [cells[start : start + width] for start in range(0, len(cells), width)]
     products = {product.slug: product.id for product in plan.policy.products}
     return {

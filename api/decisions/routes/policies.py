@@ -1,4 +1,4 @@
-"""Decision policies: written, checked, published, compared and put away."""
+"""Decision policies: save, check, publish, compare and archive them."""
 
 from typing import Annotated
 
@@ -41,7 +41,7 @@ from storage.decisions.policies import StoredPolicy
 
 
 class _SlugConvertor(StringConvertor):
-    """Every slug but the reserved one, whose address is the schema's: that has no other methods."""
+    """Matches every slug except reserved ones: `schema` is the path of the JSON Schema, which has only GET."""
 
     regex = f"(?!({'|'.join(RESERVED_SLUGS)})$)[^/]+"
 
@@ -61,7 +61,7 @@ TOO_MANY = ("DecisionPolicy.TooMany", "DecisionPolicy.TooManyVersions")
 
 @router.get("", response_model=enveloped(PolicyListView))
 def list_decision_policies(caller: Lister, query: Annotated[PolicyPaging, Query()]) -> Response:
-    """List published policies by slug. One that was never published is not among them."""
+    """List policies by slug, except those that were never published."""
     with caller.reading() as r:
         found = policies.find(r, caller.client_id, include_archived=query.include_archived, page=query.asked())
     items = [shown(stored, version) for stored, version in found.items]
@@ -82,17 +82,17 @@ def get_decision_policy_schema(_: Reader) -> Response:
     responses={200: {"model": enveloped(SavedPolicyView)}} | refuses(ARCHIVED, *UNSOUND, *TOO_MANY),
 )
 def save_decision_policy(caller: Author, slug: NewPolicySlug, sent: SentPolicy) -> Response:
-    """Save a document as a new draft, or get the newest version again where it says the same (200).
+    """Save a document as a new draft; if it equals the newest version, get that version again (200).
 
-    All faults are told at once. Warnings, which tell of leniency and of what can't be reached, have to be acknowledged.
+    All faults are listed at once. Warnings, about leniency and unreachable parts, must be acknowledged.
     """
     checked = check.read(sent.document(slug))
     policy = sound(checked, slug)
     with caller.request.app.state.memory.taken(caller.asker, PART_ROWS * BYTES_A_ROW):
-        found = [*checked.warnings, *unreached(caller.store, caller.client_id, policy, caller.now)]
+        findings = [*checked.warnings, *unreached(caller.store, caller.client_id, policy, caller.now)]
     accepted = sent.acknowledged()
-    require_acknowledged(found, lambda each: (each.code, each.pointer) in accepted)
-    warnings = as_records(found)
+    require_acknowledged(findings, lambda each: (each.code, each.pointer) in accepted)
+    warnings = as_records(findings)
     with caller.writing() as w:
         saved = policies.save_draft(w, caller.client_id, policy, warnings, caller.actor.who, caller.now)
         stored = policies.get(w, caller.client_id, slug)
@@ -106,7 +106,7 @@ def save_decision_policy(caller: Author, slug: NewPolicySlug, sent: SentPolicy) 
 
 @router.get("/{slug:policy}", response_model=enveloped(PolicyVersionView), responses=refuses(NO_VERSION))
 def get_decision_policy(caller: Reader, slug: PolicySlug, query: Annotated[WhichVersion, Query()]) -> Response:
-    """Read a policy as it is published, or any version of it."""
+    """Read a policy's published version, or any other version."""
     with caller.reading() as r:
         stored = caller.policy(r, slug)
         return answer(shown_whole(stored, policies.version(r, stored, query.version)))
@@ -114,7 +114,7 @@ def get_decision_policy(caller: Reader, slug: PolicySlug, query: Annotated[Which
 
 @router.get("/{slug}/versions", response_model=enveloped(VersionListView))
 def list_decision_policy_versions(caller: Reader, slug: PolicySlug, query: Annotated[Paging, Query()]) -> Response:
-    """List all versions, the newest first: which held when."""
+    """List all versions, newest first, with the times when each was in force."""
     with caller.reading() as r:
         stored = caller.policy(r, slug)
         return listing("versions", policies.versions(r, stored, query.asked()), VersionView)
@@ -122,7 +122,7 @@ def list_decision_policy_versions(caller: Reader, slug: PolicySlug, query: Annot
 
 @router.get("/{slug}/diff", response_model=enveloped(PolicyDiffView), responses=refuses(NO_VERSION))
 def diff_decision_policy(caller: Reader, slug: PolicySlug, query: Annotated[WhichTwo, Query()]) -> Response:
-    """Say in words what two versions have different."""
+    """Describe in words how two versions differ."""
     with caller.reading() as r:
         stored = caller.policy(r, slug)
         before = policies.version(r, stored, query.from_)
@@ -137,7 +137,7 @@ def diff_decision_policy(caller: Reader, slug: PolicySlug, query: Annotated[Whic
     responses=refuses(NO_VERSION, ARCHIVED, "DecisionPolicy.VersionRetired"),
 )
 def publish_decision_policy(caller: Publisher, slug: PolicySlug, sent: SentPublication) -> Response:
-    """Let a version decide from now on; the one before is retired. Asked again, nothing changes."""
+    """Publish a version: it decides from now on, and the previous one is retired. A repetition changes nothing."""
     with caller.writing() as w:
         before = caller.policy(w, slug)
         version = policies.publish(w, before, sent.version, caller.actor.who, caller.now)
@@ -148,7 +148,7 @@ def publish_decision_policy(caller: Publisher, slug: PolicySlug, sent: SentPubli
 
 @router.post("/{slug}/archive", response_model=enveloped(PolicyStateView))
 def archive_decision_policy(caller: Author, slug: PolicySlug) -> Response:
-    """Put a policy away: nobody is decided by it and nothing is saved in it until it is taken back."""
+    """Archive a policy: it decides nothing, and no version can be saved, until it is unarchived."""
     with caller.writing() as w:
         stored = policies.archive(w, caller.policy(w, slug))
         _audit(caller, w, "Policy.Archived", stored)
@@ -157,7 +157,7 @@ def archive_decision_policy(caller: Author, slug: PolicySlug) -> Response:
 
 @router.post("/{slug}/unarchive", response_model=enveloped(PolicyStateView))
 def unarchive_decision_policy(caller: Author, slug: PolicySlug) -> Response:
-    """Take an archived policy back, with the version that was published."""
+    """Unarchive a policy. Its published version decides again."""
     with caller.writing() as w:
         stored = policies.unarchive(w, caller.policy(w, slug))
         _audit(caller, w, "Policy.Unarchived", stored)
@@ -170,9 +170,9 @@ def unarchive_decision_policy(caller: Author, slug: PolicySlug) -> Response:
     responses=refuses(NO_VERSION, ARCHIVED, *NO_CHALLENGER),
 )
 def set_challenger(caller: Author, slug: PolicySlug, sent: SentChallenger) -> Response:
-    """Shadow-run a draft on a share of the evaluations: its answers are stored beside the real ones, and not told.
+    """Shadow-run a draft on a share of the evaluations: its decisions are stored with the real ones, but not answered.
 
-    Its inputs must be among those of the published version; publishing one that lacks any of them ends it.
+    Its inputs must be among those of the published version; publishing a version that lacks one of them ends it.
     """
     with caller.writing() as w:
         stored = policies.set_challenger(w, caller.policy(w, slug), sent.version, sent.percent)
@@ -182,7 +182,7 @@ def set_challenger(caller: Author, slug: PolicySlug, sent: SentChallenger) -> Re
 
 @router.delete("/{slug}/challenger", response_model=enveloped(PolicyStateView))
 def remove_challenger(caller: Author, slug: PolicySlug) -> Response:
-    """Shadow-run nothing any more."""
+    """Stop shadow-running the challenger."""
     with caller.writing() as w:
         stored = policies.remove_challenger(w, caller.policy(w, slug))
         _audit(caller, w, "Policy.ChallengerRemoved", stored)

@@ -1,4 +1,4 @@
-"""What clients correct in the enrichment of their customers' transactions."""
+"""Clients' corrections of enriched transactions."""
 
 from typing import Annotated
 
@@ -41,15 +41,15 @@ Corrector = Annotated[Caller, Depends(Allow("transactions:enrich"))]
     dependencies=[IDEMPOTENT],
 )
 def correct_transactions(caller: Corrector, customer_id: CustomerId, sent: SentCorrection) -> Response:
-    """Say what one transaction is, or all like it: those held now, by the job that the answer names, and later ones.
+    """Correct one transaction, or all similar ones. The job in the answer changes stored rows; later rows follow, too.
 
-    The later of two corrections wins, and one of a single transaction before all others. A `preview` answers 200 and
-    changes nothing.
+    A later correction overrides earlier ones, and a correction of a single transaction overrides all others. A
+    `preview` answers 200 and changes nothing.
     """
     with caller.reading() as r:
         customer = caller.customer(r, customer_id)
     new = sent.record()
-    found_rows = _found_rows(caller, customer, new)
+    found_rows = _find_rows(caller, customer, new)
     with caller.writing() as w:
         if sent.preview:
             return caller.keep(w, answer(described(found_rows[1], None)))
@@ -61,7 +61,7 @@ def correct_transactions(caller: Corrector, customer_id: CustomerId, sent: SentC
 
 @router.get("", response_model=enveloped(CorrectionListView), responses=refuses(*DAMAGED_FILE))
 def list_corrections(caller: Corrector, customer_id: CustomerId, query: Annotated[Paging, Query()]) -> Response:
-    """List what was corrected for the customer and for all the client's, newest first; revoked ones stay, marked."""
+    """List the corrections for the customer and for all customers, newest first, including revoked ones."""
     with caller.reading() as r:
         customer = caller.customer(r, customer_id)
         found = corrections.find(r, customer, query.asked())
@@ -78,9 +78,9 @@ def list_corrections(caller: Corrector, customer_id: CustomerId, query: Annotate
     responses=shows(202, "correction") | refuses(*DAMAGED_FILE),
 )
 def revoke_correction(caller: Corrector, customer_id: CustomerId, correction_id: CorrectionId) -> Response:
-    """Let a correction hold no more: what it decided returns to what enrichment and other corrections say.
+    """Revoke a correction: its rows get the values of the enrichment and other corrections again.
 
-    One for all the client's customers is revoked for all of them. Asked again, the answer names the same job.
+    A correction for all customers is revoked for all of them. A repetition answers with the same job.
     """
     lake = caller.store.lake
     with caller.reading() as r:
@@ -94,12 +94,12 @@ def revoke_correction(caller: Corrector, customer_id: CustomerId, correction_id:
     return accepted_job(job)
 
 
-def _found_rows(caller: Caller, customer: Customer, new: NewCorrection) -> tuple[Grounds, Reach]:
-    """What the correction does to what is held, before any transaction that writes begins: that may be much.
+def _find_rows(caller: Caller, customer: Customer, new: NewCorrection) -> tuple[Grounds, Reach]:
+    """Find the rows that the correction changes. This may take long, so it is done before the writing transaction.
 
     Raises:
-        NotFound: the one transaction meant is unknown.
-        InvalidRequest: its side is not the category's.
+        NotFound: the single transaction is unknown.
+        InvalidRequest: the transaction's direction is not the category's.
     """
     lake = caller.store.lake
     with caller.reading() as r:

@@ -18,6 +18,6 @@ Reader = Annotated[Caller, Depends(Allow(*READING))]
 
 @router.get("", response_model=enveloped(TaxonomyView))
 def get_taxonomy(_: Reader) -> Response:
-    """Every category with its group and what it means for a lender."""
+    """List the categories with their groups and what they mean for a lender."""
     groups, categories = [*TAXONOMY.groups.values()], [*TAXONOMY.categories.values()]
     return answer(TaxonomyView(version=TAXONOMY.version, groups=groups, categories=categories))

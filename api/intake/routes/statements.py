@@ -1,4 +1,4 @@
-"""PDF statements in; what was read from them, and where on the page it stands."""
+"""Submit PDF statements, and read what was extracted from them and where it is on the page."""
 
 from typing import Annotated
 
@@ -39,17 +39,17 @@ NOT_THE_FILES = ("Statement.WrongCount", "Statement.NotPdf", "Statement.FileTooL
     dependencies=[IDEMPOTENT],
 )
 def submit_statements(caller: Submitter, customer_id: CustomerId, files: Files) -> Response:
-    """Submit PDF statements; a job, which the answer names, reads them and then enriches what they hold.
+    """Submit PDF statements; the job in the answer reads them and then enriches their transactions.
 
-    A file that can't be read fails alone: the job's warnings say why. A file that the customer's submissions hold
-    already is not read again; its rows count as duplicates.
+    A file that can't be read fails by itself: the job's warnings say why. A file that was submitted for the customer
+    before is not read again; its rows count as duplicates.
     """
     return statements.submit(caller, customer_id, files)
 
 
 @router.get("/statements", response_model=enveloped(StatementListView))
 def list_statements(caller: Reader, customer_id: CustomerId, query: Annotated[Paging, Query()]) -> Response:
-    """List a customer's statements, the last read first; those of retracted submissions are gone."""
+    """List a customer's statements, the last read first, without those of retracted submissions."""
     with caller.reading() as r:
         found = stored.find(r, caller.customer(r, customer_id), query.asked())
     return listing("statements", found, StatementView)
@@ -57,9 +57,9 @@ def list_statements(caller: Reader, customer_id: CustomerId, query: Annotated[Pa
 
 @router.get("/statements/{statementId}", response_model=enveloped(WholeStatementView), responses=refuses(*DAMAGED_FILE))
 def get_statement(caller: Reader, customer_id: CustomerId, statement_id: StatementId) -> Response:
-    """Read a statement with its rows, their places on the pages, and what is noticeable about its file."""
-    found = statements.whole(caller, customer_id, as_uuid(statement_id))
-    return answer(WholeStatementView.model_validate(found))
+    """Read a statement with its rows, their places on the pages, and signals about its file."""
+    fields = statements.describe_statement(caller, customer_id, as_uuid(statement_id))
+    return answer(WholeStatementView.model_validate(fields))
 
 
 @router.get(
@@ -74,8 +74,8 @@ def get_statement_page(
     page_number: PageNumber,
     query: Annotated[PageQuery, Query()],
 ) -> Response:
-    """A page of the statement's file as a picture, with a row marked where `row` asks for one."""
-    return Picture(statements.page_png(caller, customer_id, statement_id, page_number, query.row))
+    """Draw a page of the statement's file as a picture, with a row marked if `row` is given."""
+    return Picture(statements.draw_page(caller, customer_id, statement_id, page_number, query.row))
 
 
 @router.get(
@@ -84,5 +84,5 @@ def get_statement_page(
     responses=refuses("Transaction.NoSource", "Statement.NotFound", *DAMAGED_FILE),
 )
 def get_transaction_source(caller: Reader, customer_id: CustomerId, transaction_id: TransactionId) -> Response:
-    """Where a transaction stands on the pages of a statement; 404 when it came as JSON."""
-    return answer(SourceView.model_validate(statements.source(caller, customer_id, as_uuid(transaction_id))))
+    """Find a transaction on the pages of its statement; 404 if it was sent as JSON."""
+    return answer(SourceView.model_validate(statements.find_source(caller, customer_id, as_uuid(transaction_id))))

@@ -1,4 +1,4 @@
-"""Transactions in, and enriched transactions out."""
+"""Submit and retract transactions, and list enriched ones."""
 
 from collections.abc import Generator, Iterable
 from typing import Annotated
@@ -36,7 +36,7 @@ Reader = Annotated[Caller, Depends(Allow("transactions:enrich", "transactions:ex
     dependencies=[IDEMPOTENT],
 )
 def submit_transactions(caller: Submitter, customer_id: CustomerId, sent: Submission) -> Response:
-    """Submit transactions of one account; a job, which the answer names, enriches them."""
+    """Submit transactions of one account; the job in the answer enriches them."""
     return submissions.submit(caller, customer_id, sent)
 
 
@@ -47,10 +47,10 @@ def submit_transactions(caller: Submitter, customer_id: CustomerId, sent: Submis
     responses=shows(202, "retraction") | refuses("Submission.Unfinished", "Submission.Failed"),
 )
 def retract_submission(caller: Submitter, customer_id: CustomerId, job_id: JobId) -> Response:
-    """Take a submission's rows back, as if they had never been sent; poll the job that the answer names.
+    """Retract a submission's rows, as if they had never been sent; poll the job in the answer.
 
-    What later submissions repeated becomes theirs, and what the rows replaced stands again. Asked again, the answer
-    names the same job.
+    Rows that later submissions repeated now count as theirs, and rows that were replaced count again. A repetition
+    answers with the same job.
     """
     with caller.writing() as w:
         customer = caller.customer(w, customer_id)
@@ -68,7 +68,7 @@ def retract_submission(caller: Submitter, customer_id: CustomerId, job_id: JobId
 def list_customer_transactions(
     caller: Reader, customer_id: CustomerId, query: Annotated[TransactionsQuery, Query()]
 ) -> Response:
-    """A customer's enriched transactions, by date and position."""
+    """List a customer's enriched transactions, by date and position."""
     with caller.reading() as r:
         customer = caller.customer(r, customer_id)
         if query.job_id is not None:
@@ -79,14 +79,14 @@ def list_customer_transactions(
 
 @router.get("/transactions", response_model=enveloped(TransactionListView), responses=refuses(*DAMAGED_FILE))
 def list_transactions(caller: Reader, query: Annotated[Paging, Query()]) -> Response:
-    """The enriched transactions of all customers, by date."""
+    """List the enriched transactions of all customers, by date."""
     with caller.reading() as r:
         found = transactions.of_client(r, caller.store.lake, caller.client_id, query.asked())
     return _listing(caller, found)
 
 
 def _listing(caller: Caller, found: Listing) -> Response:
-    """Sent in slices, so that a long history takes no more memory than a short one."""
+    """Answer in slices, so that a long history takes no more memory than a short one."""
 
     def ids_of(numbers: Iterable[int]) -> dict[int, UUID]:
         with caller.reading() as r:
@@ -98,6 +98,6 @@ def _listing(caller: Caller, found: Listing) -> Response:
 
 
 def held(caller: Caller, amount: int, slices: Iterable[bytes]) -> Generator[bytes, None, None]:
-    """The slices, with room for so many bytes from the first to the last of them."""
+    """Yield the slices, and count `amount` bytes of memory as taken from the first to the last."""
     with caller.request.app.state.memory.taken(caller.asker, amount):
         yield from slices

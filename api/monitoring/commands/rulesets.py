@@ -13,7 +13,7 @@ from api.core.authoring import as_records
 from api.core.commands.console import AsJson, now, opened_store, print_json, print_record, print_records
 from api.core.commands.files import folder_at, text_of, write
 from api.decisions.commands.policies import findings_described
-from api.monitoring.rulesets import matches_shown, sound, with_counts
+from api.monitoring.rulesets import describe_matches, sound, with_counts
 from pipelines.decisions.canonical import fingerprint
 from pipelines.monitoring import Checked, Ruleset, checked, library, read_text, schema
 from pipelines.monitoring.library.listing import as_markdown
@@ -198,7 +198,7 @@ def list_matches(
         of = None if customer is None else customers.get(r, client, customer)
         by = None if ruleset is None else stored_rulesets.with_slug(r, client, ruleset)
         found = rule_matches.find(r, client, customer=of, ruleset=by, page=Page(1, limit)).items
-        records = list(matches_shown(r, found)) if as_json else [_line(each) for each in found]
+        records = list(describe_matches(r, found)) if as_json else [_line(each) for each in found]
     print_records(records, as_json=as_json, empty="Nothing has matched.")
 
 

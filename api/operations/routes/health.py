@@ -1,4 +1,4 @@
-"""Whether the service is alive, and whether it is at work. Needs no key, and may be polled."""
+"""Liveness and readiness. They need no key and may be polled."""
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
@@ -14,18 +14,20 @@ router = APIRouter(prefix="/health", tags=["Health"])
 
 @router.get("/live", response_model=enveloped(LiveView))
 async def get_liveness() -> Response:
-    """The process answers."""
+    """Check that the process answers."""
     return answer(LiveView(status="live"))
 
 
 @router.get("/ready", response_model=enveloped(ReadyView), responses=refuses("Service.NotReady"))
 async def get_readiness(request: Request) -> Response:
-    """The database answers, jobs are being dispatched and worked on, no schedule or sensor that should run is stopped,
-    the lake takes files and the disk has room.
+    """Check that the service can do its work.
+
+    The database answers, jobs are dispatched and processed, no schedule or sensor that should run is stopped, the lake
+    can be written, and the disk has free space.
     """
     parts = await request.app.state.readiness.parts()
-    ailing = [name for name, part in parts.items() if not part.ok]
-    if ailing:
-        detail, later = f"Not ready: {', '.join(ailing)}.", {"Retry-After": str(RETRY_AFTER_S)}
+    failing = [name for name, part in parts.items() if not part.ok]
+    if failing:
+        detail, later = f"Not ready: {', '.join(failing)}.", {"Retry-After": str(RETRY_AFTER_S)}
         return problem(request, 503, "Service.NotReady", detail, headers=later, parts=parts)
     return answer(ReadyView(status="ready", parts={name: PartView.of(part) for name, part in parts.items()}))

@@ -1,4 +1,4 @@
-"""Metrics for the operator's monitoring. Needs no key, and may be polled."""
+"""Metrics for the operator's monitoring. They need no key and may be polled."""
 
 import logging
 
@@ -16,10 +16,10 @@ log = logging.getLogger("tidemark.api")
 
 @router.get("/metrics", response_class=Metrics, responses=refuses("Service.Unavailable"))
 async def get_service_metrics(request: Request) -> Response:
-    """Webhook deliveries and jobs in numbers, in Prometheus' text form: counts and ages only, of everybody together."""
+    """Count webhook deliveries and jobs of all clients together, in Prometheus's text format."""
     try:
         text = await request.app.state.scrape.ask()
-    except Exception as error:  # whatever it is, the one who scrapes comes again
+    except Exception as error:  # the next scrape tries again
         log.warning("the metrics could not be counted: %s", type(error).__name__)
         text = b""
     if text:

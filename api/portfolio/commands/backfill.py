@@ -1,8 +1,8 @@
-"""`tidemark backfill`: enrich customers again under the current version of the enrichment, bucket by bucket.
+"""`tidemark backfill`: enrich customers again with the current version of the enrichment, bucket by bucket.
 
-It asks through a table, follows the same table, and does no work itself: the runs are Dagster's, in the portfolio's
-queue, as if they had been started from its pages or by the weekly schedule. So it may be left at any time, and asked
-again.
+The command only writes requests to a table and reads the progress from it. Dagster does the work in the portfolio's
+queue, as if it had been started from its pages or by the weekly schedule. So the command may be stopped at any time and
+run again.
 """
 
 import time
@@ -23,58 +23,58 @@ POLL_EVERY_S = 0.5
 
 Bucket = Annotated[
     list[int] | None,
-    typer.Option(help="A bucket of customers; repeat for more.", min=buckets.ALL[0], max=buckets.ALL[-1]),
+    typer.Option(help="A bucket of customers. Can be repeated.", min=buckets.ALL[0], max=buckets.ALL[-1]),
 ]
 Everything = Annotated[bool, typer.Option("--all", help="All buckets.")]
 
 
 def backfill(bucket: Bucket = None, everything: Everything = False, as_json: AsJson = False) -> None:
-    """Enrich customers again under the current version of the enrichment.
+    """Enrich customers again with the current version of the enrichment.
 
-    A bucket is one of 64 parts of all customers. Who is under the current version
-    already is skipped; a customer's version moves only if its rows change.
+    A bucket is one of 64 parts of all customers. Customers with the current
+    version are skipped. A customer's data version changes only if its rows do.
     Ctrl-C leaves the work running.
 
     Example: tidemark backfill --bucket 3 --bucket 17
     """
     if bool(bucket) == everything:
-        raise typer.BadParameter("name buckets with --bucket, or all of them with --all")
+        raise typer.BadParameter("give --bucket, or --all for all buckets")
     with opened_store() as store:
-        asked = _ask(store, buckets.ALL if everything else bucket or ())
-        ended = _follow(store, asked, print_progress=not as_json) if asked else []
+        requested = _request(store, buckets.ALL if everything else bucket or ())
+        ended = _follow(store, requested, print_progress=not as_json) if requested else []
     _print(ended, as_json=as_json)
     if any(each.error or each.failed for each in ended):
         raise typer.Exit(1)
 
 
-def _ask(store: Store, wanted: Sequence[int]) -> list[int]:
-    """The buckets in which there is something to do; their work is asked for."""
+def _request(store: Store, wanted: Sequence[int]) -> list[int]:
+    """Request the work of those buckets that have any, and return these buckets."""
     with store.db.writing() as w:
         due = maintenance.buckets_due(w, maintenance.outdated(ENRICHMENT_VERSION))
-        asked = sorted(set(wanted).intersection(due))
-        maintenance.request(w, Task.BACKFILL, asked, now())
-        if asked and not leases.ready(w, now()):
-            err.print("It is noted, and begins as soon as Dagster and a worker run (`tidemark up`).", highlight=False)
-    return asked
+        requested = sorted(set(wanted).intersection(due))
+        maintenance.request(w, Task.BACKFILL, requested, now())
+        if requested and not leases.ready(w, now()):
+            err.print("Requested. It begins when Dagster and a worker run (`tidemark up`).", highlight=False)
+    return requested
 
 
-def _follow(store: Store, asked: Sequence[int], *, print_progress: bool) -> list[BucketProgress]:
-    """Wait for the end of what was asked for."""
+def _follow(store: Store, requested: Sequence[int], *, print_progress: bool) -> list[BucketProgress]:
+    """Wait until the requested work has ended."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("customers"))
     with Progress(*columns, console=err, disable=not print_progress) as progress:
         bar = progress.add_task("waiting", total=None)
         while True:
             with store.db.reading() as r:
-                buckets = maintenance.progress(r, Task.BACKFILL, asked)
+                buckets = maintenance.progress(r, Task.BACKFILL, requested)
             states = [each.state(now()) for each in buckets]
             ended = sum(state in (State.DONE, State.FAILED) for state in states)
             progress.update(
                 bar,
-                description=f"{ended} of {len(asked)} buckets",
+                description=f"{ended} of {len(requested)} buckets",
                 completed=sum(each.done for each in buckets),
                 total=sum(each.total for each in buckets),
             )
-            if ended == len(asked):
+            if ended == len(requested):
                 return buckets
             time.sleep(POLL_EVERY_S)
 
@@ -95,5 +95,5 @@ def _print(ended: Sequence[BucketProgress], *, as_json: bool) -> None:
     if as_json:
         print_json({"enrichmentVersion": ENRICHMENT_VERSION, "buckets": records})
     else:
-        current = f"Every customer there is under version {ENRICHMENT_VERSION} of the enrichment already."
+        current = f"Every customer of these buckets has version {ENRICHMENT_VERSION} of the enrichment already."
         print_records(records, as_json=False, empty=current)

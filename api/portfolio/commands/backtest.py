@@ -1,4 +1,4 @@
-"""`tidemark policies backtest`: ask for a comparison over the portfolio, wait for it, and show what would change."""
+"""`tidemark policies backtest`: request a comparison over the portfolio, wait for it, and show what would change."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -36,13 +36,14 @@ BOOLEANS = {"true": True, "false": False}
 NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
 SHOWN_CHANGES = 10
 COLUMNS = ("customer", "defaulted")  # of a file of outcomes
-ANY_DAY = "1970-01-01"  # outcomes here are of customers, not of a day
+ANY_DAY = "1970-01-01"  # a placeholder, because these outcomes have no day
 
-Days = Annotated[list[str] | None, typer.Option("--as-of", help="A day, YYYY-MM-DD; repeat for more. Default: today.")]
-Inputs = Annotated[list[str] | None, typer.Option("--input", help="name=value, for a declared input; repeat for more.")]
-Customers = Annotated[list[UUID] | None, typer.Option("--customer", help="Only this customer; repeat for more.")]
+Days = Annotated[list[str] | None, typer.Option("--as-of", help="A day, YYYY-MM-DD. Can be repeated. Default: today.")]
+Inputs = Annotated[list[str] | None, typer.Option("--input", help="name=value, for a declared input. Can be repeated.")]
+Customers = Annotated[list[UUID] | None, typer.Option("--customer", help="Only this customer. Can be repeated.")]
 Attributes = Annotated[
-    list[str] | None, typer.Option("--attribute", help="name=value: only who has this attribute now; repeat for more.")
+    list[str] | None,
+    typer.Option("--attribute", help="name=value: only customers with this attribute. Can be repeated."),
 ]
 OutcomesFile = Annotated[Path | None, typer.Option("--outcomes", help="A CSV file: customer,defaulted (0 or 1).")]
 
@@ -51,23 +52,23 @@ OutcomesFile = Annotated[Path | None, typer.Option("--outcomes", help="A CSV fil
 def backtest(
     slug: Slug,
     client: ForClient,
-    version: Annotated[int | None, typer.Option("--version", min=1, help="Default: the newest.")] = None,
+    version: Annotated[int | None, typer.Option("--version", min=1, help="Default: the newest version.")] = None,
     against: Annotated[str, typer.Option(help="A version's number, published, recorded or challenger.")] = PUBLISHED,
     as_of: Days = None,
     known_then: Annotated[
-        bool, typer.Option("--known-then", help="Look only at what was held by the end of each day.")
+        bool, typer.Option("--known-then", help="Use only data that was stored by the end of each day.")
     ] = False,
-    given: Inputs = None,
+    inputs: Inputs = None,
     customer: Customers = None,
     attribute: Attributes = None,
     outcomes: OutcomesFile = None,
     page: Annotated[Path | None, typer.Option("--page", help="Write the page with charts to this file.")] = None,
-    wait: Annotated[bool, typer.Option(help="Wait until it is done.")] = True,
+    wait: Annotated[bool, typer.Option(help="Wait for the result.")] = True,
     as_json: AsJson = False,
 ) -> None:
-    """Compare a version of a policy with another one, or with what was decided, over the whole portfolio.
+    """Compare a version of a policy with another one, or with recorded decisions, over the whole portfolio.
 
-    The work is done by the running service, as a job.
+    The running service does the work, as a job.
 
     Example: tidemark policies backtest overdraft-review --client 2f0c… --against 3 --as-of 2026-03-31 --page out.html
     """
@@ -76,13 +77,13 @@ def backtest(
             policy = stored_policies.get(r, client, slug)
             newest = stored_policies.newest(r, policy)
             champion = newest if version is None else stored_policies.version(r, policy, version)
-            sent = _sent(champion, against, as_of or [], given or [], known_then=known_then)
-            sent = sent.model_copy(update=_only(champion, customer or [], attribute or []))
+            sent = _sent(champion, against, as_of or [], inputs or [], known_then=known_then)
+            sent = sent.model_copy(update=_filters(champion, customer or [], attribute or []))
             _require_another(newest, sent)
             with findings_described(as_json=as_json):
-                new = backtesting.asked(r, policy, sent, now().astimezone(store.settings.zone).date())
+                new = backtesting.new_job(r, policy, sent, now().astimezone(store.settings.zone).date())
             if outcomes is not None:
-                new = replace(new, attachment=_known(r, client, outcomes))
+                new = replace(new, attachment=_read_outcomes(r, client, outcomes))
         with store.db.writing() as w:
             job = start(w, new, OPERATOR, now())
         if not wait:
@@ -92,12 +93,12 @@ def backtest(
         with store.db.reading() as r:
             done = portfolio_jobs.with_id(r, job.job_id)
             result, listing = portfolio_jobs.result(r, done), portfolio_jobs.listing(r, done)
-        first = first_rows(store.lake, listing, SHOWN_CHANGES, backtesting.changed)
+        first = first_rows(store.lake, listing, SHOWN_CHANGES, backtesting.describe_change)
         if page is not None:
             name = champion.policy.name
-            write(page, backtesting.as_page(store.lake, done, name, result, listing).encode())
+            write(page, backtesting.render_page(store.lake, done, name, result, listing).encode())
     if as_json:
-        print_json({**backtesting.shown(done), "days": result})
+        print_json({**backtesting.describe(done), "days": result})
         return
     _print(done, result)
     _print_changes(first, listing.total)
@@ -107,71 +108,71 @@ def _sent(
     champion: PolicyVersion,
     against: str,
     days: Sequence[str],
-    given: Sequence[str],
+    inputs: Sequence[str],
     *,
     known_then: bool,
 ) -> SentBacktest:
     if not against.isdecimal() and against not in (PUBLISHED, Against.RECORDED, Against.CHALLENGER):
-        raise typer.BadParameter("--against is a version's number, published, recorded or challenger")
+        raise typer.BadParameter("--against must be a version's number, published, recorded or challenger")
     declared = kinds(champion.policy.declared_inputs)
     return SentBacktest.model_construct(
         version=champion.version,
         against=int(against) if against.isdecimal() else against,
         as_of=[_day(each) for each in days] or None,
         knowledge=Knowledge.THEN if known_then else Knowledge.NOW,
-        inputs=dict(_input(each, declared) for each in given),
+        inputs=dict(_input(each, declared) for each in inputs),
     )
 
 
-def _only(champion: PolicyVersion, customers: Sequence[UUID], attributes: Sequence[str]) -> Mapping[str, Any]:
-    """What narrows the portfolio down."""
+def _filters(champion: PolicyVersion, customers: Sequence[UUID], attributes: Sequence[str]) -> Mapping[str, Any]:
+    """Return the fields of a backtest that restrict its customers."""
     declared = kinds(champion.policy.attributes)
     values = dict(_attribute(each, declared) for each in attributes)
     return {"customer_ids": list(dict.fromkeys(customers)) or None, "attributes": values or None}
 
 
 def _require_another(newest: PolicyVersion, sent: SentBacktest) -> None:
-    """Raises InvalidRequest where there is no second version to compare with."""
+    """Raise InvalidRequest if there is no second version to compare with."""
     if newest.version == sent.version == 1 and sent.against in (PUBLISHED, 1):
-        described = "There is only version 1: push a new draft, or compare with `--against recorded`."
-        raise InvalidRequest("Backtest.SameVersion", described)
+        detail = "There is only version 1: push a new draft, or compare with `--against recorded`."
+        raise InvalidRequest("Backtest.SameVersion", detail)
 
 
 def _day(text: str) -> date:
     try:
         return date.fromisoformat(text)
     except ValueError:
-        raise typer.BadParameter("--as-of is a day, YYYY-MM-DD") from None
+        raise typer.BadParameter("--as-of must be a day, YYYY-MM-DD") from None
 
 
 def _input(text: str, declared: Mapping[str, str]) -> tuple[str, Any]:
     name, sign, value = text.partition("=")
     if not sign:
-        raise typer.BadParameter("--input is name=value")
+        raise typer.BadParameter("--input must be name=value")
     return name, BOOLEANS.get(value, value) if declared.get(name) == "boolean" else value
 
 
 def _attribute(text: str, declared: Mapping[str, str]) -> tuple[str, Any]:
-    """As the kind that the policy declares; of others what looks like a number, true or false is one."""
+    """Parse an attribute as the kind that the policy declares; others by their look: a number, true, false or text."""
     name, sign, value = text.partition("=")
     if not sign:
-        raise typer.BadParameter("--attribute is name=value")
+        raise typer.BadParameter("--attribute must be name=value")
     kind = declared.get(name)
     if kind == "decimal" or (kind is None and NUMBER.fullmatch(value)):
         return name, Number(value)
     return name, value if kind == "string" else BOOLEANS.get(value, value)
 
 
-def _known(r: Reading, client: UUID, path: Path) -> pl.DataFrame:
-    """KNOWN_OUTCOMES of the file's customers that are the client's; the others are left out, and said.
+def _read_outcomes(r: Reading, client: UUID, path: Path) -> pl.DataFrame:
+    """Read the file's KNOWN_OUTCOMES of the client's customers. Others are left out, with a warning.
 
     Raises:
         Unprocessable: the file can't be read.
-        InvalidRequest: it names a customer twice.
+        InvalidRequest: it lists a customer twice.
     """
     cases = _cases(path)
     if cases["customer"].is_duplicated().any():
-        raise InvalidRequest("Backtest.CustomerTwice", f"{path} names a customer twice.")
+        raise InvalidRequest("Backtest.CustomerTwice", f"{path} lists a customer twice.")
     ids = {text: parsed for text in cases["customer"] if (parsed := _uuid(text)) is not None}
     numbers = numbers_of(r, client, list(ids.values()))
     number_of = {text: numbers[parsed] for text, parsed in ids.items() if parsed in numbers}
@@ -179,15 +180,16 @@ def _known(r: Reading, client: UUID, path: Path) -> pl.DataFrame:
         customer_number=pl.col("customer").replace_strict(number_of, default=None, return_dtype=pl.Int64),
         defaulted=pl.col("defaulted") == 1,
     ).drop_nulls("customer_number")
-    if left := cases.height - known.height:
-        err.print(f"tidemark: warning: {left} of {cases.height} outcomes are of no customer: left out", style="yellow")
+    if ignored := cases.height - known.height:
+        line = f"tidemark: warning: ignored {ignored} of {cases.height} outcomes: their customers are unknown"
+        err.print(line, style="yellow")
     return known.select(*KNOWN_OUTCOMES)
 
 
 def _cases(path: Path) -> pl.DataFrame:
     table = csv_of(path)
-    there = [name.strip().lstrip("\ufeff") for name in table.columns]
-    if missing := [name for name in COLUMNS if name not in there]:
+    names = [name.strip().lstrip("\ufeff") for name in table.columns]
+    if missing := [name for name in COLUMNS if name not in names]:
         raise _unusable(path, f"there is no column {', '.join(missing)}")
     try:
         return files.outcomes(table.with_columns(pl.lit(ANY_DAY).alias("asOf"))).cases
@@ -196,8 +198,8 @@ def _cases(path: Path) -> pl.DataFrame:
 
 
 def _unusable(path: Path, reason: str) -> Unprocessable:
-    described = f"{path} can't be read as known outcomes (columns {','.join(COLUMNS)}): {reason}."
-    return Unprocessable("File.UnusableOutcomes", described)
+    detail = f"{path} can't be read as known outcomes (columns {','.join(COLUMNS)}): {reason}."
+    return Unprocessable("File.UnusableOutcomes", detail)
 
 
 def _uuid(text: str) -> UUID | None:
@@ -208,12 +210,12 @@ def _uuid(text: str) -> UUID | None:
 
 
 def _print(job: PortfolioJob, days: Sequence[Mapping[str, Any]]) -> None:
-    before, after = backtesting.sides(job)
+    before, after = backtesting.name_sides(job)
     out.print(f"Before: {before}. After: {after}.", highlight=False)
     for each in days:
         out.print(
-            f"\nAs of {each['asOf']}: {each['customers']:,} customers, {each['outcomeChanged']:,} decided otherwise, "
-            f"{each['limitsChanged']:,} with another limit\n"
+            f"\nAs of {each['asOf']}: {each['customers']:,} customers, "
+            f"{each['outcomeChanged']:,} with another outcome, {each['limitsChanged']:,} with another limit\n"
         )
         print_records(list(_lines(each)), as_json=False, empty="")
 
@@ -231,10 +233,10 @@ def _lines(each: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def _print_changes(first: Sequence[Mapping[str, Any]], count: int) -> None:
-    """Who changes, each with the codes of the rules that make it so."""
+    """Print the first changed customers, with the codes of the rules that cause the change."""
     if not count:
         return
-    out.print(f"\nThe first {len(first)} of {count:,} changes\n" if count > len(first) else "\nWho changes\n")
+    out.print(f"\nThe first {len(first)} of {count:,} changes\n" if count > len(first) else "\nChanged customers\n")
     print_records(
         [
             {

@@ -1,4 +1,4 @@
-"""`tidemark rulesets simulate`: try a ruleset on past days, wait for it, and show when it would fire, and for whom."""
+"""`tidemark rulesets simulate`: try a ruleset on past days, and show when and for which customers it would fire."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -38,31 +38,32 @@ SHOWN_CUSTOMERS = 20
 @commands.command("simulate")
 def simulate(
     ruleset: Annotated[str, typer.Argument(help="A ruleset's document in a file, or the slug of a ruleset.")],
-    client: Annotated[UUID, typer.Option("--client", help="The client whose customers are looked at.")],
+    client: Annotated[UUID, typer.Option("--client", help="The client whose customers are evaluated.")],
     first: Annotated[str | None, typer.Option("--from", help="The first day, YYYY-MM-DD. Default: a year ago.")] = None,
     last: Annotated[str | None, typer.Option("--to", help="The last day. Default: today.")] = None,
     customer: Annotated[
-        list[UUID] | None, typer.Option("--customer", help="Only this customer; repeat for more.")
+        list[UUID] | None, typer.Option("--customer", help="Only this customer. Can be repeated.")
     ] = None,
     page: Annotated[Path | None, typer.Option("--page", help="Write the page with charts to this file.")] = None,
-    wait: Annotated[bool, typer.Option(help="Wait until it is done.")] = True,
+    wait: Annotated[bool, typer.Option(help="Wait for the result.")] = True,
     as_json: AsJson = False,
 ) -> None:
-    """Try a ruleset on past days: how often, and for whom, it would have fired.
+    """Try a ruleset on past days: how often, and for which customers, it would have fired.
 
-    The work is done by the running service, as a job. A file whose slug no ruleset has is saved first, switched off.
+    The running service does the work, as a job. If no ruleset has the slug of
+    the file, the file is first saved as one, switched off.
 
     Example: tidemark rulesets simulate after-the-loan.yaml --client 2f0c… --from 2026-01-01 --page out.html
     """
     file = Path(ruleset)
     with findings_described(as_json=as_json):
-        of_file = _in_file(file) if file.is_file() else None
-    sent = _sent(of_file, first, last, customer or [])
+        document = _read_file(file) if file.is_file() else None
+    sent = _sent(document, first, last, customer or [])
     with opened_store() as store:
         with findings_described(as_json=as_json), store.db.writing() as w:
-            stored = rulesets.with_slug(w, client, ruleset) if of_file is None else _stored(w, client, of_file)
+            stored = rulesets.with_slug(w, client, ruleset) if document is None else _find_or_save(w, client, document)
             today = now().astimezone(store.settings.zone).date()
-            job = start(w, simulating.asked(w, stored, sent, today), OPERATOR, now())
+            job = start(w, simulating.new_job(w, stored, sent, today), OPERATOR, now())
         if not wait:
             print_record({"jobId": job.job_id, "status": job.status}, as_json=as_json)
             return
@@ -72,23 +73,23 @@ def simulate(
             result, listing = portfolio_jobs.result(r, done), portfolio_jobs.listing(r, done)
             simulated = simulations.simulated_ruleset(r, done)
         if page is not None:
-            write(page, simulating.as_page(store.lake, done, simulated, result, listing).encode())
+            write(page, simulating.render_page(store.lake, done, simulated, result, listing).encode())
     if as_json:
-        print_json({**simulating.shown(done), "result": result})
+        print_json({**simulating.describe(done), "result": result})
     else:
         _print(done, result)
 
 
-def _in_file(file: Path) -> Ruleset:
+def _read_file(file: Path) -> Ruleset:
     return sound(read_text(text_of(file), yaml=file.suffix != ".json"))
 
 
-def _sent(of_file: Ruleset | None, first: str | None, last: str | None, customers: Sequence[UUID]) -> SentSimulation:
+def _sent(document: Ruleset | None, first: str | None, last: str | None, customers: Sequence[UUID]) -> SentSimulation:
     return SentSimulation.model_construct(
         from_=_day("--from", first),
         to=_day("--to", last),
         customer_ids=list(dict.fromkeys(customers)) or None,
-        document=None if of_file is None else json.loads(canonical(of_file)),
+        document=None if document is None else json.loads(canonical(document)),
     )
 
 
@@ -96,11 +97,11 @@ def _day(option: str, text: str | None) -> date | None:
     try:
         return None if text is None else date.fromisoformat(text)
     except ValueError:
-        raise typer.BadParameter(f"{option} is a day, YYYY-MM-DD") from None
+        raise typer.BadParameter(f"{option} must be a day, YYYY-MM-DD") from None
 
 
-def _stored(w: Writing, client: UUID, ruleset: Ruleset) -> StoredRuleset:
-    """The client's ruleset with this slug; if there is none, it is saved, switched off."""
+def _find_or_save(w: Writing, client: UUID, ruleset: Ruleset) -> StoredRuleset:
+    """Return the client's ruleset with this slug; if there is none, save this one, switched off."""
     try:
         return rulesets.with_slug(w, client, ruleset.slug)
     except NotFound:
@@ -112,9 +113,9 @@ def _stored(w: Writing, client: UUID, ruleset: Ruleset) -> StoredRuleset:
 
 
 def _print(job: PortfolioJob, result: Mapping[str, Any]) -> None:
-    asked, fired = Request.of_json(job.request), counted(result["customersFired"], "customer")
+    request, fired = Request.of_json(job.request), counted(result["customersFired"], "customer")
     out.print(
-        f"From {asked.first} to {asked.last}: {counted(result['events'], 'event')} for {fired} of "
+        f"From {request.first} to {request.last}: {counted(result['events'], 'event')} for {fired} of "
         f"{result['customers']:,}; {result['atSwitchOn']['customers']:,} on the first day.",
         highlight=False,
     )
@@ -132,9 +133,9 @@ def _print(job: PortfolioJob, result: Mapping[str, Any]) -> None:
 
 
 def _bars(sizes: Sequence[tuple[str, int]]) -> list[str]:
-    """A line each, its bar as long as its figure to the largest."""
-    whole = max((size for _, size in sizes), default=0) or 1
-    return [f"{label:>9} {'█' * -(-size * BAR_WIDTH // whole)} {size:,}" for label, size in sizes]
+    """Return a line with a bar for each figure; the largest bar has BAR_WIDTH characters."""
+    largest = max((size for _, size in sizes), default=0) or 1
+    return [f"{label:>9} {'█' * -(-size * BAR_WIDTH // largest)} {size:,}" for label, size in sizes]
 
 
 def _rule(each: Mapping[str, Any]) -> Mapping[str, Any]:

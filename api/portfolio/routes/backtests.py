@@ -13,7 +13,7 @@ from api.http.documented import DAMAGED_FILE, Page, enveloped, refuses, shows
 from api.http.idempotency import IDEMPOTENT
 from api.http.route import Route
 from api.portfolio import backtesting
-from api.portfolio.portfolio_jobs import page_answer, require_done, rows_answer, start, unfinished
+from api.portfolio.portfolio_jobs import page_answer, require_done, rows_answer, start, unfinished_code
 from api.portfolio.schemas.backtests import (
     BacktestListView,
     BacktestResultView,
@@ -29,7 +29,7 @@ from storage.portfolio.portfolio_jobs import BACKTEST
 router = APIRouter(route_class=Route, prefix="/v1/decision-policies/{slug}", tags=["Decision policies"])
 Author = Annotated[Caller, Depends(Allow("decision-policies:write"))]
 NO_VERSION = "DecisionPolicy.VersionNotFound"
-UNFINISHED = unfinished(BACKTEST)
+UNFINISHED = unfinished_code(BACKTEST)
 
 
 @router.post(
@@ -40,12 +40,12 @@ UNFINISHED = unfinished(BACKTEST)
     dependencies=[IDEMPOTENT],
 )
 def backtest_decision_policy(caller: Author, slug: PolicySlug, sent: SentBacktest) -> Response:
-    """Compare a version with another one, or with what was decided, over the whole portfolio; poll the job.
+    """Compare a version with another one, or with recorded decisions, over the whole portfolio; poll the job.
 
-    An archived policy can be looked at, too. Nothing is decided by it.
+    Archived policies can be backtested, too. A backtest decides nothing.
     """
     with caller.reading() as r:
-        new = backtesting.asked(r, caller.policy(r, slug), sent, caller.today)
+        new = backtesting.new_job(r, caller.policy(r, slug), sent, caller.today)
     with caller.writing() as w:
         return caller.keep(w, accepted_job(start(w, new, caller.actor, caller.now)))
 
@@ -55,15 +55,15 @@ def list_backtests(caller: Author, slug: PolicySlug, query: Annotated[Paging, Qu
     """List the policy's backtests, newest first."""
     with caller.reading() as r:
         found = portfolio_jobs.find(r, caller.policy(r, slug).policy_id, query.asked())
-    return answer({"backtests": [backtesting.shown(each) for each in found.items], **totals(found)})
+    return answer({"backtests": [backtesting.describe(each) for each in found.items], **totals(found)})
 
 
 @router.get("/backtests/{backtestId}", response_model=enveloped(BacktestResultView))
 def get_backtest(caller: Author, slug: PolicySlug, backtest_id: BacktestId) -> Response:
-    """Read a backtest: what was asked for, how far it has come, and what came of it, day by day."""
+    """Read a backtest: its request, its progress, and its result for each day."""
     with caller.reading() as r:
         job = caller.backtest(r, slug, backtest_id)
-        return answer({**backtesting.shown(job), "days": portfolio_jobs.result(r, job)})
+        return answer({**backtesting.describe(job), "days": portfolio_jobs.result(r, job)})
 
 
 @router.get(
@@ -74,11 +74,11 @@ def get_backtest(caller: Author, slug: PolicySlug, backtest_id: BacktestId) -> R
 def list_changed_customers(
     caller: Author, slug: PolicySlug, backtest_id: BacktestId, query: Annotated[WhichChanges, Query()]
 ) -> Response:
-    """List who changes, in outcome or in limits, with the rules that make it so."""
+    """List the customers whose outcome or limits change, with the rules that cause it."""
     with caller.reading() as r:
         job = caller.backtest(r, slug, backtest_id)
         changed = portfolio_jobs.listing(r, require_done(job), query.change)
-    return rows_answer(caller.store.lake, changed, query.asked(), "customers", backtesting.changed)
+    return rows_answer(caller.store.lake, changed, query.asked(), "customers", backtesting.describe_change)
 
 
 @router.get("/backtests/{backtestId}/page.html", response_class=Page, responses=refuses(UNFINISHED, *DAMAGED_FILE))
@@ -87,5 +87,5 @@ def get_backtest_page(caller: Author, slug: PolicySlug, backtest_id: BacktestId)
     with caller.reading() as r:
         job = require_done(caller.backtest(r, slug, backtest_id))
         name = policies.version(r, caller.policy(r, slug), job.version).policy.name
-        days, of = portfolio_jobs.result(r, job), portfolio_jobs.listing(r, job)
-    return page_answer(backtesting.as_page(caller.store.lake, job, name, days, of), CONTENT_POLICY)
+        days, changes = portfolio_jobs.result(r, job), portfolio_jobs.listing(r, job)
+    return page_answer(backtesting.render_page(caller.store.lake, job, name, days, changes), CONTENT_POLICY)

@@ -13,7 +13,7 @@ from api.http.documented import DAMAGED_FILE, Page, enveloped, refuses, shows
 from api.http.idempotency import IDEMPOTENT
 from api.http.route import Route
 from api.portfolio import simulating
-from api.portfolio.portfolio_jobs import page_answer, require_done, rows_answer, start, unfinished
+from api.portfolio.portfolio_jobs import page_answer, require_done, rows_answer, start, unfinished_code
 from api.portfolio.schemas.simulations import FiringListView, SentSimulation, SimulationListView, SimulationResultView
 from pipelines.pages import CONTENT_POLICY
 from storage.monitoring import simulations
@@ -23,7 +23,7 @@ from storage.portfolio.portfolio_jobs import SIMULATION
 router = APIRouter(route_class=Route, prefix="/v1/monitoring", tags=["Monitoring"])
 Watcher = Annotated[Caller, Depends(Allow("monitoring:rules"))]
 CORRUPT = "Ruleset.Corrupt"
-UNFINISHED = unfinished(SIMULATION)
+UNFINISHED = unfinished_code(SIMULATION)
 
 
 @router.post(
@@ -34,12 +34,12 @@ UNFINISHED = unfinished(SIMULATION)
     dependencies=[IDEMPOTENT],
 )
 def simulate_ruleset(caller: Watcher, ruleset_id: RulesetId, sent: SentSimulation) -> Response:
-    """Try a ruleset, or what it might say instead, on past days, before it is switched on; poll the job.
+    """Try a ruleset, or another document for it, on past days before it is switched on; poll the job.
 
-    An archived or inactive ruleset can be looked at, too. Nobody is told, and nothing of the ruleset changes.
+    Archived and inactive rulesets can be simulated, too. No events are sent, and the ruleset doesn't change.
     """
     with caller.reading() as r:
-        new = simulating.asked(r, caller.ruleset(r, ruleset_id), sent, caller.today)
+        new = simulating.new_job(r, caller.ruleset(r, ruleset_id), sent, caller.today)
     with caller.writing() as w:
         return caller.keep(w, accepted_job(start(w, new, caller.actor, caller.now)))
 
@@ -51,15 +51,15 @@ def list_simulations(caller: Watcher, ruleset_id: RulesetId, query: Annotated[Pa
     """List the ruleset's simulations, newest first."""
     with caller.reading() as r:
         found = portfolio_jobs.find(r, caller.ruleset(r, ruleset_id).ruleset_id, query.asked())
-    return answer({"simulations": [simulating.shown(each) for each in found.items], **totals(found)})
+    return answer({"simulations": [simulating.describe(each) for each in found.items], **totals(found)})
 
 
 @router.get("/simulations/{simulationId}", response_model=enveloped(SimulationResultView))
 def get_simulation(caller: Watcher, simulation_id: SimulationId) -> Response:
-    """Read a simulation: what was asked for, how far it has come, and what came of it, month by month."""
+    """Read a simulation: its request, its progress, and its result for each month."""
     with caller.reading() as r:
         job = caller.simulation(r, simulation_id)
-        return answer({**simulating.shown(job), "result": portfolio_jobs.result(r, job)})
+        return answer({**simulating.describe(job), "result": portfolio_jobs.result(r, job)})
 
 
 @router.get(
@@ -68,10 +68,10 @@ def get_simulation(caller: Watcher, simulation_id: SimulationId) -> Response:
     responses=refuses(UNFINISHED, *DAMAGED_FILE),
 )
 def list_firings(caller: Watcher, simulation_id: SimulationId, query: Annotated[Paging, Query()]) -> Response:
-    """List what would have fired, customer by customer and day by day, with the values that matched."""
+    """List the rules that would have fired, by customer and day, with the values that matched."""
     with caller.reading() as r:
         firings = portfolio_jobs.listing(r, require_done(caller.simulation(r, simulation_id)))
-    return rows_answer(caller.store.lake, firings, query.asked(), "firings", simulating.firing)
+    return rows_answer(caller.store.lake, firings, query.asked(), "firings", simulating.describe_firing)
 
 
 @router.get(
@@ -82,5 +82,5 @@ def get_simulation_page(caller: Watcher, simulation_id: SimulationId) -> Respons
     with caller.reading() as r:
         job = require_done(caller.simulation(r, simulation_id))
         ruleset = simulations.simulated_ruleset(r, job)
-        result, of = portfolio_jobs.result(r, job), portfolio_jobs.listing(r, job)
-    return page_answer(simulating.as_page(caller.store.lake, job, ruleset, result, of), CONTENT_POLICY)
+        result, firings = portfolio_jobs.result(r, job), portfolio_jobs.listing(r, job)
+    return page_answer(simulating.render_page(caller.store.lake, job, ruleset, result, firings), CONTENT_POLICY)

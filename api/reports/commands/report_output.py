@@ -1,4 +1,4 @@
-"""Reports on the terminal, as a page, on paper: from the service (`report`) or from files (`analyse`)."""
+"""Output of reports for `report` and `analyse`: on the terminal, as a page, as PDF."""
 
 import re
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ from storage.core.logs import printable
 
 
 def save(text: str, html: Path | None, pdf: Path | None) -> None:
-    """Write the page to the files that are named, and say so on standard error.
+    """Write the page to the given files, and report it on standard error.
 
     Raises:
         Unprocessable: a file can't be written, or no browser can print.
@@ -30,9 +30,9 @@ def save(text: str, html: Path | None, pdf: Path | None) -> None:
 
 
 def in_currency(text: str, currency: str, mark: str | None = None) -> str:
-    """A report's words and figures, which are written in Australian dollars, in the notation of another currency.
+    """Rewrite a report's text, which is in Australian dollars, in the notation of another currency.
 
-    `mark` stands before figures; by default the currency's code does.
+    `mark` is put before figures; the default is the currency's code.
     """
     if currency == CURRENCY:
         return text

@@ -1,4 +1,4 @@
-"""What follows from a customer's transactions together, computed when it is asked for."""
+"""Lists derived from all of a customer's transactions, computed for each request."""
 
 from typing import Annotated
 
@@ -22,28 +22,28 @@ Reader = Annotated[Caller, Depends(Allow(*READING_ROWS))]
 
 @router.get("/series", response_model=enveloped(SeriesListView), responses=refuses(*DAMAGED_FILE))
 def list_series(caller: Reader, customer_id: CustomerId, query: Annotated[Paging, Query()]) -> Response:
-    """A customer's recurring payments and receipts, by account."""
+    """List a customer's recurring payments and receipts, by account."""
     return _listing(derived.SERIES, caller, customer_id, query)
 
 
 @router.get("/facilities", response_model=enveloped(FacilityListView), responses=refuses(*DAMAGED_FILE))
 def list_facilities(caller: Reader, customer_id: CustomerId, query: Annotated[Paging, Query()]) -> Response:
-    """A customer's credit as its transactions until today show it, by start."""
+    """List a customer's credit facilities as its transactions until today show them, by start."""
     return _listing(derived.FACILITIES, caller, customer_id, query)
 
 
 @router.get("/mentioned-accounts", response_model=enveloped(MentionedAccountListView), responses=refuses(*DAMAGED_FILE))
 def list_mentioned_accounts(caller: Reader, customer_id: CustomerId, query: Annotated[Paging, Query()]) -> Response:
-    """Accounts that a customer's transfers speak of and whose transactions were not supplied."""
+    """List the accounts that a customer's transfers mention and whose transactions were not supplied."""
     return _listing(derived.MENTIONED_ACCOUNTS, caller, customer_id, query)
 
 
-def _listing(what: Derived, caller: Caller, customer_id: str, query: Paging) -> Response:
+def _listing(derivation: Derived, caller: Caller, customer_id: str, query: Paging) -> Response:
     with caller.reading() as r:
         customer = caller.customer(r, customer_id)
         page = query.asked()
-        rows = transactions.booked(r, caller.store.lake, customer, what.columns)
+        rows = transactions.booked(r, caller.store.lake, customer, derivation.columns)
     with caller.request.app.state.memory.taken(caller.asker, customer.enriched_rows * derived.BYTES_A_ROW):
-        found = what.compute(rows.collect(), caller.today)
-    counts = totals(Paged(range(found.height), found.height, page))
-    return streamed(what.name, counts, what.as_json(found, page))
+        items = derivation.compute(rows.collect(), caller.today)
+    counts = totals(Paged(range(items.height), items.height, page))
+    return streamed(derivation.name, counts, derivation.as_json(items, page))

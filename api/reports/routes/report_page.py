@@ -1,4 +1,4 @@
-"""A customer's reports as a page for people."""
+"""A customer's reports as an HTML page."""
 
 from typing import Annotated
 
@@ -8,7 +8,7 @@ from starlette.responses import Response
 from api.http.dependencies import Allow, Caller, CustomerId
 from api.http.documented import DAMAGED_FILE, Page, refuses
 from api.http.route import Route
-from api.reports.routes.reports import VERSIONS, bundle_of
+from api.reports.routes.reports import VERSIONS, read_bundle
 from api.reports.schemas.reports import Moment
 from pipelines.pages import CONTENT_POLICY
 from pipelines.reports.page import About, page
@@ -20,6 +20,6 @@ Reader = Annotated[Caller, Depends(Allow("customer:reports"))]
 @router.get("/reports.html", response_class=Page, responses=refuses(*VERSIONS, *DAMAGED_FILE))
 def get_report_page(caller: Reader, customer_id: CustomerId, query: Annotated[Moment, Query()]) -> Response:
     """Read the three reports as one printable page, which fetches nothing and runs no script."""
-    customer, found = bundle_of(caller, customer_id, query)
+    customer, found = read_bundle(caller, customer_id, query)
     about = About(customer.name, customer.abn, customer.reference, str(customer.customer_id))
     return Page(page(found, about), headers={"Content-Security-Policy": CONTENT_POLICY})

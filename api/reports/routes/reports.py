@@ -1,4 +1,4 @@
-"""A customer's three reports, today's and those of another day, and the transactions behind every figure."""
+"""A customer's three reports, as of today or another day, and the transactions behind every figure."""
 
 from typing import Annotated
 
@@ -46,7 +46,7 @@ CompletenessReader = Annotated[Caller, Depends(Allow("customer:completeness", "c
     dependencies=[IDEMPOTENT],
 )
 def refresh_reports(caller: Refresher, customer_id: CustomerId) -> Response:
-    """Compute all three reports over the customer's enriched transactions; poll the job that the answer names."""
+    """Compute all three reports from the customer's enriched transactions; poll the job in the answer."""
     unknown.forget()
     with caller.writing() as w:
         job = jobs.request_refresh(w, caller.customer(w, customer_id), caller.now)
@@ -57,10 +57,10 @@ def refresh_reports(caller: Refresher, customer_id: CustomerId) -> Response:
 def get_reports(caller: Reader, customer_id: CustomerId, query: Annotated[Moment, Query()]) -> Response:
     """Read the three reports together. Check each one's `status` before its `data`.
 
-    With any parameter they are computed for that moment, now, and not stored: `generatedAt` is null, and the same
-    version, day and formulas give the same bytes.
+    With any parameter they are computed for that moment and not stored: `generatedAt` is null. The same version, day
+    and formulas give the same bytes.
     """
-    _, found = bundle_of(caller, customer_id, query)
+    _, found = read_bundle(caller, customer_id, query)
     return answer({kind: member(report) for kind, report in found.items()})
 
 
@@ -71,18 +71,19 @@ def get_completeness(
     caller: CompletenessReader, customer_id: CustomerId, query: Annotated[Moment, Query()]
 ) -> Response:
     """Read the completeness report alone."""
-    _, found = bundle_of(caller, customer_id, query)
+    _, found = read_bundle(caller, customer_id, query)
     return answer(member(found["completeness"]))
 
 
 @router.get("/diff", response_model=enveloped(DiffView), responses=refuses(*VERSIONS, *DAMAGED_FILE))
 def diff_reports(caller: Reader, customer_id: CustomerId, query: Annotated[DiffQuery, Query()]) -> Response:
-    """Name the figures that moved between two versions of the customer's transactions, and why."""
+    """List the figures that changed between two versions of the customer's transactions, and why."""
     with caller.reading() as r:
         customer = caller.customer(r, customer_id)
         to = customer.data_version if query.to is None else query.to
         before = max(to - 1, 0) if query.from_ is None else query.from_
-        sides = [replay.then(r, caller, customer, Moment.at(version, query.as_of)) for version in (before, to)]
+        versions = (Moment.at(version, query.as_of) for version in (before, to))
+        sides = [replay.find_basis(r, caller, customer, moment) for moment in versions]
     with caller.request.app.state.memory.taken(caller.asker, customer.enriched_rows * BYTES_A_ROW_OF_DIFF):
         earlier, later = (side.facts(caller) for side in sides)
         found = diff(earlier.transactions, later.transactions, later.as_of, later.context)
@@ -106,8 +107,8 @@ def diff_reports(caller: Reader, customer_id: CustomerId, query: Annotated[DiffQ
     return answer({"from": before, "to": to, "asOf": later.as_of, **counts, "figures": figures})
 
 
-def _explains(kind: str) -> None:
-    """The route that explains figures of one kind of report, or metrics."""
+def _add_explanation(kind: str) -> None:
+    """Add the route that explains the figures of one kind of report, or metrics."""
 
     @router.get(
         f"/{kind}/lineage",
@@ -116,30 +117,30 @@ def _explains(kind: str) -> None:
         responses=refuses("Report.FigureNotFound", *VERSIONS, *DAMAGED_FILE),
     )
     def explain(caller: Reader, customer_id: CustomerId, query: Annotated[LineageQuery, Query()]) -> Response:
-        """The transactions whose sum or count is a figure; of one that follows from others, the formula and its inputs.
+        """List the transactions whose sum or count is a figure, or the formula and inputs of a derived figure.
 
         Without a moment, the figure is that of the stored report.
         """
         with caller.reading() as r:
             customer = caller.customer(r, customer_id)
-            figure = query.figure or replay.HEADLINES[kind]
-            then = replay.then(r, caller, customer, query, kind)
+            figure = query.figure or replay.DEFAULT_FIGURES[kind]
+            basis = replay.find_basis(r, caller, customer, query, kind)
         with caller.request.app.state.memory.taken(caller.asker, customer.enriched_rows * BYTES_A_ROW):
-            facts = then.facts(caller)
-            found = replay.traced(kind, facts, figure)
-            return replay.lineage(caller, kind, figure, found, facts, then, customer, query.asked())
+            facts = basis.facts(caller)
+            trace = replay.trace_figure(kind, facts, figure)
+            return replay.lineage_answer(caller, kind, figure, trace, facts, basis, customer, query.asked())
 
 
-for _kind in replay.HEADLINES:
-    _explains(_kind)
+for _kind in replay.DEFAULT_FIGURES:
+    _add_explanation(_kind)
 
 
-def bundle_of(caller: Caller, customer_id: str, moment: Moment) -> tuple[Customer, dict[str, ReportView]]:
-    """The stored reports, or those of the moment asked for."""
+def read_bundle(caller: Caller, customer_id: str, moment: Moment) -> tuple[Customer, dict[str, ReportView]]:
+    """Return the stored reports or, if `moment` is given, reports computed for it."""
     with caller.reading() as r:
         customer = caller.customer(r, customer_id)
         if not moment.is_given:
             return customer, reports.bundle(r, customer)
-        then = replay.then(r, caller, customer, moment)
+        basis = replay.find_basis(r, caller, customer, moment)
     with caller.request.app.state.memory.taken(caller.asker, customer.enriched_rows * BYTES_A_ROW):
-        return customer, dict(replay.bundle(then.facts(caller), then.data_version))
+        return customer, dict(replay.compute_reports(basis.facts(caller), basis.data_version))

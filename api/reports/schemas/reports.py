@@ -49,7 +49,7 @@ class Moment(Received):
         return not (self.as_of is None and self.known_at is None and self.data_version is None)
 
 
-class Behind(Paging):
+class FigureQuery(Paging):
     """A figure, and the page of the transactions that it rests on."""
 
     figure: Annotated[
@@ -69,7 +69,7 @@ class Behind(Paging):
     ] = None
 
 
-class LineageQuery(Moment, Behind):
+class LineageQuery(Moment, FigureQuery):
     """A figure in a past state of the customer's transactions."""
 
 

@@ -1,8 +1,7 @@
-"""`tidemark synthetic`: the synthetic portfolio as files to study and train on, as PDF statements, or as a client's
-customers whose days go by.
+"""`tidemark synthetic`: write the synthetic portfolio as files or PDF statements, or send it to a client day by day.
 
 Files need no service. Seeding goes through the API with a key of its own, and only in a sandbox environment, because
-made-up businesses must not stand beside real ones.
+synthetic businesses must not be mixed with real ones.
 """
 
 import json
@@ -46,8 +45,8 @@ class PartOf(StrEnum):
     TEST = "test"
 
 
-Customers = Annotated[int, typer.Option(help="How many businesses.", min=1, max=1_000_000)]
-Months = Annotated[int, typer.Option(help="How many months each is seen.", min=1, max=36)]
+Customers = Annotated[int, typer.Option(help="Number of businesses.", min=1, max=1_000_000)]
+Months = Annotated[int, typer.Option(help="Number of months of each business.", min=1, max=36)]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same portfolio.")]
 Until = Annotated[datetime | None, typer.Option(formats=["%Y-%m-%d"], help="Last day. Default: yesterday.")]
 
@@ -60,15 +59,15 @@ def generate(
     until: Until = None,
     faults: Annotated[bool, typer.Option(help="Inject gaps and re-submissions.")] = False,
     out: Annotated[Path, typer.Option(help="Folder to write to; it must be new or empty.")] = Path("synthetic"),
-    format_: Annotated[Format, typer.Option("--format", help="Of the transactions.")] = Format.CSV,
-    part: Annotated[PartOf | None, typer.Option(help="Businesses to train on, or those to test on.")] = None,
+    format_: Annotated[Format, typer.Option("--format", help="Format of the transactions.")] = Format.CSV,
+    part: Annotated[PartOf | None, typer.Option(help="Only businesses for training, or for testing.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Write a portfolio: transactions with their labels, customers with outcomes, accounts and facilities.
 
-    labels.csv is what `tidemark categories train --labels` reads. JSON is one
-    object a line. Businesses to train on meet no held-out brand and no held-out
-    bank; those to test on meet them wherever there is a choice.
+    `tidemark categories train --labels` reads labels.csv. JSON is one object a
+    line. Businesses for training have no held-out brand and no held-out bank;
+    those for testing have them wherever there is a choice.
 
     Example: tidemark synthetic generate --customers 500 --months 12 --seed 7 --out portfolio
     """
@@ -84,25 +83,25 @@ def generate(
 
 @synthetic.command("statements")
 def statements(
-    layout: Annotated[list[str] | None, typer.Option(help="Repeat for several. Default: one of each.")] = None,
-    files: Annotated[int, typer.Option(help="How many of each layout.", min=1, max=10_000)] = 1,
+    layout: Annotated[list[str] | None, typer.Option(help="A bank's layout. Can be repeated. Default: all.")] = None,
+    files: Annotated[int, typer.Option(help="Number of files of each layout.", min=1, max=10_000)] = 1,
     seed: Seed = 1,
-    pages: Annotated[int | None, typer.Option(help="Of each file. Default: as it comes.", min=1, max=1_000)] = None,
+    pages: Annotated[int | None, typer.Option(help="Pages of each file. Default: varies.", min=1, max=1_000)] = None,
     out: Annotated[Path, typer.Option(help="Folder to write to; it must be new or empty.")] = Path("statements"),
     as_json: AsJson = False,
 ) -> None:
-    """Write bank statements as PDF files, and the truth about each beside it as JSON.
+    """Write bank statements as PDF files, and the truth about each as JSON.
 
-    They are drawn as Australian banks print them, with rows of the synthetic
-    portfolio. What a statement says of its account is under "accounts"; "shown" names
-    the details that can be read on the paper.
+    They look as Australian banks print them, with rows of the synthetic
+    portfolio. In the JSON, "accounts" has the details of the account, and
+    "shown" lists those that the statement prints.
 
     Example: tidemark synthetic statements --layout westpac --layout nab --files 5 --out statements
     """
     _must_be_empty(out)
     names = layout or list(LAYOUTS)
     if unknown := set(names) - set(EVERY_LAYOUT):
-        raise complaint(f"there is no layout {', '.join(sorted(unknown))}; there are {', '.join(EVERY_LAYOUT)}")
+        raise complaint(f"unknown layout {', '.join(sorted(unknown))}; choose from {', '.join(EVERY_LAYOUT)}")
     out.mkdir(parents=True, exist_ok=True)
     wanted = [(name, number) for name in names for number in range(seed, seed + files)]
     rows = 0
@@ -120,17 +119,17 @@ def seed_(
     customers: Customers = 5,
     months: Months = 6,
     seed: Seed = 1,
-    days: Annotated[int, typer.Option(help="Days at the end that come one by one.", min=0, max=366)] = 0,
+    days: Annotated[int, typer.Option(help="Number of last days that are sent one by one.", min=0, max=366)] = 0,
     until: Until = None,
     url: Annotated[str, typer.Option(help="Address of the service.", envvar="TIDEMARK_BASE_URL")] = (
         "http://127.0.0.1:8000"
     ),
     as_json: AsJson = False,
 ) -> None:
-    """Give a client synthetic customers, and let their last days go by one by one.
+    """Send synthetic customers to a client, the last days one by one.
 
-    Each customer's history is sent up to a start date; then every day's new rows
-    come as new submissions, a day after the other, as from a live bank feed.
+    Each customer's history is sent up to a start date. Then the new rows of
+    each day are sent as a new submission, as from a live bank feed.
 
     Example: tidemark synthetic seed --client 2f0c… --customers 5 --months 6 --days 30
     """
@@ -262,7 +261,7 @@ def _transactions_writer(out: Path, format_: Format, files: ExitStack) -> _Write
 
 def _must_be_empty(out: Path) -> None:
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise complaint(f"{out} is not an empty folder: name another with --out")
+        raise complaint(f"{out} is not an empty folder: choose another with --out")
 
 
 def _last_day(until: datetime | None) -> date:

@@ -1,4 +1,4 @@
-"""The pages of documentation: Swagger UI from a package, so that it needs no internet, and one for each error code."""
+"""Documentation pages: Swagger UI, served from a package so that it needs no internet, and pages of error codes."""
 
 from html import escape
 
@@ -13,7 +13,7 @@ from pipelines.vocabulary.errors import NotFound
 
 ASSETS = "/docs/assets"
 PARAMETERS = {
-    "validatorUrl": None,  # its badge would ask a public server
+    "validatorUrl": None,  # the badge would call a public server
     "persistAuthorization": True,
     "displayRequestDuration": True,
     "defaultModelsExpandDepth": 0,
@@ -25,7 +25,7 @@ router = APIRouter(include_in_schema=False)
 
 @router.get("/docs")
 async def get_docs() -> Response:
-    """The OpenAPI document as a page to browse and try."""
+    """Return the OpenAPI document as a page to browse and try."""
     return get_swagger_ui_html(
         openapi_url="/openapi.json",
         title="Tidemark API",
@@ -38,11 +38,11 @@ async def get_docs() -> Response:
 
 @router.get(PAGES + "/{code}")
 async def get_error(code: str) -> Response:
-    """The page about an error code, where the `type` of a problem leads."""
-    known = catalogue().get(code)
-    if known is None:
+    """Return the page about an error code, to which the `type` of a problem leads."""
+    entry = catalogue().get(code)
+    if entry is None:
         raise NotFound("Request.UnknownPath", "There is no error code of this name.")
-    return HTMLResponse(error_page(known))
+    return HTMLResponse(error_page(entry))
 
 
 def error_page(code: Code) -> str:
@@ -54,6 +54,6 @@ def error_page(code: Code) -> str:
 
 
 def install(app: FastAPI) -> None:
-    """Put the page and what it needs into `app`."""
+    """Add the pages and Swagger UI's files to `app`."""
     app.include_router(router)
     app.mount(ASSETS, StaticFiles(packages=[("fastapi_swagger", "resources")]))

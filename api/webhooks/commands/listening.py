@@ -7,7 +7,7 @@ import typer
 
 from api.core.commands.console import AsJson, out
 from api.webhooks import listen as receiver
-from api.webhooks.listen import Manners
+from api.webhooks.listen import Behaviour
 from pipelines.webhooks.events import key_of
 from storage.core.settings import Settings
 
@@ -27,18 +27,18 @@ def listen(
 
     Example: tidemark listen --port 8443 --secret cGxlYXNl… --forward-to http://127.0.0.1:3000/hooks
     """
-    manners = Manners(status=status, forward_to=forward_to, hang=hang, drip=drip)
-    _check_manners(manners)
+    behaviour = Behaviour(status=status, forward_to=forward_to, hang=hang, drip=drip)
+    _check_behaviour(behaviour)
     _check_secrets(secret or [])
-    receiver.listen(Settings().prepared().home, port, secret or [], manners, out, as_json=as_json)
+    receiver.listen(Settings().prepared().home, port, secret or [], behaviour, out, as_json=as_json)
 
 
-def _check_manners(manners: Manners) -> None:
-    if sum((manners.forward_to is not None, manners.hang, manners.drip)) > 1:
+def _check_behaviour(behaviour: Behaviour) -> None:
+    if sum((behaviour.forward_to is not None, behaviour.hang, behaviour.drip)) > 1:
         raise typer.BadParameter("--forward-to, --hang and --drip exclude each other")
-    if manners.status != Manners.status and (manners.hang or manners.forward_to is not None):
+    if behaviour.status != Behaviour.status and (behaviour.hang or behaviour.forward_to is not None):
         raise typer.BadParameter("--status excludes --hang and --forward-to")
-    if manners.forward_to is not None and not manners.forward_to.startswith(("http://", "https://")):
+    if behaviour.forward_to is not None and not behaviour.forward_to.startswith(("http://", "https://")):
         raise typer.BadParameter("--forward-to must be an http:// or https:// URL")
 
 

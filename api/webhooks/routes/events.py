@@ -1,4 +1,4 @@
-"""What receivers get: the `webhooks` section of the OpenAPI document. Nothing here is ever called."""
+"""Events for receivers, as the `webhooks` section of the OpenAPI document. These functions are never called."""
 
 from typing import Annotated
 from uuid import UUID
@@ -23,12 +23,12 @@ def standard_headers(
     webhook_signature: Annotated[
         str,
         Header(
-            description="`v1,` and the Base64 HMAC-SHA256 of id, timestamp and body, joined by full stops; the key is "
-            "the same. As Standard Webhooks 1.0.0 says. Refuse what is more than five minutes old."
+            description="`v1,` and the Base64 HMAC-SHA256 of id, timestamp and body, joined by full stops, with the "
+            "same key, as in Standard Webhooks 1.0.0. Refuse what is more than five minutes old."
         ),
     ],
 ) -> None:
-    """The other signature, which covers the time of the attempt, too."""
+    """Declare the headers of the standard signature, which also covers the time of the attempt."""
 
 
 router = APIRouter(tags=["Events"], dependencies=[Depends(standard_headers)])
@@ -44,34 +44,37 @@ Signature = Annotated[
 
 @router.post("job.completed", response_model=None)
 def job_completed(signature: Signature, event: JobCompletedEvent) -> None:
-    """A job ended as Completed or CompletedWithErrors."""
+    """Report that a job ended as Completed or CompletedWithErrors."""
 
 
 @router.post("job.failed", response_model=None)
 def job_failed(signature: Signature, event: JobFailedEvent) -> None:
-    """A job ended as Failed."""
+    """Report that a job ended as Failed."""
 
 
 @router.post("job.extraction.completed", response_model=None)
 def job_extraction_completed(signature: Signature, event: ExtractionCompletedEvent) -> None:
-    """A job's PDF statements were read; duplicateCount: rows that another statement of the job holds already."""
+    """Report that a job's PDF statements were read.
+
+    `duplicateCount` counts rows that another statement of the job contains already.
+    """
 
 
 @router.post("job.extraction.failed", response_model=None)
 def job_extraction_failed(signature: Signature, event: ExtractionFailedEvent) -> None:
-    """None of a job's PDF files could be read."""
+    """Report that none of a job's PDF files could be read."""
 
 
 @router.post("job.enrichment.completed", response_model=None)
 def job_enrichment_completed(signature: Signature, event: EnrichmentCompletedEvent) -> None:
-    """A job's enrichment ended."""
+    """Report that a job's enrichment ended."""
 
 
 @router.post("job.enrichment.failed", response_model=None)
 def job_enrichment_failed(signature: Signature, event: EnrichmentFailedEvent) -> None:
-    """A job's enrichment could keep nothing."""
+    """Report that a job's enrichment failed, and nothing was stored."""
 
 
 @router.post("monitoring.rule.triggered", response_model=None)
 def monitoring_rule_triggered(signature: Signature, event: RuleTriggeredEvent) -> None:
-    """Rules of a ruleset fired for a customer: which, and why, is at `GET /v1/monitoring/matches/{eventId}`."""
+    """Report that rules of a ruleset fired for a customer; `GET /v1/monitoring/matches/{eventId}` explains them."""

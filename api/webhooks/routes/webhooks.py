@@ -1,4 +1,4 @@
-"""Webhook subscriptions, and what became of their deliveries."""
+"""Webhook subscriptions and their deliveries."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -45,7 +45,7 @@ Subscriber = Annotated[Caller, Depends(Allow("webhooks:subscribe"))]
 REFUSED_SCOPES = [UNKNOWN_CUSTOMER, WRONG_COUNT]
 REFUSED_FILTERS = ["Customer.NotFound", "Webhook.EventNotFound", "Webhook.DeliveryNotFound"]  # of ids
 TEST_UNDER_WAY = "Webhook.TestUnderWay"
-DELIVERIES_A_SLICE = 100  # each attempt keeps up to 16 KiB of an answer
+DELIVERIES_A_SLICE = 100  # an attempt contains up to 16 KiB of the receiver's answer
 SECRET_NOT_REPLAYABLE = "Idempotency.SecretNotReplayable"
 
 
@@ -97,7 +97,7 @@ def get_subscription(caller: Subscriber, subscription_id: SubscriptionId) -> Res
 
 @router.patch("/subscriptions/{subscriptionId}", response_model=enveloped(SubscriptionView))
 def change_subscription(caller: Subscriber, subscription_id: SubscriptionId, sent: ChangedSubscription) -> Response:
-    """Change how failures are taken: `maxRetries`, `pauseAfterFailures`. What isn't sent stays as it is."""
+    """Change how failures are handled: `maxRetries`, `pauseAfterFailures`. A field that isn't sent stays unchanged."""
     known = as_uuid(subscription_id)
     with caller.writing() as w:
         changed = subscriptions.change(w, caller.client_id, known, sent.changes())
@@ -107,7 +107,10 @@ def change_subscription(caller: Subscriber, subscription_id: SubscriptionId, sen
 
 @router.post("/subscriptions/{subscriptionId}/pause", response_model=enveloped(SubscriptionView))
 def pause_subscription(caller: Subscriber, subscription_id: SubscriptionId) -> Response:
-    """Send nothing until it is resumed. Events that happen meanwhile are kept; a delivery under way still ends."""
+    """Pause a subscription: nothing is sent until it is resumed.
+
+    Events that happen in the meantime are kept. A delivery under way is completed.
+    """
     with caller.writing() as w:
         which = (caller.client_id, as_uuid(subscription_id))
         paused, changed = subscriptions.pause(w, *which, subscriptions.BY_CLIENT, caller.now)
@@ -118,7 +121,7 @@ def pause_subscription(caller: Subscriber, subscription_id: SubscriptionId) -> R
 
 @router.post("/subscriptions/{subscriptionId}/resume", response_model=enveloped(SubscriptionView))
 def resume_subscription(caller: Subscriber, subscription_id: SubscriptionId) -> Response:
-    """Send what has waited, in its order, and everything from now on. Failures are counted anew."""
+    """Resume a subscription: waiting events are sent in their order, and new ones again. Failures count from zero."""
     with caller.writing() as w:
         resumed, changed = subscriptions.resume(w, caller.client_id, as_uuid(subscription_id))
         if changed:
@@ -128,7 +131,7 @@ def resume_subscription(caller: Subscriber, subscription_id: SubscriptionId) -> 
 
 @router.get("/subscriptions/{subscriptionId}/summary", response_model=enveloped(SummaryView))
 def get_subscription_summary(caller: Subscriber, subscription_id: SubscriptionId) -> Response:
-    """How the receiver has fared in the last 24 hours and 7 days, and what waits for it."""
+    """Summarise the deliveries of the last 24 hours and 7 days, and those that are waiting."""
     with caller.reading() as r:
         known = caller.subscription(r, subscription_id)
         return answer(SummaryView.of(delivery_figures.summary(r, known, caller.now)))
@@ -142,8 +145,9 @@ def get_subscription_summary(caller: Subscriber, subscription_id: SubscriptionId
     dependencies=[IDEMPOTENT],
 )
 def test_subscription(caller: Subscriber, subscription_id: SubscriptionId) -> Response:
-    """Send a signed sample event of the subscription's type, with `"test": true`. It is sent even while the
-    subscription is paused, and is tried once.
+    """Send a signed sample event of the subscription's type, with `"test": true`.
+
+    It is sent even while the subscription is paused, and is not retried.
     """
     with caller.writing() as w:
         receiver = caller.subscription(w, subscription_id)
@@ -161,7 +165,7 @@ def test_subscription(caller: Subscriber, subscription_id: SubscriptionId) -> Re
     dependencies=[IDEMPOTENT],
 )
 def resend_deliveries(caller: Subscriber, subscription_id: SubscriptionId, wanted: Resending) -> Response:
-    """Send everything once more that was made since a time and has failed: the same bytes, the oldest first."""
+    """Send again all failed deliveries that were created since a time: the same bytes, oldest first."""
     with caller.writing() as w:
         receiver = caller.subscription(w, subscription_id).subscription_id
         customer = _customer_number(w, caller, wanted.customer_id)
@@ -189,9 +193,9 @@ def delete_subscription(caller: Subscriber, subscription_id: SubscriptionId) -> 
 
 @router.post("/subscriptions/{subscriptionId}/secret/rotate", response_model=enveloped(RotatedSecretView))
 def rotate_secret(caller: Subscriber, subscription_id: SubscriptionId) -> Response:
-    """Replace the signing secret. What is sent from now on is signed with the new one, whenever its event happened.
+    """Replace the signing secret. Everything sent from now on is signed with the new one, older events too.
 
-    A delivery that is under way may still arrive with the old signature, within 30 s.
+    A delivery under way may still arrive with the old signature, within 30 s.
     """
     rotated = as_uuid(subscription_id)
     with caller.writing() as w:
@@ -206,7 +210,7 @@ def rotate_secret(caller: Subscriber, subscription_id: SubscriptionId) -> Respon
     responses=refuses(*REFUSED_SCOPES),
 )
 def add_customers(caller: Subscriber, subscription_id: SubscriptionId, sent: ScopedCustomers) -> Response:
-    """Scope the subscription to these customers, too."""
+    """Add customers to the subscription's scope."""
     scope = as_uuid(subscription_id), sent.customer_ids
     with caller.writing() as w:
         scoped = subscriptions.add_customers(w, caller.client_id, *scope)
@@ -220,7 +224,7 @@ def add_customers(caller: Subscriber, subscription_id: SubscriptionId, sent: Sco
     responses=refuses(*REFUSED_SCOPES),
 )
 def remove_customers(caller: Subscriber, subscription_id: SubscriptionId, sent: ScopedCustomers) -> Response:
-    """Take customers out of the scope. Without any left, the subscription receives every customer's events."""
+    """Remove customers from the scope. If none is left, the subscription receives all customers' events."""
     scope = as_uuid(subscription_id), sent.customer_ids
     with caller.writing() as w:
         scoped = subscriptions.remove_customers(w, caller.client_id, *scope)
@@ -239,15 +243,15 @@ def list_deliveries(
     """List a subscription's deliveries, newest first, with every attempt."""
     with caller.reading() as r:
         known = caller.subscription(r, subscription_id)
-        found = _found(r, caller, query, known.subscription_id)
+        found = _find_deliveries(r, caller, query, known.subscription_id)
     return streamed("deliveries", totals(found), _in_slices(caller, found.items))
 
 
 @router.get("/deliveries", response_model=enveloped(DeliveryListView), responses=refuses(*REFUSED_FILTERS))
 def list_all_deliveries(caller: Subscriber, query: Annotated[DeliveriesQuery, Query()]) -> Response:
-    """List the deliveries of all subscriptions, those that were deleted too, newest first, with every attempt."""
+    """List the deliveries of all subscriptions, deleted ones included, newest first, with every attempt."""
     with caller.reading() as r:
-        found = _found(r, caller, query, None)
+        found = _find_deliveries(r, caller, query, None)
     return streamed("deliveries", totals(found), _in_slices(caller, found.items))
 
 
@@ -270,8 +274,8 @@ def _log_of(subscription_id: UUID) -> str:
     return f"/v1/webhooks/subscriptions/{subscription_id}/deliveries"
 
 
-def _found(r: Reading, caller: Caller, query: DeliveriesQuery, subscription_id: UUID | None) -> Paged[int]:
-    """The numbers of the client's deliveries that the query asks for."""
+def _find_deliveries(r: Reading, caller: Caller, query: DeliveriesQuery, subscription_id: UUID | None) -> Paged[int]:
+    """Find the numbers of the client's deliveries that match the query."""
     wanted = Wanted(caller.client_id, subscription_id, **query.filters())
     if query.customer_id is not None:
         customer = customers.get(r, caller.client_id, query.customer_id)
@@ -280,7 +284,7 @@ def _found(r: Reading, caller: Caller, query: DeliveriesQuery, subscription_id: 
 
 
 def _customer_number(r: Reading, caller: Caller, customer_id: UUID | None) -> int | None:
-    """Raises InvalidRequest where it isn't the caller's own."""
+    """Return the number of the caller's customer, None for no id; raise InvalidRequest if it isn't the caller's."""
     known = customers.numbers(r, caller.client_id, [customer_id] if customer_id else [])
     if customer_id is None or customer_id in known:
         return known.get(customer_id) if customer_id else None
@@ -289,7 +293,7 @@ def _customer_number(r: Reading, caller: Caller, customer_id: UUID | None) -> in
 
 
 def _in_slices(caller: Caller, numbers: Sequence[int]) -> Iterator[bytes]:
-    """Deliveries as JSON objects joined by commas, slice by slice."""
+    """Yield deliveries as JSON objects joined by commas, slice by slice."""
     for start in range(0, len(numbers), DELIVERIES_A_SLICE):
         with caller.reading() as r:
             found = delivery_log.read(r, numbers[start : start + DELIVERIES_A_SLICE])
@@ -297,5 +301,8 @@ def _in_slices(caller: Caller, numbers: Sequence[int]) -> Iterator[bytes]:
 
 
 def _not_replayable(made: Subscription) -> Conflict:
-    detail = f"This created subscription {made.subscription_id}. Its secret is shown once: rotate it for a new one."
+    detail = (
+        f"This request has created subscription {made.subscription_id}. Its secret is shown only once: rotate it to "
+        "get a new one."
+    )
     return Conflict(SECRET_NOT_REPLAYABLE, detail)

@@ -180,7 +180,7 @@ def test_no_more_faults_are_found_than_are_told_and_that_there_are_more_is_said(
     body = json.dumps({"outcomes": [{}] * 20_000}).encode()
     tracemalloc.start()
     try:
-        with pytest.raises(InvalidRequest, match=f"Only the first {MAX_FAULTS} faults are told") as refused:
+        with pytest.raises(InvalidRequest, match=f"Only the first {MAX_FAULTS} faults are listed") as refused:
             Body(SentBacktest, body, lambda: decoded(body, None)).read()
         assert tracemalloc.get_traced_memory()[1] < 16 * 2**20
     finally:

@@ -204,7 +204,7 @@ def test_one_file_that_is_no_pdf_fails_alone(store: Store, client: Client, custo
     end_submissions(store)
     job = job_of(client, accepted)
     assert [(warning["code"], warning["message"]) for warning in job["warnings"]] == [
-        ("Statement.Corrupt", "File 1: It is not a PDF.")
+        ("Statement.Corrupt", "File 1: The file is not a PDF.")
     ]
     assert [stage["status"] for stage in job["stages"]] == ["CompletedWithErrors", "Completed"]
     assert [row["path"] is None for row in of_customer(store, client, customer_id)] == [True, False]

@@ -86,7 +86,7 @@ def test_versions_are_compared_and_the_page_is_written(store: Store, client: UUI
     assert (found["version"], found["againstVersion"], found["knowsOutcomes"]) == (2, 1, True)
     assert found["days"][0]["outcomeChanged"] == 1
     assert sum(each["before"]["judged"] for each in found["days"][0]["outcomes"]) == 2
-    assert "1 of 3 outcomes are of no customer" in result.stderr
+    assert "ignored 1 of 3 outcomes" in result.stderr
     assert "version 2 against version 1" in page.read_text()
 
 
@@ -94,7 +94,7 @@ def test_people_are_shown_outcomes_of_each_day(store: Store, client: UUID) -> No
     with working(store):
         result = asked(client, *NEEDED, "--as-of", "2026-03-31", "--as-of", "2026-06-30", "--known-then")
     assert result.exit_code == 0, result.output
-    assert "As of 2026-03-31: 2 customers, 0 decided otherwise" in result.stdout
+    assert "As of 2026-03-31: 2 customers, 0 with another outcome" in result.stdout
     assert result.stdout.count("indeterminate") == 2
     assert "Before: version 1. After: version 2." in result.stdout
 
@@ -106,7 +106,7 @@ def test_people_are_shown_who_changes_and_by_which_rule(store: Store, client: UU
         with working(store):
             result = asked(client, *NEEDED, *map(str, narrowed))
         assert result.exit_code == 0, result.output
-        assert f"{1 if narrowed else 2} customers, 1 decided otherwise" in result.stdout
+        assert f"{1 if narrowed else 2} customers, 1 with another outcome" in result.stdout
         line = result.stdout.splitlines()[-1].split()
         assert line == [str(changed.customer_id), "proceed", "blocked", "SCORE"]
 
@@ -153,11 +153,11 @@ def test_whoever_does_not_wait_gets_the_job(store: Store, client: UUID) -> None:
     [
         (("--against", "best"), "--against is a version's number"),
         (("--as-of", "March"), "--as-of is a day"),
-        (("--input", "amount"), "--input is name=value"),
-        (("--attribute", "score"), "--attribute is name=value"),
-        ((*NEEDED, "--attribute", "score=high"), "no attribute's value"),
-        ((*NEEDED, "--customer", str(UUID(int=1))), "Some customers are not known"),
-        ((), "Not every declared input is given"),
+        (("--input", "amount"), "--input must be name=value"),
+        (("--attribute", "score"), "--attribute must be name=value"),
+        ((*NEEDED, "--attribute", "score=high"), "An attribute can't have this value"),
+        ((*NEEDED, "--customer", str(UUID(int=1))), "Some customers are unknown"),
+        ((), "A declared input is missing"),
         (("--version", "9"), "no such version"),
     ],
 )

@@ -25,7 +25,7 @@ from typer.testing import CliRunner
 
 from api.cli import app
 from api.webhooks import listen
-from api.webhooks.listen import MAX_BODY_BYTES, Manners, Received, Receiver, described, showing, shown
+from api.webhooks.listen import MAX_BODY_BYTES, Behaviour, Received, Receiver, as_panel, as_record, showing
 from pipelines.webhooks.events import key_of, new_secret, sign, signatures
 
 SECRET, OTHER = new_secret(b"1" * 32), new_secret(b"2" * 32)
@@ -121,8 +121,8 @@ def test_each_signature_is_judged_by_itself(tmp_path: Path) -> None:
             without,
         ):
             assert send(receiver, headers).status_code == 204
-    described = [(each.contract_signature, each.standard_signature, each.verified) for each in receiver.received]
-    assert described == [(True, True, True), (False, True, False), (True, False, False), (True, None, True)]
+    verdicts = [(each.contract_signature, each.standard_signature, each.verified) for each in receiver.received]
+    assert verdicts == [(True, True, True), (False, True, False), (True, False, False), (True, None, True)]
 
 
 def test_old_timestamps_and_repeated_events_are_noticed(tmp_path: Path) -> None:
@@ -131,32 +131,32 @@ def test_old_timestamps_and_repeated_events_are_noticed(tmp_path: Path) -> None:
         for moment in (now, now - timedelta(minutes=6), now + timedelta(minutes=6)):
             send(receiver, signed(moment=moment))
         send(receiver, {"webhook-timestamp": "soon"}, body=b"[]")
-    described = receiver.received
-    assert [(each.is_old, each.before) for each in described] == [(False, 0), (True, 1), (True, 2), (False, 0)]
-    assert described[-1].age_s is None
-    assert all(each.verified for each in described[:3])
+    deliveries = receiver.received
+    assert [(each.is_old, each.before) for each in deliveries] == [(False, 0), (True, 1), (True, 2), (False, 0)]
+    assert deliveries[-1].age_s is None
+    assert all(each.verified for each in deliveries[:3])
 
 
 def test_it_answers_as_it_is_told(tmp_path: Path) -> None:
-    with Receiver(tmp_path, manners=Manners(status=503)) as receiver:
+    with Receiver(tmp_path, behaviour=Behaviour(status=503)) as receiver:
         assert send(receiver, {}).status_code == 503
     assert receiver.received[0].answered == 503
 
 
 def test_it_can_hang(tmp_path: Path) -> None:
-    with Receiver(tmp_path, manners=Manners(hang=True)) as receiver:
+    with Receiver(tmp_path, behaviour=Behaviour(hang=True)) as receiver:
         with pytest.raises(requests.exceptions.ReadTimeout):
             send(receiver, {}, timeout_s=0.3)
         assert [each.answered for each in receiver.received] == [None]
 
 
-@pytest.mark.parametrize(("status", "described"), [(201, 201), (204, 200)])
-def test_it_can_drip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: int, described: int) -> None:
+@pytest.mark.parametrize(("status", "answered"), [(201, 201), (204, 200)])
+def test_it_can_drip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: int, answered: int) -> None:
     monkeypatch.setattr(listen, "DRIP_S", 0.1)
-    with Receiver(tmp_path, manners=Manners(status=status, drip=True)) as receiver:
+    with Receiver(tmp_path, behaviour=Behaviour(status=status, drip=True)) as receiver:
         answer = requests.post(receiver.url, data=BODY, verify=str(receiver.ca_path), timeout=5, stream=True)
         with closing(answer):
-            assert (answer.status_code, answer.headers["content-length"]) == (described, "1000")
+            assert (answer.status_code, answer.headers["content-length"]) == (answered, "1000")
             begun = time.monotonic()
             assert answer.raw.read(3) == b"..."
             assert 0.15 < time.monotonic() - begun < 2
@@ -164,8 +164,8 @@ def test_it_can_drip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: in
 
 def test_it_passes_on_what_it_gets_and_answers_as_the_other_does(tmp_path: Path) -> None:
     headers = signed()
-    with Receiver(tmp_path / "behind", manners=Manners(status=418)) as behind:
-        with plain_server(to=behind) as url, Receiver(tmp_path, manners=Manners(forward_to=url)) as receiver:
+    with Receiver(tmp_path / "behind", behaviour=Behaviour(status=418)) as behind:
+        with plain_server(to=behind) as url, Receiver(tmp_path, behaviour=Behaviour(forward_to=url)) as receiver:
             assert send(receiver, headers).status_code == 418
         (passed_on,) = behind.received
     assert (passed_on.body, receiver.received[0].answered) == (BODY, 418)
@@ -195,7 +195,7 @@ def plain_server(to: Receiver) -> Iterator[str]:
 def test_where_nobody_takes_what_is_passed_on_it_answers_502(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         url = f"http://127.0.0.1:{closed.getsockname()[1]}/"
-    with Receiver(tmp_path, manners=Manners(forward_to=url)) as receiver:
+    with Receiver(tmp_path, behaviour=Behaviour(forward_to=url)) as receiver:
         assert send(receiver, {}).status_code == 502
 
 
@@ -219,8 +219,8 @@ def test_what_makes_no_sense_is_said(options: Sequence[str]) -> None:
 
 def test_each_delivery_is_a_line_of_json_for_scripts(tmp_path: Path) -> None:
     lines = io.StringIO()
-    manners, console = Manners(status=202), Console(file=lines, width=40)
-    with showing(tmp_path, 0, [SECRET], manners, console, as_json=True) as receiver:
+    behaviour, console = Behaviour(status=202), Console(file=lines, width=40)
+    with showing(tmp_path, 0, [SECRET], behaviour, console, as_json=True) as receiver:
         assert send(receiver, signed()).status_code == 202
         send(receiver, {}, body=b"no JSON \xff")
     begun, first, second = map(json.loads, lines.getvalue().splitlines())
@@ -233,17 +233,17 @@ def test_each_delivery_is_a_line_of_json_for_scripts(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("manners", "said"),
+    ("behaviour", "said"),
     [
-        (Manners(), "answering 204"),
-        (Manners(status=500, drip=True), "answering 500, a byte a second"),
-        (Manners(hang=True), "never answering"),
-        (Manners(forward_to="http://127.0.0.1:3000/"), "passing on to 'http://127.0.0.1:3000/'"),
+        (Behaviour(), "answering 204"),
+        (Behaviour(status=500, drip=True), "answering 500, a byte a second"),
+        (Behaviour(hang=True), "never answering"),
+        (Behaviour(forward_to="http://127.0.0.1:3000/"), "forwarding to 'http://127.0.0.1:3000/'"),
     ],
 )
-def test_it_says_where_it_is_and_how_it_answers(tmp_path: Path, manners: Manners, said: str) -> None:
+def test_it_says_where_it_is_and_how_it_answers(tmp_path: Path, behaviour: Behaviour, said: str) -> None:
     console = Console(file=io.StringIO(), width=200, color_system=None)
-    with showing(tmp_path, 0, [], manners, console, as_json=False) as receiver:
+    with showing(tmp_path, 0, [], behaviour, console, as_json=False) as receiver:
         assert isinstance(console.file, io.StringIO)
         text = console.file.getvalue()
         assert f"Listening on {receiver.url}, {said}" in text
@@ -258,7 +258,7 @@ def received(body: bytes, headers: Mapping[str, str], **more: Any) -> Received:
 
 def text_of(body: bytes, headers: Mapping[str, str], **more: Any) -> str:
     console = Console(file=io.StringIO(), width=100, color_system=None)
-    console.print(shown(received(body, headers, **more)))
+    console.print(as_panel(received(body, headers, **more)))
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
@@ -283,15 +283,15 @@ def test_a_delivery_is_shown_with_what_a_receiver_should_beware_of() -> None:
 def test_what_is_shown_can_not_steer_the_terminal(body: bytes) -> None:
     hostile = "\x1b]0;title\x07"
     text = text_of(body, {"x-service-webhook-signature": hostile, "webhook-signature": hostile})
-    text += json.dumps(described(received(body, {hostile: hostile})))
+    text += json.dumps(as_record(received(body, {hostile: hostile})))
     assert not any(ord(character) < 32 and character != "\n" for character in text)
     assert "\x9b" not in text
 
 
 @pytest.mark.service  # each starts a process
-@pytest.mark.parametrize("manners", [(), ("--hang",), ("--drip",)], ids=["at once", "hanging", "dripping"])
-def test_an_interrupt_ends_it_whatever_it_is_doing(tmp_path: Path, manners: Sequence[str]) -> None:
-    command = [sys.executable, "-m", "api.cli", "--home", str(tmp_path), "listen", "--port", "0", "--json", *manners]
+@pytest.mark.parametrize("behaviour", [(), ("--hang",), ("--drip",)], ids=["at once", "hanging", "dripping"])
+def test_an_interrupt_ends_it_whatever_it_is_doing(tmp_path: Path, behaviour: Sequence[str]) -> None:
+    command = [sys.executable, "-m", "api.cli", "--home", str(tmp_path), "listen", "--port", "0", "--json", *behaviour]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stderr is not None
@@ -303,4 +303,4 @@ def test_an_interrupt_ends_it_whatever_it_is_doing(tmp_path: Path, manners: Sequ
             process.send_signal(signal.SIGINT)
             assert process.wait(5) == 0
             assert process.stderr.read() == ""
-            assert sending.exception(30) is None or manners
+            assert sending.exception(30) is None or behaviour

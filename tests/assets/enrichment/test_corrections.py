@@ -302,8 +302,8 @@ def replayed(store: Store, customer: Customer, moment: Moment) -> Mapping[str, R
     now = datetime.now(UTC)
     caller: Any = SimpleNamespace(store=store, now=now, today=now.date())
     with store.db.reading() as r:
-        then = replay.then(r, caller, customer, moment)
-    return replay.bundle(then.facts(caller), then.data_version)
+        basis = replay.find_basis(r, caller, customer, moment)
+    return replay.compute_reports(basis.facts(caller), basis.data_version)
 
 
 def known_at(moment: datetime, as_of: date | None = None) -> Moment:

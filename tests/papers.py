@@ -125,5 +125,5 @@ def extract(store: Store, read: Reader) -> bool:
     with store.db.writing() as w:
         batch = batches.claim(w, Queue.EXTRACTION, store.settings, datetime.now(UTC))
     if batch is not None:
-        extract_all(store, work_of.claimed(store, batch.token, batch.partition_day), read)
+        extract_all(store, work_of.read_claimed_batch(store, batch.token, batch.partition_day), read)
     return batch is not None

@@ -152,7 +152,7 @@ def test_a_retraction_whose_run_was_given_up_comes_true_with_the_next(rented: tu
         assert batch is not None
         batches.release(w, batch.token, store.settings, datetime.now(UTC))
     with pytest.raises(batches.Superseded):
-        work_of.claimed(store, batch.token, day)
+        work_of.read_claimed_batch(store, batch.token, day)
     assert lender.now(retraction).status is JobStatus.QUEUED
     assert lender.descriptions() == ["RENT", "SALE"]
     lender.end_all()

@@ -95,7 +95,7 @@ def claimed(store: Store, queue: Queue = Queue.EXTRACTION) -> Work:
     with store.db.writing() as w:
         batch = batches.claim(w, queue, store.settings, datetime.now(UTC))
     assert batch is not None
-    return work_of.claimed(store, batch.token, batch.partition_day)
+    return work_of.read_claimed_batch(store, batch.token, batch.partition_day)
 
 
 def test_the_rows_of_a_statement_become_transactions(in_june: InJune) -> None:

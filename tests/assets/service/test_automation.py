@@ -27,7 +27,7 @@ class Dagster(DagsterGraphQL):
         self.off: list[Automation] | None = list(stopped)
         self._obedient = obedient
 
-    def stopped(self) -> list[Automation] | None:
+    def list_stopped(self) -> list[Automation] | None:
         return None if self.off is None else list(self.off)
 
     def turn_on(self, automation: Automation) -> None:
@@ -134,4 +134,4 @@ def test_what_should_run_is_compared_with_what_runs(
         return answer
 
     monkeypatch.setattr(DagsterGraphQL, "_ask", ask)
-    assert DagsterGraphQL("http://127.0.0.1:1", "token").stopped() == stopped
+    assert DagsterGraphQL("http://127.0.0.1:1", "token").list_stopped() == stopped

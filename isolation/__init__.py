@@ -1,4 +1,4 @@
-"""Child processes with limits: what may break, starve or hang a process does so in one of its own."""
+"""Child processes with limits, which read untrusted files: a crash, a hang or a memory bomb stays inside them."""
 
 from isolation.limits import LIMITS, ChildLimits
 from isolation.parent import decode, explained_pngs, extract, page_png

@@ -1,7 +1,7 @@
-"""The process that reads one file: it takes its task, confines itself, and only then looks at the file.
+"""The child process that reads one file: it receives a task, confines itself, and only then reads the file.
 
-Started by `isolation.parent` as `python -I -m isolation.child`; run by hand it waits for a task on standard input. What
-it imports costs every file its time, so what only one kind of task needs is imported when asked for.
+`isolation.parent` starts it as `python -I -m isolation.child`; run by hand it waits for a task on standard input.
+Imports delay every file, so a module that only one kind of task needs is imported inside that task.
 """
 
 import gc
@@ -33,7 +33,7 @@ from isolation.messages import (
     Read,
     Task,
     Words,
-    framed,
+    frame_message,
 )
 from pipelines.intake import lines
 from pipelines.intake.lines import Rows
@@ -43,66 +43,67 @@ from pipelines.vocabulary.errors import InvalidRequest
 
 MOST_FRAMES: Final = 8
 ELEMENTS_AT_ONCE: Final = 500
-LINES_BYTES: Final = 1024 * 1024  # at once
-# What it may import late, and the layouts beside the engine.
+LINES_BYTES: Final = 1024 * 1024  # per message
+# Modules that are imported after the confinement, and the data files beside them (bank layouts).
 READABLE: Final = (sys.prefix, sys.base_prefix, *isolation.__path__, *pipelines.__path__)
 
 
-class Line:
-    """To and from the parent. What libraries print goes nowhere, so that it garbles no message."""
+class Channel:
+    """Messages to and from the parent. What libraries print is discarded, because it would corrupt the messages."""
 
     def __init__(self) -> None:
-        self._heard: BinaryIO = sys.stdin.buffer
-        self._said: BinaryIO = os.fdopen(os.dup(1), "wb")
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, 1)
-        os.close(nowhere)
+        self._input: BinaryIO = sys.stdin.buffer
+        self._output: BinaryIO = os.fdopen(os.dup(1), "wb")
+        discard = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(discard, 1)
+        os.close(discard)
 
-    def say(self, message: msgspec.Struct) -> None:
-        self._said.write(framed(message))
-        self._said.flush()
+    def send(self, message: msgspec.Struct) -> None:
+        self._output.write(frame_message(message))
+        self._output.flush()
 
-    def task(self) -> Task:
-        return msgspec.msgpack.decode(self._hear(), type=Task)
+    def read_task(self) -> Task:
+        return msgspec.msgpack.decode(self._receive(), type=Task)
 
-    def content(self, size: int) -> bytes:
-        return self._heard.read(size)
+    def read_content(self, size: int) -> bytes:
+        return self._input.read(size)
 
-    def words(self, page: int, png: bytes) -> Sequence[ScannedWord]:
-        """What the parent reads in a picture."""
-        self.say(Picture(page, png))
-        return msgspec.msgpack.decode(self._hear(), type=Words).words
+    def request_words(self, page: int, png: bytes) -> Sequence[ScannedWord]:
+        """Let the parent read a scanned page by OCR, and return its words."""
+        self.send(Picture(page, png))
+        return msgspec.msgpack.decode(self._receive(), type=Words).words
 
-    def _hear(self) -> bytes:
-        (length,) = LENGTH.unpack(self._heard.read(LENGTH.size))
-        return self._heard.read(length)
+    def _receive(self) -> bytes:
+        (length,) = LENGTH.unpack(self._input.read(LENGTH.size))
+        return self._input.read(length)
 
 
-Work = Callable[[Line, Task, bytes], Iterator[msgspec.Struct]]
+Work = Callable[[Channel, Task, bytes], Iterator[msgspec.Struct]]
 
 
 def main(work: Work | None = None) -> None:
-    line = Line()
-    task = line.task()
-    if isinstance(task.what, Read):
-        import pipelines.intake.pdf.extraction  # noqa: F401, PLC0415  # now: the memory it takes is not the file's
+    """Do one task. Tests pass a `work` of their own."""
+    channel = Channel()
+    task = channel.read_task()
+    if isinstance(task.action, Read):
+        import pipelines.intake.pdf.extraction  # noqa: F401, PLC0415  # before the limit: its memory doesn't count
     confine(task.memory_bytes, task.cpu_s, task.parent, READABLE)
-    sys.dont_write_bytecode = True  # it couldn't
-    content = line.content(task.content_bytes)
+    sys.dont_write_bytecode = True  # writing files is forbidden now
+    content = channel.read_content(task.content_bytes)
     try:
-        for message in (work or done)(line, task, content):
-            line.say(message)
+        for message in (work or do_task)(channel, task, content):
+            channel.send(message)
     except MemoryError:
-        line.say(Answer(refused(Refusal.LIMITS_EXCEEDED, OUT_OF_MEMORY)))
-    except Exception as error:  # a fault of ours; the parent tells it from a fault of the file's
-        line.say(Failed(type(error).__name__, _frames(error)))
+        channel.send(Answer(refused(Refusal.LIMITS_EXCEEDED, OUT_OF_MEMORY)))
+    except Exception as error:  # a bug of ours: the parent must not blame the file for it
+        channel.send(Failed(type(error).__name__, _format_frames(error)))
 
 
-def done(line: Line, task: Task, content: bytes) -> Iterator[msgspec.Struct]:
-    match task.what:
+def do_task(channel: Channel, task: Task, content: bytes) -> Iterator[msgspec.Struct]:
+    match task.action:
         case Decode(rows):
-            gc.disable()  # a document has no cycles, and looking for some takes two thirds of the time
-            yield from decoded(content, rows)
+            gc.disable()  # a document has no cycles, and searching for some takes two thirds of the time
+            yield from decode_document(content, rows)
         case Read() as read:
             from pipelines.intake.pdf.extraction import Limits, extract  # noqa: PLC0415  # see above
 
@@ -111,8 +112,8 @@ def done(line: Line, task: Task, content: bytes) -> Iterator[msgspec.Struct]:
                     content,
                     task.password,
                     limits=Limits(read.pages, read.characters, read.scanned_pages),
-                    scanned=line.words if read.asks else None,
-                    on_page=lambda page, pages: line.say(Progress(page, pages)),
+                    scanned=channel.request_words if read.use_ocr else None,
+                    on_page=lambda page, pages: channel.send(Progress(page, pages)),
                 )
             )
         case Draw(page, highlight):
@@ -125,34 +126,34 @@ def done(line: Line, task: Task, content: bytes) -> Iterator[msgspec.Struct]:
             yield from (Picture(page, png) for page, png in explained_pngs(content, task.password))
 
 
-def decoded(content: bytes, rows: Rows | None = None) -> Iterator[msgspec.Struct]:
-    """A JSON document in parts, or what is wrong with it."""
+def decode_document(content: bytes, rows: Rows | None = None) -> Iterator[msgspec.Struct]:
+    """Yield a JSON document in parts, or the reason why it is refused."""
     try:
-        found = lines.decoded(content, rows)
+        decoded = lines.decoded(content, rows)
     except InvalidRequest as refusal:
         yield Invalid(refusal.code, refusal.detail)
         return
-    for first in range(0, len(found.lines), LINES_BYTES):
-        yield Lines(found.lines[first : first + LINES_BYTES])
-    document = found.document
+    for first in range(0, len(decoded.lines), LINES_BYTES):
+        yield Lines(decoded.lines[first : first + LINES_BYTES])
+    document = decoded.document
     if isinstance(document, dict):
         for name, elements in document.items():
             if isinstance(elements, list):
-                yield from _elements(name, elements)
+                yield from _split_list(name, elements)
                 document[name] = []
     elif isinstance(document, list):
-        yield from _elements(None, document)
+        yield from _split_list(None, document)
         document = list[object]()
     yield Document(document)
 
 
-def _elements(name: str | None, elements: Sequence[object]) -> Iterator[Elements]:
+def _split_list(name: str | None, elements: Sequence[object]) -> Iterator[Elements]:
     for first in range(0, len(elements), ELEMENTS_AT_ONCE):
         yield Elements(name, list(elements[first : first + ELEMENTS_AT_ONCE]))
 
 
-def _frames(error: BaseException) -> tuple[str, ...]:
-    """Where it was raised, the innermost last."""
+def _format_frames(error: BaseException) -> tuple[str, ...]:
+    """Return file, line and function of the innermost MOST_FRAMES calls, the innermost last."""
     stack = traceback.extract_tb(error.__traceback__)[-MOST_FRAMES:]
     return tuple(f"{os.path.basename(frame.filename)}:{frame.lineno} {frame.name}" for frame in stack)
 

@@ -1,9 +1,11 @@
-"""A process gives up what it doesn't need, for good, before it touches what a stranger sent.
+"""Give up a process's rights, for good, before it reads an untrusted file.
 
-Limits hold anywhere. Linux also takes away the network (a namespace of its own, where a process may make one) and the
-file system (Landlock, since 5.13): nothing is written, and only programs and their data are read, no key and no lake.
+Resource limits apply on every system. On Linux the process also loses the network (by a namespace of its own, where it
+may create one) and the file system (by Landlock, since 5.13): it writes no file, and reads programs and their data but
+no key and no file of the lake.
 
-This file imports nothing but the standard library and can be run: it confines itself and becomes another program.
+This file imports only the standard library, so that it can be run as a script, which confines itself and then executes
+another program:
 
     python -I -S confinement.py MEMORY_BYTES CPU_S PARENT READABLE PROGRAM [ARGUMENT…]
 """
@@ -19,56 +21,57 @@ from contextlib import suppress
 from typing import Final
 
 OPEN_FILES: Final = 32
-NICENESS: Final = 5  # whoever answers requests goes first
-OF_THE_SYSTEM: Final = ("/usr", "/lib", "/lib64", "/etc/ld.so.cache")
+NICENESS: Final = 5  # processes that answer requests go first
+SYSTEM_PATHS: Final = ("/usr", "/lib", "/lib64", "/etc/ld.so.cache")
 
 _NEW_USER_AND_NETWORK: Final = 0x10000000 | 0x40000000  # CLONE_NEWUSER | CLONE_NEWNET
-_DIE_WITH_PARENT, _NO_NEW_PRIVILEGES = 1, 38  # of prctl
-_CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446  # system calls of Landlock, the same on all machines
+_DIE_WITH_PARENT, _NO_NEW_PRIVILEGES = 1, 38  # options of prctl
+_CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446  # Landlock's system calls, the same on all architectures
 _ASK_VERSION: Final = 1
 _PATH_BENEATH: Final = 1
 _RULESET, _RULE = struct.Struct("=QQQ"), struct.Struct("=Qi")
 _READ_FILE, _READ_FOLDER = 1 << 2, 1 << 3
-# By version: what of files is forbidden, then of TCP, then of signals and abstract sockets. Starting programs is bit 0.
+# File access to forbid, by Landlock version: every bit that the version knows except bit 0, executing a program. From
+# version 4 also TCP (bind, connect), from version 6 also abstract sockets and signals.
 _FILES: Final = {1: (1 << 13) - 2, 2: (1 << 14) - 2, 3: (1 << 15) - 2}
 _BIND_AND_CONNECT, _SOCKETS_AND_SIGNALS = 3, 3
 
 
 def confine(memory_bytes: int, cpu_s: int, parent: int, readable: Iterable[str]) -> None:
-    """Bound this process: it writes no file, starts no process, has no network and dies with its parent.
+    """Confine this process: it can write no file, start no process and use no network, and it dies with its parent.
 
     Args:
-        memory_bytes: of addresses, beyond what it has now.
-        parent: the process that started it. If that has ended already, this one ends here.
+        memory_bytes: of address space, beyond what the process has now.
+        parent: the id of the process that started it. If that has ended already, this process exits.
         readable: files and folders that it may still read.
     """
     if sys.platform == "linux":
         libc = ctypes.CDLL(None, use_errno=True)
-        libc.unshare(_NEW_USER_AND_NETWORK)  # before the next, which new credentials would undo
+        libc.unshare(_NEW_USER_AND_NETWORK)  # first: a change of credentials would undo the next setting
         libc.prctl(_DIE_WITH_PARENT, signal.SIGKILL, 0, 0, 0)
         libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
-        _keep_from_files(libc, readable)
+        _restrict_files(libc, readable)
     if os.getppid() != parent:
         sys.exit(1)
     os.nice(NICENESS)
-    _limit(resource.RLIMIT_AS, _addresses() + memory_bytes)
-    _limit(resource.RLIMIT_CPU, cpu_s, cpu_s + 1)  # told at the first, killed at the second
+    _limit(resource.RLIMIT_AS, _address_space() + memory_bytes)
+    _limit(resource.RLIMIT_CPU, cpu_s, cpu_s + 1)  # SIGXCPU at the first, SIGKILL at the second
     _limit(resource.RLIMIT_FSIZE, 0)
     _limit(resource.RLIMIT_CORE, 0)
     _limit(resource.RLIMIT_NOFILE, OPEN_FILES)
-    _limit(resource.RLIMIT_NPROC, 0)  # root isn't held by it
+    _limit(resource.RLIMIT_NPROC, 0)  # has no effect on root
 
 
-def _limit(what: int, most: int, hard: int | None = None) -> None:
-    """At most what is allowed already: a limit that an operator set stays."""
+def _limit(what: int, soft: int, hard: int | None = None) -> None:
+    """Set a resource limit, but never above one that the operator has set."""
     allowed = resource.getrlimit(what)[1]
-    soft, hard = (each if allowed == resource.RLIM_INFINITY else min(each, allowed) for each in (most, hard or most))
-    with suppress(OSError, ValueError):  # macOS knows the limit of addresses by name only
+    soft, hard = (limit if allowed == resource.RLIM_INFINITY else min(limit, allowed) for limit in (soft, hard or soft))
+    with suppress(OSError, ValueError):  # macOS doesn't support RLIMIT_AS
         resource.setrlimit(what, (soft, hard))
 
 
-def _addresses() -> int:
-    """Bytes of addresses that this process has; 0 where the system doesn't say."""
+def _address_space() -> int:
+    """Return the address space of this process in bytes; 0 where the system doesn't report it."""
     try:
         with open("/proc/self/statm", "rb") as file:
             return int(file.read().split()[0]) * resource.getpagesize()
@@ -76,8 +79,8 @@ def _addresses() -> int:
         return 0
 
 
-def _keep_from_files(libc: ctypes.CDLL, readable: Iterable[str]) -> None:
-    """A ring around this process, as tight as the version of Landlock makes it; none where there is none."""
+def _restrict_files(libc: ctypes.CDLL, readable: Iterable[str]) -> None:
+    """Restrict file access as far as this kernel's version of Landlock can; do nothing where there is no Landlock."""
     version = libc.syscall(_CREATE_RULESET, None, 0, _ASK_VERSION)
     if version < 1:
         return
@@ -86,23 +89,25 @@ def _keep_from_files(libc: ctypes.CDLL, readable: Iterable[str]) -> None:
         _BIND_AND_CONNECT if version >= 4 else 0,
         _SOCKETS_AND_SIGNALS if version >= 6 else 0,
     )
-    rules = libc.syscall(_CREATE_RULESET, forbidden, len(forbidden) if version >= 6 else 16 if version >= 4 else 8, 0)
+    # An older kernel refuses a structure that is longer than the one it knows.
+    known_bytes = len(forbidden) if version >= 6 else 16 if version >= 4 else 8
+    rules = libc.syscall(_CREATE_RULESET, forbidden, known_bytes, 0)
     if rules < 0:
         return
-    for path in (*OF_THE_SYSTEM, *readable):
-        _let_read(libc, rules, path)
+    for path in (*SYSTEM_PATHS, *readable):
+        _allow_reading(libc, rules, path)
     libc.syscall(_RESTRICT_SELF, rules, 0)
     os.close(rules)
 
 
-def _let_read(libc: ctypes.CDLL, rules: int, path: str) -> None:
+def _allow_reading(libc: ctypes.CDLL, rules: int, path: str) -> None:
     try:
-        place = os.open(path, os.O_PATH | os.O_CLOEXEC)
-    except OSError:  # not every system has all of them
+        descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    except OSError:  # not every system has all of these paths
         return
     allowed = _READ_FILE | _READ_FOLDER if os.path.isdir(path) else _READ_FILE
-    libc.syscall(_ADD_RULE, rules, _PATH_BENEATH, _RULE.pack(allowed, place), 0)
-    os.close(place)
+    libc.syscall(_ADD_RULE, rules, _PATH_BENEATH, _RULE.pack(allowed, descriptor), 0)
+    os.close(descriptor)
 
 
 if __name__ == "__main__":

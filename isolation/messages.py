@@ -1,7 +1,7 @@
-"""What a child and its parent say to each other: plain data, each message behind its length.
+"""Messages between a child and its parent: plain data as MessagePack, each message preceded by its length.
 
-Either side decodes into these types and nothing else. The parent believes no more than they let through: a child has
-read a stranger's file.
+Both sides decode into these types only. The parent doesn't trust the child, which has read an untrusted file: what
+these types and the checks below don't allow is refused.
 """
 
 import math
@@ -19,41 +19,41 @@ from pipelines.intake.pdf.page.result import Box, Extraction, Statement
 from pipelines.vocabulary.strict_json import Number
 
 LENGTH: Final = struct.Struct(">I")
-OUT_OF_MEMORY: Final = "Reading it takes more memory than a statement needs."
-NUMBER: Final = 1  # the extension of MessagePack that holds the exact text of a JSON number
-LARGEST_DIGITS: Final = 16  # before the point, of money in Decimal(18,2)
+OUT_OF_MEMORY: Final = "Reading the file takes more memory than a statement needs."
+NUMBER: Final = 1  # our MessagePack extension type for the exact text of a JSON number
+LARGEST_DIGITS: Final = 16  # before the decimal point, of an amount in Decimal(18,2)
 
 
 class Read(msgspec.Struct, frozen=True, tag=True):
-    """Find the statements. With `asks` a page that is a picture is handed to the parent, who answers with words."""
+    """The task to extract statements. With `use_ocr` the child asks the parent for the words of scanned pages."""
 
     pages: int
     characters: int
     scanned_pages: int
-    asks: bool
+    use_ocr: bool
 
 
 class Draw(msgspec.Struct, frozen=True, tag=True):
-    """A page as a picture, with places marked."""
+    """The task to draw a page as a picture, with some areas highlighted."""
 
     page: int
     highlight: tuple[Box, ...]
 
 
 class Explain(msgspec.Struct, frozen=True, tag=True):
-    """Every page as a picture, with what was seen in it."""
+    """The task to draw every page, with the words, columns and rows that extraction found."""
 
 
 class Decode(msgspec.Struct, frozen=True, tag=True):
-    """The content is JSON, as the contract reads it."""
+    """The task to decode a JSON document by the rules of the API (`strict_json`)."""
 
     rows: Rows | None
 
 
 class Task(msgspec.Struct, frozen=True):
-    """What stands at the head; the file's bytes follow."""
+    """The first message to a child. The file's bytes follow it."""
 
-    what: Read | Draw | Explain | Decode
+    action: Read | Draw | Explain | Decode
     password: str | None
     content_bytes: int
     memory_bytes: int
@@ -67,7 +67,7 @@ class Progress(msgspec.Struct, frozen=True, tag=True):
 
 
 class Picture(msgspec.Struct, frozen=True, tag=True):
-    """A page as PNG. Of a child that reads it is a question: the parent answers with Words."""
+    """A page as PNG. While a child extracts statements it is a request for OCR, which the parent answers with Words."""
 
     page: int
     png: bytes
@@ -78,34 +78,36 @@ class Answer(msgspec.Struct, frozen=True, tag=True):
 
 
 class Elements(msgspec.Struct, frozen=True, tag=True):
-    """Some elements of a list, in order: of a member of the document, or of the document itself. A list comes in parts
-    because decoding a message holds up every other thread."""
+    """Some elements of a list, in order. The list is a member of the document, or the document itself (`member` None).
+
+    Lists are sent in parts because decoding a message blocks every other thread.
+    """
 
     member: str | None
     elements: list[Any]
 
 
 class Lines(msgspec.Struct, frozen=True, tag=True):
-    """Some of the lines of the document's rows, in order."""
+    """Some of the document's rows as JSON lines, in order."""
 
     text: bytes
 
 
 class Document(msgspec.Struct, frozen=True, tag=True):
-    """The document, last: without the elements that came before."""
+    """The document without the elements that were sent before it. The last message."""
 
     document: Any
 
 
 class Invalid(msgspec.Struct, frozen=True, tag=True):
-    """Why the content is no document."""
+    """The reason why the content is not a valid document."""
 
     code: str
     detail: str
 
 
 class Failed(msgspec.Struct, frozen=True, tag=True):
-    """A fault of ours, as far as it can be told without quoting the file: its type, and where it was raised."""
+    """An exception in our code: its type and where it was raised, but no message, which could quote the file."""
 
     error: str
     raised_at: tuple[str, ...]
@@ -118,37 +120,42 @@ class Words(msgspec.Struct, frozen=True):
 FromChild = Progress | Picture | Answer | Elements | Lines | Document | Invalid | Failed
 
 
-def _exact(value: object) -> msgspec.msgpack.Ext:
+def _encode_number(value: object) -> msgspec.msgpack.Ext:
     if not isinstance(value, Number):
         raise NotImplementedError
     return msgspec.msgpack.Ext(NUMBER, value.encode())
 
 
-def _extension(code: int, data: memoryview) -> Number:
+def _decode_number(code: int, data: memoryview) -> Number:
     if code != NUMBER:
         raise ValueError
     return Number(data, "ascii")
 
 
-encoder: Final = msgspec.msgpack.Encoder(enc_hook=_exact)
-_from_child: Final = msgspec.msgpack.Decoder[FromChild](FromChild, ext_hook=_extension)
+encoder: Final = msgspec.msgpack.Encoder(enc_hook=_encode_number)
+_from_child: Final = msgspec.msgpack.Decoder[FromChild](FromChild, ext_hook=_decode_number)
 
 
 class Garbled(Exception):
-    """What a child wrote is no message."""
+    """The bytes from a child are not a valid message."""
 
 
 class TooLong(Exception):
-    """A message is longer than it may be."""
+    """A message exceeds its maximum length."""
 
 
-def framed(message: msgspec.Struct) -> bytes:
+def frame_message(message: msgspec.Struct) -> bytes:
     payload = encoder.encode(message)
     return LENGTH.pack(len(payload)) + payload
 
 
-def messages(pieces: Iterable[bytes], longest: int) -> Iterator[FromChild]:
-    """Raises Garbled, TooLong. What is cut off at the end was never said."""
+def read_messages(pieces: Iterable[bytes], longest: int) -> Iterator[FromChild]:
+    """Yield the messages in a stream of bytes. A message that is cut off at the end is ignored.
+
+    Raises:
+        Garbled: a message can't be decoded, or holds values that no statement has.
+        TooLong: a message has more than `longest` bytes.
+    """
     received = bytearray()
     for piece in pieces:
         received += piece
@@ -159,33 +166,32 @@ def messages(pieces: Iterable[bytes], longest: int) -> Iterator[FromChild]:
             end = LENGTH.size + length
             if len(received) < end:
                 break
-            yield _decoded(bytes(received[LENGTH.size : end]))
+            yield _decode_message(bytes(received[LENGTH.size : end]))
             del received[:end]
 
 
-def _decoded(payload: bytes) -> FromChild:
+def _decode_message(payload: bytes) -> FromChild:
     try:
         message: FromChild = _from_child.decode(payload)
     except (msgspec.DecodeError, RecursionError, ArithmeticError, ValueError) as error:
         raise Garbled from error
-    if isinstance(message, Answer) and not all(map(_is_sound, message.extraction.statements)):
+    if isinstance(message, Answer) and not all(map(_is_plausible, message.extraction.statements)):
         raise Garbled
     return message
 
 
-def _is_sound(statement: Statement) -> bool:
-    """Money that can be kept and places on a page: their types would let through infinities and what is no number."""
-    of_account = (statement.opening_balance, statement.closing_balance, statement.credit_limit)
-    of_rows = (money for entry in statement.entries for money in (entry.amount, entry.balance))
+def _is_plausible(statement: Statement) -> bool:
+    """Check that amounts can be stored and that boxes are finite: the types would allow infinities and NaN."""
+    account_amounts = (statement.opening_balance, statement.closing_balance, statement.credit_limit)
+    row_amounts = (amount for entry in statement.entries for amount in (entry.amount, entry.balance))
     boxes = (box for entry in statement.entries for box in entry.boxes)
-    return all(_is_money(each) for each in chain(of_account, of_rows) if each is not None) and all(
-        map(_is_place, boxes)
-    )
+    amounts = (amount for amount in chain(account_amounts, row_amounts) if amount is not None)
+    return all(map(_is_storable, amounts)) and all(map(_is_finite, boxes))
 
 
-def _is_money(money: Decimal) -> bool:
-    return money.is_finite() and money.adjusted() < LARGEST_DIGITS
+def _is_storable(amount: Decimal) -> bool:
+    return amount.is_finite() and amount.adjusted() < LARGEST_DIGITS
 
 
-def _is_place(box: Box) -> bool:
+def _is_finite(box: Box) -> bool:
     return all(map(math.isfinite, (box.left, box.top, box.right, box.bottom)))

@@ -1,4 +1,4 @@
-"""Pictures of pages read by tesseract, where it is installed: one process a page, as confined as a file's own child."""
+"""Read scanned pages with tesseract, where it is installed: one process per page, confined like the child of a file."""
 
 import csv
 import os
@@ -16,9 +16,9 @@ from pipelines.intake.pdf.document.scanned import ScannedWord
 
 ADVICE: Final = (
     "The pages are pictures without text, and no OCR is installed here: apt-get install tesseract-ocr, then send the "
-    "file again. A statement as the bank's website gives it is read better."
+    "file again. A statement downloaded from the bank's website gives better results."
 )
-# One block of text of one size: columns are found later, from where the words stand.
+# Page segmentation mode 6: one block of text of one size. Columns are found later, from the positions of the words.
 ARGUMENTS: Final = ("stdin", "stdout", "--dpi", "200", "--psm", "6", "-l", "eng", "tsv")
 DATA_FOLDER: Final = "TESSDATA_PREFIX"
 MOST_TSV_BYTES: Final = MIB
@@ -26,13 +26,16 @@ WORD: Final = "5"  # the level of a line that holds a word
 _NUMBERS: Final = ("left", "top", "width", "height", "conf")
 
 
-def program() -> str | None:
-    """The path of tesseract, if there is one."""
+def find_tesseract() -> str | None:
     return shutil.which("tesseract")
 
 
-def words(png: bytes, limits: ChildLimits, tesseract: str) -> tuple[ScannedWord, ...]:
-    """The words of a page that was drawn at 200 dpi; none where it can't be read within the limits."""
+def read_words(png: bytes, limits: ChildLimits, tesseract: str) -> tuple[ScannedWord, ...]:
+    """Return the words of a page drawn at 200 dpi; none if it can't be read within the limits.
+
+    Args:
+        tesseract: the path of the program.
+    """
     environment = _environment()
     readable = (str(Path(tesseract).resolve().parent.parent), environment.get(DATA_FOLDER, ""))
     bounds = (limits.memory_bytes, limits.scanned_page_s, os.getpid(), os.pathsep.join(readable))
@@ -40,19 +43,19 @@ def words(png: bytes, limits: ChildLimits, tesseract: str) -> tuple[ScannedWord,
     try:
         with Process(command, environment, limits.scanned_page_s) as reader:
             reader.send(png, last=True)
-            said = b"".join(_bounded(reader.said()))
+            output = b"".join(_limit_size(reader.read_output()))
     except (OSError, Overdue):
         return ()
-    return tuple(_words(said.decode("utf-8", "replace")))
+    return tuple(_parse_words(output.decode("utf-8", "replace")))
 
 
 def _environment() -> Mapping[str, str]:
-    """One thread, for other files wait, and where an operator keeps the language's data."""
+    """Return tesseract's environment: one thread, as other files wait, and the operator's folder of language data."""
     retained = {name: value for name, value in os.environ.items() if name == DATA_FOLDER}
     return {"OMP_THREAD_LIMIT": "1", "LC_ALL": "C.UTF-8", **retained}
 
 
-def _bounded(pieces: Iterator[bytes]) -> Iterator[bytes]:
+def _limit_size(pieces: Iterator[bytes]) -> Iterator[bytes]:
     size = 0
     for piece in pieces:
         size += len(piece)
@@ -61,9 +64,9 @@ def _bounded(pieces: Iterator[bytes]) -> Iterator[bytes]:
         yield piece
 
 
-def _words(tsv: str) -> Iterator[ScannedWord]:
+def _parse_words(tsv: str) -> Iterator[ScannedWord]:
     for row in csv.DictReader(tsv.splitlines(), delimiter="\t", quoting=csv.QUOTE_NONE):
-        with suppress(KeyError, TypeError, ValueError):  # a line cut off
+        with suppress(KeyError, TypeError, ValueError):  # a truncated line
             left, top, width, height, confidence = (float(row[name]) for name in _NUMBERS)
             if row["level"] == WORD and row["text"].strip():
                 yield ScannedWord(row["text"], left, top, left + width, top + height, confidence)

@@ -1,8 +1,8 @@
-"""What the rest of Tidemark calls to have a stranger's file read: it starts a child and outlives whatever happens.
+"""Read an untrusted file in a child process. These functions are the interface of this package.
 
-Whatever becomes of a child that reads a PDF, the answer is an Extraction. One that took more than it may is
-`limits_exceeded`; one that the file broke, or that answers nonsense, is `corrupt`. Several threads may call at once:
-they share nothing.
+Extraction of a PDF always returns an Extraction, even if the child crashes: `limits_exceeded` if the child exceeded its
+limits, `corrupt` if it crashed or sent an invalid answer. Threads may call these functions at the same time: calls
+share no state.
 """
 
 import logging
@@ -38,8 +38,8 @@ from isolation.messages import (
     Task,
     TooLong,
     Words,
-    framed,
-    messages,
+    frame_message,
+    read_messages,
 )
 from isolation.process import Overdue, Process
 from pipelines.intake.lines import Decoded, Rows
@@ -47,11 +47,12 @@ from pipelines.intake.pdf.page.result import Box, Extraction, Refusal, refused
 from pipelines.vocabulary.errors import InvalidRequest, Unavailable
 
 CHILD: Final = (sys.executable, "-I", "-m", "isolation.child")
-ENVIRONMENT: Final = {"OPENBLAS_NUM_THREADS": "1"}  # all it gets: a process of several threads can't confine itself
+# The child's whole environment. A process with several threads can't confine itself, so OpenBLAS must not start any.
+ENVIRONMENT: Final = {"OPENBLAS_NUM_THREADS": "1"}
 PNG: Final = b"\x89PNG\r\n\x1a\n"
-BROKE: Final = "The file broke its reader: it is damaged, or made to do so."
+BROKE: Final = "The process that read the file crashed: the file is damaged, or was made to cause this."
 SMALLEST_MESSAGE_BYTES: Final = 64 * 1024
-KILLED: Final = "Its reader was ended from outside: the machine may be out of memory."
+KILLED: Final = "The process that read the file was killed from outside: the machine may be out of memory."
 
 log = logging.getLogger(__name__)
 
@@ -66,17 +67,17 @@ def extract(
     *,
     command: Sequence[str] = CHILD,
 ) -> Extraction:
-    """The statements of a PDF file, or why there are none.
+    """Return the statements of a PDF file, or the reason why there are none.
 
     Args:
-        on_progress: told how many pages of how many are read, now and then.
-        command: what starts a child.
+        on_progress: called now and then with the number of pages read and the number of all pages.
+        command: the command that starts a child.
     """
-    tesseract = ocr.program()
-    what = Read(limits.pages, limits.characters, limits.scanned_pages, asks=tesseract is not None)
+    tesseract = ocr.find_tesseract()
+    action = Read(limits.pages, limits.characters, limits.scanned_pages, use_ocr=tesseract is not None)
     try:
-        with _Child(what, content, password, limits, command) as child:
-            extraction = _conversation(child, tesseract, on_progress)
+        with _Child(action, content, password, limits, command) as child:
+            extraction = _receive_extraction(child, tesseract, on_progress)
     except _Ended as ended:
         return ended.extraction
     if extraction.refusal is Refusal.IMAGE_ONLY and tesseract is None:
@@ -93,12 +94,12 @@ def page_png(
     *,
     command: Sequence[str] = CHILD,
 ) -> bytes | None:
-    """A page as a picture with places marked; None where it can't be drawn."""
+    """Return a page as PNG with the boxes highlighted; None if it can't be drawn."""
     if not 1 <= page <= limits.pages:
         return None
-    drawn = _pictures(Draw(page, tuple(highlight)), content, password, limits, command)
-    with closing(drawn):
-        return next((png for number, png in drawn if number == page), None)
+    pictures = _receive_pictures(Draw(page, tuple(highlight)), content, password, limits, command)
+    with closing(pictures):
+        return next((png for number, png in pictures if number == page), None)
 
 
 def explained_pngs(
@@ -108,30 +109,30 @@ def explained_pngs(
     *,
     command: Sequence[str] = CHILD,
 ) -> Generator[tuple[int, bytes], None, None]:
-    """Each page's number and picture, with the words, columns and rows that were seen; as many as the limits allow."""
-    return _pictures(Explain(), content, password, limits, command)
+    """Yield number and picture of each page, with the words, columns and rows found, until the limits are reached."""
+    return _receive_pictures(Explain(), content, password, limits, command)
 
 
 def decode(
     content: bytes, rows: Rows | None = None, limits: ChildLimits = DECODING, *, command: Sequence[str] = CHILD
 ) -> Decoded:
-    """The JSON document in `content`, as `lines.decoded` gives it.
+    """Return the JSON document in `content`, like `lines.decoded`.
 
     Raises:
-        InvalidRequest: what `lines.decoded` raises.
+        InvalidRequest: as `lines.decoded`.
         Unavailable: the child ended without an answer.
     """
-    longest = 2 * len(content) + SMALLEST_MESSAGE_BYTES  # a number of one digit takes three bytes instead of two
+    longest = 2 * len(content) + SMALLEST_MESSAGE_BYTES  # a number of one digit grows from two bytes to three
     try:
         with _Child(Decode(rows), content, None, replace(limits, message_bytes=longest), command) as child:
-            return _decoded(child)
+            return _receive_document(child)
     except _Ended as ended:
-        log.warning("a body was not decoded: %s", ended)
+        log.warning("a request body was not decoded: %s", ended)
         raise Unavailable("Service.Busy", "The service is busy. Try again.") from None
 
 
-def _decoded(child: "_Child") -> Decoded:
-    """Raises InvalidRequest, _Ended."""
+def _receive_document(child: "_Child") -> Decoded:
+    """Assemble the document from its parts. Raise InvalidRequest, _Ended."""
     lists = defaultdict[str | None, list[object]](list)
     lines = bytearray()
     for message in child.messages():
@@ -147,13 +148,13 @@ def _decoded(child: "_Child") -> Decoded:
             case Invalid(code, detail):
                 raise InvalidRequest(code, detail)
             case Failed(error, raised_at):
-                _log_fault(error, raised_at)
+                _log_failure(error, raised_at)
                 break
-    raise child.ended()
+    raise child.explain_end()
 
 
-def _conversation(child: "_Child", tesseract: str | None, on_progress: OnProgress | None) -> Extraction:
-    """Raises _Ended."""
+def _receive_extraction(child: "_Child", tesseract: str | None, on_progress: OnProgress | None) -> Extraction:
+    """Answer the child's messages until it sends the extraction. Raise _Ended."""
     for message in child.messages():
         match message:
             case Answer(extraction):
@@ -161,24 +162,24 @@ def _conversation(child: "_Child", tesseract: str | None, on_progress: OnProgres
             case Progress(done, total) if on_progress is not None:
                 on_progress(done, total)
             case Picture(_, png) if tesseract is not None:
-                child.read(png, tesseract)
+                child.send_words(png, tesseract)
             case Failed(error, raised_at):
-                _log_fault(error, raised_at)
-                raise _Ended(Refusal.CORRUPT, "The file could not be read to its end.")
-    raise child.ended()
+                _log_failure(error, raised_at)
+                raise _Ended(Refusal.CORRUPT, "The file could not be read completely.")
+    raise child.explain_end()
 
 
-def _log_fault(error: str, raised_at: Sequence[str]) -> None:
-    """An operator learns where, and nothing of the file."""
-    about = {"error": error, "raisedAt": list(raised_at)}
-    log.warning("a file was not read for a fault of the reader's", extra={"fields": about})
+def _log_failure(error: str, raised_at: Sequence[str]) -> None:
+    """Log where our code failed, and nothing of the file."""
+    fields = {"error": error, "raisedAt": list(raised_at)}
+    log.warning("a file was not read because of a bug in its reader", extra={"fields": fields})
 
 
-def _pictures(
-    what: Draw | Explain, content: bytes, password: str | None, limits: ChildLimits, command: Sequence[str]
+def _receive_pictures(
+    action: Draw | Explain, content: bytes, password: str | None, limits: ChildLimits, command: Sequence[str]
 ) -> Generator[tuple[int, bytes], None, None]:
     try:
-        with _Child(what, content, password, limits, command) as child:
+        with _Child(action, content, password, limits, command) as child:
             for message in child.messages():
                 if isinstance(message, Picture) and message.png.startswith(PNG):
                     yield message.page, message.png
@@ -187,7 +188,7 @@ def _pictures(
 
 
 class _Ended(Exception):
-    """A child ended without the answer."""
+    """A child ended without an answer."""
 
     def __init__(self, refusal: Refusal, message: str) -> None:
         super().__init__(message)
@@ -199,7 +200,7 @@ class _Child:
 
     def __init__(
         self,
-        what: Read | Draw | Explain | Decode,
+        action: Read | Draw | Explain | Decode,
         content: bytes,
         password: str | None,
         limits: ChildLimits,
@@ -207,14 +208,14 @@ class _Child:
     ) -> None:
         self._limits = limits
         self._pictures_read = 0
-        task = Task(what, password, len(content), limits.memory_bytes, limits.cpu_s, os.getpid())
+        task = Task(action, password, len(content), limits.memory_bytes, limits.cpu_s, os.getpid())
         try:
-            head = framed(task)
+            head = frame_message(task)
             self._process = Process(command, ENVIRONMENT, limits.wall_s)
         except UnicodeEncodeError:  # half a surrogate pair
-            raise _Ended(Refusal.WRONG_PASSWORD, "The password is no text.") from None
+            raise _Ended(Refusal.WRONG_PASSWORD, "The password is not valid Unicode text.") from None
         except OSError as error:
-            reason = f"No process could be started to read it: {error.strerror}."
+            reason = f"No process could be started to read the file: {error.strerror}."
             raise _Ended(Refusal.LIMITS_EXCEEDED, reason) from None
         self._process.send(head, content)
 
@@ -226,32 +227,36 @@ class _Child:
         self._process.__exit__(kind, error, at)
 
     def messages(self) -> Iterator[FromChild]:
-        """What it says. Raises _Ended where it says nonsense, too much, or nothing in time."""
+        """Yield its messages. Raise _Ended if one is invalid or too long, or the child isn't finished in time."""
         try:
-            yield from messages(self._process.said(), self._limits.message_bytes)
+            yield from read_messages(self._process.read_output(), self._limits.message_bytes)
         except Overdue:
-            raise _Ended(Refusal.LIMITS_EXCEEDED, f"Reading it takes longer than {self._limits.wall_s:g} s.") from None
+            reason = f"Reading the file takes longer than {self._limits.wall_s:g} s."
+            raise _Ended(Refusal.LIMITS_EXCEEDED, reason) from None
         except TooLong:
-            raise _Ended(Refusal.LIMITS_EXCEEDED, "It holds more than a statement does.") from None
+            raise _Ended(Refusal.LIMITS_EXCEEDED, "The file holds more than a statement does.") from None
         except Garbled:
             raise _Ended(Refusal.CORRUPT, BROKE) from None
 
-    def read(self, png: bytes, tesseract: str) -> None:
-        """Answer with the words of a page's picture. Its own time stands still meanwhile."""
+    def send_words(self, png: bytes, tesseract: str) -> None:
+        """Read a scanned page and send its words. The time this takes doesn't count against the child's limit."""
         began = time.monotonic()
         self._pictures_read += 1
         allowed = self._pictures_read <= self._limits.scanned_pages and png.startswith(PNG)
-        self._process.send(framed(Words(ocr.words(png, self._limits, tesseract) if allowed else ())))
+        words = ocr.read_words(png, self._limits, tesseract) if allowed else ()
+        self._process.send(frame_message(Words(words)))
         self._process.allow(time.monotonic() - began)
 
-    def ended(self) -> _Ended:
-        """Why it said no more, by how it ended."""
+    def explain_end(self) -> _Ended:
+        """Return the reason why the child sent no answer, derived from its exit status."""
         status = self._process.end()
         if status == -signal.SIGXCPU:
-            return _Ended(Refusal.LIMITS_EXCEEDED, f"Reading it takes more than {self._limits.cpu_s} s of computing.")
+            reason = f"Reading the file takes more than {self._limits.cpu_s} s of processor time."
+            return _Ended(Refusal.LIMITS_EXCEEDED, reason)
         if status == -signal.SIGKILL:
             return _Ended(Refusal.LIMITS_EXCEEDED, KILLED)
-        # One that isn't given memory may break in any way. It grows by doubling, so it has come half the way at least.
+        # A process that is refused memory may crash in any way. Buffers grow by doubling, so by then it has used at
+        # least half of its limit.
         if status != 0 and self._process.peak_bytes > self._limits.memory_bytes // 2:
             return _Ended(Refusal.LIMITS_EXCEEDED, OUT_OF_MEMORY)
         return _Ended(Refusal.CORRUPT, BROKE)

@@ -1,4 +1,4 @@
-"""A process that is fed and listened to, with a bound on time and on what it says, and is never left behind."""
+"""Run a command with input and output through pipes, under a deadline. It never outlives the block that started it."""
 
 import os
 import selectors
@@ -10,19 +10,19 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Final, Self
 
-PIECE: Final = 1024 * 1024  # bytes that are read at once, and offered at once
-POLL_EVERY_S: Final = 0.05  # at how much memory it has
-GRACE_S: Final = 2.0  # between its last word and its end
+PIECE: Final = 1024 * 1024  # bytes per read, and per write
+POLL_EVERY_S: Final = 0.05  # how often its memory is measured
+GRACE_S: Final = 2.0  # to exit after it has closed its output
 
 
 class Overdue(Exception):
-    """It took longer than it may."""
+    """The process exceeded its deadline."""
 
 
 class Process:
-    """Started with the block and gone at its end, together with whatever it started.
+    """A process that is killed at the end of the `with` block, together with all processes that it started.
 
-    Its standard error goes nowhere: it may quote the file.
+    Its standard error is discarded because it may quote the file.
     """
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str], within_s: float) -> None:
@@ -38,7 +38,7 @@ class Process:
         self._last = False
         self._deadline = time.monotonic() + within_s
         self._measured_at = 0.0
-        self.peak_bytes = 0  # of addresses, as far as it was seen
+        self.peak_bytes = 0  # of address space, as last measured
 
     def __enter__(self) -> Self:
         os.set_blocking(self._input.fileno(), False)
@@ -52,32 +52,29 @@ class Process:
         self._output.close()
 
     def send(self, *pieces: bytes, last: bool = False) -> None:
-        """To be written as it reads, while `said` is awaited. After the last its input is closed."""
+        """Queue bytes for its input. `read_output` writes them; after those sent with `last`, it closes the input."""
         self._unsent += [memoryview(piece) for piece in pieces]
         self._last = last
 
     def allow(self, more_s: float) -> None:
-        """It waited for others so long."""
+        """Extend the deadline by the time that the process waited for its parent."""
         self._deadline += more_s
 
-    def said(self) -> Iterator[bytes]:
-        """What it writes, in pieces, until it closes its output.
+    def read_output(self) -> Iterator[bytes]:
+        """Yield its output in pieces until it closes it.
 
         Raises:
-            Overdue: it isn't done in time.
+            Overdue: it isn't finished by the deadline.
         """
         while (piece := self._next_piece()) != b"":
             yield piece
 
     def end(self) -> int:
-        """Its exit status, a negative one for a signal; one that doesn't end by itself is killed.
-
-        It isn't reaped before its group is ended, for then its number may be another's.
-        """
-        last = time.monotonic() + GRACE_S
-        while self._runs() and time.monotonic() < last:
+        """Return its exit status, negative for a signal. A process that doesn't exit within GRACE_S is killed."""
+        deadline = time.monotonic() + GRACE_S
+        while self._is_running() and time.monotonic() < deadline:
             time.sleep(0.002)
-        self._end_group()
+        self._end_group()  # before it is reaped: afterwards its number may belong to another process
         return self._process.wait()
 
     def _next_piece(self) -> bytes:
@@ -90,12 +87,12 @@ class Process:
                 for key, _ in ready.select(POLL_EVERY_S):
                     if key.fileobj is self._output:
                         return os.read(self._output.fileno(), PIECE)
-                    if not self._write():
+                    if not self._write_piece():
                         ready.unregister(self._input)
                         self._close_after_last()
 
-    def _write(self) -> bool:
-        """Some of what is to be sent; False when nothing is left, or nobody reads it."""
+    def _write_piece(self) -> bool:
+        """Write a piece of the unsent bytes. Return False when none are left, or the process has closed its input."""
         try:
             written = os.write(self._input.fileno(), self._unsent[0][:PIECE])
         except BrokenPipeError:
@@ -111,7 +108,7 @@ class Process:
             self._input.close()
 
     def _measure(self) -> None:
-        """Raises Overdue."""
+        """Measure memory now and then. Raise Overdue after the deadline."""
         now = time.monotonic()
         if now > self._deadline:
             raise Overdue
@@ -119,17 +116,17 @@ class Process:
             self._measured_at = now
             self.peak_bytes = max(self.peak_bytes, _peak_bytes(self._process.pid))
 
-    def _runs(self) -> bool:
+    def _is_running(self) -> bool:
         return os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
 
     def _end_group(self) -> None:
         if self._process.returncode is None:
-            with suppress(ProcessLookupError, PermissionError):  # of one that has ended, macOS says the latter
+            with suppress(ProcessLookupError, PermissionError):  # macOS raises the latter for a process that has ended
                 os.killpg(self._process.pid, signal.SIGKILL)
 
 
 def _peak_bytes(pid: int) -> int:
-    """The most bytes of addresses that a process has had; 0 where the system doesn't say."""
+    """Return the peak address space of a process in bytes; 0 where the system doesn't report it."""
     with suppress(OSError), open(f"/proc/{pid}/status", "rb") as file:
         for line in file:
             if line.startswith(b"VmPeak:"):

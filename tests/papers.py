@@ -111,9 +111,9 @@ def sent(store: Store, customer: Customer, *names: str, password: str | None = N
     now, files = datetime.now(UTC), list[NewFile]()
     for name in names:
         file_id, content = uuid4(), pdf(name)
-        sealed = statements.sealed_original(store.vault, file_id, content)
+        sealed = statements.seal_original(store.vault, file_id, content)
         stored = store.lake.put(f"statements/{file_id}.pdf.sealed", sealed)
-        secret = password and statements.sealed_password(store.vault, file_id, password)
+        secret = password and statements.seal_password(store.vault, file_id, password)
         sha256 = hashlib.sha256(content).digest()
         files.append(NewFile(file_id, f"{name}.pdf", sha256, len(content), stored, key_of(sealed), secret or None))
     with store.db.writing() as w:
@@ -125,5 +125,5 @@ def extract(store: Store, read: Reader) -> bool:
     with store.db.writing() as w:
         batch = batches.claim(w, Queue.EXTRACTION, store.settings, datetime.now(UTC))
     if batch is not None:
-        extract_all(store, work_of.claimed(store, batch.token, batch.partition_day), read)
+        extract_all(store, work_of.read_claimed_batch(store, batch.token, batch.partition_day), read)
     return batch is not None

@@ -66,9 +66,9 @@ def _store_file(caller: Caller, file: SentFile) -> NewFile:
         return NewFile(file_id, name, file.sha256, file.size, refusal=Refusal.CORRUPT, message="The file is not a PDF.")
     store = caller.store
     with _sealing:
-        sealed = statements.sealed_original(store.vault, file_id, file.content())
+        sealed = statements.seal_original(store.vault, file_id, file.content())
         stored = store.lake.put(f"{statements.FOLDER}/{caller.now:%Y-%m-%d}/{file_id}.pdf.sealed", sealed)
-    password = file.password and statements.sealed_password(store.vault, file_id, file.password)
+    password = file.password and statements.seal_password(store.vault, file_id, file.password)
     return NewFile(file_id, name, file.sha256, file.size, stored, key_of(sealed), password or None)
 
 
@@ -76,7 +76,7 @@ def describe_statement(caller: Caller, customer_id: str, statement_id: UUID) -> 
     """Return the fields of `WholeStatementView`: a statement, the signals of its file, and its rows."""
     with caller.reading() as r:
         statement = statements.get(r, caller.customer(r, customer_id), statement_id)
-        signals = statements.file_with(r, statement.file_id).signals
+        signals = statements.get_file(r, statement.file_id).signals
         rows = statements.rows_of(r, caller.store.lake, statement)
     shown = rows.drop("statement_id").rename({"position": "index"}).with_columns(repeated=pl.col("index").is_null())
     return {**vars(statement), "signals": signals, "rows": shown.to_dicts()}
@@ -91,10 +91,10 @@ def draw_page(caller: Caller, customer_id: str, statement_id: str, page: str, ro
     """
     with caller.reading() as r:
         statement = caller.statement(r, customer_id, statement_id)
-        file = statements.file_with(r, statement.file_id)
+        file = statements.get_file(r, statement.file_id)
         number = _parse_page(file, page)
         marked = [] if row is None else _boxes(r, caller, statement, number, row)
-    content = statements.original(caller.store, file)
+    content = statements.open_original(caller.store, file)
     with caller.request.app.state.drawing.taken(caller.asker, 1):
         png = isolation.page_png(content, None, number, marked)
     if png is None and file.had_password:
@@ -107,7 +107,7 @@ def draw_page(caller: Caller, customer_id: str, statement_id: str, page: str, ro
 def require_page(caller: Caller, r: Reading, ids: Mapping[str, str]) -> None:
     """Raise NotFound if the file of the statement in the path has no such page."""
     statement = caller.statement(r, ids["customerId"], ids["statementId"])
-    _parse_page(statements.file_with(r, statement.file_id), ids["pageNumber"])
+    _parse_page(statements.get_file(r, statement.file_id), ids["pageNumber"])
 
 
 def _parse_page(file: StatementFile, text: str) -> int:

@@ -1,1 +1,1 @@
-"""The gate before Dagster's pages."""
+"""The gate in front of Dagster's pages."""

@@ -1,9 +1,9 @@
 """The gate in front of Dagster's web server, which has no authentication of its own and executes mutations sent by GET:
 an image on any web page could stop every schedule.
 
-Every request and every websocket passes four checks: its host is one of ours (else a foreign name could be pointed at
-this machine) and its path plain, it carries a session or a token, it comes from our own pages, and its role allows what
-it asks for. A reader may send queries only; nobody may send GraphQL by GET.
+Every request and websocket passes four checks: its host is one of ours (otherwise an attacker could point a name of
+theirs at this machine) and its path is printable; it carries a session or a token; it comes from our own pages; its
+role allows the action. A reader may only send queries. GraphQL by GET is always refused.
 """
 
 import asyncio
@@ -29,12 +29,12 @@ COOKIE = "tidemark_dagster"
 SESSION_S = 12 * 3_600  # a working day: our judgement
 SIGN_IN = "/sign-in"
 GRAPHQL = "/graphql"
-LONGEST_BODY = 2**20  # bytes of a reader's query; those of Dagster's pages have a few thousand
+LONGEST_BODY = 2**20  # bytes of a reader's query; Dagster's pages send a few thousand
 LONGEST_FORM = 4_096  # bytes
 BODY_WITHIN_S = 10.0
 NOT_ALLOWED = 1008  # RFC 6455, 7.4.1
 MOST_TOKENS = 10_000  # of a reader's query: parsing them takes under a second
-ROLE = "tidemark.role"  # in the scope of what was let in
+ROLE = "tidemark.role"  # the key of the role in the scope of an allowed request
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
 HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9.-]+)(?::[0-9]{1,5})?")
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'"
@@ -50,14 +50,14 @@ input, button {{ font: inherit; padding: .4rem; width: 100%; box-sizing: border-
 </form></html>
 """
 WELCOME = (
-    "Sign in with the operator’s token, which <code>tidemark up</code> tells, to act, or with the reader’s to view. "
-    "Both are files of the home: <code>operator.token</code> and <code>reader.token</code>."
+    "Sign in with the operator’s token, which <code>tidemark up</code> prints, to act, or with the reader’s to view. "
+    "Both are files in Tidemark’s home folder: <code>operator.token</code> and <code>reader.token</code>."
 )
-WRONG = "That is not a token of this home."
+WRONG = "This is not a token of this Tidemark."
 
 
 class Refused(Exception):
-    """The gate stays shut: what is answered instead."""
+    """A request that the gate refuses, with the response to send."""
 
     def __init__(self, status: int, detail: str, **headers: str) -> None:
         super().__init__(detail)
@@ -65,25 +65,25 @@ class Refused(Exception):
 
 
 def role_of(connection: object) -> Role | None:
-    """Return the role under which the gate let a request or a websocket in; None for anything else."""
+    """Return the role with which the gate allowed a request or websocket; None for anything else."""
     return connection.scope.get(ROLE) if isinstance(connection, HTTPConnection) else None
 
 
 def allowed_hosts(address: str, others: Sequence[str]) -> Set[str]:
-    """Return the names, without port, under which the pages are served: the address listened on, loopback, and those
-    of the setting.
+    """Return the host names, without port, that the pages are served under: loopback names, the server's address, and
+    those in the settings.
     """
     own = f"[{address}]" if ":" in address else address
-    return {each.lower() for each in (*LOOPBACK_NAMES, own, *others)}
+    return {name.lower() for name in (*LOOPBACK_NAMES, own, *others)}
 
 
 class Gate:
     """ASGI middleware around Dagster's web server.
 
     Args:
-        tokens: one for each role.
-        hosts: names under which the pages are served, without port, in lower case.
-        clock: seconds since the epoch; sessions end by it.
+        tokens: the token of each role.
+        hosts: the host names that the pages are served under, without port, in lower case.
+        clock: seconds since the epoch, for the end of sessions.
     """
 
     def __init__(
@@ -105,10 +105,10 @@ class Gate:
         await answer(scope, receive, _with_headers(send))
 
     async def _answer(self, connection: HTTPConnection, receive: Receive) -> tuple[ASGIApp, Receive]:
-        """Return who answers, and what they read the body from.
+        """Return the application that answers, and the `receive` that it reads the body from.
 
         Raises:
-            Refused: the request stays outside.
+            Refused: the request is not allowed.
         """
         check_host(connection, self._hosts)
         check_path(connection)
@@ -129,7 +129,7 @@ class Gate:
         return self._app, receive
 
     def _while_signed_in(self, websocket: HTTPConnection, receive: Receive) -> Receive:
-        """A websocket that was opened in a session ends with it; one opened with a token has no end."""
+        """Return a `receive` that ends a websocket together with its session; a websocket with a token has no end."""
         if "authorization" in websocket.headers:
             return receive
         ends_in_s = int(websocket.cookies[COOKIE].split(".")[1]) - self._clock()
@@ -157,13 +157,13 @@ class Gate:
     def _role_of_session(self, cookie: str) -> Role | None:
         for role in self._tokens:
             ends, _, proof = cookie.removeprefix(f"{role}.").partition(".")
-            # the proof first: what it covers was written here
+            # the proof first: only a value with a valid proof was written here and can be parsed
             if _equal(proof, self._proof(role, ends)) and self._clock() < int(ends):
                 return role
         return None
 
     def _session(self, role: Role) -> str:
-        """Return a cookie's value. It holds no token, for cookies go to every port of a host."""
+        """Return a session cookie's value. It holds no token, because browsers send cookies to every port of a host."""
         ends = str(int(self._clock()) + SESSION_S)
         return f"{role}.{ends}.{self._proof(role, ends)}"
 
@@ -174,9 +174,9 @@ class Gate:
         if request.method != "POST":
             return _page(WELCOME, 200)
         check_origin(request, required=True)
-        body = await _read(request.receive, LONGEST_FORM)
-        [given] = parse_qs(body.decode("latin-1")).get("token", [""])[:1]
-        role = self._role_of_token(given)
+        body = await _read_body(request.receive, LONGEST_FORM)
+        [entered] = parse_qs(body.decode("latin-1")).get("token", [""])[:1]
+        role = self._role_of_token(entered)
         if role is None:
             return _page(WRONG, 403)
         response = RedirectResponse("/", 303)
@@ -193,15 +193,15 @@ class Gate:
 
 
 def check_host(connection: HTTPConnection, hosts: Set[str]) -> None:
-    """Refuse a request that names no host, several, or one that is not on the list."""
-    named = [HOST.fullmatch(text.lower()) for text in connection.headers.getlist("host")]
-    if len(named) != 1 or named[0] is None or named[0][1] not in hosts:
+    """Refuse a request with no host, several hosts, or a host that is not in the list."""
+    matches = [HOST.fullmatch(text.lower()) for text in connection.headers.getlist("host")]
+    if len(matches) != 1 or matches[0] is None or matches[0][1] not in hosts:
         detail = "This host is not served: add its name to TIDEMARK_DAGSTER_HOSTS."
         raise Refused(421, detail, **{"Cache-Control": "no-store"})
 
 
 def check_path(connection: HTTPConnection) -> None:
-    """Refuse a path that Dagster's router could read otherwise than this gate: it overlooks a line feed at the end."""
+    """Refuse a path that Dagster's router could read differently: it ignores a line feed at the end."""
     if not connection.scope["path"].isprintable():
         raise Refused(404, "There is nothing at this path.", **{"Cache-Control": "no-store"})
 
@@ -217,7 +217,7 @@ def check_method(connection: HTTPConnection) -> None:
 
 
 def check_origin(connection: HTTPConnection, *, required: bool) -> None:
-    """Refuse what comes from another site's page and, where `required`, what doesn't say from whose."""
+    """Refuse a request from another site's page and, if `required`, a request without an Origin."""
     host = connection.headers.get("host", "").lower()
     origins = [text.lower() for text in connection.headers.getlist("origin")]
     ours = {f"http://{host}", f"https://{host}"}  # a proxy may end TLS
@@ -226,11 +226,11 @@ def check_origin(connection: HTTPConnection, *, required: bool) -> None:
 
 
 async def _check_action(connection: HTTPConnection, role: Role, receive: Receive) -> Receive:
-    """Return what the body can be read from, once it is known to be allowed.
+    """Check that the role allows this action. Return the `receive` that the body can be read from.
 
     Raises:
-        Refused: a reader asks for more than queries, or GraphQL comes as anything but JSON. Dagster would take it from
-            the address or as plain text, too, both of which a form of any page can send.
+        Refused: a reader sends more than queries, or GraphQL is not sent as JSON. Dagster would also accept it in the
+            query string or as plain text, both of which a form on any web page can send.
     """
     if connection.scope["path"] != GRAPHQL:
         if role is not Role.OPERATOR:
@@ -238,42 +238,42 @@ async def _check_action(connection: HTTPConnection, role: Role, receive: Receive
         return receive
     if connection.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         raise Refused(415, "GraphQL is sent as application/json.")
-    _take_body_alone(connection.scope)
+    _leave_only_body(connection.scope)
     if role is Role.OPERATOR:
         return receive
-    body = await _read(receive, LONGEST_BODY)
+    body = await _read_body(receive, LONGEST_BODY)
     await run_in_threadpool(check_only_queries, body)
-    return _again(body, receive)
+    return _replay(body, receive)
 
 
-def _take_body_alone(scope: Scope) -> None:
-    """Leave Dagster nothing to read but the JSON: it knows the type by lower-case letters only, and reads the address
-    where it doesn't.
+def _leave_only_body(scope: Scope) -> None:
+    """Remove the query string, and write the content type in lower case: Dagster doesn't recognise any other spelling,
+    and would then read the query from the query string.
     """
     scope["query_string"] = b""
     MutableHeaders(scope=scope)["content-type"] = "application/json"
 
 
 def check_only_queries(body: bytes) -> None:
-    """Refuse a GraphQL request's body that holds any operation but queries, or can't be read."""
+    """Refuse the body of a GraphQL request that holds an operation other than a query, or can't be parsed."""
     try:
         document = parse(json.loads(body)["query"], max_tokens=MOST_TOKENS)
     except (ValueError, TypeError, KeyError, GraphQLError, RecursionError) as error:
-        raise Refused(400, "This is no GraphQL request.") from error
-    operations = [each for each in document.definitions if isinstance(each, OperationDefinitionNode)]
-    if any(each.operation is not OperationType.QUERY for each in operations):
+        raise Refused(400, "This is not a GraphQL request.") from error
+    operations = [definition for definition in document.definitions if isinstance(definition, OperationDefinitionNode)]
+    if any(operation.operation is not OperationType.QUERY for operation in operations):
         raise Refused(403, "A reader may only view.")
 
 
-async def _read(receive: Receive, longest: int) -> bytes:
+async def _read_body(receive: Receive, longest: int) -> bytes:
     try:
         async with asyncio.timeout(BODY_WITHIN_S):
-            return await _whole(receive, longest)
+            return await _join_parts(receive, longest)
     except TimeoutError:
         raise Refused(408, "The request's body took too long.", Connection="close") from None
 
 
-async def _whole(receive: Receive, longest: int) -> bytes:
+async def _join_parts(receive: Receive, longest: int) -> bytes:
     body, more = bytearray(), True
     while more:
         message = await receive()
@@ -282,22 +282,22 @@ async def _whole(receive: Receive, longest: int) -> bytes:
         body += message.get("body", b"")
         more = message.get("more_body", False)
         if len(body) > longest:
-            raise Refused(413, f"A body of at most {longest} bytes is taken here.", Connection="close")
+            raise Refused(413, f"The request's body may have at most {longest} bytes.", Connection="close")
     return bytes(body)
 
 
-def _again(body: bytes, receive: Receive) -> Receive:
-    """Give the body once more, then whatever else comes."""
+def _replay(body: bytes, receive: Receive) -> Receive:
+    """Return a `receive` that returns the body again, and then further messages."""
     waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
-    async def give() -> Message:
+    async def receive_again() -> Message:
         return waiting.pop() if waiting else await receive()
 
-    return give
+    return receive_again
 
 
 def _is_safe(connection: HTTPConnection) -> bool:
-    """Return whether a request only views; a websocket is opened by GET, but must not be open to other sites."""
+    """Return whether a request only views. A websocket doesn't count, although GET opens it: other sites must not."""
     return connection.scope["type"] == "http" and connection.scope["method"] in ("GET", "HEAD")
 
 
@@ -319,7 +319,7 @@ def _equal(one: str, other: str) -> bool:
 
 
 def _with_headers(send: Send) -> Send:
-    """No page is framed by another origin's, where clicks could be stolen, and no content is guessed."""
+    """Add headers that forbid framing by other origins (clickjacking) and guessing of content types."""
 
     async def send_with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":

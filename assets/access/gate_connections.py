@@ -1,5 +1,6 @@
-"""What connections may cost the process behind the gate, which also launches every run: uvicorn bounds neither how many
-there are nor how long a head is, so whoever reaches the port could use up its files or its memory without any token.
+"""Limits on connections to the web server. uvicorn limits neither their number nor the length of a request's head, so
+without a token anybody who reaches the port could use up the files or the memory of this process, which also launches
+every run.
 """
 
 from asyncio import Transport
@@ -13,31 +14,32 @@ from assets.access.gate_tokens import Role
 
 MOST_CONNECTIONS = 256  # a browser has about ten, the dispatcher one
 ENDED_AT_ONCE = 16
-MOST_OF_A_STRANGER = 64 * 1024  # bytes of a request: its head, and what comes before it is answered or behind it
+MOST_OF_A_STRANGER = 64 * 1024  # bytes of a request, and of what follows it before it is answered
 
-_numbers = count()  # of connections, in the order of their coming
+_numbers = count()  # of connections, in the order in which they were opened
 
 
 class Connection(HttpToolsProtocol):
-    """uvicorn's connection, with limits. A stranger is whom the gate has not let in with the request under way."""
+    """uvicorn's connection, with limits. A stranger's is one whose current request the gate has not allowed."""
 
     def connection_made(self, transport: Transport) -> None:
         super().connection_made(transport)
         self.number = next(_numbers)
         self._received = 0
-        self._end_silent()
+        self._end_oldest()
 
-    def _end_silent(self) -> None:
-        """Of too many connections the oldest of strangers end, then the oldest of readers; an operator's never do."""
+    def _end_oldest(self) -> None:
+        """End the oldest if there are too many: first strangers' connections, then readers', but never operators'."""
         if len(self.connections) <= MOST_CONNECTIONS:
             return
-        others: list[Any] = [each for each in self.connections if each is not self and not each.transport.is_closing()]
+        others: list[Any] = [other for other in self.connections if other is not self]
+        others = [other for other in others if not other.transport.is_closing()]
         if len(others) < MOST_CONNECTIONS:
             return
-        may_end = [each for each in others if _role(each) is not Role.OPERATOR]
-        may_end.sort(key=lambda each: (_role(each) is not None, getattr(each, "number", 0)))
-        for each in may_end[: len(others) - MOST_CONNECTIONS + ENDED_AT_ONCE]:
-            each.transport.abort()
+        may_end = [other for other in others if _role(other) is not Role.OPERATOR]
+        may_end.sort(key=lambda other: (_role(other) is not None, getattr(other, "number", 0)))
+        for connection in may_end[: len(others) - MOST_CONNECTIONS + ENDED_AT_ONCE]:
+            connection.transport.abort()
 
     def data_received(self, data: bytes) -> None:
         if self._received > MOST_OF_A_STRANGER and _role(self) is None:
@@ -52,6 +54,6 @@ class Connection(HttpToolsProtocol):
 
 
 def _role(connection: Any) -> Role | None:
-    """As whom the gate let in what is under way, or was last: a request or, on the same line, a websocket."""
+    """Return the role with which the gate allowed the connection's current or last request or websocket."""
     scope = getattr(connection, "scope", None)
     return scope.get(ROLE) if scope else None

@@ -1,7 +1,7 @@
-"""The tokens that open Dagster's pages: an operator's, who may act, and a reader's, who may only view.
+"""The tokens for Dagster's pages: with the operator's one may act, with the reader's only view.
 
-Each is a file of the home that only its user may open, made on first use. Replacing a file and starting again makes the
-old token, and every session that began with it, worthless.
+Each is in a file of the home that only its user may open, created on first use. To invalidate a token and all sessions
+that began with it, replace the file and restart.
 """
 
 import secrets
@@ -17,7 +17,7 @@ TOKEN_BYTES = 32
 
 
 class Role(StrEnum):
-    """Who is signed in."""
+    """What a signed-in person may do."""
 
     OPERATOR = "operator"
     READER = "reader"
@@ -31,17 +31,17 @@ def token(settings: Settings, role: Role) -> str:
     """Return the role's token.
 
     Raises:
-        SettingsError: its file is empty, or others may read it.
+        SettingsError: the file is empty, or other users may read it.
     """
     path = token_file(settings, role)
     if not path.exists():
         with suppress(FileExistsError):  # another process was first
             durable.create(path, secrets.token_urlsafe(TOKEN_BYTES).encode())
     if stat.S_IMODE(path.stat().st_mode) & 0o077:
-        raise SettingsError(f"{path} may be read by others: chmod 600 it")
+        raise SettingsError(f"other users may read {path}: run `chmod 600` on it")
     text = path.read_text().strip()
     if not text:
-        raise SettingsError(f"{path} is empty: remove it, and a new one is made")
+        raise SettingsError(f"{path} is empty: remove it, and a new token is created at the next start")
     return text
 
 

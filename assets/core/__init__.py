@@ -1,1 +1,1 @@
-"""What every asset is made with: runs, batches, checks, processes."""
+"""Shared parts of all assets: runs, batches, checks, processes."""

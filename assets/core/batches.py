@@ -1,4 +1,4 @@
-"""Which batch a run works for: the one that its tag names, or, materialised by hand, one of its own without jobs."""
+"""The batch of a run: the one that its tag names or, if it was started by hand, a new one without jobs."""
 
 import logging
 import threading
@@ -20,12 +20,12 @@ from storage.jobs import batches, jobs
 from storage.jobs.jobs import Job
 
 FIRST_DAY = "2026-01-01"
-HEARD_IN = {
+FLOWS_OF = {
     Queue.ENRICHMENT: SUBMISSIONS,
     Queue.EXTRACTION: (Flow.EXTRACTION,),
     Queue.REFRESH: (Flow.REPORT_REFRESH,),
 }
-RENEWALS_PER_LEASE = 5
+RENEWALS_PER_LEASE = 5  # so that a few may fail before the lease expires
 
 days = DailyPartitionsDefinition(start_date=FIRST_DAY, end_offset=1)  # UTC days of receipt; today exists already
 log = logging.getLogger(__name__)
@@ -34,58 +34,59 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Work:
-    """A run's batch: its jobs, in order of receipt, and the customers that it recomputes."""
+    """A batch as its run sees it: its jobs in order of receipt, and the customers to recompute."""
 
     token: int
     day: date  # UTC
-    jobs: Sequence[Job]  # none where nobody waits: made by hand, or maintenance of the portfolio
+    jobs: Sequence[Job]  # none if the run was started by hand, or is maintenance of the portfolio
     customers: frozenset[int]
 
 
 @contextmanager
 def batch_of(context: AssetExecutionContext, store: Store, queue: Queue) -> Iterator[Work]:
-    """The run's batch; made by hand, one of its own for the customers heard from that day."""
+    """Yield the run's batch. A run started by hand gets a new one, for the customers whose data arrived that day."""
     day = date.fromisoformat(context.partition_key)
     tag = context.run.tags.get(BATCH_TAG)
     if tag is not None:
-        yield claimed(store, int(tag), day)
+        yield read_claimed_batch(store, int(tag), day)
         return
     with store.db.reading() as r:
-        customers = jobs.customers_heard_on(r, day, HEARD_IN[queue])
+        customers = jobs.customers_heard_on(r, day, FLOWS_OF[queue])
     with without_jobs(store, queue, day, customers) as work:
         yield work
 
 
 @contextmanager
 def without_jobs(store: Store, queue: Queue, day: date, customers: Iterable[int]) -> Iterator[Work]:
-    """A batch that nobody waits for: its lease is prolonged from here, and what isn't committed by the end is not
-    done. (The worker prolongs those that it was sent; it closes them, too.)
+    """Open a batch without jobs, renew its lease in a thread, and release it at the end of the block.
+
+    (The lease of a batch with jobs is renewed by the worker that executes it, which also releases it.)
     """
     with store.db.writing() as w:
         token = batches.open_without_jobs(w, queue, day, store.settings, datetime.now(UTC))
     ended = threading.Event()
-    renewing = threading.Thread(target=_renew, args=(store, token, ended), name=f"lease of batch {token}", daemon=True)
-    renewing.start()
+    renewal = threading.Thread(target=_renew, args=(store, token, ended), name=f"lease of batch {token}", daemon=True)
+    renewal.start()
     try:
         yield Work(token, day, (), frozenset(customers))
     finally:
         ended.set()
-        renewing.join()
+        renewal.join()
         with store.db.writing() as w:
             batches.release(w, token, store.settings, datetime.now(UTC))
 
 
 def _renew(store: Store, token: int, ended: threading.Event) -> None:
     while not ended.wait(store.settings.batch_lease_s / RENEWALS_PER_LEASE):
-        with suppress(SQLAlchemyError), store.db.writing() as w:  # the next one may succeed, or the lease runs out
+        with suppress(SQLAlchemyError), store.db.writing() as w:  # the next renewal may succeed, or the lease expires
             batches.renew(w, token, store.settings, datetime.now(UTC))
 
 
-def claimed(store: Store, token: int, day: date) -> Work:
-    """A batch that a dispatcher claimed.
+def read_claimed_batch(store: Store, token: int, day: date) -> Work:
+    """Return a batch that a dispatcher claimed.
 
     Raises:
-        Superseded: it is no longer open.
+        Superseded: the batch is no longer open.
     """
     with store.db.writing() as w:
         batches.guard(w, token)
@@ -96,10 +97,10 @@ def claimed(store: Store, token: int, day: date) -> Work:
 def isolating(
     compute: Callable[[Sequence[int]], Sequence[T]], customers: Sequence[int], failed: list[int]
 ) -> Sequence[T]:
-    """`compute` for all customers in one pass; where that fails, for each half, down to the customers to blame.
+    """Return the results of `compute` for all customers in one call. If it fails, split them into halves and retry.
 
-    One customer's data can then not take the others' results away; who failed is appended to `failed`. A database
-    that is away is nobody's fault: it ends the work, which is done again.
+    So one customer's data can't prevent the others' results. Customers that fail alone are appended to `failed`. An
+    unavailable database is not a customer's fault: its error is raised, and the whole work is done again later.
     """
     try:
         return compute(customers)

@@ -1,4 +1,4 @@
-"""What must hold of the frames just written, declared once and checked in the step that has them in memory."""
+"""Asset checks: facts about the written frames, declared once and checked by the step that has them in memory."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -8,12 +8,12 @@ from dagster import AssetCheckResult, AssetCheckSeverity, AssetCheckSpec
 
 from pipelines.vocabulary.schemas import TRANSACTIONS, current, posted
 
-MOST_UNCATEGORISED = 0.4
+MOST_UNCATEGORISED = 0.4  # our judgement
 
 
 @dataclass(frozen=True)
 class Expectation:
-    """A fact about the frame: `measure` gives a number, `holds` says whether it is as it should be."""
+    """A fact about a frame: `measure` returns a number, and `holds` decides whether it is as expected."""
 
     name: str
     description: str
@@ -22,35 +22,34 @@ class Expectation:
     severity: AssetCheckSeverity = AssetCheckSeverity.ERROR
 
 
-def _none(measured: float) -> bool:
+def _is_zero(measured: float) -> bool:
     return measured == 0
 
 
-def _repeated_ids(rows: pl.DataFrame) -> float:
+def _count_repeated_ids(rows: pl.DataFrame) -> float:
     return float(rows.filter(current())["transaction_id"].is_duplicated().sum())
 
 
-def _share(rows: pl.DataFrame, of: pl.Expr) -> float:
-    counted = rows.filter(posted())
-    return float(counted.select(of.fill_null(value=False).mean()).item() or 0)
+def _share_of_posted(rows: pl.DataFrame, condition: pl.Expr) -> float:
+    return float(rows.filter(posted()).select(condition.fill_null(value=False).mean()).item() or 0)
 
 
 OF_TRANSACTIONS: Sequence[Expectation] = (
     Expectation(
-        "schema", "Every column is there, in its type.", lambda rows: float(rows.schema != TRANSACTIONS), _none
+        "schema", "Every column is there, with its type.", lambda rows: float(rows.schema != TRANSACTIONS), _is_zero
     ),
-    Expectation("unique_ids", "No transaction stands twice.", _repeated_ids, _none),
+    Expectation("unique_ids", "No transaction is there twice.", _count_repeated_ids, _is_zero),
     Expectation(
         "balances_hold",
-        "Stated running balances follow from the amounts (the share that does not).",
-        lambda rows: _share(rows, ~pl.col("balance_verified")),
-        _none,
+        "Stated running balances follow from the amounts. Measured: the share that does not.",
+        lambda rows: _share_of_posted(rows, ~pl.col("balance_verified")),
+        _is_zero,
         AssetCheckSeverity.WARN,
     ),
     Expectation(
         "categorised",
-        f"At most {MOST_UNCATEGORISED:.0%} of the posted rows fall back to no category (the share that does).",
-        lambda rows: _share(rows, pl.col("category_source") == "fallback"),
+        f"At most {MOST_UNCATEGORISED:.0%} of the posted rows have no category. Measured: the share that has none.",
+        lambda rows: _share_of_posted(rows, pl.col("category_source") == "fallback"),
         lambda share: share <= MOST_UNCATEGORISED,
         AssetCheckSeverity.WARN,
     ),
@@ -60,15 +59,15 @@ OF_TRANSACTIONS: Sequence[Expectation] = (
 OF_PORTFOLIO_TABLES: Sequence[Expectation] = (
     Expectation(
         "one_row_a_customer",
-        "No customer stands twice.",
+        "No customer is there twice.",
         lambda rows: float(rows["customer_number"].is_duplicated().sum()),
-        _none,
+        _is_zero,
     ),
     Expectation(
         "reports_are_current",
-        "Every report covers all that was held of its customer when the table was written (how many do not).",
+        "Every report covers all data of its customer as of the table's writing. Measured: how many do not.",
         lambda rows: float((~rows["is_current"]).sum()),
-        _none,
+        _is_zero,
         AssetCheckSeverity.WARN,
     ),
 )
@@ -77,25 +76,28 @@ OF_PORTFOLIO_TABLES: Sequence[Expectation] = (
 OF_METRICS: Sequence[Expectation] = (
     Expectation(
         "value_or_cause",
-        "Every metric has either a value or the cause of having none (how many do not).",
+        "Every metric has either a value or the cause of its absence. Measured: how many do not.",
         lambda rows: float((rows["value"].is_null() == rows["cause"].is_null()).sum()),
-        _none,
+        _is_zero,
     ),
 )
 
 
 def specs(asset: str, expectations: Sequence[Expectation]) -> list[AssetCheckSpec]:
-    return [AssetCheckSpec(each.name, asset=asset, description=each.description) for each in expectations]
+    return [
+        AssetCheckSpec(expectation.name, asset=asset, description=expectation.description)
+        for expectation in expectations
+    ]
 
 
 def results(rows: pl.DataFrame, expectations: Sequence[Expectation]) -> list[AssetCheckResult]:
-    return [_result(each, each.measure(rows)) for each in expectations]
+    return [_result(expectation, expectation.measure(rows)) for expectation in expectations]
 
 
-def _result(each: Expectation, measured: float) -> AssetCheckResult:
+def _result(expectation: Expectation, measured: float) -> AssetCheckResult:
     return AssetCheckResult(
-        check_name=each.name,
-        passed=each.holds(measured),
-        severity=each.severity,
+        check_name=expectation.name,
+        passed=expectation.holds(measured),
+        severity=expectation.severity,
         metadata={"measured": float(measured)},
     )

@@ -1,14 +1,14 @@
-"""Dagster's GraphQL, as the dispatcher needs it: start a batch's run; say which schedules and sensors are stopped."""
+"""Calls of Dagster's GraphQL API: launch a batch's run; list and restart stopped schedules and sensors."""
 
 from typing import Any
 
 import requests
 
-from assets.core.runs import CODE_LOCATION, JOB_OF, PARTITION_TAG, tags_of
+from assets.core.runs import CODE_LOCATION, JOB_OF, PARTITION_TAG, run_tags
 from storage.jobs.batches import Batch
 from storage.operations.automations import Automation, Kind
 
-TIMEOUT_S = (2.0, 15.0)  # to connect, to answer
+TIMEOUT_S = (2.0, 15.0)  # to connect; to answer
 REPOSITORY = "__repository__"
 
 LAUNCH = """
@@ -47,11 +47,11 @@ RUNNING = "RUNNING"
 
 
 class RefusedError(Exception):
-    """Dagster said no: the run did not begin."""
+    """Dagster refused the request; nothing was done."""
 
 
 class DagsterGraphQL:
-    """For use by one thread."""
+    """A client of Dagster's GraphQL API, for use by one thread."""
 
     def __init__(self, address: str, token: str) -> None:
         self._url = f"{address}/graphql"
@@ -60,48 +60,49 @@ class DagsterGraphQL:
         self._session.headers["Authorization"] = f"Bearer {token}"
 
     def launch(self, batch: Batch) -> str:
-        """Start the batch's run; its id.
+        """Launch the batch's run and return the run's id.
 
         Raises:
-            RefusedError: it did not begin.
-            requests.RequestException: no answer; unless the connection failed, it may have begun.
+            RefusedError: the run was not launched.
+            requests.RequestException: no answer. Unless it is a ConnectionError, the run may have been launched.
         """
-        result = self._ask(LAUNCH, {"execution": execution_of(batch)})["launchRun"]
+        result = self._execute(LAUNCH, {"execution": execution_params(batch)})["launchRun"]
         if result["__typename"] != "LaunchRunSuccess":
             raise RefusedError(f"{result['__typename']}: {result.get('message', '')}".strip())
         return str(result["run"]["runId"])
 
-    def stopped(self) -> list[Automation] | None:
-        """Return the schedules and sensors that should run and don't; None where no run could be launched: the server
-        doesn't answer, or hasn't loaded the code location.
+    def list_stopped(self) -> list[Automation] | None:
+        """Return the schedules and sensors that should run and don't.
+
+        None if the server doesn't answer or hasn't loaded the code location: it can't launch runs either.
         """
         try:
-            answer = self._ask(AUTOMATIONS, {"repository": _repository()})
+            answer = self._execute(AUTOMATIONS, {"repository": _repository()})
         except (requests.RequestException, RefusedError):
             return None
         repository = answer["repositoryOrError"]
         if repository["__typename"] != "Repository":
             return None
         return [
-            Automation(kind, each["name"])
+            Automation(kind, automation["name"])
             for kind in Kind
-            for each in repository[f"{kind}s"]
-            if each["defaultStatus"] == RUNNING and each["state"]["status"] != RUNNING
+            for automation in repository[f"{kind}s"]
+            if automation["defaultStatus"] == RUNNING and automation["state"]["status"] != RUNNING
         ]
 
     def turn_on(self, automation: Automation) -> None:
-        """Make a schedule or sensor follow the code again, which says that it runs.
+        """Reset a schedule or sensor to its default status, which is to run.
 
         Raises:
             RefusedError: Dagster did not do it.
             requests.RequestException: no answer.
         """
         selector = {**_repository(), f"{automation.kind}Name": automation.name}
-        answer = self._ask(RESET[automation.kind], {"selector": selector})["answer"]
+        answer = self._execute(RESET[automation.kind], {"selector": selector})["answer"]
         if "message" in answer:
             raise RefusedError(f"{answer['__typename']}: {answer['message']}")
 
-    def _ask(self, query: str, variables: dict[str, Any]) -> dict[str, Any]:
+    def _execute(self, query: str, variables: dict[str, Any]) -> dict[str, Any]:
         response = self._session.post(
             self._url, json={"query": query, "variables": variables}, timeout=TIMEOUT_S, allow_redirects=False
         )
@@ -111,9 +112,9 @@ class DagsterGraphQL:
         return dict(body["data"])
 
 
-def execution_of(batch: Batch) -> dict[str, Any]:
-    """The `ExecutionParams` of a batch's run."""
-    tags = {**tags_of(batch), PARTITION_TAG: batch.partition_day.isoformat()}
+def execution_params(batch: Batch) -> dict[str, Any]:
+    """Return the `ExecutionParams` of a batch's run."""
+    tags = {**run_tags(batch), PARTITION_TAG: batch.partition_day.isoformat()}
     return {
         "selector": {**_repository(), "jobName": JOB_OF[batch.queue]},
         "runConfigData": {},

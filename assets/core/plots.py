@@ -1,4 +1,4 @@
-"""A small picture for an asset's metadata: counts as horizontal bars, beside the same counts as a table."""
+"""Counts for an asset's metadata: a picture with horizontal bars, and a table."""
 
 import base64
 from html import escape
@@ -11,9 +11,10 @@ MOST_BARS = 14
 
 
 def bars(title: str, counts: pl.DataFrame, label: str, value: str) -> dict[str, MetadataValue]:
-    """Metadata `title` (the largest as a table) and `title plot` (the same as bars); nothing for no rows.
+    """Return metadata `title` (a table of the largest counts) and `title plot` (the same as bars); {} without rows.
 
-    `counts` is sorted, largest first: columns `label` (text) and `value` (a count).
+    Args:
+        counts: columns `label` (text) and `value` (a count), sorted with the largest first.
     """
     if counts.is_empty():
         return {}
@@ -29,10 +30,10 @@ def bars(title: str, counts: pl.DataFrame, label: str, value: str) -> dict[str, 
 def _svg(counts: pl.DataFrame, label: str, value: str) -> str:
     largest = counts[value].max()
     rows = counts.select(label, value).rows()
-    drawn = "".join(_bar(index, name, count, count / largest) for index, (name, count) in enumerate(rows))
+    drawing = "".join(_bar(index, name, count, count / largest) for index, (name, count) in enumerate(rows))
     width, height = LABEL_PX + BAR_PX + 70, ROW_PX * len(rows) + 8
     font = "font-family='sans-serif' font-size='12'"
-    return f"<svg xmlns='http://www.w3.org/2000/svg' width='{width}' height='{height}' {font}>{drawn}</svg>"
+    return f"<svg xmlns='http://www.w3.org/2000/svg' width='{width}' height='{height}' {font}>{drawing}</svg>"
 
 
 def _bar(index: int, name: str, count: int, share: float) -> str:

@@ -1,8 +1,8 @@
-"""What a small process tree needs: children that end with their parent, one holder per home, short socket paths.
+"""Tools for a small process tree: children that end with their parent, locks for one process per home, socket paths.
 
-A child's standard input is one end of a socket pair. When the parent is gone, however it went, the child reads the
-end of the stream and ends too. (The kernel's parent-death signal would be wrong: it comes when the starting *thread*
-ends.) Children have a session of their own: Ctrl-C on a terminal reaches the parent alone, who ends them in order.
+A child's standard input is one end of a socket pair. However the parent ends, the child then reads the end of the
+stream and ends too. (The kernel's parent-death signal would be wrong: it is sent when the starting *thread* ends.)
+Each child has its own session, so that Ctrl-C on a terminal reaches only the parent, which ends the children in order.
 """
 
 import fcntl
@@ -30,16 +30,16 @@ MOST_SLOTS = 32
 
 
 class AlreadyRunningError(Exception):
-    """Other processes have this part of this home."""
+    """Another process already runs this part of Tidemark in this home."""
 
 
 class Child(NamedTuple):
     process: subprocess.Popen[bytes]
-    line: Connection  # the child's other end is its standard input
+    line: Connection  # the other end is the child's standard input
 
 
 def spawn(module: str, *arguments: str, environment: Mapping[str, str], keep: Sequence[int] = ()) -> Child:
-    """Start `python -m module arguments…` afresh, never forked; it inherits the file descriptors `keep`."""
+    """Start `python -m module arguments…` as a new process (not a fork) that inherits the file descriptors `keep`."""
     ours, theirs = socket.socketpair()
     with theirs:
         process = subprocess.Popen(
@@ -53,37 +53,37 @@ def spawn(module: str, *arguments: str, environment: Mapping[str, str], keep: Se
 
 
 def line_to_parent() -> Connection:
-    """The child's end of what `spawn` gave its parent."""
+    """Return the child's end of the connection that `spawn` opened."""
     return Connection(os.dup(STANDARD_INPUT))
 
 
 def end_with_parent() -> None:
-    """End this process at once when its parent is gone; until then, give it signs of life."""
+    """Exit at once when the parent ends; until then, send it heartbeats."""
     beat(STANDARD_INPUT)
-    _when_parent_is_gone(partial(os._exit, 1))
+    _call_when_parent_ends(partial(os._exit, 1))
 
 
 def stop_requested(tethered: bool) -> threading.Event:
-    """Set by SIGTERM or SIGINT, and, when tethered, by the end of the standard input: the parent's end."""
+    """Return an event that SIGTERM and SIGINT set and, with `tethered`, the end of the parent."""
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     if tethered:
         beat(STANDARD_INPUT)
-        _when_parent_is_gone(stop.set)
+        _call_when_parent_ends(stop.set)
     return stop
 
 
-def _when_parent_is_gone(act: Callable[[], None]) -> None:
+def _call_when_parent_ends(action: Callable[[], None]) -> None:
     def wait() -> None:
         line_to_parent().poll(None)
-        act()
+        action()
 
     threading.Thread(target=wait, name="lifeline", daemon=True).start()
 
 
 def end(process: subprocess.Popen[bytes], grace_s: float) -> None:
-    """Ask a child to end; after the grace, make it."""
+    """Ask a child to end, and kill it after `grace_s`."""
     process.terminate()
     try:
         process.wait(grace_s)
@@ -93,17 +93,17 @@ def end(process: subprocess.Popen[bytes], grace_s: float) -> None:
 
 
 @contextmanager
-def the_only_one(lock_file: Path) -> Iterator[UUID]:
-    """Be the one process that has this lock, under an id that its successors in this home take over.
+def hold_lock(lock_file: Path) -> Iterator[UUID]:
+    """Hold a file lock. Yield an id that is stored in the file, so that later holders get the same.
 
     Raises:
-        AlreadyRunningError: another process has it.
+        AlreadyRunningError: another process holds it.
     """
     with lock_file.open("a+") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise AlreadyRunningError(f"This part of Tidemark runs already: {lock_file} is taken.") from error
+            raise AlreadyRunningError(f"This part of Tidemark is already running: {lock_file} is locked.") from error
         lock.seek(0)
         holder = UUID(lock.read() or str(uuid4()))
         lock.truncate(0)
@@ -114,31 +114,31 @@ def the_only_one(lock_file: Path) -> Iterator[UUID]:
 
 @contextmanager
 def hold_slot(folder: Path, name: str) -> Iterator[tuple[int, UUID]]:
-    """Have the first free of a home's numbered slots: its number, and the id that its next holder takes over.
+    """Hold the first free one of a home's numbered slots. Yield its number and its id, which later holders get too.
 
     Raises:
-        AlreadyRunningError: all are taken.
+        AlreadyRunningError: all slots are taken.
     """
-    with ExitStack() as held:
+    with ExitStack() as stack:
         for number in range(1, MOST_SLOTS + 1):
             try:
-                holder = held.enter_context(the_only_one(folder / f"{name}-{number}.lock"))
+                holder = stack.enter_context(hold_lock(folder / f"{name}-{number}.lock"))
             except AlreadyRunningError:
                 continue
             yield number, holder
             return
-    raise AlreadyRunningError(f"{MOST_SLOTS} of this part of Tidemark run in this home already.")
+    raise AlreadyRunningError(f"{MOST_SLOTS} processes of this part of Tidemark are already running in this home.")
 
 
-def slots(folder: Path, name: str) -> list[int]:
-    """The numbers of the slots that were ever taken."""
-    found = (path.stem.removeprefix(f"{name}-") for path in folder.glob(f"{name}-*.lock"))
-    return sorted(int(number) for number in found if number.isdecimal())
+def list_slots(folder: Path, name: str) -> list[int]:
+    """Return the numbers of all slots that were ever held."""
+    numbers = (path.stem.removeprefix(f"{name}-") for path in folder.glob(f"{name}-*.lock"))
+    return sorted(int(number) for number in numbers if number.isdecimal())
 
 
 def socket_path(home: Path, name: str) -> Path:
-    """Where a Unix socket of this home lies: in it, or, where its path is too long for a socket, in a private
-    folder of the system's temporary one.
+    """Return the path for a Unix socket of this home: in the home or, if that path is too long for a socket, in a
+    private folder below the system's temporary folder.
     """
     path = home / name
     if len(os.fsencode(path)) <= LONGEST_SOCKET_PATH:
@@ -148,5 +148,5 @@ def socket_path(home: Path, name: str) -> Path:
     folder.mkdir(mode=0o700, exist_ok=True)
     status = folder.lstat()
     if status.st_uid != os.getuid() or status.st_mode & 0o077:
-        raise PermissionError(f"{folder} must belong to this user alone")
+        raise PermissionError(f"{folder} must belong to this user, and no other user may have access to it")
     return folder / name

@@ -1,4 +1,4 @@
-"""What assets are handed: the store, opened once per process however many runs it serves."""
+"""The resource of all assets: the store, opened once per process and shared by all of its runs."""
 
 from functools import cache
 
@@ -10,7 +10,7 @@ from storage.core.store import Store
 
 @cache
 def process_store() -> Store:
-    """This process's store. Warm workers keep it from run to run."""
+    """Return this process's store. Warm workers use it for one run after another."""
     return Store.open(Settings())
 
 

@@ -1,4 +1,4 @@
-"""What a batch's run is called and tagged. Imports no Dagster: the dispatcher and the worker's head stay small."""
+"""Names and tags of runs. This module doesn't import Dagster: the dispatcher and the worker's head must stay small."""
 
 from storage.core.models import Queue
 from storage.jobs.batches import Batch
@@ -13,8 +13,8 @@ JOB_OF = {
     Queue.REFRESH: "refresh_batch",
 }
 
-# The portfolio's assets, over hash buckets of the customer. Runs of them wait in Dagster's queue for the portfolio's
-# queue.
+# The portfolio's assets, partitioned by hash bucket of the customer. Dagster's run coordinator queues their runs, so
+# that one executes at a time.
 REENRICHED = "reenriched_transactions"
 COMPACTED = "compacted_transactions"
 REFRESHED = "refreshed_reports"
@@ -27,12 +27,12 @@ JOBS_TAG = "tidemark/jobs"
 ROWS_TAG = "tidemark/rows"
 CUSTOMERS_TAG = "tidemark/customers"
 PORTFOLIO_JOB_TAG = "tidemark/portfolio_job"  # the job's id
-ASKED_TAG = "tidemark/asked"  # a look at those alone whom a change concerns
+ASKED_TAG = "tidemark/asked"  # evaluate only the customers that a requested change concerns
 PARTITION_TAG = "dagster/partition"
 
 
-def tags_of(batch: Batch) -> dict[str, str]:
-    """Which batch a run is for, and how large it is: nothing that names a customer or an account."""
+def run_tags(batch: Batch) -> dict[str, str]:
+    """Return the tags of a batch's run: its token and size. Nothing may identify a customer or an account."""
     return {
         BATCH_TAG: str(batch.token),
         QUEUE_TAG: batch.queue.value,

@@ -1,4 +1,4 @@
-"""All use of Dagster's private modules stands in this folder: its storage, its way to execute a run, its processes.
+"""All use of Dagster's private modules is in this folder: its storage, the execution of runs, its processes.
 
-`tests/assets/dagster_internals/test_private_dagster.py` fails when an upgrade moves one of them.
+`tests/assets/dagster_internals/test_private_dagster.py` fails when an upgrade of Dagster moves one of them.
 """

@@ -1,6 +1,6 @@
-"""Dagster's own code server, ended with its parent (`python -m assets.dagster_internals.code_server SOCKET MODULE`).
+"""Dagster's code server, which ends with its parent (`python -m assets.dagster_internals.code_server SOCKET MODULE`).
 
-The web server and the daemon ask it what the assets are; the sensors' ticks run here.
+The web server and the daemon get the assets' definitions from it; the ticks of sensors run in it.
 """
 
 import runpy
@@ -20,12 +20,12 @@ def main() -> None:
     sys.argv = ["dagster", "api", "grpc", "--socket", socket, "--module-name", module]
     sys.argv += ["--location-name", CODE_LOCATION]
     logs.to_stderr("dagster", Settings())
-    vars(api)["configure_loggers"] = _as_all_do
+    vars(api)["configure_loggers"] = _configure_no_loggers
     runpy.run_module("dagster", run_name="__main__")
 
 
-def _as_all_do(**_: str) -> None:
-    """Dagster would log in a form of its own."""
+def _configure_no_loggers(**_: str) -> None:
+    """Do nothing. Dagster's own function would replace our log format."""
 
 
 if __name__ == "__main__":

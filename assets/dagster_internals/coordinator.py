@@ -1,8 +1,8 @@
-"""Where a run goes when it is submitted: a batch's straight to the launcher, one of the portfolio into Dagster's queue.
+"""Dagster's run coordinator: a batch's run goes straight to the launcher, a run of the portfolio into Dagster's queue.
 
-However it was started (by a schedule, from Dagster's pages, by `tidemark backfill`), a run that touches an asset of the
-portfolio, or says so in its tags, gets the portfolio's queue. The queue lets one of them execute at a time; one that
-was lost with its process is tried again, and goes on where that one stopped.
+A run belongs to the portfolio if it materialises one of its assets or has its tag, whether it was started by a
+schedule, from Dagster's pages or by `tidemark backfill`. The queue executes one of these at a time. A run that was lost
+with its process is retried, and continues where the lost one stopped.
 """
 
 from dagster import DagsterInstance, DagsterRun, DagsterRunStatus
@@ -14,17 +14,17 @@ from storage.core.models import Queue
 
 TAGS = {
     QUEUE_TAG: Queue.PORTFOLIO.value,
-    MAX_RETRIES_TAG: "10",  # of a lost run; one that failed by itself would fail again
+    MAX_RETRIES_TAG: "10",  # only if the process was lost (`run_retries`): a run that failed would fail again
     MAX_RUNTIME_SECONDS_TAG: str(24 * 3_600),
 }
 
 
 class PortfolioQueue(QueuedRunCoordinator[DagsterInstance]):
-    """Named in `dagster.yaml` under `run_coordinator`."""
+    """The coordinator that `dagster.yaml` names under `run_coordinator`."""
 
     def submit_run(self, context: SubmitRunContext) -> DagsterRun:
         run = context.dagster_run
-        if is_of_the_portfolio(run):
+        if is_portfolio_run(run):
             self._instance.add_run_tags(run.run_id, TAGS)
             return super().submit_run(context)
         if run.status is DagsterRunStatus.NOT_STARTED:
@@ -32,6 +32,6 @@ class PortfolioQueue(QueuedRunCoordinator[DagsterInstance]):
         return run
 
 
-def is_of_the_portfolio(run: DagsterRun) -> bool:
-    touched = {key.path[-1] for key in run.asset_selection or ()}
-    return run.tags.get(QUEUE_TAG) == Queue.PORTFOLIO or not PORTFOLIO_ASSETS.isdisjoint(touched)
+def is_portfolio_run(run: DagsterRun) -> bool:
+    assets = {key.path[-1] for key in run.asset_selection or ()}
+    return run.tags.get(QUEUE_TAG) == Queue.PORTFOLIO or not PORTFOLIO_ASSETS.isdisjoint(assets)

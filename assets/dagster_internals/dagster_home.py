@@ -1,9 +1,8 @@
-"""The folder that Dagster keeps its records in, and the settings that make it fast here.
+"""Dagster's home folder, and the settings that make Dagster fast.
 
-Batches' runs go straight to the launcher; runs of the portfolio wait in a queue, one executes at a time, and one that
-its process lost is tried again. A run that its worker lost is noticed within seconds; ticks run in
-threads so that a slow one doesn't hold up the others; standard output is not captured, for runs say what they did in
-metadata.
+Runs of batches go straight to the launcher. Runs of the portfolio wait in a queue, execute one at a time and are
+retried if their process is lost. The loss of a run's worker is noticed within seconds. Ticks run in threads, so that a
+slow one doesn't delay the others. Standard output is not captured: runs report in metadata what they did.
 """
 
 from collections.abc import Mapping
@@ -22,22 +21,22 @@ from storage.core.settings import Settings
 NOTICE_LOST_RUNS_EVERY_S = 2
 START_TIMEOUT_S = 180
 CANCEL_TIMEOUT_S = 30
-LONGEST_RUN_S = 3_600
+LONGEST_RUN_S = 3_600  # our judgement
 DEQUEUE_EVERY_S = 1
-WORKER_AWAY_S = 30  # until the portfolio's queue tries again
-FOR_EVER = 10**9
-EVENTS_AT_ONCE = 1_000  # of a step with many partitions
+RETRY_LAUNCH_AFTER_S = 30  # when no worker took a run from the queue
+UNLIMITED = 10**9
+EVENTS_AT_ONCE = 1_000  # that a step with many partitions writes in one statement
 IDENTITY_CHARACTERS = 16
 DATABASE_VARIABLE = "TIDEMARK_DATABASE_URL"
 KEEP_TICKS_DAYS = {"skipped": 1, "success": 7, "failure": 30}
 
 
 def prepare(settings: Settings) -> Mapping[str, str]:
-    """Write `dagster.yaml` into the home; what Dagster's processes need in their environment."""
+    """Write `dagster.yaml` into the home, and return the environment variables that Dagster's processes need."""
     home = settings.prepared().dagster_home
     durable.make_folder(home)
     content = yaml.safe_dump(instance_settings(settings), sort_keys=False)
-    durable.replace(home / "dagster.yaml", content.encode())  # another part of Tidemark may read it right now
+    durable.replace(home / "dagster.yaml", content.encode())  # atomically: another part of Tidemark may be reading it
     return {
         "DAGSTER_HOME": str(home),
         "DAGSTER_DISABLE_TELEMETRY": "1",
@@ -47,7 +46,7 @@ def prepare(settings: Settings) -> Mapping[str, str]:
 
 
 def workers(settings: Settings) -> str:
-    """The role (a family of leases) of this home's workers, the only ones that its launcher reaches."""
+    """Return the role (a prefix of leases) of this home's workers, the only ones that its launcher reaches."""
     identity = settings.dagster_home / "identity"
     if not identity.exists():
         durable.make_folder(settings.dagster_home)
@@ -57,7 +56,7 @@ def workers(settings: Settings) -> str:
 
 
 def instance_settings(settings: Settings) -> dict[str, Any]:
-    """The content of `dagster.yaml`. It holds no password: Dagster's processes find that in their environment."""
+    """Return the content of `dagster.yaml`. It holds no password: Dagster's processes get that in their environment."""
     home = settings.dagster_home
     return {
         "storage": {"custom": {"module": "assets.dagster_internals.dagster_storage", **_storage(settings)}},
@@ -68,8 +67,9 @@ def instance_settings(settings: Settings) -> dict[str, Any]:
                 "max_concurrent_runs": -1,
                 "tag_concurrency_limits": [{"key": QUEUE_TAG, "value": Queue.PORTFOLIO.value, "limit": 1}],
                 "dequeue_interval_seconds": DEQUEUE_EVERY_S,
-                "max_user_code_failure_retries": FOR_EVER,
-                "user_code_failure_retry_delay": WORKER_AWAY_S,
+                # The launcher reports "no worker took the run" as such a failure, so that the run stays in the queue.
+                "max_user_code_failure_retries": UNLIMITED,
+                "user_code_failure_retry_delay": RETRY_LAUNCH_AFTER_S,
             },
         },
         "run_retries": {"enabled": True, "max_retries": 0, "retry_on_asset_or_op_failure": False},
@@ -91,7 +91,7 @@ def instance_settings(settings: Settings) -> dict[str, Any]:
             "max_runtime_seconds": LONGEST_RUN_S,
             "max_resume_run_attempts": 0,
         },
-        "python_logs": {"python_log_level": "CRITICAL"},  # what is printed; events are recorded whatever their level
+        "python_logs": {"python_log_level": "CRITICAL"},  # for printing only; events of every level are recorded
         "sensors": {"use_threads": True, "num_workers": 4},
         "schedules": {"use_threads": True, "num_workers": 2},
         "retention": {"sensor": {"purge_after_days": KEEP_TICKS_DAYS}},

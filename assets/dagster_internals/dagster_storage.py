@@ -1,12 +1,11 @@
-"""Dagster's own records, over connections that stay open: five times faster than stock on SQLite, three on PostgreSQL.
+"""Dagster's storage over connections that stay open: five times faster than stock on SQLite, three on PostgreSQL.
 
-Stock storage opens a connection for every one of a run's twenty-odd events. Here a process has one pool, and runs,
-events, schedules and sensor ticks share one place: a SQLite file in WAL mode, or the schema `dagster` of Tidemark's own
-PostgreSQL database, where no table of Dagster's meets one of ours.
+Stock storage opens a connection for every one of a run's twenty-odd events. Here a process has one pool; runs, events,
+schedules and sensor ticks share one SQLite file in WAL mode, or the schema `dagster` of Tidemark's own PostgreSQL
+database, where the names of Dagster's tables can't clash with ours.
 
-A commit is not fsynced (`synchronous=NORMAL` can't corrupt the file; `synchronous_commit=off` neither): after a power
-cut Dagster may have forgotten a run's last events, and nothing of ours hangs on them, for our own tables decide what
-was done.
+A commit is not fsynced (neither `synchronous=NORMAL` nor `synchronous_commit=off` can corrupt data). After a power cut
+Dagster may have lost a run's last events. That does no harm: our own tables record what was done.
 """
 
 import fcntl
@@ -55,13 +54,13 @@ FILE_NAME = "dagster.db"
 BUSY_TIMEOUT_S = 30
 POOL_SIZE = 8
 POOL_OVERFLOW = 24
-POLL_AGAIN_S = 1.0  # for a server that is down
+POLL_AGAIN_S = 1.0  # while the server is down
 
 log = logging.getLogger(__name__)
 
 
 class PooledStorage(DagsterStorage[DagsterInstance], ConfigurableClass):
-    """Runs, events and schedules over one pool. Made by any number of processes at once, its tables are made once."""
+    """Runs, events and schedules over one pool. Several processes may open it at once; tables are created only once."""
 
     _engine: Engine
     _runs: SqlRunStorage
@@ -74,7 +73,7 @@ class PooledStorage(DagsterStorage[DagsterInstance], ConfigurableClass):
 
     @abstractmethod
     def _one_process_at_a_time(self) -> AbstractContextManager[None]:
-        """Two processes that open a new home at once would both make its tables, and one would break."""
+        """Return a lock. Without it, two processes that open a new home would both create its tables, and one fail."""
 
     @property
     def event_log_storage(self) -> SqlEventLogStorage:
@@ -95,14 +94,14 @@ class PooledStorage(DagsterStorage[DagsterInstance], ConfigurableClass):
                 part.register_instance(instance)
 
     def _prepare_tables(self) -> None:
-        """Make the tables where there are none; bring those of an older Dagster up to date."""
+        """Create the tables if there are none, and migrate those of an older Dagster."""
         config = get_alembic_config(sqlite_run_storage.__file__)
         with self._one_process_at_a_time():
             with self._engine.begin() as connection:
-                held, newest = check_alembic_revision(config, connection)
-            if held is None:
+                present, newest = check_alembic_revision(config, connection)
+            if present is None:
                 self._create_tables(config)
-            elif held != newest:
+            elif present != newest:
                 with self._engine.begin() as connection:
                     run_alembic_upgrade(config, connection)
 
@@ -124,7 +123,7 @@ class PooledStorage(DagsterStorage[DagsterInstance], ConfigurableClass):
 
 
 class PooledSqliteStorage(PooledStorage):
-    """In `base_dir`'s one file; named in `dagster.yaml` under `storage: custom:`."""
+    """Storage in one file in `base_dir`. `dagster.yaml` names this class under `storage: custom:`."""
 
     def __init__(self, base_dir: str, inst_data: ConfigurableClassData | None = None) -> None:
         super().__init__(inst_data)
@@ -152,9 +151,9 @@ class PooledSqliteStorage(PooledStorage):
 
 
 class PooledPostgresStorage(PooledStorage):
-    """In the schema `dagster` of the database at `url`; named in `dagster.yaml` under `storage: custom:`.
+    """Storage in the schema `dagster` of the database at `url`. `dagster.yaml` names it under `storage: custom:`.
 
-    A server that is down is waited for: a process of Dagster's that starts meanwhile begins as soon as it is up.
+    If the server is down, opening waits until it is up.
     """
 
     def __init__(self, url: str, inst_data: ConfigurableClassData | None = None) -> None:
@@ -185,8 +184,8 @@ class PooledPostgresStorage(PooledStorage):
         transactional = self._engine.execution_options(isolation_level="READ COMMITTED")
         with transactional.begin() as connection, postgres.in_turn(connection, postgres.Lock.PREPARATION):
             if not inspect(self._engine).has_schema(DAGSTER_SCHEMA):
-                with self._engine.begin() as at_once:
-                    at_once.exec_driver_sql(f"CREATE SCHEMA {DAGSTER_SCHEMA}")
+                with self._engine.begin() as autocommit:
+                    autocommit.exec_driver_sql(f"CREATE SCHEMA {DAGSTER_SCHEMA}")
             yield
 
     @classmethod
@@ -199,11 +198,11 @@ class PooledPostgresStorage(PooledStorage):
 
 
 class _InOneFile:
-    """Takes each connection from the file's one pool, for one transaction."""
+    """A mixin for stock storages: each connection comes from the file's one pool, for one transaction."""
 
     def __init__(self, file: Path, engine: Engine) -> None:
         self._engine = engine
-        super().__init__(_url(file))  # pyrefly: ignore[bad-argument-count]  # of the stock storage beside it
+        super().__init__(_url(file))  # pyrefly: ignore[bad-argument-count]  # the stock storage is the next base class
 
     @contextmanager
     def connect(self) -> Iterator[Connection]:
@@ -220,7 +219,7 @@ class _SqliteSchedules(_InOneFile, SqliteScheduleStorage):
 
 
 class _SqliteEvents(ConsolidatedSqliteEventLogStorage):
-    """The event log. Who watches a run asks every quarter second: in WAL mode the stock one's file never changes."""
+    """The event log. Watchers poll: the stock one watches the file, which in WAL mode doesn't change with a commit."""
 
     def __init__(self, file: Path, engine: Engine) -> None:
         self._engine = engine
@@ -232,7 +231,7 @@ class _SqliteEvents(ConsolidatedSqliteEventLogStorage):
         return str(self._file)
 
     def _init_db(self) -> None:
-        """Nothing: PooledStorage makes the tables."""
+        """Do nothing: PooledStorage creates the tables."""
 
     @contextmanager
     def _connect(self) -> Iterator[Connection]:
@@ -254,7 +253,7 @@ class _SqliteEvents(ConsolidatedSqliteEventLogStorage):
 
 
 class _OverPool:
-    """A stock storage over the shared pool. It has made an engine of its own, which never connects."""
+    """A mixin for stock storages over the shared pool. The engine that the stock class creates never connects."""
 
     def __init__(self, address: URL, engine: Engine) -> None:
         url = address.render_as_string(hide_password=False)
@@ -262,7 +261,7 @@ class _OverPool:
         self._engine = engine
 
     def optimize_for_webserver(self, statement_timeout: int, pool_recycle: int, max_overflow: int) -> None:
-        """Nothing: a web server does well with the pool as it is."""
+        """Do nothing: the pool suits a web server as it is."""
 
 
 class _PostgresRuns(_OverPool, PostgresRunStorage):
@@ -271,7 +270,7 @@ class _PostgresRuns(_OverPool, PostgresRunStorage):
 
 class _PostgresEvents(_OverPool, PostgresEventLogStorage):
     def store_event(self, event: EventLogEntry) -> None:
-        """As any SQL storage does. The stock one also sends a NOTIFY, to which nobody listens any more."""
+        """Store an event without the stock class's NOTIFY, because nothing listens to it."""
         SqlEventLogStorage.store_event(self, event)
 
     def dispose(self) -> None:

@@ -1,8 +1,8 @@
-"""Dagster's run launcher: hands a run to a warm process instead of starting one (0.1 s instead of 4).
+"""Dagster's run launcher: it sends a run to a warm process instead of starting a new one (0.1 s instead of 4 s).
 
-A worker that is free accepts the run and answers at once. From then on Dagster's monitoring asks whether a worker holds
-it, so that a run whose process died is marked failed within seconds. Its jobs don't wait for that: our own leases
-bring them back.
+A free worker accepts the run and answers at once. From then on Dagster's monitoring asks whether a worker still has the
+run, so that a run whose process died is marked failed within seconds. Its jobs don't wait for that: our own leases
+return them to the queue.
 """
 
 from collections.abc import Mapping
@@ -16,12 +16,12 @@ from dagster._core.launcher import CheckRunHealthResult, LaunchRunContext, RunLa
 from dagster._serdes import ConfigurableClass, ConfigurableClassData
 
 from assets.core.runs import BATCH_TAG, QUEUE_TAG
-from assets.workers.worker_calls import Call, NoWorkerError, Verb, anyone, offer
+from assets.workers.worker_calls import Call, NoWorkerError, Verb, ask_all, offer
 from storage.core.models import Queue
 
 
 class WarmWorkerLauncher(RunLauncher[DagsterInstance], ConfigurableClass):
-    """Named in `dagster.yaml` under `run_launcher`; `home` is the Dagster home whose workers get the runs."""
+    """The launcher that `dagster.yaml` names under `run_launcher`. Workers of the Dagster home `home` get the runs."""
 
     def __init__(self, home: str, inst_data: ConfigurableClassData | None = None) -> None:
         super().__init__()
@@ -31,18 +31,18 @@ class WarmWorkerLauncher(RunLauncher[DagsterInstance], ConfigurableClass):
     def launch_run(self, context: LaunchRunContext) -> None:
         run = context.dagster_run
         try:
-            taken = offer(self._home, _take(run))
+            taken = offer(self._home, _take_call(run))
         except (NoWorkerError, TimeoutError) as error:
             raise _refusal(run, str(error)) from error
         if not taken:
-            raise _refusal(run, "Every Tidemark worker is about to end and takes no more runs.")
+            raise _refusal(run, "Every Tidemark worker is shutting down and takes no more runs.")
 
     def terminate(self, run_id: str) -> bool:
         run = self._instance.get_run_by_id(run_id)
         if run is None or run.is_finished:
             return False
         self._instance.report_run_canceling(run)
-        if not self._asks(Call(Verb.INTERRUPT, run_id)):
+        if not self._ask_workers(Call(Verb.INTERRUPT, run_id)):
             self._instance.report_run_canceled(run, "The run was not executing.")
         return True
 
@@ -52,17 +52,17 @@ class WarmWorkerLauncher(RunLauncher[DagsterInstance], ConfigurableClass):
 
     def check_run_worker_health(self, run: DagsterRun) -> CheckRunHealthResult:
         try:
-            held = self._asks(Call(Verb.HOLDS, run.run_id))
+            held = self._ask_workers(Call(Verb.HOLDS, run.run_id))
         except TimeoutError:
-            return CheckRunHealthResult(WorkerStatus.RUNNING, "A worker is too busy to say.")
+            return CheckRunHealthResult(WorkerStatus.RUNNING, "A worker is too busy to answer.")
         if held:
             return CheckRunHealthResult(WorkerStatus.RUNNING)
         return CheckRunHealthResult(WorkerStatus.NOT_FOUND, "Its process died; its jobs went back to the queue.")
 
-    def _asks(self, question: Call) -> bool:
-        """The workers' answer; where there is none, no."""
+    def _ask_workers(self, call: Call) -> bool:
+        """Return whether any worker answers yes; False if no worker runs."""
         try:
-            return anyone(self._home, question)
+            return ask_all(self._home, call)
         except NoWorkerError:
             return False
 
@@ -79,13 +79,15 @@ class WarmWorkerLauncher(RunLauncher[DagsterInstance], ConfigurableClass):
         return cls(config_value["home"], inst_data)
 
 
-def _refusal(run: DagsterRun, why: str) -> DagsterError:
-    """A run of the portfolio came from Dagster's queue, and to the queue this error is a reason to try again later."""
+def _refusal(run: DagsterRun, reason: str) -> DagsterError:
+    """Return the error for a run that no worker took. A run of the portfolio came from Dagster's queue, which retries
+    after this error but after no other.
+    """
     if run.tags.get(QUEUE_TAG) == Queue.PORTFOLIO:
-        return DagsterUserCodeUnreachableError(why)
-    return DagsterLaunchFailedError(why)
+        return DagsterUserCodeUnreachableError(reason)
+    return DagsterLaunchFailedError(reason)
 
 
-def _take(run: DagsterRun) -> Call:
+def _take_call(run: DagsterRun) -> Call:
     batch = run.tags.get(BATCH_TAG)
     return Call(Verb.TAKE, run.run_id, run.tags.get(QUEUE_TAG), None if batch is None else int(batch))

@@ -1,6 +1,6 @@
-"""A warm process (`python -m assets.dagster_internals.warm`): Dagster and the code location are imported early.
+"""A warm process (`python -m assets.dagster_internals.warm`), which imports Dagster and the code location in advance.
 
-It executes the runs that its parent sends, one after another, in its main thread, where an interrupt can reach them.
+It executes the runs that its parent sends one after another, in the main thread, where an interrupt can stop them.
 """
 
 import argparse
@@ -33,35 +33,38 @@ log = logging.getLogger(__name__)
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m assets.dagster_internals.warm", description=__doc__)
-    parser.add_argument("queue", help="shown by ps; that of enrichment reads lists and rules first")
+    parser.add_argument("queue", help="the queue whose runs it executes; `enrichment` also loads lists and rules")
     parser.add_argument("--module", default=DEFINITIONS_MODULE, help="the code location")
-    parser.add_argument("--nice", type=int, default=0, help="how far behind the other processes it stands")
+    parser.add_argument("--nice", type=int, default=0, help="the niceness to add: a higher one gives way to others")
     options = parser.parse_args()
     os.nice(options.nice)
     logs.to_stderr(f"worker {options.queue}", Settings())
     line = line_to_parent()
     reports = Reports(line)
     with capture_interrupts(), DagsterInstance.get() as instance:
-        sent = listen(line)
+        run_ids = receive_runs(line)
         repository = warm_repository(options.module)
         reports.free()
         if options.queue == Queue.ENRICHMENT:
-            prepare()  # a run that comes meanwhile waits no longer than if it had to do so itself
-        while (run_id := sent.get()) is not None:
-            pop_captured_interrupt()  # one that came too late for the run before
+            prepare()  # after `free`: a run that arrives now would otherwise have to do this itself
+        while (run_id := run_ids.get()) is not None:
+            pop_captured_interrupt()  # an interrupt that came too late for the previous run
             execute(instance, repository, run_id)
             reports.free()
 
 
-def listen(line: Connection) -> "SimpleQueue[str | None]":
-    """The runs that the parent sends, None when it says stop. When the parent is gone, the process ends at once."""
-    sent: SimpleQueue[str | None] = SimpleQueue()
-    threading.Thread(target=_hear, args=(line, sent), name="listen", daemon=True).start()
-    return sent
+def receive_runs(line: Connection) -> "SimpleQueue[str | None]":
+    """Return a queue of the ids of runs that the parent sends, and of None for its message STOP.
+
+    A thread fills it, which ends the process at once when the parent is gone.
+    """
+    run_ids: SimpleQueue[str | None] = SimpleQueue()
+    threading.Thread(target=_receive, args=(line, run_ids), name="receive", daemon=True).start()
+    return run_ids
 
 
 def warm_repository(module: str) -> ReconstructableRepository:
-    """The code location, with every job built once."""
+    """Import the code location and build every job once, so that the first run doesn't have to."""
     [target] = loadable_targets_from_python_module(module, working_directory=None)
     repository = ReconstructableRepository(ModuleCodePointer(module, target.attribute))
     repository.get_definition().get_all_jobs()
@@ -69,10 +72,10 @@ def warm_repository(module: str) -> ReconstructableRepository:
 
 
 def execute(instance: DagsterInstance, repository: ReconstructableRepository, run_id: str) -> None:
-    """Execute one run. Whatever goes wrong is recorded with the run by Dagster itself."""
+    """Execute one run. Dagster itself records failures with the run."""
     run = instance.get_run_by_id(run_id)
     if run is None:
-        log.error("run %s is not known to Dagster", run_id)
+        log.error("run %s is unknown to Dagster", run_id)
         return
     try:
         for event in core_execute_run(
@@ -80,28 +83,28 @@ def execute(instance: DagsterInstance, repository: ReconstructableRepository, ru
         ):
             if event.is_step_failure:
                 error = event.step_failure_data.error
-                log.error("step %s of run %s failed with %s", event.step_key, run_id, " < ".join(_names(error)))
-    except BaseException as error:  # an interrupt is no Exception, and must not end the process
+                log.error("step %s of run %s failed with %s", event.step_key, run_id, " < ".join(_error_types(error)))
+    except BaseException as error:  # an interrupt is not an Exception, and must not end the process
         log.error("run %s ended with %s", run_id, type(error).__name__)
 
 
-def _names(error: SerializableErrorInfo | None) -> Iterator[str]:
-    """The types of an error and of what it came from; their messages may quote a row."""
+def _error_types(error: SerializableErrorInfo | None) -> Iterator[str]:
+    """Yield the types of an error and its causes, but no messages, which may quote a row."""
     while error is not None:
         yield str(error.cls_name)
         error = error.cause
 
 
-def _hear(line: Connection, sent: "SimpleQueue[str | None]") -> None:
+def _receive(line: Connection, run_ids: "SimpleQueue[str | None]") -> None:
     while True:
         try:
-            what, run_id = line.recv()
+            command, run_id = line.recv()
         except (EOFError, OSError):
             os._exit(1)
-        if what == INTERRUPT:
+        if command == INTERRUPT:
             os.kill(os.getpid(), signal.SIGINT)
         else:
-            sent.put(run_id if what == RUN else None)
+            run_ids.put(run_id if command == RUN else None)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Dagster's web server and daemon in one process, in half the memory of two.
+"""Dagster's web server and daemon in one process, which takes half the memory of two.
 
-They share one instance and one view of the code location. When a daemon's thread dies, the process ends, and whoever
-started it starts it again.
+They share one instance and one view of the code location. When a daemon's thread dies, the process ends, and its parent
+starts it again.
 """
 
 import argparse
@@ -38,7 +38,7 @@ log = logging.getLogger("dagster.daemon")
 CODE_SERVER_WITHIN_S = 120.0
 SERVER: dict[str, Any] = {
     "http": Connection,
-    "ws_max_size": 64 * 1024,  # bytes of a message; a subscription is parsed while nobody else is answered
+    "ws_max_size": 64 * 1024,  # bytes of a message: parsing a subscription blocks all other requests
     "log_config": None,
     "log_level": "warning",
     "timeout_graceful_shutdown": 2,
@@ -49,12 +49,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m assets.dagster_internals.web_and_daemon", description=__doc__)
     parser.add_argument("--host", required=True)
     parser.add_argument("--port", type=int, required=True)
-    parser.add_argument("--code-server", required=True, help="its socket")
+    parser.add_argument("--code-server", required=True, help="the code server's Unix socket")
     options = parser.parse_args()
     end_with_parent()
     settings = Settings()
     logs.to_stderr("dagster", settings)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends in order, and Dagster doesn't warn of it
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # an orderly end, without a warning from Dagster
     wait_for_code_server(options.code_server)
     with (
         suppress(KeyboardInterrupt),
@@ -62,11 +62,11 @@ def main() -> None:
         _workspace(instance, options.code_server) as workspace,
         daemons(instance, workspace),
     ):
-        serve(gated(workspace, options.host, settings), options.host, options.port)
+        serve(gate_application(workspace, options.host, settings), options.host, options.port)
 
 
 def wait_for_code_server(socket: str) -> None:
-    """Return when the code server answers, or after two minutes: the web server then shows what is wrong."""
+    """Wait until the code server answers, at most two minutes: then the web server shows what is wrong."""
     client = DagsterGrpcClient(socket=socket)
     deadline = time.monotonic() + CODE_SERVER_WITHIN_S
     while time.monotonic() < deadline:
@@ -79,7 +79,7 @@ def wait_for_code_server(socket: str) -> None:
 
 
 class Workspace(WorkspaceProcessContext):
-    """Dagster's, whose pages show readers no buttons that the gate would refuse."""
+    """Dagster's workspace, except that its pages show readers no buttons whose requests the gate would refuse."""
 
     def create_request_context(self, source: object | None = None) -> WorkspaceRequestContext:
         context = super().create_request_context(source)
@@ -94,16 +94,16 @@ def _workspace(instance: DagsterInstance, socket: str) -> Workspace:
 
 @contextmanager
 def daemons(instance: DagsterInstance, workspace: WorkspaceProcessContext) -> Iterator[None]:
-    """Run all daemons that the instance needs, in threads."""
+    """Run all daemons that the instance needs in threads, until the end of the block."""
     with ExitStack() as stack:
-        needed = [stack.enter_context(daemon) for daemon in create_daemons_from_instance(instance)]
-        controller = stack.enter_context(DagsterDaemonController(workspace, needed))
+        entered = [stack.enter_context(daemon) for daemon in create_daemons_from_instance(instance)]
+        controller = stack.enter_context(DagsterDaemonController(workspace, entered))
         threading.Thread(target=_watch, args=(controller,), name="daemon watch", daemon=True).start()
         yield
 
 
 def _watch(controller: DagsterDaemonController) -> None:
-    """End the process when a daemon has ended. A database that is away ends none: they try again by themselves."""
+    """End the process when a daemon has ended. An unavailable database ends no daemon: they retry by themselves."""
     while True:
         try:
             controller.check_daemon_loop()
@@ -115,8 +115,8 @@ def _watch(controller: DagsterDaemonController) -> None:
             return
 
 
-def gated(workspace: WorkspaceProcessContext, host: str, settings: Settings) -> Gate:
-    """Return the web server's application behind its gate."""
+def gate_application(workspace: WorkspaceProcessContext, host: str, settings: Settings) -> Gate:
+    """Return the web server's application behind the gate."""
     app = create_app_from_workspace_process_context(workspace)
     return Gate(app, tokens(settings), allowed_hosts(host, settings.dagster_hosts))
 

@@ -1,1 +1,1 @@
-"""From queued jobs to Dagster runs."""
+"""Start Dagster runs for queued jobs."""

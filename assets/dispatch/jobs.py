@@ -1,4 +1,4 @@
-"""The jobs of the hot path: what a batch's run materialises."""
+"""The Dagster jobs of batches: the assets that a batch's run materialises."""
 
 from dagster import define_asset_job
 
@@ -11,15 +11,15 @@ from storage.core.models import Queue
 enrichment_batch = define_asset_job(
     JOB_OF[Queue.ENRICHMENT],
     [landed_transactions, enriched_transactions],
-    description="Enrich all submissions that were waiting: one run, however many customers.",
+    description="Enrich all waiting submissions, of any number of customers, in one run.",
 )
 extraction_batch = define_asset_job(
     JOB_OF[Queue.EXTRACTION],
     [extracted_statements],
-    description="Read the PDF statements that were waiting; what they hold goes on to be enriched.",
+    description="Read the waiting PDF statements; their rows then wait to be enriched.",
 )
 refresh_batch = define_asset_job(
     JOB_OF[Queue.REFRESH],
     [*report_assets, report_bundles],
-    description="Compute the three reports for every customer whose refresh was waiting.",
+    description="Compute the three reports of every customer that waits for a refresh.",
 )

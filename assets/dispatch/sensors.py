@@ -1,14 +1,14 @@
-"""Safety nets: what is pushed within milliseconds is also looked for every five seconds.
+"""Sensors as safety nets: every five seconds they do what the dispatcher and the worker normally do at once.
 
-Both sensors are level-triggered: they read our own tables and keep no cursor, so a tick that is lost, late or runs
-beside the next one changes nothing.
+Both sensors are level-triggered: they read our own tables and have no cursor, so a tick that is lost, late or overlaps
+the next one does no harm.
 """
 
 from datetime import UTC, datetime, timedelta
 
 from dagster import DefaultSensorStatus, ResourceParam, RunRequest, SkipReason, sensor
 
-from assets.core.runs import JOB_OF, tags_of
+from assets.core.runs import JOB_OF, run_tags
 from assets.dispatch.dispatcher import claim
 from assets.dispatch.jobs import enrichment_batch, extraction_batch, refresh_batch
 from assets.webhooks.delivery import deliver_due
@@ -19,42 +19,42 @@ from storage.jobs import batches
 from storage.jobs.batches import Batch
 from storage.webhooks import outbox
 
-EVERY_S = 5  # the shortest that Dagster's loop knows
-PATIENCE = timedelta(seconds=5)
+EVERY_S = 5  # the interval of Dagster's sensor loop
+PATIENCE = timedelta(seconds=5)  # before a sensor does the work of the dispatcher or the worker
 DELIVERIES_A_TICK = 200
-LAST_DELIVERY_AFTER_S = 10.0  # with a receiver's 30 s still well within a tick's 60
+LAST_DELIVERY_AFTER_S = 10.0  # with a receiver's timeout of 30 s still well within a tick's 60 s
 
 
 @sensor(
     jobs=[enrichment_batch, extraction_batch, refresh_batch],
     minimum_interval_seconds=EVERY_S,
     default_status=DefaultSensorStatus.RUNNING,
-    description="Starts the run for submissions and refreshes that wait although they shouldn't. Normally the "
-    "dispatcher starts a run the moment something is submitted. Where no dispatcher is at work, or a job has waited "
-    "for more than five seconds in a queue that is free, this sensor makes the same claim in its place.",
+    description="Starts runs for overdue submissions and refreshes. Normally the dispatcher starts a run as soon as "
+    "something is submitted. If no dispatcher is running, or a job has waited for more than five seconds although a "
+    "worker is free, this sensor claims the waiting jobs instead.",
 )
 def submitted_jobs_sensor(store: ResourceParam[Store]) -> list[RunRequest] | SkipReason:
-    """One run request for every queue in which jobs are overdue, for a batch that is claimed here."""
+    """Claim a batch in every queue in which jobs are overdue, and request its run."""
     now = datetime.now(UTC)
     overdue = [batch for queue in JOB_OF if (batch := _claim_overdue(store, queue, now))]
     if not overdue:
-        return SkipReason("Nothing waits that the dispatcher doesn't see to.")
+        return SkipReason("No job is overdue.")
     return [_run_request(batch) for batch in overdue]
 
 
 @sensor(
     minimum_interval_seconds=EVERY_S,
     default_status=DefaultSensorStatus.RUNNING,
-    description="Sends webhook events that are still due although they shouldn't be. Normally the worker delivers an "
-    "event the moment it happens. Here deliveries whose sender fell silent, or whose time to be tried again has come, "
-    "become due again, and what has been due for more than five seconds is sent, a bounded number at a time.",
+    description="Sends overdue webhook events. Normally the worker delivers an event as soon as it happens. This "
+    "sensor makes deliveries due again whose sender has stopped responding or whose retry is due, and sends a bounded "
+    "number of those that have been due for more than five seconds.",
 )
 def webhook_outbox_sensor(store: ResourceParam[Store]) -> SkipReason:
-    """Delivers within the tick; there is never a run to request."""
+    """Deliver overdue events within the tick; no run is requested."""
     now = datetime.now(UTC)
     released, retried = _make_due(store, now)
     delivered = deliver_due(store, DELIVERIES_A_TICK, LAST_DELIVERY_AFTER_S) if _deliveries_wait(store, now) else 0
-    return SkipReason(f"{released} given up by their sender, {retried} to be retried, {delivered} sent from here.")
+    return SkipReason(f"{released} taken back from silent senders, {retried} due for a retry, {delivered} sent.")
 
 
 def _claim_overdue(store: Store, queue: Queue, now: datetime) -> Batch | None:
@@ -71,12 +71,15 @@ def _run_request(batch: Batch) -> RunRequest:
         run_key=str(batch.batch_id),
         job_name=JOB_OF[batch.queue],
         partition_key=batch.partition_day.isoformat(),
-        tags=tags_of(batch),
+        tags=run_tags(batch),
     )
 
 
 def _make_due(store: Store, now: datetime) -> tuple[int, int]:
-    """How many their sender gave up, and how many are to be retried. Looks before it writes: looking wakes nobody."""
+    """Make deliveries with an expired lease and due retries due again. Return the number of each.
+
+    It checks in a read transaction first: a commit would wake every process that waits for changes.
+    """
     with store.db.reading() as r:
         if not (outbox.any_expired(r, now) or outbox.any_retry_due(r, now)):
             return 0, 0

@@ -1,1 +1,1 @@
-"""Landing files, and the extraction of PDF statements."""
+"""Landing files and the extraction of PDF statements."""

@@ -1,7 +1,7 @@
-"""Landing files: what clients sent, row by row, beside what the job of each submission knows.
+"""Read landing files: the rows that clients sent, joined with the facts of each submission's job.
 
-A submission of transactions is of one account, which its job names. One of PDF statements may bring several: there each
-row says itself of which account and which statement it is.
+A submission of transactions concerns one account, which its job names. A submission of PDF statements may concern
+several accounts: there each row names its account and statement.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ from storage.jobs.jobs import Job
 
 
 def readable(lake: Lake, submissions: Sequence[Job]) -> tuple[list[Job], list[tuple[Job, Corrupt]]]:
-    """Submissions whose landing file is what was written, and those whose file is not, with what is wrong with it."""
+    """Return the submissions with an intact landing file, and those with a damaged one and the error."""
     good: list[Job] = []
     damaged: list[tuple[Job, Corrupt]] = []
     for job in submissions:
@@ -33,35 +33,34 @@ def readable(lake: Lake, submissions: Sequence[Job]) -> tuple[list[Job], list[tu
 
 
 def rows_of(lake: Lake, submissions: Sequence[Job]) -> pl.LazyFrame:
-    """All submissions' rows (SUBMISSION and LANDED)."""
-    of_accounts = [job for job in submissions if job.flow is Flow.ENRICHMENT]
-    of_statements = [job for job in submissions if job.flow is Flow.EXTRACTION]
+    """Return the rows of all submissions (SUBMISSION and LANDED)."""
+    feeds = [job for job in submissions if job.flow is Flow.ENRICHMENT]
+    statements = [job for job in submissions if job.flow is Flow.EXTRACTION]
     parts = [pl.LazyFrame(schema={**SUBMISSION, **LANDED})]
-    if of_accounts:
-        parts.append(_joined(lake, of_accounts, pl.LazyFrame(map(_context, of_accounts), schema=SUBMISSION), LANDED))
-    if of_statements:
-        known = pl.LazyFrame(map(_of_job, of_statements), schema={name: SUBMISSION[name] for name in OF_JOB})
-        parts.append(_joined(lake, of_statements, known, {**LANDED, **OF_STATEMENT}))
+    if feeds:
+        parts.append(_join_jobs(lake, feeds, pl.LazyFrame(map(_submission_facts, feeds), schema=SUBMISSION), LANDED))
+    if statements:
+        facts = pl.LazyFrame(map(_job_facts, statements), schema={name: SUBMISSION[name] for name in OF_JOB})
+        parts.append(_join_jobs(lake, statements, facts, {**LANDED, **OF_STATEMENT}))
     return pl.concat(parts)
 
 
-def _joined(
-    lake: Lake, submissions: Sequence[Job], known: pl.LazyFrame, columns: Mapping[str, pl.DataType]
+def _join_jobs(
+    lake: Lake, submissions: Sequence[Job], facts: pl.LazyFrame, columns: Mapping[str, pl.DataType]
 ) -> pl.LazyFrame:
-    """The rows of their landing files, each beside what is known of its job. Columns that came later are null in those
-    written before."""
+    """Return the rows of the landing files, each with its job's facts. Newer columns are null in older files."""
     paths = [str(lake.root / (job.landing_path or "")) for job in submissions]
     rows = pl.scan_parquet(paths, include_file_paths="path", schema=columns, missing_columns="insert")
-    joined = rows.join(known.with_columns(pl.Series("path", paths)), on="path", validate="m:1")
+    joined = rows.join(facts.with_columns(pl.Series("path", paths)), on="path", validate="m:1")
     return joined.select(*SUBMISSION.names(), *LANDED.names())
 
 
-def _context(job: Job) -> dict[str, Any]:
+def _submission_facts(job: Job) -> dict[str, Any]:
     account = dict(job.submission or {})
     identified, limit = account.pop("identified"), account.pop("credit_limit")
     return (
         account
-        | _of_job(job)
+        | _job_facts(job)
         | {
             "appended": account["appended"],
             "account_id": UUID(account["account_id"]).bytes,
@@ -71,7 +70,7 @@ def _context(job: Job) -> dict[str, Any]:
     )
 
 
-def _of_job(job: Job) -> dict[str, Any]:
+def _job_facts(job: Job) -> dict[str, Any]:
     return {
         "customer_number": job.customer_number,
         "job_id": job.job_id.bytes,

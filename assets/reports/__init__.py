@@ -1,1 +1,1 @@
-"""The refresh of the three reports."""
+"""The refresh of reports."""

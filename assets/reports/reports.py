@@ -1,4 +1,4 @@
-"""The refresh: three reports, each computed in one pass for all customers of a batch and stored on its own."""
+"""The refresh of reports: each of the three kinds is computed in one pass for all customers of a batch, then stored."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -28,7 +28,7 @@ from storage.reports import reports
 from storage.reports.reports import NewReport
 
 GROUP = "reports"
-SLICE_ROWS = 200_000
+SLICE_ROWS = 200_000  # transactions in memory per slice: our judgement
 SLICES_AT_ONCE = 2
 
 T = TypeVar("T")
@@ -36,14 +36,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Refreshed:
-    """What came of one kind of report for a batch's customers."""
+    """The reports of one kind for a batch's customers."""
 
     computed: Sequence[NewReport]
-    failed: Sequence[int]
+    failed: Sequence[int]  # customer numbers
 
 
 def _report_asset(report: Report) -> AssetsDefinition:
-    """The asset of one kind of report."""
 
     @asset(
         name=f"{report.kind}_reports",
@@ -63,20 +62,20 @@ def _report_asset(report: Report) -> AssetsDefinition:
 
 
 def refresh(store: Store, work: Work, report: Report) -> Refreshed:
-    """Compute one kind of report for the batch's customers and store it; failures keep their last good data."""
+    """Compute and store one kind of report for the batch's customers. After a failure the last good report remains."""
     now = datetime.now(UTC)
     as_of = now.astimezone(store.settings.zone).date()
     with store.db.reading() as r:
         pinned = _pinned_versions(r, work)
-        places = transactions.pinned_locations(r, pinned)
-    good, damaged = transactions.readable(store.lake, places)
+        locations = transactions.pinned_locations(r, pinned)
+    good, damaged = transactions.readable(store.lake, locations)
     failed, computed = list(damaged), list[NewReport]()
 
-    def reported(rows: pl.DataFrame) -> Sequence[NewReport]:
+    def compute_slice(rows: pl.DataFrame) -> Sequence[NewReport]:
         numbers = rows["customer_number"].unique().to_list()
         return isolating(partial(_compute, store, report, rows, pinned, now), numbers, failed)
 
-    for reports_of_slice in each_slice(store.lake, good, reported):
+    for reports_of_slice in each_slice(store.lake, good, compute_slice):
         computed += reports_of_slice
     with store.db.writing() as w:
         reports.save(w, work.token, report.kind, report.version, computed, as_of, now)
@@ -84,32 +83,32 @@ def refresh(store: Store, work: Work, report: Report) -> Refreshed:
     return Refreshed(computed, failed)
 
 
-def each_slice(lake: Lake, places: Sequence[Location], compute: Callable[[pl.DataFrame], T]) -> Iterator[T]:
-    """What `compute` makes of the customers' transactions (facts.COLUMNS), whole customers at a time.
+def each_slice(lake: Lake, locations: Sequence[Location], compute: Callable[[pl.DataFrame], T]) -> Iterator[T]:
+    """Yield the result of `compute` for one slice of the customers' transactions (facts.COLUMNS) after another.
 
-    A slice is as much as memory is meant for. Several are worked on side by side, for one alone keeps little more than
-    a core busy: its many frames are small.
+    A slice holds whole customers, and about SLICE_ROWS rows to limit memory. Two are computed in parallel, because one
+    alone, whose many frames are small, uses little more than one core.
     """
     with ThreadPoolExecutor(SLICES_AT_ONCE, "tidemark-slice") as pool:
-        yield from pool.map(lambda slice_: compute(_read(lake, slice_)), _slices(places))
+        yield from pool.map(lambda slice_: compute(_read_transactions(lake, slice_)), _split(locations))
 
 
-def _slices(places: Sequence[Location]) -> Iterator[list[Location]]:
+def _split(locations: Sequence[Location]) -> Iterator[list[Location]]:
     slice_: list[Location] = []
-    for place in sorted(places, key=lambda place: place.customer_number):
-        if slice_ and sum(each.row_count for each in slice_) + place.row_count > SLICE_ROWS:
+    for location in sorted(locations, key=lambda location: location.customer_number):
+        if slice_ and sum(each.row_count for each in slice_) + location.row_count > SLICE_ROWS:
             yield slice_
             slice_ = []
-        slice_.append(place)
+        slice_.append(location)
     yield slice_
 
 
-def _read(lake: Lake, places: Sequence[Location]) -> pl.DataFrame:
-    return transactions.scan(lake, places).select(COLUMNS).collect()
+def _read_transactions(lake: Lake, locations: Sequence[Location]) -> pl.DataFrame:
+    return transactions.scan(lake, locations).select(COLUMNS).collect()
 
 
 def _pinned_versions(r: Reading, work: Work) -> dict[int, int]:
-    """The data version that each customer's reports shall cover: as of the claim, the same for all three."""
+    """Return the data version that each customer's reports cover: the one at the claim, so that all three agree."""
     if work.jobs:
         return {job.customer_number: job.data_version or 0 for job in work.jobs}
     return versions(r, work.customers)
@@ -139,11 +138,11 @@ report_assets = [_report_asset(report) for report in REPORTS.values()]
 
 @asset(partitions_def=days, group_name=GROUP, deps=report_assets)
 def report_bundles(context: AssetExecutionContext, store: ResourceParam[Store]) -> MaterializeResult:
-    """The customers' bundles are complete: here the refresh jobs of the day end, each with what came of its three."""
+    """End the day's refresh jobs: with the three reports stored, the customers' bundles are complete."""
     with batch_of(context, store, Queue.REFRESH) as work:
         endings = end_refreshes(store, work)
-    ended = [ending.status for ending in endings]
-    return MaterializeResult(metadata={str(status): ended.count(status) for status in set(ended)})
+    statuses = [ending.status for ending in endings]
+    return MaterializeResult(metadata={str(status): statuses.count(status) for status in set(statuses)})
 
 
 def end_refreshes(store: Store, work: Work) -> list[Ending]:
@@ -156,10 +155,7 @@ def end_refreshes(store: Store, work: Work) -> list[Ending]:
 
 
 def _ending(job: Job, failed: Sequence[str]) -> Ending:
-    """
-    Args:
-        failed: kinds of report that could not be computed.
-    """
+    """Return the end of a refresh job, given the kinds of report that could not be computed."""
     if len(failed) == len(REPORTS):
         error = {"code": "Report.AllFailed", "message": "None of the reports could be computed."}
         return Ending(job, JobStatus.FAILED, job.data_version, error=error)

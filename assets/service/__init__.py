@@ -1,1 +1,1 @@
-"""The processes of `tidemark up`: who starts whom, and who is started again."""
+"""The processes of `tidemark up`: which process starts which, and how a process that died is restarted."""

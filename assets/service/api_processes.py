@@ -1,9 +1,9 @@
 """Several API processes behind one port (`python -m assets.service.api_processes`, or `tidemark api --processes N`).
 
-One Python process answers with one core, however many there are. The sockets are opened here, once, and inherited: one
-for each process, since of one that they shared whichever woke first would take all connections. The system spreads
-connections over them; those of a process that is started again wait for it. A port that is taken is said before
-anything starts.
+A Python process uses one core. This process opens one listening socket for each API process, which inherits it. (On a
+shared socket, whichever process wakes first would take all connections.) The system distributes connections over the
+sockets, and those of a process that is being restarted wait for it. A port that is in use is reported before anything
+starts.
 """
 
 import argparse
@@ -17,34 +17,33 @@ from storage.core import logs
 from storage.core.settings import Settings
 
 API_PORT = 8000
-BACKLOG = 2_048  # connections that wait to be accepted
+BACKLOG = 2_048  # connections that may wait to be accepted
 
 
 class PortTakenError(OSError):
-    """Somebody else listens there already."""
+    """The address can't be listened on, mostly because another process does so."""
 
 
 def open_listeners(address: Address, count: int) -> Sequence[socket.socket]:
-    """Listen at the address, `count` times; port 0 takes a free one.
+    """Open `count` listening sockets at the address. Port 0 means a free port.
 
     Raises:
-        PortTakenError: the address can't be had.
+        PortTakenError: the address can't be listened on.
     """
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     try:
-        with socket.create_server(
-            (address.host, address.port), family=family
-        ) as alone:  # a shared one may be another's
-            port = alone.getsockname()[1]
-        where = (address.host, port)
-        return [socket.create_server(where, family=family, backlog=BACKLOG, reuse_port=True) for _ in range(count)]
+        # First without `reuse_port`, which would succeed even if another service already shares the port.
+        with socket.create_server((address.host, address.port), family=family) as exclusive:
+            port = exclusive.getsockname()[1]
+        bound = (address.host, port)
+        return [socket.create_server(bound, family=family, backlog=BACKLOG, reuse_port=True) for _ in range(count)]
     except OSError as error:
-        why = os.strerror(error.errno or 0)
-        raise PortTakenError(f"can't listen on {address.host}:{address.port}: {why}") from error
+        reason = os.strerror(error.errno or 0)
+        raise PortTakenError(f"can't listen on {address.host}:{address.port}: {reason}") from error
 
 
 def api_parts(listeners: Sequence[socket.socket]) -> Sequence[Part]:
-    """An API process for each listening socket."""
+    """Start an API process for each listening socket."""
     return [_api_part(listener.fileno()) for listener in listeners]
 
 

@@ -1,6 +1,6 @@
-"""Seeing that the schedules and sensors that should run do: turned on again at every start, and reported meanwhile.
+"""Restart stopped schedules and sensors when Dagster starts, and report those that are stopped later.
 
-Whoever stops one in Dagster's pages stops it until the next start; for good, settings decide what should run.
+One that is stopped in Dagster's pages is stopped until the next start. To stop one for good, use the settings.
 """
 
 import logging
@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 
 class AutomationWatch:
-    """For use by one thread, from one start of Dagster to its end."""
+    """A watch over schedules and sensors, for use by one thread from a start of Dagster to its end."""
 
     def __init__(self, store: Store, dagster: DagsterGraphQL) -> None:
         self._store = store
@@ -26,13 +26,13 @@ class AutomationWatch:
         self._recorded: set[Automation] | None = None
 
     def check(self) -> bool:
-        """Record what is stopped, after it was turned on again when this is the first look. Return whether Dagster
-        answers and runs could be launched.
+        """Record what is stopped; the first successful check turns it on again before. Return whether Dagster answers,
+        so that runs could be launched.
         """
-        stopped = self._dagster.stopped()
+        stopped = self._dagster.list_stopped()
         if stopped and not self._restored:
             self._turn_on(stopped)
-            stopped = self._dagster.stopped()
+            stopped = self._dagster.list_stopped()
         if stopped is None:
             return False
         self._restored = True
@@ -40,19 +40,19 @@ class AutomationWatch:
         return True
 
     def _turn_on(self, stopped: list[Automation]) -> None:
-        for each in stopped:
+        for automation in stopped:
             try:
-                self._dagster.turn_on(each)
+                self._dagster.turn_on(automation)
             except (RefusedError, requests.RequestException) as error:
-                log.error("the %s is stopped and could not be turned on: %s", each, type(error).__name__)
+                log.error("the %s is stopped and could not be turned on: %s", automation, type(error).__name__)
             else:
-                log.warning("the %s was stopped: turned on again", each)
+                log.warning("the %s was stopped: turned on again", automation)
 
     def _record(self, stopped: set[Automation]) -> None:
         if stopped == self._recorded:
             return
-        for each in stopped - (self._recorded or set()):
-            log.error("the %s is stopped, though it should run", each)
+        for automation in stopped - (self._recorded or set()):
+            log.error("the %s is stopped, though it should run", automation)
         with self._store.db.writing() as w:
             automations.record(w, stopped, datetime.now(UTC))
         self._recorded = stopped

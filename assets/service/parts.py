@@ -1,4 +1,4 @@
-"""Keeping child processes alive: what `up` and the Dagster platform are made of."""
+"""Start child processes and restart those that die or hang. `up` and the Dagster platform consist of such parts."""
 
 import logging
 import socket
@@ -17,21 +17,21 @@ log = logging.getLogger(__name__)
 LOOPBACK = "127.0.0.1"
 DAGSTER_PORT = 3000
 POLL_EVERY_S = 0.25
-LONG_LIFE_S = 30.0
-FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 10.0
-FINISH_WITHIN_S = 20.0  # more than a worker gives its runs
+LONG_LIFE_S = 30.0  # after which a part that dies is restarted without a longer pause
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 10.0  # before a restart; doubled each time
+FINISH_WITHIN_S = 20.0  # longer than a worker gives its runs
 
 
 @dataclass(frozen=True)
 class Address:
-    """Where a server listens."""
+    """An address that a server listens on."""
 
     host: str
     port: int
 
     @property
-    def from_here(self) -> str:
-        """The base address for a client on this machine."""
+    def local_url(self) -> str:
+        """The base URL for a client on this machine."""
         host = LOOPBACK if self.host in ("", "0.0.0.0", "::") else self.host
         return f"http://[{host}]:{self.port}" if ":" in host else f"http://{host}:{self.port}"
 
@@ -43,27 +43,27 @@ def free_port() -> int:
 
 
 class NeverStartedError(Exception):
-    """A part ended by itself, and said why, before its first sign of life."""
+    """A part exited with an error before its first heartbeat. It has written the reason to its log."""
 
 
 def keep_running(parts: Sequence["Part"], stop: threading.Event) -> None:
-    """Start again whichever part dies, until told to stop; then end them all.
+    """Restart parts that die until `stop` is set; then end all of them.
 
     Raises:
-        NeverStartedError: what is wrong is nothing that starting it again would change.
+        NeverStartedError: a part can't start, and a restart would not help.
     """
     try:
         while not stop.wait(POLL_EVERY_S):
             for part in parts:
-                part.look_after()
+                part.check()
     finally:
-        with ThreadPoolExecutor(len(parts)) as ending:  # side by side: each may need the whole grace
-            list(ending.map(Part.end, parts))
+        with ThreadPoolExecutor(len(parts)) as threads:  # in parallel: each may need the whole grace period
+            list(threads.map(Part.end, parts))
 
 
 class Part:
-    """A child process that is started again when it dies, after a pause that grows while it dies young. One that hangs
-    is killed, and so starts again, too.
+    """A child process that is restarted when it dies. The pause before that grows as long as it dies early. A process
+    that hangs is killed, and therefore restarted too.
     """
 
     def __init__(
@@ -73,57 +73,56 @@ class Part:
         self._start = partial(spawn, module, *arguments, environment=environment, keep=keep)
         self._pause_s = FIRST_PAUSE_S
         self._restart_at = 0.0
-        self._ever_lived = False
+        self._was_alive = False
         self.begin()
 
     @property
     def pid(self) -> int | None:
-        """Its process; none during the pause before it is started again."""
+        """The id of its process; None during the pause before a restart."""
         return self._child.process.pid if self._child else None
 
     def begin(self) -> None:
-        self._born = time.monotonic()
+        self._started_at = time.monotonic()
         self._child: Child | None = self._start()
         self._pulse = Pulse()
 
-    def look_after(self) -> None:
+    def check(self) -> None:
+        """Kill the process if it hangs; restart it if it died and the pause is over. Raise NeverStartedError."""
         if self._child and self._child.process.poll() is None:
-            self._feel_pulse(self._child)
+            self._check_heartbeat(self._child)
         elif self._child:
-            self._mourn(self._child)
+            self._handle_exit(self._child)
         if self._child is None and time.monotonic() >= self._restart_at:
-            self._begin_again()
+            self._restart()
 
     def end(self, grace_s: float = FINISH_WITHIN_S) -> None:
         if self._child:
             end(self._child.process, grace_s)
 
-    def _feel_pulse(self, child: Child) -> None:
+    def _check_heartbeat(self, child: Child) -> None:
         heard = take_beats(child.line)
-        self._ever_lived |= heard
+        self._was_alive |= heard
         self._pulse.note(heard=heard)
         if self._pulse.silent:
-            log.error("the %s hangs: killing it, for it gave no sign of life for too long", self._name)
+            log.error("the %s hangs: it has sent no heartbeat for too long and is killed", self._name)
             child.process.kill()
 
-    def _begin_again(self) -> None:
+    def _restart(self) -> None:
         try:
             self.begin()
         except Exception:
-            self._rest(lived_long=False)
+            self._schedule_restart(lived_long=False)
             log.exception("the %s could not be started; trying again in %.1f s", self._name, self._pause_s)
 
-    def _mourn(self, child: Child) -> None:
-        self._ever_lived |= take_beats(child.line)
-        if not self._ever_lived and child.process.returncode > 0:  # not by a signal
+    def _handle_exit(self, child: Child) -> None:
+        self._was_alive |= take_beats(child.line)
+        if not self._was_alive and child.process.returncode > 0:  # a negative one means a signal
             raise NeverStartedError(f"the {self._name} could not be started")
-        self._rest(lived_long=time.monotonic() - self._born > LONG_LIFE_S)
-        log.warning(
-            "the %s ended (%s); starting it again in %.1f s", self._name, child.process.returncode, self._pause_s
-        )
+        self._schedule_restart(lived_long=time.monotonic() - self._started_at > LONG_LIFE_S)
+        log.warning("the %s ended (%s); restarting it in %.1f s", self._name, child.process.returncode, self._pause_s)
         child.line.close()
         self._child = None
 
-    def _rest(self, *, lived_long: bool) -> None:
+    def _schedule_restart(self, *, lived_long: bool) -> None:
         self._pause_s = FIRST_PAUSE_S if lived_long else min(2 * self._pause_s, LONGEST_PAUSE_S)
         self._restart_at = time.monotonic() + self._pause_s

@@ -1,8 +1,8 @@
 """Dagster as one command (`python -m assets.service.platform`, or `tidemark dagster`): code location, web server,
-daemon and the dispatcher beside them.
+daemon and dispatcher.
 
-This process, the head, imports no Dagster: it dispatches, and starts a part again that died. The parts end with it.
-One head works on a database at a time; those of other homes stand by.
+This process, the head, doesn't import Dagster: it dispatches, and restarts parts that died. The parts end with it. Only
+one head works on a database at a time; those of other homes stand by.
 """
 
 import argparse
@@ -18,7 +18,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from assets.access.gate_tokens import Role, token
 from assets.core.graphql import DagsterGraphQL
-from assets.core.processes import AlreadyRunningError, socket_path, stop_requested, the_only_one
+from assets.core.processes import AlreadyRunningError, hold_lock, socket_path, stop_requested
 from assets.core.runs import DEFINITIONS_MODULE, JOB_OF
 from assets.dagster_internals import dagster_home
 from assets.dispatch.dispatcher import Leadership, dispatch
@@ -30,35 +30,37 @@ from storage.core.store import Store
 
 CODE_SOCKET = "code.sock"
 FINISH_PARTS_WITHIN_S = 5.0
-POLL_AGAIN_S = 1.0  # while another home has the place
+POLL_AGAIN_S = 1.0  # while another home's Dagster works on the database
 
 log = logging.getLogger(__name__)
 
 
 def run(settings: Settings, address: Address, stop: threading.Event, module: str = DEFINITIONS_MODULE) -> None:
-    """Keep Dagster and the dispatcher running until told to stop.
+    """Keep Dagster and the dispatcher running until `stop` is set.
 
     Raises:
-        AlreadyRunningError: they run in this home already.
+        AlreadyRunningError: another process runs them in this home.
     """
     environment = dagster_home.prepare(settings)
-    with the_only_one(settings.dagster_home / "platform.lock") as holder:
+    with hold_lock(settings.dagster_home / "platform.lock") as holder:
         store = Store.open(settings)
-        place = Place(store, holder)
-        while place.wait(stop):
-            parts = _parts(settings, address, module, environment)
-            with dispatching(store, holder, address.from_here):
-                while not stop.wait(POLL_EVERY_S) and place.is_held():
+        lease = PlatformLease(store, holder)
+        while lease.wait(stop):
+            parts = _start_parts(settings, address, module, environment)
+            with dispatching(store, holder, address.local_url):
+                while not stop.wait(POLL_EVERY_S) and lease.is_held():
                     for part in parts:
-                        part.look_after()
+                        part.check()
             for part in parts:
                 part.end(FINISH_PARTS_WITHIN_S)
-        place.leave()
+        lease.give_up()
         store.close()
 
 
-class Place:
-    """The one place for a Dagster on a database: two that share its records would take each other's runs for lost."""
+class PlatformLease:
+    """The lease for running Dagster on a database: two Dagsters that share its records would each take the other's runs
+    for lost.
+    """
 
     def __init__(self, store: Store, holder: UUID) -> None:
         self._store = store
@@ -66,29 +68,32 @@ class Place:
         self._renew_at = 0.0
 
     def wait(self, stop: threading.Event) -> bool:
-        """True as soon as the place is ours; False when told to stop first."""
-        said = False
+        """Wait for the lease. Return True once it is held; False if `stop` is set first."""
+        logged = False
         while not stop.is_set():
             if self._hold() is True:
                 return True
-            if not said:
-                log.info("standing by: another home's Dagster works on this database, or the database is away")
-            said = True
+            if not logged:
+                log.info("standing by: another home's Dagster works on this database, or the database is unavailable")
+            logged = True
             stop.wait(POLL_AGAIN_S)
         return False
 
     def is_held(self) -> bool:
-        """Prolong it now and then. False when another has it; a database that is away gives it to nobody."""
+        """Renew the lease when it is time. Return False if another process holds it.
+
+        While the database is unavailable, no other process can take the lease, so it counts as held.
+        """
         if time.monotonic() < self._renew_at:
             return True
         return self._hold() is not False
 
-    def leave(self) -> None:
-        with suppress(SQLAlchemyError), self._store.db.writing() as w:  # one that can't be given up runs out
+    def give_up(self) -> None:
+        with suppress(SQLAlchemyError), self._store.db.writing() as w:  # a lease that can't be given up expires
             leases.let_go(w, leases.PLATFORM, self._holder)
 
     def _hold(self) -> bool | None:
-        """None when the database is away."""
+        """Take or renew the lease. Return whether it is held; None if the database is unavailable."""
         self._renew_at = time.monotonic() + leases.RENEW_EVERY_S
         try:
             with self._store.db.writing() as w:
@@ -98,27 +103,26 @@ class Place:
             return None
 
 
-def _parts(settings: Settings, address: Address, module: str, environment: Mapping[str, str]) -> list[Part]:
-    """The web server first: it is the slower to import, and it waits for the code server by itself."""
+def _start_parts(settings: Settings, address: Address, module: str, environment: Mapping[str, str]) -> list[Part]:
     code_socket = str(socket_path(settings.dagster_home, CODE_SOCKET))
-    where = ("--host", address.host, "--port", str(address.port), "--code-server", code_socket)
-    return [
-        Part("web server and daemon", "assets.dagster_internals.web_and_daemon", *where, environment=environment),
+    options = ("--host", address.host, "--port", str(address.port), "--code-server", code_socket)
+    return [  # the web server first, because its imports take longer; it waits for the code server by itself
+        Part("web server and daemon", "assets.dagster_internals.web_and_daemon", *options, environment=environment),
         Part("code server", "assets.dagster_internals.code_server", code_socket, module, environment=environment),
     ]
 
 
 @contextmanager
 def dispatching(store: Store, holder: UUID, dagster: str) -> Iterator[None]:
-    """Dispatch in threads, one a queue so that none waits for another, for as long as the context lasts."""
+    """Dispatch until the end of the block, in one thread per queue so that no queue waits for another."""
     stop = threading.Event()
     operator = token(store.settings, Role.OPERATOR)
     watch = AutomationWatch(store, DagsterGraphQL(dagster, operator))
-    leadership = Leadership(store, holder, able=watch.check)
+    leadership = Leadership(store, holder, can_lead=watch.check)
     threads = [threading.Thread(target=leadership.keep, args=(stop,), name="leadership")]
     for queue in JOB_OF:
-        serving = (store, queue, DagsterGraphQL(dagster, operator).launch, leadership.leading, stop)
-        threads.append(threading.Thread(target=dispatch, args=serving, name=f"dispatch {queue}"))
+        arguments = (store, queue, DagsterGraphQL(dagster, operator).launch, leadership.leading, stop)
+        threads.append(threading.Thread(target=dispatch, args=arguments, name=f"dispatch {queue}"))
     for thread in threads:
         thread.start()
     try:
@@ -131,7 +135,7 @@ def dispatching(store: Store, holder: UUID, dagster: str) -> Iterator[None]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m assets.service.platform", description=__doc__)
-    parser.add_argument("--host", default=LOOPBACK, help="address of Dagster's pages")
+    parser.add_argument("--host", default=LOOPBACK, help="the address of Dagster's pages")
     parser.add_argument("--dagster-port", type=int, default=DAGSTER_PORT)
     parser.add_argument("--no-ui", action="store_true", help="listen on a random loopback port only")
     parser.add_argument("--tethered", action="store_true", help="end when the standard input ends")

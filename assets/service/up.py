@@ -1,7 +1,7 @@
 """API, worker and Dagster of one machine in one process tree (`python -m assets.service.up`, or `tidemark up`).
 
-This process, the root, only starts the parts, starts one again that died, and ends them all when it is told to stop. It
-says where to find them as soon as `GET /health/ready` answers 200.
+This process, the root, only starts the parts, restarts those that died, and ends all of them when it is stopped. It
+prints their addresses as soon as `GET /health/ready` answers 200.
 """
 
 import argparse
@@ -39,30 +39,30 @@ log = logging.getLogger(__name__)
 
 
 def run(api: Address, dagster: Address, *, processes: int, published: bool, when_ready: str | None) -> None:
-    """Keep the parts running until told to stop; once ready, say so and run `when_ready` (a module).
+    """Keep the parts running until a signal. Once they are ready, print where, and run the module `when_ready`.
+
+    Args:
+        published: whether Dagster's pages listen at `dagster`; otherwise at a random loopback port.
 
     Raises:
-        PortTakenError: the API's address can't be had.
-        NeverStartedError: a part ended before its first sign of life.
+        PortTakenError: the API's address can't be listened on.
+        NeverStartedError: a part exited with an error before its first heartbeat.
     """
     stop = stop_requested(tethered=False)
-    database = sqlite_check.file_of(Settings())
+    database = sqlite_check.database_file(Settings())
     suspect = database if database is not None and sqlite_check.was_left_open(database) else None
     listeners = open_listeners(api, processes)
     api = Address(api.host, listeners[0].getsockname()[1])
-    parts = [*_parts(dagster, published=published), *api_parts(listeners)]
-    announcing = threading.Thread(
-        target=_announce, args=(api, dagster, published, when_ready, suspect, stop), daemon=True
-    )
-    announcing.start()
+    parts = [*_start_parts(dagster, published=published), *api_parts(listeners)]
+    threading.Thread(target=_announce, args=(api, dagster, published, when_ready, suspect, stop), daemon=True).start()
     keep_running(parts, stop)
 
 
-def _parts(dagster: Address, *, published: bool) -> Sequence[Part]:
+def _start_parts(dagster: Address, *, published: bool) -> Sequence[Part]:
     web = ("--host", dagster.host, "--dagster-port", str(dagster.port), "--tethered")
-    hidden = () if published else ("--no-ui",)
+    no_ui = () if published else ("--no-ui",)
     return [
-        Part("Dagster platform", "assets.service.platform", *web, *hidden, environment={}),
+        Part("Dagster platform", "assets.service.platform", *web, *no_ui, environment={}),
         Part("worker", "assets.service.worker", "--tethered", environment={}),
     ]
 
@@ -78,27 +78,27 @@ def _announce(
     while not _is_ready(api):
         if stop.wait(POLL_EVERY_S):
             return
-    _say(f"API                 {api.from_here}/v1")
+    _print(f"API                 {api.local_url}/v1")
     if Settings().shows_docs:
-        _say(f"API documentation   {api.from_here}/docs")
+        _print(f"API documentation   {api.local_url}/docs")
     if published:
-        _say(f"Dagster             {dagster.from_here}")
-        _say(f"  operator's token  {shown_token(Settings(), sys.stdout.isatty())}")
-    _say("Ready. Ctrl-C stops everything.")
+        _print(f"Dagster             {dagster.local_url}")
+        _print(f"  operator's token  {shown_token(Settings(), sys.stdout.isatty())}")
+    _print("Ready. Ctrl-C stops everything.")
     if suspect is not None:
         threading.Thread(target=check, args=(suspect,), daemon=True).start()
     if when_ready:
-        environment = os.environ | {"TIDEMARK_BASE_URL": api.from_here}
+        environment = os.environ | {"TIDEMARK_BASE_URL": api.local_url}
         subprocess.run([sys.executable, "-m", when_ready], env=environment, check=False)
 
 
 def shown_token(settings: Settings, on_terminal: bool) -> str:
-    """Return the operator's token for somebody who looks on; else where it is: what is printed becomes a log."""
+    """Return the operator's token for a terminal; otherwise the place of its file, because the output becomes a log."""
     return token(settings, Role.OPERATOR) if on_terminal else f"in {token_file(settings, Role.OPERATOR)}"
 
 
 def check(database: Path) -> None:
-    """Check a database that was not closed when it was last used, now that requests are answered."""
+    """Check a database that was not closed after its last use. This runs once requests are answered."""
     checked = sqlite_check.quick_check(database, CHECK_WITHIN_S)
     if checked.damage is not None:
         log.error("the database is damaged: %s. Restore it from a backup: docs/how-to/operations.md", checked.damage)
@@ -112,19 +112,19 @@ def _is_ready(api: Address) -> bool:
     with requests.Session() as http:
         http.trust_env = False
         try:
-            return http.get(f"{api.from_here}/health/ready", timeout=READY_ANSWER_WITHIN_S).ok
+            return http.get(f"{api.local_url}/health/ready", timeout=READY_ANSWER_WITHIN_S).ok
         except requests.RequestException:
             return False
 
 
-def _say(line: str) -> None:
+def _print(line: str) -> None:
     sys.stdout.write(line + "\n")
     sys.stdout.flush()
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m assets.service.up", description=__doc__)
-    parser.add_argument("--host", default=LOOPBACK, help="address of the API")
+    parser.add_argument("--host", default=LOOPBACK, help="the address of the API")
     parser.add_argument("--port", type=int, default=API_PORT)
     parser.add_argument("--api-processes", type=int, default=1)
     parser.add_argument("--dagster-port", type=int, default=DAGSTER_PORT)

@@ -1,8 +1,9 @@
 """The worker (`python -m assets.service.worker`, or `tidemark worker`): warm processes for runs, and deliveries.
 
-This process, the head, imports no Dagster. It takes runs from the launcher, gives each to its queue's warm process,
-prolongs the leases of their batches, and puts the jobs of a run that died back into the queue. Its processes end with
-it. Several workers share a home's work: each takes a numbered slot, and with it what the last one there left behind.
+This process, the head, doesn't import Dagster. It accepts runs from the launcher, sends each to its queue's warm
+process, renews the leases of their batches, and returns the jobs of a run that died to the queue. Its processes end
+with it. Several workers may share a home's work. Each takes a numbered slot, and cleans up what the slot's last worker
+left behind.
 """
 
 import argparse
@@ -31,29 +32,29 @@ from storage.jobs import batches
 
 log = logging.getLogger(__name__)
 
-OTHER_QUEUE = Queue.REFRESH  # for runs that somebody started by hand
-RENEWALS_PER_LEASE = 5
+OTHER_QUEUE = Queue.REFRESH  # for runs that were started by hand
+RENEWALS_PER_LEASE = 5  # so that a few may fail before a lease expires
 FINISH_WITHIN_S = 8.0
 POLL_AGAIN_S = 0.25  # while a queue is not warm yet
 PORTFOLIO_IDLE_S = 30.0
-PORTFOLIO_NICE = 10  # a tenth of a contended core; less, and live jobs would wait for locks that it holds
+PORTFOLIO_NICE = 10  # a tenth of a contended core; with less, live jobs would wait for locks that it holds
 
 
 class BatchLedger:
-    """What becomes of a run's batch. A database that is down delays it: then the batch's lease runs out."""
+    """Records in the database what happened to a run's batch. If the database is down, the batch's lease expires."""
 
     def __init__(self, store: Store, holder: UUID) -> None:
         self._store = store
         self._holder = holder
 
-    def began(self, run: Run) -> None:
+    def record_launch(self, run: Run) -> None:
         self._write(run, lambda w, token: batches.launched(w, token, run.run_id, self._holder))
 
-    def ended(self, run: Run) -> None:
+    def release(self, run: Run) -> None:
         settings = self._store.settings
         self._write(run, lambda w, token: batches.release(w, token, settings, datetime.now(UTC)))
 
-    def given_back(self, run: Run) -> None:
+    def give_back(self, run: Run) -> None:
         self._write(run, batches.give_back)
 
     def _write(self, run: Run, change: Callable[[Writing, int], object]) -> None:
@@ -67,11 +68,11 @@ class BatchLedger:
 
 
 class Worker:
-    """The head: answers the launcher and keeps the leases alive.
+    """The head of the worker: it answers the launcher and renews leases.
 
     Args:
-        lease: the name of its own: which of its home's workers it is.
-        holder: its slot's id, under which it claims; so did the last worker in this slot, which is dead.
+        lease: the name of the worker's own lease, which says which of its home's workers it is.
+        holder: the slot's id, under which it holds leases. The slot's last worker, which is dead, had the same.
     """
 
     def __init__(
@@ -82,27 +83,27 @@ class Worker:
         self._ledger = ledger
         self._lease = lease
         self._holder = holder
-        self._inherited = False
+        self._cleaned_up = False
         self._leaving = False
-        self._role = threading.Lock()  # between prolonging the worker's lease and giving it up
+        self._lease_lock = threading.Lock()  # so that the worker's lease isn't renewed after it was given up
 
     def answer(self, call: Call) -> bool:
         match call.verb:
             case Verb.TAKE:
                 return self._take(call)
             case Verb.HOLDS:
-                return any(run.run_id == call.run_id for run in self._held())
+                return any(run.run_id == call.run_id for run in self._list_runs())
             case Verb.INTERRUPT:
                 return any(queue.interrupt(call.run_id) for queue in self._queues.values())
 
     def keep_leases(self, stop: threading.Event) -> None:
-        """Put back what the slot's last worker had; then prolong the leases of all batches held here, and, while every
-        queue is warm, the worker's own.
+        """Release the batches of the slot's last worker. Then renew the leases of all batches held here and, while all
+        queues are warm, the worker's own.
         """
         every_s = min(leases.RENEW_EVERY_S, self._store.settings.batch_lease_s / RENEWALS_PER_LEASE)
         while not stop.is_set():
             try:
-                self._inherit()
+                self._clean_up()
                 self._renew()
             except SQLAlchemyError as error:
                 log.warning("leases could not be renewed: %s", type(error).__name__)
@@ -111,9 +112,9 @@ class Worker:
             stop.wait(every_s if self._is_warm() else min(every_s, POLL_AGAIN_S))
 
     def leave(self) -> None:
-        """Give the worker's lease up: nothing is dispatched any more. What is held here is still kept alive."""
+        """Give up the worker's lease, so that nothing more is dispatched to it. Leases of batches are still renewed."""
         try:
-            with self._role, self._store.db.writing() as w:
+            with self._lease_lock, self._store.db.writing() as w:
                 self._leaving = True
                 leases.let_go(w, self._lease, self._holder)
         except SQLAlchemyError as error:
@@ -122,34 +123,34 @@ class Worker:
     def _take(self, call: Call) -> bool:
         queue = self._queues.get(call.queue or OTHER_QUEUE, self._queues[OTHER_QUEUE])
         run = Run(call.run_id, call.batch)
-        if not self._inherited:
+        if not self._cleaned_up:
             return False
         taken = queue.take(run, call.only_if_free)
         if taken:
-            self._ledger.began(run)
+            self._ledger.record_launch(run)
         return taken
 
-    def _held(self) -> list[Run]:
-        return [run for queue in self._queues.values() for run in queue.held()]
+    def _list_runs(self) -> list[Run]:
+        return [run for queue in self._queues.values() for run in queue.list_runs()]
 
     def _is_warm(self) -> bool:
         return all(queue.ready for queue in self._queues.values())
 
-    def _inherit(self) -> None:
-        """Once, and before a run is taken."""
-        if self._inherited:
+    def _clean_up(self) -> None:
+        """Release what the slot's last worker held. Done one time, before a run is accepted: both have the same id."""
+        if self._cleaned_up:
             return
         with self._store.db.writing() as w:
             leases.let_go(w, self._lease, self._holder)
             batches.release_of(w, self._holder, self._store.settings, datetime.now(UTC))
-        self._inherited = True
+        self._cleaned_up = True
 
     def _renew(self) -> None:
-        tokens = [run.batch for run in self._held() if run.batch is not None]
+        tokens = [run.batch for run in self._list_runs() if run.batch is not None]
         if not tokens and not self._is_warm():
             return
         now = datetime.now(UTC)
-        with self._role, self._store.db.writing() as w:
+        with self._lease_lock, self._store.db.writing() as w:
             for token in tokens:
                 batches.renew(w, token, self._store.settings, now)
             if self._is_warm() and not self._leaving:
@@ -157,18 +158,18 @@ class Worker:
 
 
 def run(settings: Settings, stop: threading.Event, module: str = DEFINITIONS_MODULE) -> None:
-    """Work until told to stop; then finish what executes, or give it back.
+    """Work until `stop` is set; then finish the current runs, or give them back.
 
     Raises:
-        AlreadyRunningError: no more workers fit into this home.
-        SettingsError: the receivers' certificate authority can't be read.
+        AlreadyRunningError: all worker slots of this home are taken.
+        SettingsError: the file with the receivers' certificate authority can't be read.
     """
     tls_context(settings)
     environment = dagster_home.prepare(settings)
     with hold_slot(settings.dagster_home, SLOT) as (slot, holder):
         store = Store.open(settings)
         ledger = BatchLedger(store, holder)
-        queues = {queue.value: _queue(queue, settings, module, environment, ledger) for queue in Queue}
+        queues = {queue.value: _make_queue(queue, settings, module, environment, ledger) for queue in Queue}
         worker = Worker(store, queues, ledger, f"{dagster_home.workers(settings)}/{slot}", holder)
         with answering(settings.dagster_home, slot, worker.answer):
             _work(worker, partial(delivery.run, store, stop, holder), queues.values(), stop)
@@ -178,24 +179,24 @@ def run(settings: Settings, stop: threading.Event, module: str = DEFINITIONS_MOD
 def _work(worker: Worker, deliver: Callable[[], None], queues: Iterable[WarmQueue], stop: threading.Event) -> None:
     ended = threading.Event()
     deliveries = threading.Thread(target=deliver, name="deliveries", daemon=True)
-    keeping = threading.Thread(target=worker.keep_leases, args=(ended,), name="leases")
+    renewal = threading.Thread(target=worker.keep_leases, args=(ended,), name="leases")
     for queue in queues:
         queue.begin()
     deliveries.start()
-    keeping.start()
+    renewal.start()
     stop.wait()
     worker.leave()
     _end(queues)
     ended.set()
-    keeping.join()
+    renewal.join()
     deliveries.join(FINISH_WITHIN_S)
 
 
-def _queue(
+def _make_queue(
     queue: Queue, settings: Settings, module: str, environment: Mapping[str, str], ledger: BatchLedger
 ) -> WarmQueue:
-    """A queue that clients wait for is always warm; the portfolio's has a process only while it works, and one that
-    gives way: few threads, and behind the others.
+    """Return a queue that is always warm, because clients wait for it. The portfolio's queue has a process only while
+    there is work, with few threads and a low priority, so that it gives way to the others.
     """
     if queue is not Queue.PORTFOLIO:
         return WarmQueue(queue, partial(_warm_process, queue, module, environment), ledger)
@@ -211,11 +212,11 @@ def _warm_process(queue: Queue, module: str, environment: Mapping[str, str], nic
 
 
 def _end(queues: Iterable[WarmQueue]) -> None:
-    """End all queues side by side: each may need the whole grace."""
-    ending = [threading.Thread(target=queue.end, args=(FINISH_WITHIN_S,)) for queue in queues]
-    for thread in ending:
+    """End all queues in parallel: each may need the whole grace period."""
+    threads = [threading.Thread(target=queue.end, args=(FINISH_WITHIN_S,)) for queue in queues]
+    for thread in threads:
         thread.start()
-    for thread in ending:
+    for thread in threads:
         thread.join()
 
 

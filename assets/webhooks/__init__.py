@@ -1,1 +1,1 @@
-"""The delivery loop."""
+"""The delivery of webhooks."""

@@ -1,12 +1,12 @@
-"""The delivery loop: it claims what is due, signs it, sends it, and records how it went.
+"""The delivery loop: it claims due deliveries, signs them, sends them, and records the outcomes.
 
     claim ─→ Claimed ─ sign ─→ Post ─ send ─→ Ended ─→ record
                          └──── cancelled, or no secret ───┘
 
-It is woken by commits, not by a clock, and many deliveries share one transaction: each round records all that has
-ended and claims for the free slots. A slot is won before a delivery is claimed and its deadline starts there, so a long
-queue invents no time-outs; how clients share the slots is `storage.webhooks.outbox`'s to say. Killed at any point, the
-leases run out and the same bytes go out again.
+Commits wake the loop, not a clock. Many deliveries share one transaction: each round records all that have ended and
+claims as many as slots are free. A delivery is claimed only for a free slot, and its deadline starts then, so a long
+queue causes no timeouts. `storage.webhooks.outbox` decides how clients share the slots. If the process is killed, the
+leases expire and the same bytes are sent again.
 """
 
 import asyncio
@@ -36,10 +36,10 @@ from storage.webhooks import outbox
 from storage.webhooks.outbox import SLOTS, Attempt, Claimed, Ended, Pause
 from storage.webhooks.subscriptions import open_secret
 
-LEASE_MARGIN_S: Final = 15.0  # what signing, recording and a busy machine may take beyond the deadline
-POLL_AGAIN_S: Final = 0.5  # without news: for leases that ran out, retries whose time has come, the order to stop
+LEASE_MARGIN_S: Final = 15.0  # beyond the deadline, for signing, recording and a busy machine
+POLL_AGAIN_S: Final = 0.5  # without a commit: for expired leases, due retries and `stop`
 RETRY_DATABASE_S: Final = 1.0
-DRAIN_S: Final = 5.0  # at a stop, for what is under way; the rest is given back
+DRAIN_S: Final = 5.0  # at a stop, for deliveries in progress; the rest is given back
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -48,25 +48,25 @@ log = logging.getLogger("tidemark.delivery")
 
 
 def run(store: Store, stop: threading.Event, holder: UUID | None = None) -> None:
-    """Deliver until `stop` is set. Blocks; it has an event loop and threads of its own.
+    """Deliver until `stop` is set. This blocks; it has its own event loop and threads.
 
     Args:
-        holder: the id under which to claim, when the caller inherits one from a process that is certainly dead:
-            what that process had claimed is sent at once. By default a new one.
+        holder: the id under which to claim, by default a new one. A caller that passes the id of a process that is
+            certainly dead takes over that process's deliveries, which are sent at once.
     """
     asyncio.run(_Sender(store, holder or uuid4()).until(stop))
 
 
 def deliver_due(store: Store, limit: int, deadline_s: float) -> int:
-    """Deliver up to `limit` due deliveries, and start none after `deadline_s` seconds; how many were claimed.
+    """Deliver at most `limit` due deliveries, and start none after `deadline_s` seconds. Return how many were claimed.
 
-    Returns when all of them are recorded, so at most a receiver's response time after the deadline.
+    All of them are recorded at the return, so it comes at most a receiver's response time after the deadline.
     """
     return asyncio.run(_Sender(store, uuid4()).up_to(limit, time.monotonic() + deadline_s))
 
 
 def sign(claimed: Claimed, vault: Vault, now: datetime) -> Post | Ended:
-    """The request to send; or, when the subscription is gone or its secret can't be opened, the end."""
+    """Return the request to send, or the delivery's end if its subscription is gone or its secret can't be opened."""
     if claimed.webhook_url is None or claimed.sealed_secret is None:
         return Ended(claimed.delivery_id, DeliveryStatus.CANCELLED, None)
     try:
@@ -81,8 +81,7 @@ def _ended(claimed: Claimed, attempt: Attempt) -> Ended:
     return Ended(claimed.delivery_id, status, attempt)
 
 
-def _report(pause: Pause) -> None:
-    """The notice in the console."""
+def _log_pause(pause: Pause) -> None:
     log.warning(
         "webhook subscription %s of client %s is paused after %d failures in a row: see tidemark subscriptions list",
         pause.subscription_id,
@@ -92,56 +91,56 @@ def _report(pause: Pause) -> None:
 
 
 class _Sender:
-    """The slots of one process, and the holder of what is claimed for them."""
+    """The delivery slots of one process."""
 
     def __init__(self, store: Store, holder: UUID) -> None:
         self._store = store
         self._holder = holder
         self._timeout_s = store.settings.webhook_timeout_s
-        self._under_way: set[asyncio.Task[None]] = set()
-        self._ended: list[Ended] = []
-        self._news = asyncio.Event()
+        self._in_progress: set[asyncio.Task[None]] = set()
+        self._ended: list[Ended] = []  # not recorded yet
+        self._news = asyncio.Event()  # a delivery ended, or something was committed
         self._database = ThreadPoolExecutor(1, "tidemark-outbox")
 
     async def until(self, stop: threading.Event) -> None:
-        """Deliver until told to stop; a database that is away for a while is waited for."""
+        """Deliver until `stop` is set, however often the database is unavailable."""
         async with self._client() as client:
             with _watching(self._store.db, self._waker()):
-                await self._persistently(self._in_thread, self._give_back)
+                await self._try(self._in_thread, self._give_back)
                 while not stop.is_set():
-                    if not await self._persistently(self._round, client, SLOTS):
-                        await self._rest()
+                    if not await self._try(self._round, client, SLOTS):
+                        await self._wait_for_news()
                 await self._drain()
 
     async def up_to(self, limit: int, deadline: float) -> int:
-        """Deliver what is due, claiming at most `limit` and nothing after `deadline` (monotonic)."""
+        """Deliver what is due: claim at most `limit`, and none after `deadline` (monotonic). Return how many."""
         claimed = 0
         async with self._client() as client:
             while True:
                 new = await self._round(client, limit - claimed if time.monotonic() < deadline else 0)
                 claimed += new
-                if not (new or self._ended or self._under_way):
+                if not (new or self._ended or self._in_progress):
                     return claimed
                 if not new:
-                    await self._rest()
+                    await self._wait_for_news()
 
     async def _round(self, client: aiohttp.ClientSession, most: int) -> int:
-        """Record what has ended and start what is due, as far as slots are free; how many were started."""
+        """Record ended deliveries, and start due ones as far as slots are free. Return how many were started."""
         self._news.clear()
         ended = self._ended.copy()
-        claimed = await self._in_thread(self._exchange, ended, most, SLOTS - len(self._under_way))
+        claimed = await self._in_thread(self._exchange, ended, most, SLOTS - len(self._in_progress))
         del self._ended[: len(ended)]
-        for each in claimed:
-            task = asyncio.create_task(self._deliver(client, each))
-            self._under_way.add(task)
-            task.add_done_callback(self._under_way.discard)
+        for delivery in claimed:
+            task = asyncio.create_task(self._deliver(client, delivery))
+            self._in_progress.add(task)
+            task.add_done_callback(self._in_progress.discard)
         return len(claimed)
 
     async def _deliver(self, client: aiohttp.ClientSession, claimed: Claimed) -> None:
         try:
             signed = sign(claimed, self._store.vault, datetime.now(UTC))
         except Unavailable:
-            log.exception("a secret can't be opened for now: the delivery is left until its lease runs out")
+            log.exception("a signing secret can't be opened now: the delivery is retried after its lease expires")
             return
         if isinstance(signed, Post):
             self._ended.append(_ended(claimed, await sending.send(client, signed, self._timeout_s)))
@@ -149,29 +148,29 @@ class _Sender:
             self._ended.append(signed)
         self._news.set()
 
-    async def _rest(self) -> None:
+    async def _wait_for_news(self) -> None:
         with suppress(TimeoutError):
             await asyncio.wait_for(self._news.wait(), POLL_AGAIN_S)
 
     async def _drain(self) -> None:
-        """Let what is under way end, for a while; then record that and give the rest back."""
-        if self._under_way:
-            await asyncio.wait(self._under_way, timeout=DRAIN_S)
-        for task in self._under_way:
+        """Wait a while for deliveries in progress; then record those that ended and give the rest back."""
+        if self._in_progress:
+            await asyncio.wait(self._in_progress, timeout=DRAIN_S)
+        for task in self._in_progress:
             task.cancel()
-        await asyncio.gather(*self._under_way, return_exceptions=True)
+        await asyncio.gather(*self._in_progress, return_exceptions=True)
         try:
             await self._in_thread(self._exchange, self._ended, 0, 0)
             await self._in_thread(self._give_back)
         except Exception:
-            log.exception("what was under way could not be recorded; its leases will run out")
+            log.exception("deliveries in progress could not be recorded; they are sent again when their leases expire")
 
     def _exchange(self, ended: Sequence[Ended], most: int, free: int) -> list[Claimed]:
-        """In one transaction: record, take back what others lost, claim `most` at most with `free` slots. Nothing to do
-        writes nothing.
+        """Record, make expired and retried deliveries due, and claim at most `most` for `free` slots, all in one
+        transaction. Without anything to do, there is no write transaction.
         """
         now = datetime.now(UTC)
-        if not ended and not self._anything_to_do(most, free, now):
+        if not ended and not self._has_work(most, free, now):
             return []
         with self._store.db.writing() as w:
             pauses = outbox.record(w, self._holder, ended)
@@ -179,34 +178,34 @@ class _Sender:
             outbox.make_retries_due(w, now)
             claimed = outbox.claim_due(w, self._holder, most, self._timeout_s + LEASE_MARGIN_S, now, free)
         for pause in pauses:
-            _report(pause)
+            _log_pause(pause)
         return claimed
 
-    def _anything_to_do(self, most: int, free: int, now: datetime) -> bool:
+    def _has_work(self, most: int, free: int, now: datetime) -> bool:
         with self._store.db.reading() as r:
-            passed = outbox.any_expired(r, now) or outbox.any_retry_due(r, now)
-            return passed or (min(most, free) > 0 and outbox.any_due(r, free))
+            becomes_due = outbox.any_expired(r, now) or outbox.any_retry_due(r, now)
+            return becomes_due or (min(most, free) > 0 and outbox.any_due(r, free))
 
     def _give_back(self) -> None:
         with self._store.db.writing() as w:
             outbox.give_back(w, self._holder)
 
-    async def _persistently(self, step: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T | None:
-        """Take a step; when it fails (the database is away), say so and wait a little. Deliveries must go on."""
+    async def _try(self, step: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T | None:
+        """Do a step. If it fails (the database may be unavailable), log that, wait a little and return None."""
         try:
             return await step(*args, **kwargs)
         except Exception:
-            log.exception("the outbox could not be worked on; trying again")
+            log.exception("a step of the delivery loop failed; trying again")
             await asyncio.sleep(RETRY_DATABASE_S)
             return None
 
     async def _in_thread(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        work = partial(call, *args, **kwargs)
-        return await asyncio.get_running_loop().run_in_executor(self._database, work)
+        bound = partial(call, *args, **kwargs)
+        return await asyncio.get_running_loop().run_in_executor(self._database, bound)
 
     @asynccontextmanager
     async def _client(self) -> AsyncIterator[aiohttp.ClientSession]:
-        """The HTTP client, with a thread for each slot's look-up of a name: a slow one must hold nobody up."""
+        """Yield the HTTP client. Names are looked up in as many threads as slots, so a slow one delays no other."""
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(SLOTS, "tidemark-names"))
         with self._database:
             async with sending.session(self._store.settings) as client:
@@ -223,7 +222,7 @@ class _Sender:
 
 @contextmanager
 def _watching(db: Database, wake: Callable[[], None]) -> Iterator[None]:
-    """Calls `wake` from a thread whenever something was committed."""
+    """Call `wake` from a thread after every commit to the database, until the end of the block."""
     ended = threading.Event()
     thread = threading.Thread(target=_watch, args=(db, wake, ended), name="tidemark-outbox-watch", daemon=True)
     thread.start()
@@ -242,5 +241,5 @@ def _watch(db: Database, wake: Callable[[], None], ended: threading.Event) -> No
                     if changes.wait(POLL_AGAIN_S):
                         wake()
         except Exception:
-            log.exception("the watch for due deliveries was lost and begins anew")
+            log.exception("watching the database for due deliveries failed; starting again")
             ended.wait(RETRY_DATABASE_S)

@@ -1,18 +1,18 @@
-"""One webhook POST over HTTPS: to no forbidden address, by a deadline, with a bounded answer, its failure classed.
+"""Send one webhook POST over HTTPS: to no forbidden address, by a deadline, with a bounded answer and a failure class.
 
-The guard makes the sockets, so it sees every address at the very moment of the connect, whatever the name resolved to
-a moment ago. Behind the operator's proxy, which does the dialling, all that a name resolves to is looked at before the
-proxy is asked. Redirects, the environment's proxies, cookies and decompression are off.
+The guard creates the sockets, so it checks every address at the moment of the connect, whatever the name resolved to
+before. With the operator's proxy, which connects in our place, all addresses of a name are checked before the proxy is
+asked. Redirects, the environment's proxies, cookies and decompression are off.
 
-A connection is kept for a moment: making one costs more than all the rest of a delivery. A kept one has two traps. The
-receiver may say something after its answer: then it is hung up on, unless it says so while the next delivery is under
-way already, which would take it for its own answer. And the receiver may close it just as it is used: then, if not a
-byte of an answer had come, the same bytes go out once more over a new one, and it is one attempt. So a receiver that
-died over a request may be sent it twice, as when we die, with the same id.
+A connection is reused for a short time, because opening one costs more than the rest of a delivery. This has two traps.
+First, the receiver may send more after its answer. We then close the connection; but if the next delivery has already
+begun, that delivery takes the bytes for its own answer. Second, the receiver may close the connection just as it is
+used. If no byte of an answer had arrived, the same bytes are sent once more over a new connection, within the same
+attempt. So a receiver that crashed during a request may get it twice with the same id, as when this process crashes.
 
-The steps of a delivery are timed where they happen: names are resolved once the first socket is made, a connection
-stands once its TLS begins, and the answer has begun with the first byte that TLS lets through. Over a kept connection
-only the last of them happens.
+The steps of a delivery are timed where they happen: names are resolved when the first socket is created, a connection
+is open when TLS begins, and the answer begins with the first byte that TLS delivers. Over a reused connection only the
+last step happens.
 """
 
 import asyncio
@@ -47,12 +47,12 @@ from storage.webhooks.outbox import Attempt
 
 RESPONSE_HEAD_BYTES: Final = 16 * 1024
 NAMES_SHARE: Final = 0.5  # of the deadline, for the look-up of a name: a receiver must have time to answer
-GOODBYE_S: Final = 0.25  # for a receiver to return our TLS goodbye, before we just hang up
-IDLE_S: Final = 1.0  # an idle connection, or nearly twice that: well below what servers allow
-REUSED_FOR_S: Final = 60.0  # a busy one: names may lead elsewhere meanwhile, and certificates be taken back
-REUSED_CONNECTIONS: Final = 250  # at once, those in use among them: a process may have few files open, often 1,024
+CLOSE_S: Final = 0.25  # for a receiver to answer our TLS close message, before we close the socket
+IDLE_S: Final = 1.0  # for an idle connection (aiohttp may need nearly twice that): well below what servers allow
+REUSED_FOR_S: Final = 60.0  # for a busy connection: a name's addresses may change, and certificates be revoked
+REUSED_CONNECTIONS: Final = 250  # at once, including those in use: a process may often open only 1,024 files
 USER_AGENT: Final = f"Tidemark/{version('tidemark')}"
-NO_TIMEOUT: Final = aiohttp.ClientTimeout(total=None, sock_connect=None)  # the one deadline is ours
+NO_TIMEOUT: Final = aiohttp.ClientTimeout(total=None, sock_connect=None)  # `send` has the only deadline
 
 STEPS: Final = ("dns_ms", "connect_ms", "tls_ms", "first_byte_ms")
 
@@ -62,14 +62,14 @@ log = logging.getLogger("tidemark.delivery")
 
 
 class Failure(StrEnum):
-    """What went wrong, as far as a client is told."""
+    """The class of a failed attempt, as reported to the client."""
 
     DNS = "dns"  # the name could not be resolved
-    CONNECT = "connect"  # nobody answered there, or the operator's proxy gave no way there
+    CONNECT = "connect"  # no server accepted the connection, or the operator's proxy refused to open one
     TLS = "tls"  # no trusted connection; nothing was sent
     TIMEOUT = "timeout"  # no complete answer by the deadline
-    REFUSED = "refused"  # address or port are forbidden; nothing was dialled
-    RESET = "reset"  # the receiver hung up before its answer was complete
+    REFUSED = "refused"  # the address or port is forbidden; no connection was tried
+    RESET = "reset"  # the receiver closed the connection before its answer was complete
     PROTOCOL = "protocol"  # the answer was not HTTP
     SECRET = "secret"  # the signing secret can't be opened; nothing was sent
 
@@ -78,11 +78,11 @@ NOTHING_SENT: Final = (Failure.DNS, Failure.CONNECT, Failure.TLS, Failure.REFUSE
 
 
 class UnknownNameError(OSError):
-    """Nobody knows where the name leads, or nobody said so in time."""
+    """The name could not be resolved, or not in time."""
 
 
 class RefusedAddressError(OSError):
-    """The name leads to an address, or the URL to a port, that webhooks may not go to."""
+    """The address that a name resolves to, or the URL's port, is not allowed for webhooks."""
 
     def __init__(self) -> None:
         super().__init__(errno.EACCES, "this address is not allowed")
@@ -90,7 +90,7 @@ class RefusedAddressError(OSError):
 
 @dataclass(frozen=True)
 class Post:
-    """A request as it will be sent: these bytes, these signatures."""
+    """A signed request, ready to be sent."""
 
     url: str
     body: bytes
@@ -99,11 +99,11 @@ class Post:
 
 @asynccontextmanager
 async def session(settings: Settings, resolver: AbstractResolver | None = None) -> AsyncIterator[aiohttp.ClientSession]:
-    """A client that can do nothing but send webhooks safely. Names are the system's business by default."""
+    """Open an HTTP client that can only send webhooks, and only safely. By default the system resolves names."""
     names = _Names(resolver or aiohttp.DefaultResolver(), settings.webhook_timeout_s * NAMES_SHARE)
     reach, proxy = settings.webhook_reach, settings.webhook_proxy or None
     async with aiohttp.ClientSession(
-        connector=_connector(tls_context(settings), guarded_socket(_anything if proxy else reach.holds), names),
+        connector=_connector(tls_context(settings), guarded_socket(_allow_all if proxy else reach.holds), names),
         proxy=proxy,
         middlewares=[_checking_targets(reach, names)] if proxy else [],
         timeout=NO_TIMEOUT,
@@ -114,70 +114,70 @@ async def session(settings: Settings, resolver: AbstractResolver | None = None) 
         skip_auto_headers=["Accept-Encoding"],
     ) as client:
         yield client
-    await asyncio.sleep(GOODBYE_S)  # what is being closed still needs the event loop
+    await asyncio.sleep(CLOSE_S)  # connections that are being closed still need the event loop
 
 
 def _connector(
     tls: ssl.SSLContext, make_socket: Callable[[AddressInfo], socket.socket], names: AbstractResolver
 ) -> aiohttp.TCPConnector:
     with warnings.catch_warnings():
-        # Deprecated, since other clients should not mind. Without it a receiver that doesn't return our TLS goodbye
-        # keeps a socket of ours open for 30 s after each delivery.
+        # `ssl_shutdown_timeout` is deprecated, because most clients don't need it. Without it, a receiver that doesn't
+        # answer our TLS close message keeps a socket of ours open for 30 s after each delivery.
         warnings.simplefilter("ignore", DeprecationWarning)
         return _Connections(
-            limit=0,  # whoever sends bounds how many
+            limit=0,  # the caller of `send` limits how many
             keepalive_timeout=IDLE_S,
             ssl=tls,
-            ssl_shutdown_timeout=GOODBYE_S,
+            ssl_shutdown_timeout=CLOSE_S,
             socket_factory=make_socket,
             resolver=names,
         )
 
 
 class _Connections(aiohttp.TCPConnector):
-    """Keeps some connections, and gives out a kept one only if nothing speaks against it."""
+    """A connector that reuses a limited number of connections, and each only while it is safe."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self._lasting = WeakSet[ResponseHandler]()
+        self._reusable = WeakSet[ResponseHandler]()
 
     async def connect(
         self, req: aiohttp.ClientRequest, traces: list[Trace], timeout: aiohttp.ClientTimeout
     ) -> Connection:
         while True:
             connection = await super().connect(req, traces, timeout)
-            if _serves(connection, _stopwatch()):
-                self._keep_or_not(connection)
+            if _is_usable(connection, _stopwatch()):
+                self._limit_reuse(connection)
                 return connection
             connection.close()
 
-    def _keep_or_not(self, connection: Connection) -> None:
-        """Decide on a new one: when its delivery has ended is too late."""
+    def _limit_reuse(self, connection: Connection) -> None:
+        """Decide whether a new connection may be reused. After its delivery it would be too late to decide."""
         protocol = connection.protocol
-        if protocol is None or protocol in self._lasting:
+        if protocol is None or protocol in self._reusable:
             return
-        if sum(each.is_connected() for each in self._lasting) < REUSED_CONNECTIONS:
-            self._lasting.add(protocol)
+        if sum(reusable.is_connected() for reusable in self._reusable) < REUSED_CONNECTIONS:
+            self._reusable.add(protocol)
         else:
             protocol.force_close()
 
 
-def _serves(connection: Connection, delivery: "_Stopwatch") -> bool:
-    """Whether the delivery may go over this connection, which it made or finds kept."""
+def _is_usable(connection: Connection, delivery: "_Stopwatch") -> bool:
+    """Return whether the delivery may use this connection, which it has opened itself or would reuse."""
     if connection.transport is None or connection.protocol is None:
-        return True  # it was lost just now, and using it tells so
+        return True  # it was lost just now; its use raises the right error
     tls: _TimedTls = connection.transport.get_extra_info("ssl_object")
-    if tls.was_made_by(delivery):
+    if tls.was_opened_by(delivery):
         return True
-    in_doubt = tls.heard_more or connection.protocol.should_close
+    in_doubt = tls.received_more or connection.protocol.should_close
     if in_doubt or delivery.needs_new_connection or tls.age_s > REUSED_FOR_S:
         return False
-    tls.carries(delivery)
+    tls.assign(delivery)
     return True
 
 
 def tls_context(settings: Settings) -> ssl.SSLContext:
-    """TLS 1.2 or newer, verified against the system's authorities and the operator's extra bundle.
+    """Return a context for TLS 1.2 or newer that trusts the system's certificate authorities and the operator's bundle.
 
     Raises:
         SettingsError: the bundle can't be read.
@@ -194,49 +194,51 @@ def tls_context(settings: Settings) -> ssl.SSLContext:
 
 
 def guarded_socket(may_dial: Callable[[Address, int], bool]) -> Callable[[AddressInfo], socket.socket]:
-    """Makes the sockets of a connector, and none for an address and port that may not be dialled."""
+    """Return a socket factory for a connector, which raises RefusedAddressError for a forbidden address or port."""
 
-    def make(info: AddressInfo) -> socket.socket:
+    def make_socket(info: AddressInfo) -> socket.socket:
         family, kind, protocol, _, (host, port, *_) = info
-        _stopwatch().resolved()
+        _stopwatch().note_resolved()
         if family not in (socket.AF_INET, socket.AF_INET6) or not may_dial(parsed(host), port):
             raise RefusedAddressError
-        _stopwatch().dials()
+        _stopwatch().note_dialled()
         return socket.socket(family, kind, protocol)
 
-    return make
+    return make_socket
 
 
-def _anything(_: Address, __: int) -> bool:
-    """Nothing but the operator's proxy is ever dialled, and that may be anywhere."""
+def _allow_all(_: Address, __: int) -> bool:
+    """Allow every address: with a proxy, only the proxy itself is connected to, and it may be anywhere."""
     return True
 
 
 def _checking_targets(reach: Reach, names: AbstractResolver) -> aiohttp.ClientMiddlewareType:
-    """Before the proxy is asked: it resolves the name again, so everything that the name leads to must be allowed."""
+    """Return a middleware for use with a proxy. The proxy resolves the name again, so all of its addresses must be
+    allowed.
+    """
 
-    async def checked(request: aiohttp.ClientRequest, ask: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
+    async def check(request: aiohttp.ClientRequest, forward: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
         host, port = request.url.raw_host or "", request.url.port or 0
         try:
-            addresses = await _addresses(names, host, port)
+            addresses = await _resolve(names, host, port)
         except UnknownNameError as error:
             raise aiohttp.ClientConnectorDNSError(request.connection_key, error) from error
         if not addresses or not all(reach.holds(address, port) for address in addresses):
             raise aiohttp.ClientConnectorError(request.connection_key, RefusedAddressError())
-        return await ask(request)
+        return await forward(request)
 
-    return checked
+    return check
 
 
-async def _addresses(names: AbstractResolver, host: str, port: int) -> list[Address]:
+async def _resolve(names: AbstractResolver, host: str, port: int) -> list[Address]:
     try:
         return [parsed(host)]
     except ValueError:
-        return [parsed(found["host"]) for found in await names.resolve(host, port, socket.AF_UNSPEC)]
+        return [parsed(result["host"]) for result in await names.resolve(host, port, socket.AF_UNSPEC)]
 
 
 class _Names(AbstractResolver):
-    """Looks names up, and waits for an answer no longer than `within_s` seconds."""
+    """A resolver that waits at most `within_s` seconds for an answer."""
 
     def __init__(self, names: AbstractResolver, within_s: float) -> None:
         self._names = names
@@ -256,7 +258,7 @@ class _Names(AbstractResolver):
 
 
 class _Stopwatch:
-    """When each step of one delivery was done, by a clock that never jumps."""
+    """The times of the steps of one delivery, by a monotonic clock."""
 
     def __init__(self) -> None:
         self._started = time.monotonic()
@@ -264,101 +266,100 @@ class _Stopwatch:
         self._connected: float | None = None
         self._secured: float | None = None
         self._answered: float | None = None
-        self._found_open = False
+        self._reuses = False  # a connection of an earlier delivery
         self.dialled = False  # at least one of the addresses
         self.needs_new_connection = False
         self.ended = False
 
-    def dials(self) -> None:
+    def note_dialled(self) -> None:
         self.dialled = True
 
-    def finds_open(self) -> None:
-        """A connection that stands already."""
-        self._found_open = True
+    def note_reused(self) -> None:
+        self._reuses = True
         self._secured = time.monotonic()
 
     @property
     def lost_connection(self) -> bool:
-        """Whether the connection that failed was a kept one, and brought no answer at all."""
-        return self._found_open and not self.needs_new_connection and self._answered is None
+        """Whether the connection that failed was a reused one, and no byte of an answer had arrived."""
+        return self._reuses and not self.needs_new_connection and self._answered is None
 
-    def begins_again(self) -> None:
-        """Over a connection of its own; the time that was lost stays part of the delivery's."""
+    def restart(self) -> None:
+        """Begin again with a new connection. The delivery's total time includes the first try."""
         self.needs_new_connection = True
         self._resolved = self._connected = self._secured = None
 
-    def resolved(self) -> None:
+    def note_resolved(self) -> None:
         self._resolved = self._resolved or time.monotonic()
 
-    def connected(self) -> None:
-        """Said of each address in turn until one serves: what the others took is part of the way."""
+    def note_connected(self) -> None:
+        """Note the time for one address after another until one works: the step includes the failed ones."""
         self._connected = time.monotonic()
 
-    def secured(self) -> None:
+    def note_secured(self) -> None:
         self._secured = time.monotonic()
 
-    def answered(self) -> None:
+    def note_answered(self) -> None:
         self._answered = self._answered or time.monotonic()
 
     def total_ms(self) -> int:
         return int((time.monotonic() - self._started) * 1000)
 
     def steps(self) -> dict[str, int | None]:
-        """STEPS, in milliseconds; None for what was not got through."""
-        done = pairwise((self._started, self._resolved, self._connected, self._secured, self._answered))
+        """Return the duration of each of STEPS in milliseconds; None for a step that did not complete."""
+        intervals = pairwise((self._started, self._resolved, self._connected, self._secured, self._answered))
         return {
             step: None if start is None or end is None else int((end - start) * 1000)
-            for step, (start, end) in zip(STEPS, done, strict=True)
+            for step, (start, end) in zip(STEPS, intervals, strict=True)
         }
 
 
-_ITS_STOPWATCH: ContextVar[_Stopwatch] = ContextVar("_ITS_STOPWATCH")
+_CURRENT_STOPWATCH: ContextVar[_Stopwatch] = ContextVar("_CURRENT_STOPWATCH")
 
 
 def _stopwatch() -> _Stopwatch:
-    """Of the delivery that is under way."""
-    return _ITS_STOPWATCH.get(_Stopwatch())
+    """Return the stopwatch of the current task's delivery."""
+    return _CURRENT_STOPWATCH.get(_Stopwatch())
 
 
 class _TimedTls(ssl.SSLObject):
-    """The TLS of a connection, and of which delivery it is just now."""
+    """The TLS layer of a connection, which knows the delivery that currently uses the connection."""
 
-    _its: _Stopwatch | None = None
-    _made_at: float = 0.0
-    heard_more = False  # after the answer of its last delivery
+    _delivery: _Stopwatch | None = None
+    _opened_at: float = 0.0
+    received_more = False  # after the answer of its last delivery
 
     def do_handshake(self) -> None:
-        if self._its is None:
-            self._its = _stopwatch()
-            self._its.connected()
-            self._made_at = time.monotonic()
+        if self._delivery is None:
+            self._delivery = _stopwatch()
+            self._delivery.note_connected()
+            self._opened_at = time.monotonic()
         super().do_handshake()
-        self._its.secured()
+        self._delivery.note_secured()
 
     @property
     def age_s(self) -> float:
-        return time.monotonic() - self._made_at
+        return time.monotonic() - self._opened_at
 
-    def was_made_by(self, delivery: _Stopwatch) -> bool:
-        return self._its is delivery
+    def was_opened_by(self, delivery: _Stopwatch) -> bool:
+        return self._delivery is delivery
 
-    def carries(self, delivery: _Stopwatch) -> None:
-        """Another delivery than the one that made it."""
-        self._its = delivery
-        delivery.finds_open()
+    def assign(self, delivery: _Stopwatch) -> None:
+        """Assign an open connection to another delivery."""
+        self._delivery = delivery
+        delivery.note_reused()
 
-    def read(self, len: int = 1024, buffer: Any = None) -> bytes:  # noqa: A002  # the library calls it so
+    def read(self, len: int = 1024, buffer: Any = None) -> bytes:  # noqa: A002  # the base class's name
         received = super().read(len, buffer)
-        if received and self._its is not None:
-            self._its.answered()
-            self.heard_more |= self._its.ended
+        if received and self._delivery is not None:
+            self._delivery.note_answered()
+            self.received_more |= self._delivery.ended
         return received
 
 
 async def send(client: aiohttp.ClientSession, post: Post, timeout_s: float) -> Attempt:
-    """Send once. The deadline holds for everything, from the look-up of the name to the end of the answer's head."""
+    """Send one request. The timeout covers everything from the look-up of the name to the end of the answer's head."""
     started_at, stopwatch, answer = datetime.now(UTC), _Stopwatch(), _Answer()
-    _ITS_STOPWATCH.set(stopwatch)
+    _CURRENT_STOPWATCH.set(stopwatch)
     failure: Failure | None = None
     try:
         async with asyncio.timeout(timeout_s):
@@ -367,14 +368,14 @@ async def send(client: aiohttp.ClientSession, post: Post, timeout_s: float) -> A
             except (aiohttp.ServerDisconnectedError, OSError):
                 if not stopwatch.lost_connection:
                     raise
-                stopwatch.begins_again()
+                stopwatch.restart()
                 await _exchange(client, post, answer)
     except Exception as error:
-        failure = failure_of(error)
+        failure = classify(error)
         if failure is Failure.REFUSED and stopwatch.dialled:
-            failure = Failure.CONNECT  # of its other addresses one was allowed, and nobody answered there
+            failure = Failure.CONNECT  # another address of the name was allowed, but did not answer
         if failure in NOTHING_SENT and stopwatch.needs_new_connection:
-            failure = Failure.RESET  # it had been sent over the kept connection, and nobody knows what became of it
+            failure = Failure.RESET  # it was sent over the reused connection, and the receiver may have got it
     stopwatch.ended = True
     return Attempt(
         attempt_id=uuid4(),
@@ -388,17 +389,17 @@ async def send(client: aiohttp.ClientSession, post: Post, timeout_s: float) -> A
 
 
 def unsent(failure: Failure) -> Attempt:
-    """The attempt that ended before anything could be sent."""
+    """Return an attempt that ended before anything was sent."""
     return Attempt(uuid4(), datetime.now(UTC), 0, None, failure, None)
 
 
 def succeeded(attempt: Attempt) -> bool:
-    """Any 2xx, answered completely (as far as it is read)."""
+    """Return whether the answer is a 2xx and complete, as far as it is read."""
     return attempt.error is None and attempt.status_code is not None and 200 <= attempt.status_code <= 299
 
 
 class _Answer:
-    """What has arrived so far; it outlives a failure in the middle."""
+    """The part of an answer that has arrived. It is recorded even if the rest fails."""
 
     def __init__(self) -> None:
         self.status: int | None = None
@@ -415,19 +416,19 @@ async def _exchange(client: aiohttp.ClientSession, post: Post, answer: _Answer) 
             answer.head += chunk
 
 
-def failure_of(error: Exception) -> Failure:
-    """The class of what the HTTP client raised."""
+def classify(error: Exception) -> Failure:
+    """Return the class of an exception of the HTTP client."""
     if isinstance(error, aiohttp.ClientConnectorError) and isinstance(error.os_error, RefusedAddressError):
         return Failure.REFUSED
     if isinstance(error, aiohttp.ClientHttpProxyError):
-        log.warning("the proxy answered %d and gave no way to a receiver", error.status)
+        log.warning("the proxy answered %d instead of connecting to a receiver", error.status)
     known = next((failure for kinds, failure in _FAILURES if isinstance(error, kinds)), None)
     if known is None:
-        log.error("a delivery failed in an unforeseen way: %s", type(error).__name__)
+        log.error("a delivery failed with an unexpected error: %s", type(error).__name__)
     return known or Failure.PROTOCOL
 
 
-# The first that fits: what stands further down includes some of what stands above it.
+# The first match counts: the order matters, because later classes are bases of earlier ones.
 _FAILURES: Final[tuple[tuple[tuple[type[Exception], ...], Failure], ...]] = (
     ((aiohttp.ClientConnectorDNSError,), Failure.DNS),
     ((aiohttp.ClientSSLError, ssl.SSLError), Failure.TLS),

@@ -1,1 +1,1 @@
-"""Warm processes, and the calls that reach them."""
+"""The warm processes of a worker, and the calls that other processes make to a worker."""

@@ -1,8 +1,8 @@
-"""A queue of the worker: one warm process, and the runs that wait for it.
+"""A queue of a worker: one warm process, and the runs that wait for it.
 
-Queues never wait for each other. A queue that nobody waits for has its process only while there is work. A process that
-dies takes one run with it; those that wait behind it go to the next process. What a run's end means for its batch is
-the ledger's business.
+Queues never wait for each other. A queue for work that no client waits for has a process only while there is work. If a
+process dies, only its current run is lost; the waiting runs go to the next process. The ledger decides what the end of
+a run means for its batch.
 """
 
 import logging
@@ -21,35 +21,35 @@ from storage.core.heartbeat import Pulse, beat_by
 
 log = logging.getLogger(__name__)
 
-FREE = "free"  # from the process: it is warm, or its run is over, however that went
-ALIVE = "alive"  # from the process, again and again, whatever it does
+FREE = "free"  # from the process: it is warm, or its run has ended, successfully or not
+ALIVE = "alive"  # from the process, regularly, even while a run executes
 RUN = "run"  # to the process: execute this run
-INTERRUPT = "interrupt"  # to the process: stop the run that executes
-STOP = "stop"  # to the process: end after the run that executes
+INTERRUPT = "interrupt"  # to the process: stop the current run
+STOP = "stop"  # to the process: end after the current run
 
 POLL_EVERY_S = 0.25
-LONG_LIFE_S = 30.0
-FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 10.0
+LONG_LIFE_S = 30.0  # after which a process that dies is restarted without a longer pause
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 10.0  # before a restart; doubled each time
 
 
 @dataclass(frozen=True)
 class Run:
     run_id: str
-    batch: int | None  # fencing token; None for one that somebody started by hand
+    batch: int | None  # fencing token; None for a run that was started by hand
 
 
 class Ledger(Protocol):
-    """Who keeps the batches of the runs."""
+    """Updates the batches of runs in the database."""
 
-    def ended(self, run: Run) -> None:
-        """The run is over or lost: what it didn't commit goes back to the queue."""
+    def release(self, run: Run) -> None:
+        """Record that the run ended or was lost: jobs that it didn't commit go back to the queue."""
 
-    def given_back(self, run: Run) -> None:
-        """The run never began, or was ended on purpose."""
+    def give_back(self, run: Run) -> None:
+        """Record that the run never began, or was stopped on purpose."""
 
 
 class Reports:
-    """What a warm process tells its queue, from two threads: that it lives, from now on, and that it is free."""
+    """A warm process's messages to its queue: heartbeats, from a thread of their own, and that it is free."""
 
     def __init__(self, line: Connection) -> None:
         self._line = line
@@ -59,16 +59,16 @@ class Reports:
     def free(self) -> None:
         self._send(FREE)
 
-    def _send(self, what: str) -> None:
+    def _send(self, message: str) -> None:
         with self._lock:
-            self._line.send(what)
+            self._line.send(message)
 
 
 class WarmQueue:
     """Runs are taken by any thread and executed one after another."""
 
     def __init__(self, name: str, start: Callable[[], Child], ledger: Ledger, idle_s: float | None = None) -> None:
-        """With `idle_s`, the process is started when a run comes and ended after so many seconds without one."""
+        """With `idle_s`, the process starts when a run arrives and ends after so many seconds without one."""
         self.name = name
         self._idle_s = idle_s
         self._start = start
@@ -86,14 +86,14 @@ class WarmQueue:
 
     @property
     def ready(self) -> bool:
-        """Whether a run would begin at once, or, in a queue that nobody waits for, soon."""
+        """Whether a run would begin at once or, with `idle_s`, as soon as a process has started."""
         return self._ready or self._idle_s is not None
 
     def begin(self) -> None:
         self._thread.start()
 
     def take(self, run: Run, only_if_free: bool = False) -> bool:
-        """Queue the run for the warm process; False when the queue is ending, or not free and asked to be."""
+        """Accept a run for the warm process. Return False if the queue is ending or, with `only_if_free`, busy."""
         with self._lock:
             free = self.ready and self._executing is None and not self._waiting
             if self._stopping.is_set() or (only_if_free and not free):
@@ -103,13 +103,13 @@ class WarmQueue:
             self._send_next()
             return True
 
-    def held(self) -> list[Run]:
-        """The run that executes and those that wait."""
+    def list_runs(self) -> list[Run]:
+        """Return the current run and the waiting ones."""
         with self._lock:
             return [*([self._executing] if self._executing else []), *self._waiting]
 
     def interrupt(self, run_id: str) -> bool:
-        """Stop a run. True when it was executing and will report its end; one that waited is just dropped."""
+        """Stop a run. Return True if it is executing and will report its end; a waiting run is just dropped."""
         with self._lock:
             if self._executing and self._executing.run_id == run_id:
                 self._send(INTERRUPT)
@@ -118,11 +118,11 @@ class WarmQueue:
             for run in dropped:
                 self._waiting.remove(run)
         for run in dropped:
-            self._ledger.given_back(run)
+            self._ledger.give_back(run)
         return False
 
     def end(self, grace_s: float) -> None:
-        """Take no more, give the waiting runs back, let the process finish its run within the grace."""
+        """Accept no more runs, give the waiting ones back, and let the process finish its run within `grace_s`."""
         with self._lock:
             self._stopping.set()
             self._wanted.set()
@@ -130,7 +130,7 @@ class WarmQueue:
             self._send(STOP)
             idle_and_cold = not self._ready
         for run in waiting:
-            self._ledger.given_back(run)
+            self._ledger.give_back(run)
         self._thread.join(0 if idle_and_cold else grace_s)
         with self._lock:
             if self._child:
@@ -141,26 +141,26 @@ class WarmQueue:
         pause_s = FIRST_PAUSE_S
         while not self._stopping.is_set():
             self._wanted.wait()
-            born = time.monotonic()
+            started = time.monotonic()
             try:
-                self._live()
+                self._run_process()
             except Exception:
-                log.exception("the %s process could not be started or followed; starting another", self.name)
-            pause_s = FIRST_PAUSE_S if time.monotonic() - born > LONG_LIFE_S else min(2 * pause_s, LONGEST_PAUSE_S)
+                log.exception("the %s process could not be started or watched; starting another", self.name)
+            pause_s = FIRST_PAUSE_S if time.monotonic() - started > LONG_LIFE_S else min(2 * pause_s, LONGEST_PAUSE_S)
             self._stopping.wait(pause_s)
 
-    def _live(self) -> None:
-        """One process, from its start to its burial."""
-        line = self._warm_up()
+    def _run_process(self) -> None:
+        """Start one process, follow it until it ends, and clean up after it."""
+        line = self._start_process()
         if line is None:
             return
         retired = False
         try:
             retired = self._listen(line)
         finally:
-            self._bury(retired)
+            self._remove_process(retired)
 
-    def _warm_up(self) -> Connection | None:
+    def _start_process(self) -> Connection | None:
         with self._lock:
             if self._stopping.is_set():
                 return None
@@ -168,26 +168,31 @@ class WarmQueue:
             return self._child.line
 
     def _listen(self, line: Connection) -> bool:
-        """Follow the process until its end; True when it is no longer needed, False when it died or hangs."""
+        """Follow the process. Return True when it is no longer needed, False when it died or hangs."""
         pulse, busy_at = Pulse(), time.monotonic()
         with suppress(EOFError, OSError):
             while not pulse.silent:
-                said = line.recv() if line.poll(POLL_EVERY_S) else None
-                pulse.note(heard=said is not None)
-                if said == FREE:
+                message = line.recv() if line.poll(POLL_EVERY_S) else None
+                pulse.note(heard=message is not None)
+                if message == FREE:
                     busy_at = time.monotonic()
-                    self._free()
+                    self._start_next()
                 if self._idle_s is not None and time.monotonic() - busy_at > self._idle_s and self._retire():
                     return True
-            log.error("the %s process hangs: killing it, for it gave no sign of life for too long", self.name)
+            log.error("the %s process hangs: it has sent no heartbeat for too long and is killed", self.name)
         return False
 
-    def _free(self) -> None:
-        if over := self._next():
-            self._ledger.ended(over)
+    def _start_next(self) -> None:
+        """Send the next run to the process, which is free, and release the batch of the run that has ended, if any."""
+        with self._lock:
+            self._ready = True
+            ended, self._executing = self._executing, None
+            self._send_next()
+        if ended:
+            self._ledger.release(ended)
 
     def _retire(self) -> bool:
-        """From now on the process gets no run, unless it has one or one waits for it."""
+        """Stop sending runs to the process. Return False if it has a run or one waits for it."""
         with self._lock:
             if not self._ready or self._executing or self._waiting:
                 return False
@@ -195,26 +200,18 @@ class WarmQueue:
             self._wanted.clear()
             return True
 
-    def _next(self) -> Run | None:
-        """The process is free: send it the next run. Which one is over, if one is."""
-        with self._lock:
-            self._ready = True
-            over, self._executing = self._executing, None
-            self._send_next()
-            return over
-
     def _send_next(self) -> None:
         if self._ready and self._executing is None and self._waiting:
             self._executing = self._waiting.popleft()
             self._send(RUN, self._executing.run_id)
 
-    def _send(self, what: str, run_id: str = "") -> None:
-        """Tell the process; that it is dead, the listening thread finds out."""
+    def _send(self, command: str, run_id: str = "") -> None:
+        """Send a command to the process. If the process is dead, the listening thread notices."""
         if self._child:
             with suppress(OSError):
-                self._child.line.send((what, run_id))
+                self._child.line.send((command, run_id))
 
-    def _bury(self, retired: bool) -> None:
+    def _remove_process(self, retired: bool) -> None:
         with self._lock:
             child, self._child, self._ready = self._child, None, False
             interrupted, self._executing = self._executing, None
@@ -223,11 +220,11 @@ class WarmQueue:
         child.process.wait()
         child.line.close()
         if interrupted and self._stopping.is_set():
-            self._ledger.given_back(interrupted)
+            self._ledger.give_back(interrupted)
         elif interrupted:
             log.warning(
                 "the %s process died (%s) during run %s", self.name, child.process.returncode, interrupted.run_id
             )
-            self._ledger.ended(interrupted)
+            self._ledger.release(interrupted)
         elif not retired and not self._stopping.is_set():
             log.warning("the %s process died (%s)", self.name, child.process.returncode)

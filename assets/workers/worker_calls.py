@@ -1,8 +1,8 @@
-"""How other processes speak to a home's workers: one line of JSON each way over Unix sockets that only their user may
+"""Calls of other processes to a home's workers: one line of JSON each way, over Unix sockets that only their user can
 open.
 
-Every call is answered with yes or no, at once: a run is taken, not awaited. Each worker has a numbered slot, and the
-slot a socket; one that nobody listens at is an empty slot.
+Every call is answered at once with yes or no: a worker accepts a run, and the caller doesn't wait for its end. Each
+worker has a numbered slot with a socket of its own; a socket without a listener belongs to an empty slot.
 """
 
 import json
@@ -15,17 +15,17 @@ from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
-from assets.core.processes import slots, socket_path
+from assets.core.processes import list_slots, socket_path
 
 SLOT = "worker"
-TIMEOUT_S = 10.0  # the worker notes a run in the database before it answers
+TIMEOUT_S = 10.0  # the worker records a run in the database before it answers
 LONGEST_LINE = 4_096
 
 
 class Verb(StrEnum):
-    TAKE = "take"  # execute this run; no: the worker is about to end, or not free and asked to be
+    TAKE = "take"  # execute this run; no: the worker is about to end or, with `only_if_free`, busy
     HOLDS = "holds"  # is this run waiting or executing here?
-    INTERRUPT = "interrupt"  # stop this run; yes: it executes and will report its own end
+    INTERRUPT = "interrupt"  # stop this run; yes: it is executing and will report its own end
 
 
 @dataclass(frozen=True)
@@ -38,47 +38,50 @@ class Call:
 
 
 class NoWorkerError(ConnectionError):
-    """Nobody listens: no worker runs, or it ended before it answered."""
+    """No worker is running, or it ended before it answered."""
 
 
 def offer(home: Path, run: Call) -> bool:
-    """Whether a worker of this Dagster home took the run: one that is free, or else one that will be.
+    """Offer a run to the workers of this Dagster home: to a free one or, if there is none, to a busy one.
+
+    Returns:
+        Whether a worker took it.
 
     Raises:
-        NoWorkerError: no worker runs.
-        TimeoutError: a worker doesn't answer, and may have taken it.
+        NoWorkerError: no worker is running.
+        TimeoutError: a worker doesn't answer, and may have taken the run.
     """
     return any(_answers(home, replace(run, only_if_free=True))) or any(_answers(home, run))
 
 
-def anyone(home: Path, question: Call) -> bool:
-    """Whether any worker of this Dagster home says yes.
+def ask_all(home: Path, call: Call) -> bool:
+    """Ask the workers of this Dagster home, one after another until one says yes. Return whether one did.
 
     Raises:
-        NoWorkerError: no worker runs.
+        NoWorkerError: no worker is running.
         TimeoutError: a worker doesn't answer; those before it said no.
     """
-    return any(_answers(home, question))
+    return any(_answers(home, call))
 
 
-def _answers(home: Path, question: Call) -> Iterator[bool]:
-    """One worker's after another's: who has heard enough doesn't ask the next."""
-    nobody = True
-    for slot in slots(home, SLOT):
+def _answers(home: Path, call: Call) -> Iterator[bool]:
+    """Yield the answer of one worker after another. A worker is asked only when its answer is consumed."""
+    no_worker = True
+    for slot in list_slots(home, SLOT):
         with suppress(NoWorkerError):
-            answer = _ask(home, slot, question)
-            nobody = False
+            answer = _ask(home, slot, call)
+            no_worker = False
             yield answer
-    if nobody:
+    if no_worker:
         raise NoWorkerError("No Tidemark worker runs for this home: start `tidemark worker`.")
 
 
-def _ask(home: Path, slot: int, question: Call) -> bool:
+def _ask(home: Path, slot: int, call: Call) -> bool:
     with socket.socket(socket.AF_UNIX) as line:
         line.settimeout(TIMEOUT_S)
         try:
             line.connect(str(_socket(home, slot)))
-            line.sendall(json.dumps(asdict(question)).encode() + b"\n")
+            line.sendall(json.dumps(asdict(call)).encode() + b"\n")
             answer = line.makefile("rb").readline(LONGEST_LINE)
         except (FileNotFoundError, ConnectionError) as error:
             raise NoWorkerError from error
@@ -93,21 +96,21 @@ def _socket(home: Path, slot: int) -> Path:
 
 @contextmanager
 def answering(home: Path, slot: int, answer: Callable[[Call], bool]) -> Iterator[None]:
-    """Answer calls in threads of their own for as long as the context lasts."""
+    """Answer calls, each in a thread of its own, until the end of the block."""
     path = _socket(home, slot)
     path.unlink(missing_ok=True)
 
-    class Answering(socketserver.StreamRequestHandler):
+    class Handler(socketserver.StreamRequestHandler):
         timeout = TIMEOUT_S
 
         def handle(self) -> None:
             fields = json.loads(self.rfile.readline(LONGEST_LINE))
-            question = Call(Verb(fields.pop("verb")), **fields)
-            self.wfile.write(json.dumps(answer(question)).encode() + b"\n")
+            call = Call(Verb(fields.pop("verb")), **fields)
+            self.wfile.write(json.dumps(answer(call)).encode() + b"\n")
 
-    server = socketserver.ThreadingUnixStreamServer(str(path), Answering, bind_and_activate=False)
+    server = socketserver.ThreadingUnixStreamServer(str(path), Handler, bind_and_activate=False)
     server.server_bind()
-    path.chmod(0o600)  # before it listens; a umask would hold for what other threads make meanwhile
+    path.chmod(0o600)  # before it listens; a umask would also affect the files that other threads create meanwhile
     server.server_activate()
     server.daemon_threads = True
     threading.Thread(target=server.serve_forever, name="calls", daemon=True).start()

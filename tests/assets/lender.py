@@ -86,7 +86,7 @@ class Lender:
         with self.store.db.writing() as w:
             batch = batches.claim(w, Queue.ENRICHMENT, self.store.settings, datetime.now(UTC))
         if batch is not None:
-            recompute(self.store, work_of.claimed(self.store, batch.token, batch.partition_day))
+            recompute(self.store, work_of.read_claimed_batch(self.store, batch.token, batch.partition_day))
 
     def sent(self, *items: Item, account_number: str = "12345678") -> Job:
         """A submission that has ended."""
@@ -126,7 +126,7 @@ def refreshed(lender: Lender) -> None:
     with lender.store.db.writing() as w:
         batch = batches.claim(w, Queue.REFRESH, lender.store.settings, datetime.now(UTC))
     assert batch is not None
-    work = work_of.claimed(lender.store, batch.token, batch.partition_day)
+    work = work_of.read_claimed_batch(lender.store, batch.token, batch.partition_day)
     for report in REPORTS.values():
         refresh(lender.store, work, report)
     end_refreshes(lender.store, work)

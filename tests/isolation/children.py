@@ -1,4 +1,4 @@
-"""Children that misbehave, each in one way, with what a real one has: started as `python -I children.py NAME MARK`."""
+"""Children that misbehave, each in one way, confined like a real one. Started as `python -I children.py NAME MARK`."""
 
 import ctypes
 import json
@@ -14,71 +14,71 @@ from typing import Any, Final, NamedTuple, NoReturn
 
 import msgspec
 
-from isolation.child import Line, main
+from isolation.child import Channel, main
 from isolation.messages import LENGTH, Answer, Progress, Task
 from pipelines.intake.pdf.page.result import Extraction, Kind, Refusal, Statement, Verdict, refused
 
-Said = Iterator[msgspec.Struct]
+Messages = Iterator[msgspec.Struct]
 MIB: Final = 1024 * 1024
 
 
 class Given(NamedTuple):
-    line: Line
+    channel: Channel
     task: Task
     content: bytes
 
 
-def reports(value: object) -> Answer:
-    """An answer whose message is the value as JSON."""
+def answer(value: object) -> Answer:
+    """Return an answer whose message is the value as JSON."""
     return Answer(refused(Refusal.NOT_A_STATEMENT, json.dumps(value)))
 
 
-def is_killed(_: Given) -> Said:
+def is_killed(_: Given) -> Messages:
     yield Progress(1, 2)
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def hangs(_: Given) -> Said:
+def hangs(_: Given) -> Messages:
     time.sleep(3600)
-    yield reports("awake")
+    yield answer("awake")
 
 
-def stands_still(_: Given) -> Said:
+def stands_still(_: Given) -> Messages:
     os.kill(os.getpid(), signal.SIGSTOP)
-    yield reports("awake")
+    yield answer("awake")
 
 
-def burns(_: Given) -> Said:
+def burns(_: Given) -> Messages:
     while True:
         pass
-    yield reports("done")
+    yield answer("done")
 
 
-def eats(_: Given) -> Said:
+def eats(_: Given) -> Messages:
     eaten = [bytearray(MIB)]
     while True:
         eaten.append(bytearray(MIB))
-    yield reports(len(eaten))
+    yield answer(len(eaten))
 
 
-def eats_and_aborts(_: Given) -> Said:
-    """As C++ does that isn't given what it asks for."""
+def eats_and_aborts(_: Given) -> Messages:
+    """Abort after a failed allocation, as C++ code does."""
     eaten = []
     try:
         while True:
             eaten.append(bytearray(MIB))
     except MemoryError:
-        time.sleep(1)  # as long as it takes to be seen
+        time.sleep(1)  # until the parent has measured the memory
         os.abort()
-    yield reports("done")
+    yield answer("done")
 
 
-def breaks(_: Given) -> Said:
+def breaks(_: Given) -> Messages:
     ctypes.string_at(0)
-    yield reports("whole")
+    yield answer("whole")
 
 
-def says_nothing(_: Given) -> Said:
+def says_nothing(_: Given) -> Messages:
     return iter(())
 
 
@@ -86,27 +86,27 @@ def fails(given: Given) -> NoReturn:
     raise ValueError(f"can't read {given.content!r}")
 
 
-def babbles(given: Given) -> Said:
-    """Past what libraries may not do."""
-    os.write(given.line._said.fileno(), LENGTH.pack(12) + b"%PDF garbage")
-    yield reports("done")
+def babbles(given: Given) -> Messages:
+    """Write to the parent's pipe itself, which libraries can't reach."""
+    os.write(given.channel._output.fileno(), LENGTH.pack(12) + b"%PDF garbage")
+    yield answer("done")
 
 
-def announces_much(given: Given) -> Said:
-    os.write(given.line._said.fileno(), LENGTH.pack(0xFFFF_FFFF) + b"x" * 1000)
-    yield reports("done")
+def announces_much(given: Given) -> Messages:
+    os.write(given.channel._output.fileno(), LENGTH.pack(0xFFFF_FFFF) + b"x" * 1000)
+    yield answer("done")
 
 
-def prints(_: Given) -> Said:
-    """As a library might."""
+def prints(_: Given) -> Messages:
+    """Print to the standard streams, as a library might."""
     print("warning: xref table is broken", flush=True)  # noqa: T201
     os.write(1, b"garbage")
     os.write(2, b"garbage")
-    yield reports("done")
+    yield answer("done")
 
 
-def lies(_: Given) -> Said:
-    """Money that is no number."""
+def lies(_: Given) -> Messages:
+    """Answer with an amount that is NaN."""
     nothing: Mapping[str, Any] = dict.fromkeys(Statement.__dataclass_fields__)
     values: dict[str, Any] = {
         **nothing,
@@ -122,55 +122,55 @@ def lies(_: Given) -> Said:
     yield Answer(Extraction(1, (Statement(**values),), ()))
 
 
-def connects(given: Given) -> Said:
-    """To the port that the content names."""
+def connects(given: Given) -> Messages:
+    """Connect to the port in the content."""
     try:
         socket.create_connection(("127.0.0.1", int(given.content)), timeout=5).close()
     except OSError as error:
-        yield reports(type(error).__name__)
+        yield answer(type(error).__name__)
     else:
-        yield reports("connected")
+        yield answer("connected")
 
 
-def writes(given: Given) -> Said:
-    """A file at the path that the content names."""
+def writes(given: Given) -> Messages:
+    """Write a file at the path in the content."""
     try:
         with open(given.content, "wb") as file:
             file.write(b"x")
     except OSError as error:
-        yield reports(type(error).__name__)
+        yield answer(type(error).__name__)
     else:
-        yield reports("written")
+        yield answer("written")
 
 
-def reads(given: Given) -> Said:
-    """The file that the content names."""
+def reads(given: Given) -> Messages:
+    """Read the file at the path in the content."""
     try:
         with open(given.content, "rb") as file:
-            yield reports(file.read().decode())
+            yield answer(file.read().decode())
     except OSError as error:
-        yield reports(type(error).__name__)
+        yield answer(type(error).__name__)
 
 
-def leaves_another(_: Given) -> Said:
-    """A process of its own, which only root may start in spite of the limit."""
+def leaves_another(_: Given) -> Messages:
+    """Start a process, which only root may do in spite of the limit."""
     try:
         if os.fork() == 0:
             time.sleep(3600)
     except BlockingIOError:
-        yield reports("alone")
+        yield answer("alone")
     else:
-        yield reports("born")
+        yield answer("born")
 
 
-def inspects_surroundings(_: Given) -> Said:
+def inspects_surroundings(_: Given) -> Messages:
     limits = ("AS", "CPU", "FSIZE", "CORE", "NOFILE", "NPROC")
-    yield reports(
+    yield answer(
         {
             "environment": dict(os.environ),
             "folder": os.getcwd(),
             "niceness": os.nice(0),
-            "open files": [each for each in range(1024) if is_open(each)],
+            "open files": [descriptor for descriptor in range(1024) if is_open(descriptor)],
             "limits": {name: resource.getrlimit(getattr(resource, f"RLIMIT_{name}"))[0] for name in limits},
         }
     )
@@ -184,17 +184,17 @@ def is_open(descriptor: int) -> bool:
     return True
 
 
-def echoes(given: Given) -> Said:
-    yield reports([len(given.content), sum(given.content[:1000]), given.task.password])
+def echoes(given: Given) -> Messages:
+    yield answer([len(given.content), sum(given.content[:1000]), given.task.password])
 
 
-def counts(_: Given) -> Said:
+def counts(_: Given) -> Messages:
     for page in range(1, 4):
         yield Progress(page, 3)
-    yield reports("done")
+    yield answer("done")
 
 
-KINDS: Final[Mapping[str, Callable[[Given], Said]]] = {
+KINDS: Final[Mapping[str, Callable[[Given], Messages]]] = {
     work.__name__: work
     for work in (
         is_killed, hangs, stands_still, burns, eats, eats_and_aborts, breaks, says_nothing, fails, babbles,
@@ -204,4 +204,4 @@ KINDS: Final[Mapping[str, Callable[[Given], Said]]] = {
 
 
 if __name__ == "__main__":
-    main(lambda line, task, content: KINDS[sys.argv[1]](Given(line, task, content)))
+    main(lambda channel, task, content: KINDS[sys.argv[1]](Given(channel, task, content)))

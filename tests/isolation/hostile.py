@@ -1,4 +1,4 @@
-"""Files that were made to harm whoever reads them, and some that only look so. They are small until they are read."""
+"""Hostile PDF files, and unusual ones that are harmless. All are small until they are read."""
 
 import io
 import zipfile
@@ -17,7 +17,7 @@ LAST_BLOCK: Final = b"\x03\x00"  # an empty one
 
 
 def pdf(*objects: bytes, trailer: bytes = b"") -> bytes:
-    """A file of these objects, numbered from 1; the first is the catalog."""
+    """Return a file of these objects, numbered from 1; the first is the catalog."""
     content, places = bytearray(b"%PDF-1.7\n"), list[int]()
     for number, each in enumerate(objects, start=1):
         places.append(len(content))
@@ -35,15 +35,16 @@ def stream(data: bytes, entries: bytes = b"") -> bytes:
 
 
 def page_of(contents: bytes) -> bytes:
-    """A file of one page with that stream."""
+    """Return a file of one page with this content stream."""
     return pdf(CATALOG, ONE_PAGE, PAGE, contents)
 
 
-def squeezed(times: int, mebibytes: int) -> bytes:
-    """So much of the same, compressed so often over itself."""
+def compressed_stream(times: int, mebibytes: int) -> bytes:
+    """Return a stream of so many mebibytes of repeated operators, compressed `times` times in a row."""
     piece = b"0 0 m " * (1024 * 1024 // 6)
-    squeeze = zlib.compressobj(9, wbits=-zlib.MAX_WBITS)
-    block = squeeze.compress(piece) + squeeze.flush(zlib.Z_FULL_FLUSH)  # stands alone, so it can be repeated
+    compressor = zlib.compressobj(9, wbits=-zlib.MAX_WBITS)
+    # A full flush makes the block independent of what comes before it, so it can be repeated.
+    block = compressor.compress(piece) + compressor.flush(zlib.Z_FULL_FLUSH)
     checksum = reduce(lambda sum_, _: zlib.adler32(piece, sum_), range(mebibytes), 1)
     data = ZLIB_HEADER + block * mebibytes + LAST_BLOCK + checksum.to_bytes(4, "big")
     for _ in range(times - 1):
@@ -52,12 +53,12 @@ def squeezed(times: int, mebibytes: int) -> bytes:
 
 
 def compression_bomb() -> bytes:
-    """Less than a kilobyte that is a gigabyte of operators."""
-    return page_of(squeezed(3, 1024))
+    """Return less than a kilobyte that decompresses to a gigabyte of operators."""
+    return page_of(compressed_stream(3, 1024))
 
 
-def bomb_of_a_picture() -> bytes:
-    """A picture of 30,000 × 30,000 points in a few kilobytes, which drawing would spread out."""
+def image_bomb() -> bytes:
+    """Return a few kilobytes with an image of 30,000 × 30,000 pixels, which a renderer would allocate."""
     data = zlib.compress(zlib.compress(bytes(64 * 1024 * 1024), 9), 9)
     entries = b"/Type/XObject/Subtype/Image/Width 30000/Height 30000/BitsPerComponent 8/ColorSpace/DeviceRGB"
     picture = stream(data, entries + b"/Filter[/FlateDecode/FlateDecode]")
@@ -66,7 +67,7 @@ def bomb_of_a_picture() -> bytes:
 
 
 def endless_page() -> bytes:
-    """A page a light year high."""
+    """Return a file with a page of 9e9 × 9e9 points."""
     return page_of(stream(b"")).replace(b"[0 0 595 842]", b"[0 0 9e9 9e9]")
 
 
@@ -77,7 +78,7 @@ def form_in_itself() -> bytes:
 
 
 def billion_forms() -> bytes:
-    """Forms that show the next one ten times, ten deep."""
+    """Return a file with ten levels of forms, each of which shows the next ten times."""
     levels = range(5, 15)
     forms = [
         stream(
@@ -96,7 +97,7 @@ def deep_arrays() -> bytes:
 
 
 def deep_page_tree() -> bytes:
-    """Two thousand nodes over one page."""
+    """Return a file with two thousand page tree nodes above its only page."""
     nodes = [b"<</Type/Pages/Count 1/Kids[%d 0 R]/Parent %d 0 R>>" % (at + 1, at - 1) for at in range(2, 2002)]
     page = b"<</Type/Page/Parent 2001 0 R/MediaBox[0 0 595 842]>>"
     return pdf(CATALOG, *nodes, page)
@@ -107,24 +108,24 @@ def page_tree_in_a_ring() -> bytes:
 
 
 def pages(count: int) -> bytes:
-    """All of them the same object, so that they cost the sender little."""
+    """Return a file of so many pages that are all the same object, so that the file stays small."""
     kids = b"3 0 R " * count
     return pdf(CATALOG, b"<</Type/Pages/Kids[%b]/Count %d>>" % (kids, count), PAGE, stream(b""))
 
 
-def pages_that_are_not_there() -> bytes:
+def missing_pages() -> bytes:
     return pdf(CATALOG, b"<</Type/Pages/Kids[3 0 R]/Count 2000000000>>", PAGE, stream(b""))
 
 
 def table_in_a_ring() -> bytes:
-    """Cross-reference tables that each name the other as the one before."""
-    made = page_of(stream(b""))
-    start = made.rindex(b"xref\n0")
-    return made.replace(b"/Root", b"/Prev %d/Root" % start)
+    """Return a file whose cross-reference table names itself as the previous table."""
+    content = page_of(stream(b""))
+    start = content.rindex(b"xref\n0")
+    return content.replace(b"/Root", b"/Prev %d/Root" % start)
 
 
 def many_letters() -> bytes:
-    """Four million characters, on 400 pages that share theirs: 10 kB."""
+    """Return 10 kB with four million characters, on 400 pages that share one content stream."""
     line = b"0 -7 Td (%b) Tj " % (b"a statement of nothing " * 5)
     data = zlib.compress(b"BT /F 6 Tf 20 830 Td " + line * 110 + b"ET", 9)
     page = PAGE.replace(b"/Resources<<>>", b"/Resources<</Font<</F<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>>>>>")
@@ -132,8 +133,8 @@ def many_letters() -> bytes:
     return pdf(CATALOG, tree, page, stream(data, b"/Filter/FlateDecode"))
 
 
-def letters_that_are_none() -> bytes:
-    """Text whose characters say they are NUL, half a surrogate pair, a right-to-left mark and an escape."""
+def unprintable_letters() -> bytes:
+    """Return text whose font maps characters to NUL, half a surrogate pair, a right-to-left mark and an escape."""
     names = b"<41><0000> <42><D800> <43><202E> <44><001B>"
     to_unicode = (
         b"/CIDInit /ProcSet findresource begin 12 dict begin begincmap /CMapName /X def 1 begincodespacerange <00><FF> "
@@ -145,47 +146,47 @@ def letters_that_are_none() -> bytes:
     return pdf(CATALOG, ONE_PAGE, page, stream(shown), stream(to_unicode))
 
 
-def numbers_beyond_numbers() -> bytes:
+def out_of_range_numbers() -> bytes:
     return page_of(stream(b"BT 1e400 -1e400 99999999999999999999999999 Td 0 Tf ET")).replace(
         b"[0 0 595 842]", b"[-1e400 99999999999999999999 nan inf]"
     )
 
 
 def zip_before(content: bytes) -> bytes:
-    """A ZIP archive that ends in a PDF."""
+    """Return a ZIP archive that ends in a PDF."""
     archive = io.BytesIO()
-    with zipfile.ZipFile(archive, "w") as made:
-        made.writestr("statement.exe", b"MZ")
+    with zipfile.ZipFile(archive, "w") as zip_file:
+        zip_file.writestr("statement.exe", b"MZ")
     return archive.getvalue() + content
 
 
 def zip_after(content: bytes) -> bytes:
     archive = io.BytesIO(content)
-    with zipfile.ZipFile(archive, "a") as made:
-        made.writestr("statement.exe", b"MZ")
+    with zipfile.ZipFile(archive, "a") as zip_file:
+        zip_file.writestr("statement.exe", b"MZ")
     return archive.getvalue()
 
 
 def web_page(content: bytes) -> bytes:
-    """A page for browsers that holds a PDF in a comment."""
+    """Return an HTML page that holds a PDF in a comment."""
     return b"<!doctype html><script>alert(1)</script><!--\n" + content + b"\n-->"
 
 
-def further_in(content: bytes, at: int) -> bytes:
-    """The same with its header at that place, which readers allow for up to 1,024 bytes."""
+def with_header_at(content: bytes, at: int) -> bytes:
+    """Return the file with its header at byte `at`; readers accept up to 1,024."""
     return b"\n".rjust(at, b"%") + content
 
 
 def locked(content: bytes, *, owner: str, user: str = "") -> bytes:
-    """Encrypted; without a user's password anybody may read it, and only its owner change it."""
-    locked_ = io.BytesIO()
+    """Encrypt the file. Without a user password anybody may read it; only changes need the owner's."""
+    encrypted = io.BytesIO()
     with pikepdf.open(io.BytesIO(content)) as opened:
-        opened.save(locked_, encryption=pikepdf.Encryption(owner=owner, user=user, R=6))
-    return locked_.getvalue()
+        opened.save(encrypted, encryption=pikepdf.Encryption(owner=owner, user=user, R=6))
+    return encrypted.getvalue()
 
 
 def with_script(content: bytes) -> bytes:
-    """Runs JavaScript and a program when it is opened, where a viewer lets it."""
+    """Return the file with actions that run JavaScript and a program when a viewer opens it."""
     changed = io.BytesIO()
     with pikepdf.open(io.BytesIO(content)) as opened:
         script = pikepdf.Dictionary(S=pikepdf.Name.JavaScript, JS="while (true) app.alert('x');")
@@ -205,11 +206,11 @@ def with_attachment(content: bytes, name: str) -> bytes:
 
 
 BOMBS: Final[Mapping[str, Callable[[], bytes]]] = {
-    each.__name__: each
-    for each in (
-        compression_bomb, bomb_of_a_picture, endless_page, form_in_itself, billion_forms, deep_arrays, deep_page_tree,
-        page_tree_in_a_ring, pages_that_are_not_there, table_in_a_ring, many_letters, letters_that_are_none,
-        numbers_beyond_numbers,
+    make.__name__: make
+    for make in (
+        compression_bomb, image_bomb, endless_page, form_in_itself, billion_forms, deep_arrays, deep_page_tree,
+        page_tree_in_a_ring, missing_pages, table_in_a_ring, many_letters, unprintable_letters,
+        out_of_range_numbers,
     )
 }  # fmt: skip
-SHAMS: Final[Sequence[bytes]] = (b"", b"%", b"%PDF-", b"%PDF-1.7\n", b"GIF89a" + bytes(2000), b"\0" * 4096)
+NOT_PDF: Final[Sequence[bytes]] = (b"", b"%", b"%PDF-", b"%PDF-1.7\n", b"GIF89a" + bytes(2000), b"\0" * 4096)

@@ -1,4 +1,4 @@
-"""Pages that are pictures, read by tesseract in a process of its own."""
+"""Scanned pages, read by tesseract in a process of its own."""
 
 import io
 import os
@@ -18,12 +18,12 @@ from pipelines.synthetic.pdf import statement_pdf
 
 pytestmark = pytest.mark.service  # each test starts child processes; tests/isolation/test_children.py is always run
 
-TESSERACT = ocr.program()
+TESSERACT = ocr.find_tesseract()
 needs_tesseract = pytest.mark.skipif(TESSERACT is None, reason="apt-get install tesseract-ocr to run this")
 
 
 def picture(*lines: str) -> bytes:
-    """A page of A4 at 200 dpi, its first line 200 pixels from the left and the top."""
+    """Draw a page of A4 at 200 dpi, its first line 200 pixels from the left and the top."""
     page = Image.new("L", (1654, 2339), 255)
     for number, line in enumerate(lines):
         ImageDraw.Draw(page).text((200, 200 + 60 * number), line, 0, ImageFont.load_default(34))
@@ -37,15 +37,15 @@ def png(image: Image.Image) -> bytes:
 
 
 def scan(*pictures: bytes) -> bytes:
-    """A file whose pages are those pictures."""
-    first, *others = (Image.open(io.BytesIO(each)) for each in pictures)
+    """Return a PDF file whose pages are these pictures."""
+    first, *others = (Image.open(io.BytesIO(picture)) for picture in pictures)
     content = io.BytesIO()
     first.save(content, "PDF", resolution=200, save_all=True, append_images=others)
     return content.getvalue()
 
 
-def printed(content: bytes) -> Iterator[bytes]:
-    """A file's pages as a scanner at 200 dpi sees them."""
+def scanned_pages(content: bytes) -> Iterator[bytes]:
+    """Yield a file's pages as a scanner at 200 dpi sees them."""
     document = pdfium.PdfDocument(content)
     for page in document:
         yield png(page.render(scale=200 / 72, grayscale=True).to_pil())
@@ -54,7 +54,7 @@ def printed(content: bytes) -> Iterator[bytes]:
 
 
 def program(folder: Path, script: str) -> str:
-    """Something else in tesseract's place."""
+    """Write a script that replaces tesseract, and return its path."""
     path = folder / "bin" / "tesseract"
     path.parent.mkdir()
     path.write_text(f"#!/bin/sh\n{script}\n")
@@ -64,11 +64,11 @@ def program(folder: Path, script: str) -> str:
 
 def read(png_: bytes, tesseract: str | None = TESSERACT, limits: ChildLimits = LIMITS) -> list[ScannedWord]:
     assert tesseract is not None
-    return list(ocr.words(png_, limits, tesseract))
+    return list(ocr.read_words(png_, limits, tesseract))
 
 
 @needs_tesseract
-def test_words_have_their_place_in_the_picture() -> None:
+def test_words_have_their_position_in_the_picture() -> None:
     lines = ("05 Feb 2025 Rent 1,200.00", "06 Feb 2025 Coffee 4.50")
     words = read(picture(*lines))
     assert [word.text for word in words] == " ".join(lines).split()
@@ -83,7 +83,7 @@ def test_words_have_their_place_in_the_picture() -> None:
     "content",
     [b"", b"\x89PNG\r\n\x1a\n", b"no picture", picture("Rent")[:3000], png(Image.new("L", (1654, 2339), 255))],
 )
-def test_what_is_no_page_of_text_has_no_words(content: bytes) -> None:
+def test_a_page_without_text_has_no_words(content: bytes) -> None:
     assert read(content) == []
 
 
@@ -92,24 +92,24 @@ def test_without_memory_there_are_no_words() -> None:
     assert read(picture("Rent"), limits=ChildLimits(memory_bytes=8 * MIB)) == []
 
 
-def test_one_that_hangs_is_ended(tmp_path: Path) -> None:
+def test_a_hanging_program_is_killed(tmp_path: Path) -> None:
     assert read(picture("Rent"), program(tmp_path, "exec sleep 3600"), ChildLimits(scanned_page_s=1)) == []
 
 
 @pytest.mark.parametrize(
     "script", ["exit 1", "echo garbage", "yes 5", "kill -9 $$", r"printf 'level\ttext\tleft\n5\tRent\tfar\n'"]
 )
-def test_nonsense_is_no_words(tmp_path: Path, script: str) -> None:
+def test_invalid_output_yields_no_words(tmp_path: Path, script: str) -> None:
     assert read(picture("Rent"), program(tmp_path, script)) == []
 
 
-def test_it_gets_what_it_needs_of_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tesseract_gets_only_the_environment_that_it_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TIDEMARK_MASTER_KEY", "secret")
     monkeypatch.setenv("TESSDATA_PREFIX", "/usr/share/tessdata")
     head = r"printf 'level\tleft\ttop\twidth\theight\tconf\ttext\n'"
     row = r"printf '5\t1\t1\t1\t1\t9\t%s\n' OMP=$OMP_THREAD_LIMIT TESS=$TESSDATA_PREFIX KEY=$TIDEMARK_MASTER_KEY"
-    said = {word.text for word in read(b"", program(tmp_path, f"{head}; {row}"))}
-    assert said == {"OMP=1", "TESS=/usr/share/tessdata", "KEY="}
+    texts = {word.text for word in read(b"", program(tmp_path, f"{head}; {row}"))}
+    assert texts == {"OMP=1", "TESS=/usr/share/tessdata", "KEY="}
 
 
 def test_without_tesseract_the_refusal_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,10 +120,12 @@ def test_without_tesseract_the_refusal_says_what_to_install(monkeypatch: pytest.
 
 
 @needs_tesseract
-def test_a_scanned_statement_is_read_and_never_called_proved() -> None:
+def test_a_scanned_statement_is_read_and_never_reconciled() -> None:
     made = statement_pdf("westpac", 7, pages=2)
     reported: list[tuple[int, int]] = []
-    answer = extract(scan(*printed(made.content)), None, on_progress=lambda done, total: reported.append((done, total)))
+    answer = extract(
+        scan(*scanned_pages(made.content)), None, on_progress=lambda done, total: reported.append((done, total))
+    )
     (statement,) = answer.statements
     assert statement.read_by_ocr
     assert statement.verdict not in (Verdict.RECONCILED, Verdict.RECONCILED_DATES_DOUBTFUL)
@@ -133,6 +135,6 @@ def test_a_scanned_statement_is_read_and_never_called_proved() -> None:
 
 
 @needs_tesseract
-def test_more_pictures_than_are_read_are_refused() -> None:
+def test_too_many_scanned_pages_are_refused() -> None:
     page = picture("05 Feb 2025 Rent 1,200.00")
     assert extract(scan(page, page), None, ChildLimits(scanned_pages=1)).refusal is Refusal.LIMITS_EXCEEDED

@@ -1,4 +1,4 @@
-"""Pages as pictures, drawn in a child."""
+"""Pages drawn as pictures by a child."""
 
 import io
 
@@ -20,7 +20,7 @@ def drawn(png: bytes | None) -> Image.Image:
     return Image.open(io.BytesIO(png)).convert("RGB")
 
 
-def test_a_place_is_marked_and_nothing_else() -> None:
+def test_only_the_given_area_is_highlighted() -> None:
     plain = drawn(page_png(MADE.content, None, 2))
     marked = drawn(page_png(MADE.content, None, 2, [Box(2, 100, 200, 300, 220), Box(1, 10, 10, 20, 20)]))
     changed = ImageChops.difference(plain, marked).getbbox()
@@ -30,11 +30,11 @@ def test_a_place_is_marked_and_nothing_else() -> None:
 
 
 @pytest.mark.parametrize("page", [-1, 0, 3, 2**70])
-def test_a_page_that_is_not_there_is_none(page: int) -> None:
+def test_a_missing_page_is_none(page: int) -> None:
     assert page_png(MADE.content, None, page) is None
 
 
-def test_what_can_not_be_opened_is_none() -> None:
+def test_a_file_that_can_not_be_opened_is_none() -> None:
     locked = hostile.locked(MADE.content, owner="of the bank", user="19850612")
     assert page_png(locked, None, 1) is None
     assert page_png(locked, "wrong", 1) is None
@@ -43,8 +43,8 @@ def test_what_can_not_be_opened_is_none() -> None:
     assert page_png(b"", None, 1) is None
 
 
-@pytest.mark.parametrize("kind", ["bomb_of_a_picture", "endless_page", "billion_forms", "compression_bomb"])
-def test_a_page_made_to_harm_is_drawn_within_limits_or_not_at_all(kind: str) -> None:
+@pytest.mark.parametrize("kind", ["image_bomb", "endless_page", "billion_forms", "compression_bomb"])
+def test_a_hostile_page_is_drawn_within_limits_or_not_at_all(kind: str) -> None:
     png = page_png(hostile.BOMBS[kind](), None, 1)
     assert png is None or max(drawn(png).size) <= 6_000
 
@@ -55,7 +55,7 @@ def test_every_page_is_explained() -> None:
     assert ImageChops.difference(drawn(pictures[1]), drawn(page_png(MADE.content, None, 1))).getbbox() is not None
 
 
-def test_explaining_ends_when_nobody_looks_or_no_time_is_left() -> None:
+def test_explaining_ends_when_closed_or_out_of_time() -> None:
     pictures = explained_pngs(MADE.content, None)
     assert next(pictures)[0] == 1
     pictures.close()

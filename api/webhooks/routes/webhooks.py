@@ -37,7 +37,7 @@ from storage.core.database import Reading
 from storage.core.paging import Paged
 from storage.customers import customers
 from storage.webhooks import delivery_figures, delivery_log, outbox, subscriptions
-from storage.webhooks.delivery_log import Wanted
+from storage.webhooks.delivery_log import Filter
 from storage.webhooks.subscriptions import Subscription
 
 router = APIRouter(route_class=Route, prefix="/v1/webhooks", tags=["Webhook subscriptions"])
@@ -276,7 +276,7 @@ def _log_of(subscription_id: UUID) -> str:
 
 def _find_deliveries(r: Reading, caller: Caller, query: DeliveriesQuery, subscription_id: UUID | None) -> Paged[int]:
     """Find the numbers of the client's deliveries that match the query."""
-    wanted = Wanted(caller.client_id, subscription_id, **query.filters())
+    wanted = Filter(caller.client_id, subscription_id, **query.filters())
     if query.customer_id is not None:
         customer = customers.get(r, caller.client_id, query.customer_id)
         wanted = replace(wanted, customer_number=customer.number)

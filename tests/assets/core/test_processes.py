@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from assets.core.processes import AlreadyRunningError, spawn, the_only_one
+from assets.core.processes import AlreadyRunningError, hold_lock, spawn
 
 PARENT = """
 import time
@@ -33,10 +33,10 @@ def test_a_child_has_a_session_of_its_own_so_that_ctrl_c_reaches_the_parent_alon
 
 
 def test_the_second_one_in_a_home_is_refused_and_a_successor_takes_the_first_one_s_id(tmp_path: Path) -> None:
-    with the_only_one(tmp_path / "worker.lock") as holder:
-        with pytest.raises(AlreadyRunningError), the_only_one(tmp_path / "worker.lock"):
+    with hold_lock(tmp_path / "worker.lock") as holder:
+        with pytest.raises(AlreadyRunningError), hold_lock(tmp_path / "worker.lock"):
             pass
-        with the_only_one(tmp_path / "platform.lock") as other:
+        with hold_lock(tmp_path / "platform.lock") as other:
             assert other != holder
-    with the_only_one(tmp_path / "worker.lock") as successor:
+    with hold_lock(tmp_path / "worker.lock") as successor:
         assert successor == holder

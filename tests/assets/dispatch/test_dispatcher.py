@@ -12,9 +12,9 @@ import pytest
 import requests
 from sqlalchemy import select
 
-from assets.core.graphql import RefusedError, execution_of
+from assets.core.graphql import RefusedError, execution_params
 from assets.dagster_internals import dagster_home
-from assets.dispatch.dispatcher import Leadership, Turn, dispatch, turn
+from assets.dispatch.dispatcher import Leadership, Turn, dispatch, dispatch_queue
 from storage.core import leases
 from storage.core.models import Queue, jobs
 from storage.core.store import Store
@@ -59,7 +59,7 @@ def test_everything_that_waits_in_a_queue_becomes_one_batch(store: Store, now: d
     a_warm_worker(store, now)
     launcher = Launcher()
 
-    assert turn(store, Queue.ENRICHMENT, launcher, now) is Turn.LAUNCHED
+    assert dispatch_queue(store, Queue.ENRICHMENT, launcher, now) is Turn.LAUNCHED
     assert [(batch.jobs, batch.rows, batch.customers) for batch in launcher.launched] == [(3, 15, 3)]
 
 
@@ -67,13 +67,13 @@ def test_a_queue_has_one_open_batch_and_the_next_begins_when_it_is_done(store: S
     submitted(store, now, count=1)
     a_warm_worker(store, now)
     launcher = Launcher()
-    turn(store, Queue.ENRICHMENT, launcher, now)
+    dispatch_queue(store, Queue.ENRICHMENT, launcher, now)
     submitted(store, now, count=2)
 
-    assert turn(store, Queue.ENRICHMENT, launcher, now) is Turn.NOTHING_TO_DO
+    assert dispatch_queue(store, Queue.ENRICHMENT, launcher, now) is Turn.NOTHING_TO_DO
     with store.db.writing() as w:
         batches.commit(w, launcher.launched[0].token)
-    assert turn(store, Queue.ENRICHMENT, launcher, now) is Turn.LAUNCHED
+    assert dispatch_queue(store, Queue.ENRICHMENT, launcher, now) is Turn.LAUNCHED
     assert [batch.jobs for batch in launcher.launched] == [1, 2]
 
 
@@ -83,7 +83,7 @@ def test_a_queue_has_as_many_open_batches_as_there_are_warm_workers(store: Store
     launcher = Launcher()
     for expected in (Turn.LAUNCHED, Turn.LAUNCHED, Turn.NOTHING_TO_DO):
         submitted(store, now, count=1)
-        assert turn(store, Queue.ENRICHMENT, launcher, now) is expected
+        assert dispatch_queue(store, Queue.ENRICHMENT, launcher, now) is expected
     assert [batch.jobs for batch in launcher.launched] == [1, 1]
 
 
@@ -91,18 +91,18 @@ def test_workers_of_another_home_are_none_of_this_dispatcher_s(store: Store, now
     submitted(store, now, count=1)
     with store.db.writing() as w:
         leases.hold(w, f"{leases.WORKER}/elsewhere/1", uuid4(), ttl_s=60, now=now)
-    assert turn(store, Queue.ENRICHMENT, Launcher(), now) is Turn.NOTHING_TO_DO
+    assert dispatch_queue(store, Queue.ENRICHMENT, Launcher(), now) is Turn.NOTHING_TO_DO
 
 
 def test_queues_do_not_take_each_other_s_jobs(store: Store, now: datetime) -> None:
     submitted(store, now, count=1)
     a_warm_worker(store, now)
-    assert turn(store, Queue.REFRESH, Launcher(), now) is Turn.NOTHING_TO_DO
+    assert dispatch_queue(store, Queue.REFRESH, Launcher(), now) is Turn.NOTHING_TO_DO
 
 
 def test_nothing_is_claimed_while_no_worker_is_warm(store: Store, now: datetime) -> None:
     submitted(store, now, count=1)
-    assert turn(store, Queue.ENRICHMENT, Launcher(), now) is Turn.NOTHING_TO_DO
+    assert dispatch_queue(store, Queue.ENRICHMENT, Launcher(), now) is Turn.NOTHING_TO_DO
     assert standing(store) == [("Queued", 0)]
 
 
@@ -110,14 +110,14 @@ def test_nothing_is_claimed_while_no_worker_is_warm(store: Store, now: datetime)
 def test_a_launch_that_certainly_failed_costs_no_attempt(store: Store, now: datetime, error: Exception) -> None:
     submitted(store, now, count=1)
     a_warm_worker(store, now)
-    assert turn(store, Queue.ENRICHMENT, Launcher(error), now) is Turn.REFUSED
+    assert dispatch_queue(store, Queue.ENRICHMENT, Launcher(error), now) is Turn.REFUSED
     assert standing(store) == [("Queued", 0)]
 
 
 def test_a_launch_of_unknown_outcome_costs_one(store: Store, now: datetime) -> None:
     submitted(store, now, count=1)
     a_warm_worker(store, now)
-    assert turn(store, Queue.ENRICHMENT, Launcher(requests.ReadTimeout()), now) is Turn.REFUSED
+    assert dispatch_queue(store, Queue.ENRICHMENT, Launcher(requests.ReadTimeout()), now) is Turn.REFUSED
     assert standing(store) == [("Queued", 1)]
 
 
@@ -125,10 +125,10 @@ def test_a_batch_whose_lease_ran_out_is_launched_again_under_a_new_token(store: 
     submitted(store, now, count=1)
     a_warm_worker(store, now)
     launcher = Launcher()
-    turn(store, Queue.ENRICHMENT, launcher, now)
+    dispatch_queue(store, Queue.ENRICHMENT, launcher, now)
     later = now + timedelta(seconds=store.settings.batch_lease_s + 1)
 
-    assert turn(store, Queue.ENRICHMENT, launcher, later) is Turn.LAUNCHED
+    assert dispatch_queue(store, Queue.ENRICHMENT, launcher, later) is Turn.LAUNCHED
     first, second = launcher.launched
     assert second.token > first.token
 
@@ -167,12 +167,12 @@ def test_an_error_that_nobody_foresaw_ends_no_dispatcher(store: Store) -> None:
 def test_an_error_that_nobody_foresaw_ends_no_leadership(store: Store) -> None:
     failures, stop = iter([TypeError("nobody foresaw this")]), threading.Event()
 
-    def able() -> bool:
+    def can_lead() -> bool:
         for failure in failures:
             raise failure
         return True
 
-    leadership = Leadership(store, uuid4(), able)
+    leadership = Leadership(store, uuid4(), can_lead)
     keeping = threading.Thread(target=leadership.keep, args=(stop,))
     keeping.start()
     until(leadership.leading)
@@ -193,9 +193,9 @@ def dispatching(store: Store, launch: Launcher, leading: Callable[[], bool]) -> 
 
 
 def test_one_leads_until_it_lets_go_and_only_while_it_can_launch(store: Store, now: datetime) -> None:
-    one = Leadership(store, uuid4(), able=lambda: True)
-    other = Leadership(store, uuid4(), able=lambda: True)
-    unable = Leadership(store, uuid4(), able=lambda: False)
+    one = Leadership(store, uuid4(), can_lead=lambda: True)
+    other = Leadership(store, uuid4(), can_lead=lambda: True)
+    unable = Leadership(store, uuid4(), can_lead=lambda: False)
     for candidate in (unable, one, other):
         candidate.renew(now)
     assert [candidate.leading() for candidate in (unable, one, other)] == [False, True, False]
@@ -211,9 +211,9 @@ def test_a_run_s_tags_tell_its_batch_and_its_size_and_no_one_s_name(store: Store
     submitted(store, now, count=2)
     a_warm_worker(store, now)
     launcher = Launcher()
-    turn(store, Queue.ENRICHMENT, launcher, now)
+    dispatch_queue(store, Queue.ENRICHMENT, launcher, now)
     [batch] = launcher.launched
-    execution: dict[str, Any] = execution_of(batch)
+    execution: dict[str, Any] = execution_params(batch)
 
     assert execution["selector"]["jobName"] == "enrichment_batch"
     assert {tag["key"]: tag["value"] for tag in execution["executionMetadata"]["tags"]} == {

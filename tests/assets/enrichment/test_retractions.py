@@ -152,7 +152,7 @@ def test_a_retraction_whose_batch_was_released_is_done_by_the_next(rented: tuple
         assert batch is not None
         batches.release(w, batch.token, store.settings, datetime.now(UTC))
     with pytest.raises(batches.Superseded):
-        work_of.claimed(store, batch.token, day)
+        work_of.read_claimed_batch(store, batch.token, day)
     assert lender.now(retraction).status is JobStatus.QUEUED
     assert lender.descriptions() == ["RENT", "SALE"]
     lender.end_all()

@@ -95,7 +95,7 @@ def claimed(store: Store, queue: Queue = Queue.EXTRACTION) -> Work:
     with store.db.writing() as w:
         batch = batches.claim(w, queue, store.settings, datetime.now(UTC))
     assert batch is not None
-    return work_of.claimed(store, batch.token, batch.partition_day)
+    return work_of.read_claimed_batch(store, batch.token, batch.partition_day)
 
 
 def test_the_rows_of_a_statement_become_transactions(in_june: InJune) -> None:
@@ -299,7 +299,7 @@ def test_another_customers_file_is_read_by_itself(in_june: InJune) -> None:
 
 def password_of(store: Store, job: Job) -> list[bytes | None]:
     with store.db.reading() as r:
-        return [file.password for file in statements.files_of(r, job)]
+        return [file.password for file in statements.list_files(r, job)]
 
 
 def test_a_password_opens_the_file_and_is_forgotten(lender: Lender) -> None:

@@ -383,7 +383,7 @@ def test_a_batch_that_dies_at_a_step_and_is_run_again_tells_once(
     with borrower.store.db.writing() as w:
         batch = batches.claim(w, Queue.ENRICHMENT, borrower.store.settings, datetime.now(UTC))
     assert batch is not None
-    again = partial(work_of.claimed, borrower.store, batch.token, batch.partition_day)
+    again = partial(work_of.read_claimed_batch, borrower.store, batch.token, batch.partition_day)
     for step, place in STEPS.items():
         with subtests.test(step), monkeypatch.context() as patch:
             patch.setattr(*place, dies)

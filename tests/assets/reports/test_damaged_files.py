@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from assets.core.batches import claimed
+from assets.core.batches import read_claimed_batch
 from assets.reports.reports import end_refreshes, refresh
 from pipelines.reports import REPORTS
 from storage.core.lake import Lake
@@ -56,8 +56,8 @@ def refresh_all(store: Store) -> None:
         batch = batches.claim(w, Queue.REFRESH, store.settings, datetime.now(UTC))
     assert batch is not None
     for report in REPORTS.values():
-        refresh(store, claimed(store, batch.token, batch.partition_day), report)
-    end_refreshes(store, claimed(store, batch.token, batch.partition_day))
+        refresh(store, read_claimed_batch(store, batch.token, batch.partition_day), report)
+    end_refreshes(store, read_claimed_batch(store, batch.token, batch.partition_day))
 
 
 def test_a_submission_to_a_damaged_value_fails_and_names_the_file(

@@ -24,7 +24,7 @@ def test_a_part_that_was_killed_is_started_again_and_ends_when_told() -> None:
     deadline = time.monotonic() + 20
     while part.pid in (None, first):
         assert time.monotonic() < deadline
-        part.look_after()
+        part.check()
         time.sleep(0.05)
     second = part.pid
     assert second is not None
@@ -49,7 +49,7 @@ def test_a_part_that_hangs_is_killed_started_again_and_reported(caplog: pytest.L
     def checked(until_s: float) -> None:
         deadline = time.monotonic() + until_s
         while part.pid == first and time.monotonic() < deadline:
-            part.look_after()
+            part.check()
             time.sleep(0.05)
 
     checked(until_s=10)
@@ -58,7 +58,7 @@ def test_a_part_that_hangs_is_killed_started_again_and_reported(caplog: pytest.L
     checked(until_s=30)
     assert part.pid != first
     assert "the steadfast one hangs" in caplog.text
-    until(lambda: part.look_after() or part.pid is not None)
+    until(lambda: part.check() or part.pid is not None)
     part.end()
 
 
@@ -91,13 +91,13 @@ def test_a_part_that_can_not_be_started_again_is_tried_later() -> None:
     deadline = time.monotonic() + 3  # the first pause is one second
     with no_more_files():
         while time.monotonic() < deadline:
-            part.look_after()
+            part.check()
             time.sleep(0.05)
     assert part.pid is None
     deadline += 20
     while part.pid is None:
         assert time.monotonic() < deadline
-        part.look_after()
+        part.check()
         time.sleep(0.05)
     part.end()
 
@@ -126,4 +126,4 @@ def test_parts_end_side_by_side(tmp_path: Path) -> None:
     ],
 )
 def test_whoever_is_on_this_machine_knows_how_to_reach_a_server(host: str, base: str) -> None:
-    assert Address(host, 3000).from_here == base
+    assert Address(host, 3000).local_url == base

@@ -1,4 +1,4 @@
-"""One home's Dagster works on a database at a time; the others stand by and take its place."""
+"""One home's Dagster works on a database at a time; the others stand by and take its lease."""
 
 import threading
 from uuid import uuid4
@@ -6,7 +6,7 @@ from uuid import uuid4
 import pytest
 from sqlalchemy.exc import OperationalError
 
-from assets.service.platform import Place
+from assets.service.platform import PlatformLease
 from storage.core import leases
 from storage.core.database import Database
 from storage.core.store import Store
@@ -14,20 +14,20 @@ from storage.core.store import Store
 
 @pytest.fixture
 def no_rest(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every look at a place prolongs it, and who waits looks again at once."""
+    """Every look at a lease prolongs it, and who waits looks again at once."""
     monkeypatch.setattr("assets.service.platform.POLL_AGAIN_S", 0.01)
     monkeypatch.setattr(leases, "RENEW_EVERY_S", 0.0)
 
 
 @pytest.mark.usefixtures("no_rest")
 def test_who_stands_by_takes_the_place_when_it_is_left(store: Store) -> None:
-    one, other = Place(store, uuid4()), Place(store, uuid4())
+    one, other = PlatformLease(store, uuid4()), PlatformLease(store, uuid4())
     stop = threading.Event()
     assert one.wait(stop)
     waiting = threading.Thread(target=other.wait, args=(stop,))
     waiting.start()
     assert one.is_held()
-    one.leave()
+    one.give_up()
     waiting.join(20)
     assert not waiting.is_alive()
     assert other.is_held()
@@ -37,19 +37,19 @@ def test_who_stands_by_takes_the_place_when_it_is_left(store: Store) -> None:
 @pytest.mark.usefixtures("no_rest")
 def test_who_stands_by_can_be_told_to_stop(store: Store) -> None:
     stop = threading.Event()
-    assert Place(store, uuid4()).wait(stop)
+    assert PlatformLease(store, uuid4()).wait(stop)
     threading.Timer(0.1, stop.set).start()
-    assert not Place(store, uuid4()).wait(stop)
+    assert not PlatformLease(store, uuid4()).wait(stop)
 
 
 @pytest.mark.usefixtures("no_rest")
 def test_a_database_that_is_away_takes_the_place_from_nobody(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    place = Place(store, uuid4())
-    assert place.wait(threading.Event())
+    lease = PlatformLease(store, uuid4())
+    assert lease.wait(threading.Event())
 
     def away(_: Database) -> None:
         raise OperationalError("BEGIN", {}, Exception("away"))
 
     monkeypatch.setattr(Database, "writing", away)
-    assert place.is_held()
-    place.leave()
+    assert lease.is_held()
+    lease.give_up()

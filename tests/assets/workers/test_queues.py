@@ -19,10 +19,10 @@ class Notes:
         self.ended_runs: list[str] = []
         self.returned_runs: list[str] = []
 
-    def ended(self, run: Run) -> None:
+    def release(self, run: Run) -> None:
         self.ended_runs.append(run.run_id)
 
-    def given_back(self, run: Run) -> None:
+    def give_back(self, run: Run) -> None:
         self.returned_runs.append(run.run_id)
 
 
@@ -48,13 +48,13 @@ def test_runs_are_executed_in_order(queue: WarmQueue, notes: Notes) -> None:
     assert all(queue.take(run(str(number))) for number in range(20))
     until(lambda: len(notes.ended_runs) == 20)
     assert notes.ended_runs == [str(number) for number in range(20)]
-    assert queue.held() == []
+    assert queue.list_runs() == []
 
 
 def test_a_queue_holds_what_executes_and_what_waits(queue: WarmQueue) -> None:
     queue.take(run("longer"))
     queue.take(run("next"))
-    assert queue.held() == [run("longer"), run("next")]
+    assert queue.list_runs() == [run("longer"), run("next")]
 
 
 def test_a_queue_that_is_not_free_takes_no_run_that_asks_for_a_free_one(queue: WarmQueue, notes: Notes) -> None:
@@ -77,7 +77,7 @@ def test_a_run_whose_process_hangs_is_over_and_the_next_process_goes_on(
     queue.take(run("longer"))
     monkeypatch.setattr(heartbeat, "HUNG_AFTER_S", 3 * heartbeat.BEAT_EVERY_S)
     time.sleep(4 * heartbeat.BEAT_EVERY_S)
-    assert queue.held() == [run("longer")], "a long run is no hang"
+    assert queue.list_runs() == [run("longer")], "a long run is no hang"
     assert queue.interrupt("longer")
     queue.take(run("hangs"))
     queue.take(run("next"))
@@ -97,7 +97,7 @@ def test_a_waiting_run_that_is_interrupted_is_given_back(queue: WarmQueue, notes
     assert not queue.interrupt("next")
     assert not queue.interrupt("unheard of")
     assert notes.returned_runs == ["next"]
-    assert queue.held() == [run("longer")]
+    assert queue.list_runs() == [run("longer")]
 
 
 def test_an_ending_queue_finishes_its_run_and_gives_the_others_back(queue: WarmQueue, notes: Notes) -> None:
@@ -152,8 +152,8 @@ def test_a_process_that_can_not_be_started_is_tried_again(notes: Notes) -> None:
 
 def test_a_ledger_that_fails_ends_no_queue() -> None:
     class Torn(Notes):
-        def ended(self, run: Run) -> None:
-            super().ended(run)
+        def release(self, run: Run) -> None:
+            super().release(run)
             if run.run_id == "first":
                 raise RuntimeError("a page is torn")
 
@@ -163,5 +163,5 @@ def test_a_ledger_that_fails_ends_no_queue() -> None:
     queue.take(run("first"))
     queue.take(run("second"))
     until(lambda: "second" in notes.ended_runs)
-    assert queue.held() == []
+    assert queue.list_runs() == []
     queue.end(grace_s=0)

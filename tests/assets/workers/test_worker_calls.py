@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from assets.core.processes import LONGEST_SOCKET_PATH, AlreadyRunningError, hold_slot, socket_path
-from assets.workers.worker_calls import SLOT, Call, NoWorkerError, Verb, answering, anyone, offer
+from assets.workers.worker_calls import SLOT, Call, NoWorkerError, Verb, answering, ask_all, offer
 
 TAKE, HOLDS = Call(Verb.TAKE, "a run", "refresh", 7), Call(Verb.HOLDS, "a run")
 
@@ -37,7 +37,7 @@ def test_a_call_arrives_as_it_was_made_and_its_answer_comes_back(tmp_path: Path)
     worker = Worker(tmp_path)
     with worker.seated():
         assert offer(tmp_path, TAKE)
-        assert not anyone(tmp_path, HOLDS)
+        assert not ask_all(tmp_path, HOLDS)
     assert worker.heard == [replace(TAKE, only_if_free=True), HOLDS]
 
 
@@ -57,7 +57,7 @@ def test_every_worker_is_asked_whether_it_holds_a_run(tmp_path: Path) -> None:
     with ExitStack() as seated:
         for worker in workers:
             seated.enter_context(worker.seated())
-        assert not anyone(tmp_path, HOLDS)
+        assert not ask_all(tmp_path, HOLDS)
     assert [worker.heard for worker in workers] == [[HOLDS], [HOLDS]]
 
 
@@ -78,7 +78,7 @@ def test_slots_are_many_but_not_without_end(tmp_path: Path, monkeypatch: pytest.
 
 def test_without_a_worker_a_call_says_so(tmp_path: Path) -> None:
     with pytest.raises(NoWorkerError, match="start `tidemark worker`"):
-        anyone(tmp_path, HOLDS)
+        ask_all(tmp_path, HOLDS)
 
 
 def test_what_a_killed_worker_left_behind_is_no_worker_and_in_no_one_s_way(tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def test_what_a_killed_worker_left_behind_is_no_worker_and_in_no_one_s_way(tmp_p
     (tmp_path / "retained").rename(socket)
 
     with pytest.raises(NoWorkerError):
-        anyone(tmp_path, HOLDS)
+        ask_all(tmp_path, HOLDS)
     with hold_slot(tmp_path, SLOT), other.seated():  # slot 1 is about to be answered from again
         assert offer(tmp_path, TAKE)
     with killed.seated():

@@ -1,13 +1,13 @@
-"""Card numbers and tax file numbers are masked wherever they would be shown or kept.
+"""Mask card numbers and tax file numbers before they are shown or stored.
 
-A card number is told by its issuer's range, its length and its check digit (ISO/IEC 7812-1), and by standing as a word
-of its own: digits that touch an ASCII letter belong to a longer word, a hex number or a reference, and stay. It may be
-grouped: by spaces in any way; by hyphens only as cards print it (4-4-4-4 and the like), and with no further part
-before or after, because ids are joined by hyphens, too. What stays is what PCI DSS 3.4.1 allows to be shown: the first
-six and the last four digits. A tax file number has no range, so only a labelled one with a valid checksum is masked,
-and whole.
+A card number is recognised by its issuer's range, its length and its check digit (ISO/IEC 7812-1), and it must be a
+word of its own: digits that touch an ASCII letter belong to a hex number or a reference, and are not masked. Spaces may
+group its digits in any way. Hyphens may group them only as cards do (4-4-4-4 and the like), with no further part before
+or after, because ids are joined by hyphens, too. The first six and last four digits remain, which PCI DSS 3.4.1 allows
+to be shown. A tax file number has no range of its own, so only a labelled one with a valid checksum is masked, and all
+of its digits are.
 
-What is left is shown and no more: rows and accounts are told apart by what was sent (`intake.as_sent`).
+Masked texts are only for display: rows and accounts are distinguished by the texts as sent (`intake.as_sent`).
 """
 
 import json
@@ -23,23 +23,23 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import polars as pl
 
-SHORTEST, LONGEST, PREFIX = 13, 19, 4  # digits of a card number, and those that tell its issuer
+SHORTEST, LONGEST, PREFIX = 13, 19, 4  # digits of a card number, and those that identify its issuer
 _SINGLE = bytes(byte - ord("0") if byte >= ord("0") else 0 for byte in range(256))
 _DOUBLE = bytes(sum(divmod(2 * single, 10)) for single in _SINGLE)
-_STARTS, _ENDS = r"(?<![\dA-Za-z])", r"(?![\dA-Za-z])"  # digits that are no part of a longer word
+_STARTS, _ENDS = r"(?<![\dA-Za-z])", r"(?![\dA-Za-z])"  # digits that are not part of a longer word
 _GROUPS = re.compile(rf"{_STARTS}\d++(?![A-Za-z])(?: \d++(?![A-Za-z]))*+")
 _ON_CARDS = "|".join(  # sizes of groups on cards
     "[ -]".join(rf"\d{{{size}}}" for size in sizes) for sizes in ("4444", "465", "464", "4333", "44443")
 )
-# What follows the first four digits is looked at twice before the groups: most texts fail there at once.
+# Two cheap lookaheads come before the groups, because they reject most texts at once.
 _PRINTED = re.compile(rf"{_STARTS}(?<!\w-)(?=\d{{4}}[ -])(?=[\d ]{{4,19}}+-)(?=({_ON_CARDS}){_ENDS}(?!-\w))")
 _SPACES = "\u00a0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
     map(chr, range(0x2000, 0x200B))
-)  # beside the plain one
+)  # other than the plain space
 _HYPHENS = "\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\uff0d"
-_UNSEEN = "\u00ad\u200b\u200c\u200d\u2060\ufeff"  # what stands before and after is shown as one
+_UNSEEN = "\u00ad\u200b\u200c\u200d\u2060\ufeff"  # not displayed: the text before and after looks joined
 _MANY_DIGITS = rf"\d(?:[ {_SPACES}{_HYPHENS}{_UNSEEN}-]*\d){{12}}"
-_CANDIDATE = rf"{_MANY_DIGITS}|(?i:tfn|tax file)"  # all that either could be: a cheap look before the exact one
+_CANDIDATE = rf"{_MANY_DIGITS}|(?i:tfn|tax file)"  # a cheap check for either kind of number, before the exact one
 _DIGITS_OF_A_CARD = re.compile(_MANY_DIGITS)
 _MONEY = re.compile(r"-?[0-9]{1,13}(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _JSON_TEXT = re.compile(r'"(?:[^"\\]++|\\.)*+"')  # with its quotes and escapes
@@ -73,20 +73,20 @@ _BY_FIRST_DIGIT = bytes(
         }
     )
     for byte in range(256)
-)  # a bit for each length that a number may have
+)  # by first digit, a bit for each length that its issuers use
 _IS_ZERO = bytes([1]) + bytes(255)
 _ANY = re.compile(rb"[^\0]")
 
 
 def mask_text(text: str) -> str:
-    """`text` with card numbers as first six, x, last four, and the digits of labelled tax file numbers as x."""
-    plain, places = _plain(text)
+    """Mask card numbers (all but the first six and last four digits) and labelled tax file numbers (all digits)."""
+    plain, places = _normalise(text)
     untaxed = _TAX_FILE_NUMBER.sub(_mask_tax_file_number, plain)
     edits = [(at, at + 1, "x") for at, sent in enumerate(plain) if sent != untaxed[at]] if untaxed != plain else []
     free = 0
-    for start, end in sorted([*_printed(untaxed), *_spaced(untaxed)]):
+    for start, end in sorted([*_hyphenated_numbers(untaxed), *_spaced_numbers(untaxed)]):
         if start >= free:
-            edits.append((start, end, _shown(untaxed[start:end])))
+            edits.append((start, end, _mask_digits(untaxed[start:end])))
             free = end
     masked, rest = list[str](), 0
     for start, end, shown in sorted(edits):
@@ -96,36 +96,38 @@ def mask_text(text: str) -> str:
 
 
 def mask_json(document: str) -> str:
-    """A JSON document with every text in it masked, names of members included."""
+    """Mask every text in a JSON document, names of members included."""
     return _JSON_TEXT.sub(lambda match: json.dumps(mask_text(json.loads(match.group())), ensure_ascii=False), document)
 
 
 def is_money(text: str) -> bool:
-    """Whether it is an amount that a row may have, whatever its digits look like."""
+    """Return whether a text is a valid amount of a row."""
     return _MONEY.fullmatch(text) is not None
 
 
 def may_need_masking(text: str) -> bool:
-    """A cheap look before the exact one."""
+    """Return whether `mask_text` might change a text. Cheap, to avoid calling it for most texts."""
     lower = text.lower()
     return _DIGITS_OF_A_CARD.search(text) is not None or "tfn" in lower or "tax file" in lower
 
 
 def masked_texts(texts: "pl.Series", mask: Callable[[str], str] = mask_text) -> dict[str, str]:
-    """The texts that masking changes, each with what becomes of it. Only the few that could hold a number are read."""
+    """Map each text that masking changes to its masked form. Only the few that may hold a number are examined."""
     candidates: Iterable[str] = texts.filter(texts.str.contains(_CANDIDATE)).unique()
-    return {text: found for text in candidates if (found := mask(text)) != text}
+    return {text: masked for text in candidates if (masked := mask(text)) != text}
 
 
-def _printed(text: str) -> Iterator[tuple[int, int]]:
-    """Start and end of card numbers by hyphens, in groups as on cards."""
+def _hyphenated_numbers(text: str) -> Iterator[tuple[int, int]]:
+    """Yield start and end of card numbers with hyphens, grouped as on cards."""
     for match in _PRINTED.finditer(text) if "-" in text else ():
         if _is_valid(re.sub("[ -]", "", match.group(1))):
             yield match.span(1)
 
 
-def _spaced(text: str) -> Iterator[tuple[int, int]]:
-    """Start and end of card numbers by spaces, in groups of any sizes. Whole groups only, so longer ones stay."""
+def _spaced_numbers(text: str) -> Iterator[tuple[int, int]]:
+    """Yield start and end of card numbers with spaces between groups of any sizes. A number is made of whole groups
+    only, so longer ones are not masked.
+    """
     for match in _GROUPS.finditer(text):
         run = match.group()
         if len(run) < SHORTEST:
@@ -135,23 +137,26 @@ def _spaced(text: str) -> Iterator[tuple[int, int]]:
                 yield match.span()
             continue
         starts = list(accumulate(map(len, run.split(" ")), initial=0))
-        for start, end in _valid(run.replace(" ", ""), starts):
+        for start, end in _valid_numbers(run.replace(" ", ""), starts):
             spaces_before, spaces = bisect_left(starts, start), bisect_left(starts, end) - 1
             yield match.start() + start + spaces_before, match.start() + end + spaces
 
 
 def _is_valid(number: str) -> bool:
-    """Whether the digits could be a card's number by length, issuer and check digit."""
+    """Return whether digits have the length, issuer and check digit of a card number."""
     digits = number.encode()
     checked = sum(digits[-1::-2].translate(_SINGLE)) + sum(digits[-2::-2].translate(_DOUBLE))
     return checked % 10 == 0 and len(digits) in card_lengths(number[:PREFIX])
 
 
-def _valid(digits: str, groups: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Start and end of card numbers that are whole groups, none of which overlap; `groups`: where they start, and where
-    the last one ends.
+def _valid_numbers(digits: str, groups: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Yield start and end of card numbers that are whole groups and don't overlap.
+
+    Args:
+        digits: of all groups, without the spaces.
+        groups: where each group starts, and where the last one ends.
     """
-    found, free = _check_digits(digits, groups), 0
+    found, free = _valid_lengths(digits, groups), 0
     while place := _ANY.search(found, free):
         start = place.start()
         free = start + 1
@@ -162,22 +167,22 @@ def _valid(digits: str, groups: Sequence[int]) -> Iterator[tuple[int, int]]:
                 break
 
 
-def _check_digits(digits: str, groups: Sequence[int]) -> bytes:
-    """For each digit, a bit for each length, the shortest first: whether whole groups of so many digits start there
-    whose check digit is valid, and whose first digit is an issuer's.
+def _valid_lengths(digits: str, groups: Sequence[int]) -> bytes:
+    """Return one byte for each digit, with a bit for each length from the shortest: whether whole groups of that many
+    digits start there with a valid check digit and an issuer's first digit.
 
-    The sum of a number's digits is the running sum at its end less that at its start, every second digit counted
-    twice and the last one once. So the check digit is valid where both are equal modulo 10. All places are compared
-    in one step, as bytes of long integers. Where no number may start or end, a high bit is set, a different one for
-    each.
+    A number's Luhn sum is the running sum at its end less that at its start, with every second digit doubled and the
+    last one not. So the check digit is valid where both are equal modulo 10. All places are compared in one step, as
+    bytes of long integers. Where no number may start or end, a high bit is set, a different one for each, so that the
+    bytes differ.
     """
     size = len(digits) + 1
     inner = bytearray(b"\x20") * size
     for place in groups:
         inner[place] = 0
     no_end = int.from_bytes(inner, "little")
-    sums = [int.from_bytes(each, "little") for each in _luhn_sums(digits)]
-    starts, ends = [each | no_end << 1 for each in sums], sums[0] | no_end
+    sums = [int.from_bytes(running, "little") for running in _luhn_sums(digits)]
+    starts, ends = [total | no_end << 1 for total in sums], sums[0] | no_end
     found = 0
     for bit, length in enumerate(range(SHORTEST, min(LONGEST, len(digits)) + 1)):
         differences = (starts[length % 2] ^ ends >> 8 * length).to_bytes(size, "little")
@@ -185,53 +190,58 @@ def _check_digits(digits: str, groups: Sequence[int]) -> bytes:
     return (found & int.from_bytes(digits.encode().translate(_BY_FIRST_DIGIT), "little")).to_bytes(size, "little")
 
 
-def _shown(text: str) -> str:
+def _mask_digits(text: str) -> str:
     number = text.replace(" ", "").replace("-", "")
     return f"{number[:6]}{'x' * (len(number) - 10)}{number[-4:]}"
 
 
 def _luhn_sums(digits: str) -> tuple[bytes, bytes]:
-    """Running sums modulo 10 with every second digit counted twice. A sum is to be compared with one after an even
-    number of further digits in the first of both, with one after an odd number in the other.
+    """Return running sums modulo 10 with every second digit doubled. A sum is compared with one an even number of
+    digits later in the first result, and with one an odd number of digits later in the second.
     """
     single, twice = (digits.encode().translate(table) for table in (_SINGLE, _DOUBLE))
     even, odd = bytearray(single), bytearray(single)
-    even[::2], odd[1::2] = twice[::2], twice[1::2]  # digits at even places counted twice, and at odd ones
-    sums = [bytearray([total % 10 for total in accumulate(each, initial=0)]) for each in (even, odd)]
+    even[::2], odd[1::2] = twice[::2], twice[1::2]  # digits at even places doubled, and at odd ones
+    sums = [bytearray([total % 10 for total in accumulate(counted, initial=0)]) for counted in (even, odd)]
     sums[0][1::2], sums[1][1::2] = sums[1][1::2], sums[0][1::2]
     return bytes(sums[0]), bytes(sums[1])
 
 
 @cache
 def card_lengths(prefix: str) -> Sequence[int]:
-    """How many digits a card number may have that begins so, in ascending order."""
+    """Return the possible lengths, in digits and ascending, of a card number with this prefix."""
     if len(prefix) < PREFIX:
         return ()
     issuers = (lengths for prefixes, lengths in _ISSUERS if int(prefix[: len(str(prefixes.start))]) in prefixes)
     return sorted(frozenset().union(*issuers))
 
 
-def _plain(text: str) -> tuple[str, Sequence[int]]:
-    """A text as it is looked through, and where in `text` each of its characters stands: digits of any script as 0 to 9
-    (what is compared later is the compatibility form, which makes them so), each space a plain one and one of several,
-    each hyphen a plain one, and nothing that is not seen.
+def _normalise(text: str) -> tuple[str, Sequence[int]]:
+    """Return a text in the form that is searched, and the place in `text` of each of its characters.
+
+    Digits of any script become 0 to 9 (the compatibility form, which is compared later, does the same), all spaces and
+    hyphens become plain ones, several spaces become one, and invisible characters are removed.
     """
     if text.isascii() and "  " not in text:
         return text, range(len(text))
-    alike = text.translate(_alike())
-    places = [at for at, each in enumerate(alike) if each not in _UNSEEN and not (each == " " == alike[at - 1 : at])]
-    return "".join(map(alike.__getitem__, places)), places
+    replaced = text.translate(_replacements())
+    places = [
+        at
+        for at, character in enumerate(replaced)
+        if character not in _UNSEEN and not (character == " " == replaced[at - 1 : at])
+    ]
+    return "".join(map(replaced.__getitem__, places)), places
 
 
 @cache
-def _alike() -> Mapping[int, str]:
-    """What stands for a character; all decimal digits have code points below 0x20000."""
+def _replacements() -> Mapping[int, str]:
+    """Map code points to their replacements. All decimal digits have code points below 0x20000."""
     decimals = {code: str(unicodedata.decimal(chr(code))) for code in range(0x20000) if chr(code).isdecimal()}
     return {**decimals, **dict.fromkeys(map(ord, _SPACES), " "), **dict.fromkeys(map(ord, _HYPHENS), "-")}
 
 
 def _mask_tax_file_number(match: re.Match[str]) -> str:
-    """The match with its number's digits as x, in the same length."""
+    """Replace the digits of a matched number by x if its checksum is valid. The length does not change."""
     number, text = match.group(1), match.group()
     digits = number.replace(" ", "").replace("-", "").encode().translate(_SINGLE)
     is_valid = sum(map(mul, _TAX_WEIGHTS, digits)) % 11 == 0

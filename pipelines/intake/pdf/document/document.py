@@ -18,7 +18,7 @@ from pipelines.intake.pdf.page.characters import Characters, bounds, characters_
 from pipelines.intake.pdf.page.page import Line, Page
 from pipelines.intake.pdf.page.result import Refusal
 from pipelines.intake.pdf.page.words import lines_of, upright
-from pipelines.intake.pdf.page.wrapped_dates import with_whole_dates
+from pipelines.intake.pdf.page.wrapped_dates import join_wrapped_dates
 
 Scanned = Callable[[int, bytes], Sequence[ScannedWord]]
 
@@ -190,7 +190,7 @@ def _pages_on(
 
 
 def _lines(characters: Characters, page: int) -> Sequence[Line]:
-    return with_whole_dates(lines_of(characters, page))
+    return join_wrapped_dates(lines_of(characters, page))
 
 
 def _parted(characters: Characters, page: int, cut: Cut) -> tuple[Sequence[Line], Sequence[Line]]:

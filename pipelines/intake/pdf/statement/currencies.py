@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from pipelines.intake.pdf.page.amounts import Printed, amounts_of
 from pipelines.intake.pdf.page.labels import is_row, labelled
 from pipelines.intake.pdf.page.page import Line
-from pipelines.intake.pdf.page.symbols import CODES, NAMES, OF_SYMBOL, SYMBOL
+from pipelines.intake.pdf.page.symbols import CODES, CURRENCY_BY_SYMBOL, NAMES, SYMBOL
 
 _CODE = "|".join(CODES)
 _NAME = "|".join(NAMES)
@@ -84,4 +84,4 @@ def _only(found: Iterator[str]) -> str | None:
 def _code(said: re.Match[str]) -> str:
     if said["name"]:
         return next(code for name, code in NAMES.items() if re.fullmatch(name, said["name"], re.IGNORECASE))
-    return said["code"] or OF_SYMBOL[said["symbol"]]
+    return said["code"] or CURRENCY_BY_SYMBOL[said["symbol"]]

@@ -14,7 +14,7 @@ from pipelines.intake.pdf.document.documents import Document
 from pipelines.intake.pdf.document.missing_pages import gaps_in
 from pipelines.intake.pdf.document.scanned import capped
 from pipelines.intake.pdf.document.sections import Section
-from pipelines.intake.pdf.page.dates import Resolved, resolved
+from pipelines.intake.pdf.page.dates import Resolved, resolve
 from pipelines.intake.pdf.page.page import Page
 from pipelines.intake.pdf.page.result import Entry, Kind, Reason, Statement, Verdict
 from pipelines.intake.pdf.statement.details import Details
@@ -152,7 +152,7 @@ def _dates(ordered: _Ordered, details: Details, made: date | None) -> Resolved:
 def _resolved(rows: Sequence[RawRow], details: Details, made: date | None) -> Resolved:
     printed = [row.date for row in rows]
     period = (details.period_start, details.period_end)
-    found = resolved(printed, [row.year for row in rows], period, made)
+    found = resolve(printed, [row.year for row in rows], period, made)
     return (
         Resolved(found.dates, (*found.doubts, _UNREADABLE_DATE))
         if any(row.is_date_unreadable for row in rows)

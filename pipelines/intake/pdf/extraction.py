@@ -20,7 +20,7 @@ from pipelines.intake.pdf.document.documents import Document, documents_of
 from pipelines.intake.pdf.document.scanned import ScannedWord
 from pipelines.intake.pdf.document.sections import split
 from pipelines.intake.pdf.layout.columns import Columns
-from pipelines.intake.pdf.layout.layouts import recognised
+from pipelines.intake.pdf.layout.layouts import recognise_layout
 from pipelines.intake.pdf.page.file_facts import Facts, facts_of
 from pipelines.intake.pdf.page.number_styles import in_one_style
 from pipelines.intake.pdf.page.page import Page, Word
@@ -75,7 +75,7 @@ def _read(pages: Sequence[Page]) -> Sequence[Document]:
 
 def statements_of(document: Document, facts: Facts) -> Iterator[Statement]:
     """A statement for each account of a document that has a table."""
-    layout = recognised(document.pages)
+    layout = recognise_layout(document.pages)
     for section in split(document.pages, layout):
         table, details = read_table(section.lines, layout), details_of(section, document, layout)
         if table.rows or _stood_still(table, details):
@@ -112,7 +112,7 @@ def traced(content: bytes, password: str | None) -> Iterator[TracedPage]:
         documents = _read(pages_of(document))
     on_sheets: dict[int, list[TracedPage]] = {}
     for each in documents:
-        layout = recognised(each.pages)
+        layout = recognise_layout(each.pages)
         tables = [read_table(section.lines, layout) for section in split(each.pages, layout)]
         for page in each.pages:
             on_sheets.setdefault(page.sheet, []).append(_traced(page, tables))

@@ -12,7 +12,7 @@ from itertools import pairwise, product
 from pipelines.intake.currencies import CURRENCY
 from pipelines.intake.pdf.document.documents import Document
 from pipelines.intake.pdf.document.missing_pages import gaps_in
-from pipelines.intake.pdf.document.scanned import capped
+from pipelines.intake.pdf.document.scanned import cap_verdict
 from pipelines.intake.pdf.document.sections import Section
 from pipelines.intake.pdf.page.dates import Resolved, resolve
 from pipelines.intake.pdf.page.page import Page
@@ -22,7 +22,7 @@ from pipelines.intake.pdf.statement.reconcile import Point, Posting, Proof, foll
 from pipelines.intake.pdf.table.rows import Mark, RawRow
 from pipelines.intake.pdf.table.signs import AccountFacts, Signed, signed, suggested
 from pipelines.intake.pdf.table.table import Table
-from pipelines.intake.pdf.table.totals import contradicted
+from pipelines.intake.pdf.table.totals import contradiction_by_totals
 
 _WORST = (Verdict.RECONCILED, Verdict.RECONCILED_DATES_DOUBTFUL, Verdict.PARTIAL, Verdict.UNRECONCILED)
 # Reasons that put every amount of a statement in doubt: balances hold with all signs turned, too.
@@ -318,7 +318,7 @@ def _judged(
         verdict = _lower(verdict, Verdict.PARTIAL)
         message = "A row holds amounts or marks that contradict each other."
         reasons.append(Reason("RowUnreadable", message, ordered.rows[index].page))
-    against = contradicted(section.lines, ordered.signed.amounts, *_stated(ordered, details))
+    against = contradiction_by_totals(section.lines, ordered.signed.amounts, *_stated(ordered, details))
     if against is not None:
         verdict = _lower(verdict, Verdict.PARTIAL)
         reasons.append(Reason("TotalsMismatch", against, page))
@@ -335,7 +335,7 @@ def _judged(
         verdict = _lower(verdict, Verdict.RECONCILED_DATES_DOUBTFUL)
         reasons.append(Reason("DatesDoubtful", doubt, page))
     if any(each.read_by_ocr for each in pages):
-        return capped(verdict, tuple(reasons), page)
+        return cap_verdict(verdict, tuple(reasons), page)
     return verdict, tuple(reasons)
 
 

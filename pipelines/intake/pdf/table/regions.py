@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from pipelines.intake.pdf.layout.columns import Columns, fitted
+from pipelines.intake.pdf.layout.columns import Columns, fit_columns
 from pipelines.intake.pdf.layout.headings import Column, Heading, Vocabulary, begins_another, heading_at
 from pipelines.intake.pdf.layout.layouts import Layout
 from pipelines.intake.pdf.page.amounts import Printed, amounts_of
@@ -173,7 +173,7 @@ def fitted_regions(regions: Sequence[Region]) -> Iterator[tuple[Columns, Region]
             groups.append([region])
         else:
             group.append(region)
-    fits = {id(group[0].heading): fitted(group[0].heading, _figure_lines(group)) for group in groups}
+    fits = {id(group[0].heading): fit_columns(group[0].heading, _figure_lines(group)) for group in groups}
     owner = {id(region): group[0].heading for group in groups for region in group}
     for region in regions:
         yield fits[id(owner[id(region)])], region

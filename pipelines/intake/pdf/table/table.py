@@ -13,7 +13,7 @@ from itertools import pairwise
 
 from pipelines.intake.pdf.layout.columns import Cells, Columns, usual_left
 from pipelines.intake.pdf.layout.layouts import Layout
-from pipelines.intake.pdf.layout.wrapped import whole_cells
+from pipelines.intake.pdf.layout.wrapped import cells_with_whole_amounts
 from pipelines.intake.pdf.page.amounts import Money
 from pipelines.intake.pdf.page.dates import leading
 from pipelines.intake.pdf.page.page import Line
@@ -75,7 +75,7 @@ class _Piece:
 def _stream(regions: Sequence[tuple[Columns, Region]]) -> Iterator[_Piece]:
     for columns, region in regions:
         begins = True
-        for cells in whole_cells(region.lines, columns):
+        for cells in cells_with_whole_amounts(region.lines, columns):
             yield _Piece(_with_heading_day(cells, columns), columns, begins)
             begins = False
 
